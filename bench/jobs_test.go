@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/wasm"
+)
+
+// runHost runs a host with the no-op guest on a store on disk until the
+// benchmark ends.
+func runHost(b *testing.B, onEvent func(jobhost.Event)) *host.Host {
+	b.Helper()
+	store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	engine, err := wasm.New(wasm.Config{CacheDir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := host.New(host.Config{
+		Store: store, Engine: engine, OnEvent: onEvent,
+		Workers: []host.Worker{{
+			Name: "noop", Plugin: guests.Noop, PoolSize: 2, QueueCapacity: 1 << 30,
+			Limits: runtime.DefaultLimits(), Retry: jobhost.DefaultRetry(),
+		}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- h.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			b.Error(err)
+		}
+		_ = engine.Close(context.Background())
+		_ = store.Close()
+	})
+	if err := h.AwaitReady(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return h
+}
+
+// BenchmarkJobs measures durable no-op jobs from submit to settled: strict
+// durability, a Wasm guest, some producers that wait for the acknowledgement.
+func BenchmarkJobs(b *testing.B) {
+	for _, producers := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("producers=%d", producers), func(b *testing.B) {
+			var ended sync.WaitGroup
+			h := runHost(b, func(e jobhost.Event) {
+				if e.Kind == jobhost.EventEnded {
+					ended.Done()
+				}
+			})
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			ended.Add(b.N)
+			b.ReportAllocs()
+			b.ResetTimer()
+			var submitting sync.WaitGroup
+			for range producers {
+				submitting.Go(func() {
+					for left.Add(-1) >= 0 {
+						if _, err := h.Submit(b.Context(), jobhost.Spec{Worker: "noop"}); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			submitting.Wait()
+			ended.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package jobhost
+
+import "time"
+
+// EventKind is what happened to a job or task.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventSubmitted EventKind = "submitted" // the job is durable
+	EventStarted   EventKind = "started"   // an attempt begins
+	EventProgress  EventKind = "progress"  // the attempt said how far it is
+	EventOutput    EventKind = "output"    // the attempt emitted Data
+	EventRetrying  EventKind = "retrying"  // an attempt failed; there will be another
+	EventSnoozed   EventKind = "snoozed"   // an attempt asked to run later
+	EventReturned  EventKind = "returned"  // an attempt was taken back without counting it
+	EventSucceeded EventKind = "succeeded" // the task ended
+	EventDead      EventKind = "dead"      // the task ended
+	EventCancelled EventKind = "cancelled" // the task ended
+	EventEnded     EventKind = "ended"     // the job ended: its last task did; State is the job's
+)
+
+// Event tells that something happened. Events about a job's states are
+// published after they are durable.
+type Event struct {
+	// Seq rises by one with every event of a host's life; it starts again with the host.
+	Seq     uint64    `json:"seq"`
+	Kind    EventKind `json:"kind"`
+	Time    time.Time `json:"time"`
+	Job     string    `json:"job"`
+	Worker  string    `json:"worker"`
+	Task    int       `json:"task"`
+	Attempt int       `json:"attempt,omitempty"`
+	State   State     `json:"state,omitempty"`
+	// Done and Total come with EventProgress.
+	Done  int64 `json:"done,omitempty"`
+	Total int64 `json:"total,omitempty"`
+	// Data comes with EventOutput.
+	Data []byte `json:"data,omitempty"`
+	// Failure comes with EventRetrying and EventDead.
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// EventQuery selects events.
+type EventQuery struct {
+	// Job selects the events of one job; empty = of all jobs.
+	Job string
+	// After asks for the events after this Seq first, as far as the host still
+	// remembers them; 0 = only what happens from now on.
+	After uint64
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// Config says what a host is made of. The caller opens the store and the
+// engine and closes them after the host has stopped.
+type Config struct {
+	// Store keeps the jobs.
+	Store queue.Store
+	// Engine loads the plugins.
+	Engine runtime.Engine
+	// Workers are what the host runs; at least one, each name once.
+	Workers []Worker
+	// MaxRunning bounds the running tasks of all workers together; 0 = only the pools do.
+	MaxRunning int
+	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB.
+	MaxPayload int
+	// Aging is how long a task waits to rise by one priority; 0 = 60 s, negative = never.
+	Aging time.Duration
+	// ShutdownTimeout is how long running tasks may go on after Run's context
+	// ended; then they are stopped and go back to the queue. 0 = not at all.
+	ShutdownTimeout time.Duration
+	// CancelGrace is how long an attempt may go on after its job was cancelled; 0 = not at all.
+	CancelGrace time.Duration
+	// OnEvent is told of every event, in order for each job, and must not
+	// block; nil = nobody.
+	OnEvent func(jobhost.Event)
+	// Metrics are fed by the host; nil = a registry of its own.
+	Metrics *metrics.Metrics
+	// Logger; nil = nothing is logged.
+	Logger *slog.Logger
+}
+
+// Worker is a plugin with its pool, its limits and its grants.
+type Worker struct {
+	Name string
+	// Path says where Plugin came from, for people.
+	Path string
+	// Plugin is the module.
+	Plugin []byte
+	// Entry is the export to call; empty = the ABI's own.
+	Entry string
+	// PoolSize is how many tasks may run at once, each in a sandbox of its own; at least 1.
+	PoolSize int
+	// QueueCapacity bounds the tasks that wait; at least 1.
+	QueueCapacity int
+	// Limits of each sandbox and attempt; zero values = the defaults.
+	Limits runtime.Limits
+	// Retry says when failed tasks run again; the zero value = [jobhost.DefaultRetry].
+	Retry jobhost.RetryPolicy
+	// Config and Secrets are what guests may read.
+	Config, Secrets map[string]string
+}
+
+// Check reports everything that is wrong with the configuration.
+func (c *Config) Check() error {
+	var errs []error
+	if c.Store == nil {
+		errs = append(errs, errors.New("no store"))
+	}
+	if c.Engine == nil {
+		errs = append(errs, errors.New("no engine"))
+	}
+	if len(c.Workers) == 0 {
+		errs = append(errs, errors.New("no workers"))
+	}
+	seen := map[string]bool{}
+	for i := range c.Workers {
+		w := &c.Workers[i]
+		if seen[w.Name] {
+			errs = append(errs, fmt.Errorf("worker %s is there twice", w.Name))
+		}
+		seen[w.Name] = true
+		if err := w.check(); err != nil {
+			errs = append(errs, fmt.Errorf("worker %s: %w", w.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *Worker) check() error {
+	errs := []error{jobhost.CheckWorker(w.Name)}
+	if w.PoolSize < 1 {
+		errs = append(errs, fmt.Errorf("pool size %d is less than 1", w.PoolSize))
+	}
+	if w.QueueCapacity < 1 {
+		errs = append(errs, fmt.Errorf("queue capacity %d is less than 1", w.QueueCapacity))
+	}
+	if w.Retry != (jobhost.RetryPolicy{}) {
+		errs = append(errs, w.Retry.Check())
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) setDefaults() {
+	if c.Metrics == nil {
+		c.Metrics = metrics.New()
+	}
+	if c.OnEvent == nil {
+		c.OnEvent = func(jobhost.Event) {}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	for i := range c.Workers {
+		w := &c.Workers[i]
+		if w.Retry == (jobhost.RetryPolicy{}) {
+			w.Retry = jobhost.DefaultRetry()
+		}
+		w.Limits = w.Limits.OrDefaults()
+	}
+}

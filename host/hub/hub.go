@@ -1,0 +1,257 @@
+// Package hub is a bounded publish/subscribe channel that remembers its last
+// items, so that a reader who was away can catch up by sequence number.
+//
+//	Publish ─► number it ─► remember it ─► append it to each subscription of its key
+//
+// Publishing never waits for a reader: one whose buffer is full is closed with
+// [ErrSlow], after what it has. Nothing is left out silently. There is no
+// goroutine in here.
+package hub
+
+import (
+	"cmp"
+	"sync"
+)
+
+// Options configure a hub.
+type Options struct {
+	// Replay is how many items are remembered for subscriptions that ask for
+	// the past; 0 = none.
+	Replay int
+	// Buffer is how many items a subscription may have unread, besides those
+	// it asked for from the past; 0 = 256.
+	Buffer int
+	// ReplayBytes and BufferBytes bound the same by the sizes of the values,
+	// which [NewSized] is told; 0 = 64 MiB and 16 MiB. A subscription that has
+	// nothing unread takes any item.
+	ReplayBytes, BufferBytes int
+}
+
+// Item is a value that was published.
+type Item[T any] struct {
+	// Seq counts the items of the hub from 1.
+	Seq   uint64
+	Key   string
+	Value T
+}
+
+// Hub passes items on to its subscriptions. All methods may be called from
+// many goroutines.
+type Hub[T any] struct {
+	options Options
+	size    func(T) int // nil = all values are small
+
+	mu     sync.Mutex // protects the fields below and the links between subscriptions
+	ring   ring[T]
+	all    *Subscription[T]            // first of those to all keys
+	keyed  map[string]*Subscription[T] // first of those to one key
+	closed error                       // the reason; nil = open
+	stats  Stats
+}
+
+// Stats are numbers about a hub.
+type Stats struct {
+	Published     uint64 // items since the hub was made; the number of the last one
+	Subscriptions int    // open now
+	Slow          uint64 // subscriptions that were closed with ErrSlow
+}
+
+// New returns an open hub of values of about one size.
+func New[T any](o Options) *Hub[T] { return NewSized[T](o, nil) }
+
+// NewSized returns an open hub of values that refer to memory: size returns
+// how many bytes. It is called under locks of the hub, also more than once,
+// and so must be quick and always give a value the same size.
+func NewSized[T any](o Options, size func(T) int) *Hub[T] {
+	o.Replay = max(o.Replay, 0)
+	o.Buffer = cmp.Or(max(o.Buffer, 0), 256)
+	o.ReplayBytes = cmp.Or(max(o.ReplayBytes, 0), 64<<20)
+	o.BufferBytes = cmp.Or(max(o.BufferBytes, 0), 16<<20)
+	h := &Hub[T]{options: o, size: size, keyed: map[string]*Subscription[T]{}}
+	h.ring.slots = make([]Item[T], o.Replay)
+	return h
+}
+
+func (h *Hub[T]) sizeOf(v T) int {
+	if h.size == nil {
+		return 0
+	}
+	return h.size(v)
+}
+
+// Publish gives v the next sequence number, passes it on to the subscriptions
+// of key and to those of all keys, and returns the number. It doesn't wait for
+// anybody. After Close it does nothing and returns 0.
+func (h *Hub[T]) Publish(key string, v T) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed != nil {
+		return 0
+	}
+	return h.publishLocked(key, v)
+}
+
+// PublishFunc is [Hub.Publish] for values that carry their own number: value
+// returns the value for it. It is called under the hub's lock and so must not
+// use the hub.
+func (h *Hub[T]) PublishFunc(key string, value func(seq uint64) T) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed != nil {
+		return 0
+	}
+	return h.publishLocked(key, value(h.stats.Published+1))
+}
+
+func (h *Hub[T]) publishLocked(key string, v T) uint64 {
+	h.stats.Published++
+	item := Item[T]{Seq: h.stats.Published, Key: key, Value: v}
+	h.rememberLocked(&item)
+	h.deliverLocked(h.all, &item)
+	if key != "" {
+		h.deliverLocked(h.keyed[key], &item)
+	}
+	return item.Seq
+}
+
+// rememberLocked makes room for an item, by number and by size, and keeps it
+// unless it is larger than everything that may be kept.
+func (h *Hub[T]) rememberLocked(item *Item[T]) {
+	size := h.sizeOf(item.Value)
+	for h.ring.n > 0 && (h.ring.n == len(h.ring.slots) || h.ring.bytes+size > h.options.ReplayBytes) {
+		h.ring.dropOldest(h.sizeOf(h.ring.oldest().Value))
+	}
+	if h.ring.n < len(h.ring.slots) && size <= h.options.ReplayBytes {
+		h.ring.add(item, size)
+	}
+}
+
+// deliverLocked appends an item to a subscription and those linked to it.
+func (h *Hub[T]) deliverLocked(s *Subscription[T], item *Item[T]) {
+	for s != nil {
+		next := s.next // s may be unlinked
+		if !s.push(item) {
+			h.unlinkLocked(s)
+			h.stats.Slow++
+		}
+		s = next
+	}
+}
+
+// Query selects items.
+type Query struct {
+	// Key selects the items of one key; empty = all.
+	Key string
+	// Replay asks for the items after the sequence number After first, as far
+	// as the hub remembers them. If it has forgotten some, or never came as
+	// far as After because it was made anew, the first Next returns [ErrGap].
+	Replay bool
+	After  uint64
+}
+
+// Subscribe returns a subscription to what is published from now on, with what
+// query asks for from the past before it, and nothing missing or twice in
+// between. It must be closed. At a hub that is closed it has ended already.
+func (h *Hub[T]) Subscribe(query Query) *Subscription[T] {
+	s := &Subscription[T]{hub: h, key: query.Key, ready: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if query.Replay {
+		h.replayLocked(s, query.After)
+	}
+	if h.closed != nil {
+		s.end(h.closed)
+		return s
+	}
+	h.linkLocked(s)
+	return s
+}
+
+// replayLocked puts what the hub remembers into a subscription that nobody
+// else knows yet.
+func (h *Hub[T]) replayLocked(s *Subscription[T], after uint64) {
+	last := h.stats.Published
+	first := last - uint64(h.ring.n) + 1 // the oldest that is remembered
+	switch {
+	case after > last:
+		// A number of an earlier life: all of this life's are news.
+		s.gap = &GapError{After: after, Next: first}
+		after = 0
+	case after+1 < first:
+		s.gap = &GapError{After: after, Next: first}
+	}
+	s.queue = h.ring.since(max(after, first-1), s.key)
+	s.replayed = len(s.queue)
+	if s.gap != nil || s.replayed > 0 {
+		s.signal()
+	}
+}
+
+func (h *Hub[T]) linkLocked(s *Subscription[T]) {
+	if s.key == "" {
+		s.next, h.all = h.all, s
+	} else {
+		s.next, h.keyed[s.key] = h.keyed[s.key], s
+	}
+	if s.next != nil {
+		s.next.prev = s
+	}
+	s.linked = true
+	h.stats.Subscriptions++
+}
+
+func (h *Hub[T]) unlinkLocked(s *Subscription[T]) {
+	if !s.linked {
+		return
+	}
+	s.linked = false
+	h.stats.Subscriptions--
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	switch {
+	case s.prev != nil:
+		s.prev.next = s.next
+	case s.key == "":
+		h.all = s.next
+	case s.next == nil:
+		delete(h.keyed, s.key)
+	default:
+		h.keyed[s.key] = s.next
+	}
+	s.prev, s.next = nil, nil
+}
+
+// Close ends all subscriptions with a reason, after what they have; nil is
+// [ErrClosed]. Later calls do nothing.
+func (h *Hub[T]) Close(reason error) {
+	if reason == nil {
+		reason = ErrClosed
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed != nil {
+		return
+	}
+	h.closed = reason
+	h.endLocked(h.all)
+	for _, s := range h.keyed {
+		h.endLocked(s)
+	}
+}
+
+func (h *Hub[T]) endLocked(s *Subscription[T]) {
+	for s != nil {
+		next := s.next
+		s.end(h.closed)
+		h.unlinkLocked(s)
+		s = next
+	}
+}
+
+// Stats returns the numbers of now.
+func (h *Hub[T]) Stats() Stats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stats
+}

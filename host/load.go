@@ -1,0 +1,61 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// load loads all plugins, a few at a time, and reports every one that can't be
+// loaded.
+func (h *Host) load(ctx context.Context) ([]runtime.Plugin, error) {
+	plugins := make([]runtime.Plugin, len(h.cfg.Workers))
+	errs := make([]error, len(h.cfg.Workers))
+	var group errgroup.Group
+	group.SetLimit(goruntime.GOMAXPROCS(0))
+	for i := range h.cfg.Workers {
+		group.Go(func() error {
+			plugins[i], errs[i] = h.loadOne(ctx, &h.cfg.Workers[i])
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, closeAll(plugins))
+	}
+	return plugins, nil
+}
+
+func (h *Host) loadOne(ctx context.Context, w *Worker) (runtime.Plugin, error) {
+	began := time.Now()
+	plugin, err := h.cfg.Engine.Load(ctx, runtime.Source{
+		Worker: w.Name,
+		Path:   w.Path,
+		Bytes:  w.Plugin,
+		Entry:  w.Entry,
+		Limits: w.Limits,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load worker %s: %w", w.Name, err)
+	}
+	h.cfg.Logger.Info("worker loaded", logkey.Worker, w.Name, "plugin", w.Path,
+		"sha256", plugin.Info().SHA256[:12], "slots", w.PoolSize, "took", time.Since(began).Round(time.Millisecond))
+	return plugin, nil
+}
+
+func closeAll(plugins []runtime.Plugin) error {
+	var errs []error
+	for _, p := range plugins {
+		if p != nil {
+			errs = append(errs, p.Close(context.Background()))
+		}
+	}
+	return errors.Join(errs...)
+}

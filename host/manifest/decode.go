@@ -1,0 +1,164 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jobhost/jobhost"
+)
+
+// reader turns the tables that the TOML library read into a [Manifest] and
+// collects what is wrong with them.
+type reader struct {
+	surroundings
+	file     string
+	atlas    *atlas
+	faults   Faults
+	warnings Faults
+}
+
+// faultAt reports a fault at an offset into the text; -1 = it has no place.
+func (r *reader) faultAt(offset int, key, message, hint string) {
+	f := &Fault{File: r.file, Key: key, Message: message, Hint: hint}
+	if offset >= 0 {
+		f.Line, f.Column = r.atlas.lineColumn(offset)
+	}
+	r.faults = append(r.faults, f)
+}
+
+// faultKey reports a fault of a section or of a key as such; section is what it is named under.
+func (r *reader) faultKey(path, section []string, message, hint string) {
+	p, ok := r.atlas.find(path)
+	if !ok {
+		p.key = -1
+	}
+	r.faultAt(p.key, keyText(section), message, hint)
+}
+
+// faultValue reports the error of a setting's value.
+func (r *reader) faultValue(path []string, err error) {
+	p, ok := r.atlas.find(path)
+	if !ok {
+		p.value = -1
+	}
+	var e *jobhost.Error
+	if !errors.As(err, &e) {
+		e = &jobhost.Error{Message: err.Error()}
+	}
+	r.faultAt(p.value, keyText(path), e.Error(), e.Hint)
+}
+
+func (r *reader) manifest(doc map[string]any) *Manifest {
+	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
+	for name := range doc {
+		if name != "host" && name != "worker" {
+			r.unknownSection(name, doc[name])
+		}
+	}
+	if table, ok := r.table(doc, nil, "host"); ok {
+		fill(r, []string{"host"}, table, hostFields(), &m.Host)
+	}
+	m.Host.derive(r.dir)
+	if err := CheckListen(m.Host.Listen, m.Host.BehindProxy); err != nil {
+		r.faultValue([]string{"host", "listen"}, err)
+	}
+
+	workers, _ := r.table(doc, nil, "worker")
+	switch _, given := doc["worker"]; {
+	case len(workers) > MaxWorkers:
+		r.faultKey([]string{"worker"}, nil, fmt.Sprintf("%d workers are more than %d", len(workers), MaxWorkers), "")
+		return m
+	case len(workers) == 0 && (!given || workers != nil):
+		r.faultAt(-1, "", "the manifest has no worker", "add a section [worker.NAME] with a plugin")
+	}
+	for _, name := range slices.Sorted(maps.Keys(workers)) {
+		if table, ok := r.table(workers, []string{"worker"}, name); ok {
+			m.Workers = append(m.Workers, r.worker(name, table))
+		}
+	}
+	return m
+}
+
+// table returns the table of that name; a value that is none is a fault.
+func (r *reader) table(in map[string]any, path []string, name string) (map[string]any, bool) {
+	v, given := in[name]
+	if !given {
+		return nil, false
+	}
+	table, ok := v.(map[string]any)
+	if !ok {
+		path = append(slices.Clone(path), name)
+		section := keyText(path)
+		if name == "worker" && len(path) == 1 {
+			section += ".NAME"
+		}
+		hint := "write it as a section: [" + section + "]"
+		if len(path) == 2 {
+			hint = "each worker is a section of its own: [worker.NAME]"
+		}
+		r.faultValue(path, mismatch(v, hint))
+	}
+	return table, ok
+}
+
+func (r *reader) unknownSection(name string, v any) {
+	fault := "is not a section"
+	hint := "the sections are [host] and [worker.NAME]"
+	switch v.(type) {
+	case map[string]any, []map[string]any:
+		if near := nearest(name, []string{"host", "worker"}); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+	default:
+		fault = "stands outside of a section"
+		if slices.Contains(hostNames, name) {
+			hint = "it belongs below [host]"
+		} else if slices.Contains(workerNames, name) {
+			hint = "it belongs below [worker.NAME]"
+		}
+	}
+	r.faultKey([]string{name}, nil, keyText([]string{name})+" "+fault, hint)
+}
+
+// fill sets the fields that a table gives. subs are the tables that may be in
+// it and are read elsewhere.
+func fill[T any](r *reader, path []string, table map[string]any, fields []field[T], t *T, subs ...string) {
+	for _, f := range fields {
+		v, given := table[f.name]
+		if given {
+			if err := f.bind(r.dir, t).set(v); err != nil {
+				r.faultValue(append(slices.Clone(path), f.name), err)
+			}
+		} else if f.required {
+			r.faultKey(path, path, f.name+" is missing", "")
+		}
+	}
+	known := append(names(fields), subs...)
+	for name := range table {
+		if !slices.Contains(known, name) {
+			r.unknownKey(path, name, known)
+		}
+	}
+}
+
+func (r *reader) unknownKey(path []string, name string, known []string) {
+	hint, near := "", nearest(name, known)
+	switch {
+	case path[0] == "worker" && len(path) == 2 && slices.Contains(retryNames, name):
+		hint = "it belongs below [" + keyText(path) + ".retry]"
+	case path[0] == "worker" && slices.Contains(hostNames, name):
+		hint = "it belongs below [host]"
+	case path[0] == "worker" && len(path) == 3 && slices.Contains(workerNames, name):
+		hint = "it belongs below [" + keyText(path[:2]) + "]"
+	case path[0] == "host" && slices.Contains(workerNames, name):
+		hint = "it belongs below [worker.NAME]"
+	case near != "":
+		hint = "did you mean " + near + "?"
+	default:
+		hint = "the settings here are " + strings.Join(known, ", ")
+	}
+	r.faultKey(append(slices.Clone(path), name), path, keyText([]string{name})+" is not a setting", hint)
+}

@@ -1,0 +1,149 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Load reads the manifest at path. Relative paths in it start at its folder.
+// The error is a [Faults] when the manifest can be read but is wrong, else a
+// [jobhost.Error] that names the path.
+func Load(path string) (*Manifest, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, filepath.Dir(path))
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, &jobhost.Error{
+			Code:    jobhost.CodeInvalid,
+			Message: fmt.Sprintf("read manifest: %s is a folder", clip(path)),
+			Hint:    "name the file in it, such as " + clip(filepath.Join(path, "manifest.toml")),
+		}
+	}
+	// One byte more than allowed, so that Parse sees when there are more.
+	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return data, nil
+}
+
+func unreadable(path string, err error) error {
+	e := &jobhost.Error{Code: jobhost.CodeInternal, Message: "read manifest " + clip(path), Cause: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Code, e.Message, e.Cause = jobhost.CodeNotFound, fmt.Sprintf("read manifest: %s does not exist", clip(path)), nil
+		e.Hint = "write one, or name the one to use; docs/manifest.md has an example"
+	case errors.Is(err, fs.ErrPermission):
+		e.Code, e.Message, e.Cause = jobhost.CodeDenied, fmt.Sprintf("read manifest: no permission to read %s", clip(path)), nil
+	}
+	return e
+}
+
+// Parse reads a manifest from memory. name is what its faults call the file,
+// and relative paths start at dir. It looks at the files that the manifest
+// names and at the environment variables of its secrets. The error is a
+// [Faults].
+func Parse(name string, data []byte, dir string) (*Manifest, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the manifest's folder: %w", err)
+	}
+	return parse(name, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus()})
+}
+
+// surroundings is what the meaning of a manifest depends on besides its text.
+type surroundings struct {
+	dir    string
+	lookup func(string) (string, bool)
+	cpus   int
+}
+
+func parse(name string, data []byte, around surroundings) (*Manifest, error) {
+	text := string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	r := &reader{surroundings: around, file: name, atlas: newAtlas(text)}
+	if doc := r.decode(text); doc != nil {
+		m := r.manifest(doc)
+		if len(r.faults) == 0 {
+			m.Warnings = r.warnings.settle()
+			return m, nil
+		}
+	}
+	return nil, r.faults.settle()
+}
+
+// decode reads the text as TOML and notes where everything stands; nil after a fault.
+func (r *reader) decode(text string) map[string]any {
+	if len(text) > MaxBytes {
+		r.faultAt(-1, "", fmt.Sprintf("the manifest is larger than %v", Size(MaxBytes)), "")
+		return nil
+	}
+	if !utf8.ValidString(text) {
+		r.faultAt(firstInvalid(text), "", "the manifest is not valid UTF-8", "save it as UTF-8")
+		return nil
+	}
+	s := scan(text)
+	if s.limit != "" {
+		r.faultAt(s.limitAt, "", s.limit, "")
+		return nil
+	}
+	doc := map[string]any{}
+	meta, err := toml.Decode(text, &doc)
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	keys := meta.Keys()
+	if len(keys) == 0 {
+		r.faultAt(-1, "", "the manifest is empty", "it needs at least a worker: [worker.NAME] with a plugin")
+		return nil
+	}
+	for i, key := range keys[:min(len(keys), len(s.places))] {
+		r.atlas.note(key, s.places[i])
+	}
+	return doc
+}
+
+// syntax reports what the TOML library could not read. It stops at the first such thing.
+func (r *reader) syntax(err error) {
+	at, message := -1, err.Error()
+	if pe, ok := errors.AsType[toml.ParseError](err); ok {
+		at, message = pe.Position.Start, pe.Message
+	}
+	// The library's sentences come in two styles.
+	if first, rest, _ := strings.Cut(message, " "); first == "Key" || first == "Invalid" {
+		message = strings.ToLower(first) + " " + strings.TrimSuffix(rest, ".")
+	}
+	r.faultAt(at, "", printable(message), "")
+}
+
+func firstInvalid(text string) int {
+	for i, r := range text {
+		if r == utf8.RuneError {
+			if _, n := utf8.DecodeRuneInString(text[i:]); n == 1 {
+				return i
+			}
+		}
+	}
+	return -1
+}

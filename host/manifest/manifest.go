@@ -1,0 +1,152 @@
+// Package manifest reads manifest.toml, the one file that says what a host
+// runs: its own settings in [host], and one [worker.NAME] for each plugin.
+//
+// Reading is strict. A misspelt setting, a number without a unit or a file
+// that is not there is a [Fault] with file, line, column and a hint, and all
+// faults are reported at once. What comes out is plain structs with every
+// default filled in and every path absolute. fields.go is the table of all
+// settings; docs/manifest.md is checked against it.
+package manifest
+
+import (
+	"log/slog"
+	"path/filepath"
+	goruntime "runtime"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// Bounds that no setting changes.
+const (
+	MaxBytes        = 1 << 20  // of a manifest
+	MaxWorkers      = 1000     // in a manifest
+	MaxPluginBytes  = 32 << 20 // of a plugin's file
+	MaxEntries      = 256      // of a worker's config, and of its secrets
+	MaxConfigBytes  = 64 << 10 // of one value of a worker's config
+	MaxSecretBytes  = 64 << 10 // of one secret
+	maxFaults       = 100      // that are listed; the others are counted
+	maxAllowedHosts = 100
+)
+
+// Manifest is what a host was told to run. It is not changed after it was read.
+type Manifest struct {
+	// Dir is the folder that relative paths start at, absolute.
+	Dir  string
+	Host Host
+	// Workers are sorted by name; there is at least one.
+	Workers []Worker
+	// Warnings are what is allowed but probably not meant, sorted by position.
+	Warnings Faults
+}
+
+// Host is the section [host].
+type Host struct {
+	// Listen is the address of the HTTP API, "host:port"; port 0 = any free one.
+	Listen string
+	// BehindProxy says that a proxy in front does TLS, so that Listen may be other than loopback.
+	BehindProxy bool
+	// AllowedHosts are names to accept in the Host header besides those of
+	// Listen, in lower case, without port.
+	AllowedHosts []string
+	Store        Store
+	Durability   Durability
+	// Data is the folder, absolute, for what is not in the store: the compile cache, the token.
+	Data string
+	// TokenFile is where the token of the API is kept, absolute.
+	TokenFile string
+	// MaxRunning bounds the running tasks of all workers together; 0 = only the pools do.
+	MaxRunning int
+	// MaxPayload is in bytes.
+	MaxPayload int
+	// ShutdownTimeout is how long running tasks may go on after the signal; 0 = not at all.
+	ShutdownTimeout time.Duration
+	// CancelGrace is how long a cancelled attempt may go on after it was told; 0 = not at all.
+	CancelGrace time.Duration
+	// Aging is how long a task waits to rise by one level of priority; 0 = off.
+	Aging     time.Duration
+	LogLevel  slog.Level
+	LogFormat string // "text" or "json"
+}
+
+// Store says where jobs are kept.
+type Store struct {
+	// Driver is "sqlite" or "mem".
+	Driver string
+	// Dir is the folder of the database, absolute; empty for "mem".
+	Dir string
+}
+
+// Durability says when a write is acknowledged.
+type Durability string
+
+// The durabilities.
+const (
+	Strict  Durability = "strict"  // when it survives power loss
+	Relaxed Durability = "relaxed" // when the operating system has it
+)
+
+// Worker is a section [worker.NAME].
+type Worker struct {
+	Name        string
+	Description string
+	// Plugin is the path of the module, absolute. Read it with [Manifest.ReadPlugin].
+	Plugin string
+	// SHA256 is the digest that the file must have, in lower-case hex; empty = any.
+	SHA256 string
+	// ABI is "jobhost", or "auto" to tell from what the module exports.
+	ABI string
+	// Entry is the export to call; empty = the ABI's own.
+	Entry         string
+	PoolSize      int
+	QueueCapacity int
+	Limits        runtime.Limits
+	Retry         jobhost.RetryPolicy
+	Config        map[string]string
+	Secrets       map[string]Secret
+}
+
+// defaultHost returns the settings of a manifest that says nothing; [Host.derive] does the rest.
+func defaultHost(dir string) Host {
+	return Host{
+		Listen:          "127.0.0.1:7070",
+		Store:           Store{Driver: "sqlite", Dir: filepath.Join(dir, "data")},
+		Durability:      Strict,
+		MaxPayload:      1 << 20,
+		ShutdownTimeout: 30 * time.Second,
+		CancelGrace:     5 * time.Second,
+		Aging:           time.Minute,
+		LogLevel:        slog.LevelInfo,
+		LogFormat:       "text",
+	}
+}
+
+// derive fills in the defaults that depend on other settings.
+func (h *Host) derive(dir string) {
+	if h.Data == "" {
+		h.Data = h.Store.Dir
+	}
+	if h.Data == "" {
+		h.Data = filepath.Join(dir, "data")
+	}
+	if h.TokenFile == "" {
+		h.TokenFile = filepath.Join(h.Data, "token")
+	}
+}
+
+func defaultWorker(name string, cpus int) Worker {
+	return Worker{
+		Name:          name,
+		ABI:           "auto",
+		PoolSize:      cpus,
+		QueueCapacity: 1_000_000,
+		Limits:        runtime.DefaultLimits(),
+		Retry:         jobhost.DefaultRetry(),
+		Config:        map[string]string{},
+		Secrets:       map[string]Secret{},
+	}
+}
+
+// cpus is how many goroutines can run at once; GOMAXPROCS knows of cgroups.
+func cpus() int { return goruntime.GOMAXPROCS(0) }

@@ -1,0 +1,74 @@
+package host
+
+import (
+	"context"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// settled feeds the metrics with an attempt that ended.
+func (h *Host) settled(s queue.Settlement) {
+	h.running.Load().workers[s.Worker].metrics.JobDone(s.Outcome, s.State, s.Waited, s.Ran)
+	if s.LogDropped > 0 {
+		h.cfg.Metrics.LimitHit(metrics.LimitLog)
+	}
+	if s.Failure == nil {
+		return
+	}
+	switch s.Failure.Code {
+	case jobhost.FailOutputTooLarge:
+		h.cfg.Metrics.LimitHit(metrics.LimitOutput)
+	case jobhost.FailTimeout:
+		h.cfg.Metrics.LimitHit(metrics.LimitTime)
+	}
+}
+
+// countRefusal counts a submit that met a limit.
+func (h *Host) countRefusal(err error) {
+	switch jobhost.CodeOf(err) {
+	case jobhost.CodeExhausted:
+		h.cfg.Metrics.LimitHit(metrics.LimitQueue)
+	case jobhost.CodeTooLarge:
+		h.cfg.Metrics.LimitHit(metrics.LimitPayload)
+	}
+}
+
+// QueueStats implements [metrics.Source].
+func (h *Host) QueueStats() []metrics.WorkerStats {
+	r := h.running.Load()
+	if r == nil {
+		return nil
+	}
+	kept, err := h.cfg.Store.Counts(context.Background())
+	if err != nil {
+		h.cfg.Logger.Warn("tasks can't be counted", logkey.Error, err)
+	}
+	all := make([]metrics.WorkerStats, 0, len(r.workers))
+	for name, w := range r.workers {
+		stats := r.queue.Stats(name)
+		all = append(all, metrics.WorkerStats{
+			Worker: name,
+			Tasks: metrics.StateLevels{
+				jobhost.Scheduled: int64s(stats.Scheduled),
+				jobhost.Ready:     int64s(stats.Ready),
+				jobhost.Running:   int64s(stats.Running),
+				jobhost.Retrying:  int64s(stats.Retrying),
+			},
+			Oldest: stats.OldestReady,
+			Slots:  w.pool.Size(),
+			Busy:   w.pool.Busy(),
+			Dead:   kept[name][queue.Dead],
+		})
+	}
+	return all
+}
+
+func int64s(counts [jobhost.Levels]int) (out [jobhost.Levels]int64) {
+	for level, n := range counts {
+		out[level] = int64(n)
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+// Package metrics counts what a host does, for Prometheus.
+//
+// What happens often is counted as it happens, on counters that were looked up
+// beforehand: see [Worker]. What stands somewhere anyway (queues, pools) is
+// read when somebody scrapes: see [Source]. Labels have few values: workers of
+// the manifest, states, priorities, and fixed lists; never the id of a job.
+// What guests count is bounded by [Guest].
+package metrics
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/jobhost/jobhost/internal/version"
+)
+
+// Metrics are the metrics of one host, in a registry of their own. All methods
+// may be called from many goroutines.
+type Metrics struct {
+	registry *prometheus.Registry
+	source   *sourceCollector
+	guests   *guestCollector
+
+	jobs     *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	wait     *prometheus.HistogramVec
+	replaced *prometheus.CounterVec
+	limits   [limitCount]prometheus.Counter
+
+	commit  prometheus.Histogram
+	batch   prometheus.Histogram
+	relaxed prometheus.Gauge
+
+	mu      sync.Mutex // protects workers
+	workers map[string]*Worker
+}
+
+// Bounds of the buckets, in seconds and operations.
+var (
+	runBuckets    = []float64{50e-6, 200e-6, .001, .005, .025, .1, .5, 2.5, 10, 60, 300, 1800}
+	waitBuckets   = []float64{.001, .005, .025, .1, .5, 2.5, 10, 60, 300, 1800, 7200, 86400}
+	commitBuckets = []float64{100e-6, 250e-6, 500e-6, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5}
+	batchBuckets  = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}
+)
+
+// New returns the metrics of a host, all at zero.
+func New() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		source:   newSourceCollector(),
+		guests:   newGuestCollector(),
+		workers:  map[string]*Worker{},
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "jobhost_jobs_total",
+			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
+		}, []string{"worker", "outcome"}),
+		duration: histogramVec("jobhost_job_duration_seconds", "How long attempts ran.", runBuckets),
+		wait:     histogramVec("jobhost_job_wait_seconds", "How long tasks were ready before an attempt began.", waitBuckets),
+		replaced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "jobhost_sandbox_replaced_total",
+			Help: "Sandboxes that were thrown away, by the reason.",
+		}, []string{"worker", "reason"}),
+		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "jobhost_store_commit_seconds", Help: "How long commits of the store took, the sync included.", Buckets: commitBuckets,
+		}),
+		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "jobhost_store_batch_size", Help: "Operations per commit of the store.", Buckets: batchBuckets,
+		}),
+		relaxed: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "jobhost_durability_relaxed", Help: "1 when the store acknowledges before it syncs, so that a power loss can lose jobs.",
+		}),
+	}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.commit, m.batch, m.relaxed,
+		m.newLimits(), buildInfo(version.Get()),
+	)
+	return m
+}
+
+func histogramVec(name, help string, buckets []float64) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"worker"})
+}
+
+func buildInfo(v version.Info) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "jobhost_build_info",
+		Help:        "1; the labels say which build this is.",
+		ConstLabels: prometheus.Labels{"version": v.Version, "revision": v.Revision, "goversion": v.Go},
+	})
+	g.Set(1)
+	return g
+}
+
+// SetSource sets what is asked for queues and pools at each scrape, in place
+// of an earlier one.
+func (m *Metrics) SetSource(s Source) { m.source.set(s) }
+
+// StoreCommit counts a commit of so many operations.
+func (m *Metrics) StoreCommit(operations int, took time.Duration) {
+	m.commit.Observe(took.Seconds())
+	m.batch.Observe(float64(operations))
+}
+
+// SetRelaxed says whether the store acknowledges before it syncs.
+func (m *Metrics) SetRelaxed(relaxed bool) {
+	if relaxed {
+		m.relaxed.Set(1)
+	} else {
+		m.relaxed.Set(0)
+	}
+}
+
+// Bounds of scraping: one scrape reads all queues, so not many at once.
+const (
+	maxScrapes    = 4
+	scrapeTimeout = 10 * time.Second
+)
+
+// Handler serves the metrics in the text format of Prometheus. Over a few
+// scrapes at once it answers 503.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: maxScrapes,
+		Timeout:             scrapeTimeout,
+	})
+}
+
+// Gatherer gives the metrics to programs that embed a host.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }

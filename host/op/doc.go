@@ -1,0 +1,87 @@
+// Package op has values that describe something that may block.
+//
+// An [Op] is to waiting what a function value is to calling: it can be kept,
+// passed on, wrapped and offered together with others before anyone waits. It
+// does nothing until it is performed. [Perform] waits, [TryPerform] does not,
+// and each performing starts afresh, so one Op may be performed many times and
+// by many goroutines at once.
+//
+//	reply := op.Choice(
+//		op.Wrap(answers.Recv(), decode),
+//		op.Wrap(op.After(time.Second), func(time.Time) (Reply, error) { return Reply{}, errSlow }),
+//	)
+//	r, err := op.Perform(ctx, reply)
+//
+// # What happens in a performing
+//
+//  1. Build: each [Guard], [WithNack] and [Bracket] runs its function, once.
+//  2. Probe: every arm (a primitive op somewhere in the tree) is asked whether it
+//     is ready, from a random start and in a random direction. The first that is
+//     commits.
+//  3. Wait: if none was ready, all arms register what they wait for, and the first
+//     that comes true commits. The end of the context can win here as well.
+//  4. Withdraw: the other arms' registrations are taken back. Nothing stays behind
+//     in a wait list, and no timer or goroutine either.
+//  5. Abort: the abort conditions ([OnAbort], [WithNack], [Bracket] as loss) that do
+//     not cover the winning arm fire, each once, inner before outer.
+//  6. Wrap: the wraps of the winning arm run, inner before outer.
+//
+// Exactly one arm commits, or none when the context ended or TryPerform found
+// nothing. All user functions run in the performing goroutine and hold no locks:
+// they may perform ops themselves. A panic in one of them passes through, after
+// steps 4 and 5 have been completed.
+//
+// # Errors
+//
+// The result of an Op[T] is a T and an error, and an error is a result like any
+// other: an arm that fails has won. So in a [Choice] a closed channel beats a
+// timer that is still running. [Wrap] passes errors by, [WrapResult] sees them.
+// Perform adds one error of its own, the cause of its context's end.
+//
+// # Writing a primitive
+//
+// Everything but [Chan] is written with [New], and so should be whatever else
+// there is to wait for: input of a queue, the answer to a request, the exit of a
+// process, a change of state. A primitive is two functions: try commits if it can
+// do so now, and block registers a [Waiter] where whoever makes the condition true
+// will find it. Usually that is a [WaitList] next to the data and under the same
+// mutex, and [Waiter.Complete] is called with that mutex held:
+//
+//	func (q *Queue) Take() op.Op[Item] {
+//		return op.New(
+//			func() (Item, bool, error) {
+//				q.mu.Lock()
+//				defer q.mu.Unlock()
+//				return q.popLocked()
+//			},
+//			func(w *op.Waiter[Item]) {
+//				q.mu.Lock()
+//				defer q.mu.Unlock()
+//				if item, ok, err := q.peekLocked(); ok { // it came since try
+//					if w.Complete(item, err) {
+//						q.dropLocked()
+//					}
+//					return
+//				}
+//				q.waiters.Push(w)
+//				w.OnAbort(func() {
+//					q.mu.Lock()
+//					defer q.mu.Unlock()
+//					q.waiters.Remove(w)
+//				})
+//			})
+//	}
+//
+// and Put hands over with q.waiters.Complete(item, nil), which reports whether a
+// waiter took it. Three rules: look again in block, under the lock, since the
+// world may have moved after try; give a thing away only when Complete reports
+// true; never block in any of it. For a thing that happens once, [Future] and
+// [Signal] are finished primitives.
+//
+// # Goroutines
+//
+// Performing starts no goroutine, with one exception: nobody can be told by a
+// native Go channel that it has become ready, so [Inlet] and [Closed] put a
+// goroutine before it for as long as they wait. A losing arm waits for its end, a
+// winning one was woken by it.
+package op

@@ -1,0 +1,117 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// slot runs tasks, one after the other, in one sandbox.
+type slot struct {
+	hostcall.Services // of the host; the slot adds what it knows of the lease
+
+	pool    *Pool
+	worker  *scope.Scope
+	queue   *queue.Slot
+	sandbox *runtime.Sandbox
+	lease   *queue.Lease
+	attempt hostcall.Attempt // reused
+}
+
+// Progress notes how far the attempt is, for those who ask for the job.
+func (s *slot) Progress(at *hostcall.Attempt, done, total int64) {
+	s.lease.SetProgress(done, total)
+	s.Services.Progress(at, done, total)
+}
+
+// run takes and runs tasks until the queue is closed or ctx ends.
+func (s *slot) run(ctx context.Context) error {
+	defer s.close()
+	for {
+		lease, err := s.queue.Take(ctx)
+		if err != nil {
+			return nil // the worker is being stopped, which is no fault of the slot
+		}
+		s.pool.busy.Add(1)
+		report := s.runTask(lease)
+		s.pool.busy.Add(-1)
+		s.pool.cfg.Queue.Settle(lease, report)
+	}
+}
+
+// runTask runs one attempt, in a scope of its own below the worker's: it can
+// be stopped alone, and is stopped with the worker.
+func (s *slot) runTask(lease *queue.Lease) queue.Report {
+	s.prepare(lease)
+	if log := s.pool.cfg.Logger; log.Enabled(s.worker.Context(), slog.LevelDebug) {
+		log.Debug("attempt begins", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
+			logkey.Task, lease.Index, logkey.Attempt, lease.Number())
+	}
+	var report queue.Report
+	result := scope.Run(s.worker, "task", func(ctx context.Context, task *scope.Scope) (struct{}, error) {
+		lease.OnCancel(func() { s.cancel(task) })
+		defer lease.OnCancel(nil)
+		report.Outcome = s.sandbox.Run(ctx, &s.attempt)
+		return struct{}{}, nil
+	}, scope.Forget())
+	if report.Outcome.Kind == 0 {
+		report.Outcome = s.interrupted(result.Report)
+	}
+	report.Log, report.LogDropped = s.attempt.TakeLog()
+	return report
+}
+
+// prepare sets the attempt up for a lease.
+func (s *slot) prepare(lease *queue.Lease) {
+	s.lease = lease
+	job, cfg := lease.Job, &s.pool.cfg
+	at := &s.attempt
+	at.Reset()
+	at.Job, at.Worker = job.ID, job.Worker
+	at.Task, at.Tasks = lease.Index, job.Tasks
+	at.Number = lease.Number()
+	at.Priority, at.Labels = job.Priority, job.Labels
+	at.Entry, at.Input = job.Entry, job.Payload
+	at.Deadline = time.Now().Add(job.Timeout)
+	at.Config, at.Secrets = cfg.Config, cfg.Secrets
+	at.Limits, at.Services = cfg.Limits, s
+}
+
+// cancel tells the guest that its job was cancelled and stops it after the grace.
+func (s *slot) cancel(task *scope.Scope) {
+	s.attempt.Cancel()
+	grace := time.AfterFunc(s.pool.cfg.CancelGrace, func() { task.Cancel(hostcall.ErrCancelled) })
+	context.AfterFunc(task.Context(), func() { grace.Stop() })
+}
+
+// interrupted is the outcome of an attempt that did not come to one: it was not
+// begun, or the host has a fault.
+func (s *slot) interrupted(report scope.Report) jobhost.Outcome {
+	err := report.Err()
+	if report.Status == scope.StatusCancelled {
+		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
+	}
+	if _, rejected := errors.AsType[*scope.AdmissionError](err); rejected {
+		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
+	}
+	// The sandbox is in an unknown state; the next task gets another one.
+	s.close()
+	s.pool.cfg.Logger.Error("attempt met a fault of the host", logkey.Worker, s.pool.cfg.Worker,
+		logkey.Job, s.lease.Job.ID, logkey.Error, err)
+	return s.attempt.Failure(jobhost.FailInternal, jobhost.CategorySystem, "the host has a fault; its log says more")
+}
+
+// close frees the slot's sandbox; the next run makes a new one.
+func (s *slot) close() {
+	if err := s.sandbox.Close(context.Background()); err != nil {
+		s.pool.cfg.Logger.Warn("sandbox does not close", logkey.Worker, s.pool.cfg.Worker, logkey.Error, err)
+	}
+}

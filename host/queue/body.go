@@ -1,0 +1,151 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+)
+
+// bodyCache keeps the bodies of tasks that will run soon, within a budget that
+// all lanes share: those of jobs that were just submitted to a short queue, and
+// those that were read ahead. A task without a body here is read when it runs.
+// The lane's lock protects it.
+type bodyCache struct {
+	q     *Queue
+	held  map[Key]*Body
+	loads map[Key]*load
+	mean  int64 // cost of a body in the last read, to tell how far to read ahead
+}
+
+// load is a read of several bodies that is under way.
+type load struct {
+	done   chan struct{} // closed when bodies and err are set
+	bodies map[Key]*Body
+	err    error
+}
+
+const (
+	// readAhead is how many bodies one read brings at most: enough that its
+	// cost is spread thin. Large ones are fewer, about readAheadBytes together.
+	readAhead      = 64
+	readAheadBytes = 1 << 20
+	// shortQueue is how long a queue may be for a submitted body to be kept:
+	// in a longer one it would only displace those that run sooner.
+	shortQueue = 4096
+)
+
+func newBodyCache(q *Queue) bodyCache {
+	return bodyCache{q: q, held: map[Key]*Body{}, loads: map[Key]*load{}, mean: readAheadBytes / 8}
+}
+
+// ahead is how many bodies the next read should bring: as many as are likely
+// to find room, and the one that is wanted.
+func (c *bodyCache) ahead() int {
+	room := min(c.q.cfg.ResidentBytes-c.q.resident.Load(), readAheadBytes)
+	return int(min(max(room/c.mean, 1), readAhead))
+}
+
+// bodyCost is about what a body takes in memory.
+func bodyCost(b *Body) int64 { return int64(len(b.Job.Payload)) + 512 }
+
+// keep holds the body if the budget allows.
+func (c *bodyCache) keep(b *Body) {
+	if c.q.resident.Add(bodyCost(b)) > c.q.cfg.ResidentBytes {
+		c.q.resident.Add(-bodyCost(b))
+		return
+	}
+	c.drop(b.Key)
+	c.held[b.Key] = b
+}
+
+// take removes the body that belongs to the entry; nil if it is not held.
+func (c *bodyCache) take(e entry) *Body {
+	b := c.held[e.key]
+	c.drop(e.key)
+	if b != nil && b.Token != int64(e.token) {
+		return nil // of an earlier lease
+	}
+	return b
+}
+
+func (c *bodyCache) drop(key Key) {
+	if b, ok := c.held[key]; ok {
+		c.q.resident.Add(-bodyCost(b))
+		delete(c.held, key)
+	}
+}
+
+// body finds what is needed to run the entry. It returns nil when the task is
+// no longer open.
+func (l *lane) body(ctx context.Context, e entry) (*Body, error) {
+	l.mu.Lock()
+	if b := l.bodies.take(e); b != nil {
+		l.mu.Unlock()
+		return b, nil
+	}
+	ld, mine := l.bodies.loads[e.key], false
+	var keys []Key
+	if ld == nil {
+		ld, mine = &load{done: make(chan struct{})}, true
+		keys = l.nextKeysLocked(e)
+		for _, key := range keys {
+			l.bodies.loads[key] = ld
+		}
+	}
+	l.mu.Unlock()
+	if mine {
+		l.load(ctx, ld, keys)
+	}
+	<-ld.done // ends with the store's read
+	if ld.err != nil {
+		return nil, ld.err
+	}
+	if b := ld.bodies[e.key]; b != nil && b.Token == int64(e.token) {
+		return b, nil
+	}
+	return nil, nil
+}
+
+// nextKeysLocked returns the entry's key and those that follow in its level
+// and have no body yet.
+func (l *lane) nextKeysLocked(e entry) []Key {
+	most := l.bodies.ahead()
+	keys := make([]Key, 1, most)
+	keys[0] = e.key
+	looked := 0
+	for next := range l.levels[e.level].all() {
+		if looked++; len(keys) == most || looked > 2*readAhead {
+			break
+		}
+		if l.bodies.held[next.key] == nil && l.bodies.loads[next.key] == nil {
+			keys = append(keys, next.key)
+		}
+	}
+	return keys
+}
+
+// load reads the bodies and keeps those whose turn has not come yet.
+func (l *lane) load(ctx context.Context, ld *load, keys []Key) {
+	// Others wait for this read, so it must not end with the caller's patience.
+	bodies, err := l.q.store.Load(context.WithoutCancel(ctx), keys)
+	ld.bodies = make(map[Key]*Body, len(bodies))
+	cost := int64(0)
+	for i := range bodies {
+		ld.bodies[bodies[i].Key] = &bodies[i]
+		cost += bodyCost(&bodies[i])
+	}
+	if err != nil {
+		ld.err = fmt.Errorf("load tasks: %w", err)
+	}
+	l.mu.Lock()
+	if len(bodies) > 0 {
+		l.bodies.mean = cost / int64(len(bodies))
+	}
+	for _, key := range keys {
+		delete(l.bodies.loads, key)
+		if b := ld.bodies[key]; b != nil && l.running[key] == nil {
+			l.bodies.keep(b)
+		}
+	}
+	l.mu.Unlock()
+	close(ld.done)
+}

@@ -1,0 +1,202 @@
+package queue
+
+import (
+	"sync"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// lane holds the open tasks of one worker that this process has claimed:
+// those that wait, in order, and those that run. It is a window over the
+// store and never the truth.
+//
+//	push ─► delayed ─(its time)─► levels[0..4] ─► choose ─► running ─► settled
+type lane struct {
+	q      *Queue
+	worker Worker
+
+	mu      sync.Mutex // protects everything below
+	levels  [jobhost.Levels]fifo
+	delayed delayHeap
+	// horizon parts the two: entries ready at or before it are in levels,
+	// later ones in delayed.
+	horizon Millis
+	timer   *time.Timer // fires when the first of delayed is due
+	timerAt Millis      // what the timer is set to
+	// gone marks entries whose task was cancelled; they are skipped when
+	// their turn comes, since taking one out of the middle would be a search.
+	gone map[goneEntry]struct{}
+	// The numbers of entries that are not gone, by level: ready ones, and
+	// later ones that wait for their first and for another attempt.
+	ready, scheduled, retrying [jobhost.Levels]int
+	pending                    int // tasks of submits under way; they have their place already
+
+	running map[Key]*Lease
+	idle    []*Slot // slots that wait for a task; the last one waits the shortest
+
+	bodies bodyCache
+}
+
+type goneEntry struct {
+	key   Key
+	token int32
+}
+
+func newLane(q *Queue, w Worker) *lane {
+	l := &lane{
+		q:       q,
+		worker:  w,
+		gone:    map[goneEntry]struct{}{},
+		running: map[Key]*Lease{},
+		bodies:  newBodyCache(q),
+	}
+	return l
+}
+
+// waitingLocked returns the number of tasks that wait or are about to.
+func (l *lane) waitingLocked() int {
+	n := l.pending
+	for level := range l.ready {
+		n += l.ready[level] + l.scheduled[level] + l.retrying[level]
+	}
+	return n
+}
+
+// pushLocked adds a task that waits.
+func (l *lane) pushLocked(e entry) {
+	if e.readyAt <= l.horizon {
+		l.levels[e.level].push(e)
+		l.ready[e.level]++
+		return
+	}
+	l.delayed.push(e)
+	*l.laterLocked(e)++
+}
+
+// laterLocked is the counter of a delayed entry.
+func (l *lane) laterLocked(e entry) *int {
+	if e.tried {
+		return &l.retrying[e.level]
+	}
+	return &l.scheduled[e.level]
+}
+
+// advanceLocked moves what is due from delayed to its level and sets the
+// timer for what is next.
+func (l *lane) advanceLocked() {
+	l.horizon = max(l.horizon, MillisOf(l.q.clock.now()))
+	for len(l.delayed) > 0 && l.delayed[0].readyAt <= l.horizon {
+		e := l.delayed.pop()
+		if l.dropGoneLocked(e) {
+			continue
+		}
+		*l.laterLocked(e)--
+		l.levels[e.level].push(e)
+		l.ready[e.level]++
+	}
+	if len(l.delayed) == 0 || l.delayed[0].readyAt == l.timerAt {
+		return
+	}
+	l.timerAt = l.delayed[0].readyAt
+	wait := time.Duration(l.timerAt-l.horizon) * time.Millisecond
+	if l.timer == nil {
+		l.timer = time.AfterFunc(wait, l.due)
+	} else {
+		l.timer.Reset(wait)
+	}
+}
+
+// due runs when the first of the delayed entries is due.
+func (l *lane) due() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timerAt = 0
+	l.pumpLocked()
+}
+
+// dropGoneLocked reports whether the entry's task was cancelled, and forgets the mark.
+func (l *lane) dropGoneLocked(e entry) bool {
+	if len(l.gone) == 0 {
+		return false
+	}
+	mark := goneEntry{e.key, e.token}
+	_, gone := l.gone[mark]
+	delete(l.gone, mark)
+	return gone
+}
+
+// removeLocked takes out a waiting task that was cancelled.
+func (l *lane) removeLocked(e entry) {
+	l.gone[goneEntry{e.key, e.token}] = struct{}{}
+	l.bodies.drop(e.key)
+	if e.readyAt <= l.horizon {
+		l.ready[e.level]--
+		return
+	}
+	*l.laterLocked(e)--
+}
+
+// chooseLocked takes the task that runs next: the one with the best effective
+// priority, of equals the oldest. Within a level the oldest entry has waited
+// longest, so looking at the heads of the levels is enough. There must be a
+// ready task.
+func (l *lane) chooseLocked() entry {
+	best := -1
+	var bestAt jobhost.Priority
+	for level := range l.levels {
+		if l.ready[level] == 0 {
+			continue
+		}
+		f := &l.levels[level]
+		for l.dropGoneLocked(f.peek()) {
+			f.pop()
+		}
+		age := time.Duration(l.horizon-f.peek().readyAt) * time.Millisecond
+		effective := jobhost.PriorityAt(level).Effective(age, l.q.cfg.Aging)
+		if best < 0 || effective < bestAt ||
+			effective == bestAt && older(f.peek(), l.levels[best].peek()) {
+			best, bestAt = level, effective
+		}
+	}
+	l.ready[best]--
+	return l.levels[best].pop()
+}
+
+func older(a, b entry) bool {
+	if a.readyAt != b.readyAt {
+		return a.readyAt < b.readyAt
+	}
+	return a.key < b.key
+}
+
+// pumpLocked hands tasks to idle slots while there are both.
+func (l *lane) pumpLocked() {
+	l.advanceLocked()
+	for len(l.idle) > 0 && l.anyReadyLocked() && !l.q.closed.Load() && l.q.gate.enter(l) {
+		e := l.chooseLocked()
+		slot := l.idle[len(l.idle)-1]
+		l.idle = l.idle[:len(l.idle)-1]
+		lease := &Lease{lane: l, entry: e, TakenAt: l.q.clock.now()}
+		l.running[e.key] = lease
+		slot.handed <- lease // has room: a slot waits for one lease at a time
+	}
+}
+
+func (l *lane) anyReadyLocked() bool {
+	for _, n := range l.ready {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// stop ends the lane's timer; nothing is handed out any more.
+func (l *lane) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}

@@ -1,0 +1,98 @@
+package queue
+
+import (
+	"errors"
+
+	"github.com/jobhost/jobhost"
+)
+
+// ErrFenced is the answer to a settlement whose lease is not the current one:
+// the job was cancelled, or the task was leased again.
+var ErrFenced = errors.New("settle: the lease is no longer held")
+
+// Op is one durable change. The types below are all there are; a store
+// switches over them.
+type Op interface{ op() }
+
+// OpResult is what became of an operation.
+type OpResult struct {
+	// Err is nil when the operation was applied, or was there already: see
+	// Existing. Otherwise it is a *jobhost.Error, or [ErrFenced].
+	Err error
+	// Key is the job's, with every operation but Settle.
+	Key Key
+	// Existing comes with Submit: the job with the same id and content was
+	// there before, and Key is that job's.
+	Existing bool
+	// Worker is the job's, with Cancel and Revive; Tasks are the tasks that
+	// they changed.
+	Worker string
+	Tasks  []Changed
+	// JobEnded is true when the operation ended the last open task of its
+	// job; Final holds the numbers of the job's tasks by status then.
+	JobEnded bool
+	Final    StatusCounts
+}
+
+// Changed is a task that Cancel or Revive changed.
+type Changed struct {
+	Key   Key
+	Index int
+	Level int // of priority
+	// Attempt counts the attempts that were made and count: before a Cancel,
+	// 0 after a Revive.
+	Attempt int
+	// ReadyAt is when the task could run: before a Cancel, after a Revive.
+	ReadyAt Millis
+	// Token of the lease: the one that a Cancel took away, the one that a
+	// Revive gave to this process.
+	Token int64
+}
+
+// Submit adds a job and its tasks, open, claimed by the submitting process.
+// The result's Key is the job's; the tokens of its tasks are 0. Errors:
+// conflict when the id is taken by a job with another digest.
+type Submit struct{ Job *JobSpec }
+
+// Settle ends an attempt. It is refused with [ErrFenced] unless Token is that
+// of the current lease, and applied at most once.
+type Settle struct {
+	Key   Key
+	Token int64
+	// Status is what the task becomes; Open = it will run again at ReadyAt,
+	// leased by this process with Token+1.
+	Status  Status
+	ReadyAt Millis // with Open
+	Attempt int    // attempts that count, this one included if it does
+	// StartedAt and EndedAt are of the attempt.
+	StartedAt, EndedAt Millis
+	Result             []byte           // with Succeeded; empty results are not stored
+	Failure            *jobhost.Failure // kept as a record; nil = none
+	Log                []byte           // lines of the attempt; empty = none
+	LogDropped         int64
+}
+
+// Cancel ends all open tasks of a job, running ones too: their settlements
+// will find themselves fenced. The result's Tasks are those it ended. Errors:
+// not_found; conflict when no task is open and none is cancelled.
+type Cancel struct {
+	ID string
+	At Millis
+}
+
+// Revive opens the dead and cancelled tasks of a job again with attempt 0,
+// leased by this process. Errors: not_found; conflict when there are none.
+type Revive struct {
+	ID string
+	At Millis
+}
+
+// Delete removes a job with all that belongs to it. Errors: not_found;
+// conflict while a task is open.
+type Delete struct{ ID string }
+
+func (*Submit) op() {}
+func (*Settle) op() {}
+func (*Cancel) op() {}
+func (*Revive) op() {}
+func (*Delete) op() {}

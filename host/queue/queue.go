@@ -1,0 +1,186 @@
+// Package queue is the durable queue: it admits jobs, orders their tasks,
+// leases them to slots, settles their attempts and answers questions about
+// them. Ordering, limits, retries and leases are written once, here; a [Store]
+// keeps what must survive, and what is held in memory is only a window over it.
+//
+//	Submit ─► Store.Commit ─► lane (one per worker) ─► Slot.Take ─► run ─► Settle ─► Store.Commit
+package queue
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Config says how a queue works. Zero values mean the defaults in brackets.
+type Config struct {
+	Workers []Worker
+	// Aging raises a waiting task by one priority each time it passes [60 s]; negative = never.
+	Aging time.Duration
+	// MaxRunning bounds the tasks that run at once over all workers [no bound].
+	MaxRunning int
+	// MaxPayload bounds the payload of a job, in bytes [1 MiB].
+	MaxPayload int
+	// ResidentBytes bounds the bodies of waiting tasks that are kept in memory [16 MiB].
+	ResidentBytes int64
+	// Publish is told of everything that happens, after it is durable, and
+	// must not block [nobody].
+	Publish func(jobhost.Event)
+	// Settled is told of each attempt that ended, and must not block [nobody].
+	Settled func(Settlement)
+	// Random gives numbers in [0,1) for jitter [math/rand].
+	Random func() float64
+	Logger *slog.Logger // [discard]
+}
+
+// Worker is what the queue must know of a worker.
+type Worker struct {
+	Name string
+	// Capacity bounds the tasks that wait.
+	Capacity int
+	// Retry and Timeout hold for jobs that don't say otherwise.
+	Retry   jobhost.RetryPolicy
+	Timeout time.Duration
+}
+
+// Settlement tells how an attempt ended, for metrics.
+type Settlement struct {
+	Worker  string
+	Outcome jobhost.OutcomeKind
+	State   jobhost.State // that the task is in now
+	// Failure is the attempt's, if it failed.
+	Failure *jobhost.Failure
+	// LogDropped counts the lines of its log that were over the limits.
+	LogDropped int64
+	// Waited is how long the task was ready before it was taken, Ran how long
+	// the attempt took.
+	Waited, Ran time.Duration
+}
+
+// Queue is the durable queue. All methods may be called from many goroutines.
+type Queue struct {
+	store Store
+	cfg   Config
+	clock clock
+	lanes map[string]*lane // fixed
+	gate  *gate
+
+	resident atomic.Int64 // bytes in all body caches
+	closed   atomic.Bool
+	closing  chan struct{} // closed with closed
+	inflight inflight      // commits under way
+}
+
+var errClosed = &jobhost.Error{
+	Code:    jobhost.CodeUnavailable,
+	Message: "the host is stopping",
+	Hint:    "submit again when it is back; the same id makes that safe",
+}
+
+// New claims the open tasks of all workers from the store and returns the
+// queue. Tasks of workers that it doesn't know stay where they are, held. The
+// caller closes the queue first and the store afterwards.
+func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
+	setDefaults(&cfg)
+	q := &Queue{
+		store:   store,
+		cfg:     cfg,
+		clock:   newClock(),
+		lanes:   make(map[string]*lane, len(cfg.Workers)),
+		gate:    newGate(cfg.MaxRunning),
+		closing: make(chan struct{}),
+	}
+	for _, w := range cfg.Workers {
+		l := newLane(q, w)
+		q.lanes[w.Name] = l
+		if err := l.claimAll(ctx); err != nil {
+			return nil, fmt.Errorf("claim the tasks of %s: %w", w.Name, err)
+		}
+	}
+	return q, nil
+}
+
+func setDefaults(cfg *Config) {
+	if cfg.Aging == 0 {
+		cfg.Aging = time.Minute
+	}
+	if cfg.MaxPayload == 0 {
+		cfg.MaxPayload = 1 << 20
+	}
+	if cfg.ResidentBytes == 0 {
+		cfg.ResidentBytes = 16 << 20
+	}
+	if cfg.Publish == nil {
+		cfg.Publish = func(jobhost.Event) {}
+	}
+	if cfg.Settled == nil {
+		cfg.Settled = func(Settlement) {}
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Float64
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// claimPage is how many tasks one read claims at the start.
+const claimPage = 16_384
+
+// claimAll fills the lane from the store.
+func (l *lane) claimAll(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advanceLocked()
+	for after := (Place{}); ; {
+		page, err := l.q.store.Claim(ctx, l.worker.Name, after, claimPage)
+		if err != nil {
+			return err
+		}
+		for _, c := range page {
+			l.pushLocked(entry{
+				key:     c.Key,
+				readyAt: c.ReadyAt,
+				token:   int32(c.Token),
+				index:   int16(c.Index),
+				level:   int8(c.Level),
+				tried:   c.Attempt > 0,
+			})
+		}
+		if len(page) < claimPage {
+			l.advanceLocked()
+			return nil
+		}
+		after = page[len(page)-1].Place
+	}
+}
+
+// Stop stops admission and dispatch: submits and takes are refused from now on.
+// Leases can still be settled.
+func (q *Queue) Stop() {
+	if q.closed.Swap(true) {
+		return
+	}
+	close(q.closing)
+	for _, l := range q.lanes {
+		l.stop()
+	}
+}
+
+// Close stops the queue and waits for the commits under way, or until ctx
+// ends. Leases that were not settled are open for the next queue. The
+// store stays open.
+func (q *Queue) Close(ctx context.Context) error {
+	q.Stop()
+	select {
+	case <-q.inflight.idle():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close queue: commits are still under way: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,206 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+func testList(t *testing.T, h Harness) {
+	s := open(t, h)
+	a := s.submit(full("a", "w"))
+	b := s.submit(spec("b", "w"))
+	c := s.submit(spec("c", "x"))
+	d := s.submit(spec("d", "x", tasks(3)))
+	s.succeed(b)
+	s.must(settlement(c, queue.Dead))
+	s.succeed(d)
+	s.must(settlement(d+1, queue.Cancelled))
+
+	status := func(s queue.Status) *queue.Status { return &s }
+	for _, tt := range []struct {
+		name string
+		q    queue.ListQuery
+		want []string
+	}{
+		{"all", queue.ListQuery{}, []string{"d", "c", "b", "a"}},
+		{"limit", queue.ListQuery{Limit: 3}, []string{"d", "c", "b"}},
+		{"below", queue.ListQuery{Below: c}, []string{"b", "a"}},
+		{"worker", queue.ListQuery{Worker: "w"}, []string{"b", "a"}},
+		{"unknown worker", queue.ListQuery{Worker: "y"}, nil},
+		{"open", queue.ListQuery{Status: status(queue.Open)}, []string{"d", "a"}},
+		{"succeeded", queue.ListQuery{Status: status(queue.Succeeded)}, []string{"d", "b"}},
+		{"dead", queue.ListQuery{Status: status(queue.Dead)}, []string{"c"}},
+		{"cancelled", queue.ListQuery{Status: status(queue.Cancelled)}, []string{"d"}},
+		{"worker and status", queue.ListQuery{Worker: "x", Status: status(queue.Open)}, []string{"d"}},
+		{"worker and status, none", queue.ListQuery{Worker: "w", Status: status(queue.Dead)}, nil},
+		{"keys", queue.ListQuery{Keys: []queue.Key{d, d - 1_000_000, a}}, []string{"d", "a"}},
+		{"keys of tasks", queue.ListQuery{Keys: []queue.Key{d + 1}}, nil},
+		{"no keys", queue.ListQuery{Keys: []queue.Key{}}, nil},
+		{"keys below", queue.ListQuery{Keys: []queue.Key{d, c, a}, Below: d}, []string{"c", "a"}},
+		{"keys, limit", queue.ListQuery{Keys: []queue.Key{d, c, a}, Limit: 2}, []string{"d", "c"}},
+		{"keys, worker", queue.ListQuery{Keys: []queue.Key{d, c, a}, Worker: "w"}, []string{"a"}},
+		{"keys, status", queue.ListQuery{Keys: []queue.Key{d, c, b, a}, Status: status(queue.Succeeded)}, []string{"d", "b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { // one after the other: they share the store
+			wantSame(t, "jobs", ids(s.list(tt.q)), tt.want)
+		})
+	}
+	want := full("a", "w")
+	want.Key, want.Payload = a, nil
+	got := s.list(queue.ListQuery{Below: b})[0]
+	wantSame(t, "jobs", got, queue.JobRecord{JobSpec: *want, PayloadSize: 4, Tasks: s.job("a").Tasks})
+}
+
+func testListPages(t *testing.T, h Harness) {
+	s := open(t, h)
+	var ops []queue.Op
+	for i := range 120 {
+		worker := []string{"a", "a", "b", "c"}[i%4]
+		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprintf("%03d", i), worker, tasks(1+i%7*(i%2)))})
+	}
+	var settles []queue.Op
+	for i, res := range s.do(ops...) {
+		if i%3 != 0 {
+			settles = append(settles, settlement(res.Key, queue.Status(i%4)))
+		}
+	}
+	s.do(settles...)
+	all := s.list(queue.ListQuery{})
+	if len(all) != 120 || all[0].ID != "119" || all[119].ID != "000" {
+		t.Fatalf("listed %d jobs of 120", len(all))
+	}
+	for _, worker := range []string{"", "a", "b"} {
+		for status := -1; status <= int(queue.Cancelled); status++ {
+			q := queue.ListQuery{Worker: worker}
+			if status >= 0 {
+				st := queue.Status(status)
+				q.Status = &st
+			}
+			var want []string
+			for i := range all {
+				if matches(&all[i], &q) {
+					want = append(want, all[i].ID)
+				}
+			}
+			for _, limit := range []int{1, 7, 1000} {
+				wantSame(t, fmt.Sprintf("jobs of %q in status %d, pages of %d", worker, status, limit), s.pages(q, limit), want)
+			}
+		}
+	}
+}
+
+// matches is the meaning of a query without its keys, place and limit.
+func matches(job *queue.JobRecord, q *queue.ListQuery) bool {
+	if q.Worker != "" && q.Worker != job.Worker || q.After != 0 && job.CreatedAt < q.After ||
+		q.Before != 0 && job.CreatedAt >= q.Before {
+		return false
+	}
+	return q.Status == nil || slices.ContainsFunc(job.Tasks, func(t queue.TaskRecord) bool { return t.Status == *q.Status })
+}
+
+// pages reads a whole list in pages.
+func (s store) pages(q queue.ListQuery, limit int) []string {
+	s.t.Helper()
+	q.Limit = limit
+	var all []string
+	for {
+		page := s.list(q)
+		all = append(all, ids(page)...)
+		if len(page) < limit {
+			return all
+		}
+		q.Below = page[len(page)-1].Key
+	}
+}
+
+func testListByTime(t *testing.T, h Harness) {
+	s := open(t, h)
+	// The clock is set back once, jobs are large so that keys rise fast, and
+	// times repeat.
+	var ops []queue.Op
+	for i := range 60 {
+		at := epoch + queue.Millis(i/2*100)
+		if i >= 40 {
+			at -= 2000
+		}
+		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprintf("%02d", i), []string{"a", "b"}[i%2], createdAt(at), tasks(1+i%5*60))})
+	}
+	s.do(ops...)
+	all := s.list(queue.ListQuery{})
+	for _, worker := range []string{"", "b"} {
+		for _, r := range [][2]queue.Millis{
+			{0, epoch}, {epoch, 0}, {0, epoch + 1}, {epoch + 500, epoch + 600}, {epoch + 501, epoch + 700},
+			{epoch + 1900, 0}, {epoch + 9000, 0}, {0, epoch - 100}, {epoch, epoch + 9000}, {epoch + 600, epoch + 600},
+		} {
+			q := queue.ListQuery{Worker: worker, After: r[0], Before: r[1]}
+			var want []string
+			for i := range all {
+				if matches(&all[i], &q) {
+					want = append(want, all[i].ID)
+				}
+			}
+			for _, limit := range []int{1, 5, 100} {
+				wantSame(t, fmt.Sprintf("jobs of %q in %v, pages of %d", worker, r, limit), s.pages(q, limit), want)
+			}
+		}
+	}
+}
+
+func testMissing(t *testing.T, h Harness) {
+	s := open(t, h)
+	_, err := s.Job(t.Context(), "none")
+	wantCode(t, err, jobhost.CodeNotFound)
+	_, err = s.Result(t.Context(), 1)
+	wantCode(t, err, jobhost.CodeNotFound)
+	key := s.submit(spec("a", "w"))
+	_, err = s.Result(t.Context(), key)
+	wantCode(t, err, jobhost.CodeNotFound)
+	if logs, err := s.Logs(t.Context(), 12345); err != nil || len(logs) != 0 {
+		t.Fatalf("logs of no job: %v, %v", logs, err)
+	}
+}
+
+func testContext(t *testing.T, h Harness) {
+	s := open(t, h)
+	cause := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if _, err := s.Claim(ctx, "w", queue.Place{}, 1); !errors.Is(err, cause) {
+		t.Fatalf("claim with an ended context: %v", err)
+	}
+	// The store is as good as before.
+	s.submit(spec("a", "w"))
+	for range 10 {
+		if got := s.claim("w", queue.Place{}, 1); len(got) != 1 {
+			t.Fatalf("claimed %d tasks of 1", len(got))
+		}
+	}
+}
+
+func testClosed(t *testing.T, h Harness) {
+	s := open(t, h)
+	acked := make(chan error, 50)
+	for i := range cap(acked) {
+		s.Commit([]queue.Op{&queue.Submit{Job: spec(fmt.Sprint(i), "w")}}, func(_ []queue.OpResult, err error) { acked <- err })
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatalf("close: %v", err)
+		}
+	}
+	for range cap(acked) {
+		if err := <-acked; err != nil {
+			t.Fatalf("a commit before Close failed: %v", err)
+		}
+	}
+	_, err := commit(s.Store, &queue.Cancel{ID: "1"})
+	wantCode(t, err, jobhost.CodeUnavailable)
+	_, err = s.Job(t.Context(), "1")
+	wantCode(t, err, jobhost.CodeUnavailable)
+}

@@ -1,0 +1,246 @@
+package queuetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+// model is the contract of [queue.Store] as plainly as it can be written.
+type model struct {
+	jobs map[string]*modelJob
+	next queue.Key // no key below it may be given out any more
+}
+
+type modelJob struct {
+	spec     queue.JobSpec
+	tasks    []modelTask
+	failures []jobhost.Failure
+	logs     []queue.LogRecord
+}
+
+type modelTask struct {
+	queue.TaskRecord
+	token  int64
+	result []byte
+}
+
+func newModel(next queue.Key) *model { return &model{jobs: make(map[string]*modelJob), next: next} }
+
+func (m *model) code(code jobhost.Code) queue.OpResult {
+	return queue.OpResult{Err: &jobhost.Error{Code: code}}
+}
+
+// apply makes a change and returns what the store should say. The store's own
+// answer is needed for the keys, which it is free to choose within the rules.
+func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
+	switch op := op.(type) {
+	case *queue.Submit:
+		return m.submit(op.Job, got.Key)
+	case *queue.Settle:
+		return m.settle(op), nil
+	case *queue.Cancel:
+		return m.cancel(op), nil
+	case *queue.Revive:
+		return m.revive(op), nil
+	case *queue.Delete:
+		return m.delete(op), nil
+	}
+	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
+}
+
+func (m *model) submit(spec *queue.JobSpec, key queue.Key) (queue.OpResult, error) {
+	if job := m.jobs[spec.ID]; job != nil {
+		if job.spec.Digest != spec.Digest {
+			return m.code(jobhost.CodeConflict), nil
+		}
+		return queue.OpResult{Key: job.spec.Key, Existing: true}, nil
+	}
+	if key < m.next {
+		return queue.OpResult{}, fmt.Errorf("job %s got key %d, below %d", spec.ID, key, m.next)
+	}
+	job := &modelJob{spec: *spec}
+	job.spec.Key = key
+	for i := range spec.Tasks {
+		job.tasks = append(job.tasks, modelTask{TaskRecord: queue.TaskRecord{
+			Key: key + queue.Key(i), Index: i, ReadyAt: spec.ReadyAt,
+		}})
+	}
+	m.jobs[spec.ID] = job
+	m.next = key + queue.Key(spec.Tasks)
+	return queue.OpResult{Key: key}, nil
+}
+
+// task returns the task of a key and its job.
+func (m *model) task(key queue.Key) (*modelJob, *modelTask) {
+	for _, job := range m.jobs {
+		if i := key - job.spec.Key; i >= 0 && i < queue.Key(len(job.tasks)) {
+			return job, &job.tasks[i]
+		}
+	}
+	return nil, nil
+}
+
+func (m *model) settle(op *queue.Settle) queue.OpResult {
+	job, task := m.task(op.Key)
+	if task == nil || task.Status != queue.Open || task.token != op.Token {
+		return queue.OpResult{Err: queue.ErrFenced}
+	}
+	if op.Failure != nil {
+		job.failures = append(job.failures, *op.Failure)
+	}
+	if len(op.Log) > 0 || op.LogDropped > 0 {
+		job.logs = append(job.logs, queue.LogRecord{Task: task.Index, Attempt: op.Attempt, Text: op.Log, Dropped: op.LogDropped})
+	}
+	task.Attempt, task.StartedAt = op.Attempt, op.StartedAt
+	if op.Status == queue.Open {
+		task.ReadyAt = op.ReadyAt
+		task.token++
+		return queue.OpResult{}
+	}
+	task.Status, task.EndedAt = op.Status, op.EndedAt
+	if op.Status == queue.Succeeded {
+		task.ResultSize, task.result = len(op.Result), op.Result
+	}
+	return job.ended(queue.OpResult{})
+}
+
+// counts returns the numbers of a job's tasks.
+func (j *modelJob) counts() (c queue.StatusCounts) {
+	for i := range j.tasks {
+		c[j.tasks[i].Status]++
+	}
+	return c
+}
+
+// ended adds to the result of a change that ended tasks whether the job has.
+func (j *modelJob) ended(res queue.OpResult) queue.OpResult {
+	if c := j.counts(); c[queue.Open] == 0 {
+		res.JobEnded, res.Final = true, c
+	}
+	return res
+}
+
+func (j *modelJob) changed(t *modelTask) queue.Changed {
+	return queue.Changed{
+		Key: t.Key, Index: t.Index, Level: j.spec.Priority.Level(), Attempt: t.Attempt, ReadyAt: t.ReadyAt, Token: t.token,
+	}
+}
+
+func (m *model) cancel(op *queue.Cancel) queue.OpResult {
+	job := m.jobs[op.ID]
+	if job == nil {
+		return m.code(jobhost.CodeNotFound)
+	}
+	res := queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
+	if c := job.counts(); c[queue.Open] == 0 {
+		if c[queue.Cancelled] == 0 {
+			return m.code(jobhost.CodeConflict)
+		}
+		return res
+	}
+	for i := range job.tasks {
+		if t := &job.tasks[i]; t.Status == queue.Open {
+			res.Tasks = append(res.Tasks, job.changed(t))
+			t.Status, t.EndedAt = queue.Cancelled, op.At
+			t.token++
+		}
+	}
+	return job.ended(res)
+}
+
+func (m *model) revive(op *queue.Revive) queue.OpResult {
+	job := m.jobs[op.ID]
+	if job == nil {
+		return m.code(jobhost.CodeNotFound)
+	}
+	res := queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
+	for i := range job.tasks {
+		if t := &job.tasks[i]; t.Status == queue.Dead || t.Status == queue.Cancelled {
+			t.Status, t.Attempt, t.ReadyAt, t.EndedAt = queue.Open, 0, op.At, 0
+			t.token++
+			res.Tasks = append(res.Tasks, job.changed(t))
+		}
+	}
+	if len(res.Tasks) == 0 {
+		return m.code(jobhost.CodeConflict)
+	}
+	return res
+}
+
+func (m *model) delete(op *queue.Delete) queue.OpResult {
+	job := m.jobs[op.ID]
+	switch {
+	case job == nil:
+		return m.code(jobhost.CodeNotFound)
+	case job.counts()[queue.Open] > 0:
+		return m.code(jobhost.CodeConflict)
+	}
+	delete(m.jobs, op.ID)
+	return queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
+}
+
+// record is what the store should tell of a job.
+func (j *modelJob) record() queue.JobRecord {
+	r := queue.JobRecord{JobSpec: j.spec, PayloadSize: len(j.spec.Payload), Failures: j.failures}
+	for i := range j.tasks {
+		r.Tasks = append(r.Tasks, j.tasks[i].TaskRecord)
+		r.EndedAt = max(r.EndedAt, j.tasks[i].EndedAt)
+	}
+	if j.counts()[queue.Open] > 0 {
+		r.EndedAt = 0
+	}
+	return r
+}
+
+// list is what the store should answer to a query.
+func (m *model) list(q *queue.ListQuery) []queue.JobRecord {
+	var out []queue.JobRecord
+	for _, job := range m.jobs {
+		r := job.record()
+		r.Payload, r.Failures = nil, nil
+		if matches(&r, q) && (q.Below == 0 || r.Key < q.Below) && (q.Keys == nil || slices.Contains(q.Keys, r.Key)) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b queue.JobRecord) int { return cmp.Compare(b.Key, a.Key) })
+	return out[:min(len(out), q.Limit)]
+}
+
+// claim is what the store should lease.
+func (m *model) claim(worker string, after queue.Place, limit int) []queue.Claimed {
+	var out []queue.Claimed
+	for _, job := range m.jobs {
+		for i := range job.tasks {
+			t := &job.tasks[i]
+			place := queue.Place{ReadyAt: t.ReadyAt, Key: t.Key}
+			if job.spec.Worker == worker && t.Status == queue.Open && comparePlaces(place, after) > 0 {
+				out = append(out, queue.Claimed{
+					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Token: t.token,
+				})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b queue.Claimed) int { return comparePlaces(a.Place, b.Place) })
+	return out[:min(len(out), limit)]
+}
+
+func comparePlaces(a, b queue.Place) int {
+	return cmp.Or(cmp.Compare(a.ReadyAt, b.ReadyAt), cmp.Compare(a.Key, b.Key))
+}
+
+// counts is what the store should count.
+func (m *model) counts() map[string]queue.StatusCounts {
+	out := make(map[string]queue.StatusCounts)
+	for _, job := range m.jobs {
+		c := out[job.spec.Worker]
+		for status, n := range job.counts() {
+			c[status] += n
+		}
+		out[job.spec.Worker] = c
+	}
+	return out
+}

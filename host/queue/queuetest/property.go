@@ -1,0 +1,219 @@
+package queuetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+// testProperty makes random changes to a store and a model, and asks both
+// everything that can be asked.
+//
+// All checks use one store, since opening one may be slow; each begins with
+// deleting what the last one left. For a failing check to be repeatable, what
+// is drawn must not depend on the keys, which go on rising.
+func testProperty(t *testing.T, h Harness) {
+	s, next, checks := h.Open(t), queue.Key(1), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if checks++; raceEnabled && checks > 15 {
+			return // rapid's own number is for the run without the detector
+		}
+		m := newModel(next)
+		clearStore(t, rt, s)
+		defer func() { next = m.next }()
+		for step := range rapid.IntRange(1, 6).Draw(rt, "steps") {
+			ops := rapid.SliceOfN(genOp(m), 1, 12).Draw(rt, fmt.Sprint("ops ", step))
+			got, err := commit(s, ops...)
+			if err != nil {
+				rt.Fatalf("commit: %v", err)
+			}
+			for i, op := range ops {
+				want, err := m.apply(op, got[i])
+				if err != nil {
+					rt.Fatal(err)
+				}
+				checkResult(rt, op, got[i], want)
+			}
+			if h.Reopen != nil && rapid.IntRange(0, 9).Draw(rt, "reopen") == 9 {
+				s = h.Reopen(t, s)
+			}
+		}
+		checkReads(t, rt, s, m)
+	})
+}
+
+// clearStore removes all jobs.
+func clearStore(t *testing.T, rt *rapid.T, s queue.Store) {
+	jobs, err := s.Jobs(t.Context(), queue.ListQuery{Limit: 1000})
+	if err != nil {
+		rt.Fatalf("list: %v", err)
+	}
+	var ops []queue.Op
+	for i := range jobs {
+		ops = append(ops, &queue.Cancel{ID: jobs[i].ID}, &queue.Delete{ID: jobs[i].ID})
+	}
+	if _, err := commit(s, ops...); err != nil {
+		rt.Fatalf("clear: %v", err)
+	}
+}
+
+// genOp draws an operation on few ids, so that many meet.
+func genOp(m *model) *rapid.Generator[queue.Op] {
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"})
+	at := rapid.Custom(func(t *rapid.T) queue.Millis { return epoch + queue.Millis(rapid.IntRange(0, 4).Draw(t, "at")) })
+	submit := rapid.Custom(func(t *rapid.T) queue.Op {
+		return &queue.Submit{Job: spec(id.Draw(t, "id"), rapid.SampledFrom([]string{"w", "x"}).Draw(t, "worker"),
+			func(s *queue.JobSpec) {
+				s.Tasks = rapid.SampledFrom([]int{1, 1, 1, 2, 3, 70}).Draw(t, "tasks")
+				s.Digest[0] = byte(rapid.IntRange(0, 1).Draw(t, "digest"))
+				s.CreatedAt, s.ReadyAt = at.Draw(t, "created"), at.Draw(t, "ready")
+				s.Priority = jobhost.PriorityAt(rapid.IntRange(0, 4).Draw(t, "level"))
+				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
+			})}
+	})
+	settle := rapid.Custom(func(t *rapid.T) queue.Op {
+		op := &queue.Settle{
+			Key:       m.next + 2 - queue.Key(rapid.IntRange(0, 80).Draw(t, "key")),
+			Token:     int64(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "token")),
+			Status:    queue.Status(rapid.IntRange(0, 3).Draw(t, "status")),
+			ReadyAt:   at.Draw(t, "ready"),
+			Attempt:   rapid.IntRange(0, 3).Draw(t, "attempt"),
+			StartedAt: at.Draw(t, "started"), EndedAt: at.Draw(t, "ended"),
+			Result: rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "result"),
+			Log:    rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "log"),
+		}
+		if rapid.Bool().Draw(t, "failed") {
+			op.Failure = &jobhost.Failure{Code: "x", Attempt: op.Attempt, StartedAt: time.UnixMilli(int64(op.StartedAt)).UTC()}
+		}
+		return op
+	})
+	return rapid.OneOf(submit, settle, settle,
+		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
+		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
+		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Delete{ID: id.Draw(t, "id")} }),
+	)
+}
+
+// checkResult compares results; of refusals only the kind, for the rest is not promised.
+func checkResult(t *rapid.T, op queue.Op, got, want queue.OpResult) {
+	if want.Err != nil {
+		if errors.Is(want.Err, queue.ErrFenced) != errors.Is(got.Err, queue.ErrFenced) ||
+			jobhost.CodeOf(want.Err) != jobhost.CodeOf(got.Err) {
+			t.Fatalf("%T: got error %v, want %v", op, got.Err, want.Err)
+		}
+		return
+	}
+	if _, ok := op.(*queue.Delete); ok {
+		got.Worker = want.Worker // not promised
+	}
+	same(t, fmt.Sprintf("results of %T", op), got, want)
+}
+
+func same(t *rapid.T, what string, got, want any) {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%s differ (-model +store):\n%s", what, diff)
+	}
+}
+
+// checkReads asks the store and the model the same questions.
+func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
+	ctx := t.Context()
+	fail := func(what string, err error) {
+		if err != nil {
+			rt.Fatalf("%s: %v", what, err)
+		}
+	}
+	var keys []queue.Key
+	for id, want := range m.jobs {
+		got, err := s.Job(ctx, id)
+		fail("job "+id, err)
+		same(rt, "jobs", got, want.record())
+		logs, err := s.Logs(ctx, want.spec.Key)
+		fail("logs", err)
+		same(rt, "logs", logs, want.logs)
+		for i := range want.tasks {
+			task := &want.tasks[i]
+			keys = append(keys, task.Key)
+			result, err := s.Result(ctx, task.Key)
+			if (err == nil) != (task.Status == queue.Succeeded) {
+				rt.Fatalf("result of a task in status %d: %v", task.Status, err)
+			}
+			if err == nil {
+				same(rt, "results", result, task.result)
+			}
+		}
+	}
+	counts, err := s.Counts(ctx)
+	fail("counts", err)
+	same(rt, "counts", withoutZeros(counts), m.counts())
+	bodies, err := s.Load(ctx, keys)
+	fail("load", err)
+	same(rt, "bodies", bodies, m.load(keys))
+	for _, worker := range []string{"w", "x", "y"} {
+		after := queue.Place{ReadyAt: epoch + 2, Key: m.next - 40}
+		for _, place := range []queue.Place{{}, after} {
+			claimed, err := s.Claim(ctx, worker, place, 7)
+			fail("claim", err)
+			same(rt, "claims", claimed, m.claim(worker, place, 7))
+		}
+	}
+	for range 5 {
+		q := genQuery(m).Draw(rt, "query")
+		jobs, err := s.Jobs(ctx, q)
+		fail("list", err)
+		same(rt, "jobs of a list", jobs, m.list(&q))
+	}
+}
+
+// load is what the store should load.
+func (m *model) load(keys []queue.Key) []queue.Body {
+	var out []queue.Body
+	for _, key := range keys {
+		job, task := m.task(key)
+		if task != nil && task.Status == queue.Open {
+			out = append(out, queue.Body{Key: key, Token: task.token, Attempt: task.Attempt, Index: task.Index, Job: &job.spec})
+		}
+	}
+	return out
+}
+
+func genQuery(m *model) *rapid.Generator[queue.ListQuery] {
+	return rapid.Custom(func(t *rapid.T) queue.ListQuery {
+		q := queue.ListQuery{
+			Worker: rapid.SampledFrom([]string{"", "", "w", "x", "y"}).Draw(t, "worker"),
+			Limit:  rapid.IntRange(0, 8).Draw(t, "limit"),
+		}
+		if n := rapid.IntRange(-1, 200).Draw(t, "below"); n >= 0 {
+			q.Below = max(m.next+1-queue.Key(n), 1)
+		}
+		if n := rapid.IntRange(-4, 3).Draw(t, "status"); n >= 0 {
+			status := queue.Status(n)
+			q.Status = &status
+		}
+		if rapid.Bool().Draw(t, "by time") {
+			q.After = epoch + queue.Millis(rapid.IntRange(-1, 4).Draw(t, "after"))
+			q.Before = epoch + queue.Millis(rapid.IntRange(-1, 5).Draw(t, "before"))
+		}
+		if rapid.IntRange(0, 3).Draw(t, "by keys") == 0 {
+			q.Keys = []queue.Key{}
+			for _, job := range m.jobs {
+				if job.spec.Key%2 == 0 {
+					q.Keys = append(q.Keys, job.spec.Key, job.spec.Key+1)
+				}
+			}
+			slices.Sort(q.Keys)
+			q.Keys = slices.Compact(q.Keys)
+			slices.Reverse(q.Keys)
+		}
+		return q
+	})
+}

@@ -1,0 +1,137 @@
+package queuetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+// full is a job that uses every field.
+func full(id, worker string) *queue.JobSpec {
+	return spec(id, worker, func(s *queue.JobSpec) {
+		s.Payload = []byte{0, 1, 2, 255}
+		s.ContentType, s.Entry = "text/plain", "resize"
+		s.Priority, s.Tasks, s.MaxAttempts = jobhost.Background, 2, 7
+		s.Labels = map[string]string{"city": "Zürich", "quote": `a"b\c`, "empty": ""}
+		s.ReadyAt = epoch + 5
+		s.Digest = [16]byte{15: 9}
+	})
+}
+
+func testSubmit(t *testing.T, h Harness) {
+	s := open(t, h)
+	want := full("a", "w")
+	res := s.must(&queue.Submit{Job: full("a", "w")})
+	if res.Key == 0 || res.Existing || res.JobEnded {
+		t.Fatalf("unexpected result %+v", res)
+	}
+	want.Key = res.Key
+	got := s.job("a")
+	wantSame(t, "specs", got.JobSpec, *want)
+	wantSame(t, "tasks", got.Tasks, []queue.TaskRecord{
+		{Key: res.Key, Index: 0, ReadyAt: epoch + 5},
+		{Key: res.Key + 1, Index: 1, ReadyAt: epoch + 5},
+	})
+	if got.PayloadSize != 4 || got.EndedAt != 0 || len(got.Failures) != 0 {
+		t.Fatalf("unexpected record %+v", got)
+	}
+	if next := s.submit(spec("b", "w")); next < res.Key+2 {
+		t.Fatalf("key %d of the next job lies within the first, which begins at %d", next, res.Key)
+	}
+	empty := s.submit(spec("c", "w", func(s *queue.JobSpec) { s.Payload = nil }))
+	if got := s.job("c"); got.Key != empty || got.PayloadSize != 0 || len(got.Payload) != 0 {
+		t.Fatalf("unexpected record of an empty payload %+v", got)
+	}
+	wantSame(t, "counts", s.counts(), map[string]queue.StatusCounts{"w": {queue.Open: 4}})
+}
+
+func testSubmitAgain(t *testing.T, h Harness) {
+	s := open(t, h)
+	key := s.submit(spec("a", "w"))
+	other := spec("a", "unheard-of", func(s *queue.JobSpec) { s.Digest = [16]byte{2} })
+
+	again := s.must(&queue.Submit{Job: spec("a", "w")})
+	if again.Key != key || !again.Existing {
+		t.Fatalf("same content: got %+v, want the existing job %d", again, key)
+	}
+	wantCode(t, s.do(&queue.Submit{Job: other})[0].Err, jobhost.CodeConflict)
+
+	// Within one batch the later one finds the earlier one.
+	res := s.do(
+		&queue.Submit{Job: spec("b", "w", tasks(3))}, &queue.Submit{Job: spec("b", "w", tasks(3))},
+		&queue.Submit{Job: spec("b", "w", func(s *queue.JobSpec) { s.Digest = [16]byte{7} })},
+		&queue.Submit{Job: spec("c", "w")},
+	)
+	if res[0].Existing || !res[1].Existing || res[1].Key != res[0].Key {
+		t.Fatalf("same id in one batch: got %+v", res)
+	}
+	wantCode(t, res[2].Err, jobhost.CodeConflict)
+	if res[3].Err != nil {
+		t.Fatalf("the refusal of another operation spoiled this one: %v", res[3].Err)
+	}
+	s.succeed(key)
+	if ended := s.must(&queue.Submit{Job: spec("a", "w")}); !ended.Existing {
+		t.Fatal("a job that has ended is forgotten")
+	}
+	wantSame(t, "counts", s.counts(), map[string]queue.StatusCounts{"w": {queue.Open: 4, queue.Succeeded: 1}})
+
+	// A hundred at once make one job.
+	var wg sync.WaitGroup
+	fresh := make(chan queue.Key, 100)
+	for range 100 {
+		wg.Go(func() {
+			res, err := commit(s.Store, &queue.Submit{Job: spec("once", "w")})
+			if err != nil || res[0].Err != nil {
+				t.Errorf("submit: %v, %+v", err, res)
+			} else if !res[0].Existing {
+				fresh <- res[0].Key
+			}
+		})
+	}
+	wg.Wait()
+	if len(fresh) != 1 {
+		t.Fatalf("100 submits with one id made %d jobs", len(fresh))
+	}
+	s.checkCounts()
+}
+
+func testBatch(t *testing.T, h Harness) {
+	s := open(t, h)
+	if res := s.do(); len(res) != 0 {
+		t.Fatalf("an empty batch has %d results", len(res))
+	}
+	var ops []queue.Op
+	for i := range 50 {
+		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprintf("j%02d", i), "w", tasks(1+i%3))})
+	}
+	res := s.do(ops...)
+	for i := 1; i < len(res); i++ {
+		if res[i].Key < res[i-1].Key+queue.Key(1+(i-1)%3) {
+			t.Fatalf("key %d of job %d does not follow %d", res[i].Key, i, res[i-1].Key)
+		}
+	}
+	// A mixed batch: each operation sees the ones before it.
+	mixed := s.do(
+		&queue.Submit{Job: spec("x", "w")},
+		&queue.Cancel{ID: "x", At: epoch + 1},
+		&queue.Delete{ID: "x"},
+		&queue.Cancel{ID: "x", At: epoch + 1},
+		&queue.Submit{Job: spec("x", "w")},
+		settlement(res[0].Key, queue.Succeeded),
+		settlement(res[0].Key, queue.Succeeded),
+	)
+	for _, i := range []int{0, 1, 2, 4, 5} {
+		if mixed[i].Err != nil {
+			t.Fatalf("operation %d: %v", i, mixed[i].Err)
+		}
+	}
+	wantCode(t, mixed[3].Err, jobhost.CodeNotFound)
+	wantFenced(t, mixed[6])
+	if mixed[4].Existing || mixed[4].Key <= mixed[0].Key {
+		t.Fatalf("submit after delete: got %+v", mixed[4])
+	}
+	s.checkCounts()
+}

@@ -1,0 +1,163 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Job returns a job with its tasks and error records.
+func (q *Queue) Job(ctx context.Context, id string) (jobhost.Job, error) {
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return jobhost.Job{}, err
+	}
+	job := q.describe(record)
+	job.Failures = record.Failures
+	return job, nil
+}
+
+func (q *Queue) record(ctx context.Context, id string) (JobRecord, error) {
+	if err := jobhost.CheckID(id); err != nil {
+		return JobRecord{}, err
+	}
+	return q.store.Job(ctx, id)
+}
+
+// Result returns what a task returned.
+func (q *Queue) Result(ctx context.Context, id string, task int) (jobhost.Result, error) {
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return jobhost.Result{}, err
+	}
+	if task < 0 || task >= len(record.Tasks) {
+		return jobhost.Result{}, &jobhost.Error{
+			Code:    jobhost.CodeNotFound,
+			Field:   "task",
+			Message: fmt.Sprintf("job %s has no task %d, it has %d", id, task, len(record.Tasks)),
+		}
+	}
+	if record.Tasks[task].Status != Succeeded {
+		job := q.describe(record)
+		return jobhost.Result{}, &jobhost.Error{
+			Code:    jobhost.CodeConflict,
+			Message: fmt.Sprintf("job %s has no result: it is %s", id, job.Tasks[task].State),
+			Hint:    "jobhost job why " + id,
+		}
+	}
+	result := jobhost.Result{Task: task}
+	if record.Tasks[task].ResultSize > 0 {
+		result.Data, err = q.store.Result(ctx, record.Tasks[task].Key)
+	}
+	return result, err
+}
+
+// Logs returns what the attempts of a job logged, oldest first.
+func (q *Queue) Logs(ctx context.Context, id string) ([]jobhost.AttemptLog, error) {
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := q.store.Logs(ctx, record.Key)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]jobhost.AttemptLog, len(logs))
+	for i, log := range logs {
+		all[i] = jobhost.AttemptLog{Task: log.Task, Attempt: log.Attempt, Dropped: log.Dropped, Lines: []string{}}
+		if text := strings.TrimSuffix(string(log.Text), "\n"); text != "" {
+			all[i].Lines = strings.Split(text, "\n")
+		}
+	}
+	return all, nil
+}
+
+// describe turns what the store knows, and what this process does now, into
+// what people are told.
+func (q *Queue) describe(record JobRecord) jobhost.Job {
+	job := jobhost.Job{
+		ID:          record.ID,
+		Worker:      record.Worker,
+		Priority:    record.Priority,
+		Entry:       record.Entry,
+		ContentType: record.ContentType,
+		Labels:      record.Labels,
+		PayloadSize: record.PayloadSize,
+		MaxAttempts: record.MaxAttempts,
+		Timeout:     jobhost.Duration(record.Timeout),
+		CreatedAt:   record.CreatedAt.Time(),
+		EndedAt:     timeOrNil(record.EndedAt),
+		TaskCount:   record.JobSpec.Tasks,
+		Tasks:       make([]jobhost.Task, len(record.Tasks)),
+	}
+	l := q.lanes[record.Worker]
+	if l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	var counts jobhost.Counts
+	now := MillisOf(q.clock.now())
+	for i := range record.Tasks {
+		job.Tasks[i] = describeTask(&record.Tasks[i], l, now)
+		counts[job.Tasks[i].State]++
+	}
+	job.State = jobhost.JobState(&counts)
+	return job
+}
+
+// describeTask tells of one task; the lane's lock is held, if there is a lane.
+func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
+	task := jobhost.Task{
+		Index:      record.Index,
+		Attempt:    record.Attempt,
+		ReadyAt:    record.ReadyAt.Time(),
+		StartedAt:  timeOrNil(record.StartedAt),
+		EndedAt:    timeOrNil(record.EndedAt),
+		ResultSize: record.ResultSize,
+	}
+	switch record.Status {
+	case Succeeded:
+		task.State = jobhost.Succeeded
+	case Dead:
+		task.State = jobhost.Dead
+	case Cancelled:
+		task.State = jobhost.Cancelled
+	default:
+		task.State = openState(record.ReadyAt, record.Attempt, l, now)
+	}
+	if l == nil || record.Status != Open {
+		return task
+	}
+	if lease := l.running[record.Key]; lease != nil {
+		task.State = jobhost.Running
+		task.Attempt = lease.Number()
+		started := lease.TakenAt.UTC()
+		task.StartedAt = &started
+		task.Done, task.Total = lease.done.Load(), lease.total.Load()
+	}
+	return task
+}
+
+// openState is the state of an open task that doesn't run.
+func openState(readyAt Millis, attempt int, l *lane, now Millis) jobhost.State {
+	switch {
+	case l == nil:
+		return jobhost.Held // no such worker is loaded
+	case readyAt <= now:
+		return jobhost.Ready
+	case attempt > 0:
+		return jobhost.Retrying
+	}
+	return jobhost.Scheduled
+}
+
+func timeOrNil(m Millis) *time.Time {
+	if m == 0 {
+		return nil
+	}
+	t := m.Time()
+	return &t
+}

@@ -1,0 +1,141 @@
+package queue
+
+import (
+	"errors"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// Report is what became of an attempt: its outcome and what it logged.
+type Report struct {
+	Outcome    jobhost.Outcome
+	Log        []byte // lines ended by \n
+	LogDropped int64
+}
+
+// Settle ends a lease. It returns at once: the slot is free for the next task
+// while the settlement becomes durable; only when very many settlements are
+// under way it waits. A settlement whose lease is no longer held (the job was
+// cancelled) changes nothing.
+func (q *Queue) Settle(lease *Lease, report Report) {
+	op, state := q.settlement(lease, report)
+	if op == nil { // cancelled, which is durable already
+		lease.lane.finish(lease)
+		q.gate.leave()
+		q.observe(lease, nil, report.Outcome.Kind, jobhost.Cancelled)
+		return
+	}
+	q.inflight.add()
+	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
+		defer q.inflight.done()
+		if err == nil {
+			err = results[0].Err
+		}
+		if err != nil {
+			q.unsettled(lease, err)
+			return
+		}
+		q.settled(lease, report.Outcome.Kind, op, state, results[0])
+	})
+	q.gate.leave()
+}
+
+// settlement decides what the outcome makes of the task.
+func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State) {
+	now := q.clock.now()
+	op := &Settle{
+		Key:        lease.Key,
+		Token:      lease.Token,
+		Attempt:    lease.Attempt,
+		StartedAt:  MillisOf(lease.TakenAt),
+		EndedAt:    MillisOf(now),
+		Log:        report.Log,
+		LogDropped: report.LogDropped,
+	}
+	switch outcome := report.Outcome; outcome.Kind {
+	case jobhost.OutcomeCancelled:
+		return nil, jobhost.Cancelled
+	case jobhost.OutcomeSucceeded:
+		op.Attempt++
+		op.Status, op.Result = Succeeded, outcome.Output
+		return op, jobhost.Succeeded
+	case jobhost.OutcomeSnoozed:
+		op.ReadyAt = MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
+		return op, jobhost.Scheduled
+	case jobhost.OutcomeReturned:
+		op.ReadyAt = lease.entry.readyAt
+		return op, jobhost.Ready
+	default:
+		return q.failure(lease, op, outcome.Failure, now)
+	}
+}
+
+// failure decides between another attempt and the dead letters.
+func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.Time) (*Settle, jobhost.State) {
+	op.Attempt++
+	f.Task, f.Attempt = lease.Index, op.Attempt
+	f.StartedAt, f.EndedAt = lease.TakenAt.UTC(), now.UTC()
+	op.Failure = f
+	if !f.Retryable || op.Attempt >= lease.Job.MaxAttempts {
+		op.Status = Dead
+		return op, jobhost.Dead
+	}
+	delay := lease.lane.worker.Retry.Delay(op.Attempt+1, q.cfg.Random())
+	op.ReadyAt = MillisOf(now.Add(delay))
+	return op, jobhost.Retrying
+}
+
+// settled runs when a settlement is durable.
+func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, state jobhost.State, result OpResult) {
+	l := lease.lane
+	l.mu.Lock()
+	if l.running[lease.Key] == lease {
+		delete(l.running, lease.Key)
+	}
+	if op.Status == Open {
+		next := lease.entry
+		next.token++
+		next.readyAt, next.tried = op.ReadyAt, op.Attempt > 0
+		l.pushLocked(next)
+		body := lease.Body
+		body.Token, body.Attempt = int64(next.token), op.Attempt
+		l.bodies.keep(&body)
+		l.pumpLocked()
+	}
+	l.mu.Unlock()
+	q.publishSettled(lease, kind, op, state, result)
+}
+
+// unsettled runs when a settlement was refused or could not be made durable.
+// A refused one is no fault: the job was cancelled while the attempt ran.
+// Otherwise the task is still open in the store, under the same lease, and runs
+// again.
+func (q *Queue) unsettled(lease *Lease, err error) {
+	if errors.Is(err, ErrFenced) {
+		lease.lane.finish(lease)
+		q.observe(lease, nil, jobhost.OutcomeCancelled, jobhost.Cancelled)
+		return
+	}
+	q.cfg.Logger.Error("settlement is not durable; the task will run again",
+		logkey.Job, lease.Job.ID, logkey.Task, lease.Index, logkey.Error, err)
+	lease.lane.putBack(lease)
+}
+
+// retryStore is how long a task waits that met a store which didn't work.
+const retryStore = time.Second
+
+// putBack makes a leased task wait again, under the same lease.
+func (l *lane) putBack(lease *Lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running[lease.entry.key] != lease {
+		return // cancelled and revived meanwhile
+	}
+	delete(l.running, lease.entry.key)
+	e := lease.entry
+	e.readyAt = MillisOf(l.q.clock.now().Add(retryStore))
+	l.pushLocked(e)
+	l.pumpLocked()
+}

@@ -1,0 +1,137 @@
+package sqlitequeue
+
+import (
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// ledger is what the writer keeps in memory beside the rows: the next key, the
+// workers' numbers, and sums that are written once per transaction instead of
+// once per operation. Only the writer uses it; it is a [sqlitedb.Member].
+type ledger struct {
+	next    int64            // key of the next task
+	settled int64            // next, as of the last commit
+	workers map[string]int64 // by name
+	added   []string         // workers of the open transaction
+
+	deltas [][4]int64 // by worker and status, of the open transaction
+	dirty  []int64    // workers with an entry in deltas
+	spans  []span     // of the open transaction
+}
+
+// span is the range of creation times in a block of keys.
+type span struct{ block, low, high int64 }
+
+// blockOf returns the block of a key.
+func blockOf(key int64) int64 { return key >> 10 }
+
+// blockEnd returns the first key after a block.
+func blockEnd(block int64) int64 { return (block + 1) << 10 }
+
+func newLedger() *ledger { return &ledger{workers: make(map[string]int64)} }
+
+// load reads the ledger of a database that was just opened.
+func (l *ledger) load(q sqlitedb.Querier) error {
+	s := q.Stmt("SELECT id, name FROM worker")
+	for s.Step() {
+		l.workers[s.ColText(1)] = s.ColInt(0)
+	}
+	if err := s.Done(); err != nil {
+		return err
+	}
+	s = q.Stmt("SELECT next FROM sequence WHERE id=1")
+	if s.Step() {
+		l.next = s.ColInt(0)
+	}
+	l.settled = l.next
+	return s.Done()
+}
+
+// worker returns the number of a worker, a new one if need be.
+func (l *ledger) worker(tx *sqlitedb.Tx, name string) (int64, error) {
+	if id, ok := l.workers[name]; ok {
+		return id, nil
+	}
+	id := int64(len(l.workers)) + 1 // workers are never removed
+	if err := tx.Stmt("INSERT INTO worker(id, name) VALUES(?,?)").Int(id).Text(name).Exec(); err != nil {
+		return 0, err
+	}
+	l.workers[name] = id
+	l.added = append(l.added, name)
+	return id, nil
+}
+
+// count adds to the number of a worker's tasks with a status.
+func (l *ledger) count(worker int64, status queue.Status, n int64) {
+	for int64(len(l.deltas)) <= worker {
+		l.deltas = append(l.deltas, [4]int64{})
+	}
+	d := &l.deltas[worker]
+	if *d == ([4]int64{}) {
+		l.dirty = append(l.dirty, worker) // perhaps again, which does no harm
+	}
+	d[status] += n
+}
+
+// created notes when the job of a key was created.
+func (l *ledger) created(key int64, at queue.Millis) {
+	block, t := blockOf(key), int64(at)
+	if n := len(l.spans); n > 0 && l.spans[n-1].block == block {
+		s := &l.spans[n-1]
+		s.low, s.high = min(s.low, t), max(s.high, t)
+		return
+	}
+	l.spans = append(l.spans, span{block, t, t})
+}
+
+// BeforeCommit implements [sqlitedb.Member].
+func (l *ledger) BeforeCommit(tx *sqlitedb.Tx) error {
+	for _, worker := range l.dirty {
+		for status, n := range l.deltas[worker] {
+			if n == 0 {
+				continue
+			}
+			err := tx.Stmt(`INSERT INTO counter(worker, status, n) VALUES(?,?,?)
+				ON CONFLICT DO UPDATE SET n=n+excluded.n`).
+				Int(worker).Int(int64(status)).Int(n).Exec()
+			if err != nil {
+				return err
+			}
+		}
+		l.deltas[worker] = [4]int64{}
+	}
+	l.dirty = l.dirty[:0]
+	for _, s := range l.spans {
+		err := tx.Stmt(`INSERT INTO span(block, low, high) VALUES(?,?,?)
+			ON CONFLICT DO UPDATE SET low=min(low,excluded.low), high=max(high,excluded.high)`).
+			Int(s.block).Int(s.low).Int(s.high).Exec()
+		if err != nil {
+			return err
+		}
+	}
+	l.spans = l.spans[:0]
+	if l.next == l.settled {
+		return nil
+	}
+	return tx.Stmt("UPDATE sequence SET next=? WHERE id=1").Int(l.next).Exec()
+}
+
+// AfterCommit implements [sqlitedb.Member].
+func (l *ledger) AfterCommit() {
+	l.settled = l.next
+	l.added = l.added[:0]
+}
+
+// AfterRollback implements [sqlitedb.Member].
+func (l *ledger) AfterRollback() {
+	l.next = l.settled
+	for _, name := range l.added {
+		delete(l.workers, name)
+	}
+	l.added = l.added[:0]
+	for _, worker := range l.dirty {
+		l.deltas[worker] = [4]int64{}
+	}
+	l.dirty = l.dirty[:0]
+	l.spans = l.spans[:0]
+}

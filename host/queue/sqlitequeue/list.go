@@ -1,0 +1,242 @@
+package sqlitequeue
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// Jobs implements [queue.Reader]. It merges streams of job keys, newest first,
+// each read from an index in small pieces: of all jobs, or of the tasks with
+// one worker and status. Whole blocks of keys that were created at other times
+// are skipped, see the schema.
+func (s *Store) Jobs(ctx context.Context, q queue.ListQuery) ([]queue.JobRecord, error) {
+	if q.Limit <= 0 {
+		return nil, nil
+	}
+	l := &lister{q: q, cursor: math.MaxInt64, block: -1}
+	if q.Below > 0 {
+		l.cursor = int64(q.Below)
+	}
+	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
+		l.r = r
+		if q.Keys != nil {
+			return l.byKeys()
+		}
+		return l.byStreams()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return l.jobs, nil
+}
+
+// lister makes one page.
+type lister struct {
+	r      *sqlitedb.Reader
+	q      queue.ListQuery
+	cursor int64 // only keys below it
+	block  int64 // last block that was found to be in the range of times
+	jobs   []queue.JobRecord
+}
+
+// byKeys looks the wanted jobs up one by one.
+func (l *lister) byKeys() error {
+	for _, key := range l.q.Keys {
+		if len(l.jobs) == l.q.Limit {
+			break
+		}
+		if int64(key) >= l.cursor {
+			continue
+		}
+		if err := l.add(int64(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byStreams merges the streams that hold what is wanted.
+func (l *lister) byStreams() error {
+	streams, err := l.streams()
+	if err != nil {
+		return err
+	}
+	if err := l.align(); err != nil {
+		return err
+	}
+	for len(l.jobs) < l.q.Limit {
+		var key int64
+		for _, s := range streams {
+			k, err := s.peek(l.r, l.cursor)
+			if err != nil {
+				return err
+			}
+			key = max(key, k)
+		}
+		if key == 0 {
+			return nil
+		}
+		l.cursor = key
+		ok, err := l.inRange(key)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := l.add(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inRange reports whether the key's block may hold jobs of the wanted times.
+// If not, it moves the cursor to the end of the next one that does, or to 0.
+func (l *lister) inRange(key int64) (bool, error) {
+	if l.q.After == 0 && l.q.Before == 0 || blockOf(key) == l.block {
+		return true, nil
+	}
+	before := int64(math.MaxInt64)
+	if l.q.Before != 0 {
+		before = int64(l.q.Before)
+	}
+	s := l.r.Stmt("SELECT block FROM span WHERE block<=? AND high>=? AND low<? ORDER BY block DESC LIMIT 1").
+		Int(blockOf(key)).Int(int64(l.q.After)).Int(before)
+	if !s.Step() {
+		l.cursor = 0
+		return false, s.Done()
+	}
+	l.block = s.ColInt(0)
+	if l.block == blockOf(key) {
+		return true, s.Done()
+	}
+	l.cursor = blockEnd(l.block)
+	if err := s.Done(); err != nil {
+		return false, err
+	}
+	return false, l.align()
+}
+
+// align moves a cursor that may lie within a job to the job's end: streams
+// read tasks, and those after the cursor belong to a job whose key is below it.
+func (l *lister) align() error {
+	if l.cursor == math.MaxInt64 {
+		return nil
+	}
+	s := l.r.Stmt("SELECT seq+tasks FROM job WHERE seq<? ORDER BY seq DESC LIMIT 1").Int(l.cursor)
+	l.cursor = 0
+	if s.Step() {
+		l.cursor = s.ColInt(0)
+	}
+	return s.Done()
+}
+
+// add appends the job if it is wanted.
+func (l *lister) add(key int64) error {
+	job, err := scanJob(l.r.Stmt(selectJobHead+" WHERE seq=?").Int(key), false)
+	if err != nil || job == nil {
+		return err
+	}
+	switch {
+	case l.q.Worker != "" && l.q.Worker != job.Worker,
+		l.q.After != 0 && job.CreatedAt < l.q.After,
+		l.q.Before != 0 && job.CreatedAt >= l.q.Before:
+		return nil
+	}
+	if err := readTasks(l.r, job); err != nil {
+		return err
+	}
+	if l.q.Status != nil && !hasStatus(job.Tasks, *l.q.Status) {
+		return nil
+	}
+	l.jobs = append(l.jobs, *job)
+	return nil
+}
+
+func hasStatus(tasks []queue.TaskRecord, status queue.Status) bool {
+	for i := range tasks {
+		if tasks[i].Status == status {
+			return true
+		}
+	}
+	return false
+}
+
+// streams returns those whose union holds what is wanted.
+func (l *lister) streams() ([]*stream, error) {
+	size := int64(min(l.q.Limit, 64))
+	if l.q.Worker == "" && l.q.Status == nil {
+		return []*stream{{size: size}}, nil
+	}
+	s := l.r.Stmt(`SELECT worker, status FROM counter JOIN worker ON worker.id=counter.worker
+		WHERE n>0 AND (?1='' OR worker.name=?1) AND (?2<0 OR status=?2)`).Text(l.q.Worker)
+	if l.q.Status == nil {
+		s.Int(-1)
+	} else {
+		s.Int(int64(*l.q.Status))
+	}
+	var streams []*stream
+	for s.Step() {
+		streams = append(streams, &stream{worker: s.ColInt(0), status: s.ColInt(1), size: size})
+	}
+	return streams, s.Done()
+}
+
+// stream yields keys of jobs, descending; of all jobs when worker is 0.
+type stream struct {
+	worker, status int64
+	size           int64   // of a piece
+	keys           []int64 // of the piece, what is left
+	below          int64   // where the next piece begins, once begun
+	begun, end     bool
+}
+
+// peek returns the highest key below the cursor, 0 at the end.
+func (s *stream) peek(r *sqlitedb.Reader, cursor int64) (int64, error) {
+	for {
+		for len(s.keys) > 0 {
+			if s.keys[0] < cursor {
+				return s.keys[0], nil
+			}
+			s.keys = s.keys[1:]
+		}
+		if s.end {
+			return 0, nil
+		}
+		if !s.begun || cursor < s.below {
+			s.below, s.begun = cursor, true
+		}
+		if err := s.fill(r); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// fill reads the next piece. Tasks of one job have consecutive keys, so all of
+// them yield one key, and the next piece begins below the job.
+func (s *stream) fill(r *sqlitedb.Reader) error {
+	var st *sqlitedb.Stmt
+	if s.worker == 0 {
+		st = r.Stmt("SELECT seq FROM job WHERE seq<? ORDER BY seq DESC LIMIT ?").Int(s.below).Int(s.size)
+	} else {
+		st = r.Stmt(`SELECT job FROM task INDEXED BY task_list
+			WHERE worker=? AND status=? AND seq<? ORDER BY seq DESC LIMIT ?`).
+			Int(s.worker).Int(s.status).Int(s.below).Int(s.size)
+	}
+	s.keys = s.keys[:0]
+	rows := int64(0)
+	for st.Step() {
+		rows++
+		if key := st.ColInt(0); key != s.below {
+			s.keys = append(s.keys, key)
+			s.below = key
+		}
+	}
+	s.end = rows < s.size
+	return st.Done()
+}

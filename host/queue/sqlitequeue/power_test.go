@@ -1,0 +1,342 @@
+package sqlitequeue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/testing/crashvfs"
+)
+
+// rounds returns how often to try: few times in the normal tests, many with
+// JOBHOST_CHAOS=1.
+func rounds(normal int) int {
+	if os.Getenv("JOBHOST_CHAOS") == "1" {
+		return normal * 30
+	}
+	return normal
+}
+
+// machine is a store on a disk that can fail, and what it has acknowledged.
+type machine struct {
+	t    *testing.T
+	dir  string
+	disk *crashvfs.Disk
+	db   *sqlitedb.DB
+	*sqlitequeue.Store
+
+	mu    sync.Mutex // protects steps
+	steps map[string]*step
+}
+
+// step is what one goroutine does: it submits two jobs in one batch, then ends
+// the tasks of the first in another.
+type step struct {
+	id                string
+	tasks             int
+	cancel            bool
+	key               queue.Key
+	begun, acked      int // batches
+	payload, expected []byte
+}
+
+func newMachine(t *testing.T) *machine {
+	return &machine{t: t, dir: t.TempDir(), disk: crashvfs.New(t), steps: make(map[string]*step)}
+}
+
+// start opens the store; the disk may fail while it does.
+func (m *machine) start() error {
+	db, err := sqlitedb.Open(sqlitedb.Options{
+		Dir: m.dir, Disk: m.disk, Readers: 1, CheckpointPages: 40,
+		Schemas: []sqlitedb.Schema{sqlitequeue.Schema()},
+	})
+	if err != nil {
+		return err
+	}
+	store, err := sqlitequeue.New(db)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	m.db, m.Store = db, store
+	return nil
+}
+
+// stop closes the store, if it could be opened. After a failure Close has
+// nothing left to say.
+func (m *machine) stop() {
+	if m.db != nil {
+		_ = m.db.Close()
+		m.db = nil
+	}
+}
+
+// crash cuts the power and starts again with what survived.
+func (m *machine) crash(rng *rand.Rand) {
+	m.disk.PowerOff()
+	m.stop()
+	m.disk = m.disk.Crash(rng)
+}
+
+// work lets goroutines make steps until each has made n or the store fails.
+func (m *machine) work(name string, n int, seed uint64) {
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, uint64(g)))
+			for i := range n {
+				s := &step{
+					id: fmt.Sprintf("%s-%d-%d", name, g, i), tasks: 1 + rng.IntN(3), cancel: rng.IntN(4) == 0,
+					payload: make([]byte, rng.IntN(9_000)), expected: []byte(fmt.Sprint("result ", rng.Int64())),
+				}
+				if m.step(s) != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// step makes a step and notes what was acknowledged.
+func (m *machine) step(s *step) error {
+	m.mu.Lock()
+	m.steps[s.id] = s
+	m.mu.Unlock()
+	main, other := newSpec(s.id, "w", 1), newSpec(s.id+"-b", "w", 1)
+	main.Payload, main.Tasks = s.payload, s.tasks
+	s.begun = 1
+	res, err := commitAll(m.Store, &queue.Submit{Job: main}, &queue.Submit{Job: other})
+	if err != nil {
+		return err
+	}
+	s.acked, s.key = 1, res[0].Key
+	var ops []queue.Op
+	if s.cancel {
+		ops = append(ops, &queue.Cancel{ID: s.id, At: 2})
+	} else {
+		for i := range s.tasks {
+			ops = append(ops, &queue.Settle{Key: s.key + queue.Key(i), Status: queue.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected})
+		}
+	}
+	s.begun = 2
+	if _, err := commitAll(m.Store, ops...); err != nil {
+		return err
+	}
+	s.acked = 2
+	return nil
+}
+
+// commitAll waits for a batch of which nothing may be refused.
+func commitAll(s queue.Store, ops ...queue.Op) ([]queue.OpResult, error) {
+	done := make(chan error, 1)
+	var results []queue.OpResult
+	s.Commit(ops, func(res []queue.OpResult, err error) {
+		results = res
+		for _, r := range res {
+			err = errors.Join(err, r.Err)
+		}
+		done <- err
+	})
+	return results, <-done
+}
+
+// check compares what the store holds with what it acknowledged.
+func (m *machine) check() {
+	m.t.Helper()
+	ctx := m.t.Context()
+	if err := m.integrity(ctx); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := queuetest.Recount(ctx, m.Store); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, s := range m.steps {
+		if err := m.checkStep(ctx, s); err != nil {
+			m.t.Fatalf("step %s (begun %d, acknowledged %d): %v", s.id, s.begun, s.acked, err)
+		}
+	}
+}
+
+func (m *machine) integrity(ctx context.Context) error {
+	return m.db.Read(ctx, func(r *sqlitedb.Reader) error {
+		s := r.Stmt("PRAGMA integrity_check")
+		for s.Step() {
+			if text := s.ColText(0); text != "ok" {
+				return fmt.Errorf("integrity check: %s", text)
+			}
+		}
+		return s.Done()
+	})
+}
+
+func (m *machine) checkStep(ctx context.Context, s *step) error {
+	job, err := m.Job(ctx, s.id)
+	_, errOther := m.Job(ctx, s.id+"-b")
+	switch {
+	case jobhost.CodeOf(err) != jobhost.CodeOf(errOther):
+		return fmt.Errorf("half a batch is there: %w, %w", err, errOther)
+	case err != nil && jobhost.CodeOf(err) != jobhost.CodeNotFound:
+		return err
+	case err != nil && s.acked > 0:
+		return fmt.Errorf("an acknowledged submit is lost: %w", err)
+	case err != nil:
+		return nil
+	case len(job.Payload) != len(s.payload):
+		return fmt.Errorf("a payload of %d bytes has %d", len(s.payload), len(job.Payload))
+	}
+	ended, wrong := 0, queue.Succeeded
+	if !s.cancel {
+		wrong = queue.Cancelled
+	}
+	for _, task := range job.Tasks {
+		if task.Status != queue.Open {
+			ended++
+		}
+		if task.Status == wrong {
+			return fmt.Errorf("task %d is in status %d", task.Index, task.Status)
+		}
+		if task.Status == queue.Succeeded {
+			if data, err := m.Result(ctx, task.Key); err != nil || string(data) != string(s.expected) {
+				return fmt.Errorf("result of task %d: %q, %w", task.Index, data, err)
+			}
+		}
+	}
+	switch {
+	case ended != 0 && ended != s.tasks:
+		return fmt.Errorf("half a batch is there: %d of %d tasks have ended", ended, s.tasks)
+	case s.acked == 2 && ended == 0:
+		return errors.New("an acknowledged settlement is lost")
+	case s.begun < 2 && ended > 0:
+		return errors.New("a task has ended that nobody settled")
+	}
+	return nil
+}
+
+// mustStart starts a machine whose disk is in order.
+func (m *machine) mustStart() {
+	m.t.Helper()
+	if err := m.start(); err != nil {
+		m.t.Fatalf("start after the fault: %v", err)
+	}
+}
+
+// TestPowerLossAtEverySync loses power at each sync of a short life, from the
+// creation of the database over commits to checkpoints.
+func TestPowerLossAtEverySync(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= rounds(40); n++ {
+		rng := rand.New(rand.NewPCG(uint64(n), 1))
+		m := newMachine(t)
+		m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + (n-1)%80})
+		if m.start() == nil {
+			m.work("a", 12, uint64(n))
+		}
+		m.crash(rng)
+		m.mustStart()
+		m.check()
+		m.stop()
+	}
+}
+
+// TestPowerLossAgainAndAgain lets one database live through many power losses,
+// also while it recovers from the one before.
+func TestPowerLossAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(7, 7))
+	m := newMachine(t)
+	for n := range rounds(30) {
+		m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + rng.IntN(25)})
+		if m.start() == nil {
+			m.work(fmt.Sprint("life", n), 5, uint64(n))
+		}
+		m.crash(rng)
+		if n%5 == 4 {
+			m.mustStart()
+			m.check()
+			m.stop()
+		}
+	}
+	m.mustStart()
+	m.check()
+	m.stop()
+}
+
+// TestIOError lets one write or sync fail: the store stops, and what it
+// acknowledged is there when it is opened again, with or without a crash.
+func TestIOError(t *testing.T) {
+	t.Parallel()
+	for n := range rounds(24) {
+		rng := rand.New(rand.NewPCG(uint64(n), 2))
+		m := newMachine(t)
+		m.mustStart()
+		if n%2 == 0 {
+			m.disk.Set(crashvfs.Faults{FailWrite: 1 + n*7})
+		} else {
+			m.disk.Set(crashvfs.Faults{FailSync: 1 + n})
+		}
+		m.work("a", 8, uint64(n))
+		select {
+		case <-m.Failed():
+			_, err := commitAll(m.Store, &queue.Submit{Job: newSpec("late", "w", 1)})
+			if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !errors.Is(err, m.Err()) {
+				t.Fatalf("a commit after the failure: %v, want %v", err, m.Err())
+			}
+			if _, err := m.Counts(t.Context()); err != nil {
+				t.Fatalf("a read after the failure: %v", err)
+			}
+		default:
+			if n < 10 {
+				t.Fatalf("round %d: the store did not stop", n)
+			}
+		}
+		if n%4 < 2 {
+			m.crash(rng)
+		} else {
+			m.stop()
+			m.disk.Set(crashvfs.Faults{})
+		}
+		m.mustStart()
+		m.check()
+		m.stop()
+	}
+}
+
+// TestDiskFull fills the disk: what doesn't fit fails, with a hint, and works
+// again when there is room.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	for n := range rounds(4) {
+		m := newMachine(t)
+		m.mustStart()
+		m.disk.Set(crashvfs.Faults{Capacity: m.disk.Used() + int64(1+n%4)*200_000})
+		m.work("before", 8, uint64(n))
+		big := newSpec("big", "w", 1)
+		big.Payload = make([]byte, 2<<20)
+		_, err := commitAll(m.Store, &queue.Submit{Job: big})
+		if jobhost.CodeOf(err) != jobhost.CodeUnavailable || jobhost.HintOf(err) == "" {
+			t.Fatalf("a commit without room: %v", err)
+		}
+		if m.Err() != nil {
+			t.Fatalf("a full disk stopped the store: %v", m.Err())
+		}
+		m.disk.Set(crashvfs.Faults{})
+		if _, err := commitAll(m.Store, &queue.Submit{Job: big}); err != nil {
+			t.Fatalf("a commit with room again: %v", err)
+		}
+		m.work("after", 3, uint64(n))
+		m.check()
+		m.crash(rand.New(rand.NewPCG(uint64(n), 3)))
+		m.mustStart()
+		m.check()
+		m.stop()
+	}
+}

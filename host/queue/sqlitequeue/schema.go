@@ -1,0 +1,111 @@
+package sqlitequeue
+
+import "github.com/jobhost/jobhost/internal/sqlitedb"
+
+// Schema returns the tables of the queue.
+func Schema() sqlitedb.Schema {
+	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1}}
+}
+
+// schema1 is the first version. Times are in milliseconds since 1970, 0 = none;
+// statuses are those of queue.Status. Each index costs every job something, so
+// there are three and each has its reader:
+//
+//   - job.id: idempotent submits, and everything that names a job
+//   - task_open: claims, in order of (ready_at, seq)
+//   - task_list: lists by worker, by status and by both, newest first. SQLite
+//     ends an index entry with the row's key, so it is (worker, status, seq).
+//
+// A list of one worker merges the four statuses, a list of one status merges
+// the workers, so that a page reads about as many entries as it returns.
+//
+// span holds the earliest and the latest creation time of the jobs whose keys
+// are in one block of 1,024. Lists by time skip blocks by it, which stays
+// right when the clock was set back and keys don't rise with time.
+//
+// part counts the tasks of jobs that have more than one, so that the last
+// settlement knows that it is; counter does so by worker. Both are sums of
+// task and are written in the same transactions.
+//
+// sequence is the key of the next task: a key is never given out again, not
+// even when the last job was deleted before the file was closed.
+const schema1 = `
+CREATE TABLE worker(
+	id   INTEGER PRIMARY KEY,
+	name TEXT NOT NULL UNIQUE
+);
+CREATE TABLE job(
+	seq          INTEGER PRIMARY KEY,
+	id           TEXT NOT NULL UNIQUE,
+	worker       INTEGER NOT NULL,
+	tasks        INTEGER NOT NULL,
+	priority     INTEGER NOT NULL,
+	max_attempts INTEGER NOT NULL,
+	timeout_ns   INTEGER NOT NULL,
+	created_at   INTEGER NOT NULL,
+	ready_at     INTEGER NOT NULL,
+	digest       BLOB NOT NULL,
+	entry        TEXT,
+	content_type TEXT,
+	labels       TEXT,
+	payload      BLOB NOT NULL
+);
+CREATE TABLE task(
+	seq         INTEGER PRIMARY KEY,
+	job         INTEGER NOT NULL,
+	idx         INTEGER NOT NULL,
+	tasks       INTEGER NOT NULL,
+	worker      INTEGER NOT NULL,
+	level       INTEGER NOT NULL,
+	status      INTEGER NOT NULL,
+	attempt     INTEGER NOT NULL,
+	token       INTEGER NOT NULL,
+	ready_at    INTEGER NOT NULL,
+	started_at  INTEGER NOT NULL,
+	ended_at    INTEGER NOT NULL,
+	result_size INTEGER NOT NULL
+);
+CREATE INDEX task_open ON task(worker, ready_at) WHERE status=0;
+CREATE INDEX task_list ON task(worker, status);
+CREATE TABLE part(
+	job       INTEGER PRIMARY KEY,
+	open      INTEGER NOT NULL,
+	succeeded INTEGER NOT NULL,
+	dead      INTEGER NOT NULL,
+	cancelled INTEGER NOT NULL
+);
+CREATE TABLE result(
+	task INTEGER PRIMARY KEY,
+	data BLOB NOT NULL
+);
+CREATE TABLE failure(
+	seq    INTEGER PRIMARY KEY,
+	task   INTEGER NOT NULL,
+	record TEXT NOT NULL
+);
+CREATE INDEX failure_task ON failure(task);
+CREATE TABLE log(
+	seq     INTEGER PRIMARY KEY,
+	task    INTEGER NOT NULL,
+	idx     INTEGER NOT NULL,
+	attempt INTEGER NOT NULL,
+	dropped INTEGER NOT NULL,
+	text    BLOB NOT NULL
+);
+CREATE INDEX log_task ON log(task);
+CREATE TABLE counter(
+	worker INTEGER NOT NULL,
+	status INTEGER NOT NULL,
+	n      INTEGER NOT NULL,
+	PRIMARY KEY(worker, status)
+) WITHOUT ROWID;
+CREATE TABLE span(
+	block INTEGER PRIMARY KEY,
+	low   INTEGER NOT NULL,
+	high  INTEGER NOT NULL
+);
+CREATE TABLE sequence(
+	id   INTEGER PRIMARY KEY,
+	next INTEGER NOT NULL
+);
+INSERT INTO sequence(id, next) VALUES(1, 1)`

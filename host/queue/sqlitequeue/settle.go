@@ -1,0 +1,87 @@
+package sqlitequeue
+
+import (
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// settle ends an attempt under its lease.
+func (l *ledger) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *queue.OpResult) error {
+	s := tx.Stmt("SELECT worker, tasks, job, idx, token, status FROM task WHERE seq=?").Int(int64(op.Key))
+	if !s.Step() {
+		res.Err = queue.ErrFenced
+		return s.Done()
+	}
+	worker, tasks, job, idx := s.ColInt(0), s.ColInt(1), s.ColInt(2), s.ColInt(3)
+	held := s.ColInt(4) == op.Token && queue.Status(s.ColInt(5)) == queue.Open
+	if err := s.Done(); err != nil {
+		return err
+	}
+	if !held {
+		res.Err = queue.ErrFenced
+		return nil
+	}
+	if err := l.record(tx, op, idx, failure); err != nil {
+		return err
+	}
+	if op.Status == queue.Open {
+		return tx.Stmt("UPDATE task SET attempt=?, token=token+1, ready_at=?, started_at=? WHERE seq=?").
+			Int(int64(op.Attempt)).Int(int64(op.ReadyAt)).Int(int64(op.StartedAt)).Int(int64(op.Key)).Exec()
+	}
+	var size int64
+	if op.Status == queue.Succeeded {
+		size = int64(len(op.Result))
+	}
+	err := tx.Stmt("UPDATE task SET status=?, attempt=?, started_at=?, ended_at=?, result_size=? WHERE seq=?").
+		Int(int64(op.Status)).Int(int64(op.Attempt)).Int(int64(op.StartedAt)).Int(int64(op.EndedAt)).
+		Int(size).Int(int64(op.Key)).Exec()
+	if err != nil {
+		return err
+	}
+	l.count(worker, queue.Open, -1)
+	l.count(worker, op.Status, 1)
+	if tasks == 1 {
+		res.JobEnded = true
+		res.Final[op.Status] = 1
+		return nil
+	}
+	var by queue.StatusCounts
+	by[queue.Open], by[op.Status] = -1, 1
+	return moveParts(tx, job, by, res)
+}
+
+// record keeps what the attempt left behind.
+func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure string) error {
+	if op.Status == queue.Succeeded && len(op.Result) > 0 {
+		err := tx.Stmt("INSERT INTO result(task, data) VALUES(?,?)").Int(int64(op.Key)).Blob(op.Result).Exec()
+		if err != nil {
+			return err
+		}
+	}
+	if failure != "" {
+		err := tx.Stmt("INSERT INTO failure(task, record) VALUES(?,?)").Int(int64(op.Key)).Text(failure).Exec()
+		if err != nil {
+			return err
+		}
+	}
+	if len(op.Log) == 0 && op.LogDropped == 0 {
+		return nil
+	}
+	return tx.Stmt("INSERT INTO log(task, idx, attempt, dropped, text) VALUES(?,?,?,?,?)").
+		Int(int64(op.Key)).Int(idx).Int(int64(op.Attempt)).Int(op.LogDropped).Blob(op.Log).Exec()
+}
+
+// moveParts changes the sums of a job with several tasks, and tells in res
+// when none is open any more.
+func moveParts(tx *sqlitedb.Tx, job int64, by queue.StatusCounts, res *queue.OpResult) error {
+	s := tx.Stmt(`UPDATE part SET open=open+?, succeeded=succeeded+?, dead=dead+?, cancelled=cancelled+?
+		WHERE job=? RETURNING open, succeeded, dead, cancelled`).
+		Int(by[queue.Open]).Int(by[queue.Succeeded]).Int(by[queue.Dead]).Int(by[queue.Cancelled]).Int(job)
+	if s.Step() && s.ColInt(0) == 0 {
+		res.JobEnded = true
+		for i := range res.Final {
+			res.Final[i] = s.ColInt(i)
+		}
+	}
+	return s.Done()
+}

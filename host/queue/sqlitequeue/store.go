@@ -1,0 +1,85 @@
+// Package sqlitequeue keeps jobs in an SQLite database, for a host that owns
+// it alone. It implements [queue.Store]; what that demands beyond rows
+// (durability, group commit, fail-stop, one process) is done by sqlitedb.
+//
+// Since the process owns the file, a claim writes nothing: open tasks are read
+// in order, and the claim ends with the process. Fencing is by the task's
+// token, which every change of its course raises by one.
+package sqlitequeue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// Options say what to open.
+type Options struct {
+	// Dir is the directory of the database; empty = in memory, gone at Close.
+	Dir string
+	// Relaxed doesn't wait for the disk: see [sqlitedb.Options].
+	Relaxed bool
+	// Logger gets what nobody is there to be told; nil = nothing is logged.
+	Logger *slog.Logger
+	// Observer is told of commits, for metrics.
+	Observer sqlitedb.Observer
+}
+
+// Store is a [queue.Store]. Its methods may be called from many goroutines.
+type Store struct {
+	db     *sqlitedb.DB
+	owned  bool // Close closes db
+	ledger *ledger
+}
+
+var _ queue.Store = (*Store)(nil)
+
+// Open opens the database of a directory, creating or migrating it if need be.
+// Its errors are those of [sqlitedb.Open].
+func Open(opts Options) (*Store, error) {
+	db, err := sqlitedb.Open(sqlitedb.Options{
+		Dir:      opts.Dir,
+		Relaxed:  opts.Relaxed,
+		Schemas:  []sqlitedb.Schema{Schema()},
+		Logger:   opts.Logger,
+		Observer: opts.Observer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s.owned = true
+	return s, nil
+}
+
+// New returns a store in a database that was opened with [Schema] among its
+// schemas and may hold other packages' tables too. Closing the store leaves
+// the database open.
+func New(db *sqlitedb.DB) (*Store, error) {
+	l := newLedger()
+	if err := db.Read(context.Background(), func(r *sqlitedb.Reader) error { return l.load(r) }); err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	return &Store{db: db, ledger: l}, nil
+}
+
+// Failed is closed when the store has stopped after an I/O error.
+func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
+
+// Err returns the error that stopped the store, or nil.
+func (s *Store) Err() error { return s.db.Err() }
+
+// Close implements [queue.Store].
+func (s *Store) Close() error {
+	if !s.owned {
+		return nil
+	}
+	return s.db.Close()
+}

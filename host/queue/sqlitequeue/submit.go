@@ -1,0 +1,84 @@
+package sqlitequeue
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// submit adds a job with its tasks, or finds the one that is there.
+func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, labels string, res *queue.OpResult) error {
+	if _, known := l.workers[job.Worker]; !known {
+		// A submit that turns out to be a duplicate must not leave a worker behind.
+		if there, err := l.existing(tx, job, res); there || err != nil {
+			return err
+		}
+	}
+	worker, err := l.worker(tx, job.Worker)
+	if err != nil {
+		return err
+	}
+	key, tasks := l.next, int64(max(job.Tasks, 1))
+	err = tx.Stmt(`INSERT INTO job(seq, id, worker, tasks, priority, max_attempts, timeout_ns,
+			created_at, ready_at, digest, entry, content_type, labels, payload)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`).
+		Int(key).Text(job.ID).Int(worker).Int(tasks).
+		Int(int64(job.Priority)).Int(int64(job.MaxAttempts)).Int(int64(job.Timeout)).
+		Int(int64(job.CreatedAt)).Int(int64(job.ReadyAt)).Blob(job.Digest[:]).
+		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(labels).Blob(job.Payload).Exec()
+	if err != nil {
+		return err
+	}
+	if tx.Changes() == 0 {
+		_, err := l.existing(tx, job, res)
+		return err
+	}
+	l.next += tasks
+	level := int64(job.Priority.Level())
+	for i := range tasks {
+		err := tx.Stmt(`INSERT INTO task(seq, job, idx, tasks, worker, level, status, attempt, token,
+				ready_at, started_at, ended_at, result_size)
+			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0)`).
+			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Exec()
+		if err != nil {
+			return err
+		}
+	}
+	if tasks > 1 {
+		err := tx.Stmt("INSERT INTO part(job, open, succeeded, dead, cancelled) VALUES(?,?,0,0,0)").
+			Int(key).Int(tasks).Exec()
+		if err != nil {
+			return err
+		}
+	}
+	l.count(worker, queue.Open, tasks)
+	l.created(key, job.CreatedAt)
+	res.Key = queue.Key(key)
+	return nil
+}
+
+// existing answers a submit whose id is taken.
+func (l *ledger) existing(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResult) (bool, error) {
+	s := tx.Stmt("SELECT seq, digest FROM job WHERE id=?").Text(job.ID)
+	if !s.Step() {
+		return false, s.Done()
+	}
+	key, digest := s.ColInt(0), s.ColBlob(1)
+	if err := s.Done(); err != nil {
+		return false, err
+	}
+	if !bytes.Equal(digest, job.Digest[:]) {
+		res.Err = &jobhost.Error{
+			Code:    jobhost.CodeConflict,
+			Field:   "id",
+			Message: fmt.Sprintf("job %s exists with other content", job.ID),
+			Hint:    "choose another id, or leave it out to get one",
+		}
+		return true, nil
+	}
+	res.Key, res.Existing = queue.Key(key), true
+	return true, nil
+}

@@ -1,0 +1,192 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Store keeps jobs durably. It is dumb on purpose: order, limits, retries and
+// everything else a reader would call queueing is in [Queue], written once.
+// What a store must guarantee stands here and is checked by queuetest, the
+// suite that every store passes:
+//
+//   - Atomic: the operations of one batch are applied all or not at all, also
+//     over a crash. Their results are per operation: one that is refused
+//     (conflict, fenced, …) changes nothing and leaves the others alone.
+//   - Durable: once done is called without an error the batch survives power
+//     loss, unless the store was opened as relaxed.
+//   - Fenced: a [Settle] applies only under the token of the current lease.
+//   - In order: batches are applied in the order in which Commit was called by
+//     one goroutine, and reads that begin after done see the batch.
+//   - Fail-stop: after an I/O error on commit every later Commit fails.
+//
+// All methods may be called from many goroutines.
+type Store interface {
+	// Commit hands over a batch and returns at once, or waits for room when
+	// too much is under way already. done is called exactly once, with one
+	// result per operation in their order, or with an error and no results
+	// when the batch as a whole was not applied. It is called from a
+	// goroutine of the store and must not block. The store owns ops until then.
+	Commit(ops []Op, done func([]OpResult, error))
+
+	// Claim leases up to limit open tasks of a worker in order of (ReadyAt,
+	// Key), beginning after the place given, and returns them; fewer than
+	// limit means that there are no more. A claim is a promise to settle: a
+	// store that one process owns alone may keep it in memory, since it ends
+	// with the process; one that is shared writes it down with an expiry.
+	Claim(ctx context.Context, worker string, after Place, limit int) ([]Claimed, error)
+
+	// Load returns what is needed to run the tasks; those that have ended or
+	// are gone are left out. The order is that of the keys.
+	Load(ctx context.Context, keys []Key) ([]Body, error)
+
+	Reader
+
+	// Close waits for what is under way and frees the store.
+	Close() error
+}
+
+// Reader is the part of a store that answers questions.
+type Reader interface {
+	// Job returns a job with its tasks and failures; not_found if there is none.
+	Job(ctx context.Context, id string) (JobRecord, error)
+	// Jobs lists up to limit jobs, newest (highest Key) first, without tasks'
+	// failures. It never reads more than it returns times a small factor
+	// plus the tasks of the matching jobs.
+	Jobs(ctx context.Context, q ListQuery) ([]JobRecord, error)
+	// Result returns the result of a task that has succeeded; not_found otherwise.
+	Result(ctx context.Context, key Key) ([]byte, error)
+	// Logs returns what the attempts of a job's tasks logged, oldest first.
+	Logs(ctx context.Context, job Key) ([]LogRecord, error)
+	// Counts returns the number of tasks by worker and status, kept up by the
+	// store with every commit, so that this reads a few rows.
+	Counts(ctx context.Context) (map[string]StatusCounts, error)
+}
+
+// Key is the number that the store gives a task. Keys rise in the order of
+// submission; the tasks of a job have consecutive keys, and the key of its
+// task 0 is the key of the job.
+type Key int64
+
+// Place is where a task stands in the order of claims.
+type Place struct {
+	ReadyAt Millis
+	Key     Key
+}
+
+// Millis is a time in milliseconds since 1970 UTC, as stores keep it. 0 = none.
+type Millis int64
+
+// MillisOf converts a time; the zero time is 0.
+func MillisOf(t time.Time) Millis {
+	if t.IsZero() {
+		return 0
+	}
+	return Millis(t.UnixMilli())
+}
+
+// Time converts back; 0 is the zero time.
+func (m Millis) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(m)).UTC()
+}
+
+// Status is what a store knows of a task. Everything finer (ready, scheduled,
+// running, held) follows from the clock and from what the process does now.
+type Status uint8
+
+// The statuses. The numbers are stored.
+const (
+	Open      Status = 0
+	Succeeded Status = 1
+	Dead      Status = 2
+	Cancelled Status = 3
+)
+
+// StatusCounts counts tasks, indexed by [Status].
+type StatusCounts [4]int64
+
+// Claimed is a leased task.
+type Claimed struct {
+	Place
+	Index   int // of the task in its job
+	Attempt int // attempts that were made and count
+	Level   int // of priority, 0..4
+	Token   int64
+}
+
+// Body is what is needed to run a task: its job's part and its own.
+type Body struct {
+	Key     Key
+	Token   int64
+	Attempt int // attempts that were made and count
+	Index   int
+	Job     *JobSpec
+}
+
+// JobSpec is what a job was submitted as, with all defaults filled in. It is
+// not changed after it was made, so bodies of one job may share it.
+type JobSpec struct {
+	Key         Key // 0 before the store gave one
+	ID          string
+	Worker      string
+	Payload     []byte
+	ContentType string
+	Entry       string
+	Priority    jobhost.Priority
+	Tasks       int
+	MaxAttempts int
+	Timeout     time.Duration
+	Labels      map[string]string
+	CreatedAt   Millis
+	ReadyAt     Millis // of its tasks at submit
+	// Digest identifies the content, for idempotent submits; all options that
+	// the caller gave take part in it, times that were filled in don't.
+	Digest [16]byte
+}
+
+// JobRecord is a job as a store tells of it.
+type JobRecord struct {
+	JobSpec     // in lists without Payload
+	PayloadSize int
+	EndedAt     Millis
+	Tasks       []TaskRecord
+	Failures    []jobhost.Failure
+}
+
+// TaskRecord is a task as a store tells of it.
+type TaskRecord struct {
+	Key        Key
+	Index      int
+	Status     Status
+	Attempt    int
+	ReadyAt    Millis
+	StartedAt  Millis // of the last settled attempt
+	EndedAt    Millis
+	ResultSize int
+}
+
+// LogRecord is what one attempt logged: lines ended by \n.
+type LogRecord struct {
+	Task, Attempt int
+	Text          []byte
+	Dropped       int64
+}
+
+// ListQuery selects jobs.
+type ListQuery struct {
+	Worker string // empty = all
+	// Status selects jobs with a task in it; nil = all.
+	Status *Status
+	// Keys, when not nil, selects these jobs only; it is sorted, highest first.
+	Keys []Key
+	// After ≤ created < Before; 0 = unbounded.
+	After, Before Millis
+	// Below continues a list: only jobs with a lower key; 0 = from the newest.
+	Below Key
+	Limit int
+}

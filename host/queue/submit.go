@@ -1,0 +1,235 @@
+package queue
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Submit admits a job and returns when it is durable. When ctx ends before
+// that, the error is its cause and the job may or may not be there: submitting
+// it again with the same id is safe.
+func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
+	job, l, err := q.admit(spec)
+	if err != nil {
+		return jobhost.Receipt{}, err
+	}
+	answer := make(chan jobhost.Submitted, 1)
+	q.inflight.add()
+	q.store.Commit([]Op{&Submit{Job: job}}, func(results []OpResult, err error) {
+		defer q.inflight.done()
+		if err != nil {
+			results = []OpResult{{Err: err}}
+		}
+		answer <- q.submitted(l, job, results[0])
+	})
+	select {
+	case a := <-answer:
+		return a.Receipt, a.Err
+	case <-ctx.Done():
+		return jobhost.Receipt{}, context.Cause(ctx)
+	}
+}
+
+// SubmitBatch admits many jobs in one durable batch and returns one answer for
+// each, in their order.
+func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhost.Submitted, error) {
+	answers := make([]jobhost.Submitted, len(specs))
+	var (
+		ops   []Op
+		lanes []*lane
+		index []int // of ops in answers
+	)
+	for i := range specs {
+		job, l, err := q.admit(specs[i])
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		ops, lanes, index = append(ops, &Submit{Job: job}), append(lanes, l), append(index, i)
+	}
+	if len(ops) == 0 {
+		return answers, nil
+	}
+	done := make(chan struct{})
+	q.inflight.add()
+	q.store.Commit(ops, func(results []OpResult, err error) {
+		defer q.inflight.done()
+		defer close(done)
+		for i, op := range ops {
+			result := OpResult{Err: err}
+			if err == nil {
+				result = results[i]
+			}
+			answers[index[i]] = q.submitted(lanes[i], op.(*Submit).Job, result)
+		}
+	})
+	select {
+	case <-done:
+		return answers, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// admit checks a job, fills in its defaults and reserves its place in the
+// queue. The caller must commit it and call submitted.
+func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
+	if err := spec.Check(); err != nil {
+		return nil, nil, err
+	}
+	if q.closed.Load() {
+		return nil, nil, errClosed
+	}
+	l := q.lanes[spec.Worker]
+	if l == nil {
+		return nil, nil, q.noWorker(spec.Worker)
+	}
+	if len(spec.Payload) > q.cfg.MaxPayload {
+		return nil, nil, &jobhost.Error{
+			Code:    jobhost.CodeTooLarge,
+			Field:   "payload",
+			Message: fmt.Sprintf("a payload of %d bytes is larger than %d", len(spec.Payload), q.cfg.MaxPayload),
+			Hint:    "put the data where the worker can fetch it, or raise host.max_payload",
+		}
+	}
+	job := q.fill(l, &spec)
+	if err := l.reserve(job.Tasks); err != nil {
+		return nil, nil, err
+	}
+	return job, l, nil
+}
+
+func (q *Queue) noWorker(name string) error {
+	names := slices.Sorted(maps.Keys(q.lanes))
+	return &jobhost.Error{
+		Code:    jobhost.CodeNotFound,
+		Field:   "worker",
+		Message: fmt.Sprintf("there is no worker %q", name),
+		Hint:    "this host has: " + strings.Join(names, ", "),
+	}
+}
+
+// fill makes the job that is stored: the spec with all defaults.
+func (q *Queue) fill(l *lane, spec *jobhost.Spec) *JobSpec {
+	now := q.clock.now()
+	job := &JobSpec{
+		ID:          spec.ID,
+		Worker:      spec.Worker,
+		Payload:     spec.Payload,
+		ContentType: spec.ContentType,
+		Entry:       spec.Entry,
+		Priority:    jobhost.PriorityAt(spec.Priority.Level()),
+		Tasks:       max(spec.Tasks, 1),
+		MaxAttempts: spec.MaxAttempts,
+		Timeout:     spec.Timeout,
+		Labels:      spec.Labels,
+		CreatedAt:   MillisOf(now),
+		Digest:      digest(spec),
+	}
+	if job.ID == "" {
+		job.ID = jobhost.NewID()
+	}
+	if job.MaxAttempts == 0 {
+		job.MaxAttempts = l.worker.Retry.MaxAttempts
+	}
+	if job.Timeout == 0 {
+		job.Timeout = l.worker.Timeout
+	}
+	switch {
+	case !spec.RunAt.IsZero():
+		job.ReadyAt = max(MillisOf(spec.RunAt), job.CreatedAt)
+	default:
+		job.ReadyAt = MillisOf(now.Add(spec.Delay))
+	}
+	return job
+}
+
+// digest identifies what the caller asked for, apart from the id.
+func digest(spec *jobhost.Spec) [16]byte {
+	h := sha256.New()
+	var buf [8]byte
+	number := func(n int64) {
+		binary.LittleEndian.PutUint64(buf[:], uint64(n))
+		h.Write(buf[:])
+	}
+	text := func(s string) {
+		number(int64(len(s)))
+		h.Write([]byte(s))
+	}
+	text(spec.Worker)
+	text(spec.ContentType)
+	text(spec.Entry)
+	number(int64(spec.Priority.Level()))
+	number(int64(max(spec.Tasks, 1)))
+	number(int64(spec.MaxAttempts))
+	number(int64(spec.Timeout))
+	number(int64(spec.Delay))
+	number(int64(MillisOf(spec.RunAt)))
+	for _, k := range slices.Sorted(maps.Keys(spec.Labels)) {
+		text(k)
+		text(spec.Labels[k])
+	}
+	h.Write(spec.Payload)
+	return [16]byte(h.Sum(nil))
+}
+
+// reserve takes room for n tasks, which submitted gives back or fills.
+func (l *lane) reserve(n int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if waiting := l.waitingLocked(); waiting+n > l.worker.Capacity {
+		return &jobhost.Error{
+			Code:       jobhost.CodeExhausted,
+			Message:    fmt.Sprintf("the queue of %s is full: %d tasks wait, of %d", l.worker.Name, waiting, l.worker.Capacity),
+			Hint:       "try again later, add slots to the worker or raise its queue_capacity",
+			RetryAfter: retryAfter,
+		}
+	}
+	l.pending += n
+	return nil
+}
+
+// retryAfter is what a caller is told who met a full queue.
+const retryAfter = time.Second
+
+// submitted runs when the fate of a submit is known.
+func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submitted {
+	if result.Err != nil || result.Existing {
+		l.mu.Lock()
+		l.pending -= job.Tasks
+		l.mu.Unlock()
+		if result.Err != nil {
+			return jobhost.Submitted{Err: fmt.Errorf("submit: %w", result.Err)}
+		}
+		return jobhost.Submitted{Receipt: jobhost.Receipt{ID: job.ID, Deduplicated: true}}
+	}
+	job.Key = result.Key
+	state := jobhost.Ready
+	if job.ReadyAt > job.CreatedAt {
+		state = jobhost.Scheduled
+	}
+	q.cfg.Publish(jobhost.Event{
+		Kind: jobhost.EventSubmitted, Time: q.clock.now(), Job: job.ID, Worker: job.Worker, State: state,
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending -= job.Tasks
+	keep := l.waitingLocked() < shortQueue
+	for i := range job.Tasks {
+		e := entry{key: job.Key + Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
+		if keep {
+			l.bodies.keep(&Body{Key: e.key, Index: i, Job: job})
+		}
+		l.pushLocked(e)
+	}
+	l.pumpLocked()
+	return jobhost.Submitted{Receipt: jobhost.Receipt{ID: job.ID, State: state}}
+}

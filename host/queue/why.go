@@ -1,0 +1,90 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Why tells why a job is where it is, and what would end that. Of a job with
+// several tasks it speaks of the first one that has the job's state.
+func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
+	job, err := q.Job(ctx, id)
+	if err != nil {
+		return jobhost.Why{}, err
+	}
+	why := jobhost.Why{ID: id, State: job.State}
+	var task jobhost.Task
+	for _, t := range job.Tasks {
+		if t.State == job.State {
+			task = t
+			break
+		}
+	}
+	switch job.State {
+	case jobhost.Scheduled:
+		why.Code, why.Until = "scheduled", &task.ReadyAt
+		why.Reason = "its time has not come: it may run at " + task.ReadyAt.Format(time.RFC3339Nano)
+	case jobhost.Retrying:
+		why.Code, why.Until = "retry", &task.ReadyAt
+		why.Reason = fmt.Sprintf("attempt %d of %d failed (%s); the next one is at %s",
+			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
+	case jobhost.Held:
+		why.Code = "no_worker"
+		why.Reason = fmt.Sprintf("this host has no worker %q", job.Worker)
+		why.Ends = "add the worker to the manifest and start the host again"
+	case jobhost.Ready:
+		q.whyReady(&why, job)
+	case jobhost.Running:
+		why.Code = "running"
+		why.Reason = fmt.Sprintf("attempt %d of %d runs since %s", task.Attempt, job.MaxAttempts, task.StartedAt.Format(time.RFC3339Nano))
+		why.Ends = fmt.Sprintf("the worker, or its timeout of %v", job.Timeout)
+	default:
+		q.whyEnded(&why, job, task)
+	}
+	return why, nil
+}
+
+// whyReady tells what a ready job waits for.
+func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
+	stats := q.lanes[job.Worker].stats()
+	ahead := stats.readyTotal() - 1
+	switch {
+	case q.closed.Load():
+		why.Code, why.Reason = "stopping", "the host is stopping"
+		why.Ends = "the next start of the host"
+	case stats.Idle > 0:
+		why.Code = "max_running"
+		why.Reason = fmt.Sprintf("%d tasks run on this host, which is its max_running", q.cfg.MaxRunning)
+		why.Ends = "the end of a running task"
+	default:
+		why.Code = "no_slot"
+		why.Reason = fmt.Sprintf("all slots of worker %s are busy; %d other tasks are ready", job.Worker, max(ahead, 0))
+		why.Ends = "the end of a running task, or a larger pool_size"
+	}
+}
+
+func (q *Queue) whyEnded(why *jobhost.Why, job jobhost.Job, task jobhost.Task) {
+	why.Code = job.State.String()
+	switch job.State {
+	case jobhost.Dead:
+		why.Reason = fmt.Sprintf("attempt %d of %d failed: %s", task.Attempt, job.MaxAttempts, lastFailure(job, task))
+		why.Ends = "jobhost job retry " + job.ID
+	case jobhost.Cancelled:
+		why.Reason = "it was cancelled"
+		why.Ends = "jobhost job retry " + job.ID
+	default:
+		why.Reason = "it is done"
+	}
+}
+
+func lastFailure(job jobhost.Job, task jobhost.Task) string {
+	for i := len(job.Failures) - 1; i >= 0; i-- {
+		if f := job.Failures[i]; f.Task == task.Index {
+			return f.Code + ": " + f.Message
+		}
+	}
+	return "no record"
+}

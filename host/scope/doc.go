@@ -1,0 +1,46 @@
+// Package scope has supervision domains: every goroutine of the host belongs to a
+// [Scope], and a scope ends only after everything in it has ended.
+//
+// Scopes form a tree, from the host down to a single request. A scope owns
+// goroutines ([Scope.Go]), child scopes ([Scope.Child], [Run], [RunOp]) and
+// finalisers ([Scope.Finally]).
+//
+// # The rules
+//
+//   - Admission: [Scope.Close], cancellation, failure and join stop a scope from
+//     taking in anything new. What is in goes on, unless it is cancelled.
+//   - Cancellation goes down, to all children and their children. The first reason
+//     wins, in each scope for itself.
+//   - A scope fails fast: the first error that isn't a cancellation is its primary
+//     error, and cancels the scope. Errors after that are extra errors.
+//   - Nothing goes up. A parent learns how a child ended from the result of the
+//     boundary, [Run] or [Scope.Join], and decides for itself.
+//   - Join is deterministic: close admission, wait for own goroutines, join the
+//     children in the order in which they were attached, run the finalisers, last
+//     one first. Then, and only then, the outcome is known. Cancelling a scope
+//     makes its join shorter, but leaves out none of these steps.
+//
+// # Outcomes
+//
+// The status is running until the join is through, or until there is something
+// worse to say:
+//
+//	running ──cancel──► cancelled ──error──► failed
+//	   │  └────────────────error────────────────┘
+//	   └──join──► ok
+//
+// What makes an error a cancellation: it is or wraps a [*Cancelled], or it is
+// [context.Canceled] and the scope has been cancelled. A cancellation that escapes
+// from a goroutine while its scope is still running cancels the scope, with the
+// same reason. An error that wraps several, of which some are cancellations and
+// some are not, counts as cancellation and is an extra error as well, so that it
+// isn't lost. A panic is always a failure, as a [*PanicError], and ends neither
+// the process nor other scopes.
+//
+// # Goroutines
+//
+// This is the one package that starts goroutines with a bare go statement for
+// others, so that all of them have an owner. It starts some of its own: for a
+// boundary run as an op, and for a join that its caller may give up waiting for.
+// The second kind belongs to the scope that joins; both end with it.
+package scope

@@ -1,0 +1,193 @@
+package scope
+
+import (
+	"context"
+
+	"github.com/jobhost/jobhost/host/op"
+)
+
+// Join begins the join of the scope, unless that has been done, waits until it is
+// through, and returns the report. It doesn't cancel: a scope whose goroutines
+// don't end by themselves must be cancelled as well, before or during the join.
+//
+// The join isn't interrupted by anything. If ctx ends first, the caller gives up
+// waiting and gets ctx's cause and the report so far, and the join goes on. A
+// goroutine of the scope, or of one below it, must not wait for the join: it would
+// wait for itself, until ctx ends.
+func (s *Scope) Join(ctx context.Context) (Report, error) {
+	if ctx.Done() == nil {
+		s.joinHere()
+		return s.Report(), nil
+	}
+	s.joinElsewhere()
+	if s.done.Fired() {
+		return s.Report(), nil
+	}
+	_, err := op.Perform(ctx, s.done.Wait())
+	return s.Report(), err
+}
+
+// JoinOp returns Join as an op. Performing it begins the join, whichever arm wins;
+// if it loses, the join goes on.
+func (s *Scope) JoinOp() op.Op[Report] {
+	return op.Guard(func() op.Op[Report] {
+		s.joinElsewhere()
+		return op.Wrap(s.done.Wait(), func(struct{}) (Report, error) { return s.Report(), nil })
+	})
+}
+
+// joinHere joins in this goroutine, or waits for who does.
+func (s *Scope) joinHere() {
+	if s.beginJoin() {
+		s.join()
+		return
+	}
+	if !s.done.Fired() {
+		_, _ = op.PerformRaw(s.done.Wait())
+	}
+}
+
+// joinElsewhere makes sure that somebody joins, and doesn't wait.
+func (s *Scope) joinElsewhere() {
+	if !s.beginJoin() {
+		return
+	}
+	if s.empty() {
+		s.end()
+		return
+	}
+	go s.join()
+}
+
+func (s *Scope) beginJoin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.joining {
+		return false
+	}
+	s.joining = true
+	return true
+}
+
+// empty reports whether there is nothing to wait for and nothing to run. After
+// beginJoin that is final.
+func (s *Scope) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running == 0 && s.first == nil && len(s.finalisers) == 0
+}
+
+// join goes through the steps. It is called once, after beginJoin.
+func (s *Scope) join() {
+	if s.empty() {
+		s.end()
+		return
+	}
+	// Deferred, and insisted upon, because a finaliser, of this scope or of one
+	// below, may end this goroutine with runtime.Goexit. Tests do, when they fail.
+	defer s.end()
+	defer insist(s.runFinaliser)
+	defer s.seal()
+	s.awaitGoroutines()
+	insist(s.joinChild)
+}
+
+// insist calls step until it reports false, even if one of the calls ends the
+// goroutine.
+func insist(step func() bool) {
+	more := true
+	defer func() {
+		if more {
+			insist(step)
+		}
+	}()
+	for more {
+		more = step()
+	}
+}
+
+func (s *Scope) awaitGoroutines() {
+	s.mu.Lock()
+	if s.running == 0 {
+		s.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	s.idle = idle
+	s.mu.Unlock()
+	<-idle
+}
+
+// joinChild joins the first child that hasn't ended, and reports whether there was
+// one.
+func (s *Scope) joinChild() bool {
+	s.mu.Lock()
+	child := s.first
+	s.mu.Unlock()
+	if child == nil {
+		return false
+	}
+	child.joinHere()
+	return true
+}
+
+// seal fixes the outcome, but for what the finalisers do to it: they are told what
+// it is, so it mustn't be changed by a cancellation that has nothing to stop any
+// more.
+func (s *Scope) seal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed = true
+}
+
+// runFinaliser runs the last finaliser that hasn't been, and reports whether there
+// was one.
+func (s *Scope) runFinaliser() bool {
+	s.mu.Lock()
+	n := len(s.finalisers)
+	if n == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	f := s.finalisers[n-1]
+	s.finalisers[n-1] = nil
+	s.finalisers = s.finalisers[:n-1]
+	status, primary := s.statusLocked(), s.primary
+	s.mu.Unlock()
+	if status == StatusRunning {
+		status = StatusOK // what it will be if nothing else comes up
+	}
+	err := ErrGoexit
+	defer func() { s.finaliserEnded(err) }()
+	err = protect(func() error { return f(status != StatusOK, status, primary) })
+	return true
+}
+
+func (s *Scope) finaliserEnded(err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.primary == nil && s.cancelled == nil {
+		s.primary = err
+		return
+	}
+	s.extra = append(s.extra, err)
+}
+
+// end makes the outcome known: to the parent first, so that whoever has waited
+// finds it in the parent's report.
+func (s *Scope) end() {
+	s.mu.Lock()
+	s.ended = true
+	report := s.reportLocked()
+	s.mu.Unlock()
+	s.cancelCtx(ended)
+	if s.parent != nil {
+		s.parent.childEnded(s, report)
+	} else {
+		s.tree.unhook()
+	}
+	s.done.Fire()
+}

@@ -1,0 +1,168 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+var _ jobhost.Server = (*Host)(nil)
+
+// queue returns the queue, or an error with code unavailable before there is one.
+func (h *Host) queue() (*queue.Queue, error) {
+	r, err := h.now()
+	if err != nil {
+		return nil, err
+	}
+	return r.queue, nil
+}
+
+// now returns what is running; after a stop the queue still answers questions
+// until the store is closed.
+func (h *Host) now() (*running, error) {
+	if r := h.running.Load(); r != nil {
+		return r, nil
+	}
+	return nil, h.Ready()
+}
+
+// Submit implements [jobhost.Submitter].
+func (h *Host) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Receipt{}, err
+	}
+	receipt, err := q.Submit(ctx, spec)
+	h.countRefusal(err)
+	return receipt, err
+}
+
+// SubmitBatch implements [jobhost.Submitter].
+func (h *Host) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhost.Submitted, error) {
+	q, err := h.queue()
+	if err != nil {
+		return nil, err
+	}
+	answers, err := q.SubmitBatch(ctx, specs)
+	for i := range answers {
+		h.countRefusal(answers[i].Err)
+	}
+	return answers, err
+}
+
+// Job implements [jobhost.Reader].
+func (h *Host) Job(ctx context.Context, id string) (jobhost.Job, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Job{}, err
+	}
+	return q.Job(ctx, id)
+}
+
+// Jobs implements [jobhost.Reader].
+func (h *Host) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Page{}, err
+	}
+	return q.Jobs(ctx, filter)
+}
+
+// Result implements [jobhost.Reader].
+func (h *Host) Result(ctx context.Context, id string, task int) (jobhost.Result, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Result{}, err
+	}
+	return q.Result(ctx, id, task)
+}
+
+// Logs implements [jobhost.Reader].
+func (h *Host) Logs(ctx context.Context, id string) ([]jobhost.AttemptLog, error) {
+	q, err := h.queue()
+	if err != nil {
+		return nil, err
+	}
+	return q.Logs(ctx, id)
+}
+
+// Why implements [jobhost.Reader].
+func (h *Host) Why(ctx context.Context, id string) (jobhost.Why, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Why{}, err
+	}
+	return q.Why(ctx, id)
+}
+
+// Cancel implements [jobhost.Controller].
+func (h *Host) Cancel(ctx context.Context, id string) (jobhost.Job, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Job{}, err
+	}
+	return q.Cancel(ctx, id)
+}
+
+// Retry implements [jobhost.Controller].
+func (h *Host) Retry(ctx context.Context, id string) (jobhost.Job, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Job{}, err
+	}
+	return q.Retry(ctx, id)
+}
+
+// Delete implements [jobhost.Controller].
+func (h *Host) Delete(ctx context.Context, id string) error {
+	q, err := h.queue()
+	if err != nil {
+		return err
+	}
+	return q.Delete(ctx, id)
+}
+
+// Workers implements [jobhost.WorkerLister].
+func (h *Host) Workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
+	r, err := h.now()
+	if err != nil {
+		return nil, err
+	}
+	ended, err := h.cfg.Store.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]jobhost.WorkerStatus, 0, len(r.workers))
+	for name, w := range r.workers {
+		stats := r.queue.Stats(name)
+		counts := stats.Counts()
+		counts[jobhost.Succeeded] = ended[name][queue.Succeeded]
+		counts[jobhost.Dead] = ended[name][queue.Dead]
+		counts[jobhost.Cancelled] = ended[name][queue.Cancelled]
+		status := w.status()
+		status.Tasks = counts.Numbers()
+		list = append(list, status)
+	}
+	slices.SortFunc(list, func(a, b jobhost.WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+func (w *worker) status() jobhost.WorkerStatus {
+	info := w.plugin.Info()
+	return jobhost.WorkerStatus{
+		Name:          w.cfg.Name,
+		Plugin:        w.cfg.Path,
+		SHA256:        info.SHA256,
+		ABI:           info.ABI,
+		Entry:         info.Entry,
+		Slots:         w.pool.Size(),
+		Busy:          w.pool.Busy(),
+		QueueCapacity: w.cfg.QueueCapacity,
+		Timeout:       jobhost.Duration(w.cfg.Limits.Timeout),
+		MemoryBytes:   w.cfg.Limits.MemoryBytes,
+		Retry:         w.cfg.Retry.String(),
+	}
+}

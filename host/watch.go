@@ -1,0 +1,87 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/hub"
+)
+
+// errStopped ends subscriptions and scopes when the host stops.
+var errStopped = &jobhost.Error{
+	Code:    jobhost.CodeUnavailable,
+	Message: "the host has stopped",
+	Hint:    "jobs that were acknowledged go on when it is back",
+}
+
+// publish tells of an event.
+func (h *Host) publish(e jobhost.Event) {
+	h.cfg.OnEvent(e)
+	h.hub.PublishFunc(e.Job, func(seq uint64) jobhost.Event {
+		e.Seq = seq
+		return e
+	})
+}
+
+// Wait implements [jobhost.Watcher].
+func (h *Host) Wait(ctx context.Context, id string) (jobhost.Job, error) {
+	if err := jobhost.CheckID(id); err != nil {
+		return jobhost.Job{}, err
+	}
+	for {
+		job, err := h.waitOnce(ctx, id)
+		// A job that says more than a reader can take is looked at again.
+		if !errors.Is(err, hub.ErrSlow) {
+			return job, err
+		}
+	}
+}
+
+func (h *Host) waitOnce(ctx context.Context, id string) (jobhost.Job, error) {
+	// Subscribed before the job is looked at, so that its end is not missed.
+	events := h.hub.Subscribe(hub.Query{Key: id})
+	defer events.Close()
+	for {
+		job, err := h.Job(ctx, id)
+		if err != nil || job.State.Ended() {
+			return job, err
+		}
+		if err := awaitEnd(ctx, events); err != nil {
+			return job, err
+		}
+	}
+}
+
+// awaitEnd returns when the job has ended, as far as the events tell.
+func awaitEnd(ctx context.Context, events *hub.Subscription[jobhost.Event]) error {
+	for {
+		item, err := events.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if item.Value.Kind == jobhost.EventEnded {
+			return nil
+		}
+	}
+}
+
+// Events implements [jobhost.Watcher].
+func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
+	return func(yield func(jobhost.Event, error) bool) {
+		events := h.hub.Subscribe(hub.Query{Key: query.Job, After: query.After, Replay: query.After > 0})
+		defer events.Close()
+		for {
+			item, err := events.Next(ctx)
+			if err != nil {
+				yield(jobhost.Event{Time: time.Now()}, err)
+				return
+			}
+			if !yield(item.Value, nil) {
+				return
+			}
+		}
+	}
+}

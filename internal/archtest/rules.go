@@ -1,0 +1,122 @@
+package archtest
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Rules are what a tree is held against. Folders are relative to the root of
+// the module; "" is the root package; a folder stands for those below it too.
+type Rules struct {
+	Layers []Layer
+
+	// Drivers are the folders of concrete drivers, as patterns of
+	// [path.Match]. Only DriverUsers, the driver itself and the tests of
+	// DriverTesters may import one; everybody else knows the interface.
+	Drivers       []string
+	DriverUsers   []string
+	DriverTesters []string
+
+	// Goroutines are the folders in which a bare go statement may stand, each
+	// with the reason. The doc comment of the package must give it too.
+	Goroutines map[string]string
+
+	// Guests are folders of code that runs in a sandbox: there, init is how a
+	// worker is registered, and goroutines and output are its own affair.
+	Guests []string
+	// Printers are folders that may write to the standard output.
+	Printers []string
+	// Suites are the last elements of folders that hold tests for others to
+	// run: they count as test files.
+	Suites []string
+
+	// MaxFile is how many lines a file may have; above LongFile it is listed.
+	MaxFile, LongFile int
+}
+
+// Layer says what the packages of a folder may import of the module.
+type Layer struct {
+	Dir string
+	// May are folders that it may import, besides its own.
+	May []string
+	// Tests are further folders for its tests.
+	Tests []string
+	// Why is what to tell whoever imports something else.
+	Why string
+}
+
+// House returns the rules of jobhost: the arrows of docs/architecture.md and
+// the habits of CONTRIBUTING.md.
+func House() Rules {
+	vocabulary := []string{"", "internal"}
+	everything := []string{"", "internal", "runtime", "state", "netproxy", "host", "client"}
+	const pillar = "a pillar knows the vocabulary, internal/ and itself; host joins the pillars"
+	return Rules{
+		Layers: []Layer{
+			{Dir: "", May: []string{"internal"}, Why: "the root package is the vocabulary and has no machinery"},
+			{Dir: "internal", May: vocabulary, Why: "everybody imports internal/, so it imports nobody but the vocabulary"},
+			{Dir: "runtime", May: vocabulary, Why: pillar},
+			{Dir: "state", May: vocabulary, Why: pillar},
+			{Dir: "netproxy", May: vocabulary, Why: pillar},
+			{Dir: "client", May: vocabulary, Tests: []string{"host", "runtime"}, Why: "a client knows a host by its API only"},
+			{Dir: "host", May: []string{"", "internal", "runtime", "state", "netproxy"}, Tests: []string{"client"}, Why: "host joins the pillars; commands and clients are above it"},
+			{Dir: "plugins", Why: "guests are built without the host: they know their SDK only"},
+			{Dir: "cmd", May: everything, Why: "commands are built from host, client and drivers"},
+			{Dir: "bench", May: append(everything, "cmd"), Why: "benchmarks run the host from outside"},
+			{Dir: "test", May: append(everything, "cmd"), Why: "whole-system tests run the host from outside"},
+		},
+		Drivers:       []string{"host/queue/*queue", "state/*state", "state/payload/*payload", "runtime/wasm", "runtime/process"},
+		DriverUsers:   []string{"cmd", "test", "bench"},
+		DriverTesters: []string{"host", "client"},
+		Goroutines: map[string]string{
+			"host/scope":        "starts the goroutines of everybody else",
+			"host/op":           "nobody is told when a native Go channel is ready, so one goroutine waits for it",
+			"internal/sqlitedb": "lies below host/scope; its writer and notifier end with Close, which waits for them",
+		},
+		Guests:   []string{"plugins", "internal/testing/guests"},
+		Printers: []string{"cmd"},
+		Suites:   []string{"queuetest", "runtimetest", "statetest", "hosttest"},
+		MaxFile:  500,
+		LongFile: 400,
+	}
+}
+
+// layer returns the innermost layer that a folder belongs to.
+func (r *Rules) layer(dir string) (Layer, bool) {
+	var found []Layer
+	for _, l := range r.Layers {
+		if within(dir, l.Dir) {
+			found = append(found, l)
+		}
+	}
+	if len(found) == 0 {
+		return Layer{}, false
+	}
+	return slices.MaxFunc(found, func(a, b Layer) int { return cmp.Compare(len(a.Dir), len(b.Dir)) }), true
+}
+
+// driver returns the folder of the driver that a folder belongs to, or "".
+// Suites that lie beside drivers are none.
+func (r *Rules) driver(dir string) string {
+	for ; dir != "." && dir != ""; dir = path.Dir(dir) {
+		for _, pattern := range r.Drivers {
+			if ok, _ := path.Match(pattern, dir); ok {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// isTest reports whether a file is test code.
+func (r *Rules) isTest(f *file) bool {
+	return strings.HasSuffix(f.path, "_test.go") || slices.Contains(r.Suites, path.Base(f.dir))
+}
+
+func (l Layer) mayImport(target string) bool {
+	return l.Dir != "" && within(target, l.Dir) || within(target, l.May...)
+}
+
+func (l Layer) name() string { return display(l.Dir) }

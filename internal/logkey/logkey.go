@@ -1,0 +1,35 @@
+// Package logkey holds the keys of the attributes in the host's own log lines,
+// so that one thing has one name in all of them.
+package logkey
+
+// The keys, with what stands under them.
+const (
+	Job      = "job"      // id of a job
+	Worker   = "worker"   // name of a worker
+	Task     = "task"     // index of a task
+	Attempt  = "attempt"  // number of an attempt, from 1
+	State    = "state"    // name of a state
+	Outcome  = "outcome"  // how an attempt ended
+	Priority = "priority" // name of a priority
+	Error    = "error"    // an error
+	Code     = "code"     // code of an error or a failure
+	Reason   = "reason"   // why something was done
+	Duration = "duration" // how long something took
+	Count    = "count"    // how many there are
+	Bytes    = "bytes"    // how large something is
+	Limit    = "limit"    // the limit that was reached
+	Plugin   = "plugin"   // path of a plugin
+	SHA256   = "sha256"   // digest of a plugin
+	Path     = "path"     // a file
+	Store    = "store"    // URL of a store, without secrets
+	Scope    = "scope"    // name of a scope
+	Listen   = "listen"   // address that the host listens on
+	Method   = "method"   // of a request
+	Route    = "route"    // pattern that a request matched
+	Status   = "status"   // of a response
+	Request  = "request"  // id of a request
+	Remote   = "remote"   // address of a peer
+	Version  = "version"  // of the host
+	PID      = "pid"      // of a process
+	Signal   = "signal"   // name of a signal
+)

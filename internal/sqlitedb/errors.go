@@ -1,0 +1,84 @@
+package sqlitedb
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/jobhost/jobhost"
+	"github.com/ncruces/go-sqlite3"
+)
+
+const hintFull = "free space on the disk, or raise the quota; writes are tried again by themselves"
+
+// isFull reports whether there was no room. The operating system's own error
+// counts too: the VFS hands it on as an I/O error.
+func isFull(err error) bool {
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// isFatal reports whether the error leaves open what is durable, so that
+// nothing may be written any more.
+func isFatal(err error) bool {
+	if isFull(err) {
+		return false
+	}
+	return errors.Is(err, sqlite3.IOERR) || errors.Is(err, sqlite3.CORRUPT) ||
+		errors.Is(err, sqlite3.NOTADB) || errors.Is(err, errRollback)
+}
+
+// isShared reports whether the error struck the transaction as a whole rather
+// than the change that met it first.
+func isShared(err error) bool {
+	return isFull(err) || isFatal(err) || errors.Is(err, sqlite3.BUSY) || errors.Is(err, sqlite3.READONLY)
+}
+
+// explainWrite turns what stopped a change into an error with a code.
+func explainWrite(err error) error {
+	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Cause: err}
+	switch {
+	case isFull(err):
+		e.Message, e.Hint = "the disk is full", hintFull
+	case isFatal(err):
+		e.Message = "the store has stopped after an I/O error"
+		e.Hint = "check the disk and the system's log, then start jobhost again; nothing that was acknowledged is lost"
+	case errors.Is(err, sqlite3.BUSY):
+		e.Message = "another program holds the database"
+		e.Hint = "end the transaction that is open in it, in a sqlite3 shell for instance"
+	case errors.Is(err, sqlite3.READONLY):
+		e.Message = "the database is read-only"
+		e.Hint = "check the permissions of the files and whether the disk is mounted read-only"
+	default:
+		e.Code, e.Message = jobhost.CodeInternal, "write to the store"
+	}
+	return e
+}
+
+// explainOpen turns SQLite's refusal to open a file into an error for people.
+func explainOpen(path string, err error) error {
+	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s cannot be opened", path), Cause: err}
+	switch {
+	case isFull(err):
+		e.Hint = hintFull
+	case errors.Is(err, sqlite3.NOTADB):
+		return errForeign(path, "it is not an SQLite database")
+	case errors.Is(err, sqlite3.CORRUPT):
+		e.Message = fmt.Sprintf("%s is damaged", path)
+		e.Hint = "restore it from a backup"
+	case errors.Is(err, sqlite3.READONLY), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EROFS):
+		e.Code = jobhost.CodeDenied
+		e.Message = fmt.Sprintf("%s cannot be written", path)
+		e.Hint = "give the user that runs jobhost write access to the directory and the files in it, or choose another one"
+	case errors.Is(err, sqlite3.BUSY):
+		e.Hint = "another program has the database open for writing; end it first"
+	}
+	return e
+}
+
+func errForeign(path, why string) error {
+	return &jobhost.Error{
+		Code:    jobhost.CodeInvalid,
+		Message: fmt.Sprintf("%s was not made by jobhost: %s", path, why),
+		Hint:    "name another directory, or move the file away",
+	}
+}

@@ -1,0 +1,72 @@
+package sqlitedb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/jobhost/jobhost"
+)
+
+// lockFile is held for as long as the database is open. The kernel drops the
+// lock with the process, however it ends, so a stale file is simply taken.
+type lockFile struct{ file *os.File }
+
+// lockDir takes the directory for this process, or tells who has it.
+func lockDir(dir string) (*lockFile, error) {
+	path := filepath.Join(dir, LockName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, explainPath(dir, err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = errHeld(dir, f)
+	case err != nil:
+		err = fmt.Errorf("lock %s: %w", path, err)
+	default:
+		err = writePid(f)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &lockFile{file: f}, nil
+}
+
+func writePid(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("write lock: %w", err)
+	}
+	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+		return fmt.Errorf("write lock: %w", err)
+	}
+	return nil
+}
+
+// errHeld names the holder; the file may still be empty when both start at once.
+func errHeld(dir string, f *os.File) error {
+	holder := "another process"
+	text, _ := io.ReadAll(io.LimitReader(f, 32))
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+		holder = fmt.Sprintf("process %d", pid)
+	}
+	return &jobhost.Error{
+		Code:    jobhost.CodeConflict,
+		Message: fmt.Sprintf("the directory %s is in use by %s", dir, holder),
+		Hint:    "stop that jobhost first, or give this one another directory; its API serves any number of clients",
+	}
+}
+
+// release gives the directory back. A nil lock is fine.
+func (l *lockFile) release() {
+	if l != nil {
+		_ = l.file.Close()
+	}
+}

@@ -1,0 +1,188 @@
+package sqlitedb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/jobhost/jobhost"
+)
+
+// place prepares where the database will be: memory, or a locked directory
+// with files that only the owner can read.
+func (db *DB) place() error {
+	if db.opts.Dir == "" {
+		db.memory = registerMemory()
+		db.vfs, db.path = db.memory.name, "/"+FileName
+		return nil
+	}
+	dir, err := filepath.Abs(db.opts.Dir)
+	if err != nil {
+		return explainPath(db.opts.Dir, err)
+	}
+	if err := makeDir(dir); err != nil {
+		return err
+	}
+	if db.lock, err = lockDir(dir); err != nil {
+		return err
+	}
+	db.path = filepath.Join(dir, FileName)
+	if db.opts.Disk != nil {
+		db.disk, db.vfs = db.opts.Disk, db.opts.Disk.VFS()
+		return nil
+	}
+	db.disk = systemDisk{}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := makePrivate(db.path + suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uri is the database's name for SQLite.
+func (db *DB) uri() string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: db.path}
+	if db.vfs != "" {
+		u.RawQuery = url.Values{"vfs": {db.vfs}}.Encode()
+	}
+	return u.String()
+}
+
+// makeDir creates the directory and makes its name durable.
+func makeDir(dir string) error {
+	switch info, err := os.Stat(dir); {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return explainPath(dir, syscall.ENOTDIR)
+	case !errors.Is(err, fs.ErrNotExist):
+		return explainPath(dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return explainPath(dir, err)
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// makePrivate creates the file for its owner alone before SQLite would create
+// it for everybody, and closes one that others could read.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return explainPath(path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		return explainPath(path, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return explainPath(dir, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+// systemDisk is the operating system's.
+type systemDisk struct{}
+
+// VFS implements [Disk].
+func (systemDisk) VFS() string { return "" }
+
+// SyncDir implements [Disk].
+func (systemDisk) SyncDir(dir string) error { return syncDir(dir) }
+
+// Head implements [Disk].
+func (systemDisk) Head(path string, n int) ([]byte, int64, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	head, err := io.ReadAll(io.LimitReader(f, int64(n)))
+	return head, info.Size(), err
+}
+
+// Remove implements [Disk].
+func (systemDisk) Remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// clearUnfinished removes a database whose creation was cut short by a loss of
+// power. SQLite writes its first page under a journal, but the journal's name
+// may not survive. What is left then is at most a page, of which the first
+// bytes were never written, and no WAL: nothing that was ever
+// acknowledged is in it.
+func (db *DB) clearUnfinished() error {
+	if db.memory != nil {
+		return nil
+	}
+	const page, magic = 4096, "SQLite format 3\x00"
+	head, size, err := db.disk.Head(db.path, len(magic))
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	_, wal, err := db.disk.Head(db.path+"-wal", 0)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	written := strings.Trim(string(head), "\x00") != ""
+	if size == 0 || size > page || wal > 0 || written {
+		return nil
+	}
+	for _, suffix := range []string{"-journal", ""} {
+		if err := db.disk.Remove(db.path + suffix); err != nil {
+			return explainPath(db.path, err)
+		}
+	}
+	if db.opts.Disk != nil {
+		return nil
+	}
+	return makePrivate(db.path)
+}
+
+// explainPath turns an error about a file or directory into one for people.
+func explainPath(path string, err error) error {
+	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s cannot be used", path), Cause: err}
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		e.Code = jobhost.CodeDenied
+		e.Message = fmt.Sprintf("%s cannot be written", path)
+		e.Hint = "give the user that runs jobhost write access to the directory and the files in it, or choose another one"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
+		e.Code = jobhost.CodeInvalid
+		e.Message = fmt.Sprintf("%s is not what a store needs", path)
+		e.Hint = "name a directory that is missing, empty, or was made by jobhost"
+	case isFull(err):
+		e.Hint = hintFull
+	}
+	return e
+}

@@ -1,0 +1,298 @@
+// Package sqlitedb opens, locks and writes one SQLite database, so that all
+// durable changes of a host go through one commit pipeline.
+//
+//	Write ─► queue (bounded) ─► writer: one transaction for all that waits ─► notifier: Done in order
+//	Read  ─► a pool of read-only connections, each in its own snapshot
+//
+// A caller hands over a [Change] and is told when it is durable. The writer
+// takes everything that waits, applies it in one transaction and syncs once;
+// no timer ever delays a commit. While the notifier tells the callers, the
+// writer is already in the next transaction.
+//
+// The package starts two goroutines, the writer and the notifier, itself: it
+// lies below host/scope, which supervises components of a host, and its
+// goroutines have no other end than [DB.Close], which waits for both.
+package sqlitedb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/ncruces/go-sqlite3"
+)
+
+// FileName is the name of the database within its directory; [LockName] is
+// that of the file that keeps a second process out.
+const (
+	FileName = "jobhost.db"
+	LockName = "jobhost.lock"
+)
+
+// Options say what to open. The zero value is an empty database in memory.
+type Options struct {
+	// Dir is the directory of the database, created with mode 0700 if it is
+	// missing; empty = in memory, gone at Close.
+	Dir string
+	// Relaxed lets commits return before they are synced: a crash of the
+	// process loses nothing, power loss may lose the last commits, never the
+	// database.
+	Relaxed bool
+	// Schemas are what the packages that share the database keep in it.
+	Schemas []Schema
+	// Readers is the number of read-only connections; 0 = 3.
+	Readers int
+	// Logger gets what nobody is there to be told; nil = nothing is logged.
+	Logger *slog.Logger
+	// Observer is told of commits, for metrics.
+	Observer Observer
+
+	// Disk keeps the files, for tests; the lock file stays in Dir. Nil = the
+	// operating system does.
+	Disk Disk
+	// CheckpointPages is how many pages may be in the WAL before they are
+	// written back; 0 = 1,000, SQLite's own default.
+	CheckpointPages int
+}
+
+// Disk is a place for files other than the operating system's.
+type Disk interface {
+	// VFS is the name of the registered SQLite VFS that keeps the files.
+	VFS() string
+	// SyncDir makes the names in a directory durable.
+	SyncDir(dir string) error
+	// Head returns up to n bytes from the beginning of a file and its size; of
+	// a missing one nothing.
+	Head(path string, n int) ([]byte, int64, error)
+	// Remove removes a file; a missing one is fine.
+	Remove(path string) error
+}
+
+// Observer has functions to call, each of which may be nil. They are called
+// from the writer and must be quick.
+type Observer struct {
+	// Commit is told after every commit how many operations it held and how
+	// long the transaction took, the sync included.
+	Commit func(ops int, took time.Duration)
+}
+
+// DB is an open database. Its methods may be called from many goroutines.
+type DB struct {
+	opts   Options
+	path   string // of the database, as SQLite knows it
+	vfs    string
+	disk   Disk
+	lock   *lockFile // nil in memory
+	memory *memoryVFS
+	log    *slog.Logger
+
+	// gate is held for reading by every Read. The writer takes it to make the
+	// WAL start over when readers never leave it a moment; in memory, where
+	// there is no WAL, it takes it for each transaction.
+	gate    sync.RWMutex
+	readers chan *Reader // the idle ones
+	pool    []*Reader    // all of them
+	writer  *writer
+
+	closing chan struct{} // closed when Close begins
+	close   func() error
+}
+
+// Open opens the database, creating or migrating it if need be. Errors carry
+// a code and, where somebody can do something, a hint: conflict when another
+// process has the directory open, denied when the directory can't be written,
+// invalid for a file that is not jobhost's or that a newer version wrote.
+func Open(opts Options) (_ *DB, err error) {
+	db := &DB{opts: opts, log: opts.Logger, closing: make(chan struct{})}
+	if db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
+	defer func() {
+		if err != nil {
+			db.release()
+			err = fmt.Errorf("open store: %w", err)
+		}
+	}()
+	if err := db.place(); err != nil {
+		return nil, err
+	}
+	conn, err := db.openWriter()
+	if err != nil {
+		return nil, err
+	}
+	if err := db.openReaders(); err != nil {
+		return nil, errors.Join(err, conn.close())
+	}
+	db.writer = newWriter(db, conn)
+	db.writer.start()
+	db.close = sync.OnceValue(db.shutdown)
+	return db, nil
+}
+
+// openWriter opens the connection that writes and brings the schema up to date.
+func (db *DB) openWriter() (_ *conn, err error) {
+	if err := db.clearUnfinished(); err != nil {
+		return nil, err
+	}
+	c, err := db.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
+	if err != nil {
+		return nil, explainOpen(db.path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	if err := identify(c, db.path); err != nil {
+		return nil, err
+	}
+	if err := c.exec(db.writerPragmas()); err != nil {
+		return nil, explainOpen(db.path, err)
+	}
+	if err := migrate(c, db.path, db.memory != nil || db.opts.Disk != nil, db.opts.Schemas); err != nil {
+		return nil, err
+	}
+	// The names of the files must be durable before the first commit is
+	// acknowledged, and SQLite's VFS in Go syncs files only.
+	if db.memory == nil {
+		if err := db.disk.SyncDir(filepath.Dir(db.path)); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (db *DB) openReaders() error {
+	n := db.opts.Readers
+	if n <= 0 {
+		n = 3
+	}
+	db.readers = make(chan *Reader, n)
+	for range n {
+		c, err := db.connect(sqlite3.OPEN_READONLY)
+		if err != nil {
+			return explainOpen(db.path, err)
+		}
+		r := &Reader{conn: c}
+		db.pool = append(db.pool, r)
+		db.readers <- r
+		if err := c.exec("PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY; PRAGMA query_only=1"); err != nil {
+			return explainOpen(db.path, err)
+		}
+	}
+	return nil
+}
+
+// writerPragmas sets up the connection that writes. Its page cache of 32 MiB
+// holds the inner pages and the busy ends of the indexes of millions of rows.
+func (db *DB) writerPragmas() string {
+	const common = "PRAGMA foreign_keys=0; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-32768; "
+	switch {
+	case db.memory != nil:
+		return common + "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF"
+	case db.opts.Relaxed:
+		return common + "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"
+	default:
+		return common + "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"
+	}
+}
+
+// Failed is closed when the database has stopped after an I/O error: every
+// later write fails, and only opening it anew helps. [DB.Err] tells why.
+func (db *DB) Failed() <-chan struct{} { return db.writer.failed }
+
+// Err returns the error that stopped the database, or nil.
+func (db *DB) Err() error {
+	select {
+	case <-db.writer.failed:
+		return db.writer.failure
+	default:
+		return nil
+	}
+}
+
+// Close waits for what is queued, writes everything into the database file and
+// frees the directory. Closing twice is fine; the second call returns when the
+// first has, with its error.
+func (db *DB) Close() error { return db.close() }
+
+func (db *DB) shutdown() error {
+	close(db.closing)
+	err := db.writer.stop()
+	for range db.pool {
+		<-db.readers // waits for the reads under way
+	}
+	err = errors.Join(err, db.closeReaders(), db.writer.closeConn())
+	db.release()
+	if err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+func (db *DB) closeReaders() error {
+	var errs []error
+	for _, r := range db.pool {
+		errs = append(errs, r.conn.close())
+	}
+	db.pool = nil
+	return errors.Join(errs...)
+}
+
+// release frees what place took, and the readers when Open failed.
+func (db *DB) release() {
+	_ = db.closeReaders()
+	if db.memory != nil {
+		db.memory.unregister()
+	}
+	db.lock.release()
+}
+
+// connect opens one connection.
+func (db *DB) connect(flags sqlite3.OpenFlag) (*conn, error) {
+	c, err := sqlite3.OpenFlags(db.uri(), flags|sqlite3.OPEN_URI)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.BusyTimeout(busyTimeout); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &conn{db: c, stmts: make(map[string]*Stmt)}, nil
+}
+
+// busyTimeout is how long a connection waits for a lock. Nobody in this
+// process holds one for long; a person with the sqlite3 shell might.
+const busyTimeout = 5 * time.Second
+
+// errClosed is the answer after Close.
+func errClosed() error {
+	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the store is closed"}
+}
+
+// Read runs fn on a read-only connection, in one snapshot that contains every
+// change whose Done was called before. It waits for a free connection, and is
+// interrupted when ctx ends. fn must not keep the Reader, nor call Read.
+func (db *DB) Read(ctx context.Context, fn func(*Reader) error) error {
+	select {
+	case <-db.closing:
+		return errClosed()
+	default:
+	}
+	var r *Reader
+	select {
+	case r = <-db.readers:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-db.closing:
+		return errClosed()
+	}
+	defer func() { db.readers <- r }()
+	db.gate.RLock()
+	defer db.gate.RUnlock()
+	return r.snapshot(ctx, fn)
+}

@@ -1,0 +1,224 @@
+// Package crashvfs is an SQLite VFS on a disk that can lose power. It keeps
+// what was synced apart from what was only written, so that a test can ask
+// what any moment would have left behind, without root and repeatably:
+//
+//	disk := crashvfs.New(t)
+//	disk.Set(crashvfs.Faults{PowerOffAtSync: 7})
+//	… open a database with disk.VFS(), use it until it fails …
+//	disk = disk.Crash(rng) // what survived
+//
+// A crash keeps all that was synced and any subset of the other writes, in any
+// order, some of them torn at 512 bytes. Names count too: a file that was
+// created or deleted since the directory was synced may be there or not.
+package crashvfs
+
+import (
+	"crypto/rand"
+	"maps"
+	mathrand "math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// sector is what a disk writes at once: less is never torn.
+const sector = 512
+
+// Faults are what goes wrong. Counts begin with [Disk.Set]; 0 = never.
+type Faults struct {
+	// FailWrite and FailSync let the n-th write or sync fail, once.
+	FailWrite, FailSync int
+	// PowerOffAtSync ends everything at the n-th sync, which is not done.
+	PowerOffAtSync int
+	// Capacity is how many bytes the files may hold together; 0 = any number.
+	Capacity int64
+}
+
+// Disk is a set of files. Its methods may be called from many goroutines.
+type Disk struct {
+	t    testing.TB
+	name string // of the VFS
+	shm  string // file for the shared memory of WAL mode
+
+	mu            sync.Mutex        // protects what follows, and all inodes
+	names         map[string]*inode // as programs see them
+	durable       map[string]*inode // as they were when the directory was synced
+	faults        Faults
+	writes, syncs int
+	off           bool
+}
+
+// inode is a file, whatever its name.
+type inode struct {
+	data    []byte   // as programs see it
+	durable []byte   // as it was synced
+	pending []change // from durable to data
+
+	// Locks: how many hold a shared one, and whether somebody holds the others.
+	// wanted keeps new shared ones out while an exclusive one is waited for.
+	shared                      int
+	reserved, wanted, exclusive bool
+}
+
+// change is a write, or a truncation when data is nil.
+type change struct {
+	at   int64
+	data []byte
+}
+
+// New returns an empty disk, registered as a VFS until the test ends.
+func New(t testing.TB) *Disk {
+	t.Helper()
+	d := &Disk{
+		t: t, name: "crash-" + rand.Text(), shm: filepath.Join(t.TempDir(), "shm"),
+		names: make(map[string]*inode), durable: make(map[string]*inode),
+	}
+	vfs.Register(d.name, d)
+	t.Cleanup(func() { vfs.Unregister(d.name) })
+	return d
+}
+
+// VFS returns the name under which SQLite knows the disk.
+func (d *Disk) VFS() string { return d.name }
+
+// Set replaces the faults and begins to count anew.
+func (d *Disk) Set(f Faults) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults, d.writes, d.syncs = f, 0, 0
+}
+
+// Counts returns the numbers of writes and syncs since Set.
+func (d *Disk) Counts() (writes, syncs int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.writes, d.syncs
+}
+
+// Used returns how many bytes the files hold.
+func (d *Disk) Used() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.usedLocked()
+}
+
+func (d *Disk) usedLocked() int64 {
+	var n int64
+	for _, f := range d.names {
+		n += int64(len(f.data))
+	}
+	return n
+}
+
+// SyncDir makes the names durable, as an fsync of the directory does.
+func (d *Disk) SyncDir(string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.syncLocked(); err != nil {
+		return err
+	}
+	d.durable = maps.Clone(d.names)
+	return nil
+}
+
+// PowerOff ends everything now: every later call fails.
+func (d *Disk) PowerOff() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
+}
+
+// Crash cuts the power and returns a disk with what could have survived.
+func (d *Disk) Crash(rng *mathrand.Rand) *Disk {
+	d.t.Helper()
+	after := New(d.t)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
+	survivors := make(map[*inode]*inode)
+	for _, name := range d.allNamesLocked() {
+		f := d.names[name]
+		if old := d.durable[name]; old != f && rng.IntN(2) == 0 {
+			f = old
+		}
+		if f == nil {
+			continue
+		}
+		if survivors[f] == nil {
+			data := f.survive(rng)
+			survivors[f] = &inode{data: data, durable: append([]byte(nil), data...)}
+		}
+		after.names[name] = survivors[f]
+	}
+	after.durable = maps.Clone(after.names)
+	return after
+}
+
+// allNamesLocked returns the names of both maps, sorted so that a seed decides all.
+func (d *Disk) allNamesLocked() []string {
+	both := maps.Clone(d.names)
+	maps.Copy(both, d.durable)
+	return sortedKeys(both)
+}
+
+// survive returns what may be left of a file: what was synced, and any of the
+// other changes in any order.
+func (f *inode) survive(rng *mathrand.Rand) []byte {
+	data := append([]byte(nil), f.durable...)
+	keep := rng.Float64() // sometimes most, sometimes little
+	for _, i := range rng.Perm(len(f.pending)) {
+		if rng.Float64() > keep {
+			continue
+		}
+		c := f.pending[i]
+		if c.data == nil {
+			data = resize(data, c.at)
+			continue
+		}
+		torn := rng.IntN(4) == 0
+		for off := int64(0); off < int64(len(c.data)); {
+			// To the end of the sector, which doesn't begin where the write does.
+			n := min(sector-(c.at+off)%sector, int64(len(c.data))-off)
+			if !torn || rng.IntN(2) == 0 {
+				data = overwrite(data, c.at+off, c.data[off:off+n])
+			}
+			off += n
+		}
+	}
+	return data
+}
+
+// syncLocked counts a sync, which may be the one that fails.
+func (d *Disk) syncLocked() error {
+	if d.off {
+		return sqlite3.IOERR_FSYNC
+	}
+	d.syncs++
+	if d.syncs == d.faults.PowerOffAtSync {
+		d.off = true
+		return sqlite3.IOERR_FSYNC
+	}
+	if d.syncs == d.faults.FailSync {
+		return sqlite3.IOERR_FSYNC
+	}
+	return nil
+}
+
+// writeLocked counts a write that makes a file grow by so much, which may be
+// the one that fails.
+func (d *Disk) writeLocked(grow int64) error {
+	if d.off {
+		return sqlite3.IOERR_WRITE
+	}
+	d.writes++
+	if d.writes == d.faults.FailWrite {
+		return sqlite3.IOERR_WRITE
+	}
+	if d.faults.Capacity > 0 && grow > 0 && d.usedLocked()+grow > d.faults.Capacity {
+		return sqlite3.FULL
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package crashvfs
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+func sortedKeys(m map[string]*inode) []string { return slices.Sorted(maps.Keys(m)) }
+
+// resize returns data cut or filled with zeros to size.
+func resize(data []byte, size int64) []byte {
+	if size <= int64(len(data)) {
+		return data[:size:size]
+	}
+	return append(data, make([]byte, size-int64(len(data)))...)
+}
+
+// overwrite returns data with p at off.
+func overwrite(data []byte, off int64, p []byte) []byte {
+	if end := off + int64(len(p)); end > int64(len(data)) {
+		data = resize(data, end)
+	}
+	copy(data[off:], p)
+	return data
+}
+
+// Open implements [vfs.VFS].
+func (d *Disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.off {
+		return nil, flags, sqlite3.IOERR
+	}
+	if name == "" {
+		return &file{disk: d, inode: &inode{}}, flags, nil // temporary
+	}
+	f := d.names[name]
+	if f == nil {
+		if flags&vfs.OPEN_CREATE == 0 {
+			return nil, flags, sqlite3.CANTOPEN
+		}
+		f = &inode{}
+		d.names[name] = f
+	}
+	return &file{disk: d, inode: f, shm: vfs.NewSharedMemory(d.shm, flags)}, flags, nil
+}
+
+// Delete implements [vfs.VFS].
+func (d *Disk) Delete(name string, syncDir bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.off {
+		return sqlite3.IOERR_DELETE
+	}
+	if d.names[name] == nil {
+		return sqlite3.IOERR_DELETE_NOENT
+	}
+	delete(d.names, name)
+	if !syncDir {
+		return nil
+	}
+	if err := d.syncLocked(); err != nil {
+		return err
+	}
+	d.durable = maps.Clone(d.names)
+	return nil
+}
+
+// Head returns the beginning of a file and its size; of a missing one nothing.
+func (d *Disk) Head(path string, n int) ([]byte, int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.names[path]
+	switch {
+	case d.off:
+		return nil, 0, sqlite3.IOERR_READ
+	case f == nil:
+		return nil, 0, nil
+	}
+	return append([]byte(nil), f.data[:min(n, len(f.data))]...), int64(len(f.data)), nil
+}
+
+// Remove removes a file; a missing one is fine.
+func (d *Disk) Remove(path string) error {
+	if err := d.Delete(path, false); !errors.Is(err, sqlite3.IOERR_DELETE_NOENT) {
+		return err
+	}
+	return nil
+}
+
+// Access implements [vfs.VFS].
+func (d *Disk) Access(name string, _ vfs.AccessFlag) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.off {
+		return false, sqlite3.IOERR_ACCESS
+	}
+	return d.names[name] != nil, nil
+}
+
+// FullPathname implements [vfs.VFS].
+func (d *Disk) FullPathname(name string) (string, error) { return name, nil }
+
+// file is an open file.
+type file struct {
+	disk  *Disk
+	inode *inode
+	shm   vfs.SharedMemory
+	level vfs.LockLevel // protected by disk.mu
+}
+
+// SharedMemory implements [vfs.FileSharedMemory].
+func (f *file) SharedMemory() vfs.SharedMemory { return f.shm }
+
+// Close implements [vfs.File].
+func (f *file) Close() error {
+	if f.shm != nil {
+		_ = f.shm.Close()
+	}
+	return f.Unlock(vfs.LOCK_NONE)
+}
+
+// ReadAt implements [vfs.File].
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if f.disk.off {
+		return 0, sqlite3.IOERR_READ
+	}
+	if off >= int64(len(f.inode.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.inode.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt implements [vfs.File].
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if err := f.disk.writeLocked(off + int64(len(p)) - int64(len(f.inode.data))); err != nil {
+		return 0, err
+	}
+	p = append([]byte{}, p...)
+	f.inode.data = overwrite(f.inode.data, off, p)
+	f.inode.pending = append(f.inode.pending, change{off, p})
+	return len(p), nil
+}
+
+// Truncate implements [vfs.File].
+func (f *file) Truncate(size int64) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if err := f.disk.writeLocked(size - int64(len(f.inode.data))); err != nil {
+		return err
+	}
+	f.inode.data = resize(f.inode.data, size)
+	f.inode.pending = append(f.inode.pending, change{size, nil})
+	return nil
+}
+
+// Sync implements [vfs.File].
+func (f *file) Sync(vfs.SyncFlag) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if err := f.disk.syncLocked(); err != nil {
+		return err
+	}
+	for _, c := range f.inode.pending {
+		if c.data == nil {
+			f.inode.durable = resize(f.inode.durable, c.at)
+		} else {
+			f.inode.durable = overwrite(f.inode.durable, c.at, c.data)
+		}
+	}
+	f.inode.pending = nil
+	return nil
+}
+
+// Size implements [vfs.File].
+func (f *file) Size() (int64, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	return int64(len(f.inode.data)), nil
+}
+
+// Lock implements [vfs.File], as SQLite describes the levels.
+func (f *file) Lock(level vfs.LockLevel) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	i := f.inode
+	switch {
+	case f.level >= level:
+		return nil
+	case level == vfs.LOCK_SHARED:
+		if i.wanted || i.exclusive {
+			return sqlite3.BUSY
+		}
+		i.shared++
+	case level == vfs.LOCK_RESERVED:
+		if i.reserved {
+			return sqlite3.BUSY
+		}
+		i.reserved = true
+	case level == vfs.LOCK_EXCLUSIVE:
+		if i.wanted && f.level < vfs.LOCK_PENDING {
+			return sqlite3.BUSY
+		}
+		i.wanted = true
+		f.level = vfs.LOCK_PENDING
+		if i.shared > 1 {
+			return sqlite3.BUSY
+		}
+		i.exclusive = true
+	}
+	f.level = level
+	return nil
+}
+
+// Unlock implements [vfs.File].
+func (f *file) Unlock(level vfs.LockLevel) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	i := f.inode
+	if f.level <= level {
+		return nil
+	}
+	if f.level >= vfs.LOCK_PENDING {
+		i.wanted, i.exclusive = false, false
+	}
+	if f.level >= vfs.LOCK_RESERVED {
+		i.reserved = false
+	}
+	if level == vfs.LOCK_NONE {
+		i.shared--
+	}
+	f.level = level
+	return nil
+}
+
+// CheckReservedLock implements [vfs.File].
+func (f *file) CheckReservedLock() (bool, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	return f.inode.reserved, nil
+}
+
+// SectorSize implements [vfs.File], with the answer of the system's VFS.
+func (f *file) SectorSize() int { return 4096 }
+
+// DeviceCharacteristics implements [vfs.File], with the answer of the system's
+// VFS: a write never harms the bytes beside it.
+func (f *file) DeviceCharacteristics() vfs.DeviceCharacteristic {
+	return vfs.IOCAP_POWERSAFE_OVERWRITE | vfs.IOCAP_SUBPAGE_READ
+}

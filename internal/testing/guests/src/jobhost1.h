@@ -1,0 +1,35 @@
+// The imports of the native ABI that the test guests use: see docs/abi.md.
+#ifndef JOBHOST1_H
+#define JOBHOST1_H
+
+typedef unsigned char u8;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+
+#define IMPORT(name) __attribute__((import_module("jobhost1"), import_name(#name)))
+#define EXPORT(name) __attribute__((export_name(#name)))
+
+IMPORT(input) i32 jh_input(void *buf, u32 cap);
+IMPORT(output) i32 jh_output(const void *ptr, u32 len);
+IMPORT(fail) i32 jh_fail(i32 kind, const void *ptr, u32 len);
+IMPORT(info) i32 jh_info(const void *key, u32 klen, void *buf, u32 cap);
+IMPORT(emit) i32 jh_emit(const void *ptr, u32 len);
+IMPORT(log) void jh_log(i32 level, const void *ptr, u32 len);
+IMPORT(log_level) i32 jh_log_level(void);
+IMPORT(metric) i32 jh_metric(i32 kind, const void *name, u32 nlen);
+IMPORT(observe) i32 jh_observe(i32 id, double value);
+IMPORT(progress) void jh_progress(i64 done, i64 total);
+IMPORT(remaining) i64 jh_remaining(void);
+
+#define RETRYABLE 1
+#define PERMANENT 2
+#define SNOOZE 3
+
+// TEXT passes a literal as pointer and length.
+#define TEXT(s) (s), (sizeof(s) - 1)
+
+static inline i64 result(const void *ptr, u32 len) { return (i64)(((u64)(u32)ptr << 32) | len); }
+
+#endif

@@ -1,0 +1,134 @@
+package jobhost
+
+import "time"
+
+// Job is what is known of a job.
+type Job struct {
+	ID          string            `json:"id"`
+	Worker      string            `json:"worker"`
+	State       State             `json:"state"`
+	Priority    Priority          `json:"priority"`
+	Entry       string            `json:"entry,omitempty"`
+	ContentType string            `json:"content_type,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	PayloadSize int               `json:"payload_size"`
+	MaxAttempts int               `json:"max_attempts"`
+	Timeout     Duration          `json:"timeout"`
+	CreatedAt   time.Time         `json:"created_at"`
+	// EndedAt is when the last task ended; nil while one is open.
+	EndedAt *time.Time `json:"ended_at,omitempty"`
+	// TaskCount is how many tasks there are; Tasks holds them when one job was asked for, not in lists.
+	TaskCount int    `json:"task_count"`
+	Tasks     []Task `json:"tasks,omitempty"`
+	// Failures are the error records of failed attempts, oldest first; not in lists.
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Task is one partition of a job.
+type Task struct {
+	Index int   `json:"index"`
+	State State `json:"state"`
+	// Attempt counts the attempts that were begun and count.
+	Attempt int `json:"attempt"`
+	// ReadyAt is when the task may run or could have run.
+	ReadyAt   time.Time  `json:"ready_at"`
+	StartedAt *time.Time `json:"started_at,omitempty"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	// ResultSize is the number of bytes of the result, with Succeeded.
+	ResultSize int `json:"result_size"`
+	// Done and Total are the progress that the running attempt reported; Total 0 = none.
+	Done  int64 `json:"done,omitempty"`
+	Total int64 `json:"total,omitempty"`
+}
+
+// Receipt acknowledges a submit: the job is durable.
+type Receipt struct {
+	ID    string `json:"id"`
+	State State  `json:"state"`
+	// Deduplicated is true when the job was there before.
+	Deduplicated bool `json:"deduplicated"`
+}
+
+// Filter selects jobs for a list. Zero values select everything.
+type Filter struct {
+	Worker string
+	// State selects jobs with at least one task in that state.
+	State State
+	// After and Before bound the time of the submit: After ≤ created < Before.
+	After, Before time.Time
+	// Cursor continues a list: the Next of the page before.
+	Cursor string
+	// Limit is the size of a page, up to [MaxPage]; 0 = 50.
+	Limit int
+}
+
+// MaxPage is the largest page of a list.
+const MaxPage = 1000
+
+// Page is one page of a list of jobs, newest first.
+type Page struct {
+	Jobs []Job `json:"jobs"`
+	// Next is the cursor of the page that follows; empty on the last one.
+	Next string `json:"next,omitempty"`
+}
+
+// Result is what a task that succeeded returned.
+type Result struct {
+	Task int
+	Data []byte
+}
+
+// AttemptLog is what one attempt logged.
+type AttemptLog struct {
+	Task    int `json:"task"`
+	Attempt int `json:"attempt"`
+	// Lines are complete lines as the host wrote them: a level, a space, the
+	// text with control characters escaped.
+	Lines []string `json:"lines"`
+	// Dropped counts the lines that were over the limits.
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+// Why answers why a job is where it is.
+type Why struct {
+	ID    string `json:"id"`
+	State State  `json:"state"`
+	// Reason is one sentence; Code is its stable short form.
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
+	// Until is when it ends by itself; nil = not by time.
+	Until *time.Time `json:"until,omitempty"`
+	// Ends says what would end it.
+	Ends string `json:"ends,omitempty"`
+}
+
+// WorkerStatus is what is known of a worker.
+type WorkerStatus struct {
+	Name   string `json:"name"`
+	Plugin string `json:"plugin"`
+	SHA256 string `json:"sha256"`
+	ABI    string `json:"abi"`
+	Entry  string `json:"entry"`
+	// Slots is the size of the pool, Busy how many of them run a task.
+	Slots         int         `json:"slots"`
+	Busy          int         `json:"busy"`
+	QueueCapacity int         `json:"queue_capacity"`
+	Timeout       Duration    `json:"timeout"`
+	MemoryBytes   int64       `json:"memory_bytes"`
+	Retry         string      `json:"retry"`
+	Tasks         TaskNumbers `json:"tasks"`
+}
+
+// TaskNumbers counts tasks by the name of their state; states without tasks are left out.
+type TaskNumbers map[string]int64
+
+// Numbers returns the counts by name, without the zeros.
+func (c *Counts) Numbers() TaskNumbers {
+	m := TaskNumbers{}
+	for _, s := range States() {
+		if c[s] != 0 {
+			m[s.String()] = c[s]
+		}
+	}
+	return m
+}

@@ -1,0 +1,95 @@
+// Package hostcall is what a guest may ask for, in Go values: one method of
+// [Attempt] for each call, whatever the ABI that carried it. Grants and limits
+// are checked here and nowhere else.
+package hostcall
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Attempt is one run of a task as the guest sees it: what it is given, what it
+// may reach, and what it has produced so far. The goroutine that runs the
+// guest uses it; only Cancel may be called from others.
+type Attempt struct {
+	// Who asks, for [Attempt.Info].
+	Job, Worker string
+	Task, Tasks int
+	Number      int // of the attempt, from 1
+	Priority    jobhost.Priority
+	Labels      map[string]string
+	Trace       string
+
+	// Entry is the export to call; empty = the plugin's default.
+	Entry string
+	// Input is the payload. It is not changed.
+	Input []byte
+	// Deadline is when the attempt is stopped; zero = never.
+	Deadline time.Time
+
+	// Config and Secrets are what the manifest grants the worker.
+	Config, Secrets map[string]string
+
+	Limits Limits
+	// Services may be nil: then nothing is emitted, progress goes nowhere and
+	// metrics are denied.
+	Services Services
+
+	cancelled atomic.Bool
+	output    []byte
+	overflow  bool // output was refused, so the result is not whole
+	failure   *jobhost.Failure
+	snooze    time.Duration
+	log       logBuffer
+	progress  progress
+}
+
+// Reset makes the attempt as good as new, but for the memory it holds, so that
+// one struct serves many attempts without allocating. Nobody may call Cancel
+// for the old attempt any more.
+func (a *Attempt) Reset() {
+	output := a.output[:0]
+	if cap(output) > keepOutput {
+		output = nil
+	}
+	*a = Attempt{output: output}
+}
+
+// keepOutput is how much memory for output a reused attempt holds on to.
+const keepOutput = 64 << 10
+
+// Limits bound what an attempt may produce; 0 = nothing.
+type Limits struct {
+	OutputBytes int // of the result
+	LogBytes    int // of the log as a whole
+	LineBytes   int // of one line of the log
+	LogLevel    slog.Level
+}
+
+// Services is what stands behind the calls that leave the sandbox. The host
+// implements it over its pillars. The goroutine that runs the guest calls it,
+// so an implementation that blocks holds up the guest and its deadline.
+type Services interface {
+	// Emit publishes data on the output hub. It doesn't keep data.
+	Emit(at *Attempt, data []byte)
+	// Progress says how far the attempt is. total 0 = unknown.
+	Progress(at *Attempt, done, total int64)
+	// Metric returns an id for a guest metric, for Observe; ids are per
+	// worker. name may carry labels in braces: requests{code="200"}.
+	Metric(at *Attempt, kind MetricKind, name string) (int32, Errno)
+	// Observe adds to a counter, sets a gauge or observes for a histogram.
+	Observe(at *Attempt, id int32, value float64) Errno
+}
+
+// MetricKind is the kind of a guest metric; the numbers are part of the ABI.
+type MetricKind int32
+
+// The kinds of guest metrics.
+const (
+	Counter   MetricKind = 1
+	Gauge     MetricKind = 2
+	Histogram MetricKind = 3
+)

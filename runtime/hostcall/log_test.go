@@ -1,0 +1,120 @@
+package hostcall_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// checkSafe fails for text that a terminal or a reader could take for something else.
+func checkSafe(t *testing.T, text string) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Fatalf("%q is not valid UTF-8", text)
+	}
+	for _, r := range text {
+		if r != 0x200c && r != 0x200d && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			t.Fatalf("%q has %U", text, r)
+		}
+	}
+}
+
+func TestEscape(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                             "",
+		"plain é 日本 👩‍💻 \\n":           "plain é 日本 👩‍💻 \\n",
+		"a\nb\r\tc":                    `a\nb\r\tc`,
+		"\x1b[31mred\x1b]0;title\x07":  `\x1b[31mred\x1b]0;title\x07`,
+		"nul\x00 del\x7f csi\u009b31m": `nul\x00 del\x7f csi\u009b31m`,
+		"\u202eabc\u2066\u200f\u061c":  `\u202eabc\u2066\u200f\u061c`,
+		"line\u2028par\u2029bom\ufeff": `line\u2028par\u2029bom\ufeff`,
+		"broken \xff\xc3 \xed\xa0\x80": `broken \xff\xc3 \xed\xa0\x80`,
+		"a real \ufffd stays":          "a real \ufffd stays",
+		"tag \U000e0041":               `tag \U000e0041`,
+	} {
+		if got := hostcall.Escape([]byte(text), 1000); got != want {
+			t.Errorf("Escape(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEscapeCuts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"1234":     "1234",
+		"12345":    "1234 …(cut)",
+		"123é":     "123 …(cut)",
+		"12é":      "12é",
+		"12\x1b":   "12 …(cut)", // an escape is never cut in two
+		"\x00\x00": `\x00 …(cut)`,
+	} {
+		if got := hostcall.Escape([]byte(text), 4); got != want {
+			t.Errorf("Escape(%q, 4) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzEscape(f *testing.F) {
+	f.Add([]byte("a\x1b[2J\u202e\xff"), 10)
+	f.Add([]byte("\U000e0041\u200d\r\n"), 3)
+	f.Fuzz(func(t *testing.T, text []byte, most int) {
+		most = max(min(most, 1<<16), 0)
+		got := hostcall.Escape(text, most)
+		checkSafe(t, got)
+		if body := strings.TrimSuffix(got, " …(cut)"); len(body) > most {
+			t.Errorf("%d bytes of at most %d", len(body), most)
+		}
+	})
+}
+
+func TestLogLevels(t *testing.T) {
+	t.Parallel()
+	at := &hostcall.Attempt{Limits: hostcall.Limits{LogBytes: 1000, LineBytes: 100, LogLevel: -4}}
+	for _, level := range []slog.Level{-2147483648, -5, -4, -1, 0, 3, 4, 7, 8, 2147483647} {
+		at.Log(level, []byte("x\r\n\n"))
+	}
+	lines, dropped := at.TakeLog()
+	if want := "debug x\ndebug x\ninfo x\ninfo x\nwarn x\nwarn x\nerror x\nerror x\n"; string(lines) != want || dropped != 0 {
+		t.Errorf("%q, dropped %d", lines, dropped)
+	}
+	if lines, dropped := at.TakeLog(); lines != nil || dropped != 0 {
+		t.Errorf("a second time: %q, dropped %d", lines, dropped)
+	}
+}
+
+func TestLogDropsTheRest(t *testing.T) {
+	t.Parallel()
+	at := &hostcall.Attempt{Limits: hostcall.Limits{LogBytes: 20, LineBytes: 100}}
+	at.Log(0, []byte("first"))                 // 11 bytes
+	at.Log(0, []byte("too long for the rest")) // the log ends here
+	at.Log(0, []byte("x"))
+	at.Log(-4, []byte("not wanted, not counted"))
+	lines, dropped := at.TakeLog()
+	if string(lines) != "info first\n" || dropped != 2 {
+		t.Errorf("%q, dropped %d", lines, dropped)
+	}
+}
+
+func FuzzLog(f *testing.F) {
+	f.Add([]byte("one\ntwo"), 3, 50, 10)
+	f.Fuzz(func(t *testing.T, msg []byte, times, logBytes, lineBytes int) {
+		times = max(min(times, 100), 0)
+		at := &hostcall.Attempt{Limits: hostcall.Limits{LogBytes: max(min(logBytes, 1<<16), 0), LineBytes: max(min(lineBytes, 1<<12), 0)}}
+		for range times {
+			at.Log(0, msg)
+		}
+		lines, dropped := at.TakeLog()
+		if len(lines) > at.Limits.LogBytes || bytes.Count(lines, []byte("\n"))+int(dropped) != times {
+			t.Errorf("%d bytes, %d lines and %d dropped of %d", len(lines), bytes.Count(lines, []byte("\n")), dropped, times)
+		}
+		for line := range strings.Lines(string(lines)) {
+			checkSafe(t, strings.TrimSuffix(line, "\n"))
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package hostcall
+
+import (
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+)
+
+// AppendOutput adds to the result and keeps no reference to p. Over
+// [Limits].OutputBytes it adds nothing and answers [ErrLimit]; an attempt that
+// then ends without saying that it failed fails with
+// [jobhost.FailOutputTooLarge], since its result would not be whole.
+func (a *Attempt) AppendOutput(p []byte) Errno {
+	if !a.fits(len(p)) {
+		return ErrLimit
+	}
+	a.output = append(a.output, p...)
+	return OK
+}
+
+func (a *Attempt) fits(n int) bool {
+	if n <= a.Limits.OutputBytes-len(a.output) {
+		return true
+	}
+	a.overflow = true
+	return false
+}
+
+// Emit publishes data on the output hub at once. One message is at most as
+// large as a result may be, else [ErrLimit]. What becomes of it when nobody
+// listens or somebody is slow is for the hub to say.
+func (a *Attempt) Emit(data []byte) Errno {
+	if len(data) > a.Limits.OutputBytes {
+		return ErrLimit
+	}
+	if a.Services != nil {
+		a.Services.Emit(a, data)
+	}
+	return OK
+}
+
+// Outcome returns what became of an attempt whose entry returned by itself:
+// what the guest said by Fail if it did, else success with everything
+// that was appended followed by result, which is copied. A result over the
+// limit is a failure.
+func (a *Attempt) Outcome(result []byte) jobhost.Outcome {
+	if outcome, failed := a.Failed(); failed {
+		return outcome
+	}
+	if a.overflow || !a.fits(len(result)) {
+		return a.Failure(jobhost.FailOutputTooLarge, jobhost.CategoryResource,
+			fmt.Sprintf("the result is over the limit of %d bytes", a.Limits.OutputBytes))
+	}
+	outcome := jobhost.Outcome{Kind: jobhost.OutcomeSucceeded}
+	if n := len(a.output) + len(result); n > 0 {
+		outcome.Output = make([]byte, n)
+		copy(outcome.Output[copy(outcome.Output, a.output):], result)
+	}
+	return outcome
+}
+
+// Failed returns the outcome that the guest asked for by Fail, and whether it
+// did.
+func (a *Attempt) Failed() (jobhost.Outcome, bool) {
+	switch {
+	case a.failure != nil:
+		return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: a.failure}, true
+	case a.snooze > 0:
+		return jobhost.Outcome{Kind: jobhost.OutcomeSnoozed, Snooze: a.snooze}, true
+	}
+	return jobhost.Outcome{}, false
+}
+
+// Failure returns the outcome of an attempt that the host itself calls a
+// failure. The times are left for whoever knows them.
+func (a *Attempt) Failure(code string, category jobhost.Category, message string) jobhost.Outcome {
+	return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &jobhost.Failure{
+		Code:      code,
+		Category:  category,
+		Severity:  jobhost.SeverityError,
+		Message:   message,
+		Retryable: category.Retryable(),
+		Task:      a.Task,
+		Attempt:   a.Number,
+	}}
+}

@@ -1,0 +1,65 @@
+package hostcall
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// The causes that a host gives when it ends the context of a run; see
+// [Attempt.Stopped]. Any other cause counts as ErrReturned.
+var (
+	// ErrCancelled: the job was cancelled and the grace is over.
+	ErrCancelled = errors.New("the job was cancelled")
+	// ErrReturned: the host takes the attempt back, at a shutdown say.
+	ErrReturned = errors.New("the attempt was taken back")
+)
+
+// Answers of Remaining that are not a time.
+const (
+	NoDeadline = -1
+	Stopping   = int64(ErrStopped)
+)
+
+// Cancel tells the guest to end: Remaining reads −3 from now on. It does not
+// stop a guest that doesn't ask; ending the context of the run does. It may
+// be called from any goroutine, until the attempt is reset.
+func (a *Attempt) Cancel() { a.cancelled.Store(true) }
+
+// Remaining returns the milliseconds left until the deadline, [NoDeadline]
+// when there is none, or [Stopping] once the attempt is cancelled or its
+// deadline has passed.
+func (a *Attempt) Remaining() int64 {
+	if a.cancelled.Load() {
+		return Stopping
+	}
+	if a.Deadline.IsZero() {
+		return NoDeadline
+	}
+	left := time.Until(a.Deadline)
+	if left <= 0 {
+		return Stopping
+	}
+	// Rounded up, so that 0 never stands for "still some time left".
+	return int64((left + time.Millisecond - 1) / time.Millisecond)
+}
+
+// Stopped returns the outcome of an attempt that was stopped because the
+// context of its run ended: cancelled for [ErrCancelled], a timeout for
+// [context.DeadlineExceeded], returned for everything else.
+func (a *Attempt) Stopped(ctx context.Context) jobhost.Outcome {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrCancelled):
+		return jobhost.Outcome{Kind: jobhost.OutcomeCancelled}
+	case errors.Is(cause, context.DeadlineExceeded):
+		return a.TimedOut()
+	}
+	return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
+}
+
+// TimedOut returns the outcome of an attempt that was stopped at its deadline.
+func (a *Attempt) TimedOut() jobhost.Outcome {
+	return a.Failure(jobhost.FailTimeout, jobhost.CategoryTimeout, "the attempt ran until its deadline and was stopped")
+}

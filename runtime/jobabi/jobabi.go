@@ -1,0 +1,84 @@
+// Package jobabi carries the host calls of the native ABI, the import module
+// jobhost1, between a guest's memory and [hostcall.Attempt]. Nothing is
+// decided here: see docs/abi.md for what each call means to a guest.
+package jobabi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Module is the name that guests import from.
+const Module = "jobhost1"
+
+// Names and types of what a guest exports. Every entry has the type of Run.
+const (
+	Memory     = "memory"      // compulsory
+	Initialize = "_initialize" // () → (), optional
+	Buffer     = "jh_buf"      // (min i32) → i32, optional
+	Run        = "jh_run"      // (len i32) → i64
+	Wake       = "jh_wake"     // () → (), optional
+)
+
+// Function is one host call.
+type Function struct {
+	Name string
+	// Params and Results are the wasm types; Names name the params.
+	Params, Results []api.ValueType
+	Names           []string
+	call            api.GoModuleFunc
+}
+
+const (
+	i32 = api.ValueTypeI32
+	i64 = api.ValueTypeI64
+	f64 = api.ValueTypeF64
+)
+
+// Functions returns all host calls, group by group.
+func Functions() []Function {
+	return slices.Concat(jobCalls(), outCalls(), logCalls(), metricCalls(), timeCalls())
+}
+
+// Instantiate defines the module in a wazero runtime.
+func Instantiate(ctx context.Context, r wazero.Runtime) error {
+	b := r.NewHostModuleBuilder(Module)
+	for _, f := range Functions() {
+		b.NewFunctionBuilder().
+			WithGoModuleFunction(f.call, f.Params, f.Results).
+			WithParameterNames(f.Names...).
+			Export(f.Name)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return fmt.Errorf("define module %s: %w", Module, err)
+	}
+	return nil
+}
+
+// Frame is the context of the calls into one instance. It carries the
+// attempt to the host calls, which get it back by a type assertion, without
+// the walk along a chain of contexts. It is used by one goroutine at a time.
+type Frame struct {
+	context.Context
+	attempt *hostcall.Attempt
+}
+
+// NewFrame returns a frame without an attempt. ctx is that of all calls made
+// with it.
+func NewFrame(ctx context.Context) *Frame { return &Frame{Context: ctx} }
+
+// Enter makes the frame that of an attempt.
+func (f *Frame) Enter(at *hostcall.Attempt) { f.attempt = at }
+
+// attempt returns the attempt of a call. Every call comes from an instance
+// that was entered with a Frame, so anything else is a fault of the host.
+func attempt(ctx context.Context) *hostcall.Attempt { return ctx.(*Frame).attempt }
+
+// errno puts the answer of a call onto the stack.
+func errno(stack []uint64, e hostcall.Errno) { stack[0] = api.EncodeI32(int32(e)) }

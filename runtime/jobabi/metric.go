@@ -1,0 +1,43 @@
+package jobabi
+
+import (
+	"context"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// metricCalls are the guest's own metrics and its progress.
+func metricCalls() []Function {
+	return []Function{
+		{Name: "metric", Params: []api.ValueType{i32, i32, i32}, Names: []string{"kind", "name", "nlen"}, Results: []api.ValueType{i32}, call: metric},
+		{Name: "observe", Params: []api.ValueType{i32, f64}, Names: []string{"id", "value"}, Results: []api.ValueType{i32}, call: observe},
+		{Name: "progress", Params: []api.ValueType{i64, i64}, Names: []string{"done", "total"}, call: progress},
+	}
+}
+
+// metric(kind, name, nlen) → id registers a metric.
+func metric(ctx context.Context, m api.Module, stack []uint64) {
+	name, ok := bounded(m, "metric", stack[1], stack[2], hostcall.MaxMetricBytes)
+	if !ok {
+		errno(stack, hostcall.ErrInvalid)
+		return
+	}
+	id, e := attempt(ctx).Metric(hostcall.MetricKind(api.DecodeI32(stack[0])), string(name))
+	if e != hostcall.OK {
+		errno(stack, e)
+		return
+	}
+	stack[0] = api.EncodeI32(id)
+}
+
+// observe(id, value) → errno adds, sets or counts a value.
+func observe(ctx context.Context, _ api.Module, stack []uint64) {
+	errno(stack, attempt(ctx).Observe(api.DecodeI32(stack[0]), api.DecodeF64(stack[1])))
+}
+
+// progress(done, total) says how far the attempt is.
+func progress(ctx context.Context, _ api.Module, stack []uint64) {
+	attempt(ctx).Progress(int64(stack[0]), int64(stack[1]))
+}

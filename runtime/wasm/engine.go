@@ -1,0 +1,136 @@
+// Package wasm runs plugins of the native ABI on wazero, the WebAssembly
+// runtime in Go.
+//
+// Each plugin has a wazero runtime of its own, since modules that don't trust
+// each other must not share one. Guests are entered through a gate (gate.go),
+// stopped from outside by a stopper (deadline.go), and whatever happens to
+// them becomes an outcome (outcome.go).
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	goruntime "runtime"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// MaxModuleBytes is the largest module that is loaded.
+const MaxModuleBytes = 32 << 20
+
+// maxPages bounds every memory below 4 GiB, where sums of 32-bit offsets could wrap.
+const maxPages = 65535
+
+const pageBytes = 64 << 10
+
+// Config configures an engine.
+type Config struct {
+	// CacheDir keeps compiled modules over restarts. It is made with mode 0700,
+	// and narrowed to it if it is there already: the files in it are run as
+	// native code. Empty = compiled modules are kept in memory only.
+	CacheDir string
+	// Logger is told of faults of the host that guests and tenants must not
+	// see in full; nil = nobody is.
+	Logger *slog.Logger
+}
+
+// Engine implements [runtime.Engine].
+type Engine struct {
+	logger   *slog.Logger
+	cacheDir string
+	// cache holds the native code of all plugins and of the gates.
+	cache wazero.CompilationCache
+	// gates is where gates are compiled and live.
+	gates     wazero.Runtime
+	compiling keyedLock
+
+	// loading is held by each Load, and for writing by Close, which waits for them.
+	loading sync.RWMutex
+	closed  bool // protected by loading
+
+	mu      sync.Mutex           // protects plugins
+	plugins map[*Plugin]struct{} // that are open
+}
+
+var _ runtime.Engine = (*Engine)(nil)
+
+// New returns an engine. Close frees it.
+func New(config Config) (*Engine, error) {
+	if arch := goruntime.GOARCH; arch != "amd64" && arch != "arm64" {
+		return nil, &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Message: "plugins can't be compiled for " + arch,
+			Hint: "run the host on amd64 or arm64",
+		}
+	}
+	cache, err := openCache(config.CacheDir)
+	if err != nil {
+		return nil, fmt.Errorf("open the compile cache: %w", err)
+	}
+	e := &Engine{
+		logger:   config.Logger,
+		cacheDir: config.CacheDir,
+		cache:    cache,
+		plugins:  map[*Plugin]struct{}{},
+	}
+	if e.logger == nil {
+		e.logger = slog.New(slog.DiscardHandler)
+	}
+	ctx := context.Background()
+	e.gates = wazero.NewRuntimeWithConfig(ctx, e.runtimeConfig())
+	if err := e.agreeOnTypes(ctx, e.gates); err != nil {
+		return nil, errors.Join(err, e.Close(ctx))
+	}
+	return e, nil
+}
+
+// runtimeConfig is what guests and gates have in common.
+func (e *Engine) runtimeConfig() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfigCompiler().
+		WithCompilationCache(e.cache).
+		WithCoreFeatures(api.CoreFeaturesV2).
+		WithMemoryLimitPages(maxPages).
+		WithDebugInfoEnabled(false)
+}
+
+// Close waits for loads under way and frees everything, the plugins that are
+// open included. No instance may be running. Closing twice is fine.
+func (e *Engine) Close(ctx context.Context) error {
+	e.loading.Lock()
+	defer e.loading.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.mu.Lock()
+	plugins := e.plugins
+	e.plugins = nil
+	e.mu.Unlock()
+	var errs []error
+	for p := range plugins {
+		errs = append(errs, p.free(ctx))
+	}
+	return errors.Join(append(errs, e.gates.Close(ctx), e.cache.Close(ctx))...)
+}
+
+// keep remembers an open plugin.
+func (e *Engine) keep(p *Plugin) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.plugins[p] = struct{}{}
+}
+
+// forget reports whether the plugin was still open.
+func (e *Engine) forget(p *Plugin) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, open := e.plugins[p]
+	delete(e.plugins, p)
+	return open
+}

@@ -1,0 +1,70 @@
+package wasm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
+)
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	i := runtimetest.Instance(t, load(t, e, guests.Init, runtime.Limits{}))
+	for range 2 {
+		if got := i.Run(t.Context(), runtimetest.Attempt("", "")).Outcome; string(got.Output) != "1" {
+			t.Errorf("initialised %s times: %+v", got.Output, got.Failure)
+		}
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	start := func(module []byte, limits runtime.Limits) error {
+		i, err := load(t, e, module, limits).Instantiate(t.Context())
+		if err == nil {
+			_ = i.Close(t.Context())
+		}
+		return err
+	}
+	err := start(guests.InitSpin, runtime.Limits{StartTime: 50 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "not ready within 50ms") || !strings.Contains(jobhost.HintOf(err), "_initialize") {
+		t.Errorf("spinning: %v", err)
+	}
+	err = start(guests.InitTrap, runtime.Limits{})
+	if err == nil || err.Error() != "the guest failed to start: the guest trapped: unreachable" || jobhost.HintOf(err) != `its log: error no good\x1b[2J` {
+		t.Errorf("trapping: %v; %s", err, jobhost.HintOf(err))
+	}
+}
+
+func TestStartInSandbox(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	run := func(ctx context.Context, module []byte) jobhost.Outcome {
+		s := runtime.NewSandbox(load(t, e, module, runtime.Limits{}), nil)
+		return s.Run(ctx, runtimetest.Attempt("", ""))
+	}
+	got := run(t.Context(), guests.InitTrap)
+	if f := got.Failure; f == nil || f.Code != jobhost.FailStart || !f.Retryable || !strings.HasPrefix(f.Message, "make a sandbox: the guest failed to start: ") || strings.Contains(f.Message, "\x1b") {
+		t.Errorf("trapping: %+v", f)
+	}
+	for cause, want := range map[error]jobhost.OutcomeKind{
+		hostcall.ErrCancelled:    jobhost.OutcomeCancelled,
+		hostcall.ErrReturned:     jobhost.OutcomeReturned,
+		errors.New("a shutdown"): jobhost.OutcomeReturned,
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
+		if got := run(ctx, guests.InitSpin); got.Kind != want {
+			t.Errorf("stopped for %v while starting: %v %+v", cause, got.Kind, got.Failure)
+		}
+	}
+}

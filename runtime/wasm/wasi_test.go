@@ -1,0 +1,70 @@
+package wasm_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
+)
+
+func TestExit(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), guests.Exit, runtime.Limits{})
+	// The last two are those that wazero uses itself for contexts that end.
+	for _, code := range []string{"0", "1", "75", "255", "4294967295", "4026531839"} {
+		got := runtimetest.Instance(t, p).Run(t.Context(), runtimetest.Attempt("", code))
+		f := got.Outcome.Failure
+		if f == nil || f.Code != jobhost.FailExit || f.Message != "the guest exited with code "+code || !f.Retryable || !got.Broken {
+			t.Errorf("exit(%s): %+v, broken %t", code, f, got.Broken)
+		}
+	}
+}
+
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	i := runtimetest.Instance(t, load(t, newEngine(t), guests.Exit, runtime.Limits{}))
+	at := runtimetest.Attempt("streams", "one\ntwo\x1b[0m\nthree")
+	at.Limits.LineBytes = 12
+	if got := i.Run(t.Context(), at).Outcome; got.Kind != jobhost.OutcomeSucceeded {
+		t.Fatalf("%+v", got.Failure)
+	}
+	want := "info one\ninfo two\\x1b[0m\nwarn half and hal …(cut)\ninfo three\nwarn open end\n"
+	if lines, dropped := at.TakeLog(); string(lines) != want || dropped != 0 {
+		t.Errorf("log %q, dropped %d", lines, dropped)
+	}
+
+	// A line without an end takes no more memory than a line may.
+	at = runtimetest.Attempt("flood", strings.Repeat("x", 1024))
+	at.Limits.LineBytes = 100
+	i.Run(t.Context(), at)
+	if lines, _ := at.TakeLog(); len(lines) > 150 || bytes.Count(lines, []byte("\n")) != 1 {
+		t.Errorf("log %q", lines)
+	}
+}
+
+func TestSleepIsStopped(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), guests.Exit, runtime.Limits{})
+	if late := runtimetest.Lateness(t, p, "sleep"); late > runtimetest.MaxLateness {
+		t.Errorf("stopped %v late", late)
+	}
+}
+
+func TestRandomIsFresh(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), guests.Exit, runtime.Limits{})
+	seen := map[string]bool{}
+	for range 3 {
+		i := runtimetest.Instance(t, p)
+		for range 3 {
+			seen[string(i.Run(t.Context(), runtimetest.Attempt("random", "")).Outcome.Output)] = true
+		}
+	}
+	if len(seen) != 9 {
+		t.Errorf("%d different numbers out of 9", len(seen))
+	}
+}

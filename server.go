@@ -1,0 +1,78 @@
+package jobhost
+
+import (
+	"context"
+	"iter"
+)
+
+// The interfaces below are what can be asked of a running host. Host in
+// package host implements them in process and Client in package client over
+// HTTP; both pass the suite in host/hosttest. All methods may be called from
+// many goroutines. Errors carry a [Code]: see [CodeOf].
+
+// Submitter takes jobs.
+type Submitter interface {
+	// Submit returns when the job is durable. See [Spec] for ids and defaults.
+	// Errors: invalid, not_found (no such worker), conflict (the id is taken
+	// by other content), too_large, exhausted (the queue is full, with
+	// RetryAfter), unavailable (not running).
+	Submit(ctx context.Context, spec Spec) (Receipt, error)
+	// SubmitBatch submits many jobs at once and returns as many answers in
+	// their order; one job's error leaves the others alone. The error is for
+	// the call as a whole.
+	SubmitBatch(ctx context.Context, specs []Spec) ([]Submitted, error)
+}
+
+// Submitted is the answer to one job of a batch: a receipt or an error.
+type Submitted struct {
+	Receipt Receipt
+	Err     error
+}
+
+// Reader tells what is known of jobs. A job that is not there is not_found.
+type Reader interface {
+	Job(ctx context.Context, id string) (Job, error)
+	Jobs(ctx context.Context, filter Filter) (Page, error)
+	// Result returns what a task returned; conflict while it has not succeeded.
+	Result(ctx context.Context, id string, task int) (Result, error)
+	Logs(ctx context.Context, id string) ([]AttemptLog, error)
+	Why(ctx context.Context, id string) (Why, error)
+}
+
+// Controller changes the course of jobs.
+type Controller interface {
+	// Cancel ends the open tasks of a job: queued ones never run, running
+	// ones are told and then stopped. Conflict when the job has ended otherwise;
+	// cancelling a cancelled job is fine.
+	Cancel(ctx context.Context, id string) (Job, error)
+	// Retry makes the dead and cancelled tasks of a job ready again, with all
+	// their attempts. Conflict when there are none.
+	Retry(ctx context.Context, id string) (Job, error)
+	// Delete removes a job that has ended; conflict while it is open.
+	Delete(ctx context.Context, id string) error
+}
+
+// Watcher tells what happens, while it happens.
+type Watcher interface {
+	// Wait returns the job when it has ended. The error is the context's
+	// cause when that ends first; the job is then as far as it is.
+	Wait(ctx context.Context, id string) (Job, error)
+	// Events yields events until ctx ends, the host stops or the reader was too
+	// slow; the last pair carries the error that says which.
+	Events(ctx context.Context, query EventQuery) iter.Seq2[Event, error]
+}
+
+// WorkerLister tells which workers there are.
+type WorkerLister interface {
+	// Workers returns all workers sorted by name.
+	Workers(ctx context.Context) ([]WorkerStatus, error)
+}
+
+// Server is all that can be asked of a host.
+type Server interface {
+	Submitter
+	Reader
+	Controller
+	Watcher
+	WorkerLister
+}

@@ -1,0 +1,131 @@
+package jobhost
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of a [Spec] that no configuration changes.
+const (
+	MaxTasks       = 10_000
+	MaxAttempts    = 1_000
+	MaxLabels      = 16
+	MaxLabelBytes  = 256
+	MaxEntryBytes  = 128
+	MaxTimeout     = 24 * time.Hour
+	MaxDelay       = 10 * 365 * 24 * time.Hour
+	MaxContentType = 128
+)
+
+// Spec says what job is wanted: the options of a submit. Only Worker is
+// needed; each zero value means the default of the worker, which the manifest
+// sets.
+type Spec struct {
+	// ID names the job; empty = a new UUID of version 7. Submitting the same
+	// id with the same content again returns the job that is there; with
+	// other content it is a conflict.
+	ID string
+	// Worker is the name of a worker of the manifest.
+	Worker string
+	// Payload is handed to the worker as it is.
+	Payload []byte
+	// ContentType describes the payload; the host doesn't look at it.
+	ContentType string
+	// Entry is the export to call; empty = the worker's.
+	Entry string
+	// Priority among the tasks of the same worker; zero = Normal.
+	Priority Priority
+	// RunAt is when the job may start; zero = at once.
+	RunAt time.Time
+	// Delay is when the job may start, counted from its submit; not together with RunAt.
+	Delay time.Duration
+	// Tasks is the number of partitions, 1 to [MaxTasks]; 0 = 1.
+	Tasks int
+	// MaxAttempts counts the first attempt too, 1 to [MaxAttempts]; 0 = the worker's.
+	MaxAttempts int
+	// Timeout bounds one attempt, up to [MaxTimeout]; 0 = the worker's.
+	Timeout time.Duration
+	// Labels are for people and filters: at most [MaxLabels], key and value
+	// up to [MaxLabelBytes] bytes.
+	Labels map[string]string
+}
+
+// Check reports everything that is wrong with the spec by itself, as errors
+// with code [CodeInvalid] joined into one. What depends on the host (an
+// unknown worker, a payload over the limit, a full queue) is not looked at.
+func (s *Spec) Check() error {
+	errs := []error{CheckWorker(s.Worker)}
+	if s.ID != "" {
+		errs = append(errs, CheckID(s.ID))
+	}
+	errs = append(errs,
+		inRange("tasks", s.Tasks, 0, MaxTasks),
+		inRange("max_attempts", s.MaxAttempts, 0, MaxAttempts),
+		inRange("timeout", Duration(s.Timeout), 0, Duration(MaxTimeout)),
+		inRange("delay", Duration(s.Delay), 0, Duration(MaxDelay)),
+		s.checkRunAt(),
+		checkText("entry", s.Entry, MaxEntryBytes),
+		checkText("content_type", s.ContentType, MaxContentType),
+		s.checkLabels(),
+	)
+	if s.Priority > Background {
+		errs = append(errs, invalid("priority", "%d is not a priority", s.Priority))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Spec) checkRunAt() error {
+	switch {
+	case s.RunAt.IsZero():
+		return nil
+	case s.Delay != 0:
+		return invalid("run_at", "run_at and delay are both set")
+	case s.RunAt.Year() < 1970 || s.RunAt.After(time.Now().Add(MaxDelay)):
+		return invalid("run_at", "run_at %s is out of range", s.RunAt.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func (s *Spec) checkLabels() error {
+	if len(s.Labels) > MaxLabels {
+		return invalid("labels", "%d labels are more than %d", len(s.Labels), MaxLabels)
+	}
+	for k, v := range s.Labels {
+		if k == "" {
+			return invalid("labels", "a label has no name")
+		}
+		if err := errors.Join(checkText("labels", k, MaxLabelBytes), checkText("labels", v, MaxLabelBytes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inRange[N int | Duration](field string, n, low, high N) error {
+	if n >= low && n <= high {
+		return nil
+	}
+	return invalid(field, "%s %v is not between %v and %v", field, n, low, high)
+}
+
+// checkText keeps control characters and broken UTF-8 out of what is shown to people later.
+func checkText(field, s string, most int) error {
+	if len(s) > most {
+		return invalid(field, "%s of %d bytes is longer than %d", field, len(s), most)
+	}
+	if !utf8.ValidString(s) {
+		return invalid(field, "%s is not valid UTF-8", field)
+	}
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			return invalid(field, "%s %s has a control character", field, clip(s))
+		}
+	}
+	return nil
+}
+
+func invalid(field, format string, args ...any) error {
+	return &Error{Code: CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+}
