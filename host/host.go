@@ -207,7 +207,9 @@ func (h *Host) stop(root *scope.Scope) error {
 	patience, cancel := context.WithTimeout(context.Background(), h.cfg.ShutdownTimeout)
 	defer cancel()
 	if _, err := root.Join(patience); err != nil {
-		h.cfg.Logger.Warn("running tasks go back to the queue", "timeout", h.cfg.ShutdownTimeout)
+		if busy := h.busy(); busy > 0 {
+			h.cfg.Logger.Warn("running tasks go back to the queue", logkey.Count, busy, logkey.Duration, h.cfg.ShutdownTimeout)
+		}
 	}
 	h.become(Stopping)
 	root.Cancel(hostcall.ErrReturned)
@@ -219,4 +221,15 @@ func (h *Host) stop(root *scope.Scope) error {
 		err = errors.Join(err, r.queue.Close(context.Background()))
 	}
 	return err
+}
+
+// busy is how many tasks run.
+func (h *Host) busy() int {
+	n := 0
+	if r := h.running.Load(); r != nil {
+		for _, w := range r.workers {
+			n += w.pool.Busy()
+		}
+	}
+	return n
 }

@@ -115,6 +115,9 @@ func begun(t *testing.T, h *host.Host, id string) {
 		if job.State == jobhost.Running {
 			return
 		}
+		if job.State.Ended() {
+			t.Fatalf("job is %v", job.State)
+		}
 	}
 }
 
@@ -198,14 +201,14 @@ func TestStopWaitsForRunningTasks(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	h, stop := run(t, cfg)
-	id := submit(t, h, jobhost.Spec{Entry: "remaining_wait", Timeout: time.Second})
+	id := submit(t, h, jobhost.Spec{Entry: "spin", Timeout: 300 * time.Millisecond})
 	begun(t, h, id)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	job, err := h.Job(t.Context(), id)
-	if err != nil || !job.State.Ended() && job.State != jobhost.Retrying {
-		t.Errorf("the task was not let finish: %v, %v", job.State, err)
+	if err != nil || len(job.Failures) != 1 || job.Failures[0].Code != jobhost.FailTimeout {
+		t.Errorf("the task was not let run to its deadline: %+v, %v", job.Failures, err)
 	}
 }
 

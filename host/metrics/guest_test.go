@@ -51,7 +51,8 @@ func TestGuestMetricRefusals(t *testing.T) {
 			t.Fatalf("%s: errno %d", made.name, errno)
 		}
 	}
-	t.Run("each", func(t *testing.T) { //nolint:tparallel // it waits for its subtests, so that the scrape comes after them
+	// This waits for its subtests, so that the scrape comes after them.
+	t.Run("each", func(t *testing.T) {
 		for _, tc := range []struct {
 			name   string
 			worker string

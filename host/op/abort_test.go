@@ -353,7 +353,7 @@ func TestPanicWhileWithdrawing(t *testing.T) {
 	last := op.New(
 		func() (int, bool, error) { return 0, false, nil },
 		func(*op.Waiter[int]) { cancel() })
-	_, _ = op.Perform(ctx, op.Finally(op.Choice(bad, c.Recv(), bad, last), release(&j, "a")))
+	_, _ = op.Perform(ctx, op.Finally(op.Choice(bad, bad, c.Recv(), last), release(&j, "a")))
 }
 
 func release(j *journal, name string) func(bool) {

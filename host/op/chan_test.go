@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/jobhost/jobhost/host/op"
 )
@@ -250,4 +251,59 @@ func TestRegistrationMeets(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRegistrationPassesStaleOnes makes a party stale between probe and
+// registration, and keeps it in the queue.
+func TestRegistrationPassesStaleOnes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, never := op.NewChan[int](0), func() (int, bool, error) { return 0, false, nil }
+		var winner *op.Waiter[int]
+		release := make(chan struct{})
+		stale := op.Choice(
+			op.New(never, func(w *op.Waiter[int]) { w.OnAbort(func() { <-release }) }), // withdrawn first
+			sent(c, 1),
+			op.New(never, func(w *op.Waiter[int]) { winner = w }),
+		)
+		var other <-chan result[int]
+		late := op.New(never, func(*op.Waiter[int]) {
+			other = background(t.Context(), stale)
+			synctest.Wait()
+			winner.Complete(9, nil)
+			synctest.Wait()
+			if s, _ := c.Waiting(); s != 1 {
+				t.Fatalf("%d senders in the queue", s)
+			}
+		})
+		later := background(t.Context(), op.Wrap(op.After(time.Second), func(time.Time) (struct{}, error) {
+			return op.PerformRaw(c.Send(2))
+		}))
+		if v := mustPerform(t, op.Choice(late, c.Recv())); v != 2 {
+			t.Errorf("got %d", v)
+		}
+		take(t, later)
+		close(release)
+		if r := take(t, other); r.value != 9 {
+			t.Errorf("other got %v", r)
+		}
+		mustBeEmpty(t, c)
+	})
+}
+
+// TestWithdrawnBeforeWraps checks that a wrap finds no trace of the arms that
+// have lost.
+func TestWithdrawnBeforeWraps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var f op.Future[int]
+		c, looked := op.NewChan[int](0), 0
+		look := func(v int) (int, error) { looked++; mustBeEmpty(t, c); return v, nil }
+		lost := op.OnAbort(op.Choice(c.Recv(), sent(c, 1)), func() { _, _ = look(0) })
+		out := background(t.Context(), op.Choice(lost, op.Wrap(f.Get(), look)))
+		mustBlock(t, out)
+		f.Set(1, nil)
+		take(t, out)
+		if looked != 2 {
+			t.Errorf("looked %d times", looked)
+		}
+	})
 }

@@ -75,6 +75,7 @@ func TestInlet(t *testing.T) {
 				func() (int, bool, error) { return 0, false, nil },
 				func(w *op.Waiter[int]) {
 					w.Complete(9, nil)
+					synctest.Wait() // for the goroutine of the first to stand before ch
 					other = background(t.Context(), in.Recv())
 					synctest.Wait()
 					ch <- 1 // goes to the goroutine that came first, whose arm has lost
@@ -113,10 +114,10 @@ func TestInlet(t *testing.T) {
 // doubled, and the last one is given out before anyone is told of the closing.
 func TestHammerInlet(t *testing.T) {
 	t.Parallel()
-	for range 10 {
-		ch := make(chan int, 1)
+	for round := range 400 {
+		ch := make(chan int, round%2)
 		in := op.NewInlet(ch)
-		const values, receivers = 300, 4
+		const values, receivers = 5, 4
 		var mu sync.Mutex // protects seen
 		seen := map[int]int{}
 		var wg sync.WaitGroup

@@ -3,9 +3,11 @@ package op_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/jobhost/jobhost/host/op"
 )
@@ -248,6 +250,51 @@ func TestTaggedChoices(t *testing.T) {
 	})
 }
 
+// TestLosersAreNotKeptAlive checks that a performing that is over can be
+// collected, though what its losing arms waited for is still to come.
+func TestLosersAreNotKeptAlive(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var never op.Signal
+	never2, in := make(chan struct{}), op.NewInlet(make(chan struct{}))
+	payloads := op.NewChan[*[100]byte](0)
+	tests := []struct {
+		name string
+		o    op.Op[struct{}]
+	}{
+		{"timer", op.Wrap(op.After(time.Hour), func(time.Time) (v struct{}, err error) { return v, nil })},
+		{"context", op.Done[struct{}](ctx)},
+		{"signal", never.Wait()},
+		{"closed", op.Closed(never2)},
+		{"inlet", in.Recv()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var wake op.Signal
+			kept, performed := make(chan weak.Pointer[[100]byte], 1), make(chan struct{})
+			go func() {
+				defer close(performed)
+				payload := new([100]byte) // the performing refers to it
+				kept <- weak.Make(payload)
+				_, _ = op.PerformRaw(op.Choice(tt.o, payloads.Send(payload), op.Guard(wake.Wait)))
+			}()
+			p := <-kept
+			for senders := 0; senders == 0; senders, _ = payloads.Waiting() {
+				runtime.Gosched()
+			}
+			wake.Fire()
+			<-performed
+			// The runtime may keep a stopped timer for a little while.
+			for start := time.Now(); p.Value() != nil; runtime.GC() {
+				if time.Since(start) > 20*time.Second {
+					t.Fatal("is kept alive")
+				}
+			}
+		})
+	}
+}
+
 func TestTimers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		start := time.Now()
@@ -268,7 +315,6 @@ func TestTimers(t *testing.T) {
 		if _, ok, _ := op.TryPerform(op.After(0)); !ok {
 			t.Error("no delay isn't ready")
 		}
-		// The longer one is stopped: a bubble doesn't end with a timer that runs a goroutine.
 		mustPerform(t, op.Choice(op.After(time.Hour), op.After(time.Second)))
 		synctest.Wait()
 		if d := time.Since(start); d != 6*time.Second {

@@ -61,6 +61,6 @@ func (q *Queue) observe(lease *Lease, op *Settle, kind jobhost.OutcomeKind, stat
 		Outcome:    kind,
 		State:      state,
 		Waited:     max(lease.TakenAt.Sub(lease.ReadyAt), 0),
-		Ran:        q.clock.now().Sub(lease.TakenAt),
+		Ran:        lease.endedAt.Sub(lease.TakenAt),
 	})
 }

@@ -133,7 +133,7 @@ func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
 	}
 	if lease := l.running[record.Key]; lease != nil {
 		task.State = jobhost.Running
-		task.Attempt = lease.Number()
+		task.Attempt++ // the one under way
 		started := lease.TakenAt.UTC()
 		task.StartedAt = &started
 		task.Done, task.Total = lease.done.Load(), lease.total.Load()

@@ -20,6 +20,7 @@ type Report struct {
 // under way it waits. A settlement whose lease is no longer held (the job was
 // cancelled) changes nothing.
 func (q *Queue) Settle(lease *Lease, report Report) {
+	lease.endedAt = q.clock.now()
 	op, state := q.settlement(lease, report)
 	if op == nil { // cancelled, which is durable already
 		lease.lane.finish(lease)
@@ -44,7 +45,7 @@ func (q *Queue) Settle(lease *Lease, report Report) {
 
 // settlement decides what the outcome makes of the task.
 func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State) {
-	now := q.clock.now()
+	now := lease.endedAt
 	op := &Settle{
 		Key:        lease.Key,
 		Token:      lease.Token,

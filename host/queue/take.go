@@ -29,8 +29,9 @@ type Lease struct {
 	TakenAt time.Time
 	ReadyAt time.Time
 
-	lane  *lane
-	entry entry
+	lane    *lane
+	entry   entry
+	endedAt time.Time // when it was settled
 
 	mu        sync.Mutex // protects cancelled and onCancel
 	cancelled bool

@@ -157,3 +157,19 @@ func TestHammerFailFast(t *testing.T) {
 		}
 	}
 }
+
+// TestHammerReport checks that who has waited for a child finds it in its parent's
+// report.
+func TestHammerReport(t *testing.T) {
+	t.Parallel()
+	root := scope.New(context.Background(), "root")
+	for i := range scope.MaxChildReports {
+		child := mustChild(t, root, "child")
+		mustGo(t, child, failing(nil))
+		_, _ = child.Join(t.Context())
+		if n := len(root.Report().Children); n != i+1 {
+			t.Fatalf("%d children, want %d", n, i+1)
+		}
+	}
+	join(t, root)
+}

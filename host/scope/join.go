@@ -180,7 +180,7 @@ func (s *Scope) finaliserEnded(err error) {
 // finds it in the parent's report.
 func (s *Scope) end() {
 	s.mu.Lock()
-	s.ended = true
+	s.sealed, s.ended = true, true
 	report := s.reportLocked()
 	s.mu.Unlock()
 	s.cancelCtx(ended)

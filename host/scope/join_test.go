@@ -186,6 +186,9 @@ func TestJoinOfNothing(t *testing.T) {
 	if r, err := s.Join(ended); err != nil || r.Status != scope.StatusOK {
 		t.Errorf("got %v, %v", r.Status, err)
 	}
+	if s.Cancel(errA) || s.Status() != scope.StatusOK {
+		t.Errorf("cancelled after the join: %v", s.Status())
+	}
 }
 
 func TestJoinOp(t *testing.T) {

@@ -51,9 +51,9 @@ type tree struct {
 	unhook func() bool // stops following the end of the root's context
 }
 
-// New returns the root of a new tree. Its contexts, and those of all scopes below
-// it, have the values of ctx. When ctx ends, the root is cancelled with ctx's
-// cause as reason.
+// New returns the root of a new tree. Its context, and those of all scopes below
+// it, have the values of ctx, but show no deadline. When ctx ends, the root is
+// cancelled with ctx's cause as reason.
 //
 // A root must be joined. Its join may be waited for under another context, since
 // this one will often have ended by then.

@@ -78,7 +78,7 @@ func makePrivate(path string) error {
 	if err != nil {
 		return explainPath(path, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		err = f.Chmod(0o600)
@@ -94,7 +94,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return explainPath(dir, err)
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }() // nothing was written
 	if err := d.Sync(); err != nil {
 		return fmt.Errorf("sync directory %s: %w", dir, err)
 	}
@@ -119,7 +119,7 @@ func (systemDisk) Head(path string, n int) ([]byte, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
 	if err != nil {
 		return nil, 0, err

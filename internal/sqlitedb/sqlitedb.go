@@ -223,11 +223,11 @@ func (db *DB) Close() error { return db.close() }
 
 func (db *DB) shutdown() error {
 	close(db.closing)
-	err := db.writer.stop()
+	db.writer.stop()
 	for range db.pool {
 		<-db.readers // waits for the reads under way
 	}
-	err = errors.Join(err, db.closeReaders(), db.writer.closeConn())
+	err := errors.Join(db.closeReaders(), db.writer.closeConn())
 	db.release()
 	if err != nil {
 		return fmt.Errorf("close store: %w", err)

@@ -195,26 +195,26 @@ func (w *writer) notify() {
 }
 
 // stop refuses further changes and waits until all queued ones are told.
-func (w *writer) stop() error {
+func (w *writer) stop() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
 	w.work.Broadcast()
 	w.room.Broadcast()
 	w.done.Wait()
-	return nil
 }
 
 // closeConn closes the connection. SQLite then writes the WAL into the
-// database, but not after an error that leaves open what the WAL holds.
+// database, but not after a failure that leaves open what the WAL holds; that
+// has been told, and what Close says after it is of no use.
 func (w *writer) closeConn() error {
 	w.tx.db.WALHook(nil)
-	if w.db.Err() != nil {
-		_, _ = w.tx.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
-		_ = w.tx.close()
-		return nil // the failure has been told
+	if w.failure == nil {
+		return w.tx.close()
 	}
-	return w.tx.close()
+	_, _ = w.tx.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	_ = w.tx.close()
+	return nil
 }
 
 // fail stops all writing for good.

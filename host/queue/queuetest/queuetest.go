@@ -280,11 +280,3 @@ func ids(jobs []queue.JobRecord) []string {
 	}
 	return out
 }
-
-func keysOf(claimed []queue.Claimed) []queue.Key {
-	var out []queue.Key
-	for _, c := range claimed {
-		out = append(out, c.Key)
-	}
-	return out
-}

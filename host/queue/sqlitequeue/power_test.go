@@ -189,7 +189,7 @@ func (m *machine) checkStep(ctx context.Context, s *step) error {
 	case err != nil && s.acked > 0:
 		return fmt.Errorf("an acknowledged submit is lost: %w", err)
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // not there, and nobody said it was
 	case len(job.Payload) != len(s.payload):
 		return fmt.Errorf("a payload of %d bytes has %d", len(s.payload), len(job.Payload))
 	}

@@ -1,0 +1,92 @@
+# How to build, run and check jobhost. Go, git and make are enough; `make help` lists the targets.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+MANIFEST  ?= manifest.toml
+FUZZTIME  ?= 10s
+BENCH     ?= .
+BENCHTIME ?= 1s
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+STAMP   := -X github.com/jobhost/jobhost/internal/version.stamp=$(VERSION)
+
+# The race detector needs cgo and a C compiler. Tests run without it where there is none.
+RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
+
+# Tools are pinned in a module of their own, so that go.mod stays that of the program.
+TOOL := go tool -modfile=tools/go.mod
+
+# Guests in Go need no other toolchain, so they are built here and not checked in.
+GO_GUESTS := wordcount loganalyzer
+GO_WASM   := $(foreach g,$(GO_GUESTS),plugins/examples/$(g)/$(g).wasm)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: $(GO_WASM) ## build bin/jobhost and the example workers
+	go build -ldflags '$(STAMP)' -o bin/jobhost ./cmd/jobhost
+
+.PHONY: run
+run: build ## build and run a host with manifest.toml
+	exec bin/jobhost run -f $(MANIFEST)
+
+.PHONY: test
+test: $(GO_WASM) ## run all tests
+	@$(if $(RACE),,echo "no C compiler: tests run without the race detector")
+	go test $(RACE) -shuffle=on ./...
+
+.PHONY: check
+check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing
+	@before=$$($(TREE)); $(MAKE) --no-print-directory static test && [ "$$before" = "$$($(TREE))" ] || \
+		{ echo "check: failed, or the tree is not as it was"; git status --short; exit 1; }
+
+# TREE prints a digest of all that git sees in the tree.
+TREE = { git status --porcelain; git diff; } | git hash-object --stdin
+
+.PHONY: static
+static: ## the part of check that runs nothing
+	@unformatted=$$($(TOOL) gofumpt -l .) && [ -z "$$unformatted" ] || { echo "gofumpt would change:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	$(TOOL) golangci-lint run ./...
+	go mod tidy -diff
+	go test -count=1 ./internal/archtest
+
+.PHONY: fmt
+fmt: ## format all Go files
+	$(TOOL) gofumpt -w .
+
+.PHONY: bench
+bench: $(GO_WASM) ## run benchmarks: BENCH=regexp BENCHTIME=1s
+	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME
+	@grep -rEo '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sort | while IFS=: read -r file func; do \
+		echo "== $$(dirname $$file) $${func#func }"; \
+		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+	done
+
+.PHONY: chaos
+chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
+	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/sqlitequeue/... -count=1 -timeout 30m
+
+.PHONY: guests
+guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installed
+	./plugins/examples/vowels/build.sh
+	./internal/testing/guests/build.sh
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin $(GO_WASM)
+
+# A Go guest is built again when its sources or the SDK's changed.
+GO_SDK := $(filter-out %_test.go,$(wildcard plugins/sdk/go/*.go))
+
+define go_guest
+plugins/examples/$(1)/$(1).wasm: $$(filter-out %_test.go,$$(wildcard plugins/examples/$(1)/*.go)) $$(GO_SDK)
+	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w' -o $$@ ./plugins/examples/$(1)
+endef
+$(foreach g,$(GO_GUESTS),$(eval $(call go_guest,$(g))))

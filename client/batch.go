@@ -1,0 +1,97 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/api/wire"
+)
+
+// SubmitSeq submits jobs while specs yields them, and yields an answer to
+// each in the same order, while it goes: neither all jobs nor all answers are
+// ever in memory. specs is called from other goroutines, one at a time. With
+// wait > 0 each answer comes when its job has ended, or wait after its submit.
+// An error ends it; jobs without an answer may then have been taken or not,
+// and may be submitted again if they have ids.
+func (c *Client) SubmitSeq(ctx context.Context, specs iter.Seq[jobhost.Spec], wait time.Duration) iter.Seq2[Answer, error] {
+	return func(yield func(Answer, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		body := newSpecReader(specs)
+		defer body.Close()
+		path := "/v1/jobs:batch"
+		if wait > 0 {
+			path += "?" + url.Values{"wait": {jobhost.Duration(wait).String()}}.Encode()
+		}
+		resp, err := c.send(ctx, request{method: "POST", path: path, contentType: wire.NDJSON, body: body})
+		if err != nil {
+			yield(Answer{}, err)
+			return
+		}
+		defer resp.Body.Close()
+		answered, err := c.readAnswers(resp.Body, body, yield)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			yield(Answer{}, err)
+		} else if sent := int(body.sent.Load()); answered < sent {
+			yield(Answer{}, &jobhost.Error{
+				Code:    jobhost.CodeUnavailable,
+				Message: fmt.Sprintf("the answer ended after %d of %d jobs", answered, sent),
+				Hint:    "submit the others again: those with an id are not doubled",
+			})
+		}
+	}
+}
+
+// readAnswers yields the answers in r and returns how many there were.
+func (c *Client) readAnswers(r io.Reader, sent *specReader, yield func(Answer, error) bool) (int, error) {
+	lines, n := bufio.NewScanner(r), 0
+	lines.Buffer(nil, int(min(c.maxResponse, 1<<30)))
+	for lines.Scan() {
+		var line wire.Answer
+		if err := c.decode(lines.Bytes(), &line); err != nil {
+			return n, err
+		}
+		if line.Index != n {
+			return n, &jobhost.Error{Code: jobhost.CodeInternal, Message: fmt.Sprintf("the answer to job %d came in the place of %d", line.Index, n)}
+		}
+		n++
+		if !yield(answerOf(&line), nil) {
+			return int(sent.sent.Load()), nil
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return n, errTooLarge(c.maxResponse)
+	}
+	if err := lines.Err(); err != nil {
+		return n, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the answer of jobhost at " + c.base + " broke off", Cause: err}
+	}
+	return n, nil
+}
+
+func answerOf(line *wire.Answer) Answer {
+	if line.Error != nil {
+		return Answer{Submitted: jobhost.Submitted{Err: line.Error.Err()}}
+	}
+	a := Answer{
+		Submitted: jobhost.Submitted{Receipt: jobhost.Receipt{
+			ID: line.ID, State: line.State, Deduplicated: line.Deduplicated,
+		}},
+		Job: line.Job,
+	}
+	for i := range line.Results {
+		if t := &line.Results[i]; t.State == jobhost.Succeeded {
+			a.Results = append(a.Results, jobhost.Result{Task: t.Task, Data: t.Data()})
+		}
+	}
+	return a
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	jobs, producers, batch, backlog, slots, payload int
+	worker, dir                                     string
+	relaxed, memory, sequential                     bool
+}
+
+func newBenchCommand(e *env) *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how many durable jobs a second this machine does",
+		Long: `Measure how many durable jobs a second this machine does.
+
+A host runs in this process on a store of its own, in a temporary folder that is
+removed afterwards. Producers submit jobs as fast as they are acknowledged; the
+clock stops when the last job's end is durable. With --sequential each producer
+waits for the end of its job before it submits the next, which shows latency
+rather than throughput. A --backlog is in the store before the host starts, at a
+lower priority than the jobs; with --jobs 0 what is measured is its end.`,
+		Example: `  jobhost bench --jobs 100000 --producers 256 --worker noop
+  jobhost bench --jobs 2000 --producers 1 --sequential
+  jobhost bench --jobs 0 --backlog 1000000 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd.Context(), e, &f) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.jobs, "jobs", 100_000, "how many jobs to measure")
+	flags.IntVar(&f.producers, "producers", 256, "how many goroutines submit")
+	flags.IntVar(&f.batch, "batch", 1, "jobs per submit")
+	flags.IntVar(&f.backlog, "backlog", 0, "jobs that are in the store before the host starts")
+	flags.IntVar(&f.slots, "slots", 0, "slots of the worker (default: one per CPU)")
+	flags.IntVar(&f.payload, "payload", 64, "size of the payloads, in bytes")
+	flags.StringVar(&f.worker, "worker", "noop", "the built-in noop, or a worker of the manifest")
+	flags.StringVar(&f.dir, "dir", "", "folder for the store (default: a temporary one; it matters which disk that is on)")
+	flags.BoolVar(&f.relaxed, "relaxed", false, "don't wait for the disk")
+	flags.BoolVar(&f.memory, "memory", false, "a store in memory")
+	flags.BoolVar(&f.sequential, "sequential", false, "each producer waits for the end of its job")
+	return cmd
+}
+
+func (f *benchFlags) check() error {
+	switch {
+	case f.jobs < 0 || f.jobs > 50_000_000:
+		return usagef("--jobs %d is not between 0 and 50000000", f.jobs)
+	case f.jobs == 0 && f.backlog == 0:
+		return usagef("there is nothing to measure: --jobs and --backlog are 0")
+	case f.producers < 1 || f.producers > 100_000:
+		return usagef("--producers %d is not between 1 and 100000", f.producers)
+	case f.batch < 1 || f.batch > 1000:
+		return usagef("--batch %d is not between 1 and 1000", f.batch)
+	case f.backlog < 0 || f.backlog > 50_000_000:
+		return usagef("--backlog %d is not between 0 and 50000000", f.backlog)
+	case f.payload < 0 || f.payload > 1<<20:
+		return usagef("--payload %d is not between 0 and 1048576", f.payload)
+	}
+	return nil
+}
+
+func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
+	if err := f.check(); err != nil {
+		return err
+	}
+	w, err := benchWorker(e, f)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(f.dir, "jobhost-bench-*")
+	if err != nil {
+		return fmt.Errorf("make a folder for the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	b := newBenchRun(f, w)
+	settings := f.settings(dir)
+	logger := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	store, err := openStore(&settings, b.observer(), logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	engine, err := openEngine(dir, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
+	if err := b.fill(ctx, store); err != nil {
+		return fmt.Errorf("fill the backlog: %w", err)
+	}
+	h, err := host.New(host.Config{
+		Store: store, Engine: engine, Workers: []host.Worker{w}, Logger: logger, Aging: -1, OnEvent: b.event,
+		ShutdownTimeout: 10 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	report, err := b.measure(ctx, h)
+	if err != nil {
+		return err
+	}
+	report.Durability = f.durability()
+	if e.wantsJSON() {
+		return e.json(report)
+	}
+	report.print(e.stdout)
+	return nil
+}
+
+func (f *benchFlags) settings(dir string) manifest.Host {
+	h := manifest.Host{Store: manifest.Store{Driver: "sqlite", Dir: dir}, Durability: manifest.Strict}
+	if f.relaxed {
+		h.Durability = manifest.Relaxed
+	}
+	if f.memory {
+		h.Store = manifest.Store{Driver: "mem"}
+	}
+	return h
+}
+
+func (f *benchFlags) durability() string {
+	switch {
+	case f.memory:
+		return "none (in memory)"
+	case f.relaxed:
+		return string(manifest.Relaxed)
+	}
+	return string(manifest.Strict)
+}
+
+func benchWorker(e *env, f *benchFlags) (host.Worker, error) {
+	w := host.Worker{
+		Name: "noop", Path: "built-in", Plugin: guests.Noop, Limits: runtime.DefaultLimits(), Retry: jobhost.DefaultRetry(),
+	}
+	if f.worker != "noop" {
+		var err error
+		if w, err = execWorker(e, f.worker); err != nil {
+			return w, err
+		}
+	}
+	w.QueueCapacity = f.jobs + f.backlog + f.producers*f.batch
+	if w.PoolSize = f.slots; f.slots == 0 {
+		w.PoolSize = defaultSlots()
+	}
+	return w, nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// execFlags are the flags of exec.
+type execFlags struct {
+	lines, text bool
+	parallel    int
+	entry       string
+	timeout     time.Duration
+	config      map[string]string
+	quiet       bool
+}
+
+func newExecCommand(e *env) *cobra.Command {
+	var f execFlags
+	cmd := &cobra.Command{
+		Use:   "exec WORKER|FILE.wasm [INPUT…]",
+		Short: "Run inputs through a worker here and now, without a server or a store",
+		Long: `Run inputs through a worker here and now, without a server or a store.
+
+Each INPUT is a file whose content is one input; "-" is the standard input, and
+so is no INPUT at all. With --lines each line of them is one input, with --text
+each INPUT is one itself. Results are printed in the order of the inputs, each
+ended by a newline. Failures and logs go to the standard error output. The exit
+code is 1 when any input failed.`,
+		Example: `  jobhost exec plugins/examples/wordcount/wordcount.wasm README.md
+  cat *.md | jobhost exec vowels --lines -j 4
+  jobhost exec vowels --text "hello world"`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runExec(cmd.Context(), e, &f, args[0], args[1:])
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.lines, "lines", "l", false, "each line is one input")
+	flags.BoolVar(&f.text, "text", false, "each INPUT is the input itself, not the name of a file")
+	flags.IntVarP(&f.parallel, "jobs", "j", goruntime.GOMAXPROCS(0), "how many inputs to run at once, each in a sandbox of its own")
+	flags.StringVar(&f.entry, "entry", "", "the export to call (default: the worker's)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long one input may take (default: the worker's, or 30s)")
+	flags.StringToStringVar(&f.config, "config", nil, "settings for the worker, as key=value")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print no logs of the worker, no progress and no summary")
+	cmd.MarkFlagsMutuallyExclusive("lines", "text")
+	return cmd
+}
+
+func runExec(ctx context.Context, e *env, f *execFlags, name string, args []string) (err error) {
+	if f.parallel < 1 || f.parallel > 1024 {
+		return usagef("--jobs %d is not between 1 and 1024", f.parallel)
+	}
+	w, err := execWorker(e, name)
+	if err != nil {
+		return err
+	}
+	if f.entry != "" {
+		w.Entry = f.entry
+	}
+	if f.timeout > 0 {
+		w.Limits.Timeout = f.timeout
+	}
+	for k, v := range f.config {
+		w.Config[k] = v
+	}
+	cache, err := compileCache()
+	if err != nil {
+		return err
+	}
+	engine, err := openEngine(cache, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
+	plugin, err := engine.Load(ctx, runtime.Source{Worker: w.Name, Path: w.Path, Bytes: w.Plugin, Entry: w.Entry, Limits: w.Limits})
+	if err != nil {
+		return err
+	}
+	inputs := &inputs{env: e, flags: f, args: args}
+	if len(args) == 0 {
+		inputs.args = []string{"-"}
+	}
+	b := &batch{env: e, flags: f, worker: w, plugin: plugin}
+	return b.run(ctx, inputs)
+}
+
+// compileCache is where compiled modules are kept between runs of exec: the
+// user's cache folder, shared by all projects.
+func compileCache() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a place for compiled modules: %w", err)
+	}
+	return filepath.Join(dir, "jobhost"), nil
+}
+
+// execWorker finds the worker: a file, or a worker of the manifest.
+func execWorker(e *env, name string) (host.Worker, error) {
+	if strings.HasSuffix(name, ".wasm") || strings.ContainsRune(name, filepath.Separator) {
+		return fileWorker(name)
+	}
+	m, err := manifest.Load(e.manifestPath())
+	if err != nil {
+		return host.Worker{}, fmt.Errorf("find worker %q: %w", name, err)
+	}
+	var names []string
+	for i := range m.Workers {
+		if m.Workers[i].Name == name {
+			return host.WorkerFromManifest(m, &m.Workers[i])
+		}
+		names = append(names, m.Workers[i].Name)
+	}
+	return host.Worker{}, usagef("%s has no worker %q; it has %s", e.manifestPath(), name, strings.Join(names, ", "))
+}
+
+// fileWorker is a worker with the default limits and no grants.
+func fileWorker(path string) (host.Worker, error) {
+	data, err := readModule(path)
+	if err != nil {
+		return host.Worker{}, err
+	}
+	return host.Worker{
+		Name:   strings.TrimSuffix(filepath.Base(path), ".wasm"),
+		Path:   path,
+		Plugin: data,
+		Limits: runtime.DefaultLimits(),
+		Config: map[string]string{},
+	}, nil
+}
+
+// readModule reads a plugin's file, if it is a regular file of a sane size.
+func readModule(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read plugin: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, usagef("read plugin: %s is not a regular file", path)
+	}
+	if info.Size() > manifest.MaxPluginBytes {
+		return nil, usagef("read plugin: %s has %d bytes, more than %d", path, info.Size(), manifest.MaxPluginBytes)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read plugin: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, manifest.MaxPluginBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read plugin: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// batch runs the inputs of one exec on some sandboxes and prints the results
+// in the order of the inputs.
+//
+//	read ─► todo ─► run (one goroutine a sandbox) ─► item.done
+//	  └───► line ─────────────────────────────────────► print
+//
+// Both channels are short, so that memory holds a few inputs and results
+// however many there are.
+type batch struct {
+	env    *env
+	flags  *execFlags
+	worker host.Worker
+	plugin runtime.Plugin
+
+	bar        *progressBar
+	ok, failed int
+}
+
+// item is one input on its way.
+type item struct {
+	input
+	done    chan struct{} // closed when the rest is set
+	outcome jobhost.Outcome
+	log     []byte
+	dropped int64
+}
+
+func (b *batch) run(ctx context.Context, in *inputs) error {
+	began := time.Now()
+	todo := make(chan *item)
+	line := make(chan *item, 4*b.flags.parallel) // results may wait here for slower ones before them
+	b.bar = newProgressBar(b.env, b.flags.quiet, in.total())
+
+	work := scope.New(ctx, "exec")
+	read := func(ctx context.Context) error {
+		defer close(todo)
+		defer close(line)
+		return in.each(func(i input) bool {
+			it := &item{input: i, done: make(chan struct{})}
+			return send(ctx, line, it) && send(ctx, todo, it)
+		})
+	}
+	err := work.Go("read", read)
+	for i := range b.flags.parallel {
+		err = errors.Join(err, work.Go(fmt.Sprintf("sandbox %d", i), func(ctx context.Context) error {
+			return b.work(ctx, todo)
+		}))
+	}
+	err = errors.Join(err, work.Go("print", func(ctx context.Context) error { return b.print(ctx, line) }))
+	report, _ := work.Join(context.WithoutCancel(ctx)) // without an end it waits to the end
+	b.bar.finish()
+	if err = errors.Join(err, report.Err()); err != nil {
+		return err
+	}
+	if !b.flags.quiet && (b.env.stderr.terminal || b.ok+b.failed > 1) {
+		b.env.note("%d ok, %d failed, %v", b.ok, b.failed, time.Since(began).Round(time.Millisecond))
+	}
+	if b.failed > 0 {
+		return errReported
+	}
+	return nil
+}
+
+func send(ctx context.Context, to chan<- *item, it *item) bool {
+	select {
+	case to <- it:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// work runs inputs in one sandbox.
+func (b *batch) work(ctx context.Context, todo <-chan *item) error {
+	sandbox := runtime.NewSandbox(b.plugin, nil)
+	defer func() { _ = sandbox.Close(context.WithoutCancel(ctx)) }()
+	for it := range todo {
+		at := b.attempt(it)
+		it.outcome = sandbox.Run(ctx, at)
+		it.log, it.dropped = at.TakeLog()
+		close(it.done)
+	}
+	return nil
+}
+
+func (b *batch) attempt(it *item) *hostcall.Attempt {
+	limits := b.worker.Limits.OrDefaults()
+	return &hostcall.Attempt{
+		Job:      "exec",
+		Worker:   b.worker.Name,
+		Tasks:    1,
+		Number:   1,
+		Input:    it.data,
+		Deadline: time.Now().Add(limits.Timeout),
+		Config:   b.worker.Config,
+		Secrets:  b.worker.Secrets,
+		Limits: hostcall.Limits{
+			OutputBytes: limits.OutputBytes,
+			LogBytes:    limits.LogBytes,
+			LineBytes:   limits.LineBytes,
+		},
+	}
+}
+
+// print prints results as they come, in order.
+func (b *batch) print(ctx context.Context, line <-chan *item) error {
+	for it := range line {
+		select {
+		case <-it.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		b.bar.clear()
+		if !b.flags.quiet {
+			b.printLog(it)
+		}
+		if it.outcome.Kind == jobhost.OutcomeSucceeded {
+			b.ok++
+			b.printResult(it.outcome.Output)
+		} else {
+			b.failed++
+			b.env.report(outcomeError(it))
+		}
+		b.bar.step()
+	}
+	return nil
+}
+
+func (b *batch) printResult(out []byte) {
+	if b.env.stdout.terminal {
+		out = []byte(printableText(string(out)))
+	}
+	if !bytes.HasSuffix(out, []byte("\n")) {
+		out = append(out, '\n')
+	}
+	_, _ = b.env.stdout.Write(out)
+}
+
+func (b *batch) printLog(it *item) {
+	for l := range strings.Lines(string(it.log)) {
+		_, _ = fmt.Fprintf(b.env.stderr, "%s: %s\n", printable(it.name), escape(strings.TrimSuffix(l, "\n"), "\t"))
+	}
+	if it.dropped > 0 {
+		_, _ = fmt.Fprintf(b.env.stderr, "%s: %d lines were dropped, over the limit\n", printable(it.name), it.dropped)
+	}
+}
+
+// outcomeError says why an input has no result.
+func outcomeError(it *item) error {
+	switch it.outcome.Kind {
+	case jobhost.OutcomeFailed:
+		f := it.outcome.Failure
+		return &jobhost.Error{Code: jobhost.CodeInternal, Message: fmt.Sprintf("%s: %s: %s", it.name, f.Code, f.Message)}
+	case jobhost.OutcomeSnoozed:
+		return fmt.Errorf("%s: the worker asked to run again in %v", it.name, it.outcome.Snooze)
+	default:
+		return fmt.Errorf("%s: %s", it.name, it.outcome.Kind)
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost"
+)
+
+func newJobCancelCommand(e *env) *cobra.Command {
+	return e.eachJob("cancel", "Cancel jobs: what waits never runs, what runs is stopped",
+		`  ID=$(jobhost submit wordcount "to be or not to be" --delay 1h)
+  jobhost job cancel $ID`, cancelJob)
+}
+
+func newJobRetryCommand(e *env) *cobra.Command {
+	return e.eachJob("retry", "Run dead or cancelled jobs again, with all their attempts",
+		`  jobhost job ls --state dead
+  jobhost job retry $ID`, retryJob)
+}
+
+func newJobRemoveCommand(e *env) *cobra.Command {
+	return e.eachJob("rm", "Remove jobs that have ended, with their results",
+		`  jobhost job rm $ID`, removeJob)
+}
+
+// change is something done to one job.
+type change struct {
+	verb, done string // "retry", "retried"
+	do         func(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error)
+}
+
+var (
+	cancelJob = change{verb: "cancel", done: "cancelled", do: func(ctx context.Context, s jobhost.Server, id string) (jobhost.Job, error) {
+		return s.Cancel(ctx, id)
+	}}
+	retryJob = change{verb: "retry", done: "retried", do: func(ctx context.Context, s jobhost.Server, id string) (jobhost.Job, error) {
+		return s.Retry(ctx, id)
+	}}
+	removeJob = change{verb: "remove", done: "removed", do: func(ctx context.Context, s jobhost.Server, id string) (jobhost.Job, error) {
+		return jobhost.Job{}, s.Delete(ctx, id)
+	}}
+)
+
+// changed is what became of a job, as JSON.
+type changed struct {
+	ID   string `json:"id"`
+	Done string `json:"done,omitempty"`
+	// State is the job's afterwards, unless it was removed.
+	State jobhost.State  `json:"state,omitempty"`
+	Error *jobhost.Error `json:"error,omitempty"`
+}
+
+// eachJob makes a command that changes jobs named by their ids, all it can.
+func (e *env) eachJob(name, short, example string, c change) *cobra.Command {
+	return &cobra.Command{
+		Use:     name + " ID…",
+		Short:   short,
+		Example: example,
+		Args:    someJobs,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			server, err := e.server()
+			if err != nil {
+				return err
+			}
+			return e.changeJobs(cmd.Context(), server, ids, c)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+// changeJobs changes the jobs and tells of each. One that fails leaves the
+// others alone.
+func (e *env) changeJobs(ctx context.Context, server jobhost.Server, ids []string, c change) error {
+	failed := false
+	for _, id := range ids {
+		job, err := c.do(ctx, server, id)
+		if err := e.tellChange(id, c, &job, err); err != nil {
+			return err
+		}
+		failed = failed || err != nil
+	}
+	if failed {
+		return errReported
+	}
+	return nil
+}
+
+// tellChange tells what became of a job. The error is of the telling.
+func (e *env) tellChange(id string, c change, job *jobhost.Job, err error) error {
+	if err != nil {
+		e.report(fmt.Errorf("%s job %s: %w", c.verb, id, err))
+	}
+	if e.wantsJSON() {
+		answer := changed{ID: id, State: job.State}
+		if err == nil {
+			answer.Done = c.done
+		} else {
+			answer.Error = &jobhost.Error{Code: jobhost.CodeOf(err), Message: err.Error(), Hint: jobhost.HintOf(err)}
+		}
+		return e.json(answer)
+	}
+	if err != nil {
+		return nil
+	}
+	_, writeErr := fmt.Fprintf(e.stdout, "%s %s\n", c.done, printable(id))
+	return writeErr
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost"
+)
+
+// mostTasks is how many tasks of a job people are shown.
+const mostTasks = 50
+
+func newJobShowCommand(e *env) *cobra.Command {
+	return e.oneJob("show", "Show all that is known of a job",
+		`  ID=$(jobhost submit wordcount "to be or not to be")
+  jobhost job show $ID`, e.showJob)
+}
+
+func (e *env) showJob(ctx context.Context, server jobhost.Server, id string) error {
+	job, err := server.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.wantsJSON() {
+		return e.json(job)
+	}
+	e.showFields(&job)
+	e.showTasks(&job)
+	for i := range job.Failures {
+		e.showFailure(&job, &job.Failures[i])
+	}
+	return nil
+}
+
+func (e *env) showFields(j *jobhost.Job) {
+	t := e.newTable()
+	t.field("id", j.ID)
+	t.field("worker", j.Worker)
+	t.field("state", j.State.String())
+	t.field("priority", j.Priority.String())
+	t.field("entry", j.Entry)
+	payload := size(j.PayloadSize)
+	if j.ContentType != "" {
+		payload += " of " + j.ContentType
+	}
+	t.field("payload", payload)
+	t.field("attempts", fmt.Sprintf("%d at most, up to %v each", j.MaxAttempts, j.Timeout))
+	for i, name := range slices.Sorted(maps.Keys(j.Labels)) {
+		heading := ""
+		if i == 0 {
+			heading = "labels"
+		}
+		// Not a field: the heading of further labels is blank rather than a dash.
+		_, _ = fmt.Fprintf(t.w, "%s\t%s\n", heading, printable(name+"="+j.Labels[name]))
+	}
+	t.field("submitted", e.when(j.CreatedAt))
+	t.field("ended", e.whenever(j.EndedAt))
+	t.field("took", ran(&j.CreatedAt, j.EndedAt))
+	if j.TaskCount > 1 {
+		t.field("tasks", countTasks(j))
+	}
+	t.flush()
+}
+
+// countTasks says how many tasks are in which state.
+func countTasks(j *jobhost.Job) string {
+	var counts jobhost.Counts
+	for i := range j.Tasks {
+		if s := j.Tasks[i].State; s <= jobhost.Cancelled {
+			counts[s]++
+		}
+	}
+	var parts []string
+	for _, s := range jobhost.States() {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %v", counts[s], s))
+		}
+	}
+	if len(parts) == 0 {
+		return strconv.Itoa(j.TaskCount)
+	}
+	return fmt.Sprintf("%d: %s", j.TaskCount, strings.Join(parts, ", "))
+}
+
+// showTasks shows the tasks, those without success first if they are too many.
+func (e *env) showTasks(j *jobhost.Job) {
+	tasks := slices.Clone(j.Tasks)
+	if len(tasks) == 0 {
+		return
+	}
+	if len(tasks) > mostTasks {
+		slices.SortStableFunc(tasks, func(a, b jobhost.Task) int {
+			return rank(a.State) - rank(b.State)
+		})
+		tasks = tasks[:mostTasks]
+	}
+	_, _ = fmt.Fprintln(e.stdout)
+	t := e.newTable("TASK", "STATE", "ATTEMPT", "READY", "STARTED", "ENDED", "RAN", "RESULT", "PROGRESS")
+	for i := range tasks {
+		task := &tasks[i]
+		ready, result, progress := e.when(task.ReadyAt), "", ""
+		if task.State == jobhost.Running || task.State.Ended() {
+			ready = "" // it is no news any more
+		}
+		if task.State == jobhost.Succeeded {
+			result = size(task.ResultSize)
+		}
+		if task.Total > 0 {
+			progress = fmt.Sprintf("%d/%d", task.Done, task.Total)
+		}
+		t.row(strconv.Itoa(task.Index), task.State.String(), strconv.Itoa(task.Attempt), ready,
+			e.whenever(task.StartedAt), e.whenever(task.EndedAt), ran(task.StartedAt, task.EndedAt), result, progress)
+	}
+	t.flush()
+	if n := len(j.Tasks) - len(tasks); n > 0 {
+		_, _ = fmt.Fprintf(e.stdout, "and %s; -o json shows all\n", plural(n, "further task"))
+	}
+}
+
+func rank(s jobhost.State) int {
+	if s == jobhost.Succeeded {
+		return 1
+	}
+	return 0
+}
+
+// showFailure shows the record of a failed attempt.
+func (e *env) showFailure(j *jobhost.Job, f *jobhost.Failure) {
+	where := fmt.Sprintf("attempt %d", f.Attempt)
+	if j.TaskCount > 1 {
+		where = fmt.Sprintf("task %d, %s", f.Task, where)
+	}
+	kind := []string{string(f.Category), string(f.Severity)}
+	if !f.Retryable {
+		kind = append(kind, "permanent")
+	}
+	when := e.when(f.EndedAt)
+	if d := ran(&f.StartedAt, &f.EndedAt); d != "" {
+		when += ", ran " + d
+	}
+	_, _ = fmt.Fprintf(e.stdout, "\n%s: %s (%s)  %s\n", where, printable(f.Code), printable(strings.Join(kind, ", ")), when)
+	for _, text := range []string{f.Message, f.Context, f.Stack} {
+		if text != "" {
+			_, _ = fmt.Fprintf(e.stdout, "    %s\n", indent(text))
+		}
+	}
+}

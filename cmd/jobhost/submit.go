@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost"
+)
+
+// submitFlags are the flags of submit.
+type submitFlags struct {
+	spec           jobhost.Spec
+	wait           patience
+	lines, verbose bool
+	priority       choice
+	delay, timeout duration
+	runAt          instant
+	labels         []string
+}
+
+func newSubmitCommand(e *env) *cobra.Command {
+	f := &submitFlags{priority: choice{value: "normal", names: priorityNames()}}
+	cmd := &cobra.Command{
+		Use:   "submit WORKER [PAYLOAD|@FILE|-]",
+		Short: "Submit a job, or one for each line of a file",
+		Long: `Submit a job, or one for each line of a file.
+
+The payload is the argument, the content of @FILE, or stdin for -; without it
+the payload is empty. The job's id is printed; with --wait its result instead.
+
+With --lines each line of @FILE or stdin is the payload of a job, empty lines
+too. With --wait the results are printed in the order of the lines, each on a
+line of its own, and failed jobs are told on stderr.`,
+		Example: `  jobhost submit wordcount "to be or not to be"
+  jobhost submit loganalyzer @access.log --wait
+  jobhost submit vowels --lines @names.txt --wait
+  cat names.txt | jobhost submit vowels --lines --priority low --label source=names`,
+		Args: between(1, "WORKER", "PAYLOAD"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			source := ""
+			if len(args) == 2 {
+				source = args[1]
+			}
+			return e.submit(cmd.Context(), f, args[0], source)
+		},
+		ValidArgsFunction: completeWorkers(e),
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *submitFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var(&f.wait, "wait", "wait for the end and print results, for at most `DURATION`")
+	flags.Lookup("wait").NoOptDefVal = forever
+	flags.BoolVarP(&f.lines, "lines", "l", false, "one job per line of stdin or @FILE")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "with --lines, end with a summary on stderr even if that is no terminal")
+	flags.StringVar(&f.spec.ID, "id", "", "`ID` of the job, which makes submitting it again harmless (default a new one)")
+	flags.StringVar(&f.spec.Entry, "entry", "", "`EXPORT` to call (default the worker's)")
+	flags.Var(&f.priority, "priority", "`LEVEL`: critical, high, normal, low or background")
+	flags.Var(&f.delay, "delay", "start after `DURATION`, such as 90s or 7d")
+	flags.Var(&f.runAt, "run-at", "start at `TIME`, such as 2026-02-03T15:04:05Z")
+	flags.IntVar(&f.spec.Tasks, "tasks", 1, "`NUMBER` of tasks that the job consists of")
+	flags.IntVar(&f.spec.MaxAttempts, "attempts", 0, "`NUMBER` of attempts, the first included (default the worker's)")
+	flags.Var(&f.timeout, "timeout", "`DURATION` that an attempt may take (default the worker's)")
+	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the job by; may be repeated")
+	flags.StringVar(&f.spec.ContentType, "content-type", "", "`TYPE` of the payload, for the worker to read")
+	complete(cmd, "priority", f.priority.names...)
+}
+
+// settle completes and checks the spec, all but its payload.
+func (f *submitFlags) settle(worker string) error {
+	s := &f.spec
+	s.Worker = worker
+	s.Delay, s.Timeout, s.RunAt = time.Duration(f.delay), time.Duration(f.timeout), f.runAt.time
+	priority, err := jobhost.ParsePriority(f.priority.value)
+	if err != nil {
+		return asUsage(err)
+	}
+	s.Priority = priority
+	for _, label := range f.labels {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok {
+			return usagef("--label %q is not KEY=VALUE", label)
+		}
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		s.Labels[key] = value
+	}
+	if f.lines && s.ID != "" {
+		return usagef("--id names one job and --lines submits many")
+	}
+	return asUsage(s.Check())
+}
+
+func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string) error {
+	if err := f.settle(worker); err != nil {
+		return err
+	}
+	if f.lines {
+		return e.submitLines(ctx, f, source)
+	}
+	var err error
+	if f.spec.Payload, err = e.payload(source); err != nil {
+		return err
+	}
+	server, err := e.server()
+	if err != nil {
+		return err
+	}
+	receipt, err := server.Submit(ctx, f.spec)
+	if err != nil {
+		return err
+	}
+	if receipt.Deduplicated {
+		e.note("job %s was there before", receipt.ID)
+	}
+	if !f.wait.given {
+		if e.wantsJSON() {
+			return e.json(receipt)
+		}
+		_, err = fmt.Fprintln(e.stdout, printable(receipt.ID))
+		return err
+	}
+	return e.submitAndWait(ctx, server, f, receipt)
+}
+
+func (e *env) submitAndWait(ctx context.Context, server jobhost.Server, f *submitFlags, receipt jobhost.Receipt) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	end := await(ctx, server, receipt.ID, time.Duration(f.wait.most))
+	end.Deduplicated = receipt.Deduplicated
+	return e.writeEnd(ctx, server, end, asIs)
+}
+
+// payload reads what PAYLOAD, @FILE or - stands for.
+func (e *env) payload(source string) ([]byte, error) {
+	name, isFile := strings.CutPrefix(source, "@")
+	if !isFile && source != "-" {
+		return []byte(source), nil
+	}
+	in, err := e.open(name, isFile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }()
+	return readPayload(in, mostPayload)
+}

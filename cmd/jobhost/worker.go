@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost"
+)
+
+func newWorkerCommand(e *env) *cobra.Command {
+	return newGroup("worker", "Look at workers",
+		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerInspectCommand(e))
+}
+
+func newWorkerListCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the workers of the host with the tasks they have",
+		Example: `  jobhost worker ls
+  jobhost worker ls -o json`,
+		Args:              exactly(),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return e.listWorkers(cmd.Context()) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+func (e *env) listWorkers(ctx context.Context) error {
+	server, err := e.server()
+	if err != nil {
+		return err
+	}
+	workers, err := server.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	if e.wantsJSON() {
+		for i := range workers {
+			if err := e.json(&workers[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := e.newTable("NAME", "ABI", "BUSY", "WAITING", "SUCCEEDED", "DEAD", "CANCELLED")
+	for i := range workers {
+		w := &workers[i]
+		count := func(states ...jobhost.State) string {
+			var n int64
+			for _, s := range states {
+				n += w.Tasks[s.String()]
+			}
+			return strconv.FormatInt(n, 10)
+		}
+		t.row(w.Name, w.ABI, fmt.Sprintf("%d/%d", w.Busy, w.Slots),
+			count(jobhost.Scheduled, jobhost.Ready, jobhost.Retrying, jobhost.Held),
+			count(jobhost.Succeeded), count(jobhost.Dead), count(jobhost.Cancelled))
+	}
+	t.flush()
+	return nil
+}
+
+func newWorkerShowCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show what is known of a worker: its plugin, limits and tasks",
+		Example: `  jobhost worker show wordcount`,
+		Args:    exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := jobhost.CheckWorker(args[0]); err != nil {
+				return asUsage(err)
+			}
+			return e.showWorker(cmd.Context(), args[0])
+		},
+		ValidArgsFunction: completeWorkers(e),
+	}
+}
+
+func (e *env) showWorker(ctx context.Context, name string) error {
+	server, err := e.server()
+	if err != nil {
+		return err
+	}
+	workers, err := server.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range workers {
+		w := &workers[i]
+		switch {
+		case w.Name != name:
+			continue
+		case e.wantsJSON():
+			return e.json(w)
+		}
+		e.showWorkerFields(w)
+		return nil
+	}
+	return &jobhost.Error{
+		Code:    jobhost.CodeNotFound,
+		Field:   "worker",
+		Message: fmt.Sprintf("the host has no worker %q", name),
+		Hint:    "jobhost worker ls",
+	}
+}
+
+func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
+	t := e.newTable()
+	t.field("name", w.Name)
+	t.field("plugin", w.Plugin)
+	t.field("sha256", w.SHA256)
+	t.field("abi", w.ABI)
+	t.field("entry", w.Entry)
+	t.field("busy", fmt.Sprintf("%d of %s", w.Busy, plural(w.Slots, "slot")))
+	t.field("queue", fmt.Sprintf("up to %s", plural(w.QueueCapacity, "task")))
+	t.field("timeout", w.Timeout.String())
+	t.field("memory", size(w.MemoryBytes))
+	t.field("retry", w.Retry)
+	for i, s := range jobhost.States() {
+		heading := ""
+		if i == 0 {
+			heading = "tasks"
+		}
+		// Not a field: further headings are blank rather than dashes.
+		_, _ = fmt.Fprintf(t.w, "%s\t%d %v\n", heading, w.Tasks[s.String()], s)
+	}
+	t.flush()
+}
+
+// completeWorkers offers the names of workers to the shell.
+func completeWorkers(e *env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(cmd)), 2*time.Second)
+		defer cancel()
+		var names []string
+		if server, err := e.server(); err == nil {
+			workers, _ := server.Workers(ctx) // a shell can't show why there is nothing to offer
+			for i := range workers {
+				if jobhost.CheckWorker(workers[i].Name) == nil {
+					names = append(names, workers[i].Name)
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func contextOf(cmd *cobra.Command) context.Context {
+	if ctx := cmd.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}

@@ -1,0 +1,222 @@
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/api/wire"
+)
+
+// guard is what stands between the network and the routes.
+type guard struct {
+	token      [sha256.Size]byte
+	guardReads bool
+	hosts      map[string]bool
+	origins    *http.CrossOriginProtection
+	backoff    *backoff
+}
+
+func newGuard(cfg Config) guard {
+	g := guard{
+		token:      sha256.Sum256([]byte(cfg.Token)),
+		guardReads: cfg.GuardReads,
+		hosts:      map[string]bool{"localhost": true},
+		origins:    http.NewCrossOriginProtection(),
+		backoff:    newBackoff(),
+	}
+	for _, host := range cfg.AllowedHosts {
+		g.hosts[strings.ToLower(host)] = true
+	}
+	return g
+}
+
+// The header values that every response has. They are never changed.
+var (
+	noStore    = []string{"no-store"}
+	noSniff    = []string{"nosniff"}
+	noReferrer = []string{"no-referrer"}
+	sameOrigin = []string{"same-origin"}
+	nothing    = []string{"default-src 'none'; frame-ancestors 'none'"}
+)
+
+func secure(h http.Header) {
+	h["Cache-Control"] = noStore
+	h["Content-Security-Policy"] = nothing
+	h["Cross-Origin-Resource-Policy"] = sameOrigin
+	h["Referrer-Policy"] = noReferrer
+	h["X-Content-Type-Options"] = noSniff
+}
+
+// admit checks all that doesn't depend on what is asked of a route: that the
+// Host header names this server, that no other site's page sent the request,
+// the token, the parameters of the query and the type of the body. In this
+// order: a stranger learns nothing about the later ones.
+func (a *API) admit(w http.ResponseWriter, r *http.Request, to *route) error {
+	if to.access != open {
+		if err := a.guard.checkHost(r.Host); err != nil {
+			return err
+		}
+		if err := a.guard.checkOrigin(r); err != nil {
+			return err
+		}
+		if err := a.checkToken(w, r, to.access); err != nil {
+			return err
+		}
+	}
+	if err := checkQuery(r.URL.RawQuery, to.query); err != nil {
+		return err
+	}
+	return checkBody(r, to.body)
+}
+
+// checkHost keeps out pages whose name an attacker lets point here (DNS
+// rebinding): to the browser they are of the same origin.
+func (g *guard) checkHost(host string) error {
+	name := hostname(host)
+	if g.hosts[name] || g.hosts[strings.ToLower(name)] {
+		return nil
+	}
+	if ip, err := netip.ParseAddr(name); err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return refuse(http.StatusMisdirectedRequest, &jobhost.Error{
+		Code:    jobhost.CodeDenied,
+		Message: "this server does not go by the name in the Host header",
+		Hint:    "add the name to allowed_hosts in the manifest, or use 127.0.0.1",
+	})
+}
+
+// hostname returns a Host header without port and brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// checkOrigin keeps out requests that a browser made for another site's page.
+// Such a page cannot read the answers, but each stream it opens is a slot less.
+// Following a link here is fine.
+func (g *guard) checkOrigin(r *http.Request) error {
+	site := r.Header.Get("Sec-Fetch-Site")
+	foreign := (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	if !foreign && g.origins.Check(r) == nil {
+		return nil
+	}
+	return &jobhost.Error{
+		Code:    jobhost.CodeDenied,
+		Message: "pages of other sites may not call this server",
+	}
+}
+
+// checkToken asks for the token where it is needed. One that is given is
+// always looked at, so that nobody keeps using a wrong one unnoticed.
+func (a *API) checkToken(w http.ResponseWriter, r *http.Request, need access) error {
+	given := r.Header["Authorization"]
+	if len(given) == 0 && need == reads && !a.guard.guardReads && fromHere(r) {
+		return nil
+	}
+	if len(given) == 1 && a.guard.matches(given[0]) {
+		return nil
+	}
+	if len(given) > 0 {
+		blocked, first := a.guard.backoff.failed(r.RemoteAddr)
+		if first {
+			a.log.Warn("wrong token", "source", sourceOf(r.RemoteAddr))
+		}
+		if blocked > 0 {
+			return &jobhost.Error{
+				Code: jobhost.CodeExhausted, Message: "there were too many wrong tokens from this address",
+				Hint: "check the token before you try again", RetryAfter: blocked,
+			}
+		}
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="jobhost"`)
+	return refuse(http.StatusUnauthorized, &jobhost.Error{
+		Code:    jobhost.CodeDenied,
+		Message: "this needs the token",
+		Hint:    `send the header "Authorization: Bearer TOKEN"; the token is in the host's token file`,
+	})
+}
+
+// matches compares digests, so that the time it takes tells nothing about how
+// much of the token was right or how long it is.
+func (g *guard) matches(authorization string) bool {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	digest := sha256.Sum256([]byte(token))
+	same := subtle.ConstantTimeCompare(digest[:], g.token[:]) == 1
+	return same && strings.EqualFold(scheme, "Bearer")
+}
+
+// fromHere reports whether a request comes from this machine by itself. One
+// that a proxy passed on doesn't, wherever the proxy is.
+func fromHere(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !peer.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if len(r.Header[name]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkQuery refuses parameters that are unknown or given twice.
+func checkQuery(raw string, known []param) error {
+	if raw == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the query cannot be read", Cause: err}
+	}
+	for name, v := range values {
+		if !slices.ContainsFunc(known, func(p param) bool { return p.name == name }) {
+			names := make([]string, len(known))
+			for i, p := range known {
+				names[i] = p.name
+			}
+			return wire.Unknown("parameter", name, names)
+		}
+		if len(v) > 1 {
+			return &jobhost.Error{Code: jobhost.CodeInvalid, Field: name, Message: "the parameter is given twice"}
+		}
+	}
+	return nil
+}
+
+// checkBody checks that a body is of the right type, or not there.
+func checkBody(r *http.Request, want string) error {
+	if want == "" {
+		if r.ContentLength == 0 {
+			return nil
+		}
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "this takes no body"}
+	}
+	types := r.Header["Content-Type"]
+	if len(types) == 1 && (types[0] == want || isType(types[0], want)) && r.Header.Get("Content-Encoding") == "" {
+		return nil
+	}
+	return refuse(http.StatusUnsupportedMediaType, &jobhost.Error{
+		Code:    jobhost.CodeInvalid,
+		Field:   "Content-Type",
+		Message: "the body is not " + want,
+		Hint:    `send the header "Content-Type: ` + want + `", and the body without compression`,
+	})
+}
+
+func isType(header, want string) bool {
+	name, params, err := mime.ParseMediaType(header)
+	charset := params["charset"]
+	return err == nil && name == want && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}

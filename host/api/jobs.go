@@ -1,0 +1,165 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/api/wire"
+)
+
+func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
+	filter, err := filterOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return a.list(w, r, filter)
+}
+
+func (a *API) listDead(w http.ResponseWriter, r *http.Request) error {
+	filter, err := filterOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	filter.State = jobhost.Dead
+	return a.list(w, r, filter)
+}
+
+func (a *API) list(w http.ResponseWriter, r *http.Request, filter jobhost.Filter) error {
+	page, err := a.server.Jobs(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	if page.Jobs == nil {
+		page.Jobs = []jobhost.Job{} // a list, not null
+	}
+	return answerJSON(w, http.StatusOK, page)
+}
+
+// filterOf reads a filter from the parameters of a query.
+func filterOf(q url.Values) (f jobhost.Filter, err error) {
+	f.Cursor = q.Get("cursor")
+	if f.Worker = q.Get("worker"); f.Worker != "" {
+		err = jobhost.CheckWorker(f.Worker)
+	}
+	if text := q.Get("state"); text != "" && err == nil {
+		f.State, err = jobhost.ParseState(text)
+	}
+	if text := q.Get("after"); text != "" && err == nil {
+		f.After, err = wire.ParseTime("after", text)
+	}
+	if text := q.Get("before"); text != "" && err == nil {
+		f.Before, err = wire.ParseTime("before", text)
+	}
+	if text := q.Get("limit"); text != "" && err == nil {
+		var convErr error
+		if f.Limit, convErr = strconv.Atoi(text); convErr != nil || f.Limit < 1 || f.Limit > jobhost.MaxPage {
+			err = &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: "limit",
+				Message: fmt.Sprintf("limit is not a number between 1 and %d", jobhost.MaxPage),
+			}
+		}
+	}
+	return f, err
+}
+
+func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {
+	wait, err := a.waitOf(r)
+	if err != nil {
+		return err
+	}
+	if wait == 0 {
+		return a.answerJob(w, r, a.server.Job)
+	}
+	job, err := a.await(w, r, r.PathValue("id"), wait)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if !job.State.Ended() {
+		status = http.StatusAccepted
+	}
+	return answerJSON(w, status, job)
+}
+
+// answerJob answers with the job that do returns for the path's id.
+func (a *API) answerJob(w http.ResponseWriter, r *http.Request, do func(context.Context, string) (jobhost.Job, error)) error {
+	job, err := do(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, http.StatusOK, job)
+}
+
+func (a *API) cancelJob(w http.ResponseWriter, r *http.Request) error {
+	return a.answerJob(w, r, a.server.Cancel)
+}
+
+func (a *API) retryJob(w http.ResponseWriter, r *http.Request) error {
+	return a.answerJob(w, r, a.server.Retry)
+}
+
+func (a *API) deleteJob(w http.ResponseWriter, r *http.Request) error {
+	if err := a.server.Delete(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (a *API) getLogs(w http.ResponseWriter, r *http.Request) error {
+	logs, err := a.server.Logs(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if logs == nil {
+		logs = []jobhost.AttemptLog{}
+	}
+	return answerJSON(w, http.StatusOK, logs)
+}
+
+func (a *API) getWhy(w http.ResponseWriter, r *http.Request) error {
+	why, err := a.server.Why(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, http.StatusOK, why)
+}
+
+func (a *API) getDead(w http.ResponseWriter, r *http.Request) error {
+	return a.answerJob(w, r, a.deadJob)
+}
+
+func (a *API) retryDead(w http.ResponseWriter, r *http.Request) error {
+	if _, err := a.deadJob(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	return a.retryJob(w, r)
+}
+
+func (a *API) deleteDead(w http.ResponseWriter, r *http.Request) error {
+	if _, err := a.deadJob(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	return a.deleteJob(w, r)
+}
+
+// deadJob returns a job that has a dead task. Others are not found.
+func (a *API) deadJob(ctx context.Context, id string) (jobhost.Job, error) {
+	job, err := a.server.Job(ctx, id)
+	if err != nil {
+		return job, err
+	}
+	if !slices.ContainsFunc(job.Tasks, func(t jobhost.Task) bool { return t.State == jobhost.Dead }) {
+		return job, &jobhost.Error{
+			Code:    jobhost.CodeNotFound,
+			Message: fmt.Sprintf("job %s has no dead task: it is %s", job.ID, job.State),
+			Hint:    "see /v1/jobs/" + job.ID,
+		}
+	}
+	return job, nil
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"net/http"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// newMux returns a mux of the table: a handler for each path, which knows the
+// methods, so that wrong ones get a problem too.
+func (a *API) newMux(table []route) *http.ServeMux {
+	mux, paths := http.NewServeMux(), map[string]*methods{}
+	for i := range table {
+		r := &table[i]
+		m := paths[r.path]
+		if m == nil {
+			m = &methods{api: a, path: r.path}
+			paths[r.path] = m
+			mux.Handle(r.path, m)
+		}
+		m.routes = append(m.routes, r)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.fail(w, r, errNoPath) })
+	return mux
+}
+
+var errNoPath = &jobhost.Error{
+	Code:    jobhost.CodeNotFound,
+	Message: "there is nothing at this path",
+	Hint:    "/openapi.json lists what there is",
+}
+
+// ServeHTTP implements [http.Handler].
+func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w := &response{ResponseWriter: rw}
+	begun := time.Now()
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.recovered(w, r, cause)
+		}
+		if a.cfg.Observe != nil {
+			a.cfg.Observe(w.route, w.status, time.Since(begun))
+		}
+	}()
+	secure(w.Header())
+	// A path that is not in its shortest form has no route: the mux would redirect it.
+	if p := r.URL.Path; p != path.Clean(p) {
+		a.fail(w, r, errNoPath)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// recovered answers a request whose handler panicked. One that had begun to
+// answer is cut off, since the client must not take half of it for all.
+func (a *API) recovered(w *response, r *http.Request, cause any) {
+	if cause == http.ErrAbortHandler {
+		panic(cause)
+	}
+	a.log.Error("handler panicked", "path", w.route, "panic", cause, "stack", string(debug.Stack()))
+	if w.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	a.fail(w, r, &jobhost.Error{Code: jobhost.CodeInternal, Message: "something went wrong inside of the host"})
+}
+
+// response remembers what was answered.
+type response struct {
+	http.ResponseWriter
+	route  string
+	status int
+}
+
+// Unwrap is how [http.ResponseController] reaches the connection.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// methods are the routes of one path.
+type methods struct {
+	api    *API
+	path   string
+	routes []*route
+}
+
+// ServeHTTP serves the route of the request's method.
+func (m *methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if w, ok := w.(*response); ok {
+		w.route = m.path
+	}
+	i := slices.IndexFunc(m.routes, func(route *route) bool {
+		return route.method == r.Method || route.method == "GET" && r.Method == "HEAD"
+	})
+	if i < 0 {
+		m.api.fail(w, r, m.noMethod(w))
+		return
+	}
+	route := m.routes[i]
+	err := m.api.admit(w, r, route)
+	if err == nil {
+		err = route.serve(w, r)
+	}
+	if err != nil {
+		m.api.fail(w, r, err)
+	}
+}
+
+func (m *methods) noMethod(w http.ResponseWriter) error {
+	var allowed []string
+	for _, r := range m.routes {
+		allowed = append(allowed, r.method)
+	}
+	list := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", list)
+	return refuse(http.StatusMethodNotAllowed, &jobhost.Error{
+		Code:    jobhost.CodeInvalid,
+		Message: "there is no such method for " + m.path,
+		Hint:    "use " + list,
+	})
+}

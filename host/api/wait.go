@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// errEnough ends a wait whose time ran out, or that the shutdown ended.
+var errEnough = errors.New("waited long enough")
+
+// waitOf returns how long the request asks to wait for the job; 0 = not at all.
+func (a *API) waitOf(r *http.Request) (time.Duration, error) {
+	if r.URL.RawQuery == "" {
+		return 0, nil
+	}
+	text := r.URL.Query().Get("wait")
+	if text == "" {
+		return 0, nil
+	}
+	d, err := jobhost.ParseDuration(text)
+	if err != nil {
+		return 0, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "wait", Message: err.Error(), Hint: jobhost.HintOf(err)}
+	}
+	if d < 0 || time.Duration(d) > a.cfg.Limits.MaxWait {
+		return 0, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: "wait",
+			Message: fmt.Sprintf("wait %v is not between 0s and %v", d, jobhost.Duration(a.cfg.Limits.MaxWait)),
+			Hint:    "ask again when the time has run out",
+		}
+	}
+	return time.Duration(d), nil
+}
+
+// await waits for a job to end, for at most d, and returns it as it is then.
+func (a *API) await(w http.ResponseWriter, r *http.Request, id string, d time.Duration) (jobhost.Job, error) {
+	if err := a.waits.takeOne("requests that wait"); err != nil {
+		return jobhost.Job{}, err
+	}
+	defer a.waits.free(1)
+	c := http.NewResponseController(w)
+	// The server's deadlines are for requests that are answered at once.
+	if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Now().Add(d+a.cfg.Limits.Stall))); err != nil {
+		return jobhost.Job{}, fmt.Errorf("set deadlines: %w", err)
+	}
+	return a.awaitUntil(r.Context(), id, time.Now().Add(d))
+}
+
+func (a *API) awaitUntil(parent context.Context, id string, until time.Time) (jobhost.Job, error) {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	defer context.AfterFunc(a.stopping, func() { cancel(errEnough) })()
+	ctx, stop := context.WithDeadlineCause(ctx, until, errEnough)
+	defer stop()
+	job, err := a.server.Wait(ctx, id)
+	if err != nil && ctx.Err() != nil && parent.Err() == nil {
+		return a.server.Job(parent, id)
+	}
+	return job, err
+}

@@ -1,0 +1,194 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jobhost/jobhost"
+)
+
+// MaxDepth is how deep values may be nested in a body.
+const MaxDepth = 64
+
+// Decoder reads bodies of submits, strictly: names that are unknown, doubled
+// or written in another case, a second document, a byte order mark, invalid
+// UTF-8 and lone surrogates, and nesting beyond [MaxDepth] are errors. It is
+// for one goroutine at a time and reuses its memory.
+type Decoder struct {
+	buf     bytes.Buffer
+	json    jsontext.Decoder
+	scratch []byte
+	// maxPayload is in bytes.
+	maxPayload int
+}
+
+// NewDecoder returns a decoder of jobs with up to maxPayload bytes of payload.
+func NewDecoder(maxPayload int) *Decoder { return &Decoder{maxPayload: maxPayload} }
+
+// Decode reads one body. The spec keeps nothing of it. What the spec says is
+// not checked, see [jobhost.Spec.Check]. Errors: invalid with the offset or
+// the field, too_large for the payload.
+func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		return jobhost.Spec{}, invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
+	}
+	d.buf = *bytes.NewBuffer(body)
+	d.json.Reset(&d.buf)
+	defer func() { d.buf = bytes.Buffer{} }()
+	var s submit
+	if err := d.object(func(name []byte) error { return d.member(&s, name) }, "the body"); err != nil {
+		return jobhost.Spec{}, err
+	}
+	if _, err := d.json.ReadToken(); err != io.EOF {
+		return jobhost.Spec{}, invalid("", "send one JSON object; many jobs go to /v1/jobs:batch, one per line",
+			"there is more after the end of the object at byte %d", d.json.InputOffset())
+	}
+	if s.json && s.spec.ContentType == "" {
+		s.spec.ContentType = JSON
+	}
+	return s.spec, nil
+}
+
+// submit is a spec in the making.
+type submit struct {
+	spec    jobhost.Spec
+	payload bool // was given
+	json    bool // the payload is a JSON value
+}
+
+// object reads an object and calls member for each of its names, to read the value.
+func (d *Decoder) object(member func(name []byte) error, what string) error {
+	if d.json.PeekKind() != jsontext.KindBeginObject {
+		return d.unexpected(what, "an object")
+	}
+	if _, err := d.json.ReadToken(); err != nil {
+		return syntax(err)
+	}
+	for d.json.PeekKind() != jsontext.KindEndObject {
+		raw, err := d.json.ReadValue()
+		if err != nil {
+			return syntax(err)
+		}
+		name, err := jsontext.AppendUnquote(d.scratch[:0], []byte(raw))
+		if err != nil {
+			return syntax(err)
+		}
+		d.scratch = name
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+	_, err := d.json.ReadToken()
+	return syntax(err)
+}
+
+func (d *Decoder) member(s *submit, key []byte) (err error) {
+	spec := &s.spec
+	switch string(key) {
+	case nameWorker:
+		spec.Worker, err = d.text(nameWorker)
+	case nameID:
+		spec.ID, err = d.text(nameID)
+	case namePayload:
+		err = d.payload(s, namePayload)
+	case namePayloadBase64:
+		err = d.payload(s, namePayloadBase64)
+	case nameContentType:
+		spec.ContentType, err = d.text(nameContentType)
+	case nameEntry:
+		spec.Entry, err = d.text(nameEntry)
+	case namePriority:
+		err = d.priority(&spec.Priority)
+	case nameDelay:
+		spec.Delay, err = d.duration(nameDelay)
+	case nameRunAt:
+		spec.RunAt, err = d.time(nameRunAt)
+	case nameTasks:
+		spec.Tasks, err = d.number(nameTasks)
+	case nameMaxAttempts:
+		spec.MaxAttempts, err = d.number(nameMaxAttempts)
+	case nameTimeout:
+		spec.Timeout, err = d.duration(nameTimeout)
+	case nameLabels:
+		spec.Labels, err = d.labels()
+	default:
+		return Unknown("member", string(key), memberNames())
+	}
+	return err
+}
+
+// payload reads either form of the payload.
+func (d *Decoder) payload(s *submit, name string) error {
+	if s.payload {
+		return invalid(name, "", "payload and payload_base64 are both set")
+	}
+	s.payload = true
+	raw, err := d.json.ReadValue()
+	if err != nil {
+		return syntax(err)
+	}
+	switch kind := raw.Kind(); {
+	case name == namePayloadBase64 && kind != jsontext.KindString:
+		return wrongKind(name, "a string", kind)
+	case name == namePayloadBase64:
+		s.spec.Payload, err = decodeBase64(raw)
+	case kind == jsontext.KindString:
+		s.spec.Payload, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
+	default:
+		if at := tooDeep(raw, MaxDepth-1); at >= 0 {
+			return invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
+		}
+		s.spec.Payload = bytes.Clone(raw)
+		s.json = true
+	}
+	if err != nil {
+		return err
+	}
+	if size := len(s.spec.Payload); size > d.maxPayload {
+		return &jobhost.Error{
+			Code: jobhost.CodeTooLarge, Field: name,
+			Message: fmt.Sprintf("the payload of %d bytes is larger than %d", size, d.maxPayload),
+			Hint:    "raise max_payload in the manifest, or pass a reference to the data",
+		}
+	}
+	return nil
+}
+
+// decodeBase64 reads a quoted string without copying it first.
+func decodeBase64(raw []byte) ([]byte, error) {
+	text := raw[1 : len(raw)-1]
+	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Strict().Decode(data, text)
+	if err != nil {
+		return nil, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: namePayloadBase64, Cause: err,
+			Message: "payload_base64 is not base64",
+			Hint:    "use the standard alphabet (+ and /) with padding",
+		}
+	}
+	return data[:n], nil
+}
+
+// tooDeep returns where valid JSON is nested more than most deep, or -1.
+func tooDeep(raw []byte, most int) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > most {
+				return i
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return -1
+}

@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jobhost/jobhost"
+)
+
+func (d *Decoder) text(name string) (string, error) {
+	if d.json.PeekKind() != jsontext.KindString {
+		return "", d.unexpected(name, "a string")
+	}
+	token, err := d.json.ReadToken()
+	if err != nil {
+		return "", syntax(err)
+	}
+	return token.String(), nil
+}
+
+func (d *Decoder) number(name string) (int, error) {
+	if d.json.PeekKind() != jsontext.KindNumber {
+		return 0, d.unexpected(name, "a whole number")
+	}
+	raw, err := d.json.ReadValue()
+	if err != nil {
+		return 0, syntax(err)
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 32)
+	if err != nil {
+		return 0, invalid(name, "", "%s is not a whole number in range", name)
+	}
+	return int(n), nil
+}
+
+func (d *Decoder) duration(name string) (time.Duration, error) {
+	text, err := d.text(name)
+	if err != nil {
+		return 0, err
+	}
+	v, err := jobhost.ParseDuration(text)
+	if err != nil {
+		return 0, invalid(name, jobhost.HintOf(err), "%s: %v", name, err)
+	}
+	return time.Duration(v), nil
+}
+
+func (d *Decoder) time(name string) (time.Time, error) {
+	text, err := d.text(name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return ParseTime(name, text)
+}
+
+// ParseTime reads a time as RFC 3339.
+func ParseTime(name, text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, invalid(name, `write it as in "2030-01-31T08:00:00Z"`, "%s is not a time of RFC 3339", name)
+	}
+	return t, nil
+}
+
+func (d *Decoder) priority(p *jobhost.Priority) error {
+	text, err := d.text(namePriority)
+	if err != nil {
+		return err
+	}
+	*p, err = jobhost.ParsePriority(text)
+	return err
+}
+
+func (d *Decoder) labels() (map[string]string, error) {
+	labels := map[string]string{}
+	err := d.object(func(key []byte) error {
+		name := string(key)
+		if len(labels) >= jobhost.MaxLabels {
+			return invalid(nameLabels, "", "there are more than %d labels", jobhost.MaxLabels)
+		}
+		value, err := d.text(nameLabels)
+		labels[name] = value
+		return err
+	}, nameLabels)
+	return labels, err
+}
+
+// unexpected says that the next value is not what it should be.
+func (d *Decoder) unexpected(what, want string) error {
+	kind := d.json.PeekKind()
+	if kind == jsontext.KindInvalid {
+		_, err := d.json.ReadToken()
+		return syntax(err)
+	}
+	return wrongKind(what, want, kind)
+}
+
+func wrongKind(what, want string, kind jsontext.Kind) error {
+	field := what
+	if strings.ContainsRune(what, ' ') {
+		field = "" // it is about the body
+	}
+	return invalid(field, "", "%s is %s, not %s", what, kindNames[kind], want)
+}
+
+var kindNames = map[jsontext.Kind]string{
+	jsontext.KindNull: "null", jsontext.KindFalse: "false", jsontext.KindTrue: "true",
+	jsontext.KindString: "a string", jsontext.KindNumber: "a number",
+	jsontext.KindBeginObject: "an object", jsontext.KindBeginArray: "an array",
+}
+
+// syntax turns an error of the JSON reader into one for people.
+func syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		field := ""
+		if e.JSONPointer != "" {
+			field = clip(e.JSONPointer.LastToken())
+		}
+		return invalid(field, "", "invalid JSON at byte %d: %s", e.ByteOffset, clip(strings.TrimPrefix(e.Err.Error(), "jsontext: ")))
+	}
+	if errors.Is(err, io.EOF) {
+		return invalid("", "", "the body is empty")
+	}
+	return invalid("", "", "invalid JSON: the body ends too early")
+}
+
+// clip keeps what came from outside short in messages.
+func clip(s string) string {
+	const most = 80
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+func invalid(field, hint, format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Hint: hint, Message: fmt.Sprintf(format, args...)}
+}

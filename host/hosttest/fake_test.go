@@ -1,0 +1,17 @@
+package hosttest_test
+
+import (
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/hosttest"
+)
+
+func TestFake(t *testing.T) {
+	t.Parallel()
+	hosttest.Run(t, func(t testing.TB) jobhost.Server {
+		fake := hosttest.NewFake(hosttest.FakeConfig{})
+		t.Cleanup(fake.Close)
+		return fake
+	})
+}

@@ -1,0 +1,31 @@
+// Command wordcount is a worker that counts the lines, words and bytes of a
+// text and finds its most frequent words.
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
+)
+
+func init() {
+	// encoding/json learns a type when it first meets it. Done here, it is
+	// learnt before the sandbox's memory is kept for all jobs to start from.
+	_ = encode(io.Discard, count([]byte("warm")))
+	jobhost.Handle(wordcount)
+}
+
+func main() {}
+
+func wordcount(job *jobhost.Job) ([]byte, error) {
+	return nil, encode(job, count(job.Input()))
+}
+
+// encode writes a report for people to read.
+func encode(w io.Writer, r report) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

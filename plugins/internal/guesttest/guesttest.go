@@ -1,0 +1,170 @@
+// Package guesttest runs guests of the native ABI in tests, against a host that
+// is nothing but memory. It tells from the guest's side whether the ABI is
+// kept, without a line in common with the real host.
+package guesttest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+)
+
+// Build builds the Go worker in a folder into a temporary one and returns the
+// module. With -short the test is skipped.
+func Build(t testing.TB, folder string) []byte {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("building a Go guest takes seconds")
+	}
+	out := filepath.Join(t.TempDir(), "guest.wasm")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the guest in %s: %v\n%s", folder, err, text)
+	}
+	return Read(t, out)
+}
+
+// Read reads a module that is there.
+func Read(t testing.TB, path string) []byte {
+	t.Helper()
+	module, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// Guest is one instance. One goroutine uses it at a time.
+type Guest struct {
+	t      testing.TB
+	module api.Module
+	stderr *os.File
+	box    api.Function // jh_buf
+	// Attempt is what the guest is given and what it did. Call begins a new one.
+	Attempt *Attempt
+	// Grew counts the calls of jh_buf.
+	Grew      int
+	ptr, room uint32 // of the mailbox
+}
+
+// Start initialises a module, in wazero's interpreter: to compile one that is
+// written in Go takes half a minute under the race detector, which is more than
+// its tests have to run.
+func Start(t testing.TB, module []byte) *Guest {
+	t.Helper()
+	g := &Guest{t: t, Attempt: &Attempt{}}
+	var err error
+	if g.stderr, err = os.Create(filepath.Join(t.TempDir(), "stderr")); err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(64<<20>>16))
+	t.Cleanup(func() {
+		// The context of the test is over by now, but closing doesn't wait.
+		_ = r.Close(ctx)
+		_ = g.stderr.Close()
+	})
+	wasi_snapshot_preview1.MustInstantiate(ctx, r)
+	if err := g.defineHost(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := r.CompileModule(ctx, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
+		WithStderr(g.stderr).WithRandSource(counter{new(byte)}).WithSysWalltime().WithSysNanotime()
+	if g.module, err = r.InstantiateModule(ctx, compiled, instance); err != nil {
+		t.Fatal(err)
+	}
+	g.box = g.module.ExportedFunction("jh_buf")
+	return g
+}
+
+// Call hands over the input of g.Attempt and calls an entry. The error is a trap.
+func (g *Guest) Call(entry string) error {
+	at := g.Attempt
+	if n := uint32(len(at.Input)); n > g.room {
+		box, err := g.box.Call(g.t.Context(), uint64(n))
+		if err != nil {
+			return err
+		}
+		g.ptr, g.room = uint32(box[0]), n
+		g.Grew++
+	}
+	if !g.module.Memory().Write(g.ptr, at.Input) {
+		g.t.Fatalf("the mailbox at %d is outside of the memory", g.ptr)
+	}
+	result, err := g.module.ExportedFunction(entry).Call(g.t.Context(), uint64(len(at.Input)))
+	if err != nil {
+		return err
+	}
+	view, ok := g.module.Memory().Read(uint32(result[0]>>32), uint32(result[0]))
+	if !ok {
+		g.t.Fatalf("%s returned %#x, which is outside of the memory", entry, result[0])
+	}
+	at.Output = append(at.Output, view...)
+	return nil
+}
+
+// Run runs one attempt with jh_run, which must not trap.
+func (g *Guest) Run(input []byte) *Attempt {
+	g.t.Helper()
+	g.Attempt = &Attempt{Input: input}
+	if err := g.Call("jh_run"); err != nil {
+		g.t.Fatalf("%v\n%s", err, g.Stderr())
+	}
+	return g.Attempt
+}
+
+// Stderr returns what the guest has written to standard error.
+func (g *Guest) Stderr() string {
+	text, err := os.ReadFile(g.stderr.Name())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// MemorySize returns the size of the guest's memory in bytes.
+func (g *Guest) MemorySize() uint32 { return g.module.Memory().Size() }
+
+// Snapshot remembers the memory as it is between two calls.
+func (g *Guest) Snapshot() []byte {
+	m := g.module.Memory()
+	view, _ := m.Read(0, m.Size())
+	return append([]byte(nil), view...)
+}
+
+// Reset puts the memory back as a host does that gives every job a sandbox like
+// new, and wakes the guest. Go's globals are the same between all calls, so
+// that the memory alone is enough here.
+func (g *Guest) Reset(snapshot []byte) {
+	g.t.Helper()
+	m := g.module.Memory()
+	m.Write(0, snapshot)
+	rest, _ := m.Read(uint32(len(snapshot)), m.Size()-uint32(len(snapshot)))
+	clear(rest)
+	g.ptr, g.room = 0, 0
+	if _, err := g.module.ExportedFunction("jh_wake").Call(g.t.Context()); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// counter is a source of bytes that never repeats a seed, and fails no test at random.
+type counter struct{ next *byte }
+
+func (c counter) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = *c.next
+		*c.next++
+	}
+	return len(p), nil
+}

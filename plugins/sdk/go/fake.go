@@ -1,0 +1,199 @@
+//go:build !wasip1
+
+package jobhost
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Attempt is what [Run] gives to a handler. Zero values stand for what a
+// plain job has.
+type Attempt struct {
+	Input []byte
+	ID    string // empty = "job"
+	// Worker is the worker's name; empty = "worker".
+	Worker string
+	Task   int
+	Tasks  int // 0 = 1
+	Number int // of the attempt; 0 = 1
+	// Priority by name; empty = "normal".
+	Priority string
+	Trace    string
+	// Config, Secrets and Labels are what is there; nothing else is.
+	Config, Secrets, Labels map[string]string
+	// Remaining is what is left for the attempt; 0 = no deadline, negative = it
+	// is over, or cancelled.
+	Remaining time.Duration
+	// LogLevel is the lowest level that is kept; zero = info.
+	LogLevel Level
+}
+
+// Result is what a handler did in [Run].
+type Result struct {
+	// Output is what was written to the job, followed by what was returned.
+	Output []byte
+	// Err is the error that was returned, as it is.
+	Err error
+	// Logs are the lines of the log, such as "info 3 rows".
+	Logs    []string
+	Emitted [][]byte
+	// Observed are the values of each metric in their order, by its name as in
+	// requests{class="5xx"}.
+	Observed map[string][]float64
+	// Done and Total are the last progress.
+	Done, Total int64
+}
+
+// Run runs a handler in memory, for tests with plain go test. It is not there
+// in wasm. A panic of the handler passes through, as a test wants to see it.
+func Run(h Handler, at Attempt) *Result {
+	f := &fake{at: at, result: Result{Observed: map[string][]float64{}}}
+	job := &Job{input: slices.Clone(at.Input), host: host{f}}
+	out := run(job, func(job *Job) ([]byte, error) {
+		out, err := h(job)
+		f.result.Err = err
+		return out, err
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.result.Err != nil {
+		f.result.Output = nil
+	} else {
+		f.result.Output = append(f.result.Output, out...)
+	}
+	return &f.result
+}
+
+// Entry is of use in wasm only, where the host calls exports; tests call [Run].
+func Entry(uint32, Handler) uint64 { panic("jobhost: Entry works in wasm only; use Run in tests") }
+
+// host is the in-memory host; without a fake, that of code outside of Run.
+type host struct{ *fake }
+
+type fake struct {
+	at Attempt
+
+	mu      sync.Mutex // protects what follows
+	result  Result
+	metrics []string // by id
+}
+
+func (h host) output(p []byte) Errno {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.result.Output = append(h.result.Output, p...)
+	return 0
+}
+
+// fail has nothing to do: Run hands on the error itself.
+func (h host) fail(int32, string) {}
+
+func (h host) info(key string) (string, Errno) {
+	at := &h.at
+	if group, name, ok := strings.Cut(key, "."); ok && group != "job" {
+		values := map[string]map[string]string{"config": at.Config, "secret": at.Secrets, "label": at.Labels}[group]
+		if value, ok := values[name]; ok {
+			return value, 0
+		}
+		if group == "secret" {
+			return "", ErrDenied
+		}
+		return "", ErrNotFound
+	}
+	return map[string]string{
+		"job.id":       cmp.Or(at.ID, "job"),
+		"job.task":     strconv.Itoa(at.Task),
+		"job.tasks":    strconv.Itoa(cmp.Or(at.Tasks, 1)),
+		"job.attempt":  strconv.Itoa(cmp.Or(at.Number, 1)),
+		"job.priority": cmp.Or(at.Priority, "normal"),
+		"worker":       cmp.Or(at.Worker, "worker"),
+		"trace":        at.Trace,
+	}[key], 0
+}
+
+func (h host) emit(p []byte) Errno {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.result.Emitted = append(h.result.Emitted, slices.Clone(p))
+	return 0
+}
+
+func (h host) log(level Level, text string) {
+	if level < h.logLevel() {
+		return
+	}
+	line := levelName(level) + " " + strings.TrimRight(text, "\r\n")
+	if h.fake == nil {
+		_, _ = fmt.Fprintln(os.Stderr, line)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.result.Logs = append(h.result.Logs, line)
+}
+
+func (h host) logLevel() Level {
+	if h.fake == nil {
+		return LevelInfo
+	}
+	return h.at.LogLevel
+}
+
+// levelName is what the host calls a level.
+func levelName(level Level) string {
+	switch {
+	case level < LevelInfo:
+		return "debug"
+	case level < LevelWarn:
+		return "info"
+	case level < LevelError:
+		return "warn"
+	}
+	return "error"
+}
+
+func (h host) metric(_ int32, name string) int32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := slices.Index(h.metrics, name)
+	if id < 0 {
+		id = len(h.metrics)
+		h.metrics = append(h.metrics, name)
+	}
+	return int32(id)
+}
+
+func (h host) observe(id int32, value float64) Errno {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := h.metrics[id]
+	h.result.Observed[name] = append(h.result.Observed[name], value)
+	return 0
+}
+
+func (h host) progress(done, total int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.result.Done, h.result.Total = done, total
+}
+
+func (h host) remaining() int64 {
+	switch left := h.at.Remaining; {
+	case left == 0:
+		return -1
+	case left < 0:
+		return int64(ErrStopped)
+	default:
+		return int64((left + time.Millisecond - 1) / time.Millisecond)
+	}
+}
+
+func entropy(p []byte) { _, _ = rand.Read(p) }

@@ -1,0 +1,92 @@
+//go:build wasip1
+
+package jobhost
+
+import "unsafe"
+
+// The imports. Pointers are borrowed by the host for the time of the call.
+// Nothing in them escapes, so that callers can use buffers on their stacks.
+
+//go:wasmimport jobhost1 output
+//go:noescape
+func hostOutput(p unsafe.Pointer, n uint32) int32
+
+//go:wasmimport jobhost1 fail
+//go:noescape
+func hostFail(kind int32, text string) int32
+
+//go:wasmimport jobhost1 info
+//go:noescape
+func hostInfo(key string, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport jobhost1 emit
+//go:noescape
+func hostEmit(p unsafe.Pointer, n uint32) int32
+
+//go:wasmimport jobhost1 log
+//go:noescape
+func hostLog(level int32, text string)
+
+//go:wasmimport jobhost1 log_level
+func hostLogLevel() int32
+
+//go:wasmimport jobhost1 metric
+//go:noescape
+func hostMetric(kind int32, name string) int32
+
+//go:wasmimport jobhost1 observe
+func hostObserve(id int32, value float64) int32
+
+//go:wasmimport jobhost1 progress
+func hostProgress(done, total int64)
+
+//go:wasmimport jobhost1 remaining
+func hostRemaining() int64
+
+//go:wasmimport wasi_snapshot_preview1 random_get
+//go:noescape
+func wasiRandom(p unsafe.Pointer, n uint32) uint32
+
+// host calls the host; there is only one.
+type host struct{}
+
+func (host) output(p []byte) Errno {
+	return Errno(hostOutput(unsafe.Pointer(unsafe.SliceData(p)), uint32(len(p))))
+}
+
+func (host) fail(kind int32, text string) { hostFail(kind, text) }
+
+// info makes room for 256 bytes first, which most values don't need, and asks
+// again for those that do.
+func (host) info(key string) (string, Errno) {
+	var small [256]byte
+	room := small[:]
+	for {
+		n := hostInfo(key, unsafe.Pointer(unsafe.SliceData(room)), uint32(len(room)))
+		if n < 0 {
+			return "", Errno(n)
+		}
+		if int(n) <= len(room) {
+			return string(room[:n]), 0
+		}
+		room = make([]byte, n)
+	}
+}
+
+func (host) emit(p []byte) Errno {
+	return Errno(hostEmit(unsafe.Pointer(unsafe.SliceData(p)), uint32(len(p))))
+}
+
+func (host) log(level Level, text string)          { hostLog(int32(level), text) }
+func (host) logLevel() Level                       { return Level(hostLogLevel()) }
+func (host) metric(kind int32, name string) int32  { return hostMetric(kind, name) }
+func (host) observe(id int32, value float64) Errno { return Errno(hostObserve(id, value)) }
+func (host) progress(done, total int64)            { hostProgress(done, total) }
+func (host) remaining() int64                      { return hostRemaining() }
+
+// entropy fills p with random bytes of the host.
+func entropy(p []byte) {
+	if wasiRandom(unsafe.Pointer(unsafe.SliceData(p)), uint32(len(p))) != 0 {
+		panic("jobhost: the host gave no random bytes")
+	}
+}

@@ -1,0 +1,180 @@
+// Package jobhost is the SDK for writing jobhost workers in Go. A worker is a
+// main package that registers one handler:
+//
+//	package main
+//
+//	import jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
+//
+//	func init() {
+//		jobhost.Handle(func(job *jobhost.Job) ([]byte, error) {
+//			return append([]byte("hello, "), job.Input()...), nil
+//		})
+//	}
+//
+//	func main() {}
+//
+// The stock toolchain builds it:
+//
+//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o worker.wasm .
+//
+// main is never called: a worker is a library whose init functions run once,
+// before its first job. Built for anything but wasip1 the package has an
+// in-memory host instead, so that vet, editors and plain go test work; see
+// [Run].
+//
+// The package keeps clear of fmt, encoding/json and log/slog, which would double
+// the size of a small worker; package joblog is for those that log with slog.
+package jobhost
+
+import (
+	"strconv"
+	"time"
+)
+
+// Handler does one job. What it returns, after what it wrote to the job, is
+// the result; nil is a result of no bytes. The bytes are copied before the
+// next job, so that a handler may return a buffer that it uses again, or
+// a part of the input.
+//
+// An error fails the attempt, which is tried again as the worker's retry
+// policy says; wrap it with [Permanent] or return [Snooze] to say otherwise. A
+// panic fails the attempt with code "panic" and leaves its stack in the job's
+// log; the sandbox is then thrown away, so that no later job meets what
+// the panic left behind.
+type Handler func(job *Job) ([]byte, error)
+
+// handler is what jh_run calls.
+var handler Handler
+
+// Handle registers the handler of the worker. Call it once, from an init
+// function: main doesn't run. For a worker with several entries see [Entry].
+func Handle(h Handler) {
+	if handler != nil {
+		panic("jobhost: Handle is called twice; further entries are for Entry")
+	}
+	handler = h
+}
+
+// handle is the handler of workers that registered none.
+func handle(job *Job) ([]byte, error) {
+	if handler == nil {
+		return nil, Permanent(errNoHandler)
+	}
+	return handler(job)
+}
+
+// run calls a handler and tells the host what the result alone does not.
+func run(job *Job, h Handler) []byte {
+	defer func() {
+		if v := recover(); v != nil {
+			job.host.fail(kindRetryable, panicText(v))
+			// The host keeps what was just said and replaces the sandbox,
+			// since it ends here. The runtime writes the stack to the log.
+			panic(v)
+		}
+	}()
+	out, err := h(job)
+	if err != nil {
+		job.host.fail(failText(err))
+		return nil
+	}
+	return out
+}
+
+// Job is the attempt under way and all that it may ask of the host. It is
+// valid until its handler returns.
+type Job struct {
+	input []byte
+	host  host
+}
+
+// Input returns the payload. It may be changed, and is valid until the handler
+// returns: copy what is kept for later jobs.
+func (j *Job) Input() []byte { return j.input }
+
+// Write appends to the result and makes the job an [io.Writer], for results
+// that are better written than returned. The error is [ErrLimit] when the
+// result gets larger than it may be; the attempt fails then.
+func (j *Job) Write(p []byte) (int, error) {
+	if e := j.host.output(p); e != 0 {
+		return 0, failed("write the result", e)
+	}
+	return len(p), nil
+}
+
+// Emit publishes data to whoever watches the job, at once, whatever becomes of
+// the attempt. The error is [ErrLimit] when data is larger than a result may be.
+func (j *Job) Emit(data []byte) error { return failed("emit", j.host.emit(data)) }
+
+// Progress says how far the attempt is, in units of the worker's choice; total
+// 0 = unknown. It is cheap: the host passes on ten reports a second at most.
+func (j *Job) Progress(done, total int64) { j.host.progress(done, total) }
+
+// Forever is what [Job.Remaining] returns when there is no deadline.
+const Forever time.Duration = 1<<63 - 1
+
+// Remaining returns the time left for the attempt: [Forever] without a
+// deadline, 0 when it must end now because it was cancelled or is out of time.
+// Handlers that run for long ask now and then, and return early on 0.
+func (j *Job) Remaining() time.Duration {
+	switch ms := j.host.remaining(); {
+	case ms == -1:
+		return Forever
+	case ms < 0:
+		return 0
+	default:
+		return time.Duration(ms) * time.Millisecond
+	}
+}
+
+// ID returns the id of the job.
+func (j *Job) ID() string { return j.text("job.id") }
+
+// Task returns which of the job's partitions this is, from 0.
+func (j *Job) Task() int { return j.number("job.task") }
+
+// Tasks returns how many partitions the job has, at least 1.
+func (j *Job) Tasks() int { return j.number("job.tasks") }
+
+// Attempt returns which attempt this is, from 1.
+func (j *Job) Attempt() int { return j.number("job.attempt") }
+
+// Priority returns the priority: critical, high, normal, low or background.
+func (j *Job) Priority() string { return j.text("job.priority") }
+
+// Worker returns the name of the worker in the manifest.
+func (j *Job) Worker() string { return j.text("worker") }
+
+// Trace returns the trace context that came with the job, or "".
+func (j *Job) Trace() string { return j.text("trace") }
+
+// Config returns a value of the worker's config in the manifest, and whether
+// it is there.
+func (j *Job) Config(key string) (string, bool) {
+	value, e := j.host.info("config." + key)
+	return value, e == 0
+}
+
+// Label returns a label of the job, and whether it is there.
+func (j *Job) Label(key string) (string, bool) {
+	value, e := j.host.info("label." + key)
+	return value, e == 0
+}
+
+// Secret returns a secret that the manifest grants the worker. The error is
+// [ErrDenied] for one that it doesn't, whether there is one or not.
+func (j *Job) Secret(name string) (string, error) {
+	value, e := j.host.info("secret." + name)
+	return value, failed("read secret "+name, e)
+}
+
+// text asks for something that every job has.
+func (j *Job) text(key string) string {
+	value, _ := j.host.info(key)
+	return value
+}
+
+func (j *Job) number(key string) int {
+	n, _ := strconv.Atoi(j.text(key))
+	return n
+}

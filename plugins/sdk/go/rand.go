@@ -1,0 +1,50 @@
+package jobhost
+
+import "math/rand/v2"
+
+// A worker is initialised once, and then its memory is put back to that moment
+// before every job. Seeds that were drawn by then are the same in every job:
+// those of the functions of math/rand and math/rand/v2 that need no
+// generator, and those of maps. Go has no way to seed them anew (rand.Seed does
+// nothing since Go 1.24), so what must differ between jobs has to come from
+// Job.Rand or from crypto/rand, which asks the host each time.
+
+// generator is behind Job.Rand, shared by all jobs of an instance.
+var generator struct {
+	source rand.ChaCha8
+	seeded bool
+}
+
+// Rand returns a generator of random numbers that differ from job to job,
+// unlike those of rand.IntN and its like, which repeat in every job: a sandbox
+// is put back to its beginning before each, the state of its generators
+// included. It is seeded by the host when it is first used, so that jobs that
+// don't need it don't pay for it. Goroutines must not share it. For keys
+// and tokens use crypto/rand, which is safe in workers.
+func (j *Job) Rand() *rand.Rand {
+	if !generator.seeded {
+		var seed [32]byte
+		entropy(seed[:])
+		generator.source.Seed(seed)
+		generator.seeded = true
+	}
+	return rand.New(&generator.source)
+}
+
+// woken are the functions to call after a reset.
+var woken []func()
+
+// OnWake registers f to be called each time the sandbox was put back to its
+// beginning, before the job that follows. There a worker renews what it took
+// when it was initialised and must not repeat, such as a generator of its own
+// or the time of its start. Call it from an init function. f can't ask the host
+// for anything about the job, and should be quick: every job waits for it.
+func OnWake(f func()) { woken = append(woken, f) }
+
+// wake is jh_wake.
+func wake() {
+	generator.seeded = false
+	for _, f := range woken {
+		f()
+	}
+}

@@ -1,0 +1,122 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// kills is how often the host is killed: a few times in a normal run of the
+// tests, JOBHOST_CHAOS=1 (make chaos) asks for more.
+func kills() int {
+	if os.Getenv("JOBHOST_CHAOS") != "" {
+		return 25
+	}
+	return 4
+}
+
+// A host is killed at random moments under load and started again. An outside
+// ledger knows what was acknowledged and what results were seen: nothing of it
+// may be missing at the end, and nothing may have run again that a crash does
+// not explain.
+func TestKillUnderLoad(t *testing.T) {
+	t.Parallel()
+	site, book := newSite(t), newLedger()
+	n := kills()
+	for process := range n {
+		host := site.start()
+		ctx, cancel := context.WithCancel(t.Context())
+		var load sync.WaitGroup
+		for producer := range 8 {
+			load.Go(func() { submitUntil(ctx, host, book, fmt.Sprintf("k%d-p%d", process, producer)) })
+		}
+		load.Go(func() { lookUntil(ctx, host, book, process) })
+		<-time.After(100*time.Millisecond + rand.N(700*time.Millisecond))
+		host.kill()
+		cancel()
+		load.Wait()
+		book.ran(process, host.begun())
+	}
+	host := site.start()
+	checkResults(t, host, book)
+	if code := host.stop(); code != 0 {
+		t.Errorf("exit code %d after SIGTERM:\n%s", code, host.logText())
+	}
+	book.ran(n, host.begun())
+	book.checkRuns(t, maxInFlight)
+}
+
+// maxInFlight bounds the leases that can be in flight: tasks that run, and
+// settlements that wait for their commit, which are as many as were begun in
+// the time of a few commits.
+const maxInFlight = 1000
+
+// submitUntil submits jobs, one by one and in batches, until the host is gone.
+func submitUntil(ctx context.Context, host *process, book *ledger, prefix string) {
+	for i := 0; ; i++ {
+		specs := make([]jobhost.Spec, 1+rand.N(20))
+		for k := range specs {
+			id := fmt.Sprintf("%s-%d-%d", prefix, i, k)
+			specs[k] = jobhost.Spec{ID: id, Worker: "echo", Payload: []byte(id)}
+		}
+		if len(specs) == 1 {
+			receipt, err := host.Submit(ctx, specs[0])
+			if err != nil {
+				return
+			}
+			book.ack(receipt.ID)
+			continue
+		}
+		answers, err := host.SubmitBatch(ctx, specs)
+		if err != nil {
+			return
+		}
+		for _, a := range answers {
+			if a.Err == nil {
+				book.ack(a.Receipt.ID)
+			}
+		}
+	}
+}
+
+// lookUntil looks at results until the host is gone.
+func lookUntil(ctx context.Context, host *process, book *ledger, process int) {
+	for ctx.Err() == nil {
+		for _, id := range book.unseen(50) {
+			result, err := host.Result(ctx, id, 0)
+			if err == nil && string(result.Data) == id {
+				book.see(id, process)
+			} else if jobhost.CodeOf(err) == jobhost.CodeUnavailable {
+				return
+			}
+		}
+	}
+}
+
+// checkResults checks that every acknowledged job ends with its result, and
+// that those results are there which were seen before.
+func checkResults(t *testing.T, host *process, book *ledger) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if len(book.acked) == 0 {
+		t.Fatal("no job was acknowledged")
+	}
+	for id := range book.acked {
+		job, err := host.Wait(ctx, id)
+		if err != nil || job.State != jobhost.Succeeded {
+			t.Errorf("acknowledged job %s is %v at the end, %v", id, job.State, err)
+			continue
+		}
+		result, err := host.Result(ctx, id, 0)
+		if err != nil || string(result.Data) != id {
+			t.Errorf("job %s has the result %q, %v", id, result.Data, err)
+		}
+	}
+}

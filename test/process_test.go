@@ -1,0 +1,295 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/client"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+)
+
+// binary builds jobhost once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "jobhost-test-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "jobhost")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/jobhost/jobhost/cmd/jobhost").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build jobhost: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// site is a folder with a manifest that processes run from, one after another.
+type site struct {
+	t    *testing.T
+	dir  string
+	addr string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	return newSiteAt(t, freeAddr(t))
+}
+
+func newSiteAt(t *testing.T, addr string) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir(), addr: addr}
+	s.write("outcomes.wasm", guests.Outcomes)
+	s.write("manifest.toml", fmt.Appendf(nil, `
+[host]
+listen = %q
+shutdown_timeout = "5s"
+cancel_grace = "500ms"
+log_level = "debug"
+
+[worker.echo]
+plugin = "outcomes.wasm"
+entry = "echo"
+pool_size = 4
+
+[worker.spin]
+plugin = "outcomes.wasm"
+entry = "spin"
+pool_size = 2
+`, s.addr))
+	return s
+}
+
+func (s *site) write(name string, data []byte) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// replace changes the manifest.
+func (s *site) replace(old, replacement string) {
+	s.t.Helper()
+	text := s.manifest()
+	if !strings.Contains(text, old) {
+		s.t.Fatalf("the manifest has no %q", old)
+	}
+	s.write("manifest.toml", []byte(strings.Replace(text, old, replacement, 1)))
+}
+
+// freeAddr returns an address on loopback that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// process is a running jobhost.
+type process struct {
+	*client.Client
+	t    *testing.T
+	cmd  *exec.Cmd
+	lock sync.Mutex // protects log
+	log  []string
+	read chan struct{} // closed when the log is at its end
+}
+
+// start starts a host and waits until it is ready.
+func (s *site) start() *process {
+	s.t.Helper()
+	path, err := binary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := &process{t: s.t, cmd: exec.Command(path, "run", "-f", "manifest.toml"), read: make(chan struct{})}
+	p.cmd.Dir = s.dir
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go p.readLog(bufio.NewScanner(stderr))
+	s.t.Cleanup(func() { p.kill() })
+	p.awaitReady(s)
+	token, err := os.ReadFile(filepath.Join(s.dir, "data", "token"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p.Client = client.New("http://"+s.addr, strings.TrimSpace(string(token)))
+	return p
+}
+
+func (p *process) readLog(lines *bufio.Scanner) {
+	defer close(p.read)
+	for lines.Scan() {
+		p.lock.Lock()
+		p.log = append(p.log, lines.Text())
+		p.lock.Unlock()
+	}
+}
+
+func (p *process) awaitReady(s *site) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-p.read:
+			s.t.Fatalf("the host ended before it was ready:\n%s", p.logText())
+		case <-ctx.Done():
+			s.t.Fatalf("the host is not ready after a minute:\n%s", p.logText())
+		}
+	}
+}
+
+func (p *process) logText() string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return strings.Join(p.log, "\n")
+}
+
+// begun returns the ids of the jobs whose attempts the log says were begun.
+func (p *process) begun() []string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	var ids []string
+	for _, line := range p.log {
+		if !strings.Contains(line, `msg="attempt begins"`) {
+			continue
+		}
+		_, rest, _ := strings.Cut(line, " job=")
+		id, _, _ := strings.Cut(rest, " ")
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// kill ends the process at once, as a crash would, and waits for its log.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.read
+	_ = p.cmd.Wait()
+}
+
+// stop sends SIGTERM and returns the exit code.
+func (p *process) stop() int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.wait()
+}
+
+func (p *process) wait() int {
+	<-p.read
+	err := p.cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return 0
+}
+
+// awaitLog returns when the log has a line with the text.
+func (p *process) awaitLog(text string) {
+	p.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(p.logText(), text) {
+		select {
+		case <-tick.C:
+		case <-p.read:
+			return
+		}
+	}
+}
+
+func (p *process) pid() string { return fmt.Sprint(p.cmd.Process.Pid) }
+
+// awaitState returns the job when it is in a state.
+func awaitState(t *testing.T, p *process, id string, state jobhost.State) jobhost.Job {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		job, err := p.Job(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job.State == state {
+			return job
+		}
+		<-tick.C
+	}
+}
+
+func (s *site) manifest() string {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "manifest.toml"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// runToEnd runs a host that is expected to end by itself.
+func (s *site) runToEnd() (text string, code int) {
+	s.t.Helper()
+	path, err := binary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(s.t.Context(), path, "run", "-f", "manifest.toml")
+	cmd.Dir = s.dir
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(out), exit.ExitCode()
+	} else if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(out), 0
+}
