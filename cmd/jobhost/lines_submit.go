@@ -17,18 +17,21 @@ func (r *lineRun) submit(ctx context.Context, b *lineBatch) error {
 	for i := range open {
 		open[i] = i
 	}
+	last := b.first + len(b.specs) - 1
 	for {
 		got, err := r.attempt(ctx, b, open)
 		if err != nil {
-			last := b.first + len(b.specs) - 1
 			return fmt.Errorf("submit lines %d to %d: %w", b.first, last, err)
 		}
 		var full error
 		still := open[:0]
 		for i, at := range open {
 			answers[at] = got[i]
-			if err := got[i].Err; jobhost.CodeOf(err) == jobhost.CodeExhausted {
+			switch err := got[i].Err; jobhost.CodeOf(err) {
+			case jobhost.CodeExhausted:
 				still, full = append(still, at), err
+			case jobhost.CodeUnavailable: // so it will be for the next line: said once
+				return fmt.Errorf("submit lines %d to %d: %w", b.first, last, err)
 			}
 		}
 		if open = still; len(open) == 0 {

@@ -20,7 +20,7 @@ var magics = []struct{ prefix, what, hint string }{
 	{"BZh", "compressed with bzip2", "bunzip2 it first"},
 	{"\xfd7zXZ", "compressed with xz", "unxz it first"},
 	{"PK\x03\x04", "a zip archive", "unpack it first"},
-	{"#!", "a script", ""},
+	{"#!", "a script", "compile it to WebAssembly: see docs/abi.md"},
 	{"version https://git-lfs", "a Git LFS pointer, not the file itself", "run git lfs pull"},
 	{"<", "HTML or XML, perhaps the error page of a download", "download it again"},
 }

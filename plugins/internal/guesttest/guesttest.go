@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -43,14 +44,18 @@ func Read(t testing.TB, path string) []byte {
 
 // Guest is one instance. One goroutine uses it at a time.
 type Guest struct {
-	t      testing.TB
-	module api.Module
-	stderr *os.File
-	box    api.Function // jh_buf
-	// Attempt is what the guest is given and what it did. Call begins a new one.
+	// Attempt is what the guest is given and what it did.
 	Attempt *Attempt
 	// Grew counts the calls of jh_buf.
-	Grew      int
+	Grew int
+
+	t         testing.TB
+	runtime   wazero.Runtime
+	compiled  wazero.CompiledModule
+	config    wazero.ModuleConfig
+	module    api.Module
+	stderr    *os.File
+	pristine  []byte // memory before the first job
 	ptr, room uint32 // of the mailbox
 }
 
@@ -65,34 +70,60 @@ func Start(t testing.TB, module []byte) *Guest {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(64<<20>>16))
+	g.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(64<<20>>16))
 	t.Cleanup(func() {
 		// The context of the test is over by now, but closing doesn't wait.
-		_ = r.Close(ctx)
+		_ = g.runtime.Close(ctx)
 		_ = g.stderr.Close()
 	})
-	wasi_snapshot_preview1.MustInstantiate(ctx, r)
-	if err := g.defineHost(ctx, r); err != nil {
+	wasi_snapshot_preview1.MustInstantiate(ctx, g.runtime)
+	if err := g.defineHost(ctx, g.runtime); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := r.CompileModule(ctx, module)
-	if err != nil {
+	if g.compiled, err = g.runtime.CompileModule(ctx, module); err != nil {
 		t.Fatal(err)
 	}
-	instance := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
+	g.config = wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
 		WithStderr(g.stderr).WithRandSource(counter{new(byte)}).WithSysWalltime().WithSysNanotime()
-	if g.module, err = r.InstantiateModule(ctx, compiled, instance); err != nil {
-		t.Fatal(err)
-	}
-	g.box = g.module.ExportedFunction("jh_buf")
+	g.instantiate()
+	m := g.module.Memory()
+	view, _ := m.Read(0, m.Size())
+	g.pristine = slices.Clone(view)
 	return g
+}
+
+func (g *Guest) instantiate() {
+	g.t.Helper()
+	var err error
+	if g.module, err = g.runtime.InstantiateModule(g.t.Context(), g.compiled, g.config); err != nil {
+		g.t.Fatal(err)
+	}
+	g.ptr, g.room = 0, 0
+}
+
+// Reset puts the guest back to where it was after it was initialised, as a host
+// does that gives every job a sandbox like new, and wakes it. The globals of a
+// module can't be set from here, so that another instance, which has
+// initialised its own, gets the memory of the first.
+func (g *Guest) Reset() {
+	g.t.Helper()
+	if err := g.module.Close(g.t.Context()); err != nil {
+		g.t.Fatal(err)
+	}
+	g.instantiate()
+	if !g.module.Memory().Write(0, g.pristine) {
+		g.t.Fatal("the memory is smaller than that of another instance")
+	}
+	if _, err := g.module.ExportedFunction("jh_wake").Call(g.t.Context()); err != nil {
+		g.t.Fatal(err)
+	}
 }
 
 // Call hands over the input of g.Attempt and calls an entry. The error is a trap.
 func (g *Guest) Call(entry string) error {
 	at := g.Attempt
 	if n := uint32(len(at.Input)); n > g.room {
-		box, err := g.box.Call(g.t.Context(), uint64(n))
+		box, err := g.module.ExportedFunction("jh_buf").Call(g.t.Context(), uint64(n))
 		if err != nil {
 			return err
 		}
@@ -135,28 +166,6 @@ func (g *Guest) Stderr() string {
 
 // MemorySize returns the size of the guest's memory in bytes.
 func (g *Guest) MemorySize() uint32 { return g.module.Memory().Size() }
-
-// Snapshot remembers the memory as it is between two calls.
-func (g *Guest) Snapshot() []byte {
-	m := g.module.Memory()
-	view, _ := m.Read(0, m.Size())
-	return append([]byte(nil), view...)
-}
-
-// Reset puts the memory back as a host does that gives every job a sandbox like
-// new, and wakes the guest. Go's globals are the same between all calls, so
-// that the memory alone is enough here.
-func (g *Guest) Reset(snapshot []byte) {
-	g.t.Helper()
-	m := g.module.Memory()
-	m.Write(0, snapshot)
-	rest, _ := m.Read(uint32(len(snapshot)), m.Size()-uint32(len(snapshot)))
-	clear(rest)
-	g.ptr, g.room = 0, 0
-	if _, err := g.module.ExportedFunction("jh_wake").Call(g.t.Context()); err != nil {
-		g.t.Fatal(err)
-	}
-}
 
 // counter is a source of bytes that never repeats a seed, and fails no test at random.
 type counter struct{ next *byte }

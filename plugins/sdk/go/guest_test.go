@@ -140,10 +140,9 @@ func testMemory(t *testing.T, g *guesttest.Guest) {
 
 // testReset: what is documented for random numbers, and that it is needed.
 func testReset(t *testing.T, g *guesttest.Guest) {
-	snapshot := g.Snapshot()
 	var draws [2][]string
 	for i := range draws {
-		g.Reset(snapshot)
+		g.Reset()
 		g.Attempt = &guesttest.Attempt{}
 		if err := g.Call("luck"); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,413 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/api"
+	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/host/hosttest"
+)
+
+const token = "0123456789abcdefghijklmnopqrstuv"
+
+// fixture is an API that is served over TCP until the test ends.
+type fixture struct {
+	testing.TB
+	fake *hosttest.Fake
+	api  *api.API
+	addr string
+	http *http.Client
+}
+
+// options change what setup makes.
+type options struct {
+	fake  hosttest.FakeConfig
+	api   func(*api.Config)
+	serve api.ServeConfig
+}
+
+func setup(t testing.TB, o options) *fixture {
+	t.Helper()
+	f := &fixture{TB: t, fake: hosttest.NewFake(o.fake)}
+	cfg := api.Config{Server: f.fake, Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	if o.api != nil {
+		o.api(&cfg)
+	}
+	var err error
+	if f.api, err = api.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.addr = listener.Addr().String()
+	transport := &http.Transport{MaxIdleConnsPerHost: 256}
+	f.http = &http.Client{Transport: transport}
+	ctx, stop := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := f.api.Serve(ctx, listener, o.serve); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		stop()
+		group.Wait()
+	})
+	return f
+}
+
+// reply is an answer.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends a request with the token. header has names and values in turn; an
+// empty value takes a header away.
+func (f *fixture) do(method, path, body string, header ...string) reply {
+	f.Helper()
+	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.addr+path, strings.NewReader(body))
+	if err != nil {
+		f.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		r.Header.Set("Content-Type", wire.JSON)
+	}
+	for i := 0; i < len(header); i += 2 {
+		switch name, value := header[i], header[i+1]; {
+		case name == "Host":
+			r.Host = value
+		case value == "":
+			r.Header.Del(name)
+		default:
+			r.Header.Set(name, value)
+		}
+	}
+	resp, err := f.http.Do(r)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return reply{resp.StatusCode, resp.Header, string(text)}
+}
+
+// want checks an answer's status and that it holds the texts.
+func (f *fixture) want(got reply, status int, texts ...string) {
+	f.Helper()
+	if got.status != status {
+		f.Errorf("got status %d, want %d: %s", got.status, status, got.body)
+	}
+	if kind := got.header.Get("Content-Type"); status >= 400 && kind != wire.Trouble {
+		f.Errorf("got type %q, want a problem", kind)
+	}
+	for _, text := range texts {
+		if !strings.Contains(got.body, text) {
+			f.Errorf("got %s, want it to have %q", got.body, text)
+		}
+	}
+}
+
+func (f *fixture) submit(spec jobhost.Spec) string {
+	f.Helper()
+	receipt, err := f.fake.Submit(f.Context(), spec)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return receipt.ID
+}
+
+func TestSubmit(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{})
+	first := f.do("POST", "/v1/jobs", `{"worker":"test","id":"a","payload":"x"}`)
+	f.want(first, 201, `{"id":"a","state":"ready","deduplicated":false}`)
+	if location := first.header.Get("Location"); location != "/v1/jobs/a" {
+		t.Errorf("got location %q", location)
+	}
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","id":"a","payload":"x"}`), 200, `{"id":"a","state":"succeeded","deduplicated":true}`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","id":"a","payload":"y"}`), 409, `"code":"conflict"`, `"field":"id"`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"nobody"}`), 404, `"code":"not_found"`, `"field":"worker"`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","tasks":-1,"max_attempts":-1}`), 400, `"errors":[`, `"field":"max_attempts"`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test"}`, "Content-Type", "application/json; charset=utf-8"), 201)
+}
+
+func TestSubmitWait(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{})
+	got := f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","id":"a","payload":{"n":1}}`)
+	f.want(got, 201, `"state":"succeeded"`, `"content_type":"application/json"`, `"result":"{\"n\":1}"`)
+	f.want(f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","id":"a","payload":{"n":1}}`), 200, `"deduplicated":true`, `"results":[`)
+	f.want(f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","payload_base64":"//4="}`), 201, `"result_base64":"//4="`)
+	f.want(f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","tasks":3,"payload":"x"}`), 201, `{"task":2,"state":"succeeded","size":1,"result":"x"}]}`)
+	f.want(f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","entry":"fail_permanent","payload":"no luck"}`), 201, `"state":"dead"`, "no luck")
+	f.want(f.do("POST", "/v1/jobs?wait=10ms", `{"worker":"test","entry":"spin","id":"s"}`), 202, `"state":"running"`)
+	f.want(f.do("GET", "/v1/jobs/s?wait=10ms", ""), 202, `"state":"running"`)
+	f.want(f.do("GET", "/v1/jobs/a?wait=1s", ""), 200, `"state":"succeeded"`)
+	for _, wait := range []string{"1", "-1s", "6m", "x", "1e9h"} {
+		f.want(f.do("GET", "/v1/jobs/a?wait="+wait, ""), 400, `"field":"wait"`)
+	}
+}
+
+// TestWaitOutlivesTimeouts checks that waits are not cut off by the deadlines
+// of the server that other requests have.
+func TestWaitOutlivesTimeouts(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{serve: api.ServeConfig{RequestTimeout: 50 * time.Millisecond}})
+	f.want(f.do("POST", "/v1/jobs?wait=300ms", `{"worker":"test","entry":"spin"}`), 202, `"state":"running"`)
+	f.want(f.do("POST", "/v1/jobs?wait=5s", `{"worker":"test","delay":"300ms","payload":"x"}`), 201, `"result":"x"`)
+}
+
+func TestWaitsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{api: func(c *api.Config) { c.Limits.Waits = 1 }})
+	id := f.submit(jobhost.Spec{Worker: "test", Entry: "spin"})
+	started := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		close(started)
+		f.do("GET", "/v1/jobs/"+id+"?wait=1m", "")
+	})
+	<-started
+	for {
+		got := f.do("GET", "/v1/jobs/"+id+"?wait=1ms", "")
+		if got.status == 429 {
+			f.want(got, 429, `"code":"exhausted"`, `"retry_after":"1s"`)
+			if got.header.Get("Retry-After") != "1" {
+				t.Errorf("got Retry-After %q", got.header.Get("Retry-After"))
+			}
+			break
+		}
+	}
+	if _, err := f.fake.Cancel(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+}
+
+func TestQueueFull(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{fake: hosttest.FakeConfig{QueueCapacity: 1}})
+	f.submit(jobhost.Spec{Worker: "test", Delay: time.Hour})
+	got := f.do("POST", "/v1/jobs", `{"worker":"test"}`)
+	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"250ms"`)
+	if got.header.Get("Retry-After") != "1" {
+		t.Errorf("got Retry-After %q, want whole seconds, rounded up", got.header.Get("Retry-After"))
+	}
+}
+
+func TestJobRoutes(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{})
+	f.submit(jobhost.Spec{Worker: "test", ID: "good", Payload: []byte("<script>alert(1)</script>")})
+	f.submit(jobhost.Spec{Worker: "test", ID: "bad", Entry: "fail_permanent", Payload: []byte("no luck")})
+	f.submit(jobhost.Spec{Worker: "test", ID: "later", Delay: time.Hour})
+	f.submit(jobhost.Spec{Worker: "test", ID: "log", Entry: "log_echo", Payload: []byte("said")})
+
+	f.want(f.do("GET", "/v1/jobs", ""), 200, `"id":"good"`, `"id":"bad"`)
+	f.want(f.do("GET", "/v1/jobs?worker=none", ""), 200, `{"jobs":[]}`)
+	f.want(f.do("GET", "/v1/jobs?state=dead&limit=1", ""), 200, `"id":"bad"`)
+	f.want(f.do("GET", "/v1/jobs?state=deaf", ""), 400, `"field":"state"`)
+	f.want(f.do("GET", "/v1/jobs?limit=1000000000", ""), 400, `"field":"limit"`)
+	f.want(f.do("GET", "/v1/jobs?limit=0", ""), 400, `"field":"limit"`)
+	f.want(f.do("GET", "/v1/jobs?after=yesterday", ""), 400, `"field":"after"`)
+	f.want(f.do("GET", "/v1/jobs?cursor='%20OR%201=1", ""), 400, `"field":"cursor"`)
+	f.want(f.do("GET", "/v1/jobs?wroker=x", ""), 400, `did you mean worker?`)
+	f.want(f.do("GET", "/v1/jobs?limit=1&limit=2", ""), 400, `given twice`)
+	f.want(f.do("GET", "/v1/jobs/bad", ""), 200, `"failures":[`, `no luck`)
+	f.want(f.do("GET", "/v1/jobs/none", ""), 404)
+	f.want(f.do("GET", "/v1/jobs/a%2Fb", ""), 400)
+	f.want(f.do("GET", "/v1/jobs/%2e%2e/workers", ""), 404)
+	f.want(f.do("GET", "/v1/jobs/later/why", ""), 200, `"code":"scheduled"`)
+	f.want(f.do("GET", "/v1/jobs/log/logs", ""), 200, `"lines":["info said"]`)
+	f.want(f.do("GET", "/v1/jobs/good/logs", ""), 200, `[]`)
+	f.want(f.do("POST", "/v1/jobs/later/cancel", ""), 200, `"state":"cancelled"`)
+	f.want(f.do("POST", "/v1/jobs/good/cancel", ""), 409)
+	f.want(f.do("POST", "/v1/jobs/good/retry", ""), 409)
+	f.want(f.do("DELETE", "/v1/jobs/later", ""), 204)
+	f.want(f.do("GET", "/v1/jobs/later", ""), 404)
+
+	f.want(f.do("GET", "/v1/dead", ""), 200, `"id":"bad"`)
+	f.want(f.do("GET", "/v1/dead?state=dead", ""), 400, "unknown parameter")
+	f.want(f.do("GET", "/v1/dead/bad", ""), 200, `"id":"bad"`)
+	f.want(f.do("GET", "/v1/dead/good", ""), 404, "succeeded")
+	f.want(f.do("DELETE", "/v1/dead/good", ""), 404)
+	f.want(f.do("POST", "/v1/dead/good/retry", ""), 404)
+	f.want(f.do("POST", "/v1/dead/bad/retry", ""), 200, `"id":"bad"`)
+	f.want(f.do("DELETE", "/v1/dead/bad", ""), 204)
+
+	f.want(f.do("GET", "/v1/workers", ""), 200, `"name":"test"`)
+	f.want(f.do("GET", "/v1/workers/test", ""), 200, `"name":"test"`)
+	f.want(f.do("GET", "/v1/workers/tset", ""), 404)
+	f.want(f.do("GET", "/v1/workers/tests", ""), 404, `did you mean test?`)
+}
+
+func TestResult(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{})
+	f.submit(jobhost.Spec{Worker: "test", ID: "one", Payload: []byte("<script>alert(1)</script>")})
+	f.submit(jobhost.Spec{Worker: "test", ID: "many", Tasks: 2, Payload: []byte{0xff}})
+	f.submit(jobhost.Spec{Worker: "test", ID: "none", Delay: time.Hour})
+	got := f.do("GET", "/v1/jobs/one/result", "")
+	f.want(got, 200)
+	if got.body != "<script>alert(1)</script>" {
+		t.Errorf("got %q", got.body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type":            "application/octet-stream",
+		"Content-Disposition":     `attachment; filename="one.0"`,
+		"X-Content-Type-Options":  "nosniff",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+	} {
+		if got.header.Get(name) != want {
+			t.Errorf("got %s %q, want %q", name, got.header.Get(name), want)
+		}
+	}
+	f.want(f.do("GET", "/v1/jobs/many/result", ""), 200,
+		`[{"task":0,"state":"succeeded","size":1,"result_base64":"/w=="},{"task":1,"state":"succeeded","size":1,"result_base64":"/w=="}]`)
+	if got := f.do("GET", "/v1/jobs/many/result?task=1", ""); got.body != "\xff" {
+		t.Errorf("got %q", got.body)
+	}
+	f.want(f.do("GET", "/v1/jobs/many/result?task=2", ""), 404)
+	f.want(f.do("GET", "/v1/jobs/many/result?task=-1", ""), 400, `"field":"task"`)
+	f.want(f.do("GET", "/v1/jobs/none/result", ""), 409)
+}
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	notYet := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the host is starting"}
+	var mu sync.Mutex
+	var reason error = notYet
+	f := setup(t, options{api: func(c *api.Config) {
+		c.Ready = func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			return reason
+		}
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "jobhost_jobs_total 1\n") })
+	}})
+	f.want(f.do("GET", "/healthz", "", "Host", "10.0.0.7:7070", "Authorization", ""), 200, `{"status":"ok"}`)
+	f.want(f.do("GET", "/readyz", ""), 503, "starting")
+	mu.Lock()
+	reason = nil
+	mu.Unlock()
+	f.want(f.do("GET", "/readyz", ""), 200, `{"status":"ready"}`)
+	f.want(f.do("GET", "/metrics", ""), 200, "jobhost_jobs_total 1")
+	f.api.Stop()
+	f.want(f.do("GET", "/readyz", ""), 503, "stopping")
+	f.want(setup(t, options{}).do("GET", "/metrics", ""), 404)
+}
+
+// broken is a server whose every answer is an error or a panic of its own.
+type broken struct {
+	jobhost.Server
+	err error
+}
+
+func (b *broken) Job(context.Context, string) (jobhost.Job, error) {
+	if b.err == nil {
+		panic("SELECT * FROM secrets")
+	}
+	return jobhost.Job{}, b.err
+}
+
+// TestCausesStayInside checks that the cause of an error goes to the log and
+// never to the client (A29).
+func TestCausesStayInside(t *testing.T) {
+	t.Parallel()
+	cause := io.ErrUnexpectedEOF
+	tests := map[string]error{
+		"unknown": cause,
+		"known":   &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "cannot write", Cause: cause},
+		"panic":   nil,
+	}
+	for name, err := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log syncBuffer
+			f := setup(t, options{api: func(c *api.Config) {
+				c.Server = &broken{c.Server, err}
+				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			}})
+			got := f.do("GET", "/v1/jobs/a", "")
+			if got.status < 500 {
+				t.Errorf("got status %d", got.status)
+			}
+			for _, secret := range []string{cause.Error(), "SELECT", ".go"} {
+				if strings.Contains(got.body, secret) {
+					t.Errorf("the client is told %q: %s", secret, got.body)
+				}
+			}
+			var p wire.Problem
+			if err := json.Unmarshal([]byte(got.body), &p); err != nil {
+				t.Fatal(err)
+			}
+			id, ok := strings.CutPrefix(p.Instance, "urn:uuid:")
+			if !ok || !strings.Contains(log.String(), id) {
+				t.Errorf("the log doesn't have the incident %q:\n%s", p.Instance, log.String())
+			}
+			if name != "panic" && !strings.Contains(log.String(), cause.Error()) {
+				t.Errorf("the log doesn't have the cause:\n%s", log.String())
+			}
+		})
+	}
+}
+
+// syncBuffer is a buffer that many goroutines write to.
+type syncBuffer struct {
+	mu   sync.Mutex // protects text
+	text strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]int{}
+	f := setup(t, options{api: func(c *api.Config) {
+		c.Observe = func(route string, status int, _ time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[route] = status
+		}
+	}})
+	f.do("GET", "/v1/jobs/none", "")
+	f.do("GET", "/nothing", "")
+	f.do("PUT", "/v1/jobs", "")
+	mu.Lock()
+	defer mu.Unlock()
+	want := map[string]int{"/v1/jobs/{id}": 404, "": 404, "/v1/jobs": 405}
+	if !maps.Equal(seen, want) {
+		t.Errorf("got %v, want %v", seen, want)
+	}
+}
