@@ -1,140 +1,17 @@
 package api_test
 
 import (
-	"context"
-	"encoding/json"
 	"io"
-	"log/slog"
 	"maps"
-	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api"
-	"github.com/jobhost/jobhost/host/api/wire"
 	"github.com/jobhost/jobhost/host/hosttest"
 )
-
-const token = "0123456789abcdefghijklmnopqrstuv"
-
-// fixture is an API that is served over TCP until the test ends.
-type fixture struct {
-	testing.TB
-	fake *hosttest.Fake
-	api  *api.API
-	addr string
-	http *http.Client
-}
-
-// options change what setup makes.
-type options struct {
-	fake  hosttest.FakeConfig
-	api   func(*api.Config)
-	serve api.ServeConfig
-}
-
-func setup(t testing.TB, o options) *fixture {
-	t.Helper()
-	f := &fixture{TB: t, fake: hosttest.NewFake(o.fake)}
-	cfg := api.Config{Server: f.fake, Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	if o.api != nil {
-		o.api(&cfg)
-	}
-	var err error
-	if f.api, err = api.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.addr = listener.Addr().String()
-	transport := &http.Transport{MaxIdleConnsPerHost: 256}
-	f.http = &http.Client{Transport: transport}
-	ctx, stop := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	group.Go(func() {
-		if err := f.api.Serve(ctx, listener, o.serve); err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	})
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		stop()
-		group.Wait()
-	})
-	return f
-}
-
-// reply is an answer.
-type reply struct {
-	status int
-	header http.Header
-	body   string
-}
-
-// do sends a request with the token. header has names and values in turn; an
-// empty value takes a header away.
-func (f *fixture) do(method, path, body string, header ...string) reply {
-	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.addr+path, strings.NewReader(body))
-	if err != nil {
-		f.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	if body != "" {
-		r.Header.Set("Content-Type", wire.JSON)
-	}
-	for i := 0; i < len(header); i += 2 {
-		switch name, value := header[i], header[i+1]; {
-		case name == "Host":
-			r.Host = value
-		case value == "":
-			r.Header.Del(name)
-		default:
-			r.Header.Set(name, value)
-		}
-	}
-	resp, err := f.http.Do(r)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, string(text)}
-}
-
-// want checks an answer's status and that it holds the texts.
-func (f *fixture) want(got reply, status int, texts ...string) {
-	f.Helper()
-	if got.status != status {
-		f.Errorf("got status %d, want %d: %s", got.status, status, got.body)
-	}
-	if kind := got.header.Get("Content-Type"); status >= 400 && kind != wire.Trouble {
-		f.Errorf("got type %q, want a problem", kind)
-	}
-	for _, text := range texts {
-		if !strings.Contains(got.body, text) {
-			f.Errorf("got %s, want it to have %q", got.body, text)
-		}
-	}
-}
-
-func (f *fixture) submit(spec jobhost.Spec) string {
-	f.Helper()
-	receipt, err := f.fake.Submit(f.Context(), spec)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return receipt.ID
-}
 
 func TestSubmit(t *testing.T) {
 	t.Parallel()
@@ -315,79 +192,6 @@ func TestProbes(t *testing.T) {
 	f.api.Stop()
 	f.want(f.do("GET", "/readyz", ""), 503, "stopping")
 	f.want(setup(t, options{}).do("GET", "/metrics", ""), 404)
-}
-
-// broken is a server whose every answer is an error or a panic of its own.
-type broken struct {
-	jobhost.Server
-	err error
-}
-
-func (b *broken) Job(context.Context, string) (jobhost.Job, error) {
-	if b.err == nil {
-		panic("SELECT * FROM secrets")
-	}
-	return jobhost.Job{}, b.err
-}
-
-// TestCausesStayInside checks that the cause of an error goes to the log and
-// never to the client (A29).
-func TestCausesStayInside(t *testing.T) {
-	t.Parallel()
-	cause := io.ErrUnexpectedEOF
-	tests := map[string]error{
-		"unknown": cause,
-		"known":   &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "cannot write", Cause: cause},
-		"panic":   nil,
-	}
-	for name, err := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var log syncBuffer
-			f := setup(t, options{api: func(c *api.Config) {
-				c.Server = &broken{c.Server, err}
-				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			}})
-			got := f.do("GET", "/v1/jobs/a", "")
-			if got.status < 500 {
-				t.Errorf("got status %d", got.status)
-			}
-			for _, secret := range []string{cause.Error(), "SELECT", ".go"} {
-				if strings.Contains(got.body, secret) {
-					t.Errorf("the client is told %q: %s", secret, got.body)
-				}
-			}
-			var p wire.Problem
-			if err := json.Unmarshal([]byte(got.body), &p); err != nil {
-				t.Fatal(err)
-			}
-			id, ok := strings.CutPrefix(p.Instance, "urn:uuid:")
-			if !ok || !strings.Contains(log.String(), id) {
-				t.Errorf("the log doesn't have the incident %q:\n%s", p.Instance, log.String())
-			}
-			if name != "panic" && !strings.Contains(log.String(), cause.Error()) {
-				t.Errorf("the log doesn't have the cause:\n%s", log.String())
-			}
-		})
-	}
-}
-
-// syncBuffer is a buffer that many goroutines write to.
-type syncBuffer struct {
-	mu   sync.Mutex // protects text
-	text strings.Builder
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func TestObserve(t *testing.T) {

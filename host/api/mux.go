@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -62,11 +63,12 @@ func (a *API) recovered(w *response, r *http.Request, cause any) {
 	if cause == http.ErrAbortHandler {
 		panic(cause)
 	}
-	a.log.Error("handler panicked", "path", w.route, "panic", cause, "stack", string(debug.Stack()))
+	err := fmt.Errorf("handler panicked: %v\n%s", cause, debug.Stack())
 	if w.status != 0 {
+		a.log.Error("answer broke off", "path", w.route, "error", err)
 		panic(http.ErrAbortHandler)
 	}
-	a.fail(w, r, &jobhost.Error{Code: jobhost.CodeInternal, Message: "something went wrong inside of the host"})
+	a.fail(w, r, err)
 }
 
 // response remembers what was answered.

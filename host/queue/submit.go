@@ -32,10 +32,20 @@ func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt,
 	})
 	select {
 	case a := <-answer:
+		q.stateOfExisting(ctx, &a)
 		return a.Receipt, a.Err
 	case <-ctx.Done():
 		return jobhost.Receipt{}, context.Cause(ctx)
 	}
+}
+
+// stateOfExisting fills in where the job stands that was there before.
+func (q *Queue) stateOfExisting(ctx context.Context, a *jobhost.Submitted) {
+	if !a.Receipt.Deduplicated {
+		return
+	}
+	job, err := q.Job(ctx, a.Receipt.ID)
+	a.Receipt.State, a.Err = job.State, err
 }
 
 // SubmitBatch admits many jobs in one durable batch and returns one answer for
@@ -73,6 +83,9 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 	})
 	select {
 	case <-done:
+		for i := range answers {
+			q.stateOfExisting(ctx, &answers[i])
+		}
 		return answers, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -42,14 +43,15 @@ func analyze(job *jobhost.Job) ([]byte, error) {
 	if s.requests == 0 && s.malformed > 0 {
 		return nil, jobhost.Permanent(&jobhost.Failure{Err: errNoLog, Code: "no_access_log", Category: jobhost.Validation})
 	}
-	if err := s.tell(job); err != nil {
-		// The statistics are whole without the metrics.
+	// The statistics are whole without the metrics, which jobhost exec doesn't keep.
+	if err := s.tell(job); err != nil && !errors.Is(err, jobhost.ErrDenied) {
 		job.Log(jobhost.LevelWarn, "some metrics are missing: "+err.Error())
 	}
 	return nil, encode(job, s.report())
 }
 
-// tell adds what was counted to the worker's metrics, once per job.
+// tell adds what was counted to the worker's metrics, once per job, and returns
+// the first error.
 func (s *stats) tell(job *jobhost.Job) error {
 	errs := []error{
 		job.Counter("lines", "kind", "request").Add(float64(s.requests)),
@@ -61,7 +63,7 @@ func (s *stats) tell(job *jobhost.Job) error {
 			errs = append(errs, job.Counter("requests", "class", className(class)).Add(float64(n)))
 		}
 	}
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 // encode writes a report for people to read.

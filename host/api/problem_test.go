@@ -1,0 +1,69 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/api"
+	"github.com/jobhost/jobhost/host/api/wire"
+)
+
+// broken is a server whose every answer is an error or a panic of its own.
+type broken struct {
+	jobhost.Server
+	err error
+}
+
+func (b *broken) Job(context.Context, string) (jobhost.Job, error) {
+	if b.err == nil {
+		panic("SELECT * FROM secrets")
+	}
+	return jobhost.Job{}, b.err
+}
+
+// TestCausesStayInside checks that the cause of an error goes to the log and
+// never to the client (A29).
+func TestCausesStayInside(t *testing.T) {
+	t.Parallel()
+	cause := io.ErrUnexpectedEOF
+	tests := map[string]error{
+		"unknown": cause,
+		"known":   &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "cannot write", Cause: cause},
+		"panic":   nil,
+	}
+	for name, err := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log syncBuffer
+			f := setup(t, options{api: func(c *api.Config) {
+				c.Server = &broken{c.Server, err}
+				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			}})
+			got := f.do("GET", "/v1/jobs/a", "")
+			if got.status < 500 {
+				t.Errorf("got status %d", got.status)
+			}
+			for _, secret := range []string{cause.Error(), "SELECT", ".go"} {
+				if strings.Contains(got.body, secret) {
+					t.Errorf("the client is told %q: %s", secret, got.body)
+				}
+			}
+			var p wire.Problem
+			if err := json.Unmarshal([]byte(got.body), &p); err != nil {
+				t.Fatal(err)
+			}
+			id, ok := strings.CutPrefix(p.Instance, "urn:uuid:")
+			if !ok || !strings.Contains(log.String(), id) {
+				t.Errorf("the log doesn't have the incident %q:\n%s", p.Instance, log.String())
+			}
+			if name != "panic" && !strings.Contains(log.String(), cause.Error()) {
+				t.Errorf("the log doesn't have the cause:\n%s", log.String())
+			}
+		})
+	}
+}
