@@ -83,7 +83,7 @@ clean: ## remove what was built
 	rm -rf bin $(GO_WASM)
 
 # A Go guest is built again when its sources or the SDK's changed.
-GO_SDK := $(filter-out %_test.go,$(wildcard plugins/sdk/go/*.go))
+GO_SDK := $(filter-out %_test.go,$(wildcard plugins/sdk/go/*.go plugins/sdk/go/*/*.go))
 
 define go_guest
 plugins/examples/$(1)/$(1).wasm: $$(filter-out %_test.go,$$(wildcard plugins/examples/$(1)/*.go)) $$(GO_SDK)

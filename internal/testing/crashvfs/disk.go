@@ -77,8 +77,18 @@ func New(t testing.TB) *Disk {
 		names: make(map[string]*inode), durable: make(map[string]*inode),
 	}
 	vfs.Register(d.name, d)
-	t.Cleanup(func() { vfs.Unregister(d.name) })
+	t.Cleanup(d.Discard)
 	return d
+}
+
+// Discard forgets the disk and all that is on it, before the test ends: for
+// tests that use many. Discarding twice is fine.
+func (d *Disk) Discard() {
+	vfs.Unregister(d.name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
+	d.names, d.durable = nil, nil
 }
 
 // VFS returns the name under which SQLite knows the disk.
@@ -131,10 +141,12 @@ func (d *Disk) PowerOff() {
 	d.off = true
 }
 
-// Crash cuts the power and returns a disk with what could have survived.
+// Crash cuts the power, returns a disk with what could have survived, and
+// discards this one.
 func (d *Disk) Crash(rng *mathrand.Rand) *Disk {
 	d.t.Helper()
 	after := New(d.t)
+	defer d.Discard()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.off = true
