@@ -76,16 +76,16 @@ func (p RetryPolicy) Check() error {
 		bad("backoff", "%s is not a backoff; use exponential, linear or constant", clip(string(p.Backoff)))
 	}
 	if p.Initial <= 0 || p.Initial > MaxTimeout {
-		bad("initial", "initial %v is not between 1ns and %v", p.Initial, MaxTimeout)
+		bad("initial", "initial %v is not between 1ns and %v", Duration(p.Initial), Duration(MaxTimeout))
 	}
 	if p.Max < p.Initial || p.Max > 30*MaxTimeout {
-		bad("max", "max %v is not between initial (%v) and %v", p.Max, p.Initial, 30*MaxTimeout)
+		bad("max", "max %v is not between initial (%v) and %v", Duration(p.Max), Duration(p.Initial), Duration(30*MaxTimeout))
 	}
 	if !(p.Multiplier >= 1 && p.Multiplier <= 100) {
 		bad("multiplier", "multiplier %v is not between 1 and 100", p.Multiplier)
 	}
 	if p.Increment < 0 || p.Increment > MaxTimeout {
-		bad("increment", "increment %v is not between 0 and %v", p.Increment, MaxTimeout)
+		bad("increment", "increment %v is not between 0 and %v", Duration(p.Increment), Duration(MaxTimeout))
 	}
 	if !(p.Jitter >= 0 && p.Jitter <= 1) {
 		bad("jitter", "jitter %v is not between 0 and 1", p.Jitter)
@@ -95,5 +95,5 @@ func (p RetryPolicy) Check() error {
 
 // String describes the policy in one line, for people.
 func (p RetryPolicy) String() string {
-	return fmt.Sprintf("%d attempts, %s from %v to %v, jitter %g", p.MaxAttempts, p.Backoff, p.Initial, p.Max, p.Jitter)
+	return fmt.Sprintf("%d attempts, %s from %v to %v, jitter %g", p.MaxAttempts, p.Backoff, Duration(p.Initial), Duration(p.Max), p.Jitter)
 }

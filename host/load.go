@@ -16,6 +16,7 @@ import (
 // load loads all plugins, a few at a time, and reports every one that can't be
 // loaded.
 func (h *Host) load(ctx context.Context) ([]runtime.Plugin, error) {
+	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(h.cfg.Workers))
 	plugins := make([]runtime.Plugin, len(h.cfg.Workers))
 	errs := make([]error, len(h.cfg.Workers))
 	var group errgroup.Group

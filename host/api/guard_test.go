@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jobhost/jobhost"
@@ -189,10 +190,10 @@ func TestHeaders(t *testing.T) {
 }
 
 // endless is a body without end.
-type endless struct{ read int }
+type endless struct{ read atomic.Int64 }
 
 func (e *endless) Read(b []byte) (int, error) {
-	e.read += len(b)
+	e.read.Add(int64(len(b)))
 	return len(b), nil
 }
 
@@ -214,10 +215,10 @@ func TestBodyTooLarge(t *testing.T) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 413 {
-		t.Errorf("got %d %s after %d bytes", resp.StatusCode, text, body.read)
+		t.Errorf("got %d %s after %d bytes", resp.StatusCode, text, body.read.Load())
 	}
-	if body.read > most {
-		t.Errorf("%d bytes were read before the answer", body.read)
+	if body.read.Load() > most {
+		t.Errorf("%d bytes were read before the answer", body.read.Load())
 	}
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","payload":"`+strings.Repeat("x", 1<<20+1)+`"}`), 413, `"field":"payload"`)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","payload":"`+strings.Repeat("x", 1<<20)+`"}`), 201)
@@ -227,30 +228,16 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{api: func(c *api.Config) { c.MaxPayload, c.Limits.BodyBytes = 1000, 1 }})
 	// One body of the largest size always fits; a second one meanwhile doesn't.
-	reader, writer := io.Pipe()
-	done := make(chan int, 1)
-	go func() {
-		r, _ := http.NewRequest("POST", "http://"+f.addr+"/v1/jobs", reader)
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Content-Type", "application/json")
-		resp, err := f.http.Do(r)
-		if err != nil {
-			done <- 0
-			return
-		}
-		resp.Body.Close()
-		done <- resp.StatusCode
-	}()
-	if _, err := io.WriteString(writer, `{"worker":`); err != nil {
-		t.Fatal(err)
-	}
+	conn := f.dial()
+	conn.send("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token +
+		"\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\na\r\n{\"worker\":\r\n")
 	for f.do("POST", "/v1/jobs", `{"worker":"test"}`).status != 503 {
+		if t.Context().Err() != nil {
+			t.Fatal("both bodies were taken")
+		}
 	}
-	if _, err := io.WriteString(writer, `"test"}`); err != nil {
-		t.Fatal(err)
-	}
-	writer.Close()
-	if status := <-done; status != 201 {
+	conn.send("7\r\n\"test\"}\r\n0\r\n\r\n")
+	if status := conn.status(); status != 201 {
 		t.Errorf("the first one got status %d", status)
 	}
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test"}`), 201)

@@ -37,9 +37,9 @@ func count(text []byte) report {
 	index := make(map[string]int) // of a word in ranks
 	var ranks []rank
 	var lower []byte // of the word at hand, used again for each
-	for word, rest := cutWord(text); len(word) > 0; word, rest = cutWord(rest) {
+	for word := range bytes.FieldsSeq(text) {
 		r.Words++
-		lower = appendLower(lower[:0], trim(word))
+		lower = appendLower(lower[:0], bytes.TrimFunc(word, isPunctuation))
 		if len(lower) == 0 {
 			continue
 		}
@@ -67,60 +67,7 @@ func highest(ranks []rank) []rank {
 	return append([]rank{}, ranks[:min(len(ranks), top)]...)
 }
 
-// Most text is ASCII, and these tables spare it the functions of package
-// unicode, which would be two thirds of the work.
-var (
-	asciiSpace = [256]bool{'\t': true, '\n': true, '\v': true, '\f': true, '\r': true, ' ': true}
-	asciiAlnum = func() (is [256]bool) {
-		for c := range utf8.RuneSelf {
-			is[c] = !isPunctuation(rune(c))
-		}
-		return is
-	}()
-)
-
 func isPunctuation(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
-
-// cutWord returns the first word of text and what follows it; no word = none is left.
-func cutWord(text []byte) (word, rest []byte) {
-	start, size := 0, 0
-	for start < len(text) {
-		if size = spaceAt(text[start:]); size == 0 {
-			break
-		}
-		start += size
-	}
-	end := start
-	for end < len(text) && !asciiSpace[text[end]] {
-		if text[end] >= utf8.RuneSelf && spaceAt(text[end:]) > 0 {
-			break
-		}
-		end++
-	}
-	return text[start:end], text[end:]
-}
-
-// spaceAt returns how many bytes the white space has that text begins with; 0 = none.
-func spaceAt(text []byte) int {
-	if c := text[0]; c < utf8.RuneSelf {
-		if asciiSpace[c] {
-			return 1
-		}
-		return 0
-	}
-	if r, size := utf8.DecodeRune(text); unicode.IsSpace(r) {
-		return size
-	}
-	return 0
-}
-
-// trim removes the punctuation around a word.
-func trim(word []byte) []byte {
-	if len(word) > 0 && asciiAlnum[word[0]] && asciiAlnum[word[len(word)-1]] {
-		return word
-	}
-	return bytes.TrimFunc(word, isPunctuation)
-}
 
 // appendLower appends word in lower case. Bytes that are not UTF-8 become U+FFFD.
 func appendLower(b, word []byte) []byte {
