@@ -112,8 +112,8 @@ const timeLayout = "02/Jan/2006:15:04:05 -0700"
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
-// parseTime reads a time of timeLayout. It is four times as fast as
-// time.Parse, which would be most of the work on a line.
+// parseTime reads a time of timeLayout. It takes half as long as time.Parse,
+// and accepts nothing that it refuses: see FuzzParseTime.
 func parseTime(t []byte) (unix int64, ok bool) {
 	if t[2] != '/' || t[6] != '/' || t[11] != ':' || t[14] != ':' || t[17] != ':' || t[20] != ' ' {
 		return 0, false
