@@ -37,6 +37,7 @@ type Host struct {
 	ran   bool
 
 	started chan struct{} // closed when the start is over, well or not
+	fault   chan error    // holds the first fault of a worker's scope
 
 	running atomic.Pointer[running] // nil until the queue is open
 }
@@ -65,6 +66,7 @@ func New(cfg Config) (*Host, error) {
 		cfg:     cfg,
 		hub:     hub.NewSized(hub.Options{Replay: eventReplay, Buffer: eventBuffer}, eventSize),
 		started: make(chan struct{}),
+		fault:   make(chan error, 1),
 	}, nil
 }
 
@@ -102,6 +104,8 @@ func (h *Host) run(ctx context.Context) error {
 		h.become(Running)
 		h.cfg.Logger.Info("host runs", logkey.Count, len(h.cfg.Workers))
 		err = h.wait(ctx)
+	} else if ctx.Err() != nil {
+		err = nil // told to stop before it ran
 	}
 	return errors.Join(err, h.stop(root))
 }
@@ -128,6 +132,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	for _, w := range r.workers {
 		child, err := root.Child("worker " + w.cfg.Name)
 		if err == nil {
+			h.watch(child)
 			err = w.pool.Start(child)
 		}
 		if err != nil {
@@ -185,16 +190,32 @@ func (h *Host) wait(ctx context.Context) error {
 		Failed() <-chan struct{}
 		Err() error
 	})
-	if !ok {
-		<-ctx.Done()
-		return nil
+	var failed <-chan struct{} // never ready if the store can't tell
+	if ok {
+		failed = failing.Failed()
 	}
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-failing.Failed():
+	case err := <-h.fault:
+		return err
+	case <-failed:
 		return fmt.Errorf("the store has failed: %w", failing.Err())
 	}
+}
+
+// watch ends the host when a worker's scope fails, which only a fault of the
+// host can do: better to be started again than to leave tasks waiting.
+func (h *Host) watch(worker *scope.Scope) {
+	context.AfterFunc(worker.Context(), func() {
+		if worker.Status() != scope.StatusFailed {
+			return
+		}
+		select {
+		case h.fault <- fmt.Errorf("%s: %w", worker.Name(), worker.Report().Primary):
+		default: // one is enough
+		}
+	})
 }
 
 // stop ends what start began, as far as it came.

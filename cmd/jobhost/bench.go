@@ -90,9 +90,11 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
+	logger := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctx, stop := untilSignal(ctx, logger) // so that the folder is removed
+	defer stop()
 	b := newBenchRun(f, w)
 	settings := f.settings(dir)
-	logger := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := openStore(&settings, b.observer(), logger)
 	if err != nil {
 		return err

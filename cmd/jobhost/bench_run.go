@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -18,8 +19,9 @@ import (
 
 func defaultSlots() int { return goruntime.GOMAXPROCS(0) }
 
-// benchRun is one measurement. Measured job n is called "b-n", so that its
-// events find their place in the tables of times without a map.
+// benchRun is one measurement. Measured job n is called "b-" and n in nine
+// digits, so that its events find their place in the tables of times without a
+// map. Such ids rise with time, as those do that the host makes.
 type benchRun struct {
 	flags   *benchFlags
 	worker  host.Worker
@@ -216,7 +218,7 @@ func (b *benchRun) submit(ctx context.Context, h *host.Host, first, last int) (e
 	specs := make([]jobhost.Spec, last-first)
 	for i := range specs {
 		b.began[first+i] = began
-		specs[i] = jobhost.Spec{ID: benchPrefix + strconv.Itoa(first+i), Worker: b.worker.Name, Payload: b.payload}
+		specs[i] = jobhost.Spec{ID: fmt.Sprintf("%s%09d", benchPrefix, first+i), Worker: b.worker.Name, Payload: b.payload}
 	}
 	if len(specs) == 1 {
 		_, err = h.Submit(ctx, specs[0])

@@ -112,7 +112,7 @@ func compileCache() (string, error) {
 // execWorker finds the worker: a file, or a worker of the manifest.
 func execWorker(e *env, name string) (host.Worker, error) {
 	if strings.HasSuffix(name, ".wasm") || strings.ContainsRune(name, filepath.Separator) {
-		return fileWorker(name)
+		return fileWorker(e.path(name), name)
 	}
 	m, err := manifest.Load(e.manifestPath())
 	if err != nil {
@@ -128,15 +128,16 @@ func execWorker(e *env, name string) (host.Worker, error) {
 	return host.Worker{}, usagef("%s has no worker %q; it has %s", e.manifestPath(), name, strings.Join(names, ", "))
 }
 
-// fileWorker is a worker with the default limits and no grants.
-func fileWorker(path string) (host.Worker, error) {
+// fileWorker is a worker with the default limits and no grants; name is the
+// path as the user wrote it.
+func fileWorker(path, name string) (host.Worker, error) {
 	data, err := readModule(path)
 	if err != nil {
 		return host.Worker{}, err
 	}
 	return host.Worker{
 		Name:   strings.TrimSuffix(filepath.Base(path), ".wasm"),
-		Path:   path,
+		Path:   name,
 		Plugin: data,
 		Limits: runtime.DefaultLimits(),
 		Config: map[string]string{},

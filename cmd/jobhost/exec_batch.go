@@ -49,13 +49,15 @@ func (b *batch) run(ctx context.Context, in *inputs) error {
 	b.bar = newProgressBar(b.env, b.flags.quiet, in.total())
 
 	work := scope.New(ctx, "exec")
+	var unread error // kept here: it must not stop the inputs before it
 	read := func(ctx context.Context) error {
 		defer close(todo)
 		defer close(line)
-		return in.each(func(i input) bool {
+		unread = in.each(func(i input) bool {
 			it := &item{input: i, done: make(chan struct{})}
 			return send(ctx, line, it) && send(ctx, todo, it)
 		})
+		return nil
 	}
 	err := work.Go("read", read)
 	for i := range b.flags.parallel {
@@ -68,6 +70,9 @@ func (b *batch) run(ctx context.Context, in *inputs) error {
 	b.bar.finish()
 	if err = errors.Join(err, report.Err()); err != nil {
 		return err
+	}
+	if unread != nil {
+		return unread
 	}
 	if !b.flags.quiet && (b.env.stderr.terminal || b.ok+b.failed > 1) {
 		b.env.note("%d ok, %d failed, %v", b.ok, b.failed, time.Since(began).Round(time.Millisecond))

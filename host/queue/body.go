@@ -67,6 +67,12 @@ func (c *bodyCache) take(e entry) *Body {
 	return b
 }
 
+// forget drops what is held of a task, or is being read of it.
+func (c *bodyCache) forget(key Key) {
+	c.drop(key)
+	delete(c.loads, key)
+}
+
 func (c *bodyCache) drop(key Key) {
 	if b, ok := c.held[key]; ok {
 		c.q.resident.Add(-bodyCost(b))
@@ -141,6 +147,9 @@ func (l *lane) load(ctx context.Context, ld *load, keys []Key) {
 		l.bodies.mean = cost / int64(len(bodies))
 	}
 	for _, key := range keys {
+		if l.bodies.loads[key] != ld {
+			continue // cancelled meanwhile: what was read is of an earlier lease
+		}
 		delete(l.bodies.loads, key)
 		if b := ld.bodies[key]; b != nil && l.running[key] == nil {
 			l.bodies.keep(b)

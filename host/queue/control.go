@@ -36,7 +36,12 @@ func (q *Queue) cancelled(op Op, result OpResult) {
 
 func (l *lane) cancelTask(task Changed) {
 	l.mu.Lock()
+	l.bodies.forget(task.Key)
 	lease := l.running[task.Key]
+	// A lease of an earlier token is that of an attempt which was cancelled before.
+	if lease != nil && int64(lease.entry.token) != task.Token {
+		lease = nil
+	}
 	if lease == nil {
 		l.removeLocked(entry{
 			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), level: int8(task.Level), tried: task.Attempt > 0,

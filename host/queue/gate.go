@@ -19,6 +19,10 @@ func (g *gate) enter(l *lane) bool {
 	if g.open {
 		return true
 	}
+	if l.granted {
+		l.granted = false
+		return true
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.free > 0 {
@@ -34,23 +38,29 @@ func (g *gate) enter(l *lane) bool {
 	return false
 }
 
-// leave gives a place back and lets the lanes that wait try again. The caller
-// must not hold a lane's lock.
+// leave gives a place back: to the lane that has waited longest and has a use
+// for it, so that none that came later can take it. The caller must not hold a
+// lane's lock.
 func (g *gate) leave() {
-	if g.open {
-		return
-	}
-	g.mu.Lock()
-	g.free++
-	for g.free > 0 && len(g.queue) > 0 {
+	for !g.open {
+		g.mu.Lock()
+		if len(g.queue) == 0 {
+			g.free++
+			g.mu.Unlock()
+			return
+		}
 		l := g.queue[0]
 		g.queue = append(g.queue[:0], g.queue[1:]...)
 		// Lanes take their lock before the gate's, so the gate lets go of its own first.
 		g.mu.Unlock()
 		l.mu.Lock()
+		l.granted = true
 		l.pumpLocked()
+		used := !l.granted
+		l.granted = false
 		l.mu.Unlock()
-		g.mu.Lock()
+		if used {
+			return
+		}
 	}
-	g.mu.Unlock()
 }

@@ -24,6 +24,9 @@ type lane struct {
 	horizon Millis
 	timer   *time.Timer // fires when the first of delayed is due
 	timerAt Millis      // what the timer is set to
+	// moved holds when the entries are ready that wait here for another time
+	// than the store says: those that were put back.
+	moved map[Key]Millis
 	// gone marks entries whose task was cancelled; they are skipped when
 	// their turn comes, since taking one out of the middle would be a search.
 	gone map[goneEntry]struct{}
@@ -32,6 +35,7 @@ type lane struct {
 	ready, scheduled, retrying [jobhost.Levels]int
 	pending                    int // tasks of submits under way; they have their place already
 
+	granted bool // a place in the gate that a task left to this lane
 	running map[Key]*Lease
 	idle    []*Slot // slots that wait for a task; the last one waits the shortest
 
@@ -47,6 +51,7 @@ func newLane(q *Queue, w Worker) *lane {
 	l := &lane{
 		q:       q,
 		worker:  w,
+		moved:   map[Key]Millis{},
 		gone:    map[goneEntry]struct{}{},
 		running: map[Key]*Lease{},
 		bodies:  newBodyCache(q),
@@ -95,7 +100,7 @@ func (l *lane) advanceLocked() {
 		l.levels[e.level].push(e)
 		l.ready[e.level]++
 	}
-	if len(l.delayed) == 0 || l.delayed[0].readyAt == l.timerAt {
+	if len(l.delayed) == 0 || l.delayed[0].readyAt == l.timerAt || l.q.closed.Load() {
 		return
 	}
 	l.timerAt = l.delayed[0].readyAt
@@ -128,14 +133,63 @@ func (l *lane) dropGoneLocked(e entry) bool {
 
 // removeLocked takes out a waiting task that was cancelled.
 func (l *lane) removeLocked(e entry) {
+	if at, moved := l.moved[e.key]; moved {
+		e.readyAt = at
+		delete(l.moved, e.key)
+	}
 	l.gone[goneEntry{e.key, e.token}] = struct{}{}
-	l.bodies.drop(e.key)
 	if e.readyAt <= l.horizon {
 		l.ready[e.level]--
-		return
+	} else {
+		*l.laterLocked(e)--
 	}
-	*l.laterLocked(e)--
+	if len(l.gone) > mostGone && len(l.gone) > l.waitingLocked() {
+		l.sweepLocked()
+	}
 }
+
+// mostGone is how many marks are kept before the entries are looked through.
+const mostGone = 1024
+
+// sweepLocked takes all marked entries out, so that tasks that are submitted
+// for next year and cancelled don't pile up.
+func (l *lane) sweepLocked() {
+	for level := range l.levels {
+		var kept fifo
+		for e := range l.levels[level].all() {
+			if !l.dropGoneLocked(e) {
+				kept.push(e)
+			}
+		}
+		l.levels[level] = kept
+	}
+	var kept delayHeap
+	for _, e := range l.delayed {
+		if !l.dropGoneLocked(e) {
+			kept.push(e)
+		}
+	}
+	l.delayed = kept
+}
+
+// headLocked returns the oldest entry of a level, which must have one that is
+// not gone.
+func (l *lane) headLocked(level int) entry {
+	f := &l.levels[level]
+	for l.dropGoneLocked(f.peek()) {
+		f.pop()
+	}
+	return f.peek()
+}
+
+// soonLocked reports whether a task that is ready at the time given is worth
+// its place in the cache of bodies.
+func (l *lane) soonLocked(readyAt Millis) bool {
+	return readyAt <= l.horizon+Millis(soon/time.Millisecond)
+}
+
+// soon is short against the time in which a full cache is used up.
+const soon = time.Second
 
 // chooseLocked takes the task that runs next: the one with the best effective
 // priority, of equals the oldest. Within a level the oldest entry has waited
@@ -148,19 +202,18 @@ func (l *lane) chooseLocked() entry {
 		if l.ready[level] == 0 {
 			continue
 		}
-		f := &l.levels[level]
-		for l.dropGoneLocked(f.peek()) {
-			f.pop()
-		}
-		age := time.Duration(l.horizon-f.peek().readyAt) * time.Millisecond
+		head := l.headLocked(level)
+		age := time.Duration(l.horizon-head.readyAt) * time.Millisecond
 		effective := jobhost.PriorityAt(level).Effective(age, l.q.cfg.Aging)
 		if best < 0 || effective < bestAt ||
-			effective == bestAt && older(f.peek(), l.levels[best].peek()) {
+			effective == bestAt && older(head, l.levels[best].peek()) {
 			best, bestAt = level, effective
 		}
 	}
 	l.ready[best]--
-	return l.levels[best].pop()
+	e := l.levels[best].pop()
+	delete(l.moved, e.key)
+	return e
 }
 
 func older(a, b entry) bool {

@@ -18,12 +18,9 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 	if err != nil {
 		return jobhost.Page{}, err
 	}
-	if err := q.selectState(ctx, filter, &query); err != nil {
-		return jobhost.Page{}, err
-	}
 	limit := query.Limit
 	query.Limit++ // one more tells whether there is another page
-	records, err := q.store.Jobs(ctx, query)
+	records, err := q.list(ctx, filter, query)
 	if err != nil {
 		return jobhost.Page{}, fmt.Errorf("list jobs: %w", err)
 	}
@@ -38,6 +35,29 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 		page.Jobs = append(page.Jobs, job)
 	}
 	return page, nil
+}
+
+// list asks the store for a page. Jobs that were chosen in memory may turn out
+// to be of another time than is wanted; then it looks further down.
+func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery) ([]JobRecord, error) {
+	var records []JobRecord
+	want := query.Limit
+	for {
+		query.Limit = want - len(records)
+		part := query
+		if err := q.selectState(ctx, filter, &part); err != nil {
+			return nil, err
+		}
+		found, err := q.store.Jobs(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, found...)
+		if len(records) >= want || len(part.Keys) < query.Limit {
+			return records, nil
+		}
+		query.Below = part.Keys[len(part.Keys)-1]
+	}
 }
 
 func listQuery(filter jobhost.Filter) (ListQuery, error) {
@@ -90,7 +110,7 @@ func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *L
 	case filter.State == jobhost.Held:
 		return q.selectHeld(ctx, query)
 	}
-	newest := newestKeys{limit: query.Limit + 1}
+	newest := newestKeys{limit: query.Limit}
 	for name, l := range q.lanes {
 		if filter.Worker == "" || filter.Worker == name {
 			l.jobsIn(filter.State, query.Below, &newest)
@@ -135,7 +155,7 @@ func (n *newestKeys) sorted() []Key {
 func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
 	counts, err := q.store.Counts(ctx)
 	if err != nil {
-		return fmt.Errorf("list jobs: %w", err)
+		return err
 	}
 	maps.DeleteFunc(counts, func(worker string, c StatusCounts) bool {
 		return c[Open] == 0 || q.lanes[worker] != nil || query.Worker != "" && query.Worker != worker
@@ -144,10 +164,10 @@ func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
 	for worker := range counts {
 		open := Open
 		part := *query
-		part.Keys, part.Worker, part.Status, part.Limit = nil, worker, &open, query.Limit+1
+		part.Keys, part.Worker, part.Status = nil, worker, &open
 		records, err := q.store.Jobs(ctx, part)
 		if err != nil {
-			return fmt.Errorf("list jobs: %w", err)
+			return err
 		}
 		for _, record := range records {
 			query.Keys = append(query.Keys, record.Key)

@@ -63,6 +63,7 @@ type Settle struct {
 	// leased by this process with Token+1.
 	Status  Status
 	ReadyAt Millis // with Open
+	Number  int    // of the attempt, from 1, for its log
 	Attempt int    // attempts that count, this one included if it does
 	// StartedAt and EndedAt are of the attempt.
 	StartedAt, EndedAt Millis

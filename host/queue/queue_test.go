@@ -332,7 +332,7 @@ func TestRefusals(t *testing.T) {
 		{"bad id", jobhost.Spec{Worker: "w", ID: "../x"}, jobhost.CodeInvalid},
 		{"payload", jobhost.Spec{Worker: "w", Payload: make([]byte, 11)}, jobhost.CodeTooLarge},
 		{"too many tasks", jobhost.Spec{Worker: "w", Tasks: jobhost.MaxTasks + 1}, jobhost.CodeInvalid},
-		{"over capacity", jobhost.Spec{Worker: "w", Tasks: 4}, jobhost.CodeExhausted},
+		{"more tasks than fit", jobhost.Spec{Worker: "w", Tasks: 4}, jobhost.CodeInvalid},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

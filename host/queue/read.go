@@ -16,6 +16,14 @@ func (q *Queue) Job(ctx context.Context, id string) (jobhost.Job, error) {
 		return jobhost.Job{}, err
 	}
 	job := q.describe(record)
+	if job.State == jobhost.Ready {
+		// It may have been settled between the read and the look at what runs
+		// here; then this read sees it.
+		if record, err = q.record(ctx, id); err != nil {
+			return jobhost.Job{}, err
+		}
+		job = q.describe(record)
+	}
 	job.Failures = record.Failures
 	return job, nil
 }

@@ -49,6 +49,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 	op := &Settle{
 		Key:        lease.Key,
 		Token:      lease.Token,
+		Number:     lease.Number(),
 		Attempt:    lease.Attempt,
 		StartedAt:  MillisOf(lease.TakenAt),
 		EndedAt:    MillisOf(now),
@@ -91,22 +92,24 @@ func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.T
 // settled runs when a settlement is durable.
 func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, state jobhost.State, result OpResult) {
 	l := lease.lane
-	l.mu.Lock()
-	if l.running[lease.Key] == lease {
-		delete(l.running, lease.Key)
+	l.finish(lease)
+	// Told before the next attempt can begin, so that events are in order.
+	q.publishSettled(lease, kind, op, state, result)
+	if op.Status != Open {
+		return
 	}
-	if op.Status == Open {
-		next := lease.entry
-		next.token++
-		next.readyAt, next.tried = op.ReadyAt, op.Attempt > 0
-		l.pushLocked(next)
+	next := lease.entry
+	next.token++
+	next.readyAt, next.tried = op.ReadyAt, op.Attempt > 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pushLocked(next)
+	if l.soonLocked(next.readyAt) {
 		body := lease.Body
 		body.Token, body.Attempt = int64(next.token), op.Attempt
 		l.bodies.keep(&body)
-		l.pumpLocked()
 	}
-	l.mu.Unlock()
-	q.publishSettled(lease, kind, op, state, result)
+	l.pumpLocked()
 }
 
 // unsettled runs when a settlement was refused or could not be made durable.
@@ -137,6 +140,7 @@ func (l *lane) putBack(lease *Lease) {
 	delete(l.running, lease.entry.key)
 	e := lease.entry
 	e.readyAt = MillisOf(l.q.clock.now().Add(retryStore))
+	l.moved[e.key] = e.readyAt
 	l.pushLocked(e)
 	l.pumpLocked()
 }

@@ -29,7 +29,7 @@ func (l *lane) stats() Stats {
 	oldest := l.horizon
 	for level := range l.levels {
 		if l.ready[level] > 0 {
-			oldest = min(oldest, l.levels[level].peek().readyAt)
+			oldest = min(oldest, l.headLocked(level).readyAt)
 		}
 	}
 	s.OldestReady = time.Duration(l.horizon-oldest) * time.Millisecond

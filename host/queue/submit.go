@@ -114,6 +114,14 @@ func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 		}
 	}
 	job := q.fill(l, &spec)
+	if job.Tasks > l.worker.Capacity {
+		return nil, nil, &jobhost.Error{
+			Code:    jobhost.CodeInvalid,
+			Field:   "tasks",
+			Message: fmt.Sprintf("%d tasks never fit into the queue of %s, which holds %d", job.Tasks, l.worker.Name, l.worker.Capacity),
+			Hint:    "ask for fewer tasks, or raise the worker's queue_capacity",
+		}
+	}
 	if err := l.reserve(job.Tasks); err != nil {
 		return nil, nil, err
 	}
@@ -186,6 +194,7 @@ func digest(spec *jobhost.Spec) [16]byte {
 	number(int64(spec.Timeout))
 	number(int64(spec.Delay))
 	number(int64(MillisOf(spec.RunAt)))
+	number(int64(len(spec.Labels)))
 	for _, k := range slices.Sorted(maps.Keys(spec.Labels)) {
 		text(k)
 		text(spec.Labels[k])
@@ -238,7 +247,7 @@ func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submit
 	keep := l.waitingLocked() < shortQueue
 	for i := range job.Tasks {
 		e := entry{key: job.Key + Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
-		if keep {
+		if keep && l.soonLocked(e.readyAt) {
 			l.bodies.keep(&Body{Key: e.key, Index: i, Job: job})
 		}
 		l.pushLocked(e)

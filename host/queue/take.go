@@ -64,6 +64,12 @@ func (l *Lease) cancel() {
 	l.cancelled = true
 }
 
+func (l *Lease) wasCancelled() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cancelled
+}
+
 // SetProgress notes how far the attempt is, for those who ask for the job.
 func (l *Lease) SetProgress(done, total int64) {
 	l.done.Store(done)
@@ -79,7 +85,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		body, err := s.lane.body(ctx, lease.entry)
-		if body != nil {
+		if body != nil && !lease.wasCancelled() {
 			lease.Body = *body
 			lease.ReadyAt = lease.entry.readyAt.Time()
 			s.lane.q.publish(jobhost.EventStarted, lease, jobhost.Running)

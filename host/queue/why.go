@@ -55,7 +55,7 @@ func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
 	case q.closed.Load():
 		why.Code, why.Reason = "stopping", "the host is stopping"
 		why.Ends = "the next start of the host"
-	case stats.Idle > 0:
+	case stats.Idle > 0 && q.cfg.MaxRunning > 0:
 		why.Code = "max_running"
 		why.Reason = fmt.Sprintf("%d tasks run on this host, which is its max_running", q.cfg.MaxRunning)
 		why.Ends = "the end of a running task"

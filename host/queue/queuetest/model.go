@@ -93,7 +93,7 @@ func (m *model) settle(op *queue.Settle) queue.OpResult {
 		job.failures = append(job.failures, *op.Failure)
 	}
 	if len(op.Log) > 0 || op.LogDropped > 0 {
-		job.logs = append(job.logs, queue.LogRecord{Task: task.Index, Attempt: op.Attempt, Text: op.Log, Dropped: op.LogDropped})
+		job.logs = append(job.logs, queue.LogRecord{Task: task.Index, Attempt: op.Number, Text: op.Log, Dropped: op.LogDropped})
 	}
 	task.Attempt, task.StartedAt = op.Attempt, op.StartedAt
 	if op.Status == queue.Open {

@@ -68,7 +68,7 @@ func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure st
 		return nil
 	}
 	return tx.Stmt("INSERT INTO log(task, idx, attempt, dropped, text) VALUES(?,?,?,?,?)").
-		Int(int64(op.Key)).Int(idx).Int(int64(op.Attempt)).Int(op.LogDropped).Blob(op.Log).Exec()
+		Int(int64(op.Key)).Int(idx).Int(int64(op.Number)).Int(op.LogDropped).Blob(op.Log).Exec()
 }
 
 // moveParts changes the sums of a job with several tasks, and tells in res
