@@ -36,7 +36,7 @@ run: build ## build and run a host with manifest.toml
 .PHONY: test
 test: $(GO_WASM) ## run all tests
 	@$(if $(RACE),,echo "no C compiler: tests run without the race detector")
-	go test $(RACE) -shuffle=on ./...
+	go test $(RACE) -shuffle=on -timeout 5m ./...
 
 .PHONY: check
 check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing

@@ -16,7 +16,8 @@ import (
 
 // SubmitSeq submits jobs while specs yields them, and yields an answer to
 // each in the same order, while it goes: neither all jobs nor all answers are
-// ever in memory. specs is called from other goroutines, one at a time. With
+// ever in memory. specs runs in a goroutine of its own, which ends with it, or
+// with the first spec after this sequence has ended. With
 // wait > 0 each answer comes when its job has ended, or wait after its submit.
 // An error ends it; jobs without an answer may then have been taken or not,
 // and may be submitted again if they have ids.

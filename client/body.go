@@ -10,67 +10,88 @@ import (
 	"github.com/jobhost/jobhost/host/api/wire"
 )
 
-// specReader is the body of a batch: a line for each spec, made when the
-// transport asks for it. The transport reads from a goroutine of its own, and
-// may close the body meanwhile: Close doesn't wait for a spec that is long in
-// coming.
+// maxAhead is how many bytes of jobs are made ready to be sent; when there are
+// more, no spec is taken.
+const maxAhead = 256 << 10
+
+// specReader is the body of a batch: a line for each spec. Specs are taken in
+// a goroutine of its own, so that what is ready is sent while the next spec is
+// long in coming, in as few packets as possible. That goroutine isn't waited
+// for, since nobody can hurry a sequence: it ends with the first spec after
+// Close.
 type specReader struct {
 	sent   atomic.Int64 // specs that were taken
-	closed atomic.Bool
+	filler sync.WaitGroup
 
-	mu   sync.Mutex // protects the fields below
-	next func() (jobhost.Spec, bool)
-	stop func()
-	line []byte // what has not been read of buffer
-	// buffer holds the last line.
-	buffer []byte
+	mu      sync.Mutex // protects the fields below
+	changed *sync.Cond // any of them
+	ahead   []byte     // made and not read
+	ended   bool       // there are no more specs
+	closed  bool       // nobody reads any more
 }
 
 func newSpecReader(specs iter.Seq[jobhost.Spec]) *specReader {
-	next, stop := iter.Pull(specs)
-	return &specReader{next: next, stop: stop}
+	s := &specReader{}
+	s.changed = sync.NewCond(&s.mu)
+	s.filler.Go(func() { s.fill(specs) })
+	return s
 }
 
-// Read implements [io.Reader].
-func (s *specReader) Read(b []byte) (int, error) {
-	defer s.release()
+func (s *specReader) fill(specs iter.Seq[jobhost.Spec]) {
+	var line []byte
+	for spec := range specs {
+		nameJob(&spec)
+		line = append(wire.AppendSubmit(line[:0], &spec), '\n')
+		if !s.add(line) {
+			break
+		}
+	}
+	s.mu.Lock()
+	s.ended = true
+	s.changed.Broadcast()
+	s.mu.Unlock()
+}
+
+// add adds a line when there is room, and reports whether it is still wanted.
+func (s *specReader) add(line []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for n < len(b) {
-		if len(s.line) > 0 {
-			copied := copy(b[n:], s.line)
-			s.line = s.line[copied:]
-			n += copied
-			continue
-		}
-		if s.closed.Load() {
-			return n, io.ErrClosedPipe
-		}
-		spec, ok := s.next()
-		if !ok {
-			return n, io.EOF
-		}
-		s.sent.Add(1)
-		nameJob(&spec)
-		s.buffer = append(wire.AppendSubmit(s.buffer[:0], &spec), '\n')
-		s.line = s.buffer
+	for len(s.ahead) >= maxAhead && !s.closed {
+		s.changed.Wait()
 	}
+	if s.closed {
+		return false
+	}
+	s.ahead = append(s.ahead, line...)
+	s.sent.Add(1)
+	s.changed.Broadcast()
+	return true
+}
+
+// Read implements [io.Reader]: it waits for the first byte only.
+func (s *specReader) Read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.ahead) == 0 && !s.ended && !s.closed {
+		s.changed.Wait()
+	}
+	switch {
+	case s.closed:
+		return 0, io.ErrClosedPipe
+	case len(s.ahead) == 0:
+		return 0, io.EOF
+	}
+	n := copy(b, s.ahead)
+	s.ahead = append(s.ahead[:0], s.ahead[n:]...)
+	s.changed.Broadcast()
 	return n, nil
 }
 
-// Close implements [io.Closer].
+// Close implements [io.Closer]. It doesn't wait.
 func (s *specReader) Close() error {
-	s.closed.Store(true)
-	s.release()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.changed.Broadcast()
 	return nil
-}
-
-// release ends the sequence of specs when the reader is closed. Whoever of
-// Read and Close is the last to come here does it.
-func (s *specReader) release() {
-	if s.closed.Load() && s.mu.TryLock() {
-		s.stop()
-		s.mu.Unlock()
-	}
 }

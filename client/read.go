@@ -108,10 +108,31 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 // Wait implements [jobhost.Watcher].
 func (c *Client) Wait(ctx context.Context, id string) (jobhost.Job, error) {
 	job, err := c.Job(ctx, id)
-	if err != nil || job.State.Ended() {
-		return job, err
+	if err != nil {
+		return c.asItIs(ctx, jobhost.Job{ID: id}, err)
+	}
+	if job.State.Ended() {
+		return job, nil
 	}
 	return c.waitOn(ctx, job)
+}
+
+// lastLook is how long a wait that its context has ended may take to find out
+// how far the job is.
+const lastLook = 2 * time.Second
+
+// asItIs returns the job as it is now, if it can be had, with the error that
+// ended a wait for it. job is what was known of it last.
+func (c *Client) asItIs(ctx context.Context, job jobhost.Job, err error) (jobhost.Job, error) {
+	if ctx.Err() == nil {
+		return job, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	if now, lookErr := c.Job(ctx, job.ID); lookErr == nil {
+		job = now
+	}
+	return job, err
 }
 
 // waitOn waits for a job that had not ended when it was asked for.
@@ -123,13 +144,13 @@ func (c *Client) waitOn(ctx context.Context, job jobhost.Job) (jobhost.Job, erro
 			err = c.decode(body, &next)
 		}
 		if err != nil {
-			return job, err
+			return c.asItIs(ctx, job, err)
 		}
 		if job = next; status == http.StatusOK {
 			return job, nil
 		}
 		if err := pause(ctx, waitPause); err != nil {
-			return job, err
+			return c.asItIs(ctx, job, err)
 		}
 	}
 }

@@ -53,8 +53,11 @@ func (c *Client) SubmitWait(ctx context.Context, spec jobhost.Spec) (jobhost.Job
 	if err == nil {
 		err = c.decode(body, &answer)
 	}
-	if err != nil || status != http.StatusAccepted {
-		return answer.Job, err
+	if err != nil {
+		return c.asItIs(ctx, jobhost.Job{ID: spec.ID}, err)
+	}
+	if status != http.StatusAccepted {
+		return answer.Job, nil
 	}
 	return c.waitOn(ctx, answer.Job)
 }

@@ -75,6 +75,9 @@ func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[j
 		defer events.Close()
 		for {
 			item, err := events.Next(ctx)
+			if errors.Is(err, hub.ErrGap) {
+				continue // a hole in the numbers; what is remembered follows
+			}
 			if err != nil {
 				yield(jobhost.Event{Time: time.Now()}, err)
 				return

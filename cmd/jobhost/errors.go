@@ -55,7 +55,7 @@ func (e *env) exit(cmd *cobra.Command, err error) int {
 func (e *env) report(err error) {
 	for _, one := range split(err) {
 		message, hint := one.Error(), jobhost.HintOf(one)
-		if fault, ok := one.(*manifest.Fault); ok {
+		if fault, ok := errors.AsType[*manifest.Fault](one); ok {
 			plain := *fault // its text would repeat the hint
 			plain.Hint = ""
 			message = plain.Error()

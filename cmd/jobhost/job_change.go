@@ -103,7 +103,7 @@ func (e *env) tellChange(id string, c change, job *jobhost.Job, err error) error
 		return e.json(answer)
 	}
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // it was told above; the error returned is of the telling
 	}
 	_, writeErr := fmt.Fprintf(e.stdout, "%s %s\n", c.done, printable(id))
 	return writeErr

@@ -36,7 +36,7 @@ func (e *env) jobResult(ctx context.Context, server jobhost.Server, id string, t
 	case err != nil:
 		return err
 	case file != "":
-		if err := os.WriteFile(e.path(file), result.Data, 0o666); err != nil {
+		if err := os.WriteFile(e.path(file), result.Data, 0o666); err != nil { //nolint:gosec // as the umask says, like any output of a command
 			return fmt.Errorf("write the result: %w", err)
 		}
 		return nil

@@ -51,7 +51,7 @@ acknowledged is there at the next start, also after a crash.`,
 func runHost(ctx context.Context, e *env, m *manifest.Manifest) (err error) {
 	logger := newLogger(e.stderr, m.Host.LogLevel, m.Host.LogFormat)
 	for _, warning := range m.Warnings {
-		logger.Warn(warning.Error())
+		logger.Warn("manifest", logkey.Reason, warning.Error())
 	}
 	ctx, stop := untilSignal(ctx, logger)
 	defer stop()
@@ -131,11 +131,11 @@ func serve(ctx context.Context, e *env, m *manifest.Manifest, h *host.Host, met 
 // when the host is ready.
 func greet(ctx context.Context, e *env, m *manifest.Manifest, h *host.Host, addr net.Addr) error {
 	if h.AwaitReady(ctx) != nil {
-		return nil // the host says why
+		return nil //nolint:nilerr // the host says why
 	}
 	workers, err := h.Workers(ctx)
 	if err != nil {
-		return nil
+		return fmt.Errorf("list workers: %w", err)
 	}
 	fmt.Fprintf(e.stderr, "\n%s\n", version.Get().String())
 	for _, w := range workers {
@@ -146,12 +146,12 @@ func greet(ctx context.Context, e *env, m *manifest.Manifest, h *host.Host, addr
 		store = fmt.Sprintf("%s, %s", shortPath(m.Host.Store.Dir), m.Host.Durability)
 	}
 	fmt.Fprintf(e.stderr, "  store   %s\n  token   %s\n  listen  http://%s\n\n", store, shortPath(m.Host.TokenFile), addr)
-	fmt.Fprintf(e.stderr, "Try in another terminal:\n  %s\n\n", firstCommand(e, m))
+	fmt.Fprintf(e.stderr, "Try in another terminal:\n  %s\n\n", firstCommand(m))
 	return nil
 }
 
 // firstCommand is a command that works as it is printed.
-func firstCommand(e *env, m *manifest.Manifest) string {
+func firstCommand(m *manifest.Manifest) string {
 	worker := m.Workers[0].Name
 	if i := slices.IndexFunc(m.Workers, func(w manifest.Worker) bool { return w.Name == "wordcount" }); i >= 0 {
 		worker = "wordcount"

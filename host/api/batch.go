@@ -159,7 +159,8 @@ func (b *batch) answer(w http.ResponseWriter, c *http.ResponseController) error 
 		default:
 			line = wire.AppendAnswer(line, b.index+i, &item.receipt)
 		}
-		b.answers = append(line, '\n')
+		line = append(line, '\n')
+		b.answers = line
 		if err := c.SetWriteDeadline(time.Now().Add(b.api.cfg.Limits.Stall)); err != nil {
 			return err
 		}

@@ -61,12 +61,12 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // answer is cut off, since the client must not take half of it for all.
 func (a *API) recovered(w *response, r *http.Request, cause any) {
 	if cause == http.ErrAbortHandler {
-		panic(cause)
+		panic(cause) //nolint:forbidigo // net/http asks for it: the connection is cut
 	}
 	err := fmt.Errorf("handler panicked: %v\n%s", cause, debug.Stack())
 	if w.status != 0 {
 		a.log.Error("answer broke off", "path", w.route, "error", err)
-		panic(http.ErrAbortHandler)
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http asks for it: the connection is cut
 	}
 	a.fail(w, r, err)
 }

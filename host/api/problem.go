@@ -31,7 +31,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if w, ok := w.(*response); ok && w.status != 0 {
 		// Half an answer is worse than none.
 		a.log.Warn("answer broke off", "path", w.route, "error", err)
-		panic(http.ErrAbortHandler)
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http asks for it: the connection is cut
 	}
 	p := a.problem(r.Context(), err)
 	h := w.Header()

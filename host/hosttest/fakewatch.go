@@ -36,6 +36,7 @@ type fakeHub struct {
 	seq     uint64
 	past    []jobhost.Event // the last of all
 	readers map[*fakeReader]bool
+	more    chan struct{} // closed when there is another reader; nil = nobody waits for that
 	closed  bool
 }
 
@@ -143,6 +144,10 @@ func (f *Fake) subscribe(query jobhost.EventQuery) *fakeReader {
 		f.hub.readers = map[*fakeReader]bool{}
 	}
 	f.hub.readers[r] = true
+	if f.hub.more != nil {
+		close(f.hub.more)
+		f.hub.more = nil
+	}
 	if f.hub.closed {
 		f.hub.close()
 	}
@@ -153,4 +158,26 @@ func (f *Fake) unsubscribe(r *fakeReader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.hub.readers, r)
+}
+
+// AwaitReaders returns when n streams of events are open, so that a test knows
+// that what it does next is seen. The error is the context's cause.
+func (f *Fake) AwaitReaders(ctx context.Context, n int) error {
+	for {
+		f.mu.Lock()
+		if len(f.hub.readers) >= n {
+			f.mu.Unlock()
+			return nil
+		}
+		if f.hub.more == nil {
+			f.hub.more = make(chan struct{})
+		}
+		more := f.hub.more
+		f.mu.Unlock()
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

@@ -44,76 +44,130 @@ const (
 func hostFields() []field[Host] {
 	type f = field[Host]
 	return []f{
-		{name: "listen", kind: "host:port", meaning: "Address of the HTTP API. Port 0 is any free one. Anything but loopback needs `behind_proxy`.",
+		{
+			name: "listen", kind: "host:port", meaning: "Address of the HTTP API. Port 0 is any free one. Anything but loopback needs `behind_proxy`.",
 			bind: func(_ string, h *Host) setting {
 				return text(&h.Listen, "127.0.0.1:7070", func(s string) error { return CheckListen(s, true) })
-			}},
-		{name: "behind_proxy", kind: kindFlag, meaning: "A proxy in front does TLS, so `listen` may be an address that other machines reach.",
-			bind: func(_ string, h *Host) setting { return boolean(&h.BehindProxy) }},
-		{name: "allowed_hosts", kind: "list of text", meaning: "Names to accept in the `Host` header besides those of `listen`, without port; at most 100.",
-			bind: func(_ string, h *Host) setting { return texts(&h.AllowedHosts, maxAllowedHosts, allowedHost) }},
-		{name: "store", kind: "`sqlite:FOLDER` or `mem:`", meaning: "Where jobs are kept. `mem:` keeps them in memory: they are gone when the host ends.",
-			bind: func(dir string, h *Host) setting { return store(dir, &h.Store) }},
-		{name: "durability", kind: "`strict` or `relaxed`", meaning: "When a write is acknowledged: once it survives power loss, or once the operating system has it.",
-			bind: func(_ string, h *Host) setting { return oneOf(&h.Durability, Strict, Relaxed) }},
-		{name: "data", kind: kindPath, auto: "the store's folder; `./data` with `mem:`", meaning: "Folder for what is not in the store: the compile cache and the token.",
-			bind: func(dir string, h *Host) setting { return pathTo(&h.Data, dir, "./data", resolve) }},
-		{name: "token_file", kind: kindPath, auto: "`token` in `data`", meaning: "File of the API's token. It is made at the first start, readable by its owner only.",
-			bind: func(dir string, h *Host) setting { return pathTo(&h.TokenFile, dir, "./data/token", resolve) }},
-		{name: "max_running", kind: kindWhole, meaning: "Most tasks that run at one time, all workers together; 0 = only the pools bound it.",
-			bind: func(_ string, h *Host) setting { return whole(&h.MaxRunning, 0, maxRunning) }},
-		{name: "max_payload", kind: kindSize, meaning: "Largest payload of a job, 1B to 64MiB.",
-			bind: func(_ string, h *Host) setting { return size(&h.MaxPayload, 1, 64<<20) }},
-		{name: "shutdown_timeout", kind: kindDuration, meaning: "How long running tasks may go on after SIGTERM before they are put back, up to 1h; `0s` = not at all.",
-			bind: func(_ string, h *Host) setting { return duration(&h.ShutdownTimeout, 0, time.Hour) }},
-		{name: "cancel_grace", kind: kindDuration, meaning: "How long a cancelled attempt may go on after it was told, up to 1h; `0s` = not at all.",
-			bind: func(_ string, h *Host) setting { return duration(&h.CancelGrace, 0, time.Hour) }},
-		{name: "aging", kind: "duration or `off`", meaning: "A waiting task rises by one level of priority each time this has passed, 1ms to 1d.",
+			},
+		},
+		{
+			name: "behind_proxy", kind: kindFlag, meaning: "A proxy in front does TLS, so `listen` may be an address that other machines reach.",
+			bind: func(_ string, h *Host) setting { return boolean(&h.BehindProxy) },
+		},
+		{
+			name: "allowed_hosts", kind: "list of text", meaning: "Names to accept in the `Host` header besides those of `listen`, without port; at most 100.",
+			bind: func(_ string, h *Host) setting { return texts(&h.AllowedHosts, maxAllowedHosts, allowedHost) },
+		},
+		{
+			name: "store", kind: "`sqlite:FOLDER` or `mem:`", meaning: "Where jobs are kept. `mem:` keeps them in memory: they are gone when the host ends.",
+			bind: func(dir string, h *Host) setting { return store(dir, &h.Store) },
+		},
+		{
+			name: "durability", kind: "`strict` or `relaxed`", meaning: "When a write is acknowledged: once it survives power loss, or once the operating system has it.",
+			bind: func(_ string, h *Host) setting { return oneOf(&h.Durability, Strict, Relaxed) },
+		},
+		{
+			name: "data", kind: kindPath, auto: "the store's folder; `./data` with `mem:`", meaning: "Folder for what is not in the store: the compile cache and the token.",
+			bind: func(dir string, h *Host) setting { return pathTo(&h.Data, dir, "./data", resolve) },
+		},
+		{
+			name: "token_file", kind: kindPath, auto: "`token` in `data`", meaning: "File of the API's token. It is made at the first start, readable by its owner only.",
+			bind: func(dir string, h *Host) setting { return pathTo(&h.TokenFile, dir, "./data/token", resolve) },
+		},
+		{
+			name: "max_running", kind: kindWhole, meaning: "Most tasks that run at one time, all workers together; 0 = only the pools bound it.",
+			bind: func(_ string, h *Host) setting { return whole(&h.MaxRunning, 0, maxRunning) },
+		},
+		{
+			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job, 1B to 64MiB.",
+			bind: func(_ string, h *Host) setting { return size(&h.MaxPayload, 1, 64<<20) },
+		},
+		{
+			name: "shutdown_timeout", kind: kindDuration, meaning: "How long running tasks may go on after SIGTERM before they are put back, up to 1h; `0s` = not at all.",
+			bind: func(_ string, h *Host) setting { return duration(&h.ShutdownTimeout, 0, time.Hour) },
+		},
+		{
+			name: "cancel_grace", kind: kindDuration, meaning: "How long a cancelled attempt may go on after it was told, up to 1h; `0s` = not at all.",
+			bind: func(_ string, h *Host) setting { return duration(&h.CancelGrace, 0, time.Hour) },
+		},
+		{
+			name: "aging", kind: "duration or `off`", meaning: "A waiting task rises by one level of priority each time this has passed, 1ms to 1d.",
 			bind: func(_ string, h *Host) setting {
 				return durationOr("off", &h.Aging, time.Millisecond, 24*time.Hour)
-			}},
-		{name: "log_level", kind: "`debug`, `info`, `warn` or `error`", meaning: "The least important lines that are logged.",
-			bind: func(_ string, h *Host) setting { return logLevel(&h.LogLevel) }},
-		{name: "log_format", kind: "`text` or `json`", meaning: "How log lines are written.",
-			bind: func(_ string, h *Host) setting { return oneOf(&h.LogFormat, "text", "json") }},
+			},
+		},
+		{
+			name: "log_level", kind: "`debug`, `info`, `warn` or `error`", meaning: "The least important lines that are logged.",
+			bind: func(_ string, h *Host) setting { return logLevel(&h.LogLevel) },
+		},
+		{
+			name: "log_format", kind: "`text` or `json`", meaning: "How log lines are written.",
+			bind: func(_ string, h *Host) setting { return oneOf(&h.LogFormat, "text", "json") },
+		},
 	}
 }
 
 func workerFields() []field[Worker] {
 	type f = field[Worker]
 	return []f{
-		{name: "plugin", kind: kindPath, auto: "none, must be set", required: true, meaning: "The WebAssembly module, up to 32MiB. Relative paths and the links on their way stay below the manifest's folder; anything else must be written absolute.",
+		{
+			name: "plugin", kind: kindPath, auto: "none, must be set", required: true, meaning: "The WebAssembly module, up to 32MiB. Relative paths and the links on their way stay below the manifest's folder; anything else must be written absolute.",
 			bind: func(dir string, w *Worker) setting {
 				return pathTo(&w.Plugin, dir, "plugins/hello.wasm", resolveWithin)
-			}},
-		{name: "sha256", kind: "64 hex digits", auto: "not checked", meaning: "SHA-256 that the module must have, when the manifest is read and when the module is loaded.",
-			bind: func(_ string, w *Worker) setting { return pin(&w.SHA256) }},
-		{name: "description", kind: kindText, auto: "empty", meaning: "What the worker does, for people; up to 1KiB.",
-			bind: func(_ string, w *Worker) setting { return text(&w.Description, "counts words", line(maxTextOfUser)) }},
-		{name: "abi", kind: "`auto` or `jobhost`", meaning: "How the host talks to the module; `auto` looks at what it exports.",
-			bind: func(_ string, w *Worker) setting { return oneOf(&w.ABI, "auto", "jobhost") }},
-		{name: "entry", kind: kindText, auto: "the ABI's own", meaning: "Export to call for jobs that name none.",
-			bind: func(_ string, w *Worker) setting { return text(&w.Entry, "run", line(jobhost.MaxEntryBytes)) }},
-		{name: "pool_size", kind: kindWhole, auto: "number of CPUs", meaning: "Tasks of this worker that run at one time, each in its own sandbox; 1 to 4096.",
-			bind: func(_ string, w *Worker) setting { return whole(&w.PoolSize, 1, maxPoolSize) }},
-		{name: "queue_capacity", kind: kindWhole, meaning: "Tasks that may wait; further submits are answered `exhausted` (429). 1 to 100,000,000.",
-			bind: func(_ string, w *Worker) setting { return whole(&w.QueueCapacity, 1, maxQueue) }},
-		{name: "timeout", kind: kindDuration, meaning: "Longest time of one attempt, unless the job says otherwise; 1ms to 1d.",
+			},
+		},
+		{
+			name: "sha256", kind: "64 hex digits", auto: "not checked", meaning: "SHA-256 that the module must have, when the manifest is read and when the module is loaded.",
+			bind: func(_ string, w *Worker) setting { return pin(&w.SHA256) },
+		},
+		{
+			name: "description", kind: kindText, auto: "empty", meaning: "What the worker does, for people; up to 1KiB.",
+			bind: func(_ string, w *Worker) setting { return text(&w.Description, "counts words", line(maxTextOfUser)) },
+		},
+		{
+			name: "abi", kind: "`auto` or `jobhost`", meaning: "How the host talks to the module; `auto` looks at what it exports.",
+			bind: func(_ string, w *Worker) setting { return oneOf(&w.ABI, "auto", "jobhost") },
+		},
+		{
+			name: "entry", kind: kindText, auto: "the ABI's own", meaning: "Export to call for jobs that name none.",
+			bind: func(_ string, w *Worker) setting { return text(&w.Entry, "run", line(jobhost.MaxEntryBytes)) },
+		},
+		{
+			name: "pool_size", kind: kindWhole, auto: "number of CPUs", meaning: "Tasks of this worker that run at one time, each in its own sandbox; 1 to 4096.",
+			bind: func(_ string, w *Worker) setting { return whole(&w.PoolSize, 1, maxPoolSize) },
+		},
+		{
+			name: "queue_capacity", kind: kindWhole, meaning: "Tasks that may wait; further submits are answered `exhausted` (429). 1 to 100,000,000.",
+			bind: func(_ string, w *Worker) setting { return whole(&w.QueueCapacity, 1, maxQueue) },
+		},
+		{
+			name: "timeout", kind: kindDuration, meaning: "Longest time of one attempt, unless the job says otherwise; 1ms to 1d.",
 			bind: func(_ string, w *Worker) setting {
 				return duration(&w.Limits.Timeout, time.Millisecond, jobhost.MaxTimeout)
-			}},
-		{name: "start_timeout", kind: kindDuration, meaning: "Longest time to make a sandbox, the module's initialisation included; 1ms to 1h.",
+			},
+		},
+		{
+			name: "start_timeout", kind: kindDuration, meaning: "Longest time to make a sandbox, the module's initialisation included; 1ms to 1h.",
 			bind: func(_ string, w *Worker) setting {
 				return duration(&w.Limits.StartTime, time.Millisecond, time.Hour)
-			}},
-		{name: "memory", kind: kindSize, meaning: "Linear memory of one sandbox, 64KiB to 4095MiB; rounded up to whole 64KiB.",
-			bind: func(_ string, w *Worker) setting { return size(&w.Limits.MemoryBytes, 64<<10, maxMemory) }},
-		{name: "output", kind: kindSize, meaning: "Result of one attempt, 1B to 64MiB.",
-			bind: func(_ string, w *Worker) setting { return size(&w.Limits.OutputBytes, 1, 64<<20) }},
-		{name: "log", kind: kindSize, meaning: "Log of one attempt, 64B to 16MiB. Lines beyond it are dropped and counted.",
-			bind: func(_ string, w *Worker) setting { return size(&w.Limits.LogBytes, 64, 16<<20) }},
-		{name: "log_line", kind: kindSize, auto: "`8KiB`, or `log` if that is less", meaning: "One line of the log, 64B to 1MiB and no more than `log`. Longer ones are cut.",
-			bind: func(_ string, w *Worker) setting { return size(&w.Limits.LineBytes, 64, 1<<20) }},
+			},
+		},
+		{
+			name: "memory", kind: kindSize, meaning: "Linear memory of one sandbox, 64KiB to 4095MiB; rounded up to whole 64KiB.",
+			bind: func(_ string, w *Worker) setting { return size(&w.Limits.MemoryBytes, 64<<10, maxMemory) },
+		},
+		{
+			name: "output", kind: kindSize, meaning: "Result of one attempt, 1B to 64MiB.",
+			bind: func(_ string, w *Worker) setting { return size(&w.Limits.OutputBytes, 1, 64<<20) },
+		},
+		{
+			name: "log", kind: kindSize, meaning: "Log of one attempt, 64B to 16MiB. Lines beyond it are dropped and counted.",
+			bind: func(_ string, w *Worker) setting { return size(&w.Limits.LogBytes, 64, 16<<20) },
+		},
+		{
+			name: "log_line", kind: kindSize, auto: "`8KiB`, or `log` if that is less", meaning: "One line of the log, 64B to 1MiB and no more than `log`. Longer ones are cut.",
+			bind: func(_ string, w *Worker) setting { return size(&w.Limits.LineBytes, 64, 1<<20) },
+		},
 	}
 }
 
@@ -123,22 +177,36 @@ func retryFields() []field[jobhost.RetryPolicy] {
 	type policy = jobhost.RetryPolicy
 	free := func(p *time.Duration) setting { return duration(p, -1<<63, 1<<63-1) }
 	return []f{
-		{name: "max_attempts", kind: kindWhole, meaning: "Attempts in all, the first included; 1 to 1000.",
-			bind: func(_ string, p *policy) setting { return whole(&p.MaxAttempts, -1<<31, 1<<31-1) }},
-		{name: "backoff", kind: "`exponential`, `linear` or `constant`", meaning: "How the delay before attempt n ≥ 2 grows: `initial · multiplier^(n−2)`, `initial + increment · (n−2)`, or `initial`.",
+		{
+			name: "max_attempts", kind: kindWhole, meaning: "Attempts in all, the first included; 1 to 1000.",
+			bind: func(_ string, p *policy) setting { return whole(&p.MaxAttempts, -1<<31, 1<<31-1) },
+		},
+		{
+			name: "backoff", kind: "`exponential`, `linear` or `constant`", meaning: "How the delay before attempt n ≥ 2 grows: `initial · multiplier^(n−2)`, `initial + increment · (n−2)`, or `initial`.",
 			bind: func(_ string, p *policy) setting {
 				return oneOf(&p.Backoff, jobhost.BackoffExponential, jobhost.BackoffLinear, jobhost.BackoffConstant)
-			}},
-		{name: "initial", kind: kindDuration, meaning: "Delay before the second attempt, up to 1d and no more than `max`.",
-			bind: func(_ string, p *policy) setting { return free(&p.Initial) }},
-		{name: "multiplier", kind: kindNumber, meaning: "For exponential backoff, 1 to 100.",
-			bind: func(_ string, p *policy) setting { return number(&p.Multiplier) }},
-		{name: "increment", kind: kindDuration, meaning: "For linear backoff, up to 1d.",
-			bind: func(_ string, p *policy) setting { return free(&p.Increment) }},
-		{name: "max", kind: kindDuration, meaning: "Longest delay, before the jitter; up to 30d.",
-			bind: func(_ string, p *policy) setting { return free(&p.Max) }},
-		{name: "jitter", kind: kindNumber, meaning: "Spreads delays by ± this part of them, 0 to 1.",
-			bind: func(_ string, p *policy) setting { return number(&p.Jitter) }},
+			},
+		},
+		{
+			name: "initial", kind: kindDuration, meaning: "Delay before the second attempt, up to 1d and no more than `max`.",
+			bind: func(_ string, p *policy) setting { return free(&p.Initial) },
+		},
+		{
+			name: "multiplier", kind: kindNumber, meaning: "For exponential backoff, 1 to 100.",
+			bind: func(_ string, p *policy) setting { return number(&p.Multiplier) },
+		},
+		{
+			name: "increment", kind: kindDuration, meaning: "For linear backoff, up to 1d.",
+			bind: func(_ string, p *policy) setting { return free(&p.Increment) },
+		},
+		{
+			name: "max", kind: kindDuration, meaning: "Longest delay, before the jitter; up to 30d.",
+			bind: func(_ string, p *policy) setting { return free(&p.Max) },
+		},
+		{
+			name: "jitter", kind: kindNumber, meaning: "Spreads delays by ± this part of them, 0 to 1.",
+			bind: func(_ string, p *policy) setting { return number(&p.Jitter) },
+		},
 	}
 }
 

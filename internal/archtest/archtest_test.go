@@ -80,6 +80,8 @@ func TestArrows(t *testing.T) {
 		{"test knows drivers", "test/x_test.go", "host/queue/sqlitequeue", ""},
 		{"client knows the vocabulary", "client/x.go", "", ""},
 		{"client not host", "client/x.go", "host", "arrows"},
+		{"client knows the forms of the API", "client/x.go", "host/api/wire", ""},
+		{"which know the vocabulary only", "host/api/wire/x.go", "host/queue", "arrows"},
 		{"client tests host", "client/x_test.go", "host/hosttest", ""},
 		{"guests know their SDK", "plugins/examples/a/main.go", "plugins/sdk/go", ""},
 		{"guests not the root", "plugins/examples/a/main.go", "", "arrows"},

@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-func benchmarkRun(b *testing.B, module []byte, input string, deadline time.Time, ctx context.Context) {
+func benchmarkRun(ctx context.Context, b *testing.B, module []byte, input string, deadline time.Time) {
 	i := runtimetest.Instance(b, load(b, newEngine(b), module, runtime.Limits{}))
 	at := &hostcall.Attempt{Input: []byte(input), Deadline: deadline, Limits: hostcall.Limits{OutputBytes: 1 << 20}}
 	b.ReportAllocs()
@@ -31,10 +31,10 @@ func BenchmarkRun(b *testing.B) {
 	later := time.Now().Add(time.Hour)
 	cancellable, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	b.Run("noop", func(b *testing.B) { benchmarkRun(b, guests.Noop, "", time.Time{}, context.Background()) })
-	b.Run("echo", func(b *testing.B) { benchmarkRun(b, guests.Echo, input, time.Time{}, context.Background()) })
-	b.Run("echo/deadline", func(b *testing.B) { benchmarkRun(b, guests.Echo, input, later, context.Background()) })
-	b.Run("echo/deadline+context", func(b *testing.B) { benchmarkRun(b, guests.Echo, input, later, cancellable) })
+	b.Run("noop", func(b *testing.B) { benchmarkRun(context.Background(), b, guests.Noop, "", time.Time{}) })
+	b.Run("echo", func(b *testing.B) { benchmarkRun(context.Background(), b, guests.Echo, input, time.Time{}) })
+	b.Run("echo/deadline", func(b *testing.B) { benchmarkRun(context.Background(), b, guests.Echo, input, later) })
+	b.Run("echo/deadline+context", func(b *testing.B) { benchmarkRun(cancellable, b, guests.Echo, input, later) })
 }
 
 // BenchmarkInstantiate is a fresh sandbox.

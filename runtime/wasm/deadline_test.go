@@ -99,11 +99,10 @@ func TestStopperHammer(t *testing.T) {
 				s, halts := watchedStopper()
 				ctx, cancel := context.WithCancel(t.Context())
 				go cancel()
-				var why stopReason
 				for range 3 {
 					deadline := time.Now().Add(time.Duration((n*7+g)%50) * time.Microsecond)
-					if why = s.begin(ctx, deadline); why == notStopped {
-						why = s.end()
+					if s.begin(ctx, deadline) == notStopped {
+						s.end()
 					}
 				}
 				s.close()

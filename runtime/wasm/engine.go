@@ -50,6 +50,10 @@ type Engine struct {
 	// gates is where gates are compiled and live.
 	gates     wazero.Runtime
 	compiling keyedLock
+	// gating is held while gates and their types are compiled. They are the
+	// same bytes for many plugins, and wazero 1.12 shows a module from its
+	// folder to others before it is whole.
+	gating sync.Mutex
 
 	// loading is held by each Load, and for writing by Close, which waits for them.
 	loading sync.RWMutex

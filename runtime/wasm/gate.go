@@ -47,6 +47,8 @@ const (
 
 // agreeOnTypes must be the first thing that a runtime compiles.
 func (e *Engine) agreeOnTypes(ctx context.Context, r wazero.Runtime) error {
+	e.gating.Lock()
+	defer e.gating.Unlock()
 	err := e.mend(ctx, func() error {
 		_, err := r.CompileModule(ctx, gateTypes)
 		return err

@@ -74,6 +74,8 @@ func (p *Plugin) load(ctx context.Context, src runtime.Source) error {
 
 // compileGate compiles the plugin's gate.
 func (p *Plugin) compileGate(ctx context.Context) error {
+	p.engine.gating.Lock()
+	defer p.engine.gating.Unlock()
 	err := p.engine.mend(ctx, func() (err error) {
 		p.gate, err = p.engine.gates.CompileModule(ctx, gateModule(p.info.Entries, p.mailbox))
 		return err

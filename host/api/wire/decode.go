@@ -42,9 +42,10 @@ func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
 	if err := d.object(func(name []byte) error { return d.member(&s, name) }, "the body"); err != nil {
 		return jobhost.Spec{}, err
 	}
+	end := d.json.InputOffset()
 	if _, err := d.json.ReadToken(); err != io.EOF {
 		return jobhost.Spec{}, invalid("", "send one JSON object; many jobs go to /v1/jobs:batch, one per line",
-			"there is more after the end of the object at byte %d", d.json.InputOffset())
+			"there is more after the end of the object at byte %d", end)
 	}
 	if s.json && s.spec.ContentType == "" {
 		s.spec.ContentType = JSON

@@ -94,7 +94,7 @@ func title(code jobhost.Code) string { return strings.ReplaceAll(string(code), "
 
 // faults appends the errors for people in err's tree, outermost first.
 func faults(list []*jobhost.Error, err error) []*jobhost.Error {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here, one level at a time
 	case nil:
 	case *jobhost.Error:
 		list = append(list, e)

@@ -113,7 +113,7 @@ func appendPayload(b, payload []byte) []byte {
 	case len(payload) == 0:
 		return b
 	case utf8.Valid(payload) && quotedLen(payload) <= size:
-		return appendText(appendName(b, namePayload), string(payload))
+		return appendText(appendName(b, namePayload), payload)
 	}
 	b = append(appendName(b, namePayloadBase64), '"')
 	b = base64.StdEncoding.AppendEncode(b, payload)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,10 +121,7 @@ func syntax(err error) error {
 		return nil
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		field := ""
-		if e.JSONPointer != "" {
-			field = clip(e.JSONPointer.LastToken())
-		}
+		field := clip(strings.Join(slices.Collect(e.JSONPointer.Tokens()), "."))
 		return invalid(field, "", "invalid JSON at byte %d: %s", e.ByteOffset, clip(strings.TrimPrefix(e.Err.Error(), "jsontext: ")))
 	}
 	if errors.Is(err, io.EOF) {

@@ -108,7 +108,7 @@ func appendReceipt(b []byte, r *jobhost.Receipt) []byte {
 
 // appendText appends s as a JSON string. Bytes that are no UTF-8 become
 // U+FFFD: what must arrive unchanged was checked before or goes as base64.
-func appendText(b []byte, s string) []byte {
+func appendText[T ~string | ~[]byte](b []byte, s T) []byte {
 	b, _ = jsontext.AppendQuote(b, s)
 	return b
 }
