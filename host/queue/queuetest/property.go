@@ -86,6 +86,7 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 			Token:     int64(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "token")),
 			Status:    queue.Status(rapid.IntRange(0, 3).Draw(t, "status")),
 			ReadyAt:   at.Draw(t, "ready"),
+			Number:    rapid.IntRange(1, 4).Draw(t, "number"),
 			Attempt:   rapid.IntRange(0, 3).Draw(t, "attempt"),
 			StartedAt: at.Draw(t, "started"), EndedAt: at.Draw(t, "ended"),
 			Result: rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "result"),

@@ -130,7 +130,7 @@ func testRecords(t *testing.T, h Harness) {
 	}
 	settle := func(task, attempt int, token int64, status queue.Status, log string) {
 		op := settlement(key+queue.Key(task), status)
-		op.Token, op.Attempt, op.Log = token, attempt, []byte(log)
+		op.Token, op.Number, op.Attempt, op.Log = token, attempt, attempt, []byte(log)
 		if status != queue.Succeeded {
 			op.Failure = failure(task, attempt)
 		}
@@ -140,7 +140,8 @@ func testRecords(t *testing.T, h Harness) {
 	settle(0, 1, 0, queue.Open, "")
 	settle(1, 2, 1, queue.Succeeded, "two\nlines\n")
 	dropped := settlement(key, queue.Dead)
-	dropped.Token, dropped.Attempt, dropped.LogDropped, dropped.Failure = 1, 2, 12, failure(0, 2)
+	dropped.Token, dropped.Number, dropped.Attempt = 1, 2, 2
+	dropped.LogDropped, dropped.Failure = 12, failure(0, 2)
 	s.must(dropped)
 	noise := settlement(other, queue.Dead)
 	noise.Failure, noise.Log = failure(0, 1), []byte("noise\n")
