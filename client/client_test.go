@@ -55,7 +55,7 @@ func TestBadAddress(t *testing.T) {
 	for _, base := range []string{"", "http://", "ftp://host", "http://user:secret@host", "http://host?x=1", "http://a b", "://"} {
 		_, err := client.New(base, "").Workers(t.Context())
 		wantCode(t, err, jobhost.CodeInvalid)
-		if err != nil && strings.Contains(err.(*jobhost.Error).Message, "secret") {
+		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the message tells the password: %v", base, err)
 		}
 	}
@@ -70,8 +70,10 @@ func TestNotJobhost(t *testing.T) {
 		text   string
 	}{
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, jobhost.CodeInternal, "cannot be read"},
-		{"an error page", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", 502) }, jobhost.CodeUnavailable, `"502 Bad Gateway", which is not from jobhost`},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 307) }, jobhost.CodeUnavailable, "307"},
+		{"an error page", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, jobhost.CodeUnavailable, `"502 Bad Gateway", which is not from jobhost`},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}, jobhost.CodeUnavailable, "307"},
 		{"a huge answer", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2000)) }, jobhost.CodeTooLarge, "1000"},
 		{"a hang-up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, jobhost.CodeUnavailable, "cannot reach"},
 		{"half an answer", func(w http.ResponseWriter, _ *http.Request) {
@@ -105,7 +107,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 		Code: jobhost.CodeExhausted, Field: "worker", Message: "the queue of worker test is full",
 		Hint: "this is a fake", RetryAfter: 250 * time.Millisecond,
 	}
-	if e, ok := err.(*jobhost.Error); !ok || *e != want {
+	if e, ok := errors.AsType[*jobhost.Error](err); !ok || *e != want {
 		t.Errorf("got %+v, want %+v", err, want)
 	}
 	_, err = c.Submit(t.Context(), jobhost.Spec{Worker: "test", Tasks: -1, MaxAttempts: -1})

@@ -60,7 +60,7 @@ func TestEventsGoOn(t *testing.T) {
 	c := script(t,
 		send(t, "", 1, 2),
 		func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "starting", 503) },
+		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "starting", http.StatusServiceUnavailable) },
 		send(t, "x.2"),
 		send(t, "x.2", 3),
 		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "event: resync\ndata: {}\n\n") },

@@ -73,7 +73,7 @@ func (e *env) hint(text string) {
 
 // split returns the errors that were joined into one.
 func split(err error) []error {
-	if u, ok := err.(*usageError); ok {
+	if u, ok := errors.AsType[*usageError](err); ok {
 		err = u.cause
 	}
 	joined, ok := err.(interface{ Unwrap() []error })

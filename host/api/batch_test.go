@@ -120,7 +120,7 @@ func TestBatchAnswersWhileItReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer resp.Body.Close()
+			t.Cleanup(func() { _ = resp.Body.Close() })
 			answers = bufio.NewScanner(resp.Body)
 		}
 		if !answers.Scan() || !strings.Contains(answers.Text(), fmt.Sprintf(`"id":"job-%d"`, i)) {

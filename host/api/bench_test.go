@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -27,22 +28,39 @@ func report(b *testing.B, jobs int) {
 	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
 }
 
+// BenchmarkCeiling is what net/http does here with a handler that only reads:
+// what BenchmarkSubmit is to be compared with, in the same run.
+func BenchmarkCeiling(b *testing.B) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusCreated)
+	}))
+	b.Cleanup(server.Close)
+	transport := &http.Transport{MaxIdleConnsPerHost: 256}
+	b.Cleanup(transport.CloseIdleConnections)
+	post(b, &http.Client{Transport: transport}, server.URL)
+}
+
 // BenchmarkSubmit posts jobs one by one over 64 connections; client and
 // server share the machine. The allocations are those of both.
 func BenchmarkSubmit(b *testing.B) {
 	f := setup(b, options{api: quiet, fake: hosttest.FakeConfig{Keep: 1000}})
+	post(b, f.http, "http://"+f.addr)
+}
+
+func post(b *testing.B, c *http.Client, base string) {
 	body := []byte(`{"worker":"test","payload":"` + payload + `"}`)
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			r, err := http.NewRequest("POST", "http://"+f.addr+"/v1/jobs", bytes.NewReader(body))
+			r, err := http.NewRequest("POST", base+"/v1/jobs", bytes.NewReader(body))
 			if err != nil {
 				b.Fatal(err)
 			}
 			r.Header["Authorization"] = []string{"Bearer " + token}
 			r.Header["Content-Type"] = []string{wire.JSON}
-			resp, err := f.http.Do(r)
+			resp, err := c.Do(r)
 			if err != nil {
 				b.Error(err)
 				return

@@ -121,7 +121,8 @@ func (a *API) routes() []route {
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,
-			[]answer{{200, "The metrics.", "text/plain", nil}}, a.metrics,
+			[]answer{{200, "The metrics.", "text/plain", nil}},
+			a.metrics,
 		})
 	}
 	return table

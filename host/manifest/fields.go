@@ -41,7 +41,7 @@ const (
 	maxTextOfUser = 1024
 )
 
-func hostFields() []field[Host] {
+func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 	type f = field[Host]
 	return []f{
 		{
@@ -107,7 +107,7 @@ func hostFields() []field[Host] {
 	}
 }
 
-func workerFields() []field[Worker] {
+func workerFields() []field[Worker] { //nolint:revive // it is a table, however long
 	type f = field[Worker]
 	return []f{
 		{

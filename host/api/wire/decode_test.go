@@ -107,7 +107,7 @@ func TestDecodeRefuses(t *testing.T) {
 	d := wire.NewDecoder(maxPayload)
 	for _, test := range tests {
 		_, err := d.Decode([]byte(test.body))
-		e, ok := err.(*jobhost.Error)
+		e, ok := err.(*jobhost.Error) //nolint:errorlint // the decoder returns it as it is
 		if !ok || e.Code != jobhost.CodeInvalid || e.Field != test.field || !strings.Contains(e.Message, test.text) || len(e.Message) > 400 {
 			t.Errorf("%s: got %#v, want field %q and %q", test.name, err, test.field, test.text)
 		}
@@ -190,7 +190,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		spec, err := wire.NewDecoder(maxPayload).Decode(body)
 		if err != nil {
-			e, ok := err.(*jobhost.Error)
+			e, ok := err.(*jobhost.Error) //nolint:errorlint // the decoder returns it as it is
 			if !ok || e.Message == "" || !utf8.ValidString(e.Message) || !utf8.ValidString(e.Field) || len(e.Message) > 400 {
 				t.Fatalf("got error %#v", err)
 			}

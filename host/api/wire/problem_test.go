@@ -39,7 +39,7 @@ func TestProblemThereAndBack(t *testing.T) {
 		}
 		want := *full
 		want.Cause = nil
-		if e, ok := got.Err().(*jobhost.Error); !ok || *e != want {
+		if e, ok := got.Err().(*jobhost.Error); !ok || *e != want { //nolint:errorlint // Err returns it as it is
 			t.Errorf("got %+v, want %+v", e, want)
 		}
 	}
