@@ -54,7 +54,7 @@ func TestProblemWithManyFaults(t *testing.T) {
 	}
 	var fields []string
 	for _, err := range p.Err().(interface{ Unwrap() []error }).Unwrap() {
-		fields = append(fields, err.(*jobhost.Error).Field)
+		fields = append(fields, err.(*jobhost.Error).Field) //nolint:errorlint // Err returns them as they are
 	}
 	if got := fmt.Sprint(fields); got != "[worker tasks max_attempts]" {
 		t.Errorf("got faults %s", got)
