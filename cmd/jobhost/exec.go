@@ -96,6 +96,9 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 		inputs.args = []string{"-"}
 	}
 	b := &batch{env: e, flags: f, worker: w, plugin: plugin}
+	// Not before: nothing is lost when a compilation is killed.
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	return b.run(ctx, inputs)
 }
 
