@@ -78,11 +78,7 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	for k, v := range f.config {
 		w.Config[k] = v
 	}
-	cache, err := compileCache()
-	if err != nil {
-		return err
-	}
-	engine, err := openEngine(cache, slog.New(slog.DiscardHandler))
+	engine, err := openUserEngine()
 	if err != nil {
 		return err
 	}
@@ -102,14 +98,14 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	return b.run(ctx, inputs)
 }
 
-// compileCache is where compiled modules are kept between runs of exec: the
-// user's cache folder, shared by all projects.
-func compileCache() (string, error) {
+// openUserEngine opens an engine for a command without a host. Compiled modules
+// are kept in the user's cache folder, which all projects share.
+func openUserEngine() (runtime.Engine, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a place for compiled modules: %w", err)
+		return nil, fmt.Errorf("find a place for compiled modules: %w", err)
 	}
-	return filepath.Join(dir, "jobhost"), nil
+	return openEngine(filepath.Join(dir, "jobhost"), slog.New(slog.DiscardHandler))
 }
 
 // execWorker finds the worker: a file, or a worker of the manifest.
