@@ -39,8 +39,9 @@ func newExecCommand(e *env) *cobra.Command {
 Each INPUT is a file whose content is one input; "-" is the standard input, and
 so is no INPUT at all. With --lines each line of them is one input, with --text
 each INPUT is one itself. Results are printed in the order of the inputs, each
-ended by a newline. Failures and logs go to the standard error output. The exit
-code is 1 when any input failed.`,
+ended by a newline. Failures and logs go to the standard error output, and on a
+terminal how far it is. The exit code is 1 when any input failed, or when Ctrl-C
+ended it before the last one.`,
 		Example: `  jobhost exec plugins/examples/wordcount/wordcount.wasm README.md
   cat *.md | jobhost exec vowels --lines -j 4
   jobhost exec vowels --text "hello world"`,
