@@ -63,8 +63,12 @@ func New(cfg Config) (*Host, error) {
 	}
 	cfg.setDefaults()
 	return &Host{
-		cfg:     cfg,
-		hub:     hub.NewSized(hub.Options{Replay: eventReplay, Buffer: eventBuffer}, eventSize),
+		cfg: cfg,
+		hub: hub.NewSized(hub.Options{
+			Replay: eventReplay,
+			Buffer: eventBuffer,
+			Slow:   func() { cfg.Metrics.LimitHit(metrics.LimitReader) },
+		}, eventSize),
 		started: make(chan struct{}),
 		fault:   make(chan error, 1),
 	}, nil
@@ -176,7 +180,7 @@ func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *wo
 				LogBytes:    cfg.Limits.LogBytes,
 				LineBytes:   cfg.Limits.LineBytes,
 			},
-			Services:    &services{host: h, guest: m.Guest()},
+			Services:    &services{host: h, guest: m.Guest(), now: q.Now},
 			CancelGrace: h.cfg.CancelGrace,
 			Replaced:    m.SandboxReplaced,
 			Logger:      h.cfg.Logger,
@@ -184,23 +188,16 @@ func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *wo
 	}
 }
 
-// wait returns when ctx ends, or with an error when the store has failed.
+// wait returns when ctx ends, when the store has failed, which stop tells of,
+// or with the fault of a worker.
 func (h *Host) wait(ctx context.Context) error {
-	failing, ok := h.cfg.Store.(interface {
-		Failed() <-chan struct{}
-		Err() error
-	})
-	var failed <-chan struct{} // never ready if the store can't tell
-	if ok {
-		failed = failing.Failed()
-	}
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-h.fault:
 		return err
-	case <-failed:
-		return fmt.Errorf("the store has failed: %w", failing.Err())
+	case <-h.storeFailed():
+		return nil
 	}
 }
 
@@ -216,41 +213,4 @@ func (h *Host) watch(worker *scope.Scope) {
 		default: // one is enough
 		}
 	})
-}
-
-// stop ends what start began, as far as it came.
-func (h *Host) stop(root *scope.Scope) error {
-	h.become(Draining)
-	r := h.running.Load()
-	if r != nil {
-		r.queue.Stop()
-	}
-	patience, cancel := context.WithTimeout(context.Background(), h.cfg.ShutdownTimeout)
-	defer cancel()
-	if _, err := root.Join(patience); err != nil {
-		if busy := h.busy(); busy > 0 {
-			h.cfg.Logger.Warn("running tasks go back to the queue", logkey.Count, busy, logkey.Duration, h.cfg.ShutdownTimeout)
-		}
-	}
-	h.become(Stopping)
-	root.Cancel(hostcall.ErrReturned)
-	report, err := root.Join(context.Background())
-	if report.Status == scope.StatusFailed {
-		err = errors.Join(err, report.Err())
-	}
-	if r != nil {
-		err = errors.Join(err, r.queue.Close(context.Background()))
-	}
-	return err
-}
-
-// busy is how many tasks run.
-func (h *Host) busy() int {
-	n := 0
-	if r := h.running.Load(); r != nil {
-		for _, w := range r.workers {
-			n += w.pool.Busy()
-		}
-	}
-	return n
 }

@@ -13,6 +13,7 @@ import (
 type services struct {
 	host  *Host
 	guest *metrics.Guest
+	now   func() time.Time // of the queue, so that the events of a job are in order
 }
 
 // Emit publishes what a guest put out.
@@ -26,7 +27,7 @@ func (s *services) Progress(at *hostcall.Attempt, done, total int64) {
 }
 
 func (s *services) publish(at *hostcall.Attempt, e jobhost.Event) {
-	e.Time, e.State = time.Now(), jobhost.Running
+	e.Time, e.State = s.now(), jobhost.Running
 	e.Job, e.Worker, e.Task, e.Attempt = at.Job, at.Worker, at.Task, at.Number
 	s.host.publish(e)
 }

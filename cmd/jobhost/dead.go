@@ -65,42 +65,15 @@ func notDead(job *jobhost.Job) error {
 
 func (e *env) listDead(ctx context.Context, q *jobQuery) error {
 	q.state = state(jobhost.Dead)
-	if _, err := q.filter(); err != nil {
-		return err
-	}
-	server, err := e.server()
-	if err != nil {
-		return err
-	}
-	t := e.newTable()
-	if !e.wantsJSON() {
-		t.row("ID", "WORKER", "ENDED", "ATTEMPTS", "CODE", "MESSAGE")
-	}
-	more, err := q.pages(ctx, server, func(jobs []jobhost.Job) error {
-		// Lists don't hold failures, and a list of deaths without them is of no use.
-		jobs, err := details(ctx, server, jobs)
-		if err != nil {
-			return err
-		}
-		for i := range jobs {
-			if e.wantsJSON() {
-				if err := e.json(&jobs[i]); err != nil {
-					return err
-				}
-				continue
-			}
-			e.deadRow(t, &jobs[i])
-		}
-		t.flush()
-		return e.stdout.failure()
+	return e.list(ctx, q, &listing{
+		columns: []string{"ID", "WORKER", "ENDED", "ATTEMPTS", "CODE", "MESSAGE"},
+		cells:   e.deadCells,
+		// A list of deaths without what they died of is of no use.
+		details: details,
 	})
-	if err == nil && more && e.stdout.terminal {
-		e.note("there are more jobs; --limit or --all shows them")
-	}
-	return err
 }
 
-func (e *env) deadRow(t *table, j *jobhost.Job) {
+func (e *env) deadCells(j *jobhost.Job) []string {
 	var last jobhost.Failure
 	if n := len(j.Failures); n > 0 {
 		last = j.Failures[n-1]
@@ -110,7 +83,7 @@ func (e *env) deadRow(t *table, j *jobhost.Job) {
 	if len(message) > most {
 		message = append(message[:most-1:most-1], '…')
 	}
-	t.row(j.ID, j.Worker, e.whenever(j.EndedAt), strconv.Itoa(len(j.Failures)), last.Code, string(message))
+	return []string{j.ID, j.Worker, e.whenever(j.EndedAt), strconv.Itoa(len(j.Failures)), last.Code, string(message)}
 }
 
 // details returns what is known of jobs that are dead, without those that are

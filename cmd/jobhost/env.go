@@ -23,7 +23,9 @@ type env struct {
 	getenv         func(string) string
 	// isTerminal tells of stdin, stdout or stderr.
 	isTerminal func(stream any) bool
-	now        func() time.Time
+	// columns is how wide the terminal is now, if stderr is one.
+	columns func() int
+	now     func() time.Time
 	// dir is where relative paths start; "" = the working directory.
 	dir string
 	// connect returns the server at a target.
@@ -41,6 +43,7 @@ func newEnv(stdin io.Reader, stdout, stderr io.Writer) *env {
 		stderr:     &stream{w: stderr, terminal: isTerminal(stderr)},
 		getenv:     os.Getenv,
 		isTerminal: isTerminal,
+		columns:    func() int { return columns(stderr) },
 		now:        time.Now,
 		connect:    connect,
 	}
@@ -49,6 +52,16 @@ func newEnv(stdin io.Reader, stdout, stderr io.Writer) *env {
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// columns returns the width of a terminal; 80 where that can't be told.
+func columns(stream any) int {
+	if f, ok := stream.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
 }
 
 // path returns where a path of the command line leads.

@@ -39,8 +39,9 @@ func newExecCommand(e *env) *cobra.Command {
 Each INPUT is a file whose content is one input; "-" is the standard input, and
 so is no INPUT at all. With --lines each line of them is one input, with --text
 each INPUT is one itself. Results are printed in the order of the inputs, each
-ended by a newline. Failures and logs go to the standard error output. The exit
-code is 1 when any input failed.`,
+ended by a newline. Failures and logs go to the standard error output, and on a
+terminal how far it is. The exit code is 1 when any input failed, or when Ctrl-C
+ended it before the last one.`,
 		Example: `  jobhost exec plugins/examples/wordcount/wordcount.wasm README.md
   cat *.md | jobhost exec vowels --lines -j 4
   jobhost exec vowels --text "hello world"`,
@@ -78,11 +79,7 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	for k, v := range f.config {
 		w.Config[k] = v
 	}
-	cache, err := compileCache()
-	if err != nil {
-		return err
-	}
-	engine, err := openEngine(cache, slog.New(slog.DiscardHandler))
+	engine, err := openUserEngine()
 	if err != nil {
 		return err
 	}
@@ -96,17 +93,20 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 		inputs.args = []string{"-"}
 	}
 	b := &batch{env: e, flags: f, worker: w, plugin: plugin}
+	// Not before: nothing is lost when a compilation is killed.
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	return b.run(ctx, inputs)
 }
 
-// compileCache is where compiled modules are kept between runs of exec: the
-// user's cache folder, shared by all projects.
-func compileCache() (string, error) {
+// openUserEngine opens an engine for a command without a host. Compiled modules
+// are kept in the user's cache folder, which all projects share.
+func openUserEngine() (runtime.Engine, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a place for compiled modules: %w", err)
+		return nil, fmt.Errorf("find a place for compiled modules: %w", err)
 	}
-	return filepath.Join(dir, "jobhost"), nil
+	return openEngine(filepath.Join(dir, "jobhost"), slog.New(slog.DiscardHandler))
 }
 
 // execWorker finds the worker: a file, or a worker of the manifest.

@@ -29,7 +29,7 @@ type batch struct {
 	worker host.Worker
 	plugin runtime.Plugin
 
-	bar        *progressBar
+	bar        *progress
 	ok, failed int
 }
 
@@ -46,11 +46,14 @@ func (b *batch) run(ctx context.Context, in *inputs) error {
 	began := time.Now()
 	todo := make(chan *item)
 	line := make(chan *item, 4*b.flags.parallel) // results may wait here for slower ones before them
-	b.bar = newProgressBar(b.env, b.flags.quiet, in.total())
+	b.bar = newProgress(b.env, b.flags.quiet || in.typed(), in.total())
 
-	work := scope.New(ctx, "exec")
+	// Reading has a scope of its own: an interrupt does not wait for it, since
+	// nothing can end the read of a pipe or a terminal.
+	reading := scope.New(ctx, "read")
+	defer reading.Cancel(nil)
 	var unread error // kept here: it must not stop the inputs before it
-	read := func(ctx context.Context) error {
+	err := reading.Go("", func(ctx context.Context) error {
 		defer close(todo)
 		defer close(line)
 		unread = in.each(func(i input) bool {
@@ -58,8 +61,8 @@ func (b *batch) run(ctx context.Context, in *inputs) error {
 			return send(ctx, line, it) && send(ctx, todo, it)
 		})
 		return nil
-	}
-	err := work.Go("read", read)
+	})
+	work := scope.New(ctx, "exec")
 	for i := range b.flags.parallel {
 		err = errors.Join(err, work.Go(fmt.Sprintf("sandbox %d", i), func(ctx context.Context) error {
 			return b.work(ctx, todo)
@@ -67,12 +70,16 @@ func (b *batch) run(ctx context.Context, in *inputs) error {
 	}
 	err = errors.Join(err, work.Go("print", func(ctx context.Context) error { return b.print(ctx, line) }))
 	report, _ := work.Join(context.WithoutCancel(ctx)) // without an end it waits to the end
-	b.bar.finish()
+	b.bar.clear()
+	if ctx.Err() != nil {
+		b.env.note("interrupted: %d ok, %d failed, the others have no result", b.ok, b.failed)
+		return errReported
+	}
 	if err = errors.Join(err, report.Err()); err != nil {
 		return err
 	}
-	if unread != nil {
-		return unread
+	if _, err := reading.Join(ctx); err != nil || unread != nil {
+		return errors.Join(err, unread)
 	}
 	if !b.flags.quiet && (b.env.stderr.terminal || b.ok+b.failed > 1) {
 		b.env.note("%d ok, %d failed, %v", b.ok, b.failed, time.Since(began).Round(time.Millisecond))
@@ -96,13 +103,20 @@ func send(ctx context.Context, to chan<- *item, it *item) bool {
 func (b *batch) work(ctx context.Context, todo <-chan *item) error {
 	sandbox := runtime.NewSandbox(b.plugin, nil)
 	defer func() { _ = sandbox.Close(context.WithoutCancel(ctx)) }()
-	for it := range todo {
-		at := b.attempt(it)
-		it.outcome = sandbox.Run(ctx, at)
-		it.log, it.dropped = at.TakeLog()
-		close(it.done)
+	for {
+		select {
+		case it, more := <-todo:
+			if !more {
+				return nil
+			}
+			at := b.attempt(it)
+			it.outcome = sandbox.Run(ctx, at)
+			it.log, it.dropped = at.TakeLog()
+			close(it.done)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return nil
 }
 
 func (b *batch) attempt(it *item) *hostcall.Attempt {
@@ -124,28 +138,57 @@ func (b *batch) attempt(it *item) *hostcall.Attempt {
 	}
 }
 
-// print prints results as they come, in order.
+// print prints results as they come, in order, and how far it is meanwhile.
 func (b *batch) print(ctx context.Context, line <-chan *item) error {
-	for it := range line {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	var next *item // whose result is waited for
+	var done <-chan struct{}
+	for {
+		from := line
+		if next != nil {
+			from = nil
+		}
 		select {
-		case <-it.done:
+		case it, more := <-from:
+			if !more {
+				return nil
+			}
+			next, done = it, it.done
+		case <-done:
+			if ctx.Err() != nil { // then the outcome is that of the interrupt
+				return context.Cause(ctx)
+			}
+			b.printItem(next)
+			next, done = nil, nil
+		case <-tick.C:
+			b.bar.draw()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		b.bar.clear()
-		if !b.flags.quiet {
-			b.printLog(it)
-		}
-		if it.outcome.Kind == jobhost.OutcomeSucceeded {
-			b.ok++
-			b.printResult(it.outcome.Output)
-		} else {
-			b.failed++
-			b.env.report(outcomeError(it))
-		}
-		b.bar.step()
 	}
-	return nil
+}
+
+// printItem prints what became of an input. The progress is taken away only
+// when something else is to be seen on the terminal.
+func (b *batch) printItem(it *item) {
+	succeeded := it.outcome.Kind == jobhost.OutcomeSucceeded
+	logs := !b.flags.quiet && (len(it.log) > 0 || it.dropped > 0)
+	if logs || !succeeded || b.env.stdout.terminal {
+		b.bar.clear()
+		defer b.bar.draw()
+	}
+	if logs {
+		b.printLog(it)
+	}
+	if succeeded {
+		b.ok++
+		b.printResult(it.outcome.Output)
+	} else {
+		b.failed++
+		b.env.report(outcomeError(it))
+	}
+	b.bar.done, b.bar.failed = b.ok+b.failed, b.failed
 }
 
 func (b *batch) printResult(out []byte) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // maxInput bounds one input of exec, in bytes.
@@ -31,6 +32,11 @@ func (in *inputs) total() int {
 		return 0
 	}
 	return len(in.args)
+}
+
+// typed reports whether somebody types them on a terminal.
+func (in *inputs) typed() bool {
+	return !in.flags.text && slices.Contains(in.args, "-") && in.env.isTerminal(in.env.stdin)
 }
 
 // each calls f with every input until f returns false. An input that can't be

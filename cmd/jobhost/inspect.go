@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,11 +39,7 @@ is not imported cannot be made.`,
 			if err != nil {
 				return err
 			}
-			cache, err := compileCache()
-			if err != nil {
-				return err
-			}
-			engine, err := openEngine(cache, slog.New(slog.DiscardHandler))
+			engine, err := openUserEngine()
 			if err != nil {
 				return err
 			}
@@ -63,7 +58,7 @@ is not imported cannot be made.`,
 func (e *env) printInspection(file string, info runtime.Info) error {
 	i := inspection{
 		File: file, SHA256: info.SHA256, Size: info.Size, ABI: info.ABI, Entry: info.Entry,
-		Entries: info.Entries, Imports: info.Imports, MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax,
+		Entries: orEmpty(info.Entries), Imports: orEmpty(info.Imports), MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax,
 	}
 	if e.wantsJSON() {
 		return e.json(i)
@@ -95,3 +90,6 @@ func memoryText(low, high uint64) string {
 	}
 	return text
 }
+
+// orEmpty makes nil an empty list, which is [] in JSON rather than null.
+func orEmpty(list []string) []string { return append([]string{}, list...) }

@@ -28,6 +28,26 @@ func newJobListCommand(e *env) *cobra.Command {
 }
 
 func (e *env) listJobs(ctx context.Context, q *jobQuery) error {
+	l := listing{columns: []string{"ID", "WORKER", "STATE", "PRIORITY", "TASKS", "SUBMITTED", "ENDED", "TOOK"}}
+	l.cells = func(j *jobhost.Job) []string {
+		return []string{
+			j.ID, j.Worker, j.State.String(), j.Priority.String(), strconv.Itoa(j.TaskCount),
+			e.when(j.CreatedAt), e.whenever(j.EndedAt), ran(&j.CreatedAt, j.EndedAt),
+		}
+	}
+	return e.list(ctx, q, &l)
+}
+
+// listing says how jobs are listed.
+type listing struct {
+	columns []string
+	cells   func(*jobhost.Job) []string
+	// details, if set, replaces the jobs of a page, which hold no failures.
+	details func(context.Context, jobhost.Reader, []jobhost.Job) ([]jobhost.Job, error)
+}
+
+// list prints the jobs that are asked for, page by page.
+func (e *env) list(ctx context.Context, q *jobQuery, l *listing) error {
 	if _, err := q.filter(); err != nil {
 		return err
 	}
@@ -37,19 +57,20 @@ func (e *env) listJobs(ctx context.Context, q *jobQuery) error {
 	}
 	t := e.newTable()
 	if !e.wantsJSON() {
-		t.row("ID", "WORKER", "STATE", "PRIORITY", "TASKS", "SUBMITTED", "ENDED", "TOOK")
+		t.row(l.columns...)
 	}
-	more, err := q.pages(ctx, server, func(jobs []jobhost.Job) error {
-		for i := range jobs {
-			j := &jobs[i]
-			if e.wantsJSON() {
-				if err := e.json(j); err != nil {
-					return err
-				}
-				continue
+	more, err := q.pages(ctx, server, func(jobs []jobhost.Job) (err error) {
+		if l.details != nil {
+			if jobs, err = l.details(ctx, server, jobs); err != nil {
+				return err
 			}
-			t.row(j.ID, j.Worker, j.State.String(), j.Priority.String(), strconv.Itoa(j.TaskCount),
-				e.when(j.CreatedAt), e.whenever(j.EndedAt), ran(&j.CreatedAt, j.EndedAt))
+		}
+		for i := range jobs {
+			if !e.wantsJSON() {
+				t.row(l.cells(&jobs[i])...)
+			} else if err := e.json(&jobs[i]); err != nil {
+				return err
+			}
 		}
 		t.flush()
 		return e.stdout.failure()

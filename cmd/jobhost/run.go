@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -146,12 +147,12 @@ func greet(ctx context.Context, e *env, m *manifest.Manifest, h *host.Host, addr
 		store = fmt.Sprintf("%s, %s", shortPath(m.Host.Store.Dir), m.Host.Durability)
 	}
 	fmt.Fprintf(e.stderr, "  store   %s\n  token   %s\n  listen  http://%s\n\n", store, shortPath(m.Host.TokenFile), addr)
-	fmt.Fprintf(e.stderr, "Try in another terminal:\n  %s\n\n", firstCommand(m))
+	fmt.Fprintf(e.stderr, "Try in another terminal:\n  %s\n\n", firstCommand(e, m, addr))
 	return nil
 }
 
-// firstCommand is a command that works as it is printed.
-func firstCommand(m *manifest.Manifest) string {
+// firstCommand is a command that works as it is printed, in this folder.
+func firstCommand(e *env, m *manifest.Manifest, addr net.Addr) string {
 	worker := m.Workers[0].Name
 	if i := slices.IndexFunc(m.Workers, func(w manifest.Worker) bool { return w.Name == "wordcount" }); i >= 0 {
 		worker = "wordcount"
@@ -159,12 +160,37 @@ func firstCommand(m *manifest.Manifest) string {
 	binary := filepath.Base(os.Args[0])
 	if self, err := os.Executable(); err == nil {
 		binary = shortPath(self)
+		if filepath.Base(binary) == binary { // a shell would look for it elsewhere
+			binary = "." + string(filepath.Separator) + binary
+		}
 	}
-	input := `"hello world"`
+	command := []string{binary, "submit", worker, "hello world", "--wait"}
 	if _, err := os.Stat("README.md"); err == nil {
-		input = "@README.md"
+		command[3] = "@README.md"
 	}
-	return fmt.Sprintf("%s submit %s %s --wait", binary, worker, input)
+	// Another terminal has neither this one's flags nor its environment.
+	if path := e.manifestPath(); path != defaultManifest {
+		command = append(command, "-f", path)
+	}
+	if strings.HasSuffix(m.Host.Listen, ":0") { // a port that the manifest does not tell
+		command = append(command, "--addr", "http://"+addr.String())
+	}
+	for i := range command {
+		command[i] = shellWord(command[i])
+	}
+	return strings.Join(command, " ")
+}
+
+// shellWord quotes a word of a command line if a POSIX shell would not take it
+// as it is.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("@%+=:,./_-", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // shortPath makes a path relative to the working directory if that is shorter.

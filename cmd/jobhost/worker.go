@@ -28,12 +28,17 @@ func newWorkerListCommand(e *env) *cobra.Command {
 	}
 }
 
-func (e *env) listWorkers(ctx context.Context) error {
+// workers asks the host for its workers.
+func (e *env) workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
 	server, err := e.server()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	workers, err := server.Workers(ctx)
+	return server.Workers(ctx)
+}
+
+func (e *env) listWorkers(ctx context.Context) error {
+	workers, err := e.workers(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,11 +85,7 @@ func newWorkerShowCommand(e *env) *cobra.Command {
 }
 
 func (e *env) showWorker(ctx context.Context, name string) error {
-	server, err := e.server()
-	if err != nil {
-		return err
-	}
-	workers, err := server.Workers(ctx)
+	workers, err := e.workers(ctx)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ type Options struct {
 	// which [NewSized] is told; 0 = 64 MiB and 16 MiB. A subscription that has
 	// nothing unread takes any item.
 	ReplayBytes, BufferBytes int
+	// Slow is called with each subscription that is closed with [ErrSlow]. It
+	// is called under the hub's lock and so must be quick; may be nil.
+	Slow func()
 }
 
 // Item is a value that was published.
@@ -133,6 +136,9 @@ func (h *Hub[T]) deliverLocked(s *Subscription[T], item *Item[T]) {
 		if !s.push(item) {
 			h.unlinkLocked(s)
 			h.stats.Slow++
+			if h.options.Slow != nil {
+				h.options.Slow()
+			}
 		}
 		s = next
 	}

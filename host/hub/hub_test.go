@@ -70,7 +70,8 @@ func TestPublishNumbersFromOne(t *testing.T) {
 
 func TestSlowReaderGetsWhatItHasThenErrSlow(t *testing.T) {
 	t.Parallel()
-	h := hub.New[int](hub.Options{Buffer: 2})
+	told := 0
+	h := hub.New[int](hub.Options{Buffer: 2, Slow: func() { told++ }})
 	slow, quick := h.Subscribe(hub.Query{}), h.Subscribe(hub.Query{})
 	for i := range 3 {
 		h.Publish("", i)
@@ -80,8 +81,8 @@ func TestSlowReaderGetsWhatItHasThenErrSlow(t *testing.T) {
 		t.Errorf("Err %v before reading", slow.Err())
 	}
 	wantValues(t, slow, hub.ErrSlow, 0, 1)
-	if st := h.Stats(); st.Slow != 1 || st.Subscriptions != 1 || st.Published != 3 {
-		t.Errorf("stats %+v", st)
+	if st := h.Stats(); st.Slow != 1 || told != 1 || st.Subscriptions != 1 || st.Published != 3 {
+		t.Errorf("stats %+v, told of %d slow readers", st, told)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -102,16 +103,36 @@ func (s *slot) interrupted(report scope.Report) jobhost.Outcome {
 	if _, rejected := errors.AsType[*scope.AdmissionError](err); rejected {
 		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
 	}
+	if err == nil {
+		err = errNoOutcome
+	}
+	attrs := []any{logkey.Worker, s.pool.cfg.Worker, logkey.Job, s.lease.Job.ID, logkey.Error, err}
+	if fault, panicked := errors.AsType[*scope.PanicError](err); panicked {
+		attrs = append(attrs, logkey.Stack, string(fault.Stack))
+	}
+	s.pool.cfg.Logger.Error("attempt met a fault of the host", attrs...)
 	// The sandbox is in an unknown state; the next task gets another one.
 	s.close()
-	s.pool.cfg.Logger.Error("attempt met a fault of the host", logkey.Worker, s.pool.cfg.Worker,
-		logkey.Job, s.lease.Job.ID, logkey.Error, err)
 	return s.attempt.Failure(jobhost.FailInternal, jobhost.CategorySystem, "the host has a fault; its log says more")
 }
 
+// errNoOutcome is the fault of an engine that breaks its contract.
+var errNoOutcome = errors.New("the sandbox gave no outcome")
+
 // close frees the slot's sandbox; the next run makes a new one.
 func (s *slot) close() {
-	if err := s.sandbox.Close(context.Background()); err != nil {
+	if err := s.closeSandbox(); err != nil {
 		s.pool.cfg.Logger.Warn("sandbox does not close", logkey.Worker, s.pool.cfg.Worker, logkey.Error, err)
 	}
+}
+
+// closeSandbox makes a panic an error: what has met a fault may be too broken
+// to be closed, and that must not cost the slot its lease.
+func (s *slot) closeSandbox() (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &scope.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return s.sandbox.Close(context.Background())
 }

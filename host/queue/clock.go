@@ -9,3 +9,6 @@ type clock struct{ base time.Time }
 func newClock() clock { return clock{time.Now()} }
 
 func (c clock) now() time.Time { return c.base.Add(time.Since(c.base)) }
+
+// Now is the time on the queue's clock, on which all that it tells is dated.
+func (q *Queue) Now() time.Time { return q.clock.now() }

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -379,4 +380,21 @@ func TestBatchAnswersEachItem(t *testing.T) {
 func counts(f *fixture) jobhost.Counts {
 	stats := f.Stats("w")
 	return stats.Counts()
+}
+
+func TestTakeNothingOnceTheContextHasEnded(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.submit(jobhost.Spec{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("the worker is being stopped")
+	cancel(stopped)
+	for range 100 { // two ready arms of a select are taken at random
+		if _, err := f.Slot("w").Take(ctx); !errors.Is(err, stopped) {
+			t.Fatalf("take: %v", err)
+		}
+	}
+	if n := counts(f); n[jobhost.Ready] != 1 {
+		t.Errorf("%d tasks are ready", n[jobhost.Ready])
+	}
 }

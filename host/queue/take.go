@@ -77,7 +77,7 @@ func (l *Lease) SetProgress(done, total int64) {
 }
 
 // Take waits for a task and leases it. The error is the context's cause, or
-// unavailable when the queue was closed.
+// unavailable when the queue was closed. It takes nothing once ctx has ended.
 func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 	for {
 		lease, err := s.wait(ctx)
@@ -103,6 +103,9 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 }
 
 func (s *Slot) wait(ctx context.Context) (*Lease, error) {
+	if ctx.Err() != nil { // or a slot that was told to end would take what waits and give it back
+		return nil, context.Cause(ctx)
+	}
 	l := s.lane
 	l.mu.Lock()
 	if l.q.closed.Load() {

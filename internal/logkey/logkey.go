@@ -12,6 +12,7 @@ const (
 	Outcome  = "outcome"  // how an attempt ended
 	Priority = "priority" // name of a priority
 	Error    = "error"    // an error
+	Stack    = "stack"    // of a goroutine that panicked
 	Code     = "code"     // code of an error or a failure
 	Reason   = "reason"   // why something was done
 	Duration = "duration" // how long something took

@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// stop ends what start began, as far as it came.
+func (h *Host) stop(root *scope.Scope) error {
+	h.become(Draining)
+	r := h.running.Load()
+	if r != nil {
+		r.queue.Stop()
+	}
+	if err := h.drain(root); err != nil {
+		if busy := h.busy(); busy > 0 {
+			h.cfg.Logger.Warn("running tasks go back to the queue", logkey.Count, busy, logkey.Reason, err)
+		}
+	}
+	h.become(Stopping)
+	root.Cancel(hostcall.ErrReturned)
+	report, err := root.Join(context.Background())
+	if report.Status == scope.StatusFailed {
+		err = errors.Join(err, report.Err())
+	}
+	if r != nil {
+		err = errors.Join(err, r.queue.Close(context.Background()))
+	}
+	return errors.Join(err, h.storeError())
+}
+
+// drain lets running tasks finish. The error says why it did not wait for all
+// of them: time is up, or the store has failed, so that nothing they come to
+// could be kept.
+func (h *Host) drain(root *scope.Scope) error {
+	patience, cancel := context.WithTimeoutCause(context.Background(), h.cfg.ShutdownTimeout,
+		fmt.Errorf("they did not end within %v", h.cfg.ShutdownTimeout))
+	defer cancel()
+	_, err := op.Perform(patience, op.Choice(
+		root.JoinOp(),
+		op.Wrap(op.Closed(h.storeFailed()), func(struct{}) (scope.Report, error) { return scope.Report{}, h.storeError() }),
+	))
+	return err
+}
+
+// busy is how many tasks run.
+func (h *Host) busy() int {
+	n := 0
+	if r := h.running.Load(); r != nil {
+		for _, w := range r.workers {
+			n += w.pool.Busy()
+		}
+	}
+	return n
+}
+
+// failingStore is a store that can tell when it has stopped for good.
+type failingStore interface {
+	Failed() <-chan struct{}
+	Err() error
+}
+
+// storeFailed is closed when the store has failed; nil if it can't tell.
+func (h *Host) storeFailed() <-chan struct{} {
+	if store, ok := h.cfg.Store.(failingStore); ok {
+		return store.Failed()
+	}
+	return nil
+}
+
+// storeError says why the store has failed; nil if it has not.
+func (h *Host) storeError() error {
+	if store, ok := h.cfg.Store.(failingStore); ok && store.Err() != nil {
+		return fmt.Errorf("the store has failed: %w", store.Err())
+	}
+	return nil
+}
