@@ -5,6 +5,7 @@
 
 MANIFEST  ?= manifest.toml
 FUZZTIME  ?= 10s
+MUTANTS   ?= 20000
 BENCH     ?= .
 BENCHTIME ?= 1s
 
@@ -23,7 +24,7 @@ GO_WASM   := $(foreach g,$(GO_GUESTS),plugins/examples/$(g)/$(g).wasm)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: $(GO_WASM) ## build bin/jobhost and the example workers
@@ -69,14 +70,24 @@ fuzz: ## run each fuzz target for FUZZTIME
 		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null || exit 1; \
 	done
 
+# The limit on address space makes a module that asks for all memory end its process, not the machine.
+.PHONY: fuzz-modules
+fuzz-modules: $(GO_WASM) ## damage modules in MUTANTS ways and show that the host survives
+	ulimit -v 16777216; JOBHOST_MUTANTS=$(MUTANTS) go test ./runtime/wasm/preflight -run '^TestMutants$$' -count=1 -v -timeout 60m
+
 .PHONY: chaos
 chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
-	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/sqlitequeue/... -count=1 -timeout 30m
+	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... -count=1 -timeout 30m
 
 .PHONY: guests
 guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installed
 	./plugins/examples/vowels/build.sh
 	./internal/testing/guests/build.sh
+	./runtime/extismabi/build.sh
+
+.PHONY: fixtures
+fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is
+	go mod download github.com/extism/go-sdk@v1.7.1
 
 .PHONY: clean
 clean: ## remove what was built

@@ -2,7 +2,7 @@ package jobhost
 
 import "time"
 
-// EventKind is what happened to a job or task.
+// EventKind is what happened to a job, task or worker.
 type EventKind string
 
 // The kinds of events.
@@ -17,6 +17,8 @@ const (
 	EventSucceeded EventKind = "succeeded" // the task ended
 	EventDead      EventKind = "dead"      // the task ended
 	EventCancelled EventKind = "cancelled" // the task ended
+	EventLoaded    EventKind = "loaded"    // the worker runs another version from now on, or is new; there is no job
+	EventUnloaded  EventKind = "unloaded"  // the worker was removed, and its tasks are held; there is no job
 	EventEnded     EventKind = "ended"     // the job ended: its last task did; State is the job's
 )
 
@@ -27,7 +29,7 @@ type Event struct {
 	Seq     uint64    `json:"seq"`
 	Kind    EventKind `json:"kind"`
 	Time    time.Time `json:"time"`
-	Job     string    `json:"job"`
+	Job     string    `json:"job"` // empty when it is about a worker
 	Worker  string    `json:"worker"`
 	Task    int       `json:"task"`
 	Attempt int       `json:"attempt,omitempty"`

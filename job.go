@@ -36,6 +36,8 @@ type Task struct {
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	// ResultSize is the number of bytes of the result, with Succeeded.
 	ResultSize int `json:"result_size"`
+	// Fuel is the work of all attempts together: see [Outcome].
+	Fuel int64 `json:"fuel,omitempty"`
 	// Done and Total are the progress that the running attempt reported; Total 0 = none.
 	Done  int64 `json:"done,omitempty"`
 	Total int64 `json:"total,omitempty"`
@@ -107,8 +109,11 @@ type WorkerStatus struct {
 	Name   string `json:"name"`
 	Plugin string `json:"plugin"`
 	SHA256 string `json:"sha256"`
-	ABI    string `json:"abi"`
-	Entry  string `json:"entry"`
+	// Version counts how often this host has loaded the worker; LoadedAt is when it did last.
+	Version  int       `json:"version"`
+	LoadedAt time.Time `json:"loaded_at"`
+	ABI      string    `json:"abi"`
+	Entry    string    `json:"entry"`
 	// Slots is the size of the pool, Busy how many of them run a task.
 	Slots         int         `json:"slots"`
 	Busy          int         `json:"busy"`

@@ -44,6 +44,9 @@ type Outcome struct {
 	Failure *Failure
 	// Snooze is how long to wait, with OutcomeSnoozed.
 	Snooze time.Duration
+	// Fuel is the work that the attempt cost, about one unit per instruction of
+	// the guest; the same each time for the same work. 0 = it wasn't counted.
+	Fuel int64
 }
 
 // Category groups failures by what they mean for the next attempt.
@@ -113,6 +116,9 @@ const (
 	FailTrap           = "trap"             // the guest executed an illegal operation
 	FailExit           = "exit"             // the guest ended itself with an exit code
 	FailTimeout        = "timeout"          // the attempt ran longer than it may
+	FailFuel           = "out_of_fuel"      // the guest used up its fuel
+	FailMemory         = "out_of_memory"    // the guest trapped after it was refused more memory
+	FailStack          = "stack_overflow"   // the guest's calls were nested too deeply
 	FailOutputTooLarge = "output_too_large" // the result is over the limit
 	FailBadResult      = "bad_result"       // the entry returned a place outside of its memory
 	FailNoEntry        = "no_entry"         // the module has no such export

@@ -13,6 +13,7 @@ import (
 // Submitter takes jobs.
 type Submitter interface {
 	// Submit returns when the job is durable. See [Spec] for ids and defaults.
+	// A job that is there already is found in a full queue too.
 	// Errors: invalid, not_found (no such worker), conflict (the id is taken
 	// by other content), too_large, exhausted (the queue is full, with
 	// RetryAfter), unavailable (not running).
@@ -46,7 +47,8 @@ type Controller interface {
 	// cancelling a cancelled job is fine.
 	Cancel(ctx context.Context, id string) (Job, error)
 	// Retry makes the dead and cancelled tasks of a job ready again, with all
-	// their attempts. Conflict when there are none.
+	// their attempts. Conflict when there are none, exhausted when the queue
+	// has no room for them.
 	Retry(ctx context.Context, id string) (Job, error)
 	// Delete removes a job that has ended; conflict while it is open.
 	Delete(ctx context.Context, id string) error
@@ -68,6 +70,18 @@ type WorkerLister interface {
 	Workers(ctx context.Context) ([]WorkerStatus, error)
 }
 
+// Reloader changes what a host runs while it runs.
+type Reloader interface {
+	// Reload reads again what the host is to run and changes over to it: one
+	// worker, or with an empty name all of them. New versions are loaded and
+	// tried first, while the old ones run; then all are swapped. Running tasks
+	// end on the version that they began on. With an error nothing has changed.
+	// Reloads take turns. Errors: invalid (what is to run has faults, or this
+	// host can't be reloaded), not_found (no such worker, before or after),
+	// unavailable (not running).
+	Reload(ctx context.Context, worker string) (Reload, error)
+}
+
 // Server is all that can be asked of a host.
 type Server interface {
 	Submitter
@@ -75,4 +89,5 @@ type Server interface {
 	Controller
 	Watcher
 	WorkerLister
+	Reloader
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/extismabi"
 )
 
 // Config says what a host is made of. The caller opens the store and the
@@ -21,8 +23,15 @@ type Config struct {
 	Engine runtime.Engine
 	// Workers are what the host runs; at least one, each name once.
 	Workers []Worker
+	// Reread says what the host is to run from now on, for [Host.Reload]; nil =
+	// it can only be told by [Host.SetWorkers].
+	Reread func(context.Context) (Update, error)
 	// MaxRunning bounds the running tasks of all workers together; 0 = only the pools do.
 	MaxRunning int
+	// MaxMemory bounds the memory of all sandboxes that run a task, in bytes,
+	// each counted with the limit of its worker; 0 = three quarters of the
+	// machine's, negative = no bound. Tasks over it wait.
+	MaxMemory int64
 	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB.
 	MaxPayload int
 	// Aging is how long a task waits to rise by one priority; 0 = 60 s, negative = never.
@@ -48,6 +57,15 @@ type Worker struct {
 	Path string
 	// Plugin is the module.
 	Plugin []byte
+	// ABI is how to talk to the plugin; empty = tell from what it exports.
+	ABI string
+	// Isolation is what sandboxes keep between jobs; empty = [runtime.IsolateJob].
+	Isolation runtime.Isolation
+	// System is what the plugin finds of an operating system.
+	System runtime.System
+	// Linked and Extism are what a manifest of Extism says besides.
+	Linked []runtime.Linked
+	Extism extismabi.Options
 	// Entry is the export to call; empty = the ABI's own.
 	Entry string
 	// PoolSize is how many tasks may run at once, each in a sandbox of its own; at least 1.
@@ -62,6 +80,23 @@ type Worker struct {
 	Config, Secrets map[string]string
 }
 
+// Source is what the engine is asked to load.
+func (w *Worker) Source() runtime.Source {
+	return runtime.Source{
+		Worker:    w.Name,
+		Path:      w.Path,
+		Bytes:     w.Plugin,
+		ABI:       w.ABI,
+		Entry:     w.Entry,
+		Limits:    w.Limits,
+		Isolation: w.Isolation,
+		System:    w.System,
+		Linked:    w.Linked,
+		Extism:    w.Extism,
+		Config:    w.Config,
+	}
+}
+
 // Check reports everything that is wrong with the configuration.
 func (c *Config) Check() error {
 	var errs []error
@@ -74,6 +109,7 @@ func (c *Config) Check() error {
 	if len(c.Workers) == 0 {
 		errs = append(errs, errors.New("no workers"))
 	}
+	errs = append(errs, c.checkMemory())
 	seen := map[string]bool{}
 	for i := range c.Workers {
 		w := &c.Workers[i]
@@ -112,11 +148,17 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	for i := range c.Workers {
-		w := &c.Workers[i]
-		if w.Retry == (jobhost.RetryPolicy{}) {
-			w.Retry = jobhost.DefaultRetry()
-		}
-		w.Limits = w.Limits.OrDefaults()
+	if c.MaxMemory == 0 {
+		c.MaxMemory = c.defaultMemory()
 	}
+	for i := range c.Workers {
+		c.Workers[i].setDefaults()
+	}
+}
+
+func (w *Worker) setDefaults() {
+	if w.Retry == (jobhost.RetryPolicy{}) {
+		w.Retry = jobhost.DefaultRetry()
+	}
+	w.Limits = w.Limits.OrDefaults()
 }

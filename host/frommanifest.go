@@ -1,8 +1,10 @@
 package host
 
 import (
+	"context"
 	"errors"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
 )
 
@@ -12,6 +14,7 @@ import (
 func FromManifest(m *manifest.Manifest) (Config, error) {
 	cfg := Config{
 		MaxRunning:      m.Host.MaxRunning,
+		MaxMemory:       m.Host.MaxMemory,
 		MaxPayload:      m.Host.MaxPayload,
 		Aging:           m.Host.Aging,
 		ShutdownTimeout: m.Host.ShutdownTimeout,
@@ -32,15 +35,16 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 // WorkerFromManifest returns the configuration of one worker and reads its
 // plugin's file.
 func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error) {
-	plugin, err := m.ReadPlugin(w)
 	secrets := make(map[string]string, len(w.Secrets))
 	for name, secret := range w.Secrets {
 		secrets[name] = secret.Reveal()
 	}
-	return Worker{
+	worker := Worker{
 		Name:          w.Name,
 		Path:          w.Plugin,
-		Plugin:        plugin,
+		ABI:           w.ABI,
+		Isolation:     w.Isolation,
+		System:        w.System,
 		Entry:         w.Entry,
 		PoolSize:      w.PoolSize,
 		QueueCapacity: w.QueueCapacity,
@@ -48,5 +52,43 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		Retry:         w.Retry,
 		Config:        w.Config,
 		Secrets:       secrets,
-	}, err
+	}
+	plugin, err := m.ReadPlugin(w)
+	if err == nil {
+		err = worker.SetPlugin(plugin)
+	}
+	return worker, err
+}
+
+// Rereader returns the [Config.Reread] of a host that was started from the
+// manifest: it loads the file at path again. What [host] says is for a start to
+// take up: what differs is named. Its errors say where in the file the faults are.
+func Rereader(path string, started *manifest.Manifest) func(context.Context) (Update, error) {
+	return func(context.Context) (Update, error) {
+		m, err := manifest.Load(path)
+		if err != nil {
+			return Update{}, located(err)
+		}
+		cfg, err := FromManifest(m)
+		if err != nil {
+			return Update{}, err
+		}
+		return Update{Workers: cfg.Workers, NeedsRestart: started.Changed(m)}, nil
+	}
+}
+
+// located puts the places of a manifest's faults into their messages, since
+// those are all that travels over HTTP.
+func located(err error) error {
+	faults, ok := errors.AsType[manifest.Faults](err)
+	if !ok {
+		return err
+	}
+	errs := make([]error, len(faults))
+	for i, f := range faults {
+		plain := *f
+		plain.Hint = "" // it stands beside the message
+		errs[i] = &jobhost.Error{Code: jobhost.CodeInvalid, Field: f.Key, Message: plain.Error(), Hint: f.Hint}
+	}
+	return errors.Join(errs...)
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/hub"
@@ -23,7 +24,6 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // Host is a job server. It implements [jobhost.Server]; calls before it runs
@@ -36,8 +36,14 @@ type Host struct {
 	state State
 	ran   bool
 
-	started chan struct{} // closed when the start is over, well or not
-	fault   chan error    // holds the first fault of a worker's scope
+	started chan struct{}   // closed when the start is over, well or not
+	fault   chan error      // holds the first fault of a worker's scope
+	leaving context.Context // ends when the host begins to drain
+	leave   context.CancelCauseFunc
+
+	reloading chan struct{}  // holds one value while a reload is under way
+	swap      sync.Mutex     // held while versions are swapped, and while draining begins
+	loads     map[string]int // how often each worker was loaded; whoever reloads has it
 
 	running atomic.Pointer[running] // nil until the queue is open
 }
@@ -45,14 +51,18 @@ type Host struct {
 // running is what exists while a host runs.
 type running struct {
 	queue   *queue.Queue
-	workers map[string]*worker
+	root    *scope.Scope
+	workers map[string]*worker // fixed: a reload makes another running
 }
 
 // worker is a loaded plugin with its pool.
 type worker struct {
 	cfg     *Worker
-	plugin  runtime.Plugin
+	info    runtime.Info
+	load    int // which one it is, from 1
+	since   time.Time
 	pool    *pool.Pool
+	scope   *scope.Scope // of the pool
 	metrics *metrics.Worker
 }
 
@@ -62,7 +72,7 @@ func New(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("configure host: %w", err)
 	}
 	cfg.setDefaults()
-	return &Host{
+	h := &Host{
 		cfg: cfg,
 		hub: hub.NewSized(hub.Options{
 			Replay: eventReplay,
@@ -71,7 +81,12 @@ func New(cfg Config) (*Host, error) {
 		}, eventSize),
 		started: make(chan struct{}),
 		fault:   make(chan error, 1),
-	}, nil
+
+		reloading: make(chan struct{}, 1),
+		loads:     map[string]int{},
+	}
+	h.leaving, h.leave = context.WithCancelCause(context.Background())
+	return h, nil
 }
 
 const (
@@ -106,7 +121,7 @@ func (h *Host) run(ctx context.Context) error {
 	err := h.start(ctx, root)
 	if err == nil {
 		h.become(Running)
-		h.cfg.Logger.Info("host runs", logkey.Count, len(h.cfg.Workers))
+		h.cfg.Logger.Info("host runs", logkey.Count, len(h.running.Load().workers))
 		err = h.wait(ctx)
 	} else if ctx.Err() != nil {
 		err = nil // told to stop before it ran
@@ -116,75 +131,42 @@ func (h *Host) run(ctx context.Context) error {
 
 // start loads the plugins, opens the queue and starts the pools.
 func (h *Host) start(ctx context.Context, root *scope.Scope) error {
-	plugins, err := h.load(ctx)
+	plugins, err := h.load(ctx, h.cfg.Workers)
 	if err != nil {
 		return err
 	}
-	if err := root.Finally(func(bool, scope.Status, error) error { return closeAll(plugins) }); err != nil {
+	r := &running{root: root, workers: map[string]*worker{}}
+	if r.queue, err = queue.New(ctx, h.cfg.Store, h.queueConfig()); err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}
-	r := &running{workers: map[string]*worker{}}
-	if r.queue, err = queue.New(ctx, h.cfg.Store, h.queueConfig()); err != nil {
-		return err
-	}
 	for i := range h.cfg.Workers {
-		w := h.newWorker(&h.cfg.Workers[i], plugins[i], r.queue)
-		r.workers[w.cfg.Name] = w
+		cfg := h.cfg.Workers[i]
+		r.workers[cfg.Name] = h.newWorker(&cfg, plugins[i], r.queue)
 	}
+	h.cfg.Workers = nil // what runs is what counts from now on
 	h.running.Store(r)
 	h.cfg.Metrics.SetSource(h)
+	var errs []error
 	for _, w := range r.workers {
-		child, err := root.Child("worker " + w.cfg.Name)
-		if err == nil {
-			h.watch(child)
-			err = w.pool.Start(child)
-		}
-		if err != nil {
-			return fmt.Errorf("start worker %s: %w", w.cfg.Name, err)
-		}
+		errs = append(errs, h.startWorker(root, w))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (h *Host) queueConfig() queue.Config {
 	workers := make([]queue.Worker, len(h.cfg.Workers))
-	for i, w := range h.cfg.Workers {
-		workers[i] = queue.Worker{Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout}
+	for i := range h.cfg.Workers {
+		workers[i] = h.cfg.Workers[i].forQueue()
 	}
 	return queue.Config{
 		Workers:    workers,
 		Aging:      h.cfg.Aging,
 		MaxRunning: h.cfg.MaxRunning,
+		MaxMemory:  h.cfg.taskMemory(),
 		MaxPayload: h.cfg.MaxPayload,
 		Publish:    h.publish,
 		Settled:    h.settled,
 		Logger:     h.cfg.Logger,
-	}
-}
-
-func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *worker {
-	m := h.cfg.Metrics.Worker(cfg.Name)
-	return &worker{
-		cfg:     cfg,
-		plugin:  plugin,
-		metrics: m,
-		pool: pool.New(pool.Config{
-			Worker:  cfg.Name,
-			Size:    cfg.PoolSize,
-			Queue:   q,
-			Plugin:  plugin,
-			Config:  cfg.Config,
-			Secrets: cfg.Secrets,
-			Limits: hostcall.Limits{
-				OutputBytes: cfg.Limits.OutputBytes,
-				LogBytes:    cfg.Limits.LogBytes,
-				LineBytes:   cfg.Limits.LineBytes,
-			},
-			Services:    &services{host: h, guest: m.Guest(), now: q.Now},
-			CancelGrace: h.cfg.CancelGrace,
-			Replaced:    m.SandboxReplaced,
-			Logger:      h.cfg.Logger,
-		}),
 	}
 }
 

@@ -53,12 +53,13 @@ func config(t testing.TB) host.Config {
 	})
 	retry := jobhost.DefaultRetry()
 	retry.Initial = time.Millisecond
+	workers := []host.Worker{{
+		Name: "test", Path: "outcomes.wasm", Plugin: guests.Outcomes, Entry: "echo", PoolSize: 2, QueueCapacity: 1000,
+		Limits: runtime.DefaultLimits(), Retry: retry,
+	}}
 	return host.Config{
-		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond,
-		Workers: []host.Worker{{
-			Name: "test", Path: "outcomes.wasm", Plugin: guests.Outcomes, Entry: "echo", PoolSize: 2, QueueCapacity: 1000,
-			Limits: runtime.DefaultLimits(), Retry: retry,
-		}},
+		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers,
+		Reread: func(context.Context) (host.Update, error) { return host.Update{Workers: workers}, nil },
 	}
 }
 

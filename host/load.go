@@ -13,17 +13,17 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// load loads all plugins, a few at a time, and reports every one that can't be
-// loaded.
-func (h *Host) load(ctx context.Context) ([]runtime.Plugin, error) {
-	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(h.cfg.Workers))
-	plugins := make([]runtime.Plugin, len(h.cfg.Workers))
-	errs := make([]error, len(h.cfg.Workers))
+// load loads the plugins of workers, a few at a time, and reports every one
+// that can't be loaded; then none is.
+func (h *Host) load(ctx context.Context, workers []Worker) ([]runtime.Plugin, error) {
+	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(workers))
+	plugins := make([]runtime.Plugin, len(workers))
+	errs := make([]error, len(workers))
 	var group errgroup.Group
 	group.SetLimit(goruntime.GOMAXPROCS(0))
-	for i := range h.cfg.Workers {
+	for i := range workers {
 		group.Go(func() error {
-			plugins[i], errs[i] = h.loadOne(ctx, &h.cfg.Workers[i])
+			plugins[i], errs[i] = h.loadOne(ctx, &workers[i])
 			return nil
 		})
 	}
@@ -36,18 +36,12 @@ func (h *Host) load(ctx context.Context) ([]runtime.Plugin, error) {
 
 func (h *Host) loadOne(ctx context.Context, w *Worker) (runtime.Plugin, error) {
 	began := time.Now()
-	plugin, err := h.cfg.Engine.Load(ctx, runtime.Source{
-		Worker: w.Name,
-		Path:   w.Path,
-		Bytes:  w.Plugin,
-		Entry:  w.Entry,
-		Limits: w.Limits,
-	})
+	plugin, err := h.cfg.Engine.Load(ctx, w.Source())
 	if err != nil {
 		return nil, fmt.Errorf("load worker %s: %w", w.Name, err)
 	}
 	h.cfg.Logger.Info("worker loaded", logkey.Worker, w.Name, "plugin", w.Path,
-		"sha256", plugin.Info().SHA256[:12], "slots", w.PoolSize, "took", time.Since(began).Round(time.Millisecond))
+		logkey.SHA256, short(plugin.Info().SHA256), "slots", w.PoolSize, "took", time.Since(began).Round(time.Millisecond))
 	return plugin, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 // settled feeds the metrics with an attempt that ended.
 func (h *Host) settled(s queue.Settlement) {
-	h.running.Load().workers[s.Worker].metrics.JobDone(s.Outcome, s.State, s.Waited, s.Ran)
+	h.metricsOf(s.Worker).JobDone(s.Outcome, s.State, s.Waited, s.Ran)
 	if s.LogDropped > 0 {
 		h.cfg.Metrics.LimitHit(metrics.LimitLog)
 	}
@@ -23,7 +23,20 @@ func (h *Host) settled(s queue.Settlement) {
 		h.cfg.Metrics.LimitHit(metrics.LimitOutput)
 	case jobhost.FailTimeout:
 		h.cfg.Metrics.LimitHit(metrics.LimitTime)
+	case jobhost.FailFuel:
+		h.cfg.Metrics.LimitHit(metrics.LimitFuel)
+	case jobhost.FailStack:
+		h.cfg.Metrics.LimitHit(metrics.LimitStack)
 	}
+}
+
+// metricsOf returns the metrics of a worker, also of one that was removed and
+// whose last tasks still run.
+func (h *Host) metricsOf(worker string) *metrics.Worker {
+	if w := h.running.Load().workers[worker]; w != nil {
+		return w.metrics
+	}
+	return h.cfg.Metrics.Worker(worker)
 }
 
 // countRefusal counts a submit that met a limit.

@@ -149,20 +149,3 @@ func (h *Host) Workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
 	slices.SortFunc(list, func(a, b jobhost.WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
-
-func (w *worker) status() jobhost.WorkerStatus {
-	info := w.plugin.Info()
-	return jobhost.WorkerStatus{
-		Name:          w.cfg.Name,
-		Plugin:        w.cfg.Path,
-		SHA256:        info.SHA256,
-		ABI:           info.ABI,
-		Entry:         info.Entry,
-		Slots:         w.pool.Size(),
-		Busy:          w.pool.Busy(),
-		QueueCapacity: w.cfg.QueueCapacity,
-		Timeout:       jobhost.Duration(w.cfg.Limits.Timeout),
-		MemoryBytes:   w.cfg.Limits.MemoryBytes,
-		Retry:         w.cfg.Retry.String(),
-	}
-}

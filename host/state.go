@@ -50,6 +50,9 @@ func (h *Host) become(next State) bool {
 	if h.state == Starting {
 		close(h.started)
 	}
+	if next == Draining {
+		h.leave(errDrains)
+	}
 	h.state, h.ran = next, true
 	return true
 }

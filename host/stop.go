@@ -13,11 +13,13 @@ import (
 
 // stop ends what start began, as far as it came.
 func (h *Host) stop(root *scope.Scope) error {
+	h.swap.Lock()
 	h.become(Draining)
-	r := h.running.Load()
+	r := h.running.Load() // the last one: nothing is swapped any more
 	if r != nil {
 		r.queue.Stop()
 	}
+	h.swap.Unlock()
 	if err := h.drain(root); err != nil {
 		if busy := h.busy(); busy > 0 {
 			h.cfg.Logger.Warn("running tasks go back to the queue", logkey.Count, busy, logkey.Reason, err)
@@ -29,6 +31,9 @@ func (h *Host) stop(root *scope.Scope) error {
 	if report.Status == scope.StatusFailed {
 		err = errors.Join(err, report.Err())
 	}
+	// A reload that was compiling finds that it came too late, and closes what
+	// it has loaded. None begins after it.
+	h.reloading <- struct{}{}
 	if r != nil {
 		err = errors.Join(err, r.queue.Close(context.Background()))
 	}

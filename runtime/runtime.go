@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/extismabi"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -33,9 +34,76 @@ type Source struct {
 	// Path is where the bytes came from, for errors; Bytes are the module.
 	Path  string
 	Bytes []byte
+	// ABI is how the host talks to the plugin: one of [ABIs], or [ABIAuto] or
+	// empty to look at what it exports.
+	ABI string
 	// Entry is the export to call by default; empty = the ABI's own.
 	Entry  string
 	Limits Limits
+	// Isolation is what a sandbox keeps between jobs; empty = [IsolateJob].
+	Isolation Isolation
+	// System is what the plugin finds of an operating system.
+	System System
+	// Linked are further modules of the plugin, for ABIs that have such.
+	Linked []Linked
+	// Extism bounds plugins of Extism further.
+	Extism extismabi.Options
+	// Config is what the plugin finds of its configuration while it
+	// initialises.
+	Config map[string]string
+}
+
+// Linked is a module that other modules of a plugin import from, by its name.
+type Linked struct {
+	Name  string
+	Bytes []byte
+}
+
+// The ways a plugin can be written.
+const (
+	ABIAuto    = "auto"
+	ABIJobhost = "jobhost" // the native ABI, docs/abi.md
+	ABIWASI    = "wasi"    // a WASI preview 1 command: docs/wasi.md
+	ABIExtism  = "extism"  // an Extism plugin: docs/extism.md
+)
+
+// ABIs returns all but auto.
+func ABIs() []string { return []string{ABIJobhost, ABIWASI, ABIExtism} }
+
+// Isolation says what a sandbox keeps from one job to the next.
+type Isolation string
+
+// The isolations.
+const (
+	// IsolateJob: nothing. Memory, globals, tables and descriptors are put back
+	// to how they were when the plugin was initialised; what can't be put
+	// back is made anew.
+	IsolateJob Isolation = "job"
+	// IsolateInstance: everything, until the instance breaks. The fastest, for
+	// plugins that keep caches and are trusted with all their jobs.
+	IsolateInstance Isolation = "instance"
+	// IsolateFresh: nothing, and each job's sandbox is initialised anew, which
+	// costs what the plugin's initialisation costs.
+	IsolateFresh Isolation = "fresh"
+)
+
+// Isolations lists them, the default first.
+func Isolations() []Isolation { return []Isolation{IsolateJob, IsolateInstance, IsolateFresh} }
+
+// System is what a plugin finds of an operating system, by WASI. The zero
+// value grants nothing: no arguments, no files, clocks in steps of a
+// millisecond. Randomness is always there.
+type System struct {
+	Args         []string // of commands, after the name
+	Mounts       []Mount
+	PreciseClock bool // clocks as exact as the host's
+}
+
+// Mount is a folder of the host that a plugin may see.
+type Mount struct {
+	Host  string // folder of the host
+	Guest string // where the plugin finds it, an absolute path
+	Write bool   // it may change what is in it
 }
 
 // Limits bound one sandbox. Zero values mean the defaults of [DefaultLimits].
@@ -46,6 +114,11 @@ type Limits struct {
 	LogBytes    int           // log of one attempt
 	LineBytes   int           // one line of the log
 	StartTime   time.Duration // of making an instance
+	// Fuel bounds the work of one attempt, about one unit per instruction;
+	// 0 = only the timeout does.
+	Fuel int64
+	// TableEntries bounds the entries of each table.
+	TableEntries uint32
 }
 
 // DefaultLimits returns the limits of workers that say nothing else.
@@ -57,6 +130,8 @@ func DefaultLimits() Limits {
 		LogBytes:    256 << 10,
 		LineBytes:   8 << 10,
 		StartTime:   30 * time.Second,
+
+		TableEntries: 100_000,
 	}
 }
 
@@ -70,6 +145,9 @@ func (l Limits) OrDefaults() Limits {
 		LogBytes:    cmp.Or(l.LogBytes, d.LogBytes),
 		LineBytes:   cmp.Or(l.LineBytes, d.LineBytes),
 		StartTime:   cmp.Or(l.StartTime, d.StartTime),
+
+		Fuel:         l.Fuel,
+		TableEntries: cmp.Or(l.TableEntries, d.TableEntries),
 	}
 }
 
@@ -95,15 +173,46 @@ type Instance interface {
 // Result is how an attempt ended in the sandbox.
 type Result struct {
 	Outcome jobhost.Outcome
-	// Broken says that the instance must not be used again.
-	Broken bool
+	// Replace says why the instance must not be used again; empty = it can be.
+	Replace Reason
+	// Reset is how long it took to put the instance back to its beginning; 0 =
+	// that was not done.
+	Reset time.Duration
+	// MemoryRefused says that the guest asked for more memory than it may have.
+	MemoryRefused bool
+}
+
+// Reason is why an instance is replaced. There are few, so that they can be
+// labels of a metric.
+type Reason string
+
+// The reasons.
+const (
+	ReplacedTrap      Reason = "trap"       // the guest trapped
+	ReplacedStopped   Reason = "stopped"    // it was stopped at its deadline, or cancelled
+	ReplacedFuel      Reason = "fuel"       // it used up its fuel
+	ReplacedStack     Reason = "stack"      // its stack overflowed
+	ReplacedExit      Reason = "exit"       // it ended itself, and instances are not reset
+	ReplacedBadResult Reason = "bad_result" // it pointed outside of its memory
+	ReplacedInternal  Reason = "internal"   // the host has a fault
+	ReplacedGrown     Reason = "grown"      // its memory has grown too far to be put back
+	ReplacedTables    Reason = "tables"     // it may have changed what can't be put back
+	ReplacedFresh     Reason = "fresh"      // each job has an instance of its own
+)
+
+// Reasons lists them.
+func Reasons() []Reason {
+	return []Reason{
+		ReplacedTrap, ReplacedStopped, ReplacedFuel, ReplacedStack, ReplacedExit, ReplacedBadResult,
+		ReplacedInternal, ReplacedGrown, ReplacedTables, ReplacedFresh,
+	}
 }
 
 // Info describes a plugin, for people and for `jobhost worker inspect`.
 type Info struct {
 	SHA256 string // of the bytes, lower-case hex
 	Size   int    // of the bytes
-	ABI    string // "jobhost"
+	ABI    string // one of [ABIs]
 	Entry  string // the export that is called by default
 	// Entries are all exports that can be called, sorted.
 	Entries []string
@@ -112,4 +221,9 @@ type Info struct {
 	Imports []string
 	// MemoryMin and MemoryMax are what the module declares, in bytes; max 0 = none.
 	MemoryMin, MemoryMax uint64
+	// Isolation is what holds between jobs.
+	Isolation Isolation
+	// Replaced says why instances are replaced rather than reset after each
+	// job; empty = they are reset.
+	Replaced string
 }

@@ -9,20 +9,18 @@ import (
 )
 
 // Sandbox keeps one instance of a plugin for one slot of a pool: it makes the
-// instance when it is first needed and replaces it when it broke. One
-// goroutine uses it at a time.
+// instance when it is first needed and replaces it when that is no longer as
+// good as new. One goroutine uses it at a time.
 type Sandbox struct {
 	plugin   Plugin
-	instance Instance            // nil until needed, and after it broke
-	replaced func(reason string) // told of every replacement; may be nil
+	instance Instance      // nil until needed, and after it was thrown away
+	ran      func(*Result) // told of every run; may be nil
 }
 
-// NewSandbox returns an empty sandbox. replaced is called each time a broken
-// instance is thrown away, with the host's code of the failure that broke it,
-// [jobhost.FailWorker] for the guest's own codes, or the name of another
-// outcome; it may be nil.
-func NewSandbox(plugin Plugin, replaced func(reason string)) *Sandbox {
-	return &Sandbox{plugin: plugin, replaced: replaced}
+// NewSandbox returns an empty sandbox. ran is called after each run, before
+// [Sandbox.Run] returns; it may be nil.
+func NewSandbox(plugin Plugin, ran func(*Result)) *Sandbox {
+	return &Sandbox{plugin: plugin, ran: ran}
 }
 
 // Run runs one attempt. When no instance can be made the outcome is a failure
@@ -36,11 +34,11 @@ func (s *Sandbox) Run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome
 		s.instance = instance
 	}
 	result := s.instance.Run(ctx, at)
-	if result.Broken {
+	if result.Replace != "" {
 		_ = s.Close(ctx)
-		if s.replaced != nil {
-			s.replaced(reason(&result.Outcome))
-		}
+	}
+	if s.ran != nil {
+		s.ran(&result)
 	}
 	return result.Outcome
 }
@@ -66,17 +64,4 @@ func (s *Sandbox) Close(ctx context.Context) error {
 	instance := s.instance
 	s.instance = nil
 	return instance.Close(ctx)
-}
-
-// reason names what broke an instance, out of a small set: a code that the
-// guest chose itself could be anything.
-func reason(outcome *jobhost.Outcome) string {
-	if outcome.Failure == nil {
-		return outcome.Kind.String()
-	}
-	switch code := outcome.Failure.Code; code {
-	case jobhost.FailTrap, jobhost.FailExit, jobhost.FailTimeout, jobhost.FailBadResult, jobhost.FailInternal:
-		return code
-	}
-	return jobhost.FailWorker
 }

@@ -120,11 +120,17 @@ type process struct {
 // start starts a host and waits until it is ready.
 func (s *site) start() *process {
 	s.t.Helper()
+	return s.launch("run")
+}
+
+// launch is start for a command that runs a host.
+func (s *site) launch(command ...string) *process {
+	s.t.Helper()
 	path, err := binary()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &process{t: s.t, cmd: exec.Command(path, "run", "-f", "manifest.toml"), read: make(chan struct{})}
+	p := &process{t: s.t, cmd: exec.Command(path, append(command, "-f", "manifest.toml")...), read: make(chan struct{})}
 	p.cmd.Dir = s.dir
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := p.cmd.StderrPipe()
@@ -188,20 +194,31 @@ func (p *process) logText() string {
 	return strings.Join(p.log, "\n")
 }
 
-// begun returns the ids of the jobs whose attempts the log says were begun.
-func (p *process) begun() []string {
+// attemptLine is what a line of the host's log says of an attempt.
+type attemptLine struct {
+	job, attempt string
+	settled      bool // its end is durable; otherwise it begins
+}
+
+// attempts returns what the log says of attempts, in its order.
+func (p *process) attempts() []attemptLine {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	var ids []string
-	for _, line := range p.log {
-		if !strings.Contains(line, `msg="attempt begins"`) {
-			continue
+	var lines []attemptLine
+	for _, text := range p.log {
+		settled := strings.Contains(text, `msg="attempt settled"`)
+		if settled || strings.Contains(text, `msg="attempt begins"`) {
+			lines = append(lines, attemptLine{job: value(text, "job"), attempt: value(text, "attempt"), settled: settled})
 		}
-		_, rest, _ := strings.Cut(line, " job=")
-		id, _, _ := strings.Cut(rest, " ")
-		ids = append(ids, id)
 	}
-	return ids
+	return lines
+}
+
+// value returns the value of a key in a line of the log.
+func value(line, key string) string {
+	_, rest, _ := strings.Cut(line, " "+key+"=")
+	v, _, _ := strings.Cut(rest, " ")
+	return v
 }
 
 // kill ends the process at once, as a crash would, and waits for its log.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,7 +92,7 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	logger := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx, stop := untilSignal(ctx, logger) // so that the folder is removed
+	ctx, stop := untilSignal(ctx, logger, syscall.SIGINT, syscall.SIGTERM) // so that the folder is removed
 	defer stop()
 	b := newBenchRun(f, w)
 	settings := f.settings(dir)

@@ -26,6 +26,9 @@ type execFlags struct {
 	entry       string
 	timeout     time.Duration
 	config      map[string]string
+	abi         string
+	mounts      []string
+	arguments   []string
 	quiet       bool
 }
 
@@ -57,6 +60,9 @@ ended it before the last one.`,
 	flags.StringVar(&f.entry, "entry", "", "the export to call (default: the worker's)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long one input may take (default: the worker's, or 30s)")
 	flags.StringToStringVar(&f.config, "config", nil, "settings for the worker, as key=value")
+	flags.StringVar(&f.abi, "abi", "", "how to talk to the module: auto, jobhost, wasi or extism (default: the worker's, or auto)")
+	flags.StringArrayVar(&f.arguments, "arg", nil, "an argument for a WASI command; may be given several times")
+	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder that the module may read, as FOLDER:PATH, or with :rw behind it change")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print no logs of the worker, no progress and no summary")
 	cmd.MarkFlagsMutuallyExclusive("lines", "text")
 	return cmd
@@ -73,6 +79,9 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	if f.entry != "" {
 		w.Entry = f.entry
 	}
+	if err := f.apply(e, &w); err != nil {
+		return err
+	}
 	if f.timeout > 0 {
 		w.Limits.Timeout = f.timeout
 	}
@@ -84,7 +93,7 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
-	plugin, err := engine.Load(ctx, runtime.Source{Worker: w.Name, Path: w.Path, Bytes: w.Plugin, Entry: w.Entry, Limits: w.Limits})
+	plugin, err := engine.Load(ctx, w.Source())
 	if err != nil {
 		return err
 	}
@@ -97,6 +106,22 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	return b.run(ctx, inputs)
+}
+
+// apply adds what the flags grant to the worker.
+func (f *execFlags) apply(e *env, w *host.Worker) error {
+	if f.abi != "" {
+		w.ABI = f.abi
+	}
+	w.System.Args = append(w.System.Args, f.arguments...)
+	for _, text := range f.mounts {
+		m, err := manifest.ParseMount(e.path("."), text)
+		if err != nil {
+			return usagef("--mount: %v", err)
+		}
+		w.System.Mounts = append(w.System.Mounts, m)
+	}
+	return nil
 }
 
 // openUserEngine opens an engine for a command without a host. Compiled modules
@@ -135,13 +160,15 @@ func fileWorker(path, name string) (host.Worker, error) {
 	if err != nil {
 		return host.Worker{}, err
 	}
-	return host.Worker{
-		Name:   strings.TrimSuffix(filepath.Base(path), ".wasm"),
-		Path:   name,
-		Plugin: data,
+	w := host.Worker{
+		Name:   strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)),
+		Path:   path,
 		Limits: runtime.DefaultLimits(),
 		Config: map[string]string{},
-	}, nil
+	}
+	err = w.SetPlugin(data)
+	w.Path = name
+	return w, err
 }
 
 // readModule reads a plugin's file, if it is a regular file of a sane size.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -308,10 +309,36 @@ func (s *fakeServer) Events(ctx context.Context, q jobhost.EventQuery) iter.Seq2
 func (s *fakeServer) Workers(context.Context) ([]jobhost.WorkerStatus, error) {
 	worker := func(name string) jobhost.WorkerStatus {
 		return jobhost.WorkerStatus{
-			Name: name, Plugin: name + ".wasm", SHA256: strings.Repeat("0123456789abcdef", 4), ABI: "jobhost", Entry: "jh_run",
+			Name: name, Plugin: name + ".wasm", SHA256: strings.Repeat("0123456789abcdef", 4), Version: 3, LoadedAt: testTime, ABI: "jobhost", Entry: "jh_run",
 			Slots: 2, Busy: 1, QueueCapacity: 1000, Timeout: jobhost.Duration(30 * time.Second), MemoryBytes: 64 << 20,
 			Retry: jobhost.DefaultRetry().String(), Tasks: jobhost.TaskNumbers{"ready": 12, "running": 1, "succeeded": 1234, "dead": 1},
 		}
 	}
 	return []jobhost.WorkerStatus{worker("loganalyzer"), worker("vowels"), worker("wordcount")}, nil
+}
+
+// Reload finds another version of vowels, and nothing else.
+func (s *fakeServer) Reload(_ context.Context, worker string) (jobhost.Reload, error) {
+	digest := strings.Repeat("0123456789abcdef", 4)
+	all := []jobhost.WorkerReload{
+		{Name: "loganalyzer", Change: jobhost.WorkerUnchanged, Before: digest, SHA256: digest, Version: 1},
+		{Name: "new", Change: jobhost.WorkerAdded, SHA256: digest, Version: 1},
+		{Name: "old", Change: jobhost.WorkerRemoved, Before: digest},
+		{Name: "vowels", Change: jobhost.WorkerChanged, Before: digest, SHA256: strings.Repeat("f", 64), Version: 2},
+	}
+	switch worker {
+	case "":
+		return jobhost.Reload{Workers: all, NeedsRestart: []string{"host.listen"}}, nil
+	case "broken":
+		return jobhost.Reload{}, errors.Join(
+			&jobhost.Error{Code: jobhost.CodeInvalid, Message: "manifest.toml:3:1: worker.broken: plugin is missing"},
+			&jobhost.Error{Code: jobhost.CodeInvalid, Message: "manifest.toml:4:1: tiemout is not a setting", Hint: "did you mean timeout?"},
+		)
+	}
+	for _, w := range all {
+		if w.Name == worker {
+			return jobhost.Reload{Workers: []jobhost.WorkerReload{w}}, nil
+		}
+	}
+	return jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeNotFound, Message: "there is no worker " + worker}
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,7 +35,11 @@ func newRunCommand(e *env) *cobra.Command {
 SIGINT or SIGTERM stops it in good order: nothing more is admitted, running
 tasks may finish for host.shutdown_timeout, the rest goes back to the queue
 without counting as an attempt. A second signal ends it at once. Whatever was
-acknowledged is there at the next start, also after a crash.`,
+acknowledged is there at the next start, also after a crash.
+
+SIGHUP loads the manifest and the plugins anew, as jobhost worker reload does;
+what is wrong with them is logged, and changes nothing. SIGUSR1 logs how the
+workers stand.`,
 		Example: "  jobhost run -f manifest.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,25 +47,43 @@ acknowledged is there at the next start, also after a crash.`,
 			if err != nil {
 				return err
 			}
-			return runHost(cmd.Context(), e, m)
+			return runHost(cmd.Context(), e, m, runOptions{})
 		},
 	}
 }
 
+// companion runs beside a host until ctx ends or it has an error, which ends the host too.
+type companion func(ctx context.Context, h *host.Host) error
+
+// runOptions say what else a host is run with.
+type runOptions struct {
+	companions map[string]companion // by name
+	// hangupStops makes SIGHUP, which the end of a terminal sends, stop the host
+	// rather than reload it.
+	hangupStops bool
+}
+
 // runHost runs a host with its API until a signal comes.
-func runHost(ctx context.Context, e *env, m *manifest.Manifest) (err error) {
+func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptions) (err error) {
 	logger := newLogger(e.stderr, m.Host.LogLevel, m.Host.LogFormat)
 	for _, warning := range m.Warnings {
 		logger.Warn("manifest", logkey.Reason, warning.Error())
 	}
-	ctx, stop := untilSignal(ctx, logger)
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if options.hangupStops {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := untilSignal(ctx, logger, ends...)
 	defer stop()
+	orders, forget := heedOrders(logger, !options.hangupStops)
+	defer forget()
 
 	cfg, err := host.FromManifest(m)
 	if err != nil {
 		return err
 	}
 	cfg.Logger, cfg.Metrics = logger, metrics.New()
+	cfg.Reread = host.Rereader(e.manifestPath(), m)
 	relaxed := m.Host.Durability == manifest.Relaxed
 	cfg.Metrics.SetRelaxed(relaxed)
 	if relaxed {
@@ -81,73 +103,105 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest) (err error) {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, e, m, h, cfg.Metrics, logger)
+	s := &site{env: e, manifest: m, host: h, metrics: cfg.Metrics, logger: logger, beside: map[string]companion{"orders": orders}}
+	maps.Copy(s.beside, options.companions)
+	return s.serve(ctx)
 }
 
-// serve runs the host and its API side by side; the end of one ends the other.
-func serve(ctx context.Context, e *env, m *manifest.Manifest, h *host.Host, met *metrics.Metrics, logger *slog.Logger) error {
-	token, err := api.LoadOrCreateToken(m.Host.TokenFile)
+// site is a host with what stands around it.
+type site struct {
+	env      *env
+	manifest *manifest.Manifest
+	host     *host.Host
+	metrics  *metrics.Metrics
+	logger   *slog.Logger
+	beside   map[string]companion
+}
+
+// serve runs the host and its API side by side, and the companions once the host
+// is ready; the end of host or API ends the others.
+func (s *site) serve(ctx context.Context) error {
+	face, listener, err := s.openAPI(ctx)
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.Host.Listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	face, err := api.New(api.Config{
-		Server:       h,
-		Token:        token,
-		AllowedHosts: m.Host.AllowedHosts,
-		MaxPayload:   m.Host.MaxPayload,
-		Logger:       logger,
-		Metrics:      met.Handler(),
-		Ready:        h.Ready,
-	})
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
+	s.beside["greeting"] = func(ctx context.Context, _ *host.Host) error { return s.greet(ctx, listener.Addr()) }
 	root := scope.New(context.WithoutCancel(ctx), "jobhost")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The errors of the two are kept as they are, for people: a scope would add its name.
+	// The errors are kept as they are, for people: a scope would add its name.
 	var hostErr, faceErr error
 	err = errors.Join(
 		root.Go("host", func(context.Context) error {
 			defer cancel()
-			hostErr = h.Run(ctx)
+			hostErr = s.host.Run(ctx)
 			return nil
 		}),
 		root.Go("api", func(context.Context) error {
 			defer cancel()
-			faceErr = face.Serve(ctx, listener, api.ServeConfig{Logger: logger})
+			faceErr = face.Serve(ctx, listener, api.ServeConfig{Logger: s.logger})
 			return nil
 		}),
-		root.Go("greeting", func(context.Context) error { return greet(ctx, e, m, h, listener.Addr()) }),
 	)
+	for name, c := range s.beside {
+		err = errors.Join(err, root.Go(name, func(context.Context) error {
+			if s.host.AwaitReady(ctx) != nil {
+				return nil //nolint:nilerr // the host says why
+			}
+			if err := c(ctx, s.host); err != nil && ctx.Err() == nil {
+				cancel()
+				return err
+			}
+			return nil
+		}))
+	}
 	report, _ := root.Join(context.Background()) // without an end it waits to the end
 	return errors.Join(err, hostErr, faceErr, report.Err())
 }
 
-// greet prints what was loaded, where the host listens and what to try first,
-// when the host is ready.
-func greet(ctx context.Context, e *env, m *manifest.Manifest, h *host.Host, addr net.Addr) error {
-	if h.AwaitReady(ctx) != nil {
-		return nil //nolint:nilerr // the host says why
+// openAPI makes the API and opens what it listens on.
+func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
+	settings := &s.manifest.Host
+	token, err := api.LoadOrCreateToken(settings.TokenFile)
+	if err != nil {
+		return nil, nil, err
 	}
-	workers, err := h.Workers(ctx)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen: %w", err)
+	}
+	face, err := api.New(api.Config{
+		Server:       s.host,
+		Token:        token,
+		AllowedHosts: settings.AllowedHosts,
+		MaxPayload:   settings.MaxPayload,
+		Logger:       s.logger,
+		Metrics:      s.metrics.Handler(),
+		Ready:        s.host.Ready,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	return face, listener, nil
+}
+
+// greet prints what was loaded, where the host listens and what to try first.
+func (s *site) greet(ctx context.Context, addr net.Addr) error {
+	workers, err := s.host.Workers(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
-	fmt.Fprintf(e.stderr, "\n%s\n", version.Get().String())
-	for _, w := range workers {
-		fmt.Fprintf(e.stderr, "  worker  %-14s %s\n", w.Name, shortPath(w.Plugin))
+	w, settings := s.env.stderr, &s.manifest.Host
+	fmt.Fprintf(w, "\n%s\n", version.Get().String())
+	for i := range workers {
+		fmt.Fprintf(w, "  worker  %-14s %s\n", workers[i].Name, shortPath(workers[i].Plugin))
 	}
 	store := "in memory, gone when the host stops"
-	if m.Host.Store.Dir != "" {
-		store = fmt.Sprintf("%s, %s", shortPath(m.Host.Store.Dir), m.Host.Durability)
+	if settings.Store.Dir != "" {
+		store = fmt.Sprintf("%s, %s", shortPath(settings.Store.Dir), settings.Durability)
 	}
-	fmt.Fprintf(e.stderr, "  store   %s\n  token   %s\n  listen  http://%s\n\n", store, shortPath(m.Host.TokenFile), addr)
-	fmt.Fprintf(e.stderr, "Try in another terminal:\n  %s\n\n", firstCommand(e, m, addr))
+	fmt.Fprintf(w, "  store   %s\n  token   %s\n  listen  http://%s\n\n", store, shortPath(settings.TokenFile), addr)
+	fmt.Fprintf(w, "Try in another terminal:\n  %s\n\n", firstCommand(s.env, s.manifest, addr))
 	return nil
 }
 
@@ -203,35 +257,6 @@ func shortPath(path string) string {
 		return rel
 	}
 	return path
-}
-
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM. A
-// second one ends the process.
-func untilSignal(ctx context.Context, logger *slog.Logger) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	watch := scope.New(context.WithoutCancel(ctx), "signals")
-	_ = watch.Go("signals", func(end context.Context) error {
-		for n := 0; ; n++ {
-			select {
-			case s := <-signals:
-				if n > 0 {
-					logger.Error("second signal: stopping at once", logkey.Signal, s.String())
-					os.Exit(1)
-				}
-				logger.Info("stopping", logkey.Signal, s.String())
-				cancel(fmt.Errorf("signal %s", s))
-			case <-end.Done():
-				return nil
-			}
-		}
-	})
-	return ctx, func() {
-		signal.Stop(signals)
-		watch.Cancel(nil)
-		cancel(nil)
-	}
 }
 
 // newLogger returns the host's logger.

@@ -12,8 +12,8 @@ import (
 )
 
 func newWorkerCommand(e *env) *cobra.Command {
-	return newGroup("worker", "Look at workers",
-		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerInspectCommand(e))
+	return newGroup("worker", "Look at workers, and load them anew",
+		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerInspectCommand(e))
 }
 
 func newWorkerListCommand(e *env) *cobra.Command {
@@ -113,6 +113,8 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 	t.field("name", w.Name)
 	t.field("plugin", w.Plugin)
 	t.field("sha256", w.SHA256)
+	t.field("version", strconv.Itoa(w.Version))
+	t.field("loaded", e.when(w.LoadedAt))
 	t.field("abi", w.ABI)
 	t.field("entry", w.Entry)
 	t.field("busy", fmt.Sprintf("%d of %s", w.Busy, plural(w.Slots, "slot")))

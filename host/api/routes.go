@@ -66,6 +66,7 @@ var (
 	aJob       = answers[jobhost.Job](200, "The job.")
 	aPage      = answers[jobhost.Page](200, "A page of jobs, newest first, without their tasks and failures.")
 	asItIs     = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
+	reloaded   = answers[jobhost.Reload](200, "What became of the workers.")
 	gone       = answer{204, "It is gone.", "", nil}
 )
 
@@ -108,6 +109,8 @@ func (a *API) routes() []route {
 		{"GET", "/v1/workers/{name}", "getWorker", "Show a worker", reads, "", nil, []answer{
 			answers[jobhost.WorkerStatus](200, "The worker."),
 		}, a.getWorker},
+		{"POST", "/v1/workers/{name}/reload", "reloadWorker", "Load a worker anew", writes, "", nil, []answer{reloaded}, a.reload},
+		{"POST", "/v1/reload", "reload", "Load anew what has changed in the manifest", writes, "", nil, []answer{reloaded}, a.reload},
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},
 			{"after", "Begin after the event of this number, as far as it is remembered; the header Last-Event-ID does the same and sees restarts too."},

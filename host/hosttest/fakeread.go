@@ -149,7 +149,7 @@ func (f *Fake) Workers(context.Context) ([]jobhost.WorkerStatus, error) {
 		}
 	}
 	return []jobhost.WorkerStatus{{
-		Name: FakeWorker, Plugin: "outcomes.wasm", ABI: "jobhost1", Entry: "echo", Slots: 1,
+		Name: FakeWorker, Plugin: "outcomes.wasm", SHA256: fakeDigest, Version: 1, ABI: "jobhost1", Entry: "echo", Slots: 1,
 		QueueCapacity: f.cfg.QueueCapacity, Timeout: jobhost.Duration(30 * time.Second), Tasks: counts.Numbers(),
 	}}, nil
 }

@@ -15,7 +15,8 @@ import (
 // Run tests the server that open returns: a fresh one for every call, which
 // open takes down with t.Cleanup. It must have a worker "test" with room for
 // 100 tasks or more, payloads of 64 KiB to 1 MiB, 3 attempts, a first retry after about 1 ms, 2 slots or
-// more, and these entries, of which "echo" is what an empty one means or not:
+// more, what Reload finds must be the same worker with the same plugin, and
+// these entries, of which "echo" is what an empty one means or not:
 //
 //	echo            returns the payload
 //	empty           returns nothing
@@ -49,6 +50,8 @@ func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 		"list pages":       testListPages,
 		"list filters":     testListFilters,
 		"workers":          testWorkers,
+		"reload":           testReload,
+		"reload at once":   testReloadAtOnce,
 		"events":           testEvents,
 		"events again":     testEventsAgain,
 		"events of a job":  testEventsOfJob,

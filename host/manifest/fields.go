@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
 )
 
 // field is a setting of a section that is a T. These tables are what the
@@ -39,6 +40,9 @@ const (
 	maxMemory     = 4<<30 - 1<<20 // 65,536 pages are one more than a runtime can count in 32 bits
 	maxRunning    = 1_000_000
 	maxTextOfUser = 1024
+	maxArgs       = 1000
+	maxMounts     = 100
+	maxBuild      = 4096
 )
 
 func hostFields() []field[Host] { //nolint:revive // it is a table, however long
@@ -77,6 +81,10 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 		{
 			name: "max_running", kind: kindWhole, meaning: "Most tasks that run at one time, all workers together; 0 = only the pools bound it.",
 			bind: func(_ string, h *Host) setting { return whole(&h.MaxRunning, 0, maxRunning) },
+		},
+		{
+			name: "max_memory", kind: kindSize, auto: "three quarters of the machine's memory", meaning: "Memory of all sandboxes that run tasks at one time, each counted with its worker's `memory`; over it tasks wait. 64MiB to 16TiB.",
+			bind: func(_ string, h *Host) setting { return size(&h.MaxMemory, 64<<20, 16<<40) },
 		},
 		{
 			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job, 1B to 64MiB.",
@@ -121,12 +129,22 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return pin(&w.SHA256) },
 		},
 		{
+			name: "build", kind: "command line", auto: "none", meaning: "Makes `plugin` from its source. `jobhost dev`, and nothing else, runs it with `sh -c` in the plugin's folder when a file there changes; up to 4KiB.",
+			bind: func(_ string, w *Worker) setting { return text(&w.Build, "make", line(maxBuild)) },
+		},
+		{
 			name: "description", kind: kindText, auto: "empty", meaning: "What the worker does, for people; up to 1KiB.",
 			bind: func(_ string, w *Worker) setting { return text(&w.Description, "counts words", line(maxTextOfUser)) },
 		},
 		{
-			name: "abi", kind: "`auto` or `jobhost`", meaning: "How the host talks to the module; `auto` looks at what it exports.",
-			bind: func(_ string, w *Worker) setting { return oneOf(&w.ABI, "auto", "jobhost") },
+			name: "abi", kind: "`auto`, `jobhost`, `wasi` or `extism`", meaning: "How the host talks to the module; `auto` looks at what it imports and exports.",
+			bind: func(_ string, w *Worker) setting {
+				return oneOf(&w.ABI, append([]string{runtime.ABIAuto}, runtime.ABIs()...)...)
+			},
+		},
+		{
+			name: "isolation", kind: "`job`, `instance` or `fresh`", meaning: "What a sandbox keeps between jobs: nothing, by putting it back to its beginning; everything, for plugins that keep caches; or nothing, by initialising another one.",
+			bind: func(_ string, w *Worker) setting { return oneOf(&w.Isolation, runtime.Isolations()...) },
 		},
 		{
 			name: "entry", kind: kindText, auto: "the ABI's own", meaning: "Export to call for jobs that name none.",
@@ -137,7 +155,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return whole(&w.PoolSize, 1, maxPoolSize) },
 		},
 		{
-			name: "queue_capacity", kind: kindWhole, meaning: "Tasks that may wait; further submits are answered `exhausted` (429). 1 to 100,000,000.",
+			name: "queue_capacity", kind: kindWhole, meaning: "Tasks that may wait; further submits and retries are answered `exhausted` (429). 1 to 100,000,000.",
 			bind: func(_ string, w *Worker) setting { return whole(&w.QueueCapacity, 1, maxQueue) },
 		},
 		{
@@ -155,6 +173,22 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		{
 			name: "memory", kind: kindSize, meaning: "Linear memory of one sandbox, 64KiB to 4095MiB; rounded up to whole 64KiB.",
 			bind: func(_ string, w *Worker) setting { return size(&w.Limits.MemoryBytes, 64<<10, maxMemory) },
+		},
+		{
+			name: "fuel", kind: kindWhole, meaning: "Work of one attempt, about one unit per instruction; 0 = only `timeout` bounds it. The same work costs the same fuel each time.",
+			bind: func(_ string, w *Worker) setting { return whole(&w.Limits.Fuel, 0, 1<<62) },
+		},
+		{
+			name: "args", kind: "list of text", auto: "none", meaning: "Arguments of a WASI command, after its name; at most 1000.",
+			bind: func(_ string, w *Worker) setting { return texts(&w.System.Args, maxArgs, argument) },
+		},
+		{
+			name: "mounts", kind: "list of `FOLDER:PATH` or `FOLDER:PATH:rw`", auto: "none", meaning: "Folders that the module may read, by WASI, or with `:rw` change; PATH is where it finds them. Nothing outside of a folder can be reached from it.",
+			bind: func(dir string, w *Worker) setting { return mounts(dir, &w.System.Mounts) },
+		},
+		{
+			name: "clock", kind: "`coarse` or `precise`", meaning: "Whether the module's clocks move in steps of 1 ms or are as exact as the host's, which helps code that spies on its neighbours.",
+			bind: func(_ string, w *Worker) setting { return clock(&w.System.PreciseClock) },
 		},
 		{
 			name: "output", kind: kindSize, meaning: "Result of one attempt, 1B to 64MiB.",

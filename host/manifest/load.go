@@ -27,6 +27,20 @@ func Load(path string) (*Manifest, error) {
 	return Parse(path, data, filepath.Dir(path))
 }
 
+// LoadUnbuilt is [Load] without a look at the plugins that the host can build:
+// their files need not be there yet.
+func LoadUnbuilt(path string) (*Manifest, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("find the manifest's folder: %w", err)
+	}
+	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), unbuilt: true})
+}
+
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -77,6 +91,8 @@ type surroundings struct {
 	dir    string
 	lookup func(string) (string, bool)
 	cpus   int
+	// unbuilt leaves out the files of plugins that have a build.
+	unbuilt bool
 }
 
 func parse(name string, data []byte, around surroundings) (*Manifest, error) {

@@ -58,6 +58,9 @@ type Host struct {
 	TokenFile string
 	// MaxRunning bounds the running tasks of all workers together; 0 = only the pools do.
 	MaxRunning int
+	// MaxMemory bounds the linear memory of all sandboxes that run at one time,
+	// in bytes; 0 = three quarters of what the machine has.
+	MaxMemory int64
 	// MaxPayload is in bytes.
 	MaxPayload int
 	// ShutdownTimeout is how long running tasks may go on after the signal; 0 = not at all.
@@ -95,8 +98,15 @@ type Worker struct {
 	Plugin string
 	// SHA256 is the digest that the file must have, in lower-case hex; empty = any.
 	SHA256 string
-	// ABI is "jobhost", or "auto" to tell from what the module exports.
+	// Build is the command line that makes the plugin, for dev; empty = none.
+	Build string
+	// ABI is one of [runtime.ABIs], or "auto" to tell from what the module
+	// imports and exports.
 	ABI string
+	// Isolation is what sandboxes keep between jobs.
+	Isolation runtime.Isolation
+	// System is what the plugin finds of an operating system.
+	System runtime.System
 	// Entry is the export to call; empty = the ABI's own.
 	Entry         string
 	PoolSize      int
@@ -138,7 +148,8 @@ func (h *Host) derive(dir string) {
 func defaultWorker(name string, cpus int) Worker {
 	return Worker{
 		Name:          name,
-		ABI:           "auto",
+		ABI:           runtime.ABIAuto,
+		Isolation:     runtime.IsolateJob,
 		PoolSize:      cpus,
 		QueueCapacity: 1_000_000,
 		Limits:        runtime.DefaultLimits(),

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
 )
 
 // Two rules for paths. Whatever the host only reads because the manifest says
@@ -38,6 +39,20 @@ func (m *Manifest) ReadPlugin(w *Worker) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// ReadModule reads a module that a file in dir names by its path: below dir, or
+// absolute.
+func ReadModule(dir, path string) ([]byte, error) {
+	abs, err := resolveWithin(dir, path)
+	if err != nil {
+		return nil, err
+	}
+	return readFile(dir, abs, MaxPluginBytes)
+}
+
+// ParseMount reads a mount as workers have it, FOLDER:PATH or FOLDER:PATH:rw;
+// relative folders start at dir.
+func ParseMount(dir, text string) (runtime.Mount, error) { return mount(dir, text) }
 
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)

@@ -147,7 +147,12 @@ func size[N int | int64](p *N, low, high Size) setting {
 			*p = N(n)
 			return nil
 		},
-		func() string { return Size(*p).String() })
+		func() string {
+			if *p == 0 && low > 0 { // it is settled later
+				return ""
+			}
+			return Size(*p).String()
+		})
 }
 
 func duration(p *time.Duration, low, high time.Duration) setting {
@@ -186,7 +191,7 @@ func durationOr(off string, p *time.Duration, low, high time.Duration) setting {
 	}
 }
 
-func whole(p *int, low, high int) setting {
+func whole[N int | int64](p *N, low, high N) setting {
 	return setting{
 		set: func(v any) error {
 			n, ok := v.(int64)
@@ -196,10 +201,10 @@ func whole(p *int, low, high int) setting {
 			if n < int64(low) || n > int64(high) {
 				return wrong("", "%d is not between %d and %d", n, low, high)
 			}
-			*p = int(n)
+			*p = N(n)
 			return nil
 		},
-		show: func() string { return strconv.Itoa(*p) },
+		show: func() string { return strconv.FormatInt(int64(*p), 10) },
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -22,7 +23,7 @@ func TestHammer(t *testing.T) {
 			for i := range rounds {
 				w := m.Worker(fmt.Sprint("w", i%2))
 				w.JobDone(jobhost.OutcomeSucceeded, jobhost.Succeeded, time.Millisecond, time.Millisecond)
-				w.SandboxReplaced("trap")
+				w.Ran(&runtime.Result{Replace: runtime.ReplacedTrap})
 				id, errno := w.Guest().Metric(hostcall.Counter, fmt.Sprintf(`n{i="%d"}`, i%50))
 				if errno != hostcall.OK {
 					t.Errorf("errno %d", errno)
@@ -51,7 +52,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	id, _ := w.Guest().Metric(hostcall.Histogram, "h")
 	if n := testing.AllocsPerRun(1000, func() {
 		w.JobDone(jobhost.OutcomeSucceeded, jobhost.Succeeded, time.Millisecond, time.Millisecond)
-		w.SandboxReplaced("made up")
+		w.Ran(&runtime.Result{Replace: runtime.ReplacedGrown})
 		w.Guest().Observe(id, 1)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

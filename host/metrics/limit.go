@@ -14,6 +14,8 @@ const (
 	LimitOutput                    // output: a result was too large
 	LimitLog                       // log: lines of a log were dropped
 	LimitMemory                    // memory: a guest asked for more than it may have
+	LimitFuel                      // fuel: an attempt used up its fuel
+	LimitStack                     // call_depth: a guest's calls were nested too deeply
 	LimitTime                      // time: an attempt was stopped at its deadline
 	LimitReader                    // reader: a reader of events was too slow and closed
 	LimitConnections               // connections: the API had too many
@@ -22,7 +24,7 @@ const (
 )
 
 var limitLabels = [limitCount]string{
-	"queue", "payload", "body", "batch", "output", "log", "memory", "time", "reader", "connections", "guest_metrics",
+	"queue", "payload", "body", "batch", "output", "log", "memory", "fuel", "call_depth", "time", "reader", "connections", "guest_metrics",
 }
 
 // String returns the label.

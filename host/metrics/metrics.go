@@ -30,6 +30,9 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	wait     *prometheus.HistogramVec
 	replaced *prometheus.CounterVec
+	reset    *prometheus.HistogramVec
+	fuel     *prometheus.CounterVec
+	reloads  *prometheus.CounterVec
 	limits   [limitCount]prometheus.Counter
 
 	commit  prometheus.Histogram
@@ -44,6 +47,7 @@ type Metrics struct {
 var (
 	runBuckets    = []float64{50e-6, 200e-6, .001, .005, .025, .1, .5, 2.5, 10, 60, 300, 1800}
 	waitBuckets   = []float64{.001, .005, .025, .1, .5, 2.5, 10, 60, 300, 1800, 7200, 86400}
+	resetBuckets  = []float64{1e-6, 2e-6, 5e-6, 10e-6, 25e-6, 50e-6, 100e-6, 250e-6, .001, .005, .025}
 	commitBuckets = []float64{100e-6, 250e-6, 500e-6, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5}
 	batchBuckets  = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}
 )
@@ -65,6 +69,12 @@ func New() *Metrics {
 			Name: "jobhost_sandbox_replaced_total",
 			Help: "Sandboxes that were thrown away, by the reason.",
 		}, []string{"worker", "reason"}),
+		reset: histogramVec("jobhost_sandbox_reset_seconds", "How long it took to put a sandbox back to its beginning.", resetBuckets),
+		fuel: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "jobhost_fuel_total",
+			Help: "Work that guests have done, about one unit per instruction.",
+		}, []string{"worker"}),
+		reloads: newReloads(),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "jobhost_store_commit_seconds", Help: "How long commits of the store took, the sync included.", Buckets: commitBuckets,
 		}),
@@ -77,7 +87,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.commit, m.batch, m.relaxed,
+		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.reset, m.fuel, m.commit, m.batch, m.relaxed,
 		m.newLimits(), buildInfo(version.Get()),
 	)
 	return m

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -100,8 +101,8 @@ func TestStoreLimitsAndBuild(t *testing.T) {
 	m.SetRelaxed(true)
 	m.LimitHit(metrics.LimitQueue)
 	w := m.Worker("w")
-	w.SandboxReplaced(jobhost.FailTrap)
-	w.SandboxReplaced("a code that a guest made up")
+	w.Ran(&runtime.Result{Replace: runtime.ReplacedTrap, MemoryRefused: true, Outcome: jobhost.Outcome{Fuel: 7}})
+	w.Ran(&runtime.Result{Reset: 3 * time.Microsecond, Outcome: jobhost.Outcome{Fuel: 5}})
 	text := scrape(t, m)
 	wantLines(
 		t, text,
@@ -112,7 +113,11 @@ func TestStoreLimitsAndBuild(t *testing.T) {
 		`jobhost_limit_hits_total{limit="queue"} 1`,
 		`jobhost_limit_hits_total{limit="guest_metrics"} 0`,
 		`jobhost_sandbox_replaced_total{reason="trap",worker="w"} 1`,
-		`jobhost_sandbox_replaced_total{reason="other",worker="w"} 1`,
+		`jobhost_sandbox_replaced_total{reason="grown",worker="w"} 0`,
+		`jobhost_sandbox_reset_seconds_bucket{worker="w",le="2e-06"} 0`,
+		`jobhost_sandbox_reset_seconds_bucket{worker="w",le="5e-06"} 1`,
+		`jobhost_fuel_total{worker="w"} 12`,
+		`jobhost_limit_hits_total{limit="memory"} 1`,
 	)
 	if !strings.Contains(text, `jobhost_build_info{goversion="go`) {
 		t.Error("no build info")

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
 )
 
 // Worker counts for one worker. Its methods allocate nothing and may be called
@@ -14,7 +15,10 @@ type Worker struct {
 	outcomes [outcomeCount]prometheus.Counter
 	duration prometheus.Observer
 	wait     prometheus.Observer
-	replaced map[string]prometheus.Counter // by reason; not changed after it was made
+	replaced map[runtime.Reason]prometheus.Counter // not changed after it was made
+	reset    prometheus.Observer
+	fuel     prometheus.Counter
+	memory   prometheus.Counter // of limit hits, all workers together
 	guest    *Guest
 }
 
@@ -33,16 +37,6 @@ const (
 
 var outcomeLabels = [outcomeCount]string{"succeeded", "retrying", "dead", "cancelled", "snoozed", "returned"}
 
-// otherReason stands for all reasons that are not known.
-const otherReason = "other"
-
-// reasons are why sandboxes are replaced: the codes of the host's failures. A
-// worker chooses its own codes, so others must not become labels.
-var reasons = []string{
-	jobhost.FailTrap, jobhost.FailExit, jobhost.FailTimeout, jobhost.FailOutputTooLarge, jobhost.FailBadResult,
-	jobhost.FailNoEntry, jobhost.FailStart, jobhost.FailInternal, jobhost.FailWorker, otherReason,
-}
-
 // Worker returns the metrics of the worker of that name, the same each time.
 // Names must come from the manifest: each costs some 60 series for ever.
 func (m *Metrics) Worker(name string) *Worker {
@@ -54,14 +48,17 @@ func (m *Metrics) Worker(name string) *Worker {
 	w := &Worker{
 		duration: m.duration.WithLabelValues(name),
 		wait:     m.wait.WithLabelValues(name),
-		replaced: make(map[string]prometheus.Counter, len(reasons)),
+		replaced: make(map[runtime.Reason]prometheus.Counter, len(runtime.Reasons())),
+		reset:    m.reset.WithLabelValues(name),
+		fuel:     m.fuel.WithLabelValues(name),
+		memory:   m.limits[LimitMemory],
 		guest:    newGuest(name, m.guests, m.limits[LimitGuestMetrics]),
 	}
 	for i, label := range outcomeLabels {
 		w.outcomes[i] = m.jobs.WithLabelValues(name, label)
 	}
-	for _, reason := range reasons {
-		w.replaced[reason] = m.replaced.WithLabelValues(name, reason)
+	for _, reason := range runtime.Reasons() {
+		w.replaced[reason] = m.replaced.WithLabelValues(name, string(reason))
 	}
 	m.workers[name] = w
 	return w
@@ -93,15 +90,18 @@ func outcomeOf(kind jobhost.OutcomeKind, state jobhost.State) outcome {
 	}
 }
 
-// SandboxReplaced counts a sandbox that was thrown away. The reason is the
-// code of the failure that broke it; those that are not the host's own are
-// counted as "other".
-func (w *Worker) SandboxReplaced(reason string) {
-	c := w.replaced[reason]
-	if c == nil {
-		c = w.replaced[otherReason]
+// Ran counts what a run did to its sandbox, and what it cost.
+func (w *Worker) Ran(r *runtime.Result) {
+	w.fuel.Add(float64(r.Outcome.Fuel))
+	if c := w.replaced[r.Replace]; c != nil {
+		c.Inc()
 	}
-	c.Inc()
+	if r.Reset > 0 {
+		w.reset.Observe(r.Reset.Seconds())
+	}
+	if r.MemoryRefused {
+		w.memory.Inc()
+	}
 }
 
 // Guest returns the metrics that the worker's guests keep.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -117,32 +116,32 @@ func TestStopWhileASandboxIsMadeCountsNothing(t *testing.T) {
 	})
 }
 
-func TestReplacedIsToldWhy(t *testing.T) {
+func TestRunsAreTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var reasons []string
+		var reasons []runtime.Reason
 		f := setup(t, func(_ context.Context, _ int, at *hostcall.Attempt) runtime.Result {
 			switch at.Entry {
 			case "trap":
-				return runtime.Result{Broken: true, Outcome: at.Failure(jobhost.FailTrap, jobhost.CategorySystem, "unreachable")}
+				return runtime.Result{Replace: runtime.ReplacedTrap, Outcome: at.Failure(jobhost.FailTrap, jobhost.CategorySystem, "unreachable")}
 			case "own":
 				at.Fail(hostcall.FailRetryable, []byte(`{"code": "anything-1234"}`))
 				outcome, _ := at.Failed()
-				return runtime.Result{Broken: true, Outcome: outcome}
+				return runtime.Result{Replace: runtime.ReplacedExit, Outcome: outcome}
 			case "late":
 				time.Sleep(time.Until(at.Deadline))
-				return runtime.Result{Broken: true, Outcome: at.TimedOut()}
+				return runtime.Result{Replace: runtime.ReplacedStopped, Outcome: at.TimedOut()}
 			}
 			return runtime.Result{Outcome: at.Outcome(nil)}
-		}, func(c *pool.Config) {
-			c.Replaced = func(reason string) { reasons = append(reasons, reason) }
+		}, func(c *settings) {
+			c.Ran = func(r *runtime.Result) { reasons = append(reasons, r.Replace) }
 		})
 		for _, entry := range []string{"", "trap", "own", "", "late"} {
 			f.submit(jobhost.Spec{Entry: entry, MaxAttempts: 1})
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if want := []string{jobhost.FailTrap, jobhost.FailWorker, jobhost.FailTimeout}; !slices.Equal(reasons, want) {
+		if want := []runtime.Reason{"", runtime.ReplacedTrap, runtime.ReplacedExit, "", runtime.ReplacedStopped}; !slices.Equal(reasons, want) {
 			t.Errorf("reasons %q, want %q", reasons, want)
 		}
 		if made, closed := f.plugin.sandboxes(); made != 3 || closed != 3 {

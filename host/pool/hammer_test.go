@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -42,7 +41,7 @@ func TestHammerCancelAgainstReuse(t *testing.T) {
 			return runtime.Result{Outcome: at.Stopped(ctx)}
 		}
 		return runtime.Result{Outcome: at.Outcome(nil)}
-	}, func(c *pool.Config) { c.Size, c.CancelGrace = 4, 50*time.Microsecond })
+	}, func(c *settings) { c.version.Size, c.CancelGrace = 4, 50*time.Microsecond })
 
 	// Every third job is cancelled as its attempt begins, or soon after, when
 	// the slot may be at the next one.

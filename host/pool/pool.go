@@ -1,70 +1,166 @@
 // Package pool runs the tasks of one worker on a bounded number of slots. Each
 // slot is a goroutine with a sandbox of its own: it takes a task, runs it to
 // its end and settles it.
+//
+// What the slots run is a [Version]: a plugin with its settings. [Pool.Swap]
+// puts another in its place while tasks run. Those finish on the version they
+// began on, later ones run on the new one, and the old plugin is closed when
+// its last sandbox is gone.
 package pool
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Config says what a pool runs.
+// Config says what a pool runs, whatever the version.
 type Config struct {
 	Worker string
-	Size   int // slots, at least 1
 	Queue  *queue.Queue
-	Plugin runtime.Plugin
-	// Config, Secrets and Limits are what each attempt is given.
-	Config, Secrets map[string]string
-	Limits          hostcall.Limits
 	// Services stands behind the guests' calls.
 	Services hostcall.Services
 	// CancelGrace is how long an attempt of a cancelled job may go on.
 	CancelGrace time.Duration
-	// Replaced is called when a sandbox broke and was thrown away, with the
-	// code of the failure that broke it; may be nil.
-	Replaced func(reason string)
-	Logger   *slog.Logger
+	// Ran is told of every run, before its task is settled; may be nil.
+	Ran    func(*runtime.Result)
+	Logger *slog.Logger
 }
 
 // Pool runs the tasks of one worker.
 type Pool struct {
 	cfg  Config
 	busy atomic.Int64
+
+	scope   *scope.Scope            // of the slots; set by Start
+	current atomic.Pointer[version] // nil after Close; changed under mu
+
+	mu    sync.Mutex // protects live, alive and the holders of versions
+	live  []bool     // which slots there are, by number
+	alive int        // how many
+
+	ended chan struct{} // closed when the pool is closed and the last slot has ended
 }
 
-// New returns a pool; Start starts it.
-func New(cfg Config) *Pool { return &Pool{cfg: cfg} }
+// New returns a pool of a version, which it owns from now on; Start starts it,
+// Close closes it.
+func New(cfg Config, v Version) *Pool {
+	p := &Pool{cfg: cfg, ended: make(chan struct{})}
+	p.current.Store(newVersion(context.Background(), v))
+	return p
+}
 
 // Busy returns how many slots run a task.
 func (p *Pool) Busy() int { return int(p.busy.Load()) }
 
-// Size returns how many slots there are.
-func (p *Pool) Size() int { return p.cfg.Size }
+// Size returns how many slots there are, not counting those that end after
+// the task that they run.
+func (p *Pool) Size() int {
+	if v := p.current.Load(); v != nil {
+		return v.Size
+	}
+	return 0
+}
 
-// Start starts the slots in the worker's scope. Each ends when the queue is
-// closed, after the task that it runs; cancelling the scope stops that task
-// too, and it goes back to the queue without counting.
+// Start starts the slots in the worker's scope. Each ends when the queue or
+// the pool is closed, after the task that it runs; cancelling the scope stops
+// that task too, and it goes back to the queue without counting. The pool is
+// closed when the scope has been joined, or by the caller if Start fails.
 func (p *Pool) Start(worker *scope.Scope) error {
-	for i := range p.cfg.Size {
-		s := &slot{
-			pool:     p,
-			Services: p.cfg.Services,
-			worker:   worker,
-			queue:    p.cfg.Queue.Slot(p.cfg.Worker),
-			sandbox:  runtime.NewSandbox(p.cfg.Plugin, p.cfg.Replaced),
+	p.scope = worker
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := p.current.Load()
+	if err := worker.Finally(func(bool, scope.Status, error) error { p.Close(); return nil }); err != nil {
+		return fmt.Errorf("start pool of %s: %w", p.cfg.Worker, err)
+	}
+	p.current.Store(newVersion(worker.Context(), first.Version)) // it ends with the scope
+	first.end()
+	return p.growLocked(first.Size)
+}
+
+// growLocked starts the slots that are missing.
+func (p *Pool) growLocked(size int) error {
+	for len(p.live) < size {
+		p.live = append(p.live, false)
+	}
+	for i := range size {
+		if p.live[i] {
+			continue
 		}
-		err := worker.Go(fmt.Sprintf("slot %d", i), s.run)
-		if err != nil {
-			return fmt.Errorf("start pool of %s: %w", p.cfg.Worker, err)
+		s := &slot{number: i, pool: p, Services: p.cfg.Services, queue: p.cfg.Queue.Slot(p.cfg.Worker)}
+		if err := p.scope.Go(fmt.Sprintf("slot %d", i), s.run); err != nil {
+			return fmt.Errorf("start slots of %s: %w", p.cfg.Worker, err)
 		}
+		p.live[i] = true
+		p.alive++
 	}
 	return nil
+}
+
+// Swap replaces the version. When it returns every task that is taken runs on
+// the new one. Running tasks go on; slots that are too many end after theirs.
+// With an error nothing has changed, and the version is still the caller's:
+// the pool is closed, or its scope has ended.
+func (p *Pool) Swap(next Version) error {
+	p.mu.Lock()
+	old := p.current.Load()
+	if old == nil {
+		p.mu.Unlock()
+		return errors.New("swap: the pool is closed")
+	}
+	// New slots find themselves too many until the version is there: they wait for mu.
+	if err := p.growLocked(next.Size); err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	p.current.Store(newVersion(p.scope.Context(), next))
+	over := old.holders == 0
+	p.mu.Unlock()
+	old.end() // slots that wait for a task look up
+	if over {
+		p.free(old)
+	}
+	return nil
+}
+
+// Close ends the slots, each after the task that it runs, and closes the plugin
+// when its last sandbox is gone. It doesn't wait for that; the join of the
+// worker's scope does.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	old := p.current.Swap(nil)
+	if old == nil {
+		p.mu.Unlock()
+		return
+	}
+	over := old.holders == 0
+	if p.alive == 0 {
+		close(p.ended)
+	}
+	p.mu.Unlock()
+	old.end()
+	if over {
+		p.free(old)
+	}
+}
+
+// Ended is closed when the pool was closed and its last slot has ended.
+func (p *Pool) Ended() <-chan struct{} { return p.ended }
+
+// free closes the plugin of a version that has no sandboxes any more.
+func (p *Pool) free(v *version) {
+	if err := v.Plugin.Close(context.Background()); err != nil {
+		p.cfg.Logger.Warn("plugin does not close", logkey.Worker, p.cfg.Worker, logkey.Error, err)
+	}
 }

@@ -67,8 +67,8 @@ func TestAttemptIsWhatTheJobAndThePoolSay(t *testing.T) {
 				t.Errorf("entry %q, input %q", at.Entry, at.Input)
 			}
 			return echo(ctx, n, at)
-		}, func(c *pool.Config) {
-			c.Config, c.Secrets = map[string]string{"c": "config"}, map[string]string{"s": "secret"}
+		}, func(c *settings) {
+			c.version.Config, c.version.Secrets = map[string]string{"c": "config"}, map[string]string{"s": "secret"}
 		})
 		f.submit(jobhost.Spec{
 			ID: "a", Payload: []byte("in"), Entry: "other", Priority: jobhost.High, Timeout: 7 * time.Second,
@@ -160,7 +160,7 @@ func TestBusyCountsRunningTasks(t *testing.T) {
 		f := setup(t, func(ctx context.Context, n int, at *hostcall.Attempt) runtime.Result {
 			<-release
 			return echo(ctx, n, at)
-		}, func(c *pool.Config) { c.Size = 3 })
+		}, func(c *settings) { c.version.Size = 3 })
 		wantBusy := func(want int) {
 			t.Helper()
 			synctest.Wait()
@@ -189,7 +189,7 @@ func TestProgressIsSeenWhileTheTaskRuns(t *testing.T) {
 			at.Progress(3, 10)
 			<-release
 			return echo(ctx, n, at)
-		}, func(c *pool.Config) { c.Services = behind })
+		}, func(c *settings) { c.Services = behind })
 		id := f.submit(jobhost.Spec{})
 		synctest.Wait()
 		if task := f.job(id).Tasks[0]; task.Done != 3 || task.Total != 10 {
@@ -209,7 +209,7 @@ func TestStartInAScopeThatHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := setup(t, echo)
-	p := pool.New(pool.Config{Worker: "w", Size: 2, Queue: f.Queue, Plugin: f.plugin})
+	p := pool.New(pool.Config{Worker: "w", Queue: f.Queue}, pool.Version{Size: 2, Plugin: f.plugin})
 	err := p.Start(worker)
 	if _, refused := errors.AsType[*scope.AdmissionError](err); !refused || !strings.Contains(err.Error(), "start pool of w") {
 		t.Errorf("start: %v", err)

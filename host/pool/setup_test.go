@@ -38,12 +38,18 @@ type fixture struct {
 	settled []queue.Settlement
 }
 
+// settings are what a test may change.
+type settings struct {
+	pool.Config
+	version pool.Version
+}
+
 // grace is what the attempts of a cancelled job have left.
 const grace = 5 * time.Second
 
 // setup starts a pool of one slot, unless change says otherwise, whose
 // sandboxes run tasks by run.
-func setup(t *testing.T, run runFunc, change ...func(*pool.Config)) *fixture {
+func setup(t *testing.T, run runFunc, change ...func(*settings)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, plugin: &plugin{run: run}, worker: scope.New(context.Background(), "worker w")}
 	store, err := sqlitequeue.Open(sqlitequeue.Options{})
@@ -62,20 +68,24 @@ func setup(t *testing.T, run runFunc, change ...func(*pool.Config)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := pool.Config{
-		Worker:      "w",
-		Size:        1,
-		Queue:       f.Queue,
-		Plugin:      f.plugin,
-		Limits:      hostcall.Limits{OutputBytes: 1 << 10, LogBytes: 64, LineBytes: 1 << 10},
-		Services:    &services{},
-		CancelGrace: grace,
-		Logger:      slog.New(slog.NewTextHandler(&f.log, nil)),
+	cfg := settings{
+		Config: pool.Config{
+			Worker:      "w",
+			Queue:       f.Queue,
+			Services:    &services{},
+			CancelGrace: grace,
+			Logger:      slog.New(slog.NewTextHandler(&f.log, nil)),
+		},
+		version: pool.Version{
+			Plugin: f.plugin,
+			Size:   1,
+			Limits: hostcall.Limits{OutputBytes: 1 << 10, LogBytes: 64, LineBytes: 1 << 10},
+		},
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
-	f.pool = pool.New(cfg)
+	f.pool = pool.New(cfg.Config, cfg.version)
 	t.Cleanup(func() {
 		// The order of a host: no more tasks, the slots end, the queue, the store.
 		f.Stop()

@@ -19,9 +19,10 @@ import (
 type slot struct {
 	hostcall.Services // of the host; the slot adds what it knows of the lease
 
+	number  int
 	pool    *Pool
-	worker  *scope.Scope
 	queue   *queue.Slot
+	version *version // that the sandbox is of; the slot holds it
 	sandbox *runtime.Sandbox
 	lease   *queue.Lease
 	attempt hostcall.Attempt // reused
@@ -33,18 +34,63 @@ func (s *slot) Progress(at *hostcall.Attempt, done, total int64) {
 	s.Services.Progress(at, done, total)
 }
 
-// run takes and runs tasks until the queue is closed or ctx ends.
+// run takes and runs tasks until there is no place for the slot, the queue is
+// closed or ctx ends.
 func (s *slot) run(ctx context.Context) error {
-	defer s.close()
-	for {
-		lease, err := s.queue.Take(ctx)
-		if err != nil {
-			return nil // the worker is being stopped, which is no fault of the slot
+	for s.enter() {
+		lease, err := s.queue.Take(s.version.taking)
+		if errors.Is(err, errReplaced) && ctx.Err() == nil {
+			continue
 		}
+		if err != nil {
+			s.leave()
+			return nil //nolint:nilerr // the worker is being stopped, which is no fault of the slot
+		}
+		s.renew()
 		s.pool.busy.Add(1)
 		report := s.runTask(lease)
 		s.pool.busy.Add(-1)
 		s.pool.cfg.Queue.Settle(lease, report)
+	}
+	return nil
+}
+
+// enter turns to the current version before a wait for a task, and reports
+// whether the slot is still wanted.
+func (s *slot) enter() bool {
+	if s.version != nil && s.version == s.pool.current.Load() && s.number < s.version.Size {
+		return true
+	}
+	s.close() // a plugin is closed after its last sandbox
+	next, wanted := s.pool.turn(s.number, s.version)
+	s.hold(next)
+	return wanted
+}
+
+// renew turns to the version of the moment for the task that was taken.
+func (s *slot) renew() {
+	if now := s.pool.current.Load(); now == nil || now == s.version {
+		return
+	}
+	s.close()
+	s.hold(s.pool.adopt(s.version))
+}
+
+// leave gives up the slot's version, when the slot ends.
+func (s *slot) leave() {
+	s.close()
+	s.pool.release(s.number, s.version)
+	s.version = nil
+}
+
+// hold makes an empty sandbox of a version that the slot now holds.
+func (s *slot) hold(v *version) {
+	if v == s.version {
+		return
+	}
+	s.version, s.sandbox = v, nil
+	if v != nil {
+		s.sandbox = runtime.NewSandbox(v.Plugin, s.pool.cfg.Ran)
 	}
 }
 
@@ -52,12 +98,12 @@ func (s *slot) run(ctx context.Context) error {
 // be stopped alone, and is stopped with the worker.
 func (s *slot) runTask(lease *queue.Lease) queue.Report {
 	s.prepare(lease)
-	if log := s.pool.cfg.Logger; log.Enabled(s.worker.Context(), slog.LevelDebug) {
+	if log := s.pool.cfg.Logger; log.Enabled(s.pool.scope.Context(), slog.LevelDebug) {
 		log.Debug("attempt begins", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
 			logkey.Task, lease.Index, logkey.Attempt, lease.Number())
 	}
 	var report queue.Report
-	result := scope.Run(s.worker, "task", func(ctx context.Context, task *scope.Scope) (struct{}, error) {
+	result := scope.Run(s.pool.scope, "task", func(ctx context.Context, task *scope.Scope) (struct{}, error) {
 		lease.OnCancel(func() { s.cancel(task) })
 		defer lease.OnCancel(nil)
 		report.Outcome = s.sandbox.Run(ctx, &s.attempt)
@@ -73,7 +119,7 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 // prepare sets the attempt up for a lease.
 func (s *slot) prepare(lease *queue.Lease) {
 	s.lease = lease
-	job, cfg := lease.Job, &s.pool.cfg
+	job, v := lease.Job, s.version
 	at := &s.attempt
 	at.Reset()
 	at.Job, at.Worker = job.ID, job.Worker
@@ -82,8 +128,8 @@ func (s *slot) prepare(lease *queue.Lease) {
 	at.Priority, at.Labels = job.Priority, job.Labels
 	at.Entry, at.Input = job.Entry, job.Payload
 	at.Deadline = time.Now().Add(job.Timeout)
-	at.Config, at.Secrets = cfg.Config, cfg.Secrets
-	at.Limits, at.Services = cfg.Limits, s
+	at.Config, at.Secrets = v.Config, v.Secrets
+	at.Limits, at.Services = v.Limits, s
 }
 
 // cancel tells the guest that its job was cancelled and stops it after the grace.
@@ -121,6 +167,9 @@ var errNoOutcome = errors.New("the sandbox gave no outcome")
 
 // close frees the slot's sandbox; the next run makes a new one.
 func (s *slot) close() {
+	if s.sandbox == nil {
+		return
+	}
 	if err := s.closeSandbox(); err != nil {
 		s.pool.cfg.Logger.Warn("sandbox does not close", logkey.Worker, s.pool.cfg.Worker, logkey.Error, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -104,7 +103,7 @@ func TestCancelAtTheEdgesOfARun(t *testing.T) {
 						}
 					}
 					return runtime.Result{Outcome: at.Outcome(nil)}
-				}, func(c *pool.Config) {
+				}, func(c *settings) {
 					c.Logger = slog.New(hook{func() {
 						if tt.taken && f.job("first").State == jobhost.Running {
 							f.cancel("first")
@@ -146,7 +145,7 @@ func (h hook) WithGroup(string) slog.Handler             { return h }
 func TestStoppedWorkerReturnsItsTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := setup(t, untilStopped, func(c *pool.Config) { c.Size = 2 })
+		f := setup(t, untilStopped, func(c *settings) { c.version.Size = 2 })
 		id := f.submit(jobhost.Spec{Tasks: 2})
 		synctest.Wait()
 		f.Stop()

@@ -73,6 +73,13 @@ func (c *bodyCache) forget(key Key) {
 	delete(c.loads, key)
 }
 
+// clear drops what is held, so that others have the room.
+func (c *bodyCache) clear() {
+	for key := range c.held {
+		c.drop(key)
+	}
+}
+
 func (c *bodyCache) drop(key Key) {
 	if b, ok := c.held[key]; ok {
 		c.q.resident.Add(-bodyCost(b))
@@ -81,34 +88,47 @@ func (c *bodyCache) drop(key Key) {
 }
 
 // body finds what is needed to run the entry. It returns nil when the task is
-// no longer open.
+// no longer open under the entry's token.
 func (l *lane) body(ctx context.Context, e entry) (*Body, error) {
-	l.mu.Lock()
-	if b := l.bodies.take(e); b != nil {
-		l.mu.Unlock()
-		return b, nil
-	}
-	ld, mine := l.bodies.loads[e.key], false
-	var keys []Key
-	if ld == nil {
-		ld, mine = &load{done: make(chan struct{})}, true
-		keys = l.nextKeysLocked(e)
-		for _, key := range keys {
-			l.bodies.loads[key] = ld
+	for {
+		b, ld, keys := l.findBody(e)
+		if b != nil {
+			return b, nil
 		}
+		if keys != nil {
+			l.load(ctx, ld, keys)
+		}
+		<-ld.done // ends with the store's read
+		if ld.err != nil {
+			return nil, ld.err
+		}
+		if b := ld.bodies[e.key]; b != nil && b.Token == int64(e.token) {
+			return b, nil
+		}
+		if keys != nil {
+			return nil, nil
+		}
+		// Somebody else's read may have begun before the task was opened again.
 	}
-	l.mu.Unlock()
-	if mine {
-		l.load(ctx, ld, keys)
+}
+
+// findBody returns the entry's body if it is held, or the read to wait for;
+// with keys, which are what it shall read, it is for the caller to do.
+func (l *lane) findBody(e entry) (b *Body, ld *load, keys []Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.bodies.take(e); b != nil {
+		return b, nil, nil
 	}
-	<-ld.done // ends with the store's read
-	if ld.err != nil {
-		return nil, ld.err
+	if ld := l.bodies.loads[e.key]; ld != nil {
+		return nil, ld, nil
 	}
-	if b := ld.bodies[e.key]; b != nil && b.Token == int64(e.token) {
-		return b, nil
+	ld = &load{done: make(chan struct{})}
+	keys = l.nextKeysLocked(e)
+	for _, key := range keys {
+		l.bodies.loads[key] = ld
 	}
-	return nil, nil
+	return nil, ld, keys
 }
 
 // nextKeysLocked returns the entry's key and those that follow in its level

@@ -11,16 +11,19 @@ import (
 // that still runs is told, and stopped after a grace by whoever runs it, but
 // whatever it does, its settlement is refused.
 func (q *Queue) Cancel(ctx context.Context, id string) (jobhost.Job, error) {
-	if err := q.commitOne(ctx, &Cancel{ID: id, At: MillisOf(q.clock.now())}, q.cancelled); err != nil {
+	op := &Cancel{ID: id, At: MillisOf(q.clock.now())}
+	if err := q.commitOne(ctx, op, func(result OpResult) { q.cancelled(id, result) }); err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}
 	return q.Job(ctx, id)
 }
 
 // cancelled takes the tasks that were cancelled out of their lane.
-func (q *Queue) cancelled(op Op, result OpResult) {
-	id := op.(*Cancel).ID
-	if l := q.lanes[result.Worker]; l != nil {
+func (q *Queue) cancelled(id string, result OpResult) {
+	if result.Err != nil {
+		return
+	}
+	if l := q.lanes.of(result.Worker); l != nil {
 		for _, task := range result.Tasks {
 			l.cancelTask(task)
 		}
@@ -38,11 +41,9 @@ func (l *lane) cancelTask(task Changed) {
 	l.mu.Lock()
 	l.bodies.forget(task.Key)
 	lease := l.running[task.Key]
-	// A lease of an earlier token is that of an attempt which was cancelled before.
-	if lease != nil && int64(lease.entry.token) != task.Token {
-		lease = nil
-	}
-	if lease == nil {
+	if lease != nil {
+		delete(l.running, task.Key) // the attempt may go on for a while, but it is no longer the task's
+	} else {
 		l.removeLocked(entry{
 			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), level: int8(task.Level), tried: task.Attempt > 0,
 		})
@@ -54,26 +55,56 @@ func (l *lane) cancelTask(task Changed) {
 }
 
 // Retry makes the dead and cancelled tasks of a job ready again, with all
-// their attempts before them.
+// their attempts before them. They need room in the queue like new ones:
+// exhausted when there is none. Tasks that end between the look at the job and
+// the commit come back too, without room.
 func (q *Queue) Retry(ctx context.Context, id string) (jobhost.Job, error) {
 	if q.closed.Load() {
 		return jobhost.Job{}, errClosed
 	}
-	if err := q.commitOne(ctx, &Revive{ID: id, At: MillisOf(q.clock.now())}, q.revived); err != nil {
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return jobhost.Job{}, fmt.Errorf("retry: %w", err)
+	}
+	l, room := q.lanes.of(record.Worker), record.ended()
+	if l != nil && room > 0 {
+		if err := l.reserve(room); err != nil {
+			return jobhost.Job{}, fmt.Errorf("retry: %w", err)
+		}
+	}
+	op := &Revive{ID: id, At: MillisOf(q.clock.now())}
+	if err := q.commitOne(ctx, op, func(result OpResult) { q.revived(id, l, room, result) }); err != nil {
 		return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 	}
 	return q.Job(ctx, id)
 }
 
-// revived puts the tasks that were opened again into their lane.
-func (q *Queue) revived(op Op, result OpResult) {
+// ended counts the tasks that a retry opens again.
+func (r *JobRecord) ended() int {
+	n := 0
+	for i := range r.Tasks {
+		if status := r.Tasks[i].Status; status == Dead || status == Cancelled {
+			n++
+		}
+	}
+	return n
+}
+
+// revived puts the tasks that were opened again into their lane, if there is
+// one. reserved is the lane in which room was reserved; nil = there was none yet.
+func (q *Queue) revived(id string, reserved *lane, room int, result OpResult) {
+	if reserved != nil {
+		reserved.mu.Lock()
+		reserved.pending -= room
+		reserved.mu.Unlock()
+	}
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
-			Kind: jobhost.EventRetrying, Time: q.clock.now(), Job: op.(*Revive).ID, Worker: result.Worker,
+			Kind: jobhost.EventRetrying, Time: q.clock.now(), Job: id, Worker: result.Worker,
 			Task: task.Index, State: jobhost.Ready,
 		})
 	}
-	l := q.lanes[result.Worker]
+	l := q.lanes.of(result.Worker)
 	if l == nil {
 		return // held: no such worker
 	}
@@ -89,26 +120,26 @@ func (q *Queue) revived(op Op, result OpResult) {
 
 // Delete removes a job that has ended.
 func (q *Queue) Delete(ctx context.Context, id string) error {
-	if err := q.commitOne(ctx, &Delete{ID: id}, func(Op, OpResult) {}); err != nil {
+	if err := q.commitOne(ctx, &Delete{ID: id}, func(OpResult) {}); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
 }
 
-// commitOne commits one operation and waits for it. applied runs on the
-// store's goroutine, in the order of the commits, when it was applied.
-func (q *Queue) commitOne(ctx context.Context, op Op, applied func(Op, OpResult)) error {
+// commitOne commits one operation and waits for it. told runs on the store's
+// goroutine, in the order of the commits, also when the operation was refused.
+func (q *Queue) commitOne(ctx context.Context, op Op, told func(OpResult)) error {
 	answer := make(chan error, 1)
 	q.inflight.add()
+	q.lanes.opening.RLock()
 	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
 		defer q.inflight.done()
+		defer q.lanes.opening.RUnlock()
 		result := OpResult{Err: err}
 		if err == nil {
 			result = results[0]
 		}
-		if result.Err == nil {
-			applied(op, result)
-		}
+		told(result)
 		answer <- result.Err
 	})
 	select {

@@ -15,12 +15,22 @@ type entry struct {
 
 func (e entry) job() Key { return e.key - Key(e.index) }
 
+// older is the order of entries of one level: those first that are ready
+// longer, of equals those that were submitted first.
+func older(a, b entry) bool {
+	if a.readyAt != b.readyAt {
+		return a.readyAt < b.readyAt
+	}
+	return a.key < b.key
+}
+
 // fifo holds the ready entries of one level, oldest first. It is a list of
 // chunks rather than a ring, so that it never copies and gives memory back.
 type fifo struct {
 	head, tail  *chunk
 	first, last int // next to pop in head, next to push in tail
 	n           int
+	viewed      bool // somebody may still read a view of the chunks
 }
 
 type chunk struct {
@@ -48,11 +58,17 @@ func (f *fifo) push(e entry) {
 // peek returns the oldest entry; it must not be called when the fifo is empty.
 func (f *fifo) peek() entry { return f.head.entries[f.first] }
 
+// newest returns the entry that was pushed last; it must not be called when the
+// fifo is empty.
+func (f *fifo) newest() entry { return f.tail.entries[f.last-1] }
+
 func (f *fifo) pop() entry {
 	e := f.head.entries[f.first]
 	f.first++
 	f.n--
 	switch {
+	case f.n == 0 && f.viewed:
+		*f = fifo{}
 	case f.n == 0:
 		// The last chunk is kept: a queue that is mostly empty allocates nothing.
 		f.head.next = nil
@@ -79,49 +95,10 @@ func (f *fifo) all() iter.Seq[entry] {
 	}
 }
 
-// delayHeap holds the entries whose time has not come, the next one first.
-type delayHeap []entry
-
-func (h delayHeap) before(i, j int) bool {
-	if h[i].readyAt != h[j].readyAt {
-		return h[i].readyAt < h[j].readyAt
-	}
-	return h[i].key < h[j].key
-}
-
-func (h *delayHeap) push(e entry) {
-	*h = append(*h, e)
-	s := *h
-	for i := len(s) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !s.before(i, parent) {
-			return
-		}
-		s[i], s[parent] = s[parent], s[i]
-		i = parent
-	}
-}
-
-// pop removes the first entry; it must not be called when the heap is empty.
-func (h *delayHeap) pop() entry {
-	s := *h
-	first := s[0]
-	last := len(s) - 1
-	s[0] = s[last]
-	s = s[:last]
-	*h = s
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return first
-		}
-		if child+1 < last && s.before(child+1, child) {
-			child++
-		}
-		if !s.before(child, i) {
-			return first
-		}
-		s[i], s[child] = s[child], s[i]
-		i = child
-	}
+// view returns the entries as they are now. It may be read while the fifo goes
+// on: an entry is never changed while a view may see it.
+func (f *fifo) view() iter.Seq[entry] {
+	f.viewed = true
+	now := *f
+	return now.all()
 }

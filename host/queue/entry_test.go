@@ -2,11 +2,15 @@ package queue
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"github.com/jobhost/jobhost"
 )
 
 // The fifo behaves like a slice, whatever the pushes and pops and wherever
@@ -47,22 +51,84 @@ func TestFifoIsASlice(t *testing.T) {
 	})
 }
 
-func TestDelayHeapPopsInOrder(t *testing.T) {
+func TestHeapPopsInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var h delayHeap
+		var h entryHeap
 		var model []entry
 		for i := range rapid.IntRange(0, 200).Draw(t, "n") {
 			e := entry{key: Key(i), readyAt: Millis(rapid.IntRange(0, 20).Draw(t, "at"))}
 			h.push(e)
 			model = append(model, e)
 		}
-		slices.SortFunc(model, func(a, b entry) int {
-			return cmp.Or(cmp.Compare(a.readyAt, b.readyAt), cmp.Compare(a.key, b.key))
-		})
+		slices.SortFunc(model, byAge)
 		for i, want := range model {
 			if got := h.pop(); got != want {
 				t.Fatalf("pop %d = %v, want %v", i, got, want)
+			}
+		}
+	})
+}
+
+// A level gives its entries in their order, in whatever order they came.
+func TestLevelPopsTheOldest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var v level
+		var model []entry
+		for i := range rapid.IntRange(0, 200).Draw(t, "n") {
+			if v.len() != len(model) {
+				t.Fatalf("len %d, want %d", v.len(), len(model))
+			}
+			if len(model) > 0 && rapid.Bool().Draw(t, "pop") {
+				slices.SortFunc(model, byAge)
+				if head, got := v.peek(), v.pop(); got != model[0] || head != got {
+					t.Fatalf("peek %v, pop %v, want %v", head, got, model[0])
+				}
+				model = model[1:]
+				continue
+			}
+			e := entry{key: Key(i), readyAt: Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
+			v.push(e)
+			model = append(model, e)
+		}
+	})
+}
+
+func byAge(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.readyAt, b.readyAt), cmp.Compare(a.key, b.key))
+}
+
+// A view shows what was there when it was taken, whatever happens afterwards.
+func TestViewsDoNotChange(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var f fifo
+		var h entryHeap
+		type seen struct {
+			view iter.Seq[entry]
+			want []entry
+		}
+		var views []seen
+		next := Key(1)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			for range rapid.IntRange(0, 2*pageLen).Draw(t, "pushes") {
+				e := entry{key: next, readyAt: Millis(next * 7919 % 1009)}
+				next++
+				f.push(e)
+				h.push(e)
+			}
+			if rapid.Bool().Draw(t, "look") {
+				views = append(views, seen{f.view(), slices.Collect(f.all())}, seen{h.view(), slices.Collect(h.all())})
+			}
+			for range min(rapid.IntRange(0, 3*pageLen).Draw(t, "pops"), f.n) {
+				f.pop()
+				h.pop()
+			}
+		}
+		for i, v := range views {
+			if got := slices.Collect(v.view); !slices.Equal(got, v.want) {
+				t.Fatalf("view %d has changed", i)
 			}
 		}
 	})
@@ -84,5 +150,56 @@ func BenchmarkFifo(b *testing.B) {
 	for b.Loop() {
 		f.push(entry{})
 		f.pop()
+	}
+}
+
+func BenchmarkHeap(b *testing.B) {
+	var h entryHeap
+	for i := range 1000 {
+		h.push(entry{readyAt: Millis(i * 7919 % 1009)})
+	}
+	for i := 0; b.Loop(); i++ {
+		h.push(entry{readyAt: Millis(i * 7919 % 1009)})
+		h.pop()
+	}
+}
+
+// BenchmarkListAMillion measures a page of a list, and for how long it holds
+// the lock that dispatch needs: to take the views, and after that to push to and
+// pop from what they show.
+func BenchmarkListAMillion(b *testing.B) {
+	for _, state := range []jobhost.State{jobhost.Ready, jobhost.Scheduled} {
+		b.Run(state.String(), func(b *testing.B) {
+			l := newLane(&Queue{clock: newClock()}, "w")
+			l.worker.Store(&Worker{})
+			l.parked.Store(false)
+			l.advanceLocked()
+			for i := range 1_000_000 {
+				e := entry{key: Key(i + 1), readyAt: l.horizon}
+				if state == jobhost.Scheduled {
+					e.readyAt += Millis(1_000_000_000 + i*7919%1_000_003)
+				}
+				l.pushLocked(e)
+			}
+			var locked, worst time.Duration
+			for b.Loop() {
+				began := time.Now()
+				l.views(state)
+				if state == jobhost.Scheduled {
+					l.delayed.push(l.delayed.pop())
+				} else {
+					l.levels[0].push(l.levels[0].pop())
+				}
+				took := time.Since(began)
+				locked, worst = locked+took, max(worst, took)
+				newest := newestKeys{limit: 51}
+				l.jobsIn(state, 0, &newest)
+				if len(newest.sorted()) != 51 {
+					b.Fatal("the page is not full")
+				}
+			}
+			b.ReportMetric(float64(locked.Microseconds())/float64(b.N), "µs-locked/op")
+			b.ReportMetric(float64(worst.Microseconds()), "µs-locked-worst")
+		})
 	}
 }

@@ -1,66 +1,125 @@
 package queue
 
-import "sync"
+import (
+	"math"
+	"slices"
+	"sync"
+)
 
-// gate bounds how many tasks run at once over all workers. Lanes that found it
-// shut are served in the order in which they came, so none starves.
+// gate bounds how many tasks run at once over all workers, and how much memory
+// their sandboxes may take together. Lanes that found it shut are served in
+// the order in which they came, so none starves: while one waits that needs
+// much memory, no other one is let in before it.
 type gate struct {
-	mu    sync.Mutex // protects free and queue
-	free  int
-	queue []*lane
-	open  bool // no bound
+	mu     sync.Mutex // protects places, memory and queue
+	places int
+	memory int64 // bytes
+	queue  []*lane
+	open   bool // no bound
 }
 
-func newGate(limit int) *gate { return &gate{free: limit, open: limit <= 0} }
+// newGate returns a gate for so many tasks and bytes; 0 = no bound.
+func newGate(places int, memory int64) *gate {
+	g := &gate{places: places, memory: memory, open: places <= 0 && memory <= 0}
+	if places <= 0 {
+		g.places = math.MaxInt
+	}
+	if memory <= 0 {
+		g.memory = math.MaxInt64
+	}
+	return g
+}
 
-// enter takes a place; without one it remembers the lane, whose turn comes
-// when another task leaves.
-func (g *gate) enter(l *lane) bool {
+// enter takes a place and the memory that a task of the lane may use, and
+// returns how much that is. Without them it remembers the lane, whose turn
+// comes when other tasks leave.
+func (g *gate) enter(l *lane) (memory int64, ok bool) {
 	if g.open {
-		return true
+		return 0, true
 	}
 	if l.granted {
 		l.granted = false
-		return true
+		return l.grant, true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.free > 0 {
-		g.free--
-		return true
+	memory = l.worker.Load().Memory
+	if len(g.queue) == 0 && g.takeLocked(memory) {
+		return memory, true
 	}
-	for _, waiting := range g.queue {
-		if waiting == l {
-			return false
-		}
+	if !slices.Contains(g.queue, l) {
+		g.queue = append(g.queue, l)
 	}
-	g.queue = append(g.queue, l)
-	return false
+	return 0, false
 }
 
-// leave gives a place back: to the lane that has waited longest and has a use
-// for it, so that none that came later can take it. The caller must not hold a
-// lane's lock.
-func (g *gate) leave() {
-	for !g.open {
-		g.mu.Lock()
-		if len(g.queue) == 0 {
-			g.free++
-			g.mu.Unlock()
+func (g *gate) takeLocked(memory int64) bool {
+	if g.places == 0 || g.memory < memory {
+		return false
+	}
+	g.places--
+	g.memory -= memory
+	return true
+}
+
+// leave gives back what a task had: to the lanes that have waited longest and
+// have a use for it, so that none that came later can take it. The caller must
+// not hold a lane's lock.
+func (g *gate) leave(memory int64) {
+	if g.open {
+		return
+	}
+	g.give(memory)
+	for {
+		l, memory := g.next()
+		if l == nil {
 			return
 		}
-		l := g.queue[0]
-		g.queue = append(g.queue[:0], g.queue[1:]...)
-		// Lanes take their lock before the gate's, so the gate lets go of its own first.
-		g.mu.Unlock()
-		l.mu.Lock()
-		l.granted = true
-		l.pumpLocked()
-		used := !l.granted
-		l.granted = false
-		l.mu.Unlock()
-		if used {
-			return
+		// Lanes take their lock before the gate's, so the gate has let go of its own.
+		if !l.offer(memory) {
+			g.give(memory)
 		}
 	}
+}
+
+func (g *gate) give(memory int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.places++
+	g.memory += memory
+}
+
+// next takes what the first lane in the queue waits for, if that is there.
+func (g *gate) next() (*lane, int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) == 0 {
+		return nil, 0
+	}
+	l := g.queue[0]
+	memory := l.worker.Load().Memory
+	if !g.takeLocked(memory) {
+		return nil, 0
+	}
+	g.queue = slices.Delete(g.queue, 0, 1)
+	return l, memory
+}
+
+// offer lets the lane in, and reports whether it had a use for that.
+func (l *lane) offer(memory int64) (used bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.granted, l.grant = true, memory
+	l.pumpLocked()
+	used = !l.granted
+	l.granted = false
+	return used
+}
+
+// bounded tells what keeps tasks of a worker out that a slot waits for: no
+// place, or too little memory.
+func (g *gate) bounded(memory int64) (places, bytes bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.places == 0, g.memory < memory
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -13,12 +14,18 @@ import (
 //
 //	push ─► delayed ─(its time)─► levels[0..4] ─► choose ─► running ─► settled
 type lane struct {
-	q      *Queue
-	worker Worker
+	q    *Queue
+	name string // of the worker
+	// worker says how the tasks are treated. It changes when the worker is
+	// loaded anew, and stays when it is removed, for attempts that still run.
+	worker atomic.Pointer[Worker]
+	// parked says that no such worker is loaded: nothing is admitted, and what
+	// waits is held. It is changed under mu.
+	parked atomic.Bool
 
 	mu      sync.Mutex // protects everything below
-	levels  [jobhost.Levels]fifo
-	delayed delayHeap
+	levels  [jobhost.Levels]level
+	delayed entryHeap
 	// horizon parts the two: entries ready at or before it are in levels,
 	// later ones in delayed.
 	horizon Millis
@@ -35,9 +42,10 @@ type lane struct {
 	ready, scheduled, retrying [jobhost.Levels]int
 	pending                    int // tasks of submits under way; they have their place already
 
-	granted bool // a place in the gate that a task left to this lane
-	running map[Key]*Lease
-	idle    []*Slot // slots that wait for a task; the last one waits the shortest
+	granted bool           // a place in the gate that a task left to this lane,
+	grant   int64          // with so much memory
+	running map[Key]*Lease // current leases; those of cancelled attempts are not here
+	idle    []*Slot        // slots that wait for a task; the last one waits the shortest
 
 	bodies bodyCache
 }
@@ -47,15 +55,16 @@ type goneEntry struct {
 	token int32
 }
 
-func newLane(q *Queue, w Worker) *lane {
+func newLane(q *Queue, name string) *lane {
 	l := &lane{
 		q:       q,
-		worker:  w,
+		name:    name,
 		moved:   map[Key]Millis{},
 		gone:    map[goneEntry]struct{}{},
 		running: map[Key]*Lease{},
 		bodies:  newBodyCache(q),
 	}
+	l.parked.Store(true)
 	return l
 }
 
@@ -91,7 +100,7 @@ func (l *lane) laterLocked(e entry) *int {
 // timer for what is next.
 func (l *lane) advanceLocked() {
 	l.horizon = max(l.horizon, MillisOf(l.q.clock.now()))
-	for len(l.delayed) > 0 && l.delayed[0].readyAt <= l.horizon {
+	for l.delayed.n > 0 && l.delayed.peek().readyAt <= l.horizon {
 		e := l.delayed.pop()
 		if l.dropGoneLocked(e) {
 			continue
@@ -100,10 +109,10 @@ func (l *lane) advanceLocked() {
 		l.levels[e.level].push(e)
 		l.ready[e.level]++
 	}
-	if len(l.delayed) == 0 || l.delayed[0].readyAt == l.timerAt || l.q.closed.Load() {
+	if l.delayed.n == 0 || l.delayed.peek().readyAt == l.timerAt || l.q.closed.Load() {
 		return
 	}
-	l.timerAt = l.delayed[0].readyAt
+	l.timerAt = l.delayed.peek().readyAt
 	wait := time.Duration(l.timerAt-l.horizon) * time.Millisecond
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, l.due)
@@ -154,17 +163,17 @@ const mostGone = 1024
 // sweepLocked takes all marked entries out, so that tasks that are submitted
 // for next year and cancelled don't pile up.
 func (l *lane) sweepLocked() {
-	for level := range l.levels {
-		var kept fifo
-		for e := range l.levels[level].all() {
+	for i := range l.levels {
+		var kept level
+		for e := range l.levels[i].all() {
 			if !l.dropGoneLocked(e) {
 				kept.push(e)
 			}
 		}
-		l.levels[level] = kept
+		l.levels[i] = kept
 	}
-	var kept delayHeap
-	for _, e := range l.delayed {
+	var kept entryHeap
+	for e := range l.delayed.all() {
 		if !l.dropGoneLocked(e) {
 			kept.push(e)
 		}
@@ -175,11 +184,11 @@ func (l *lane) sweepLocked() {
 // headLocked returns the oldest entry of a level, which must have one that is
 // not gone.
 func (l *lane) headLocked(level int) entry {
-	f := &l.levels[level]
-	for l.dropGoneLocked(f.peek()) {
-		f.pop()
+	v := &l.levels[level]
+	for l.dropGoneLocked(v.peek()) {
+		v.pop()
 	}
-	return f.peek()
+	return v.peek()
 }
 
 // soonLocked reports whether a task that is ready at the time given is worth
@@ -216,21 +225,21 @@ func (l *lane) chooseLocked() entry {
 	return e
 }
 
-func older(a, b entry) bool {
-	if a.readyAt != b.readyAt {
-		return a.readyAt < b.readyAt
-	}
-	return a.key < b.key
-}
-
 // pumpLocked hands tasks to idle slots while there are both.
 func (l *lane) pumpLocked() {
 	l.advanceLocked()
-	for len(l.idle) > 0 && l.anyReadyLocked() && !l.q.closed.Load() && l.q.gate.enter(l) {
+	if l.parked.Load() {
+		return
+	}
+	for len(l.idle) > 0 && l.anyReadyLocked() && !l.q.closed.Load() {
+		memory, ok := l.q.gate.enter(l)
+		if !ok {
+			return
+		}
 		e := l.chooseLocked()
 		slot := l.idle[len(l.idle)-1]
 		l.idle = l.idle[:len(l.idle)-1]
-		lease := &Lease{lane: l, entry: e, TakenAt: l.q.clock.now()}
+		lease := &Lease{lane: l, entry: e, TakenAt: l.q.clock.now(), memory: memory}
 		l.running[e.key] = lease
 		slot.handed <- lease // has room: a slot waits for one lease at a time
 	}

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,45 +19,51 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 	if err != nil {
 		return jobhost.Page{}, err
 	}
-	limit := query.Limit
-	query.Limit++ // one more tells whether there is another page
-	records, err := q.list(ctx, filter, query)
+	jobs, keys, err := q.list(ctx, filter, query, query.Limit+1) // one more tells whether there is another page
 	if err != nil {
 		return jobhost.Page{}, fmt.Errorf("list jobs: %w", err)
 	}
-	page := jobhost.Page{Jobs: make([]jobhost.Job, 0, min(limit, len(records)))}
-	if len(records) > limit {
-		records = records[:limit]
-		page.Next = strconv.FormatInt(int64(records[limit-1].Key), 36)
-	}
-	for _, record := range records {
-		job := q.describe(record)
-		job.Tasks = nil
-		page.Jobs = append(page.Jobs, job)
+	page := jobhost.Page{Jobs: jobs}
+	if len(jobs) > query.Limit {
+		page.Jobs = jobs[:query.Limit]
+		page.Next = strconv.FormatInt(int64(keys[query.Limit-1]), 36)
 	}
 	return page, nil
 }
 
-// list asks the store for a page. Jobs that were chosen in memory may turn out
-// to be of another time than is wanted; then it looks further down.
-func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery) ([]JobRecord, error) {
-	var records []JobRecord
-	want := query.Limit
+// list returns up to want jobs with their keys. Jobs that were chosen in memory
+// may turn out to be of another time than is asked for, or to have gone on
+// meanwhile; then it looks further down.
+func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery, want int) (jobs []jobhost.Job, keys []Key, err error) {
+	jobs = make([]jobhost.Job, 0, min(want, 64))
 	for {
-		query.Limit = want - len(records)
 		part := query
+		part.Limit = want - len(jobs)
 		if err := q.selectState(ctx, filter, &part); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		found, err := q.store.Jobs(ctx, part)
+		records, err := q.store.Jobs(ctx, part)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		records = append(records, found...)
-		if len(records) >= want || len(part.Keys) < query.Limit {
-			return records, nil
+		for _, record := range records {
+			job := q.describe(record)
+			in := func(task jobhost.Task) bool { return task.State == filter.State }
+			if filter.State == 0 || slices.ContainsFunc(job.Tasks, in) {
+				job.Tasks = nil
+				jobs, keys = append(jobs, job), append(keys, record.Key)
+			}
 		}
-		query.Below = part.Keys[len(part.Keys)-1]
+		switch {
+		case len(jobs) >= want:
+			return jobs, keys, nil
+		case part.Keys != nil && len(part.Keys) >= part.Limit:
+			query.Below = part.Keys[len(part.Keys)-1]
+		case part.Keys == nil && len(records) >= part.Limit:
+			query.Below = records[len(records)-1].Key
+		default:
+			return jobs, keys, nil
+		}
 	}
 }
 
@@ -111,8 +118,12 @@ func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *L
 		return q.selectHeld(ctx, query)
 	}
 	newest := newestKeys{limit: query.Limit}
-	for name, l := range q.lanes {
-		if filter.Worker == "" || filter.Worker == name {
+	for name, l := range q.lanes.all() {
+		switch {
+		case filter.Worker != "" && filter.Worker != name:
+		case filter.State == jobhost.Running:
+			l.jobsRunning(query.Below, &newest)
+		default:
 			l.jobsIn(filter.State, query.Below, &newest)
 		}
 	}
@@ -151,60 +162,105 @@ func (n *newestKeys) sorted() []Key {
 	return keys[:min(len(keys), n.limit)]
 }
 
-// selectHeld narrows the query to the open jobs of workers that are not here.
+// selectHeld narrows the query to the open jobs of workers that are not loaded.
 func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
 	counts, err := q.store.Counts(ctx)
 	if err != nil {
 		return err
 	}
 	maps.DeleteFunc(counts, func(worker string, c StatusCounts) bool {
-		return c[Open] == 0 || q.lanes[worker] != nil || query.Worker != "" && query.Worker != worker
+		l := q.lanes.of(worker)
+		return c[Open] == 0 || l != nil && !l.parked.Load() || query.Worker != "" && query.Worker != worker
 	})
 	query.Keys = []Key{}
 	for worker := range counts {
 		open := Open
 		part := *query
 		part.Keys, part.Worker, part.Status = nil, worker, &open
+		part.Limit += q.lanes.of(worker).stillRunning() // those are open, and not held
 		records, err := q.store.Jobs(ctx, part)
 		if err != nil {
 			return err
 		}
 		for _, record := range records {
-			query.Keys = append(query.Keys, record.Key)
+			if slices.ContainsFunc(q.describe(record).Tasks, isHeld) {
+				query.Keys = append(query.Keys, record.Key)
+			}
 		}
 	}
 	slices.Sort(query.Keys)
 	slices.Reverse(query.Keys)
+	query.Keys = query.Keys[:min(len(query.Keys), query.Limit)]
 	return nil
 }
 
+func isHeld(t jobhost.Task) bool { return t.State == jobhost.Held }
+
 // jobsIn collects the jobs with a task in a state that is not terminal, below
-// a key if that is not 0.
+// a key if that is not 0. The lock is held to take a view, and for moments while
+// that is read: a million entries take longer than a task may wait.
 func (l *lane) jobsIn(state jobhost.State, below Key, newest *newestKeys) {
+	some := make([]entry, 0, liveBatch)
+	for _, view := range l.views(state) {
+		for e := range view {
+			job := e.job()
+			if below != 0 && job >= below || job < newest.floor || state != jobhost.Ready && e.tried != (state == jobhost.Retrying) {
+				continue
+			}
+			if some = append(some, e); len(some) == liveBatch {
+				l.addLive(some, newest)
+				some = some[:0]
+			}
+		}
+	}
+	l.addLive(some, newest)
+}
+
+// liveBatch is how many entries are looked at under one hold of the lock.
+const liveBatch = 256
+
+// addLive adds the jobs of those entries that are not gone.
+func (l *lane) addLive(some []entry, newest *newestKeys) {
+	l.mu.Lock()
+	some = slices.DeleteFunc(some, func(e entry) bool {
+		_, gone := l.gone[goneEntry{e.key, e.token}]
+		return gone
+	})
+	l.mu.Unlock()
+	for _, e := range some {
+		newest.add(e.job())
+	}
+}
+
+// views returns the entries of a state as they are now, and others that it may
+// be mixed with.
+func (l *lane) views(state jobhost.State) []iter.Seq[entry] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
-	add := func(e entry) {
-		if _, gone := l.gone[goneEntry{e.key, e.token}]; !gone && (below == 0 || e.job() < below) {
-			newest.add(e.job())
-		}
+	if l.parked.Load() {
+		return nil // they are held
 	}
+	var views []iter.Seq[entry]
 	switch state {
-	case jobhost.Running:
-		for _, lease := range l.running {
-			add(lease.entry)
-		}
 	case jobhost.Ready:
 		for i := range l.levels {
-			for e := range l.levels[i].all() {
-				add(e)
-			}
+			views = append(views, l.levels[i].views()...)
 		}
 	case jobhost.Scheduled, jobhost.Retrying:
-		for _, e := range l.delayed {
-			if e.tried == (state == jobhost.Retrying) {
-				add(e)
-			}
+		views = append(views, l.delayed.view())
+	}
+	return views
+}
+
+// jobsRunning collects the jobs with a task that runs; those are as many as
+// there are slots and settlements under way.
+func (l *lane) jobsRunning(below Key, newest *newestKeys) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lease := range l.running {
+		if job := lease.entry.job(); below == 0 || job < below {
+			newest.add(job)
 		}
 	}
 }

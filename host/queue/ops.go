@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/jobhost/jobhost"
 )
@@ -9,6 +10,16 @@ import (
 // ErrFenced is the answer to a settlement whose lease is not the current one:
 // the job was cancelled, or the task was leased again.
 var ErrFenced = errors.New("settle: the lease is no longer held")
+
+// TakenID is the answer to a submit whose id belongs to a job with other content.
+func TakenID(id string) error {
+	return &jobhost.Error{
+		Code:    jobhost.CodeConflict,
+		Field:   "id",
+		Message: fmt.Sprintf("job %s exists with other content", id),
+		Hint:    "choose another id, or leave it out to get one",
+	}
+}
 
 // Op is one durable change. The types below are all there are; a store
 // switches over them.
@@ -51,7 +62,7 @@ type Changed struct {
 
 // Submit adds a job and its tasks, open, claimed by the submitting process.
 // The result's Key is the job's; the tokens of its tasks are 0. Errors:
-// conflict when the id is taken by a job with another digest.
+// conflict when the id is taken by a job with another digest: see [TakenID].
 type Submit struct{ Job *JobSpec }
 
 // Settle ends an attempt. It is refused with [ErrFenced] unless Token is that
@@ -71,6 +82,7 @@ type Settle struct {
 	Failure            *jobhost.Failure // kept as a record; nil = none
 	Log                []byte           // lines of the attempt; empty = none
 	LogDropped         int64
+	Fuel               int64 // of the attempt; added to that of the task
 }
 
 // Cancel ends all open tasks of a job, running ones too: their settlements

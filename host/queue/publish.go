@@ -1,6 +1,12 @@
 package queue
 
-import "github.com/jobhost/jobhost"
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
 
 // publish tells of something that happened to a leased task.
 func (q *Queue) publish(kind jobhost.EventKind, lease *Lease, state jobhost.State) {
@@ -22,11 +28,12 @@ func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settl
 		Kind: settledKinds[kind], Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Failure: op.Failure,
 	}
-	switch state {
-	case jobhost.Retrying:
-		event.Kind = jobhost.EventRetrying
-	case jobhost.Dead:
+	switch {
+	case kind != jobhost.OutcomeFailed:
+	case state == jobhost.Dead:
 		event.Kind = jobhost.EventDead
+	default:
+		event.Kind = jobhost.EventRetrying
 	}
 	q.cfg.Publish(event)
 	q.publishEnded(lease.Job.ID, lease.Job.Worker, result)
@@ -48,14 +55,18 @@ func (q *Queue) publishEnded(id, worker string, result OpResult) {
 	})
 }
 
-// observe tells the metrics of an attempt that ended; op is nil when nothing of
-// it was kept.
+// observe tells the metrics and the log of a lease that ended durably; op is nil
+// when nothing of its attempt was kept.
 func (q *Queue) observe(lease *Lease, op *Settle, kind jobhost.OutcomeKind, state jobhost.State) {
+	if log := q.cfg.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
+		log.Debug("attempt settled", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
+			logkey.Task, lease.Index, logkey.Attempt, lease.Number(), logkey.State, state)
+	}
 	if op == nil {
 		op = &Settle{}
 	}
 	q.cfg.Settled(Settlement{
-		Worker:     lease.lane.worker.Name,
+		Worker:     lease.lane.name,
 		Failure:    op.Failure,
 		LogDropped: op.LogDropped,
 		Outcome:    kind,

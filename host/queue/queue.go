@@ -24,6 +24,8 @@ type Config struct {
 	Aging time.Duration
 	// MaxRunning bounds the tasks that run at once over all workers [no bound].
 	MaxRunning int
+	// MaxMemory bounds the memory of all tasks that run at once, in bytes [no bound].
+	MaxMemory int64
 	// MaxPayload bounds the payload of a job, in bytes [1 MiB].
 	MaxPayload int
 	// ResidentBytes bounds the bodies of waiting tasks that are kept in memory [16 MiB].
@@ -43,6 +45,9 @@ type Worker struct {
 	Name string
 	// Capacity bounds the tasks that wait.
 	Capacity int
+	// Memory is what a task may take while it runs, in bytes; no more than the
+	// queue's MaxMemory.
+	Memory int64
 	// Retry and Timeout hold for jobs that don't say otherwise.
 	Retry   jobhost.RetryPolicy
 	Timeout time.Duration
@@ -67,7 +72,7 @@ type Queue struct {
 	store Store
 	cfg   Config
 	clock clock
-	lanes map[string]*lane // fixed
+	lanes lanes
 	gate  *gate
 
 	resident atomic.Int64 // bytes in all body caches
@@ -91,16 +96,15 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		store:   store,
 		cfg:     cfg,
 		clock:   newClock(),
-		lanes:   make(map[string]*lane, len(cfg.Workers)),
-		gate:    newGate(cfg.MaxRunning),
+		gate:    newGate(cfg.MaxRunning, cfg.MaxMemory),
 		closing: make(chan struct{}),
 	}
 	for _, w := range cfg.Workers {
-		l := newLane(q, w)
-		q.lanes[w.Name] = l
-		if err := l.claimAll(ctx); err != nil {
-			return nil, fmt.Errorf("claim the tasks of %s: %w", w.Name, err)
+		if err := q.Prepare(ctx, w.Name); err != nil {
+			q.Stop() // the timers of the lanes before
+			return nil, err
 		}
+		q.Put(w)
 	}
 	return q, nil
 }
@@ -138,7 +142,7 @@ func (l *lane) claimAll(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.advanceLocked()
 	for after := (Place{}); ; {
-		page, err := l.q.store.Claim(ctx, l.worker.Name, after, claimPage)
+		page, err := l.q.store.Claim(ctx, l.name, after, claimPage)
 		if err != nil {
 			return err
 		}
@@ -167,7 +171,7 @@ func (q *Queue) Stop() {
 		return
 	}
 	close(q.closing)
-	for _, l := range q.lanes {
+	for _, l := range q.lanes.all() {
 		l.stop()
 	}
 }

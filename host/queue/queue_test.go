@@ -37,7 +37,15 @@ func setup(t *testing.T, change ...func(*queue.Config)) *fixture {
 // reopen makes a second queue over the store, as after a restart.
 func reopen(t *testing.T, store *sqlitequeue.Store, change ...func(*queue.Config)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, store: store}
+	f := reopenAny(t, store, change...)
+	f.store = store
+	return f
+}
+
+// reopenAny makes a queue over any store.
+func reopenAny(t *testing.T, store queue.Store, change ...func(*queue.Config)) *fixture {
+	t.Helper()
+	f := &fixture{t: t}
 	retry := jobhost.DefaultRetry()
 	retry.Jitter = 0
 	cfg := queue.Config{

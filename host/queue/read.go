@@ -101,7 +101,7 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		TaskCount:   record.JobSpec.Tasks,
 		Tasks:       make([]jobhost.Task, len(record.Tasks)),
 	}
-	l := q.lanes[record.Worker]
+	l := q.lanes.of(record.Worker)
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -125,6 +125,7 @@ func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
 		StartedAt:  timeOrNil(record.StartedAt),
 		EndedAt:    timeOrNil(record.EndedAt),
 		ResultSize: record.ResultSize,
+		Fuel:       record.Fuel,
 	}
 	switch record.Status {
 	case Succeeded:
@@ -139,6 +140,10 @@ func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
 	if l == nil || record.Status != Open {
 		return task
 	}
+	if at, moved := l.moved[record.Key]; moved {
+		task.ReadyAt = at.Time()
+		task.State = openState(at, record.Attempt, l, now)
+	}
 	if lease := l.running[record.Key]; lease != nil {
 		task.State = jobhost.Running
 		task.Attempt++ // the one under way
@@ -152,7 +157,7 @@ func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
 // openState is the state of an open task that doesn't run.
 func openState(readyAt Millis, attempt int, l *lane, now Millis) jobhost.State {
 	switch {
-	case l == nil:
+	case l == nil || l.parked.Load():
 		return jobhost.Held // no such worker is loaded
 	case readyAt <= now:
 		return jobhost.Ready

@@ -24,7 +24,7 @@ func (q *Queue) Settle(lease *Lease, report Report) {
 	op, state := q.settlement(lease, report)
 	if op == nil { // cancelled, which is durable already
 		lease.lane.finish(lease)
-		q.gate.leave()
+		q.gate.leave(lease.memory)
 		q.observe(lease, nil, report.Outcome.Kind, jobhost.Cancelled)
 		return
 	}
@@ -40,7 +40,7 @@ func (q *Queue) Settle(lease *Lease, report Report) {
 		}
 		q.settled(lease, report.Outcome.Kind, op, state, results[0])
 	})
-	q.gate.leave()
+	q.gate.leave(lease.memory)
 }
 
 // settlement decides what the outcome makes of the task.
@@ -55,6 +55,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 		EndedAt:    MillisOf(now),
 		Log:        report.Log,
 		LogDropped: report.LogDropped,
+		Fuel:       report.Outcome.Fuel,
 	}
 	switch outcome := report.Outcome; outcome.Kind {
 	case jobhost.OutcomeCancelled:
@@ -65,6 +66,9 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 		return op, jobhost.Succeeded
 	case jobhost.OutcomeSnoozed:
 		op.ReadyAt = MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
+		if lease.Attempt > 0 {
+			return op, jobhost.Retrying
+		}
 		return op, jobhost.Scheduled
 	case jobhost.OutcomeReturned:
 		op.ReadyAt = lease.entry.readyAt
@@ -84,7 +88,7 @@ func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.T
 		op.Status = Dead
 		return op, jobhost.Dead
 	}
-	delay := lease.lane.worker.Retry.Delay(op.Attempt+1, q.cfg.Random())
+	delay := lease.lane.worker.Load().Retry.Delay(op.Attempt+1, q.cfg.Random())
 	op.ReadyAt = MillisOf(now.Add(delay))
 	return op, jobhost.Retrying
 }
@@ -130,12 +134,13 @@ func (q *Queue) unsettled(lease *Lease, err error) {
 // retryStore is how long a task waits that met a store which didn't work.
 const retryStore = time.Second
 
-// putBack makes a leased task wait again, under the same lease.
-func (l *lane) putBack(lease *Lease) {
+// putBack makes a leased task wait again, under the same lease; false = it was
+// cancelled meanwhile.
+func (l *lane) putBack(lease *Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running[lease.entry.key] != lease {
-		return // cancelled and revived meanwhile
+		return false
 	}
 	delete(l.running, lease.entry.key)
 	e := lease.entry
@@ -143,4 +148,5 @@ func (l *lane) putBack(lease *Lease) {
 	l.moved[e.key] = e.readyAt
 	l.pushLocked(e)
 	l.pumpLocked()
+	return true
 }

@@ -16,7 +16,7 @@ type Stats struct {
 }
 
 // Stats returns the numbers of a worker, which must be one of the queue's.
-func (q *Queue) Stats(worker string) Stats { return q.lanes[worker].stats() }
+func (q *Queue) Stats(worker string) Stats { return q.lanes.of(worker).stats() }
 
 func (l *lane) stats() Stats {
 	l.mu.Lock()

@@ -19,7 +19,8 @@ import (
 //     loss, unless the store was opened as relaxed.
 //   - Fenced: a [Settle] applies only under the token of the current lease.
 //   - In order: batches are applied in the order in which Commit was called by
-//     one goroutine, and reads that begin after done see the batch.
+//     one goroutine, done is called in the order in which batches were applied,
+//     one after the other, and reads that begin after done see the batch.
 //   - Fail-stop: after an I/O error on commit every later Commit fails.
 //
 // All methods may be called from many goroutines.
@@ -166,6 +167,7 @@ type TaskRecord struct {
 	Attempt    int
 	ReadyAt    Millis
 	StartedAt  Millis // of the last settled attempt
+	Fuel       int64  // of all settled attempts together
 	EndedAt    Millis
 	ResultSize int
 }

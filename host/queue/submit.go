@@ -19,7 +19,7 @@ import (
 func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
 	job, l, err := q.admit(spec)
 	if err != nil {
-		return jobhost.Receipt{}, err
+		return q.existing(ctx, &spec, job, err)
 	}
 	answer := make(chan jobhost.Submitted, 1)
 	q.inflight.add()
@@ -37,6 +37,24 @@ func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt,
 	case <-ctx.Done():
 		return jobhost.Receipt{}, context.Cause(ctx)
 	}
+}
+
+// existing answers a job that there is no room for: if it is there already,
+// that is no news and needs no room. Everything else stays refused.
+func (q *Queue) existing(ctx context.Context, spec *jobhost.Spec, job *JobSpec, refusal error) (jobhost.Receipt, error) {
+	if job == nil || spec.ID == "" {
+		return jobhost.Receipt{}, refusal
+	}
+	record, err := q.store.Job(ctx, job.ID)
+	switch {
+	case jobhost.CodeOf(err) == jobhost.CodeNotFound:
+		return jobhost.Receipt{}, refusal
+	case err != nil:
+		return jobhost.Receipt{}, fmt.Errorf("submit: %w", err)
+	case record.Digest != job.Digest:
+		return jobhost.Receipt{}, fmt.Errorf("submit: %w", TakenID(job.ID))
+	}
+	return jobhost.Receipt{ID: job.ID, State: q.describe(record).State, Deduplicated: true}, nil
 }
 
 // stateOfExisting fills in where the job stands that was there before.
@@ -60,7 +78,7 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 	for i := range specs {
 		job, l, err := q.admit(specs[i])
 		if err != nil {
-			answers[i].Err = err
+			answers[i].Receipt, answers[i].Err = q.existing(ctx, &specs[i], job, err)
 			continue
 		}
 		ops, lanes, index = append(ops, &Submit{Job: job}), append(lanes, l), append(index, i)
@@ -83,7 +101,7 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 	})
 	select {
 	case <-done:
-		for i := range answers {
+		for _, i := range index {
 			q.stateOfExisting(ctx, &answers[i])
 		}
 		return answers, nil
@@ -93,7 +111,8 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 }
 
 // admit checks a job, fills in its defaults and reserves its place in the
-// queue. The caller must commit it and call submitted.
+// queue. The caller must commit it and call submitted. A job that there is no
+// room for comes with its error: see existing.
 func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 	if err := spec.Check(); err != nil {
 		return nil, nil, err
@@ -101,8 +120,8 @@ func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 	if q.closed.Load() {
 		return nil, nil, errClosed
 	}
-	l := q.lanes[spec.Worker]
-	if l == nil {
+	l := q.lanes.of(spec.Worker)
+	if l == nil || l.parked.Load() {
 		return nil, nil, q.noWorker(spec.Worker)
 	}
 	if len(spec.Payload) > q.cfg.MaxPayload {
@@ -113,33 +132,33 @@ func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			Hint:    "put the data where the worker can fetch it, or raise host.max_payload",
 		}
 	}
-	job := q.fill(l, &spec)
-	if job.Tasks > l.worker.Capacity {
-		return nil, nil, &jobhost.Error{
+	worker := l.worker.Load()
+	job := q.fill(worker, &spec)
+	if job.Tasks > worker.Capacity {
+		return job, nil, &jobhost.Error{
 			Code:    jobhost.CodeInvalid,
 			Field:   "tasks",
-			Message: fmt.Sprintf("%d tasks never fit into the queue of %s, which holds %d", job.Tasks, l.worker.Name, l.worker.Capacity),
+			Message: fmt.Sprintf("%d tasks never fit into the queue of %s, which holds %d", job.Tasks, l.name, worker.Capacity),
 			Hint:    "ask for fewer tasks, or raise the worker's queue_capacity",
 		}
 	}
 	if err := l.reserve(job.Tasks); err != nil {
-		return nil, nil, err
+		return job, nil, err
 	}
 	return job, l, nil
 }
 
 func (q *Queue) noWorker(name string) error {
-	names := slices.Sorted(maps.Keys(q.lanes))
 	return &jobhost.Error{
 		Code:    jobhost.CodeNotFound,
 		Field:   "worker",
 		Message: fmt.Sprintf("there is no worker %q", name),
-		Hint:    "this host has: " + strings.Join(names, ", "),
+		Hint:    "this host has: " + strings.Join(q.lanes.loaded(), ", "),
 	}
 }
 
 // fill makes the job that is stored: the spec with all defaults.
-func (q *Queue) fill(l *lane, spec *jobhost.Spec) *JobSpec {
+func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 	now := q.clock.now()
 	job := &JobSpec{
 		ID:          spec.ID,
@@ -159,10 +178,10 @@ func (q *Queue) fill(l *lane, spec *jobhost.Spec) *JobSpec {
 		job.ID = jobhost.NewID()
 	}
 	if job.MaxAttempts == 0 {
-		job.MaxAttempts = l.worker.Retry.MaxAttempts
+		job.MaxAttempts = w.Retry.MaxAttempts
 	}
 	if job.Timeout == 0 {
-		job.Timeout = l.worker.Timeout
+		job.Timeout = w.Timeout
 	}
 	switch {
 	case !spec.RunAt.IsZero():
@@ -203,14 +222,15 @@ func digest(spec *jobhost.Spec) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
-// reserve takes room for n tasks, which submitted gives back or fills.
+// reserve takes room for n tasks, which whoever learns their fate gives back or
+// fills.
 func (l *lane) reserve(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if waiting := l.waitingLocked(); waiting+n > l.worker.Capacity {
+	if waiting, capacity := l.waitingLocked(), l.worker.Load().Capacity; waiting+n > capacity {
 		return &jobhost.Error{
 			Code:       jobhost.CodeExhausted,
-			Message:    fmt.Sprintf("the queue of %s is full: %d tasks wait, of %d", l.worker.Name, waiting, l.worker.Capacity),
+			Message:    fmt.Sprintf("the queue of %s is full: %d tasks wait, of %d", l.name, waiting, capacity),
 			Hint:       "try again later, add slots to the worker or raise its queue_capacity",
 			RetryAfter: retryAfter,
 		}

@@ -19,7 +19,7 @@ type Slot struct {
 // Slot returns a new slot for tasks of a worker, which must be one of the
 // queue's.
 func (q *Queue) Slot(worker string) *Slot {
-	return &Slot{lane: q.lanes[worker], handed: make(chan *Lease, 1)}
+	return &Slot{lane: q.lanes.of(worker), handed: make(chan *Lease, 1)}
 }
 
 // Lease is a task that was taken: the right to run it, until it is settled.
@@ -31,6 +31,7 @@ type Lease struct {
 
 	lane    *lane
 	entry   entry
+	memory  int64     // that the gate counts for it
 	endedAt time.Time // when it was settled
 
 	mu        sync.Mutex // protects cancelled and onCancel
@@ -64,20 +65,30 @@ func (l *Lease) cancel() {
 	l.cancelled = true
 }
 
-func (l *Lease) wasCancelled() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cancelled
-}
-
 // SetProgress notes how far the attempt is, for those who ask for the job.
 func (l *Lease) SetProgress(done, total int64) {
 	l.done.Store(done)
 	l.total.Store(total)
 }
 
+// begin fills the lease in and tells that its attempt begins, unless its job
+// was cancelled: nobody is told of a start after the cancel.
+func (l *Lease) begin(body *Body) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancelled {
+		return false
+	}
+	l.Body = *body
+	l.ReadyAt = l.entry.readyAt.Time()
+	l.lane.q.publish(jobhost.EventStarted, l, jobhost.Running)
+	return true
+}
+
 // Take waits for a task and leases it. The error is the context's cause, or
-// unavailable when the queue was closed. It takes nothing once ctx has ended.
+// unavailable when the queue was closed. It takes nothing once ctx has ended. A
+// task that can't be read waits for a second, and so does the slot: it must not
+// run through the whole backlog while the store is in trouble.
 func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 	for {
 		lease, err := s.wait(ctx)
@@ -85,20 +96,35 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		body, err := s.lane.body(ctx, lease.entry)
-		if body != nil && !lease.wasCancelled() {
-			lease.Body = *body
-			lease.ReadyAt = lease.entry.readyAt.Time()
-			s.lane.q.publish(jobhost.EventStarted, lease, jobhost.Running)
+		if body != nil && lease.begin(body) {
 			return lease, nil
 		}
-		if err != nil {
-			s.lane.q.cfg.Logger.Error("task can't be read; it will be tried again",
-				logkey.Worker, s.lane.worker.Name, logkey.Error, err)
-			s.lane.putBack(lease)
-		} else { // cancelled between its choice and its read
-			s.lane.finish(lease)
+		// Without an error the task was cancelled. The cancel takes the lease
+		// out of the lane, which may be still to come.
+		again := err != nil && s.lane.putBack(lease)
+		s.lane.q.gate.leave(lease.memory)
+		if !again {
+			continue
 		}
-		s.lane.q.gate.leave()
+		s.lane.q.cfg.Logger.Error("task can't be read; it will be tried again",
+			logkey.Worker, s.lane.name, logkey.Error, err)
+		if err := s.pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause lets retryStore pass.
+func (s *Slot) pause(ctx context.Context) error {
+	timer := time.NewTimer(retryStore)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.lane.q.closing:
+		return errClosed
 	}
 }
 

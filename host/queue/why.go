@@ -33,8 +33,8 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
 	case jobhost.Held:
 		why.Code = "no_worker"
-		why.Reason = fmt.Sprintf("this host has no worker %q", job.Worker)
-		why.Ends = "add the worker to the manifest and start the host again"
+		why.Reason = fmt.Sprintf("no worker %q is loaded", job.Worker)
+		why.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + job.Worker
 	case jobhost.Ready:
 		q.whyReady(&why, job)
 	case jobhost.Running:
@@ -49,13 +49,20 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 
 // whyReady tells what a ready job waits for.
 func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
-	stats := q.lanes[job.Worker].stats()
+	l := q.lanes.of(job.Worker)
+	stats := l.stats()
 	ahead := stats.readyTotal() - 1
+	full, memory := q.gate.bounded(l.worker.Load().Memory)
 	switch {
 	case q.closed.Load():
 		why.Code, why.Reason = "stopping", "the host is stopping"
 		why.Ends = "the next start of the host"
-	case stats.Idle > 0 && q.cfg.MaxRunning > 0:
+	case stats.Idle > 0 && memory:
+		why.Code = "max_memory"
+		why.Reason = fmt.Sprintf("a task of worker %s may take %s of memory, and running tasks have too much of the host's max_memory of %s",
+			job.Worker, mebibytes(l.worker.Load().Memory), mebibytes(q.cfg.MaxMemory))
+		why.Ends = "the end of running tasks, a larger max_memory, or a smaller memory limit of the workers"
+	case stats.Idle > 0 && full:
 		why.Code = "max_running"
 		why.Reason = fmt.Sprintf("%d tasks run on this host, which is its max_running", q.cfg.MaxRunning)
 		why.Ends = "the end of a running task"
@@ -88,3 +95,5 @@ func lastFailure(job jobhost.Job, task jobhost.Task) string {
 	}
 	return "no record"
 }
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20)) }

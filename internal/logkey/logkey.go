@@ -13,6 +13,7 @@ const (
 	Priority = "priority" // name of a priority
 	Error    = "error"    // an error
 	Stack    = "stack"    // of a goroutine that panicked
+	Hint     = "hint"     // what to do about an error
 	Code     = "code"     // code of an error or a failure
 	Reason   = "reason"   // why something was done
 	Duration = "duration" // how long something took
@@ -21,6 +22,8 @@ const (
 	Limit    = "limit"    // the limit that was reached
 	Plugin   = "plugin"   // path of a plugin
 	SHA256   = "sha256"   // digest of a plugin
+	Before   = "before"   // digest of the plugin that ran before
+	Load     = "load"     // how often a worker was loaded
 	Path     = "path"     // a file
 	Store    = "store"    // URL of a store, without secrets
 	Scope    = "scope"    // name of a scope
@@ -33,4 +36,5 @@ const (
 	Version  = "version"  // of the host
 	PID      = "pid"      // of a process
 	Signal   = "signal"   // name of a signal
+	Setting  = "setting"  // name of a setting of the manifest
 )

@@ -71,7 +71,8 @@ type Limits struct {
 
 // Services is what stands behind the calls that leave the sandbox. The host
 // implements it over its pillars. The goroutine that runs the guest calls it,
-// so an implementation that blocks holds up the guest and its deadline.
+// so an implementation that blocks holds up the guest and its deadline. It may
+// implement [KV] and [HTTP] besides.
 type Services interface {
 	// Emit publishes data on the output hub. It doesn't keep data.
 	Emit(at *Attempt, data []byte)

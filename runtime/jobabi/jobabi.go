@@ -61,24 +61,17 @@ func Instantiate(ctx context.Context, r wazero.Runtime) error {
 	return nil
 }
 
-// Frame is the context of the calls into one instance. It carries the
+// Caller is what the context of every call into a guest must be: it carries the
 // attempt to the host calls, which get it back by a type assertion, without
-// the walk along a chain of contexts. It is used by one goroutine at a time.
-type Frame struct {
+// the walk along a chain of contexts.
+type Caller interface {
 	context.Context
-	attempt *hostcall.Attempt
+	// Attempt is the one that the guest works for.
+	Attempt() *hostcall.Attempt
 }
 
-// NewFrame returns a frame without an attempt. ctx is that of all calls made
-// with it.
-func NewFrame(ctx context.Context) *Frame { return &Frame{Context: ctx} }
-
-// Enter makes the frame that of an attempt.
-func (f *Frame) Enter(at *hostcall.Attempt) { f.attempt = at }
-
-// attempt returns the attempt of a call. Every call comes from an instance
-// that was entered with a Frame, so anything else is a fault of the host.
-func attempt(ctx context.Context) *hostcall.Attempt { return ctx.(*Frame).attempt }
+// attempt returns the attempt of a call. Anything but a Caller is a fault of the host.
+func attempt(ctx context.Context) *hostcall.Attempt { return ctx.(Caller).Attempt() }
 
 // errno puts the answer of a call onto the stack.
 func errno(stack []uint64, e hostcall.Errno) { stack[0] = api.EncodeI32(int32(e)) }

@@ -53,10 +53,18 @@ func signature(f jobabi.Function) string {
 	return text
 }
 
+// frame implements [jobabi.Caller].
+type frame struct {
+	context.Context
+	at *hostcall.Attempt
+}
+
+func (f *frame) Attempt() *hostcall.Attempt { return f.at }
+
 // caller is a module with one page of memory that passes on calls of all imports.
 type caller struct {
 	module api.Module
-	frame  *jobabi.Frame
+	frame  *frame
 }
 
 func newCaller(t testing.TB) *caller {
@@ -71,12 +79,12 @@ func newCaller(t testing.TB) *caller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &caller{module: m, frame: jobabi.NewFrame(ctx)}
-	c.frame.Enter(&hostcall.Attempt{
+	c := &caller{module: m, frame: &frame{Context: ctx}}
+	c.frame.at = &hostcall.Attempt{
 		Input:    []byte("payload"),
 		Limits:   hostcall.Limits{OutputBytes: 1 << 10, LogBytes: 1 << 10, LineBytes: 100},
 		Services: services{},
-	})
+	}
 	return c
 }
 

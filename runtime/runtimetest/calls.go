@@ -20,8 +20,8 @@ func run(t *testing.T, p runtime.Plugin, at *hostcall.Attempt) string {
 	return string(got.Output)
 }
 
-func testCalls(t *testing.T, open Open) {
-	p := open(t, runtime.Limits{})
+func testCalls(t *testing.T, s Subject) {
+	p := s.Open(t, runtime.Source{})
 	t.Run("info", func(t *testing.T) { t.Parallel(); testInfo(t, p) })
 	t.Run("log", func(t *testing.T) { t.Parallel(); testLog(t, p) })
 	t.Run("emit", func(t *testing.T) {

@@ -22,7 +22,7 @@ type outcomeCase struct {
 	text      string
 	retryable bool
 	stack     string // a frame that the guest's stack has
-	broken    bool
+	replace   runtime.Reason
 }
 
 func outcomeCases() []outcomeCase {
@@ -49,30 +49,39 @@ func outcomeCases() []outcomeCase {
 		{name: "snooze", entry: "snooze", input: "90s", kind: later, snooze: 90 * time.Second},
 		{name: "snooze in JSON", entry: "snooze", input: `{"after_ms":1500}`, kind: later, snooze: 1500 * time.Millisecond},
 		{name: "snooze until never", entry: "snooze", input: "soon", kind: bad, code: "bad_snooze", category: unknown, text: "soon", retryable: true},
-		{name: "fail, then trap", entry: "fail_trap", input: "no use", kind: bad, code: "failed", category: unknown, text: "no use", broken: true},
+		{name: "fail, then trap", entry: "fail_trap", input: "no use", kind: bad, code: "failed", category: unknown, text: "no use", replace: runtime.ReplacedTrap},
 
-		{name: "unreachable", entry: "trap", kind: bad, code: "trap", category: system, text: "unreachable", retryable: true, broken: true},
-		{name: "division by zero", entry: "div0", kind: bad, code: "trap", category: system, text: "integer divide by zero", retryable: true, stack: "div0(i32) i64", broken: true},
-		{name: "out of bounds", entry: "oob", kind: bad, code: "trap", category: system, text: "out of bounds memory access", retryable: true, broken: true},
-		{name: "endless recursion", entry: "recurse", kind: bad, code: "trap", category: system, text: "stack overflow", retryable: true, broken: true},
-		{name: "call of nothing", entry: "null_call", kind: bad, code: "trap", category: system, text: "invalid table access", retryable: true, broken: true},
-		{name: "bad pointer", entry: "bad_pointer", input: "1", kind: bad, code: "trap", category: system, text: "jobhost1.emit was given 2 bytes at 4294967295, outside", retryable: true, broken: true},
-		{name: "bad result", entry: "bad_result", kind: bad, code: "bad_result", category: system, text: "32 bytes at 4294967280, outside", retryable: true, broken: true},
-		{name: "no mailbox for the input", entry: "echo", input: strings.Repeat("x", 64<<10+1), kind: bad, code: "bad_result", category: system, text: "jh_buf(65537) returned 0", retryable: true, broken: true},
+		{name: "unreachable", entry: "trap", kind: bad, code: "trap", category: system, text: "unreachable", retryable: true, replace: runtime.ReplacedTrap},
+		{name: "division by zero", entry: "div0", kind: bad, code: "trap", category: system, text: "integer divide by zero", retryable: true, stack: "div0(i32) i64", replace: runtime.ReplacedTrap},
+		{name: "out of bounds", entry: "oob", kind: bad, code: "trap", category: system, text: "out of bounds memory access", retryable: true, replace: runtime.ReplacedTrap},
+		{name: "endless recursion", entry: "recurse", kind: bad, code: "stack_overflow", category: jobhost.CategoryResource, text: "stack overflow", retryable: true, replace: runtime.ReplacedStack},
+		{name: "call of nothing", entry: "null_call", kind: bad, code: "trap", category: system, text: "invalid table access", retryable: true, replace: runtime.ReplacedTrap},
+		{name: "bad pointer", entry: "bad_pointer", input: "1", kind: bad, code: "trap", category: system, text: "jobhost1.emit was given 2 bytes at 4294967295, outside", retryable: true, replace: runtime.ReplacedTrap},
+		{name: "bad result", entry: "bad_result", kind: bad, code: "bad_result", category: system, text: "32 bytes at 4294967280, outside", retryable: true, replace: runtime.ReplacedBadResult},
+		{name: "no mailbox for the input", entry: "echo", input: strings.Repeat("x", 64<<10+1), kind: bad, code: "bad_result", category: system, text: "jh_buf(65537) returned 0", retryable: true, replace: runtime.ReplacedBadResult},
 		{name: "no such entry", entry: "nope\x1b", kind: bad, code: "no_entry", category: jobhost.CategoryValidation, text: `no entry nope\x1b; it exports bad_pointer, bad_result`},
 	}
 }
 
-func testOutcomes(t *testing.T, open Open) {
-	p := open(t, runtime.Limits{})
+func testOutcomes(t *testing.T, s Subject) {
+	p := s.Open(t, runtime.Source{})
 	for _, c := range outcomeCases() {
+		if !s.can(c.entry) || !s.can(c.name) {
+			continue
+		}
+		if !s.can("stacks") {
+			c.stack = ""
+		}
+		if c.code == jobhost.FailWorker && s.FailCode != "" {
+			c.code = s.FailCode
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			at := Attempt(c.entry, c.input)
+			at := s.Call(c.entry, c.input)
 			got := Instance(t, p).Run(t.Context(), at)
 			o := got.Outcome
-			if o.Kind != c.kind || got.Broken != c.broken {
-				t.Fatalf("outcome %v, broken %t, want %v, %t; failure: %+v", o.Kind, got.Broken, c.kind, c.broken, o.Failure)
+			if o.Kind != c.kind || got.Replace != c.replace {
+				t.Fatalf("outcome %v, replaced for %q, want %v, %q; failure: %+v", o.Kind, got.Replace, c.kind, c.replace, o.Failure)
 			}
 			if string(o.Output) != c.output || o.Snooze != c.snooze {
 				t.Errorf("output %.80q, snooze %v", o.Output, o.Snooze)

@@ -5,6 +5,7 @@ package runtimetest
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,19 +15,41 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Open loads a plugin with the entries of guests.Outcomes under the limits
-// given; it is closed at the end of t.
-type Open func(t *testing.T, limits runtime.Limits) runtime.Plugin
+// Subject is an engine with an ABI, under test. Its guest has a behaviour for
+// each way an attempt can go: see guests.Outcomes.
+type Subject struct {
+	// Open loads the guest, with what src says besides the bytes; it is closed
+	// at the end of t.
+	Open func(t *testing.T, src runtime.Source) runtime.Plugin
+	// Call makes an attempt at a behaviour; nil = behaviours are entries.
+	Call func(behaviour, input string) *hostcall.Attempt
+	// Lacks are behaviours that the ABI has no way to express, and cases of the
+	// suite that make no sense for it.
+	Lacks []string
+	// Once says that an instance that isn't reset can't run another job.
+	Once bool
+	// FailCode is the code of failures that the guest declares without one.
+	FailCode string
+}
 
 // Run runs the suite.
-func Run(t *testing.T, open Open) {
-	t.Run("outcomes", func(t *testing.T) { t.Parallel(); testOutcomes(t, open) })
-	t.Run("calls", func(t *testing.T) { t.Parallel(); testCalls(t, open) })
-	t.Run("limits", func(t *testing.T) { t.Parallel(); testLimits(t, open) })
-	t.Run("stop", func(t *testing.T) { t.Parallel(); testStop(t, open) })
-	t.Run("reuse", func(t *testing.T) { t.Parallel(); testReuse(t, open) })
-	t.Run("hammer", func(t *testing.T) { t.Parallel(); testHammer(t, open) })
+func Run(t *testing.T, s Subject) {
+	if s.Call == nil {
+		s.Call = Attempt
+	}
+	for name, test := range map[string]func(*testing.T, Subject){
+		"outcomes": testOutcomes, "limits": testLimits, "fuel": testFuel, "stop": testStop,
+		"isolation": testIsolation, "reuse": testReuse, "hammer": testHammer,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, s) })
+	}
 }
+
+// RunCalls runs the part of the suite that is about the calls of the native ABI.
+func RunCalls(t *testing.T, s Subject) { testCalls(t, s) }
+
+// can reports whether the guest has a behaviour.
+func (s *Subject) can(behaviour string) bool { return !slices.Contains(s.Lacks, behaviour) }
 
 // Attempt returns an attempt at an entry with the usual limits.
 func Attempt(entry, input string) *hostcall.Attempt {

@@ -69,6 +69,9 @@ func TestCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(b) == 0 { // the mark of a module that is valid
+			continue
+		}
 		b[len(b)/2] ^= 0xff
 		if err := os.WriteFile(file, b, 0o600); err != nil {
 			t.Fatal(err)

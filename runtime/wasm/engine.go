@@ -1,10 +1,18 @@
-// Package wasm runs plugins of the native ABI on wazero, the WebAssembly
-// runtime in Go.
+// Package wasm runs plugins on wazero, the WebAssembly runtime in Go, each job
+// in a pristine sandbox.
+//
+// What happens to a module: it is checked before anything believes it
+// (preflight), rewritten so that it can be metered and stopped (rewrite),
+// compiled, initialised once, and its memory kept as an image (snapshot).
+// Instances are copies of the image and are put back to it after each job.
+//
+//	bytes ─► preflight ─► validate ─► rewrite ─► compile ─► initialise ─► image
+//	                                                                        │
+//	              attempt ─► call ─► outcome ─► reset ◄─► instance ◄────────┘
 //
 // Each plugin has a wazero runtime of its own, since modules that don't trust
-// each other must not share one. Guests are entered through a gate (gate.go),
-// stopped from outside by a stopper (deadline.go), and whatever happens to
-// them becomes an outcome (outcome.go).
+// each other must not share one. What a plugin imports and exports is its ABI
+// (abi.go); what happens to its guests becomes an outcome (outcome.go).
 package wasm
 
 import (
@@ -21,9 +29,6 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
 )
-
-// MaxModuleBytes is the largest module that is loaded.
-const MaxModuleBytes = 32 << 20
 
 // maxPages bounds every memory below 4 GiB, where sums of 32-bit offsets could wrap.
 const maxPages = 65535
@@ -45,15 +50,12 @@ type Config struct {
 type Engine struct {
 	logger   *slog.Logger
 	cacheDir string
-	// cache holds the native code of all plugins and of the gates.
-	cache wazero.CompilationCache
-	// gates is where gates are compiled and live.
-	gates     wazero.Runtime
+	cache    wazero.CompilationCache // native code of all plugins
+	// polling says that guests can't be stopped by their meter, so that wazero
+	// has to look at contexts: see selftest.go.
+	polling   bool
+	dog       *watchdog
 	compiling keyedLock
-	// gating is held while gates and their types are compiled. They are the
-	// same bytes for many plugins, and wazero 1.12 shows a module from its
-	// folder to others before it is whole.
-	gating sync.Mutex
 
 	// loading is held by each Load, and for writing by Close, which waits for them.
 	loading sync.RWMutex
@@ -81,26 +83,28 @@ func New(config Config) (*Engine, error) {
 		logger:   config.Logger,
 		cacheDir: config.CacheDir,
 		cache:    cache,
+		dog:      newWatchdog(),
 		plugins:  map[*Plugin]struct{}{},
 	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.DiscardHandler)
 	}
 	ctx := context.Background()
-	e.gates = wazero.NewRuntimeWithConfig(ctx, e.runtimeConfig())
-	if err := e.agreeOnTypes(ctx, e.gates); err != nil {
-		return nil, errors.Join(err, e.Close(ctx))
+	if err := e.testMeter(ctx); err != nil {
+		e.polling = true
+		e.logger.WarnContext(ctx, "guests can't be preempted by their meter and will run slower: each loop asks whether to stop", "error", err)
 	}
 	return e, nil
 }
 
-// runtimeConfig is what guests and gates have in common.
+// runtimeConfig is that of the runtimes of all plugins.
 func (e *Engine) runtimeConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().
 		WithCompilationCache(e.cache).
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithMemoryLimitPages(maxPages).
-		WithDebugInfoEnabled(false)
+		WithDebugInfoEnabled(false).
+		WithCloseOnContextDone(e.polling)
 }
 
 // Close waits for loads under way and frees everything, the plugins that are
@@ -120,7 +124,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	for p := range plugins {
 		errs = append(errs, p.free(ctx))
 	}
-	return errors.Join(append(errs, e.gates.Close(ctx), e.cache.Close(ctx))...)
+	e.dog.close()
+	return errors.Join(append(errs, e.cache.Close(ctx))...)
 }
 
 // keep remembers an open plugin.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
@@ -36,18 +37,19 @@ func TestGoGuest(t *testing.T) {
 	}
 	p := load(t, newEngine(t), goGuest(t), runtime.Limits{MemoryBytes: 32 << 20})
 	for _, entry := range []string{"sleep", "spin"} {
-		if late := runtimetest.Lateness(t, p, entry); late > runtimetest.MaxLateness {
+		if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt(entry, "") }); late > runtimetest.MaxLateness {
 			t.Errorf("%s was stopped %v late", entry, late)
 		}
 	}
 	for _, c := range []struct {
 		entry, code, text, log string
 		category               jobhost.Category
+		replace                runtime.Reason
 	}{
-		{entry: "deadlock", code: jobhost.FailTrap, text: "unreachable", log: "deadlock", category: jobhost.CategorySystem},
-		{entry: "crash", code: jobhost.FailTrap, text: "unreachable", log: "info about to crash\nwarn panic: runtime error: index out of range", category: jobhost.CategorySystem},
+		{entry: "deadlock", code: jobhost.FailTrap, text: "unreachable", log: "deadlock", category: jobhost.CategorySystem, replace: runtime.ReplacedTrap},
+		{entry: "crash", code: jobhost.FailTrap, text: "unreachable", log: "info about to crash\nwarn panic: runtime error: index out of range", category: jobhost.CategorySystem, replace: runtime.ReplacedTrap},
 		{entry: "quit", code: jobhost.FailExit, text: "code 3", category: jobhost.CategorySystem},
-		{entry: "hoard", code: jobhost.FailTrap, text: "limit of 32 MiB", log: "out of memory", category: jobhost.CategoryResource},
+		{entry: "hoard", code: jobhost.FailMemory, text: "limit of 32 MiB", log: "out of memory", category: jobhost.CategoryResource, replace: runtime.ReplacedTrap},
 	} {
 		t.Run(c.entry, func(t *testing.T) {
 			i := runtimetest.Instance(t, p)
@@ -57,7 +59,7 @@ func TestGoGuest(t *testing.T) {
 			at := runtimetest.Attempt(c.entry, "")
 			got := i.Run(t.Context(), at)
 			f := got.Outcome.Failure
-			if f == nil || f.Code != c.code || f.Category != c.category || !strings.Contains(f.Message, c.text) || !got.Broken {
+			if f == nil || f.Code != c.code || f.Category != c.category || !strings.Contains(f.Message, c.text) || got.Replace != c.replace {
 				t.Errorf("%+v", f)
 			}
 			if lines, _ := at.TakeLog(); !strings.Contains(string(lines), c.log) {

@@ -4,42 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
-	"github.com/jobhost/jobhost/runtime/jobabi"
+	"github.com/jobhost/jobhost/runtime/wasiabi"
 )
 
 // Instance is one sandbox; it implements [runtime.Instance].
 type Instance struct {
 	plugin *Plugin
-	guest  api.Module
-	gate   api.Module
-	memory *memory
+	bodies []*body // in the order of the plugin's parts, the main one last
+	module api.Module
 	stop   *stopper
-	stdio  *stdio
-
-	// frame carries the attempt to the host calls.
-	frame *jobabi.Frame
-	// starting ends the sleeps of a guest that starts; nil afterwards.
-	starting <-chan struct{}
-	// entries are the functions of the gate, each looked up when it is first
-	// called, since a lookup allocates 10 KB.
-	entries []api.Function
-	buf     api.Function // the mailbox; nil = the guest has none
-	box     uint64       // where the mailbox is,
-	boxSize uint64       // and how much the guest said fits in
-	// stack is for the parameters and results of a call.
-	stack [1]uint64
+	system *wasiabi.System
+	guest  guest
+	frame  frame
+	// image is what it is put back to; nil = it is replaced instead.
+	image *image
+	// cancel ends the context of its calls, where that is what stops a guest.
+	cancel context.CancelFunc
 }
 
-// Run runs one attempt. The guest is entered only here, and never again while
-// it is under way.
+// Run runs one attempt, and puts the instance back to its beginning. The guest
+// is entered only here, and never again while it is under way.
 func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result {
-	entry, ok := i.entry(at.Entry)
+	entry, ok := i.plugin.entries[at.Entry]
 	if !ok {
 		return runtime.Result{Outcome: noEntry(i.plugin, at)}
 	}
@@ -51,82 +44,110 @@ func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	case alreadyBusy:
 		return runtime.Result{Outcome: at.Failure(jobhost.FailInternal, jobhost.CategorySystem, "the sandbox is in use")}
 	}
-	i.frame.Enter(at)
-	i.stdio.enter(at)
-	i.memory.refused = false
-
-	result, err := i.call(entry, at.Input)
-	i.stdio.flush()
-	at.Flush()
+	if i.cancel == nil {
+		i.frame.Context = ctx
+	}
+	i.enter(at, i.plugin.limits.Fuel)
+	outcome, err := i.guest.call(entry, at)
+	i.leave(at)
 	stopped := i.stop.end()
+
+	result := runtime.Result{Outcome: outcome}
 	if err != nil {
-		return runtime.Result{Outcome: i.failed(ctx, at, stopped, err), Broken: true}
+		result.Outcome, result.Replace = i.failed(ctx, at, stopped, err), i.spoilt(err)
 	}
-	view, err := i.view(result)
-	if err != nil {
-		return runtime.Result{Outcome: badResult(at, err), Broken: true}
+	if stopped != notStopped {
+		result.Replace = runtime.ReplacedStopped
 	}
-	return runtime.Result{Outcome: at.Outcome(view), Broken: stopped != notStopped}
+	for _, b := range i.bodies {
+		result.Outcome.Fuel += b.meter.used()
+		result.MemoryRefused = result.MemoryRefused || b.memory.Refused()
+	}
+	if result.Replace == "" {
+		i.renew(&result)
+	}
+	return result
 }
 
-// entry returns the function of that name; "" is the plugin's default.
-func (i *Instance) entry(name string) (api.Function, bool) {
-	n, ok := i.plugin.entries[name]
-	if !ok {
-		return nil, false
+// enter makes the instance work for an attempt.
+func (i *Instance) enter(at *hostcall.Attempt, fuel int64) {
+	i.frame.at = at
+	i.system.Begin(at, i.plugin.streams)
+	for _, b := range i.bodies {
+		b.meter.begin(fuel)
 	}
-	if i.entries[n] == nil {
-		i.entries[n] = i.gate.ExportedFunction(i.plugin.info.Entries[n])
-	}
-	return i.entries[n], true
 }
 
-// call hands over the input and calls the entry.
-func (i *Instance) call(entry api.Function, input []byte) (result uint64, err error) {
-	if i.buf != nil {
-		if err := i.post(input); err != nil {
-			return 0, err
+// leave ends that.
+func (i *Instance) leave(at *hostcall.Attempt) {
+	i.system.End()
+	at.Flush()
+}
+
+// renew puts the instance back to its beginning, or says why that can't be.
+func (i *Instance) renew(result *runtime.Result) {
+	switch {
+	case i.plugin.source.Isolation == runtime.IsolateInstance:
+		if !i.guest.clean() {
+			result.Replace = runtime.ReplacedExit
+		}
+		return
+	case i.plugin.source.Isolation == runtime.IsolateFresh:
+		result.Replace = runtime.ReplacedFresh
+		return
+	case i.image == nil:
+		result.Replace = runtime.ReplacedTables
+		return
+	}
+	began := time.Now()
+	keep, err := i.restore()
+	switch {
+	case err != nil:
+		i.plugin.engine.logger.Error("sandbox can't be put back", "worker", i.plugin.source.Worker, "error", err)
+		result.Replace = runtime.ReplacedInternal
+	case !keep:
+		result.Replace = runtime.ReplacedGrown
+	default:
+		result.Reset = max(time.Since(began), 1)
+	}
+}
+
+// halt stops the guest for good, from another goroutine.
+func (i *Instance) halt() {
+	for _, b := range i.bodies {
+		b.meter.halt()
+	}
+	if i.cancel != nil {
+		i.cancel()
+	}
+}
+
+// exhausted reports whether the guest used up its fuel.
+func (i *Instance) exhausted() bool {
+	for _, b := range i.bodies {
+		if b.meter.exhausted() {
+			return true
 		}
 	}
-	i.stack[0] = api.EncodeU32(uint32(len(input)))
-	if err := entry.CallWithStack(i.frame, i.stack[:]); err != nil {
-		return 0, err
-	}
-	return i.stack[0], nil
+	return false
 }
 
-// post writes the input to the mailbox, which grows only when it must.
-func (i *Instance) post(input []byte) error {
-	n := uint64(len(input))
-	if n == 0 {
-		return nil
-	}
-	if n > i.boxSize {
-		i.stack[0] = n
-		if err := i.buf.CallWithStack(i.frame, i.stack[:]); err != nil {
-			i.boxSize = 0
-			return err
-		}
-		i.box, i.boxSize = uint64(api.DecodeU32(i.stack[0])), n
-		if i.box == 0 || i.box+n > uint64(i.guest.Memory().Size()) {
-			place := i.box
-			i.box, i.boxSize = 0, 0
-			return &badPlace{fmt.Sprintf("%s(%d) returned %d, where there is no room for the input", jobabi.Buffer, n, place)}
+// refused reports whether the guest was refused memory in this attempt.
+func (i *Instance) refused() bool {
+	for _, b := range i.bodies {
+		if b.memory.Refused() {
+			return true
 		}
 	}
-	if !i.guest.Memory().Write(uint32(i.box), input) {
-		return &badPlace{jobabi.Buffer + " is outside of the memory"}
-	}
-	return nil
+	return false
 }
 
-// view returns the bytes that a result points to, which are the guest's.
-func (i *Instance) view(result uint64) ([]byte, error) {
-	ptr, n := result>>32, result&0xffffffff
+// view returns the bytes at a place that the guest returned. They are the guest's.
+func (i *Instance) view(ptr, n uint64) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	memory := i.guest.Memory()
+	memory := i.module.Memory()
 	if size := uint64(memory.Size()); ptr+n > size {
 		return nil, &badPlace{fmt.Sprintf("the entry returned %d bytes at %d, outside of the memory of %d bytes", n, ptr, size)}
 	}
@@ -141,10 +162,22 @@ func (e *badPlace) Error() string { return e.message }
 
 // Close frees the instance.
 func (i *Instance) Close(ctx context.Context) error {
-	i.stop.close()
-	var gate error
-	if i.gate != nil {
-		gate = i.gate.Close(ctx)
+	if i.stop != nil {
+		i.stop.close()
 	}
-	return errors.Join(gate, i.guest.Close(ctx))
+	var errs []error
+	for _, b := range i.bodies {
+		errs = append(errs, b.close(ctx))
+	}
+	i.bodies = nil
+	if i.guest != nil {
+		errs = append(errs, i.guest.close(ctx))
+	}
+	if i.system != nil {
+		errs = append(errs, i.system.Close())
+	}
+	if i.cancel != nil {
+		i.cancel()
+	}
+	return errors.Join(errs...)
 }

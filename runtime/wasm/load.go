@@ -1,34 +1,42 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/jobabi"
+	"github.com/jobhost/jobhost/runtime/extismabi"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/module"
+	"github.com/jobhost/jobhost/runtime/wasm/preflight"
+	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
-// Load checks and compiles a plugin. What is wrong with the file is an error
-// with code [jobhost.CodeInvalid] that says what to do about it. Compiling
-// can't be interrupted, so ctx counts only before it.
+// Load checks, rewrites and compiles a plugin. What is wrong with the file is
+// an error with code [jobhost.CodeInvalid] that says what to do about it.
+// Compiling can't be interrupted, so ctx counts only before it.
 func (e *Engine) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
 	e.loading.RLock()
 	defer e.loading.RUnlock()
 	if e.closed {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the engine is closed"}
 	}
-	p := &Plugin{engine: e, worker: src.Worker, limits: src.Limits.OrDefaults()}
+	wasm := src.Bytes
+	p := &Plugin{engine: e, source: src, limits: src.Limits.OrDefaults()}
 	p.limits.MemoryBytes = wholePages(p.limits.MemoryBytes)
-	if err := p.load(ctx, src); err != nil {
+	err := p.load(ctx, wasm)
+	p.source.Bytes, p.source.Linked = nil, nil // a plugin doesn't hold on to them
+	if err != nil {
 		_ = p.free(context.WithoutCancel(ctx)) // what counts is why it was not loaded
 		return nil, named(src, err)
 	}
@@ -36,52 +44,165 @@ func (e *Engine) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, 
 	return p, nil
 }
 
-func (p *Plugin) load(ctx context.Context, src runtime.Source) error {
-	if len(src.Bytes) > MaxModuleBytes {
-		return invalid("leave out debug information: strip it, or link with -s", "is %d bytes long, more than %d", len(src.Bytes), MaxModuleBytes)
-	}
-	if what, hint := notCore(src.Bytes); what != "" {
-		return invalid(hint, "is %s", what)
-	}
-	outline, err := readOutline(src.Bytes)
+func (p *Plugin) load(ctx context.Context, wasm []byte) error {
+	m, err := p.check(wasm)
 	if err != nil {
-		return invalid("build it again, and compare its checksum if it was copied", "is not a valid WebAssembly module: %v", err)
+		return err
 	}
-	if err := p.checkMemory(outline); err != nil {
+	if err := p.describe(wasm, m); err != nil {
+		return err
+	}
+	modules, err := p.linked(m)
+	if err != nil {
+		return err
+	}
+	if err := p.abi.contract(p, m, p.source.Entry); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := p.newRuntime(ctx); err != nil {
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engine.runtimeConfig())
+	if err := p.abi.define(ctx, p.runtime); err != nil {
 		return err
 	}
-	if err := p.checkImports(outline); err != nil {
-		return err
+	for _, linked := range modules {
+		if err := p.add(ctx, linked.name, linked.module); err != nil {
+			return err
+		}
 	}
-	sum := sha256.Sum256(src.Bytes)
-	p.info.SHA256 = hex.EncodeToString(sum[:])
-	p.info.Size = len(src.Bytes)
-	p.info.ABI = "jobhost"
-	if p.module, err = p.compileOnce(ctx, src.Bytes); err != nil {
-		return err
-	}
-	if err := p.checkContract(src.Entry); err != nil {
-		return err
-	}
-	return p.compileGate(ctx)
+	return p.settleIsolation()
 }
 
-// compileGate compiles the plugin's gate.
-func (p *Plugin) compileGate(ctx context.Context) error {
-	p.engine.gating.Lock()
-	defer p.engine.gating.Unlock()
-	err := p.engine.mend(ctx, func() (err error) {
-		p.gate, err = p.engine.gates.CompileModule(ctx, gateModule(p.info.Entries, p.mailbox))
-		return err
-	})
+// checked is a module that may be compiled.
+type checked struct {
+	name   string
+	module *module.Module
+}
+
+// linked returns all modules of the plugin in the order in which to
+// instantiate them, the main one last.
+func (p *Plugin) linked(main *module.Module) ([]checked, error) {
+	abi, can := p.abi.(*extismABI)
+	if len(p.source.Linked) == 0 {
+		return []checked{{module: main}}, p.abi.imports(main)
+	}
+	if !can {
+		return nil, invalid("link them into one file", "comes with other modules, which only Extism plugins can have")
+	}
+	var modules []checked
+	var names []extismabi.Linked
+	for _, l := range p.source.Linked {
+		m, err := p.check(l.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("linked module %s: %w", hostcall.Escape([]byte(l.Name), 100), err)
+		}
+		abi.names = append(abi.names, l.Name)
+		modules = append(modules, checked{l.Name, m})
+		names = append(names, extismabi.Linked{Name: l.Name, Imports: m.Imports})
+	}
+	modules = append(modules, checked{module: main})
+	order, err := extismabi.Order(append(names, extismabi.Linked{Imports: main.Imports}))
 	if err != nil {
-		return fmt.Errorf("compile the gate: %w", err)
+		return nil, err
+	}
+	ordered := make([]checked, len(order))
+	for i, n := range order {
+		ordered[i] = modules[n]
+		if err := p.abi.imports(modules[n].module); err != nil {
+			return nil, err
+		}
+	}
+	return ordered, nil
+}
+
+// check looks at the structure of a module, before anything believes it.
+func (p *Plugin) check(wasm []byte) (*module.Module, error) {
+	return preflight.Check(wasm, preflight.Limits{
+		MemoryPages:  int(p.limits.MemoryBytes / pageBytes),
+		TableEntries: int(p.limits.TableEntries),
+	})
+}
+
+// add makes a part of a module that was checked.
+func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err error) {
+	sum := sha256.Sum256(m.Bytes)
+	digest := hex.EncodeToString(sum[:])
+	if err := p.engine.validate(ctx, digest, m.Bytes); err != nil {
+		return err
+	}
+	part := &part{name: name, once: p.abi.once(m)}
+	if part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once}); err != nil {
+		return invalid("", "can't be metered: %v", err)
+	}
+	if err := checkData(m, part.rewritten); err != nil {
+		return err
+	}
+	if part.compiled, err = p.compileOnce(ctx, digest, part.rewritten.Module); err != nil {
+		return err
+	}
+	part.rewritten.Module = nil
+	p.unrestorable = cmp.Or(p.unrestorable, part.rewritten.Unrestorable)
+	p.parts = append(p.parts, part)
+	return nil
+}
+
+// describe finds out what the module is.
+func (p *Plugin) describe(wasm []byte, m *module.Module) error {
+	sum := sha256.Sum256(wasm)
+	p.info.SHA256 = hex.EncodeToString(sum[:])
+	p.info.Size = len(wasm)
+	if len(m.Memories) > 0 {
+		p.info.MemoryMin = uint64(m.Memories[0].Min) * pageBytes
+		if m.Memories[0].HasMax {
+			p.info.MemoryMax = uint64(m.Memories[0].Max) * pageBytes
+		}
+	}
+	for _, i := range m.Imports {
+		p.info.Imports = append(p.info.Imports, hostcall.Escape([]byte(i.Module+"."+i.Name), 200))
+	}
+	slices.Sort(p.info.Imports)
+	p.info.Imports = slices.Compact(p.info.Imports)
+
+	p.info.ABI = p.source.ABI
+	if p.info.ABI == "" || p.info.ABI == runtime.ABIAuto {
+		p.info.ABI = detect(m)
+	}
+	if p.abi, p.streams = abiNamed(p.info.ABI); p.abi == nil {
+		return &jobhost.Error{
+			Code: jobhost.CodeInvalid, Message: "asks for the unknown ABI " + hostcall.Escape([]byte(p.info.ABI), 50),
+			Hint: "use " + strings.Join(runtime.ABIs(), ", ") + " or " + runtime.ABIAuto,
+		}
+	}
+	return nil
+}
+
+// checkData checks that the data segments fit, which the rewrite left to the host.
+func checkData(m *module.Module, r *rewrite.Result) error {
+	size := uint64(0)
+	if len(m.Memories) > 0 {
+		size = uint64(m.Memories[0].Min) * pageBytes
+	}
+	for _, d := range r.Data {
+		if end := uint64(d.Offset) + uint64(len(d.Bytes)); end > size {
+			return invalid("", "has data up to byte %d of its memory, which begins with %d bytes", end, size)
+		}
+	}
+	return nil
+}
+
+// settleIsolation decides what holds between jobs.
+func (p *Plugin) settleIsolation() error {
+	if p.source.Isolation == "" {
+		p.source.Isolation = runtime.IsolateJob
+	}
+	p.info.Isolation = p.source.Isolation
+	if p.source.Isolation == runtime.IsolateJob {
+		p.info.Replaced = p.unrestorable
+	}
+	if p.info.Entry == startExport && p.info.Isolation == runtime.IsolateInstance {
+		return invalid("use the isolation job, or write it as a worker with entries: see docs/abi.md",
+			"is a command: its main function can't run twice in one instance")
 	}
 	return nil
 }
@@ -95,29 +216,13 @@ func wholePages(n int64) int64 {
 	return min(max(pages, 0), maxPages) * pageBytes
 }
 
-// newRuntime makes the plugin's own wazero runtime with the modules it may import.
-func (p *Plugin) newRuntime(ctx context.Context) error {
-	config := p.engine.runtimeConfig().WithCloseOnContextDone(true)
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, config)
-	if err := p.engine.agreeOnTypes(ctx, p.runtime); err != nil {
-		return err
-	}
-	if err := jobabi.Instantiate(ctx, p.runtime); err != nil {
-		return err
-	}
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
-		return fmt.Errorf("define module %s: %w", wasi_snapshot_preview1.ModuleName, err)
-	}
-	return nil
-}
-
 // compileOnce compiles a module, or takes it from the cache. Compilations of
 // the same bytes at the same time wait for the first of them.
-func (p *Plugin) compileOnce(ctx context.Context, module []byte) (wazero.CompiledModule, error) {
-	defer p.engine.compiling.lock(p.info.SHA256)()
+func (p *Plugin) compileOnce(ctx context.Context, digest string, wasm []byte) (wazero.CompiledModule, error) {
+	defer p.engine.compiling.lock(digest)()
 	var compiled wazero.CompiledModule
 	err := p.engine.mend(ctx, func() (err error) {
-		compiled, err = compile(ctx, p.runtime, module)
+		compiled, err = compile(ctx, p.runtime, wasm)
 		return err
 	})
 	if err != nil {
@@ -125,18 +230,6 @@ func (p *Plugin) compileOnce(ctx context.Context, module []byte) (wazero.Compile
 			"is not a valid WebAssembly module: %v", err)
 	}
 	return compiled, nil
-}
-
-// compile survives what the compiler does not: it panics on some damaged
-// modules. It must stay on this goroutine for that, so the compiler's option
-// to use several is left alone.
-func compile(ctx context.Context, r wazero.Runtime, module []byte) (compiled wazero.CompiledModule, err error) {
-	defer func() {
-		if recover() != nil {
-			compiled, err = nil, errors.New("the compiler cannot read it")
-		}
-	}()
-	return r.CompileModule(ctx, module)
 }
 
 // invalid is an error about the file; the text follows its name.

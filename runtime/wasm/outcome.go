@@ -6,52 +6,88 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tetratelabs/wazero/sys"
-
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/extismabi"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/jobabi"
+	"github.com/jobhost/jobhost/runtime/wasiabi"
 )
 
 // failed makes an outcome of a call that didn't return. Being stopped from
-// outside comes first; then what the guest said by fail before it trapped or
-// exited, which is often how a language ends a program; then the trap itself.
+// outside comes first, then the end of its fuel; then what the guest said by
+// fail before it trapped or exited, which is often how a language ends a
+// program; then the trap itself.
 func (i *Instance) failed(ctx context.Context, at *hostcall.Attempt, stopped stopReason, err error) jobhost.Outcome {
-	if _, exit := errors.AsType[*sys.ExitError](err); exit {
-		switch stopped {
-		case byDeadline:
-			return at.TimedOut()
-		case byContext:
-			return at.Stopped(ctx)
-		}
+	switch {
+	case stopped == byDeadline:
+		return at.TimedOut()
+	case stopped == byContext:
+		return at.Stopped(ctx)
+	case i.exhausted():
+		return at.Failure(jobhost.FailFuel, jobhost.CategoryResource,
+			fmt.Sprintf("the guest used up its fuel of %d", i.plugin.limits.Fuel))
 	}
-	if outcome, ok := at.Failed(); ok {
+	if outcome, ok := i.guest.failed(at); ok {
 		return outcome
 	}
 	return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: i.diagnose(at, err)}
 }
 
+// spoilt says why a call that didn't return makes the instance useless.
+func (i *Instance) spoilt(err error) runtime.Reason {
+	if _, ok := errors.AsType[*badPlace](err); ok {
+		return runtime.ReplacedBadResult
+	}
+	if _, ok := errors.AsType[*jobabi.Trap](err); ok {
+		return runtime.ReplacedTrap
+	}
+	if _, ok := errors.AsType[*extismabi.Trap](err); ok {
+		return runtime.ReplacedTrap
+	}
+	if _, ok := errors.AsType[*wasiabi.Exit](err); ok {
+		// What exits leaves nothing behind that a reset doesn't undo.
+		if i.plugin.source.Isolation == runtime.IsolateInstance {
+			return runtime.ReplacedExit
+		}
+		return ""
+	}
+	switch trap := trapName(err); {
+	case i.exhausted():
+		return runtime.ReplacedFuel
+	case trap == stackOverflow:
+		return runtime.ReplacedStack
+	case trap != "":
+		return runtime.ReplacedTrap
+	}
+	return runtime.ReplacedInternal
+}
+
 // diagnose says what happened to a guest that didn't return. Nothing of the
 // host shows in it: wazero's text is taken apart, not passed on.
 func (i *Instance) diagnose(at *hostcall.Attempt, err error) *jobhost.Failure {
-	code, message, stack := jobhost.FailTrap, "", ""
-	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
-		code, message = jobhost.FailExit, fmt.Sprintf("the guest exited with code %d", exit.ExitCode())
+	code, category, message, stack := jobhost.FailTrap, jobhost.CategorySystem, "", ""
+	if exit, ok := errors.AsType[*wasiabi.Exit](err); ok {
+		code, message = jobhost.FailExit, fmt.Sprintf("the guest exited with code %d", exit.Code)
 	} else if trap, ok := errors.AsType[*jobabi.Trap](err); ok {
 		message, stack = trap.Error(), guestStack(err)
+	} else if trap, ok := errors.AsType[*extismabi.Trap](err); ok {
+		category, message, stack = trap.Category, trap.Error(), guestStack(err)
 	} else if place, ok := errors.AsType[*badPlace](err); ok {
 		code, message = jobhost.FailBadResult, place.message
-	} else if trap := trapName(err); trap != "" {
+	} else if trap := trapName(err); trap == stackOverflow {
+		code, category, message = jobhost.FailStack, jobhost.CategoryResource, "the guest's calls were nested too deeply: "+trap
+		stack = guestStack(err)
+	} else if trap != "" {
 		message, stack = "the guest trapped: "+trap, guestStack(err)
 	} else {
 		// A panic of a host call: the text has the host's stack in it.
-		i.plugin.engine.logger.Error("a host call failed", "worker", i.plugin.worker, "job", at.Job, "error", err)
+		i.plugin.engine.logger.Error("a host call failed", "worker", i.plugin.source.Worker, "job", at.Job, "error", err)
 		code, message, stack = jobhost.FailInternal, "a host call failed; the host's log says more", guestStack(err)
 	}
-	category := jobhost.CategorySystem
-	if i.memory.refused {
-		category = jobhost.CategoryResource
-		message += fmt.Sprintf(" after it was refused more memory than its limit of %s", mebibytes(i.memory.limit))
+	if i.refused() && (code == jobhost.FailTrap || code == jobhost.FailExit) {
+		code, category = jobhost.FailMemory, jobhost.CategoryResource
+		message += fmt.Sprintf(" after it was refused more memory than its limit of %s", mebibytes(uint64(i.plugin.limits.MemoryBytes)))
 	}
 	failure := at.Failure(code, category, message).Failure
 	failure.Stack = stack
@@ -60,22 +96,22 @@ func (i *Instance) diagnose(at *hostcall.Attempt, err error) *jobhost.Failure {
 
 func noEntry(p *Plugin, at *hostcall.Attempt) jobhost.Outcome {
 	return at.Failure(jobhost.FailNoEntry, jobhost.CategoryValidation,
-		fmt.Sprintf("the plugin has no entry %s; %s", hostcall.Escape([]byte(at.Entry), jobhost.MaxEntryBytes), entryNames(p.info.Entries)))
-}
-
-func badResult(at *hostcall.Attempt, err error) jobhost.Outcome {
-	return at.Failure(jobhost.FailBadResult, jobhost.CategorySystem, err.Error())
+		fmt.Sprintf("the plugin has no entry %s; %s", hostcall.Escape([]byte(at.Entry), jobhost.MaxEntryBytes),
+			entryNames(p.info.Entries, p.abi.signature())))
 }
 
 // stackMark is between wazero's message and the frames of the guest.
 const stackMark = "\nwasm stack trace:\n\t"
+
+// stackOverflow is what wazero calls it.
+const stackOverflow = "stack overflow"
 
 // trapName returns what trapped, such as "integer divide by zero", or "" when
 // err is not a trap. wazero's type for it is internal to it.
 func trapName(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		text := err.Error()
-		if text == "stack overflow" {
+		if text == stackOverflow {
 			return text
 		}
 		if text, ok := strings.CutPrefix(text, "wasm error: "); ok {
@@ -97,12 +133,8 @@ func guestStack(err error) string {
 	}
 	// Behind the frames of a panic of the host comes the host's own stack.
 	text, _, _ = strings.Cut(text, "\n\n")
-	frames := strings.Split(text, "\n\t")
-	if last := len(frames) - 1; strings.HasPrefix(frames[last], ".$") {
-		frames = frames[:last] // the gate, which has no names
-	}
 	var b strings.Builder
-	for _, frame := range frames {
+	for frame := range strings.SplitSeq(text, "\n\t") {
 		line := hostcall.Escape([]byte(strings.TrimPrefix(frame, ".")), 512)
 		if b.Len()+len(line) > maxStack {
 			break

@@ -4,25 +4,32 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/wasiabi"
 )
 
 // Plugin is a compiled module; it implements [runtime.Plugin].
 type Plugin struct {
 	engine *Engine
-	worker string
+	source runtime.Source // without the bytes
 	limits runtime.Limits
+	abi    abi
 	info   runtime.Info
-
-	runtime wazero.Runtime // of this plugin alone
-	module  wazero.CompiledModule
-	gate    wazero.CompiledModule
-	mailbox bool // jh_buf is exported
 	// entries are the places in info.Entries by name; "" is the default.
 	entries map[string]int
+	streams wasiabi.Streams
+	// unrestorable says why instances can't be reset; empty = they can.
+	unrestorable string
+
+	runtime wazero.Runtime // of this plugin alone
+	parts   []*part        // the main one last
+
+	mu    sync.Mutex // protects image
+	image *image     // nil until there is an instance
 }
 
 // Info describes the plugin.
@@ -31,6 +38,12 @@ func (p *Plugin) Info() runtime.Info {
 	info.Entries = slices.Clone(info.Entries)
 	info.Imports = slices.Clone(info.Imports)
 	return info
+}
+
+// copies reports whether instances are made from an image, rather than each
+// initialised.
+func (p *Plugin) copies() bool {
+	return p.source.Isolation != runtime.IsolateFresh && p.unrestorable == ""
 }
 
 // Close frees the plugin. Closing it twice, or after its engine, is fine.
@@ -47,10 +60,13 @@ func (p *Plugin) free(ctx context.Context) error {
 	if p.runtime != nil {
 		errs = append(errs, p.runtime.Close(ctx))
 	}
-	for _, m := range []wazero.CompiledModule{p.module, p.gate} {
-		if m != nil {
-			errs = append(errs, m.Close(ctx))
+	for _, part := range p.parts {
+		if part.compiled != nil {
+			errs = append(errs, part.compiled.Close(ctx))
 		}
+	}
+	if p.image != nil {
+		errs = append(errs, p.image.close())
 	}
 	return errors.Join(errs...)
 }

@@ -2,102 +2,119 @@ package wasm
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
-	"github.com/jobhost/jobhost/runtime/jobabi"
+	"github.com/jobhost/jobhost/runtime/wasiabi"
 )
 
-// Instantiate makes a sandbox and runs its _initialize, if it has one. What
-// the guest logs meanwhile is told only when that fails.
+// Instantiate makes a sandbox. The first of a plugin is initialised, the others
+// are copies of it as it was then, unless each is to be initialised itself.
+// What the guest logs meanwhile is told only when that fails.
 func (p *Plugin) Instantiate(ctx context.Context) (runtime.Instance, error) {
-	i := &Instance{
-		plugin: p,
-		memory: &memory{limit: uint64(p.limits.MemoryBytes)},
-		stdio:  newStdio(),
-		// A guest is stopped by its stopper, so the context of its runs never ends.
-		frame:   jobabi.NewFrame(context.Background()),
-		entries: make([]api.Function, len(p.info.Entries)),
+	if !p.copies() {
+		i, err := p.initialised(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return i, nil
 	}
-	// The guest is closed by Close; all it takes to stop it is to close the gate.
-	i.stop = newStopper(func() { _ = i.gate.Close(context.Background()) })
+	img, err := p.beginning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i, err := p.open(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	i.guest.reset(img.remembered)
+	return i, nil
+}
 
+// open makes an instance: empty, or as an image has it.
+func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) {
+	i := &Instance{plugin: p, image: img}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Close(ctx))
+		}
+	}()
+	i.stop = newStopper(p.engine.dog, i.halt)
+	if i.system, err = wasiabi.New(p.system(i.stop.done)); err != nil {
+		return nil, fmt.Errorf("open mounts: %w", err)
+	}
+	i.frame = frame{Context: context.Background(), wasi: i.system}
+	if p.engine.polling {
+		i.frame.Context, i.cancel = context.WithCancel(context.Background())
+	}
+	if i.guest, err = p.abi.guest(ctx, i); err != nil {
+		return nil, err
+	}
+	for n, part := range p.parts {
+		var like *likeness
+		if img != nil {
+			like = img.bodies[n]
+		}
+		b, err := part.open(i.guest.resolver(ctx), p.runtime, p.limits.MemoryBytes, like)
+		if err != nil {
+			return nil, err
+		}
+		i.bodies = append(i.bodies, b)
+		i.module = b.module
+		i.guest.link(part.name, b.module)
+	}
+	i.guest.attach()
+	return i, nil
+}
+
+// initialised returns an instance that has initialised itself.
+func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
+	i, err := p.open(ctx, nil)
+	if err != nil {
+		return nil, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200), Cause: err,
+		}
+	}
 	at := &hostcall.Attempt{
-		Worker: p.worker,
+		Worker: p.source.Worker, Config: p.source.Config,
 		Limits: hostcall.Limits{LogBytes: 4 << 10, LineBytes: 1 << 10},
 	}
-	i.stdio.enter(at)
 	starting, cancel := context.WithTimeout(ctx, p.limits.StartTime)
 	defer cancel()
-	i.starting = starting.Done()
-	guest, err := i.instantiate(starting, at)
-	i.starting = nil
-	i.stdio.flush()
-	if err != nil {
-		return nil, i.startError(ctx, starting, at, err)
-	}
-	i.guest = guest
-	if i.gate, err = openGate(ctx, p.engine.gates, p.gate, guest); err != nil {
+	if err := i.initialise(starting, at); err != nil {
+		err = i.startError(ctx, starting, at, err)
 		return nil, errors.Join(err, i.Close(ctx))
-	}
-	if p.mailbox {
-		i.buf = i.gate.ExportedFunction(jobabi.Buffer)
 	}
 	return i, nil
 }
 
-// instantiate makes the guest, and survives modules that wazero panics on.
-func (i *Instance) instantiate(ctx context.Context, at *hostcall.Attempt) (guest api.Module, err error) {
-	defer func() {
-		if recover() != nil {
-			guest, err = nil, errors.New("its tables or data don't fit")
+// initialise runs what the guest wants to run first.
+func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err error) {
+	deadline, _ := ctx.Deadline()
+	if i.stop.begin(ctx, deadline) != notStopped {
+		return context.Cause(ctx)
+	}
+	i.enter(at, 0)
+	for _, b := range i.bodies {
+		if err == nil {
+			err = b.start(&i.frame)
 		}
-	}()
-	// A frame of its own, which wazero's watcher of the context may keep a little longer.
-	frame := jobabi.NewFrame(experimental.WithMemoryAllocator(ctx, i.memory))
-	frame.Enter(at)
-	return i.plugin.runtime.InstantiateModule(frame, i.plugin.module, i.config())
+	}
+	if err == nil {
+		err = i.guest.initialise()
+	}
+	i.leave(at)
+	if i.stop.end() != notStopped {
+		return errStopped
+	}
+	return err
 }
 
-// config is what a guest finds in its WASI: no arguments, no environment, no
-// files, its two streams in the log, true clocks and randomness.
-func (i *Instance) config() wazero.ModuleConfig {
-	return wazero.NewModuleConfig().
-		WithName("").
-		WithStartFunctions(jobabi.Initialize).
-		WithStdout(&i.stdio.out).
-		WithStderr(&i.stdio.err).
-		WithRandSource(rand.Reader).
-		WithSysWalltime().
-		WithSysNanotime().
-		WithNanosleep(i.sleep)
-}
-
-// sleep sleeps for the guest, until it is stopped at most: the guest notices
-// at its next loop header.
-func (i *Instance) sleep(ns int64) {
-	if ns <= 0 {
-		return
-	}
-	timer := time.NewTimer(time.Duration(ns))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-i.stop.done:
-	case <-i.starting:
-	}
-}
+var errStopped = errors.New("it was stopped")
 
 // startError says why there is no sandbox, with the last that the guest said.
 func (i *Instance) startError(ctx, starting context.Context, at *hostcall.Attempt, err error) error {
@@ -105,17 +122,23 @@ func (i *Instance) startError(ctx, starting context.Context, at *hostcall.Attemp
 		return fmt.Errorf("start the guest: %w", cause)
 	}
 	message, hint := "", ""
-	if starting.Err() != nil {
+	if starting.Err() != nil || errors.Is(err, errStopped) {
 		message = fmt.Sprintf("the guest was not ready within %v", i.plugin.limits.StartTime)
-		hint = "raise the worker's start time, or do less in " + jobabi.Initialize
-	} else if _, exit := errors.AsType[*sys.ExitError](err); exit || strings.Contains(err.Error(), stackMark) {
-		message = "the guest failed to start: " + i.diagnose(at, err).Message
+		hint = "raise the worker's start_timeout, or do less in _initialize"
 	} else {
-		// It never ran: a segment that doesn't fit, say.
-		message = "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200)
+		message = "the guest failed to start: " + i.diagnose(at, err).Message
 	}
 	if lines, _ := at.TakeLog(); len(lines) > 0 {
 		hint = strings.TrimPrefix(hint+"; its log: ", "; ") + strings.TrimSpace(string(lines))
 	}
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: message, Hint: hint}
+}
+
+// system says what the guest finds of an operating system.
+func (p *Plugin) system(stop <-chan struct{}) wasiabi.Config {
+	config := wasiabi.Config{Args: p.source.System.Args, PreciseClock: p.source.System.PreciseClock, Stop: stop}
+	for _, m := range p.source.System.Mounts {
+		config.Mounts = append(config.Mounts, wasiabi.Mount{Host: m.Host, Guest: m.Guest, ReadOnly: !m.Write})
+	}
+	return config
 }

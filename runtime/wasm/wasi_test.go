@@ -8,18 +8,18 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
 func TestExit(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t), guests.Exit, runtime.Limits{})
-	// The last two are those that wazero uses itself for contexts that end.
 	for _, code := range []string{"0", "1", "75", "255", "4294967295", "4026531839"} {
 		got := runtimetest.Instance(t, p).Run(t.Context(), runtimetest.Attempt("", code))
 		f := got.Outcome.Failure
-		if f == nil || f.Code != jobhost.FailExit || f.Message != "the guest exited with code "+code || !f.Retryable || !got.Broken {
-			t.Errorf("exit(%s): %+v, broken %t", code, f, got.Broken)
+		if f == nil || f.Code != jobhost.FailExit || f.Message != "the guest exited with code "+code || !f.Retryable || got.Replace != "" {
+			t.Errorf("exit(%s): %+v, replaced for %q", code, f, got.Replace)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestStreams(t *testing.T) {
 func TestSleepIsStopped(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t), guests.Exit, runtime.Limits{})
-	if late := runtimetest.Lateness(t, p, "sleep"); late > runtimetest.MaxLateness {
+	if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt("sleep", "") }); late > runtimetest.MaxLateness {
 		t.Errorf("stopped %v late", late)
 	}
 }

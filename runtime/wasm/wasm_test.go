@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
@@ -42,9 +44,57 @@ func load(t testing.TB, e *wasm.Engine, module []byte, limits runtime.Limits) ru
 	return p
 }
 
+// opener loads a guest for the suite.
+func opener(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
+	return func(t *testing.T, src runtime.Source) runtime.Plugin {
+		src.Worker, src.Bytes = "suite", guest
+		p, err := newEngine(t).Load(t.Context(), src)
+		if err != nil {
+			t.Fatalf("load: %v", err)
+		}
+		return p
+	}
+}
+
+// TestExtismSuite runs the suite with an Extism plugin.
+func TestExtismSuite(t *testing.T) {
+	t.Parallel()
+	open := opener(guests.Extism)
+	runtimetest.Run(t, runtimetest.Subject{
+		Open: func(t *testing.T, src runtime.Source) runtime.Plugin {
+			src.Entry = "ok"
+			return open(t, src)
+		},
+		Lacks: []string{
+			"zero_length", "pull", "pieces", "fail_permanent", "fail_kind", "snooze", "fail_trap", "bad_pointer", "bad_result", "nope\x1b",
+			"big_result", "emit_big", "wait_cancel", "progress", "sleep",
+			"detailed", "no mailbox for the input", "stacks",
+		},
+	})
+}
+
+// TestCommandSuite runs the suite with a WASI command, which is told what to do
+// by the first line of its input.
+func TestCommandSuite(t *testing.T) {
+	t.Parallel()
+	runtimetest.Run(t, runtimetest.Subject{
+		Open: opener(guests.Command),
+		Call: func(behaviour, input string) *hostcall.Attempt {
+			return runtimetest.Attempt("", behaviour+"\n"+input)
+		},
+		Lacks: []string{
+			"zero_length", "pull", "pieces", "fail_kind", "snooze", "fail_trap", "bad_pointer", "bad_result", "nope\x1b",
+			"big_result", "emit_big", "wait_cancel", "progress",
+			"detailed", "echo a full mailbox", "no mailbox for the input", "stacks",
+		},
+		Once:     true,
+		FailCode: jobhost.FailExit,
+	})
+}
+
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	runtimetest.Run(t, func(t *testing.T, limits runtime.Limits) runtime.Plugin {
-		return load(t, newEngine(t), guests.Outcomes, limits)
-	})
+	s := runtimetest.Subject{Open: opener(guests.Outcomes), Lacks: []string{"sleep", "ok"}}
+	runtimetest.Run(t, s)
+	runtimetest.RunCalls(t, s)
 }

@@ -96,6 +96,7 @@ func (m *model) settle(op *queue.Settle) queue.OpResult {
 		job.logs = append(job.logs, queue.LogRecord{Task: task.Index, Attempt: op.Number, Text: op.Log, Dropped: op.LogDropped})
 	}
 	task.Attempt, task.StartedAt = op.Attempt, op.StartedAt
+	task.Fuel += op.Fuel
 	if op.Status == queue.Open {
 		task.ReadyAt = op.ReadyAt
 		task.token++

@@ -91,6 +91,7 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 			StartedAt: at.Draw(t, "started"), EndedAt: at.Draw(t, "ended"),
 			Result: rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "result"),
 			Log:    rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "log"),
+			Fuel:   rapid.Int64Range(0, 1<<40).Draw(t, "fuel"),
 		}
 		if rapid.Bool().Draw(t, "failed") {
 			op.Failure = &jobhost.Failure{Code: "x", Attempt: op.Attempt, StartedAt: time.UnixMilli(int64(op.StartedAt)).UTC()}

@@ -36,6 +36,7 @@ func Run(t *testing.T, h Harness) {
 		{"submit", testSubmit},
 		{"submit again", testSubmitAgain},
 		{"batch", testBatch},
+		{"callbacks", testCallbacks},
 		{"settle", testSettle},
 		{"fencing", testFencing},
 		{"failures and logs", testRecords},

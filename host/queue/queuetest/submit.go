@@ -98,6 +98,35 @@ func testSubmitAgain(t *testing.T, h Harness) {
 	s.checkCounts()
 }
 
+// testCallbacks commits without waiting: who is told of one change must have
+// been told of those before it.
+func testCallbacks(t *testing.T, h Harness) {
+	s := open(t, h)
+	const jobs = 40
+	var order []string // the store says one after the other
+	var told sync.WaitGroup
+	told.Add(3 * jobs)
+	then := func(what string) func([]queue.OpResult, error) {
+		return func(res []queue.OpResult, err error) {
+			defer told.Done()
+			if err != nil || res[0].Err != nil {
+				t.Errorf("%s: %v, %+v", what, err, res)
+			}
+			order = append(order, what)
+		}
+	}
+	var want []string
+	for i := range jobs {
+		id := fmt.Sprint("j", i)
+		s.Commit([]queue.Op{&queue.Submit{Job: spec(id, "w")}}, then("submit "+id))
+		s.Commit([]queue.Op{&queue.Cancel{ID: id, At: epoch}}, then("cancel "+id))
+		s.Commit([]queue.Op{&queue.Revive{ID: id, At: epoch}}, then("revive "+id))
+		want = append(want, "submit "+id, "cancel "+id, "revive "+id)
+	}
+	told.Wait()
+	wantSame(t, "callbacks", order, want)
+}
+
 func testBatch(t *testing.T, h Harness) {
 	s := open(t, h)
 	if res := s.do(); len(res) != 0 {

@@ -61,7 +61,7 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
 func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 	tasks := make([]queue.TaskRecord, 0, r.JobSpec.Tasks)
 	open := false
-	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size
+	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel
 		FROM task WHERE seq>=? AND seq<? ORDER BY seq`).Int(int64(r.Key)).Int(int64(r.Key) + int64(r.JobSpec.Tasks))
 	for s.Step() {
 		t := queue.TaskRecord{
@@ -73,6 +73,7 @@ func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 			StartedAt:  queue.Millis(s.ColInt(5)),
 			EndedAt:    queue.Millis(s.ColInt(6)),
 			ResultSize: int(s.ColInt(7)),
+			Fuel:       s.ColInt(8),
 		}
 		open = open || t.Status == queue.Open
 		r.EndedAt = max(r.EndedAt, t.EndedAt)

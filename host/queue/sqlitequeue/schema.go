@@ -4,7 +4,7 @@ import "github.com/jobhost/jobhost/internal/sqlitedb"
 
 // Schema returns the tables of the queue.
 func Schema() sqlitedb.Schema {
-	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1}}
+	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1, schema2}}
 }
 
 // schema1 is the first version. Times are in milliseconds since 1970, 0 = none;
@@ -109,3 +109,6 @@ CREATE TABLE sequence(
 	next INTEGER NOT NULL
 );
 INSERT INTO sequence(id, next) VALUES(1, 1)`
+
+// schema2 counts the fuel of all attempts of a task.
+const schema2 = `ALTER TABLE task ADD COLUMN fuel INTEGER NOT NULL DEFAULT 0`

@@ -25,16 +25,16 @@ func (l *ledger) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *
 		return err
 	}
 	if op.Status == queue.Open {
-		return tx.Stmt("UPDATE task SET attempt=?, token=token+1, ready_at=?, started_at=? WHERE seq=?").
-			Int(int64(op.Attempt)).Int(int64(op.ReadyAt)).Int(int64(op.StartedAt)).Int(int64(op.Key)).Exec()
+		return tx.Stmt("UPDATE task SET attempt=?, token=token+1, ready_at=?, started_at=?, fuel=fuel+? WHERE seq=?").
+			Int(int64(op.Attempt)).Int(int64(op.ReadyAt)).Int(int64(op.StartedAt)).Int(op.Fuel).Int(int64(op.Key)).Exec()
 	}
 	var size int64
 	if op.Status == queue.Succeeded {
 		size = int64(len(op.Result))
 	}
-	err := tx.Stmt("UPDATE task SET status=?, attempt=?, started_at=?, ended_at=?, result_size=? WHERE seq=?").
+	err := tx.Stmt("UPDATE task SET status=?, attempt=?, started_at=?, ended_at=?, result_size=?, fuel=fuel+? WHERE seq=?").
 		Int(int64(op.Status)).Int(int64(op.Attempt)).Int(int64(op.StartedAt)).Int(int64(op.EndedAt)).
-		Int(size).Int(int64(op.Key)).Exec()
+		Int(size).Int(op.Fuel).Int(int64(op.Key)).Exec()
 	if err != nil {
 		return err
 	}

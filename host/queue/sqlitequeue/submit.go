@@ -2,9 +2,7 @@ package sqlitequeue
 
 import (
 	"bytes"
-	"fmt"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
@@ -71,12 +69,7 @@ func (l *ledger) existing(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResu
 		return false, err
 	}
 	if !bytes.Equal(digest, job.Digest[:]) {
-		res.Err = &jobhost.Error{
-			Code:    jobhost.CodeConflict,
-			Field:   "id",
-			Message: fmt.Sprintf("job %s exists with other content", job.ID),
-			Hint:    "choose another id, or leave it out to get one",
-		}
+		res.Err = queue.TakenID(job.ID)
 		return true, nil
 	}
 	res.Key, res.Existing = queue.Key(key), true

@@ -9,6 +9,18 @@ if ! command -v clang >/dev/null || ! command -v wasm-ld >/dev/null; then
   exit 0
 fi
 
+# text NAME: a module that is written as text.
+text() {
+  if command -v wat2wasm >/dev/null; then
+    wat2wasm "src/$1.wat" -o "$1.wasm"
+  else
+    echo "guests: skipped $1, wat2wasm (Debian: wabt) is not installed"
+  fi
+}
+
+text canary
+text canary_table
+
 # build NAME SOURCE [FLAG…]: no names keep the files at a few KB. With the stack
 # first, running out of it traps instead of overwriting data.
 build() {
@@ -27,3 +39,14 @@ build exit exit.c -Wl,--strip-all
 build init init.c -Wl,--strip-all
 build init_spin init.c -DSPIN -Wl,--strip-all
 build init_trap init.c -DTRAP -Wl,--strip-all
+build command command.c -Wno-infinite-recursion -Wl,--strip-all
+build extism extism.c -Wno-infinite-recursion -Wl,--strip-all
+
+# A command that needs a libc, of which clang finds one where it is installed.
+if echo '#include <stdio.h>' | clang --target=wasm32-wasi -E - >/dev/null 2>&1; then
+  clang --target=wasm32-wasi -std=c11 -D_GNU_SOURCE -Os -Wall -Wextra -Werror -fno-ident \
+    -Wl,--strip-all,--stack-first -o libc.wasm src/libc.c
+  chmod 644 libc.wasm
+else
+  echo "guests: libc skipped, a libc for wasm32-wasi (Debian: wasi-libc) is not installed"
+fi

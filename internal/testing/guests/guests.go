@@ -39,3 +39,31 @@ var InitSpin []byte
 //
 //go:embed init_trap.wasm
 var InitTrap []byte
+
+// Canary has two entries: plant leaves marks in memory, globals and
+// descriptors, look tells which of them it finds; 00 = none.
+//
+//go:embed canary.wasm
+var Canary []byte
+
+// CanaryTable does that with a table, segments and the size of the table, which
+// can't be put back: its look returns clean or found.
+//
+//go:embed canary_table.wasm
+var CanaryTable []byte
+
+// Command is a WASI command: the first line of its input names what it does,
+// most of what Outcomes has entries for.
+//
+//go:embed command.wasm
+var Command []byte
+
+// Extism is an Extism plugin with most of the entries of Outcomes.
+//
+//go:embed extism.wasm
+var Extism []byte
+
+// LibC is a WASI command with a libc: see src/libc.c.
+//
+//go:embed libc.wasm
+var LibC []byte

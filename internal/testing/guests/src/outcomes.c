@@ -47,6 +47,27 @@ EXPORT(pieces) i64 pieces(u32 len) {
   return result(TEXT("three"));
 }
 
+// plant leaves marks in memory, in memory that it grows, and in globals by way of
+// count; look tells whether it finds one.
+static u32 mark = 0x600d;
+EXPORT(plant) i64 plant(u32 len) {
+  (void)len;
+  runs = 1000;
+  mark = 0xbad;
+  scratch[1000] = '!';
+  i32 page = (i32)__builtin_wasm_memory_grow(0, 1);
+  if (page >= 0) *(volatile u32 *)((u32)page << 16) = 0xbad;
+  return 0;
+}
+extern u8 __heap_base;
+EXPORT(look) i64 look(u32 len) {
+  (void)len;
+  i32 found = mark != 0x600d || scratch[1000] != 0;
+  u32 end = (u32)__builtin_wasm_memory_size(0) << 16;
+  for (u32 p = ((u32)&__heap_base + 7) & ~7u; p < end; p += 8) found |= *(volatile u64 *)p != 0;
+  return found ? result(TEXT("found")) : result(TEXT("clean"));
+}
+
 // Failures that the guest declares; the payload is the text.
 EXPORT(fail_retry) i64 fail_retry(u32 len) { jh_fail(RETRYABLE, box, len); return 0; }
 EXPORT(fail_permanent) i64 fail_permanent(u32 len) { jh_fail(PERMANENT, box, len); return 0; }

@@ -1,0 +1,95 @@
+package host
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// taskMemory is what a task of the worker may take beyond what its sandbox
+// holds anyway. Sandboxes that are put back to their beginning hold next to
+// nothing; those that are not are counted as a whole, in [Config.kept].
+func (w *Worker) taskMemory() int64 {
+	if w.Isolation == runtime.IsolateInstance {
+		return 0
+	}
+	return w.Limits.OrDefaults().MemoryBytes
+}
+
+// kept is the memory of the sandboxes that keep what they have between jobs.
+func (c *Config) kept() int64 {
+	var sum int64
+	for i := range c.Workers {
+		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance {
+			sum += int64(w.PoolSize) * w.Limits.OrDefaults().MemoryBytes
+		}
+	}
+	return sum
+}
+
+// taskMemory is what all running tasks may take together; 0 = no bound.
+func (c *Config) taskMemory() int64 {
+	if c.MaxMemory <= 0 {
+		return 0
+	}
+	return c.MaxMemory - c.kept()
+}
+
+// checkMemory finds workers that could never run a task.
+func (c *Config) checkMemory() error {
+	if c.MaxMemory <= 0 {
+		return nil
+	}
+	left := c.taskMemory()
+	if left < 0 {
+		return fmt.Errorf("max_memory of %d bytes is less than the %d that the sandboxes of workers with isolation instance may keep", c.MaxMemory, c.kept())
+	}
+	for i := range c.Workers {
+		if w := &c.Workers[i]; w.taskMemory() > left {
+			return fmt.Errorf("worker %s: a sandbox may take %d bytes, the host has %d for all: lower the worker's memory or raise max_memory", w.Name, w.taskMemory(), left)
+		}
+	}
+	return nil
+}
+
+// defaultMemory is what a host may use that isn't told: what the machine has,
+// but enough for one task of each worker.
+func (c *Config) defaultMemory() int64 {
+	var largest int64
+	for i := range c.Workers {
+		largest = max(largest, c.Workers[i].taskMemory())
+	}
+	return max(machineMemory(), c.kept()+largest)
+}
+
+// machineMemory returns three quarters of the memory of the machine, or of the
+// control group that the process is in, if that is less; math.MaxInt64 where it
+// can't be found out. The rest is for what isn't counted: payloads on their
+// way, compiled code, stacks of guests (an overflow takes 173 MB for a moment),
+// the page cache of the store.
+func machineMemory() int64 {
+	least := int64(math.MaxInt64)
+	if data, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil {
+			least = min(least, n)
+		}
+	}
+	file, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return least / 4 * 3
+	}
+	defer func() { _ = file.Close() }()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
+			if kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(text, "kB")), 10, 64); err == nil {
+				least = min(least, kib<<10)
+			}
+		}
+	}
+	return least / 4 * 3
+}

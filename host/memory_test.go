@@ -1,0 +1,50 @@
+package host
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost/runtime"
+)
+
+func TestMemoryBudget(t *testing.T) {
+	t.Parallel()
+	worker := func(name string, mib int64, isolation runtime.Isolation) Worker {
+		return Worker{Name: name, PoolSize: 4, Isolation: isolation, Limits: runtime.Limits{MemoryBytes: mib << 20}}
+	}
+	for _, c := range []struct {
+		name    string
+		max     int64 // MiB
+		workers []Worker
+		tasks   int64 // MiB; what running tasks may take
+		err     string
+	}{
+		{name: "resets", max: 100, workers: []Worker{worker("a", 64, runtime.IsolateJob), worker("b", 100, "")}, tasks: 100},
+		{name: "one keeps", max: 100, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 36, "")}, tasks: 36},
+		{name: "too large", max: 100, workers: []Worker{worker("a", 101, "")}, err: "worker a: a sandbox may take 105906176 bytes"},
+		{name: "too large beside others", max: 100, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 37, "")}, err: "worker b"},
+		{name: "too many that keep", max: 100, workers: []Worker{worker("a", 26, runtime.IsolateInstance)}, err: "isolation instance"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{MaxMemory: c.max << 20, Workers: c.workers}
+			err := cfg.checkMemory()
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v doesn't say %q", err, c.err)
+				}
+				return
+			}
+			if err != nil || cfg.taskMemory() != c.tasks<<20 {
+				t.Errorf("%d bytes for tasks, %v", cfg.taskMemory(), err)
+			}
+			cfg.MaxMemory = cfg.defaultMemory()
+			if err := cfg.checkMemory(); err != nil {
+				t.Errorf("by default: %v", err)
+			}
+		})
+	}
+	if n := machineMemory(); n < 64<<20 {
+		t.Errorf("the machine has %d bytes", n)
+	}
+}

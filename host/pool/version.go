@@ -1,0 +1,109 @@
+package pool
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Version is what the slots of a pool run: a plugin with what its attempts are
+// given.
+type Version struct {
+	Plugin runtime.Plugin
+	Size   int // slots, at least 1
+	// Config, Secrets and Limits are what each attempt is given.
+	Config, Secrets map[string]string
+	Limits          hostcall.Limits
+}
+
+// version is a Version in use.
+type version struct {
+	Version
+	holders int // slots with a sandbox of it; the pool's mu protects it
+	// taking ends when the version is replaced, and with the worker's scope, so
+	// that slots which wait for a task don't keep it open.
+	taking context.Context
+	end    context.CancelFunc
+}
+
+// errReplaced is the cause of the end of a version's taking.
+var errReplaced = errors.New("another version runs")
+
+func newVersion(ctx context.Context, v Version) *version {
+	taking, end := context.WithCancelCause(ctx)
+	return &version{Version: v, taking: taking, end: func() { end(errReplaced) }}
+}
+
+// turn gives slot i the current version in place of the one that it holds,
+// which may be nil, and reports whether there is a place for the slot. A slot
+// without one holds nothing and must end.
+func (p *Pool) turn(i int, held *version) (*version, bool) {
+	p.mu.Lock()
+	next := p.current.Load()
+	if next != nil && i >= next.Size {
+		next = nil
+	}
+	over := p.passLocked(held, next)
+	if next == nil {
+		p.endLocked(i)
+	}
+	p.mu.Unlock()
+	if over {
+		p.free(held)
+	}
+	return next, next != nil
+}
+
+// release takes a slot that ends off the list, with what it held.
+func (p *Pool) release(i int, held *version) {
+	p.mu.Lock()
+	over := p.passLocked(held, nil)
+	p.endLocked(i)
+	p.mu.Unlock()
+	if over {
+		p.free(held)
+	}
+}
+
+// endLocked notes the end of a slot.
+func (p *Pool) endLocked(i int) {
+	p.live[i] = false
+	p.alive--
+	if p.alive == 0 && p.current.Load() == nil {
+		close(p.ended)
+	}
+}
+
+// adopt gives a slot that has taken a task the current version, or leaves it
+// the one that it holds if there is none any more.
+func (p *Pool) adopt(held *version) *version {
+	p.mu.Lock()
+	next := p.current.Load()
+	if next == nil {
+		next = held
+	}
+	over := p.passLocked(held, next)
+	p.mu.Unlock()
+	if over {
+		p.free(held)
+	}
+	return next
+}
+
+// passLocked notes that a slot holds next in place of held, and reports
+// whether held is to be freed: it was replaced and nobody holds it.
+func (p *Pool) passLocked(held, next *version) (over bool) {
+	if held == next {
+		return false
+	}
+	if next != nil {
+		next.holders++
+	}
+	if held == nil {
+		return false
+	}
+	held.holders--
+	return held.holders == 0 && held != p.current.Load()
+}

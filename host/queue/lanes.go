@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// lanes are the lanes by the name of their worker. One is added when its worker
+// is first heard of and stays as long as the queue: the lane of a worker that
+// was removed is parked, so that whatever is under way (submits, settlements,
+// cancels) finds it, and all is in its place when the worker comes back.
+type lanes struct {
+	// opening is held for writing while a lane is filled from the store, and
+	// for reading by every change that looks its lane up by name when it is
+	// durable: so such a change is either in what the lane reads or comes to
+	// the lane, and never both or neither. Submits and settlements need none
+	// of this: they hold their lane.
+	opening sync.RWMutex
+	byName  atomic.Pointer[map[string]*lane] // replaced by a copy, under opening
+}
+
+// all returns the lanes; nobody changes the map.
+func (ls *lanes) all() map[string]*lane {
+	if m := ls.byName.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+// of returns the lane of a worker; nil if it was never heard of.
+func (ls *lanes) of(worker string) *lane { return ls.all()[worker] }
+
+// loaded returns the names of the workers that are loaded, sorted.
+func (ls *lanes) loaded() []string {
+	var names []string
+	for name, l := range ls.all() {
+		if !l.parked.Load() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Prepare claims the open tasks of a worker that the queue doesn't know yet.
+// They stay held until [Queue.Put]. Nothing happens if it is known.
+func (q *Queue) Prepare(ctx context.Context, worker string) error {
+	q.lanes.opening.Lock()
+	defer q.lanes.opening.Unlock()
+	if q.lanes.of(worker) != nil {
+		return nil
+	}
+	l := newLane(q, worker)
+	if err := l.claimAll(ctx); err != nil {
+		l.stop()
+		return fmt.Errorf("claim the tasks of %s: %w", worker, err)
+	}
+	all := maps.Clone(q.lanes.all())
+	if all == nil {
+		all = map[string]*lane{}
+	}
+	all[worker] = l
+	q.lanes.byName.Store(&all)
+	if q.closed.Load() { // [Queue.Stop] may have missed it
+		l.stop()
+	}
+	return nil
+}
+
+// Put loads a worker that was prepared, or changes the settings of one that is
+// loaded: they hold for everything that is admitted, and for every attempt that
+// ends, from now on. What was held goes on.
+func (q *Queue) Put(w Worker) {
+	l := q.lanes.of(w.Name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.worker.Store(&w)
+	l.parked.Store(false)
+	l.pumpLocked()
+}
+
+// Park holds the tasks of a worker that was removed. When it returns no more
+// of them are handed out; those that run are settled as ever. Submits are
+// answered as if the worker had never been.
+func (q *Queue) Park(worker string) {
+	l := q.lanes.of(worker)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parked.Store(true)
+	l.bodies.clear()
+}
+
+// stillRunning is how many tasks of a lane run, if there is a lane.
+func (l *lane) stillRunning() int {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.running)
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// Update is what a host is to run from now on.
+type Update struct {
+	// Workers are all of them, as in [Config].
+	Workers []Worker
+	// NeedsRestart names settings that changed and that only a start takes up.
+	NeedsRestart []string
+}
+
+var errNoReread = &jobhost.Error{
+	Code:    jobhost.CodeInvalid,
+	Message: "this host can't be reloaded: it was not started from a manifest",
+}
+
+// Reload implements [jobhost.Reloader]: it changes over to what
+// [Config.Reread] returns.
+func (h *Host) Reload(ctx context.Context, worker string) (jobhost.Reload, error) {
+	if h.cfg.Reread == nil {
+		return jobhost.Reload{}, errNoReread
+	}
+	return h.reload(ctx, worker, h.cfg.Reread)
+}
+
+// SetWorkers is [Host.Reload] to the workers given, for programs that embed a
+// host; there must be at least one.
+func (h *Host) SetWorkers(ctx context.Context, workers []Worker) (jobhost.Reload, error) {
+	update := Update{Workers: slices.Clone(workers)}
+	return h.reload(ctx, "", func(context.Context) (Update, error) { return update, nil })
+}
+
+// reload waits for its turn and goes through the steps. Until the last one
+// nothing has changed, and everything can fail.
+func (h *Host) reload(ctx context.Context, worker string, read func(context.Context) (Update, error)) (jobhost.Reload, error) {
+	if err := h.beginReload(ctx); err != nil {
+		return jobhost.Reload{}, err
+	}
+	defer func() { <-h.reloading }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.leaving, func() { cancel(context.Cause(h.leaving)) })()
+	changes, report, err := h.compare(ctx, worker, read)
+	if err == nil {
+		err = h.prepare(ctx, changes)
+	}
+	if err == nil {
+		err = h.commit(changes)
+	}
+	if err != nil {
+		return jobhost.Reload{}, err
+	}
+	for i := range changes {
+		report.Workers = append(report.Workers, changes[i].report())
+		h.tellReload(&changes[i])
+	}
+	return report, nil
+}
+
+// beginReload waits until no other reload is under way; whoever gets nil takes
+// the value out of h.reloading again.
+func (h *Host) beginReload(ctx context.Context) error {
+	if err := h.Ready(); err != nil {
+		return err
+	}
+	select {
+	case h.reloading <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-h.leaving.Done():
+		return context.Cause(h.leaving)
+	}
+	if err := h.Ready(); err != nil {
+		<-h.reloading
+		return err
+	}
+	return nil
+}
+
+// change is what a reload means for one worker.
+type change struct {
+	kind   jobhost.WorkerChange
+	name   string
+	cfg    *Worker        // what is to run; with Changed and Added
+	plugin runtime.Plugin // loaded from cfg
+	took   time.Duration  // to load it
+	old    *worker        // what runs; nil with Added
+	new    *worker        // what runs afterwards; nil with Removed
+}
+
+// loads reports whether the change needs a plugin.
+func (c *change) loads() bool {
+	return c.kind == jobhost.WorkerChanged || c.kind == jobhost.WorkerAdded
+}
+
+// compare reads what is to run and tells what is to be done for it, by name.
+func (h *Host) compare(ctx context.Context, worker string, read func(context.Context) (Update, error)) ([]change, jobhost.Reload, error) {
+	update, err := read(ctx)
+	if err != nil {
+		h.cfg.Metrics.Reloaded("", metrics.ReloadFailed)
+		return nil, jobhost.Reload{}, err
+	}
+	next := Config{Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers}
+	if err := next.Check(); err != nil {
+		return nil, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
+	}
+	changes := compare(h.running.Load().workers, update.Workers)
+	if worker != "" {
+		changes = slices.DeleteFunc(changes, func(c change) bool { return c.name != worker })
+		if len(changes) == 0 {
+			return nil, jobhost.Reload{}, &jobhost.Error{
+				Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", worker),
+				Hint: "neither the host nor its manifest has it",
+			}
+		}
+	}
+	return changes, jobhost.Reload{Workers: []jobhost.WorkerReload{}, NeedsRestart: update.NeedsRestart}, nil
+}
+
+// compare tells the changes from what runs to what is to run, sorted by name.
+// A worker whose plugin and settings are the same is left alone.
+func compare(now map[string]*worker, workers []Worker) []change {
+	gone := maps.Clone(now)
+	var changes []change
+	for _, w := range workers {
+		w.setDefaults()
+		c := change{kind: jobhost.WorkerAdded, name: w.Name, cfg: &w, old: now[w.Name]}
+		switch {
+		case c.old == nil:
+		case reflect.DeepEqual(*c.old.cfg, w):
+			c.kind = jobhost.WorkerUnchanged
+		default:
+			c.kind = jobhost.WorkerChanged
+		}
+		changes = append(changes, c)
+		delete(gone, w.Name)
+	}
+	for name, w := range gone {
+		changes = append(changes, change{kind: jobhost.WorkerRemoved, name: name, old: w})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.name, b.name) })
+	return changes
+}
+
+// report describes a change that was made.
+func (c *change) report() jobhost.WorkerReload {
+	r := jobhost.WorkerReload{Name: c.name, Change: c.kind}
+	if c.old != nil {
+		r.Before = c.old.info.SHA256
+	}
+	if c.new != nil {
+		r.SHA256, r.Version = c.new.info.SHA256, c.new.load
+	}
+	return r
+}
+
+// closePlugins closes what was loaded for changes that were not made.
+func closePlugins(changes []change) error {
+	var errs []error
+	for i := range changes {
+		if changes[i].plugin != nil {
+			errs = append(errs, changes[i].plugin.Close(context.Background()))
+		}
+	}
+	return errors.Join(errs...)
+}

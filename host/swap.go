@@ -1,0 +1,167 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// prepare loads and tries all plugins that the changes need and claims the
+// tasks of workers that are new, while everything runs as before. With an error
+// nothing is left of it but a lane of the queue whose tasks are held, as they
+// were.
+func (h *Host) prepare(ctx context.Context, changes []change) error {
+	errs := make([]error, len(changes))
+	var group errgroup.Group
+	group.SetLimit(max(goruntime.GOMAXPROCS(0)-1, 1)) // one is left for the tasks that run
+	for i := range changes {
+		c := &changes[i]
+		if !c.loads() {
+			continue
+		}
+		group.Go(func() error {
+			if errs[i] = h.prepareOne(ctx, c); errs[i] != nil {
+				h.cfg.Metrics.Reloaded(c.name, metrics.ReloadFailed)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	err := errors.Join(errs...)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // whoever asked has gone away, or the host stops
+	}
+	if err != nil {
+		return errors.Join(err, closePlugins(changes))
+	}
+	return nil
+}
+
+func (h *Host) prepareOne(ctx context.Context, c *change) error {
+	began := time.Now()
+	plugin, err := h.loadOne(ctx, c.cfg)
+	if err != nil {
+		return err
+	}
+	c.plugin, c.took = plugin, time.Since(began)
+	if err := try(ctx, c.name, plugin); err != nil {
+		return err
+	}
+	return h.running.Load().queue.Prepare(ctx, c.name)
+}
+
+// try makes a sandbox and throws it away: a version that can't even be
+// initialised must not take the place of one that works.
+func try(ctx context.Context, worker string, plugin runtime.Plugin) error {
+	instance, err := plugin.Instantiate(ctx)
+	if err != nil {
+		return &jobhost.Error{
+			Code: jobhost.CodeInvalid, Hint: jobhost.HintOf(err),
+			Message: fmt.Sprintf("the new version of worker %s can't make a sandbox: %v", worker, err),
+		}
+	}
+	return instance.Close(ctx)
+}
+
+var errDrains = &jobhost.Error{
+	Code:    jobhost.CodeUnavailable,
+	Message: "the host is stopping, and nothing was reloaded",
+	Hint:    "it starts with the manifest as it is then",
+}
+
+// commit makes the changes. Only a host that is going down anyway can fail
+// here, and may have made a part of them.
+func (h *Host) commit(changes []change) error {
+	h.swap.Lock()
+	defer h.swap.Unlock()
+	if h.State() != Running {
+		return errors.Join(errDrains, closePlugins(changes))
+	}
+	now := h.running.Load()
+	next := &running{queue: now.queue, root: now.root, workers: map[string]*worker{}}
+	for name, w := range now.workers {
+		next.workers[name] = w
+	}
+	var errs []error
+	for i := range changes {
+		c := &changes[i]
+		if err := h.change(next, c); err != nil {
+			errs = append(errs, fmt.Errorf("reload worker %s: %w", c.name, err))
+			continue
+		}
+		if c.new != nil {
+			next.workers[c.name] = c.new
+		} else {
+			delete(next.workers, c.name)
+		}
+	}
+	h.running.Store(next)
+	return errors.Join(errs...)
+}
+
+// change makes one change.
+func (h *Host) change(r *running, c *change) error {
+	switch c.kind {
+	case jobhost.WorkerChanged:
+		if err := c.old.pool.Swap(c.cfg.forPool(c.plugin)); err != nil {
+			return errors.Join(err, c.plugin.Close(context.Background()))
+		}
+		c.new = h.next(c.old, c.cfg, c.plugin)
+		r.queue.Put(c.cfg.forQueue())
+	case jobhost.WorkerAdded:
+		c.new = h.newWorker(c.cfg, c.plugin, r.queue)
+		if err := h.startWorker(r.root, c.new); err != nil {
+			return err
+		}
+		r.queue.Put(c.cfg.forQueue())
+	case jobhost.WorkerRemoved:
+		r.queue.Park(c.name)
+		c.old.pool.Close()
+		return h.retire(r.root, c.old)
+	default:
+		c.new = c.old
+	}
+	return nil
+}
+
+// retire joins the scope of a worker that was removed when its last task has
+// ended: not before, since a scope that is being joined lets no task begin.
+func (h *Host) retire(root *scope.Scope, w *worker) error {
+	return root.Go("retire worker "+w.cfg.Name, func(context.Context) error {
+		<-w.pool.Ended() // a host that stops cancels the slots
+		_, err := w.scope.Join(context.Background())
+		return err
+	})
+}
+
+// tellReload logs, counts and publishes a change that was made.
+func (h *Host) tellReload(c *change) {
+	h.cfg.Metrics.Reloaded(c.name, metrics.ReloadOutcome(c.kind))
+	event := jobhost.Event{Kind: jobhost.EventLoaded, Time: time.Now(), Worker: c.name}
+	switch c.kind {
+	case jobhost.WorkerUnchanged:
+		return
+	case jobhost.WorkerRemoved:
+		event.Kind = jobhost.EventUnloaded
+		h.cfg.Logger.Info("worker removed; its tasks are held", logkey.Worker, c.name, logkey.Before, short(c.old.info.SHA256))
+	case jobhost.WorkerAdded:
+		h.cfg.Logger.Info("worker added", logkey.Worker, c.name, logkey.SHA256, short(c.new.info.SHA256), logkey.Load, c.new.load)
+	default:
+		h.cfg.Logger.Info("worker swapped", logkey.Worker, c.name, logkey.Before, short(c.old.info.SHA256),
+			logkey.SHA256, short(c.new.info.SHA256), logkey.Load, c.new.load, logkey.Duration, c.took.Round(time.Millisecond))
+	}
+	h.publish(event)
+}
+
+// short is as much of a digest as people compare.
+func short(digest string) string { return digest[:min(len(digest), 12)] }

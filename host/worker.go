@@ -1,0 +1,96 @@
+package host
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/pool"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// newWorker makes the pool of a plugin, which the pool owns from now on.
+func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *worker {
+	m := h.cfg.Metrics.Worker(cfg.Name)
+	w := h.versionOf(cfg, plugin)
+	w.metrics = m
+	w.pool = pool.New(pool.Config{
+		Worker:      cfg.Name,
+		Queue:       q,
+		Services:    &services{host: h, guest: m.Guest(), now: q.Now},
+		CancelGrace: h.cfg.CancelGrace,
+		Ran:         m.Ran,
+		Logger:      h.cfg.Logger,
+	}, cfg.forPool(plugin))
+	return w
+}
+
+// versionOf counts a load and describes it.
+func (h *Host) versionOf(cfg *Worker, plugin runtime.Plugin) *worker {
+	h.loads[cfg.Name]++
+	return &worker{cfg: cfg, info: plugin.Info(), load: h.loads[cfg.Name], since: time.Now().UTC()}
+}
+
+// next returns the worker with another version in its pool.
+func (h *Host) next(w *worker, cfg *Worker, plugin runtime.Plugin) *worker {
+	n := h.versionOf(cfg, plugin)
+	n.pool, n.scope, n.metrics = w.pool, w.scope, w.metrics
+	return n
+}
+
+// startWorker starts a worker's pool in a scope of its own. The pool is closed
+// with the scope, or at once if there is an error.
+func (h *Host) startWorker(root *scope.Scope, w *worker) error {
+	child, err := root.Child("worker " + w.cfg.Name)
+	if err == nil {
+		w.scope = child
+		h.watch(child)
+		err = w.pool.Start(child)
+	}
+	if err != nil {
+		w.pool.Close()
+		return fmt.Errorf("start worker %s: %w", w.cfg.Name, err)
+	}
+	return nil
+}
+
+// forQueue is what the queue must know of a worker.
+func (w *Worker) forQueue() queue.Worker {
+	return queue.Worker{Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory()}
+}
+
+// forPool is what the pool is to run.
+func (w *Worker) forPool(plugin runtime.Plugin) pool.Version {
+	return pool.Version{
+		Plugin:  plugin,
+		Size:    w.PoolSize,
+		Config:  w.Config,
+		Secrets: w.Secrets,
+		Limits: hostcall.Limits{
+			OutputBytes: w.Limits.OutputBytes,
+			LogBytes:    w.Limits.LogBytes,
+			LineBytes:   w.Limits.LineBytes,
+		},
+	}
+}
+
+func (w *worker) status() jobhost.WorkerStatus {
+	return jobhost.WorkerStatus{
+		Name:          w.cfg.Name,
+		Plugin:        w.cfg.Path,
+		SHA256:        w.info.SHA256,
+		Version:       w.load,
+		LoadedAt:      w.since,
+		ABI:           w.info.ABI,
+		Entry:         w.info.Entry,
+		Slots:         w.pool.Size(),
+		Busy:          w.pool.Busy(),
+		QueueCapacity: w.cfg.QueueCapacity,
+		Timeout:       jobhost.Duration(w.cfg.Limits.Timeout),
+		MemoryBytes:   w.cfg.Limits.MemoryBytes,
+		Retry:         w.cfg.Retry.String(),
+	}
+}

@@ -1,0 +1,138 @@
+// Package extismabi runs unmodified Extism plugins: modules that import
+// extism:host/env. It carries their calls to [hostcall.Attempt].
+//
+// Each instance of a plugin has a kernel of its own, a small module in wasm
+// (kernel.wat) with the memory that host and guest share. The kernel exports
+// all that a guest may import, so a guest's loads and stores never leave wasm;
+// the nine functions that need the host are in a host module behind it.
+//
+//	guest ──► kernel, one per instance ──► host module, one per runtime ──► hostcall
+//
+// An engine calls [Define] once per wazero runtime. Per instance it makes a
+// [Plugin] by [Kernel.NewPlugin], instantiates the linked modules in the order
+// of [Order] and the main one last, with the imports that [Plugin.Resolve]
+// answers, and calls the [Initializers] of each. Per attempt it calls
+// [Plugin.Begin], the entry, [Plugin.End] and [Plugin.Reset]. See docs/extism.md.
+package extismabi
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Module is the name that guests import from.
+const Module = "extism:host/env"
+
+// hostModule is the name that kernels import from, and guests may not.
+const hostModule = "jobhost:extism"
+
+// kernelWasm is kernel.wat; build.sh translates it.
+//
+//go:embed kernel.wasm
+var kernelWasm []byte
+
+// Caller is what the context of every call into a plugin must be, those that
+// instantiate its modules included: it carries the attempt and the plugin to
+// the host calls without a walk along a chain of contexts. It should end when
+// the attempt is stopped, since HTTP requests wait under it.
+type Caller interface {
+	context.Context
+	Attempt() *hostcall.Attempt
+	Extism() *Plugin
+}
+
+// Kernel is what all plugins of a wazero runtime share. It is safe for many
+// goroutines, and freed with its runtime.
+type Kernel struct {
+	runtime wazero.Runtime
+	module  wazero.CompiledModule
+	config  wazero.ModuleConfig
+}
+
+// Define defines the host module in a wazero runtime and compiles the kernel.
+func Define(ctx context.Context, r wazero.Runtime) (*Kernel, error) {
+	b := r.NewHostModuleBuilder(hostModule)
+	for _, f := range hostCalls() {
+		b.NewFunctionBuilder().WithGoModuleFunction(f.call, f.params, f.results).Export(f.name)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return nil, fmt.Errorf("define module %s: %w", hostModule, err)
+	}
+	module, err := r.CompileModule(ctx, kernelWasm)
+	if err != nil {
+		return nil, fmt.Errorf("compile the Extism kernel: %w", err)
+	}
+	// A kernel asks for no randomness, but wazero's default source takes 10 µs to seed.
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
+	return &Kernel{runtime: r, module: module, config: config}, nil
+}
+
+// Options bound one plugin. Zero values mean the defaults of Extism.
+type Options struct {
+	// MemoryBytes bounds the kernel's memory, apart from the guest's; 0 = 64 MiB.
+	MemoryBytes int64
+	// VarBytes bounds all vars, names included; 0 = 1 MiB, negative = there are none.
+	VarBytes int64
+	// ResponseBytes bounds the body of an HTTP response, below what the host
+	// allows anyway; 0 = 50 MiB, negative = no body at all.
+	ResponseBytes int64
+	// Hosts narrows what the host allows: see [Hosts]. nil = the host alone decides.
+	Hosts *Hosts
+	// KeepVars makes vars live as long as the plugin, for workers whose
+	// instances are not reset. Otherwise they are the worker's [hostcall.KV]
+	// or, on hosts without it, live as long as the attempt.
+	KeepVars bool
+}
+
+// Defaults of [Options].
+const (
+	defaultMemory   = 64 << 20
+	defaultVars     = 1 << 20
+	defaultResponse = 50 << 20
+)
+
+// NewPlugin makes a kernel for one instance. Close frees it.
+func (k *Kernel) NewPlugin(ctx context.Context, o Options) (*Plugin, error) {
+	p := newPlugin(o)
+	// The caller's resolver and allocator are for guests.
+	ctx = experimental.WithImportResolver(ctx, nil)
+	ctx = experimental.WithMemoryAllocator(ctx, &p.arena)
+	kernel, err := k.runtime.InstantiateModule(ctx, k.module, k.config)
+	if err != nil {
+		return nil, fmt.Errorf("instantiate the Extism kernel: %w", err)
+	}
+	p.kernel = kernel
+	p.memory = kernel.Memory()
+	return p, nil
+}
+
+// Resolve answers the imports of the plugin's modules: the kernel, a module
+// that was linked, or nil. It is meant for [experimental.WithImportResolver].
+func (p *Plugin) Resolve(module string) api.Module {
+	if module == Module {
+		return p.kernel
+	}
+	if linked, ok := p.linked[module]; ok {
+		return linked
+	}
+	return nil
+}
+
+// Link makes a module importable by those that are instantiated after it.
+func (p *Plugin) Link(name string, m api.Module) {
+	if p.linked == nil {
+		p.linked = map[string]api.Module{}
+	}
+	p.linked[name] = m
+}
+
+// Close frees the kernel. The modules that were linked are their maker's to close.
+func (p *Plugin) Close(ctx context.Context) error { return p.kernel.Close(ctx) }

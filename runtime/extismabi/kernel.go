@@ -1,0 +1,136 @@
+package extismabi
+
+import (
+	"encoding/binary"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// The layout of a kernel's memory, as kernel.wat has it.
+const (
+	usedAt      = 0  // how much of the heap is used
+	errorAt     = 4  // where the text of the error is
+	inputAt     = 8  // where the input is; its length is 4 further
+	outputAt    = 16 // where the output is; its length is 4 further
+	heapAt      = 512
+	headerBytes = 16
+	roomAt      = -16 // of a block, from its data
+	lengthAt    = -12
+	markAt      = -4
+	mark        = 0x6a09e667
+)
+
+const pageBytes = 64 << 10
+
+// all returns the kernel's memory, valid until it grows.
+func (p *Plugin) all() []byte {
+	b, _ := p.memory.Read(0, p.memory.Size())
+	return b
+}
+
+// word returns an i32 of the kernel.
+func word(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+
+func setWord(b []byte, at int, v uint32) { binary.LittleEndian.PutUint32(b[at:], v) }
+
+// put makes data the first block and the input of a kernel that is as new. It
+// does what alloc and input_set would, without two calls into wasm. ok is
+// false when there is no memory for it.
+func (p *Plugin) put(data []byte) (ok bool) {
+	if len(data) == 0 {
+		return true
+	}
+	room := max(uint64(len(data)+7)&^7, 16)
+	need, size := heapAt+headerBytes+room, uint64(p.memory.Size())
+	if need > size {
+		if need > uint64(p.arena.limit) {
+			p.arena.refused = true
+			return false
+		}
+		if _, ok := p.memory.Grow(uint32((need - size + pageBytes - 1) / pageBytes)); !ok {
+			return false
+		}
+	}
+	const at = heapAt + headerBytes
+	b := p.all()
+	setWord(b, usedAt, uint32(need-heapAt))
+	setWord(b, inputAt, at)
+	setWord(b, inputAt+4, uint32(len(data)))
+	setWord(b, at+roomAt, uint32(room))
+	setWord(b, at+lengthAt, uint32(len(data)))
+	setWord(b, at+markAt, at^mark)
+	copy(b[at:], data)
+	return true
+}
+
+// output returns the range that the guest set as its output.
+func (p *Plugin) output() []byte {
+	b := p.all()
+	return within(b, uint64(word(b, outputAt)), uint64(word(b, outputAt+4)))
+}
+
+// failure returns the text of the error that the guest set, and nil if there
+// is none: a block of no length is none either.
+func (p *Plugin) failure() []byte {
+	b := p.all()
+	at := uint64(word(b, errorAt))
+	if at < heapAt+headerBytes || at > uint64(len(b)) || word(b, int(at)+markAt) != uint32(at)^mark {
+		return nil
+	}
+	return within(b, at, uint64(word(b, int(at)+lengthAt)))
+}
+
+// within returns a range of b. The kernel and the guest, who can write to the
+// lengths of its blocks, are not taken at their word: nil if it is not in b.
+func within(b []byte, at, n uint64) []byte {
+	if n == 0 || at+n > uint64(len(b)) {
+		return nil
+	}
+	return b[at : at+n]
+}
+
+// clearKernel makes the kernel as new, in proportion to what was used.
+func (p *Plugin) clearKernel() {
+	b := p.all()
+	clear(b[:min(heapAt+int(word(b, usedAt)), len(b))])
+}
+
+// arena is the memory of one kernel. It keeps the limit itself, in order to
+// know whether it was refused more.
+type arena struct {
+	limit   int64
+	buffer  []byte
+	refused bool // growing, since the attempt began
+}
+
+var (
+	_ experimental.MemoryAllocator = (*arena)(nil)
+	_ experimental.LinearMemory    = (*arena)(nil)
+)
+
+// Allocate implements [experimental.MemoryAllocator]; a kernel has one memory.
+func (a *arena) Allocate(_, _ uint64) experimental.LinearMemory { return a }
+
+// Reallocate returns the memory at its new size, or nil over the limit.
+func (a *arena) Reallocate(size uint64) []byte {
+	if size > uint64(a.limit) {
+		a.refused = true
+		return nil
+	}
+	if size > uint64(cap(a.buffer)) {
+		room := size
+		if a.buffer != nil {
+			// Half as much again, so that growing page by page doesn't copy everything each time.
+			room = min(max(size, uint64(cap(a.buffer))*3/2), uint64(a.limit))
+		}
+		grown := make([]byte, size, room)
+		copy(grown, a.buffer)
+		a.buffer = grown
+	}
+	// What lies beyond the old length was never used, so it is zero.
+	a.buffer = a.buffer[:size]
+	return a.buffer
+}
+
+// Free lets go of the memory.
+func (a *arena) Free() { a.buffer = nil }

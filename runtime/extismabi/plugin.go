@@ -1,0 +1,95 @@
+package extismabi
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Plugin is the host's side of one instance of a plugin: its kernel, and what
+// its calls have to remember. One goroutine uses it at a time.
+type Plugin struct {
+	options Options
+	kernel  api.Module
+	memory  api.Memory
+	arena   arena
+	linked  map[string]api.Module
+
+	// ready is what the kernel is about to take.
+	ready []byte
+	vars  vars
+	// last is the response of the last request, nil = there was none.
+	last *hostcall.HTTPResponse
+}
+
+func newPlugin(o Options) *Plugin {
+	o.MemoryBytes = cmp.Or(o.MemoryBytes, defaultMemory)
+	o.VarBytes = max(cmp.Or(o.VarBytes, defaultVars), 0)
+	o.ResponseBytes = min(max(cmp.Or(o.ResponseBytes, defaultResponse), 0), math.MaxInt32)
+	return &Plugin{
+		options: o,
+		arena:   arena{limit: max((o.MemoryBytes+pageBytes-1)/pageBytes, 1) * pageBytes},
+		vars:    vars{limit: o.VarBytes},
+	}
+}
+
+// Begin gives a plugin that is as new its input. The error is the attempt's
+// outcome: the entry must not be called then.
+func (p *Plugin) Begin(at *hostcall.Attempt) *jobhost.Failure {
+	p.arena.refused = false
+	if !p.put(at.Input) {
+		return at.Failure(jobhost.FailTrap, jobhost.CategoryResource,
+			fmt.Sprintf("there is no room for the input of %d bytes in the memory of at most %d", len(at.Input), p.arena.limit)).Failure
+	}
+	return nil
+}
+
+// End returns the outcome of a call of an entry that returned, or exited with
+// a code, which counts as returned. An entry without a result returns 0.
+func (p *Plugin) End(at *hostcall.Attempt, rc uint32) jobhost.Outcome {
+	if outcome, failed := p.Failed(at); failed {
+		return outcome
+	}
+	if rc != 0 {
+		return at.Failure(jobhost.FailWorker, jobhost.CategoryUnknown,
+			fmt.Sprintf("the plugin returned %d and no error text", int32(rc)))
+	}
+	return at.Outcome(p.output())
+}
+
+// Failed returns the outcome that the guest asked for by error_set, and
+// whether it did. It is worth a look when a guest trapped, too.
+func (p *Plugin) Failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
+	text := p.failure()
+	if text == nil {
+		return jobhost.Outcome{}, false
+	}
+	text = bytes.TrimRight(text, "\r\n")
+	return at.Failure(jobhost.FailWorker, jobhost.CategoryUnknown, hostcall.Escape(text, hostcall.MaxMessageBytes)), true
+}
+
+// Refused reports whether the kernel was refused more memory than its limit
+// since Begin.
+func (p *Plugin) Refused() bool { return p.arena.refused }
+
+// Reset makes the plugin as new after an attempt, but for the vars that it is
+// to keep, and the memory of its guests, which are the engine's. It reports
+// whether the plugin is worth keeping: one whose kernel grew would hold on to
+// that memory, so its instance is better replaced.
+func (p *Plugin) Reset() (keep bool) {
+	p.clearKernel()
+	p.ready, p.last = nil, nil
+	if !p.options.KeepVars {
+		p.vars.clear()
+	}
+	return p.memory.Size() <= maxIdle
+}
+
+// maxIdle is how much memory the kernel of an idle plugin may hold.
+const maxIdle = 1 << 20

@@ -1,0 +1,126 @@
+package extismabi
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// varCalls keep values between the calls of a plugin.
+func varCalls() []hostCall {
+	return []hostCall{
+		{name: "var_get", params: []api.ValueType{i32, i32}, results: []api.ValueType{i32}, call: varGet},
+		{name: "var_set", params: []api.ValueType{i32, i32, i32, i32}, call: varSet},
+	}
+}
+
+// vars are those of a plugin without a KV, or that has them to itself.
+type vars struct {
+	limit  int64
+	size   int64 // of all vars, as sizeOf counts
+	values map[string][]byte
+}
+
+// varOverhead is what Extism counts for a var besides its name and value, so
+// that many small ones have a bound too.
+const varOverhead = 40
+
+func sizeOf(name, value []byte) int64 { return int64(len(name)) + int64(len(value)) + varOverhead }
+
+// set keeps a copy of value; ok is false when there would be too much. As in
+// Extism, the limit itself is too much.
+func (v *vars) set(name, value []byte) (ok bool) {
+	size := v.size + sizeOf(name, value)
+	if old, was := v.values[string(name)]; was {
+		size -= sizeOf(name, old)
+	}
+	if size >= v.limit {
+		return false
+	}
+	if v.values == nil {
+		v.values = map[string][]byte{}
+	}
+	v.values[string(name)] = bytes.Clone(value)
+	v.size = size
+	return true
+}
+
+func (v *vars) remove(name []byte) {
+	if old, was := v.values[string(name)]; was {
+		v.size -= sizeOf(name, old)
+		delete(v.values, string(name))
+	}
+}
+
+func (v *vars) clear() {
+	if len(v.values) > 100 {
+		v.values = nil // rather than keep the room for so many
+	}
+	clear(v.values)
+	v.size = 0
+}
+
+// kv returns where the vars of an attempt are, nil = in the plugin.
+func (p *Plugin) kv(at *hostcall.Attempt) hostcall.KV {
+	if p.options.KeepVars {
+		return nil
+	}
+	return at.KV()
+}
+
+// var_get(name) → value, or 0 without one.
+func varGet(ctx context.Context, m api.Module, stack []uint64) {
+	p, at := callOf(ctx)
+	name := text(m, "var_get", stack[0], stack[1])
+	kv := p.kv(at)
+	if kv == nil {
+		p.hold(stack, p.vars.values[string(name)])
+		return
+	}
+	value, e := kv.KVGet(at, name)
+	if e != hostcall.OK && e != hostcall.ErrNotFound {
+		trapKV("var_get", e)
+	}
+	p.hold(stack, value)
+}
+
+// var_set(name, value) sets a var; a value of 0 removes it.
+func varSet(ctx context.Context, m api.Module, stack []uint64) {
+	p, at := callOf(ctx)
+	if p.vars.limit == 0 {
+		trap("var_set", jobhost.CategoryResource, "this worker has no vars")
+	}
+	name, value := text(m, "var_set", stack[0], stack[1]), text(m, "var_set", stack[2], stack[3])
+	remove, kv, e := uint32(stack[2]) == 0, p.kv(at), hostcall.OK
+	switch {
+	case kv == nil && remove:
+		p.vars.remove(name)
+	case remove:
+		e = kv.KVDelete(at, name)
+	case kv == nil && !p.vars.set(name, value), kv != nil && sizeOf(name, value) >= p.vars.limit:
+		e = hostcall.ErrLimit
+	case kv != nil:
+		e = kv.KVSet(at, name, value, 0)
+	}
+	if e != hostcall.OK {
+		trapKV("var_set", e)
+	}
+}
+
+// trapKV ends an attempt whose vars could not be read or written.
+func trapKV(call string, e hostcall.Errno) {
+	switch e {
+	case hostcall.ErrLimit:
+		trap(call, jobhost.CategoryResource, "the variable store is full")
+	case hostcall.ErrInvalid:
+		trap(call, jobhost.CategoryValidation, "the name can't be that of a variable")
+	case hostcall.ErrDenied:
+		trap(call, jobhost.CategoryValidation, "this worker may not use variables")
+	default:
+		trap(call, jobhost.CategorySystem, "the variable store does not answer: errno %d", e)
+	}
+}

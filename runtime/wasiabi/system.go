@@ -1,0 +1,232 @@
+package wasiabi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Config says what every attempt of an instance finds.
+type Config struct {
+	// Args follow the name of the worker, which is the first.
+	Args   []string
+	Mounts []Mount
+	// PreciseClock gives the guest the host's resolution of time. Without it
+	// clocks move in steps of 1 ms, which is too coarse to measure what the
+	// processor's caches hold.
+	PreciseClock bool
+	// Stop is closed when the guest is stopped; nil = never. What blocks in a
+	// call ends then; calls into a file system end when the kernel is done.
+	Stop <-chan struct{}
+	// MaxOpen is how many descriptors there may be at a time, streams and
+	// mounts included; 0 = 64.
+	MaxOpen int
+	// MaxWrite is by how many bytes an attempt may fill the mounts, 0 = no
+	// bound: what it writes, gaps that it leaves in files, and 4 KiB for each
+	// new name. Nothing is given back for what it deletes.
+	MaxWrite int64
+}
+
+// Mount is a directory of the host that a guest finds under a path.
+type Mount struct {
+	// Root is the directory; the system doesn't close it. If it is nil, Host
+	// is opened instead.
+	Root *os.Root
+	Host string
+	// Guest is the absolute path that the guest sees.
+	Guest string
+	// ReadOnly refuses everything that changes something.
+	ReadOnly bool
+}
+
+// Streams says where the standard streams lead.
+type Streams uint8
+
+// The ways to connect the streams.
+const (
+	// Log: lines on output and errors go to the log of the attempt, at info
+	// and at warn; the input is empty. There is no environment.
+	Log Streams = iota
+	// Command: the input is that of the attempt, output is added to the
+	// result, lines on errors go to the log at info.
+	Command
+)
+
+const defaultMaxOpen = 64
+
+// System is the world of one instance. One goroutine uses it at a time.
+type System struct {
+	args     []string
+	precise  bool
+	stop     <-chan struct{}
+	maxOpen  int
+	maxWrite int64
+	mounts   []*mount
+	base     []descriptor // as every attempt finds the table
+
+	at   *hostcall.Attempt
+	mode Streams
+
+	fds     []descriptor
+	changed bool // fds is not base
+	written int64
+	read    int // of the input, in bytes
+	refused bool
+	out     stream
+	err     stream
+	env     []string // nil = nobody asked
+	exit    Exit
+}
+
+// mount is a mount that is open.
+type mount struct {
+	root     *os.Root
+	own      bool
+	guest    string
+	readOnly bool
+}
+
+// New returns a system. Close frees it.
+func New(cfg Config) (*System, error) {
+	s := &System{
+		args:     cfg.Args,
+		precise:  cfg.PreciseClock,
+		stop:     cfg.Stop,
+		maxOpen:  cfg.MaxOpen,
+		maxWrite: cfg.MaxWrite,
+		at:       &hostcall.Attempt{},
+	}
+	if s.maxOpen == 0 {
+		s.maxOpen = defaultMaxOpen
+	}
+	s.base = []descriptor{
+		{kind: input, rights: inputRights},
+		{kind: output, rights: outputRights},
+		{kind: errout, rights: outputRights},
+	}
+	if need := len(s.base) + len(cfg.Mounts); s.maxOpen < need {
+		return nil, invalid("maxopen", "raise it or drop mounts", "%d descriptors are less than the streams and mounts need, %d", s.maxOpen, need)
+	}
+	for _, m := range cfg.Mounts {
+		if err := s.mount(m); err != nil {
+			return nil, errors.Join(fmt.Errorf("mount %s: %w", m.Guest, err), s.Close())
+		}
+	}
+	s.fds = append([]descriptor(nil), s.base...)
+	return s, nil
+}
+
+func (s *System) mount(m Mount) error {
+	if !path.IsAbs(m.Guest) || strings.IndexByte(m.Guest, 0) >= 0 || len(m.Guest) > maxPath {
+		return invalid("mount", "write it like /data", "%.100q is not an absolute path for the guest", m.Guest)
+	}
+	opened := &mount{root: m.Root, guest: path.Clean(m.Guest), readOnly: m.ReadOnly}
+	for _, other := range s.mounts {
+		if other.guest == opened.guest {
+			return invalid("mount", "choose another path for one of them", "%.100q is there twice", m.Guest)
+		}
+	}
+	if opened.root == nil {
+		// The dot makes the kernel refuse what isn't a directory: to open a FIFO would block.
+		root, err := os.OpenRoot(m.Host + "/.")
+		if err != nil {
+			return fmt.Errorf("open the directory: %w", err)
+		}
+		opened.root, opened.own = root, true
+	}
+	s.mounts = append(s.mounts, opened)
+	d := descriptor{
+		kind: directory, rights: directoryRights, inherit: directoryRights | fileRights,
+		dir: &openDir{mount: opened, root: opened.root, path: "."},
+	}
+	if m.ReadOnly {
+		d.rights &^= changingRights
+		d.inherit &^= changingRights
+	}
+	s.base = append(s.base, d)
+	return nil
+}
+
+func invalid(field, hint, format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// Begin gives the system the attempt it works for, until the next one.
+func (s *System) Begin(at *hostcall.Attempt, mode Streams) {
+	s.at, s.mode = at, mode
+	s.read, s.written, s.refused = 0, 0, false
+	s.out.begin(hostcall.LevelInfo)
+	s.err.begin(hostcall.LevelWarn)
+	if mode == Command {
+		s.err.level = hostcall.LevelInfo
+	}
+}
+
+// End logs the lines without an end and makes the descriptors and everything
+// else as the next attempt must find it: what a guest opened while it was
+// initialised is closed too. When nothing was opened or changed it costs next
+// to nothing.
+func (s *System) End() {
+	s.out.flush(s.at)
+	s.err.flush(s.at)
+	s.env = nil
+	if s.changed {
+		s.restore()
+	}
+}
+
+// Close closes everything. The system must not be used any more.
+func (s *System) Close() error {
+	if s.changed {
+		s.restore()
+	}
+	var errs []error
+	for _, m := range s.mounts {
+		if m.own {
+			errs = append(errs, m.root.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// stopped reports whether the guest is to end.
+func (s *System) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// charge takes n bytes from what the attempt may still write; EDQUOT = there
+// aren't so many.
+func (s *System) charge(n int64) Errno {
+	if s.maxWrite > 0 {
+		if n > s.maxWrite-s.written {
+			return EDQUOT
+		}
+		s.written += n
+	}
+	return OK
+}
+
+// nameCost is what a new name counts, since it takes an inode.
+const nameCost = 4096
+
+// name charges for a new name and makes it.
+func (s *System) name(create func() error) Errno {
+	if e := s.charge(nameCost); e != OK {
+		return e
+	}
+	err := create()
+	if err != nil && s.maxWrite > 0 {
+		s.written -= nameCost
+	}
+	return errnoOf(err)
+}

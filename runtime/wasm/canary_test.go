@@ -1,0 +1,138 @@
+package wasm_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
+)
+
+// TestCanary plants marks wherever a module can keep something, and looks for
+// them in the next job of the same sandbox.
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	const everything = "3f"
+	for _, c := range []struct {
+		name      string
+		guest     []byte
+		isolation runtime.Isolation
+		before    string // the first look
+		after     string // after plant
+		replaced  runtime.Reason
+	}{
+		{"job", guests.Canary, runtime.IsolateJob, "00", "00", ""},
+		{"fresh", guests.Canary, runtime.IsolateFresh, "00", "00", runtime.ReplacedFresh},
+		// A job's descriptors never outlive it.
+		{"instance", guests.Canary, runtime.IsolateInstance, "00", "1f", ""},
+		{"tables, job", guests.CanaryTable, runtime.IsolateJob, "clean", "clean", runtime.ReplacedTables},
+		{"tables, fresh", guests.CanaryTable, runtime.IsolateFresh, "clean", "clean", runtime.ReplacedFresh},
+		{"tables, instance", guests.CanaryTable, runtime.IsolateInstance, "clean", "found", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := opener(c.guest)(t, runtime.Source{Isolation: c.isolation})
+			var replaced runtime.Reason
+			sandbox := runtime.NewSandbox(p, func(r *runtime.Result) { replaced = r.Replace })
+			defer func() { _ = sandbox.Close(context.Background()) }()
+			for n, want := range []string{c.before, "", c.after, "", c.after} {
+				entry := "look"
+				if want == "" {
+					entry = "plant"
+				}
+				got := sandbox.Run(t.Context(), runtimetest.Attempt(entry, ""))
+				if got.Kind != jobhost.OutcomeSucceeded || string(got.Output) != want {
+					t.Errorf("job %d, %s: %q instead of %q (all marks are %s), %+v", n, entry, got.Output, want, everything, got.Failure)
+				}
+				if replaced != c.replaced {
+					t.Errorf("job %d: replaced for %q instead of %q", n, replaced, c.replaced)
+				}
+			}
+		})
+	}
+}
+
+// TestGrownIsReplaced: memory that was grown too far can't be taken back.
+func TestGrownIsReplaced(t *testing.T) {
+	t.Parallel()
+	p := opener(guests.Outcomes)(t, runtime.Source{})
+	i := runtimetest.Instance(t, p)
+	if got := i.Run(t.Context(), runtimetest.Attempt("grow", "1")); got.Replace != "" || got.Reset <= 0 {
+		t.Errorf("grown by a page: %+v", got)
+	}
+	if got := i.Run(t.Context(), runtimetest.Attempt("grow", "500")); got.Replace != runtime.ReplacedGrown {
+		t.Errorf("grown by 500 pages: %+v", got)
+	}
+}
+
+// TestAllocations: a run in a pristine sandbox, under a deadline and a context,
+// allocates nothing but the copy of its output.
+func TestAllocations(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, tt := range []struct {
+		name   string
+		module []byte
+		input  string
+		want   float64
+	}{
+		{"noop", guests.Noop, "", 0},
+		{"echo", guests.Echo, strings.Repeat("x", 64), 1},
+	} {
+		i := runtimetest.Instance(t, load(t, newEngine(t), tt.module, runtime.Limits{}))
+		input := []byte(tt.input)
+		at := &hostcall.Attempt{}
+		allocs := testing.AllocsPerRun(100, func() {
+			at.Reset()
+			at.Input = input
+			at.Limits.OutputBytes = 100
+			at.Deadline = time.Now().Add(time.Minute)
+			if got := i.Run(ctx, at).Outcome; got.Kind != jobhost.OutcomeSucceeded {
+				t.Fatalf("%+v", got)
+			}
+		})
+		if allocs > tt.want {
+			t.Errorf("%s: %v allocations, want %v", tt.name, allocs, tt.want)
+		}
+	}
+}
+
+// panicking is a host call that is broken.
+type panicking struct{ hostcall.Services }
+
+func TestHostPanic(t *testing.T) {
+	t.Parallel()
+	i := runtimetest.Instance(t, load(t, newEngine(t), guests.Outcomes, runtime.Limits{}))
+	at := runtimetest.Attempt("emit", "x")
+	at.Services = panicking{} // whose methods are all nil
+	got := i.Run(t.Context(), at)
+	f := got.Outcome.Failure
+	if f == nil || f.Code != jobhost.FailInternal || got.Replace != runtime.ReplacedInternal || !f.Retryable {
+		t.Fatalf("%+v", f)
+	}
+	if text := f.Message + f.Stack; strings.Contains(text, "/") || strings.Contains(text, "goroutine") || strings.Contains(text, "nil pointer") {
+		t.Errorf("the host shows in %q", text)
+	}
+}
+
+// TestNoReentry: an instance that is running refuses a second run.
+func TestNoReentry(t *testing.T) {
+	t.Parallel()
+	i := runtimetest.Instance(t, load(t, newEngine(t), guests.Outcomes, runtime.Limits{}))
+	at := runtimetest.Attempt("emit", "x")
+	var inner runtime.Result
+	at.Services = &runtimetest.Services{Emitted: func(string) {
+		inner = i.Run(context.Background(), runtimetest.Attempt("", ""))
+	}}
+	if got := i.Run(t.Context(), at); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+		t.Errorf("%+v", got)
+	}
+	if f := inner.Outcome.Failure; f == nil || f.Code != jobhost.FailInternal || inner.Replace != "" {
+		t.Errorf("a run within a run: %+v", inner)
+	}
+}

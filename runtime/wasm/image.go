@@ -1,0 +1,68 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+)
+
+// image is a plugin as it was when it had initialised: instances are made from
+// it, and put back to it.
+type image struct {
+	bodies     []*likeness
+	remembered any // by the ABI
+}
+
+// look makes an image of an instance that was just initialised.
+func (i *Instance) look() (*image, error) {
+	img := &image{remembered: i.guest.remember()}
+	for _, b := range i.bodies {
+		l, err := b.look()
+		if err != nil {
+			return nil, errors.Join(err, img.close())
+		}
+		img.bodies = append(img.bodies, l)
+	}
+	return img, nil
+}
+
+// beginning returns the plugin's image. The first call makes it: it
+// initialises an instance, which is then thrown away.
+func (p *Plugin) beginning(ctx context.Context) (*image, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.image != nil {
+		return p.image, nil
+	}
+	i, err := p.initialised(ctx)
+	if err != nil {
+		return nil, err
+	}
+	img, err := i.look()
+	if err = errors.Join(err, i.Close(ctx)); err != nil {
+		return nil, err
+	}
+	p.image = img
+	return img, nil
+}
+
+// restore puts an instance back to its beginning. It reports whether that is
+// worth it, or the instance is better replaced.
+func (i *Instance) restore() (keep bool, err error) {
+	for n, b := range i.bodies {
+		if b.memory.Outgrown() {
+			return false, nil
+		}
+		if err := b.restore(i.image.bodies[n]); err != nil {
+			return false, err
+		}
+	}
+	return i.guest.reset(i.image.remembered), nil
+}
+
+func (img *image) close() error {
+	var errs []error
+	for _, l := range img.bodies {
+		errs = append(errs, l.memory.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,141 @@
+package wasm
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
+	"github.com/jobhost/jobhost/runtime/wasm/snapshot"
+)
+
+// part is one module of a plugin. Most plugins have one; those of Extism may
+// have others linked to it.
+type part struct {
+	name      string // that others import it by; empty for the main one
+	rewritten *rewrite.Result
+	compiled  wazero.CompiledModule
+	once      []string // exports that initialise it
+}
+
+// body is a part in an instance: its module with all that it can change.
+type body struct {
+	part    *part
+	module  api.Module
+	memory  *snapshot.Memory
+	globals []api.MutableGlobal // those of the guest, to be put back
+	meter   meter
+}
+
+// likeness is a body as it was when it had initialised.
+type likeness struct {
+	memory  *snapshot.Image
+	globals []uint64 // in the order of the rewrite's list
+}
+
+// open makes a body: empty, or like another one was. Imports that are not the
+// runtime's are those of ctx's resolver. No code of the guest runs: the rewrite
+// took its start function out.
+func (p *part) open(ctx context.Context, r wazero.Runtime, limit int64, like *likeness) (_ *body, err error) {
+	b := &body{part: p}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close(ctx))
+		}
+	}()
+	var content *snapshot.Image
+	if like != nil {
+		content = like.memory
+	}
+	if b.memory, err = snapshot.New(uint64(limit), content); err != nil {
+		return nil, err
+	}
+	if err = b.instantiate(ctx, r); err != nil {
+		return nil, err
+	}
+	b.meter.attach(b.module, p.rewritten)
+	b.globals = make([]api.MutableGlobal, len(p.rewritten.Globals))
+	for n, g := range p.rewritten.Globals {
+		b.globals[n] = b.module.ExportedGlobal(g.Export).(api.MutableGlobal)
+		if like != nil {
+			b.globals[n].Set(like.globals[n])
+		}
+	}
+	return b, nil
+}
+
+// moduleConfig has no start functions, which bodies call themselves. Nothing
+// asks its source of randomness; without one wazero seeds another each time.
+var moduleConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
+
+// instantiate survives modules that wazero panics on.
+func (b *body) instantiate(ctx context.Context, r wazero.Runtime) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("its tables don't fit")
+		}
+	}()
+	ctx = experimental.WithMemoryAllocator(ctx, b.memory)
+	b.module, err = r.InstantiateModule(ctx, b.part.compiled, moduleConfig)
+	return err
+}
+
+// start writes the data segments, which the rewrite took out of the module, and
+// calls the start function and the exports that initialise it. That the data
+// fits was checked when the module was loaded.
+func (b *body) start(ctx context.Context) error {
+	memory := b.memory.Bytes()
+	for _, d := range b.part.rewritten.Data {
+		copy(memory[d.Offset:], d.Bytes)
+	}
+	names := b.part.once
+	if s := b.part.rewritten.Start; s != "" {
+		names = append([]string{s}, names...)
+	}
+	for _, name := range names {
+		f := b.module.ExportedFunction(name)
+		if _, err := f.Call(ctx, make([]uint64, len(f.Definition().ParamTypes()))...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look returns what the body is like now.
+func (b *body) look() (*likeness, error) {
+	memory, err := snapshot.NewImage(b.memory.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	l := &likeness{memory: memory, globals: make([]uint64, len(b.globals))}
+	for n, g := range b.globals {
+		l.globals[n] = g.Get()
+	}
+	return l, nil
+}
+
+// restore makes the body what it was like.
+func (b *body) restore(l *likeness) error {
+	for n, g := range b.globals {
+		if g.Get() != l.globals[n] {
+			g.Set(l.globals[n])
+		}
+	}
+	_, err := b.memory.Reset()
+	return err
+}
+
+func (b *body) close(ctx context.Context) error {
+	var errs []error
+	if b.module != nil {
+		errs = append(errs, b.module.Close(ctx))
+	}
+	if b.memory != nil {
+		errs = append(errs, b.memory.Close())
+	}
+	return errors.Join(errs...)
+}

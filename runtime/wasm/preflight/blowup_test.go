@@ -1,0 +1,117 @@
+package preflight_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/wasm/preflight"
+)
+
+// blowup is a small module that would keep the compiler busy for many seconds,
+// or take more memory than there is. small is the same of a size that passes.
+type blowup struct {
+	name, because string
+	make          func(n int) []byte
+	size, small   int
+}
+
+func blowups() []blowup {
+	return []blowup{
+		{"nested blocks", "more than 5000 nested blocks", func(n int) []byte { return one(0, times(block, n), times(end, n)) }, 30_000, 2_000},
+		{"blocks in a row", "basic blocks in a row", func(n int) []byte { return one(0, times(block+end, n)) }, 50_000, 3_000},
+		{"ifs in a row", "basic blocks in a row", func(n int) []byte { return one(0, times(ifs+end, n)) }, 30_000, 500},
+		{"branches to one label", "basic blocks in a row", func(n int) []byte { return one(0, block, times(brIf, n), end) }, 50_000, 500},
+		{"returns", "basic blocks in a row", func(n int) []byte { return one(0, times(ifs+"\x0f"+end, n)) }, 30_000, 300},
+		{"fills", "instructions that become much code", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0b\x00", n)) }, 20_000, 500},
+		{"uses after branches", "uses of locals and memory", func(n int) []byte { return one(0, times(brIf, n), times(get+drop, 20*n)) }, 3_000, 200},
+		{"loads before branches", "memory accesses before", func(n int) []byte { return one(0, get, times(load, n), times(brIf, n), drop) }, 8_000, 500},
+		{"operands over branches", "operands on the stack", func(n int) []byte { return one(0, times(mix, n), times(block+brIf+end, n), times(global, n)) }, 4_000, 300},
+		{"locals and loops", "values that differ", func(n int) []byte { return one(n, times(loop+brIf+end, n), eachLocal(n, "\x20", drop)) }, 2_000, 100},
+		{"locals in nested loops", "locals in nested loops", func(n int) []byte {
+			return one(n, times(loop, n), eachLocal(n, "\x20", "\x41\x01\x6a\x21\x01"), times(brIf+end, n))
+		}, 900, 50},
+		{"locals and ifs", "locals that live across many", func(n int) []byte {
+			return one(n, eachLocal(n, ifs+get+"\x21", end), eachLocal(n, "\x20", drop))
+		}, 2_000, 100},
+		{"locals and branches out", "values that differ", func(n int) []byte {
+			return one(n, block, eachLocal(n, "\x41\x07\x21", brIf), end, eachLocal(n, "\x20", drop))
+		}, 1_500, 100},
+		{"large br_table", "targets of one br_table", func(n int) []byte {
+			return one(0, block+get+"\x0e"+number(n)+times("\x00", n)+"\x00"+end)
+		}, 99_000, 5_000},
+		{"values on branches", "values that differ", func(n int) []byte {
+			return one(0, "\x02\x01", times(get, 900), times(brIf, n), end, times(drop, 900))
+		}, 10_000, 20},
+		{"values in blocks", "parameters and results of blocks", func(n int) []byte {
+			return one(0, times(get, 900), times("\x02\x02"+end, n), times(drop, 900))
+		}, 10_000, 20},
+		{"values in calls", "parameters and results of calls", func(n int) []byte {
+			return one(0, times(get, 900), times(get+"\x11\x02\x00", n), times(drop, 900))
+		}, 10_000, 20},
+		{"globals and calls", "many mutable globals", func(n int) []byte {
+			return build([]string{noTypes}, n, body(0, times("\x10\x00", n)))
+		}, 5_000, 500},
+		{"globals and functions", "functions times globals", func(n int) []byte {
+			return build([]string{noTypes}, n, repeated(n, body(0, ""))...)
+		}, 50_000, 1_000},
+		{"types and functions", "functions times types", func(n int) []byte {
+			return build(repeated(n, noTypes), 0, repeated(n, body(0, ""))...)
+		}, 50_000, 1_000},
+		{"wide types", "types with many parameters", func(n int) []byte {
+			return build(append([]string{noTypes}, repeated(n, signature(1000, 1000))...), 0, body(0, ""))
+		}, 2_000, 10},
+		{"locals of many functions", "because of locals", func(n int) []byte {
+			return build([]string{noTypes}, 0, repeated(n, body(9_999, ""))...)
+		}, 50_000, 50},
+		{"indirect calls", "instructions that become much code", func(n int) []byte {
+			return one(0, times(get+get+"\x11\x00\x00", n))
+		}, 100_000, 1_000},
+	}
+}
+
+// TestBlowups refuses what the compiler would choke on.
+func TestBlowups(t *testing.T) {
+	t.Parallel()
+	for _, c := range blowups() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			module := c.make(c.size)
+			if _, err := preflight.Check(module, preflight.Limits{}); err == nil || !strings.Contains(err.Error(), c.because) || jobhost.HintOf(err) == "" {
+				t.Errorf("%d bytes: %v, hint %q", len(module), err, jobhost.HintOf(err))
+			}
+			harmless := c.make(c.small)
+			if _, err := preflight.Check(harmless, preflight.Limits{}); err != nil {
+				t.Errorf("a harmless one: %v", err)
+			}
+			r := newRuntime(t.Context())
+			defer func() { _ = r.Close(context.WithoutCancel(t.Context())) }()
+			if compiled, panicked := compile(t.Context(), r, harmless); compiled == nil {
+				t.Errorf("a harmless one doesn't compile: %v", panicked)
+			}
+		})
+	}
+}
+
+// compile is what stands behind preflight in the host: the compiler, with its
+// panics caught. It reports whether the module compiles.
+func compile(ctx context.Context, r wazero.Runtime, b []byte) (compiled wazero.CompiledModule, panicked any) {
+	defer func() { panicked = recover() }()
+	compiled, err := r.CompileModule(ctx, b)
+	if err != nil {
+		return nil, nil
+	}
+	return compiled, nil
+}
+
+func newRuntime(ctx context.Context) wazero.Runtime {
+	return wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
+		WithCoreFeatures(api.CoreFeaturesV2).
+		WithMemoryLimitPages(1024).
+		WithCloseOnContextDone(true).
+		WithDebugInfoEnabled(false))
+}

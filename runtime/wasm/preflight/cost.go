@@ -1,0 +1,155 @@
+package preflight
+
+import (
+	"time"
+
+	"github.com/jobhost/jobhost/runtime/module"
+)
+
+// cost counts what makes the compiler take more time or memory than in
+// proportion to the code. wazero's compiler (1.12) is fast on what compilers
+// produce, but many of its steps multiply two counts that a hostile module
+// chooses freely, and nothing interrupts it. Each field is such a product.
+type cost struct {
+	blocks int // basic blocks
+	// depth adds up how deep in the tree of dominators blocks and the branches
+	// to them are: the compiler walks up to the root for each.
+	depth int
+	// lookups adds up how many blocks are searched for the definition of a
+	// local, or of the address of the memory.
+	lookups int
+	// known adds up, over the blocks, the addresses whose bounds were checked.
+	known int
+	// operands adds up, over the blocks, the operands on the stack.
+	operands int
+	// nesting adds up, over the blocks, the loops around them.
+	nesting int
+	// merges counts the places where control flow comes together; arguments
+	// are the values that change hands there, squares has each place's number
+	// of values squared, for each branch to it but one, times how deep loops
+	// are nested.
+	merges, arguments, squares int
+	// values counts parameters and results of blocks and branches, passed those
+	// of calls.
+	values, passed int
+	// targets counts those of br_table, targetSquares has the square for each
+	// of them.
+	targets, targetSquares int
+	calls, importCalls     int
+	heavy                  int // bytes of memory for instructions that become much code
+}
+
+// term is a product of the estimate: what is multiplied, in words, and what a
+// unit of it takes.
+type term struct {
+	units int
+	what  string
+	time  time.Duration
+	bytes int
+}
+
+// The units were measured with wazero 1.12 on one core of an x86-64 server,
+// with modules made to show one of them each, and rounded up. The bytes are in
+// use while the function is compiled.
+func (w *walker) terms() []term {
+	c := &w.cost
+	return []term{
+		{c.depth, "basic blocks in a row", 15, 0},
+		{c.lookups, "uses of locals and memory after many branches", 25, 0},
+		{c.known, "memory accesses before many branches", 80, 25},
+		{c.operands, "operands on the stack across many branches", 100, 50},
+		{w.crossing * c.blocks, "locals that live across many branches", 100, 50},
+		{w.crossing * c.merges, "locals that live across many blocks", 1300, 120},
+		{w.crossing * c.nesting, "locals in nested loops", 25, 5},
+		{c.arguments, "values that differ between branches to the same label", 300, 280},
+		{c.squares, "values that differ between branches to the same label", 4, 0},
+		{c.values, "parameters and results of blocks", 1000, 160},
+		{c.passed, "parameters and results of calls", 2000, 420},
+		{c.targets, "targets of br_table", 5000, 2300},
+		{c.targetSquares, "targets of one br_table", 1, 0},
+		{w.mutable * c.calls, "calls in a module with many mutable globals", 340, 170},
+		{c.heavy, "instructions that become much code", 0, 1},
+	}
+}
+
+// estimate is what compiling is expected to take beyond what any code of its
+// size takes.
+type estimate struct {
+	time  time.Duration
+	bytes int
+	// slowest and largest are the parts that take most of them, in words, and
+	// how much.
+	slowest, largest string
+	slowTime         time.Duration
+	largeBytes       int
+}
+
+// maxUnits is more than any limit lets pass; sums and products of it fit.
+const maxUnits = 1_000_000_000_000
+
+// estimated adds terms up.
+func estimated(terms []term) estimate {
+	var e estimate
+	for _, t := range terms {
+		units := min(t.units, maxUnits)
+		d, n := time.Duration(units)*t.time, units*t.bytes
+		e.add(estimate{time: d, bytes: n, slowest: t.what, largest: t.what, slowTime: d, largeBytes: n})
+	}
+	return e
+}
+
+func (e *estimate) add(other estimate) {
+	e.time += other.time
+	e.bytes += other.bytes
+	if other.slowTime > e.slowTime {
+		e.slowest, e.slowTime = other.slowest, other.slowTime
+	}
+	if other.largeBytes > e.largeBytes {
+		e.largest, e.largeBytes = other.largest, other.largeBytes
+	}
+}
+
+// codeBytes is how long all functions are together.
+func codeBytes(m *module.Module) int {
+	n := 0
+	for i := range m.Bodies {
+		n += m.Bodies[i].End - m.Bodies[i].Start
+	}
+	return n
+}
+
+// within compares the estimate with what a module of its size may take.
+func (e *estimate) within(l *Limits, most time.Duration) error {
+	if e.time > most {
+		return invalid("build it with optimisation, or split up what is large", "would take the compiler %s or so longer than usual for its size, more than %s; mostly because of %s",
+			e.time.Round(100*time.Millisecond), most.Round(100*time.Millisecond), e.slowest)
+	}
+	if e.bytes > l.CompileBytes {
+		return invalid("split it up", "would take the compiler about %d MiB of memory, more than %d; mostly because of %s", e.bytes>>20, l.CompileBytes>>20, e.largest)
+	}
+	return nil
+}
+
+// moduleTerms are the products of the counts of the module as a whole.
+func (w *walker) moduleTerms() []term {
+	m := w.m
+	functions := len(m.Bodies)
+	locals, squares, values := 0, 0, 0
+	for _, b := range m.Bodies {
+		locals += b.Locals
+	}
+	for _, t := range m.Types {
+		n := len(t.Params) + len(t.Results)
+		values += n
+		squares += n * n
+	}
+	return []term{
+		{functions * (len(m.Globals) + len(m.Imports)), "functions times globals", 8, 0},
+		{functions * len(m.Types), "functions times types", 12, 0},
+		{(functions + len(m.Imports)) * len(m.Exports), "functions times exports", 3, 0},
+		{w.importCalls * len(m.Imports), "calls of imported functions times imports", 1, 0},
+		{locals, "locals", 20, 8},
+		{squares, "types with many parameters and results", 1, 0},
+		{values, "parameters and results of types", 100, 90},
+	}
+}

@@ -1,0 +1,128 @@
+package preflight
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/module"
+)
+
+// Offer is what a host offers to import: its modules and their functions, by
+// name.
+type Offer map[string]map[string]Offered
+
+// Offered is a function that a host offers.
+type Offered struct {
+	Type module.FuncType
+	// Missing is the grant that the worker would need and doesn't have, such
+	// as "http"; empty = it may call the function.
+	Missing string
+}
+
+// Imports looks at each import for a function of the host that it can be. The
+// error names the first that is none, of type [*jobhost.Error]: with code
+// [jobhost.CodeDenied] when only a grant is missing, else with
+// [jobhost.CodeInvalid].
+func Imports(m *module.Module, offer Offer) error {
+	for _, i := range m.Imports {
+		if err := offer.check(m, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Offer) check(m *module.Module, i module.Import) error {
+	name := shown(i.Module + "." + i.Name)
+	if i.Kind != module.KindFunction {
+		kind := [...]string{module.KindTable: "table", module.KindMemory: "memory", module.KindGlobal: "global"}[i.Kind]
+		return invalid("a worker has its own memory, tables and globals; link it as a module that stands alone",
+			"imports %s, a %s and not a function", name, kind)
+	}
+	functions, ok := o[i.Module]
+	if !ok {
+		return invalid(o.moduleHint(i.Module), "imports %s, but this host has no module %s", name, shown(i.Module))
+	}
+	f, ok := functions[i.Name]
+	if !ok {
+		return invalid(o.functionHint(i.Module, i.Name), "imports %s, which this host doesn't offer", name)
+	}
+	if got := m.Types[i.Type]; !bytes.Equal(got.Params, f.Type.Params) || !bytes.Equal(got.Results, f.Type.Results) {
+		return invalid("see docs/abi.md", "imports %s as %s, the host's is %s", name, Signature(got), Signature(f.Type))
+	}
+	if f.Missing != "" {
+		return &jobhost.Error{
+			Code:    jobhost.CodeDenied,
+			Message: fmt.Sprintf("imports %s, which needs the grant %s", name, f.Missing),
+			Hint:    "grant it to the worker in the manifest, if you trust it with that",
+		}
+	}
+	return nil
+}
+
+// moduleHint says what modules there are.
+func (o Offer) moduleHint(name string) string {
+	hint := "workers import from " + strings.Join(slices.Sorted(maps.Keys(o)), " and ")
+	switch {
+	case strings.HasPrefix(name, "wasi:"):
+		hint += "; build for wasm32-wasip1, not wasip2"
+	case name == "env":
+		hint += "; a function that is declared but never defined is imported from env"
+	case strings.HasPrefix(name, "extism"):
+		hint += "; this host doesn't run Extism plugins"
+	}
+	return hint
+}
+
+// functionHint names the function that may have been meant, or all there are.
+func (o Offer) functionHint(in, name string) string {
+	for _, other := range slices.Sorted(maps.Keys(o)) {
+		if _, ok := o[other][name]; ok {
+			return "module " + other + " has one of this name"
+		}
+	}
+	names := slices.Sorted(maps.Keys(o[in]))
+	best, least := "", len(name)/2
+	for _, n := range names {
+		if d := distance(n, name); d <= least {
+			best, least = n, d-1
+		}
+	}
+	if best != "" {
+		return "did you mean " + best + "?"
+	}
+	return "module " + in + " has " + strings.Join(names, ", ")
+}
+
+// distance is how many bytes must be changed, added or left out to make one
+// name of the other; names much longer than any function's are far from all.
+func distance(a, b string) int {
+	if len(b) > 100 {
+		return len(b)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// shown makes a name of the guest fit to be shown.
+func shown(name string) string { return hostcall.Escape([]byte(name), 200) }

@@ -1,0 +1,42 @@
+package preflight
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits bound what a module may have. A field that is 0 takes its default.
+type Limits struct {
+	ModuleBytes  int // of the file; 32 MiB
+	MemoryPages  int // of 64 KiB, at the start; 65,535, which is the most there can be
+	TableEntries int // that tables have at the start or can grow to, all together; 100,000
+	Locals       int // of a function, parameters left out; 10,000
+	Nesting      int // of blocks; 5,000, of which Go needs as many as a function has basic blocks
+	BodyBytes    int // of a function; 4 MiB
+	// CompileTime is what compiling may take, as an estimate, beyond what any
+	// code of its size takes; 1 s. 750 ns for each byte of code is
+	// added to it, which large modules of real compilers need.
+	CompileTime time.Duration
+	// CompileBytes is what compiling one function may take of memory, as an
+	// estimate; 256 MiB.
+	CompileBytes int
+}
+
+// The largest memory is below 4 GiB, where sums of 32-bit offsets could wrap.
+const maxPages = 65_535
+
+// timePerByte is granted over CompileTime.
+const timePerByte = 750 * time.Nanosecond
+
+// OrDefaults returns the limits with defaults for what is 0.
+func (l Limits) OrDefaults() Limits {
+	l.ModuleBytes = cmp.Or(l.ModuleBytes, 32<<20)
+	l.MemoryPages = min(cmp.Or(l.MemoryPages, maxPages), maxPages)
+	l.TableEntries = cmp.Or(l.TableEntries, 100_000)
+	l.Locals = cmp.Or(l.Locals, 10_000)
+	l.Nesting = cmp.Or(l.Nesting, 5_000)
+	l.BodyBytes = cmp.Or(l.BodyBytes, 4<<20)
+	l.CompileTime = cmp.Or(l.CompileTime, time.Second)
+	l.CompileBytes = cmp.Or(l.CompileBytes, 256<<20)
+	return l
+}

@@ -1,0 +1,119 @@
+package preflight_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime/module"
+	"github.com/jobhost/jobhost/runtime/wasm/preflight"
+)
+
+// TestCheckModules lets real modules pass, with room to spare.
+func TestCheckModules(t *testing.T) {
+	t.Parallel()
+	modules, _, err := originals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range modules {
+		if _, err := preflight.Check(b, preflight.Limits{CompileBytes: 64 << 20}); err != nil {
+			t.Errorf("a module of %d bytes: %v", len(b), err)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	branches := one(3, times(block, 8), times(brIf, 8), times(end, 8))
+	for _, c := range []struct {
+		name, message string
+		module        []byte
+		limits        preflight.Limits
+	}{
+		{"size", "bytes long, more than 20", guests.Noop, preflight.Limits{ModuleBytes: 20}},
+		{"memory", "needs at least 0.125 MiB of memory, the limit is 0.0625 MiB", guests.Echo, preflight.Limits{MemoryPages: 1}},
+		{"locals", "function 0 with 3 locals, more than 2", branches, preflight.Limits{Locals: 2}},
+		{"nesting", "function 0 with more than 7 nested blocks", branches, preflight.Limits{Nesting: 7}},
+		{"body", "function 0 of 60 bytes, more than 59", branches, preflight.Limits{BodyBytes: 59}},
+		{"memory of the compiler", "mostly because of instructions", one(0, times(get+load+drop, 300)), preflight.Limits{CompileBytes: 1 << 20}},
+		{"time", "mostly because of", one(0, times(block+brIf+end, 2000)), preflight.Limits{CompileTime: time.Millisecond}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := preflight.Check(c.module, c.limits)
+			if err == nil || !strings.Contains(err.Error(), c.message) || jobhost.CodeOf(err) != jobhost.CodeInvalid {
+				t.Errorf("%v", err)
+			}
+			if _, err := preflight.Check(c.module, preflight.Limits{}); err != nil {
+				t.Errorf("with the usual limits: %v", err)
+			}
+		})
+	}
+}
+
+func TestExports(t *testing.T) {
+	t.Parallel()
+	m, err := preflight.Check(guests.Echo, preflight.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := preflight.Functions(m)
+	if got := functions["jh_run"]; got != "(i32) → i64" {
+		t.Errorf("jh_run is %s", got)
+	}
+	if !preflight.ExportsMemory(m, "memory") || preflight.ExportsMemory(m, "jh_run") || preflight.ExportsMemory(m, "") {
+		t.Error("memory")
+	}
+	many := module.FuncType{Params: []byte(times("\x7c", 20)), Results: []byte{module.V128, module.ExternRef}}
+	if got := preflight.Signature(many); got != "("+times("f64, ", 16)+"…) → (v128, externref)" {
+		t.Errorf("signature %s", got)
+	}
+}
+
+// FuzzCheck looks for panics, for what the compiler dies of although it was
+// let pass, and for what takes it long.
+func FuzzCheck(f *testing.F) {
+	modules, large, err := originals()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, b := range modules[:large] {
+		f.Add(b)
+	}
+	f.Add([]byte(header))
+	r := newRuntime(f.Context())
+	f.Cleanup(func() { _ = r.Close(context.Background()) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if _, err := preflight.Check(b, preflight.Limits{MemoryPages: 1024}); err != nil {
+			return
+		}
+		start := time.Now()
+		if compiled, _ := compile(t.Context(), r, b); compiled != nil {
+			_ = compiled.Close(t.Context())
+		}
+		if d := time.Since(start); d > 10*time.Second {
+			t.Errorf("%d bytes took %s", len(b), d)
+		}
+	})
+}
+
+func BenchmarkCheck(b *testing.B) {
+	modules, large, err := originals()
+	if err != nil {
+		b.Fatal(err)
+	}
+	largest := modules[len(modules)-1]
+	if len(modules) == large {
+		b.Log("make build makes the module that takes long")
+	}
+	b.SetBytes(int64(len(largest)))
+	for b.Loop() {
+		if _, err := preflight.Check(largest, preflight.Limits{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package preflight
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/jobhost/jobhost/runtime/module"
+)
+
+const pageBytes = 64 << 10
+
+// checkMemories looks at what the memories need at the start.
+func checkMemories(m *module.Module, l *Limits) error {
+	if len(m.Memories) > 1 {
+		return invalid("link it as a module with one memory", "has %d memories, more than 1", len(m.Memories))
+	}
+	for _, memory := range m.Memories {
+		if memory.Min > maxPages {
+			return invalid("declare a smaller one", "needs %s of memory at the start, 4 GiB or more", mebibytes(memory.Min))
+		}
+		if int(memory.Min) > l.MemoryPages {
+			return invalid("raise the worker's memory limit", "needs at least %s of memory, the limit is %s",
+				mebibytes(memory.Min), mebibytes(uint32(l.MemoryPages)))
+		}
+	}
+	return nil
+}
+
+// mebibytes writes a number of pages for people.
+func mebibytes(pages uint32) string {
+	return fmt.Sprintf("%.4g MiB", float64(pages)*pageBytes/(1<<20))
+}
+
+// checkStart looks at the function that runs when a module is instantiated.
+func checkStart(m *module.Module, _ *Limits) error {
+	if m.Start < 0 {
+		return nil
+	}
+	t, ok := m.FunctionType(uint32(m.Start))
+	if !ok {
+		return malformed(fmt.Errorf("the start function is %d, which there is not", m.Start))
+	}
+	if s := Signature(t); s != "() → ()" {
+		return malformed(fmt.Errorf("the start function is %s instead of () → ()", s))
+	}
+	return nil
+}
+
+// checkTables bounds what tables can come to hold. The limit on memory doesn't
+// cover them, and each entry takes 8 bytes. A maximum counts only for a table
+// that the code grows; the host grows none.
+func checkTables(m *module.Module, l *Limits, grown map[uint64]bool) error {
+	entries, growing := 0, 0
+	for i, t := range m.Tables {
+		index := uint64(m.Imported[module.KindTable] + i)
+		entries += int(t.Min)
+		switch {
+		case !grown[index]:
+			growing += int(t.Min)
+		case !t.HasMax:
+			return invalid(fmt.Sprintf("declare one of at most %d", l.TableEntries), "grows table %d, which has no maximum", index)
+		default:
+			growing += int(t.Max)
+		}
+	}
+	if entries > l.TableEntries {
+		return invalid("fewer functions whose address is taken need fewer entries", "has tables of %d entries, more than %d", entries, l.TableEntries)
+	}
+	if growing > l.TableEntries {
+		return invalid("declare a smaller maximum", "can grow its tables to %d entries, more than %d", min(growing, math.MaxUint32), l.TableEntries)
+	}
+	return nil
+}

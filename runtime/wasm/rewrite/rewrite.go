@@ -1,0 +1,179 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jobhost/jobhost/runtime/module"
+)
+
+// Prefix begins the names of all exports that the rewrite adds. Modules with
+// such an export of their own are refused.
+const Prefix = "jobhost:"
+
+// The exports of each rewritten module, which are mutable globals.
+const (
+	// Tick is an i32: how much may still run before the guest yields.
+	Tick = Prefix + "tick"
+	// Fuel is an i64: the fuel that was handed out, what is left of Tick included.
+	Fuel = Prefix + "fuel"
+	// Budget is an i64: how much fuel may be used.
+	Budget = Prefix + "budget"
+	// Stop is an i32: anything but 0 makes the guest trap when it yields next.
+	// It may be set while the guest runs, from another goroutine.
+	Stop = Prefix + "stop"
+)
+
+// start is the name under which the start function is exported.
+const start = Prefix + "start"
+
+// What ticks stand for. One unit of fuel is a pass through grain bytes of
+// code; see the doc comment of the package for what follows from these numbers.
+const (
+	grainShift = 8
+	grain      = 1 << grainShift
+	// tail is how much code may run after a call within a recursion without
+	// another tick, in each activation that is on the stack.
+	tail = 32
+	// hostCost is what a call of the host counts for beside its bytes, in bytes
+	// of code, bulkCost what a bulk operation of at most smallBytes does.
+	hostCost   = 16
+	bulkCost   = 64
+	smallBytes = 4096
+	smallShift = 6
+	// largeShift says what larger operations cost: a unit for each 256 bytes,
+	// or table entries.
+	largeShift = 8
+	// piece is how many bytes are copied or filled before the guest may yield.
+	piece = 1 << 20
+)
+
+// DefaultInterval is the fuel between two yields.
+const DefaultInterval = 16384
+
+// maxInterval is what a tick can hold with any weight.
+const maxInterval = 1 << 24
+
+// Options say how a module is rewritten. The zero value is fine.
+type Options struct {
+	// Interval is the fuel between two yields, 1 to 16,777,216; 0 = [DefaultInterval].
+	Interval int
+	// KeepData leaves the data segments in the module.
+	KeepData bool
+	// Once are the exported functions that the host calls at most once, before
+	// it takes the snapshot that instances are reset to. What only they do
+	// needs no undoing. The start function is one of them always.
+	Once []string
+}
+
+// Result is a module after the rewrite, and what its host must know.
+type Result struct {
+	Module []byte
+	// Globals are the globals that the guest may change, for snapshot and
+	// reset, by their index. They are numbers of at most 64 bits.
+	Globals []Global
+	// Data are the data segments that were taken out, in the order in which
+	// they must be written into the memory of a fresh instance before anything
+	// runs. One that doesn't fit makes the module one that can't be
+	// instantiated.
+	Data []Data
+	// Start is the exported name of the start function, or "". The host calls it
+	// once, after Data and before all else.
+	Start string
+	// Unrestorable says why an instance can't be reset by its memory and
+	// Globals, or "".
+	Unrestorable string
+	// Interval is that of the options, the default filled in.
+	Interval int
+}
+
+// Global is a mutable global of the guest.
+type Global struct {
+	Export string
+	Type   byte // as in package module
+}
+
+// Data is a segment of data. Bytes is a view of the original module.
+type Data struct {
+	Offset uint32
+	Bytes  []byte
+}
+
+// Used returns the exact fuel that was used, from the values of [Fuel] and
+// [Tick].
+func Used(fuel int64, tick int32) int64 { return fuel - int64(tick) }
+
+// Allot returns what to set [Tick], [Fuel] and [Budget] to before a run that
+// may use budget units of fuel; 0 or less = as much as it likes.
+func (r *Result) Allot(budget int64) (tick int32, fuel, most int64) {
+	if budget <= 0 {
+		budget = unlimited
+	}
+	tick = int32(min(budget, int64(r.Interval)))
+	return tick, int64(tick), budget
+}
+
+const unlimited = 1<<63 - 1
+
+// ErrName is returned for modules with an export that begins with [Prefix].
+var ErrName = errors.New("an export begins with " + Prefix + ", which is reserved")
+
+// Rewrite returns a module that does what m does and can be stopped, counted
+// and reset.
+//
+// m must be valid by itself: let an engine validate the original before. The
+// rewrite appends functions, globals, types and perhaps a memory, and so makes
+// indices valid that were not; a hostile module could use that to set the tick
+// itself. Modules that import a memory, tables or mutable globals should be
+// refused, because others may change these.
+func Rewrite(m *module.Module, o Options) (*Result, error) {
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.Interval < 1 || o.Interval > maxInterval {
+		return nil, fmt.Errorf("an interval of %d is not between 1 and %d", o.Interval, maxInterval)
+	}
+	for _, e := range m.Exports {
+		if strings.HasPrefix(e.Name, Prefix) {
+			return nil, ErrName
+		}
+	}
+	s, err := look(m)
+	if err != nil {
+		return nil, err
+	}
+	s.judge()
+	s.findRecursion()
+
+	r := &Result{Interval: o.Interval, Unrestorable: s.unrestorable(o.Once)}
+	w := &writer{survey: s, added: s.number(o.Interval)}
+	if !o.KeepData {
+		r.Data, w.dataGone = s.data()
+	}
+	w.addExports(r)
+	if r.Module, err = w.module(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// addExports adds the exports, those that the result names included.
+func (w *writer) addExports(r *Result) {
+	w.addExport(Tick, module.KindGlobal, w.added.tick)
+	w.addExport(Fuel, module.KindGlobal, w.added.fuel)
+	w.addExport(Budget, module.KindGlobal, w.added.budget)
+	w.addExport(Stop, module.KindGlobal, w.added.stop)
+	for i, g := range w.m.Globals {
+		if index := w.globalIndex(i); g.Mutable && w.written[index] && isNumber(g.Type) {
+			name := Prefix + "global:" + strconv.Itoa(int(index))
+			w.addExport(name, module.KindGlobal, index)
+			r.Globals = append(r.Globals, Global{Export: name, Type: g.Type})
+		}
+	}
+	if w.m.Start >= 0 {
+		r.Start = start
+		w.addExport(start, module.KindFunction, uint32(w.m.Start))
+	}
+}

@@ -1,0 +1,116 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// ErrClosed is returned for an image or a memory that was closed.
+var ErrClosed = errors.New("closed")
+
+// Image is the content of a linear memory at one moment. All memories that
+// are made from it share it; nobody can change it. It may be used from several
+// goroutines.
+type Image struct {
+	size   int    // bytes of the memory
+	stored sealed // its content, without the zeros at the end
+
+	mu     sync.Mutex // protects the rest
+	users  int        // memories, and the image itself until it is closed
+	closed bool
+}
+
+// NewImage copies the content of a memory, whose length must be a multiple of
+// [PageBytes]. The memory must not change meanwhile.
+func NewImage(content []byte) (*Image, error) {
+	if len(content)%PageBytes != 0 || uint64(len(content)) > MaxBytes {
+		return nil, fmt.Errorf("make an image: %d bytes are no size of a linear memory", len(content))
+	}
+	stored, err := seal(content[:significant(content)], len(content))
+	if err != nil {
+		return nil, fmt.Errorf("make an image of %d bytes: %w", len(content), err)
+	}
+	return &Image{size: len(content), stored: stored, users: 1}, nil
+}
+
+// significant returns how much of a memory is to be stored: all but the zeros
+// at its end, in whole pages of the operating system.
+func significant(content []byte) int {
+	page := min(os.Getpagesize(), PageBytes)
+	n := len(content)
+	for n > 0 && isZero(content[n-page:n]) {
+		n -= page
+	}
+	return n
+}
+
+// zeros is a page of linear memory that was never written; it stays so.
+var zeros [PageBytes]byte
+
+// isZero reports whether all bytes are zero, of at most PageBytes.
+func isZero(b []byte) bool { return string(b) == string(zeros[:len(b)]) }
+
+// Size returns the size in bytes of the memory that the image was made of, a
+// multiple of [PageBytes].
+func (i *Image) Size() int {
+	if i == nil {
+		return 0
+	}
+	return i.size
+}
+
+// Close lets go of the image. Memories made from it stay valid and can be
+// reset; what they share is given back with the last of them. To close it
+// again does nothing.
+func (i *Image) Close() error {
+	i.mu.Lock()
+	again := i.closed
+	i.closed = true
+	i.mu.Unlock()
+	if again {
+		return nil
+	}
+	return i.leave()
+}
+
+// join counts one more memory.
+func (i *Image) join() error {
+	if i == nil {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return fmt.Errorf("use the image: %w", ErrClosed)
+	}
+	i.users++
+	return nil
+}
+
+// leave counts one less, and gives everything back with the last.
+func (i *Image) leave() error {
+	if i == nil {
+		return nil
+	}
+	i.mu.Lock()
+	i.users--
+	last := i.users == 0
+	i.mu.Unlock()
+	if !last {
+		return nil
+	}
+	if err := i.stored.free(); err != nil {
+		return fmt.Errorf("free an image: %w", err)
+	}
+	return nil
+}
+
+// content returns the stored bytes; zeros follow. They must not be written.
+func (i *Image) content() []byte {
+	if i == nil {
+		return nil
+	}
+	return i.stored.content
+}

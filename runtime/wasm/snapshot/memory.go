@@ -1,0 +1,194 @@
+package snapshot
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Memory is the linear memory of one module instance. It implements
+// [experimental.MemoryAllocator] and [experimental.LinearMemory], so it is
+// handed to wazero with [experimental.WithMemoryAllocator].
+//
+// Like its module, it belongs to one goroutine at a time. Whoever made it
+// closes it: see [Memory.Free] for why wazero doesn't.
+type Memory struct {
+	backing backing // nil = closed
+	image   *Image  // nil = zeros
+	limit   uint64  // bytes
+	bytes   []byte  // what the guest has
+	first   int     // its size in the beginning
+	taken   bool    // a module has it
+	ended   bool    // and was closed
+	refused bool    // growing, since the last reset
+}
+
+var (
+	_ experimental.MemoryAllocator = (*Memory)(nil)
+	_ experimental.LinearMemory    = (*Memory)(nil)
+)
+
+// backing is where the bytes of a memory are.
+type backing interface {
+	// grow returns the first size bytes, those that are new being zero, or
+	// nil if there is no room. The size is never less than before.
+	grow(size int) []byte
+	// reset puts all bytes back.
+	reset() (Stats, error)
+	// trim gives back what a memory that was reset can do without.
+	trim() error
+	// free gives everything back.
+	free() error
+}
+
+// New makes a memory of at most limit bytes, rounded down to whole pages, which
+// begins as the image; nil stands for an empty one. The limit is between
+// [PageBytes] and [MaxBytes], and not less than the image.
+func New(limit uint64, image *Image) (*Memory, error) {
+	return newMemory(limit, image, bestMethod())
+}
+
+func newMemory(limit uint64, image *Image, method Method) (*Memory, error) {
+	limit -= limit % PageBytes
+	switch {
+	case limit == 0 || limit > MaxBytes || limit > math.MaxInt:
+		return nil, fmt.Errorf("make a memory: a limit of %d bytes is not between %d and %d", limit, PageBytes, uint64(MaxBytes))
+	case limit < uint64(image.Size()):
+		return nil, fmt.Errorf("make a memory: a limit of %d bytes is less than the image's %d", limit, image.Size())
+	}
+	if err := image.join(); err != nil {
+		return nil, fmt.Errorf("make a memory: %w", err)
+	}
+	b, err := newBacking(int(limit), image, method)
+	if err != nil {
+		_ = image.leave() // the other error says more
+		return nil, fmt.Errorf("make a memory of at most %d bytes: %w", limit, err)
+	}
+	m := &Memory{backing: b, image: image, limit: limit, first: image.Size()}
+	m.bytes = b.grow(m.first)
+	return m, nil
+}
+
+// Allocate returns the memory itself: its limit and the image decide, not what
+// the module asks for. It serves one module: for a second one, which a caller
+// must have instantiated with the same context by mistake, there is no memory,
+// and wazero panics.
+func (m *Memory) Allocate(_, _ uint64) experimental.LinearMemory {
+	if m.taken {
+		return none{}
+	}
+	m.taken = true
+	return m
+}
+
+// none is a linear memory that has no room.
+type none struct{}
+
+func (none) Reallocate(uint64) []byte { return nil }
+func (none) Free()                    {}
+
+// Reallocate makes the memory at least size bytes long and returns it. It
+// stays where it is, unless it is backed by a slice. A memory is never smaller
+// than its image: a module that was declared smaller gets that size at once,
+// since wazero takes the length of what is returned. It returns nil, and notes
+// the refusal, over the limit or where the system has no room.
+func (m *Memory) Reallocate(size uint64) []byte {
+	if size <= uint64(len(m.bytes)) {
+		return m.bytes
+	}
+	if m.ended || m.backing == nil || size > m.limit {
+		m.refused = true
+		return nil
+	}
+	grown := m.backing.grow(int(size))
+	if grown == nil {
+		m.refused = true
+		return nil
+	}
+	if m.first == 0 {
+		m.first = len(grown)
+	}
+	m.bytes = grown
+	return grown
+}
+
+// Refused reports whether growing was refused since the last reset. wazero
+// doesn't ask for more than the module itself declares as its maximum.
+func (m *Memory) Refused() bool { return m.refused }
+
+// Bytes returns the memory as the guest has it, not a copy. It is valid until
+// the memory grows or is closed.
+func (m *Memory) Bytes() []byte { return m.bytes }
+
+// Reset puts the content back to the image, zeros beyond it. The size stays,
+// since wazero has no way to tell the guest. Views of the memory stay valid.
+// After an error, the content is undefined and the instance must be replaced.
+func (m *Memory) Reset() (Stats, error) {
+	if m.ended || m.backing == nil {
+		return Stats{}, fmt.Errorf("reset a memory: %w", ErrClosed)
+	}
+	m.refused = false
+	stats, err := m.backing.reset()
+	if err != nil {
+		return Stats{}, fmt.Errorf("reset a memory: %w", err)
+	}
+	stats.Grown = len(m.bytes) > m.first
+	return stats, nil
+}
+
+// Trim gives back the pages that a reset left private so that the next run
+// needn't fault them in again: see [Stats]. It is for memories that were reset
+// and then not used for a while, and it resets what was not.
+func (m *Memory) Trim() error {
+	if m.ended || m.backing == nil {
+		return fmt.Errorf("trim a memory: %w", ErrClosed)
+	}
+	if err := m.backing.trim(); err != nil {
+		return fmt.Errorf("trim a memory: %w", err)
+	}
+	return nil
+}
+
+// tolerated is how much a small memory may grow before it counts as outgrown.
+// A guest that forgets that it grew grows again with each job: by 64 KiB at
+// least, so that an instance serves some 64 jobs and a replacement of 0.1 to
+// 0.4 ms costs each of them a few microseconds. What was grown costs address
+// space only: resets empty it.
+const tolerated = 4 << 20
+
+// Outgrown reports that the instance should be replaced: the memory has grown
+// to more than twice what it was (and by more than 4 MiB), or by more than a
+// quarter of the room that it had. The guest forgets with each reset that it
+// grew, so what was grown only takes room from the jobs that follow.
+func (m *Memory) Outgrown() bool {
+	grown := len(m.bytes) - m.first
+	room := int(m.limit) - m.first
+	return grown > min(max(m.first, tolerated), room/4)
+}
+
+// Free implements [experimental.LinearMemory]: the module was closed. It gives
+// nothing back, for two reasons that lie in wazero 1.12. A guest that exits
+// closes its own module from within a host call, while the guest is on the
+// stack; and the module's api.Memory goes on pointing to these bytes. A late
+// read by a host call would then end the process, or see what some other guest
+// wrote. Besides, wazero doesn't call it when an instantiation fails.
+func (m *Memory) Free() { m.ended = true }
+
+// Close gives the memory back. No call into its module may be under way any
+// more, and neither its api.Memory nor any view may be used afterwards. To close
+// it again does nothing.
+func (m *Memory) Close() error {
+	if m.backing == nil {
+		return nil
+	}
+	err := m.backing.free()
+	m.backing, m.bytes = nil, nil
+	if err == nil {
+		err = m.image.leave()
+	}
+	if err != nil {
+		return fmt.Errorf("close a memory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package wasm
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// stopReason is why a run was stopped from outside.
+type stopReason uint8
+
+const (
+	notStopped  stopReason = iota
+	byDeadline             // the deadline passed
+	byContext              // the context of the run ended
+	alreadyBusy            // another run is under way: a fault of the caller
+)
+
+// stopper ends the runs of one instance at their deadline or when their
+// context ends. It is the one place that knows when a guest is stopped; its
+// [watchdog] says when to look.
+type stopper struct {
+	dog  *watchdog
+	halt func()        // stops the guest for good; called at most once
+	done chan struct{} // closed with halt, for guests that wait in the host
+
+	busy atomic.Bool // a run is under way; the watchdog asks before it takes the lock
+
+	mu       sync.Mutex // protects the rest
+	reason   stopReason
+	ctx      context.Context //nolint:containedctx // of the run under way
+	deadline time.Time       // of the run under way; zero = none
+}
+
+func newStopper(dog *watchdog, halt func()) *stopper {
+	s := &stopper{dog: dog, halt: halt, done: make(chan struct{})}
+	dog.watch(s)
+	return s
+}
+
+// begin starts a run, unless it is over before it began.
+func (s *stopper) begin(ctx context.Context, deadline time.Time) stopReason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.busy.Load():
+		return alreadyBusy
+	case s.reason != notStopped:
+		return s.reason
+	case ctx.Err() != nil:
+		return byContext
+	case !deadline.IsZero() && time.Until(deadline) <= 0:
+		return byDeadline
+	}
+	s.ctx, s.deadline = ctx, deadline
+	s.busy.Store(true)
+	s.dog.begin()
+	return notStopped
+}
+
+// end ends the run and says whether it was stopped: then the instance must not
+// be used again, even if the guest was faster.
+func (s *stopper) end() stopReason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy.Store(false)
+	s.ctx = nil
+	s.dog.end()
+	return s.reason
+}
+
+// look stops the run if it is over. The watchdog calls it.
+func (s *stopper) look(now time.Time) {
+	if !s.busy.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.busy.Load() || s.reason != notStopped:
+		return
+	case s.ctx.Err() != nil:
+		s.reason = byContext
+	case !s.deadline.IsZero() && !now.Before(s.deadline):
+		s.reason = byDeadline
+	default:
+		return
+	}
+	close(s.done)
+	s.halt()
+}
+
+// close ends the watch over this instance.
+func (s *stopper) close() { s.dog.forget(s) }
