@@ -52,7 +52,8 @@ func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
 	l := q.lanes.of(job.Worker)
 	stats := l.stats()
 	ahead := stats.readyTotal() - 1
-	full, memory := q.gate.bounded(l.worker.Load().Memory)
+	need := l.worker.Load().Memory
+	full, memory, bound := q.gate.lacks(need)
 	switch {
 	case q.closed.Load():
 		why.Code, why.Reason = "stopping", "the host is stopping"
@@ -60,7 +61,7 @@ func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
 	case stats.Idle > 0 && memory:
 		why.Code = "max_memory"
 		why.Reason = fmt.Sprintf("a task of worker %s may take %s of memory, and running tasks have too much of the host's max_memory of %s",
-			job.Worker, mebibytes(l.worker.Load().Memory), mebibytes(q.cfg.MaxMemory))
+			job.Worker, mebibytes(need), mebibytes(bound))
 		why.Ends = "the end of running tasks, a larger max_memory, or a smaller memory limit of the workers"
 	case stats.Idle > 0 && full:
 		why.Code = "max_running"
