@@ -84,6 +84,7 @@ guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installe
 	./plugins/examples/vowels/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh
+	./runtime/wasm/rewrite/testdata/build.sh
 
 .PHONY: fixtures
 fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is

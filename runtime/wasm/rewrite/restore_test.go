@@ -94,8 +94,8 @@ func TestData(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code []byte
 		keep bool
-		want int // segments taken out
-		left bool
+		want int  // segments taken out
+		left bool // the passive one is there
 	}{
 		"all go":       {want: 2},
 		"indices stay": {code: concat(i32(0), i32(0), i32(5), []byte{0xfc, 0x08, 1, 0}), want: 2, left: true},
@@ -113,7 +113,7 @@ func TestData(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		defer g.close()
+		t.Cleanup(g.close)
 		if b, _ := g.Memory().Read(100, 5); string(b) != "Jello" {
 			t.Errorf("%s: the memory is %q", name, b)
 		}
@@ -200,4 +200,13 @@ func TestOriginalMustBeValid(t *testing.T) {
 	if err := validate(interpreter(), rewritten(t, wasm, rewrite.Options{}).Module); err != nil {
 		t.Errorf("the attack is no longer one: %v", err)
 	}
+}
+
+// TestActiveSegmentsCanBeCopied keeps a habit of the engine, which doesn't
+// drop active segments.
+func TestActiveSegmentsCanBeCopied(t *testing.T) {
+	t.Parallel()
+	a := one(i32(0), i32(2), i32(3), []byte{0xfc, 0x08, 0, 0})
+	a.data, a.offsets = [][]byte{[]byte("hello")}, []int{100}
+	same(t, compiler(), a.bytes(), rewrite.Options{}, noBudget)
 }
