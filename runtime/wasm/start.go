@@ -96,7 +96,7 @@ func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err error) {
 	deadline, _ := ctx.Deadline()
 	if i.stop.begin(ctx, deadline) != notStopped {
-		return context.Cause(ctx)
+		return errStopped // maybe a moment before ctx says so itself
 	}
 	i.enter(at, 0)
 	for _, b := range i.bodies {
