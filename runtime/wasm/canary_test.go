@@ -2,6 +2,7 @@ package wasm_test
 
 import (
 	"context"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,46 @@ func TestCanary(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIdleHoldsNothing: an instance that waits for its next job keeps nothing of
+// the last one alive, such as a large payload.
+func TestIdleHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, entry string
+		isolation   runtime.Isolation
+	}{
+		{"reset", "echo", runtime.IsolateJob},
+		{"trapped", "trap", runtime.IsolateJob},
+		{"kept", "echo", runtime.IsolateInstance},
+	} {
+		i := runtimetest.Instance(t, opener(guests.Outcomes)(t, runtime.Source{Isolation: c.isolation}))
+		gone := make(chan struct{})
+		func() {
+			payload := &[1 << 20]byte{}
+			goruntime.AddCleanup(payload, func(struct{}) { close(gone) }, struct{}{})
+			at := runtimetest.Attempt(c.entry, "")
+			at.Input = payload[:10]
+			i.Run(t.Context(), at)
+		}()
+		collected := func() bool {
+			goruntime.GC()
+			select {
+			case <-gone:
+				return true
+			default:
+				return false
+			}
+		}
+		for n := 0; !collected(); n++ {
+			if n == 100 {
+				t.Errorf("%s: the payload is still there", c.name)
+				break
+			}
+		}
+		goruntime.KeepAlive(i)
 	}
 }
 

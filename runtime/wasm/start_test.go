@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,6 +78,28 @@ func TestStartErrors(t *testing.T) {
 	if err == nil || err.Error() != "the guest failed to start: the guest trapped: unreachable" || jobhost.HintOf(err) != `its log: error no good\x1b[2J` {
 		t.Errorf("trapping: %v; %s", err, jobhost.HintOf(err))
 	}
+}
+
+// TestStartWaits: who waits for another one's start stops waiting when told.
+func TestStartWaits(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), guests.InitSpin, runtime.Limits{StartTime: time.Hour})
+	first, stopFirst := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := p.Instantiate(first); !errors.Is(err, context.Canceled) {
+			t.Errorf("the first: %v", err)
+		}
+	})
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := p.Instantiate(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another one: %v", err)
+		}
+		cancel()
+	}
+	stopFirst()
+	wg.Wait()
 }
 
 func TestStartInSandbox(t *testing.T) {
