@@ -125,7 +125,12 @@ func TestAllocations(t *testing.T) {
 		{"noop", guests.Noop, "", 0},
 		{"echo", guests.Echo, strings.Repeat("x", 64), 1},
 	} {
-		i := runtimetest.Instance(t, load(t, newEngine(t), tt.module, runtime.Limits{}))
+		resets := 0
+		sandbox := runtime.NewSandbox(load(t, newEngine(t), tt.module, runtime.Limits{}), func(r *runtime.Result) {
+			if r.Reset > 0 {
+				resets++
+			}
+		})
 		input := []byte(tt.input)
 		at := &hostcall.Attempt{}
 		allocs := testing.AllocsPerRun(100, func() {
@@ -133,12 +138,15 @@ func TestAllocations(t *testing.T) {
 			at.Input = input
 			at.Limits.OutputBytes = 100
 			at.Deadline = time.Now().Add(time.Minute)
-			if got := i.Run(ctx, at).Outcome; got.Kind != jobhost.OutcomeSucceeded {
+			if got := sandbox.Run(ctx, at); got.Kind != jobhost.OutcomeSucceeded {
 				t.Fatalf("%+v", got)
 			}
 		})
-		if allocs > tt.want {
-			t.Errorf("%s: %v allocations, want %v", tt.name, allocs, tt.want)
+		if allocs > tt.want || resets == 0 {
+			t.Errorf("%s: %v allocations, want %v; %d resets", tt.name, allocs, tt.want, resets)
+		}
+		if err := sandbox.Close(ctx); err != nil {
+			t.Error(err)
 		}
 	}
 }
