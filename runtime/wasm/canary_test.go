@@ -2,6 +2,7 @@ package wasm_test
 
 import (
 	"context"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,46 @@ func TestCanary(t *testing.T) {
 	}
 }
 
+// TestIdleHoldsNothing: an instance that waits for its next job keeps nothing of
+// the last one alive, such as a large payload.
+func TestIdleHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, entry string
+		isolation   runtime.Isolation
+	}{
+		{"reset", "echo", runtime.IsolateJob},
+		{"trapped", "trap", runtime.IsolateJob},
+		{"kept", "echo", runtime.IsolateInstance},
+	} {
+		i := runtimetest.Instance(t, opener(guests.Outcomes)(t, runtime.Source{Isolation: c.isolation}))
+		gone := make(chan struct{})
+		func() {
+			payload := &[1 << 20]byte{}
+			goruntime.AddCleanup(payload, func(struct{}) { close(gone) }, struct{}{})
+			at := runtimetest.Attempt(c.entry, "")
+			at.Input = payload[:10]
+			i.Run(t.Context(), at)
+		}()
+		collected := func() bool {
+			goruntime.GC()
+			select {
+			case <-gone:
+				return true
+			default:
+				return false
+			}
+		}
+		for n := 0; !collected(); n++ {
+			if n == 100 {
+				t.Errorf("%s: the payload is still there", c.name)
+				break
+			}
+		}
+		goruntime.KeepAlive(i)
+	}
+}
+
 // TestGrownIsReplaced: memory that was grown too far can't be taken back.
 func TestGrownIsReplaced(t *testing.T) {
 	t.Parallel()
@@ -84,7 +125,12 @@ func TestAllocations(t *testing.T) {
 		{"noop", guests.Noop, "", 0},
 		{"echo", guests.Echo, strings.Repeat("x", 64), 1},
 	} {
-		i := runtimetest.Instance(t, load(t, newEngine(t), tt.module, runtime.Limits{}))
+		resets := 0
+		sandbox := runtime.NewSandbox(load(t, newEngine(t), tt.module, runtime.Limits{}), func(r *runtime.Result) {
+			if r.Reset > 0 {
+				resets++
+			}
+		})
 		input := []byte(tt.input)
 		at := &hostcall.Attempt{}
 		allocs := testing.AllocsPerRun(100, func() {
@@ -92,12 +138,15 @@ func TestAllocations(t *testing.T) {
 			at.Input = input
 			at.Limits.OutputBytes = 100
 			at.Deadline = time.Now().Add(time.Minute)
-			if got := i.Run(ctx, at).Outcome; got.Kind != jobhost.OutcomeSucceeded {
+			if got := sandbox.Run(ctx, at); got.Kind != jobhost.OutcomeSucceeded {
 				t.Fatalf("%+v", got)
 			}
 		})
-		if allocs > tt.want {
-			t.Errorf("%s: %v allocations, want %v", tt.name, allocs, tt.want)
+		if allocs > tt.want || resets == 0 {
+			t.Errorf("%s: %v allocations, want %v; %d resets", tt.name, allocs, tt.want, resets)
+		}
+		if err := sandbox.Close(ctx); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -78,10 +78,14 @@ func (i *Instance) enter(at *hostcall.Attempt, fuel int64) {
 	}
 }
 
-// leave ends that.
+// leave ends that. An idle instance holds on to nothing of the attempt.
 func (i *Instance) leave(at *hostcall.Attempt) {
 	i.system.End()
 	at.Flush()
+	i.frame.at = nil
+	if i.cancel == nil {
+		i.frame.Context = context.Background()
+	}
 }
 
 // renew puts the instance back to its beginning, or says why that can't be.

@@ -32,7 +32,7 @@ func (e *Engine) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, 
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the engine is closed"}
 	}
 	wasm := src.Bytes
-	p := &Plugin{engine: e, source: src, limits: src.Limits.OrDefaults()}
+	p := &Plugin{engine: e, source: src, limits: src.Limits.OrDefaults(), turn: make(chan struct{}, 1)}
 	p.limits.MemoryBytes = wholePages(p.limits.MemoryBytes)
 	err := p.load(ctx, wasm)
 	p.source.Bytes, p.source.Linked = nil, nil // a plugin doesn't hold on to them

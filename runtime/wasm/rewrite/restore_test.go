@@ -31,7 +31,9 @@ func TestUnrestorable(t *testing.T) {
 	unused := one()
 	unused.globals = []byte{module.FuncRef}
 	dropping := passive(one(initData, dropData))
-	dropping.table = 0 // what a table refers to may run at any time
+	dropping.table = 0
+	setOnce := one(setTable)
+	setOnce.empty = true // what a table refers to may run at any time
 	for name, tc := range map[string]struct {
 		module *assembly
 		once   []string
@@ -46,6 +48,7 @@ func TestUnrestorable(t *testing.T) {
 		"data are dropped":              {module: passive(one(dropData))},
 		"data are copied":               {module: passive(one(initData))},
 		"data are copied and dropped":   {module: dropping, want: "it drops data segment 0, which it needs again"},
+		"a table is set once":           {module: setOnce, once: []string{"f0"}, want: "function 0 changes a table while the module initialises"},
 		"the same once":                 {module: dropping, once: []string{"f0"}},
 		"a reference in a global":       {module: reference, want: "it sets global 0, which is no number"},
 		"a reference that never is set": {module: unused},
