@@ -8,6 +8,7 @@ FUZZTIME  ?= 10s
 MUTANTS   ?= 20000
 BENCH     ?= .
 BENCHTIME ?= 1s
+ROUNDS    ?= 15
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 STAMP   := -X github.com/jobhost/jobhost/internal/version.stamp=$(VERSION)
@@ -24,7 +25,7 @@ GO_WASM   := $(foreach g,$(GO_GUESTS),plugins/examples/$(g)/$(g).wasm)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: $(GO_WASM) ## build bin/jobhost and the example workers
@@ -53,6 +54,7 @@ static: ## the part of check that runs nothing
 	go vet ./...
 	$(TOOL) golangci-lint run ./...
 	go mod tidy -diff
+	cd bench/extism && go mod tidy -diff && go vet .
 	go test -count=1 ./internal/archtest
 
 .PHONY: fmt
@@ -62,6 +64,10 @@ fmt: ## format all Go files
 .PHONY: bench
 bench: $(GO_WASM) ## run benchmarks: BENCH=regexp BENCHTIME=1s
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m ./...
+
+.PHONY: bench-extism
+bench-extism: ## compare sandboxes with those of Extism's SDK for Go, in one run: ROUNDS=15
+	cd bench/extism && go run . -rounds $(ROUNDS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME

@@ -13,12 +13,16 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// goGuest builds the worker in Go.
-func goGuest(t *testing.T) []byte {
+// goGuest builds a guest in Go: a worker with the build mode c-shared, a
+// command with exe.
+func goGuest(t *testing.T, folder, mode string) []byte {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("building and compiling a Go guest takes seconds")
+	}
 	out := filepath.Join(t.TempDir(), "go.wasm")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = "../../internal/testing/guests/src/gosleep"
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode="+mode, "-trimpath", "-ldflags=-s -w", "-o", out, ".")
+	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the guest: %v\n%s", err, text)
@@ -32,10 +36,7 @@ func goGuest(t *testing.T) []byte {
 
 func TestGoGuest(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("building and compiling a Go guest takes seconds")
-	}
-	p := load(t, newEngine(t), goGuest(t), runtime.Limits{MemoryBytes: 32 << 20})
+	p := load(t, newEngine(t), goGuest(t, "../../internal/testing/guests/src/gosleep", "c-shared"), runtime.Limits{MemoryBytes: 32 << 20})
 	for _, entry := range []string{"sleep", "spin"} {
 		if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt(entry, "") }); late > runtimetest.MaxLateness {
 			t.Errorf("%s was stopped %v late", entry, late)

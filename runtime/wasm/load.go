@@ -238,7 +238,8 @@ func invalid(hint, format string, args ...any) error {
 }
 
 // named puts the name of the plugin's file, or of the worker without one, in
-// front of the message.
+// front of the message. Of several errors it tells all, with the first one's
+// hint.
 func named(src runtime.Source, err error) error {
 	subject := "the plugin of worker " + src.Worker
 	if src.Path != "" {
@@ -248,6 +249,17 @@ func named(src runtime.Source, err error) error {
 	if !ok {
 		return fmt.Errorf("load %s: %w", subject, err)
 	}
-	e.Message = strings.TrimSpace(subject + " " + e.Message)
+	text := e.Message
+	if err != error(e) {
+		text = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + " …"
+	}
+	e.Message = strings.TrimSpace(subject + " " + text)
 	return e
 }
+
+// maxText bounds what is said about a plugin, in bytes: how many imports it has
+// is its author's choice.
+const maxText = 2000
