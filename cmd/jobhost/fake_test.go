@@ -96,7 +96,7 @@ func (s *fakeServer) end(j *fakeJob, state jobhost.State) {
 		t := &j.Tasks[i]
 		t.State, t.Attempt, t.StartedAt, t.EndedAt = state, 1, &j.CreatedAt, &ended
 		if state == jobhost.Succeeded {
-			t.ResultSize = len(result(j, i))
+			t.ResultSize, t.Fuel = len(result(j, i)), 59157
 		}
 	}
 	if state == jobhost.Dead {
