@@ -33,8 +33,6 @@ func (a *extismABI) define(ctx context.Context, r wazero.Runtime) (err error) {
 	return err
 }
 
-func (a *extismABI) imports(m *module.Module) error { return extismabi.Check(m.Imports, a.names) }
-
 func (a *extismABI) once(m *module.Module) []string {
 	return extismabi.Initializers(functionTypes(m), a.entry)
 }
