@@ -111,6 +111,39 @@ func TestGrownIsReplaced(t *testing.T) {
 	}
 }
 
+// TestRefusalIsOfOneJob: that a job was refused memory is told of it alone.
+func TestRefusalIsOfOneJob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, entry, much string
+		module            []byte
+		isolation         runtime.Isolation
+	}{
+		{"job", "grow", "100", guests.Outcomes, runtime.IsolateJob},
+		{"instance", "grow", "100", guests.Outcomes, runtime.IsolateInstance},
+		{"plugin", "grow", "100", guests.Extism, runtime.IsolateInstance},
+		{"kernel of a plugin", "big_output", "4000000", guests.Extism, runtime.IsolateInstance},
+	} {
+		sawRefusal := false
+		sandbox := runtime.NewSandbox(opener(c.module)(t, runtime.Source{
+			Isolation: c.isolation, Entry: "echo", Limits: runtime.Limits{MemoryBytes: 2 << 20},
+		}), func(r *runtime.Result) { sawRefusal = r.MemoryRefused })
+		for n, want := range []bool{false, true, false} {
+			entry, input := "echo", ""
+			if want {
+				entry, input = c.entry, c.much
+			}
+			sandbox.Run(t.Context(), runtimetest.Attempt(entry, input))
+			if sawRefusal != want {
+				t.Errorf("%s: job %d was refused memory: %t", c.name, n, sawRefusal)
+			}
+		}
+		if err := sandbox.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestAllocations: a run in a pristine sandbox, under a deadline and a context,
 // allocates nothing but the copy of its output.
 func TestAllocations(t *testing.T) {

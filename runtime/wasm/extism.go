@@ -105,6 +105,7 @@ func (g *extismGuest) failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
 	return g.plugin.Failed(at)
 }
 
+func (g *extismGuest) refused() bool                   { return g.plugin.Refused() }
 func (*extismGuest) remember() any                     { return nil }
 func (g *extismGuest) reset(any) bool                  { return g.plugin.Reset() }
 func (g *extismGuest) close(ctx context.Context) error { return g.plugin.Close(ctx) }

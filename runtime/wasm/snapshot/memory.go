@@ -21,7 +21,7 @@ type Memory struct {
 	first   int     // its size in the beginning
 	taken   bool    // a module has it
 	ended   bool    // and was closed
-	refused bool    // growing, since the last reset
+	refused bool    // growing, since the last reset or Forgive
 }
 
 var (
@@ -113,9 +113,13 @@ func (m *Memory) Reallocate(size uint64) []byte {
 	return grown
 }
 
-// Refused reports whether growing was refused since the last reset. wazero
-// doesn't ask for more than the module itself declares as its maximum.
+// Refused reports whether growing was refused since the last reset, or Forgive.
+// wazero doesn't ask for more than the module itself declares as its maximum.
 func (m *Memory) Refused() bool { return m.refused }
+
+// Forgive forgets that growing was refused, for memories that serve another run
+// without a reset.
+func (m *Memory) Forgive() { m.refused = false }
 
 // Bytes returns the memory as the guest has it, not a copy. It is valid until
 // the memory grows or is closed.
