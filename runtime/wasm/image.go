@@ -57,7 +57,7 @@ func (p *Plugin) beginning(ctx context.Context) (*image, error) {
 // worth it, or the instance is better replaced.
 func (i *Instance) restore() (keep bool, err error) {
 	for n, b := range i.bodies {
-		if b.memory.Outgrown() {
+		if b.outgrown() {
 			return false, nil
 		}
 		if err := b.restore(i.image.bodies[n]); err != nil {
