@@ -34,7 +34,7 @@ func newPlugin(o Options) *Plugin {
 	o.ResponseBytes = min(max(cmp.Or(o.ResponseBytes, defaultResponse), 0), math.MaxInt32)
 	return &Plugin{
 		options: o,
-		arena:   arena{limit: max((o.MemoryBytes+pageBytes-1)/pageBytes, 1) * pageBytes},
+		arena:   arena{limit: max((o.MemoryBytes+pageBytes-1)/pageBytes, 1) * pageBytes, given: o.Memory},
 		vars:    vars{limit: o.VarBytes},
 	}
 }

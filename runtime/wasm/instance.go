@@ -50,7 +50,7 @@ func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	i.enter(at, i.plugin.limits.Fuel)
 	outcome, err := i.guest.call(entry, at)
 	i.leave(at)
-	stopped := i.stop.end()
+	stopped := i.stop.end(err != nil)
 
 	result := runtime.Result{Outcome: outcome}
 	if err != nil {

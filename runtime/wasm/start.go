@@ -109,7 +109,7 @@ func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err er
 		err = i.guest.initialise()
 	}
 	i.leave(at)
-	if i.stop.end() != notStopped {
+	if i.stop.end(err != nil) != notStopped {
 		return errStopped
 	}
 	return err

@@ -69,10 +69,15 @@ func (s *stopper) enter(ctx context.Context, deadline time.Time) stopReason {
 }
 
 // end ends the run and says whether it was stopped: then the instance must not
-// be used again, even if the guest was faster.
-func (s *stopper) end() stopReason {
+// be used again, even if the guest was faster. A guest that broke when it was
+// time to stop counts as stopped, since what it waited for may have ended for
+// the same reason, and before the watchdog looked.
+func (s *stopper) end(broke bool) stopReason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if broke && s.reason == notStopped {
+		s.reason = s.over(time.Now())
+	}
 	s.busy.Store(false)
 	s.ctx = nil
 	s.dog.end()
@@ -86,18 +91,24 @@ func (s *stopper) look(now time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case !s.busy.Load() || s.reason != notStopped:
-		return
-	case s.ctx.Err() != nil:
-		s.reason = byContext
-	case !s.deadline.IsZero() && !now.Before(s.deadline):
-		s.reason = byDeadline
-	default:
+	if !s.busy.Load() || s.reason != notStopped {
 		return
 	}
-	close(s.done)
-	s.halt()
+	if s.reason = s.over(now); s.reason != notStopped {
+		close(s.done)
+		s.halt()
+	}
+}
+
+// over says why the run under way should end now, if it should.
+func (s *stopper) over(now time.Time) stopReason {
+	switch {
+	case s.ctx.Err() != nil:
+		return byContext
+	case !s.deadline.IsZero() && !now.Before(s.deadline):
+		return byDeadline
+	}
+	return notStopped
 }
 
 // close ends the watch over this instance.
