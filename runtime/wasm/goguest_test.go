@@ -13,12 +13,12 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// goGuest builds the worker in Go.
-func goGuest(t *testing.T) []byte {
+// goGuest builds the worker in Go that is in a folder.
+func goGuest(t *testing.T, folder string) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "go.wasm")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = "../../internal/testing/guests/src/gosleep"
+	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the guest: %v\n%s", err, text)
@@ -35,7 +35,7 @@ func TestGoGuest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("building and compiling a Go guest takes seconds")
 	}
-	p := load(t, newEngine(t), goGuest(t), runtime.Limits{MemoryBytes: 32 << 20})
+	p := load(t, newEngine(t), goGuest(t, "../../internal/testing/guests/src/gosleep"), runtime.Limits{MemoryBytes: 32 << 20})
 	for _, entry := range []string{"sleep", "spin"} {
 		if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt(entry, "") }); late > runtimetest.MaxLateness {
 			t.Errorf("%s was stopped %v late", entry, late)
