@@ -32,9 +32,7 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		why.Reason = fmt.Sprintf("attempt %d of %d failed (%s); the next one is at %s",
 			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
 	case jobhost.Held:
-		why.Code = "no_worker"
-		why.Reason = fmt.Sprintf("no worker %q is loaded", job.Worker)
-		why.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + job.Worker
+		q.whyHeld(&why, job)
 	case jobhost.Ready:
 		q.whyReady(&why, job)
 	case jobhost.Running:
@@ -45,6 +43,33 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		q.whyEnded(&why, job, task)
 	}
 	return why, nil
+}
+
+// whyHeld tells what holds a job.
+func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
+	l := q.lanes.of(job.Worker)
+	if l == nil {
+		whyParked(why, job)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch l.holdLocked() {
+	case holdPaused:
+		why.Code, why.Reason = "paused", fmt.Sprintf("worker %s is paused", job.Worker)
+		why.Ends = "jobhost worker resume " + job.Worker
+	case holdDraining:
+		why.Code, why.Reason = "draining", fmt.Sprintf("worker %s is draining", job.Worker)
+		why.Ends = "jobhost worker resume " + job.Worker
+	default:
+		whyParked(why, job)
+	}
+}
+
+func whyParked(why *jobhost.Why, job jobhost.Job) {
+	why.Code = "no_worker"
+	why.Reason = fmt.Sprintf("no worker %q is loaded", job.Worker)
+	why.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + job.Worker
 }
 
 // whyReady tells what a ready job waits for.
