@@ -17,12 +17,6 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
 
-// The guests in Go, from their sources.
-const (
-	goWorker  = "../../plugins/sdk/go/testdata/guest"
-	goCommand = "../../internal/testing/guests/src/gocanary"
-)
-
 // speaker is a guest in some language.
 type speaker struct {
 	name  string
@@ -38,9 +32,6 @@ func speakers() []speaker {
 	sdk := func(names string) func(*testing.T, runtime.Source) runtime.Plugin {
 		return func(t *testing.T, src runtime.Source) runtime.Plugin { return loadFixture(t, src, names) }
 	}
-	built := func(folder, mode string) func(*testing.T, runtime.Source) runtime.Plugin {
-		return func(t *testing.T, src runtime.Source) runtime.Plugin { return opener(goGuest(t, folder, mode))(t, src) }
-	}
 	return []speaker{
 		{"C", opener(guests.Outcomes), "echo", false, false},
 		{"C with a failure", opener(guests.Outcomes), "fail_retry", false, false},
@@ -51,9 +42,14 @@ func speakers() []speaker {
 		{"TinyGo by Extism, two modules", sdk("lib main"), "run_test", false, false},
 		{"Haskell by Extism", sdk("hello_haskell"), "testing", false, false},
 		{"Go by Extism", sdk("std_command"), "_start", true, true},
-		{"Go", built(goWorker, "c-shared"), "jh_run", false, false},
-		{"Go command", built(goCommand, "exe"), "_start", true, false},
+		{"Go", built(goWorker), "jh_run", false, false},
+		{"Go command", built(goCommand), "_start", true, false},
 	}
+}
+
+// built opens a guest in Go.
+func built(module func(*testing.T) []byte) func(*testing.T, runtime.Source) runtime.Plugin {
+	return func(t *testing.T, src runtime.Source) runtime.Plugin { return opener(module(t))(t, src) }
 }
 
 // TestNothingRemains: after a job, a sandbox is byte for byte what a new one is,
@@ -124,7 +120,7 @@ func TestCommandForgets(t *testing.T) {
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600), os.Mkdir(filepath.Join(dir, "folder"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	module := goGuest(t, goCommand, "exe")
+	module := goCommand(t)
 	for _, isolation := range []runtime.Isolation{runtime.IsolateJob, runtime.IsolateFresh} {
 		p := opener(module)(t, runtime.Source{Isolation: isolation, System: runtime.System{Mounts: []runtime.Mount{{Host: dir, Guest: "/data"}}}})
 		sandbox := runtime.NewSandbox(p, nil)
@@ -151,12 +147,8 @@ func TestRandomDiffers(t *testing.T) {
 	}{
 		{name: "C", entry: "random", open: opener(guests.Exit)},
 		{name: "C command", input: "random\n", open: opener(guests.Command)},
-		{name: "Go", entry: "luck", fields: 1, open: func(t *testing.T, src runtime.Source) runtime.Plugin {
-			return opener(goGuest(t, goWorker, "c-shared"))(t, src)
-		}},
-		{name: "Go command", input: "random", fields: 3, open: func(t *testing.T, src runtime.Source) runtime.Plugin {
-			return opener(goGuest(t, goCommand, "exe"))(t, src)
-		}},
+		{name: "Go", entry: "luck", fields: 1, open: built(goWorker)},
+		{name: "Go command", input: "random", fields: 3, open: built(goCommand)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
