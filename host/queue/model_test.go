@@ -84,7 +84,7 @@ type model struct {
 	loose  bool
 	failed int64 // reads that had failed before this step
 	modes  map[string]jobhost.WorkerMode
-	named  int   // jobs that got a name of their own
+	named  int // jobs that got a name of their own
 }
 
 type modelJob struct {

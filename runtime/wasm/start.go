@@ -48,7 +48,7 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 	if i.system, err = wasiabi.New(p.system(i.stop.done)); err != nil {
 		return nil, fmt.Errorf("open mounts: %w", err)
 	}
-	i.frame = frame{Context: context.Background(), wasi: i.system}
+	i.frame = frame{Context: context.Background(), stop: i.stop, wasi: i.system}
 	if p.engine.polling {
 		i.frame.Context, i.cancel = context.WithCancel(context.Background())
 	}

@@ -25,7 +25,8 @@ type stopper struct {
 	halt func()        // stops the guest for good; called at most once
 	done chan struct{} // closed with halt, for guests that wait in the host
 
-	busy atomic.Bool // a run is under way; the watchdog asks before it takes the lock
+	busy   atomic.Bool // a run is under way; the watchdog asks before it takes the lock
+	halted atomic.Bool // set with done, for calls of the host that are about to begin
 
 	mu       sync.Mutex // protects the rest; taken after the watchdog's
 	reason   stopReason
@@ -95,6 +96,7 @@ func (s *stopper) look(now time.Time) {
 		return
 	}
 	if s.reason = s.over(now); s.reason != notStopped {
+		s.halted.Store(true)
 		close(s.done)
 		s.halt()
 	}

@@ -19,6 +19,7 @@ text() {
 }
 
 text canary
+text calls
 text canary_table
 text init_table
 

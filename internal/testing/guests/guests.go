@@ -58,6 +58,11 @@ var Canary []byte
 //go:embed canary_table.wasm
 var CanaryTable []byte
 
+// Calls has entries that call the host for ever: see src/calls.wat.
+//
+//go:embed calls.wasm
+var Calls []byte
+
 // Command is a WASI command: the first line of its input names what it does,
 // most of what Outcomes has entries for.
 //
