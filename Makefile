@@ -8,6 +8,7 @@ FUZZTIME  ?= 10s
 MUTANTS   ?= 20000
 BENCH     ?= .
 BENCHTIME ?= 1s
+PEERS     ?=
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 STAMP   := -X github.com/jobhost/jobhost/internal/version.stamp=$(VERSION)
@@ -53,6 +54,7 @@ static: ## the part of check that runs nothing
 	go vet ./...
 	$(TOOL) golangci-lint run ./...
 	go mod tidy -diff
+	cd bench/peers && GOOS=linux go vet ./... && go mod tidy -diff
 	go test -count=1 ./internal/archtest
 
 .PHONY: fmt
@@ -62,6 +64,13 @@ fmt: ## format all Go files
 .PHONY: bench
 bench: $(GO_WASM) ## run benchmarks: BENCH=regexp BENCHTIME=1s
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m ./...
+
+# A module of its own, so that go.mod has nothing of what jobhost is compared with.
+.PHONY: bench-peers
+bench-peers: ## jobhost beside River+PostgreSQL and asynq+Redis, which Debian's packages bring: PEERS='-rounds 5'
+	./bench/peers/install.sh
+	cd bench/peers && go build -ldflags '$(STAMP)' -o ../../bin/peers .
+	exec bin/peers $(PEERS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
