@@ -42,11 +42,16 @@ test: $(GO_WASM) ## run all tests
 
 .PHONY: check
 check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing
-	@before=$$($(TREE)); $(MAKE) --no-print-directory static test && [ "$$before" = "$$($(TREE))" ] || \
+	@before=$$($(TREE)); $(MAKE) --no-print-directory static test test-peers && [ "$$before" = "$$($(TREE))" ] || \
 		{ echo "check: failed, or the tree is not as it was"; git status --short; exit 1; }
 
 # TREE prints a digest of all that git sees in the tree.
 TREE = { git status --porcelain; git diff; } | git hash-object --stdin
+
+# The comparison with others measures jobhost alone here, which needs no database. It reads /proc.
+.PHONY: test-peers
+test-peers: ## the tests of the module in bench/peers, on Linux
+	[ "$$(go env GOOS)" != linux ] || { cd bench/peers && go test $(RACE) -shuffle=on ./...; }
 
 .PHONY: static
 static: ## the part of check that runs nothing
@@ -76,7 +81,7 @@ bench-peers: ## jobhost beside River+PostgreSQL and asynq+Redis, which Debian's 
 fuzz: ## run each fuzz target for FUZZTIME
 	@grep -rEo '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sort | while IFS=: read -r file func; do \
 		echo "== $$(dirname $$file) $${func#func }"; \
-		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+		go test -C "$$(dirname "$$file")" -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) . </dev/null || exit 1; \
 	done
 
 # The limit on address space makes a module that asks for all memory end its process, not the machine.
