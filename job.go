@@ -11,10 +11,13 @@ type Job struct {
 	Entry       string            `json:"entry,omitempty"`
 	ContentType string            `json:"content_type,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	PayloadSize int               `json:"payload_size"`
-	MaxAttempts int               `json:"max_attempts"`
-	Timeout     Duration          `json:"timeout"`
-	CreatedAt   time.Time         `json:"created_at"`
+	// ConcurrencyKey groups jobs: see [Spec].
+	ConcurrencyKey string `json:"concurrency_key,omitempty"`
+
+	PayloadSize int       `json:"payload_size"`
+	MaxAttempts int       `json:"max_attempts"`
+	Timeout     Duration  `json:"timeout"`
+	CreatedAt   time.Time `json:"created_at"`
 	// EndedAt is when the last task ended; nil while one is open.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 	// TaskCount is how many tasks there are; Tasks holds them when one job was asked for, not in lists.

@@ -42,14 +42,18 @@ type WorkerStatus struct {
 	Mode WorkerMode `json:"mode"`
 	// Slots is the size of the pool, Busy how many of them run a task. PoolSize
 	// is what the manifest says: another number when the pool was scaled.
-	Slots         int         `json:"slots"`
-	Busy          int         `json:"busy"`
-	PoolSize      int         `json:"pool_size"`
-	QueueCapacity int         `json:"queue_capacity"`
-	Timeout       Duration    `json:"timeout"`
-	MemoryBytes   int64       `json:"memory_bytes"`
-	Retry         string      `json:"retry"`
-	Tasks         TaskNumbers `json:"tasks"`
+	Slots         int `json:"slots"`
+	Busy          int `json:"busy"`
+	PoolSize      int `json:"pool_size"`
+	QueueCapacity int `json:"queue_capacity"`
+	// RateLimit is a [Rate]; empty = none. ConcurrencyPerKey 0 = no limit.
+	RateLimit         string `json:"rate_limit,omitempty"`
+	ConcurrencyPerKey int    `json:"concurrency_per_key,omitempty"`
+
+	Timeout     Duration    `json:"timeout"`
+	MemoryBytes int64       `json:"memory_bytes"`
+	Retry       string      `json:"retry"`
+	Tasks       TaskNumbers `json:"tasks"`
 }
 
 // TaskNumbers counts tasks by the name of their state; states without tasks are left out.

@@ -129,6 +129,12 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 		t.field("scaled", fmt.Sprintf("from %s", plural(w.PoolSize, "slot")))
 	}
 	t.field("queue", fmt.Sprintf("up to %s", plural(w.QueueCapacity, "task")))
+	if w.RateLimit != "" {
+		t.field("rate", w.RateLimit)
+	}
+	if w.ConcurrencyPerKey > 0 {
+		t.field("per key", plural(w.ConcurrencyPerKey, "task"))
+	}
 	t.field("timeout", w.Timeout.String())
 	t.field("memory", size(w.MemoryBytes))
 	t.field("retry", w.Retry)

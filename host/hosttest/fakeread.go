@@ -36,7 +36,7 @@ func (j *fakeJob) describe(full bool) jobhost.Job {
 	s := &j.spec
 	job := jobhost.Job{
 		ID: s.ID, Worker: s.Worker, State: j.state(), Priority: s.Priority, Entry: s.Entry,
-		ContentType: s.ContentType, Labels: s.Labels, PayloadSize: len(s.Payload), MaxAttempts: s.MaxAttempts,
+		ContentType: s.ContentType, ConcurrencyKey: s.ConcurrencyKey, Labels: s.Labels, PayloadSize: len(s.Payload), MaxAttempts: s.MaxAttempts,
 		Timeout: jobhost.Duration(s.Timeout), CreatedAt: j.created, EndedAt: j.ended, TaskCount: len(j.tasks),
 	}
 	if full {

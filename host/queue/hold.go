@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -15,6 +16,7 @@ const (
 	holdParked
 	holdPaused
 	holdDraining
+	holdRate
 )
 
 // holdLocked returns what holds the lane's ready tasks.
@@ -26,8 +28,41 @@ func (l *lane) holdLocked() hold {
 		return holdPaused
 	case l.mode == jobhost.WorkerDraining:
 		return holdDraining
+	case l.rate.every > 0 && l.q.clock.now().Before(l.rate.next()):
+		return holdRate
 	}
 	return notHeld
+}
+
+// untilLocked is when a hold ends by itself; the zero time = not by time.
+func (l *lane) untilLocked(h hold) time.Time {
+	if h == holdRate {
+		return l.rate.next()
+	}
+	return time.Time{}
+}
+
+// wakeLocked sees to it that the lane goes on when what holds it ends by itself.
+func (l *lane) wakeLocked() {
+	at := l.untilLocked(l.holdLocked())
+	if at.IsZero() || at.Equal(l.wakeAt) {
+		return
+	}
+	l.wakeAt = at
+	wait := at.Sub(l.q.clock.now())
+	if l.wake == nil {
+		l.wake = time.AfterFunc(wait, l.awake)
+	} else {
+		l.wake.Reset(wait)
+	}
+}
+
+// awake runs when what holds the lane has ended.
+func (l *lane) awake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeAt = time.Time{}
+	l.pumpLocked()
 }
 
 // noteMode is the prefix of the notes that keep modes; the worker's name follows.

@@ -84,6 +84,8 @@ func (q *Queue) Put(w Worker) {
 	defer l.mu.Unlock()
 	l.worker.Store(&w)
 	l.parked.Store(false)
+	l.rate.set(w.Rate, w.RateBurst)
+	l.limitLocked(w.PerKey)
 	l.pumpLocked()
 }
 

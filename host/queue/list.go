@@ -257,11 +257,15 @@ func (l *lane) views(state jobhost.State) []iter.Seq[entry] {
 	var views []iter.Seq[entry]
 	switch state {
 	case jobhost.Ready, jobhost.Held:
-		if (state == jobhost.Held) != (l.holdLocked() != notHeld) {
-			return nil
+		held := l.holdLocked() != notHeld
+		if held == (state == jobhost.Held) {
+			for i := range l.levels {
+				views = append(views, l.levels[i].views()...)
+			}
 		}
-		for i := range l.levels {
-			views = append(views, l.levels[i].views()...)
+		if l.groups != nil {
+			full := l.groups.allFull()
+			views = append(views, l.groups.view(func(r ref) bool { return (held || full[r]) == (state == jobhost.Held) }))
 		}
 	case jobhost.Scheduled, jobhost.Retrying:
 		views = append(views, l.delayed.view())

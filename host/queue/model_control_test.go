@@ -75,6 +75,7 @@ func (m *model) cancel(t *rapid.T) {
 func (m *model) cancelTask(task *modelTask) {
 	if task.running && task.lease == nil {
 		m.orphans[task.job.spec.Worker]++
+		m.orphanKeys[task.job.spec.Worker+"/"+task.job.spec.ConcurrencyKey]++
 	}
 	for _, s := range m.slots {
 		if s.task == task {
@@ -168,7 +169,15 @@ func (m *model) pass(t *rapid.T, d time.Duration) {
 					next = min(next, task.readyAt)
 				}
 			}
+			for _, task := range m.tasks(w.Name, func(x *modelTask) bool { return x.cancelling }) {
+				if task.readyAt > now() { // the queue doesn't know yet
+					next = min(next, task.readyAt)
+				}
+			}
 			for _, at := range m.paused[w.Name] {
+				next = min(next, at)
+			}
+			if at := queue.MillisOf(m.nextToken(w.Name)); at > now() {
 				next = min(next, at)
 			}
 		}
@@ -202,7 +211,7 @@ func (m *model) mend(t *rapid.T) {
 	if s.holdReads != nil && !m.held() && rapid.Bool().Draw(t, "reads only") {
 		close(s.holdReads)
 		s.trouble(func(s *troubledStore) { s.holdReads = nil })
-		clear(m.orphans)
+		m.adopt()
 		return
 	}
 	s.trouble(func(s *troubledStore) { s.failReads, s.failCommits = 0, false })
@@ -221,7 +230,14 @@ func (m *model) release() {
 			}
 		}
 	})
+	m.adopt()
+}
+
+// adopt forgets the orphans: their slots go on.
+func (m *model) adopt() {
+	m.loose = m.loose || len(m.orphans) > 0
 	clear(m.orphans)
+	clear(m.orphanKeys)
 }
 
 // told takes the answers that were held up.
@@ -246,7 +262,7 @@ func (m *model) reopen(t *rapid.T) {
 		}
 	}
 	clear(m.leased) // a lease ends with its process
-	m.open(t)
+	m.start(t)
 }
 
 func (m *model) stop(t *rapid.T) {

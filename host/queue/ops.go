@@ -55,6 +55,7 @@ type Changed struct {
 	Attempt int
 	// ReadyAt is when the task could run: before a Cancel, after a Revive.
 	ReadyAt Millis
+	Group   Group
 	// Token of the lease: the one that a Cancel took away, the one that a
 	// Revive gave to this process.
 	Token int64

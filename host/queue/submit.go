@@ -171,8 +171,11 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 		MaxAttempts: spec.MaxAttempts,
 		Timeout:     spec.Timeout,
 		Labels:      spec.Labels,
-		CreatedAt:   MillisOf(now),
-		Digest:      digest(spec),
+
+		ConcurrencyKey: spec.ConcurrencyKey,
+
+		CreatedAt: MillisOf(now),
+		Digest:    digest(spec),
 	}
 	if job.ID == "" {
 		job.ID = jobhost.NewID()
@@ -217,6 +220,10 @@ func digest(spec *jobhost.Spec) [16]byte {
 	for _, k := range slices.Sorted(maps.Keys(spec.Labels)) {
 		text(k)
 		text(spec.Labels[k])
+	}
+	if spec.ConcurrencyKey != "" {
+		text("concurrency_key") // what is left out leaves the digest as it was before there was this
+		text(spec.ConcurrencyKey)
 	}
 	h.Write(spec.Payload)
 	return [16]byte(h.Sum(nil))
@@ -284,12 +291,13 @@ func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submit
 	defer l.mu.Unlock()
 	l.pending -= job.Tasks
 	keep := l.waitingLocked() < shortQueue
+	id := GroupOf(job.ConcurrencyKey)
 	for i := range job.Tasks {
 		e := entry{key: job.Key + Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
 		if keep && l.soonLocked(e.readyAt) {
 			l.bodies.keep(&Body{Key: e.key, Index: i, Job: job})
 		}
-		l.pushLocked(e)
+		l.pushLocked(e, id)
 	}
 	l.pumpLocked()
 	return jobhost.Submitted{Receipt: jobhost.Receipt{ID: job.ID, State: state}}

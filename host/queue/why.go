@@ -61,6 +61,17 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
 	case holdDraining:
 		why.Code, why.Reason = "draining", fmt.Sprintf("worker %s is draining", job.Worker)
 		why.Ends = "jobhost worker resume " + job.Worker
+	case holdRate:
+		until := l.rate.next().UTC()
+		why.Code, why.Until = "rate_limit", &until
+		why.Reason = fmt.Sprintf("tasks of worker %s begin no faster than its rate_limit of %v", job.Worker, l.worker.Load().Rate)
+		why.Ends = "time, or a higher rate_limit"
+	case notHeld:
+		n := l.perKey()
+		why.Code = "concurrency"
+		why.Reason = fmt.Sprintf("%d of its tasks with the concurrency key %q run, which is the concurrency_per_key of worker %s",
+			n, job.ConcurrencyKey, job.Worker)
+		why.Ends = "the end of one of them, or a higher concurrency_per_key"
 	default:
 		whyParked(why, job)
 	}

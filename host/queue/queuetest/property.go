@@ -84,6 +84,7 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 				s.Digest[0] = byte(rapid.IntRange(0, 1).Draw(t, "digest"))
 				s.CreatedAt, s.ReadyAt = at.Draw(t, "created"), at.Draw(t, "ready")
 				s.Priority = jobhost.PriorityAt(rapid.IntRange(0, 4).Draw(t, "level"))
+				s.ConcurrencyKey = rapid.SampledFrom([]string{"", "", "k", "ü"}).Draw(t, "key")
 				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
 			})}
 	})
