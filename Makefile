@@ -20,8 +20,10 @@ RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/de
 TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
-GO_GUESTS := wordcount loganalyzer
-GO_WASM   := $(foreach g,$(GO_GUESTS),plugins/examples/$(g)/$(g).wasm)
+# Workers are libraries, commands are programs with a main function.
+GO_GUESTS   := wordcount loganalyzer
+GO_COMMANDS := csvstats
+GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g).wasm)
 
 .PHONY: help
 help: ## list the targets
@@ -88,8 +90,10 @@ chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
 .PHONY: guests
 guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installed
 	./plugins/examples/vowels/build.sh
+	./plugins/examples/crc32/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh
+	./runtime/wasm/rewrite/testdata/build.sh
 
 .PHONY: fixtures
 fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is
@@ -103,7 +107,8 @@ clean: ## remove what was built
 GO_SDK := $(filter-out %_test.go,$(wildcard plugins/sdk/go/*.go plugins/sdk/go/*/*.go))
 
 define go_guest
-plugins/examples/$(1)/$(1).wasm: $$(filter-out %_test.go,$$(wildcard plugins/examples/$(1)/*.go)) $$(GO_SDK)
-	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w' -o $$@ ./plugins/examples/$(1)
+plugins/examples/$(1)/$(1).wasm: $$(filter-out %_test.go,$$(wildcard plugins/examples/$(1)/*.go)) $(3)
+	GOOS=wasip1 GOARCH=wasm go build -buildmode=$(2) -trimpath -ldflags='-s -w' -o $$@ ./plugins/examples/$(1)
 endef
-$(foreach g,$(GO_GUESTS),$(eval $(call go_guest,$(g))))
+$(foreach g,$(GO_GUESTS),$(eval $(call go_guest,$(g),c-shared,$$(GO_SDK))))
+$(foreach g,$(GO_COMMANDS),$(eval $(call go_guest,$(g),exe)))

@@ -44,8 +44,9 @@ type Outcome struct {
 	Failure *Failure
 	// Snooze is how long to wait, with OutcomeSnoozed.
 	Snooze time.Duration
-	// Fuel is the work that the attempt cost, about one unit per instruction of
-	// the guest; the same each time for the same work. 0 = it wasn't counted.
+	// Fuel is the work that the attempt cost, about one unit for each pass of a
+	// loop and each call of the guest: docs/sandbox.md has it exactly. It is the
+	// same each time for the same work. 0 = it wasn't counted.
 	Fuel int64
 }
 

@@ -43,28 +43,47 @@ func sandboxPlugin(b *testing.B, file string, isolation runtime.Isolation) runti
 	return plugin
 }
 
+// attempts runs attempts under a deadline in one sandbox.
+func attempts(b *testing.B, plugin runtime.Plugin, input string) {
+	b.Helper()
+	sandbox := runtime.NewSandbox(plugin, nil)
+	defer func() { _ = sandbox.Close(context.Background()) }()
+	var at hostcall.Attempt
+	payload := []byte(input)
+	b.ReportAllocs()
+	for b.Loop() {
+		at.Reset()
+		at.Input = payload
+		at.Limits.OutputBytes = 1 << 20
+		at.Deadline = time.Now().Add(30 * time.Second)
+		if outcome := sandbox.Run(b.Context(), &at); outcome.Failure != nil {
+			b.Fatal(outcome.Failure.Message)
+		}
+	}
+}
+
 // BenchmarkSandbox is an attempt under a deadline in a sandbox that is reused
 // as it is, put back to its beginning, or made and initialised anew.
 func BenchmarkSandbox(b *testing.B) {
 	for _, guest := range sandboxGuests {
 		for _, isolation := range []runtime.Isolation{runtime.IsolateInstance, runtime.IsolateJob, runtime.IsolateFresh} {
 			b.Run(guest.name+"/"+string(isolation), func(b *testing.B) {
-				sandbox := runtime.NewSandbox(sandboxPlugin(b, guest.file, isolation), nil)
-				defer func() { _ = sandbox.Close(context.Background()) }()
-				var at hostcall.Attempt
-				input := []byte(guest.input)
-				b.ReportAllocs()
-				for b.Loop() {
-					at.Reset()
-					at.Input = input
-					at.Limits.OutputBytes = 1 << 20
-					at.Deadline = time.Now().Add(30 * time.Second)
-					if outcome := sandbox.Run(b.Context(), &at); outcome.Failure != nil {
-						b.Fatal(outcome.Failure.Message)
-					}
-				}
+				attempts(b, sandboxPlugin(b, guest.file, isolation), guest.input)
 			})
 		}
+	}
+}
+
+// BenchmarkCommand is an attempt of an unmodified command, which initialises
+// itself each time.
+func BenchmarkCommand(b *testing.B) {
+	for _, guest := range []struct{ name, file, input string }{
+		{"C crc32 64 B", "crc32/crc32.wasm", strings.Repeat("x", 64)},
+		{"Go csvstats 64 B", "csvstats/csvstats.wasm", strings.Repeat("1,2,3,4\n", 8)},
+	} {
+		b.Run(guest.name, func(b *testing.B) {
+			attempts(b, sandboxPlugin(b, guest.file, runtime.IsolateJob), guest.input)
+		})
 	}
 }
 

@@ -148,9 +148,6 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.MaxMemory == 0 {
-		c.MaxMemory = c.defaultMemory()
-	}
 	for i := range c.Workers {
 		c.Workers[i].setDefaults()
 	}

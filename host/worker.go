@@ -88,6 +88,7 @@ func (w *worker) status() jobhost.WorkerStatus {
 		Entry:         w.info.Entry,
 		Slots:         w.pool.Size(),
 		Busy:          w.pool.Busy(),
+		PoolSize:      w.cfg.PoolSize,
 		QueueCapacity: w.cfg.QueueCapacity,
 		Timeout:       jobhost.Duration(w.cfg.Limits.Timeout),
 		MemoryBytes:   w.cfg.Limits.MemoryBytes,

@@ -114,8 +114,8 @@ type Limits struct {
 	LogBytes    int           // log of one attempt
 	LineBytes   int           // one line of the log
 	StartTime   time.Duration // of making an instance
-	// Fuel bounds the work of one attempt, about one unit per instruction;
-	// 0 = only the timeout does.
+	// Fuel bounds the work of one attempt: see [jobhost.Outcome]; 0 = only the
+	// timeout does.
 	Fuel int64
 	// TableEntries bounds the entries of each table.
 	TableEntries uint32

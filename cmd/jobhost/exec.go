@@ -35,19 +35,26 @@ type execFlags struct {
 func newExecCommand(e *env) *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
-		Use:   "exec WORKER|FILE.wasm [INPUT…]",
+		Use:   "exec WORKER|FILE [INPUT…]",
 		Short: "Run inputs through a worker here and now, without a server or a store",
 		Long: `Run inputs through a worker here and now, without a server or a store.
 
+The worker is one of the manifest, with all that it is granted there, or a
+file: a module, or the JSON of an Extism plugin, which is granted nothing but
+what --arg, --config and --mount say. They add to what a worker of the manifest
+has.
+
 Each INPUT is a file whose content is one input; "-" is the standard input, and
 so is no INPUT at all. With --lines each line of them is one input, with --text
-each INPUT is one itself. Results are printed in the order of the inputs, each
-ended by a newline. Failures and logs go to the standard error output, and on a
-terminal how far it is. The exit code is 1 when any input failed, or when Ctrl-C
-ended it before the last one.`,
+each INPUT is one itself. A WASI command finds it on its standard input. Results
+are printed in the order of the inputs, each ended by a newline. Failures and
+logs go to the standard error output, and on a terminal how far it is. The exit
+code is 1 when any input failed, or when Ctrl-C ended it before the last one.`,
 		Example: `  jobhost exec plugins/examples/wordcount/wordcount.wasm README.md
   cat *.md | jobhost exec vowels --lines -j 4
-  jobhost exec vowels --text "hello world"`,
+  jobhost exec vowels --text "hello world"
+  jobhost exec csvstats.wasm --arg -d --arg ';' table.csv
+  jobhost exec crc32.wasm --mount docs:/docs --arg /docs/wasi.md </dev/null`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runExec(cmd.Context(), e, &f, args[0], args[1:])
@@ -56,14 +63,15 @@ ended it before the last one.`,
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.lines, "lines", "l", false, "each line is one input")
 	flags.BoolVar(&f.text, "text", false, "each INPUT is the input itself, not the name of a file")
-	flags.IntVarP(&f.parallel, "jobs", "j", goruntime.GOMAXPROCS(0), "how many inputs to run at once, each in a sandbox of its own")
-	flags.StringVar(&f.entry, "entry", "", "the export to call (default: the worker's)")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long one input may take (default: the worker's, or 30s)")
-	flags.StringToStringVar(&f.config, "config", nil, "settings for the worker, as key=value")
-	flags.StringVar(&f.abi, "abi", "", "how to talk to the module: auto, jobhost, wasi or extism (default: the worker's, or auto)")
-	flags.StringArrayVar(&f.arguments, "arg", nil, "an argument for a WASI command; may be given several times")
-	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder that the module may read, as FOLDER:PATH, or with :rw behind it change")
+	flags.IntVarP(&f.parallel, "jobs", "j", goruntime.GOMAXPROCS(0), "`NUMBER` of inputs to run at once, each in a sandbox of its own")
+	flags.StringVar(&f.entry, "entry", "", "the `EXPORT` to call (default: the worker's, or the ABI's own)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "`DURATION` that one input may take (default: the worker's, or 30s)")
+	flags.StringToStringVar(&f.config, "config", nil, "a setting for the worker, as `KEY=VALUE`; may be given several times")
+	flags.StringVar(&f.abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi or extism (default: the worker's, or auto)")
+	flags.StringArrayVar(&f.arguments, "arg", nil, "an `ARGUMENT` for a WASI command, behind those of the worker; may be given several times")
+	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder that the module may read, as `FOLDER:PATH`: PATH is where it finds it; FOLDER:PATH:rw = it may change it, too")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print no logs of the worker, no progress and no summary")
+	flags.Lookup("config").DefValue = "" // not []
 	cmd.MarkFlagsMutuallyExclusive("lines", "text")
 	return cmd
 }
@@ -134,9 +142,21 @@ func openUserEngine() (runtime.Engine, error) {
 	return openEngine(filepath.Join(dir, "jobhost"), slog.New(slog.DiscardHandler))
 }
 
+// isFile reports whether a name is that of a file rather than of a worker: it
+// ends as those of modules and Extism manifests do, has a folder in it, or ends
+// somehow and is there.
+func (e *env) isFile(name string) bool {
+	extension := filepath.Ext(name)
+	if extension == ".wasm" || extension == ".json" || strings.ContainsRune(name, filepath.Separator) {
+		return true
+	}
+	info, err := os.Stat(e.path(name))
+	return extension != "" && err == nil && info.Mode().IsRegular()
+}
+
 // execWorker finds the worker: a file, or a worker of the manifest.
 func execWorker(e *env, name string) (host.Worker, error) {
-	if strings.HasSuffix(name, ".wasm") || strings.ContainsRune(name, filepath.Separator) {
+	if e.isFile(name) {
 		return fileWorker(e.path(name), name)
 	}
 	m, err := manifest.Load(e.manifestPath())

@@ -79,7 +79,7 @@ func TestExecFailures(t *testing.T) {
 func TestInspectListsCapabilities(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	stdout, stderr, code := execute(t, "", "worker", "inspect", guest(t, guests.Outcomes))
-	if code != 0 || !strings.Contains(stdout, "jobhost1.emit") || !strings.Contains(stdout, "fail_permanent") {
+	if code != 0 || !strings.Contains(stdout, "jobhost1: emit") || !strings.Contains(stdout, "fail_permanent") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 	stdout, _, code = execute(t, "", "worker", "inspect", guest(t, guests.Echo))

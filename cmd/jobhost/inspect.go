@@ -1,95 +1,251 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/runtime"
 )
 
 // inspection is what `worker inspect` tells.
 type inspection struct {
-	File      string   `json:"file"`
-	SHA256    string   `json:"sha256"`
-	Size      int      `json:"size"`
-	ABI       string   `json:"abi"`
-	Entry     string   `json:"entry"`
-	Entries   []string `json:"entries"`
-	Imports   []string `json:"imports"`
-	MemoryMin uint64   `json:"memory_min"`
-	MemoryMax uint64   `json:"memory_max,omitempty"`
+	Worker       string       `json:"worker,omitempty"` // of the manifest
+	File         string       `json:"file"`
+	SHA256       string       `json:"sha256"`
+	Size         int          `json:"size"`
+	ABI          string       `json:"abi"`
+	Entry        string       `json:"entry"`
+	Entries      []string     `json:"entries"`
+	Linked       []string     `json:"linked,omitempty"`
+	Imports      []string     `json:"imports"`
+	Capabilities []capability `json:"capabilities"`
+	MemoryMin    uint64       `json:"memory_min"`
+	MemoryMax    uint64       `json:"memory_max,omitempty"`
+	Verdict      string       `json:"verdict"`
+	Isolation    string       `json:"isolation"`
+	// Replaced says why sandboxes are replaced rather than reset.
+	Replaced string `json:"replaced,omitempty"`
+	Grants   grants `json:"grants"`
 }
 
-func newWorkerInspectCommand(e *env) *cobra.Command {
-	var entry string
-	cmd := &cobra.Command{
-		Use:   "inspect FILE.wasm",
-		Short: "Tell what a module exports and what it asks of the host",
-		Long: `Tell what a module exports and what it asks of the host.
+// grants are what the host gives the plugin when a job runs.
+type grants struct {
+	Memory  int64             `json:"memory"`
+	Timeout jobhost.Duration  `json:"timeout"`
+	Fuel    int64             `json:"fuel"` // 0 = only the timeout bounds it
+	Output  int               `json:"output"`
+	Log     int               `json:"log"`
+	Args    []string          `json:"args"`
+	Mounts  []mountGrant      `json:"mounts"`
+	Clock   string            `json:"clock"`
+	Config  map[string]string `json:"config"`
+	Secrets []string          `json:"secrets"` // their names
+	Network bool              `json:"network"` // not part of this version
+}
 
-The imports are the list of what the module can do beyond computing: a call that
-is not imported cannot be made.`,
-		Example: "  jobhost worker inspect plugins/examples/vowels/vowels.wasm",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			data, err := readModule(e.path(args[0]))
+type mountGrant struct {
+	Folder string `json:"folder"`
+	Path   string `json:"path"`
+	Write  bool   `json:"write"`
+}
+
+// fit is the verdict on a module that can be loaded; another one is an error.
+const fit = "fit to run: checked, metered and compiled"
+
+func newWorkerInspectCommand(e *env) *cobra.Command {
+	var entry, abi string
+	cmd := &cobra.Command{
+		Use:   "inspect WORKER|FILE",
+		Short: "Tell what a module is, what it asks of the host and what it gets",
+		Long: `Tell what a module is, what it asks of the host and what it gets.
+
+The module is checked and compiled as a host does it; what is wrong with it is
+said. Its imports are the list of what it can do beyond computing: a call that
+is not imported cannot be made. What it gets are the defaults for a FILE, and
+what the manifest grants for a WORKER of it, of secrets only the names.`,
+		Example: `  jobhost worker inspect plugins/examples/vowels/vowels.wasm
+  jobhost worker inspect csvstats -o json`,
+		Args: exactly("WORKER|FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := execWorker(e, args[0])
 			if err != nil {
 				return err
 			}
-			engine, err := openUserEngine()
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, engine.Close(cmd.Context())) }()
-			plugin, err := engine.Load(cmd.Context(), runtime.Source{Worker: "inspected", Path: args[0], Bytes: data, Entry: entry})
-			if err != nil {
-				return err
-			}
-			return e.printInspection(args[0], plugin.Info())
+			w.Entry, w.ABI = cmp.Or(entry, w.Entry), cmp.Or(abi, w.ABI)
+			return e.inspect(cmd.Context(), &w, e.isFile(args[0]))
 		},
 	}
-	cmd.Flags().StringVar(&entry, "entry", "", "the export that will be called (default: the ABI's own)")
+	cmd.Flags().StringVar(&entry, "entry", "", "the `EXPORT` that will be called (default: the worker's, or the ABI's own)")
+	cmd.Flags().StringVar(&abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi or extism (default: the worker's, or auto)")
 	return cmd
 }
 
-func (e *env) printInspection(file string, info runtime.Info) error {
-	i := inspection{
-		File: file, SHA256: info.SHA256, Size: info.Size, ABI: info.ABI, Entry: info.Entry,
-		Entries: orEmpty(info.Entries), Imports: orEmpty(info.Imports), MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax,
+func (e *env) inspect(ctx context.Context, w *host.Worker, file bool) (err error) {
+	engine, err := openUserEngine()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
+	plugin, err := engine.Load(ctx, w.Source())
+	if err != nil {
+		return err
+	}
+	i := newInspection(w, plugin.Info())
+	if !file {
+		i.Worker = w.Name
 	}
 	if e.wantsJSON() {
 		return e.json(i)
 	}
-	row := func(name, value string) { _, _ = fmt.Fprintf(e.stdout, "%-9s%s\n", name, printable(value)) }
-	row("file", i.File)
-	row("sha256", i.SHA256)
-	row("size", fmt.Sprintf("%d bytes", i.Size))
-	row("abi", i.ABI)
-	row("memory", memoryText(i.MemoryMin, i.MemoryMax))
-	row("entries", strings.Join(i.Entries, ", ")+" (default "+i.Entry+")")
-	if len(i.Imports) == 0 {
-		row("imports", "none: it can only compute")
-	}
-	for n, name := range i.Imports {
-		label := ""
-		if n == 0 {
-			label = "imports"
-		}
-		row(label, name)
-	}
+	e.printInspection(&i)
 	return nil
 }
 
+func newInspection(w *host.Worker, info runtime.Info) inspection {
+	i := inspection{
+		File: w.Path, SHA256: info.SHA256, Size: info.Size, ABI: info.ABI, Entry: info.Entry,
+		Entries: orEmpty(info.Entries), Imports: orEmpty(info.Imports), Capabilities: orEmpty(capabilities(info.Imports)),
+		MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax,
+		Verdict: fit, Isolation: string(info.Isolation), Replaced: info.Replaced,
+		Grants: grantsOf(w),
+	}
+	for _, l := range w.Linked {
+		i.Linked = append(i.Linked, l.Name)
+	}
+	return i
+}
+
+func grantsOf(w *host.Worker) grants {
+	l := w.Limits.OrDefaults()
+	g := grants{
+		Memory: l.MemoryBytes, Timeout: jobhost.Duration(l.Timeout), Fuel: l.Fuel, Output: l.OutputBytes, Log: l.LogBytes,
+		Args: orEmpty(w.System.Args), Mounts: []mountGrant{}, Clock: "coarse",
+		Config: map[string]string{}, Secrets: orEmpty(slices.Sorted(maps.Keys(w.Secrets))),
+	}
+	maps.Copy(g.Config, w.Config)
+	for _, m := range w.System.Mounts {
+		g.Mounts = append(g.Mounts, mountGrant{m.Host, m.Guest, m.Write})
+	}
+	if w.System.PreciseClock {
+		g.Clock = "precise"
+	}
+	return g
+}
+
+func (e *env) printInspection(i *inspection) {
+	t := e.newTable()
+	t.field("worker", i.Worker)
+	t.field("file", i.File)
+	t.field("sha256", i.SHA256)
+	t.field("size", fmt.Sprintf("%d bytes", i.Size))
+	t.field("abi", i.ABI)
+	t.field("entries", strings.Join(i.Entries, ", ")+" (default "+i.Entry+")")
+	t.field("linked", strings.Join(i.Linked, ", "))
+	t.field("memory", memoryText(i.MemoryMin, i.MemoryMax))
+	t.field("verdict", i.Verdict)
+	t.field("isolation", isolationText(i))
+	t.flush()
+
+	if len(i.Capabilities) == 0 {
+		_, _ = fmt.Fprintln(e.stdout, "\nIt imports nothing: it can only compute.")
+	} else {
+		_, _ = fmt.Fprintln(e.stdout, "\nIt can, by what it imports:")
+		for _, c := range i.Capabilities {
+			_, _ = fmt.Fprintf(e.stdout, "  %s\n      %s\n", c.Means, printable(importsText(c.Imports)))
+		}
+	}
+	if i.Worker == "" {
+		_, _ = fmt.Fprintln(e.stdout, "\nIt gets, unless a manifest says otherwise:")
+	} else {
+		_, _ = fmt.Fprintln(e.stdout, "\nIt gets:")
+	}
+	e.printGrants(&i.Grants)
+}
+
+// importsText names the imports of a capability, their module only once.
+func importsText(imports []string) string {
+	for _, module := range []string{nativeModule, extismModule, wasiModule} {
+		if strings.HasPrefix(imports[0], module+".") {
+			return module + ": " + strings.ReplaceAll(strings.Join(imports, " "), module+".", "")
+		}
+	}
+	return strings.Join(imports, " ")
+}
+
+func (e *env) printGrants(g *grants) {
+	t := e.newTable()
+	row := func(name, value string) { t.row("  "+name, cmp.Or(value, "none")) }
+	row("memory", "up to "+size(g.Memory))
+	row("time", "up to "+g.Timeout.String()+" for an attempt")
+	row("fuel", fuelText(g.Fuel))
+	row("result", "up to "+size(g.Output))
+	row("log", "up to "+size(g.Log))
+	row("clock", map[string]string{"coarse": "coarse, in steps of 1 ms", "precise": "precise, as the host's"}[g.Clock])
+	row("arguments", strings.Join(quoted(g.Args), " "))
+	mounts := make([]string, len(g.Mounts))
+	for n, m := range g.Mounts {
+		mounts[n] = fmt.Sprintf("%s at %s, %s", m.Folder, m.Path, map[bool]string{false: "to read", true: "to read and change"}[m.Write])
+	}
+	row("files", strings.Join(mounts, "; "))
+	var config []string
+	for _, name := range slices.Sorted(maps.Keys(g.Config)) {
+		config = append(config, name+"="+strconv.Quote(g.Config[name]))
+	}
+	row("config", strings.Join(config, " "))
+	row("secrets", strings.Join(g.Secrets, ", "))
+	row("network", "")
+	t.flush()
+}
+
+func fuelText(fuel int64) string {
+	if fuel == 0 {
+		return "as much as the time allows"
+	}
+	return fmt.Sprintf("up to %d for an attempt", fuel)
+}
+
+// isolationText says what holds between jobs, and what that costs if it costs more.
+func isolationText(i *inspection) string {
+	switch runtime.Isolation(i.Isolation) {
+	case runtime.IsolateInstance:
+		return "instance: a sandbox keeps everything from job to job, until it breaks"
+	case runtime.IsolateFresh:
+		return "fresh: each job has a sandbox of its own, initialised anew"
+	}
+	if i.Replaced != "" {
+		return "job: each job has a sandbox of its own, initialised anew, since " + i.Replaced
+	}
+	return "job: a sandbox is put back to its beginning after each job"
+}
+
 func memoryText(low, high uint64) string {
-	text := fmt.Sprintf("%d KiB", low>>10)
+	text := size(int64(low)) + " at the start"
 	if high > 0 {
-		text += fmt.Sprintf(", at most %d KiB", high>>10)
+		text += ", at most " + size(int64(high))
 	}
 	return text
 }
 
+// quoted quotes those that would fall apart, or not show.
+func quoted(list []string) []string {
+	shown := make([]string, len(list))
+	for n, s := range list {
+		if shown[n] = s; s == "" || strings.ContainsAny(s, " \"\t\n") {
+			shown[n] = strconv.Quote(s)
+		}
+	}
+	return shown
+}
+
 // orEmpty makes nil an empty list, which is [] in JSON rather than null.
-func orEmpty(list []string) []string { return append([]string{}, list...) }
+func orEmpty[T any](list []T) []T { return append([]T{}, list...) }

@@ -101,7 +101,12 @@ func (e *env) showTasks(j *jobhost.Job) {
 		tasks = tasks[:mostTasks]
 	}
 	_, _ = fmt.Fprintln(e.stdout)
-	t := e.newTable("TASK", "STATE", "ATTEMPT", "READY", "STARTED", "ENDED", "RAN", "RESULT", "PROGRESS")
+	headings := []string{"TASK", "STATE", "ATTEMPT", "READY", "STARTED", "ENDED", "RAN", "RESULT", "PROGRESS"}
+	fuelled := slices.ContainsFunc(tasks, func(task jobhost.Task) bool { return task.Fuel > 0 })
+	if fuelled {
+		headings = append(headings, "FUEL")
+	}
+	t := e.newTable(headings...)
 	for i := range tasks {
 		task := &tasks[i]
 		ready, result, progress := e.when(task.ReadyAt), "", ""
@@ -114,8 +119,14 @@ func (e *env) showTasks(j *jobhost.Job) {
 		if task.Total > 0 {
 			progress = fmt.Sprintf("%d/%d", task.Done, task.Total)
 		}
-		t.row(strconv.Itoa(task.Index), task.State.String(), strconv.Itoa(task.Attempt), ready,
-			e.whenever(task.StartedAt), e.whenever(task.EndedAt), ran(task.StartedAt, task.EndedAt), result, progress)
+		cells := []string{
+			strconv.Itoa(task.Index), task.State.String(), strconv.Itoa(task.Attempt), ready,
+			e.whenever(task.StartedAt), e.whenever(task.EndedAt), ran(task.StartedAt, task.EndedAt), result, progress,
+		}
+		if fuelled {
+			cells = append(cells, strconv.FormatInt(task.Fuel, 10))
+		}
+		t.row(cells...)
 	}
 	t.flush()
 	if n := len(j.Tasks) - len(tasks); n > 0 {

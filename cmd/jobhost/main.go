@@ -12,6 +12,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -73,6 +74,11 @@ Exit codes: 0 done, 1 failed (a job that was waited for, too), 2 wrong usage.`
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.SilenceErrors, root.SilenceUsage = true, true
+	// Groups can be run, to print their help; that is no usage to speak of.
+	root.SetUsageTemplate(strings.NewReplacer(
+		"{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}",
+		"{{.CommandPath}} [command]", "{{.CommandPath}} COMMAND",
+	).Replace(root.UsageTemplate()))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	e.settle(root)

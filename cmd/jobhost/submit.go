@@ -55,7 +55,7 @@ line of its own, and failed jobs are told on stderr.`,
 
 func (f *submitFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(&f.wait, "wait", "wait for the end and print results, for at most `DURATION`")
+	flags.Var(&f.wait, "wait", "wait for the end and print results; --wait=`DURATION` for at most so long")
 	flags.Lookup("wait").NoOptDefVal = forever
 	flags.BoolVarP(&f.lines, "lines", "l", false, "one job per line of stdin or @FILE")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "with --lines, end with a summary on stderr even if that is no terminal")

@@ -175,7 +175,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return size(&w.Limits.MemoryBytes, 64<<10, maxMemory) },
 		},
 		{
-			name: "fuel", kind: kindWhole, meaning: "Work of one attempt, about one unit per instruction; 0 = only `timeout` bounds it. The same work costs the same fuel each time.",
+			name: "fuel", kind: kindWhole, meaning: "Work of one attempt, about one unit for each pass of a loop and each call, see [sandbox.md](sandbox.md#fuel); 0 = only `timeout` bounds it. The same work costs the same fuel each time.",
 			bind: func(_ string, w *Worker) setting { return whole(&w.Limits.Fuel, 0, 1<<62) },
 		},
 		{

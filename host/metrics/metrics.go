@@ -72,7 +72,7 @@ func New() *Metrics {
 		reset: histogramVec("jobhost_sandbox_reset_seconds", "How long it took to put a sandbox back to its beginning.", resetBuckets),
 		fuel: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_fuel_total",
-			Help: "Work that guests have done, about one unit per instruction.",
+			Help: "Work that guests have done, about one unit for each pass of a loop and each call.",
 		}, []string{"worker"}),
 		reloads: newReloads(),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{

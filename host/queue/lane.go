@@ -24,6 +24,7 @@ type lane struct {
 	parked atomic.Bool
 
 	mu      sync.Mutex // protects everything below
+	mode    jobhost.WorkerMode
 	levels  [jobhost.Levels]level
 	delayed entryHeap
 	// horizon parts the two: entries ready at or before it are in levels,
@@ -59,6 +60,7 @@ func newLane(q *Queue, name string) *lane {
 	l := &lane{
 		q:       q,
 		name:    name,
+		mode:    jobhost.WorkerRunning,
 		moved:   map[Key]Millis{},
 		gone:    map[goneEntry]struct{}{},
 		running: map[Key]*Lease{},
@@ -228,7 +230,7 @@ func (l *lane) chooseLocked() entry {
 // pumpLocked hands tasks to idle slots while there are both.
 func (l *lane) pumpLocked() {
 	l.advanceLocked()
-	if l.parked.Load() {
+	if l.holdLocked() != notHeld {
 		return
 	}
 	for len(l.idle) > 0 && l.anyReadyLocked() && !l.q.closed.Load() {

@@ -16,7 +16,7 @@ func (m *model) check(t *rapid.T) {
 	synctest.Wait()
 	candidates := map[string][]*modelTask{}
 	for _, w := range m.cfg.Workers {
-		candidates[w.Name] = m.tasks(w.Name, (*modelTask).ready)
+		candidates[w.Name] = m.tasks(w.Name, m.goes)
 		m.paused[w.Name] = slices.DeleteFunc(m.paused[w.Name], func(at queue.Millis) bool { return at <= now() })
 	}
 	chosen := m.collect(t)
@@ -75,6 +75,9 @@ func (m *model) deliver(t *rapid.T, s *modelSlot, lease *queue.Lease) *modelTask
 		t.Fatalf("slot of %s got attempt %d of %+v", s.worker, lease.Number(), task)
 	}
 	news := !task.running
+	if news && m.modes[s.worker] != jobhost.WorkerRunning && !m.loose {
+		t.Fatalf("%+v was handed out, but %s is %s", task, s.worker, m.modes[s.worker])
+	}
 	task.running, task.lease, s.task = true, lease, task
 	if news {
 		return task
@@ -146,8 +149,10 @@ func (m *model) state(task *modelTask) jobhost.State {
 		}[task.status]
 	case task.running:
 		return jobhost.Running
-	case task.readyAt <= now():
+	case m.goes(task):
 		return jobhost.Ready
+	case task.ready():
+		return jobhost.Held
 	case task.attempt > 0:
 		return jobhost.Retrying
 	}
@@ -181,6 +186,7 @@ func (m *model) checkNumbers(t *rapid.T, worker string) {
 	for _, task := range m.tasks(worker, func(x *modelTask) bool { return x.status == queue.Open }) {
 		*map[jobhost.State]*int{
 			jobhost.Ready:     &want.Ready[task.job.spec.Priority.Level()],
+			jobhost.Held:      &want.Held[task.job.spec.Priority.Level()],
 			jobhost.Scheduled: &want.Scheduled[task.job.spec.Priority.Level()],
 			jobhost.Retrying:  &want.Retrying[task.job.spec.Priority.Level()],
 			jobhost.Running:   &want.Running[task.job.spec.Priority.Level()],
@@ -219,7 +225,7 @@ func (m *model) checkGate(t *rapid.T) {
 		t.Fatalf("%d tasks run, of %d", use, m.cfg.MaxRunning)
 	}
 	for _, w := range m.cfg.Workers {
-		ready := len(m.tasks(w.Name, (*modelTask).ready))
+		ready := len(m.tasks(w.Name, m.goes))
 		if idle[w.Name] > 0 && ready > 0 && (m.cfg.MaxRunning == 0 || use < m.cfg.MaxRunning) {
 			t.Fatalf("%d tasks of %s are ready and %d slots idle, while %d tasks run", ready, w.Name, idle[w.Name], use)
 		}

@@ -128,6 +128,29 @@ func (m *model) delete(t *rapid.T) {
 	}
 }
 
+// mode pauses, drains or resumes a worker.
+func (m *model) mode(t *rapid.T) {
+	if m.held() {
+		t.Skip("it would wait")
+	}
+	worker := rapid.SampledFrom([]string{"w", "x"}).Draw(t, "worker")
+	m.setMode(t, worker, rapid.SampledFrom([]jobhost.WorkerMode{
+		jobhost.WorkerRunning, jobhost.WorkerPaused, jobhost.WorkerDraining,
+	}).Draw(t, "mode"))
+}
+
+func (m *model) setMode(t *rapid.T, worker string, mode jobhost.WorkerMode) {
+	err := m.q.SetMode(context.Background(), worker, mode)
+	if m.store.failCommits {
+		wantModel(t, err, jobhost.CodeUnavailable)
+		return
+	}
+	if err != nil {
+		t.Fatalf("%s becomes %s: %v", worker, mode, err)
+	}
+	m.modes[worker] = mode
+}
+
 // wait lets time pass, stopping at each moment at which something is due.
 func (m *model) wait(t *rapid.T) {
 	m.pass(t, rapid.SampledFrom([]time.Duration{
@@ -244,6 +267,9 @@ func (m *model) drain(t *rapid.T) {
 	m.store.trouble(func(s *troubledStore) { s.failReads, s.failCommits = 0, false })
 	m.release()
 	m.told(t)
+	for _, w := range m.cfg.Workers {
+		m.setMode(t, w.Name, jobhost.WorkerRunning)
+	}
 	m.check(t)
 	for range 1000 {
 		left := 0

@@ -55,6 +55,7 @@ func runModel(t *rapid.T) {
 		"delete": m.delete,
 		"list":   m.list,
 		"wait":   m.wait,
+		"mode":   m.mode,
 		"spoil":  m.spoil,
 		"mend":   m.mend,
 		"reopen": m.reopen,
@@ -82,6 +83,7 @@ type model struct {
 	// became ready.
 	loose  bool
 	failed int64 // reads that had failed before this step
+	modes  map[string]jobhost.WorkerMode
 	named  int   // jobs that got a name of their own
 }
 
@@ -129,6 +131,7 @@ func newModel(t *rapid.T) *model {
 		jobs:   map[string]*modelJob{},
 		next:   1,
 		leased: map[[2]int64]bool{},
+		modes:  map[string]jobhost.WorkerMode{"w": jobhost.WorkerRunning, "x": jobhost.WorkerRunning},
 		cfg: queue.Config{
 			Workers: []queue.Worker{
 				{Name: "w", Capacity: 6, Retry: retry, Timeout: time.Minute},
@@ -181,6 +184,11 @@ func (m *model) tasks(worker string, is func(*modelTask) bool) []*modelTask {
 func (x *modelTask) waits() bool { return x.status == queue.Open && !x.running }
 func (x *modelTask) ready() bool { return x.waits() && x.readyAt <= now() }
 
+// goes says whether a task may be taken.
+func (m *model) goes(x *modelTask) bool {
+	return x.ready() && m.modes[x.job.spec.Worker] == jobhost.WorkerRunning
+}
+
 // before says whether a task must be taken before another one that is ready too.
 func (m *model) before(a, b *modelTask) bool {
 	effective := func(x *modelTask) jobhost.Priority {
@@ -225,12 +233,14 @@ func (m *model) submit(t *rapid.T) {
 		spec = there.spec
 	}
 	same := there != nil && fmt.Sprint(there.spec) == fmt.Sprint(spec)
-	full := m.full(spec.Worker, spec.Tasks)
+	full, drains := m.full(spec.Worker, spec.Tasks), m.modes[spec.Worker] == jobhost.WorkerDraining
 	receipt, err := m.q.Submit(context.Background(), spec)
 	switch {
+	case drains && there == nil:
+		wantModel(t, err, jobhost.CodeUnavailable)
 	case full && there == nil:
 		wantModel(t, err, jobhost.CodeExhausted)
-	case !full && m.store.failCommits:
+	case !full && !drains && m.store.failCommits:
 		wantModel(t, err, jobhost.CodeUnavailable)
 	case there != nil && !same:
 		wantModel(t, err, jobhost.CodeConflict)

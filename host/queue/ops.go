@@ -104,8 +104,13 @@ type Revive struct {
 // conflict while a task is open.
 type Delete struct{ ID string }
 
+// Note keeps a short text under a name, for what outlives the process and is
+// not about one job: that a worker is paused, say. An empty text removes it.
+type Note struct{ Name, Text string }
+
 func (*Submit) op() {}
 func (*Settle) op() {}
 func (*Cancel) op() {}
 func (*Revive) op() {}
 func (*Delete) op() {}
+func (*Note) op()   {}

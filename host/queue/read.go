@@ -154,11 +154,14 @@ func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
 	return task
 }
 
-// openState is the state of an open task that doesn't run.
+// openState is the state of an open task that doesn't run. Before their time
+// tasks of a paused worker are scheduled, as ever.
 func openState(readyAt Millis, attempt int, l *lane, now Millis) jobhost.State {
 	switch {
 	case l == nil || l.parked.Load():
 		return jobhost.Held // no such worker is loaded
+	case readyAt <= now && l.holdLocked() != notHeld:
+		return jobhost.Held
 	case readyAt <= now:
 		return jobhost.Ready
 	case attempt > 0:

@@ -8,10 +8,10 @@ import (
 
 // Stats are the numbers of one worker's open tasks, by level of priority.
 type Stats struct {
-	Ready, Scheduled, Retrying, Running [jobhost.Levels]int
+	Ready, Held, Scheduled, Retrying, Running [jobhost.Levels]int
 	// Idle is how many slots wait for a task.
 	Idle int
-	// OldestReady is how long the oldest ready task has waited; 0 = none waits.
+	// OldestReady is how long the oldest ready or held task has waited; 0 = none waits.
 	OldestReady time.Duration
 }
 
@@ -23,6 +23,9 @@ func (l *lane) stats() Stats {
 	defer l.mu.Unlock()
 	l.advanceLocked()
 	s := Stats{Ready: l.ready, Scheduled: l.scheduled, Retrying: l.retrying, Idle: len(l.idle)}
+	if l.holdLocked() != notHeld {
+		s.Ready, s.Held = s.Held, s.Ready
+	}
 	for _, lease := range l.running {
 		s.Running[lease.entry.level]++
 	}
@@ -49,6 +52,7 @@ func (s Stats) Counts() jobhost.Counts {
 	var c jobhost.Counts
 	for level := range s.Ready {
 		c[jobhost.Ready] += int64(s.Ready[level])
+		c[jobhost.Held] += int64(s.Held[level])
 		c[jobhost.Scheduled] += int64(s.Scheduled[level])
 		c[jobhost.Retrying] += int64(s.Retrying[level])
 		c[jobhost.Running] += int64(s.Running[level])

@@ -64,6 +64,8 @@ type Reader interface {
 	// Counts returns the number of tasks by worker and status, kept up by the
 	// store with every commit, so that this reads a few rows.
 	Counts(ctx context.Context) (map[string]StatusCounts, error)
+	// Notes returns what every [Note] has kept, by name. They are few.
+	Notes(ctx context.Context) (map[string]string, error)
 }
 
 // Key is the number that the store gives a task. Keys rise in the order of

@@ -142,7 +142,7 @@ func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			Hint:    "ask for fewer tasks, or raise the worker's queue_capacity",
 		}
 	}
-	if err := l.reserve(job.Tasks); err != nil {
+	if err := l.accept(job.Tasks); err != nil {
 		return job, nil, err
 	}
 	return job, l, nil
@@ -222,11 +222,30 @@ func digest(spec *jobhost.Spec) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
+// accept takes room for n tasks of a new job, unless the worker is draining.
+func (l *lane) accept(n int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mode == jobhost.WorkerDraining {
+		return &jobhost.Error{
+			Code:    jobhost.CodeUnavailable,
+			Field:   "worker",
+			Message: fmt.Sprintf("worker %s is draining and takes no jobs", l.name),
+			Hint:    "jobhost worker resume " + l.name,
+		}
+	}
+	return l.reserveLocked(n)
+}
+
 // reserve takes room for n tasks, which whoever learns their fate gives back or
 // fills.
 func (l *lane) reserve(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.reserveLocked(n)
+}
+
+func (l *lane) reserveLocked(n int) error {
 	if waiting, capacity := l.waitingLocked(), l.worker.Load().Capacity; waiting+n > capacity {
 		return &jobhost.Error{
 			Code:       jobhost.CodeExhausted,

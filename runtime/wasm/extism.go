@@ -34,8 +34,6 @@ func (a *extismABI) define(ctx context.Context, r wazero.Runtime) (err error) {
 	return err
 }
 
-func (a *extismABI) imports(m *module.Module) error { return extismabi.Check(m.Imports, a.names) }
-
 func (a *extismABI) once(m *module.Module) []string {
 	return extismabi.Initializers(functionTypes(m), a.entry)
 }
@@ -115,6 +113,7 @@ func (g *extismGuest) failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
 	return g.plugin.Failed(at)
 }
 
+func (g *extismGuest) refused() bool  { return g.plugin.Refused() }
 func (*extismGuest) remember() any    { return nil }
 func (g *extismGuest) reset(any) bool { return g.plugin.Reset() }
 

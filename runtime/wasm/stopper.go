@@ -27,7 +27,7 @@ type stopper struct {
 
 	busy atomic.Bool // a run is under way; the watchdog asks before it takes the lock
 
-	mu       sync.Mutex // protects the rest
+	mu       sync.Mutex // protects the rest; taken after the watchdog's
 	reason   stopReason
 	ctx      context.Context //nolint:containedctx // of the run under way
 	deadline time.Time       // of the run under way; zero = none
@@ -41,6 +41,16 @@ func newStopper(dog *watchdog, halt func()) *stopper {
 
 // begin starts a run, unless it is over before it began.
 func (s *stopper) begin(ctx context.Context, deadline time.Time) stopReason {
+	if why := s.enter(ctx, deadline); why != notStopped {
+		return why
+	}
+	// Not under the lock: to wake the watchdog takes the watchdog's own, under
+	// which the watchdog takes this one.
+	s.dog.begin()
+	return notStopped
+}
+
+func (s *stopper) enter(ctx context.Context, deadline time.Time) stopReason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -55,7 +65,6 @@ func (s *stopper) begin(ctx context.Context, deadline time.Time) stopReason {
 	}
 	s.ctx, s.deadline = ctx, deadline
 	s.busy.Store(true)
-	s.dog.begin()
 	return notStopped
 }
 

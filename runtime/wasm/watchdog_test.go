@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -147,6 +148,32 @@ func TestWatchdogSleeps(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStopperLockOrder: a run that wakes the watchdog, and finds it at work, holds
+// no lock that the watchdog needs: else both wait for ever, and with them
+// all guests.
+func TestStopperLockOrder(t *testing.T) {
+	t.Parallel()
+	dog := newWatchdog()
+	defer dog.close()
+	s, _ := countedStopper(dog)
+	dog.mu.Lock() // as in a look
+	var wg sync.WaitGroup
+	wg.Go(func() { s.begin(t.Context(), time.Time{}) })
+	for dog.running.Load() == 0 {
+		runtime.Gosched()
+	}
+	// The run is counted, and goes on to wake the watchdog.
+	if s.mu.TryLock() {
+		s.mu.Unlock()
+	} else {
+		t.Error("it waits for the watchdog with a lock that the watchdog needs")
+	}
+	dog.mu.Unlock()
+	wg.Wait()
+	s.end(false)
+	s.close()
 }
 
 // TestStopperHammer ends contexts and deadlines at all moments of runs.

@@ -30,6 +30,12 @@ var Exit []byte
 //go:embed init.wasm
 var Init []byte
 
+// InitTable changes a table in its initialisation, and returns 2 where that was
+// done, 1 where it was not.
+//
+//go:embed init_table.wasm
+var InitTable []byte
+
 // InitSpin never gets out of its initialisation.
 //
 //go:embed init_spin.wasm

@@ -1,6 +1,6 @@
-// Package guesttest runs guests of the native ABI in tests, against a host that
-// is nothing but memory. It tells from the guest's side whether the ABI is
-// kept, without a line in common with the real host.
+// Package guesttest runs guests of the native ABI, and commands, in tests,
+// against a host that is nothing but memory. It tells from the guest's side
+// whether the ABI is kept, without a line in common with the real host.
 package guesttest
 
 import (
@@ -19,11 +19,22 @@ import (
 // module. With -short the test is skipped.
 func Build(t testing.TB, folder string) []byte {
 	t.Helper()
+	return build(t, folder, "-buildmode=c-shared")
+}
+
+// BuildCommand is Build for a program with a main function.
+func BuildCommand(t testing.TB, folder string) []byte {
+	t.Helper()
+	return build(t, folder, "-buildmode=exe")
+}
+
+func build(t testing.TB, folder, mode string) []byte {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("building a Go guest takes seconds")
 	}
 	out := filepath.Join(t.TempDir(), "guest.wasm")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "build", mode, "-ldflags=-s -w", "-o", out, ".")
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -152,6 +152,9 @@ func testReset(t *testing.T, g *guesttest.Guest) {
 	if draws[0][0] == draws[1][0] {
 		t.Errorf("Job.Rand drew %s in both jobs", draws[0][0])
 	}
+	if draws[0][3] == draws[1][3] {
+		t.Errorf("crypto/rand drew %s in both jobs", draws[0][3])
+	}
 	if draws[0][1] != draws[1][1] {
 		t.Error("rand.Uint64 differs between jobs: what rand.go says of it is no longer so")
 	}

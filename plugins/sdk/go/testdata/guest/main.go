@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"log"
@@ -91,7 +92,9 @@ func calls(n uint32) uint64 {
 //go:wasmexport luck
 func luck(n uint32) uint64 {
 	return jobhost.Entry(n, func(job *jobhost.Job) ([]byte, error) {
-		return fmt.Appendf(nil, "%d %d %d", job.Rand().Uint64(), rand.Uint64(), awake), nil
+		var key [8]byte
+		_, err := cryptorand.Read(key[:])
+		return fmt.Appendf(nil, "%d %d %d %x", job.Rand().Uint64(), rand.Uint64(), awake, key), err
 	})
 }
 
