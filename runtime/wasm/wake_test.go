@@ -15,11 +15,8 @@ import (
 // ran, and crypto/rand.
 func TestGoRandom(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("building and compiling a Go guest takes seconds")
-	}
 	e := newEngine(t)
-	module := goGuest(t, "../../plugins/sdk/go/testdata/guest", "c-shared")
+	module := goWorker(t)
 	for _, c := range []struct {
 		isolation runtime.Isolation
 		repeats   bool // math/rand/v2

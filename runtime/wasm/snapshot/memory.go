@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 )
 
@@ -24,6 +25,7 @@ type Memory struct {
 	taken   bool    // a module has it
 	ended   bool    // and was closed
 	refused bool    // growing, since the last reset or Forgive
+	shrinks bool    // the next call of Reallocate is to shrink it
 }
 
 var (
@@ -97,6 +99,10 @@ func (none) Free()                    {}
 // since wazero takes the length of what is returned. It returns nil, and notes
 // the refusal, over the limit or where the system has no room.
 func (m *Memory) Reallocate(size uint64) []byte {
+	if m.shrinks {
+		m.bytes = m.bytes[:m.first:m.first]
+		return m.bytes
+	}
 	if size <= uint64(len(m.bytes)) {
 		return m.bytes
 	}
@@ -144,6 +150,26 @@ func (m *Memory) Reset() (Stats, error) {
 	m.most = min(m.limit+uint64(left), m.room)
 	stats.Grown = left > 0
 	return stats, nil
+}
+
+// Shrink gives a memory that was reset the size that it began with, so that the
+// next run can't see that others grew it, and doesn't fault in new pages where
+// theirs are. wazero has no call for it; but when a memory grows, wazero takes
+// the length of what its allocator returns, also if that is less. memory is the
+// one of the module that has this one, and no call into it may be under way. It
+// reports false, and the size stays, where the memory can't grow any more by
+// the maximum that its module declares.
+func (m *Memory) Shrink(memory api.Memory) bool {
+	if !m.Grown() {
+		return true
+	}
+	m.shrinks = true
+	_, ok := memory.Grow(1)
+	m.shrinks = false
+	if ok {
+		m.most = m.limit
+	}
+	return ok
 }
 
 // tolerated is how much a small memory may grow before it counts as outgrown.
