@@ -134,8 +134,8 @@ func (m *Memory) Forgive() { m.refused = false }
 // the memory grows or is closed.
 func (m *Memory) Bytes() []byte { return m.bytes }
 
-// Reset puts the content back to the image, zeros beyond it. The size stays,
-// since wazero has no way to tell the guest. Views of the memory stay valid.
+// Reset puts the content back to the image, zeros beyond it. The size stays
+// until [Memory.Shrink]. Views of the memory stay valid.
 // After an error, the content is undefined and the instance must be replaced.
 func (m *Memory) Reset() (Stats, error) {
 	if m.ended || m.backing == nil {
@@ -172,11 +172,9 @@ func (m *Memory) Shrink(memory api.Memory) bool {
 	return ok
 }
 
-// tolerated is how much a small memory may grow before it counts as outgrown.
-// A guest that forgets that it grew grows again with each job: by 64 KiB at
-// least, so that an instance serves some 64 jobs and a replacement of 0.1 to
-// 0.4 ms costs each of them a few microseconds. What was grown costs address
-// space only: resets empty it.
+// tolerated is how much a small memory may grow before it counts as outgrown:
+// what one job grew and wrote is put back page by page, for which a replacement
+// of 0.1 to 0.4 ms is the cheaper way sooner or later.
 const tolerated = 4 << 20
 
 // Outgrown reports that the instance should be replaced: the memory has grown
