@@ -134,8 +134,12 @@ func (b *body) restore(l *likeness) error {
 			g.Set(l.globals[n])
 		}
 	}
-	_, err := b.memory.Reset()
-	return err
+	if _, err := b.memory.Reset(); err != nil {
+		return err
+	}
+	// Where that can't be, the size is the one thing that the next job sees.
+	b.memory.Shrink(b.module.Memory())
+	return nil
 }
 
 func (b *body) close(ctx context.Context) error {

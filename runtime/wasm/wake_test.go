@@ -15,9 +15,6 @@ import (
 // ran, and crypto/rand.
 func TestGoRandom(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("building and compiling a Go guest takes seconds")
-	}
 	e := newEngine(t)
 	module := goWorker(t)
 	for _, c := range []struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 )
 
@@ -24,6 +25,7 @@ type Memory struct {
 	taken   bool    // a module has it
 	ended   bool    // and was closed
 	refused bool    // growing, since the last reset or Forgive
+	shrinks bool    // the next call of Reallocate is to shrink it
 }
 
 var (
@@ -97,6 +99,10 @@ func (none) Free()                    {}
 // since wazero takes the length of what is returned. It returns nil, and notes
 // the refusal, over the limit or where the system has no room.
 func (m *Memory) Reallocate(size uint64) []byte {
+	if m.shrinks {
+		m.bytes = m.bytes[:m.first:m.first]
+		return m.bytes
+	}
 	if size <= uint64(len(m.bytes)) {
 		return m.bytes
 	}
@@ -128,8 +134,8 @@ func (m *Memory) Forgive() { m.refused = false }
 // the memory grows or is closed.
 func (m *Memory) Bytes() []byte { return m.bytes }
 
-// Reset puts the content back to the image, zeros beyond it. The size stays,
-// since wazero has no way to tell the guest. Views of the memory stay valid.
+// Reset puts the content back to the image, zeros beyond it. The size stays
+// until [Memory.Shrink]. Views of the memory stay valid.
 // After an error, the content is undefined and the instance must be replaced.
 func (m *Memory) Reset() (Stats, error) {
 	if m.ended || m.backing == nil {
@@ -146,11 +152,29 @@ func (m *Memory) Reset() (Stats, error) {
 	return stats, nil
 }
 
-// tolerated is how much a small memory may grow before it counts as outgrown.
-// A guest that forgets that it grew grows again with each job: by 64 KiB at
-// least, so that an instance serves some 64 jobs and a replacement of 0.1 to
-// 0.4 ms costs each of them a few microseconds. What was grown costs address
-// space only: resets empty it.
+// Shrink gives a memory that was reset the size that it began with, so that the
+// next run can't see that others grew it, and doesn't fault in new pages where
+// theirs are. wazero has no call for it; but when a memory grows, wazero takes
+// the length of what its allocator returns, also if that is less. memory is the
+// one of the module that has this one, and no call into it may be under way. It
+// reports false, and the size stays, where the memory can't grow any more by
+// the maximum that its module declares.
+func (m *Memory) Shrink(memory api.Memory) bool {
+	if !m.Grown() {
+		return true
+	}
+	m.shrinks = true
+	_, ok := memory.Grow(1)
+	m.shrinks = false
+	if ok {
+		m.most = m.limit
+	}
+	return ok
+}
+
+// tolerated is how much a small memory may grow before it counts as outgrown:
+// what one job grew and wrote is put back page by page, for which a replacement
+// of 0.1 to 0.4 ms is the cheaper way sooner or later.
 const tolerated = 4 << 20
 
 // Outgrown reports that the instance should be replaced: the memory has grown

@@ -192,6 +192,49 @@ func TestGrown(t *testing.T) {
 	}
 }
 
+// TestShrink: a guest that grows in each run finds the same size in each, and
+// zeros where others grew.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	code, err := hex.DecodeString(grower)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := compile(t, code)
+	_, first := p.instantiate(t, nil)
+	guest, m := p.instantiate(t, take(t, first))
+	for n := range 200 {
+		if got := call(t, guest, "run", uint64(1+n%3)); got != 8 {
+			t.Fatalf("job %d returned %d", n, got)
+		}
+		// What was grown is written, to its last byte.
+		b, _ := guest.Memory().Read(4*snapshot.PageBytes, guest.Memory().Size()-4*snapshot.PageBytes)
+		if len(bytes.Trim(b[4:], "\x00")) > 0 {
+			t.Fatalf("job %d found what another one wrote", n)
+		}
+		b[4], b[len(b)-1] = 1, 1
+		if m.Outgrown() {
+			t.Fatalf("job %d has outgrown its memory", n)
+		}
+		reset(t, m)
+		if !m.Shrink(guest.Memory()) || m.Grown() || call(t, guest, "pages") != 4 {
+			t.Fatalf("after job %d there are %d pages", n, guest.Memory().Size()/snapshot.PageBytes)
+		}
+		if _, ok := guest.Memory().Read(4*snapshot.PageBytes, 1); ok {
+			t.Fatal("what was grown can still be read")
+		}
+	}
+
+	// A module that declares a maximum of two pages, and has both.
+	p = compile(t, []byte("\x00asm\x01\x00\x00\x00\x05\x04\x01\x01\x01\x02\x07\x0a\x01\x06memory\x02\x00"))
+	guest, m = p.instantiate(t, nil)
+	guest.Memory().Grow(1)
+	reset(t, m)
+	if m.Shrink(guest.Memory()) || !m.Grown() || guest.Memory().Size() != 2*snapshot.PageBytes {
+		t.Errorf("a memory at its maximum has %d bytes", guest.Memory().Size())
+	}
+}
+
 // TestExit closes a module from within: its memory can still be read.
 func TestExit(t *testing.T) {
 	t.Parallel()
