@@ -12,3 +12,6 @@ func NewPolling(config Config) (*Engine, error) {
 
 // DeafMeter makes the end of its context the only thing that stops an instance.
 func (i *Instance) DeafMeter() { i.stop.halt = i.cancel }
+
+// Running is how many runs of all instances are under way.
+func (e *Engine) Running() int64 { return e.dog.running.Load() }

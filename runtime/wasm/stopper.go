@@ -102,5 +102,11 @@ func (s *stopper) look(now time.Time) {
 	s.halt()
 }
 
-// close ends the watch over this instance.
-func (s *stopper) close() { s.dog.forget(s) }
+// close ends the watch over this instance, and a run that a fault of the host
+// cut off before its end.
+func (s *stopper) close() {
+	if s.busy.Load() {
+		s.end()
+	}
+	s.dog.forget(s)
+}
