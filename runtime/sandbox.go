@@ -2,7 +2,7 @@ package runtime
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -52,11 +52,14 @@ func startFailed(ctx context.Context, at *hostcall.Attempt, err error) jobhost.O
 	if ctx.Err() != nil {
 		return at.Stopped(ctx)
 	}
-	outcome := at.Failure(jobhost.FailStart, jobhost.CategorySystem, fmt.Sprintf("make a sandbox: %v", err))
-	if hint := jobhost.HintOf(err); hint != "" {
-		outcome.Failure.Message += "; " + hint
+	message := err.Error()
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		message = e.Message // without its cause, which is for operators
+		if e.Hint != "" {
+			message += "; " + e.Hint
+		}
 	}
-	return outcome
+	return at.Failure(jobhost.FailStart, jobhost.CategorySystem, "make a sandbox: "+message)
 }
 
 // Close frees the instance. The sandbox can be used again.

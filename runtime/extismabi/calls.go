@@ -26,7 +26,7 @@ type hostCall struct {
 
 func hostCalls() []hostCall {
 	return slices.Concat(
-		[]hostCall{{name: "take", params: []api.ValueType{i32}, call: take}},
+		[]hostCall{{name: "take", params: []api.ValueType{i32}, call: take}, {name: "pause", call: pause}},
 		configCalls(), varCalls(), httpCalls(), logCalls(),
 	)
 }
@@ -68,6 +68,9 @@ func take(ctx context.Context, m api.Module, stack []uint64) {
 		trap("alloc", jobhost.CategoryResource, "there is no room for an answer of %d bytes in the memory of at most %d", len(answer), p.arena.limit)
 	}
 }
+
+// pause() does nothing, but a Caller can end a guest there that was stopped.
+func pause(ctx context.Context, _ api.Module, _ []uint64) { callOf(ctx) }
 
 // Trap is what a call panics with that ends the attempt, as Extism has it. The
 // engine makes a failure of it that shows the message.

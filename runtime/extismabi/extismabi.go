@@ -4,7 +4,7 @@
 // Each instance of a plugin has a kernel of its own, a small module in wasm
 // (kernel.wat) with the memory that host and guest share. The kernel exports
 // all that a guest may import, so a guest's loads and stores never leave wasm;
-// the nine functions that need the host are in a host module behind it.
+// the ten functions that need the host are in a host module behind it.
 //
 //	guest ──► kernel, one per instance ──► host module, one per runtime ──► hostcall
 //
@@ -42,7 +42,9 @@ var kernelWasm []byte
 // Caller is what the context of every call into a plugin must be, those that
 // instantiate its modules included: it carries the attempt and the plugin to
 // the host calls without a walk along a chain of contexts. It should end when
-// the attempt is stopped, since HTTP requests wait under it.
+// the attempt is stopped, since HTTP requests wait under it; and from then on
+// Attempt should panic, since calls may take long and the guest has no look at
+// its meter in between.
 type Caller interface {
 	context.Context
 	Attempt() *hostcall.Attempt

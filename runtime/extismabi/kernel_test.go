@@ -44,7 +44,7 @@ type kernel struct {
 func (k kernel) call(name string, args ...uint64) uint64 {
 	k.t.Helper()
 	f := k.module.ExportedFunction(name)
-	results, err := f.Call(context.Background(), args...)
+	results, err := f.Call(&frame{Context: context.Background()}, args...)
 	switch types := f.Definition().ResultTypes(); {
 	case err != nil:
 		k.t.Fatalf("%s%v: %v", name, args, err)

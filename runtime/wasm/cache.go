@@ -51,6 +51,13 @@ func (e *Engine) mend(ctx context.Context, do func() error) error {
 	return do()
 }
 
+// isFault reports whether an error is one of the file system.
+func isFault(err error) bool {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	return path || link
+}
+
 // emptyCache removes all compiled modules; they are made again when needed.
 func emptyCache(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

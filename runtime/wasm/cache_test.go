@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
@@ -80,6 +81,24 @@ func TestCache(t *testing.T) {
 	loadOnce()
 	if !strings.Contains(log.String(), "compile cache is damaged") {
 		t.Errorf("log: %q", log.String())
+	}
+}
+
+// TestCacheCannotBeWritten: a full disk, say, is no fault of the module.
+func TestCacheCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cache")
+	e, err := wasm.New(wasm.Config{CacheDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close(context.Background()) }()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Load(t.Context(), runtime.Source{Worker: "w", Bytes: guests.Echo})
+	if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(jobhost.HintOf(err), "disk") {
+		t.Errorf("%v; %s", err, jobhost.HintOf(err))
 	}
 }
 

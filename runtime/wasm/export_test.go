@@ -41,3 +41,6 @@ func ContentsOf(instance runtime.Instance) Contents {
 	}
 	return c
 }
+
+// Running is how many runs of all instances are under way.
+func (e *Engine) Running() int64 { return e.dog.running.Load() }

@@ -232,7 +232,13 @@ func (p *Plugin) compileOnce(ctx context.Context, digest string, wasm []byte) (w
 		compiled, err = compile(ctx, p.runtime, wasm)
 		return err
 	})
-	if err != nil {
+	switch {
+	case isFault(err):
+		return nil, &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Message: "can't be compiled, because the compile cache can't be written",
+			Hint: "is its disk full, or its folder gone?", Cause: err,
+		}
+	case err != nil:
 		return nil, invalid("this host runs WebAssembly 2.0, without threads, tail calls, exceptions and garbage collection",
 			"is not a valid WebAssembly module: %v", err)
 	}

@@ -46,7 +46,7 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 	}()
 	i.stop = newStopper(p.engine.dog, i.halt)
 	if i.system, err = wasiabi.New(p.system(i.stop.done)); err != nil {
-		return nil, fmt.Errorf("open mounts: %w", err)
+		return nil, p.unmounted(err)
 	}
 	i.frame = frame{Context: context.Background(), stop: i.stop, wasi: i.system}
 	if p.engine.polling {
@@ -72,9 +72,22 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 	return i, nil
 }
 
+// unmounted is the error of folders that can't be opened. Where they are on the
+// host is no business of those who submit jobs.
+func (p *Plugin) unmounted(err error) error {
+	p.engine.logger.Error("mounts can't be opened", "worker", p.source.Worker, "error", err)
+	return &jobhost.Error{
+		Code: jobhost.CodeUnavailable, Message: "the folders that the worker mounts can't be opened; the host's log says more",
+		Hint: "look whether they are there still, and whether the host may read them", Cause: err,
+	}
+}
+
 // initialised returns an instance that has initialised itself.
 func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 	i, err := p.open(ctx, nil)
+	if jobhost.CodeOf(err) == jobhost.CodeUnavailable {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &jobhost.Error{
 			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200), Cause: err,

@@ -113,5 +113,11 @@ func (s *stopper) over(now time.Time) stopReason {
 	return notStopped
 }
 
-// close ends the watch over this instance.
-func (s *stopper) close() { s.dog.forget(s) }
+// close ends the watch over this instance, and a run that a fault of the host
+// cut off before its end.
+func (s *stopper) close() {
+	if s.busy.Load() {
+		s.end(true)
+	}
+	s.dog.forget(s)
+}

@@ -66,6 +66,18 @@ func TestCallsAreStopped(t *testing.T) {
 	}
 }
 
+// TestFillsOfAKernelAreStopped: what the kernel of an Extism plugin does for it in
+// wasm has no meter.
+func TestFillsOfAKernelAreStopped(t *testing.T) {
+	t.Parallel()
+	p := opener(guests.ExtismFills)(t, runtime.Source{Entry: "reset"})
+	for _, entry := range []string{"reset", "reuse"} {
+		if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt(entry, "") }); late > runtimetest.MaxLateness {
+			t.Errorf("%s was stopped %v late", entry, late)
+		}
+	}
+}
+
 func TestRandomIsFresh(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t), guests.Exit, runtime.Limits{})

@@ -21,6 +21,7 @@ text() {
 text canary
 text calls
 text canary_table
+text extism_fills
 text init_table
 
 # build NAME SOURCE [FLAG…]: no names keep the files at a few KB. With the stack

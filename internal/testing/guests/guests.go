@@ -74,6 +74,12 @@ var Command []byte
 //go:embed extism.wasm
 var Extism []byte
 
+// ExtismFills is an Extism plugin whose entries, reset and reuse, make its kernel
+// clear memory for ever.
+//
+//go:embed extism_fills.wasm
+var ExtismFills []byte
+
 // LibC is a WASI command with a libc: see src/libc.c.
 //
 //go:embed libc.wasm
