@@ -45,7 +45,10 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 	}()
 	i.stop = newStopper(p.engine.dog, i.halt)
 	if i.system, err = wasiabi.New(p.system(i.stop.done)); err != nil {
-		return nil, fmt.Errorf("open mounts: %w", err)
+		return nil, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Message: "open mounts: " + hostcall.Escape([]byte(err.Error()), 500),
+			Hint: "make the folder, or change the worker's mounts",
+		}
 	}
 	i.frame = frame{Context: context.Background(), wasi: i.system}
 	if p.engine.polling {
@@ -74,9 +77,12 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 // initialised returns an instance that has initialised itself.
 func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 	i, err := p.open(ctx, nil)
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		return nil, e // it says what to do
+	}
 	if err != nil {
 		return nil, &jobhost.Error{
-			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200), Cause: err,
+			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200),
 		}
 	}
 	at := &hostcall.Attempt{

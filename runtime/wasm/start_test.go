@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,19 @@ func TestStartErrors(t *testing.T) {
 	err = start(guests.InitTrap, runtime.Limits{})
 	if err == nil || err.Error() != "the guest failed to start: the guest trapped: unreachable" || jobhost.HintOf(err) != `its log: error no good\x1b[2J` {
 		t.Errorf("trapping: %v; %s", err, jobhost.HintOf(err))
+	}
+}
+
+// TestMissingMount: a folder that isn't there is named as the guest knows it, and
+// where it should be stays with the operator.
+func TestMissingMount(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	p := opener(guests.Noop)(t, runtime.Source{System: runtime.System{Mounts: []runtime.Mount{{Host: missing, Guest: "/data"}}}})
+	got := runtime.NewSandbox(p, nil).Run(t.Context(), runtimetest.Attempt("", ""))
+	const want = "make a sandbox: open mounts: mount /data: open the directory: no such file or directory; make the folder, or change the worker's mounts"
+	if f := got.Failure; f == nil || f.Code != jobhost.FailStart || f.Message != want {
+		t.Errorf("%+v", f)
 	}
 }
 
