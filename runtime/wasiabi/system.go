@@ -3,6 +3,7 @@ package wasiabi
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -135,6 +136,9 @@ func (s *System) mount(m Mount) error {
 	if opened.root == nil {
 		// The dot makes the kernel refuse what isn't a directory: to open a FIFO would block.
 		root, err := os.OpenRoot(m.Host + "/.")
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // those who read of it need not know where it is
+		}
 		if err != nil {
 			return fmt.Errorf("open the directory: %w", err)
 		}

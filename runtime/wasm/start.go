@@ -90,7 +90,7 @@ func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 	}
 	if err != nil {
 		return nil, &jobhost.Error{
-			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200), Cause: err,
+			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200),
 		}
 	}
 	at := &hostcall.Attempt{
