@@ -17,6 +17,9 @@ const (
 	MaxTimeout     = 24 * time.Hour
 	MaxDelay       = 10 * 365 * 24 * time.Hour
 	MaxContentType = 128
+
+	MaxChildren = 1_000 // jobs that one job may submit
+	MaxDepth    = 32    // of a job below the one that nobody submitted
 )
 
 // Spec says what job is wanted: the options of a submit. Only Worker is

@@ -12,7 +12,8 @@ import (
 type batch struct {
 	ledger  *ledger
 	ops     []queue.Op
-	texts   []string // JSON of an operation's labels or failure, by its index; nil when none has one
+	texts   []string                  // JSON of an operation's labels or failure, by its index; nil when none has one
+	labels  map[*queue.JobSpec]string // JSON of the labels of jobs that are effects; nil when none has any
 	results []queue.OpResult
 	weight  int
 	done    func([]queue.OpResult, error)
@@ -28,7 +29,6 @@ func (s *Store) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
 
 // encode does beforehand what the writer, of which there is only one, need not do.
 func (b *batch) encode() {
-	const content = 16 << 10 // bytes that weigh as much as an operation
 	for i, op := range b.ops {
 		b.weight++
 		switch op := op.(type) {
@@ -42,7 +42,40 @@ func (b *batch) encode() {
 			if op.Failure != nil {
 				b.encodeText(i, op.Failure)
 			}
+			if op.Effects != nil {
+				b.encodeEffects(op.Effects)
+			}
+		case *queue.ChangeKV:
+			b.weighKV(op.Changes)
 		}
+	}
+}
+
+// content is how many bytes weigh as much as an operation.
+const content = 16 << 10
+
+func (b *batch) weighKV(changes []queue.KVChange) {
+	b.weight += len(changes)
+	for i := range changes {
+		b.weight += len(changes[i].Value) / content
+	}
+}
+
+func (b *batch) encodeEffects(e *queue.Effects) {
+	b.weighKV(e.KV)
+	for _, job := range e.Jobs {
+		b.weight += job.Tasks + len(job.Payload)/content
+		if len(job.Labels) == 0 {
+			continue
+		}
+		text, err := json.Marshal(job.Labels)
+		if err != nil {
+			b.err = fmt.Errorf("encode labels of job %s: %w", job.ID, err)
+		}
+		if b.labels == nil {
+			b.labels = make(map[*queue.JobSpec]string)
+		}
+		b.labels[job] = string(text)
 	}
 }
 
@@ -93,13 +126,19 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text string, res *queue.Op
 	case *queue.Submit:
 		return b.ledger.submit(tx, op.Job, text, res)
 	case *queue.Settle:
-		return b.ledger.settle(tx, op, text, res)
+		return b.settle(tx, op, text, res)
 	case *queue.Cancel:
 		return b.ledger.cancel(tx, op, res)
 	case *queue.Revive:
 		return b.ledger.revive(tx, op, res)
 	case *queue.Delete:
 		return b.ledger.delete(tx, op, res)
+	case *queue.ChangeKV:
+		worker, err := b.ledger.worker(tx, op.Worker)
+		if err != nil {
+			return err
+		}
+		return b.ledger.changeKV(tx, worker, op.Changes, op.At, op.Quota, res)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}
