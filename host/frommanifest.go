@@ -52,6 +52,8 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		Retry:         w.Retry,
 		Config:        w.Config,
 		Secrets:       secrets,
+		MaySubmit:     w.MaySubmit,
+		KVQuota:       w.KVQuota,
 	}
 	plugin, err := m.ReadPlugin(w)
 	if err == nil {

@@ -50,7 +50,8 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}()
 	secure(w.Header())
 	// A path that is not in its shortest form has no route: the mux would redirect it.
-	if p := r.URL.Path; p != path.Clean(p) {
+	// Escaped, as the mux sees it: a key may hold slashes and dots.
+	if p := r.URL.EscapedPath(); p != path.Clean(p) {
 		a.fail(w, r, errNoPath)
 		return
 	}

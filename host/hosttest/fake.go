@@ -24,6 +24,8 @@ type Fake struct {
 	lastKey int
 	open    int // tasks
 	closed  bool
+	keys    map[string]fakeKey
+	version int64 // of the last change of a key
 	hub     fakeHub
 }
 
@@ -65,7 +67,7 @@ func NewFake(cfg FakeConfig) *Fake {
 			*n = value
 		}
 	}
-	f := &Fake{cfg: cfg, jobs: map[string]*fakeJob{}}
+	f := &Fake{cfg: cfg, jobs: map[string]*fakeJob{}, keys: map[string]fakeKey{}}
 	f.hub.buffer = cfg.EventBuffer
 	return f
 }

@@ -95,9 +95,9 @@ type EffectReader interface {
 	KV(ctx context.Context, worker, key string, now Millis) (KVEntry, error)
 	// KVList lists up to Limit keys without their values.
 	KVList(ctx context.Context, q KVQuery) ([]KVEntry, error)
-	// KVSize returns what the keys of a worker cost together: see [KVCost].
-	// Keys that have expired may still count.
-	KVSize(ctx context.Context, worker string) (int64, error)
+	// KVSize returns what the keys of a worker that have not expired cost
+	// together: see [KVCost].
+	KVSize(ctx context.Context, worker string, now Millis) (int64, error)
 	// Family tells of a job's place among parents and children.
 	Family(ctx context.Context, job Key) (Family, error)
 }

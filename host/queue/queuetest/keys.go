@@ -91,8 +91,11 @@ func testQuota(t *testing.T, h Harness) {
 	}
 	ten := strings.Repeat("x", 10)
 	s.must(put(epoch, set("a", ten), set("b", ten), queue.KVChange{Key: "c", Value: []byte(ten), Expires: epoch + 10}))
-	if size, err := s.KVSize(t.Context(), "w"); err != nil || size != quota {
+	if size, err := s.KVSize(t.Context(), "w", epoch); err != nil || size != quota {
 		t.Fatalf("the keys cost %d, %v; want %d", size, err, quota)
+	}
+	if size, err := s.KVSize(t.Context(), "w", epoch+10); err != nil || size != queue.KVCost("a", 10)*2 {
+		t.Fatalf("without the one that expires the keys cost %d, %v", size, err)
 	}
 	s.refused(put(epoch+1, set("d", "")), jobhost.CodeExhausted)
 	s.refused(put(epoch+1, set("a", ten+"x")), jobhost.CodeExhausted)
@@ -104,7 +107,7 @@ func testQuota(t *testing.T, h Harness) {
 	s.must(put(epoch+12, set("a", "less"))) // still over it, but less so
 	s.refused(put(epoch+13, set("a", ten)), jobhost.CodeExhausted)
 	s.must(put(epoch+14, queue.KVChange{Key: "a", Kind: queue.KVDelete}, queue.KVChange{Key: "b", Kind: queue.KVDelete}, queue.KVChange{Key: "d", Kind: queue.KVDelete}))
-	if size, err := s.KVSize(t.Context(), "w"); err != nil || size != 0 {
+	if size, err := s.KVSize(t.Context(), "w", epoch+14); err != nil || size != 0 {
 		t.Fatalf("no keys cost %d, %v", size, err)
 	}
 }

@@ -30,11 +30,9 @@ func (s *Memory) KVList(ctx context.Context, q queue.KVQuery) (out []queue.KVEnt
 }
 
 // KVSize implements [queue.EffectReader].
-func (s *Memory) KVSize(ctx context.Context, worker string) (size int64, err error) {
+func (s *Memory) KVSize(ctx context.Context, worker string, now queue.Millis) (size int64, err error) {
 	err = s.read(ctx, func() error {
-		if k := s.model.keys[worker]; k != nil {
-			size = costOf(k.entries)
-		}
+		size = costOf(s.model.live(worker, now))
 		return nil
 	})
 	return size, err

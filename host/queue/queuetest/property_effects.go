@@ -129,8 +129,8 @@ func checkEffects(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 			}
 			same(rt, "keys", got, want)
 		}
-		if size, err := s.KVSize(ctx, worker); err != nil || size < costOf(live) {
-			rt.Fatalf("the keys of %s cost %d, %v; without those that expired it is %d", worker, size, err, costOf(live))
+		if size, err := s.KVSize(ctx, worker, epoch+6); err != nil || size != costOf(live) {
+			rt.Fatalf("the keys of %s cost %d, %v; want %d", worker, size, err, costOf(live))
 		}
 	}
 	for id, job := range m.jobs {

@@ -59,10 +59,16 @@ func (s *Store) KVList(ctx context.Context, q queue.KVQuery) ([]queue.KVEntry, e
 }
 
 // KVSize implements [queue.EffectReader].
-func (s *Store) KVSize(ctx context.Context, worker string) (int64, error) {
+func (s *Store) KVSize(ctx context.Context, worker string, now queue.Millis) (int64, error) {
 	var size int64
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
-		st := r.Stmt("SELECT bytes FROM kv_worker WHERE worker=(SELECT id FROM worker WHERE name=?)").Text(worker)
+		id, err := workerID(r, worker)
+		if id == 0 || err != nil {
+			return err
+		}
+		st := r.Stmt(`SELECT bytes - (SELECT coalesce(sum(length(CAST(key AS BLOB))+size+?1), 0) FROM kv INDEXED BY kv_expires
+				WHERE expires>0 AND expires<=?2 AND worker=?3)
+			FROM kv_worker WHERE worker=?3`).Int(queue.KVCost("", 0)).Int(int64(now)).Int(id)
 		if st.Step() {
 			size = st.ColInt(0)
 		}
