@@ -22,7 +22,8 @@ func (a *API) newMux(table []route) *http.ServeMux {
 		if m == nil {
 			m = &methods{api: a, path: r.path}
 			paths[r.path] = m
-			mux.Handle(r.path, m)
+			// A key is the rest of the path, since it may be a slash.
+			mux.Handle(strings.Replace(r.path, "{key}", "{key...}", 1), m)
 		}
 		m.routes = append(m.routes, r)
 	}
