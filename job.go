@@ -18,6 +18,8 @@ type Job struct {
 	MaxAttempts int       `json:"max_attempts"`
 	Timeout     Duration  `json:"timeout"`
 	CreatedAt   time.Time `json:"created_at"`
+	// Parent is the id of the job that submitted this one; empty = somebody from outside did.
+	Parent string `json:"parent,omitempty"`
 	// EndedAt is when the last task ended; nil while one is open.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 	// TaskCount is how many tasks there are; Tasks holds them when one job was asked for, not in lists.
@@ -57,6 +59,8 @@ type Receipt struct {
 // Filter selects jobs for a list. Zero values select everything.
 type Filter struct {
 	Worker string
+	// Parent selects the jobs that the job of that id submitted.
+	Parent string
 	// State selects jobs with at least one task in that state.
 	State State
 	// After and Before bound the time of the submit: After ≤ created < Before.

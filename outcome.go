@@ -125,5 +125,7 @@ const (
 	FailNoEntry        = "no_entry"         // the module has no such export
 	FailStart          = "start_failed"     // no sandbox could be made
 	FailInternal       = "internal"         // a fault of the host
+	FailConflict       = "conflict"         // what the attempt's effects depend on was changed meanwhile
+	FailLimit          = "limit"            // the attempt's effects are over a limit
 	FailWorker         = "failed"           // the worker said so and gave no code
 )

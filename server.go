@@ -3,6 +3,7 @@ package jobhost
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // The interfaces below are what can be asked of a running host. Host in
@@ -98,6 +99,22 @@ type Operator interface {
 	ScaleWorker(ctx context.Context, worker string, slots int) (WorkerStatus, error)
 }
 
+// KeyKeeper tells and changes the keys and values of workers. What it changes is
+// durable when it returns, and attempts that begin later see it. Errors:
+// invalid, not_found.
+type KeyKeeper interface {
+	// Keys lists keys of a worker, in the order of their bytes. A worker that
+	// nobody has heard of has none.
+	Keys(ctx context.Context, filter KeyFilter) (KeyPage, error)
+	// KeyValue returns a key with its value.
+	KeyValue(ctx context.Context, worker, key string) (Key, []byte, error)
+	// SetKey sets a key of a worker, which must be loaded, for ttl; 0 = for good.
+	// The worker's quota doesn't hold here. Errors: also too_large.
+	SetKey(ctx context.Context, worker, key string, value []byte, ttl time.Duration) error
+	// DeleteKey removes a key.
+	DeleteKey(ctx context.Context, worker, key string) error
+}
+
 // Server is all that can be asked of a host.
 type Server interface {
 	Submitter
@@ -107,4 +124,5 @@ type Server interface {
 	WorkerLister
 	Reloader
 	Operator
+	KeyKeeper
 }

@@ -9,15 +9,18 @@ import (
 
 // Bounds of a [Spec] that no configuration changes.
 const (
-	MaxTasks       = 10_000
-	MaxAttempts    = 1_000
-	MaxLabels      = 16
-	MaxLabelBytes  = 256
-	MaxEntryBytes  = 128
-	MaxTimeout     = 24 * time.Hour
-	MaxDelay       = 10 * 365 * 24 * time.Hour
-	MaxContentType = 128
-	MaxKeyBytes    = 256
+	MaxTasks               = 10_000
+	MaxAttempts            = 1_000
+	MaxLabels              = 16
+	MaxLabelBytes          = 256
+	MaxEntryBytes          = 128
+	MaxTimeout             = 24 * time.Hour
+	MaxDelay               = 10 * 365 * 24 * time.Hour
+	MaxContentType         = 128
+	MaxConcurrencyKeyBytes = 256
+
+	MaxChildren = 1_000 // jobs that one job may submit
+	MaxDepth    = 32    // of a job below the one that nobody submitted
 )
 
 // Spec says what job is wanted: the options of a submit. Only Worker is
@@ -53,7 +56,7 @@ type Spec struct {
 	Labels map[string]string
 	// ConcurrencyKey, if it is not empty, makes the tasks of this job and of
 	// others with the same key take turns with those of other keys, and count
-	// together for the worker's concurrency_per_key; up to [MaxKeyBytes] bytes.
+	// together for the worker's concurrency_per_key; up to [MaxConcurrencyKeyBytes] bytes.
 	ConcurrencyKey string
 }
 
@@ -74,7 +77,7 @@ func (s *Spec) Check() error {
 		checkText("entry", s.Entry, MaxEntryBytes),
 		checkText("content_type", s.ContentType, MaxContentType),
 		s.checkLabels(),
-		checkText("concurrency_key", s.ConcurrencyKey, MaxKeyBytes),
+		checkText("concurrency_key", s.ConcurrencyKey, MaxConcurrencyKeyBytes),
 	)
 	if s.Priority > Background {
 		errs = append(errs, invalid("priority", "%d is not a priority", s.Priority))

@@ -106,14 +106,23 @@ func (c *Client) fetch(ctx context.Context, rq request) (int, []byte, error) {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, c.maxResponse+1))
+	body, err := c.readBody(ctx, resp.Body)
 	if err != nil {
-		return 0, nil, c.readError(ctx, err)
-	}
-	if int64(len(body)) > c.maxResponse {
-		return 0, nil, errTooLarge(c.maxResponse)
+		return 0, nil, err
 	}
 	return resp.StatusCode, body, nil
+}
+
+// readBody reads all of a body, up to the client's bound.
+func (c *Client) readBody(ctx context.Context, r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, c.maxResponse+1))
+	if err != nil {
+		return nil, c.readError(ctx, err)
+	}
+	if int64(len(body)) > c.maxResponse {
+		return nil, errTooLarge(c.maxResponse)
+	}
+	return body, nil
 }
 
 func errTooLarge(most int64) error {

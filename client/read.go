@@ -32,6 +32,7 @@ func (c *Client) Jobs(ctx context.Context, filter jobhost.Filter) (page jobhost.
 		}
 	}
 	set("worker", filter.Worker)
+	set("parent", filter.Parent)
 	set("cursor", filter.Cursor)
 	if filter.State != 0 {
 		set("state", filter.State.String())

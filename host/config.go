@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,15 @@ type Worker struct {
 	Retry jobhost.RetryPolicy
 	// Config and Secrets are what guests may read.
 	Config, Secrets map[string]string
+	// MaySubmit are the workers that guests may submit jobs to; empty = none, not even their own.
+	MaySubmit []string
+	// KVQuota bounds what the guests' keys and values cost together, in bytes,
+	// each key with 40 more than its own; 0 = [DefaultKVQuota], negative = no bound.
+	KVQuota int64
 }
+
+// DefaultKVQuota is the quota of workers that say nothing else.
+const DefaultKVQuota = 64 << 20
 
 // Source is what the engine is asked to load.
 func (w *Worker) Source() runtime.Source {
@@ -164,4 +173,5 @@ func (w *Worker) setDefaults() {
 		w.Retry = jobhost.DefaultRetry()
 	}
 	w.Limits = w.Limits.OrDefaults()
+	w.KVQuota = cmp.Or(w.KVQuota, DefaultKVQuota)
 }

@@ -53,10 +53,12 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 
 		ConcurrencyPerKey: w.ConcurrencyPerKey,
 
-		Limits:  w.Limits,
-		Retry:   w.Retry,
-		Config:  w.Config,
-		Secrets: secrets,
+		Limits:    w.Limits,
+		Retry:     w.Retry,
+		Config:    w.Config,
+		Secrets:   secrets,
+		MaySubmit: w.MaySubmit,
+		KVQuota:   w.KVQuota,
 	}
 	plugin, err := m.ReadPlugin(w)
 	if err == nil {

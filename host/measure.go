@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/effect"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -25,9 +26,21 @@ func (h *Host) settled(s queue.Settlement) {
 		h.cfg.Metrics.LimitHit(metrics.LimitTime)
 	case jobhost.FailFuel:
 		h.cfg.Metrics.LimitHit(metrics.LimitFuel)
+	case jobhost.FailLimit:
+		h.cfg.Metrics.LimitHit(metrics.LimitEffects)
 	case jobhost.FailStack:
 		h.cfg.Metrics.LimitHit(metrics.LimitStack)
 	}
+}
+
+// hitEffects counts a limit that the effects of an attempt have hit.
+func (h *Host) hitEffects(l effect.Limit) {
+	h.cfg.Metrics.LimitHit(map[effect.Limit]metrics.Limit{
+		effect.LimitChanges:  metrics.LimitEffects,
+		effect.LimitQuota:    metrics.LimitKVQuota,
+		effect.LimitChildren: metrics.LimitChildren,
+		effect.LimitQueue:    metrics.LimitQueue,
+	}[l])
 }
 
 // metricsOf returns the metrics of a worker, also of one that was removed and

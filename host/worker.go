@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/extismabi"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -23,6 +25,7 @@ func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *wo
 		Services:    &services{host: h, guest: m.Guest(), now: q.Now},
 		CancelGrace: h.cfg.CancelGrace,
 		Ran:         m.Ran,
+		Hit:         h.hitEffects,
 		Logger:      h.cfg.Logger,
 	}, cfg.forPool(plugin))
 	return w
@@ -68,16 +71,28 @@ func (w *Worker) forQueue() queue.Worker {
 // forPool is what the pool is to run.
 func (w *Worker) forPool(plugin runtime.Plugin) pool.Version {
 	return pool.Version{
-		Plugin:  plugin,
-		Size:    w.PoolSize,
-		Config:  w.Config,
-		Secrets: w.Secrets,
+		Plugin:    plugin,
+		Size:      w.PoolSize,
+		Config:    w.Config,
+		Secrets:   w.Secrets,
+		MaySubmit: w.MaySubmit,
+		KVQuota:   w.kvQuota(plugin.Info().ABI),
 		Limits: hostcall.Limits{
 			OutputBytes: w.Limits.OutputBytes,
 			LogBytes:    w.Limits.LogBytes,
 			LineBytes:   w.Limits.LineBytes,
 		},
 	}
+}
+
+// kvQuota is what the worker's keys and values may cost together. Extism has a
+// limit of its own for vars, which itself is too much.
+func (w *Worker) kvQuota(abi string) int64 {
+	vars := cmp.Or(w.Extism.VarBytes, extismabi.DefaultVarBytes)
+	if abi != runtime.ABIExtism || vars <= 1 || w.KVQuota > 0 && w.KVQuota < vars {
+		return w.KVQuota
+	}
+	return vars - 1
 }
 
 func (w *worker) status() jobhost.WorkerStatus {

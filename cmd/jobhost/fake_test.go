@@ -31,9 +31,10 @@ type fakeServer struct {
 	onBatch func(specs []jobhost.Spec) ([]jobhost.Submitted, error)
 	onWait  func(ctx context.Context, job *fakeJob)
 
-	mu   sync.Mutex // protects the jobs
+	mu   sync.Mutex // protects the jobs and keys
 	jobs map[string]*fakeJob
 	ids  []string
+	keys map[string]keyWithValue // of wordcount
 }
 
 type fakeJob struct {

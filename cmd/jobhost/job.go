@@ -56,6 +56,7 @@ func checkIDs(ids []string) error {
 // jobQuery are the flags that select jobs for a list.
 type jobQuery struct {
 	worker        string
+	parent        string
 	state         state
 	after, before instant
 	limit         int
@@ -66,6 +67,7 @@ func (q *jobQuery) register(e *env, cmd *cobra.Command, limit bool) {
 	q.after.now, q.before.now = e.now, e.now
 	flags := cmd.Flags()
 	flags.StringVar(&q.worker, "worker", "", "only jobs of this `WORKER`")
+	flags.StringVar(&q.parent, "parent", "", "only jobs that the job of this `ID` submitted")
 	flags.Var(&q.after, "after", "only jobs submitted at `TIME` or later: a time, or how long ago")
 	flags.Var(&q.before, "before", "only jobs submitted before `TIME`")
 	if limit {
@@ -76,9 +78,14 @@ func (q *jobQuery) register(e *env, cmd *cobra.Command, limit bool) {
 }
 
 func (q *jobQuery) filter() (jobhost.Filter, error) {
-	f := jobhost.Filter{Worker: q.worker, State: jobhost.State(q.state), After: q.after.time, Before: q.before.time}
+	f := jobhost.Filter{Worker: q.worker, Parent: q.parent, State: jobhost.State(q.state), After: q.after.time, Before: q.before.time}
 	if q.worker != "" {
 		if err := jobhost.CheckWorker(q.worker); err != nil {
+			return f, asUsage(err)
+		}
+	}
+	if q.parent != "" {
+		if err := jobhost.CheckID(q.parent); err != nil {
 			return f, asUsage(err)
 		}
 	}

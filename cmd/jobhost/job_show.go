@@ -42,6 +42,7 @@ func (e *env) showFields(j *jobhost.Job) {
 	t := e.newTable()
 	t.field("id", j.ID)
 	t.field("worker", j.Worker)
+	t.field("parent", j.Parent)
 	t.field("state", j.State.String())
 	t.field("priority", j.Priority.String())
 	t.field("entry", j.Entry)

@@ -166,19 +166,24 @@ func (e *env) writeResult(end *outcome, how layout) error {
 	return nil
 }
 
-// writeData writes a result on stdout. A terminal gets nothing but text,
-// since other bytes could be commands to it.
+// writeData writes a result on stdout.
 func (e *env) writeData(id string, task int, data []byte, how layout) error {
+	which := id
+	if task > 0 {
+		which += fmt.Sprintf(" --task %d", task)
+	}
+	return e.writeBytes("the result", "jobhost job result "+which+" -O FILE", data, how)
+}
+
+// writeBytes writes something on stdout. A terminal gets nothing but text,
+// since other bytes could be commands to it.
+func (e *env) writeBytes(what, hint string, data []byte, how layout) error {
 	if e.stdout.terminal {
 		if !isText(data) {
-			which := id
-			if task > 0 {
-				which += fmt.Sprintf(" --task %d", task)
-			}
 			return &jobhost.Error{
 				Code:    jobhost.CodeInvalid,
-				Message: fmt.Sprintf("the result of %s is not text that a terminal can show", size(len(data))),
-				Hint:    "jobhost job result " + which + " -O FILE",
+				Message: fmt.Sprintf("%s of %s is not text that a terminal can show", what, size(len(data))),
+				Hint:    hint,
 			}
 		}
 		if len(data) > 0 {

@@ -46,6 +46,9 @@ func filterOf(q url.Values) (f jobhost.Filter, err error) {
 	if f.Worker = q.Get("worker"); f.Worker != "" {
 		err = jobhost.CheckWorker(f.Worker)
 	}
+	if f.Parent = q.Get("parent"); f.Parent != "" && err == nil {
+		err = jobhost.CheckID(f.Parent)
+	}
 	if text := q.Get("state"); text != "" && err == nil {
 		f.State, err = jobhost.ParseState(text)
 	}
@@ -55,16 +58,26 @@ func filterOf(q url.Values) (f jobhost.Filter, err error) {
 	if text := q.Get("before"); text != "" && err == nil {
 		f.Before, err = wire.ParseTime("before", text)
 	}
-	if text := q.Get("limit"); text != "" && err == nil {
-		var convErr error
-		if f.Limit, convErr = strconv.Atoi(text); convErr != nil || f.Limit < 1 || f.Limit > jobhost.MaxPage {
-			err = &jobhost.Error{
-				Code: jobhost.CodeInvalid, Field: "limit",
-				Message: fmt.Sprintf("limit is not a number between 1 and %d", jobhost.MaxPage),
-			}
-		}
+	if err == nil {
+		f.Limit, err = limitOf(q)
 	}
 	return f, err
+}
+
+// limitOf reads the size of a page; 0 = it isn't given.
+func limitOf(q url.Values) (int, error) {
+	text := q.Get("limit")
+	if text == "" {
+		return 0, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > jobhost.MaxPage {
+		return 0, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: "limit",
+			Message: fmt.Sprintf("limit is not a number between 1 and %d", jobhost.MaxPage),
+		}
+	}
+	return limit, nil
 }
 
 func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {

@@ -22,7 +22,8 @@ func (a *API) newMux(table []route) *http.ServeMux {
 		if m == nil {
 			m = &methods{api: a, path: r.path}
 			paths[r.path] = m
-			mux.Handle(r.path, m)
+			// A key is the rest of the path, since it may be a slash.
+			mux.Handle(strings.Replace(r.path, "{key}", "{key...}", 1), m)
 		}
 		m.routes = append(m.routes, r)
 	}
@@ -50,7 +51,8 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}()
 	secure(w.Header())
 	// A path that is not in its shortest form has no route: the mux would redirect it.
-	if p := r.URL.Path; p != path.Clean(p) {
+	// Escaped, as the mux sees it: a key may hold slashes and dots.
+	if p := r.URL.EscapedPath(); p != path.Clean(p) {
 		a.fail(w, r, errNoPath)
 		return
 	}

@@ -63,10 +63,11 @@ func operation(r *route, models *models) object {
 		op["parameters"] = params
 	}
 	if r.body != "" {
-		op["requestBody"] = object{
-			"required": true,
-			"content":  object{r.body: object{"schema": object{"$ref": "#/components/schemas/Submit"}}},
+		content := object{"schema": object{"$ref": "#/components/schemas/Submit"}}
+		if r.body == wire.Bytes {
+			content = object{}
 		}
+		op["requestBody"] = object{"required": true, "content": object{r.body: content}}
 	}
 	return op
 }

@@ -136,7 +136,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, m := range regexp.MustCompile("(?m)^#+ `(GET|POST|DELETE) (/[^`]*)`$").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^#+ `(GET|POST|PUT|DELETE) (/[^`]*)`$").FindAllStringSubmatch(string(text), -1) {
 		got = append(got, m[1]+" "+m[2])
 	}
 	slices.Sort(got)

@@ -56,9 +56,15 @@ var (
 	waitParam = param{"wait", `Wait this long for the job to end, such as "30s".`}
 	jobParams = []param{
 		{"worker", "Only jobs of this worker."},
+		{"parent", "Only jobs that the job of this id submitted."},
 		{"state", "Only jobs with a task in this state."},
 		{"after", "Only jobs submitted at this time or later, as RFC 3339."},
 		{"before", "Only jobs submitted before this time, as RFC 3339."},
+		{"cursor", "Goes on where a page ended: its next."},
+		{"limit", "The size of a page, 1 to 1000; left out = 50."},
+	}
+	keyParams = []param{
+		{"prefix", "Only keys that begin with this."},
 		{"cursor", "Goes on where a page ended: its next."},
 		{"limit", "The size of a page, 1 to 1000; left out = 50."},
 	}
@@ -104,6 +110,16 @@ func (a *API) routes() []route {
 		{"GET", "/v1/dead/{id}", "getDead", "Show a job with dead tasks", reads, "", nil, []answer{aJob}, a.getDead},
 		{"POST", "/v1/dead/{id}/retry", "retryDead", "Run the dead tasks of a job again", writes, "", nil, []answer{aJob}, a.retryDead},
 		{"DELETE", "/v1/dead/{id}", "deleteDead", "Remove a job with dead tasks", writes, "", nil, []answer{gone}, a.deleteDead},
+		{"GET", "/v1/kv/{worker}", "listKeys", "List the keys of a worker", reads, "", keyParams, []answer{
+			answers[jobhost.KeyPage](200, "A page of keys, in the order of their bytes, without their values."),
+		}, a.listKeys},
+		{"GET", "/v1/kv/{worker}/{key}", "getKey", "Fetch the value of a key", reads, "", nil, []answer{
+			{200, "The bytes; what else is known of the key is in headers.", wire.Bytes, nil},
+		}, a.getKey},
+		{"PUT", "/v1/kv/{worker}/{key}", "setKey", "Set the value of a key", writes, wire.Bytes, []param{
+			{"ttl", `How long the key lives, such as "24h"; left out = until it is deleted.`},
+		}, []answer{{204, "It is durable.", "", nil}}, a.setKey},
+		{"DELETE", "/v1/kv/{worker}/{key}", "deleteKey", "Remove a key", writes, "", nil, []answer{gone}, a.deleteKey},
 		{"GET", "/v1/workers", "listWorkers", "List the workers", reads, "", nil, []answer{
 			answers[[]jobhost.WorkerStatus](200, "All workers, by name."),
 		}, a.listWorkers},

@@ -50,9 +50,7 @@ func (a *API) readSpec(w http.ResponseWriter, r *http.Request, m *memory) (jobho
 		size = int64(a.maxBody) // it doesn't say
 	}
 	if !a.bodies.take(size) {
-		return jobhost.Spec{}, &jobhost.Error{
-			Code: jobhost.CodeUnavailable, Message: "too many large requests are under way", RetryAfter: time.Second,
-		}
+		return jobhost.Spec{}, errBusy
 	}
 	defer a.bodies.free(size)
 	body := http.MaxBytesReader(w, r.Body, int64(a.maxBody))
@@ -64,6 +62,10 @@ func (a *API) readSpec(w http.ResponseWriter, r *http.Request, m *memory) (jobho
 		return jobhost.Spec{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the body did not arrive", Cause: err}
 	}
 	return m.decoder.Decode(m.in)
+}
+
+var errBusy = &jobhost.Error{
+	Code: jobhost.CodeUnavailable, Message: "too many large requests are under way", RetryAfter: time.Second,
 }
 
 func (a *API) errTooLarge() error {

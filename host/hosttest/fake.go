@@ -26,6 +26,8 @@ type Fake struct {
 	closed  bool
 	mode    jobhost.WorkerMode
 	slots   int
+	keys    map[string]fakeKey
+	version int64 // of the last change of a key
 	hub     fakeHub
 }
 
@@ -67,7 +69,10 @@ func NewFake(cfg FakeConfig) *Fake {
 			*n = value
 		}
 	}
-	f := &Fake{cfg: cfg, jobs: map[string]*fakeJob{}, mode: jobhost.WorkerRunning, slots: 1}
+	f := &Fake{
+		cfg: cfg, jobs: map[string]*fakeJob{}, mode: jobhost.WorkerRunning, slots: 1,
+		keys: map[string]fakeKey{},
+	}
 	f.hub.buffer = cfg.EventBuffer
 	return f
 }

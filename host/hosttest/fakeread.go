@@ -89,7 +89,8 @@ func (f *Fake) Jobs(_ context.Context, filter jobhost.Filter) (jobhost.Page, err
 
 func (j *fakeJob) matches(f *jobhost.Filter) bool {
 	counts := j.counts()
-	return (f.Worker == "" || f.Worker == j.spec.Worker) &&
+	return (f.Worker == "" || f.Worker == j.spec.Worker) && f.Parent == "" && // nobody has children
+
 		(f.State == 0 || counts[f.State] > 0) &&
 		(f.After.IsZero() || !j.created.Before(f.After)) &&
 		(f.Before.IsZero() || j.created.Before(f.Before))

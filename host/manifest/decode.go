@@ -79,6 +79,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 			m.Workers = append(m.Workers, r.worker(name, table))
 		}
 	}
+	r.checkGrants(m.Workers, slices.Sorted(maps.Keys(workers)))
 	return m
 }
 

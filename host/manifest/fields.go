@@ -43,6 +43,7 @@ const (
 	maxArgs       = 1000
 	maxMounts     = 100
 	maxBuild      = 4096
+	maxGrants     = 1000
 )
 
 func hostFields() []field[Host] { //nolint:revive // it is a table, however long
@@ -213,6 +214,14 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		{
 			name: "log_line", kind: kindSize, auto: "`8KiB`, or `log` if that is less", meaning: "One line of the log, 64B to 1MiB and no more than `log`. Longer ones are cut.",
 			bind: func(_ string, w *Worker) setting { return size(&w.Limits.LineBytes, 64, 1<<20) },
+		},
+		{
+			name: "submit", kind: "list of workers", auto: "none", meaning: "Workers that the module may submit jobs to. Its own is not among them unless it is named.",
+			bind: func(_ string, w *Worker) setting { return texts(&w.MaySubmit, maxGrants, grantee) },
+		},
+		{
+			name: "kv_quota", kind: kindSize, meaning: "What the keys and values of the worker may take together, each key counted with 40B besides; 1KiB to 1TiB. Of an Extism plugin no more than 1MiB counts.",
+			bind: func(_ string, w *Worker) setting { return size(&w.KVQuota, 1<<10, 1<<40) },
 		},
 	}
 }

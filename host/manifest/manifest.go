@@ -122,6 +122,10 @@ type Worker struct {
 	Retry   jobhost.RetryPolicy
 	Config  map[string]string
 	Secrets map[string]Secret
+	// MaySubmit are the workers that the plugin may submit jobs to.
+	MaySubmit []string
+	// KVQuota bounds what its keys and values cost together, in bytes.
+	KVQuota int64
 }
 
 // defaultHost returns the settings of a manifest that says nothing; [Host.derive] does the rest.
@@ -163,6 +167,7 @@ func defaultWorker(name string, cpus int) Worker {
 		Retry:         jobhost.DefaultRetry(),
 		Config:        map[string]string{},
 		Secrets:       map[string]Secret{},
+		KVQuota:       64 << 20,
 	}
 }
 

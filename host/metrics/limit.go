@@ -20,11 +20,15 @@ const (
 	LimitReader                    // reader: a reader of events was too slow and closed
 	LimitConnections               // connections: the API had too many
 	LimitGuestMetrics              // guest_metrics: a guest had too many metrics or label sets
+	LimitKVQuota                   // kv_quota: the keys and values of a worker would have been too much
+	LimitEffects                   // effects: an attempt changed too much
+	LimitChildren                  // child_jobs: a job had too many children, or was one of too many generations
 	limitCount
 )
 
 var limitLabels = [limitCount]string{
 	"queue", "payload", "body", "batch", "output", "log", "memory", "fuel", "call_depth", "time", "reader", "connections", "guest_metrics",
+	"kv_quota", "effects", "child_jobs",
 }
 
 // String returns the label.

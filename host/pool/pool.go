@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jobhost/jobhost/host/effect"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -33,7 +34,9 @@ type Config struct {
 	// CancelGrace is how long an attempt of a cancelled job may go on.
 	CancelGrace time.Duration
 	// Ran is told of every run, before its task is settled; may be nil.
-	Ran    func(*runtime.Result)
+	Ran func(*runtime.Result)
+	// Hit is told of each limit that the effects of an attempt have hit; may be nil.
+	Hit    func(effect.Limit)
 	Logger *slog.Logger
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/effect"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -26,6 +27,8 @@ type slot struct {
 	sandbox *runtime.Sandbox
 	lease   *queue.Lease
 	attempt hostcall.Attempt // reused
+	// gathered are the effects of the attempt; nil = it asked for none.
+	gathered *effect.Attempt
 }
 
 // Progress notes how far the attempt is, for those who ask for the job.
@@ -113,6 +116,7 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 		report.Outcome = s.interrupted(result.Report)
 	}
 	report.Log, report.LogDropped = s.attempt.TakeLog()
+	report.Effects = s.takeEffects()
 	return report
 }
 
@@ -128,7 +132,7 @@ func (s *slot) prepare(lease *queue.Lease) {
 	at.Priority, at.Labels = job.Priority, job.Labels
 	at.Entry, at.Input = job.Entry, job.Payload
 	at.Deadline = time.Now().Add(job.Timeout)
-	at.Config, at.Secrets = v.Config, v.Secrets
+	at.Config, at.Secrets, at.MaySubmit = v.Config, v.Secrets, v.MaySubmit
 	at.Limits, at.Services = v.Limits, s
 }
 

@@ -17,6 +17,10 @@ type Version struct {
 	// Config, Secrets and Limits are what each attempt is given.
 	Config, Secrets map[string]string
 	Limits          hostcall.Limits
+	// MaySubmit are the workers that attempts may submit jobs to.
+	MaySubmit []string
+	// KVQuota bounds what the worker's keys and values cost together; 0 = no bound.
+	KVQuota int64
 }
 
 // version is a Version in use.

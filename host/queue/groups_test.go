@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
 )
 
 // laneFor returns a lane that is loaded.
@@ -167,4 +166,3 @@ func BenchmarkChooseByKey(b *testing.B) {
 		}
 	}
 }
-

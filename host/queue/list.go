@@ -70,6 +70,7 @@ func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery
 func listQuery(filter jobhost.Filter) (ListQuery, error) {
 	query := ListQuery{
 		Worker: filter.Worker,
+		Parent: filter.Parent,
 		After:  MillisOf(filter.After),
 		Before: MillisOf(filter.Before),
 		Limit:  filter.Limit,

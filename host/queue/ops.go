@@ -30,8 +30,10 @@ type OpResult struct {
 	// Err is nil when the operation was applied, or was there already: see
 	// Existing. Otherwise it is a *jobhost.Error, or [ErrFenced].
 	Err error
-	// Key is the job's, with every operation but Settle.
+	// Key is the job's, with every operation but Settle and ChangeKV.
 	Key Key
+	// Jobs come with a Settle that has effects: what became of each of its jobs.
+	Jobs []Added
 	// Existing comes with Submit: the job with the same id and content was
 	// there before, and Key is that job's.
 	Existing bool
@@ -61,13 +63,23 @@ type Changed struct {
 	Token int64
 }
 
+// Added is what became of a job that was submitted as an effect.
+type Added struct {
+	Key Key
+	// Existing: it was there before, as with Submit.
+	Existing bool
+}
+
 // Submit adds a job and its tasks, open, claimed by the submitting process.
 // The result's Key is the job's; the tokens of its tasks are 0. Errors:
-// conflict when the id is taken by a job with another digest: see [TakenID].
+// conflict when the id is taken by a job with another digest: see [TakenID];
+// exhausted when its parent has [jobhost.MaxChildren] jobs: see [ErrChildren].
 type Submit struct{ Job *JobSpec }
 
 // Settle ends an attempt. It is refused with [ErrFenced] unless Token is that
-// of the current lease, and applied at most once.
+// of the current lease, and applied at most once. With effects that can't be
+// applied it is refused too, with conflict or exhausted: nothing has changed,
+// and the lease is still held.
 type Settle struct {
 	Key   Key
 	Token int64
@@ -84,6 +96,17 @@ type Settle struct {
 	Log                []byte           // lines of the attempt; empty = none
 	LogDropped         int64
 	Fuel               int64 // of the attempt; added to that of the task
+	// Effects are applied with Succeeded; nil = none.
+	Effects *Effects
+}
+
+// ChangeKV changes keys of a worker for somebody outside of any attempt. The
+// changes are as in [Effects], all or none. Errors: conflict, exhausted.
+type ChangeKV struct {
+	Worker  string
+	At      Millis
+	Changes []KVChange
+	Quota   int64
 }
 
 // Cancel ends all open tasks of a job, running ones too: their settlements
@@ -109,9 +132,10 @@ type Delete struct{ ID string }
 // not about one job: that a worker is paused, say. An empty text removes it.
 type Note struct{ Name, Text string }
 
-func (*Submit) op() {}
-func (*Settle) op() {}
-func (*Cancel) op() {}
-func (*Revive) op() {}
-func (*Delete) op() {}
-func (*Note) op()   {}
+func (*Submit) op()   {}
+func (*Settle) op()   {}
+func (*Cancel) op()   {}
+func (*Revive) op()   {}
+func (*Delete) op()   {}
+func (*Note) op()     {}
+func (*ChangeKV) op() {}

@@ -101,6 +101,7 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		Timeout:     jobhost.Duration(record.Timeout),
 		CreatedAt:   record.CreatedAt.Time(),
 		EndedAt:     timeOrNil(record.EndedAt),
+		Parent:      record.parentID(),
 		TaskCount:   record.JobSpec.Tasks,
 		Tasks:       make([]jobhost.Task, len(record.Tasks)),
 	}
@@ -172,6 +173,14 @@ func openState(readyAt Millis, attempt int, l *lane, id Group, now Millis) jobho
 		return jobhost.Retrying
 	}
 	return jobhost.Scheduled
+}
+
+// parentID is the id of the job that submitted it, or "".
+func (r *JobRecord) parentID() string {
+	if r.Parent == nil {
+		return ""
+	}
+	return r.Parent.ID
 }
 
 func timeOrNil(m Millis) *time.Time {

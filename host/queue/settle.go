@@ -13,6 +13,25 @@ type Report struct {
 	Outcome    jobhost.Outcome
 	Log        []byte // lines ended by \n
 	LogDropped int64
+	// Effects are what the attempt asked for; nil = nothing. They are applied if
+	// it succeeded, and come to nothing otherwise.
+	Effects *Asked
+}
+
+// Asked is what an attempt asked the host to change.
+type Asked struct {
+	KV       []KVChange
+	Quota    int64 // of the worker's keys: see [Effects]
+	Children []*Child
+}
+
+func (a *Asked) release() {
+	if a == nil {
+		return
+	}
+	for _, child := range a.Children {
+		child.Release()
+	}
 }
 
 // Settle ends a lease. It returns at once: the slot is free for the next task
@@ -21,10 +40,21 @@ type Report struct {
 // cancelled) changes nothing.
 func (q *Queue) Settle(lease *Lease, report Report) {
 	lease.endedAt = q.clock.now()
+	q.settle(lease, report)
+	q.gate.leave(lease.memory)
+}
+
+func (q *Queue) settle(lease *Lease, report Report) {
 	op, state := q.settlement(lease, report)
+	if report.Effects != nil {
+		if state == jobhost.Succeeded {
+			q.settleEffects(lease, report, op)
+			return
+		}
+		report.Effects.release()
+	}
 	if op == nil { // cancelled, which is durable already
 		lease.lane.finish(lease)
-		q.gate.leave(lease.memory)
 		q.observe(lease, nil, report.Outcome.Kind, jobhost.Cancelled)
 		return
 	}
@@ -40,7 +70,6 @@ func (q *Queue) Settle(lease *Lease, report Report) {
 		}
 		q.settled(lease, report.Outcome.Kind, op, state, results[0])
 	})
-	q.gate.leave(lease.memory)
 }
 
 // settlement decides what the outcome makes of the task.

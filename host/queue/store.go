@@ -44,6 +44,7 @@ type Store interface {
 	Load(ctx context.Context, keys []Key) ([]Body, error)
 
 	Reader
+	EffectReader
 
 	// Close waits for what is under way and frees the store.
 	Close() error
@@ -150,6 +151,9 @@ type JobSpec struct {
 	ConcurrencyKey string
 	CreatedAt      Millis
 	ReadyAt        Millis // of its tasks at submit
+	// Parent says who submitted the job; nil = somebody from outside. It is not
+	// loaded with bodies.
+	Parent *Parent
 	// Digest identifies the content, for idempotent submits; all options that
 	// the caller gave take part in it, times that were filled in don't.
 	Digest [16]byte
@@ -187,6 +191,8 @@ type LogRecord struct {
 // ListQuery selects jobs.
 type ListQuery struct {
 	Worker string // empty = all
+	// Parent selects the jobs that a job of that id submitted; empty = all.
+	Parent string
 	// Status selects jobs with a task in it; nil = all.
 	Status *Status
 	// Keys, when not nil, selects these jobs only; it is sorted, highest first.

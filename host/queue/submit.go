@@ -21,6 +21,11 @@ func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt,
 	if err != nil {
 		return q.existing(ctx, &spec, job, err)
 	}
+	return q.commitSubmit(ctx, job, l)
+}
+
+// commitSubmit makes an admitted job durable.
+func (q *Queue) commitSubmit(ctx context.Context, job *JobSpec, l *lane) (jobhost.Receipt, error) {
 	answer := make(chan jobhost.Submitted, 1)
 	q.inflight.add()
 	q.store.Commit([]Op{&Submit{Job: job}}, func(results []OpResult, err error) {
@@ -114,11 +119,19 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 // queue. The caller must commit it and call submitted. A job that there is no
 // room for comes with its error: see existing.
 func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
+	if !q.closed.Load() {
+		return q.place(spec)
+	}
 	if err := spec.Check(); err != nil {
 		return nil, nil, err
 	}
-	if q.closed.Load() {
-		return nil, nil, errClosed
+	return nil, nil, errClosed
+}
+
+// place is admit, also while the queue is closed.
+func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
+	if err := spec.Check(); err != nil {
+		return nil, nil, err
 	}
 	l := q.lanes.of(spec.Worker)
 	if l == nil || l.parked.Load() {

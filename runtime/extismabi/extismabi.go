@@ -100,8 +100,10 @@ type Options struct {
 
 // Defaults of [Options].
 const (
-	defaultMemory   = 64 << 20
-	defaultVars     = 1 << 20
+	defaultMemory = 64 << 20
+	// DefaultVarBytes is how much all vars together may be; as in Extism, the
+	// limit itself is too much.
+	DefaultVarBytes = 1 << 20
 	defaultResponse = 50 << 20
 )
 

@@ -14,14 +14,14 @@ var (
 	setErrnos = map[string]hostcall.Errno{"set full": hostcall.ErrLimit, "set denied": hostcall.ErrDenied}
 )
 
-func (s *services) KVGet(_ *hostcall.Attempt, key []byte) ([]byte, hostcall.Errno) {
+func (s *services) KVGet(_ *hostcall.Attempt, key []byte) ([]byte, int64, hostcall.Errno) {
 	if value, ok := s.kv[string(key)]; ok {
-		return []byte(value), hostcall.OK
+		return []byte(value), 1, hostcall.OK
 	}
 	if e, ok := getErrnos[string(key)]; ok {
-		return nil, e
+		return nil, 0, e
 	}
-	return nil, hostcall.ErrNotFound
+	return nil, 0, hostcall.ErrNotFound
 }
 
 func (s *services) KVSet(_ *hostcall.Attempt, key, value []byte, _ time.Duration) hostcall.Errno {
@@ -35,4 +35,14 @@ func (s *services) KVSet(_ *hostcall.Attempt, key, value []byte, _ time.Duration
 func (s *services) KVDelete(_ *hostcall.Attempt, key []byte) hostcall.Errno {
 	delete(s.kv, string(key))
 	return hostcall.OK
+}
+
+// Extism has no calls for what follows.
+
+func (s *services) KVAdd(*hostcall.Attempt, []byte, int64) (int64, hostcall.Errno) {
+	return 0, hostcall.ErrDenied
+}
+
+func (s *services) KVCompareAndSet(*hostcall.Attempt, []byte, int64, []byte) hostcall.Errno {
+	return hostcall.ErrDenied
 }

@@ -64,24 +64,19 @@ func (v *vars) clear() {
 	v.size = 0
 }
 
-// kv returns where the vars of an attempt are, nil = in the plugin.
-func (p *Plugin) kv(at *hostcall.Attempt) hostcall.KV {
-	if p.options.KeepVars {
-		return nil
-	}
-	return at.KV()
-}
+// inKV reports whether the vars of an attempt are the worker's, rather than the
+// plugin's own.
+func (p *Plugin) inKV(at *hostcall.Attempt) bool { return !p.options.KeepVars && at.KV() != nil }
 
 // var_get(name) → value, or 0 without one.
 func varGet(ctx context.Context, m api.Module, stack []uint64) {
 	p, at := callOf(ctx)
 	name := text(m, "var_get", stack[0], stack[1])
-	kv := p.kv(at)
-	if kv == nil {
+	if !p.inKV(at) {
 		p.hold(stack, p.vars.values[string(name)])
 		return
 	}
-	value, e := kv.KVGet(at, name)
+	value, e := at.KVGet(name)
 	if e != hostcall.OK && e != hostcall.ErrNotFound {
 		trapKV("var_get", e)
 	}
@@ -95,16 +90,16 @@ func varSet(ctx context.Context, m api.Module, stack []uint64) {
 		trap("var_set", jobhost.CategoryResource, "this worker has no vars")
 	}
 	name, value := text(m, "var_set", stack[0], stack[1]), text(m, "var_set", stack[2], stack[3])
-	remove, kv, e := uint32(stack[2]) == 0, p.kv(at), hostcall.OK
+	remove, kv, e := uint32(stack[2]) == 0, p.inKV(at), hostcall.OK
 	switch {
-	case kv == nil && remove:
+	case !kv && remove:
 		p.vars.remove(name)
 	case remove:
-		e = kv.KVDelete(at, name)
-	case kv == nil && !p.vars.set(name, value), kv != nil && sizeOf(name, value) >= p.vars.limit:
+		e = at.KVDelete(name)
+	case !kv && !p.vars.set(name, value), kv && sizeOf(name, value) >= p.vars.limit:
 		e = hostcall.ErrLimit
-	case kv != nil:
-		e = kv.KVSet(at, name, value, 0)
+	case kv:
+		e = at.KVSet(name, value, 0)
 	}
 	if e != hostcall.OK {
 		trapKV("var_set", e)

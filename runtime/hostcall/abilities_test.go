@@ -13,14 +13,32 @@ import (
 // able is services with all optional abilities.
 type able struct{ hostcall.Services }
 
-func (able) KVGet(*hostcall.Attempt, []byte) ([]byte, hostcall.Errno) {
-	return []byte("value"), hostcall.OK
+func (able) KVGet(*hostcall.Attempt, []byte) ([]byte, int64, hostcall.Errno) {
+	return []byte("value"), 7, hostcall.OK
 }
 
 func (able) KVSet(*hostcall.Attempt, []byte, []byte, time.Duration) hostcall.Errno {
 	return hostcall.OK
 }
 func (able) KVDelete(*hostcall.Attempt, []byte) hostcall.Errno { return hostcall.OK }
+func (able) KVAdd(_ *hostcall.Attempt, _ []byte, delta int64) (int64, hostcall.Errno) {
+	return delta + 1, hostcall.OK
+}
+
+func (able) KVCompareAndSet(_ *hostcall.Attempt, _ []byte, version int64, _ []byte) hostcall.Errno {
+	if version != 7 {
+		return hostcall.ErrConflict
+	}
+	return hostcall.OK
+}
+
+func (able) SubmitJob(_ *hostcall.Attempt, spec *jobhost.Spec, _ hostcall.SubmitTime) (string, error) {
+	if spec.ID == "taken" {
+		return "", &jobhost.Error{Code: jobhost.CodeConflict, Message: "job taken exists with other content"}
+	}
+	return "id of " + string(spec.Payload), nil
+}
+
 func (able) Fetch(ctx context.Context, at *hostcall.Attempt, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
 	if end, _ := ctx.Deadline(); !end.Equal(at.Deadline) {
 		return nil, errors.New("the request may outlive the attempt")
@@ -37,12 +55,18 @@ func TestAbilities(t *testing.T) {
 		if at.KV() != nil {
 			t.Errorf("%s: there are keys and values", name)
 		}
+		if _, e := at.KVGet([]byte("key")); e != hostcall.ErrDenied {
+			t.Errorf("%s: a key is answered with errno %d", name, e)
+		}
+		if _, e := at.Submit([]byte("worker: w"), hostcall.SubmitNow); e != hostcall.ErrDenied {
+			t.Errorf("%s: a job is answered with errno %d", name, e)
+		}
 		if r, err := at.Fetch(t.Context(), request); r != nil || jobhost.CodeOf(err) != jobhost.CodeDenied {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
 	}
 	at := &hostcall.Attempt{Services: able{}}
-	if value, e := at.KV().KVGet(at, []byte("key")); string(value) != "value" || e != hostcall.OK {
+	if value, e := at.KVGet([]byte("key")); string(value) != "value" || e != hostcall.OK {
 		t.Errorf("%q, errno %d", value, e)
 	}
 	for _, deadline := range []time.Time{{}, time.Now().Add(time.Minute)} {

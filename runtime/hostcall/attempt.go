@@ -32,6 +32,8 @@ type Attempt struct {
 
 	// Config and Secrets are what the manifest grants the worker.
 	Config, Secrets map[string]string
+	// MaySubmit are the workers that it may submit jobs to.
+	MaySubmit []string
 
 	Limits Limits
 	// Services may be nil: then nothing is emitted, progress goes nowhere and
@@ -45,6 +47,7 @@ type Attempt struct {
 	snooze    time.Duration
 	log       logBuffer
 	progress  progress
+	submitted []string // ids of jobs, by their number
 }
 
 // Reset makes the attempt as good as new, but for the memory it holds, so that
@@ -72,7 +75,7 @@ type Limits struct {
 // Services is what stands behind the calls that leave the sandbox. The host
 // implements it over its pillars. The goroutine that runs the guest calls it,
 // so an implementation that blocks holds up the guest and its deadline. It may
-// implement [KV] and [HTTP] besides.
+// implement [KV], [Jobs] and [HTTP] besides.
 type Services interface {
 	// Emit publishes data on the output hub. It doesn't keep data.
 	Emit(at *Attempt, data []byte)

@@ -11,11 +11,12 @@ const MaxKeyBytes = 512
 // Info answers what the guest may know of its surroundings:
 //
 //	job.id  job.task  job.tasks  job.attempt  job.priority  worker  trace
-//	config.NAME  secret.NAME  label.NAME
+//	config.NAME  secret.NAME  label.NAME  child.NUMBER
 //
 // Numbers are in decimal, the priority is its name. A config value or label
 // that isn't there and an unknown key are [ErrNotFound]. A secret that isn't
-// granted is [ErrDenied], whether it exists or not.
+// granted is [ErrDenied], whether it exists or not. The numbers of children are
+// those that Submit returned.
 func (a *Attempt) Info(key string) (string, Errno) {
 	if group, name, ok := strings.Cut(key, "."); ok && group != "job" {
 		return a.lookUp(group, name)
@@ -42,6 +43,10 @@ func (a *Attempt) Info(key string) (string, Errno) {
 func (a *Attempt) lookUp(group, name string) (string, Errno) {
 	values, missing := map[string]string(nil), ErrNotFound
 	switch group {
+	case "child":
+		if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= len(a.submitted) {
+			return a.submitted[n-1], OK
+		}
 	case "config":
 		values = a.Config
 	case "label":

@@ -1,27 +1,128 @@
 package hostcall
 
-import "time"
+import (
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
 
 // KV is an optional ability of [Services]: keys and values of the attempt's
 // worker. What an attempt changes it sees itself at once; others see it when
-// the attempt has succeeded, and never if it fails.
+// the attempt has succeeded, and never if it fails. What it has read of a key
+// stays as it is while the attempt remembers it, which it does for the last
+// few hundred keys.
 //
 // The goroutine that runs the guest calls it. Keys and values belong to the
 // caller, who may change a key or value that it handed over, but not a value
 // that it got.
 type KV interface {
-	// KVGet returns the value of a key, or [ErrNotFound].
-	KVGet(at *Attempt, key []byte) ([]byte, Errno)
+	// KVGet returns the value of a key with the version that was read, or
+	// [ErrNotFound]. The attempt's own changes leave the version as it was.
+	KVGet(at *Attempt, key []byte) (value []byte, version int64, e Errno)
 	// KVSet sets a value; ttl 0 = for good. It answers [ErrLimit] when all of
-	// the worker's keys and values together would be over their quota, and
-	// [ErrInvalid] for a key that can't be one.
+	// the worker's keys and values together would be over their quota, or the
+	// attempt changes too much, and [ErrInvalid] for a key that can't be one.
 	KVSet(at *Attempt, key, value []byte, ttl time.Duration) Errno
 	// KVDelete removes a key; one that isn't there is fine.
 	KVDelete(at *Attempt, key []byte) Errno
+	// KVAdd adds to a value that is a whole number in decimal, 0 without one, and
+	// returns the sum as the attempt sees it. Additions of several attempts add
+	// up, in whichever order they succeed. [ErrInvalid] for a value that is no
+	// number, [ErrLimit] for a sum out of range.
+	KVAdd(at *Attempt, key []byte, delta int64) (int64, Errno)
+	// KVCompareAndSet sets a value if the key has that version, 0 = there is no
+	// such key; otherwise it answers [ErrConflict]. When the version is another
+	// one by the time the attempt has succeeded, the attempt fails with
+	// [jobhost.FailConflict].
+	KVCompareAndSet(at *Attempt, key []byte, version int64, value []byte) Errno
 }
 
 // KV returns the keys and values that the attempt may use, nil = none.
 func (a *Attempt) KV() KV {
 	kv, _ := a.Services.(KV)
 	return kv
+}
+
+// keys returns the KV for a key that can be one.
+func (a *Attempt) keys(key []byte) (KV, Errno) {
+	kv := a.KV()
+	switch {
+	case kv == nil:
+		return nil, ErrDenied
+	case jobhost.CheckKey(string(key)) != nil:
+		return nil, ErrInvalid
+	}
+	return kv, OK
+}
+
+// KVGet returns the value of a key: see [KV]. All calls for keys answer
+// [ErrDenied] where there are none, and [ErrInvalid] for a key that
+// [jobhost.CheckKey] refuses.
+func (a *Attempt) KVGet(key []byte) ([]byte, Errno) {
+	kv, e := a.keys(key)
+	if e != OK {
+		return nil, e
+	}
+	value, _, e := kv.KVGet(a, key)
+	return value, e
+}
+
+// KVVersion returns the version of a key, 0 = there is no such key.
+func (a *Attempt) KVVersion(key []byte) (int64, Errno) {
+	kv, e := a.keys(key)
+	if e != OK {
+		return 0, e
+	}
+	_, version, e := kv.KVGet(a, key)
+	if e == ErrNotFound {
+		return version, OK
+	}
+	return version, e
+}
+
+// KVSet sets a value for ttl milliseconds; 0 = for good. A value over
+// [jobhost.MaxValueBytes] is [ErrLimit].
+func (a *Attempt) KVSet(key, value []byte, ttl int64) Errno {
+	kv, e := a.keys(key)
+	switch {
+	case e != OK:
+		return e
+	case len(value) > jobhost.MaxValueBytes:
+		return ErrLimit
+	case ttl < 0 || ttl > int64(jobhost.MaxDelay/time.Millisecond):
+		return ErrInvalid
+	}
+	return kv.KVSet(a, key, value, time.Duration(ttl)*time.Millisecond)
+}
+
+// KVDelete removes a key.
+func (a *Attempt) KVDelete(key []byte) Errno {
+	kv, e := a.keys(key)
+	if e != OK {
+		return e
+	}
+	return kv.KVDelete(a, key)
+}
+
+// KVAdd adds to a number and returns the sum.
+func (a *Attempt) KVAdd(key []byte, delta int64) (int64, Errno) {
+	kv, e := a.keys(key)
+	if e != OK {
+		return 0, e
+	}
+	return kv.KVAdd(a, key, delta)
+}
+
+// KVCompareAndSet sets a value if the key has that version.
+func (a *Attempt) KVCompareAndSet(key []byte, version int64, value []byte) Errno {
+	kv, e := a.keys(key)
+	switch {
+	case e != OK:
+		return e
+	case len(value) > jobhost.MaxValueBytes:
+		return ErrLimit
+	case version < 0:
+		return ErrInvalid
+	}
+	return kv.KVCompareAndSet(a, key, version, value)
 }

@@ -163,13 +163,13 @@ func TestBadArguments(t *testing.T) {
 }
 
 func FuzzArguments(f *testing.F) {
-	f.Add(0, uint64(0), uint64(0), uint64(0), uint64(0))
-	f.Add(3, uint64(1), uint64(math.MaxUint32), uint64(65536), uint64(math.MaxUint64))
+	f.Add(0, uint64(0), uint64(0), uint64(0), uint64(0), uint64(0))
+	f.Add(3, uint64(1), uint64(math.MaxUint32), uint64(65536), uint64(math.MaxUint64), uint64(0))
 	c := newCaller(f)
 	all := jobabi.Functions()
-	f.Fuzz(func(t *testing.T, which int, a0, a1, a2, a3 uint64) {
+	f.Fuzz(func(t *testing.T, which int, a0, a1, a2, a3, a4 uint64) {
 		fn := all[uint(which)%uint(len(all))]
-		c.call(t, fn, []uint64{a0, a1, a2, a3}[:len(fn.Params)]...)
+		c.call(t, fn, []uint64{a0, a1, a2, a3, a4}[:len(fn.Params)]...)
 	})
 }
 
@@ -228,10 +228,17 @@ func ExampleFunctions() {
 	// fail
 	// info
 	// emit
+	// submit
 	// log
 	// log_level
 	// metric
 	// observe
 	// progress
 	// remaining
+	// kv_get
+	// kv_version
+	// kv_set
+	// kv_del
+	// kv_add
+	// kv_cas
 }

@@ -18,6 +18,14 @@ const (
 	Bytes   = "application/octet-stream"
 )
 
+// Headers that tell what is known of a key besides its value; times are as in
+// RFC 3339.
+const (
+	KeyVersion   = "Jobhost-Key-Version"
+	KeyChangedAt = "Jobhost-Key-Changed-At"
+	KeyExpiresAt = "Jobhost-Key-Expires-At" // only if it does
+)
+
 // Names of the events of a stream that are about the stream itself; every
 // other event is named after its [jobhost.EventKind].
 const (

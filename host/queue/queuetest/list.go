@@ -97,6 +97,9 @@ func testListPages(t *testing.T, h Harness) {
 
 // matches is the meaning of a query without its keys, place and limit.
 func matches(job *queue.JobRecord, q *queue.ListQuery) bool {
+	if q.Parent != "" && (job.Parent == nil || job.Parent.ID != q.Parent) {
+		return false
+	}
 	if q.Worker != "" && q.Worker != job.Worker || q.After != 0 && job.CreatedAt < q.After ||
 		q.Before != 0 && job.CreatedAt >= q.Before {
 		return false

@@ -71,7 +71,7 @@ func (s *Memory) apply(ops []queue.Op) ([]queue.OpResult, error) {
 	results := make([]queue.OpResult, len(ops))
 	for i, op := range ops {
 		var err error
-		if results[i], err = s.model.apply(op, queue.OpResult{Key: s.model.next}); err != nil {
+		if results[i], err = s.model.apply(op, s.model.free(op)); err != nil {
 			return nil, err
 		}
 	}

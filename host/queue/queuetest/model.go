@@ -15,6 +15,7 @@ type model struct {
 	next queue.Key // no key below it may be given out any more
 
 	notes map[string]string
+	keys  map[string]*modelKeys // by worker
 }
 
 type modelJob struct {
@@ -31,7 +32,10 @@ type modelTask struct {
 }
 
 func newModel(next queue.Key) *model {
-	return &model{jobs: make(map[string]*modelJob), next: next, notes: make(map[string]string)}
+	return &model{
+		jobs: make(map[string]*modelJob), next: next,
+		notes: make(map[string]string), keys: make(map[string]*modelKeys),
+	}
 }
 
 func (m *model) code(code jobhost.Code) queue.OpResult {
@@ -45,7 +49,7 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 	case *queue.Submit:
 		return m.submit(op.Job, got.Key)
 	case *queue.Settle:
-		return m.settle(op), nil
+		return m.settle(op, got)
 	case *queue.Cancel:
 		return m.cancel(op), nil
 	case *queue.Revive:
@@ -58,6 +62,8 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 			delete(m.notes, op.Name)
 		}
 		return queue.OpResult{}, nil
+	case *queue.ChangeKV:
+		return queue.OpResult{Err: m.changeKV(op.Worker, op.Changes, op.At, op.Quota)}, nil
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }
@@ -68,6 +74,9 @@ func (m *model) submit(spec *queue.JobSpec, key queue.Key) (queue.OpResult, erro
 			return m.code(jobhost.CodeConflict), nil
 		}
 		return queue.OpResult{Key: job.spec.Key, Existing: true}, nil
+	}
+	if !m.room(spec.Parent, 1) {
+		return m.code(jobhost.CodeExhausted), nil
 	}
 	if key < m.next {
 		return queue.OpResult{}, fmt.Errorf("job %s got key %d, below %d", spec.ID, key, m.next)
@@ -94,10 +103,17 @@ func (m *model) task(key queue.Key) (*modelJob, *modelTask) {
 	return nil, nil
 }
 
-func (m *model) settle(op *queue.Settle) queue.OpResult {
+func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, error) {
 	job, task := m.task(op.Key)
 	if task == nil || task.Status != queue.Open || task.token != op.Token {
-		return queue.OpResult{Err: queue.ErrFenced}
+		return queue.OpResult{Err: queue.ErrFenced}, nil
+	}
+	var res queue.OpResult
+	if op.Effects != nil && op.Status == queue.Succeeded {
+		var err error
+		if res, err = m.effects(job.spec.Worker, op, got); err != nil || res.Err != nil {
+			return res, err
+		}
 	}
 	if op.Failure != nil {
 		job.failures = append(job.failures, *op.Failure)
@@ -110,13 +126,13 @@ func (m *model) settle(op *queue.Settle) queue.OpResult {
 	if op.Status == queue.Open {
 		task.ReadyAt = op.ReadyAt
 		task.token++
-		return queue.OpResult{}
+		return res, nil
 	}
 	task.Status, task.EndedAt = op.Status, op.EndedAt
 	if op.Status == queue.Succeeded {
 		task.ResultSize, task.result = len(op.Result), op.Result
 	}
-	return job.ended(queue.OpResult{})
+	return job.ended(res), nil
 }
 
 // counts returns the numbers of a job's tasks.

@@ -29,9 +29,11 @@ func testProperty(t *testing.T, h Harness) {
 		}
 		m := newModel(next)
 		clearStore(t, rt, s)
+		clearKeys(t, rt, s, m)
 		defer func() { next = m.next }()
 		for step := range rapid.IntRange(1, 6).Draw(rt, "steps") {
-			ops := rapid.SliceOfN(genOp(m), 1, 12).Draw(rt, fmt.Sprint("ops ", step))
+			now := epoch + queue.Millis(step)
+			ops := rapid.SliceOfN(genOp(m, now), 1, 12).Draw(rt, fmt.Sprint("ops ", step))
 			got, err := commit(s, ops...)
 			if err != nil {
 				rt.Fatalf("commit: %v", err)
@@ -48,6 +50,7 @@ func testProperty(t *testing.T, h Harness) {
 			}
 		}
 		checkReads(t, rt, s, m)
+		checkEffects(t, rt, s, m)
 	})
 }
 
@@ -73,8 +76,9 @@ func clearStore(t *testing.T, rt *rapid.T, s queue.Store) {
 	}
 }
 
-// genOp draws an operation on few ids, so that many meet.
-func genOp(m *model) *rapid.Generator[queue.Op] {
+// genOp draws an operation on few ids, so that many meet. Keys are changed at
+// now, which rises.
+func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"})
 	at := rapid.Custom(func(t *rapid.T) queue.Millis { return epoch + queue.Millis(rapid.IntRange(0, 4).Draw(t, "at")) })
 	submit := rapid.Custom(func(t *rapid.T) queue.Op {
@@ -86,6 +90,7 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 				s.Priority = jobhost.PriorityAt(rapid.IntRange(0, 4).Draw(t, "level"))
 				s.ConcurrencyKey = rapid.SampledFrom([]string{"", "", "k", "ü"}).Draw(t, "key")
 				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
+				s.Parent = genParent(t)
 			})}
 	})
 	settle := rapid.Custom(func(t *rapid.T) queue.Op {
@@ -101,12 +106,16 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 			Log:    rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "log"),
 			Fuel:   rapid.Int64Range(0, 1<<40).Draw(t, "fuel"),
 		}
+		if rapid.Bool().Draw(t, "effects") {
+			op.Effects = genEffects(m, now).Draw(t, "changes")
+			op.EndedAt = now
+		}
 		if rapid.Bool().Draw(t, "failed") {
 			op.Failure = &jobhost.Failure{Code: "x", Attempt: op.Attempt, StartedAt: time.UnixMilli(int64(op.StartedAt)).UTC()}
 		}
 		return op
 	})
-	return rapid.OneOf(submit, settle, settle,
+	return rapid.OneOf(submit, settle, settle, genChangeKV(m, now),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Delete{ID: id.Draw(t, "id")} }),
@@ -196,7 +205,9 @@ func (m *model) load(keys []queue.Key) []queue.Body {
 	for _, key := range keys {
 		job, task := m.task(key)
 		if task != nil && task.Status == queue.Open {
-			out = append(out, queue.Body{Key: key, Token: task.token, Attempt: task.Attempt, Index: task.Index, Job: &job.spec})
+			spec := job.spec
+			spec.Parent = nil // not promised
+			out = append(out, queue.Body{Key: key, Token: task.token, Attempt: task.Attempt, Index: task.Index, Job: &spec})
 		}
 	}
 	return out
@@ -214,6 +225,9 @@ func genQuery(m *model) *rapid.Generator[queue.ListQuery] {
 		if n := rapid.IntRange(-4, 3).Draw(t, "status"); n >= 0 {
 			status := queue.Status(n)
 			q.Status = &status
+		}
+		if rapid.IntRange(0, 3).Draw(t, "by parent") == 0 {
+			q.Parent = "a"
 		}
 		if rapid.Bool().Draw(t, "by time") {
 			q.After = epoch + queue.Millis(rapid.IntRange(-1, 4).Draw(t, "after"))

@@ -56,6 +56,14 @@ func Run(t *testing.T, h Harness) {
 		{"reopen", testReopen},
 		{"hammer", testHammer},
 		{"property", testProperty},
+		{"effects", testEffects},
+		{"effects refused", testEffectsRefused},
+		{"children", testChildren},
+		{"keys", testKeys},
+		{"keys expire", testKeysExpire},
+		{"quota", testQuota},
+		{"list keys", testListKeys},
+		{"exactly once", testExactlyOnce},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,8 @@ import (
 type batch struct {
 	ledger  *ledger
 	ops     []queue.Op
-	texts   []texts // by the index of the operation; nil when none has one
+	texts   []texts                  // by the index of the operation; nil when none has one
+	effects map[*queue.JobSpec]texts // of jobs that are effects; nil when none has one
 	results []queue.OpResult
 	weight  int
 	done    func([]queue.OpResult, error)
@@ -31,23 +32,68 @@ func (s *Store) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
 
 // encode does beforehand what the writer, of which there is only one, need not do.
 func (b *batch) encode() {
-	const content = 16 << 10 // bytes that weigh as much as an operation
 	for i, op := range b.ops {
 		b.weight++
 		switch op := op.(type) {
 		case *queue.Submit:
 			b.weight += op.Job.Tasks - 1 + len(op.Job.Payload)/content
-			if len(op.Job.Labels) > 0 {
-				b.encodeText(i, op.Job.Labels)
+			if text := b.encodeJob(op.Job); text != (texts{}) {
+				*b.textOf(i) = text
 			}
-			b.encodeOptions(i, op.Job)
 		case *queue.Settle:
 			b.weight += (len(op.Result) + len(op.Log)) / content
 			if op.Failure != nil {
 				b.encodeText(i, op.Failure)
 			}
+			if op.Effects != nil {
+				b.encodeEffects(op.Effects)
+			}
+		case *queue.ChangeKV:
+			b.weighKV(op.Changes)
 		}
 	}
+}
+
+// content is how many bytes weigh as much as an operation.
+const content = 16 << 10
+
+func (b *batch) weighKV(changes []queue.KVChange) {
+	b.weight += len(changes)
+	for i := range changes {
+		b.weight += len(changes[i].Value) / content
+	}
+}
+
+func (b *batch) encodeEffects(e *queue.Effects) {
+	b.weighKV(e.KV)
+	for _, job := range e.Jobs {
+		b.weight += job.Tasks + len(job.Payload)/content
+		text := b.encodeJob(job)
+		if text == (texts{}) {
+			continue
+		}
+		if b.effects == nil {
+			b.effects = make(map[*queue.JobSpec]texts)
+		}
+		b.effects[job] = text
+	}
+}
+
+// encodeJob returns the texts of a job.
+func (b *batch) encodeJob(job *queue.JobSpec) (text texts) {
+	if len(job.Labels) > 0 {
+		labels, err := json.Marshal(job.Labels)
+		if err != nil {
+			b.err = fmt.Errorf("encode labels of job %s: %w", job.ID, err)
+		}
+		text.first = string(labels)
+	}
+	options, err := optionsOf(job)
+	if err != nil {
+		b.err = fmt.Errorf("encode options of job %s: %w", job.ID, err)
+	}
+	text.options = options
+	return text
 }
 
 func (b *batch) encodeText(i int, v any) {
@@ -57,15 +103,6 @@ func (b *batch) encodeText(i int, v any) {
 		return
 	}
 	b.textOf(i).first = string(text)
-}
-
-func (b *batch) encodeOptions(i int, job *queue.JobSpec) {
-	switch text, err := optionsOf(job); {
-	case err != nil:
-		b.err = fmt.Errorf("encode operation %d: %w", i, err)
-	case text != "":
-		b.textOf(i).options = text
-	}
 }
 
 func (b *batch) textOf(i int) *texts {
@@ -110,7 +147,7 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 	case *queue.Submit:
 		return b.ledger.submit(tx, op.Job, text, res)
 	case *queue.Settle:
-		return b.ledger.settle(tx, op, text.first, res)
+		return b.settle(tx, op, text.first, res)
 	case *queue.Cancel:
 		return b.ledger.cancel(tx, op, res)
 	case *queue.Revive:
@@ -119,6 +156,12 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 		return b.ledger.delete(tx, op, res)
 	case *queue.Note:
 		return note(tx, op)
+	case *queue.ChangeKV:
+		worker, err := b.ledger.worker(tx, op.Worker)
+		if err != nil {
+			return err
+		}
+		return b.ledger.changeKV(tx, worker, op.Changes, op.At, op.Quota, res)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

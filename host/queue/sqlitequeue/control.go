@@ -144,6 +144,7 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 	for _, sql := range []string{
 		"DELETE FROM job WHERE seq>=? AND seq<?",
 		"DELETE FROM part WHERE job>=? AND job<?",
+		"DELETE FROM child WHERE job>=? AND job<?",
 		"DELETE FROM task WHERE seq>=? AND seq<?",
 		"DELETE FROM result WHERE task>=? AND task<?",
 		"DELETE FROM failure WHERE task>=? AND task<?",

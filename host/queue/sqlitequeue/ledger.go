@@ -12,7 +12,9 @@ type ledger struct {
 	next    int64            // key of the next task
 	settled int64            // next, as of the last commit
 	workers map[string]int64 // by name
-	added   []string         // workers of the open transaction
+	names   map[int64]string // of the workers
+	keys    *keys
+	added   []string // workers of the open transaction
 
 	deltas [][4]int64 // by worker and status, of the open transaction
 	dirty  []int64    // workers with an entry in deltas
@@ -28,13 +30,16 @@ func blockOf(key int64) int64 { return key >> 10 }
 // blockEnd returns the first key after a block.
 func blockEnd(block int64) int64 { return (block + 1) << 10 }
 
-func newLedger() *ledger { return &ledger{workers: make(map[string]int64)} }
+func newLedger() *ledger {
+	return &ledger{workers: make(map[string]int64), names: make(map[int64]string), keys: newKeys()}
+}
 
 // load reads the ledger of a database that was just opened.
 func (l *ledger) load(q sqlitedb.Querier) error {
 	s := q.Stmt("SELECT id, name FROM worker")
 	for s.Step() {
 		l.workers[s.ColText(1)] = s.ColInt(0)
+		l.names[s.ColInt(0)] = s.ColText(1)
 	}
 	if err := s.Done(); err != nil {
 		return err
@@ -44,7 +49,10 @@ func (l *ledger) load(q sqlitedb.Querier) error {
 		l.next = s.ColInt(0)
 	}
 	l.settled = l.next
-	return s.Done()
+	if err := s.Done(); err != nil {
+		return err
+	}
+	return l.keys.load(q)
 }
 
 // worker returns the number of a worker, a new one if need be.
@@ -56,7 +64,7 @@ func (l *ledger) worker(tx *sqlitedb.Tx, name string) (int64, error) {
 	if err := tx.Stmt("INSERT INTO worker(id, name) VALUES(?,?)").Int(id).Text(name).Exec(); err != nil {
 		return 0, err
 	}
-	l.workers[name] = id
+	l.workers[name], l.names[id] = id, name
 	l.added = append(l.added, name)
 	return id, nil
 }
@@ -126,6 +134,7 @@ func (l *ledger) AfterCommit() {
 func (l *ledger) AfterRollback() {
 	l.next = l.settled
 	for _, name := range l.added {
+		delete(l.names, l.workers[name])
 		delete(l.workers, name)
 	}
 	l.added = l.added[:0]

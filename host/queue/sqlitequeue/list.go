@@ -148,6 +148,12 @@ func (l *lister) add(key int64) error {
 		l.q.Before != 0 && job.CreatedAt >= l.q.Before:
 		return nil
 	}
+	if err := readParent(l.r, job); err != nil {
+		return err
+	}
+	if l.q.Parent != "" && (job.Parent == nil || job.Parent.ID != l.q.Parent) {
+		return nil
+	}
 	if err := readTasks(l.r, job); err != nil {
 		return err
 	}
@@ -170,6 +176,9 @@ func hasStatus(tasks []queue.TaskRecord, status queue.Status) bool {
 // streams returns those whose union holds what is wanted.
 func (l *lister) streams() ([]*stream, error) {
 	size := int64(min(l.q.Limit, 64))
+	if l.q.Parent != "" {
+		return []*stream{{parent: l.q.Parent, size: size}}, nil
+	}
 	if l.q.Worker == "" && l.q.Status == nil {
 		return []*stream{{size: size}}, nil
 	}
@@ -189,6 +198,7 @@ func (l *lister) streams() ([]*stream, error) {
 
 // stream yields keys of jobs, descending; of all jobs when worker is 0.
 type stream struct {
+	parent         string // whose children; empty = anybody's
 	worker, status int64
 	size           int64   // of a piece
 	keys           []int64 // of the piece, what is left
@@ -221,9 +231,13 @@ func (s *stream) peek(r *sqlitedb.Reader, cursor int64) (int64, error) {
 // them yield one key, and the next piece begins below the job.
 func (s *stream) fill(r *sqlitedb.Reader) error {
 	var st *sqlitedb.Stmt
-	if s.worker == 0 {
+	switch {
+	case s.parent != "":
+		st = r.Stmt("SELECT job FROM child WHERE parent=? AND job<? ORDER BY job DESC LIMIT ?").
+			Text(s.parent).Int(s.below).Int(s.size)
+	case s.worker == 0:
 		st = r.Stmt("SELECT seq FROM job WHERE seq<? ORDER BY seq DESC LIMIT ?").Int(s.below).Int(s.size)
-	} else {
+	default:
 		st = r.Stmt(`SELECT job FROM task INDEXED BY task_list
 			WHERE worker=? AND status=? AND seq<? ORDER BY seq DESC LIMIT ?`).
 			Int(s.worker).Int(s.status).Int(s.below).Int(s.size)

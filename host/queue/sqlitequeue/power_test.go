@@ -39,7 +39,7 @@ type machine struct {
 }
 
 // step is what one goroutine does: it submits two jobs in one batch, then ends
-// the tasks of the first in another.
+// the tasks of the first in another, with effects.
 type step struct {
 	id                string
 	tasks             int
@@ -57,7 +57,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) start() error {
 	db, err := sqlitedb.Open(sqlitedb.Options{
 		Dir: m.dir, Disk: m.disk, Readers: 1, CheckpointPages: 40,
-		Schemas: []sqlitedb.Schema{sqlitequeue.Schema()},
+		Schemas: sqlitequeue.Schemas(),
 	})
 	if err != nil {
 		return err
@@ -123,8 +123,13 @@ func (m *machine) step(s *step) error {
 	if s.cancel {
 		ops = append(ops, &queue.Cancel{ID: s.id, At: 2})
 	} else {
+		job := queue.JobRecord{JobSpec: *main}
+		job.Key = s.key
 		for i := range s.tasks {
-			ops = append(ops, &queue.Settle{Key: s.key + queue.Key(i), Status: queue.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected})
+			ops = append(ops, &queue.Settle{
+				Key: s.key + queue.Key(i), Status: queue.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected,
+				Effects: queuetest.Tallying(&job, i),
+			})
 		}
 	}
 	s.begun = 2
@@ -157,6 +162,9 @@ func (m *machine) check() {
 		m.t.Fatal(err)
 	}
 	if err := queuetest.Recount(ctx, m.Store); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := queuetest.ExactlyOnce(ctx, m.Store, "w"); err != nil {
 		m.t.Fatal(err)
 	}
 	for _, s := range m.steps {

@@ -103,6 +103,9 @@ func (s *Store) Job(ctx context.Context, id string) (queue.JobRecord, error) {
 		if err := readTasks(r, record); err != nil {
 			return err
 		}
+		if err := readParent(r, record); err != nil {
+			return err
+		}
 		return readFailures(r, record)
 	})
 	if err != nil {

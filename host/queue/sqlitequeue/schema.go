@@ -2,9 +2,12 @@ package sqlitequeue
 
 import "github.com/jobhost/jobhost/internal/sqlitedb"
 
-// Schema returns the tables of the queue.
-func Schema() sqlitedb.Schema {
-	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions}}
+// Schemas returns the tables of the queue and of what jobs leave behind.
+func Schemas() []sqlitedb.Schema {
+	return []sqlitedb.Schema{
+		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions}},
+		{Name: "effects", Steps: []string{effectsSchema}},
+	}
 }
 
 // schema1 is the first version. Times are in milliseconds since 1970, 0 = none;

@@ -6,7 +6,7 @@ import (
 )
 
 // settle ends an attempt under its lease.
-func (l *ledger) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *queue.OpResult) error {
+func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *queue.OpResult) error {
 	s := tx.Stmt("SELECT worker, tasks, job, idx, token, status FROM task WHERE seq=?").Int(int64(op.Key))
 	if !s.Step() {
 		res.Err = queue.ErrFenced
@@ -21,6 +21,12 @@ func (l *ledger) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *
 		res.Err = queue.ErrFenced
 		return nil
 	}
+	if op.Effects != nil && op.Status == queue.Succeeded {
+		if err := b.applyEffects(tx, worker, op, res); err != nil || res.Err != nil {
+			return err
+		}
+	}
+	l := b.ledger
 	if err := l.record(tx, op, idx, failure); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func Open(opts Options) (*Store, error) {
 	db, err := sqlitedb.Open(sqlitedb.Options{
 		Dir:      opts.Dir,
 		Relaxed:  opts.Relaxed,
-		Schemas:  []sqlitedb.Schema{Schema()},
+		Schemas:  Schemas(),
 		Logger:   opts.Logger,
 		Observer: opts.Observer,
 	})
@@ -59,7 +59,7 @@ func Open(opts Options) (*Store, error) {
 	return s, nil
 }
 
-// New returns a store in a database that was opened with [Schema] among its
+// New returns a store in a database that was opened with [Schemas] among its
 // schemas and may hold other packages' tables too. Closing the store leaves
 // the database open.
 func New(db *sqlitedb.DB) (*Store, error) {

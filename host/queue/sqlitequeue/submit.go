@@ -9,9 +9,13 @@ import (
 
 // submit adds a job with its tasks, or finds the one that is there.
 func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *queue.OpResult) error {
-	if _, known := l.workers[job.Worker]; !known {
-		// A submit that turns out to be a duplicate must not leave a worker behind.
+	if _, known := l.workers[job.Worker]; !known || job.Parent != nil {
+		// A submit that turns out to be a duplicate must not leave a worker
+		// behind, nor does it need room among the children.
 		if there, err := l.existing(tx, job, res); there || err != nil {
+			return err
+		}
+		if err := checkRoom(tx, job.Parent, 1, res); err != nil || res.Err != nil {
 			return err
 		}
 	}
@@ -49,6 +53,11 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 		err := tx.Stmt("INSERT INTO part(job, open, succeeded, dead, cancelled) VALUES(?,?,0,0,0)").
 			Int(key).Int(tasks).Exec()
 		if err != nil {
+			return err
+		}
+	}
+	if job.Parent != nil {
+		if err := addChild(tx, key, job.Parent); err != nil {
 			return err
 		}
 	}

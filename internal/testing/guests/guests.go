@@ -19,6 +19,12 @@ var Echo []byte
 //go:embed outcomes.wasm
 var Outcomes []byte
 
+// Effects has an entry for each call about keys, values and further jobs: see
+// src/effects.c.
+//
+//go:embed effects.wasm
+var Effects []byte
+
 // Exit calls WASI: jh_run exits with the code in its payload; streams, flood,
 // sleep and random do what they say.
 //

@@ -22,6 +22,13 @@ IMPORT(metric) i32 jh_metric(i32 kind, const void *name, u32 nlen);
 IMPORT(observe) i32 jh_observe(i32 id, double value);
 IMPORT(progress) void jh_progress(i64 done, i64 total);
 IMPORT(remaining) i64 jh_remaining(void);
+IMPORT(submit) i32 jh_submit(const void *spec, u32 len, i32 when);
+IMPORT(kv_get) i32 jh_kv_get(const void *key, u32 klen, void *buf, u32 cap);
+IMPORT(kv_version) i64 jh_kv_version(const void *key, u32 klen);
+IMPORT(kv_set) i32 jh_kv_set(const void *key, u32 klen, const void *value, u32 vlen, i64 ttl);
+IMPORT(kv_del) i32 jh_kv_del(const void *key, u32 klen);
+IMPORT(kv_add) i64 jh_kv_add(const void *key, u32 klen, i64 delta);
+IMPORT(kv_cas) i32 jh_kv_cas(const void *key, u32 klen, i64 version, const void *value, u32 vlen);
 
 #define RETRYABLE 1
 #define PERMANENT 2

@@ -1,0 +1,109 @@
+package effect
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+// Submit submits a job: now, or when the attempt has succeeded. It returns the
+// job's id. One without an id gets a name that is the same in each attempt of
+// the task, for the first, the second, … job that it submits. Errors: those of
+// a submit, and exhausted when the job has too many children or forebears.
+func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
+	a.numbers++
+	lease := a.cfg.Lease
+	if err := a.adopt(); err != nil {
+		return "", err
+	}
+	if spec.ID == "" {
+		spec.ID = queue.ChildID(lease.Job, lease.Index, a.numbers)
+	}
+	if now {
+		return spec.ID, a.submitNow(spec)
+	}
+	if err := a.fits(0, len(spec.Payload)); err != nil {
+		return "", err
+	}
+	spec.Payload = append([]byte(nil), spec.Payload...) // the guest goes on using it
+	child, err := a.cfg.Queue.Child(spec, a.parent)
+	if err != nil {
+		return "", a.refused(err)
+	}
+	if there, err := a.submitted(child.Job); there || err != nil {
+		child.Release()
+		return spec.ID, err
+	}
+	if a.room == 0 {
+		child.Release()
+		return "", a.over(LimitChildren, "a job may submit %d jobs", jobhost.MaxChildren)
+	}
+	a.room--
+	a.dirty.bytes += len(spec.Payload)
+	a.digests[child.Job.ID] = child.Job.Digest
+	a.children = append(a.children, child)
+	return spec.ID, nil
+}
+
+// submitNow makes a job durable. What another attempt of the task has submitted
+// is there already.
+func (a *Attempt) submitNow(spec jobhost.Spec) error {
+	if _, waits := a.digests[spec.ID]; waits {
+		return queue.TakenID(spec.ID)
+	}
+	spec.Payload = append([]byte(nil), spec.Payload...)
+	ctx, done := a.context()
+	defer done()
+	receipt, err := a.cfg.Queue.SubmitChild(ctx, spec, a.parent)
+	if err != nil {
+		return a.refused(err)
+	}
+	if !receipt.Deduplicated {
+		a.room = max(a.room-1, 0)
+	}
+	return nil
+}
+
+// adopt finds out, once, what the job may become the parent of.
+func (a *Attempt) adopt() error {
+	lease := a.cfg.Lease
+	if a.parent == nil {
+		ctx, done := a.context()
+		defer done()
+		family, err := a.cfg.Queue.Family(ctx, lease.Job.Key)
+		if err != nil {
+			return fmt.Errorf("submit: %w", err)
+		}
+		a.parent = &queue.Parent{ID: lease.Job.ID, Key: lease.Job.Key, Task: lease.Index, Depth: family.Depth + 1}
+		a.room = max(jobhost.MaxChildren-family.Children, 0)
+	}
+	if a.parent.Depth > jobhost.MaxDepth {
+		return a.over(LimitChildren, "a job may have %d generations of parents", jobhost.MaxDepth)
+	}
+	return nil
+}
+
+// submitted reports whether the attempt wants the same job already. Errors:
+// conflict when it wants another one of that id.
+func (a *Attempt) submitted(job *queue.JobSpec) (bool, error) {
+	digest, there := a.digests[job.ID]
+	if there && digest != job.Digest {
+		return false, queue.TakenID(job.ID)
+	}
+	return there, nil
+}
+
+// refused counts a refusal that met a limit.
+func (a *Attempt) refused(err error) error {
+	e, ok := errors.AsType[*jobhost.Error](err)
+	switch {
+	case !ok || e.Code != jobhost.CodeExhausted:
+	case e.Field == "submit":
+		a.cfg.Hit(LimitChildren)
+	default:
+		a.cfg.Hit(LimitQueue)
+	}
+	return err
+}

@@ -1,0 +1,32 @@
+package manifest
+
+import (
+	"slices"
+
+	"github.com/jobhost/jobhost"
+)
+
+// grantee checks the name of a worker that another one may submit jobs to.
+func grantee(s string) (string, error) {
+	if err := jobhost.CheckWorker(s); err != nil {
+		return "", wrong(jobhost.HintOf(err), "%s is not the name of a worker", clip(s))
+	}
+	return s, nil
+}
+
+// checkGrants sees that grants are for workers of the manifest: one for another
+// is a slip of the pen, or what is left of a worker that was removed.
+func (r *reader) checkGrants(workers []Worker, names []string) {
+	for i := range workers {
+		for _, to := range workers[i].MaySubmit {
+			if slices.Contains(names, to) {
+				continue
+			}
+			hint := "name a worker of this manifest"
+			if near := nearest(to, names); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			r.faultValue([]string{"worker", workers[i].Name, "submit"}, wrong(hint, "there is no worker %s", clip(to)))
+		}
+	}
+}

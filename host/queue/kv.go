@@ -1,0 +1,109 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Key returns a key of a worker, as it was last committed.
+func (q *Queue) Key(ctx context.Context, worker, key string) (KVEntry, error) {
+	if err := errors.Join(jobhost.CheckWorker(worker), jobhost.CheckKey(key)); err != nil {
+		return KVEntry{}, err
+	}
+	return q.store.KV(ctx, worker, key, MillisOf(q.clock.now()))
+}
+
+// KeySize returns what the keys of a worker cost together.
+func (q *Queue) KeySize(ctx context.Context, worker string) (int64, error) {
+	return q.store.KVSize(ctx, worker, MillisOf(q.clock.now()))
+}
+
+// Family tells of a job's place among parents and children.
+func (q *Queue) Family(ctx context.Context, job Key) (Family, error) {
+	return q.store.Family(ctx, job)
+}
+
+// Keys lists keys of a worker.
+func (q *Queue) Keys(ctx context.Context, filter jobhost.KeyFilter) (jobhost.KeyPage, error) {
+	if err := filter.Check(); err != nil {
+		return jobhost.KeyPage{}, err
+	}
+	query := KVQuery{
+		Worker: filter.Worker, Prefix: filter.Prefix, After: filter.Cursor,
+		Limit: filter.Limit, Now: MillisOf(q.clock.now()),
+	}
+	if query.Limit == 0 {
+		query.Limit = 50
+	}
+	limit := query.Limit
+	query.Limit++ // one more tells whether there is another page
+	list, err := q.store.KVList(ctx, query)
+	if err != nil {
+		return jobhost.KeyPage{}, fmt.Errorf("list keys: %w", err)
+	}
+	page := jobhost.KeyPage{Keys: make([]jobhost.Key, 0, min(len(list), limit))}
+	for i := range list {
+		if i == limit {
+			page.Next = list[i-1].Key
+			break
+		}
+		page.Keys = append(page.Keys, list[i].describe())
+	}
+	return page, nil
+}
+
+// KeyValue returns a key with its value.
+func (q *Queue) KeyValue(ctx context.Context, worker, key string) (jobhost.Key, []byte, error) {
+	e, err := q.Key(ctx, worker, key)
+	if err != nil {
+		return jobhost.Key{}, nil, err
+	}
+	return e.describe(), e.Value, nil
+}
+
+func (e *KVEntry) describe() jobhost.Key {
+	return jobhost.Key{
+		Name: e.Key, Size: e.Size, Version: e.Version, ChangedAt: e.ChangedAt.Time(), ExpiresAt: timeOrNil(e.Expires),
+	}
+}
+
+// SetKey sets a key of a worker, for ttl; 0 = for good. No quota keeps people
+// from it.
+func (q *Queue) SetKey(ctx context.Context, worker, key string, value []byte, ttl time.Duration) error {
+	if err := errors.Join(jobhost.CheckWorker(worker), jobhost.CheckKey(key), jobhost.CheckValue(value, ttl)); err != nil {
+		return err
+	}
+	if l := q.lanes.of(worker); l == nil || l.parked.Load() {
+		return q.noWorker(worker)
+	}
+	change := KVChange{Key: key, Value: value, Expires: q.Expiry(ttl)}
+	return q.changeKey(ctx, worker, change)
+}
+
+// Expiry is when something set now for ttl expires; 0 = never.
+func (q *Queue) Expiry(ttl time.Duration) Millis {
+	if ttl == 0 {
+		return 0
+	}
+	return MillisOf(q.clock.now().Add(max(ttl, time.Millisecond)))
+}
+
+// DeleteKey removes a key of a worker; not_found if there is none.
+func (q *Queue) DeleteKey(ctx context.Context, worker, key string) error {
+	if _, err := q.Key(ctx, worker, key); err != nil {
+		return err
+	}
+	return q.changeKey(ctx, worker, KVChange{Key: key, Kind: KVDelete})
+}
+
+func (q *Queue) changeKey(ctx context.Context, worker string, change KVChange) error {
+	op := &ChangeKV{Worker: worker, At: MillisOf(q.clock.now()), Changes: []KVChange{change}}
+	if err := q.commitOne(ctx, op, func(OpResult) {}); err != nil {
+		return fmt.Errorf("change key: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package queuetest
+
+import (
+	"context"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+// KV implements [queue.EffectReader].
+func (s *Memory) KV(ctx context.Context, worker, key string, now queue.Millis) (out queue.KVEntry, err error) {
+	err = s.read(ctx, func() error {
+		e, ok := s.model.live(worker, now)[key]
+		if !ok {
+			return queue.ErrNoKey(worker, key)
+		}
+		out = e
+		return nil
+	})
+	return out, err
+}
+
+// KVList implements [queue.EffectReader].
+func (s *Memory) KVList(ctx context.Context, q queue.KVQuery) (out []queue.KVEntry, err error) {
+	err = s.read(ctx, func() error {
+		out = s.model.listKV(q)
+		return nil
+	})
+	return out, err
+}
+
+// KVSize implements [queue.EffectReader].
+func (s *Memory) KVSize(ctx context.Context, worker string, now queue.Millis) (size int64, err error) {
+	err = s.read(ctx, func() error {
+		size = costOf(s.model.live(worker, now))
+		return nil
+	})
+	return size, err
+}
+
+// Family implements [queue.EffectReader].
+func (s *Memory) Family(ctx context.Context, job queue.Key) (out queue.Family, err error) {
+	err = s.read(ctx, func() error {
+		f, ok := s.model.family(job)
+		if !ok {
+			return s.model.code(jobhost.CodeNotFound).Err
+		}
+		out = f
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,93 @@
+package hostcall
+
+import (
+	"slices"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Jobs is an optional ability of [Services]: to submit further jobs.
+type Jobs interface {
+	// SubmitJob submits a job, at once or with the success of the attempt, and
+	// returns its id. spec has passed [jobhost.Spec.Check], and its payload is
+	// valid during the call. Errors are of type [*jobhost.Error] and safe to
+	// show to the guest.
+	SubmitJob(at *Attempt, spec *jobhost.Spec, when SubmitTime) (id string, err error)
+}
+
+// SubmitTime is when a job is submitted; the numbers are part of the ABI.
+type SubmitTime int32
+
+// The times.
+const (
+	SubmitWithSuccess SubmitTime = 0 // when the attempt has succeeded, else never
+	SubmitNow         SubmitTime = 1 // at once, whatever becomes of the attempt
+)
+
+// MaxSubmitBytes bounds the text that describes a job, its payload included.
+const MaxSubmitBytes = 64<<20 + maxHeadBytes
+
+// Submit submits a job that text describes: see [ParseSpec]. It returns a number,
+// from 1, by which [Attempt.Info] knows the id of the job. What is wrong is
+// logged for the author of the guest, and answered with [ErrDenied] for a
+// worker that this one may not submit to, whether there is one or not,
+// [ErrInvalid] for a text or a time that makes no sense, [ErrNotFound] when
+// the worker isn't loaded, [ErrConflict] when the id is taken, and [ErrLimit]
+// when there is no room in the worker's queue, or the job has too many children
+// or is one of too many generations.
+func (a *Attempt) Submit(text []byte, when SubmitTime) (int32, Errno) {
+	jobs, _ := a.Services.(Jobs)
+	id, err := "", error(nil)
+	if jobs == nil {
+		err = &jobhost.Error{Code: jobhost.CodeDenied, Message: "there is no queue to submit to"}
+	} else {
+		id, err = a.submit(jobs, text, when)
+	}
+	if err != nil {
+		a.Log(LevelWarn, []byte("submit: "+err.Error()))
+		return 0, ErrnoOf(err)
+	}
+	a.submitted = append(a.submitted, id)
+	return int32(len(a.submitted)), OK
+}
+
+func (a *Attempt) submit(jobs Jobs, text []byte, when SubmitTime) (string, error) {
+	if when != SubmitWithSuccess && when != SubmitNow {
+		return "", &jobhost.Error{Code: jobhost.CodeInvalid, Message: "a job is submitted with success, 0, or now, 1"}
+	}
+	spec, err := ParseSpec(text)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(a.MaySubmit, spec.Worker) {
+		return "", &jobhost.Error{
+			Code: jobhost.CodeDenied, Field: "worker",
+			Message: "this worker may not submit jobs to " + spec.Worker,
+			Hint:    "add it to the worker's submit in the manifest",
+		}
+	}
+	if err := spec.Check(); err != nil {
+		return "", err
+	}
+	return jobs.SubmitJob(a, &spec, when)
+}
+
+// ErrnoOf returns what a guest is answered that met an error.
+func ErrnoOf(err error) Errno {
+	switch jobhost.CodeOf(err) {
+	case "":
+		return OK
+	case jobhost.CodeNotFound:
+		return ErrNotFound
+	case jobhost.CodeDenied:
+		return ErrDenied
+	case jobhost.CodeInvalid:
+		return ErrInvalid
+	case jobhost.CodeConflict:
+		return ErrConflict
+	case jobhost.CodeTooLarge, jobhost.CodeExhausted:
+		return ErrLimit
+	default:
+		return ErrIO
+	}
+}

@@ -1,0 +1,68 @@
+package jobabi
+
+import (
+	"context"
+	"math"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// kvCalls are about the keys and values of the worker.
+func kvCalls() []Function {
+	return []Function{
+		{Name: "kv_get", Params: []api.ValueType{i32, i32, i32, i32}, Names: []string{"key", "klen", "buf", "cap"}, Results: []api.ValueType{i32}, call: kvGet},
+		{Name: "kv_version", Params: []api.ValueType{i32, i32}, Names: []string{"key", "klen"}, Results: []api.ValueType{i64}, call: kvVersion},
+		{Name: "kv_set", Params: []api.ValueType{i32, i32, i32, i32, i64}, Names: []string{"key", "klen", "value", "vlen", "ttl"}, Results: []api.ValueType{i32}, call: kvSet},
+		{Name: "kv_del", Params: []api.ValueType{i32, i32}, Names: []string{"key", "klen"}, Results: []api.ValueType{i32}, call: kvDel},
+		{Name: "kv_add", Params: []api.ValueType{i32, i32, i64}, Names: []string{"key", "klen", "delta"}, Results: []api.ValueType{i64}, call: kvAdd},
+		{Name: "kv_cas", Params: []api.ValueType{i32, i32, i64, i32, i32}, Names: []string{"key", "klen", "version", "value", "vlen"}, Results: []api.ValueType{i32}, call: kvCas},
+	}
+}
+
+// kv_get(key, klen, buf, cap) → n fills or sizes the value of a key.
+func kvGet(ctx context.Context, m api.Module, stack []uint64) {
+	value, e := attempt(ctx).KVGet(view(m, "kv_get", stack[0], stack[1]))
+	if e != hostcall.OK {
+		errno(stack, e)
+		return
+	}
+	fill(m, "kv_get", stack, stack[2], stack[3], value)
+}
+
+// kv_version(key, klen) → version tells the version of a key; 0 = there is none.
+func kvVersion(ctx context.Context, m api.Module, stack []uint64) {
+	version, e := attempt(ctx).KVVersion(view(m, "kv_version", stack[0], stack[1]))
+	if e != hostcall.OK {
+		version = int64(e)
+	}
+	stack[0] = api.EncodeI64(version)
+}
+
+// kv_set(key, klen, value, vlen, ttl) → errno sets a value for ttl milliseconds.
+func kvSet(ctx context.Context, m api.Module, stack []uint64) {
+	key, value := view(m, "kv_set", stack[0], stack[1]), view(m, "kv_set", stack[2], stack[3])
+	errno(stack, attempt(ctx).KVSet(key, value, int64(stack[4])))
+}
+
+// kv_del(key, klen) → errno removes a key.
+func kvDel(ctx context.Context, m api.Module, stack []uint64) {
+	errno(stack, attempt(ctx).KVDelete(view(m, "kv_del", stack[0], stack[1])))
+}
+
+// kv_add(key, klen, delta) → sum adds to a number. Sums may be negative, so
+// errors are the least numbers there are: −2^63 − errno.
+func kvAdd(ctx context.Context, m api.Module, stack []uint64) {
+	sum, e := attempt(ctx).KVAdd(view(m, "kv_add", stack[0], stack[1]), int64(stack[2]))
+	if e != hostcall.OK {
+		sum = math.MinInt64 - int64(e)
+	}
+	stack[0] = api.EncodeI64(sum)
+}
+
+// kv_cas(key, klen, version, value, vlen) → errno sets a value if the key has that version.
+func kvCas(ctx context.Context, m api.Module, stack []uint64) {
+	key, value := view(m, "kv_cas", stack[0], stack[1]), view(m, "kv_cas", stack[3], stack[4])
+	errno(stack, attempt(ctx).KVCompareAndSet(key, int64(stack[2]), value))
+}
