@@ -8,6 +8,8 @@ FUZZTIME  ?= 10s
 MUTANTS   ?= 20000
 BENCH     ?= .
 BENCHTIME ?= 1s
+ROUNDS    ?= 15
+PEERS     ?=
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 STAMP   := -X github.com/jobhost/jobhost/internal/version.stamp=$(VERSION)
@@ -26,7 +28,7 @@ GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: $(GO_WASM) ## build bin/jobhost and the example workers
@@ -43,11 +45,16 @@ test: $(GO_WASM) ## run all tests
 
 .PHONY: check
 check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing
-	@before=$$($(TREE)); $(MAKE) --no-print-directory static test && [ "$$before" = "$$($(TREE))" ] || \
+	@before=$$($(TREE)); $(MAKE) --no-print-directory static test test-peers && [ "$$before" = "$$($(TREE))" ] || \
 		{ echo "check: failed, or the tree is not as it was"; git status --short; exit 1; }
 
 # TREE prints a digest of all that git sees in the tree.
 TREE = { git status --porcelain; git diff; } | git hash-object --stdin
+
+# The comparison with others measures jobhost alone here, which needs no database. It reads /proc.
+.PHONY: test-peers
+test-peers: ## the tests of the module in bench/peers, on Linux
+	[ "$$(go env GOOS)" != linux ] || { cd bench/peers && go test $(RACE) -shuffle=on ./...; }
 
 .PHONY: static
 static: ## the part of check that runs nothing
@@ -55,6 +62,8 @@ static: ## the part of check that runs nothing
 	go vet ./...
 	$(TOOL) golangci-lint run ./...
 	go mod tidy -diff
+	cd bench/extism && go mod tidy -diff && go vet .
+	cd bench/peers && GOOS=linux go vet ./... && go mod tidy -diff
 	go test -count=1 ./internal/archtest
 
 .PHONY: fmt
@@ -65,11 +74,22 @@ fmt: ## format all Go files
 bench: $(GO_WASM) ## run benchmarks: BENCH=regexp BENCHTIME=1s
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m ./...
 
+.PHONY: bench-extism
+bench-extism: ## compare sandboxes with those of Extism's SDK for Go, in one run: ROUNDS=15
+	cd bench/extism && go run . -rounds $(ROUNDS)
+
+# A module of its own, so that go.mod has nothing of what jobhost is compared with.
+.PHONY: bench-peers
+bench-peers: ## jobhost beside River+PostgreSQL and asynq+Redis, which Debian's packages bring: PEERS='-rounds 5'
+	./bench/peers/install.sh
+	cd bench/peers && go build -ldflags '$(STAMP)' -o ../../bin/peers .
+	exec bin/peers $(PEERS)
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@grep -rEo '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sort | while IFS=: read -r file func; do \
 		echo "== $$(dirname $$file) $${func#func }"; \
-		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+		go test -C "$$(dirname "$$file")" -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) . </dev/null || exit 1; \
 	done
 
 # The limit on address space makes a module that asks for all memory end its process, not the machine.
@@ -87,6 +107,7 @@ guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installe
 	./plugins/examples/crc32/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh
+	./runtime/wasm/rewrite/testdata/build.sh
 
 .PHONY: fixtures
 fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is

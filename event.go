@@ -19,6 +19,9 @@ const (
 	EventCancelled EventKind = "cancelled" // the task ended
 	EventLoaded    EventKind = "loaded"    // the worker runs another version from now on, or is new; there is no job
 	EventUnloaded  EventKind = "unloaded"  // the worker was removed, and its tasks are held; there is no job
+	EventPaused    EventKind = "paused"    // the worker's tasks are held; there is no job
+	EventDraining  EventKind = "draining"  // the worker's tasks are held, and it takes no jobs; there is no job
+	EventResumed   EventKind = "resumed"   // the end of a pause or a drain; there is no job
 	EventEnded     EventKind = "ended"     // the job ended: its last task did; State is the job's
 )
 

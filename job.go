@@ -11,10 +11,13 @@ type Job struct {
 	Entry       string            `json:"entry,omitempty"`
 	ContentType string            `json:"content_type,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	PayloadSize int               `json:"payload_size"`
-	MaxAttempts int               `json:"max_attempts"`
-	Timeout     Duration          `json:"timeout"`
-	CreatedAt   time.Time         `json:"created_at"`
+	// ConcurrencyKey groups jobs: see [Spec].
+	ConcurrencyKey string `json:"concurrency_key,omitempty"`
+
+	PayloadSize int       `json:"payload_size"`
+	MaxAttempts int       `json:"max_attempts"`
+	Timeout     Duration  `json:"timeout"`
+	CreatedAt   time.Time `json:"created_at"`
 	// EndedAt is when the last task ended; nil while one is open.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 	// TaskCount is how many tasks there are; Tasks holds them when one job was asked for, not in lists.
@@ -102,38 +105,4 @@ type Why struct {
 	Until *time.Time `json:"until,omitempty"`
 	// Ends says what would end it.
 	Ends string `json:"ends,omitempty"`
-}
-
-// WorkerStatus is what is known of a worker.
-type WorkerStatus struct {
-	Name   string `json:"name"`
-	Plugin string `json:"plugin"`
-	SHA256 string `json:"sha256"`
-	// Version counts how often this host has loaded the worker; LoadedAt is when it did last.
-	Version  int       `json:"version"`
-	LoadedAt time.Time `json:"loaded_at"`
-	ABI      string    `json:"abi"`
-	Entry    string    `json:"entry"`
-	// Slots is the size of the pool, Busy how many of them run a task.
-	Slots         int         `json:"slots"`
-	Busy          int         `json:"busy"`
-	QueueCapacity int         `json:"queue_capacity"`
-	Timeout       Duration    `json:"timeout"`
-	MemoryBytes   int64       `json:"memory_bytes"`
-	Retry         string      `json:"retry"`
-	Tasks         TaskNumbers `json:"tasks"`
-}
-
-// TaskNumbers counts tasks by the name of their state; states without tasks are left out.
-type TaskNumbers map[string]int64
-
-// Numbers returns the counts by name, without the zeros.
-func (c *Counts) Numbers() TaskNumbers {
-	m := TaskNumbers{}
-	for _, s := range States() {
-		if c[s] != 0 {
-			m[s.String()] = c[s]
-		}
-	}
-	return m
 }

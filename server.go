@@ -82,6 +82,22 @@ type Reloader interface {
 	Reload(ctx context.Context, worker string) (Reload, error)
 }
 
+// Operator changes how a worker's tasks are treated. All of it but the number
+// of slots survives restarts and reloads. What is asked for and is so already
+// is fine. Errors: not_found (no such worker), invalid, unavailable.
+type Operator interface {
+	// PauseWorker takes jobs as before and holds them. Running tasks go on.
+	PauseWorker(ctx context.Context, worker string) (WorkerStatus, error)
+	// DrainWorker does the same and refuses jobs besides, as unavailable.
+	DrainWorker(ctx context.Context, worker string) (WorkerStatus, error)
+	// ResumeWorker ends a pause or a drain.
+	ResumeWorker(ctx context.Context, worker string) (WorkerStatus, error)
+	// ScaleWorker changes the number of slots, 1 to [MaxSlots]: until the host
+	// ends or the worker is loaded with other settings. Slots that are too many
+	// end after the task that they run.
+	ScaleWorker(ctx context.Context, worker string, slots int) (WorkerStatus, error)
+}
+
 // Server is all that can be asked of a host.
 type Server interface {
 	Submitter
@@ -90,4 +106,5 @@ type Server interface {
 	Watcher
 	WorkerLister
 	Reloader
+	Operator
 }

@@ -17,6 +17,7 @@ const (
 	MaxTimeout     = 24 * time.Hour
 	MaxDelay       = 10 * 365 * 24 * time.Hour
 	MaxContentType = 128
+	MaxKeyBytes    = 256
 )
 
 // Spec says what job is wanted: the options of a submit. Only Worker is
@@ -50,6 +51,10 @@ type Spec struct {
 	// Labels are for people and filters: at most [MaxLabels], key and value
 	// up to [MaxLabelBytes] bytes.
 	Labels map[string]string
+	// ConcurrencyKey, if it is not empty, makes the tasks of this job and of
+	// others with the same key take turns with those of other keys, and count
+	// together for the worker's concurrency_per_key; up to [MaxKeyBytes] bytes.
+	ConcurrencyKey string
 }
 
 // Check reports everything that is wrong with the spec by itself, as errors
@@ -69,6 +74,7 @@ func (s *Spec) Check() error {
 		checkText("entry", s.Entry, MaxEntryBytes),
 		checkText("content_type", s.ContentType, MaxContentType),
 		s.checkLabels(),
+		checkText("concurrency_key", s.ConcurrencyKey, MaxKeyBytes),
 	)
 	if s.Priority > Background {
 		errs = append(errs, invalid("priority", "%d is not a priority", s.Priority))

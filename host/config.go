@@ -72,6 +72,12 @@ type Worker struct {
 	PoolSize int
 	// QueueCapacity bounds the tasks that wait; at least 1.
 	QueueCapacity int
+	// RateLimit bounds how often tasks begin, and RateBurst how many at once
+	// after a rest; zero values = no bound, and what comes in 100 ms.
+	RateLimit jobhost.Rate
+	RateBurst int
+	// ConcurrencyPerKey bounds the tasks with one concurrency key that run at once; 0 = no bound.
+	ConcurrencyPerKey int
 	// Limits of each sandbox and attempt; zero values = the defaults.
 	Limits runtime.Limits
 	// Retry says when failed tasks run again; the zero value = [jobhost.DefaultRetry].
@@ -147,9 +153,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.MaxMemory == 0 {
-		c.MaxMemory = c.defaultMemory()
 	}
 	for i := range c.Workers {
 		c.Workers[i].setDefaults()

@@ -48,10 +48,15 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		Entry:         w.Entry,
 		PoolSize:      w.PoolSize,
 		QueueCapacity: w.QueueCapacity,
-		Limits:        w.Limits,
-		Retry:         w.Retry,
-		Config:        w.Config,
-		Secrets:       secrets,
+		RateLimit:     w.RateLimit,
+		RateBurst:     w.RateBurst,
+
+		ConcurrencyPerKey: w.ConcurrencyPerKey,
+
+		Limits:  w.Limits,
+		Retry:   w.Retry,
+		Config:  w.Config,
+		Secrets: secrets,
 	}
 	plugin, err := m.ReadPlugin(w)
 	if err == nil {

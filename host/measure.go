@@ -67,6 +67,7 @@ func (h *Host) QueueStats() []metrics.WorkerStats {
 			Tasks: metrics.StateLevels{
 				jobhost.Scheduled: int64s(stats.Scheduled),
 				jobhost.Ready:     int64s(stats.Ready),
+				jobhost.Held:      int64s(stats.Held),
 				jobhost.Running:   int64s(stats.Running),
 				jobhost.Retrying:  int64s(stats.Retrying),
 			},

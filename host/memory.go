@@ -32,12 +32,20 @@ func (c *Config) kept() int64 {
 	return sum
 }
 
-// taskMemory is what all running tasks may take together; 0 = no bound.
+// taskMemory is what all running tasks may take together; 0 = no bound. A host
+// that isn't told has what the machine has, but enough for a task of each worker.
 func (c *Config) taskMemory() int64 {
-	if c.MaxMemory <= 0 {
+	switch {
+	case c.MaxMemory < 0:
 		return 0
+	case c.MaxMemory > 0:
+		return c.MaxMemory - c.kept()
 	}
-	return c.MaxMemory - c.kept()
+	left := machineMemory() - c.kept()
+	for i := range c.Workers {
+		left = max(left, c.Workers[i].taskMemory())
+	}
+	return left
 }
 
 // checkMemory finds workers that could never run a task.
@@ -55,16 +63,6 @@ func (c *Config) checkMemory() error {
 		}
 	}
 	return nil
-}
-
-// defaultMemory is what a host may use that isn't told: what the machine has,
-// but enough for one task of each worker.
-func (c *Config) defaultMemory() int64 {
-	var largest int64
-	for i := range c.Workers {
-		largest = max(largest, c.Workers[i].taskMemory())
-	}
-	return max(machineMemory(), c.kept()+largest)
 }
 
 // machineMemory returns three quarters of the memory of the machine, or of the

@@ -38,9 +38,13 @@ func TestMemoryBudget(t *testing.T) {
 			if err != nil || cfg.taskMemory() != c.tasks<<20 {
 				t.Errorf("%d bytes for tasks, %v", cfg.taskMemory(), err)
 			}
-			cfg.MaxMemory = cfg.defaultMemory()
-			if err := cfg.checkMemory(); err != nil {
-				t.Errorf("by default: %v", err)
+			cfg.MaxMemory = 0
+			if err := cfg.checkMemory(); err != nil || cfg.taskMemory() < c.workers[0].taskMemory() {
+				t.Errorf("by default: %d bytes for tasks, %v", cfg.taskMemory(), err)
+			}
+			cfg.MaxMemory = -1
+			if err := cfg.checkMemory(); err != nil || cfg.taskMemory() != 0 {
+				t.Errorf("without a bound: %d bytes for tasks, %v", cfg.taskMemory(), err)
 			}
 		})
 	}

@@ -114,7 +114,7 @@ func (h *Host) compare(ctx context.Context, worker string, read func(context.Con
 		h.cfg.Metrics.Reloaded("", metrics.ReloadFailed)
 		return nil, jobhost.Reload{}, err
 	}
-	next := Config{Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers}
+	next := Config{Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers, MaxMemory: h.cfg.MaxMemory}
 	if err := next.Check(); err != nil {
 		return nil, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
 )
 
 // source is what a host is to run, which tests change while it runs.
@@ -127,6 +128,45 @@ func TestReloadSwapsAWorker(t *testing.T) {
 	want := `msg="worker swapped" worker=test before=` + before.SHA256[:12] + " sha256=" + after.SHA256[:12] + " load=2"
 	if !strings.Contains(log.String(), want) {
 		t.Errorf("the log has no %s:\n%s", want, log.String())
+	}
+}
+
+// TestReloadMindsMemory: a version whose tasks could never run is refused, and
+// one that needs more memory than its predecessor gets it.
+func TestReloadMindsMemory(t *testing.T) {
+	t.Parallel()
+	cfg, source := reloadable(t)
+	cfg.MaxMemory = 96 << 20
+	h, _ := run(t, cfg)
+	w := cfg.Workers[0]
+	w.Limits.MemoryBytes = 97 << 20
+	source.set(w)
+	if _, err := h.Reload(t.Context(), ""); jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "raise max_memory") {
+		t.Errorf("reload: %v", err)
+	}
+	w.Limits.MemoryBytes = 96 << 20
+	keeps := named(w, "keeps")
+	keeps.Isolation = runtime.IsolateInstance
+	keeps.Limits.MemoryBytes, keeps.PoolSize = 32<<20, 1
+	source.set(w, keeps)
+	if _, err := h.Reload(t.Context(), ""); jobhost.CodeOf(err) != jobhost.CodeInvalid {
+		t.Errorf("reload: %v", err)
+	}
+	w.Limits.MemoryBytes = 64 << 20
+	source.set(w, keeps)
+	reload(t, h, "", "keeps:added:1 test:unchanged:1")
+	for _, worker := range []string{"test", "keeps"} {
+		if job := wait(t, h, submit(t, h, jobhost.Spec{Worker: worker})); job.State != jobhost.Succeeded {
+			t.Errorf("a job of %s is %v", worker, job.State)
+		}
+	}
+	source.set(keeps)
+	reload(t, h, "", "keeps:unchanged:1 test:removed:0")
+	w.Limits.MemoryBytes = 96 << 20
+	source.set(w)
+	reload(t, h, "", "keeps:removed:0 test:added:2")
+	if job := wait(t, h, submit(t, h, jobhost.Spec{})); job.State != jobhost.Succeeded {
+		t.Errorf("a job is %v", job.State)
 	}
 }
 

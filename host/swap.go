@@ -106,7 +106,17 @@ func (h *Host) commit(changes []change) error {
 		}
 	}
 	h.running.Store(next)
+	next.queue.SetMaxMemory(h.taskMemory(next))
 	return errors.Join(errs...)
+}
+
+// taskMemory is what running tasks may take beside what the workers' sandboxes keep.
+func (h *Host) taskMemory(r *running) int64 {
+	cfg := Config{MaxMemory: h.cfg.MaxMemory}
+	for _, w := range r.workers {
+		cfg.Workers = append(cfg.Workers, *w.cfg)
+	}
+	return cfg.taskMemory()
 }
 
 // change makes one change.

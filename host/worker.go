@@ -59,7 +59,10 @@ func (h *Host) startWorker(root *scope.Scope, w *worker) error {
 
 // forQueue is what the queue must know of a worker.
 func (w *Worker) forQueue() queue.Worker {
-	return queue.Worker{Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory()}
+	return queue.Worker{
+		Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory(),
+		Rate: w.RateLimit, RateBurst: w.RateBurst, PerKey: w.ConcurrencyPerKey,
+	}
 }
 
 // forPool is what the pool is to run.
@@ -88,9 +91,14 @@ func (w *worker) status() jobhost.WorkerStatus {
 		Entry:         w.info.Entry,
 		Slots:         w.pool.Size(),
 		Busy:          w.pool.Busy(),
+		PoolSize:      w.cfg.PoolSize,
 		QueueCapacity: w.cfg.QueueCapacity,
-		Timeout:       jobhost.Duration(w.cfg.Limits.Timeout),
-		MemoryBytes:   w.cfg.Limits.MemoryBytes,
-		Retry:         w.cfg.Retry.String(),
+		RateLimit:     w.cfg.RateLimit.String(),
+
+		ConcurrencyPerKey: w.cfg.ConcurrencyPerKey,
+
+		Timeout:     jobhost.Duration(w.cfg.Limits.Timeout),
+		MemoryBytes: w.cfg.Limits.MemoryBytes,
+		Retry:       w.cfg.Retry.String(),
 	}
 }

@@ -15,10 +15,11 @@ type Sandbox struct {
 	plugin   Plugin
 	instance Instance      // nil until needed, and after it was thrown away
 	ran      func(*Result) // told of every run; may be nil
+	result   Result        // of the run, for ran: a variable would be allocated each time
 }
 
 // NewSandbox returns an empty sandbox. ran is called after each run, before
-// [Sandbox.Run] returns; it may be nil.
+// [Sandbox.Run] returns, with a result that is good until then; it may be nil.
 func NewSandbox(plugin Plugin, ran func(*Result)) *Sandbox {
 	return &Sandbox{plugin: plugin, ran: ran}
 }
@@ -33,14 +34,16 @@ func (s *Sandbox) Run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome
 		}
 		s.instance = instance
 	}
-	result := s.instance.Run(ctx, at)
-	if result.Replace != "" {
+	s.result = s.instance.Run(ctx, at)
+	if s.result.Replace != "" {
 		_ = s.Close(ctx)
 	}
 	if s.ran != nil {
-		s.ran(&result)
+		s.ran(&s.result)
 	}
-	return result.Outcome
+	outcome := s.result.Outcome
+	s.result = Result{}
+	return outcome
 }
 
 // startFailed makes an outcome of a sandbox that could not be made; that is the

@@ -310,11 +310,39 @@ func (s *fakeServer) Workers(context.Context) ([]jobhost.WorkerStatus, error) {
 	worker := func(name string) jobhost.WorkerStatus {
 		return jobhost.WorkerStatus{
 			Name: name, Plugin: name + ".wasm", SHA256: strings.Repeat("0123456789abcdef", 4), Version: 3, LoadedAt: testTime, ABI: "jobhost", Entry: "jh_run",
-			Slots: 2, Busy: 1, QueueCapacity: 1000, Timeout: jobhost.Duration(30 * time.Second), MemoryBytes: 64 << 20,
+			Mode: jobhost.WorkerRunning, Slots: 2, Busy: 1, PoolSize: 2, QueueCapacity: 1000, Timeout: jobhost.Duration(30 * time.Second), MemoryBytes: 64 << 20,
 			Retry: jobhost.DefaultRetry().String(), Tasks: jobhost.TaskNumbers{"ready": 12, "running": 1, "succeeded": 1234, "dead": 1},
 		}
 	}
 	return []jobhost.WorkerStatus{worker("loganalyzer"), worker("vowels"), worker("wordcount")}, nil
+}
+
+func (s *fakeServer) PauseWorker(ctx context.Context, name string) (jobhost.WorkerStatus, error) {
+	return s.operate(ctx, name, func(w *jobhost.WorkerStatus) { w.Mode = jobhost.WorkerPaused })
+}
+
+func (s *fakeServer) DrainWorker(ctx context.Context, name string) (jobhost.WorkerStatus, error) {
+	return s.operate(ctx, name, func(w *jobhost.WorkerStatus) { w.Mode = jobhost.WorkerDraining })
+}
+
+func (s *fakeServer) ResumeWorker(ctx context.Context, name string) (jobhost.WorkerStatus, error) {
+	return s.operate(ctx, name, func(*jobhost.WorkerStatus) {})
+}
+
+func (s *fakeServer) ScaleWorker(ctx context.Context, name string, slots int) (jobhost.WorkerStatus, error) {
+	return s.operate(ctx, name, func(w *jobhost.WorkerStatus) { w.Slots = slots })
+}
+
+// operate answers with a worker that was changed, and forgets the change.
+func (s *fakeServer) operate(ctx context.Context, name string, change func(*jobhost.WorkerStatus)) (jobhost.WorkerStatus, error) {
+	workers, _ := s.Workers(ctx)
+	for _, w := range workers {
+		if w.Name == name {
+			change(&w)
+			return w, nil
+		}
+	}
+	return jobhost.WorkerStatus{}, &jobhost.Error{Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", name)}
 }
 
 // Reload finds another version of vowels, and nothing else.

@@ -68,6 +68,7 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.spec.MaxAttempts, "attempts", 0, "`NUMBER` of attempts, the first included (default the worker's)")
 	flags.Var(&f.timeout, "timeout", "`DURATION` that an attempt may take (default the worker's)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the job by; may be repeated")
+	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` that the job takes turns and shares a limit by")
 	flags.StringVar(&f.spec.ContentType, "content-type", "", "`TYPE` of the payload, for the worker to read")
 	complete(cmd, "priority", f.priority.names...)
 }

@@ -12,8 +12,9 @@ import (
 )
 
 func newWorkerCommand(e *env) *cobra.Command {
-	return newGroup("worker", "Look at workers, and load them anew",
-		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerInspectCommand(e))
+	return newGroup("worker", "Look at workers, and change how they run",
+		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerInspectCommand(e),
+		newWorkerPauseCommand(e), newWorkerDrainCommand(e), newWorkerResumeCommand(e), newWorkerScaleCommand(e))
 }
 
 func newWorkerListCommand(e *env) *cobra.Command {
@@ -50,7 +51,13 @@ func (e *env) listWorkers(ctx context.Context) error {
 		}
 		return nil
 	}
-	t := e.newTable("NAME", "ABI", "BUSY", "WAITING", "SUCCEEDED", "DEAD", "CANCELLED")
+	e.listWorkerRows(workers)
+	return nil
+}
+
+// listWorkerRows prints a row for each worker.
+func (e *env) listWorkerRows(workers []jobhost.WorkerStatus) {
+	t := e.newTable("NAME", "ABI", "MODE", "BUSY", "WAITING", "SUCCEEDED", "DEAD", "CANCELLED")
 	for i := range workers {
 		w := &workers[i]
 		count := func(states ...jobhost.State) string {
@@ -60,12 +67,11 @@ func (e *env) listWorkers(ctx context.Context) error {
 			}
 			return strconv.FormatInt(n, 10)
 		}
-		t.row(w.Name, w.ABI, fmt.Sprintf("%d/%d", w.Busy, w.Slots),
+		t.row(w.Name, w.ABI, string(w.Mode), fmt.Sprintf("%d/%d", w.Busy, w.Slots),
 			count(jobhost.Scheduled, jobhost.Ready, jobhost.Retrying, jobhost.Held),
 			count(jobhost.Succeeded), count(jobhost.Dead), count(jobhost.Cancelled))
 	}
 	t.flush()
-	return nil
 }
 
 func newWorkerShowCommand(e *env) *cobra.Command {
@@ -117,8 +123,18 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 	t.field("loaded", e.when(w.LoadedAt))
 	t.field("abi", w.ABI)
 	t.field("entry", w.Entry)
+	t.field("mode", string(w.Mode))
 	t.field("busy", fmt.Sprintf("%d of %s", w.Busy, plural(w.Slots, "slot")))
+	if w.Slots != w.PoolSize {
+		t.field("scaled", fmt.Sprintf("from %s", plural(w.PoolSize, "slot")))
+	}
 	t.field("queue", fmt.Sprintf("up to %s", plural(w.QueueCapacity, "task")))
+	if w.RateLimit != "" {
+		t.field("rate", w.RateLimit)
+	}
+	if w.ConcurrencyPerKey > 0 {
+		t.field("per key", plural(w.ConcurrencyPerKey, "task"))
+	}
 	t.field("timeout", w.Timeout.String())
 	t.field("memory", size(w.MemoryBytes))
 	t.field("retry", w.Retry)

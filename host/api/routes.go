@@ -67,6 +67,7 @@ var (
 	aPage      = answers[jobhost.Page](200, "A page of jobs, newest first, without their tasks and failures.")
 	asItIs     = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
 	reloaded   = answers[jobhost.Reload](200, "What became of the workers.")
+	aWorker    = answers[jobhost.WorkerStatus](200, "The worker.")
 	gone       = answer{204, "It is gone.", "", nil}
 )
 
@@ -110,6 +111,12 @@ func (a *API) routes() []route {
 			answers[jobhost.WorkerStatus](200, "The worker."),
 		}, a.getWorker},
 		{"POST", "/v1/workers/{name}/reload", "reloadWorker", "Load a worker anew", writes, "", nil, []answer{reloaded}, a.reload},
+		{"POST", "/v1/workers/{name}/pause", "pauseWorker", "Hold a worker's tasks", writes, "", nil, []answer{aWorker}, a.pauseWorker},
+		{"POST", "/v1/workers/{name}/drain", "drainWorker", "Hold a worker's tasks and take no more jobs", writes, "", nil, []answer{aWorker}, a.drainWorker},
+		{"POST", "/v1/workers/{name}/resume", "resumeWorker", "End a pause or a drain", writes, "", nil, []answer{aWorker}, a.resumeWorker},
+		{"POST", "/v1/workers/{name}/scale", "scaleWorker", "Change how many tasks of a worker run at one time", writes, "", []param{
+			{"slots", "The number of slots, 1 to 4096."},
+		}, []answer{aWorker}, a.scaleWorker},
 		{"POST", "/v1/reload", "reload", "Load anew what has changed in the manifest", writes, "", nil, []answer{reloaded}, a.reload},
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},

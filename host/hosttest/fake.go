@@ -24,6 +24,8 @@ type Fake struct {
 	lastKey int
 	open    int // tasks
 	closed  bool
+	mode    jobhost.WorkerMode
+	slots   int
 	hub     fakeHub
 }
 
@@ -65,7 +67,7 @@ func NewFake(cfg FakeConfig) *Fake {
 			*n = value
 		}
 	}
-	f := &Fake{cfg: cfg, jobs: map[string]*fakeJob{}}
+	f := &Fake{cfg: cfg, jobs: map[string]*fakeJob{}, mode: jobhost.WorkerRunning, slots: 1}
 	f.hub.buffer = cfg.EventBuffer
 	return f
 }
@@ -100,6 +102,9 @@ func (f *Fake) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Receipt, er
 			return jobhost.Receipt{}, problem(jobhost.CodeConflict, "id", "job %s is there with other content", spec.ID)
 		}
 		return jobhost.Receipt{ID: spec.ID, State: old.state(), Deduplicated: true}, nil
+	}
+	if f.mode == jobhost.WorkerDraining {
+		return jobhost.Receipt{}, problem(jobhost.CodeUnavailable, "worker", "worker %s is draining", spec.Worker)
 	}
 	if f.open+spec.Tasks > f.cfg.QueueCapacity {
 		err := problem(jobhost.CodeExhausted, "worker", "the queue of worker %s is full", spec.Worker)

@@ -36,7 +36,7 @@ func (j *fakeJob) describe(full bool) jobhost.Job {
 	s := &j.spec
 	job := jobhost.Job{
 		ID: s.ID, Worker: s.Worker, State: j.state(), Priority: s.Priority, Entry: s.Entry,
-		ContentType: s.ContentType, Labels: s.Labels, PayloadSize: len(s.Payload), MaxAttempts: s.MaxAttempts,
+		ContentType: s.ContentType, ConcurrencyKey: s.ConcurrencyKey, Labels: s.Labels, PayloadSize: len(s.Payload), MaxAttempts: s.MaxAttempts,
 		Timeout: jobhost.Duration(s.Timeout), CreatedAt: j.created, EndedAt: j.ended, TaskCount: len(j.tasks),
 	}
 	if full {
@@ -130,6 +130,9 @@ func (f *Fake) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		return jobhost.Why{}, err
 	}
 	why := jobhost.Why{ID: id, State: job.State, Code: job.State.String(), Reason: "it is " + job.State.String()}
+	if job.State == jobhost.Held {
+		why.Code, why.Ends = f.why(), "resume"
+	}
 	for _, t := range job.Tasks {
 		if t.State == job.State && t.ReadyAt.After(time.Now()) {
 			why.Until, why.Ends = &t.ReadyAt, "time"
@@ -138,18 +141,29 @@ func (f *Fake) Why(ctx context.Context, id string) (jobhost.Why, error) {
 	return why, nil
 }
 
+// why is the reason of everything that is held.
+func (f *Fake) why() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return string(f.mode)
+}
+
 // Workers implements [jobhost.WorkerLister].
 func (f *Fake) Workers(context.Context) ([]jobhost.WorkerStatus, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return []jobhost.WorkerStatus{f.statusLocked()}, nil
+}
+
+func (f *Fake) statusLocked() jobhost.WorkerStatus {
 	var counts jobhost.Counts
 	for _, job := range f.order {
 		for state, n := range job.counts() {
 			counts[state] += n
 		}
 	}
-	return []jobhost.WorkerStatus{{
-		Name: FakeWorker, Plugin: "outcomes.wasm", SHA256: fakeDigest, Version: 1, ABI: "jobhost1", Entry: "echo", Slots: 1,
+	return jobhost.WorkerStatus{
+		Name: FakeWorker, Plugin: "outcomes.wasm", SHA256: fakeDigest, Version: 1, ABI: "jobhost1", Entry: "echo", Mode: f.mode, Slots: f.slots, PoolSize: 1,
 		QueueCapacity: f.cfg.QueueCapacity, Timeout: jobhost.Duration(30 * time.Second), Tasks: counts.Numbers(),
-	}}, nil
+	}
 }

@@ -37,6 +37,10 @@ func (f *Fake) laterLocked(job *fakeJob, i int, wait time.Duration, do func(*fak
 func (f *Fake) runLocked(job *fakeJob, i int) {
 	t, now := &job.tasks[i], time.Now().UTC()
 	t.run++
+	if f.mode != jobhost.WorkerRunning {
+		t.State = jobhost.Held
+		return
+	}
 	t.State, t.StartedAt = jobhost.Running, &now
 	t.Attempt++
 	f.tellTaskLocked(job, i, jobhost.EventStarted, nil)

@@ -94,7 +94,7 @@ func testSubmitOptions(s *setup) {
 	want := jobhost.Spec{
 		ID: "all.options_1-A", Worker: "test", Payload: []byte("\xff\x00\"\\"), ContentType: "application/x-thing",
 		Entry: "echo", Priority: jobhost.Background, RunAt: at, Tasks: 2, MaxAttempts: 7,
-		Timeout: 1500 * time.Millisecond, Labels: map[string]string{"größe": "<b>\u2028", "b": ""},
+		Timeout: 1500 * time.Millisecond, Labels: map[string]string{"größe": "<b>\u2028", "b": ""}, ConcurrencyKey: "kunde é",
 	}
 	job := s.job(s.submit(want))
 	switch {
@@ -102,6 +102,8 @@ func testSubmitOptions(s *setup) {
 		s.Errorf("got %+v, want %+v", job, want)
 	case job.Priority != want.Priority || job.MaxAttempts != 7 || time.Duration(job.Timeout) != want.Timeout:
 		s.Errorf("got %+v, want %+v", job, want)
+	case job.ConcurrencyKey != want.ConcurrencyKey:
+		s.Errorf("got concurrency key %q, want %q", job.ConcurrencyKey, want.ConcurrencyKey)
 	case !maps.Equal(job.Labels, want.Labels):
 		s.Errorf("got labels %q, want %q", job.Labels, want.Labels)
 	case job.TaskCount != 2 || len(job.Tasks) != 2 || !job.Tasks[1].ReadyAt.Equal(at):

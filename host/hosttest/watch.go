@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -36,13 +37,16 @@ func (s *setup) watch(ctx context.Context, query jobhost.EventQuery, live func()
 
 // record runs do while it watches, and returns what happened until stop.
 // Whether a stream is live shows only in its first event, so record makes
-// events until there is one.
+// events until there is one: now and then, since a reader that is not given the
+// processor would be too slow for more.
 func (s *setup) record(do func(), stop func(jobhost.Event) bool) watcher {
 	s.Helper()
 	live := make(chan struct{})
 	var w watcher
 	var group sync.WaitGroup
 	group.Go(func() { w = s.watch(s.ctx, jobhost.EventQuery{}, func() { close(live) }, stop) })
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
 	for probing := true; probing; {
 		s.finish(spec("empty", "probe"))
 		select {
@@ -50,7 +54,7 @@ func (s *setup) record(do func(), stop func(jobhost.Event) bool) watcher {
 			probing = false
 		case <-s.ctx.Done():
 			s.Fatal("no event came")
-		default:
+		case <-again.C:
 		}
 	}
 	do()

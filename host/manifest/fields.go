@@ -159,6 +159,18 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return whole(&w.QueueCapacity, 1, maxQueue) },
 		},
 		{
+			name: "rate_limit", kind: "rate", auto: "no limit", meaning: "How often tasks may begin, such as `100/s`, `30/m` or `1/10s`. Tasks over it are held until it is their time.",
+			bind: func(_ string, w *Worker) setting { return rate(&w.RateLimit) },
+		},
+		{
+			name: "rate_burst", kind: kindWhole, auto: "what `rate_limit` allows in 100ms, at least 1", meaning: "Tasks that may begin at once after a rest; 1 to 1,000,000.",
+			bind: func(_ string, w *Worker) setting { return wholeOrLeft(&w.RateBurst, 1, jobhost.MaxRateCount) },
+		},
+		{
+			name: "concurrency_per_key", kind: kindWhole, meaning: "Tasks of jobs with one `concurrency_key` that run at one time; 0 = only `pool_size` bounds them.",
+			bind: func(_ string, w *Worker) setting { return whole(&w.ConcurrencyPerKey, 0, maxPoolSize) },
+		},
+		{
 			name: "timeout", kind: kindDuration, meaning: "Longest time of one attempt, unless the job says otherwise; 1ms to 1d.",
 			bind: func(_ string, w *Worker) setting {
 				return duration(&w.Limits.Timeout, time.Millisecond, jobhost.MaxTimeout)

@@ -111,10 +111,17 @@ type Worker struct {
 	Entry         string
 	PoolSize      int
 	QueueCapacity int
-	Limits        runtime.Limits
-	Retry         jobhost.RetryPolicy
-	Config        map[string]string
-	Secrets       map[string]Secret
+	// RateLimit bounds how often tasks begin; RateBurst is how many may at once
+	// after a rest. 0 = no bound, and what comes in 100 ms.
+	RateLimit jobhost.Rate
+	RateBurst int
+	// ConcurrencyPerKey bounds the running tasks with one concurrency key; 0 = no bound.
+	ConcurrencyPerKey int
+
+	Limits  runtime.Limits
+	Retry   jobhost.RetryPolicy
+	Config  map[string]string
+	Secrets map[string]Secret
 }
 
 // defaultHost returns the settings of a manifest that says nothing; [Host.derive] does the rest.

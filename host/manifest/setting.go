@@ -208,6 +208,30 @@ func whole[N int | int64](p *N, low, high N) setting {
 	}
 }
 
+// wholeOrLeft is a whole number that is left out when it is 0, and settled later.
+func wholeOrLeft(p *int, low, high int) setting {
+	n := whole(p, low, high)
+	return setting{set: n.set, show: func() string {
+		if *p == 0 {
+			return ""
+		}
+		return n.show()
+	}}
+}
+
+func rate(p *jobhost.Rate) setting {
+	return parsed("100/s",
+		func(s string) error {
+			r, err := jobhost.ParseRate(s)
+			if err != nil {
+				return wrong(jobhost.HintOf(err), "%v", err)
+			}
+			*p = r
+			return nil
+		},
+		func() string { return p.String() })
+}
+
 func number(p *float64) setting {
 	return setting{
 		set: func(v any) error {

@@ -5,7 +5,7 @@
 // What the slots run is a [Version]: a plugin with its settings. [Pool.Swap]
 // puts another in its place while tasks run. Those finish on the version they
 // began on, later ones run on the new one, and the old plugin is closed when
-// its last sandbox is gone.
+// its last sandbox is gone. [Pool.Resize] changes only how many slots there are.
 package pool
 
 import (
@@ -44,6 +44,7 @@ type Pool struct {
 
 	scope   *scope.Scope            // of the slots; set by Start
 	current atomic.Pointer[version] // nil after Close; changed under mu
+	size    atomic.Int64            // of slots that there should be; changed under mu
 
 	mu    sync.Mutex // protects live, alive and the holders of versions
 	live  []bool     // which slots there are, by number
@@ -57,6 +58,7 @@ type Pool struct {
 func New(cfg Config, v Version) *Pool {
 	p := &Pool{cfg: cfg, ended: make(chan struct{})}
 	p.current.Store(newVersion(context.Background(), v))
+	p.size.Store(int64(v.Size))
 	return p
 }
 
@@ -66,10 +68,10 @@ func (p *Pool) Busy() int { return int(p.busy.Load()) }
 // Size returns how many slots there are, not counting those that end after
 // the task that they run.
 func (p *Pool) Size() int {
-	if v := p.current.Load(); v != nil {
-		return v.Size
+	if p.current.Load() == nil {
+		return 0
 	}
-	return 0
+	return int(p.size.Load())
 }
 
 // Start starts the slots in the worker's scope. Each ends when the queue or
@@ -125,12 +127,33 @@ func (p *Pool) Swap(next Version) error {
 		return err
 	}
 	p.current.Store(newVersion(p.scope.Context(), next))
+	p.size.Store(int64(next.Size))
 	over := old.holders == 0
 	p.mu.Unlock()
-	old.end() // slots that wait for a task look up
+	old.end()
 	if over {
 		p.free(old)
 	}
+	return nil
+}
+
+// Resize changes the number of slots, at least 1. New ones take tasks at once;
+// those that are too many end after the task that they run, and the others keep
+// their sandboxes. It is an error when the pool is closed or its scope has ended.
+func (p *Pool) Resize(size int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := p.current.Load()
+	if v == nil {
+		return errors.New("resize: the pool is closed")
+	}
+	if err := p.growLocked(size); err != nil {
+		return err
+	}
+	p.size.Store(int64(size))
+	last := v.taking.Load()
+	v.begin(p.scope.Context())
+	last.end(errReplaced)
 	return nil
 }
 

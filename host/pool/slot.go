@@ -38,7 +38,7 @@ func (s *slot) Progress(at *hostcall.Attempt, done, total int64) {
 // closed or ctx ends.
 func (s *slot) run(ctx context.Context) error {
 	for s.enter() {
-		lease, err := s.queue.Take(s.version.taking)
+		lease, err := s.queue.Take(s.version.taking.Load().ctx)
 		if errors.Is(err, errReplaced) && ctx.Err() == nil {
 			continue
 		}
@@ -58,7 +58,7 @@ func (s *slot) run(ctx context.Context) error {
 // enter turns to the current version before a wait for a task, and reports
 // whether the slot is still wanted.
 func (s *slot) enter() bool {
-	if s.version != nil && s.version == s.pool.current.Load() && s.number < s.version.Size {
+	if s.version != nil && s.version == s.pool.current.Load() && int64(s.number) < s.pool.size.Load() {
 		return true
 	}
 	s.close() // a plugin is closed after its last sandbox

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -12,7 +13,7 @@ import (
 // given.
 type Version struct {
 	Plugin runtime.Plugin
-	Size   int // slots, at least 1
+	Size   int // slots to begin with, at least 1
 	// Config, Secrets and Limits are what each attempt is given.
 	Config, Secrets map[string]string
 	Limits          hostcall.Limits
@@ -22,19 +23,35 @@ type Version struct {
 type version struct {
 	Version
 	holders int // slots with a sandbox of it; the pool's mu protects it
-	// taking ends when the version is replaced, and with the worker's scope, so
-	// that slots which wait for a task don't keep it open.
-	taking context.Context
-	end    context.CancelFunc
+	// taking is for slots that wait for a task.
+	taking atomic.Pointer[round]
 }
 
-// errReplaced is the cause of the end of a version's taking.
-var errReplaced = errors.New("another version runs")
+// round is a time in which the version and the number of slots stay as they
+// are. It ends with them, and with the worker's scope, so that slots which wait
+// for a task look up.
+type round struct {
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+// errReplaced is the cause of the end of a round.
+var errReplaced = errors.New("another version or number of slots")
 
 func newVersion(ctx context.Context, v Version) *version {
-	taking, end := context.WithCancelCause(ctx)
-	return &version{Version: v, taking: taking, end: func() { end(errReplaced) }}
+	made := &version{Version: v}
+	made.begin(ctx)
+	return made
 }
+
+// begin begins a round.
+func (v *version) begin(ctx context.Context) {
+	ctx, end := context.WithCancelCause(ctx)
+	v.taking.Store(&round{ctx, end})
+}
+
+// end ends the round.
+func (v *version) end() { v.taking.Load().end(errReplaced) }
 
 // turn gives slot i the current version in place of the one that it holds,
 // which may be nil, and reports whether there is a place for the slot. A slot
@@ -42,7 +59,7 @@ func newVersion(ctx context.Context, v Version) *version {
 func (p *Pool) turn(i int, held *version) (*version, bool) {
 	p.mu.Lock()
 	next := p.current.Load()
-	if next != nil && i >= next.Size {
+	if next != nil && int64(i) >= p.size.Load() {
 		next = nil
 	}
 	over := p.passLocked(held, next)

@@ -138,7 +138,7 @@ func (l *lane) nextKeysLocked(e entry) []Key {
 	keys := make([]Key, 1, most)
 	keys[0] = e.key
 	looked := 0
-	for next := range l.levels[e.level].all() {
+	for next := range l.nearLocked(int(e.level)) {
 		if looked++; len(keys) == most || looked > 2*readAhead {
 			break
 		}

@@ -46,7 +46,7 @@ func (l *lane) cancelTask(task Changed) {
 	} else {
 		l.removeLocked(entry{
 			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), level: int8(task.Level), tried: task.Attempt > 0,
-		})
+		}, task.Group)
 	}
 	l.mu.Unlock()
 	if lease != nil {
@@ -113,7 +113,7 @@ func (q *Queue) revived(id string, reserved *lane, room int, result OpResult) {
 	for _, task := range result.Tasks {
 		l.pushLocked(entry{
 			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), index: int16(task.Index), level: int8(task.Level),
-		})
+		}, task.Group)
 	}
 	l.pumpLocked()
 }

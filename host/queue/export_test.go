@@ -1,5 +1,7 @@
 package queue
 
+import "time"
+
 // Resident is how many bytes the bodies in memory are counted as.
 func (q *Queue) Resident() int64 { return q.resident.Load() }
 
@@ -11,6 +13,11 @@ func (q *Queue) Entries(worker string) int {
 	n := l.delayed.n
 	for level := range l.levels {
 		n += l.levels[level].len()
+	}
+	if l.groups != nil {
+		for range l.groups.all() {
+			n++
+		}
 	}
 	return n
 }
@@ -30,7 +37,22 @@ func (q *Queue) Remains(worker string) int {
 	l := q.lanes.of(worker)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.running) + l.pending + len(l.moved) + len(l.bodies.loads) + len(l.bodies.held)
+	return len(l.running) + l.pending + len(l.moved) + len(l.bodies.loads) + len(l.bodies.held) + l.groupsLeft() + len(l.laterGroups)
+}
+
+func (l *lane) groupsLeft() int {
+	if l.groups == nil {
+		return 0
+	}
+	return len(l.groups.busy)
+}
+
+// Even is when the next task of a worker would begin if all came evenly.
+func (q *Queue) Even(worker string) time.Time {
+	l := q.lanes.of(worker)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rate.even
 }
 
 // GateFree is how many more tasks may run.

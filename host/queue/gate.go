@@ -6,6 +6,10 @@ import (
 	"sync"
 )
 
+// SetMaxMemory changes what all running tasks may take; 0 = no bound. Tasks
+// that take more already go on.
+func (q *Queue) SetMaxMemory(bytes int64) { q.gate.resize(bytes) }
+
 // gate bounds how many tasks run at once over all workers, and how much memory
 // their sandboxes may take together. Lanes that found it shut are served in
 // the order in which they came, so none starves: while one waits that needs
@@ -13,30 +17,41 @@ import (
 type gate struct {
 	mu     sync.Mutex // protects places, memory and queue
 	places int
-	memory int64 // bytes
+	memory int64 // bytes that are left; less than 0 when the bound was lowered
+	bound  int64 // of memory
 	queue  []*lane
-	open   bool // no bound
 }
 
 // newGate returns a gate for so many tasks and bytes; 0 = no bound.
 func newGate(places int, memory int64) *gate {
-	g := &gate{places: places, memory: memory, open: places <= 0 && memory <= 0}
+	g := &gate{places: places, memory: bounded(memory), bound: bounded(memory)}
 	if places <= 0 {
 		g.places = math.MaxInt
 	}
-	if memory <= 0 {
-		g.memory = math.MaxInt64
-	}
 	return g
+}
+
+// bounded makes a bound that nobody reaches of none.
+func bounded(memory int64) int64 {
+	if memory <= 0 {
+		return math.MaxInt64 / 2
+	}
+	return memory
+}
+
+// resize changes the bound of memory and lets those in for whom there is room now.
+func (g *gate) resize(memory int64) {
+	g.mu.Lock()
+	g.memory += bounded(memory) - g.bound
+	g.bound = bounded(memory)
+	g.mu.Unlock()
+	g.admit()
 }
 
 // enter takes a place and the memory that a task of the lane may use, and
 // returns how much that is. Without them it remembers the lane, whose turn
 // comes when other tasks leave.
 func (g *gate) enter(l *lane) (memory int64, ok bool) {
-	if g.open {
-		return 0, true
-	}
 	if l.granted {
 		l.granted = false
 		return l.grant, true
@@ -66,10 +81,12 @@ func (g *gate) takeLocked(memory int64) bool {
 // have a use for it, so that none that came later can take it. The caller must
 // not hold a lane's lock.
 func (g *gate) leave(memory int64) {
-	if g.open {
-		return
-	}
 	g.give(memory)
+	g.admit()
+}
+
+// admit lets in whoever waits, as long as there is room for the first of them.
+func (g *gate) admit() {
 	for {
 		l, memory := g.next()
 		if l == nil {
@@ -116,10 +133,10 @@ func (l *lane) offer(memory int64) (used bool) {
 	return used
 }
 
-// bounded tells what keeps tasks of a worker out that a slot waits for: no
-// place, or too little memory.
-func (g *gate) bounded(memory int64) (places, bytes bool) {
+// lacks tells what keeps tasks of a worker out that a slot waits for: no
+// place, or too little memory of what there is in all.
+func (g *gate) lacks(memory int64) (places, bytes bool, bound int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.places == 0, g.memory < memory
+	return g.places == 0, g.memory < memory, g.bound
 }

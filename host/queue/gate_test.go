@@ -91,3 +91,42 @@ func TestWhyMaxMemory(t *testing.T) {
 		}
 	})
 }
+
+// TestSetMaxMemory: what waits for memory goes on when there is more, and what
+// runs goes on when there is less.
+func TestSetMaxMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, func(c *queue.Config) {
+			c.Workers[0].Memory = 60
+			c.MaxMemory = 100
+		})
+		leases := make(chan *queue.Lease, 8)
+		for range 4 {
+			f.submit(jobhost.Spec{})
+			go func() {
+				if lease, err := f.Slot("w").Take(t.Context()); err == nil {
+					leases <- lease
+				}
+			}()
+		}
+		want := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			if len(leases) != n {
+				t.Fatalf("%d tasks run, want %d", len(leases), n)
+			}
+		}
+		want(1)
+		f.SetMaxMemory(120)
+		want(2)
+		f.SetMaxMemory(60)
+		want(2)
+		f.Settle(<-leases, queue.Report{Outcome: succeeded("")})
+		want(1) // the other one takes all there is now
+		f.Settle(<-leases, queue.Report{Outcome: succeeded("")})
+		want(1)
+		f.SetMaxMemory(0)
+		want(2)
+	})
+}

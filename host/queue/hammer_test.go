@@ -35,8 +35,8 @@ func TestHammer(t *testing.T) {
 	retry := jobhost.RetryPolicy{MaxAttempts: 3, Backoff: jobhost.BackoffConstant, Initial: time.Millisecond, Max: time.Millisecond}
 	h.q, err = queue.New(t.Context(), store, queue.Config{
 		Workers: []queue.Worker{
-			{Name: "w", Capacity: 60, Retry: retry, Timeout: time.Minute},
-			{Name: "x", Capacity: 40, Retry: retry, Timeout: time.Minute},
+			{Name: "w", Capacity: 60, Retry: retry, Timeout: time.Minute, PerKey: 2},
+			{Name: "x", Capacity: 40, Retry: retry, Timeout: time.Minute, Rate: jobhost.Rate{Count: 5000, Per: time.Second}},
 		},
 		MaxRunning: running, Aging: 5 * time.Millisecond, ResidentBytes: 8192, Publish: h.told,
 	})
@@ -57,6 +57,11 @@ func TestHammer(t *testing.T) {
 	work.Wait()
 	h.over.Store(true)
 	people.Wait()
+	for _, worker := range []string{"w", "x"} {
+		if err := h.q.SetMode(t.Context(), worker, jobhost.WorkerRunning); err != nil {
+			t.Error(err)
+		}
+	}
 	h.awaitEmpty()
 	if err := h.q.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -149,8 +154,9 @@ func (h *hammer) produce(p, each int) {
 	for i := range each {
 		specs := make([]jobhost.Spec, 1+rand.N(5))
 		for k := range specs {
+			n := i + rand.N(2)
 			specs[k] = jobhost.Spec{
-				ID: fmt.Sprintf("%d-%d", p, i-rand.N(2)), Worker: []string{"w", "x"}[p%2], Tasks: 1 + p%3,
+				ID: fmt.Sprintf("%d-%d", p, n), ConcurrencyKey: []string{"", "k", "l"}[n%3], Worker: []string{"w", "x"}[p%2], Tasks: 1 + p%3,
 				Priority: jobhost.PriorityAt(p), Payload: make([]byte, 100),
 			}
 			if k > 0 {
@@ -168,7 +174,7 @@ func (h *hammer) produce(p, each int) {
 				h.mu.Lock()
 				h.ids = append(h.ids, a.Receipt.ID)
 				h.mu.Unlock()
-			case jobhost.CodeExhausted, jobhost.CodeNotFound: // full; deleted while it was looked for
+			case jobhost.CodeExhausted, jobhost.CodeNotFound, jobhost.CodeUnavailable: // full; deleted while it was looked for; draining
 			default:
 				h.t.Error(a.Err)
 			}
@@ -242,7 +248,10 @@ func (h *hammer) change() {
 	for !h.over.Load() {
 		id := h.some()
 		var err error
-		switch rand.N(8) {
+		switch rand.N(9) {
+		case 8:
+			modes := []jobhost.WorkerMode{jobhost.WorkerRunning, jobhost.WorkerRunning, jobhost.WorkerPaused, jobhost.WorkerDraining}
+			err = h.q.SetMode(h.t.Context(), []string{"w", "x"}[rand.N(2)], modes[rand.N(4)])
 		case 0, 1, 2:
 			_, err = h.q.Cancel(h.t.Context(), id)
 		case 3, 4, 5, 6:
@@ -270,7 +279,7 @@ func (h *hammer) ask() {
 		for _, worker := range []string{"w", "x"} {
 			stats := h.q.Stats(worker)
 			for level := range stats.Ready {
-				if stats.Ready[level] < 0 || stats.Scheduled[level] < 0 || stats.Retrying[level] < 0 {
+				if stats.Ready[level] < 0 || stats.Held[level] < 0 || stats.Scheduled[level] < 0 || stats.Retrying[level] < 0 {
 					h.t.Errorf("numbers of %s: %+v", worker, stats)
 				}
 			}

@@ -24,6 +24,7 @@ type lane struct {
 	parked atomic.Bool
 
 	mu      sync.Mutex // protects everything below
+	mode    jobhost.WorkerMode
 	levels  [jobhost.Levels]level
 	delayed entryHeap
 	// horizon parts the two: entries ready at or before it are in levels,
@@ -48,6 +49,14 @@ type lane struct {
 	idle    []*Slot        // slots that wait for a task; the last one waits the shortest
 
 	bodies bodyCache
+
+	// groups hold the ready tasks with a concurrency key; nil = there are none.
+	groups *groups
+	// laterGroups are the groups of delayed entries that have one.
+	laterGroups map[goneEntry]Group
+	rate        rate
+	wake        *time.Timer // ends what holds the lane until wakeAt
+	wakeAt      time.Time
 }
 
 type goneEntry struct {
@@ -59,6 +68,7 @@ func newLane(q *Queue, name string) *lane {
 	l := &lane{
 		q:       q,
 		name:    name,
+		mode:    jobhost.WorkerRunning,
 		moved:   map[Key]Millis{},
 		gone:    map[goneEntry]struct{}{},
 		running: map[Key]*Lease{},
@@ -77,15 +87,46 @@ func (l *lane) waitingLocked() int {
 	return n
 }
 
-// pushLocked adds a task that waits.
-func (l *lane) pushLocked(e entry) {
+// pushLocked adds a task that waits, with its group.
+func (l *lane) pushLocked(e entry, id Group) {
 	if e.readyAt <= l.horizon {
-		l.levels[e.level].push(e)
-		l.ready[e.level]++
+		l.pushReadyLocked(e, id)
 		return
 	}
 	l.delayed.push(e)
 	*l.laterLocked(e)++
+	if id != 0 {
+		if l.laterGroups == nil {
+			l.laterGroups = map[goneEntry]Group{}
+		}
+		l.laterGroups[goneEntry{e.key, e.token}] = id
+	}
+}
+
+func (l *lane) pushReadyLocked(e entry, id Group) {
+	if id != 0 {
+		l.pushGroupLocked(e, id)
+		return
+	}
+	l.levels[e.level].push(e)
+	l.ready[e.level]++
+	if l.groups != nil {
+		l.enlistLocked(0, int(e.level))
+	}
+}
+
+// dropLaterLocked returns the group of an entry that was delayed, and forgets it.
+func (l *lane) dropLaterLocked(e entry) Group {
+	if len(l.laterGroups) == 0 {
+		return 0
+	}
+	mark := goneEntry{e.key, e.token}
+	id := l.laterGroups[mark]
+	delete(l.laterGroups, mark)
+	if len(l.laterGroups) == 0 {
+		l.laterGroups = nil // a map never gets smaller
+	}
+	return id
 }
 
 // laterLocked is the counter of a delayed entry.
@@ -102,12 +143,12 @@ func (l *lane) advanceLocked() {
 	l.horizon = max(l.horizon, MillisOf(l.q.clock.now()))
 	for l.delayed.n > 0 && l.delayed.peek().readyAt <= l.horizon {
 		e := l.delayed.pop()
+		id := l.dropLaterLocked(e)
 		if l.dropGoneLocked(e) {
 			continue
 		}
 		*l.laterLocked(e)--
-		l.levels[e.level].push(e)
-		l.ready[e.level]++
+		l.pushReadyLocked(e, id)
 	}
 	if l.delayed.n == 0 || l.delayed.peek().readyAt == l.timerAt || l.q.closed.Load() {
 		return
@@ -141,7 +182,7 @@ func (l *lane) dropGoneLocked(e entry) bool {
 }
 
 // removeLocked takes out a waiting task that was cancelled.
-func (l *lane) removeLocked(e entry) {
+func (l *lane) removeLocked(e entry, id Group) {
 	if at, moved := l.moved[e.key]; moved {
 		e.readyAt = at
 		delete(l.moved, e.key)
@@ -149,6 +190,9 @@ func (l *lane) removeLocked(e entry) {
 	l.gone[goneEntry{e.key, e.token}] = struct{}{}
 	if e.readyAt <= l.horizon {
 		l.ready[e.level]--
+		if id != 0 {
+			l.removeGroupLocked(e, id)
+		}
 	} else {
 		*l.laterLocked(e)--
 	}
@@ -172,17 +216,20 @@ func (l *lane) sweepLocked() {
 		}
 		l.levels[i] = kept
 	}
+	l.sweepGroupsLocked()
 	var kept entryHeap
 	for e := range l.delayed.all() {
 		if !l.dropGoneLocked(e) {
 			kept.push(e)
+		} else {
+			l.dropLaterLocked(e)
 		}
 	}
 	l.delayed = kept
 }
 
-// headLocked returns the oldest entry of a level, which must have one that is
-// not gone.
+// headLocked returns the oldest entry of a level without a group, of which
+// there must be one that is not gone.
 func (l *lane) headLocked(level int) entry {
 	v := &l.levels[level]
 	for l.dropGoneLocked(v.peek()) {
@@ -203,7 +250,7 @@ const soon = time.Second
 // chooseLocked takes the task that runs next: the one with the best effective
 // priority, of equals the oldest. Within a level the oldest entry has waited
 // longest, so looking at the heads of the levels is enough. There must be a
-// ready task.
+// ready task, and no groups.
 func (l *lane) chooseLocked() entry {
 	best := -1
 	var bestAt jobhost.Priority
@@ -212,37 +259,53 @@ func (l *lane) chooseLocked() entry {
 			continue
 		}
 		head := l.headLocked(level)
-		age := time.Duration(l.horizon-head.readyAt) * time.Millisecond
-		effective := jobhost.PriorityAt(level).Effective(age, l.q.cfg.Aging)
+		effective := l.effectiveLocked(level, head.readyAt)
 		if best < 0 || effective < bestAt ||
 			effective == bestAt && older(head, l.levels[best].peek()) {
 			best, bestAt = level, effective
 		}
 	}
 	l.ready[best]--
-	e := l.levels[best].pop()
-	delete(l.moved, e.key)
-	return e
+	return l.levels[best].pop()
 }
 
 // pumpLocked hands tasks to idle slots while there are both.
 func (l *lane) pumpLocked() {
 	l.advanceLocked()
-	if l.parked.Load() {
-		return
-	}
 	for len(l.idle) > 0 && l.anyReadyLocked() && !l.q.closed.Load() {
+		if l.holdLocked() != notHeld {
+			l.wakeLocked()
+			return
+		}
+		var next turn
+		if l.groups != nil {
+			var some bool
+			if next, some = l.nextTurnLocked(); !some {
+				return // the tasks of a key that has too many wait for their end
+			}
+		}
 		memory, ok := l.q.gate.enter(l)
 		if !ok {
 			return
 		}
-		e := l.chooseLocked()
-		slot := l.idle[len(l.idle)-1]
-		l.idle = l.idle[:len(l.idle)-1]
-		lease := &Lease{lane: l, entry: e, TakenAt: l.q.clock.now(), memory: memory}
-		l.running[e.key] = lease
-		slot.handed <- lease // has room: a slot waits for one lease at a time
+		lease := &Lease{lane: l, TakenAt: l.q.clock.now(), memory: memory}
+		if l.groups != nil {
+			lease.entry, lease.group = next.entry, l.takeTurnLocked(next)
+		} else {
+			lease.entry = l.chooseLocked()
+		}
+		l.handLocked(lease)
 	}
+}
+
+// handLocked gives a lease to a slot.
+func (l *lane) handLocked(lease *Lease) {
+	l.rate.take(lease.TakenAt)
+	delete(l.moved, lease.entry.key)
+	l.running[lease.entry.key] = lease
+	slot := l.idle[len(l.idle)-1]
+	l.idle = l.idle[:len(l.idle)-1]
+	slot.handed <- lease // has room: a slot waits for one lease at a time
 }
 
 func (l *lane) anyReadyLocked() bool {
@@ -258,7 +321,9 @@ func (l *lane) anyReadyLocked() bool {
 func (l *lane) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.timer != nil {
-		l.timer.Stop()
+	for _, timer := range []*time.Timer{l.timer, l.wake} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 }

@@ -55,7 +55,11 @@ func (q *Queue) Prepare(ctx context.Context, worker string) error {
 		return nil
 	}
 	l := newLane(q, worker)
-	if err := l.claimAll(ctx); err != nil {
+	err := l.remember(ctx)
+	if err == nil {
+		err = l.claimAll(ctx)
+	}
+	if err != nil {
 		l.stop()
 		return fmt.Errorf("claim the tasks of %s: %w", worker, err)
 	}
@@ -80,6 +84,8 @@ func (q *Queue) Put(w Worker) {
 	defer l.mu.Unlock()
 	l.worker.Store(&w)
 	l.parked.Store(false)
+	l.rate.set(w.Rate, w.RateBurst)
+	l.limitLocked(w.PerKey)
 	l.pumpLocked()
 }
 

@@ -162,8 +162,24 @@ func (n *newestKeys) sorted() []Key {
 	return keys[:min(len(keys), n.limit)]
 }
 
-// selectHeld narrows the query to the open jobs of workers that are not loaded.
+// selectHeld narrows the query to the jobs that are held: those of workers that
+// are loaded are found in memory, those of others are all that are open.
 func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
+	newest := newestKeys{limit: query.Limit}
+	for name, l := range q.lanes.all() {
+		if query.Worker == "" || query.Worker == name {
+			l.jobsIn(jobhost.Held, query.Below, &newest)
+		}
+	}
+	if err := q.addParked(ctx, query, &newest); err != nil {
+		return err
+	}
+	query.Keys = newest.sorted()
+	return nil
+}
+
+// addParked adds the open jobs of workers that are not loaded.
+func (q *Queue) addParked(ctx context.Context, query *ListQuery, newest *newestKeys) error {
 	counts, err := q.store.Counts(ctx)
 	if err != nil {
 		return err
@@ -172,7 +188,6 @@ func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
 		l := q.lanes.of(worker)
 		return c[Open] == 0 || l != nil && !l.parked.Load() || query.Worker != "" && query.Worker != worker
 	})
-	query.Keys = []Key{}
 	for worker := range counts {
 		open := Open
 		part := *query
@@ -184,13 +199,10 @@ func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
 		}
 		for _, record := range records {
 			if slices.ContainsFunc(q.describe(record).Tasks, isHeld) {
-				query.Keys = append(query.Keys, record.Key)
+				newest.add(record.Key)
 			}
 		}
 	}
-	slices.Sort(query.Keys)
-	slices.Reverse(query.Keys)
-	query.Keys = query.Keys[:min(len(query.Keys), query.Limit)]
 	return nil
 }
 
@@ -204,7 +216,8 @@ func (l *lane) jobsIn(state jobhost.State, below Key, newest *newestKeys) {
 	for _, view := range l.views(state) {
 		for e := range view {
 			job := e.job()
-			if below != 0 && job >= below || job < newest.floor || state != jobhost.Ready && e.tried != (state == jobhost.Retrying) {
+			later := state == jobhost.Scheduled || state == jobhost.Retrying
+			if below != 0 && job >= below || job < newest.floor || later && e.tried != (state == jobhost.Retrying) {
 				continue
 			}
 			if some = append(some, e); len(some) == liveBatch {
@@ -243,9 +256,16 @@ func (l *lane) views(state jobhost.State) []iter.Seq[entry] {
 	}
 	var views []iter.Seq[entry]
 	switch state {
-	case jobhost.Ready:
-		for i := range l.levels {
-			views = append(views, l.levels[i].views()...)
+	case jobhost.Ready, jobhost.Held:
+		held := l.holdLocked() != notHeld
+		if held == (state == jobhost.Held) {
+			for i := range l.levels {
+				views = append(views, l.levels[i].views()...)
+			}
+		}
+		if l.groups != nil {
+			full := l.groups.allFull()
+			views = append(views, l.groups.view(func(r ref) bool { return (held || full[r]) == (state == jobhost.Held) }))
 		}
 	case jobhost.Scheduled, jobhost.Retrying:
 		views = append(views, l.delayed.view())

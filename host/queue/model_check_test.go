@@ -16,7 +16,7 @@ func (m *model) check(t *rapid.T) {
 	synctest.Wait()
 	candidates := map[string][]*modelTask{}
 	for _, w := range m.cfg.Workers {
-		candidates[w.Name] = m.tasks(w.Name, (*modelTask).ready)
+		candidates[w.Name] = m.tasks(w.Name, m.goes)
 		m.paused[w.Name] = slices.DeleteFunc(m.paused[w.Name], func(at queue.Millis) bool { return at <= now() })
 	}
 	chosen := m.collect(t)
@@ -29,6 +29,7 @@ func (m *model) check(t *rapid.T) {
 		m.checkNumbers(t, w.Name)
 	}
 	m.checkGate(t)
+	m.checkKeys(t)
 	m.loose, m.failed = false, m.store.failed.Load()
 	for _, job := range m.jobs {
 		for _, task := range job.tasks {
@@ -70,11 +71,18 @@ func (m *model) deliver(t *rapid.T, s *modelSlot, lease *queue.Lease) *modelTask
 	task := job.tasks[lease.Index]
 	switch {
 	case task.cancelling:
+		m.took(t, s.worker)
 		return nil // the cancel was not answered yet, so this may be
 	case task.status != queue.Open || task.lease != nil || lease.Number() != task.attempt+1 || job.spec.Worker != s.worker:
 		t.Fatalf("slot of %s got attempt %d of %+v", s.worker, lease.Number(), task)
 	}
 	news := !task.running
+	if news && m.modes[s.worker] != jobhost.WorkerRunning && !m.loose {
+		t.Fatalf("%+v was handed out, but %s is %s", task, s.worker, m.modes[s.worker])
+	}
+	if news {
+		m.took(t, s.worker)
+	}
 	task.running, task.lease, s.task = true, lease, task
 	if news {
 		return task
@@ -85,25 +93,32 @@ func (m *model) deliver(t *rapid.T, s *modelSlot, lease *queue.Lease) *modelTask
 // observe compares what is told of each task with what it should be. Which
 // tasks are being read, and which could not be, is for the queue to say.
 func (m *model) observe(t *rapid.T, worker string) (chosen []*modelTask) {
-	for _, task := range m.tasks(worker, func(*modelTask) bool { return true }) {
+	all := m.tasks(worker, func(*modelTask) bool { return true })
+	told := make([]jobhost.Task, len(all))
+	for i, task := range all {
 		job, err := m.q.Job(context.Background(), task.job.spec.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := job.Tasks[task.index]
+		told[i] = job.Tasks[task.index]
 		if task.status == queue.Open && task.lease == nil {
-			chosen = append(chosen, m.observeWaiting(t, task, got)...)
+			chosen = append(chosen, m.observeWaiting(t, task, told[i])...)
 		}
-		want, attempt := m.state(task), task.attempt
+	}
+	if m.loose { // a task that was cancelled meanwhile may have cost a token
+		m.even[worker] = m.q.Even(worker)
+	}
+	for i, task := range all { // now that it is known what was chosen
+		got, want, attempt := told[i], m.state(task), task.attempt
 		if task.running {
 			attempt++
 		}
 		if got.State != want || got.Attempt != attempt {
 			t.Fatalf("task %d of %s is told to be %v at attempt %d, want %v at %d",
-				task.index, job.ID, got.State, got.Attempt, want, attempt)
+				task.index, task.job.spec.ID, got.State, got.Attempt, want, attempt)
 		}
 		if task.waits() && queue.MillisOf(got.ReadyAt) != task.readyAt {
-			t.Fatalf("task %d of %s is told to be ready at %v, want %v", task.index, job.ID, got.ReadyAt, task.readyAt.Time())
+			t.Fatalf("task %d of %s is told to be ready at %v, want %v", task.index, task.job.spec.ID, got.ReadyAt, task.readyAt.Time())
 		}
 	}
 	return chosen
@@ -124,12 +139,14 @@ func (m *model) observeWaiting(t *rapid.T, task *modelTask, got jobhost.Task) []
 		if before.running {
 			return nil
 		}
+		m.took(t, worker)
 		return []*modelTask{&before}
 	case read && !task.running:
 		if !task.ready() || m.store.holdReads == nil {
 			t.Fatalf("%+v runs, but no slot has it", task)
 		}
 		task.running = true
+		m.took(t, worker)
 		return []*modelTask{task}
 	case task.running && m.store.holdReads == nil:
 		t.Fatalf("%+v was read, but no slot has it", task)
@@ -146,8 +163,10 @@ func (m *model) state(task *modelTask) jobhost.State {
 		}[task.status]
 	case task.running:
 		return jobhost.Running
-	case task.readyAt <= now():
+	case m.goes(task):
 		return jobhost.Ready
+	case task.ready():
+		return jobhost.Held
 	case task.attempt > 0:
 		return jobhost.Retrying
 	}
@@ -163,7 +182,7 @@ func (m *model) checkOrder(t *rapid.T, candidates, chosen []*modelTask) {
 		return slices.ContainsFunc(chosen, func(c *modelTask) bool { return c.key == task.key })
 	}
 	for _, over := range candidates {
-		if over.unsure || was(over) {
+		if over.unsure || was(over) || m.keyFull(over.job.spec.Worker, over.job.spec.ConcurrencyKey) {
 			continue
 		}
 		for _, c := range chosen {
@@ -181,6 +200,7 @@ func (m *model) checkNumbers(t *rapid.T, worker string) {
 	for _, task := range m.tasks(worker, func(x *modelTask) bool { return x.status == queue.Open }) {
 		*map[jobhost.State]*int{
 			jobhost.Ready:     &want.Ready[task.job.spec.Priority.Level()],
+			jobhost.Held:      &want.Held[task.job.spec.Priority.Level()],
 			jobhost.Scheduled: &want.Scheduled[task.job.spec.Priority.Level()],
 			jobhost.Retrying:  &want.Retrying[task.job.spec.Priority.Level()],
 			jobhost.Running:   &want.Running[task.job.spec.Priority.Level()],
@@ -219,7 +239,7 @@ func (m *model) checkGate(t *rapid.T) {
 		t.Fatalf("%d tasks run, of %d", use, m.cfg.MaxRunning)
 	}
 	for _, w := range m.cfg.Workers {
-		ready := len(m.tasks(w.Name, (*modelTask).ready))
+		ready := len(m.tasks(w.Name, m.goes))
 		if idle[w.Name] > 0 && ready > 0 && (m.cfg.MaxRunning == 0 || use < m.cfg.MaxRunning) {
 			t.Fatalf("%d tasks of %s are ready and %d slots idle, while %d tasks run", ready, w.Name, idle[w.Name], use)
 		}

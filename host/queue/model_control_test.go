@@ -75,6 +75,7 @@ func (m *model) cancel(t *rapid.T) {
 func (m *model) cancelTask(task *modelTask) {
 	if task.running && task.lease == nil {
 		m.orphans[task.job.spec.Worker]++
+		m.orphanKeys[task.job.spec.Worker+"/"+task.job.spec.ConcurrencyKey]++
 	}
 	for _, s := range m.slots {
 		if s.task == task {
@@ -128,6 +129,29 @@ func (m *model) delete(t *rapid.T) {
 	}
 }
 
+// mode pauses, drains or resumes a worker.
+func (m *model) mode(t *rapid.T) {
+	if m.held() {
+		t.Skip("it would wait")
+	}
+	worker := rapid.SampledFrom([]string{"w", "x"}).Draw(t, "worker")
+	m.setMode(t, worker, rapid.SampledFrom([]jobhost.WorkerMode{
+		jobhost.WorkerRunning, jobhost.WorkerPaused, jobhost.WorkerDraining,
+	}).Draw(t, "mode"))
+}
+
+func (m *model) setMode(t *rapid.T, worker string, mode jobhost.WorkerMode) {
+	err := m.q.SetMode(context.Background(), worker, mode)
+	if m.store.failCommits {
+		wantModel(t, err, jobhost.CodeUnavailable)
+		return
+	}
+	if err != nil {
+		t.Fatalf("%s becomes %s: %v", worker, mode, err)
+	}
+	m.modes[worker] = mode
+}
+
 // wait lets time pass, stopping at each moment at which something is due.
 func (m *model) wait(t *rapid.T) {
 	m.pass(t, rapid.SampledFrom([]time.Duration{
@@ -145,7 +169,15 @@ func (m *model) pass(t *rapid.T, d time.Duration) {
 					next = min(next, task.readyAt)
 				}
 			}
+			for _, task := range m.tasks(w.Name, func(x *modelTask) bool { return x.cancelling }) {
+				if task.readyAt > now() { // the queue doesn't know yet
+					next = min(next, task.readyAt)
+				}
+			}
 			for _, at := range m.paused[w.Name] {
+				next = min(next, at)
+			}
+			if at := queue.MillisOf(m.nextToken(w.Name)); at > now() {
 				next = min(next, at)
 			}
 		}
@@ -179,7 +211,7 @@ func (m *model) mend(t *rapid.T) {
 	if s.holdReads != nil && !m.held() && rapid.Bool().Draw(t, "reads only") {
 		close(s.holdReads)
 		s.trouble(func(s *troubledStore) { s.holdReads = nil })
-		clear(m.orphans)
+		m.adopt()
 		return
 	}
 	s.trouble(func(s *troubledStore) { s.failReads, s.failCommits = 0, false })
@@ -198,7 +230,14 @@ func (m *model) release() {
 			}
 		}
 	})
+	m.adopt()
+}
+
+// adopt forgets the orphans: their slots go on.
+func (m *model) adopt() {
+	m.loose = m.loose || len(m.orphans) > 0
 	clear(m.orphans)
+	clear(m.orphanKeys)
 }
 
 // told takes the answers that were held up.
@@ -223,7 +262,7 @@ func (m *model) reopen(t *rapid.T) {
 		}
 	}
 	clear(m.leased) // a lease ends with its process
-	m.open(t)
+	m.start(t)
 }
 
 func (m *model) stop(t *rapid.T) {
@@ -244,6 +283,9 @@ func (m *model) drain(t *rapid.T) {
 	m.store.trouble(func(s *troubledStore) { s.failReads, s.failCommits = 0, false })
 	m.release()
 	m.told(t)
+	for _, w := range m.cfg.Workers {
+		m.setMode(t, w.Name, jobhost.WorkerRunning)
+	}
 	m.check(t)
 	for range 1000 {
 		left := 0

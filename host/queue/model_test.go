@@ -55,6 +55,7 @@ func runModel(t *rapid.T) {
 		"delete": m.delete,
 		"list":   m.list,
 		"wait":   m.wait,
+		"mode":   m.mode,
 		"spoil":  m.spoil,
 		"mend":   m.mend,
 		"reopen": m.reopen,
@@ -82,7 +83,12 @@ type model struct {
 	// became ready.
 	loose  bool
 	failed int64 // reads that had failed before this step
-	named  int   // jobs that got a name of their own
+	modes  map[string]jobhost.WorkerMode
+	keyed  bool // there was a job with a key
+	// orphanKeys are the orphans by worker/key.
+	orphanKeys map[string]int
+	even       map[string]time.Time // of the workers' rates: see rate.go
+	named      int                  // jobs that got a name of their own
 }
 
 type modelJob struct {
@@ -129,17 +135,24 @@ func newModel(t *rapid.T) *model {
 		jobs:   map[string]*modelJob{},
 		next:   1,
 		leased: map[[2]int64]bool{},
+		modes:  map[string]jobhost.WorkerMode{"w": jobhost.WorkerRunning, "x": jobhost.WorkerRunning},
 		cfg: queue.Config{
 			Workers: []queue.Worker{
-				{Name: "w", Capacity: 6, Retry: retry, Timeout: time.Minute},
-				{Name: "x", Capacity: 4, Retry: retry, Timeout: time.Minute},
+				{
+					Name: "w", Capacity: 6, Retry: retry, Timeout: time.Minute,
+					PerKey: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "per key"),
+				},
+				{
+					Name: "x", Capacity: 4, Retry: retry, Timeout: time.Minute, PerKey: 1,
+					Rate: rapid.SampledFrom([]jobhost.Rate{{}, {Count: 1, Per: 2 * time.Second}}).Draw(t, "rate"), RateBurst: 2,
+				},
 			},
 			MaxRunning:    rapid.SampledFrom([]int{2, 0, 3}).Draw(t, "max running"),
 			Aging:         rapid.SampledFrom([]time.Duration{0, 2 * time.Second, -1}).Draw(t, "aging"),
 			ResidentBytes: rapid.SampledFrom([]int64{0, 1}).Draw(t, "resident bytes"),
 		},
 	}
-	m.open(t)
+	m.start(t)
 	return m
 }
 
@@ -149,13 +162,14 @@ func (m *model) close() {
 	_ = m.store.Close()
 }
 
-func (m *model) open(t *rapid.T) {
+func (m *model) start(t *rapid.T) {
 	q, err := queue.New(context.Background(), m.store, m.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.q, m.slots = q, nil
 	m.paused, m.orphans = map[string][]queue.Millis{}, map[string]int{}
+	m.orphanKeys, m.even = map[string]int{}, map[string]time.Time{}
 	for range 3 {
 		for _, w := range m.cfg.Workers {
 			m.slots = append(m.slots, &modelSlot{worker: w.Name, slot: q.Slot(w.Name), answer: make(chan taken, 1)})
@@ -181,24 +195,6 @@ func (m *model) tasks(worker string, is func(*modelTask) bool) []*modelTask {
 func (x *modelTask) waits() bool { return x.status == queue.Open && !x.running }
 func (x *modelTask) ready() bool { return x.waits() && x.readyAt <= now() }
 
-// before says whether a task must be taken before another one that is ready too.
-func (m *model) before(a, b *modelTask) bool {
-	effective := func(x *modelTask) jobhost.Priority {
-		aging := m.cfg.Aging
-		if aging == 0 {
-			aging = time.Minute
-		}
-		return x.job.spec.Priority.Effective(time.Duration(now()-x.readyAt)*time.Millisecond, aging)
-	}
-	if ea, eb := effective(a), effective(b); ea != eb {
-		return ea < eb
-	}
-	if a.readyAt != b.readyAt {
-		return a.readyAt < b.readyAt
-	}
-	return a.key < b.key
-}
-
 // full says whether a worker's queue has no room for n more tasks.
 func (m *model) full(worker string, n int) bool {
 	capacity := m.cfg.Workers[slices.IndexFunc(m.cfg.Workers, func(w queue.Worker) bool { return w.Name == worker })].Capacity
@@ -216,6 +212,9 @@ func (m *model) submit(t *rapid.T) {
 		Tasks:    rapid.SampledFrom([]int{1, 2, 3}).Draw(t, "tasks"),
 		Delay:    rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * time.Second, time.Hour}).Draw(t, "delay"),
 	}
+	if m.cfg.ResidentBytes == 0 { // the other half is without keys
+		spec.ConcurrencyKey = rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key")
+	}
 	if spec.ID == "" {
 		m.named++
 		spec.ID = fmt.Sprint("own-", m.named)
@@ -225,12 +224,14 @@ func (m *model) submit(t *rapid.T) {
 		spec = there.spec
 	}
 	same := there != nil && fmt.Sprint(there.spec) == fmt.Sprint(spec)
-	full := m.full(spec.Worker, spec.Tasks)
+	full, drains := m.full(spec.Worker, spec.Tasks), m.modes[spec.Worker] == jobhost.WorkerDraining
 	receipt, err := m.q.Submit(context.Background(), spec)
 	switch {
+	case drains && there == nil:
+		wantModel(t, err, jobhost.CodeUnavailable)
 	case full && there == nil:
 		wantModel(t, err, jobhost.CodeExhausted)
-	case !full && m.store.failCommits:
+	case !full && !drains && m.store.failCommits:
 		wantModel(t, err, jobhost.CodeUnavailable)
 	case there != nil && !same:
 		wantModel(t, err, jobhost.CodeConflict)
@@ -243,6 +244,7 @@ func (m *model) submit(t *rapid.T) {
 
 func (m *model) add(spec jobhost.Spec) {
 	job := &modelJob{spec: spec}
+	m.keyed = m.keyed || spec.ConcurrencyKey != ""
 	at := queue.MillisOf(time.Now().Add(spec.Delay))
 	for i := range spec.Tasks {
 		job.tasks = append(job.tasks, &modelTask{job: job, index: i, key: m.next, readyAt: at, stored: at})
@@ -313,9 +315,11 @@ func (m *model) end(s *modelSlot, outcome jobhost.Outcome) {
 	s.lease, s.task = nil, nil
 	m.q.Settle(lease, queue.Report{Outcome: outcome})
 	if task == nil {
-		return // refused, whatever it is
+		m.loose = m.loose || lease.Job.ConcurrencyKey != "" // whose turn comes now
+		return                                              // refused, whatever it is
 	}
 	task.running, task.lease, task.unsure = false, nil, true
+	m.unsureKey(task)
 	if m.store.failCommits {
 		task.readyAt = now() + 1000
 		delete(m.leased, [2]int64{int64(lease.Key), lease.Token}) // it is still the current one

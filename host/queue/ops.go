@@ -55,6 +55,7 @@ type Changed struct {
 	Attempt int
 	// ReadyAt is when the task could run: before a Cancel, after a Revive.
 	ReadyAt Millis
+	Group   Group
 	// Token of the lease: the one that a Cancel took away, the one that a
 	// Revive gave to this process.
 	Token int64
@@ -104,8 +105,13 @@ type Revive struct {
 // conflict while a task is open.
 type Delete struct{ ID string }
 
+// Note keeps a short text under a name, for what outlives the process and is
+// not about one job: that a worker is paused, say. An empty text removes it.
+type Note struct{ Name, Text string }
+
 func (*Submit) op() {}
 func (*Settle) op() {}
 func (*Cancel) op() {}
 func (*Revive) op() {}
 func (*Delete) op() {}
+func (*Note) op()   {}

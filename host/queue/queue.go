@@ -51,6 +51,12 @@ type Worker struct {
 	// Retry and Timeout hold for jobs that don't say otherwise.
 	Retry   jobhost.RetryPolicy
 	Timeout time.Duration
+	// Rate bounds how often tasks begin [no bound].
+	Rate jobhost.Rate
+	// RateBurst is how many may begin at once after a rest [what comes in 100 ms, at least 1].
+	RateBurst int
+	// PerKey bounds the tasks with one concurrency key that run at once [no bound].
+	PerKey int
 }
 
 // Settlement tells how an attempt ended, for metrics.
@@ -154,7 +160,7 @@ func (l *lane) claimAll(ctx context.Context) error {
 				index:   int16(c.Index),
 				level:   int8(c.Level),
 				tried:   c.Attempt > 0,
-			})
+			}, c.Group)
 		}
 		if len(page) < claimPage {
 			l.advanceLocked()

@@ -93,6 +93,9 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		Entry:       record.Entry,
 		ContentType: record.ContentType,
 		Labels:      record.Labels,
+
+		ConcurrencyKey: record.ConcurrencyKey,
+
 		PayloadSize: record.PayloadSize,
 		MaxAttempts: record.MaxAttempts,
 		Timeout:     jobhost.Duration(record.Timeout),
@@ -108,8 +111,9 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 	}
 	var counts jobhost.Counts
 	now := MillisOf(q.clock.now())
+	id := GroupOf(record.ConcurrencyKey)
 	for i := range record.Tasks {
-		job.Tasks[i] = describeTask(&record.Tasks[i], l, now)
+		job.Tasks[i] = describeTask(&record.Tasks[i], l, id, now)
 		counts[job.Tasks[i].State]++
 	}
 	job.State = jobhost.JobState(&counts)
@@ -117,7 +121,7 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 }
 
 // describeTask tells of one task; the lane's lock is held, if there is a lane.
-func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
+func describeTask(record *TaskRecord, l *lane, id Group, now Millis) jobhost.Task {
 	task := jobhost.Task{
 		Index:      record.Index,
 		Attempt:    record.Attempt,
@@ -135,14 +139,14 @@ func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
 	case Cancelled:
 		task.State = jobhost.Cancelled
 	default:
-		task.State = openState(record.ReadyAt, record.Attempt, l, now)
+		task.State = openState(record.ReadyAt, record.Attempt, l, id, now)
 	}
 	if l == nil || record.Status != Open {
 		return task
 	}
 	if at, moved := l.moved[record.Key]; moved {
 		task.ReadyAt = at.Time()
-		task.State = openState(at, record.Attempt, l, now)
+		task.State = openState(at, record.Attempt, l, id, now)
 	}
 	if lease := l.running[record.Key]; lease != nil {
 		task.State = jobhost.Running
@@ -154,11 +158,14 @@ func describeTask(record *TaskRecord, l *lane, now Millis) jobhost.Task {
 	return task
 }
 
-// openState is the state of an open task that doesn't run.
-func openState(readyAt Millis, attempt int, l *lane, now Millis) jobhost.State {
+// openState is the state of an open task that doesn't run. Before their time
+// tasks of a paused worker are scheduled, as ever.
+func openState(readyAt Millis, attempt int, l *lane, id Group, now Millis) jobhost.State {
 	switch {
 	case l == nil || l.parked.Load():
 		return jobhost.Held // no such worker is loaded
+	case readyAt <= now && (l.holdLocked() != notHeld || id != 0 && l.groups != nil && l.groups.isFull(id)):
+		return jobhost.Held
 	case readyAt <= now:
 		return jobhost.Ready
 	case attempt > 0:

@@ -107,7 +107,7 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, stat
 	next.readyAt, next.tried = op.ReadyAt, op.Attempt > 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pushLocked(next)
+	l.pushLocked(next, GroupOf(lease.Job.ConcurrencyKey))
 	if l.soonLocked(next.readyAt) {
 		body := lease.Body
 		body.Token, body.Attempt = int64(next.token), op.Attempt
@@ -139,14 +139,17 @@ const retryStore = time.Second
 func (l *lane) putBack(lease *Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	id := lease.group
+	l.leaveGroupLocked(lease)
 	if l.running[lease.entry.key] != lease {
+		l.pumpLocked()
 		return false
 	}
 	delete(l.running, lease.entry.key)
 	e := lease.entry
 	e.readyAt = MillisOf(l.q.clock.now().Add(retryStore))
 	l.moved[e.key] = e.readyAt
-	l.pushLocked(e)
+	l.pushLocked(e, id)
 	l.pumpLocked()
 	return true
 }

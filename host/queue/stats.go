@@ -8,10 +8,10 @@ import (
 
 // Stats are the numbers of one worker's open tasks, by level of priority.
 type Stats struct {
-	Ready, Scheduled, Retrying, Running [jobhost.Levels]int
+	Ready, Held, Scheduled, Retrying, Running [jobhost.Levels]int
 	// Idle is how many slots wait for a task.
 	Idle int
-	// OldestReady is how long the oldest ready task has waited; 0 = none waits.
+	// OldestReady is how long the oldest ready or held task has waited; 0 = none waits.
 	OldestReady time.Duration
 }
 
@@ -23,17 +23,62 @@ func (l *lane) stats() Stats {
 	defer l.mu.Unlock()
 	l.advanceLocked()
 	s := Stats{Ready: l.ready, Scheduled: l.scheduled, Retrying: l.retrying, Idle: len(l.idle)}
+	l.heldLocked(&s)
 	for _, lease := range l.running {
 		s.Running[lease.entry.level]++
 	}
+	s.OldestReady = time.Duration(l.horizon-l.oldestLocked()) * time.Millisecond
+	return s
+}
+
+// heldLocked moves what is held from the ready tasks.
+func (l *lane) heldLocked(s *Stats) {
+	if l.holdLocked() != notHeld {
+		s.Ready, s.Held = s.Held, s.Ready
+		return
+	}
+	if l.groups == nil {
+		return
+	}
+	for r := range l.groups.allFull() {
+		for level, n := range l.groups.at(r).live {
+			s.Ready[level] -= int(n)
+			s.Held[level] += int(n)
+		}
+	}
+}
+
+// oldestLocked returns since when the oldest task is ready, or now. Of many
+// groups it looks at those whose turn is next, which wait longest.
+func (l *lane) oldestLocked() Millis {
+	const most = 16_384
 	oldest := l.horizon
 	for level := range l.levels {
-		if l.ready[level] > 0 {
+		plain := l.ready[level]
+		if l.groups != nil {
+			plain -= l.groups.ready[level]
+		}
+		if plain > 0 {
 			oldest = min(oldest, l.headLocked(level).readyAt)
 		}
 	}
-	s.OldestReady = time.Duration(l.horizon-oldest) * time.Millisecond
-	return s
+	if l.groups == nil {
+		return oldest
+	}
+	for level := range l.levels {
+		ring := &l.groups.rings[level]
+		for i := range min(ring.n, most) {
+			if r := ring.at(i); r != 0 && l.groups.at(r).live[level] > 0 {
+				oldest = min(oldest, l.groupHeadLocked(r, level).readyAt)
+			}
+		}
+		for r := range l.groups.busy {
+			if l.groups.at(r).live[level] > 0 {
+				oldest = min(oldest, l.groupHeadLocked(r, level).readyAt)
+			}
+		}
+	}
+	return oldest
 }
 
 func (s Stats) readyTotal() int {
@@ -49,6 +94,7 @@ func (s Stats) Counts() jobhost.Counts {
 	var c jobhost.Counts
 	for level := range s.Ready {
 		c[jobhost.Ready] += int64(s.Ready[level])
+		c[jobhost.Held] += int64(s.Held[level])
 		c[jobhost.Scheduled] += int64(s.Scheduled[level])
 		c[jobhost.Retrying] += int64(s.Retrying[level])
 		c[jobhost.Running] += int64(s.Running[level])

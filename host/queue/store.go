@@ -64,6 +64,8 @@ type Reader interface {
 	// Counts returns the number of tasks by worker and status, kept up by the
 	// store with every commit, so that this reads a few rows.
 	Counts(ctx context.Context) (map[string]StatusCounts, error)
+	// Notes returns what every [Note] has kept, by name. They are few.
+	Notes(ctx context.Context) (map[string]string, error)
 }
 
 // Key is the number that the store gives a task. Keys rise in the order of
@@ -117,6 +119,7 @@ type Claimed struct {
 	Index   int // of the task in its job
 	Attempt int // attempts that were made and count
 	Level   int // of priority, 0..4
+	Group   Group
 	Token   int64
 }
 
@@ -143,8 +146,10 @@ type JobSpec struct {
 	MaxAttempts int
 	Timeout     time.Duration
 	Labels      map[string]string
-	CreatedAt   Millis
-	ReadyAt     Millis // of its tasks at submit
+	// ConcurrencyKey groups tasks: see [Group].
+	ConcurrencyKey string
+	CreatedAt      Millis
+	ReadyAt        Millis // of its tasks at submit
 	// Digest identifies the content, for idempotent submits; all options that
 	// the caller gave take part in it, times that were filled in don't.
 	Digest [16]byte

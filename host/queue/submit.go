@@ -142,7 +142,7 @@ func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			Hint:    "ask for fewer tasks, or raise the worker's queue_capacity",
 		}
 	}
-	if err := l.reserve(job.Tasks); err != nil {
+	if err := l.accept(job.Tasks); err != nil {
 		return job, nil, err
 	}
 	return job, l, nil
@@ -171,8 +171,11 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 		MaxAttempts: spec.MaxAttempts,
 		Timeout:     spec.Timeout,
 		Labels:      spec.Labels,
-		CreatedAt:   MillisOf(now),
-		Digest:      digest(spec),
+
+		ConcurrencyKey: spec.ConcurrencyKey,
+
+		CreatedAt: MillisOf(now),
+		Digest:    digest(spec),
 	}
 	if job.ID == "" {
 		job.ID = jobhost.NewID()
@@ -218,8 +221,27 @@ func digest(spec *jobhost.Spec) [16]byte {
 		text(k)
 		text(spec.Labels[k])
 	}
+	if spec.ConcurrencyKey != "" {
+		text("concurrency_key") // what is left out leaves the digest as it was before there was this
+		text(spec.ConcurrencyKey)
+	}
 	h.Write(spec.Payload)
 	return [16]byte(h.Sum(nil))
+}
+
+// accept takes room for n tasks of a new job, unless the worker is draining.
+func (l *lane) accept(n int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mode == jobhost.WorkerDraining {
+		return &jobhost.Error{
+			Code:    jobhost.CodeUnavailable,
+			Field:   "worker",
+			Message: fmt.Sprintf("worker %s is draining and takes no jobs", l.name),
+			Hint:    "jobhost worker resume " + l.name,
+		}
+	}
+	return l.reserveLocked(n)
 }
 
 // reserve takes room for n tasks, which whoever learns their fate gives back or
@@ -227,6 +249,10 @@ func digest(spec *jobhost.Spec) [16]byte {
 func (l *lane) reserve(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.reserveLocked(n)
+}
+
+func (l *lane) reserveLocked(n int) error {
 	if waiting, capacity := l.waitingLocked(), l.worker.Load().Capacity; waiting+n > capacity {
 		return &jobhost.Error{
 			Code:       jobhost.CodeExhausted,
@@ -265,12 +291,13 @@ func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submit
 	defer l.mu.Unlock()
 	l.pending -= job.Tasks
 	keep := l.waitingLocked() < shortQueue
+	id := GroupOf(job.ConcurrencyKey)
 	for i := range job.Tasks {
 		e := entry{key: job.Key + Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
 		if keep && l.soonLocked(e.readyAt) {
 			l.bodies.keep(&Body{Key: e.key, Index: i, Job: job})
 		}
-		l.pushLocked(e)
+		l.pushLocked(e, id)
 	}
 	l.pumpLocked()
 	return jobhost.Submitted{Receipt: jobhost.Receipt{ID: job.ID, State: state}}

@@ -31,6 +31,7 @@ type Lease struct {
 
 	lane    *lane
 	entry   entry
+	group   Group     // that it counts for; 0 = none, or no more
 	memory  int64     // that the gate counts for it
 	endedAt time.Time // when it was settled
 
@@ -102,6 +103,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 		// Without an error the task was cancelled. The cancel takes the lease
 		// out of the lane, which may be still to come.
 		again := err != nil && s.lane.putBack(lease)
+		s.lane.leaveGroup(lease)
 		s.lane.q.gate.leave(lease.memory)
 		if !again {
 			continue
@@ -166,6 +168,17 @@ func (s *Slot) wait(ctx context.Context) (*Lease, error) {
 	return nil, errClosed
 }
 
+// leaveGroup is for a lease of which nobody tells that it has ended.
+func (l *lane) leaveGroup(lease *Lease) {
+	if lease.group == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaveGroupLocked(lease)
+	l.pumpLocked() // others with the same key may run
+}
+
 // finish forgets a lease.
 func (l *lane) finish(lease *Lease) {
 	l.mu.Lock()
@@ -173,4 +186,5 @@ func (l *lane) finish(lease *Lease) {
 		delete(l.running, lease.entry.key)
 	}
 	l.mu.Unlock()
+	l.leaveGroup(lease)
 }

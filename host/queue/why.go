@@ -32,9 +32,7 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		why.Reason = fmt.Sprintf("attempt %d of %d failed (%s); the next one is at %s",
 			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
 	case jobhost.Held:
-		why.Code = "no_worker"
-		why.Reason = fmt.Sprintf("no worker %q is loaded", job.Worker)
-		why.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + job.Worker
+		q.whyHeld(&why, job)
 	case jobhost.Ready:
 		q.whyReady(&why, job)
 	case jobhost.Running:
@@ -47,12 +45,51 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 	return why, nil
 }
 
+// whyHeld tells what holds a job.
+func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
+	l := q.lanes.of(job.Worker)
+	if l == nil {
+		whyParked(why, job)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch l.holdLocked() {
+	case holdPaused:
+		why.Code, why.Reason = "paused", fmt.Sprintf("worker %s is paused", job.Worker)
+		why.Ends = "jobhost worker resume " + job.Worker
+	case holdDraining:
+		why.Code, why.Reason = "draining", fmt.Sprintf("worker %s is draining", job.Worker)
+		why.Ends = "jobhost worker resume " + job.Worker
+	case holdRate:
+		until := l.rate.next().UTC()
+		why.Code, why.Until = "rate_limit", &until
+		why.Reason = fmt.Sprintf("tasks of worker %s begin no faster than its rate_limit of %v", job.Worker, l.worker.Load().Rate)
+		why.Ends = "time, or a higher rate_limit"
+	case notHeld:
+		n := l.perKey()
+		why.Code = "concurrency"
+		why.Reason = fmt.Sprintf("%d of its tasks with the concurrency key %q run, which is the concurrency_per_key of worker %s",
+			n, job.ConcurrencyKey, job.Worker)
+		why.Ends = "the end of one of them, or a higher concurrency_per_key"
+	default:
+		whyParked(why, job)
+	}
+}
+
+func whyParked(why *jobhost.Why, job jobhost.Job) {
+	why.Code = "no_worker"
+	why.Reason = fmt.Sprintf("no worker %q is loaded", job.Worker)
+	why.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + job.Worker
+}
+
 // whyReady tells what a ready job waits for.
 func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
 	l := q.lanes.of(job.Worker)
 	stats := l.stats()
 	ahead := stats.readyTotal() - 1
-	full, memory := q.gate.bounded(l.worker.Load().Memory)
+	need := l.worker.Load().Memory
+	full, memory, bound := q.gate.lacks(need)
 	switch {
 	case q.closed.Load():
 		why.Code, why.Reason = "stopping", "the host is stopping"
@@ -60,7 +97,7 @@ func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
 	case stats.Idle > 0 && memory:
 		why.Code = "max_memory"
 		why.Reason = fmt.Sprintf("a task of worker %s may take %s of memory, and running tasks have too much of the host's max_memory of %s",
-			job.Worker, mebibytes(l.worker.Load().Memory), mebibytes(q.cfg.MaxMemory))
+			job.Worker, mebibytes(need), mebibytes(bound))
 		why.Ends = "the end of running tasks, a larger max_memory, or a smaller memory limit of the workers"
 	case stats.Idle > 0 && full:
 		why.Code = "max_running"

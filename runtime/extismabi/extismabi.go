@@ -86,6 +86,10 @@ type Options struct {
 	ResponseBytes int64
 	// Hosts narrows what the host allows: see [Hosts]. nil = the host alone decides.
 	Hosts *Hosts
+	// Memory is where the kernel's memory is, and belongs to whoever gave it,
+	// who must not free it before [Plugin.Close]; nil = in Go's heap, where
+	// growing copies.
+	Memory experimental.LinearMemory
 	// KeepVars makes vars live as long as the plugin, for workers whose
 	// instances are not reset. Otherwise they are the worker's [hostcall.KV]
 	// or, on hosts without it, live as long as the attempt.

@@ -99,6 +99,7 @@ func (p *Plugin) clearKernel() {
 // know whether it was refused more.
 type arena struct {
 	limit   int64
+	given   experimental.LinearMemory // nil = buffer
 	buffer  []byte
 	refused bool // growing, since the attempt began
 }
@@ -117,6 +118,11 @@ func (a *arena) Reallocate(size uint64) []byte {
 		a.refused = true
 		return nil
 	}
+	if a.given != nil {
+		b := a.given.Reallocate(size)
+		a.refused = a.refused || b == nil
+		return b
+	}
 	if size > uint64(cap(a.buffer)) {
 		room := size
 		if a.buffer != nil {
@@ -133,4 +139,9 @@ func (a *arena) Reallocate(size uint64) []byte {
 }
 
 // Free lets go of the memory.
-func (a *arena) Free() { a.buffer = nil }
+func (a *arena) Free() {
+	a.buffer = nil
+	if a.given != nil {
+		a.given.Free()
+	}
+}

@@ -34,7 +34,7 @@ func newPlugin(o Options) *Plugin {
 	o.ResponseBytes = min(max(cmp.Or(o.ResponseBytes, defaultResponse), 0), math.MaxInt32)
 	return &Plugin{
 		options: o,
-		arena:   arena{limit: max((o.MemoryBytes+pageBytes-1)/pageBytes, 1) * pageBytes},
+		arena:   arena{limit: max((o.MemoryBytes+pageBytes-1)/pageBytes, 1) * pageBytes, given: o.Memory},
 		vars:    vars{limit: o.VarBytes},
 	}
 }
@@ -44,7 +44,7 @@ func newPlugin(o Options) *Plugin {
 func (p *Plugin) Begin(at *hostcall.Attempt) *jobhost.Failure {
 	p.arena.refused = false
 	if !p.put(at.Input) {
-		return at.Failure(jobhost.FailTrap, jobhost.CategoryResource,
+		return at.Failure(jobhost.FailMemory, jobhost.CategoryResource,
 			fmt.Sprintf("there is no room for the input of %d bytes in the memory of at most %d", len(at.Input), p.arena.limit)).Failure
 	}
 	return nil

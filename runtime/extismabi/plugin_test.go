@@ -58,7 +58,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	i := open(t, setup{options: extismabi.Options{MemoryBytes: 4 << 20}}, "probe")
 	got, err := i.run("echo", attempt(strings.Repeat("x", 4<<20)))
-	if err != nil || got.Failure == nil || got.Failure.Category != jobhost.CategoryResource || !strings.Contains(got.Failure.Message, "no room for the input of 4194304 bytes") {
+	if err != nil || got.Failure == nil || got.Failure.Code != jobhost.FailMemory || got.Failure.Category != jobhost.CategoryResource || !strings.Contains(got.Failure.Message, "no room for the input of 4194304 bytes") {
 		t.Errorf("%+v, %v", got.Failure, err)
 	}
 	got, err = i.run("echo", attempt(strings.Repeat("x", 1500<<10)))

@@ -2,6 +2,7 @@ package hostcall_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -20,7 +21,10 @@ func (able) KVSet(*hostcall.Attempt, []byte, []byte, time.Duration) hostcall.Err
 	return hostcall.OK
 }
 func (able) KVDelete(*hostcall.Attempt, []byte) hostcall.Errno { return hostcall.OK }
-func (able) Fetch(_ context.Context, _ *hostcall.Attempt, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
+func (able) Fetch(ctx context.Context, at *hostcall.Attempt, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
+	if end, _ := ctx.Deadline(); !end.Equal(at.Deadline) {
+		return nil, errors.New("the request may outlive the attempt")
+	}
 	return &hostcall.HTTPResponse{Status: 200, Body: []byte(r.URL)}, nil
 }
 
@@ -41,7 +45,10 @@ func TestAbilities(t *testing.T) {
 	if value, e := at.KV().KVGet(at, []byte("key")); string(value) != "value" || e != hostcall.OK {
 		t.Errorf("%q, errno %d", value, e)
 	}
-	if r, err := at.Fetch(t.Context(), request); err != nil || string(r.Body) != request.URL {
-		t.Errorf("%+v, %v", r, err)
+	for _, deadline := range []time.Time{{}, time.Now().Add(time.Minute)} {
+		at.Deadline = deadline
+		if r, err := at.Fetch(t.Context(), request); err != nil || string(r.Body) != request.URL {
+			t.Errorf("%+v, %v", r, err)
+		}
 	}
 }

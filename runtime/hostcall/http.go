@@ -9,7 +9,7 @@ import (
 // HTTP is an optional ability of [Services]: the only way out of a sandbox.
 type HTTP interface {
 	// Fetch sends a request and waits for the whole response, at most until
-	// ctx ends or the attempt's deadline passes. Whether the worker may reach
+	// ctx ends, as it does at the attempt's deadline. Whether the worker may reach
 	// that place is judged here, on each redirect again. A response with any
 	// status is no error. Errors are of type [*jobhost.Error] and safe to show
 	// to the guest: [jobhost.CodeDenied] without a grant,
@@ -38,10 +38,17 @@ type HTTPResponse struct {
 }
 
 // Fetch sends a request through the host's [HTTP]; a host without it denies all.
+// Nothing else of a host can hold up a guest for long, and no engine can stop a
+// guest while it waits in the host: so the deadline is set here.
 func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
 	h, ok := a.Services.(HTTP)
 	if !ok {
 		return nil, &jobhost.Error{Code: jobhost.CodeDenied, Message: "this host gives workers no access to HTTP"}
+	}
+	if !a.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, a.Deadline)
+		defer cancel()
 	}
 	return h.Fetch(ctx, a, r)
 }

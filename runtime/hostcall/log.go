@@ -41,7 +41,10 @@ func (a *Attempt) Log(level slog.Level, msg []byte) {
 	start := len(l.lines)
 	l.lines = append(l.lines, levelName(level)...)
 	l.lines = append(l.lines, ' ')
-	l.lines = appendLine(l.lines, trimNewlines(msg), a.Limits.LineBytes)
+	if len(msg) <= a.Limits.LineBytes+maxNewlines {
+		msg = trimNewlines(msg)
+	}
+	l.lines = appendLine(l.lines, msg, a.Limits.LineBytes)
 	l.lines = append(l.lines, '\n')
 	if len(l.lines) > a.Limits.LogBytes {
 		l.lines = l.lines[:start]
@@ -75,6 +78,11 @@ func levelName(level slog.Level) string {
 	}
 	return "error"
 }
+
+// maxNewlines is how many bytes more than a line may have are searched for
+// newlines at the end: a guest that hands over gigabytes of them can't be
+// stopped meanwhile.
+const maxNewlines = 64 << 10
 
 func trimNewlines(msg []byte) []byte {
 	for len(msg) > 0 && (msg[len(msg)-1] == '\n' || msg[len(msg)-1] == '\r') {

@@ -15,10 +15,10 @@ type Instruction struct {
 	Immediate uint64
 	Second    uint32
 	Align     uint32
-	// Block is the type of block, loop, if.
+	// Block is the type of block, loop, if; with others it means nothing.
 	Block BlockType
-	// Depths are the targets of br_table, the default last. The next
-	// instruction overwrites it.
+	// Depths are the targets of br_table, the default last; with others it
+	// means nothing. The next br_table overwrites it.
 	Depths []uint32
 }
 
@@ -114,7 +114,7 @@ func (c *Instructions) Next() bool {
 		}
 		return false
 	}
-	c.Instruction = Instruction{Start: c.r.pos}
+	c.Start, c.Immediate, c.Second, c.Align = c.r.pos, 0, 0, 0
 	c.read()
 	c.End = c.r.pos
 	return c.r.err == nil
@@ -132,6 +132,13 @@ func (c *Instructions) read() {
 	r := &c.r
 	op := r.byte()
 	c.Op = uint32(op)
+	switch { // two in three instructions
+	case op >= 0x20 && op <= 0x24: // locals, globals
+		c.Immediate = uint64(r.u32())
+		return
+	case op >= 0x45 && op <= 0xc4: // arithmetic
+		return
+	}
 	switch op {
 	case prefixMisc:
 		c.misc()
@@ -177,13 +184,12 @@ func (c *Instructions) simple(op byte) {
 	case op >= 0x28 && op <= 0x3e: // loads and stores
 		c.Align, c.Immediate = r.u32(), uint64(r.u32())
 	case op == 0x0c || op == 0x0d || op == 0x10, // br, br_if, call
-		op >= 0x20 && op <= 0x26, // locals, globals, tables
+		op == 0x25 || op == 0x26, // tables
 		op == 0xd2:               // ref.func
 		c.Immediate = uint64(r.u32())
 	case op <= 0x01, op == 0x05, op == 0x0f, // unreachable, nop, else, return
 		op == 0x1a, op == 0x1b, // drop, select
-		op >= 0x45 && op <= 0xc4, // arithmetic
-		op == 0xd1:               // ref.is_null
+		op == 0xd1: // ref.is_null
 	default:
 		r.pos--
 		r.fail("instruction 0x%02x is unknown; threads, tail calls, exceptions and garbage collection are not supported", op)

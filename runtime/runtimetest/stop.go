@@ -42,23 +42,32 @@ func testStop(t *testing.T, s Subject) {
 	}
 }
 
+// Best tries something until it takes no longer than [MaxLateness], and returns
+// the least that it took: a busy machine is late by itself, sometimes for seconds.
+func Best(try func() time.Duration) time.Duration {
+	const tries, patience = 20, 10 * time.Second
+	best, began := try(), time.Now()
+	for n := 1; best > MaxLateness && (n < tries || time.Since(began) < patience); n++ {
+		best = min(best, try())
+	}
+	return best
+}
+
 // Lateness runs a guest that doesn't end until it is stopped, and returns how
-// long after its deadline that was. It returns the best of some tries unless
-// one is in time, since a busy machine is late by itself.
+// long after its deadline that was, at [Best].
 func Lateness(t *testing.T, p runtime.Plugin, stuck func() *hostcall.Attempt) time.Duration {
 	t.Helper()
-	late := time.Hour
-	for try := 0; try < 20 && late > MaxLateness; try++ {
+	return Best(func() time.Duration {
 		i := Instance(t, p)
 		at := stuck()
 		at.Deadline = time.Now().Add(50 * time.Millisecond)
 		got := i.Run(t.Context(), at)
-		late = min(late, time.Since(at.Deadline))
+		late := time.Since(at.Deadline)
 		if f := got.Outcome.Failure; f == nil || f.Code != jobhost.FailTimeout || f.Category != jobhost.CategoryTimeout || !f.Retryable || got.Replace != runtime.ReplacedStopped {
 			t.Fatalf("%+v, replaced for %q", f, got.Replace)
 		}
-	}
-	return late
+		return late
+	})
 }
 
 func testDeadline(t *testing.T, s Subject, p runtime.Plugin) {

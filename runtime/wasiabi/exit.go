@@ -45,7 +45,7 @@ func schedYield(*System, memory, args) Errno { return OK }
 const retryExit = 75
 
 // Outcome returns what became of an attempt whose command exited with a code;
-// ask before the next one begins or this one is reset. What the guest said by other means stands, and a
+// ask before [System.End]. What the guest said by other means stands, and a
 // result that was refused as too large is a failure whatever the code. Code 0
 // is success with what was written to the output, 75 a failure that may be
 // tried again, all else one that may not; its message is the last line on the

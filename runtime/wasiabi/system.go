@@ -71,6 +71,7 @@ type System struct {
 	base     []descriptor // as every attempt finds the table
 
 	at   *hostcall.Attempt
+	idle hostcall.Attempt // stands for at while there is none; it takes nothing
 	mode Streams
 
 	fds     []descriptor
@@ -100,8 +101,8 @@ func New(cfg Config) (*System, error) {
 		stop:     cfg.Stop,
 		maxOpen:  cfg.MaxOpen,
 		maxWrite: cfg.MaxWrite,
-		at:       &hostcall.Attempt{},
 	}
+	s.at = &s.idle
 	if s.maxOpen == 0 {
 		s.maxOpen = defaultMaxOpen
 	}
@@ -160,7 +161,7 @@ func invalid(field, hint, format string, args ...any) error {
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Begin gives the system the attempt it works for, until the next one.
+// Begin gives the system the attempt it works for, until [System.End].
 func (s *System) Begin(at *hostcall.Attempt, mode Streams) {
 	s.at, s.mode = at, mode
 	s.read, s.written, s.refused = 0, 0, false
@@ -174,11 +175,11 @@ func (s *System) Begin(at *hostcall.Attempt, mode Streams) {
 // End logs the lines without an end and makes the descriptors and everything
 // else as the next attempt must find it: what a guest opened while it was
 // initialised is closed too. When nothing was opened or changed it costs next
-// to nothing.
+// to nothing. The attempt is let go of.
 func (s *System) End() {
 	s.out.flush(s.at)
 	s.err.flush(s.at)
-	s.env = nil
+	s.at, s.env = &s.idle, nil
 	if s.changed {
 		s.restore()
 	}

@@ -53,6 +53,9 @@ type guest interface {
 	// clean ends a job in an instance that is not reset. It reports whether the
 	// instance can run another one.
 	clean() bool
+	// refused reports whether the guest was refused memory in this attempt,
+	// besides that of its modules.
+	refused() bool
 	// failed returns the outcome that the guest asked for before it ended
 	// otherwise than by returning, if it did.
 	failed(at *hostcall.Attempt) (jobhost.Outcome, bool)
@@ -69,6 +72,7 @@ type alone struct{}
 func (alone) resolver(ctx context.Context) context.Context { return ctx }
 func (alone) link(string, api.Module)                      {}
 func (alone) clean() bool                                  { return true }
+func (alone) refused() bool                                { return false }
 func (alone) close(context.Context) error                  { return nil }
 
 func (alone) failed(at *hostcall.Attempt) (jobhost.Outcome, bool) { return at.Failed() }

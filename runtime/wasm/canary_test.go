@@ -2,6 +2,8 @@ package wasm_test
 
 import (
 	"context"
+	goruntime "runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +59,46 @@ func TestCanary(t *testing.T) {
 	}
 }
 
+// TestIdleHoldsNothing: an instance that waits for its next job keeps nothing of
+// the last one alive, such as a large payload.
+func TestIdleHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, entry string
+		isolation   runtime.Isolation
+	}{
+		{"reset", "echo", runtime.IsolateJob},
+		{"trapped", "trap", runtime.IsolateJob},
+		{"kept", "echo", runtime.IsolateInstance},
+	} {
+		i := runtimetest.Instance(t, opener(guests.Outcomes)(t, runtime.Source{Isolation: c.isolation}))
+		gone := make(chan struct{})
+		func() {
+			payload := &[1 << 20]byte{}
+			goruntime.AddCleanup(payload, func(struct{}) { close(gone) }, struct{}{})
+			at := runtimetest.Attempt(c.entry, "")
+			at.Input = payload[:10]
+			i.Run(t.Context(), at)
+		}()
+		collected := func() bool {
+			goruntime.GC()
+			select {
+			case <-gone:
+				return true
+			default:
+				return false
+			}
+		}
+		for n := 0; !collected(); n++ {
+			if n == 100 {
+				t.Errorf("%s: the payload is still there", c.name)
+				break
+			}
+		}
+		goruntime.KeepAlive(i)
+	}
+}
+
 // TestGrownIsReplaced: memory that was grown too far can't be taken back.
 func TestGrownIsReplaced(t *testing.T) {
 	t.Parallel()
@@ -67,6 +109,79 @@ func TestGrownIsReplaced(t *testing.T) {
 	}
 	if got := i.Run(t.Context(), runtimetest.Attempt("grow", "500")); got.Replace != runtime.ReplacedGrown {
 		t.Errorf("grown by 500 pages: %+v", got)
+	}
+}
+
+// TestMemoryIsThatOfAFreshOne: how much memory a job can have doesn't depend on
+// what the jobs before it took.
+func TestMemoryIsThatOfAFreshOne(t *testing.T) {
+	t.Parallel()
+	p := opener(guests.Outcomes)(t, runtime.Source{Limits: runtime.Limits{MemoryBytes: 16 << 20}})
+	run := func(s *runtime.Sandbox, pages int) (before int) {
+		got := s.Run(t.Context(), runtimetest.Attempt("grow", strconv.Itoa(pages)))
+		before, err := strconv.Atoi(string(got.Output))
+		if err != nil || before < 0 {
+			t.Errorf("growing by %d pages was answered with %q, %v", pages, got.Output, got.Failure)
+		}
+		return before
+	}
+	s := runtime.NewSandbox(p, nil)
+	defer func() { _ = s.Close(context.Background()) }()
+	all := 256 - run(s, 0)
+	for _, pages := range []int{1, all, 20, all, all} {
+		run(s, pages)
+	}
+	if got := s.Run(t.Context(), runtimetest.Attempt("grow", strconv.Itoa(all+1))); string(got.Output) != "-1" {
+		t.Errorf("growing over the limit was answered with %s", got.Output)
+	}
+}
+
+// TestMemoryOfACrampedModule: that holds for what a module itself declares, too.
+func TestMemoryOfACrampedModule(t *testing.T) {
+	t.Parallel()
+	// 1 to 20 pages, and an entry that traps unless it can have 10 more.
+	growing := module(types, function, "\x05\x01\x01\x01\x14", "\x07\x02"+exportMemory+exportRun,
+		"\x0a\x01\x0f\x00\x41\x0a\x40\x00\x41\x7f\x46\x04\x40\x00\x0b\x42\x00\x0b")
+	var replaced runtime.Reason
+	s := runtime.NewSandbox(opener(growing)(t, runtime.Source{}), func(r *runtime.Result) { replaced = r.Replace })
+	defer func() { _ = s.Close(context.Background()) }()
+	for n := range 3 {
+		if got := s.Run(t.Context(), runtimetest.Attempt("", "")); got.Kind != jobhost.OutcomeSucceeded || replaced != runtime.ReplacedGrown {
+			t.Errorf("job %d: %+v, replaced for %q", n, got.Failure, replaced)
+		}
+	}
+}
+
+// TestRefusalIsOfOneJob: that a job was refused memory is told of it alone.
+func TestRefusalIsOfOneJob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, entry, much string
+		module            []byte
+		isolation         runtime.Isolation
+	}{
+		{"job", "grow", "100", guests.Outcomes, runtime.IsolateJob},
+		{"instance", "grow", "100", guests.Outcomes, runtime.IsolateInstance},
+		{"plugin", "grow", "100", guests.Extism, runtime.IsolateInstance},
+		{"kernel of a plugin", "big_output", "4000000", guests.Extism, runtime.IsolateInstance},
+	} {
+		sawRefusal := false
+		sandbox := runtime.NewSandbox(opener(c.module)(t, runtime.Source{
+			Isolation: c.isolation, Entry: "echo", Limits: runtime.Limits{MemoryBytes: 2 << 20},
+		}), func(r *runtime.Result) { sawRefusal = r.MemoryRefused })
+		for n, want := range []bool{false, true, false} {
+			entry, input := "echo", ""
+			if want {
+				entry, input = c.entry, c.much
+			}
+			sandbox.Run(t.Context(), runtimetest.Attempt(entry, input))
+			if sawRefusal != want {
+				t.Errorf("%s: job %d was refused memory: %t", c.name, n, sawRefusal)
+			}
+		}
+		if err := sandbox.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -84,7 +199,12 @@ func TestAllocations(t *testing.T) {
 		{"noop", guests.Noop, "", 0},
 		{"echo", guests.Echo, strings.Repeat("x", 64), 1},
 	} {
-		i := runtimetest.Instance(t, load(t, newEngine(t), tt.module, runtime.Limits{}))
+		resets := 0
+		sandbox := runtime.NewSandbox(load(t, newEngine(t), tt.module, runtime.Limits{}), func(r *runtime.Result) {
+			if r.Reset > 0 {
+				resets++
+			}
+		})
 		input := []byte(tt.input)
 		at := &hostcall.Attempt{}
 		allocs := testing.AllocsPerRun(100, func() {
@@ -92,12 +212,15 @@ func TestAllocations(t *testing.T) {
 			at.Input = input
 			at.Limits.OutputBytes = 100
 			at.Deadline = time.Now().Add(time.Minute)
-			if got := i.Run(ctx, at).Outcome; got.Kind != jobhost.OutcomeSucceeded {
+			if got := sandbox.Run(ctx, at); got.Kind != jobhost.OutcomeSucceeded {
 				t.Fatalf("%+v", got)
 			}
 		})
-		if allocs > tt.want {
-			t.Errorf("%s: %v allocations, want %v", tt.name, allocs, tt.want)
+		if allocs > tt.want || resets == 0 {
+			t.Errorf("%s: %v allocations, want %v; %d resets", tt.name, allocs, tt.want, resets)
+		}
+		if err := sandbox.Close(ctx); err != nil {
+			t.Error(err)
 		}
 	}
 }

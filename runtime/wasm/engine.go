@@ -68,7 +68,11 @@ type Engine struct {
 var _ runtime.Engine = (*Engine)(nil)
 
 // New returns an engine. Close frees it.
-func New(config Config) (*Engine, error) {
+func New(config Config) (*Engine, error) { return open(config, (*Engine).testMeter) }
+
+// open makes an engine. test says why guests can't be stopped by their meter,
+// nil = they can.
+func open(config Config, test func(*Engine, context.Context) error) (*Engine, error) {
 	if arch := goruntime.GOARCH; arch != "amd64" && arch != "arm64" {
 		return nil, &jobhost.Error{
 			Code: jobhost.CodeUnavailable, Message: "plugins can't be compiled for " + arch,
@@ -90,7 +94,7 @@ func New(config Config) (*Engine, error) {
 		e.logger = slog.New(slog.DiscardHandler)
 	}
 	ctx := context.Background()
-	if err := e.testMeter(ctx); err != nil {
+	if err := test(e, ctx); err != nil {
 		e.polling = true
 		e.logger.WarnContext(ctx, "guests can't be preempted by their meter and will run slower: each loop asks whether to stop", "error", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasiabi"
+	"github.com/jobhost/jobhost/runtime/wasm/snapshot"
 )
 
 // extismABI runs the plugins of Extism: see docs/extism.md.
@@ -32,8 +33,6 @@ func (a *extismABI) define(ctx context.Context, r wazero.Runtime) (err error) {
 	a.kernel, err = extismabi.Define(ctx, r)
 	return err
 }
-
-func (a *extismABI) imports(m *module.Module) error { return extismabi.Check(m.Imports, a.names) }
 
 func (a *extismABI) once(m *module.Module) []string {
 	return extismabi.Initializers(functionTypes(m), a.entry)
@@ -52,24 +51,31 @@ func (a *extismABI) contract(p *Plugin, m *module.Module, entry string) error {
 
 func (a *extismABI) guest(ctx context.Context, i *Instance) (guest, error) {
 	source := &i.plugin.source
+	limit := max(wholePages(cmp.Or(source.Extism.MemoryBytes, i.plugin.limits.MemoryBytes)), pageBytes)
+	memory, err := snapshot.New(uint64(limit), nil)
+	if err != nil {
+		return nil, err
+	}
 	plugin, err := a.kernel.NewPlugin(ctx, extismabi.Options{
-		MemoryBytes:   cmp.Or(source.Extism.MemoryBytes, i.plugin.limits.MemoryBytes),
+		MemoryBytes:   limit,
+		Memory:        memory,
 		VarBytes:      source.Extism.VarBytes,
 		ResponseBytes: source.Extism.ResponseBytes,
 		Hosts:         source.Extism.Hosts,
 		KeepVars:      source.Isolation == runtime.IsolateInstance,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, memory.Close())
 	}
 	i.frame.extism = plugin
-	return &extismGuest{i: i, plugin: plugin}, nil
+	return &extismGuest{i: i, plugin: plugin, memory: memory}, nil
 }
 
 // extismGuest calls a plugin of Extism.
 type extismGuest struct {
 	i       *Instance
 	plugin  *extismabi.Plugin
+	memory  *snapshot.Memory // of the plugin's kernel
 	entries functions
 	spent   bool // its main function ran
 	stack   [1]uint64
@@ -107,9 +113,13 @@ func (g *extismGuest) failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
 	return g.plugin.Failed(at)
 }
 
-func (*extismGuest) remember() any                     { return nil }
-func (g *extismGuest) reset(any) bool                  { return g.plugin.Reset() }
-func (g *extismGuest) close(ctx context.Context) error { return g.plugin.Close(ctx) }
+func (g *extismGuest) refused() bool  { return g.plugin.Refused() }
+func (*extismGuest) remember() any    { return nil }
+func (g *extismGuest) reset(any) bool { return g.plugin.Reset() }
+
+func (g *extismGuest) close(ctx context.Context) error {
+	return errors.Join(g.plugin.Close(ctx), g.memory.Close())
+}
 
 func (g *extismGuest) call(entry int, at *hostcall.Attempt) (jobhost.Outcome, error) {
 	if failure := g.plugin.Begin(at); failure != nil {

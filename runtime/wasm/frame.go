@@ -12,8 +12,13 @@ import (
 // frame is the context of all calls into one instance. It carries what host
 // calls work for, which they get by a type assertion. It is used by one
 // goroutine at a time.
+//
+// A guest that was stopped notices by its meter, after a fixed number of
+// instructions. Calls of the host count as few of them, however long they take,
+// so none is begun for a guest that was stopped.
 type frame struct {
 	context.Context
+	stop   *stopper
 	at     *hostcall.Attempt
 	wasi   *wasiabi.System
 	extism *extismabi.Plugin // nil for other ABIs
@@ -26,10 +31,23 @@ var (
 )
 
 // Attempt implements [jobabi.Caller].
-func (f *frame) Attempt() *hostcall.Attempt { return f.at }
+func (f *frame) Attempt() *hostcall.Attempt {
+	f.goOn()
+	return f.at
+}
 
 // WASI implements [wasiabi.Caller].
-func (f *frame) WASI() *wasiabi.System { return f.wasi }
+func (f *frame) WASI() *wasiabi.System {
+	f.goOn()
+	return f.wasi
+}
 
 // Extism implements [extismabi.Caller].
 func (f *frame) Extism() *extismabi.Plugin { return f.extism }
+
+// goOn ends the call into the guest if that was stopped.
+func (f *frame) goOn() {
+	if f.stop.halted.Load() {
+		panic(errStopped) //nolint:forbidigo // how a host function leaves the guest: wazero recovers it
+	}
+}

@@ -1,10 +1,12 @@
 package wasm_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost"
@@ -13,29 +15,47 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// goGuest builds the worker in Go that is in a folder.
-func goGuest(t *testing.T, folder string) []byte {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "go.wasm")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the guest: %v\n%s", err, text)
+// The guests in Go: where their sources are, and the build mode, which is
+// c-shared for workers and exe for commands. Each is built once.
+var (
+	goSleeper = goGuest("../../internal/testing/guests/src/gosleep", "c-shared")
+	goWorker  = goGuest("../../plugins/sdk/go/testdata/guest", "c-shared")
+	goCommand = goGuest("../../internal/testing/guests/src/gocanary", "exe")
+)
+
+// goGuest returns what builds a guest in Go and returns it.
+func goGuest(folder, mode string) func(*testing.T) []byte {
+	build := sync.OnceValues(func() ([]byte, error) {
+		dir, err := os.MkdirTemp("", "jobhost-guest-*")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		out := filepath.Join(dir, "go.wasm")
+		cmd := exec.Command("go", "build", "-buildmode="+mode, "-trimpath", "-ldflags=-s -w", "-o", out, ".")
+		cmd.Dir = folder
+		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build %s: %w\n%s", folder, err, text)
+		}
+		return os.ReadFile(out)
+	})
+	return func(t *testing.T) []byte {
+		t.Helper()
+		if testing.Short() {
+			t.Skip("building and compiling a Go guest takes seconds")
+		}
+		module, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return module
 	}
-	module, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
 }
 
 func TestGoGuest(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("building and compiling a Go guest takes seconds")
-	}
-	p := load(t, newEngine(t), goGuest(t, "../../internal/testing/guests/src/gosleep"), runtime.Limits{MemoryBytes: 32 << 20})
+	p := load(t, newEngine(t), goSleeper(t), runtime.Limits{MemoryBytes: 32 << 20})
 	for _, entry := range []string{"sleep", "spin"} {
 		if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt(entry, "") }); late > runtimetest.MaxLateness {
 			t.Errorf("%s was stopped %v late", entry, late)

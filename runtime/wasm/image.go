@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // image is a plugin as it was when it had initialised: instances are made from
@@ -28,10 +29,17 @@ func (i *Instance) look() (*image, error) {
 // beginning returns the plugin's image. The first call makes it: it
 // initialises an instance, which is then thrown away.
 func (p *Plugin) beginning(ctx context.Context) (*image, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.image != nil {
-		return p.image, nil
+	if img := p.image.Load(); img != nil {
+		return img, nil
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the first start of the guest: %w", context.Cause(ctx))
+	}
+	if img := p.image.Load(); img != nil {
+		return img, nil
 	}
 	i, err := p.initialised(ctx)
 	if err != nil {
@@ -41,7 +49,7 @@ func (p *Plugin) beginning(ctx context.Context) (*image, error) {
 	if err = errors.Join(err, i.Close(ctx)); err != nil {
 		return nil, err
 	}
-	p.image = img
+	p.image.Store(img)
 	return img, nil
 }
 
@@ -49,7 +57,7 @@ func (p *Plugin) beginning(ctx context.Context) (*image, error) {
 // worth it, or the instance is better replaced.
 func (i *Instance) restore() (keep bool, err error) {
 	for n, b := range i.bodies {
-		if b.memory.Outgrown() {
+		if b.outgrown() {
 			return false, nil
 		}
 		if err := b.restore(i.image.bodies[n]); err != nil {

@@ -1,6 +1,9 @@
 package wasm
 
 import (
+	"slices"
+
+	"github.com/jobhost/jobhost/runtime/extismabi"
 	"github.com/jobhost/jobhost/runtime/jobabi"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasiabi"
@@ -13,6 +16,24 @@ func (nativeABI) imports(m *module.Module) error {
 
 func (commandABI) imports(m *module.Module) error {
 	return preflight.Imports(m, preflight.Offer{wasiabi.Module: wasiOffer()})
+}
+
+func (a *extismABI) imports(m *module.Module) error {
+	if err := extismabi.Check(m.Imports, a.names); err != nil {
+		return err
+	}
+	// What comes from modules of the plugin is seen when they are linked.
+	own := *m
+	own.Imports = slices.DeleteFunc(slices.Clone(m.Imports), func(i module.Import) bool { return slices.Contains(a.names, i.Module) })
+	return preflight.Imports(&own, preflight.Offer{extismabi.Module: extismOffer(), wasiabi.Module: wasiOffer()})
+}
+
+func extismOffer() map[string]preflight.Offered {
+	offer := map[string]preflight.Offered{}
+	for _, f := range extismabi.Functions() {
+		offer[f.Name] = preflight.Offered{Type: module.FuncType{Params: f.Params, Results: f.Results}}
+	}
+	return offer
 }
 
 func nativeOffer() map[string]preflight.Offered {

@@ -50,7 +50,7 @@ func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	i.enter(at, i.plugin.limits.Fuel)
 	outcome, err := i.guest.call(entry, at)
 	i.leave(at)
-	stopped := i.stop.end()
+	stopped := i.stop.end(err != nil)
 
 	result := runtime.Result{Outcome: outcome}
 	if err != nil {
@@ -61,8 +61,8 @@ func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	}
 	for _, b := range i.bodies {
 		result.Outcome.Fuel += b.meter.used()
-		result.MemoryRefused = result.MemoryRefused || b.memory.Refused()
 	}
+	result.MemoryRefused = i.refused()
 	if result.Replace == "" {
 		i.renew(&result)
 	}
@@ -75,13 +75,18 @@ func (i *Instance) enter(at *hostcall.Attempt, fuel int64) {
 	i.system.Begin(at, i.plugin.streams)
 	for _, b := range i.bodies {
 		b.meter.begin(fuel)
+		b.memory.Forgive()
 	}
 }
 
-// leave ends that.
+// leave ends that. An idle instance holds on to nothing of the attempt.
 func (i *Instance) leave(at *hostcall.Attempt) {
 	i.system.End()
 	at.Flush()
+	i.frame.at = nil
+	if i.cancel == nil {
+		i.frame.Context = context.Background()
+	}
 }
 
 // renew puts the instance back to its beginning, or says why that can't be.
@@ -139,7 +144,7 @@ func (i *Instance) refused() bool {
 			return true
 		}
 	}
-	return false
+	return i.guest.refused()
 }
 
 // view returns the bytes at a place that the guest returned. They are the guest's.

@@ -32,7 +32,7 @@ func (e *Engine) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, 
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the engine is closed"}
 	}
 	wasm := src.Bytes
-	p := &Plugin{engine: e, source: src, limits: src.Limits.OrDefaults()}
+	p := &Plugin{engine: e, source: src, limits: src.Limits.OrDefaults(), turn: make(chan struct{}, 1)}
 	p.limits.MemoryBytes = wholePages(p.limits.MemoryBytes)
 	err := p.load(ctx, wasm)
 	p.source.Bytes, p.source.Linked = nil, nil // a plugin doesn't hold on to them
@@ -131,7 +131,7 @@ func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err er
 	if err := p.engine.validate(ctx, digest, m.Bytes); err != nil {
 		return err
 	}
-	part := &part{name: name, once: p.abi.once(m)}
+	part := &part{name: name, once: p.abi.once(m), cramped: p.cramps(m)}
 	if part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once}); err != nil {
 		return invalid("", "can't be metered: %v", err)
 	}
@@ -145,6 +145,13 @@ func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err er
 	p.unrestorable = cmp.Or(p.unrestorable, part.rewritten.Unrestorable)
 	p.parts = append(p.parts, part)
 	return nil
+}
+
+// cramps reports whether the maximum that a module declares leaves no room for
+// what jobs before the last one grew: see [snapshot.Memory.Outgrown].
+func (p *Plugin) cramps(m *module.Module) bool {
+	limit := p.limits.MemoryBytes
+	return len(m.Memories) > 0 && m.Memories[0].HasMax && int64(m.Memories[0].Max)*pageBytes < limit+limit/4
 }
 
 // describe finds out what the module is.
@@ -238,7 +245,8 @@ func invalid(hint, format string, args ...any) error {
 }
 
 // named puts the name of the plugin's file, or of the worker without one, in
-// front of the message.
+// front of the message. Of several errors it tells all, with the first one's
+// hint.
 func named(src runtime.Source, err error) error {
 	subject := "the plugin of worker " + src.Worker
 	if src.Path != "" {
@@ -248,6 +256,17 @@ func named(src runtime.Source, err error) error {
 	if !ok {
 		return fmt.Errorf("load %s: %w", subject, err)
 	}
-	e.Message = strings.TrimSpace(subject + " " + e.Message)
+	text := e.Message
+	if err != error(e) {
+		text = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + " …"
+	}
+	e.Message = strings.TrimSpace(subject + " " + text)
 	return e
 }
+
+// maxText bounds what is said about a plugin, in bytes: how many imports it has
+// is its author's choice.
+const maxText = 2000

@@ -89,6 +89,9 @@ func loadCases() []loadCase {
 		{name: "preview 2", module: module(types, imported("wasi:cli/x", "get", "\x00\x00"), memory1), message: "no module wasi:cli/x", hint: "wasm32-wasip1"},
 		{name: "imported memory", module: module(types, imported("env", "memory", "\x02\x00\x01"), memory1), message: "env.memory, a memory and not a function"},
 		{name: "imported global", module: module(types, imported("env", "g", "\x03\x7f\x00"), memory1), message: "env.g, a global and not a function"},
+		{name: "plugin of the wrong ABI", abi: "jobhost", module: module(types, imported("extism:host/env", "alloc", "\x00\x00"), memory1), message: "no module extism:host/env", hint: "abi to extism"},
+		{name: "WASI of a plugin", abi: "extism", module: module(types, imported("wasi_snapshot_preview1", "fd_open", "\x00\x00"), memory1), message: "imports wasi_snapshot_preview1.fd_open, which this host doesn't offer"},
+		{name: "wrong type of a plugin's import", abi: "extism", module: module(types, imported("extism:host/env", "alloc", "\x00\x00"), memory1), message: "imports extism:host/env.alloc as (i32) → i64, the host's is (i64) → i64"},
 		{name: "wrong type of an import", module: module(types, imported("jobhost1", "emit", "\x00\x00"), memory1), message: "imports jobhost1.emit as (i32) → i64, the host's is (i32, i32) → i32"},
 	}
 }

@@ -20,6 +20,10 @@ type part struct {
 	rewritten *rewrite.Result
 	compiled  wazero.CompiledModule
 	once      []string // exports that initialise it
+	// cramped says that its memory can't grow beyond what one job may have,
+	// because of the maximum that the module declares: what a job grew, the next
+	// one would lack.
+	cramped bool
 }
 
 // body is a part in an instance: its module with all that it can change.
@@ -116,6 +120,11 @@ func (b *body) look() (*likeness, error) {
 		l.globals[n] = g.Get()
 	}
 	return l, nil
+}
+
+// outgrown reports that the memory has grown too far for another job.
+func (b *body) outgrown() bool {
+	return b.memory.Outgrown() || b.part.cramped && b.memory.Grown()
 }
 
 // restore makes the body what it was like.

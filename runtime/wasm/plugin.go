@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 
@@ -28,8 +28,10 @@ type Plugin struct {
 	runtime wazero.Runtime // of this plugin alone
 	parts   []*part        // the main one last
 
-	mu    sync.Mutex // protects image
-	image *image     // nil until there is an instance
+	// turn is held by whoever makes the image, which may take long: others wait
+	// for it as long as their contexts last.
+	turn  chan struct{}
+	image atomic.Pointer[image] // nil until there is an instance
 }
 
 // Info describes the plugin.
@@ -65,8 +67,8 @@ func (p *Plugin) free(ctx context.Context) error {
 			errs = append(errs, part.compiled.Close(ctx))
 		}
 	}
-	if p.image != nil {
-		errs = append(errs, p.image.close())
+	if img := p.image.Load(); img != nil {
+		errs = append(errs, img.close())
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
@@ -50,7 +51,7 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 			Hint: "make the folder, or change the worker's mounts",
 		}
 	}
-	i.frame = frame{Context: context.Background(), wasi: i.system}
+	i.frame = frame{Context: context.Background(), stop: i.stop, wasi: i.system}
 	if p.engine.polling {
 		i.frame.Context, i.cancel = context.WithCancel(context.Background())
 	}
@@ -102,7 +103,7 @@ func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err error) {
 	deadline, _ := ctx.Deadline()
 	if i.stop.begin(ctx, deadline) != notStopped {
-		return context.Cause(ctx)
+		return errStopped // maybe a moment before ctx says so itself
 	}
 	i.enter(at, 0)
 	for _, b := range i.bodies {
@@ -114,7 +115,7 @@ func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err er
 		err = i.guest.initialise()
 	}
 	i.leave(at)
-	if i.stop.end() != notStopped {
+	if i.stop.end(err != nil) != notStopped {
 		return errStopped
 	}
 	return err
@@ -124,7 +125,11 @@ var errStopped = errors.New("it was stopped")
 
 // startError says why there is no sandbox, with the last that the guest said.
 func (i *Instance) startError(ctx, starting context.Context, at *hostcall.Attempt, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
+	cause := context.Cause(ctx)
+	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
+		cause = context.DeadlineExceeded // the watchdog saw it first
+	}
+	if cause != nil {
 		return fmt.Errorf("start the guest: %w", cause)
 	}
 	message, hint := "", ""

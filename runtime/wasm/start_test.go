@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,40 @@ func TestStart(t *testing.T) {
 		if got := i.Run(t.Context(), runtimetest.Attempt("", "")).Outcome; string(got.Output) != "1" {
 			t.Errorf("initialised %s times: %+v", got.Output, got.Failure)
 		}
+	}
+}
+
+// TestStartChangesTable: what a guest changes while it initialises besides
+// memory and globals is there for all jobs, in each isolation.
+func TestStartChangesTable(t *testing.T) {
+	t.Parallel()
+	for _, isolation := range runtime.Isolations() {
+		p := opener(guests.InitTable)(t, runtime.Source{Isolation: isolation})
+		sandbox := runtime.NewSandbox(p, nil)
+		for range 3 {
+			if got := sandbox.Run(t.Context(), runtimetest.Attempt("", "")); string(got.Output) != "2" {
+				t.Errorf("%s: %q, %+v", isolation, got.Output, got.Failure)
+			}
+		}
+		if err := sandbox.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStartTooLate: a guest that had no time to initialise is no success.
+func TestStartTooLate(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	for n := range 50 {
+		i, err := load(t, e, guests.Init, runtime.Limits{StartTime: time.Duration(n*100 + 1)}).Instantiate(t.Context())
+		if err != nil {
+			continue
+		}
+		if got := i.Run(t.Context(), runtimetest.Attempt("", "")).Outcome; string(got.Output) != "1" {
+			t.Errorf("initialised %q times: %+v", got.Output, got.Failure)
+		}
+		_ = i.Close(t.Context())
 	}
 }
 
@@ -57,6 +92,28 @@ func TestMissingMount(t *testing.T) {
 	if f := got.Failure; f == nil || f.Code != jobhost.FailStart || f.Message != want {
 		t.Errorf("%+v", f)
 	}
+}
+
+// TestStartWaits: who waits for another one's start stops waiting when told.
+func TestStartWaits(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), guests.InitSpin, runtime.Limits{StartTime: time.Hour})
+	first, stopFirst := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := p.Instantiate(first); !errors.Is(err, context.Canceled) {
+			t.Errorf("the first: %v", err)
+		}
+	})
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := p.Instantiate(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another one: %v", err)
+		}
+		cancel()
+	}
+	stopFirst()
+	wg.Wait()
 }
 
 func TestStartInSandbox(t *testing.T) {

@@ -25,9 +25,10 @@ type stopper struct {
 	halt func()        // stops the guest for good; called at most once
 	done chan struct{} // closed with halt, for guests that wait in the host
 
-	busy atomic.Bool // a run is under way; the watchdog asks before it takes the lock
+	busy   atomic.Bool // a run is under way; the watchdog asks before it takes the lock
+	halted atomic.Bool // set with done, for calls of the host that are about to begin
 
-	mu       sync.Mutex // protects the rest
+	mu       sync.Mutex // protects the rest; taken after the watchdog's
 	reason   stopReason
 	ctx      context.Context //nolint:containedctx // of the run under way
 	deadline time.Time       // of the run under way; zero = none
@@ -41,6 +42,16 @@ func newStopper(dog *watchdog, halt func()) *stopper {
 
 // begin starts a run, unless it is over before it began.
 func (s *stopper) begin(ctx context.Context, deadline time.Time) stopReason {
+	if why := s.enter(ctx, deadline); why != notStopped {
+		return why
+	}
+	// Not under the lock: to wake the watchdog takes the watchdog's own, under
+	// which the watchdog takes this one.
+	s.dog.begin()
+	return notStopped
+}
+
+func (s *stopper) enter(ctx context.Context, deadline time.Time) stopReason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -55,15 +66,19 @@ func (s *stopper) begin(ctx context.Context, deadline time.Time) stopReason {
 	}
 	s.ctx, s.deadline = ctx, deadline
 	s.busy.Store(true)
-	s.dog.begin()
 	return notStopped
 }
 
 // end ends the run and says whether it was stopped: then the instance must not
-// be used again, even if the guest was faster.
-func (s *stopper) end() stopReason {
+// be used again, even if the guest was faster. A guest that broke when it was
+// time to stop counts as stopped, since what it waited for may have ended for
+// the same reason, and before the watchdog looked.
+func (s *stopper) end(broke bool) stopReason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if broke && s.reason == notStopped {
+		s.reason = s.over(time.Now())
+	}
 	s.busy.Store(false)
 	s.ctx = nil
 	s.dog.end()
@@ -77,18 +92,25 @@ func (s *stopper) look(now time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case !s.busy.Load() || s.reason != notStopped:
-		return
-	case s.ctx.Err() != nil:
-		s.reason = byContext
-	case !s.deadline.IsZero() && !now.Before(s.deadline):
-		s.reason = byDeadline
-	default:
+	if !s.busy.Load() || s.reason != notStopped {
 		return
 	}
-	close(s.done)
-	s.halt()
+	if s.reason = s.over(now); s.reason != notStopped {
+		s.halted.Store(true)
+		close(s.done)
+		s.halt()
+	}
+}
+
+// over says why the run under way should end now, if it should.
+func (s *stopper) over(now time.Time) stopReason {
+	switch {
+	case s.ctx.Err() != nil:
+		return byContext
+	case !s.deadline.IsZero() && !now.Before(s.deadline):
+		return byDeadline
+	}
+	return notStopped
 }
 
 // close ends the watch over this instance.

@@ -19,7 +19,7 @@ func TestGoRandom(t *testing.T) {
 		t.Skip("building and compiling a Go guest takes seconds")
 	}
 	e := newEngine(t)
-	module := goGuest(t, "../../plugins/sdk/go/testdata/guest")
+	module := goWorker(t)
 	for _, c := range []struct {
 		isolation runtime.Isolation
 		repeats   bool // math/rand/v2

@@ -54,6 +54,18 @@ func TestSleepIsStopped(t *testing.T) {
 	}
 }
 
+// TestCallsAreStopped: calls of the host that take long are few between two
+// looks of the guest at its meter, and so it is stopped by the calls, too.
+func TestCallsAreStopped(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), guests.Calls, runtime.Limits{})
+	for _, entry := range []string{"random", "poll", "log", "fail"} {
+		if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt(entry, "") }); late > runtimetest.MaxLateness {
+			t.Errorf("%s was stopped %v late", entry, late)
+		}
+	}
+}
+
 func TestRandomIsFresh(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t), guests.Exit, runtime.Limits{})

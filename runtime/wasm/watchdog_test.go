@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,7 +29,7 @@ func TestStopperDeadline(t *testing.T) {
 			}
 			time.Sleep(takes)
 			synctest.Wait()
-			return s.end()
+			return s.end(false)
 		}
 		for n := range 50 {
 			if why := run(time.Second, 300*time.Millisecond); why != notStopped {
@@ -70,12 +71,12 @@ func TestStopperContext(t *testing.T) {
 				t.Fatal(why)
 			}
 			if ctx == first {
-				s.end()
+				s.end(false)
 			}
 		}
 		cancelFirst() // no longer ours
 		time.Sleep(2 * beat)
-		if why := s.end(); why != notStopped {
+		if why := s.end(false); why != notStopped {
 			t.Fatalf("stopped by the context of an earlier run: %v", why)
 		}
 		if why := s.begin(first, time.Time{}); why != byContext || halts.Load() != 0 {
@@ -89,8 +90,33 @@ func TestStopperContext(t *testing.T) {
 		}
 		cancelSecond()
 		time.Sleep(2 * beat)
-		if why := s.end(); why != byContext || halts.Load() != 1 {
+		if why := s.end(false); why != byContext || halts.Load() != 1 {
 			t.Errorf("%v, %d halts", why, halts.Load())
+		}
+	})
+}
+
+// TestStopperBroke: a guest that breaks when its time is over was stopped, even
+// if the watchdog has not looked yet.
+func TestStopperBroke(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dog := newWatchdog()
+		defer dog.close()
+		for _, c := range []struct {
+			after time.Duration
+			broke bool
+			want  stopReason
+		}{
+			{2 * time.Millisecond, true, byDeadline}, {2 * time.Millisecond, false, notStopped}, {0, true, notStopped},
+		} {
+			s, _ := countedStopper(dog)
+			s.begin(t.Context(), time.Now().Add(time.Millisecond))
+			time.Sleep(c.after)
+			if why := s.end(c.broke); why != c.want {
+				t.Errorf("after %v, broke: %t: %v instead of %v", c.after, c.broke, why, c.want)
+			}
+			s.close()
 		}
 	})
 }
@@ -115,13 +141,39 @@ func TestWatchdogSleeps(t *testing.T) {
 			if dog.asleep.Load() {
 				t.Error("it fell asleep while a guest runs")
 			}
-			s.end()
+			s.end(false)
 			time.Sleep((maxIdle + 2) * beat)
 			if !dog.asleep.Load() {
 				t.Error("it is awake though nothing runs")
 			}
 		}
 	})
+}
+
+// TestStopperLockOrder: a run that wakes the watchdog, and finds it at work, holds
+// no lock that the watchdog needs: else both wait for ever, and with them
+// all guests.
+func TestStopperLockOrder(t *testing.T) {
+	t.Parallel()
+	dog := newWatchdog()
+	defer dog.close()
+	s, _ := countedStopper(dog)
+	dog.mu.Lock() // as in a look
+	var wg sync.WaitGroup
+	wg.Go(func() { s.begin(t.Context(), time.Time{}) })
+	for dog.running.Load() == 0 {
+		runtime.Gosched()
+	}
+	// The run is counted, and goes on to wake the watchdog.
+	if s.mu.TryLock() {
+		s.mu.Unlock()
+	} else {
+		t.Error("it waits for the watchdog with a lock that the watchdog needs")
+	}
+	dog.mu.Unlock()
+	wg.Wait()
+	s.end(false)
+	s.close()
 }
 
 // TestStopperHammer ends contexts and deadlines at all moments of runs.
@@ -140,7 +192,7 @@ func TestStopperHammer(t *testing.T) {
 					deadline := time.Now().Add(time.Duration((n*7+g)%9) * time.Millisecond)
 					if s.begin(ctx, deadline) == notStopped {
 						dog.look()
-						s.end()
+						s.end(false)
 					}
 				}
 				s.close()

@@ -113,6 +113,8 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 		spec.MaxAttempts, err = d.number(nameMaxAttempts)
 	case nameTimeout:
 		spec.Timeout, err = d.duration(nameTimeout)
+	case nameConcurrencyKey:
+		spec.ConcurrencyKey, err = d.text(nameConcurrencyKey)
 	case nameLabels:
 		spec.Labels, err = d.labels()
 	default:

@@ -26,6 +26,8 @@ const (
 	nameMaxAttempts   = "max_attempts"
 	nameTimeout       = "timeout"
 	nameLabels        = "labels"
+
+	nameConcurrencyKey = "concurrency_key"
 )
 
 // Member describes a member of a submit's body, for documentation.
@@ -47,6 +49,7 @@ func Members() []Member {
 		{nameTasks, "integer", "The number of partitions; left out = 1."},
 		{nameMaxAttempts, "integer", "How often it is tried, the first time included; left out = the worker's."},
 		{nameTimeout, "string", `Bounds one attempt, such as "30s"; left out = the worker's.`},
+		{nameConcurrencyKey, "string", "Jobs with the same key take turns with others, and count together for the worker's concurrency_per_key."},
 		{nameLabels, "object", "Texts by name, for people and filters."},
 	}
 }
@@ -81,6 +84,7 @@ func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 	if spec.Timeout != 0 {
 		b = appendMember(b, nameTimeout, spec.Timeout.String())
 	}
+	b = appendMember(b, nameConcurrencyKey, spec.ConcurrencyKey)
 	return append(appendLabels(b, spec.Labels), '}')
 }
 

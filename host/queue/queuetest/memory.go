@@ -168,6 +168,15 @@ func (s *Memory) Counts(ctx context.Context) (out map[string]queue.StatusCounts,
 	return out, err
 }
 
+// Notes implements [queue.Reader].
+func (s *Memory) Notes(ctx context.Context) (out map[string]string, err error) {
+	err = s.read(ctx, func() error {
+		out = maps.Clone(s.model.notes)
+		return nil
+	})
+	return out, err
+}
+
 // Close implements [queue.Store].
 func (s *Memory) Close() error {
 	s.order.Lock()

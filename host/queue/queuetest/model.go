@@ -13,6 +13,8 @@ import (
 type model struct {
 	jobs map[string]*modelJob
 	next queue.Key // no key below it may be given out any more
+
+	notes map[string]string
 }
 
 type modelJob struct {
@@ -28,7 +30,9 @@ type modelTask struct {
 	result []byte
 }
 
-func newModel(next queue.Key) *model { return &model{jobs: make(map[string]*modelJob), next: next} }
+func newModel(next queue.Key) *model {
+	return &model{jobs: make(map[string]*modelJob), next: next, notes: make(map[string]string)}
+}
 
 func (m *model) code(code jobhost.Code) queue.OpResult {
 	return queue.OpResult{Err: &jobhost.Error{Code: code}}
@@ -48,6 +52,12 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return m.revive(op), nil
 	case *queue.Delete:
 		return m.delete(op), nil
+	case *queue.Note:
+		m.notes[op.Name] = op.Text
+		if op.Text == "" {
+			delete(m.notes, op.Name)
+		}
+		return queue.OpResult{}, nil
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }
@@ -127,7 +137,7 @@ func (j *modelJob) ended(res queue.OpResult) queue.OpResult {
 
 func (j *modelJob) changed(t *modelTask) queue.Changed {
 	return queue.Changed{
-		Key: t.Key, Index: t.Index, Level: j.spec.Priority.Level(), Attempt: t.Attempt, ReadyAt: t.ReadyAt, Token: t.token,
+		Key: t.Key, Index: t.Index, Level: j.spec.Priority.Level(), Group: queue.GroupOf(j.spec.ConcurrencyKey), Attempt: t.Attempt, ReadyAt: t.ReadyAt, Token: t.token,
 	}
 }
 
@@ -220,7 +230,7 @@ func (m *model) claim(worker string, after queue.Place, limit int) []queue.Claim
 			place := queue.Place{ReadyAt: t.ReadyAt, Key: t.Key}
 			if job.spec.Worker == worker && t.Status == queue.Open && comparePlaces(place, after) > 0 {
 				out = append(out, queue.Claimed{
-					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Token: t.token,
+					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Group: queue.GroupOf(job.spec.ConcurrencyKey), Token: t.token,
 				})
 			}
 		}

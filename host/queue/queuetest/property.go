@@ -61,6 +61,13 @@ func clearStore(t *testing.T, rt *rapid.T, s queue.Store) {
 	for i := range jobs {
 		ops = append(ops, &queue.Cancel{ID: jobs[i].ID}, &queue.Delete{ID: jobs[i].ID})
 	}
+	notes, err := s.Notes(t.Context())
+	if err != nil {
+		rt.Fatalf("notes: %v", err)
+	}
+	for name := range notes {
+		ops = append(ops, &queue.Note{Name: name})
+	}
 	if _, err := commit(s, ops...); err != nil {
 		rt.Fatalf("clear: %v", err)
 	}
@@ -77,6 +84,7 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 				s.Digest[0] = byte(rapid.IntRange(0, 1).Draw(t, "digest"))
 				s.CreatedAt, s.ReadyAt = at.Draw(t, "created"), at.Draw(t, "ready")
 				s.Priority = jobhost.PriorityAt(rapid.IntRange(0, 4).Draw(t, "level"))
+				s.ConcurrencyKey = rapid.SampledFrom([]string{"", "", "k", "ü"}).Draw(t, "key")
 				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
 			})}
 	})
@@ -102,6 +110,9 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Delete{ID: id.Draw(t, "id")} }),
+		rapid.Custom(func(t *rapid.T) queue.Op {
+			return &queue.Note{Name: id.Draw(t, "name"), Text: rapid.SampledFrom([]string{"", "x", "ü"}).Draw(t, "text")}
+		}),
 	)
 }
 
@@ -157,6 +168,9 @@ func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 	counts, err := s.Counts(ctx)
 	fail("counts", err)
 	same(rt, "counts", withoutZeros(counts), m.counts())
+	notes, err := s.Notes(ctx)
+	fail("notes", err)
+	same(rt, "notes", notes, m.notes)
 	bodies, err := s.Load(ctx, keys)
 	fail("load", err)
 	same(rt, "bodies", bodies, m.load(keys))

@@ -12,12 +12,15 @@ import (
 type batch struct {
 	ledger  *ledger
 	ops     []queue.Op
-	texts   []string // JSON of an operation's labels or failure, by its index; nil when none has one
+	texts   []texts // by the index of the operation; nil when none has one
 	results []queue.OpResult
 	weight  int
 	done    func([]queue.OpResult, error)
 	err     error // of encoding
 }
+
+// texts are the JSON of an operation's labels or failure, and of its options.
+type texts struct{ first, options string }
 
 // Commit implements [queue.Store].
 func (s *Store) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
@@ -37,6 +40,7 @@ func (b *batch) encode() {
 			if len(op.Job.Labels) > 0 {
 				b.encodeText(i, op.Job.Labels)
 			}
+			b.encodeOptions(i, op.Job)
 		case *queue.Settle:
 			b.weight += (len(op.Result) + len(op.Log)) / content
 			if op.Failure != nil {
@@ -52,15 +56,28 @@ func (b *batch) encodeText(i int, v any) {
 		b.err = fmt.Errorf("encode operation %d: %w", i, err)
 		return
 	}
-	if b.texts == nil {
-		b.texts = make([]string, len(b.ops))
-	}
-	b.texts[i] = string(text)
+	b.textOf(i).first = string(text)
 }
 
-func (b *batch) text(i int) string {
+func (b *batch) encodeOptions(i int, job *queue.JobSpec) {
+	switch text, err := optionsOf(job); {
+	case err != nil:
+		b.err = fmt.Errorf("encode operation %d: %w", i, err)
+	case text != "":
+		b.textOf(i).options = text
+	}
+}
+
+func (b *batch) textOf(i int) *texts {
 	if b.texts == nil {
-		return ""
+		b.texts = make([]texts, len(b.ops))
+	}
+	return &b.texts[i]
+}
+
+func (b *batch) text(i int) texts {
+	if b.texts == nil {
+		return texts{}
 	}
 	return b.texts[i]
 }
@@ -88,18 +105,20 @@ func (b *batch) Apply(tx *sqlitedb.Tx) error {
 
 // applyOp makes one change. Whatever an operation can be refused for is looked
 // at before it writes anything, so a refusal needs no undoing.
-func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text string, res *queue.OpResult) error {
+func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpResult) error {
 	switch op := op.(type) {
 	case *queue.Submit:
 		return b.ledger.submit(tx, op.Job, text, res)
 	case *queue.Settle:
-		return b.ledger.settle(tx, op, text, res)
+		return b.ledger.settle(tx, op, text.first, res)
 	case *queue.Cancel:
 		return b.ledger.cancel(tx, op, res)
 	case *queue.Revive:
 		return b.ledger.revive(tx, op, res)
 	case *queue.Delete:
 		return b.ledger.delete(tx, op, res)
+	case *queue.Note:
+		return note(tx, op)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

@@ -39,6 +39,7 @@ func (s *Store) Claim(ctx context.Context, worker string, after queue.Place, lim
 					Token:   st.ColInt(3),
 					Index:   int(st.ColInt(4)),
 					Attempt: int(st.ColInt(5)),
+					Group:   queue.Group(st.ColInt(6)),
 				})
 			}
 			if err := st.Done(); err != nil {
@@ -54,9 +55,9 @@ func (s *Store) Claim(ctx context.Context, worker string, after queue.Place, lim
 }
 
 const (
-	claimSameTime = `SELECT seq, ready_at, level, token, idx, attempt FROM task INDEXED BY task_open
+	claimSameTime = `SELECT seq, ready_at, level, token, idx, attempt, lane_group FROM task INDEXED BY task_open
 		WHERE worker=? AND status=0 AND ready_at=? AND seq>? ORDER BY seq LIMIT ?`
-	claimLater = `SELECT seq, ready_at, level, token, idx, attempt FROM task INDEXED BY task_open
+	claimLater = `SELECT seq, ready_at, level, token, idx, attempt, lane_group FROM task INDEXED BY task_open
 		WHERE worker=? AND status=0 AND ready_at>? AND seq>? ORDER BY ready_at, seq LIMIT ?`
 )
 

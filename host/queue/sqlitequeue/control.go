@@ -39,7 +39,7 @@ func find(tx *sqlitedb.Tx, id string, res *queue.OpResult) (*target, error) {
 
 // list puts those tasks of the job that the condition selects into res, as they are.
 func (t *target) list(tx *sqlitedb.Tx, where string, res *queue.OpResult) error {
-	s := tx.Stmt("SELECT seq, idx, level, attempt, ready_at, token FROM task WHERE seq>=? AND seq<? AND " + where).
+	s := tx.Stmt("SELECT seq, idx, level, attempt, ready_at, token, lane_group FROM task WHERE seq>=? AND seq<? AND " + where).
 		Int(t.key).Int(t.end())
 	for s.Step() {
 		res.Tasks = append(res.Tasks, queue.Changed{
@@ -49,6 +49,7 @@ func (t *target) list(tx *sqlitedb.Tx, where string, res *queue.OpResult) error 
 			Attempt: int(s.ColInt(3)),
 			ReadyAt: queue.Millis(s.ColInt(4)),
 			Token:   s.ColInt(5),
+			Group:   queue.Group(s.ColInt(6)),
 		})
 	}
 	return s.Done()

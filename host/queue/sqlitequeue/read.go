@@ -14,7 +14,7 @@ import (
 // Columns of a job; the second form leaves the payload where it is.
 const (
 	jobColumns = `seq, id, (SELECT name FROM worker WHERE worker.id=job.worker), tasks, priority, max_attempts,
-		timeout_ns, created_at, ready_at, digest, entry, content_type, labels, length(payload)`
+		timeout_ns, created_at, ready_at, digest, entry, content_type, labels, length(payload), options`
 	selectJob     = "SELECT " + jobColumns + ", payload FROM job"
 	selectJobHead = "SELECT " + jobColumns + " FROM job"
 )
@@ -43,10 +43,13 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
 	}
 	s.ColCopy(9, r.Digest[:])
 	if payload {
-		r.Payload = s.ColBlob(14)
+		r.Payload = s.ColBlob(15)
 	}
-	labels := s.ColText(12)
+	labels, text := s.ColText(12), s.ColText(14)
 	if err := s.Done(); err != nil {
+		return nil, err
+	}
+	if err := new(options).fill(text, &r.JobSpec); err != nil {
 		return nil, err
 	}
 	if labels != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // submit adds a job with its tasks, or finds the one that is there.
-func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, labels string, res *queue.OpResult) error {
+func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *queue.OpResult) error {
 	if _, known := l.workers[job.Worker]; !known {
 		// A submit that turns out to be a duplicate must not leave a worker behind.
 		if there, err := l.existing(tx, job, res); there || err != nil {
@@ -21,12 +21,12 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, labels string, res 
 	}
 	key, tasks := l.next, int64(max(job.Tasks, 1))
 	err = tx.Stmt(`INSERT INTO job(seq, id, worker, tasks, priority, max_attempts, timeout_ns,
-			created_at, ready_at, digest, entry, content_type, labels, payload)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`).
+			created_at, ready_at, digest, entry, content_type, labels, options, payload)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`).
 		Int(key).Text(job.ID).Int(worker).Int(tasks).
 		Int(int64(job.Priority)).Int(int64(job.MaxAttempts)).Int(int64(job.Timeout)).
 		Int(int64(job.CreatedAt)).Int(int64(job.ReadyAt)).Blob(job.Digest[:]).
-		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(labels).Blob(job.Payload).Exec()
+		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(text.first).TextOrNull(text.options).Blob(job.Payload).Exec()
 	if err != nil {
 		return err
 	}
@@ -35,12 +35,12 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, labels string, res 
 		return err
 	}
 	l.next += tasks
-	level := int64(job.Priority.Level())
+	level, group := int64(job.Priority.Level()), int64(queue.GroupOf(job.ConcurrencyKey))
 	for i := range tasks {
 		err := tx.Stmt(`INSERT INTO task(seq, job, idx, tasks, worker, level, status, attempt, token,
-				ready_at, started_at, ended_at, result_size)
-			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0)`).
-			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Exec()
+				ready_at, started_at, ended_at, result_size, lane_group)
+			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0,?)`).
+			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Int(group).Exec()
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,9 @@ text() {
 }
 
 text canary
+text calls
 text canary_table
+text init_table
 
 # build NAME SOURCE [FLAG…]: no names keep the files at a few KB. With the stack
 # first, running out of it traps instead of overwriting data.

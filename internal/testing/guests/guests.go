@@ -30,6 +30,12 @@ var Exit []byte
 //go:embed init.wasm
 var Init []byte
 
+// InitTable changes a table in its initialisation, and returns 2 where that was
+// done, 1 where it was not.
+//
+//go:embed init_table.wasm
+var InitTable []byte
+
 // InitSpin never gets out of its initialisation.
 //
 //go:embed init_spin.wasm
@@ -51,6 +57,11 @@ var Canary []byte
 //
 //go:embed canary_table.wasm
 var CanaryTable []byte
+
+// Calls has entries that call the host for ever: see src/calls.wat.
+//
+//go:embed calls.wasm
+var Calls []byte
 
 // Command is a WASI command: the first line of its input names what it does,
 // most of what Outcomes has entries for.

@@ -74,7 +74,7 @@ func (o Offer) moduleHint(name string) string {
 	case name == "env":
 		hint += "; a function that is declared but never defined is imported from env"
 	case strings.HasPrefix(name, "extism"):
-		hint += "; this host doesn't run Extism plugins"
+		hint += "; for an Extism plugin, set the worker's abi to extism"
 	}
 	return hint
 }

@@ -31,6 +31,7 @@ type assembly struct {
 	pages     int    // −1 = no memory
 	most      int    // pages
 	table     int    // entries, the first of which are the functions
+	empty     bool   // or none of them is
 	data      [][]byte
 	offsets   []int // of data; −1 = passive
 	start     int   // −1 = none
@@ -114,7 +115,7 @@ func (a *assembly) bytes() []byte {
 	if a.start >= 0 {
 		b = append(b, section(module.SectionStart, uleb(a.start))...)
 	}
-	if a.table > 0 {
+	if a.table > 0 && !a.empty {
 		b = append(b, section(module.SectionElement, elements)...)
 	}
 	if len(a.data) > 0 {

@@ -36,7 +36,7 @@ func unlessZero(code ...[]byte) []byte {
 func attacks() map[string]*assembly {
 	const pages = 1024 // 64 MiB
 	bulk := func(a *assembly, operation ...[]byte) *assembly {
-		row := bytes.Repeat(concat(operation...), 500)
+		row := bytes.Repeat(concat(operation...), 100)
 		a.functions = []routine{{kind: action, code: concat([]byte{byte(module.Loop), 0x40}, row, []byte{byte(module.Br), 0}, end)}}
 		a.start = -1
 		return a
@@ -130,7 +130,8 @@ func TestAttacksEnd(t *testing.T) {
 	const patience = 3 * time.Second
 	for name, a := range attacks() {
 		t.Run(name, func(t *testing.T) {
-			worst := endure(t, a, 20)
+			t.Parallel()
+			worst := endure(t, a, 9)
 			if worst.tick > patience || worst.collection > patience || worst.stop > patience {
 				t.Errorf("the host waited too long: %+v", worst)
 			}

@@ -71,14 +71,19 @@ func BenchmarkCost(b *testing.B) {
 			var total [3]time.Duration
 			for b.Loop() {
 				var took [3]time.Duration
+				var sums [3]uint64
 				for i, run := range runs {
 					began := time.Now()
-					if _, err := run.Call(ctx, w.n); err != nil {
+					result, err := run.Call(ctx, w.n)
+					if err != nil {
 						b.Fatal(err)
 					}
-					took[i] = time.Since(began)
+					took[i], sums[i] = time.Since(began), result[0]
 					total[i] += took[i]
 					ratios[i] = append(ratios[i], float64(took[i])/float64(took[0]))
+				}
+				if sums[1] != sums[0] {
+					b.Fatalf("the rewritten guest returned %d, the original %d", sums[1], sums[0])
 				}
 			}
 			b.ReportMetric(0, "ns/op")
@@ -104,4 +109,21 @@ func entry(t testing.TB, wasm []byte, closeOnDone bool) api.Function {
 		t.Fatal(err)
 	}
 	return guest.ExportedFunction("run")
+}
+
+// BenchmarkRewrite measures the rewrite itself, with a guest in Go.
+func BenchmarkRewrite(b *testing.B) {
+	m, err := module.Read(workload(b, "json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(m.Bytes)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := rewrite.Rewrite(m, rewrite.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(r.Module))/float64(len(m.Bytes)), "size")
+	}
 }

@@ -5,10 +5,11 @@ import "github.com/jobhost/jobhost/runtime/module"
 // patch is a change to the code: a tick before the instruction at a place, or
 // another form of a bulk operation.
 type patch struct {
-	at     uint32
-	weight uint32 // of a tick; 0 = it is about a bulk operation
-	end    uint32 // of the bulk operation
-	op     uint32
+	at      uint32
+	weight  uint32 // of a tick; 0 = it is about a bulk operation
+	calling bool   // the tick is at an entry, or a call follows it
+	end     uint32 // of the bulk operation
+	op      uint32
 }
 
 // maxWeight keeps ticks far from what fits into 32 bits.
@@ -37,7 +38,7 @@ func (p *placer) place(i int) ([]patch, error) {
 	}
 	whole := p.charge(i)
 	if f.entry {
-		p.tick(uint32(p.m.Bodies[i].Code), whole)
+		p.tick(uint32(p.m.Bodies[i].Code), whole, true)
 	} else if !f.free {
 		if err := p.markFirstCalls(i); err != nil {
 			return nil, err
@@ -54,14 +55,14 @@ func (p *placer) place(i int) ([]patch, error) {
 		switch e.kind {
 		case loopStart:
 			rest += p.charges[loop]
-			p.tick(e.end, p.charges[loop])
+			p.tick(e.end, p.charges[loop], callFollows(f.events[j:]))
 			loop++
 		case directCall, indirectCall:
 			if e.tick {
-				p.tick(e.start, whole)
+				p.tick(e.start, whole, true)
 			}
 			if rest > tail && p.recursive(f, e) {
-				p.tick(e.end, rest)
+				p.tick(e.end, rest, false)
 			}
 		case bulk:
 			p.patches = append(p.patches, patch{at: e.start, end: e.end, op: e.arg})
@@ -71,8 +72,18 @@ func (p *placer) place(i int) ([]patch, error) {
 	return p.patches, nil
 }
 
-func (p *placer) tick(at uint32, charge uint64) {
-	p.patches = append(p.patches, patch{at: at, weight: weight(charge)})
+// callFollows reports whether a call follows the first of the events at once,
+// or nearly.
+func callFollows(events []event) bool {
+	if len(events) < 2 {
+		return false
+	}
+	next := &events[1]
+	return (next.kind == directCall || next.kind == indirectCall) && next.start-events[0].end <= tail
+}
+
+func (p *placer) tick(at uint32, charge uint64, calling bool) {
+	p.patches = append(p.patches, patch{at: at, weight: weight(charge), calling: calling})
 }
 
 // charge computes what one pass through each loop of a function costs at most,

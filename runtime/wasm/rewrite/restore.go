@@ -33,7 +33,8 @@ func (s *survey) data() (all []Data, gone bool) {
 }
 
 // unrestorable says what the guest may change that no reset brings back, in
-// the functions that can still run after the snapshot.
+// the functions that can still run after the snapshot, and what it changes
+// before that a copy of memory and globals lacks.
 func (s *survey) unrestorable(once []string) string {
 	for i := range s.m.Imported[module.KindGlobal] {
 		if s.written[uint32(i)] {
@@ -46,12 +47,19 @@ func (s *survey) unrestorable(once []string) string {
 		}
 	}
 	var init, drop []uint32
-	for _, i := range s.reachable(once) {
+	for _, i := range s.reachable(s.later(once)) {
 		f := &s.functions[i]
 		if f.tables {
 			return fmt.Sprintf("function %d changes a table", s.index(i))
 		}
 		init, drop = append(init, f.init...), append(drop, f.drop...)
+	}
+	for _, i := range s.reachable(s.first(once)) {
+		f := &s.functions[i]
+		if f.tables {
+			return fmt.Sprintf("function %d changes a table while the module initialises", s.index(i))
+		}
+		drop = append(drop, f.drop...)
 	}
 	slices.Sort(init)
 	for _, d := range drop {
@@ -62,8 +70,35 @@ func (s *survey) unrestorable(once []string) string {
 	return ""
 }
 
-// reachable are the functions that can run after those that run once.
-func (s *survey) reachable(once []string) []int {
+// later are the functions that somebody may call after those that run once: a
+// reference is taken for a call.
+func (s *survey) later(once []string) []uint32 {
+	roots := s.referenced()
+	for _, e := range s.m.Exports {
+		if e.Kind == module.KindFunction && !slices.Contains(once, e.Name) {
+			roots = append(roots, e.Index)
+		}
+	}
+	return roots
+}
+
+// first are the functions that the host calls once.
+func (s *survey) first(once []string) []uint32 {
+	var roots []uint32
+	if s.m.Start >= 0 {
+		roots = append(roots, uint32(s.m.Start))
+	}
+	for _, e := range s.m.Exports {
+		if e.Kind == module.KindFunction && slices.Contains(once, e.Name) {
+			roots = append(roots, e.Index)
+		}
+	}
+	return roots
+}
+
+// reachable are the functions that can run when roots are called, by their
+// places, those left out that are called by reference.
+func (s *survey) reachable(roots []uint32) []int {
 	seen := make([]bool, len(s.functions))
 	var found []int
 	reach := func(index uint32) {
@@ -73,13 +108,7 @@ func (s *survey) reachable(once []string) []int {
 			found = append(found, i)
 		}
 	}
-	for _, e := range s.m.Exports {
-		if e.Kind == module.KindFunction && !slices.Contains(once, e.Name) {
-			reach(e.Index)
-		}
-	}
-	// A reference is taken for a call.
-	for _, index := range s.referenced() {
+	for _, index := range roots {
 		reach(index)
 	}
 	for next := 0; next < len(found); next++ {

@@ -31,7 +31,9 @@ func TestUnrestorable(t *testing.T) {
 	unused := one()
 	unused.globals = []byte{module.FuncRef}
 	dropping := passive(one(initData, dropData))
-	dropping.table = 0 // what a table refers to may run at any time
+	dropping.table = 0
+	setOnce := one(setTable)
+	setOnce.empty = true // what a table refers to may run at any time
 	for name, tc := range map[string]struct {
 		module *assembly
 		once   []string
@@ -46,6 +48,7 @@ func TestUnrestorable(t *testing.T) {
 		"data are dropped":              {module: passive(one(dropData))},
 		"data are copied":               {module: passive(one(initData))},
 		"data are copied and dropped":   {module: dropping, want: "it drops data segment 0, which it needs again"},
+		"a table is set once":           {module: setOnce, once: []string{"f0"}, want: "function 0 changes a table while the module initialises"},
 		"the same once":                 {module: dropping, once: []string{"f0"}},
 		"a reference in a global":       {module: reference, want: "it sets global 0, which is no number"},
 		"a reference that never is set": {module: unused},
@@ -94,8 +97,8 @@ func TestData(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code []byte
 		keep bool
-		want int // segments taken out
-		left bool
+		want int  // segments taken out
+		left bool // the passive one is there
 	}{
 		"all go":       {want: 2},
 		"indices stay": {code: concat(i32(0), i32(0), i32(5), []byte{0xfc, 0x08, 1, 0}), want: 2, left: true},
@@ -113,7 +116,7 @@ func TestData(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		defer g.close()
+		t.Cleanup(g.close)
 		if b, _ := g.Memory().Read(100, 5); string(b) != "Jello" {
 			t.Errorf("%s: the memory is %q", name, b)
 		}
@@ -200,4 +203,13 @@ func TestOriginalMustBeValid(t *testing.T) {
 	if err := validate(interpreter(), rewritten(t, wasm, rewrite.Options{}).Module); err != nil {
 		t.Errorf("the attack is no longer one: %v", err)
 	}
+}
+
+// TestActiveSegmentsCanBeCopied keeps a habit of the engine, which doesn't
+// drop active segments.
+func TestActiveSegmentsCanBeCopied(t *testing.T) {
+	t.Parallel()
+	a := one(i32(0), i32(2), i32(3), []byte{0xfc, 0x08, 0, 0})
+	a.data, a.offsets = [][]byte{[]byte("hello")}, []int{100}
+	same(t, compiler(), a.bytes(), rewrite.Options{}, noBudget)
 }

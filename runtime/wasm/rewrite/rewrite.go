@@ -63,8 +63,9 @@ type Options struct {
 	// KeepData leaves the data segments in the module.
 	KeepData bool
 	// Once are the exported functions that the host calls at most once, before
-	// it takes the snapshot that instances are reset to. What only they do
-	// needs no undoing. The start function is one of them always.
+	// it takes the snapshot that instances are copied from and reset to. What
+	// only they do needs no undoing, but if it is more than memory and globals
+	// hold, copies lack it. The start function is one of them always.
 	Once []string
 }
 
@@ -82,7 +83,7 @@ type Result struct {
 	// Start is the exported name of the start function, or "". The host calls it
 	// once, after Data and before all else.
 	Start string
-	// Unrestorable says why an instance can't be reset by its memory and
+	// Unrestorable says why an instance can't be made or reset by its memory and
 	// Globals, or "".
 	Unrestorable string
 	// Interval is that of the options, the default filled in.

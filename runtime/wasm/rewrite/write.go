@@ -123,7 +123,7 @@ func (w *writer) keep(out *code, id byte) {
 	}
 }
 
-// extend writes a section with further entries, each of which it may be the first.
+// extend writes a section with further entries, or makes it.
 func (w *writer) extend(out *code, id byte, n int, entries code) {
 	var before []byte
 	count := uint32(n)
@@ -142,22 +142,30 @@ func (w *writer) extend(out *code, id byte, n int, entries code) {
 // segmentsLeft reports whether the module still has a data section.
 func (w *writer) segmentsLeft() bool { return !w.dataGone || w.segments }
 
-// writeData writes the data section. In place of the segments that were taken
-// out it has empty passive ones, so that the others keep their indices: that
-// is what an active segment is too once the module runs.
+// writeData writes the data section. Segments that were taken out leave an
+// empty passive one, so that the others keep their indices. Those that the code
+// copies from keep their bytes: wazero 1.12 doesn't drop an active segment once
+// it is in memory, as the specification says, and what ran before must still.
 func (w *writer) writeData(out *code) {
 	if !w.dataGone {
 		w.keep(out, module.SectionData)
 		return
 	}
+	copied := map[uint32]bool{}
+	for i := range w.functions {
+		for _, segment := range w.functions[i].init {
+			copied[segment] = true
+		}
+	}
 	var content code
 	content.u32(uint32(len(w.m.Data)))
-	for _, d := range w.m.Data {
-		if d.Mode == module.Active {
-			content.op(module.Passive, 0)
-			continue
+	for i, d := range w.m.Data {
+		content.op(module.Passive)
+		if d.Mode == module.Passive || copied[uint32(i)] {
+			content.sized(d.Init)
+		} else {
+			content.u32(0)
 		}
-		content = append(content, w.m.Bytes[d.Start:d.End]...)
 	}
 	out.op(module.SectionData)
 	out.sized(content)
@@ -209,7 +217,7 @@ func (w *writer) patch(out code, i int, patches []patch) code {
 		out = append(out, w.m.Bytes[at:p.at]...)
 		at = int(p.at)
 		if p.weight > 0 {
-			w.added.appendTick(&out, p.weight)
+			w.added.appendTick(&out, p.weight, p.calling)
 			continue
 		}
 		w.added.appendBulk(&out, p, w.m.Bytes[p.at:p.end], scratch)

@@ -183,9 +183,3 @@ func (m *mapping) drop() (Stats, error) {
 	m.vain = 0
 	return Stats{Method: ByDrop}, nil
 }
-
-// trim implements [backing].
-func (m *mapping) trim() error {
-	_, err := m.drop()
-	return err
-}

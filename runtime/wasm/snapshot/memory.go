@@ -16,12 +16,14 @@ import (
 type Memory struct {
 	backing backing // nil = closed
 	image   *Image  // nil = zeros
-	limit   uint64  // bytes
+	limit   uint64  // bytes that a run may have, what earlier ones grew left out
+	room    uint64  // bytes that there are, with what earlier runs may leave
+	most    uint64  // bytes that this run may have
 	bytes   []byte  // what the guest has
 	first   int     // its size in the beginning
 	taken   bool    // a module has it
 	ended   bool    // and was closed
-	refused bool    // growing, since the last reset
+	refused bool    // growing, since the last reset or Forgive
 }
 
 var (
@@ -36,15 +38,15 @@ type backing interface {
 	grow(size int) []byte
 	// reset puts all bytes back.
 	reset() (Stats, error)
-	// trim gives back what a memory that was reset can do without.
-	trim() error
 	// free gives everything back.
 	free() error
 }
 
 // New makes a memory of at most limit bytes, rounded down to whole pages, which
 // begins as the image; nil stands for an empty one. The limit is between
-// [PageBytes] and [MaxBytes], and not less than the image.
+// [PageBytes] and [MaxBytes], and not less than the image. It is what each run
+// may have: as much again as resets left of earlier runs, see
+// [Memory.Outgrown], comes on top.
 func New(limit uint64, image *Image) (*Memory, error) {
 	return newMemory(limit, image, bestMethod())
 }
@@ -60,12 +62,13 @@ func newMemory(limit uint64, image *Image, method Method) (*Memory, error) {
 	if err := image.join(); err != nil {
 		return nil, fmt.Errorf("make a memory: %w", err)
 	}
-	b, err := newBacking(int(limit), image, method)
+	room := min(limit+limit/4/PageBytes*PageBytes, MaxBytes, math.MaxInt/PageBytes*PageBytes)
+	b, err := newBacking(int(room), image, method)
 	if err != nil {
 		_ = image.leave() // the other error says more
 		return nil, fmt.Errorf("make a memory of at most %d bytes: %w", limit, err)
 	}
-	m := &Memory{backing: b, image: image, limit: limit, first: image.Size()}
+	m := &Memory{backing: b, image: image, limit: limit, room: room, most: limit, first: image.Size()}
 	m.bytes = b.grow(m.first)
 	return m, nil
 }
@@ -97,7 +100,7 @@ func (m *Memory) Reallocate(size uint64) []byte {
 	if size <= uint64(len(m.bytes)) {
 		return m.bytes
 	}
-	if m.ended || m.backing == nil || size > m.limit {
+	if m.ended || m.backing == nil || size > m.most {
 		m.refused = true
 		return nil
 	}
@@ -113,9 +116,13 @@ func (m *Memory) Reallocate(size uint64) []byte {
 	return grown
 }
 
-// Refused reports whether growing was refused since the last reset. wazero
-// doesn't ask for more than the module itself declares as its maximum.
+// Refused reports whether growing was refused since the last reset, or Forgive.
+// wazero doesn't ask for more than the module itself declares as its maximum.
 func (m *Memory) Refused() bool { return m.refused }
+
+// Forgive forgets that growing was refused, for memories that serve another run
+// without a reset.
+func (m *Memory) Forgive() { m.refused = false }
 
 // Bytes returns the memory as the guest has it, not a copy. It is valid until
 // the memory grows or is closed.
@@ -133,21 +140,10 @@ func (m *Memory) Reset() (Stats, error) {
 	if err != nil {
 		return Stats{}, fmt.Errorf("reset a memory: %w", err)
 	}
-	stats.Grown = len(m.bytes) > m.first
+	left := len(m.bytes) - m.first
+	m.most = min(m.limit+uint64(left), m.room)
+	stats.Grown = left > 0
 	return stats, nil
-}
-
-// Trim gives back the pages that a reset left private so that the next run
-// needn't fault them in again: see [Stats]. It is for memories that were reset
-// and then not used for a while, and it resets what was not.
-func (m *Memory) Trim() error {
-	if m.ended || m.backing == nil {
-		return fmt.Errorf("trim a memory: %w", ErrClosed)
-	}
-	if err := m.backing.trim(); err != nil {
-		return fmt.Errorf("trim a memory: %w", err)
-	}
-	return nil
 }
 
 // tolerated is how much a small memory may grow before it counts as outgrown.
@@ -159,13 +155,17 @@ const tolerated = 4 << 20
 
 // Outgrown reports that the instance should be replaced: the memory has grown
 // to more than twice what it was (and by more than 4 MiB), or by more than a
-// quarter of the room that it had. The guest forgets with each reset that it
-// grew, so what was grown only takes room from the jobs that follow.
+// quarter of what it could grow. The guest forgets with each reset that it
+// grew, and what was grown takes address space, so it can't go on for ever.
+// Up to there the next run may grow as far as the first could.
 func (m *Memory) Outgrown() bool {
-	grown := len(m.bytes) - m.first
-	room := int(m.limit) - m.first
-	return grown > min(max(m.first, tolerated), room/4)
+	left := len(m.bytes) - m.first
+	quarter := (int(m.limit) - m.first) / 4
+	return left > min(max(m.first, tolerated), quarter, int(m.room-m.limit))
 }
+
+// Grown reports whether the memory is larger than in the beginning.
+func (m *Memory) Grown() bool { return len(m.bytes) > m.first }
 
 // Free implements [experimental.LinearMemory]: the module was closed. It gives
 // nothing back, for two reasons that lie in wazero 1.12. A guest that exits

@@ -180,9 +180,6 @@ func TestClose(t *testing.T) {
 			if m.Bytes() != nil || m.Reallocate(PageBytes) != nil {
 				t.Error("there is memory left")
 			}
-			if err := m.Trim(); !errors.Is(err, ErrClosed) {
-				t.Errorf("trim: %v", err)
-			}
 		})
 	}
 }

@@ -15,14 +15,17 @@ type model struct {
 	want   []byte
 	other  *Memory
 	wants  []byte // of the other one
-	limit  int
+	limit  int    // of the next run
+	first  int    // the size in the beginning, as soon as there is one
+	left   int    // by how much later runs may have a larger one
 }
 
 const modelPages = 5 // the limit in pages of linear memory
 
 func newModel(rt *rapid.T) *model {
 	size := rapid.IntRange(0, modelPages-2).Draw(rt, "image pages") * PageBytes
-	m := &model{image: make([]byte, size), limit: modelPages * PageBytes}
+	m := &model{image: make([]byte, size), limit: modelPages * PageBytes, first: size}
+	m.left = modelPages / 4 * PageBytes
 	if size > 0 {
 		for range rapid.IntRange(0, 20).Draw(rt, "written") {
 			fill(rt, m.image)
@@ -98,6 +101,9 @@ func (m *model) actions(method Method) map[string]func(*rapid.T) {
 			}
 			if size <= m.limit && size > len(m.want) {
 				m.want = append(m.want, make([]byte, size-len(m.want))...)
+				if m.first == 0 {
+					m.first = size
+				}
 			}
 		},
 		"reset": func(rt *rapid.T) {
@@ -107,12 +113,6 @@ func (m *model) actions(method Method) map[string]func(*rapid.T) {
 			}
 			if stats.Method != method && stats.Method != ByDrop || stats.Written > stats.Private {
 				rt.Fatalf("%+v", stats)
-			}
-			m.pristine()
-		},
-		"trim": func(rt *rapid.T) {
-			if err := m.memory.Trim(); err != nil {
-				rt.Fatal(err)
 			}
 			m.pristine()
 		},
@@ -130,6 +130,7 @@ func (m *model) actions(method Method) map[string]func(*rapid.T) {
 func (m *model) pristine() {
 	clear(m.want)
 	copy(m.want, m.image)
+	m.limit = modelPages*PageBytes + min(len(m.want)-m.first, m.left)
 }
 
 // run does random things to a memory and compares it with the model.

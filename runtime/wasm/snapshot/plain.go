@@ -37,12 +37,6 @@ func (p *plain) reset() (Stats, error) {
 	return Stats{Private: len(p.buffer) / os.Getpagesize(), Method: ByCopy}, nil
 }
 
-// trim implements [backing]: there is nothing to give back.
-func (p *plain) trim() error {
-	_, err := p.reset()
-	return err
-}
-
 // free implements [backing]; the garbage collector does the rest.
 func (p *plain) free() error {
 	p.buffer = nil

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+)
+
+// system is a job system with a worker that does nothing. The ledger is told
+// of every run and every durable end of a job.
+type system interface {
+	// submit returns when the jobs with these numbers are acknowledged.
+	submit(ctx context.Context, jobs []int) error
+	// counts returns what the system itself says of its jobs.
+	counts(ctx context.Context) (counts, error)
+	// about says how it was set up.
+	about() about
+	// close stops workers and connections.
+	close(ctx context.Context) error
+}
+
+// errNoBatch is the answer of a system that takes one job a call only.
+var errNoBatch = errors.New("takes one job a call")
+
+// counts are jobs by what has become of them.
+type counts struct {
+	Succeeded int64
+	Open      int64 // waiting, running, or to be tried again
+	Failed    int64
+}
+
+// about is what a reader of the table should know of a system.
+type about struct {
+	Versions   string // of the system and its database
+	Durability string // as the database itself says it is set
+	Settings   string // that differ from the defaults
+}
+
+// target is where a system finds its database, and what it costs.
+type target struct {
+	Address string // of the database; empty = there is none
+	PID     int    // of the database's first process; 0 = there is none
+	Dir     string // for files of the measuring process
+}
+
+// contender is how a system is set up.
+type contender struct {
+	// serve starts the database; nil = the system needs none.
+	serve func(ctx context.Context, dir string) (*server, error)
+	// open starts the system in this process.
+	open func(ctx context.Context, at target, l *load, ledger *ledger) (system, error)
+	// batches tells whether it takes many jobs a call.
+	batches bool
+}
+
+// Names of the systems, as in flags and tables.
+const (
+	jobhostName       = "jobhost"
+	riverName         = "river"
+	asynqAlwaysName   = "asynq-always"
+	asynqEverysecName = "asynq-everysec"
+)
+
+var contenders = map[string]contender{
+	jobhostName:       {open: openJobhost, batches: true},
+	riverName:         {open: openRiver, serve: servePostgres, batches: true},
+	asynqAlwaysName:   {open: openAsynq, serve: serveRedis("always")},
+	asynqEverysecName: {open: openAsynq, serve: serveRedis("everysec")},
+}
+
+// systemNames are the names in the order of the table.
+func systemNames() []string {
+	return []string{jobhostName, riverName, asynqAlwaysName, asynqEverysecName}
+}

@@ -1,0 +1,33 @@
+package client
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/jobhost/jobhost"
+)
+
+// PauseWorker implements [jobhost.Operator].
+func (c *Client) PauseWorker(ctx context.Context, worker string) (jobhost.WorkerStatus, error) {
+	return c.operate(ctx, worker, "/pause")
+}
+
+// DrainWorker implements [jobhost.Operator].
+func (c *Client) DrainWorker(ctx context.Context, worker string) (jobhost.WorkerStatus, error) {
+	return c.operate(ctx, worker, "/drain")
+}
+
+// ResumeWorker implements [jobhost.Operator].
+func (c *Client) ResumeWorker(ctx context.Context, worker string) (jobhost.WorkerStatus, error) {
+	return c.operate(ctx, worker, "/resume")
+}
+
+// ScaleWorker implements [jobhost.Operator].
+func (c *Client) ScaleWorker(ctx context.Context, worker string, slots int) (jobhost.WorkerStatus, error) {
+	return c.operate(ctx, worker, "/scale?slots="+strconv.Itoa(slots))
+}
+
+func (c *Client) operate(ctx context.Context, worker, what string) (status jobhost.WorkerStatus, err error) {
+	err = c.ask(ctx, request{method: "POST", path: "/v1/workers/" + worker + what, err: jobhost.CheckWorker(worker)}, &status)
+	return status, err
+}

@@ -1,0 +1,272 @@
+package queue
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Group stands for a concurrency key; 0 = none. Stores keep it beside each
+// task, so that claiming a million of them reads no texts. It is a part of a
+// digest: two keys in one group would share its turns and its limit, and do no
+// other harm.
+type Group int64
+
+// GroupOf returns the group of a concurrency key.
+func GroupOf(key string) Group {
+	if key == "" {
+		return 0
+	}
+	digest := sha256.Sum256([]byte(key))
+	return Group(binary.LittleEndian.Uint64(digest[:]) | 1)
+}
+
+// groups hold the ready tasks of one lane that have a concurrency key, and the
+// order in which keys have their turn. Each level of priority has a ring of the
+// groups with something to give; whichever gives goes to its end. Tasks without
+// a key are one member of the ring, the group at ref 0; they stay in the lane's
+// levels. A lane has groups only while there are tasks with keys.
+//
+// Within a group the tasks of a level are a leftist heap: a tree whose oldest
+// task is on top, and in which pushing and popping cost O(log n) at the worst.
+// Its nodes lie in pages that all groups share, so that a million groups of one
+// task cost 100 bytes each, and a view costs a copy of the pages' addresses.
+type groups struct {
+	limit int // tasks of one group that may run at once; 0 = no limit
+
+	refs      map[Group]ref
+	pages     []*[pageLen]group // of groups; ref 0 is the group without a key
+	free      []ref
+	nodes     []*nodePage
+	freeNode  ref // first of a chain by left
+	nodeCount ref // that were ever used
+	views     int64
+	// busy are the groups with tasks that run; no more than there are slots.
+	busy map[ref]struct{}
+
+	rings [jobhost.Levels]ring
+	// ready counts the tasks here that are not gone.
+	ready [jobhost.Levels]int
+	// oldest is no later than the time of any task in the ring.
+	oldest [jobhost.Levels]Millis
+}
+
+// ref is the number of a group or a node; that of a node is never 0.
+type ref uint32
+
+// group is what is known of a concurrency key.
+type group struct {
+	id    Group
+	roots [jobhost.Levels]ref    // of the heaps
+	live  [jobhost.Levels]uint32 // tasks that are not gone
+	// running counts the leases, those of cancelled attempts that go on included.
+	running int32
+	inRing  uint8 // a bit for each level
+}
+
+// node is a task in a heap; the nodes on each path to the right are few.
+type node struct {
+	entry
+	left, right ref
+	group       ref
+	rank        uint8 // nodes on the way to the right
+}
+
+type nodePage struct {
+	nodes [pageLen]node
+	views int64 // that were taken before the page was made
+}
+
+func newGroups(limit int) *groups {
+	g := &groups{limit: limit, refs: map[Group]ref{}, busy: map[ref]struct{}{}, pages: []*[pageLen]group{{}}, nodeCount: 1}
+	for level := range g.oldest {
+		g.oldest[level] = math.MaxInt64
+	}
+	return g
+}
+
+func (g *groups) at(r ref) *group { return &g.pages[r/pageLen][r%pageLen] }
+
+func (g *groups) node(r ref) *node { return &g.nodes[r/pageLen].nodes[r%pageLen] }
+
+// change returns a node to write to, which no view sees.
+func (g *groups) change(r ref) *node {
+	page := &g.nodes[r/pageLen]
+	if (*page).views != g.views {
+		own := **page
+		own.views = g.views
+		*page = &own
+	}
+	return &(*page).nodes[r%pageLen]
+}
+
+// find returns the group, a new one if need be.
+func (g *groups) find(id Group) ref {
+	if r, ok := g.refs[id]; ok {
+		return r
+	}
+	var r ref
+	if n := len(g.free); n > 0 {
+		r, g.free = g.free[n-1], g.free[:n-1]
+	} else {
+		r = ref(len(g.refs)) + 1 // nothing is free, so all numbers are taken
+		if int(r/pageLen) == len(g.pages) {
+			g.pages = append(g.pages, &[pageLen]group{})
+		}
+	}
+	*g.at(r) = group{id: id}
+	g.refs[id] = r
+	return r
+}
+
+// drop forgets a group that has nothing and runs nothing. Where it is still in
+// a ring it waits for its next turn, and is dropped then.
+func (g *groups) drop(r ref) {
+	if gr := g.at(r); r != 0 && gr.running == 0 && gr.inRing == 0 && gr.roots == [jobhost.Levels]ref{} {
+		delete(g.refs, gr.id)
+		g.free = append(g.free, r)
+	}
+}
+
+// push adds a ready task to its group.
+func (g *groups) push(e entry, id Group) ref {
+	r := g.find(id)
+	n := g.newNode(e, r)
+	gr := g.at(r)
+	gr.roots[e.level] = g.merge(gr.roots[e.level], n)
+	gr.live[e.level]++
+	g.ready[e.level]++
+	return r
+}
+
+func (g *groups) newNode(e entry, of ref) ref {
+	r := g.freeNode
+	if r != 0 {
+		g.freeNode = g.node(r).left
+	} else {
+		r = g.nodeCount
+		g.nodeCount++
+		if int(r/pageLen) == len(g.nodes) {
+			g.nodes = append(g.nodes, &nodePage{views: g.views})
+		}
+	}
+	*g.change(r) = node{entry: e, group: of, rank: 1}
+	return r
+}
+
+// merge makes one heap of two, and returns its root.
+func (g *groups) merge(a, b ref) ref {
+	if a == 0 || b == 0 {
+		return a | b
+	}
+	if older(g.node(b).entry, g.node(a).entry) {
+		a, b = b, a
+	}
+	right := g.merge(g.node(a).right, b)
+	n := g.change(a)
+	n.right = right
+	if g.rank(n.left) < g.rank(n.right) {
+		n.left, n.right = n.right, n.left
+	}
+	n.rank = g.rank(n.right) + 1
+	return a
+}
+
+func (g *groups) rank(r ref) uint8 {
+	if r == 0 {
+		return 0
+	}
+	return g.node(r).rank
+}
+
+// pop removes the oldest task of a group at a level, gone or not. There must be one.
+func (g *groups) pop(r ref, level int) entry {
+	gr := g.at(r)
+	top := gr.roots[level]
+	n := g.node(top)
+	e := n.entry
+	gr.roots[level] = g.merge(n.left, n.right)
+	*g.change(top) = node{left: g.freeNode} // a key of 0 says that it is free
+	g.freeNode = top
+	return e
+}
+
+// run counts tasks of a group that begin to run, or with a negative number end.
+func (g *groups) run(r ref, n int32) {
+	gr := g.at(r)
+	if gr.running += n; gr.running > 0 {
+		g.busy[r] = struct{}{}
+	} else {
+		delete(g.busy, r)
+	}
+}
+
+// full reports whether a group must wait for the end of one of its tasks.
+func (g *groups) full(r ref) bool {
+	return r != 0 && g.limit > 0 && int(g.at(r).running) >= g.limit
+}
+
+// isFull is full for a group that may not be there.
+func (g *groups) isFull(id Group) bool {
+	r, ok := g.refs[id]
+	return ok && g.full(r)
+}
+
+// allFull returns the groups that are full.
+func (g *groups) allFull() map[ref]bool {
+	full := map[ref]bool{}
+	for r := range g.busy {
+		if g.full(r) {
+			full[r] = true
+		}
+	}
+	return full
+}
+
+// tops yields up to n tasks from the top of a heap, about the oldest first.
+func (g *groups) tops(r ref, level, n int) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		next := []ref{g.at(r).roots[level]}
+		for i := 0; i < len(next) && n > 0; i++ {
+			if next[i] == 0 {
+				continue
+			}
+			top := g.node(next[i])
+			if n--; !yield(top.entry) {
+				return
+			}
+			next = append(next, top.left, top.right)
+		}
+	}
+}
+
+// all yields the tasks with the groups that they are in, gone ones included.
+func (g *groups) all() iter.Seq2[entry, ref] {
+	return func(yield func(entry, ref) bool) {
+		for _, page := range g.nodes {
+			for i := range page.nodes {
+				if n := &page.nodes[i]; n.key != 0 && !yield(n.entry, n.group) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// view returns the tasks of some groups as they are now. It may be read while
+// the groups go on.
+func (g *groups) view(of func(ref) bool) iter.Seq[entry] {
+	g.views++
+	now := groups{nodes: slices.Clone(g.nodes)}
+	return func(yield func(entry) bool) {
+		for e, r := range now.all() {
+			if of(r) && !yield(e) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package queue
+
+import (
+	"fmt"
+	"iter"
+	goruntime "runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+)
+
+// laneFor returns a lane that is loaded.
+func laneFor(w Worker) *lane {
+	l := newLane(&Queue{clock: newClock(), cfg: Config{Aging: time.Minute}, gate: newGate(0, 0)}, "w")
+	l.worker.Store(&w)
+	l.parked.Store(false)
+	l.advanceLocked()
+	return l
+}
+
+// The tasks of a group come in their order, in whatever order they went in, and
+// a view shows what was there when it was taken.
+func TestGroupsPopTheOldest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGroups(0)
+		model := map[Group][]entry{}
+		type seen struct {
+			view iter.Seq[entry]
+			want []entry
+		}
+		var views []seen
+		for i := range rapid.IntRange(1, 400).Draw(t, "n") {
+			id := Group(rapid.IntRange(1, 3).Draw(t, "group"))
+			if rapid.IntRange(0, 20).Draw(t, "look") == 0 {
+				views = append(views, seen{g.view(func(ref) bool { return true }), allOf(model)})
+			}
+			if len(model[id]) > 0 && rapid.Bool().Draw(t, "pop") {
+				slices.SortFunc(model[id], byAge)
+				r := g.refs[id]
+				if got := g.pop(r, 2); got != model[id][0] {
+					t.Fatalf("pop %v, want %v", got, model[id][0])
+				}
+				model[id] = model[id][1:]
+				g.drop(r)
+				continue
+			}
+			e := entry{key: Key(i + 1), level: 2, readyAt: Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
+			g.push(e, id)
+			model[id] = append(model[id], e)
+		}
+		for i, v := range views {
+			if got := sorted(slices.Collect(v.view)); !slices.Equal(got, v.want) {
+				t.Fatalf("view %d has changed", i)
+			}
+		}
+		if got := sorted(slices.Collect(g.view(func(ref) bool { return true }))); !slices.Equal(got, allOf(model)) {
+			t.Fatalf("%d tasks are left, want %d", len(got), len(allOf(model)))
+		}
+	})
+}
+
+func allOf(model map[Group][]entry) []entry {
+	var all []entry
+	for _, some := range model {
+		all = append(all, some...)
+	}
+	return sorted(all)
+}
+
+func sorted(entries []entry) []entry {
+	slices.SortFunc(entries, byAge)
+	return entries
+}
+
+// A ring behaves like a slice.
+func TestRingIsASlice(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var r ring
+		var model []ref
+		for i := range rapid.IntRange(1, 100).Draw(t, "steps") {
+			switch {
+			case len(model) > 0 && rapid.Bool().Draw(t, "pop"):
+				if got := r.pop(); got != model[0] {
+					t.Fatalf("pop %d, want %d", got, model[0])
+				}
+				model = model[1:]
+			case len(model) > 0 && rapid.Bool().Draw(t, "rotate"):
+				n := rapid.IntRange(0, len(model)).Draw(t, "n")
+				r.rotate(n)
+				model = append(slices.Clone(model[n:]), model[:n]...)
+			default:
+				r.push(ref(i))
+				model = append(model, ref(i))
+			}
+			for i, want := range model {
+				if got := r.at(i); got != want || r.n != len(model) {
+					t.Fatalf("place %d of %d has %d, want %v", i, r.n, got, model)
+				}
+			}
+		}
+	})
+}
+
+// The budget of docs/architecture.md holds for tasks with keys, few or many, and
+// what is done with them gives the memory back.
+func TestTasksWithKeysStaySmall(t *testing.T) { //nolint:paralleltest // it measures memory
+	const tasks, budget = 300_000, 150
+	for _, keys := range []int{10, tasks} {
+		t.Run(fmt.Sprint("keys=", keys), func(t *testing.T) {
+			before := heap()
+			l := laneFor(Worker{})
+			for i := range tasks {
+				l.pushLocked(entry{key: Key(i + 1), readyAt: l.horizon}, Group(1+i%keys))
+			}
+			if each := (heap() - before) / tasks; each > budget {
+				t.Errorf("a task takes %d bytes, more than %d", each, budget)
+			}
+			for range tasks {
+				next, ok := l.nextTurnLocked()
+				if !ok {
+					t.Fatal("there is no next task")
+				}
+				l.leaveGroupLocked(&Lease{group: l.takeTurnLocked(next)})
+			}
+			if l.groups != nil || l.anyReadyLocked() {
+				t.Error("groups are left")
+			}
+		})
+	}
+}
+
+func heap() uint64 {
+	var m goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkChooseByKey measures a choice among the tasks of so many keys, all
+// of one priority, and among keys of which half have risen by one.
+func BenchmarkChooseByKey(b *testing.B) {
+	for _, keys := range []int{1, 100, 10_000} {
+		for _, mixed := range []bool{false, true} {
+			b.Run(fmt.Sprintf("keys=%d/mixed=%t", keys, mixed), func(b *testing.B) {
+				l := laneFor(Worker{})
+				push := func(i int) {
+					e := entry{key: Key(i + 1), readyAt: l.horizon, level: 3}
+					if mixed && i%2 == 0 {
+						e.readyAt -= Millis(90 * time.Second / time.Millisecond)
+					}
+					l.pushLocked(e, GroupOf(fmt.Sprint(i%keys)))
+				}
+				for i := range 2 * keys {
+					push(i)
+				}
+				for i := 2 * keys; b.Loop(); i++ {
+					next, _ := l.nextTurnLocked()
+					l.leaveGroupLocked(&Lease{group: l.takeTurnLocked(next)})
+					push(i)
+				}
+			})
+		}
+	}
+}
+

@@ -1,0 +1,148 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// hold says why no ready task of a lane may run, however many slots are free.
+type hold uint8
+
+const (
+	notHeld hold = iota
+	holdParked
+	holdPaused
+	holdDraining
+	holdRate
+)
+
+// holdLocked returns what holds the lane's ready tasks.
+func (l *lane) holdLocked() hold {
+	switch {
+	case l.parked.Load():
+		return holdParked
+	case l.mode == jobhost.WorkerPaused:
+		return holdPaused
+	case l.mode == jobhost.WorkerDraining:
+		return holdDraining
+	case l.rate.every > 0 && l.q.clock.now().Before(l.rate.next()):
+		return holdRate
+	}
+	return notHeld
+}
+
+// untilLocked is when a hold ends by itself; the zero time = not by time.
+func (l *lane) untilLocked(h hold) time.Time {
+	if h == holdRate {
+		return l.rate.next()
+	}
+	return time.Time{}
+}
+
+// wakeLocked sees to it that the lane goes on when what holds it ends by itself.
+func (l *lane) wakeLocked() {
+	at := l.untilLocked(l.holdLocked())
+	if at.IsZero() || at.Equal(l.wakeAt) {
+		return
+	}
+	l.wakeAt = at
+	wait := at.Sub(l.q.clock.now())
+	if l.wake == nil {
+		l.wake = time.AfterFunc(wait, l.awake)
+	} else {
+		l.wake.Reset(wait)
+	}
+}
+
+// awake runs when what holds the lane has ended.
+func (l *lane) awake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeAt = time.Time{}
+	l.pumpLocked()
+}
+
+// noteMode is the prefix of the notes that keep modes; the worker's name follows.
+const noteMode = "mode/"
+
+// modeEvents tell of the modes.
+var modeEvents = map[jobhost.WorkerMode]jobhost.EventKind{
+	jobhost.WorkerRunning:  jobhost.EventResumed,
+	jobhost.WorkerPaused:   jobhost.EventPaused,
+	jobhost.WorkerDraining: jobhost.EventDraining,
+}
+
+// SetMode pauses, drains or resumes a worker that is loaded, durably: the mode
+// holds until somebody changes it, also for another queue over the same store.
+// When it returns, no task is handed out that must not be.
+func (q *Queue) SetMode(ctx context.Context, worker string, mode jobhost.WorkerMode) error {
+	l, err := q.loaded(worker)
+	if err != nil {
+		return err
+	}
+	op := &Note{Name: noteMode + worker, Text: string(mode)}
+	if mode == jobhost.WorkerRunning {
+		op.Text = "" // what nobody has changed is not kept
+	}
+	err = q.commitOne(ctx, op, func(result OpResult) {
+		if result.Err == nil && l.setMode(mode) {
+			q.cfg.Publish(jobhost.Event{Kind: modeEvents[mode], Time: q.clock.now(), Worker: worker})
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("worker %s: %w", worker, err)
+	}
+	return nil
+}
+
+// loaded returns the lane of a worker that is loaded.
+func (q *Queue) loaded(worker string) (*lane, error) {
+	if q.closed.Load() {
+		return nil, errClosed
+	}
+	if l := q.lanes.of(worker); l != nil && !l.parked.Load() {
+		return l, nil
+	}
+	return nil, q.noWorker(worker)
+}
+
+// setMode changes the mode and reports whether it was another.
+func (l *lane) setMode(mode jobhost.WorkerMode) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mode == mode {
+		return false
+	}
+	l.mode = mode
+	l.pumpLocked()
+	return true
+}
+
+// remember reads what was noted of the lane's worker.
+func (l *lane) remember(ctx context.Context) error {
+	notes, err := l.q.store.Notes(ctx)
+	if err != nil {
+		return err
+	}
+	text := notes[noteMode+l.name]
+	if text == "" {
+		return nil
+	}
+	mode, err := jobhost.ParseWorkerMode(text)
+	if err != nil {
+		return fmt.Errorf("note %s%s: %w", noteMode, l.name, err)
+	}
+	l.mode = mode
+	return nil
+}
+
+// Mode returns the mode of a worker, which must be one of the queue's.
+func (q *Queue) Mode(worker string) jobhost.WorkerMode {
+	l := q.lanes.of(worker)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mode
+}

@@ -1,0 +1,37 @@
+package sqlitequeue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// schemaNotes keeps short texts by name: see [queue.Note].
+const schemaNotes = `CREATE TABLE note(name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`
+
+// note keeps or removes a text.
+func note(tx *sqlitedb.Tx, op *queue.Note) error {
+	if op.Text == "" {
+		return tx.Stmt("DELETE FROM note WHERE name=?").Text(op.Name).Exec()
+	}
+	return tx.Stmt("INSERT INTO note(name, text) VALUES(?,?) ON CONFLICT DO UPDATE SET text=excluded.text").
+		Text(op.Name).Text(op.Text).Exec()
+}
+
+// Notes implements [queue.Reader].
+func (s *Store) Notes(ctx context.Context) (map[string]string, error) {
+	notes := make(map[string]string)
+	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
+		st := r.Stmt("SELECT name, text FROM note")
+		for st.Step() {
+			notes[st.ColText(0)] = st.ColText(1)
+		}
+		return st.Done()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read notes: %w", err)
+	}
+	return notes, nil
+}

@@ -1,0 +1,215 @@
+package wasm_test
+
+import (
+	"context"
+	"encoding/binary"
+	goruntime "runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
+)
+
+// uleb and leb return numbers as modules have them.
+func uleb(n int) string { return string(binary.AppendUvarint(nil, uint64(n))) }
+
+func leb(n int32) string {
+	var b []byte
+	for {
+		low := byte(n & 0x7f)
+		n >>= 7
+		if n == 0 && low&0x40 == 0 || n == -1 && low&0x40 != 0 {
+			return string(append(b, low))
+		}
+		b = append(b, low|0x80)
+	}
+}
+
+// Instructions that attacks are made of.
+const (
+	loop = "\x03\x40" // up to again
+	// again branches to the beginning of the loop, and closes it.
+	again = "\x0c\x00\x0b"
+)
+
+func number(n int32) string { return "\x41" + leb(n) }
+func call(f int) string     { return "\x10" + uleb(f) }
+
+// attack makes a worker of functions without parameters and results. The first
+// is what a job calls, or what the module starts with.
+func attack(pages int, starts bool, functions ...string) []byte {
+	count := len(functions)
+	kinds := uleb(count+1) + strings.Repeat("\x01", count) + "\x00"
+	bodies := uleb(count + 1)
+	entry := call(0)
+	if starts {
+		entry = ""
+	}
+	for _, f := range append(functions, entry+"\x42\x00") {
+		body := "\x00" + f + "\x0b"
+		bodies += uleb(len(body)) + body
+	}
+	sections := []string{types, "\x03" + kinds, "\x05\x01\x00" + uleb(pages), "\x07\x02" + exportMemory + "\x06jh_run\x00" + uleb(count)}
+	if starts {
+		sections = append(sections, "\x08\x00")
+	}
+	return module(append(sections, "\x0a"+bodies)...)
+}
+
+// tree is a call tree with 2^depth leaves and no loop.
+func tree(depth int) []string {
+	var functions []string
+	for f := range depth {
+		functions = append(functions, call(f+1)+call(f+1))
+	}
+	return append(functions, "")
+}
+
+// pulse is how late a host was while it did something: the longest that a
+// ticker of a millisecond was. It collects garbage all the while, for which
+// every guest must let itself be preempted.
+func pulse(do func()) (late time.Duration) {
+	done := make(chan struct{})
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		last := time.Now()
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case now := <-ticker.C:
+				late = max(late, time.Since(last)-time.Millisecond, time.Since(now))
+				if n%20 == 0 {
+					goruntime.GC()
+				}
+				last = time.Now()
+			}
+		}
+	})
+	do()
+	close(done)
+	beating.Wait()
+	return late
+}
+
+// stuck is a job that takes (nearly) for ever.
+type stuck struct {
+	name   string
+	module []byte
+	entry  string
+	input  string
+}
+
+func stuckJobs() []stuck {
+	const memory = 1024 // pages
+	fill := number(0) + number(7) + number(memory<<16) + "\xfc\x0b\x00"
+	copies := number(0) + number(memory<<15-5) + number(memory<<15) + "\xfc\x0a\x00\x00"
+	return []stuck{
+		{name: "a loop", module: attack(1, false, loop+again)},
+		{name: "a tree of 2^45 calls", module: attack(1, false, tree(45)...)},
+		{name: "rows of fills of 64 MiB", module: attack(memory, false, loop+strings.Repeat(fill, 200)+again)},
+		{name: "rows of copies of 32 MiB", module: attack(memory, false, loop+strings.Repeat(copies, 200)+again)},
+		{name: "a tree that is wide", module: attack(1, false, loop+strings.Repeat(call(1), 50)+again, strings.Repeat(call(2), 50), strings.Repeat(call(3), 50), "")},
+		{name: "sleep of a worker", module: guests.Exit, entry: "sleep"},
+		{name: "sleep of a command", module: guests.Command, input: "sleep\n"},
+		{name: "spin of a plugin", module: guests.Extism, entry: "spin"},
+	}
+}
+
+// TestAttacksAreStopped: whatever a job does, it ends within its deadline and
+// 100 ms, and the host goes on meanwhile.
+func TestAttacksAreStopped(t *testing.T) {
+	for _, s := range stuckJobs() {
+		t.Run(s.name, func(t *testing.T) {
+			src := runtime.Source{Worker: "attack", Bytes: s.module, Entry: s.entry}
+			p, err := newEngine(t).Load(t.Context(), src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			late := runtimetest.Best(func() (stopped time.Duration) {
+				i := runtimetest.Instance(t, p)
+				at := runtimetest.Attempt(s.entry, s.input)
+				var got runtime.Result
+				beat := pulse(func() {
+					at.Deadline = time.Now().Add(100 * time.Millisecond)
+					got = i.Run(t.Context(), at)
+					stopped = time.Since(at.Deadline)
+				})
+				if f := got.Outcome.Failure; f == nil || f.Code != jobhost.FailTimeout || got.Replace != runtime.ReplacedStopped {
+					t.Fatalf("%+v, replaced for %q", f, got.Replace)
+				}
+				return max(stopped, beat)
+			})
+			if late > runtimetest.MaxLateness {
+				t.Errorf("the job was stopped, or the host was, %v late", late)
+			}
+		})
+	}
+}
+
+// TestStartIsStopped: so does the start of a module.
+func TestStartIsStopped(t *testing.T) {
+	const patience = 50 * time.Millisecond
+	for name, module := range map[string][]byte{
+		"a loop":       attack(1, true, loop+again),
+		"a tree":       attack(1, true, tree(45)...),
+		"_initialize":  guests.InitSpin,
+		"a long start": attack(1024, true, loop+strings.Repeat(number(0)+number(7)+number(64<<20)+"\xfc\x0b\x00", 200)+again),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := load(t, newEngine(t), module, runtime.Limits{StartTime: patience})
+			late := runtimetest.Best(func() (stopped time.Duration) {
+				beat := pulse(func() {
+					began := time.Now()
+					_, err := p.Instantiate(t.Context())
+					stopped = time.Since(began) - patience
+					if err == nil || !strings.Contains(err.Error(), "not ready within 50ms") {
+						t.Fatalf("%v", err)
+					}
+				})
+				return max(stopped, beat)
+			})
+			if late > runtimetest.MaxLateness {
+				t.Errorf("it was stopped, or the host was, %v late", late)
+			}
+		})
+	}
+}
+
+// hanging is a host whose requests to other hosts never get an answer. Nothing
+// else that a guest can ask for waits: services must not, by their contract, and
+// what WASI has besides sleeping doesn't.
+type hanging struct{ runtimetest.Services }
+
+func (*hanging) Fetch(ctx context.Context, _ *hostcall.Attempt, _ *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
+	<-ctx.Done()
+	return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "no answer", Cause: ctx.Err()}
+}
+
+// TestWaitingIsStopped: a job that waits in the host.
+func TestWaitingIsStopped(t *testing.T) {
+	t.Parallel()
+	p := loadFixture(t, runtime.Source{Entry: "run_test"}, "http")
+	request := func() *hostcall.Attempt {
+		at := runtimetest.Attempt("", "")
+		at.Services = &hanging{}
+		return at
+	}
+	if late := runtimetest.Lateness(t, p, request); late > runtimetest.MaxLateness {
+		t.Errorf("stopped %v late", late)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(20*time.Millisecond, func() { cancel(hostcall.ErrCancelled) })
+	got := runtimetest.Instance(t, p).Run(ctx, request())
+	if got.Outcome.Kind != jobhost.OutcomeCancelled || got.Replace != runtime.ReplacedStopped {
+		t.Errorf("cancelled: %+v, replaced for %q", got.Outcome, got.Replace)
+	}
+}

@@ -1,0 +1,155 @@
+package wasm_test
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
+)
+
+// residentBytes is the memory that this process has in RAM, by the name of a
+// line of /proc/self/status; it skips the test where there is none.
+func residentBytes(t testing.TB) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("only Linux tells how much memory is resident: ", err)
+	}
+	_, after, _ := strings.Cut(string(status), "\nVmRSS:")
+	kib, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// peakOf returns by how much do raised the resident memory at its highest, as
+// often as it was looked at.
+func peakOf(t testing.TB, do func()) int64 {
+	t.Helper()
+	before := residentBytes(t)
+	peak := before
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for {
+			peak = max(peak, residentBytes(t))
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	do()
+	close(done)
+	watching.Wait()
+	return peak - before
+}
+
+// TestGrownMemoryIsOnce: a guest that grows to its limit bit by bit, and writes
+// to all of it, takes little more than the limit: memory that grows isn't
+// copied. It is no parallel test, since it looks at the process as a whole.
+func TestGrownMemoryIsOnce(t *testing.T) {
+	const limit = 128 << 20
+	const grow = "\x02\x40" + loop + // until growing is refused
+		"\x41\x01\x40\x00\x41\x7f\x46\x0d\x01" + // grow by a page; refused: leave
+		"\x3f\x00\x41\x01\x6b\x41\x10\x74\x41\x07\x41\x80\x80\x04\xfc\x0b\x00" + // fill it with sevens
+		again + "\x0b"
+	probe, err := os.ReadFile("../extismabi/testdata/probe.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, entry string
+		module      []byte
+	}{
+		{"memory of a guest", "jh_run", attack(1, false, grow)},
+		{"memory of a plugin's kernel", "hog", probe},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := opener(c.module)(t, runtime.Source{Entry: c.entry, Isolation: runtime.IsolateInstance, Limits: runtime.Limits{MemoryBytes: limit}})
+			i := runtimetest.Instance(t, p)
+			debug.FreeOSMemory()
+			peak := peakOf(t, func() {
+				if got := i.Run(t.Context(), runtimetest.Attempt("", "")); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+					t.Fatalf("%+v", got)
+				}
+			})
+			if peak < limit*9/10 || peak > limit*13/10 {
+				t.Errorf("with a limit of %d MiB it took %d MiB", limit>>20, peak>>20)
+			}
+		})
+	}
+}
+
+// stackBytes is what a guest that nests its calls until its stack overflows
+// takes for a moment: wazero doubles the stack from 10 KiB to 80 MiB, and what
+// it outgrew is garbage until it is collected.
+const stackBytes = 170 << 20 * raceFactor
+
+// overflow has guests nest their calls without end, all at once, and returns
+// how much memory they took at most.
+func overflow(t testing.TB, p runtime.Plugin, guests int) int64 {
+	t.Helper()
+	debug.FreeOSMemory()
+	return peakOf(t, func() {
+		var running sync.WaitGroup
+		for range guests {
+			running.Go(func() {
+				i, err := p.Instantiate(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got := i.Run(context.Background(), runtimetest.Attempt("recurse", ""))
+				if f := got.Outcome.Failure; f == nil || f.Code != jobhost.FailStack || got.Replace != runtime.ReplacedStack {
+					t.Errorf("%+v, replaced for %q", f, got.Replace)
+				}
+				_ = i.Close(context.Background())
+			})
+		}
+		running.Wait()
+	})
+}
+
+// TestStacksAreBounded: so many endless recursions take so many stacks, and
+// leave nothing. BenchmarkOverflow has more of them.
+func TestStacksAreBounded(t *testing.T) {
+	const count = 8 / raceFactor
+	p := load(t, newEngine(t), guests.Outcomes, runtime.Limits{})
+	before := residentBytes(t)
+	if peak := overflow(t, p, count); peak > count*stackBytes {
+		t.Errorf("%d stacks took %d MiB", count, peak>>20)
+	}
+	debug.FreeOSMemory()
+	// The race detector doesn't give back what it noted about them.
+	if left := residentBytes(t) - before; left > stackBytes/4 && raceFactor == 1 {
+		t.Errorf("%d MiB are left", left>>20)
+	}
+}
+
+// BenchmarkOverflow reports the memory that endless recursions take at once.
+func BenchmarkOverflow(b *testing.B) {
+	for _, count := range []int{1, 8, 64} {
+		b.Run(strconv.Itoa(count), func(b *testing.B) {
+			p := load(b, newEngine(b), guests.Outcomes, runtime.Limits{})
+			peak := int64(0)
+			for b.Loop() {
+				peak = max(peak, overflow(b, p, count))
+			}
+			b.ReportMetric(float64(peak>>20), "peak-MiB")
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package jobhost
+
+import (
+	"fmt"
+	"time"
+)
+
+// WorkerMode says what becomes of a worker's tasks. It is changed by people and
+// survives restarts.
+type WorkerMode string
+
+// The modes.
+const (
+	WorkerRunning  WorkerMode = "running"  // jobs are taken and run
+	WorkerPaused   WorkerMode = "paused"   // jobs are taken and held; what runs goes on
+	WorkerDraining WorkerMode = "draining" // no jobs are taken, those that wait are held; what runs goes on
+)
+
+// MaxSlots is the most slots that a worker can have.
+const MaxSlots = 4096
+
+// CheckSlots returns an error with code [CodeInvalid] unless a worker may have
+// n slots: 1 to [MaxSlots].
+func CheckSlots(n int) error {
+	if n >= 1 && n <= MaxSlots {
+		return nil
+	}
+	return invalid("slots", "%d slots are not between 1 and %d", n, MaxSlots)
+}
+
+// WorkerStatus is what is known of a worker.
+type WorkerStatus struct {
+	Name   string `json:"name"`
+	Plugin string `json:"plugin"`
+	SHA256 string `json:"sha256"`
+	// Version counts how often this host has loaded the worker; LoadedAt is when it did last.
+	Version  int       `json:"version"`
+	LoadedAt time.Time `json:"loaded_at"`
+	ABI      string    `json:"abi"`
+	Entry    string    `json:"entry"`
+	// Mode says whether tasks are taken and run.
+	Mode WorkerMode `json:"mode"`
+	// Slots is the size of the pool, Busy how many of them run a task. PoolSize
+	// is what the manifest says: another number when the pool was scaled.
+	Slots         int `json:"slots"`
+	Busy          int `json:"busy"`
+	PoolSize      int `json:"pool_size"`
+	QueueCapacity int `json:"queue_capacity"`
+	// RateLimit is a [Rate]; empty = none. ConcurrencyPerKey 0 = no limit.
+	RateLimit         string `json:"rate_limit,omitempty"`
+	ConcurrencyPerKey int    `json:"concurrency_per_key,omitempty"`
+
+	Timeout     Duration    `json:"timeout"`
+	MemoryBytes int64       `json:"memory_bytes"`
+	Retry       string      `json:"retry"`
+	Tasks       TaskNumbers `json:"tasks"`
+}
+
+// TaskNumbers counts tasks by the name of their state; states without tasks are left out.
+type TaskNumbers map[string]int64
+
+// Numbers returns the counts by name, without the zeros.
+func (c *Counts) Numbers() TaskNumbers {
+	m := TaskNumbers{}
+	for _, s := range States() {
+		if c[s] != 0 {
+			m[s.String()] = c[s]
+		}
+	}
+	return m
+}
+
+// ParseWorkerMode returns the mode of that name.
+func ParseWorkerMode(name string) (WorkerMode, error) {
+	switch m := WorkerMode(name); m {
+	case WorkerRunning, WorkerPaused, WorkerDraining:
+		return m, nil
+	}
+	return "", fmt.Errorf("%s is not a mode of a worker", clip(name))
+}
