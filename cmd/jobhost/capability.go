@@ -39,12 +39,14 @@ var meanings = []meaning{
 	{"keep metrics of its own, as jobhost_guest_…", nativeModule, []string{"metric", "observe"}},
 	{"say how far the attempt is", nativeModule, []string{"progress"}},
 	{"ask for the time it has left", nativeModule, []string{"remaining"}},
+	{"keep keys and values of the worker, from job to job", nativeModule, []string{"kv_"}},
+	{"submit further jobs, to workers that it is granted", nativeModule, []string{"submit"}},
 
 	{"take the payload and give the result, in a memory beside its own", extismModule, []string{
 		"alloc", "free", "length", "length_unsafe", "load_", "store_", "input_", "output_", "error_", "reset", "memory_bytes",
 	}},
 	{"read the worker's config", extismModule, []string{"config_get"}},
-	{"keep variables from job to job, where there is a place for them", extismModule, []string{"var_"}},
+	{"keep variables from job to job, as the worker's keys and values", extismModule, []string{"var_"}},
 	{"send HTTP requests, to hosts that are allowed", extismModule, []string{"http_"}},
 	{"write to the job's log", extismModule, []string{"log_", "get_log_level"}},
 

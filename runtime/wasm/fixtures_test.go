@@ -207,12 +207,20 @@ type world struct {
 	requests []string
 }
 
-func (w *world) KVGet(_ *hostcall.Attempt, key []byte) ([]byte, hostcall.Errno) {
+func (w *world) KVGet(_ *hostcall.Attempt, key []byte) ([]byte, int64, hostcall.Errno) {
 	value, ok := w.kv[string(key)]
 	if !ok {
-		return nil, hostcall.ErrNotFound
+		return nil, 0, hostcall.ErrNotFound
 	}
-	return []byte(value), hostcall.OK
+	return []byte(value), 1, hostcall.OK
+}
+
+func (*world) KVAdd(*hostcall.Attempt, []byte, int64) (int64, hostcall.Errno) {
+	return 0, hostcall.ErrDenied
+}
+
+func (*world) KVCompareAndSet(*hostcall.Attempt, []byte, int64, []byte) hostcall.Errno {
+	return hostcall.ErrDenied
 }
 
 // TestFixtureOutside: HTTP and vars reach the host's services, across jobs and

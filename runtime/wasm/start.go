@@ -77,8 +77,8 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 func (p *Plugin) unmounted(err error) error {
 	p.engine.logger.Error("mounts can't be opened", "worker", p.source.Worker, "error", err)
 	return &jobhost.Error{
-		Code: jobhost.CodeUnavailable, Message: "the folders that the worker mounts can't be opened; the host's log says more",
-		Hint: "look whether they are there still, and whether the host may read them", Cause: err,
+		Code: jobhost.CodeUnavailable, Message: "open mounts: " + hostcall.Escape([]byte(err.Error()), 500),
+		Hint: "make the folder, or change the worker's mounts", Cause: err,
 	}
 }
 

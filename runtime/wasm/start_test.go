@@ -1,11 +1,8 @@
 package wasm_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,7 +14,6 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
-	"github.com/jobhost/jobhost/runtime/wasm"
 )
 
 func TestStart(t *testing.T) {
@@ -44,43 +40,6 @@ func TestStartChangesTable(t *testing.T) {
 			}
 		}
 		if err := sandbox.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestStartWithoutMount: where the folders of the host are is told to operators,
-// not in the outcome of a job.
-func TestStartWithoutMount(t *testing.T) {
-	t.Parallel()
-	for _, isolation := range []runtime.Isolation{runtime.IsolateJob, runtime.IsolateFresh} {
-		folder := filepath.Join(t.TempDir(), "folder")
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		var log bytes.Buffer
-		e, err := wasm.New(wasm.Config{CacheDir: cacheDir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := e.Load(t.Context(), runtime.Source{
-			Worker: "mounted", Bytes: guests.Echo, Isolation: isolation,
-			System: runtime.System{Mounts: []runtime.Mount{{Host: folder, Guest: "/data"}}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(folder); err != nil {
-			t.Fatal(err)
-		}
-		got := runtime.NewSandbox(p, nil).Run(t.Context(), runtimetest.Attempt("", ""))
-		if f := got.Failure; f == nil || f.Code != jobhost.FailStart || !f.Retryable || strings.Contains(f.Message, "/") {
-			t.Errorf("%s: %+v", isolation, f)
-		}
-		if !strings.Contains(log.String(), folder) {
-			t.Errorf("%s: log %q", isolation, log.String())
-		}
-		if err := e.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -119,6 +78,19 @@ func TestStartErrors(t *testing.T) {
 	err = start(guests.InitTrap, runtime.Limits{})
 	if err == nil || err.Error() != "the guest failed to start: the guest trapped: unreachable" || jobhost.HintOf(err) != `its log: error no good\x1b[2J` {
 		t.Errorf("trapping: %v; %s", err, jobhost.HintOf(err))
+	}
+}
+
+// TestMissingMount: a folder that isn't there is named as the guest knows it, and
+// where it should be stays with the operator.
+func TestMissingMount(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	p := opener(guests.Noop)(t, runtime.Source{System: runtime.System{Mounts: []runtime.Mount{{Host: missing, Guest: "/data"}}}})
+	got := runtime.NewSandbox(p, nil).Run(t.Context(), runtimetest.Attempt("", ""))
+	const want = "make a sandbox: open mounts: mount /data: open the directory: no such file or directory; make the folder, or change the worker's mounts"
+	if f := got.Failure; f == nil || f.Code != jobhost.FailStart || f.Message != want {
+		t.Errorf("%+v", f)
 	}
 }
 
