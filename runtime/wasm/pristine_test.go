@@ -120,7 +120,7 @@ func TestCommandForgets(t *testing.T) {
 	for _, isolation := range []runtime.Isolation{runtime.IsolateJob, runtime.IsolateFresh} {
 		p := opener(module)(t, runtime.Source{Isolation: isolation, System: runtime.System{Mounts: []runtime.Mount{{Host: dir, Guest: "/data"}}}})
 		sandbox := runtime.NewSandbox(p, nil)
-		defer func() { _ = sandbox.Close(context.Background()) }()
+		t.Cleanup(func() { _ = sandbox.Close(context.Background()) })
 		for _, step := range [][2]string{{"look", "found "}, {"plant", "planted"}, {"look", "found "}, {"plant", "planted"}, {"look", "found "}} {
 			at := runtimetest.Attempt("", step[0])
 			got := sandbox.Run(t.Context(), at)
