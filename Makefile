@@ -19,7 +19,7 @@ RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/de
 TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
-GO_GUESTS := wordcount loganalyzer
+GO_GUESTS := wordcount loganalyzer visits
 GO_WASM   := $(foreach g,$(GO_GUESTS),plugins/examples/$(g)/$(g).wasm)
 
 .PHONY: help
