@@ -22,7 +22,7 @@ TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
 # Workers are libraries, commands are programs with a main function.
-GO_GUESTS   := wordcount loganalyzer
+GO_GUESTS   := wordcount loganalyzer visits
 GO_COMMANDS := csvstats
 GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g).wasm)
 

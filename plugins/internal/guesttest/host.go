@@ -23,10 +23,12 @@ type Attempt struct {
 	Kind     int32 // of the failure; 0 = none
 	Failure  string
 	Emitted  []string
-	Logs     []string // "LEVEL TEXT"
-	Metrics  []string // "KIND NAME", by id
-	Observed []string // "ID VALUE"
-	Progress []string // "DONE/TOTAL"
+	Logs     []string          // "LEVEL TEXT"
+	Metrics  []string          // "KIND NAME", by id
+	Observed []string          // "ID VALUE"
+	Progress []string          // "DONE/TOTAL"
+	Keys     map[string]string // of the worker; nil = denied
+	Jobs     []string          // "WHEN TEXT"
 }
 
 const (
@@ -35,10 +37,13 @@ const (
 	f64 = api.ValueTypeF64
 )
 
+// hostCall answers a call of the guest.
+type hostCall func(at *Attempt, m api.Memory, s []uint64)
+
 // defineHost defines the module jobhost1 with the signatures of docs/abi.md.
 func (g *Guest) defineHost(ctx context.Context, r wazero.Runtime) error {
 	b := r.NewHostModuleBuilder("jobhost1")
-	define := func(name string, params, results []api.ValueType, call func(at *Attempt, m api.Memory, s []uint64)) {
+	define := func(name string, params, results []api.ValueType, call hostCall) {
 		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(
 			func(_ context.Context, m api.Module, s []uint64) { call(g.Attempt, m.Memory(), s) },
 		), params, results).Export(name)
@@ -87,6 +92,7 @@ func (g *Guest) defineHost(ctx context.Context, r wazero.Runtime) error {
 	define("remaining", nil, types{i64}, func(at *Attempt, _ api.Memory, s []uint64) {
 		s[0] = api.EncodeI64(at.Left)
 	})
+	defineEffects(define)
 	_, err := b.Instantiate(ctx)
 	return err
 }

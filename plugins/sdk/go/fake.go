@@ -29,6 +29,10 @@ type Attempt struct {
 	Trace    string
 	// Config, Secrets and Labels are what is there; nothing else is.
 	Config, Secrets, Labels map[string]string
+	// Keys are the worker's keys and values before the attempt.
+	Keys map[string]string
+	// MaySubmit are the workers that the job may submit to.
+	MaySubmit []string
 	// Remaining is what is left for the attempt; 0 = no deadline, negative = it
 	// is over, or cancelled.
 	Remaining time.Duration
@@ -48,6 +52,11 @@ type Result struct {
 	// Observed are the values of each metric in their order, by its name as in
 	// requests{class="5xx"}.
 	Observed map[string][]float64
+	// Keys are the worker's keys and values after the attempt: as they were before, if it failed.
+	Keys map[string]string
+	// Submitted are the jobs that there are now: those of SubmitNow and, if the
+	// attempt succeeded, those of Submit.
+	Submitted []string // their texts, as in docs/abi.md
 	// Done and Total are the last progress.
 	Done, Total int64
 }
@@ -55,7 +64,7 @@ type Result struct {
 // Run runs a handler in memory, for tests with plain go test. It is not there
 // in wasm. A panic of the handler passes through, as a test wants to see it.
 func Run(h Handler, at Attempt) *Result {
-	f := &fake{at: at, result: Result{Observed: map[string][]float64{}}}
+	f := &fake{at: at, result: Result{Observed: map[string][]float64{}}, keys: newKeys(at.Keys)}
 	job := &Job{input: slices.Clone(at.Input), host: host{f}}
 	out := run(job, func(job *Job) ([]byte, error) {
 		out, err := h(job)
@@ -64,6 +73,7 @@ func Run(h Handler, at Attempt) *Result {
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.settle()
 	if f.result.Err != nil {
 		f.result.Output = nil
 	} else {
@@ -84,6 +94,8 @@ type fake struct {
 	mu      sync.Mutex // protects what follows
 	result  Result
 	metrics []string // by id
+	keys    map[string]fakeKey
+	asked   []fakeSubmit // by number, from 1
 }
 
 func (h host) output(p []byte) Errno {
@@ -99,6 +111,9 @@ func (h host) fail(int32, string) {}
 func (h host) info(key string) (string, Errno) {
 	at := &h.at
 	if group, name, ok := strings.Cut(key, "."); ok && group != "job" {
+		if group == "child" {
+			return h.child(name)
+		}
 		values := map[string]map[string]string{"config": at.Config, "secret": at.Secrets, "label": at.Labels}[group]
 		if value, ok := values[name]; ok {
 			return value, 0

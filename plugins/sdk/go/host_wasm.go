@@ -43,6 +43,34 @@ func hostProgress(done, total int64)
 //go:wasmimport jobhost1 remaining
 func hostRemaining() int64
 
+//go:wasmimport jobhost1 submit
+//go:noescape
+func hostSubmit(spec unsafe.Pointer, n uint32, when int32) int32
+
+//go:wasmimport jobhost1 kv_get
+//go:noescape
+func hostKVGet(key string, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport jobhost1 kv_version
+//go:noescape
+func hostKVVersion(key string) int64
+
+//go:wasmimport jobhost1 kv_set
+//go:noescape
+func hostKVSet(key string, value unsafe.Pointer, n uint32, ttl int64) int32
+
+//go:wasmimport jobhost1 kv_del
+//go:noescape
+func hostKVDel(key string) int32
+
+//go:wasmimport jobhost1 kv_add
+//go:noescape
+func hostKVAdd(key string, delta int64) int64
+
+//go:wasmimport jobhost1 kv_cas
+//go:noescape
+func hostKVCas(key string, version int64, value unsafe.Pointer, n uint32) int32
+
 //go:wasmimport wasi_snapshot_preview1 random_get
 //go:noescape
 func wasiRandom(p unsafe.Pointer, n uint32) uint32
@@ -83,6 +111,38 @@ func (host) metric(kind int32, name string) int32  { return hostMetric(kind, nam
 func (host) observe(id int32, value float64) Errno { return Errno(hostObserve(id, value)) }
 func (host) progress(done, total int64)            { hostProgress(done, total) }
 func (host) remaining() int64                      { return hostRemaining() }
+
+func (host) submit(text []byte, when int32) int32 {
+	return hostSubmit(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)), when)
+}
+
+// kvGet makes room for 256 bytes first, as info does.
+func (host) kvGet(key string) ([]byte, Errno) {
+	room := make([]byte, 256)
+	for {
+		n := hostKVGet(key, unsafe.Pointer(unsafe.SliceData(room)), uint32(len(room)))
+		if n < 0 {
+			return nil, Errno(n)
+		}
+		if int(n) <= len(room) {
+			return room[:n], 0
+		}
+		room = make([]byte, n)
+	}
+}
+
+func (host) kvVersion(key string) int64 { return hostKVVersion(key) }
+
+func (host) kvSet(key string, value []byte, ttl int64) Errno {
+	return Errno(hostKVSet(key, unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value)), ttl))
+}
+
+func (host) kvDel(key string) Errno              { return Errno(hostKVDel(key)) }
+func (host) kvAdd(key string, delta int64) int64 { return hostKVAdd(key, delta) }
+
+func (host) kvCas(key string, version int64, value []byte) Errno {
+	return Errno(hostKVCas(key, version, unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value))))
+}
 
 // entropy fills p with random bytes of the host.
 func entropy(p []byte) {
