@@ -90,4 +90,5 @@ type Server interface {
 	Watcher
 	WorkerLister
 	Reloader
+	Scheduler
 }

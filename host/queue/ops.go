@@ -43,6 +43,8 @@ type OpResult struct {
 	// job; Final holds the numbers of the job's tasks by status then.
 	JobEnded bool
 	Final    StatusCounts
+	// Jobs tell of the jobs of a Fire, each as of a Submit of its own.
+	Jobs []OpResult
 }
 
 // Changed is a task that Cancel or Revive changed.
@@ -109,3 +111,4 @@ func (*Settle) op() {}
 func (*Cancel) op() {}
 func (*Revive) op() {}
 func (*Delete) op() {}
+func (*Fire) op()   {}

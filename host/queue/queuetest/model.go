@@ -13,6 +13,8 @@ import (
 type model struct {
 	jobs map[string]*modelJob
 	next queue.Key // no key below it may be given out any more
+
+	schedules map[string]queue.ScheduleState
 }
 
 type modelJob struct {
@@ -28,7 +30,9 @@ type modelTask struct {
 	result []byte
 }
 
-func newModel(next queue.Key) *model { return &model{jobs: make(map[string]*modelJob), next: next} }
+func newModel(next queue.Key) *model {
+	return &model{jobs: make(map[string]*modelJob), next: next, schedules: make(map[string]queue.ScheduleState)}
+}
 
 func (m *model) code(code jobhost.Code) queue.OpResult {
 	return queue.OpResult{Err: &jobhost.Error{Code: code}}
@@ -48,6 +52,8 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return m.revive(op), nil
 	case *queue.Delete:
 		return m.delete(op), nil
+	case *queue.Fire:
+		return m.fire(op, got)
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }

@@ -37,6 +37,8 @@ func (b *batch) encode() {
 			if len(op.Job.Labels) > 0 {
 				b.encodeText(i, op.Job.Labels)
 			}
+		case *queue.Fire:
+			b.weight += len(op.Jobs)
 		case *queue.Settle:
 			b.weight += (len(op.Result) + len(op.Log)) / content
 			if op.Failure != nil {
@@ -100,6 +102,8 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text string, res *queue.Op
 		return b.ledger.revive(tx, op, res)
 	case *queue.Delete:
 		return b.ledger.delete(tx, op, res)
+	case *queue.Fire:
+		return b.ledger.fire(tx, op, res)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

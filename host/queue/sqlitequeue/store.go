@@ -44,7 +44,7 @@ func Open(opts Options) (*Store, error) {
 	db, err := sqlitedb.Open(sqlitedb.Options{
 		Dir:      opts.Dir,
 		Relaxed:  opts.Relaxed,
-		Schemas:  []sqlitedb.Schema{Schema()},
+		Schemas:  []sqlitedb.Schema{Schema(), ScheduleSchema()},
 		Logger:   opts.Logger,
 		Observer: opts.Observer,
 	})
@@ -60,8 +60,8 @@ func Open(opts Options) (*Store, error) {
 }
 
 // New returns a store in a database that was opened with [Schema] among its
-// schemas and may hold other packages' tables too. Closing the store leaves
-// the database open.
+// schemas, with [ScheduleSchema] if there are schedules, and may hold other
+// packages' tables too. Closing the store leaves the database open.
 func New(db *sqlitedb.DB) (*Store, error) {
 	l := newLedger()
 	if err := db.Read(context.Background(), func(r *sqlitedb.Reader) error { return l.load(r) }); err != nil {
