@@ -24,8 +24,17 @@ type stretch struct {
 	offset     time.Duration
 }
 
+// stretchOf returns the stretch that a time is in, or a part of it: years
+// beyond a zone's table end in bounds at which nothing changes, and on the last
+// day of a leap year they lie before the time itself.
 func stretchOf(t time.Time) stretch {
 	start, end := t.ZoneBounds()
+	if !end.IsZero() && !end.After(t) {
+		end = t.Add(12 * time.Hour)
+	}
+	if start.After(t) {
+		start = t
+	}
 	return stretch{start: start, end: end, offset: offsetAt(t)}
 }
 
