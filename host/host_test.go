@@ -14,6 +14,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
@@ -57,9 +58,18 @@ func config(t testing.TB) host.Config {
 		Name: "test", Path: "outcomes.wasm", Plugin: guests.Outcomes, Entry: "echo", PoolSize: 2, QueueCapacity: 1000,
 		Limits: runtime.DefaultLimits(), Retry: retry,
 	}}
+	timing, err := schedule.Cron("0 0 1 1 *", "Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schedules := []schedule.Schedule{{
+		Name: "yearly", Timing: timing, Job: jobhost.Spec{Worker: "test", Entry: "echo", Payload: []byte("happy new year")},
+	}}
 	return host.Config{
-		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers,
-		Reread: func(context.Context) (host.Update, error) { return host.Update{Workers: workers}, nil },
+		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers, Schedules: schedules,
+		Reread: func(context.Context) (host.Update, error) {
+			return host.Update{Workers: workers, Schedules: schedules}, nil
+		},
 	}
 }
 

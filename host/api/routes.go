@@ -67,6 +67,7 @@ var (
 	aPage      = answers[jobhost.Page](200, "A page of jobs, newest first, without their tasks and failures.")
 	asItIs     = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
 	reloaded   = answers[jobhost.Reload](200, "What became of the workers.")
+	aSchedule  = answers[jobhost.Schedule](200, "The schedule.")
 	gone       = answer{204, "It is gone.", "", nil}
 )
 
@@ -111,6 +112,15 @@ func (a *API) routes() []route {
 		}, a.getWorker},
 		{"POST", "/v1/workers/{name}/reload", "reloadWorker", "Load a worker anew", writes, "", nil, []answer{reloaded}, a.reload},
 		{"POST", "/v1/reload", "reload", "Load anew what has changed in the manifest", writes, "", nil, []answer{reloaded}, a.reload},
+		{"GET", "/v1/schedules", "listSchedules", "List the schedules", reads, "", nil, []answer{
+			answers[[]jobhost.Schedule](200, "All schedules, by name, each with its next tick."),
+		}, a.listSchedules},
+		{"GET", "/v1/schedules/{name}", "getSchedule", "Show a schedule with its next ticks", reads, "", nil, []answer{aSchedule}, a.getSchedule},
+		{"POST", "/v1/schedules/{name}/run", "runSchedule", "Submit the job of a schedule now", writes, "", nil, []answer{
+			answers[jobhost.Receipt](201, "The job is durable."),
+		}, a.runSchedule},
+		{"POST", "/v1/schedules/{name}/pause", "pauseSchedule", "Stop a schedule from making jobs", writes, "", nil, []answer{aSchedule}, a.pauseSchedule},
+		{"POST", "/v1/schedules/{name}/resume", "resumeSchedule", "Let a schedule make jobs again", writes, "", nil, []answer{aSchedule}, a.resumeSchedule},
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},
 			{"after", "Begin after the event of this number, as far as it is remembered; the header Last-Event-ID does the same and sees restarts too."},

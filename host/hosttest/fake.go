@@ -25,6 +25,8 @@ type Fake struct {
 	open    int // tasks
 	closed  bool
 	hub     fakeHub
+	paused  *time.Time // of the schedule
+	lastJob string     // of the schedule
 }
 
 var _ jobhost.Server = (*Fake)(nil)

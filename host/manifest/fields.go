@@ -258,6 +258,8 @@ var (
 	hostNames   = names(hostFields())
 	workerNames = names(workerFields())
 	retryNames  = names(retryFields())
+
+	scheduleNames = append(names(scheduleFields()), "labels")
 )
 
 // line checks text that is shown to people on one line.

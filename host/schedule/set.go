@@ -122,3 +122,12 @@ func retryAfter(err error) time.Duration {
 	}
 	return 0
 }
+
+// Defined returns the schedules that are fired, by name.
+func (s *Scheduler) Defined() []Schedule {
+	var defined []Schedule
+	for _, e := range s.list() {
+		defined = append(defined, *e.def)
+	}
+	return defined
+}
