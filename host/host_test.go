@@ -14,7 +14,6 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
-	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
@@ -58,17 +57,10 @@ func config(t testing.TB) host.Config {
 		Name: "test", Path: "outcomes.wasm", Plugin: guests.Outcomes, Entry: "echo", PoolSize: 2, QueueCapacity: 1000,
 		Limits: runtime.DefaultLimits(), Retry: retry,
 	}}
-	timing, err := schedule.Cron("0 0 1 1 *", "Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	schedules := []schedule.Schedule{{
-		Name: "yearly", Timing: timing, Job: jobhost.Spec{Worker: "test", Entry: "echo", Payload: []byte("happy new year")},
-	}}
 	return host.Config{
-		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers, Schedules: schedules,
+		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers,
 		Reread: func(context.Context) (host.Update, error) {
-			return host.Update{Workers: workers, Schedules: schedules}, nil
+			return host.Update{Workers: workers}, nil
 		},
 	}
 }

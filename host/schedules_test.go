@@ -30,7 +30,7 @@ func everySecond(t *testing.T) schedule.Schedule {
 // and takes it away again.
 func TestScheduleReload(t *testing.T) {
 	t.Parallel()
-	cfg := config(t)
+	cfg := yearly(t)
 	next := host.Update{Workers: slices.Clone(cfg.Workers), Schedules: []schedule.Schedule{everySecond(t)}}
 	cfg.Reread = func(context.Context) (host.Update, error) { return next, nil }
 	cfg.Metrics = metrics.New()

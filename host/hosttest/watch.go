@@ -3,6 +3,7 @@ package hosttest
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -51,6 +52,7 @@ func (s *setup) record(do func(), stop func(jobhost.Event) bool) watcher {
 		case <-s.ctx.Done():
 			s.Fatal("no event came")
 		default:
+			runtime.Gosched() // a fake never waits, and the reader must have its turn
 		}
 	}
 	do()

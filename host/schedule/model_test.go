@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,8 @@ func TestAgainstReference(t *testing.T) {
 func simulate(t *testing.T, def schedule.Schedule, h history) []string {
 	s := newSite(t)
 	defer s.close()
+	var mu sync.Mutex // held by timers, and while the host is started or stopped
+	down := true
 	var ended []string // while the host was down
 	s.onFired = func(id string) {
 		if h.runs == 0 {
@@ -159,7 +162,9 @@ func simulate(t *testing.T, def schedule.Schedule, h history) []string {
 			end = end.Add(time.Minute)
 		}
 		time.AfterFunc(end.Sub(now), func() {
-			if s.queue == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			if down {
 				ended = append(ended, id)
 				return
 			}
@@ -169,16 +174,21 @@ func simulate(t *testing.T, def schedule.Schedule, h history) []string {
 	pass(atStart * step)
 	for i, minutes := range h.spans {
 		if i%2 == 1 {
+			mu.Lock()
 			s.stop()
+			down = true
+			mu.Unlock()
 			pass(time.Duration(minutes) * time.Minute)
 		}
 		if i%2 == 1 || i == 0 {
 			s.start(def)
 			synctest.Wait()
+			mu.Lock()
 			for _, id := range ended {
 				s.end(id)
 			}
-			ended = nil
+			ended, down = nil, false
+			mu.Unlock()
 			synctest.Wait()
 		}
 		if i%2 == 0 {

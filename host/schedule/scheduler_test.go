@@ -97,11 +97,11 @@ func TestDowntime(t *testing.T) {
 		want   string
 		counts map[schedule.Outcome]int
 	}{
-		{"none", catchUp(jobhost.CatchUpNone), 3*time.Hour, "01-01T01:00 01-01T05:00", map[schedule.Outcome]int{schedule.Missed: 3, schedule.Fired: 2}},
+		{"none", catchUp(jobhost.CatchUpNone), 3 * time.Hour, "01-01T01:00 01-01T05:00", map[schedule.Outcome]int{schedule.Missed: 3, schedule.Fired: 2}},
 		{"none, back soon enough", catchUp(jobhost.CatchUpNone), 30*time.Minute + 40*time.Second, "01-01T01:00 01-01T02:00 01-01T03:00", map[schedule.Outcome]int{schedule.Missed: 0, schedule.Fired: 3}},
-		{"one", catchUp(jobhost.CatchUpOne), 3*time.Hour, "01-01T01:00 01-01T04:00 01-01T05:00", map[schedule.Outcome]int{schedule.Missed: 2, schedule.CaughtUp: 1, schedule.Fired: 2}},
-		{"all", catchUp(jobhost.CatchUpAll), 3*time.Hour, "01-01T01:00 01-01T02:00 01-01T03:00 01-01T04:00 01-01T05:00", map[schedule.Outcome]int{schedule.Missed: 0, schedule.CaughtUp: 3}},
-		{"all, bounded", func(s *schedule.Schedule) { s.CatchUp, s.CatchUpLimit = jobhost.CatchUpAll, 2 }, 50*time.Hour, "01-01T01:00 01-03T02:00 01-03T03:00 01-03T04:00", map[schedule.Outcome]int{schedule.Missed: 48, schedule.CaughtUp: 2}},
+		{"one", catchUp(jobhost.CatchUpOne), 3 * time.Hour, "01-01T01:00 01-01T04:00 01-01T05:00", map[schedule.Outcome]int{schedule.Missed: 2, schedule.CaughtUp: 1, schedule.Fired: 2}},
+		{"all", catchUp(jobhost.CatchUpAll), 3 * time.Hour, "01-01T01:00 01-01T02:00 01-01T03:00 01-01T04:00 01-01T05:00", map[schedule.Outcome]int{schedule.Missed: 0, schedule.CaughtUp: 3}},
+		{"all, bounded", func(s *schedule.Schedule) { s.CatchUp, s.CatchUpLimit = jobhost.CatchUpAll, 2 }, 50 * time.Hour, "01-01T01:00 01-03T02:00 01-03T03:00 01-03T04:00", map[schedule.Outcome]int{schedule.Missed: 48, schedule.CaughtUp: 2}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
