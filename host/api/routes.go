@@ -112,15 +112,6 @@ func (a *API) routes() []route {
 		}, a.getWorker},
 		{"POST", "/v1/workers/{name}/reload", "reloadWorker", "Load a worker anew", writes, "", nil, []answer{reloaded}, a.reload},
 		{"POST", "/v1/reload", "reload", "Load anew what has changed in the manifest", writes, "", nil, []answer{reloaded}, a.reload},
-		{"GET", "/v1/schedules", "listSchedules", "List the schedules", reads, "", nil, []answer{
-			answers[[]jobhost.Schedule](200, "All schedules, by name, each with its next tick."),
-		}, a.listSchedules},
-		{"GET", "/v1/schedules/{name}", "getSchedule", "Show a schedule with its next ticks", reads, "", nil, []answer{aSchedule}, a.getSchedule},
-		{"POST", "/v1/schedules/{name}/run", "runSchedule", "Submit the job of a schedule now", writes, "", nil, []answer{
-			answers[jobhost.Receipt](201, "The job is durable."),
-		}, a.runSchedule},
-		{"POST", "/v1/schedules/{name}/pause", "pauseSchedule", "Stop a schedule from making jobs", writes, "", nil, []answer{aSchedule}, a.pauseSchedule},
-		{"POST", "/v1/schedules/{name}/resume", "resumeSchedule", "Let a schedule make jobs again", writes, "", nil, []answer{aSchedule}, a.resumeSchedule},
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},
 			{"after", "Begin after the event of this number, as far as it is remembered; the header Last-Event-ID does the same and sees restarts too."},
@@ -131,6 +122,7 @@ func (a *API) routes() []route {
 		{"GET", "/readyz", "ready", "Tell whether jobs are taken", open, "", nil, []answer{answers[status](200, "They are.")}, a.ready},
 		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", reads, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
+	table = append(table, a.scheduleRoutes()...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,
@@ -139,4 +131,18 @@ func (a *API) routes() []route {
 		})
 	}
 	return table
+}
+
+func (a *API) scheduleRoutes() []route {
+	return []route{
+		{"GET", "/v1/schedules", "listSchedules", "List the schedules", reads, "", nil, []answer{
+			answers[[]jobhost.Schedule](200, "All schedules, by name, each with its next tick."),
+		}, a.listSchedules},
+		{"GET", "/v1/schedules/{name}", "getSchedule", "Show a schedule with its next ticks", reads, "", nil, []answer{aSchedule}, a.getSchedule},
+		{"POST", "/v1/schedules/{name}/run", "runSchedule", "Submit the job of a schedule now", writes, "", nil, []answer{
+			answers[jobhost.Receipt](201, "The job is durable."),
+		}, a.runSchedule},
+		{"POST", "/v1/schedules/{name}/pause", "pauseSchedule", "Stop a schedule from making jobs", writes, "", nil, []answer{aSchedule}, a.pauseSchedule},
+		{"POST", "/v1/schedules/{name}/resume", "resumeSchedule", "Let a schedule make jobs again", writes, "", nil, []answer{aSchedule}, a.resumeSchedule},
+	}
 }

@@ -258,8 +258,6 @@ var (
 	hostNames   = names(hostFields())
 	workerNames = names(workerFields())
 	retryNames  = names(retryFields())
-
-	scheduleNames = append(names(scheduleFields()), "labels")
 )
 
 // line checks text that is shown to people on one line.

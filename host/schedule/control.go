@@ -165,7 +165,7 @@ func (s *Scheduler) turnOver(ctx context.Context, e *entry, state queue.Schedule
 	}
 	e = s.put(entry{def: e.def, state: state})
 	s.tell(e, kind, time.Time{}, "")
-	s.cfg.Logger.Info("schedule "+string(kind), logkey.Schedule, e.def.Name)
+	s.cfg.Logger.Info("schedule turned", logkey.Schedule, e.def.Name, logkey.State, string(kind))
 	s.rouse()
 	return s.describe(e, nextInShow), nil
 }

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -220,7 +219,7 @@ func (s *Scheduler) refuse(e *entry, now time.Time, err error) {
 	}
 	next.refused = err
 	next.pause = min(max(2*e.pause, firstPause), lastPause)
-	next.retryAt = now.Add(cmp.Or(retryAfter(err), next.pause))
+	next.retryAt = now.Add(max(retryAfter(err), next.pause))
 	if jobhost.CodeOf(err) == jobhost.CodeConflict {
 		if states, err := s.cfg.Store.Schedules(context.Background()); err == nil {
 			i := slices.IndexFunc(states, func(state queue.ScheduleState) bool { return state.Name == e.def.Name })

@@ -125,7 +125,7 @@ func TestAgainstReference(t *testing.T) {
 			s.CatchUpLimit = rapid.IntRange(1, 50).Draw(rt, "limit")
 		})
 		h := history{
-			spans: rapid.SliceOfN(rapid.IntRange(1, 400), 1, 7).Draw(rt, "spans"),
+			spans: rapid.SliceOfN(rapid.IntRange(1, 150), 1, 7).Draw(rt, "spans"),
 			runs:  rapid.SampledFrom([]int{0, 1, 5, 20, 90}).Draw(rt, "runs"),
 		}
 		begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of every bubble

@@ -86,7 +86,7 @@ func (m *machine) live(def schedule.Schedule, d time.Duration, rng *rand.Rand) {
 // to have made one job in the end.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	rounds := 12
+	rounds := 3
 	if os.Getenv("JOBHOST_CHAOS") == "1" {
 		rounds *= 30
 	}

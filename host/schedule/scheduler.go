@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -106,18 +107,22 @@ func (s *Scheduler) Start(ctx context.Context, in *scope.Scope) error {
 	})
 }
 
-// run waits for the alarm, or to be woken, and fires what is due.
-func (s *Scheduler) run(ctx context.Context, in *scope.Scope) error {
+// run waits for the alarm, or to be woken, and fires what is due. The alarm is
+// made when there is something to set it to.
+func (s *Scheduler) run(ctx context.Context, in *scope.Scope) (err error) {
 	var alarm Alarm
 	var rings <-chan struct{}
+	defer func() {
+		if alarm != nil {
+			err = errors.Join(err, alarm.Close())
+		}
+	}()
 	for ctx.Err() == nil {
 		next := s.fireDue(ctx)
 		if alarm == nil && !next.IsZero() {
-			var err error
 			if alarm, err = s.cfg.Clock.Alarm(in); err != nil {
 				return fmt.Errorf("make an alarm for schedules: %w", err)
 			}
-			defer alarm.Close()
 			rings = alarm.Rings()
 		}
 		if alarm != nil {

@@ -82,7 +82,7 @@ const searchYears = 10
 // As everywhere but in newer versions of the library, a tick is due when the
 // day of the month or that of the week fits, if both are given.
 func parser() cron.Parser {
-	return cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
+	return cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
 		cron.Descriptor | cron.Extended | cron.DowOrDom).WithMaxSearchYears(searchYears)
 }
 

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,11 +121,10 @@ func TestTimingRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Cron(tt.expr, tt.zone)
-			var e *jobhost.Error
-			if jobhost.CodeOf(err) != jobhost.CodeInvalid {
+			e, ok := errors.AsType[*jobhost.Error](err)
+			if !ok || e.Code != jobhost.CodeInvalid {
 				t.Fatalf("got %v", err)
 			}
-			e = err.(*jobhost.Error)
 			if text := e.Field + ": " + e.Message; !strings.Contains(text, tt.want) {
 				t.Errorf("got %s, want %s", text, tt.want)
 			}
@@ -161,8 +161,11 @@ func TestEvery(t *testing.T) {
 // period, the plain way. hours and minutes are the sets that the expression
 // has; wild says that the hours are *.
 func minutes(from, until time.Time, zone *time.Location, hours, mins map[int]bool, wild bool) (ticks []time.Time) {
-	shown := map[string]bool{} // times of day that were dealt with
-	face := func(at time.Time) string { return at.Format("2006-01-02 15:04") }
+	shown := map[int64]bool{} // times of day that were dealt with, in minutes as if they were UTC
+	face := func(at time.Time) int64 {
+		_, offset := at.Zone()
+		return (at.Unix() + int64(offset)) / 60
+	}
 	fits := func(at time.Time) bool { return hours[at.Hour()] && mins[at.Minute()] }
 	last := from.Add(-26 * time.Hour).In(zone) // so that what clocks have shown is known
 	for at := last.Add(time.Minute); !at.After(until); last, at = at, at.Add(time.Minute) {
