@@ -19,24 +19,34 @@ const (
 	EventCancelled EventKind = "cancelled" // the task ended
 	EventLoaded    EventKind = "loaded"    // the worker runs another version from now on, or is new; there is no job
 	EventUnloaded  EventKind = "unloaded"  // the worker was removed, and its tasks are held; there is no job
-	EventPaused    EventKind = "paused"    // the worker's tasks are held; there is no job
+	EventPaused    EventKind = "paused"    // the worker's tasks are held, or Schedule was paused; there is no job
 	EventDraining  EventKind = "draining"  // the worker's tasks are held, and it takes no jobs; there is no job
-	EventResumed   EventKind = "resumed"   // the end of a pause or a drain; there is no job
-	EventEnded     EventKind = "ended"     // the job ended: its last task did; State is the job's
+	EventResumed   EventKind = "resumed"   // the end of a pause or a drain of the worker, or of a pause of Schedule; there is no job
+
+	EventTickFired   EventKind = "tick_fired"   // a tick of Schedule made a job
+	EventTickSkipped EventKind = "tick_skipped" // a tick of Schedule made none, since a job of it was open; there is no job
+	EventTickQueued  EventKind = "tick_queued"  // a tick of Schedule waits for the end of a job of it; there is no job
+	EventTickMissed  EventKind = "tick_missed"  // ticks of Schedule came while nobody could see them; there is no job
+
+	EventEnded EventKind = "ended" // the job ended: its last task did; State is the job's
 )
 
 // Event tells that something happened. Events about a job's states are
 // published after they are durable.
 type Event struct {
 	// Seq rises by one with every event of a host's life; it starts again with the host.
-	Seq     uint64    `json:"seq"`
-	Kind    EventKind `json:"kind"`
-	Time    time.Time `json:"time"`
-	Job     string    `json:"job"` // empty when it is about a worker
-	Worker  string    `json:"worker"`
-	Task    int       `json:"task"`
-	Attempt int       `json:"attempt,omitempty"`
-	State   State     `json:"state,omitempty"`
+	Seq    uint64    `json:"seq"`
+	Kind   EventKind `json:"kind"`
+	Time   time.Time `json:"time"`
+	Job    string    `json:"job"` // empty when it is about a worker
+	Worker string    `json:"worker"`
+	// Schedule comes with events about a schedule, and Tick with those about its
+	// ticks: the last one of those that were missed.
+	Schedule string     `json:"schedule,omitempty"`
+	Tick     *time.Time `json:"tick,omitempty"`
+	Task     int        `json:"task"`
+	Attempt  int        `json:"attempt,omitempty"`
+	State    State      `json:"state,omitempty"`
 	// Done and Total come with EventProgress.
 	Done  int64 `json:"done,omitempty"`
 	Total int64 `json:"total,omitempty"`

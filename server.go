@@ -125,4 +125,5 @@ type Server interface {
 	Reloader
 	Operator
 	KeyKeeper
+	Scheduler
 }

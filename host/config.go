@@ -11,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extismabi"
 )
@@ -24,6 +25,11 @@ type Config struct {
 	Engine runtime.Engine
 	// Workers are what the host runs; at least one, each name once.
 	Workers []Worker
+	// Schedules submit jobs at their times; each name once, and their workers
+	// among Workers. They need a store that is a [schedule.Store] too.
+	Schedules []schedule.Schedule
+	// Clock is what schedules go by; nil = the system's.
+	Clock schedule.Clock
 	// Reread says what the host is to run from now on, for [Host.Reload]; nil =
 	// it can only be told by [Host.SetWorkers].
 	Reread func(context.Context) (Update, error)
@@ -136,7 +142,7 @@ func (c *Config) Check() error {
 			errs = append(errs, fmt.Errorf("worker %s: %w", w.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkSchedules(seen))...)
 }
 
 func (w *Worker) check() error {

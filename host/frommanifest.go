@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/host/schedule"
 )
 
 // FromManifest returns the configuration that a manifest asks for and reads
@@ -29,7 +31,38 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 		errs = append(errs, err)
 		cfg.Workers = append(cfg.Workers, w)
 	}
+	for i := range m.Schedules {
+		s, err := ScheduleFromManifest(m, &m.Schedules[i])
+		errs = append(errs, err)
+		cfg.Schedules = append(cfg.Schedules, s)
+	}
 	return cfg, errors.Join(errs...)
+}
+
+// ScheduleFromManifest returns the schedule that a manifest asks for and reads
+// the file of its payload.
+func ScheduleFromManifest(m *manifest.Manifest, s *manifest.Schedule) (schedule.Schedule, error) {
+	timing, err := s.Timing()
+	if err != nil {
+		return schedule.Schedule{}, fmt.Errorf("schedule %s: %w", s.Name, err)
+	}
+	payload, err := m.ReadPayload(s)
+	if err != nil {
+		return schedule.Schedule{}, fmt.Errorf("schedule %s: %w", s.Name, err)
+	}
+	return schedule.Schedule{
+		Name:        s.Name,
+		Description: s.Description,
+		Timing:      timing,
+		Job: jobhost.Spec{
+			Worker: s.Worker, Payload: payload, ContentType: s.ContentType, Entry: s.Entry, Priority: s.Priority,
+			Tasks: s.Tasks, MaxAttempts: s.MaxAttempts, Timeout: s.Timeout, Labels: s.Labels,
+		},
+		Jitter:       s.Jitter,
+		CatchUp:      s.CatchUp,
+		CatchUpLimit: s.CatchUpLimit,
+		Overlap:      s.Overlap,
+	}, nil
 }
 
 // WorkerFromManifest returns the configuration of one worker and reads its
@@ -80,7 +113,7 @@ func Rereader(path string, started *manifest.Manifest) func(context.Context) (Up
 		if err != nil {
 			return Update{}, err
 		}
-		return Update{Workers: cfg.Workers, NeedsRestart: started.Changed(m)}, nil
+		return Update{Workers: cfg.Workers, Schedules: cfg.Schedules, NeedsRestart: started.Changed(m)}, nil
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
@@ -51,6 +52,7 @@ type Host struct {
 // running is what exists while a host runs.
 type running struct {
 	queue   *queue.Queue
+	timed   *schedule.Scheduler // nil when the store keeps no schedules
 	root    *scope.Scope
 	workers map[string]*worker // fixed: a reload makes another running
 }
@@ -144,13 +146,17 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 		r.workers[cfg.Name] = h.newWorker(&cfg, plugins[i], r.queue)
 	}
 	h.cfg.Workers = nil // what runs is what counts from now on
+	r.timed = h.newScheduler(r.queue)
 	h.running.Store(r)
 	h.cfg.Metrics.SetSource(h)
 	var errs []error
 	for _, w := range r.workers {
 		errs = append(errs, h.startWorker(root, w))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return h.startSchedules(ctx, r)
 }
 
 func (h *Host) queueConfig() queue.Config {

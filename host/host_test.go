@@ -59,7 +59,9 @@ func config(t testing.TB) host.Config {
 	}}
 	return host.Config{
 		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers,
-		Reread: func(context.Context) (host.Update, error) { return host.Update{Workers: workers}, nil },
+		Reread: func(context.Context) (host.Update, error) {
+			return host.Update{Workers: workers}, nil
+		},
 	}
 }
 

@@ -12,13 +12,15 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/runtime"
 )
 
 // Update is what a host is to run from now on.
 type Update struct {
-	// Workers are all of them, as in [Config].
-	Workers []Worker
+	// Workers and Schedules are all of them, as in [Config].
+	Workers   []Worker
+	Schedules []schedule.Schedule
 	// NeedsRestart names settings that changed and that only a start takes up.
 	NeedsRestart []string
 }
@@ -29,7 +31,7 @@ var errNoReread = &jobhost.Error{
 }
 
 // Reload implements [jobhost.Reloader]: it changes over to what
-// [Config.Reread] returns.
+// [Config.Reread] returns. Schedules are changed with all workers, not with one.
 func (h *Host) Reload(ctx context.Context, worker string) (jobhost.Reload, error) {
 	if h.cfg.Reread == nil {
 		return jobhost.Reload{}, errNoReread
@@ -38,9 +40,9 @@ func (h *Host) Reload(ctx context.Context, worker string) (jobhost.Reload, error
 }
 
 // SetWorkers is [Host.Reload] to the workers given, for programs that embed a
-// host; there must be at least one.
+// host; there must be at least one. Schedules stay as they are.
 func (h *Host) SetWorkers(ctx context.Context, workers []Worker) (jobhost.Reload, error) {
-	update := Update{Workers: slices.Clone(workers)}
+	update := Update{Workers: slices.Clone(workers), Schedules: h.definedSchedules()}
 	return h.reload(ctx, "", func(context.Context) (Update, error) { return update, nil })
 }
 
@@ -54,7 +56,7 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.leaving, func() { cancel(context.Cause(h.leaving)) })()
-	changes, report, err := h.compare(ctx, worker, read)
+	changes, schedules, report, err := h.compare(ctx, worker, read)
 	if err == nil {
 		err = h.prepare(ctx, changes)
 	}
@@ -68,7 +70,12 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 		report.Workers = append(report.Workers, changes[i].report())
 		h.tellReload(&changes[i])
 	}
-	return report, nil
+	if worker != "" {
+		return report, nil
+	}
+	// The schedules come last, since their workers must be there. What can fail
+	// now is the store, which ends the host.
+	return report, h.setSchedules(context.WithoutCancel(ctx), schedules)
 }
 
 // beginReload waits until no other reload is under way; whoever gets nil takes
@@ -108,27 +115,27 @@ func (c *change) loads() bool {
 }
 
 // compare reads what is to run and tells what is to be done for it, by name.
-func (h *Host) compare(ctx context.Context, worker string, read func(context.Context) (Update, error)) ([]change, jobhost.Reload, error) {
+func (h *Host) compare(ctx context.Context, worker string, read func(context.Context) (Update, error)) ([]change, []schedule.Schedule, jobhost.Reload, error) {
 	update, err := read(ctx)
 	if err != nil {
 		h.cfg.Metrics.Reloaded("", metrics.ReloadFailed)
-		return nil, jobhost.Reload{}, err
+		return nil, nil, jobhost.Reload{}, err
 	}
-	next := Config{Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers, MaxMemory: h.cfg.MaxMemory}
+	next := Config{Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers, Schedules: update.Schedules, MaxMemory: h.cfg.MaxMemory}
 	if err := next.Check(); err != nil {
-		return nil, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
+		return nil, nil, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
 	changes := compare(h.running.Load().workers, update.Workers)
 	if worker != "" {
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.name != worker })
 		if len(changes) == 0 {
-			return nil, jobhost.Reload{}, &jobhost.Error{
+			return nil, nil, jobhost.Reload{}, &jobhost.Error{
 				Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", worker),
 				Hint: "neither the host nor its manifest has it",
 			}
 		}
 	}
-	return changes, jobhost.Reload{Workers: []jobhost.WorkerReload{}, NeedsRestart: update.NeedsRestart}, nil
+	return changes, update.Schedules, jobhost.Reload{Workers: []jobhost.WorkerReload{}, NeedsRestart: update.NeedsRestart}, nil
 }
 
 // compare tells the changes from what runs to what is to run, sorted by name.

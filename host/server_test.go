@@ -1,20 +1,41 @@
 package host_test
 
 import (
+	"context"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/client"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/hosttest"
+	"github.com/jobhost/jobhost/host/schedule"
 )
+
+// yearly is config with the schedule that the suite asks for.
+func yearly(t testing.TB) host.Config {
+	t.Helper()
+	timing, err := schedule.Cron("0 0 1 1 *", "Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(t)
+	cfg.Schedules = []schedule.Schedule{{
+		Name: "yearly", Timing: timing, Job: jobhost.Spec{Worker: "test", Entry: "echo", Payload: []byte("happy new year")},
+	}}
+	workers, schedules := cfg.Workers, cfg.Schedules
+	cfg.Reread = func(context.Context) (host.Update, error) {
+		return host.Update{Workers: workers, Schedules: schedules}, nil
+	}
+	return cfg
+}
 
 func TestHostIsAServer(t *testing.T) {
 	t.Parallel()
 	hosttest.Run(t, func(t testing.TB) jobhost.Server {
-		h, _ := run(t, config(t))
+		h, _ := run(t, yearly(t))
 		return h
 	})
 }
@@ -23,7 +44,7 @@ func TestHostIsAServer(t *testing.T) {
 func TestHostOverHTTP(t *testing.T) {
 	t.Parallel()
 	hosttest.Run(t, func(t testing.TB) jobhost.Server {
-		h, _ := run(t, config(t))
+		h, _ := run(t, yearly(t))
 		token := strings.Repeat("0123456789abcdef", 4)
 		face, err := api.New(api.Config{Server: h, Token: token, Ready: h.Ready})
 		if err != nil {

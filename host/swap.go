@@ -88,7 +88,7 @@ func (h *Host) commit(changes []change) error {
 		return errors.Join(errDrains, closePlugins(changes))
 	}
 	now := h.running.Load()
-	next := &running{queue: now.queue, root: now.root, workers: map[string]*worker{}}
+	next := &running{queue: now.queue, timed: now.timed, root: now.root, workers: map[string]*worker{}}
 	for name, w := range now.workers {
 		next.workers[name] = w
 	}

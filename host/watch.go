@@ -19,6 +19,9 @@ var errStopped = &jobhost.Error{
 
 // publish tells of an event.
 func (h *Host) publish(e jobhost.Event) {
+	if e.Kind == jobhost.EventEnded {
+		h.jobEnded(e.Job)
+	}
 	h.cfg.OnEvent(e)
 	h.hub.PublishFunc(e.Job, func(seq uint64) jobhost.Event {
 		e.Seq = seq

@@ -74,6 +74,7 @@ var (
 	asItIs     = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
 	reloaded   = answers[jobhost.Reload](200, "What became of the workers.")
 	aWorker    = answers[jobhost.WorkerStatus](200, "The worker.")
+	aSchedule  = answers[jobhost.Schedule](200, "The schedule.")
 	gone       = answer{204, "It is gone.", "", nil}
 )
 
@@ -144,6 +145,7 @@ func (a *API) routes() []route {
 		{"GET", "/readyz", "ready", "Tell whether jobs are taken", open, "", nil, []answer{answers[status](200, "They are.")}, a.ready},
 		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", reads, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
+	table = append(table, a.scheduleRoutes()...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,
@@ -152,4 +154,18 @@ func (a *API) routes() []route {
 		})
 	}
 	return table
+}
+
+func (a *API) scheduleRoutes() []route {
+	return []route{
+		{"GET", "/v1/schedules", "listSchedules", "List the schedules", reads, "", nil, []answer{
+			answers[[]jobhost.Schedule](200, "All schedules, by name, each with its next tick."),
+		}, a.listSchedules},
+		{"GET", "/v1/schedules/{name}", "getSchedule", "Show a schedule with its next ticks", reads, "", nil, []answer{aSchedule}, a.getSchedule},
+		{"POST", "/v1/schedules/{name}/run", "runSchedule", "Submit the job of a schedule now", writes, "", nil, []answer{
+			answers[jobhost.Receipt](201, "The job is durable."),
+		}, a.runSchedule},
+		{"POST", "/v1/schedules/{name}/pause", "pauseSchedule", "Stop a schedule from making jobs", writes, "", nil, []answer{aSchedule}, a.pauseSchedule},
+		{"POST", "/v1/schedules/{name}/resume", "resumeSchedule", "Let a schedule make jobs again", writes, "", nil, []answer{aSchedule}, a.resumeSchedule},
+	}
 }

@@ -29,6 +29,8 @@ type Fake struct {
 	keys    map[string]fakeKey
 	version int64 // of the last change of a key
 	hub     fakeHub
+	paused  *time.Time // of the schedule
+	lastJob string     // of the schedule
 }
 
 var _ jobhost.Server = (*Fake)(nil)

@@ -26,6 +26,9 @@ import (
 //	trap            executes an illegal operation
 //	spin            never returns
 //	log_echo        logs the payload and returns nothing
+//
+// and a schedule "yearly" that is due at "0 0 1 1 *" in "Europe/Berlin" with the
+// payload "happy new year", for the entry "echo".
 func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 	tests := map[string]func(*setup){
 		"submit":           testSubmit,
@@ -58,6 +61,9 @@ func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 		"keys":             testKeys,
 		"keys refused":     testKeysRefused,
 		"list keys":        testListKeys,
+		"schedules":        testSchedules,
+		"run schedule":     testRunSchedule,
+		"pause schedule":   testPauseSchedule,
 		"events":           testEvents,
 		"events again":     testEventsAgain,
 		"events of a job":  testEventsOfJob,

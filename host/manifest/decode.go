@@ -54,7 +54,7 @@ func (r *reader) faultValue(path []string, err error) {
 func (r *reader) manifest(doc map[string]any) *Manifest {
 	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
 	for name := range doc {
-		if name != "host" && name != "worker" {
+		if name != "host" && name != "worker" && name != "schedule" {
 			r.unknownSection(name, doc[name])
 		}
 	}
@@ -80,6 +80,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 		}
 	}
 	r.checkGrants(m.Workers, slices.Sorted(maps.Keys(workers)))
+	r.schedules(doc, m)
 	return m
 }
 
@@ -107,10 +108,10 @@ func (r *reader) table(in map[string]any, path []string, name string) (map[strin
 
 func (r *reader) unknownSection(name string, v any) {
 	fault := "is not a section"
-	hint := "the sections are [host] and [worker.NAME]"
+	hint := "the sections are [host], [worker.NAME] and [[schedule]]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
-		if near := nearest(name, []string{"host", "worker"}); near != "" {
+		if near := nearest(name, []string{"host", "worker", "schedule"}); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 	default:

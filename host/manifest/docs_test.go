@@ -23,11 +23,12 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, worker := defaultHost("/"), defaultWorker("", 0)
+	host, worker, schedule := defaultHost("/"), defaultWorker("", 0), defaultSchedule()
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
 		"worker.NAME":       docTable(workerFields(), &worker),
 		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
+		"[schedule]":        docTable(scheduleFields(), &schedule),
 	}
 	text := string(data)
 	for section, table := range want {

@@ -134,8 +134,9 @@ func (r *reader) decode(text string) map[string]any {
 		r.faultAt(-1, "", "the manifest is empty", "it needs at least a worker: [worker.NAME] with a plugin")
 		return nil
 	}
+	number := numberer{}
 	for i, key := range keys[:min(len(keys), len(s.places))] {
-		r.atlas.note(key, s.places[i])
+		r.atlas.note(number.path(key, s.places[i], text), s.places[i])
 	}
 	return doc
 }

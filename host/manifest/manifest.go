@@ -1,5 +1,6 @@
 // Package manifest reads manifest.toml, the one file that says what a host
-// runs: its own settings in [host], and one [worker.NAME] for each plugin.
+// runs: its own settings in [host], one [worker.NAME] for each plugin, and one
+// [[schedule]] for each job that comes at certain times.
 //
 // Reading is strict. A misspelt setting, a number without a unit or a file
 // that is not there is a [Fault] with file, line, column and a hint, and all
@@ -22,6 +23,7 @@ import (
 const (
 	MaxBytes        = 1 << 20  // of a manifest
 	MaxWorkers      = 1000     // in a manifest
+	MaxSchedules    = 1000     // in a manifest
 	MaxPluginBytes  = 32 << 20 // of a plugin's file
 	MaxEntries      = 256      // of a worker's config, and of its secrets
 	MaxConfigBytes  = 64 << 10 // of one value of a worker's config
@@ -37,6 +39,8 @@ type Manifest struct {
 	Host Host
 	// Workers are sorted by name; there is at least one.
 	Workers []Worker
+	// Schedules are sorted by name.
+	Schedules []Schedule
 	// Warnings are what is allowed but probably not meant, sorted by position.
 	Warnings Faults
 }

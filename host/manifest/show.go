@@ -18,6 +18,9 @@ func (m *Manifest) Show() []byte {
 	for i := range m.Workers {
 		m.showWorker(&b, &m.Workers[i])
 	}
+	for i := range m.Schedules {
+		m.showSchedule(&b, &m.Schedules[i])
+	}
 	return []byte(b.String())
 }
 

@@ -33,6 +33,8 @@ type Metrics struct {
 	reset    *prometheus.HistogramVec
 	fuel     *prometheus.CounterVec
 	reloads  *prometheus.CounterVec
+	fires    *prometheus.CounterVec
+	lateness *prometheus.HistogramVec
 	limits   [limitCount]prometheus.Counter
 
 	commit  prometheus.Histogram
@@ -74,7 +76,9 @@ func New() *Metrics {
 			Name: "jobhost_fuel_total",
 			Help: "Work that guests have done, about one unit for each pass of a loop and each call.",
 		}, []string{"worker"}),
-		reloads: newReloads(),
+		reloads:  newReloads(),
+		fires:    newFires(),
+		lateness: newLateness(),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "jobhost_store_commit_seconds", Help: "How long commits of the store took, the sync included.", Buckets: commitBuckets,
 		}),
@@ -87,7 +91,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.reset, m.fuel, m.commit, m.batch, m.relaxed,
+		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.fires, m.lateness, m.reset, m.fuel, m.commit, m.batch, m.relaxed,
 		m.newLimits(), buildInfo(version.Get()),
 	)
 	return m

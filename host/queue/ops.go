@@ -45,6 +45,8 @@ type OpResult struct {
 	// job; Final holds the numbers of the job's tasks by status then.
 	JobEnded bool
 	Final    StatusCounts
+	// Fired tell of the jobs of a Fire, each as of a Submit of its own.
+	Fired []OpResult
 }
 
 // Changed is a task that Cancel or Revive changed.
@@ -139,3 +141,4 @@ func (*Revive) op()   {}
 func (*Delete) op()   {}
 func (*Note) op()     {}
 func (*ChangeKV) op() {}
+func (*Fire) op()     {}

@@ -37,4 +37,5 @@ const (
 	PID      = "pid"      // of a process
 	Signal   = "signal"   // name of a signal
 	Setting  = "setting"  // name of a setting of the manifest
+	Schedule = "schedule" // name of a schedule
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,8 +23,7 @@ import (
 func TestPlugins(t *testing.T) {
 	t.Parallel()
 	mounted := func(t *testing.T, mount func(wazero.FSConfig, string, string) wazero.FSConfig) wazero.ModuleConfig {
-		fixture(t, "testdata/test.txt")
-		return wazero.NewModuleConfig().WithFSConfig(mount(wazero.NewFSConfig(), filepath.Join(sdk(), "testdata"), "/mnt"))
+		return wazero.NewModuleConfig().WithFSConfig(mount(wazero.NewFSConfig(), textFolder(t), "/mnt"))
 	}
 	for _, tt := range []struct {
 		name, plugin, entry, input, want string
@@ -87,7 +87,7 @@ func TestPluginFails(t *testing.T) {
 	if err != nil || got.Failure == nil || got.Failure.Message != "Some error message" || got.Failure.Code != jobhost.FailWorker || !got.Failure.Retryable {
 		t.Errorf("%+v, %v", got, err)
 	}
-	dir := wazero.NewFSConfig().WithReadOnlyDirMount(filepath.Join(sdk(), "testdata"), "/mnt")
+	dir := wazero.NewFSConfig().WithReadOnlyDirMount(textFolder(t), "/mnt")
 	at := attempt("hello hello!")
 	at.Config = map[string]string{"path": "/mnt/test.txt"}
 	got, err = open(t, setup{config: wazero.NewModuleConfig().WithFSConfig(dir)}, "read_write").run("try_write", at)
@@ -254,4 +254,15 @@ func TestFixtureEntries(t *testing.T) {
 			t.Errorf("%s: a command is prepared by %v", plugin, got)
 		}
 	}
+}
+
+// textFolder is a folder with the file that plugins read and write: a copy, since
+// root may write to the module cache too.
+func textFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "test.txt"), []byte("hello world!"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -14,8 +14,9 @@ type model struct {
 	jobs map[string]*modelJob
 	next queue.Key // no key below it may be given out any more
 
-	notes map[string]string
-	keys  map[string]*modelKeys // by worker
+	notes     map[string]string
+	keys      map[string]*modelKeys // by worker
+	schedules map[string]queue.ScheduleState
 }
 
 type modelJob struct {
@@ -35,6 +36,7 @@ func newModel(next queue.Key) *model {
 	return &model{
 		jobs: make(map[string]*modelJob), next: next,
 		notes: make(map[string]string), keys: make(map[string]*modelKeys),
+		schedules: make(map[string]queue.ScheduleState),
 	}
 }
 
@@ -64,6 +66,8 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return queue.OpResult{}, nil
 	case *queue.ChangeKV:
 		return queue.OpResult{Err: m.changeKV(op.Worker, op.Changes, op.At, op.Quota)}, nil
+	case *queue.Fire:
+		return m.fire(op, got)
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }

@@ -44,6 +44,8 @@ func Run(t *testing.T, h Harness) {
 		{"cancel", testCancel},
 		{"revive", testRevive},
 		{"delete", testDelete},
+		{"fire", testFire},
+		{"fire at once", testFireAtOnce},
 		{"claim order", testClaimOrder},
 		{"claim pages", testClaimPages},
 		{"load", testLoad},

@@ -40,6 +40,8 @@ func (b *batch) encode() {
 			if text := b.encodeJob(op.Job); text != (texts{}) {
 				*b.textOf(i) = text
 			}
+		case *queue.Fire:
+			b.weight += len(op.Jobs)
 		case *queue.Settle:
 			b.weight += (len(op.Result) + len(op.Log)) / content
 			if op.Failure != nil {
@@ -79,21 +81,27 @@ func (b *batch) encodeEffects(e *queue.Effects) {
 	}
 }
 
-// encodeJob returns the texts of a job.
-func (b *batch) encodeJob(job *queue.JobSpec) (text texts) {
+func (b *batch) encodeJob(job *queue.JobSpec) texts {
+	text, err := jobTexts(job)
+	if err != nil {
+		b.err = err
+	}
+	return text
+}
+
+// jobTexts returns the texts of a job.
+func jobTexts(job *queue.JobSpec) (text texts, err error) {
 	if len(job.Labels) > 0 {
 		labels, err := json.Marshal(job.Labels)
 		if err != nil {
-			b.err = fmt.Errorf("encode labels of job %s: %w", job.ID, err)
+			return texts{}, fmt.Errorf("encode labels of job %s: %w", job.ID, err)
 		}
 		text.first = string(labels)
 	}
-	options, err := optionsOf(job)
-	if err != nil {
-		b.err = fmt.Errorf("encode options of job %s: %w", job.ID, err)
+	if text.options, err = optionsOf(job); err != nil {
+		return texts{}, fmt.Errorf("encode options of job %s: %w", job.ID, err)
 	}
-	text.options = options
-	return text
+	return text, nil
 }
 
 func (b *batch) encodeText(i int, v any) {
@@ -162,6 +170,8 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 			return err
 		}
 		return b.ledger.changeKV(tx, worker, op.Changes, op.At, op.Quota, res)
+	case *queue.Fire:
+		return b.ledger.fire(tx, op, res)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

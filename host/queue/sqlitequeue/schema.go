@@ -7,6 +7,7 @@ func Schemas() []sqlitedb.Schema {
 	return []sqlitedb.Schema{
 		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions}},
 		{Name: "effects", Steps: []string{effectsSchema}},
+		ScheduleSchema(),
 	}
 }
 

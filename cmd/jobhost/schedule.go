@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost"
+)
+
+func newScheduleCommand(e *env) *cobra.Command {
+	return newGroup("schedule", "Look at schedules, run, pause and resume them",
+		newScheduleListCommand(e),
+		e.oneSchedule("show", "Show all that is known of a schedule, with its next ticks", "", e.showSchedule),
+		e.oneSchedule("run", "Submit the job of a schedule now",
+			`Its ticks, its overlap policy and a pause make no difference. The id of the job
+is printed.`, e.runSchedule),
+		e.oneSchedule("pause", "Stop a schedule from making jobs",
+			`The pause outlasts restarts. Jobs that were made go on, and jobhost schedule run
+works.`, e.turnSchedule(jobhost.Scheduler.PauseSchedule)),
+		e.oneSchedule("resume", "Let a schedule make jobs again",
+			`Ticks count from now on: those of the pause are not caught up. It also helps a
+schedule that fired while the clock of the machine was ahead.`, e.turnSchedule(jobhost.Scheduler.ResumeSchedule)))
+}
+
+func newScheduleListCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the schedules of the host with their next tick",
+		Example: `  jobhost schedule ls
+  jobhost schedule ls -o json`,
+		Args:              exactly(),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return e.listSchedules(cmd.Context()) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+// oneSchedule returns a command about one schedule.
+func (e *env) oneSchedule(verb, short, long string, do func(context.Context, jobhost.Server, string) error) *cobra.Command {
+	if long != "" {
+		long = short + ".\n\n" + long
+	}
+	return &cobra.Command{
+		Use:     verb + " NAME",
+		Short:   short,
+		Long:    long,
+		Example: "  jobhost schedule " + verb + " nightly",
+		Args:    exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := jobhost.CheckSchedule(args[0]); err != nil {
+				return asUsage(err)
+			}
+			server, err := e.server()
+			if err != nil {
+				return err
+			}
+			return do(cmd.Context(), server, args[0])
+		},
+		ValidArgsFunction: completeSchedules(e),
+	}
+}
+
+func (e *env) listSchedules(ctx context.Context) error {
+	server, err := e.server()
+	if err != nil {
+		return err
+	}
+	list, err := server.Schedules(ctx)
+	if err != nil {
+		return err
+	}
+	if e.wantsJSON() {
+		for i := range list {
+			if err := e.json(&list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := e.newTable("NAME", "WORKER", "DUE", "NEXT", "LAST", "LAST JOB")
+	for i := range list {
+		s := &list[i]
+		next := "paused"
+		if !s.Paused {
+			next = ""
+			if len(s.Next) > 0 {
+				next = e.tick(s.Next[0])
+			}
+		}
+		last := ""
+		if s.LastTick != nil {
+			last = e.tick(*s.LastTick)
+		}
+		t.row(s.Name, s.Worker, due(s), next, last, s.LastJob)
+	}
+	t.flush()
+	return nil
+}
+
+// due says when a schedule is due, as its manifest does.
+func due(s *jobhost.Schedule) string {
+	if s.Cron == "" {
+		return "every " + s.Every.String()
+	}
+	return s.Cron + " " + s.Timezone
+}
+
+// tick shows a tick in the time zone of its schedule, which is how people know it.
+func (e *env) tick(at time.Time) string {
+	if !e.stdout.terminal {
+		return at.Format(time.RFC3339)
+	}
+	return at.Format("Mon 2006-01-02 15:04:05 -07:00") + " (" + e.when(at) + ")"
+}
+
+func (e *env) showSchedule(ctx context.Context, server jobhost.Server, name string) error {
+	s, err := server.Schedule(ctx, name)
+	if err != nil {
+		return err
+	}
+	return e.printSchedule(&s)
+}
+
+// turnSchedule pauses or resumes a schedule.
+func (e *env) turnSchedule(turn func(jobhost.Scheduler, context.Context, string) (jobhost.Schedule, error)) func(context.Context, jobhost.Server, string) error {
+	return func(ctx context.Context, server jobhost.Server, name string) error {
+		s, err := turn(server, ctx, name)
+		if err != nil {
+			return err
+		}
+		return e.printSchedule(&s)
+	}
+}
+
+func (e *env) runSchedule(ctx context.Context, server jobhost.Server, name string) error {
+	receipt, err := server.RunSchedule(ctx, name)
+	if err != nil {
+		return err
+	}
+	if e.wantsJSON() {
+		return e.json(receipt)
+	}
+	t := e.newTable()
+	t.row(receipt.ID)
+	t.flush()
+	return nil
+}
+
+func (e *env) printSchedule(s *jobhost.Schedule) error {
+	if e.wantsJSON() {
+		return e.json(s)
+	}
+	t := e.newTable()
+	t.field("name", s.Name)
+	t.field("description", s.Description)
+	t.field("worker", s.Worker)
+	t.field("due", due(s))
+	if s.Jitter > 0 {
+		t.field("jitter", "up to "+s.Jitter.String())
+	}
+	t.field("catch up", string(s.CatchUp))
+	t.field("overlap", string(s.Overlap))
+	if s.Paused {
+		t.field("paused", e.whenever(s.PausedAt))
+	}
+	if s.LastTick != nil {
+		t.field("last tick", e.tick(*s.LastTick))
+	}
+	t.field("last job", s.LastJob)
+	if s.Waiting > 0 {
+		t.field("waiting", strconv.Itoa(s.Waiting)+" for the end of a job")
+	}
+	t.field("refused", s.Refused)
+	for i, at := range s.Next {
+		heading := "next"
+		if i > 0 {
+			heading = " "
+		}
+		t.field(heading, e.tick(at))
+	}
+	t.flush()
+	return nil
+}
+
+// completeSchedules offers the names of schedules to the shell.
+func completeSchedules(e *env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []string
+		if server, err := e.server(); err == nil && len(args) == 0 {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(cmd)), 2*time.Second)
+			defer cancel()
+			list, _ := server.Schedules(ctx) // a shell can't show why there is nothing to offer
+			for i := range list {
+				if jobhost.CheckSchedule(list[i].Name) == nil {
+					names = append(names, list[i].Name)
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,143 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+)
+
+// ScheduleState is what a store keeps of a schedule. What it means, and what
+// follows from it, is decided in package schedule; a store only keeps it.
+type ScheduleState struct {
+	Name string
+	// Version rises by one with every change; 0 = it is not stored.
+	Version int64
+	// Timing identifies the ticks that Last is one of.
+	Timing string
+	// Last is the time up to which all ticks are decided.
+	Last Millis
+	// Fired is the latest tick that made a job, LastJob the id of the latest
+	// job; 0 and empty = none.
+	Fired   Millis
+	LastJob string
+	// PausedAt is when the schedule was paused, GoneAt when the host was told
+	// to run without it; 0 = it is not so.
+	PausedAt, GoneAt Millis
+	// Open are ids of jobs that had not ended when last looked at, if anybody
+	// asks for that, and Waiting the ticks that wait for their end, oldest first.
+	Open    []string
+	Waiting []Millis
+}
+
+// Fire changes the state of a schedule and submits the jobs of its ticks, all
+// or nothing: so no tick makes two jobs, whenever the process ends. It is
+// refused with conflict unless State.Version is that of the stored state; the
+// state is then stored with the next version. A job whose id is taken is not
+// submitted, whatever that job is: see OpResult.Fired.
+type Fire struct {
+	State ScheduleState
+	// Forget removes the state instead.
+	Forget bool
+	Jobs   []*JobSpec
+}
+
+// Firing is a [Fire] that is wanted.
+type Firing struct {
+	State  ScheduleState
+	Forget bool
+	Specs  []jobhost.Spec // with ids
+}
+
+// Fired is what became of a firing.
+type Fired struct {
+	// Err says why nothing was changed: a job was refused as in a submit, the
+	// version is not the stored one, the store has failed.
+	Err error
+	// Existing tells for each job whether its id was taken, so that it was not
+	// submitted.
+	Existing []bool
+}
+
+// Fire makes the firings durable, in one batch, and returns one answer for
+// each. Each is applied as a whole or not at all. The error is the cause of
+// ctx, when that ends first: then it is open what was applied.
+func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
+	answers := make([]Fired, len(firings))
+	var (
+		ops   []Op
+		lanes [][]*lane
+		index []int // of ops in answers
+	)
+	for i := range firings {
+		f := &firings[i]
+		jobs, ls, err := q.admitAll(f.Specs)
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		ops = append(ops, &Fire{State: f.State, Forget: f.Forget, Jobs: jobs})
+		lanes, index = append(lanes, ls), append(index, i)
+	}
+	if len(ops) == 0 {
+		return answers, nil
+	}
+	done := make(chan struct{})
+	q.inflight.add()
+	q.store.Commit(ops, func(results []OpResult, err error) {
+		defer q.inflight.done()
+		defer close(done)
+		for i, op := range ops {
+			result := OpResult{Err: err}
+			if err == nil {
+				result = results[i]
+			}
+			answers[index[i]] = q.fired(lanes[i], op.(*Fire), result)
+		}
+	})
+	select {
+	case <-done:
+		return answers, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// admitAll admits all jobs or none.
+func (q *Queue) admitAll(specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
+	for i := range specs {
+		job, l, err := q.admit(specs[i])
+		if err != nil {
+			for j, l := range lanes {
+				l.giveUp(jobs[j])
+			}
+			return nil, nil, err
+		}
+		jobs, lanes = append(jobs, job), append(lanes, l)
+	}
+	return jobs, lanes, nil
+}
+
+// giveUp gives back the room of a job that was admitted and not submitted.
+func (l *lane) giveUp(job *JobSpec) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending -= job.Tasks
+}
+
+// fired runs when the fate of a firing is known.
+func (q *Queue) fired(lanes []*lane, op *Fire, result OpResult) Fired {
+	answer := Fired{Err: result.Err, Existing: make([]bool, len(op.Jobs))}
+	if result.Err != nil {
+		answer.Err = fmt.Errorf("fire: %w", result.Err)
+	}
+	for i, job := range op.Jobs {
+		of := OpResult{Err: result.Err}
+		if result.Err == nil {
+			of = result.Fired[i]
+		}
+		q.submitted(lanes[i], job, of)
+		answer.Existing[i] = of.Existing || of.Err != nil
+	}
+	return answer
+}

@@ -1,0 +1,43 @@
+//go:build !linux
+
+package schedule
+
+import (
+	"time"
+
+	"github.com/jobhost/jobhost/host/scope"
+)
+
+// longest is how long a timer runs before it looks at the clock again: Go's
+// timers don't know when a clock is set, nor how long a machine slept.
+const longest = time.Minute
+
+// timerAlarm is an alarm where the operating system has none.
+type timerAlarm struct {
+	bell  chan struct{}
+	timer *time.Timer
+}
+
+func newAlarm(*scope.Scope) (Alarm, error) {
+	a := &timerAlarm{bell: make(chan struct{}, 1)}
+	a.timer = time.AfterFunc(longest, func() { ring(a.bell) })
+	return a, nil
+}
+
+// Set implements [Alarm].
+func (a *timerAlarm) Set(at time.Time) error {
+	a.timer.Stop()
+	if !at.IsZero() {
+		a.timer.Reset(min(time.Until(at), longest))
+	}
+	return nil
+}
+
+// Rings implements [Alarm].
+func (a *timerAlarm) Rings() <-chan struct{} { return a.bell }
+
+// Close implements [Alarm].
+func (a *timerAlarm) Close() error {
+	a.timer.Stop()
+	return nil
+}

@@ -1,0 +1,230 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/scope"
+)
+
+// Store is what a [queue.Store] must be able to do besides, for a host that
+// has schedules.
+type Store interface {
+	// Schedules returns the states of all schedules, by name.
+	Schedules(ctx context.Context) ([]queue.ScheduleState, error)
+}
+
+// Queue takes the jobs; a [queue.Queue] does.
+type Queue interface {
+	Fire(ctx context.Context, firings []queue.Firing) ([]queue.Fired, error)
+	Job(ctx context.Context, id string) (jobhost.Job, error)
+}
+
+// Config says what a scheduler works with. Queue and Store are needed.
+type Config struct {
+	Queue Queue
+	Store Store
+	// Clock; nil = the system's.
+	Clock Clock
+	// Publish is told of what happens and must not block; nil = nobody.
+	Publish func(jobhost.Event)
+	// Count is told what became of ticks, Late how long after its tick a job
+	// was made; nil = nobody.
+	Count func(schedule string, outcome Outcome, n int)
+	Late  func(schedule string, late time.Duration)
+	// Logger; nil = nothing is logged.
+	Logger *slog.Logger
+}
+
+// Scheduler fires schedules. Its methods may be called from many goroutines.
+type Scheduler struct {
+	cfg  Config
+	turn chan struct{} // holds one value while somebody changes entries
+	wake chan struct{} // holds one value when there may be something to do
+
+	mu      sync.Mutex        // protects the fields below
+	entries map[string]*entry // replaced entries, never changed ones: see put
+	watched map[string]bool   // ids of jobs whose end somebody waits for
+
+	watching atomic.Int64 // len(watched)
+}
+
+// entry is a schedule and how it stands.
+type entry struct {
+	def   *Schedule
+	state queue.ScheduleState
+	// next is the tick after state.Last; zero = there is none.
+	next time.Time
+	// refused says why the due tick could make no job; it is tried again at
+	// retryAt, each time after twice the pause.
+	refused error
+	retryAt time.Time
+	pause   time.Duration
+}
+
+// New returns a scheduler without schedules: [Scheduler.Set] gives it some.
+func New(cfg Config) *Scheduler {
+	if cfg.Clock == nil {
+		cfg.Clock = systemClock{}
+	}
+	if cfg.Publish == nil {
+		cfg.Publish = func(jobhost.Event) {}
+	}
+	if cfg.Count == nil {
+		cfg.Count = func(string, Outcome, int) {}
+	}
+	if cfg.Late == nil {
+		cfg.Late = func(string, time.Duration) {}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Scheduler{
+		cfg:     cfg,
+		turn:    make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
+		entries: map[string]*entry{},
+		watched: map[string]bool{},
+	}
+}
+
+// Start fires schedules in a goroutine of the scope until ctx ends.
+func (s *Scheduler) Start(ctx context.Context, in *scope.Scope) error {
+	return in.Go("schedules", func(own context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(own, func() { cancel(context.Cause(own)) })()
+		return s.run(ctx, in)
+	})
+}
+
+// run waits for the alarm, or to be woken, and fires what is due. The alarm is
+// made when there is something to set it to.
+func (s *Scheduler) run(ctx context.Context, in *scope.Scope) (err error) {
+	var alarm Alarm
+	var rings <-chan struct{}
+	defer func() {
+		if alarm != nil {
+			err = errors.Join(err, alarm.Close())
+		}
+	}()
+	for ctx.Err() == nil {
+		next := s.fireDue(ctx)
+		if alarm == nil && !next.IsZero() {
+			if alarm, err = s.cfg.Clock.Alarm(in); err != nil {
+				return fmt.Errorf("make an alarm for schedules: %w", err)
+			}
+			rings = alarm.Rings()
+		}
+		if alarm != nil {
+			if err := alarm.Set(next); err != nil {
+				return fmt.Errorf("set the alarm of schedules: %w", err)
+			}
+		}
+		select {
+		case <-rings:
+		case <-s.wake:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// JobEnded tells the scheduler that a job has ended; it is cheap for jobs that
+// nobody waits for.
+func (s *Scheduler) JobEnded(id string) {
+	if s.watching.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	waited := s.watched[id]
+	s.mu.Unlock()
+	if waited {
+		s.rouse()
+	}
+}
+
+// rouse makes the scheduler look at everything anew.
+func (s *Scheduler) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// begin waits for its turn to change entries; whoever gets nil calls end.
+func (s *Scheduler) begin(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Scheduler) end() { <-s.turn }
+
+// list returns the entries by name.
+func (s *Scheduler) list() []*entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*entry, 0, len(s.entries))
+	for _, name := range slices.Sorted(maps.Keys(s.entries)) {
+		list = append(list, s.entries[name])
+	}
+	return list
+}
+
+// find returns an entry; not_found if there is none.
+func (s *Scheduler) find(name string) (*entry, error) {
+	if err := jobhost.CheckSchedule(name); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[name]; e != nil {
+		return e, nil
+	}
+	return nil, &jobhost.Error{
+		Code: jobhost.CodeNotFound, Field: "schedule",
+		Message: fmt.Sprintf("there is no schedule %q", name), Hint: "jobhost schedule ls",
+	}
+}
+
+// put stores an entry in place of the one of its name, whose turn it is.
+func (s *Scheduler) put(e entry) *entry {
+	e.next = time.Time{}
+	if e.state.PausedAt == 0 {
+		e.next = e.def.Timing.Next(e.state.Last.Time())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries[e.def.Name] = &e
+	clear(s.watched)
+	for _, other := range s.entries {
+		if len(other.state.Waiting) > 0 {
+			for _, id := range other.openIDs() {
+				s.watched[id] = true
+			}
+		}
+	}
+	s.watching.Store(int64(len(s.watched)))
+	return &e
+}
+
+// openIDs returns the ids of the jobs that may be open.
+func (e *entry) openIDs() []string {
+	if len(e.state.Open) == 0 && e.state.LastJob != "" {
+		return []string{e.state.LastJob} // of a time when overlaps were allowed
+	}
+	return e.state.Open
+}

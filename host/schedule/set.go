@@ -1,0 +1,133 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// forgetAfter is how long the state of a schedule is kept that the host runs
+// without: a schedule that was paused comes back paused.
+const forgetAfter = 90 * 24 * time.Hour
+
+// Set makes the schedules given the ones that are fired, in place of all
+// others; they must be in order ([Schedule.Check]), each name once. When it
+// returns, what is new is durable:
+//
+//   - of a schedule that is new, back, or due at other times than before, only
+//     ticks from now on count;
+//   - of one that is gone, ticks that wait are dropped; jobs that were made go on.
+//
+// With an error some may have been taken over.
+func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	defer s.rouse()
+	states, err := s.cfg.Store.Schedules(ctx)
+	if err != nil {
+		return err
+	}
+	now := queue.MillisOf(s.cfg.Clock.Now())
+	var errs []error
+	wanted := map[string]bool{}
+	for i := range schedules {
+		def := schedules[i].OrDefaults()
+		wanted[def.Name] = true
+		j, known := slices.BinarySearchFunc(states, def.Name, func(state queue.ScheduleState, name string) int {
+			return strings.Compare(state.Name, name)
+		})
+		state := queue.ScheduleState{Name: def.Name}
+		if known {
+			state = states[j]
+		}
+		errs = append(errs, s.adopt(ctx, &def, state, now))
+	}
+	for _, state := range states {
+		if !wanted[state.Name] {
+			errs = append(errs, s.leave(ctx, state, now))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// adopt takes a schedule over, which may have a state already.
+func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.ScheduleState, now queue.Millis) error {
+	if timing := def.Timing.String(); state.Timing != timing || state.GoneAt != 0 {
+		if state.Timing != timing || state.Last < now {
+			state.Last = now
+		}
+		state.Timing, state.GoneAt = timing, 0
+		var err error
+		if state, err = s.save(ctx, queue.Firing{State: state}); err != nil {
+			return fmt.Errorf("set schedule %s: %w", def.Name, err)
+		}
+	}
+	if ahead := state.Last - now; ahead > queue.Millis(time.Hour/time.Millisecond) {
+		s.cfg.Logger.Warn("the clock was set back: ticks up to a later time are decided already",
+			logkey.Schedule, def.Name, "until", state.Last.Time(), logkey.Hint, "jobhost schedule resume "+def.Name)
+	}
+	s.put(entry{def: def, state: state})
+	return nil
+}
+
+// leave parks the state of a schedule that is gone, or forgets it.
+func (s *Scheduler) leave(ctx context.Context, state queue.ScheduleState, now queue.Millis) error {
+	s.drop(state.Name)
+	f := queue.Firing{State: state}
+	switch {
+	case state.GoneAt == 0:
+		f.State.GoneAt, f.State.Waiting, f.State.Open = now, nil, nil
+	case now-state.GoneAt > queue.Millis(forgetAfter/time.Millisecond):
+		f.Forget = true
+	default:
+		return nil
+	}
+	if _, err := s.save(ctx, f); err != nil {
+		return fmt.Errorf("remove schedule %s: %w", state.Name, err)
+	}
+	return nil
+}
+
+func (s *Scheduler) drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.entries, name)
+}
+
+// save makes one firing durable and returns the state with its new version.
+func (s *Scheduler) save(ctx context.Context, f queue.Firing) (queue.ScheduleState, error) {
+	answers, err := s.cfg.Queue.Fire(context.WithoutCancel(ctx), []queue.Firing{f})
+	if err == nil {
+		err = answers[0].Err
+	}
+	if err != nil {
+		return queue.ScheduleState{}, err
+	}
+	f.State.Version++
+	return f.State, nil
+}
+
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// Defined returns the schedules that are fired, by name.
+func (s *Scheduler) Defined() []Schedule {
+	var defined []Schedule
+	for _, e := range s.list() {
+		defined = append(defined, *e.def)
+	}
+	return defined
+}

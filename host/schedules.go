@@ -1,0 +1,149 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/schedule"
+)
+
+func (c *Config) checkSchedules(workers map[string]bool) error {
+	var errs []error
+	if _, keeps := c.Store.(schedule.Store); len(c.Schedules) > 0 && c.Store != nil && !keeps {
+		errs = append(errs, errors.New("this store keeps no schedules"))
+	}
+	seen := map[string]bool{}
+	for i := range c.Schedules {
+		s := &c.Schedules[i]
+		if seen[s.Name] {
+			errs = append(errs, fmt.Errorf("schedule %s is there twice", s.Name))
+		}
+		seen[s.Name] = true
+		if err := s.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("schedule %s: %w", s.Name, err))
+		} else if !workers[s.Job.Worker] {
+			errs = append(errs, fmt.Errorf("schedule %s: there is no worker %s", s.Name, s.Job.Worker))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// newScheduler returns a scheduler on the queue, nil when the store keeps no
+// schedules.
+func (h *Host) newScheduler(q *queue.Queue) *schedule.Scheduler {
+	store, ok := h.cfg.Store.(schedule.Store)
+	if !ok {
+		return nil
+	}
+	return schedule.New(schedule.Config{
+		Queue:   q,
+		Store:   store,
+		Clock:   h.cfg.Clock,
+		Publish: h.publish,
+		Count:   func(name string, o schedule.Outcome, n int) { h.cfg.Metrics.ScheduleTicks(name, string(o), n) },
+		Late:    func(name string, late time.Duration) { h.cfg.Metrics.ScheduleLate(name, late) },
+		Logger:  h.cfg.Logger,
+	})
+}
+
+// startSchedules fires schedules from now on, until the host begins to drain.
+func (h *Host) startSchedules(ctx context.Context, r *running) error {
+	if r.timed == nil {
+		return nil
+	}
+	if err := r.timed.Set(ctx, h.cfg.Schedules); err != nil {
+		return fmt.Errorf("start schedules: %w", err)
+	}
+	return r.timed.Start(h.leaving, r.root)
+}
+
+// setSchedules takes up the schedules of a reload.
+func (h *Host) setSchedules(ctx context.Context, schedules []schedule.Schedule) error {
+	timed := h.running.Load().timed
+	if timed == nil {
+		return nil
+	}
+	if err := timed.Set(ctx, schedules); err != nil {
+		return fmt.Errorf("reload schedules: %w", err)
+	}
+	return nil
+}
+
+// definedSchedules returns the schedules that are fired now.
+func (h *Host) definedSchedules() []schedule.Schedule {
+	if r := h.running.Load(); r != nil && r.timed != nil {
+		return r.timed.Defined()
+	}
+	return nil
+}
+
+// jobEnded tells the schedules of the end of a job.
+func (h *Host) jobEnded(id string) {
+	if r := h.running.Load(); r != nil && r.timed != nil {
+		r.timed.JobEnded(id)
+	}
+}
+
+// scheduler returns the scheduler, or an error with code unavailable before
+// there is one.
+func (h *Host) scheduler() (*schedule.Scheduler, error) {
+	r, err := h.now()
+	if err != nil {
+		return nil, err
+	}
+	if r.timed == nil {
+		return nil, &jobhost.Error{Code: jobhost.CodeNotFound, Message: "this host has no schedules: its store keeps none"}
+	}
+	return r.timed, nil
+}
+
+// Schedules implements [jobhost.Scheduler].
+func (h *Host) Schedules(context.Context) ([]jobhost.Schedule, error) {
+	s, err := h.scheduler()
+	if err != nil {
+		return nil, err
+	}
+	return s.Schedules(), nil
+}
+
+// Schedule implements [jobhost.Scheduler].
+func (h *Host) Schedule(_ context.Context, name string) (jobhost.Schedule, error) {
+	s, err := h.scheduler()
+	if err != nil {
+		return jobhost.Schedule{}, err
+	}
+	return s.Schedule(name)
+}
+
+// RunSchedule implements [jobhost.Scheduler].
+func (h *Host) RunSchedule(ctx context.Context, name string) (jobhost.Receipt, error) {
+	s, err := h.scheduler()
+	if err != nil {
+		return jobhost.Receipt{}, err
+	}
+	receipt, err := s.Run(ctx, name)
+	h.countRefusal(err)
+	return receipt, err
+}
+
+// PauseSchedule implements [jobhost.Scheduler].
+func (h *Host) PauseSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
+	s, err := h.scheduler()
+	if err != nil {
+		return jobhost.Schedule{}, err
+	}
+	return s.Pause(ctx, name)
+}
+
+// ResumeSchedule implements [jobhost.Scheduler].
+func (h *Host) ResumeSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
+	s, err := h.scheduler()
+	if err != nil {
+		return jobhost.Schedule{}, err
+	}
+	return s.Resume(ctx, name)
+}
