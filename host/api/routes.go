@@ -79,7 +79,7 @@ var (
 )
 
 // routes is the table of all routes.
-func (a *API) routes() []route {
+func (a *API) routes() []route { //nolint:revive // it is a table, however long
 	table := []route{
 		{"POST", "/v1/jobs", "submitJob", "Submit a job", writes, wire.JSON, []param{waitParam}, []answer{
 			answers[jobhost.Receipt](201, "The job is durable. With wait: the job, ended, with its results.").waited(),

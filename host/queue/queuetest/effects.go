@@ -159,16 +159,19 @@ func testEffectsRefused(t *testing.T, h Harness) {
 // there is no new one.
 func testChildren(t *testing.T, h Harness) {
 	s := open(t, h)
-	key := s.submit(spec("parent", "w"))
+	key := s.submit(spec("parent", "w", tasks(2)))
 	parent := s.job("parent")
-	var ops []queue.Op
-	for i := range jobhost.MaxChildren - 1 {
-		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprint("child-", i), "w", childOf(&parent, 0))})
+	many := &queue.Effects{}
+	for i := range jobhost.MaxChildren - 2 {
+		many.Jobs = append(many.Jobs, spec(fmt.Sprint("child-", i), "w", childOf(&parent, 1)))
 	}
-	s.do(ops...)
+	s.must(effective(key+1, many))
+	s.submit(spec("now", "w", childOf(&parent, 1)))
 	family, err := s.Family(t.Context(), key)
-	wantSame(t, "families", family, queue.Family{Children: jobhost.MaxChildren - 1})
-	first, last := spec("child-0", "w", childOf(&parent, 0)), spec("last", "w", childOf(&parent, 0))
+	if err != nil || family != (queue.Family{Children: jobhost.MaxChildren - 1}) {
+		t.Fatalf("the family is %+v, %v", family, err)
+	}
+	first, last := spec("child-0", "w", childOf(&parent, 1)), spec("last", "w", childOf(&parent, 0))
 	over := &queue.Effects{Jobs: []*queue.JobSpec{last, spec("over", "w", childOf(&parent, 0))}}
 	s.refused(effective(key, over), jobhost.CodeExhausted)
 	res := s.must(effective(key, &queue.Effects{Jobs: []*queue.JobSpec{first, last, last}}))

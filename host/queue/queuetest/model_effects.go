@@ -38,7 +38,7 @@ func (m *model) effects(worker string, op *queue.Settle, got queue.OpResult) (qu
 		return m.code(jobhost.CodeExhausted), nil
 	}
 	if err := m.changeKV(worker, e.KV, op.EndedAt, e.Quota); err != nil {
-		return queue.OpResult{Err: err}, nil
+		return queue.OpResult{Err: err}, nil //nolint:nilerr // a refusal is an answer
 	}
 	var res queue.OpResult
 	for i, spec := range e.Jobs {

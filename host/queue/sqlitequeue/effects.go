@@ -81,7 +81,7 @@ func (l *ledger) checkChildren(tx *sqlitedb.Tx, jobs []*queue.JobSpec, res *queu
 		}
 		if there.Err != nil {
 			res.Err = there.Err
-			return nil
+			return nil //nolint:nilerr // a refusal is an answer
 		}
 		if !existing {
 			added[job.ID] = job.Digest

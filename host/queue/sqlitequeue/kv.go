@@ -156,7 +156,7 @@ func planKV(tx *sqlitedb.Tx, worker int64, changes []queue.KVChange, at queue.Mi
 		}
 		if refusal != nil {
 			res.Err = refusal
-			return nil, 0, nil
+			return nil, 0, nil //nolint:nilerr // a refusal is an answer
 		}
 		growth += p.growth
 	}

@@ -54,8 +54,10 @@ func TestEffects(t *testing.T) {
 		failed      bool
 	}{
 		{
-			"success", "", map[string]string{"name": "ada!", "n": "42", "new": ""},
-			[]string{"worker: report\ndelay: 1s\nlabel.x:  \n\na\n\nb", now}, false,
+			"success", "",
+			map[string]string{"name": "ada!", "n": "42", "new": ""},
+			[]string{"worker: report\ndelay: 1s\nlabel.x:  \n\na\n\nb", now},
+			false,
 		},
 		{"failure", "fail", before, []string{now}, true},
 	} {

@@ -69,10 +69,10 @@ func (h host) key(name string) (fakeKey, Errno) {
 // put changes a key. Its version stays, as the attempt's own changes leave it.
 func (h host) put(name, value string) Errno {
 	k, e := h.key(name)
-	if e == ErrInvalid {
-		return e
-	}
-	if len(value) > 1<<20 {
+	switch {
+	case e == ErrInvalid:
+		return ErrInvalid
+	case len(value) > 1<<20:
 		return ErrLimit
 	}
 	h.keys[name] = fakeKey{value: value, version: k.version}
@@ -130,7 +130,9 @@ func (h host) kvAdd(key string, delta int64) int64 {
 			return math.MinInt64 - int64(ErrInvalid)
 		}
 	}
-	h.put(key, strconv.FormatInt(n+delta, 10))
+	if e := h.put(key, strconv.FormatInt(n+delta, 10)); e != 0 {
+		return math.MinInt64 - int64(e)
+	}
 	return n + delta
 }
 

@@ -59,7 +59,7 @@ func (s *Spec) text() (text []byte, ok bool) {
 	ok = true
 	option := func(name, value string) {
 		if value != "" {
-			ok = ok && strings.IndexAny(name+value, "\n\r") < 0 && !strings.Contains(name, ":")
+			ok = ok && !strings.ContainsAny(name+value, "\n\r") && !strings.Contains(name, ":")
 			text = append(append(append(append(text, name...), ": "...), value...), '\n')
 		}
 	}
