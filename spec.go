@@ -64,7 +64,7 @@ type Spec struct {
 // with code [CodeInvalid] joined into one. What depends on the host (an
 // unknown worker, a payload over the limit, a full queue) is not looked at.
 func (s *Spec) Check() error {
-	errs := []error{CheckWorker(s.Worker)}
+	errs := append(make([]error, 0, 16), CheckWorker(s.Worker)) // a capacity with which it stays on the stack
 	if s.ID != "" {
 		errs = append(errs, CheckID(s.ID))
 	}

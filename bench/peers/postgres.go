@@ -43,7 +43,7 @@ func servePostgres(ctx context.Context, dir string) (*server, error) {
 			return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 		}
 	}
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}

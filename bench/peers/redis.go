@@ -26,7 +26,7 @@ func serveRedis(fsync string) func(context.Context, string) (*server, error) {
 		if err := os.RemoveAll(filepath.Join(dir, "appendonlydir")); err != nil {
 			return nil, err
 		}
-		port, err := freePort()
+		port, err := freePort(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -20,8 +20,7 @@ import (
 
 // What River is told. Its documentation names the fetch cooldown as the bound
 // of throughput; the pause of 100 ms that is its default would be most of what
-// is measured here. The numbers of workers and connections came out best of
-// those tried.
+// is measured here. RESULTS.md says which other numbers were tried.
 const (
 	riverWorkers     = 1000
 	riverConnections = 48

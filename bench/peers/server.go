@@ -40,7 +40,8 @@ func start(ctx context.Context, as *servant, address string, stop []syscall.Sign
 		return nil, err
 	}
 	defer log.Close()
-	s := &server{address: address, process: exec.Command(program, args...), stop: stop, ended: make(chan struct{})}
+	// The end of ctx would kill it; close asks first.
+	s := &server{address: address, process: exec.CommandContext(context.WithoutCancel(ctx), program, args...), stop: stop, ended: make(chan struct{})}
 	s.process.Dir, s.process.Stdout, s.process.Stderr = as.dir, log, log
 	s.process.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "HOME=" + as.dir}
 	s.process.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential, Setpgid: true, Pdeathsig: stop[len(stop)-1]}
@@ -124,8 +125,8 @@ func newServant(dir string, names ...string) (*servant, error) {
 }
 
 // freePort returns a port of the loopback interface that nobody uses.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}

@@ -9,39 +9,60 @@ import (
 	"time"
 )
 
-// print writes the table and what it was made with, as Markdown that can be
-// read as it is.
+// print writes the medians, their ranges and what they were made with, as
+// Markdown that can be read as it is.
 func (c *comparison) print(out io.Writer, systems []string) error {
-	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(w, "| system\t| enqueued/s\t| durably done/s\t| in batches: enqueued/s\t| done/s\t| at "+
-		fmt.Sprintf("%d/s: submit to run, p50\t| to done, p50\t| p99\t| CPU per 1,000 jobs\t| in batches\t|", c.Load.Rate))
-	fmt.Fprintln(w, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
-	for _, name := range systems {
-		all := c.of(name)
-		fmt.Fprintf(w, "| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t|\n", name,
-			spread(all, perSecond(func(r *result) float64 { return r.Single.Enqueued })),
-			spread(all, perSecond(func(r *result) float64 { return r.Single.Done })),
-			spread(all, perSecond(func(r *result) float64 { return r.Batched.Enqueued })),
-			spread(all, perSecond(func(r *result) float64 { return r.Batched.Done })),
-			spread(all, millis(func(r *result) time.Duration { return r.Quiet.Run50 })),
-			spread(all, millis(func(r *result) time.Duration { return r.Quiet.Done50 })),
-			spread(all, millis(func(r *result) time.Duration { return r.Quiet.Done99 })),
-			spread(all, millis(func(r *result) time.Duration { return r.Single.CPU })),
-			spread(all, millis(func(r *result) time.Duration { return r.Batched.CPU })))
-	}
-	if err := w.Flush(); err != nil {
+	if err := c.printFigures(out, systems, middle); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nMedians of %d rounds, all systems in turns (from–to). %d producers that wait for the acknowledgement submit %d jobs\n"+
-		"with %d bytes of payload, one a call and then %d a call. The processor time is that of producers, workers and database.\n\n",
+	fmt.Fprintf(out, "\nMedians of %d rounds, all systems in turns. %d producers that wait for the acknowledgement submit %d jobs with %d bytes\n"+
+		"of payload, one a call and then %d a call. The processor time is that of producers, workers and database.\n\n",
 		len(c.of(systems[0])), c.Load.Producers, c.Load.Jobs, c.Load.Payload, c.Load.Batch)
+	c.printRatios(out, systems)
+	fmt.Fprintf(out, "\n%s: %s. Load average %s before, %s after.\n\nFrom–to:\n\n", c.Date, c.Machine, c.LoadAverages[0], c.LoadAverages[1])
+	if err := c.printFigures(out, systems, spread); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
 	for _, name := range systems {
 		first := c.of(name)[0]
 		fmt.Fprintf(out, "- %s: %s. %s. %s.\n  %s\n", name, first.About.Versions, first.About.Durability, first.About.Settings, c.delivered(name))
 	}
-	fmt.Fprintf(out, "\n%s: %s. Load average %s before, %s after.\n", c.Date, c.Machine, c.LoadAverages[0], c.LoadAverages[1])
-	c.printRatios(out, systems)
 	return nil
+}
+
+// printFigures writes a table with one row for each system.
+func (c *comparison) printFigures(out io.Writer, systems []string, sum func([]result, figure) string) error {
+	columns := []struct {
+		name string
+		figure
+	}{
+		{"enqueued/s", perSecond(func(r *result) float64 { return r.Single.Enqueued })},
+		{"durably done/s", perSecond(func(r *result) float64 { return r.Single.Done })},
+		{"in batches: enqueued/s", perSecond(func(r *result) float64 { return r.Batched.Enqueued })},
+		{"durably done/s", perSecond(func(r *result) float64 { return r.Batched.Done })},
+		{fmt.Sprintf("at %d/s: to run, p50", c.Load.Rate), millis(func(r *result) time.Duration { return r.Quiet.Run50 })},
+		{"to done, p50", millis(func(r *result) time.Duration { return r.Quiet.Done50 })},
+		{"to done, p99", millis(func(r *result) time.Duration { return r.Quiet.Done99 })},
+		{"CPU per 1,000 jobs", millis(func(r *result) time.Duration { return r.Single.CPU })},
+		{"in batches", millis(func(r *result) time.Duration { return r.Batched.CPU })},
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
+	head, rule := "| \t|", "|---\t|"
+	for _, column := range columns {
+		head += " " + column.name + "\t|"
+		rule += "---\t|"
+	}
+	fmt.Fprintln(w, head)
+	fmt.Fprintln(w, rule)
+	for _, name := range systems {
+		row := "| " + name + "\t|"
+		for _, column := range columns {
+			row += " " + sum(c.of(name), column.figure) + "\t|"
+		}
+		fmt.Fprintln(w, row)
+	}
+	return w.Flush()
 }
 
 // delivered sums up what became of the jobs of a system.
@@ -109,20 +130,34 @@ func millis(of func(*result) time.Duration) figure {
 	}
 }
 
-// spread writes the median of a figure and its range; "–" when a system has none.
-func spread(all []result, f figure) string {
+// values are the figure of each measurement.
+func (f *figure) values(all []result) []float64 {
 	values := make([]float64, len(all))
 	for i := range all {
 		values[i] = f.of(&all[i])
 	}
-	low, high := slices.Min(values), slices.Max(values)
-	switch {
-	case high == 0:
-		return "–"
-	case len(values) == 1:
-		return f.write(high)
+	return values
+}
+
+// none stands for a figure that a system doesn't have.
+const none = "–"
+
+// middle writes the median of a figure.
+func middle(all []result, f figure) string {
+	if v := median(f.values(all)); v > 0 {
+		return f.write(v)
 	}
-	return fmt.Sprintf("%s (%s–%s)", f.write(median(values)), f.write(low), f.write(high))
+	return none
+}
+
+// spread writes the range of a figure.
+func spread(all []result, f figure) string {
+	values := f.values(all)
+	low, high := slices.Min(values), slices.Max(values)
+	if high == 0 {
+		return none
+	}
+	return f.write(low) + "–" + f.write(high)
 }
 
 func median(values []float64) float64 {

@@ -22,7 +22,7 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"20,000 (10,000–30,000)", "40,000 (20,000–60,000)", "0.4 ms", "25 ms",
+		"| 20,000 ", "| 40,000 ", "| 10,000–30,000 ", "| 20,000–60,000 ", "0.4 ms", "25 ms",
 		"| –", "33 jobs acknowledged, 0 lost, 3 run more than once",
 		"10.0 times the jobs of asynq-always one a call, and 20.0 times at the best of each",
 		"2026-01-02: a machine. Load average 0.10 before, 2.00 after",

@@ -18,6 +18,8 @@ type batch struct {
 	weight  int
 	done    func([]queue.OpResult, error)
 	err     error // of encoding
+
+	single [1]queue.OpResult // backs results when there is one operation
 }
 
 // texts are the JSON of an operation's labels or failure, and of its options.
@@ -136,7 +138,9 @@ func (b *batch) Apply(tx *sqlitedb.Tx) error {
 		return b.err
 	}
 	tx.Join(b.ledger)
-	if b.results == nil {
+	if len(b.ops) == 1 {
+		b.results = b.single[:]
+	} else if b.results == nil {
 		b.results = make([]queue.OpResult, len(b.ops))
 	}
 	clear(b.results)

@@ -52,7 +52,7 @@ func (b *batch) applyEffects(tx *sqlitedb.Tx, worker int64, op *queue.Settle, re
 	}
 	for _, job := range e.Jobs {
 		var added queue.OpResult
-		if err := b.ledger.submit(tx, job, b.effects[job], &added); err != nil {
+		if err := b.ledger.insert(tx, job, b.effects[job], &added); err != nil {
 			return err
 		}
 		res.Jobs = append(res.Jobs, queue.Added{Key: added.Key, Existing: added.Existing})

@@ -19,11 +19,11 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 			return err
 		}
 	}
-	return l.insert(tx, job, labels, res)
+	return l.insert(tx, job, text, res)
 }
 
 // insert adds a job with its tasks, unless one with its id is there.
-func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, labels string, res *queue.OpResult) error {
+func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *queue.OpResult) error {
 	worker, err := l.worker(tx, job.Worker)
 	if err != nil {
 		return err
