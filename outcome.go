@@ -124,5 +124,6 @@ const (
 	FailNoEntry        = "no_entry"         // the module has no such export
 	FailStart          = "start_failed"     // no sandbox could be made
 	FailInternal       = "internal"         // a fault of the host
+	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
 	FailWorker         = "failed"           // the worker said so and gave no code
 )

@@ -56,6 +56,7 @@ func checkIDs(ids []string) error {
 // jobQuery are the flags that select jobs for a list.
 type jobQuery struct {
 	worker        string
+	labels        []string
 	state         state
 	after, before instant
 	limit         int
@@ -66,6 +67,7 @@ func (q *jobQuery) register(e *env, cmd *cobra.Command, limit bool) {
 	q.after.now, q.before.now = e.now, e.now
 	flags := cmd.Flags()
 	flags.StringVar(&q.worker, "worker", "", "only jobs of this `WORKER`")
+	flags.StringArrayVar(&q.labels, "label", nil, "only jobs with this label, `KEY=VALUE`; may be repeated")
 	flags.Var(&q.after, "after", "only jobs submitted at `TIME` or later: a time, or how long ago")
 	flags.Var(&q.before, "before", "only jobs submitted before `TIME`")
 	if limit {
@@ -81,6 +83,10 @@ func (q *jobQuery) filter() (jobhost.Filter, error) {
 		if err := jobhost.CheckWorker(q.worker); err != nil {
 			return f, asUsage(err)
 		}
+	}
+	var err error
+	if f.Labels, err = labels(q.labels); err != nil {
+		return f, err
 	}
 	if q.limit < 1 && !q.all {
 		return f, usagef("--limit %d is not at least 1", q.limit)

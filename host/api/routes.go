@@ -57,6 +57,7 @@ var (
 	jobParams = []param{
 		{"worker", "Only jobs of this worker."},
 		{"state", "Only jobs with a task in this state."},
+		{labelParam, "Only jobs with this label, as name=value; may be repeated."},
 		{"after", "Only jobs submitted at this time or later, as RFC 3339."},
 		{"before", "Only jobs submitted before this time, as RFC 3339."},
 		{"cursor", "Goes on where a page ended: its next."},

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,7 +52,12 @@ type lane struct {
 	bodies bodyCache
 
 	// groups hold the ready tasks with a concurrency key; nil = there are none.
-	groups *groups
+	groups    *groups
+	deadlines deadlines
+	// expiring are the tasks past their deadline whose end is not durable yet;
+	// those that are on their way have deadline 0.
+	expiring map[Key]waiting
+	expires  bool // a goroutine sees to them
 	// laterGroups are the groups of delayed entries that have one.
 	laterGroups map[goneEntry]Group
 	rate        rate
@@ -87,8 +93,12 @@ func (l *lane) waitingLocked() int {
 	return n
 }
 
-// pushLocked adds a task that waits, with its group.
-func (l *lane) pushLocked(e entry, id Group) {
+// pushLocked adds a task that waits.
+func (l *lane) pushLocked(e entry, x traits) {
+	if x.deadline != 0 {
+		l.deadlines.add(e, x)
+	}
+	id := x.group
 	if e.readyAt <= l.horizon {
 		l.pushReadyLocked(e, id)
 		return
@@ -150,10 +160,20 @@ func (l *lane) advanceLocked() {
 		*l.laterLocked(e)--
 		l.pushReadyLocked(e, id)
 	}
-	if l.delayed.n == 0 || l.delayed.peek().readyAt == l.timerAt || l.q.closed.Load() {
+	next := Millis(math.MaxInt64)
+	if l.delayed.n > 0 {
+		next = l.delayed.peek().readyAt
+	}
+	if l.deadlines.next.n > 0 {
+		l.expireLocked()
+		if l.deadlines.next.n > 0 {
+			next = min(next, l.deadlines.next.peek().readyAt)
+		}
+	}
+	if next == math.MaxInt64 || next == l.timerAt || l.q.closed.Load() {
 		return
 	}
-	l.timerAt = l.delayed.peek().readyAt
+	l.timerAt = next
 	wait := time.Duration(l.timerAt-l.horizon) * time.Millisecond
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, l.due)
@@ -188,16 +208,23 @@ func (l *lane) removeLocked(e entry, id Group) {
 		delete(l.moved, e.key)
 	}
 	l.gone[goneEntry{e.key, e.token}] = struct{}{}
-	if e.readyAt <= l.horizon {
-		l.ready[e.level]--
-		if id != 0 {
-			l.removeGroupLocked(e, id)
-		}
-	} else {
-		*l.laterLocked(e)--
-	}
+	l.deadlines.forget(e.key)
+	l.uncountLocked(e, id, 1)
 	if len(l.gone) > mostGone && len(l.gone) > l.waitingLocked() {
 		l.sweepLocked()
+	}
+}
+
+// uncountLocked takes so many off the numbers that count an entry.
+func (l *lane) uncountLocked(e entry, id Group, n int) {
+	switch {
+	case e.readyAt > l.horizon:
+		*l.laterLocked(e) -= n
+	case id != 0:
+		l.ready[e.level] -= n
+		l.uncountGroupLocked(e, id, n)
+	default:
+		l.ready[e.level] -= n
 	}
 }
 
@@ -302,6 +329,7 @@ func (l *lane) pumpLocked() {
 func (l *lane) handLocked(lease *Lease) {
 	l.rate.take(lease.TakenAt)
 	delete(l.moved, lease.entry.key)
+	lease.unread = traits{lease.group, l.deadlines.forget(lease.entry.key)}
 	l.running[lease.entry.key] = lease
 	slot := l.idle[len(l.idle)-1]
 	l.idle = l.idle[:len(l.idle)-1]

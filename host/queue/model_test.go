@@ -88,7 +88,7 @@ type model struct {
 	// orphanKeys are the orphans by worker/key.
 	orphanKeys map[string]int
 	even       map[string]time.Time // of the workers' rates: see rate.go
-	named  int // jobs that got a name of their own
+	named      int                  // jobs that got a name of their own
 }
 
 type modelJob struct {
@@ -316,7 +316,7 @@ func (m *model) end(s *modelSlot, outcome jobhost.Outcome) {
 	m.q.Settle(lease, queue.Report{Outcome: outcome})
 	if task == nil {
 		m.loose = m.loose || lease.Job.ConcurrencyKey != "" // whose turn comes now
-		return // refused, whatever it is
+		return                                              // refused, whatever it is
 	}
 	task.running, task.lease, task.unsure = false, nil, true
 	m.unsureKey(task)

@@ -35,6 +35,8 @@ type OpResult struct {
 	// Existing comes with Submit: the job with the same id and content was
 	// there before, and Key is that job's.
 	Existing bool
+	// ID is that of the job, with an Existing one that has another id.
+	ID string
 	// Worker is the job's, with Cancel and Revive; Tasks are the tasks that
 	// they changed.
 	Worker string
@@ -43,6 +45,8 @@ type OpResult struct {
 	// job; Final holds the numbers of the job's tasks by status then.
 	JobEnded bool
 	Final    StatusCounts
+	// Then is the job that the operation's Then made, with its key.
+	Then *JobSpec
 }
 
 // Changed is a task that Cancel or Revive changed.
@@ -62,7 +66,9 @@ type Changed struct {
 }
 
 // Submit adds a job and its tasks, open, claimed by the submitting process.
-// The result's Key is the job's; the tokens of its tasks are 0. Errors:
+// The result's Key is the job's; the tokens of its tasks are 0. A job with a
+// UniqueKey is not added when the worker has another one that was submitted
+// with that key and is unique still: that is the Existing one. Errors:
 // conflict when the id is taken by a job with another digest: see [TakenID].
 type Submit struct{ Job *JobSpec }
 
@@ -84,18 +90,23 @@ type Settle struct {
 	Log                []byte           // lines of the attempt; empty = none
 	LogDropped         int64
 	Fuel               int64 // of the attempt; added to that of the task
+	// Then makes a job that is added together with the end of this one, if the
+	// operation ends it; nil = none. It may be called more than once, and must
+	// not block. The same goes for that of Cancel.
+	Then func(final StatusCounts) *JobSpec
 }
 
 // Cancel ends all open tasks of a job, running ones too: their settlements
 // will find themselves fenced. The result's Tasks are those it ended. Errors:
 // not_found; conflict when no task is open and none is cancelled.
 type Cancel struct {
-	ID string
-	At Millis
+	ID   string
+	At   Millis
+	Then func(final StatusCounts) *JobSpec
 }
 
-// Revive opens the dead and cancelled tasks of a job again with attempt 0,
-// leased by this process. Errors: not_found; conflict when there are none.
+// Revive opens the dead and cancelled tasks of a job again with attempt 0 and
+// without a deadline, leased by this process. Errors: not_found; conflict when there are none.
 type Revive struct {
 	ID string
 	At Millis

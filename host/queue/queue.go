@@ -160,7 +160,7 @@ func (l *lane) claimAll(ctx context.Context) error {
 				index:   int16(c.Index),
 				level:   int8(c.Level),
 				tried:   c.Attempt > 0,
-			}, c.Group)
+			}, traits{c.Group, c.Deadline})
 		}
 		if len(page) < claimPage {
 			l.advanceLocked()

@@ -95,6 +95,10 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		Labels:      record.Labels,
 
 		ConcurrencyKey: record.ConcurrencyKey,
+		UniqueKey:      record.UniqueKey,
+		Deadline:       timeOrNil(record.Deadline),
+		UniqueUntil:    timeOrNil(record.UniqueUntil),
+		Callback:       callbackOrNil(record.Callback),
 
 		PayloadSize: record.PayloadSize,
 		MaxAttempts: record.MaxAttempts,
@@ -172,6 +176,13 @@ func openState(readyAt Millis, attempt int, l *lane, id Group, now Millis) jobho
 		return jobhost.Retrying
 	}
 	return jobhost.Scheduled
+}
+
+func callbackOrNil(c jobhost.Callback) *jobhost.Callback {
+	if c == (jobhost.Callback{}) {
+		return nil
+	}
+	return &c
 }
 
 func timeOrNil(m Millis) *time.Time {

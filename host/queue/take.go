@@ -32,6 +32,7 @@ type Lease struct {
 	lane    *lane
 	entry   entry
 	group   Group     // that it counts for; 0 = none, or no more
+	unread  traits    // of the task, until there is a body
 	memory  int64     // that the gate counts for it
 	endedAt time.Time // when it was settled
 

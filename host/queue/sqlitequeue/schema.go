@@ -4,7 +4,7 @@ import "github.com/jobhost/jobhost/internal/sqlitedb"
 
 // Schema returns the tables of the queue.
 func Schema() sqlitedb.Schema {
-	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions}}
+	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions, schemaUnique}}
 }
 
 // schema1 is the first version. Times are in milliseconds since 1970, 0 = none;
