@@ -125,5 +125,6 @@ const (
 	FailStart          = "start_failed"     // no sandbox could be made
 	FailInternal       = "internal"         // a fault of the host
 	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
+	FailBreaker        = "breaker_open"     // the worker's circuit breaker is open, and says to fail
 	FailWorker         = "failed"           // the worker said so and gave no code
 )

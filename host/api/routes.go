@@ -118,6 +118,7 @@ func (a *API) routes() []route {
 		{"POST", "/v1/workers/{name}/scale", "scaleWorker", "Change how many tasks of a worker run at one time", writes, "", []param{
 			{"slots", "The number of slots, 1 to 4096."},
 		}, []answer{aWorker}, a.scaleWorker},
+		{"POST", "/v1/workers/{name}/reset-breaker", "resetBreaker", "Close the circuit breaker of a worker", writes, "", nil, []answer{aWorker}, a.resetBreaker},
 		{"POST", "/v1/reload", "reload", "Load anew what has changed in the manifest", writes, "", nil, []answer{reloaded}, a.reload},
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},

@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 		"pause":            testPause,
 		"drain":            testDrain,
 		"scale":            testScale,
+		"reset breaker":    testResetBreaker,
 		"deadline":         testDeadline,
 		"unique":           testUnique,
 		"labels":           testLabels,

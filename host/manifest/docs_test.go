@@ -24,10 +24,13 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, worker := defaultHost("/"), defaultWorker("", 0)
+	breaker := jobhost.DefaultBreaker("")
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
 		"worker.NAME":       docTable(workerFields(), &worker),
 		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
+
+		"worker.NAME.breaker": docTable(breakerFields(), &breaker),
 	}
 	text := string(data)
 	for section, table := range want {

@@ -61,6 +61,7 @@ type lane struct {
 	// laterGroups are the groups of delayed entries that have one.
 	laterGroups map[goneEntry]Group
 	rate        rate
+	breaker     *breaker    // nil = none
 	wake        *time.Timer // ends what holds the lane until wakeAt
 	wakeAt      time.Time
 }
@@ -311,11 +312,22 @@ func (l *lane) pumpLocked() {
 				return // the tasks of a key that has too many wait for their end
 			}
 		}
+		now := l.q.clock.now()
+		var p passage
+		if l.breaker != nil {
+			var ok bool
+			if p, ok = l.breaker.pass(now); !ok {
+				return // other lanes have the probes; the end of one wakes this one
+			}
+		}
 		memory, ok := l.q.gate.enter(l)
 		if !ok {
+			if p.breaker != nil {
+				p.end(noVerdict, now)
+			}
 			return
 		}
-		lease := &Lease{lane: l, TakenAt: l.q.clock.now(), memory: memory}
+		lease := &Lease{lane: l, TakenAt: now, memory: memory, passage: p}
 		if l.groups != nil {
 			lease.entry, lease.group = next.entry, l.takeTurnLocked(next)
 		} else {
@@ -327,7 +339,9 @@ func (l *lane) pumpLocked() {
 
 // handLocked gives a lease to a slot.
 func (l *lane) handLocked(lease *Lease) {
-	l.rate.take(lease.TakenAt)
+	if !lease.passage.refused {
+		l.rate.take(lease.TakenAt)
+	}
 	delete(l.moved, lease.entry.key)
 	lease.unread = traits{lease.group, l.deadlines.forget(lease.entry.key)}
 	l.running[lease.entry.key] = lease

@@ -21,6 +21,7 @@ type Report struct {
 // cancelled) changes nothing.
 func (q *Queue) Settle(lease *Lease, report Report) {
 	lease.endedAt = q.clock.now()
+	q.judge(lease, verdictOf(&report.Outcome))
 	op, state := q.settlement(lease, report)
 	if op == nil { // cancelled, which is durable already
 		lease.lane.finish(lease)
