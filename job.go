@@ -13,6 +13,13 @@ type Job struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	// ConcurrencyKey groups jobs: see [Spec].
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
+	// Deadline is when tasks that wait are given up; nil = never.
+	Deadline *time.Time `json:"deadline,omitempty"`
+	// UniqueKey keeps other jobs with the same key out until UniqueUntil; nil =
+	// as long as the job is kept.
+	UniqueKey   string     `json:"unique_key,omitempty"`
+	UniqueUntil *time.Time `json:"unique_until,omitempty"`
+	Callback    *Callback  `json:"callback,omitempty"`
 
 	PayloadSize int       `json:"payload_size"`
 	MaxAttempts int       `json:"max_attempts"`
@@ -61,6 +68,8 @@ type Filter struct {
 	Worker string
 	// Parent selects the jobs that the job of that id submitted.
 	Parent string
+	// Labels are those that a job must have; at most [MaxLabels].
+	Labels map[string]string
 	// State selects jobs with at least one task in that state.
 	State State
 	// After and Before bound the time of the submit: After ≤ created < Before.

@@ -127,5 +127,7 @@ const (
 	FailInternal       = "internal"         // a fault of the host
 	FailConflict       = "conflict"         // what the attempt's effects depend on was changed meanwhile
 	FailLimit          = "limit"            // the attempt's effects are over a limit
+	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
+	FailBreaker        = "breaker_open"     // the worker's circuit breaker is open, and says to fail
 	FailWorker         = "failed"           // the worker said so and gave no code
 )

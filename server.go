@@ -97,6 +97,9 @@ type Operator interface {
 	// ends or the worker is loaded with other settings. Slots that are too many
 	// end after the task that they run.
 	ScaleWorker(ctx context.Context, worker string, slots int) (WorkerStatus, error)
+	// ResetBreaker closes the worker's circuit breaker, and with it that of all
+	// workers that share it; conflict when the worker has none.
+	ResetBreaker(ctx context.Context, worker string) (WorkerStatus, error)
 }
 
 // KeyKeeper tells and changes the keys and values of workers. What it changes is

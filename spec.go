@@ -58,6 +58,16 @@ type Spec struct {
 	// others with the same key take turns with those of other keys, and count
 	// together for the worker's concurrency_per_key; up to [MaxConcurrencyKeyBytes] bytes.
 	ConcurrencyKey string
+	// Deadline is how long after its submit the job is given up: tasks that
+	// wait then are dead. Attempts that run go on. Up to [MaxDelay]; 0 = never.
+	Deadline time.Duration
+	// UniqueKey, if it is not empty, makes the worker's jobs with the same key
+	// one: submits within UniqueFor of the first return that one, whatever
+	// else they say. UniqueFor 0 = as long as that job is kept.
+	UniqueKey string
+	UniqueFor time.Duration
+	// Callback says what to do when the job has ended.
+	Callback Callback
 }
 
 // Check reports everything that is wrong with the spec by itself, as errors
@@ -78,9 +88,30 @@ func (s *Spec) Check() error {
 		checkText("content_type", s.ContentType, MaxContentType),
 		s.checkLabels(),
 		checkText("concurrency_key", s.ConcurrencyKey, MaxConcurrencyKeyBytes),
+		checkText("unique_key", s.UniqueKey, MaxConcurrencyKeyBytes),
+		inRange("unique_for", Duration(s.UniqueFor), 0, Duration(MaxDelay)),
+		inRange("deadline", Duration(s.Deadline), 0, Duration(MaxDelay)),
+		s.checkTogether(),
 	)
 	if s.Priority > Background {
 		errs = append(errs, invalid("priority", "%d is not a priority", s.Priority))
+	}
+	return errors.Join(errs...)
+}
+
+// checkTogether looks at what options have to do with each other.
+func (s *Spec) checkTogether() error {
+	var errs []error
+	if s.UniqueFor != 0 && s.UniqueKey == "" {
+		errs = append(errs, invalid("unique_for", "unique_for is set, but there is no unique_key"))
+	}
+	if s.Deadline != 0 && s.Deadline <= s.Delay {
+		errs = append(errs, invalid("deadline", "the deadline %v comes before the delay %v is over", Duration(s.Deadline), Duration(s.Delay)))
+	}
+	if s.Callback.Worker != "" {
+		if err := CheckWorker(s.Callback.Worker); err != nil {
+			errs = append(errs, fmt.Errorf("callback: %w", err))
+		}
 	}
 	return errors.Join(errs...)
 }

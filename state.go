@@ -70,11 +70,11 @@ func (s *State) UnmarshalText(text []byte) error {
 // Scheduled become Ready by the clock, everything else by somebody's doing.
 // Dead and Cancelled go back only when a person retries them.
 var transitions = map[State][]State{
-	Scheduled: {Ready, Held, Cancelled},
-	Ready:     {Running, Held, Cancelled},
+	Scheduled: {Ready, Held, Dead, Cancelled},
+	Ready:     {Running, Held, Dead, Cancelled},
 	Held:      {Ready, Scheduled, Retrying, Dead, Cancelled},
 	Running:   {Succeeded, Retrying, Scheduled, Ready, Dead, Cancelled},
-	Retrying:  {Ready, Held, Cancelled},
+	Retrying:  {Ready, Held, Dead, Cancelled},
 	Succeeded: {},
 	Dead:      {Ready},
 	Cancelled: {Ready},

@@ -26,7 +26,7 @@ func TestDocumentedSteps(t *testing.T) {
 	}
 	for name, pattern := range map[string]string{
 		"table":   `(?m)^\| (\w+) \| (\w+) \| [^|]+\| [^|]+\| [^|]+\|$`,
-		"diagram": `(?m)^    (scheduled|ready|held|running|retrying|dead|cancelled) --> (\w+): (?:its time|may not|cancel|a slot|the reason|success|failure|snooze|taken back|retry)`,
+		"diagram": `(?m)^    (scheduled|ready|held|running|retrying|dead|cancelled) --> (\w+): (?:its time|its deadline|may not|cancel|a slot|the reason|success|failure|snooze|taken back|retry)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,6 +50,9 @@ type WorkerStatus struct {
 	RateLimit         string `json:"rate_limit,omitempty"`
 	ConcurrencyPerKey int    `json:"concurrency_per_key,omitempty"`
 
+	// Breaker is the worker's circuit breaker; nil = it has none.
+	Breaker *BreakerStatus `json:"breaker,omitempty"`
+
 	Timeout     Duration    `json:"timeout"`
 	MemoryBytes int64       `json:"memory_bytes"`
 	Retry       string      `json:"retry"`

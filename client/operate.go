@@ -27,6 +27,11 @@ func (c *Client) ScaleWorker(ctx context.Context, worker string, slots int) (job
 	return c.operate(ctx, worker, "/scale?slots="+strconv.Itoa(slots))
 }
 
+// ResetBreaker implements [jobhost.Operator].
+func (c *Client) ResetBreaker(ctx context.Context, worker string) (jobhost.WorkerStatus, error) {
+	return c.operate(ctx, worker, "/reset-breaker")
+}
+
 func (c *Client) operate(ctx context.Context, worker, what string) (status jobhost.WorkerStatus, err error) {
 	err = c.ask(ctx, request{method: "POST", path: "/v1/workers/" + worker + what, err: jobhost.CheckWorker(worker)}, &status)
 	return status, err

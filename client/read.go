@@ -46,6 +46,9 @@ func (c *Client) Jobs(ctx context.Context, filter jobhost.Filter) (page jobhost.
 	if filter.Limit != 0 {
 		set("limit", strconv.Itoa(filter.Limit))
 	}
+	for name, value := range filter.Labels {
+		q.Add("label", name+"="+value)
+	}
 	err = c.ask(ctx, request{method: "GET", path: "/v1/jobs?" + q.Encode()}, &page)
 	return page, err
 }

@@ -21,7 +21,7 @@ func (c *Client) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt
 	fresh := nameJob(&spec)
 	var receipt jobhost.Receipt
 	err := c.ask(ctx, submitRequest(&spec, ""), &receipt)
-	if fresh {
+	if fresh && receipt.ID == spec.ID {
 		receipt.Deduplicated = false // it was this very call
 	}
 	return receipt, err

@@ -85,6 +85,8 @@ type Worker struct {
 	RateBurst int
 	// ConcurrencyPerKey bounds the tasks with one concurrency key that run at once; 0 = no bound.
 	ConcurrencyPerKey int
+	// Breaker holds tasks while others fail; the zero value = none.
+	Breaker jobhost.BreakerPolicy
 	// Limits of each sandbox and attempt; zero values = the defaults.
 	Limits runtime.Limits
 	// Retry says when failed tasks run again; the zero value = [jobhost.DefaultRetry].
@@ -152,6 +154,9 @@ func (w *Worker) check() error {
 	}
 	if w.QueueCapacity < 1 {
 		errs = append(errs, fmt.Errorf("queue capacity %d is less than 1", w.QueueCapacity))
+	}
+	if w.Breaker != (jobhost.BreakerPolicy{}) {
+		errs = append(errs, w.Breaker.Check())
 	}
 	if w.Retry != (jobhost.RetryPolicy{}) {
 		errs = append(errs, w.Retry.Check())

@@ -85,6 +85,7 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		RateBurst:     w.RateBurst,
 
 		ConcurrencyPerKey: w.ConcurrencyPerKey,
+		Breaker:           w.Breaker,
 
 		Limits:    w.Limits,
 		Retry:     w.Retry,

@@ -85,9 +85,12 @@ func (h *Host) QueueStats() []metrics.WorkerStats {
 				jobhost.Retrying:  int64s(stats.Retrying),
 			},
 			Oldest: stats.OldestReady,
-			Slots:  w.pool.Size(),
-			Busy:   w.pool.Busy(),
-			Dead:   kept[name][queue.Dead],
+
+			Breaker: r.queue.Breaker(name),
+
+			Slots: w.pool.Size(),
+			Busy:  w.pool.Busy(),
+			Dead:  kept[name][queue.Dead],
 		})
 	}
 	return all

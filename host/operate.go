@@ -35,6 +35,18 @@ func (h *Host) setMode(ctx context.Context, name string, mode jobhost.WorkerMode
 	return h.workerStatus(ctx, name)
 }
 
+// ResetBreaker implements [jobhost.Operator].
+func (h *Host) ResetBreaker(ctx context.Context, name string) (jobhost.WorkerStatus, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.WorkerStatus{}, err
+	}
+	if err := q.ResetBreaker(ctx, name); err != nil {
+		return jobhost.WorkerStatus{}, err
+	}
+	return h.workerStatus(ctx, name)
+}
+
 // ScaleWorker implements [jobhost.Operator].
 func (h *Host) ScaleWorker(ctx context.Context, name string, slots int) (jobhost.WorkerStatus, error) {
 	if err := jobhost.CheckSlots(slots); err != nil {

@@ -64,7 +64,7 @@ func (h *Host) startWorker(root *scope.Scope, w *worker) error {
 func (w *Worker) forQueue() queue.Worker {
 	return queue.Worker{
 		Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory(),
-		Rate: w.RateLimit, RateBurst: w.RateBurst, PerKey: w.ConcurrencyPerKey,
+		Rate: w.RateLimit, RateBurst: w.RateBurst, PerKey: w.ConcurrencyPerKey, Breaker: w.Breaker,
 	}
 }
 

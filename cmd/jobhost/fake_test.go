@@ -334,6 +334,10 @@ func (s *fakeServer) ScaleWorker(ctx context.Context, name string, slots int) (j
 	return s.operate(ctx, name, func(w *jobhost.WorkerStatus) { w.Slots = slots })
 }
 
+func (s *fakeServer) ResetBreaker(ctx context.Context, name string) (jobhost.WorkerStatus, error) {
+	return s.operate(ctx, name, func(*jobhost.WorkerStatus) {})
+}
+
 // operate answers with a worker that was changed, and forgets the change.
 func (s *fakeServer) operate(ctx context.Context, name string, change func(*jobhost.WorkerStatus)) (jobhost.WorkerStatus, error) {
 	workers, _ := s.Workers(ctx)

@@ -57,6 +57,7 @@ func checkIDs(ids []string) error {
 type jobQuery struct {
 	worker        string
 	parent        string
+	labels        []string
 	state         state
 	after, before instant
 	limit         int
@@ -68,6 +69,7 @@ func (q *jobQuery) register(e *env, cmd *cobra.Command, limit bool) {
 	flags := cmd.Flags()
 	flags.StringVar(&q.worker, "worker", "", "only jobs of this `WORKER`")
 	flags.StringVar(&q.parent, "parent", "", "only jobs that the job of this `ID` submitted")
+	flags.StringArrayVar(&q.labels, "label", nil, "only jobs with this label, `KEY=VALUE`; may be repeated")
 	flags.Var(&q.after, "after", "only jobs submitted at `TIME` or later: a time, or how long ago")
 	flags.Var(&q.before, "before", "only jobs submitted before `TIME`")
 	if limit {
@@ -88,6 +90,10 @@ func (q *jobQuery) filter() (jobhost.Filter, error) {
 		if err := jobhost.CheckID(q.parent); err != nil {
 			return f, asUsage(err)
 		}
+	}
+	var err error
+	if f.Labels, err = labels(q.labels); err != nil {
+		return f, err
 	}
 	if q.limit < 1 && !q.all {
 		return f, usagef("--limit %d is not at least 1", q.limit)

@@ -60,7 +60,20 @@ func (e *env) showFields(j *jobhost.Job) {
 		// Not a field: the heading of further labels is blank rather than a dash.
 		_, _ = fmt.Fprintf(t.w, "%s\t%s\n", heading, printable(name+"="+j.Labels[name]))
 	}
+	for _, f := range []struct{ name, value string }{
+		{"key", j.ConcurrencyKey}, {"unique key", j.UniqueKey},
+	} {
+		if f.value != "" {
+			t.field(f.name, f.value)
+		}
+	}
+	if j.Callback != nil {
+		t.field("callback", j.Callback.Worker)
+	}
 	t.field("submitted", e.when(j.CreatedAt))
+	if j.Deadline != nil {
+		t.field("deadline", e.whenever(j.Deadline))
+	}
 	t.field("ended", e.whenever(j.EndedAt))
 	t.field("took", ran(&j.CreatedAt, j.EndedAt))
 	if j.TaskCount > 1 {

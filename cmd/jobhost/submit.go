@@ -20,6 +20,8 @@ type submitFlags struct {
 	delay, timeout duration
 	runAt          instant
 	labels         []string
+	deadline       duration
+	uniqueFor      duration
 }
 
 func newSubmitCommand(e *env) *cobra.Command {
@@ -69,6 +71,10 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.Var(&f.timeout, "timeout", "`DURATION` that an attempt may take (default the worker's)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the job by; may be repeated")
 	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` that the job takes turns and shares a limit by")
+	flags.Var(&f.deadline, "deadline", "give the job up if it waits still after `DURATION`")
+	flags.StringVar(&f.spec.UniqueKey, "unique-key", "", "`KEY` of which the worker has one job at a time")
+	flags.Var(&f.uniqueFor, "unique-for", "`DURATION` in which --unique-key keeps others out (default while the job is kept)")
+	flags.StringVar(&f.spec.Callback.Worker, "callback", "", "`WORKER` that gets a job when this one has ended")
 	flags.StringVar(&f.spec.ContentType, "content-type", "", "`TYPE` of the payload, for the worker to read")
 	complete(cmd, "priority", f.priority.names...)
 }
@@ -77,26 +83,39 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 func (f *submitFlags) settle(worker string) error {
 	s := &f.spec
 	s.Worker = worker
+	s.Deadline, s.UniqueFor = time.Duration(f.deadline), time.Duration(f.uniqueFor)
+	if strings.Contains(s.Callback.Worker, "://") {
+		return usagef("--callback takes a worker: callbacks to a URL are not possible yet")
+	}
 	s.Delay, s.Timeout, s.RunAt = time.Duration(f.delay), time.Duration(f.timeout), f.runAt.time
 	priority, err := jobhost.ParsePriority(f.priority.value)
 	if err != nil {
 		return asUsage(err)
 	}
 	s.Priority = priority
-	for _, label := range f.labels {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok {
-			return usagef("--label %q is not KEY=VALUE", label)
-		}
-		if s.Labels == nil {
-			s.Labels = map[string]string{}
-		}
-		s.Labels[key] = value
+	if s.Labels, err = labels(f.labels); err != nil {
+		return err
 	}
 	if f.lines && s.ID != "" {
 		return usagef("--id names one job and --lines submits many")
 	}
 	return asUsage(s.Check())
+}
+
+// labels reads labels written as KEY=VALUE.
+func labels(texts []string) (map[string]string, error) {
+	var labels map[string]string
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, usagef("--label %q is not KEY=VALUE", text)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, nil
 }
 
 func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string) error {

@@ -14,7 +14,8 @@ import (
 func newWorkerCommand(e *env) *cobra.Command {
 	return newGroup("worker", "Look at workers, and change how they run",
 		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerInspectCommand(e),
-		newWorkerPauseCommand(e), newWorkerDrainCommand(e), newWorkerResumeCommand(e), newWorkerScaleCommand(e))
+		newWorkerPauseCommand(e), newWorkerDrainCommand(e), newWorkerResumeCommand(e), newWorkerScaleCommand(e),
+		newWorkerResetBreakerCommand(e))
 }
 
 func newWorkerListCommand(e *env) *cobra.Command {
@@ -134,6 +135,12 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 	}
 	if w.ConcurrencyPerKey > 0 {
 		t.field("per key", plural(w.ConcurrencyPerKey, "task"))
+	}
+	if b := w.Breaker; b != nil {
+		t.field("breaker", fmt.Sprintf("%s is %s", b.Key, b.State))
+		if b.Until != nil {
+			t.field("tries at", e.whenever(b.Until))
+		}
 	}
 	t.field("timeout", w.Timeout.String())
 	t.field("memory", size(w.MemoryBytes))

@@ -42,6 +42,16 @@ func newWorkerResumeCommand(e *env) *cobra.Command {
 		})
 }
 
+func newWorkerResetBreakerCommand(e *env) *cobra.Command {
+	return e.oneWorker("reset-breaker", "Close the circuit breaker of a worker",
+		`Close the circuit breaker of a worker.
+
+Its tasks run at once, and those of other workers with the same breaker.key.`,
+		func(ctx context.Context, server jobhost.Server, worker string) (jobhost.WorkerStatus, error) {
+			return server.ResetBreaker(ctx, worker)
+		})
+}
+
 // oneWorker makes a command that changes the worker that it names.
 func (e *env) oneWorker(verb, short, long string, do operation) *cobra.Command {
 	return &cobra.Command{

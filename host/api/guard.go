@@ -171,7 +171,7 @@ func fromHere(r *http.Request) bool {
 	return true
 }
 
-// checkQuery refuses parameters that are unknown or given twice.
+// checkQuery refuses parameters that are unknown or given twice; only labels may be.
 func checkQuery(raw string, known []param) error {
 	if raw == "" {
 		return nil
@@ -188,7 +188,7 @@ func checkQuery(raw string, known []param) error {
 			}
 			return wire.Unknown("parameter", name, names)
 		}
-		if len(v) > 1 {
+		if len(v) > 1 && name != labelParam {
 			return &jobhost.Error{Code: jobhost.CodeInvalid, Field: name, Message: "the parameter is given twice"}
 		}
 	}

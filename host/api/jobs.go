@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
@@ -40,6 +41,28 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, filter jobhost.Filter
 	return answerJSON(w, http.StatusOK, page)
 }
 
+// labelParam is the parameter for a label that jobs must have.
+const labelParam = "label"
+
+// labelsOf reads labels written as name=value.
+func labelsOf(texts []string) (map[string]string, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	labels := make(map[string]string, len(texts))
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if _, twice := labels[name]; !ok || name == "" || twice {
+			return nil, &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: labelParam,
+				Message: "a label is not name=value, or its name is given twice",
+			}
+		}
+		labels[name] = value
+	}
+	return labels, nil
+}
+
 // filterOf reads a filter from the parameters of a query.
 func filterOf(q url.Values) (f jobhost.Filter, err error) {
 	f.Cursor = q.Get("cursor")
@@ -48,6 +71,9 @@ func filterOf(q url.Values) (f jobhost.Filter, err error) {
 	}
 	if f.Parent = q.Get("parent"); f.Parent != "" && err == nil {
 		err = jobhost.CheckID(f.Parent)
+	}
+	if err == nil {
+		f.Labels, err = labelsOf(q[labelParam])
 	}
 	if text := q.Get("state"); text != "" && err == nil {
 		f.State, err = jobhost.ParseState(text)

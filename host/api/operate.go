@@ -20,6 +20,10 @@ func (a *API) resumeWorker(w http.ResponseWriter, r *http.Request) error {
 	return a.operate(w, r, a.server.ResumeWorker)
 }
 
+func (a *API) resetBreaker(w http.ResponseWriter, r *http.Request) error {
+	return a.operate(w, r, a.server.ResetBreaker)
+}
+
 func (a *API) scaleWorker(w http.ResponseWriter, r *http.Request) error {
 	slots, err := strconv.Atoi(r.URL.Query().Get("slots"))
 	if err != nil {

@@ -58,6 +58,7 @@ var (
 		{"worker", "Only jobs of this worker."},
 		{"parent", "Only jobs that the job of this id submitted."},
 		{"state", "Only jobs with a task in this state."},
+		{labelParam, "Only jobs with this label, as name=value; may be repeated."},
 		{"after", "Only jobs submitted at this time or later, as RFC 3339."},
 		{"before", "Only jobs submitted before this time, as RFC 3339."},
 		{"cursor", "Goes on where a page ended: its next."},
@@ -134,6 +135,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"POST", "/v1/workers/{name}/scale", "scaleWorker", "Change how many tasks of a worker run at one time", writes, "", []param{
 			{"slots", "The number of slots, 1 to 4096."},
 		}, []answer{aWorker}, a.scaleWorker},
+		{"POST", "/v1/workers/{name}/reset-breaker", "resetBreaker", "Close the circuit breaker of a worker", writes, "", nil, []answer{aWorker}, a.resetBreaker},
 		{"POST", "/v1/reload", "reload", "Load anew what has changed in the manifest", writes, "", nil, []answer{reloaded}, a.reload},
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},

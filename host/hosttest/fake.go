@@ -110,6 +110,12 @@ func (f *Fake) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Receipt, er
 		}
 		return jobhost.Receipt{ID: spec.ID, State: old.state(), Deduplicated: true}, nil
 	}
+	if old := f.uniqueLocked(&spec); old != nil {
+		return jobhost.Receipt{ID: old.spec.ID, State: old.state(), Deduplicated: true}, nil
+	}
+	if to := spec.Callback.Worker; to != "" && to != FakeWorker {
+		return jobhost.Receipt{}, problem(jobhost.CodeNotFound, "callback", "there is no worker %q", to)
+	}
 	if f.mode == jobhost.WorkerDraining {
 		return jobhost.Receipt{}, problem(jobhost.CodeUnavailable, "worker", "worker %s is draining", spec.Worker)
 	}
@@ -181,6 +187,7 @@ func (f *Fake) addLocked(spec jobhost.Spec) *fakeJob {
 		f.order = f.order[1:]
 	}
 	f.tellLocked(job, jobhost.Event{Kind: jobhost.EventSubmitted, State: state})
+	f.expireLocked(job)
 	return job
 }
 

@@ -38,6 +38,15 @@ func (f *Fake) ScaleWorker(_ context.Context, worker string, slots int) (jobhost
 	return f.operate(worker, func() { f.slots = slots })
 }
 
+// ResetBreaker implements [jobhost.Operator]; a fake has no breaker.
+func (f *Fake) ResetBreaker(_ context.Context, worker string) (jobhost.WorkerStatus, error) {
+	status, err := f.operate(worker, func() {})
+	if err == nil {
+		err = problem(jobhost.CodeConflict, "worker", "worker %s has no breaker", worker)
+	}
+	return status, err
+}
+
 func (f *Fake) operate(worker string, do func()) (jobhost.WorkerStatus, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

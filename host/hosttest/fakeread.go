@@ -36,7 +36,7 @@ func (j *fakeJob) describe(full bool) jobhost.Job {
 	s := &j.spec
 	job := jobhost.Job{
 		ID: s.ID, Worker: s.Worker, State: j.state(), Priority: s.Priority, Entry: s.Entry,
-		ContentType: s.ContentType, ConcurrencyKey: s.ConcurrencyKey, Labels: s.Labels, PayloadSize: len(s.Payload), MaxAttempts: s.MaxAttempts,
+		ContentType: s.ContentType, ConcurrencyKey: s.ConcurrencyKey, UniqueKey: s.UniqueKey, Labels: s.Labels, PayloadSize: len(s.Payload), MaxAttempts: s.MaxAttempts,
 		Timeout: jobhost.Duration(s.Timeout), CreatedAt: j.created, EndedAt: j.ended, TaskCount: len(j.tasks),
 	}
 	if full {
@@ -89,6 +89,11 @@ func (f *Fake) Jobs(_ context.Context, filter jobhost.Filter) (jobhost.Page, err
 
 func (j *fakeJob) matches(f *jobhost.Filter) bool {
 	counts := j.counts()
+	for name, value := range f.Labels {
+		if got, ok := j.spec.Labels[name]; !ok || got != value {
+			return false
+		}
+	}
 	return (f.Worker == "" || f.Worker == j.spec.Worker) && f.Parent == "" && // nobody has children
 
 		(f.State == 0 || counts[f.State] > 0) &&

@@ -115,6 +115,7 @@ func (f *Fake) endLocked(job *fakeJob, i int, state jobhost.State, kind jobhost.
 		job.ended = &now
 		f.tellLocked(job, jobhost.Event{Kind: jobhost.EventEnded, State: all, Task: i})
 		close(job.done)
+		f.followLocked(job)
 	}
 }
 

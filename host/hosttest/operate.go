@@ -80,6 +80,14 @@ func testScale(s *setup) {
 	s.wantCode(err, jobhost.CodeNotFound)
 }
 
+// testResetBreaker wants a worker without a breaker to say so.
+func testResetBreaker(s *setup) {
+	_, err := s.server.ResetBreaker(s.ctx, "nobody")
+	s.wantCode(err, jobhost.CodeNotFound)
+	_, err = s.server.ResetBreaker(s.ctx, "test")
+	s.wantCode(err, jobhost.CodeConflict)
+}
+
 // wantHeld checks what is told of jobs that are held for a reason: they and no others.
 func (s *setup) wantHeld(code string, ids ...string) {
 	s.Helper()

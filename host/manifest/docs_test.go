@@ -24,11 +24,14 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, worker, schedule := defaultHost("/"), defaultWorker("", 0), defaultSchedule()
+	breaker := jobhost.DefaultBreaker("")
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
 		"worker.NAME":       docTable(workerFields(), &worker),
 		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
 		"[schedule]":        docTable(scheduleFields(), &schedule),
+
+		"worker.NAME.breaker": docTable(breakerFields(), &breaker),
 	}
 	text := string(data)
 	for section, table := range want {

@@ -265,6 +265,43 @@ func retryFields() []field[jobhost.RetryPolicy] {
 	}
 }
 
+func breakerFields() []field[jobhost.BreakerPolicy] {
+	type f = field[jobhost.BreakerPolicy]
+	type policy = jobhost.BreakerPolicy
+	return []f{
+		{
+			name: "key", kind: kindText, auto: "the worker's name", meaning: "Workers with the same key share one breaker; up to 256 bytes.",
+			bind: func(_ string, p *policy) setting { return text(&p.Key, "payments", breakerKey) },
+		},
+		{
+			name: "failures", kind: kindWhole, meaning: "Failures in a row that open it; 1 to 1000.",
+			bind: func(_ string, p *policy) setting { return whole(&p.Failures, 1, 1000) },
+		},
+		{
+			name: "timeout", kind: kindDuration, meaning: "How long it stays open before some tasks try again; 1ms to 1d.",
+			bind: func(_ string, p *policy) setting { return duration(&p.Timeout, time.Millisecond, 24*time.Hour) },
+		},
+		{
+			name: "probes", kind: kindWhole, meaning: "How many of those must succeed before it closes, and how many run at once; 1 to 1000.",
+			bind: func(_ string, p *policy) setting { return whole(&p.Probes, 1, 1000) },
+		},
+		{
+			name: "when_open", kind: "`hold` or `fail`", meaning: "Whether tasks wait while it is open, without costing an attempt, or their attempts fail at once.",
+			bind: func(_ string, p *policy) setting {
+				return oneOf(&p.WhenOpen, jobhost.HoldWhenOpen, jobhost.FailWhenOpen)
+			},
+		},
+	}
+}
+
+// breakerKey checks a key, which is shown to people.
+func breakerKey(s string) error {
+	if s == "" {
+		return wrong("leave it out to have one of the worker's own", "it is empty")
+	}
+	return line(jobhost.MaxKeyBytes)(s)
+}
+
 // names returns the names of the fields.
 func names[T any](fields []field[T]) []string {
 	list := make([]string, len(fields))

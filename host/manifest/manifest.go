@@ -121,6 +121,8 @@ type Worker struct {
 	RateBurst int
 	// ConcurrencyPerKey bounds the running tasks with one concurrency key; 0 = no bound.
 	ConcurrencyPerKey int
+	// Breaker is what [worker.NAME.breaker] says; the zero value = there is none.
+	Breaker jobhost.BreakerPolicy
 
 	Limits  runtime.Limits
 	Retry   jobhost.RetryPolicy

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/jobhost/jobhost"
 )
 
 // Show returns the manifest as TOML with every default filled in. Secrets
@@ -30,6 +32,10 @@ func (m *Manifest) showWorker(b *strings.Builder, w *Worker) {
 	showFields(b, m.Dir, workerFields(), w)
 	fmt.Fprintf(b, "\n[%s.retry]\n", section)
 	showFields(b, m.Dir, retryFields(), &w.Retry)
+	if w.Breaker != (jobhost.BreakerPolicy{}) {
+		fmt.Fprintf(b, "\n[%s.breaker]\n", section)
+		showFields(b, m.Dir, breakerFields(), &w.Breaker)
+	}
 	if len(w.Config) > 0 {
 		fmt.Fprintf(b, "\n[%s.config]\n", section)
 		for _, name := range slices.Sorted(maps.Keys(w.Config)) {

@@ -26,6 +26,8 @@ type WorkerStats struct {
 	Oldest time.Duration
 	// Slots is the size of the pool and Busy how many of them run a task.
 	Slots, Busy int
+	// Breaker is the worker's circuit breaker; nil = it has none.
+	Breaker *jobhost.BreakerStatus
 	// Dead counts the dead tasks that are kept.
 	Dead int64
 }
@@ -35,8 +37,8 @@ type StateLevels [jobhost.Cancelled + 1][jobhost.Levels]int64
 
 // sourceCollector turns a source into metrics.
 type sourceCollector struct {
-	source                            atomic.Pointer[Source]
-	tasks, oldest, slots, deadEntries *prometheus.Desc
+	source                                     atomic.Pointer[Source]
+	tasks, oldest, slots, deadEntries, breaker *prometheus.Desc
 }
 
 func newSourceCollector() *sourceCollector {
@@ -44,15 +46,20 @@ func newSourceCollector() *sourceCollector {
 		tasks:       prometheus.NewDesc("jobhost_queue_tasks", "Tasks that have not ended.", []string{"worker", "state", "priority"}, nil),
 		oldest:      prometheus.NewDesc("jobhost_queue_oldest_seconds", "How long the oldest ready task has waited.", []string{"worker"}, nil),
 		slots:       prometheus.NewDesc("jobhost_pool_slots", "Slots of the pool.", []string{"worker", "state"}, nil),
+		breaker:     prometheus.NewDesc("jobhost_breaker_state", "Where the worker's circuit breaker stands: 0 closed, 1 half open, 2 open.", []string{"worker", "breaker"}, nil),
 		deadEntries: prometheus.NewDesc("jobhost_dead_tasks", "Dead tasks that are kept.", []string{"worker"}, nil),
 	}
+}
+
+var breakerValues = map[jobhost.BreakerState]float64{
+	jobhost.BreakerClosed: 0, jobhost.BreakerHalfOpen: 1, jobhost.BreakerOpen: 2,
 }
 
 func (c *sourceCollector) set(s Source) { c.source.Store(&s) }
 
 // Describe implements [prometheus.Collector].
 func (c *sourceCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.tasks, c.oldest, c.slots, c.deadEntries} {
+	for _, d := range []*prometheus.Desc{c.tasks, c.oldest, c.slots, c.deadEntries, c.breaker} {
 		ch <- d
 	}
 }
@@ -78,6 +85,9 @@ func (c *sourceCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.oldest, w.Oldest.Seconds(), w.Worker)
 		gauge(c.slots, float64(w.Busy), w.Worker, "busy")
 		gauge(c.slots, float64(max(w.Slots-w.Busy, 0)), w.Worker, "idle")
+		if b := w.Breaker; b != nil {
+			gauge(c.breaker, breakerValues[b.State], w.Worker, b.Key)
+		}
 		gauge(c.deadEntries, float64(w.Dead), w.Worker)
 	}
 }

@@ -75,16 +75,14 @@ func (q *Queue) settleEffects(lease *Lease, report Report, op *Settle) {
 	for _, child := range children {
 		op.Effects.Jobs = append(op.Effects.Jobs, child.Job)
 	}
-	q.inflight.add()
-	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
-		defer q.inflight.done()
-		if err == nil && results[0].Err == nil {
+	q.commitSettle(op, lease.Job, func(result OpResult, err error) {
+		if err == nil && result.Err == nil {
 			// Told before the end of their parent, which somebody may wait for.
 			for i, child := range children {
-				added := results[0].Jobs[i]
+				added := result.Jobs[i]
 				q.submitted(child.lane, child.Job, OpResult{Key: added.Key, Existing: added.Existing})
 			}
-			q.settled(lease, report.Outcome.Kind, op, jobhost.Succeeded, results[0])
+			q.settled(lease, report.Outcome.Kind, op, jobhost.Succeeded, result)
 			return
 		}
 		report.Effects.release()
@@ -93,7 +91,7 @@ func (q *Queue) settleEffects(lease *Lease, report Report, op *Settle) {
 			q.unsettled(lease, err)
 			return
 		}
-		q.refused(lease, report, results[0].Err)
+		q.refused(lease, report, result.Err)
 	})
 }
 
@@ -102,7 +100,7 @@ func (q *Queue) settleEffects(lease *Lease, report Report, op *Settle) {
 // failed, which needs a settlement of its own: from another goroutine, since
 // the store's callbacks must not wait for room in the store.
 func (q *Queue) refused(lease *Lease, report Report, err error) {
-	failure := refusal(err)
+	failure := inapplicable(err)
 	if failure == nil {
 		q.unsettled(lease, err)
 		return
@@ -115,9 +113,9 @@ func (q *Queue) refused(lease *Lease, report Report, err error) {
 	})
 }
 
-// refusal is the record of an attempt whose effects were refused; nil = that is
+// inapplicable is the record of an attempt whose effects were refused; nil = that is
 // not what happened.
-func refusal(err error) *jobhost.Failure {
+func inapplicable(err error) *jobhost.Failure {
 	f := &jobhost.Failure{
 		Category: jobhost.CategoryResource, Severity: jobhost.SeverityError, Retryable: true,
 		Message: fmt.Sprintf("the attempt succeeded, but its effects can't be applied: %v", err),

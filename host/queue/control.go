@@ -11,7 +11,11 @@ import (
 // that still runs is told, and stopped after a grace by whoever runs it, but
 // whatever it does, its settlement is refused.
 func (q *Queue) Cancel(ctx context.Context, id string) (jobhost.Job, error) {
-	op := &Cancel{ID: id, At: MillisOf(q.clock.now())}
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
+	}
+	op := &Cancel{ID: id, At: MillisOf(q.clock.now()), Then: q.then(&record.JobSpec, nil)}
 	if err := q.commitOne(ctx, op, func(result OpResult) { q.cancelled(id, result) }); err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}
@@ -35,15 +39,18 @@ func (q *Queue) cancelled(id string, result OpResult) {
 		})
 	}
 	q.publishEnded(id, result.Worker, result)
+	q.follow(result)
 }
 
 func (l *lane) cancelTask(task Changed) {
 	l.mu.Lock()
 	l.bodies.forget(task.Key)
 	lease := l.running[task.Key]
-	if lease != nil {
+	switch _, expiring := l.expiring[task.Key]; {
+	case expiring: // it was taken out already
+	case lease != nil:
 		delete(l.running, task.Key) // the attempt may go on for a while, but it is no longer the task's
-	} else {
+	default:
 		l.removeLocked(entry{
 			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), level: int8(task.Level), tried: task.Attempt > 0,
 		}, task.Group)
@@ -113,7 +120,7 @@ func (q *Queue) revived(id string, reserved *lane, room int, result OpResult) {
 	for _, task := range result.Tasks {
 		l.pushLocked(entry{
 			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), index: int16(task.Index), level: int8(task.Level),
-		}, task.Group)
+		}, traits{group: task.Group}) // a deadline that it had is over
 	}
 	l.pumpLocked()
 }

@@ -179,7 +179,7 @@ func BenchmarkListAMillion(b *testing.B) {
 				if state == jobhost.Scheduled {
 					e.readyAt += Millis(1_000_000_000 + i*7919%1_000_003)
 				}
-				l.pushLocked(e, 0)
+				l.pushLocked(e, traits{})
 			}
 			var locked, worst time.Duration
 			for b.Loop() {

@@ -37,7 +37,7 @@ func (q *Queue) Remains(worker string) int {
 	l := q.lanes.of(worker)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.running) + l.pending + len(l.moved) + len(l.bodies.loads) + len(l.bodies.held) + l.groupsLeft() + len(l.laterGroups)
+	return len(l.running) + l.pending + len(l.moved) + len(l.bodies.loads) + len(l.bodies.held) + l.groupsLeft() + len(l.laterGroups) + len(l.deadlines.waits) + len(l.expiring)
 }
 
 func (l *lane) groupsLeft() int {
@@ -45,6 +45,14 @@ func (l *lane) groupsLeft() int {
 		return 0
 	}
 	return len(l.groups.busy)
+}
+
+// Deadlines is how many deadlines a worker's lane holds, forgotten ones included.
+func (q *Queue) Deadlines(worker string) int {
+	l := q.lanes.of(worker)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadlines.next.n
 }
 
 // Even is when the next task of a worker would begin if all came evenly.

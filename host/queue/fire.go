@@ -109,7 +109,7 @@ func (q *Queue) admitAll(specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, 
 		job, l, err := q.admit(specs[i])
 		if err != nil {
 			for j, l := range lanes {
-				l.giveUp(jobs[j])
+				l.vacate(jobs[j])
 			}
 			return nil, nil, err
 		}
@@ -118,8 +118,8 @@ func (q *Queue) admitAll(specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, 
 	return jobs, lanes, nil
 }
 
-// giveUp gives back the room of a job that was admitted and not submitted.
-func (l *lane) giveUp(job *JobSpec) {
+// vacate gives back the room of a job that was admitted and not submitted.
+func (l *lane) vacate(job *JobSpec) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending -= job.Tasks

@@ -114,7 +114,7 @@ func TestTasksWithKeysStaySmall(t *testing.T) { //nolint:paralleltest // it meas
 			before := heap()
 			l := laneFor(Worker{})
 			for i := range tasks {
-				l.pushLocked(entry{key: Key(i + 1), readyAt: l.horizon}, Group(1+i%keys))
+				l.pushLocked(entry{key: Key(i + 1), readyAt: l.horizon}, traits{group: Group(1 + i%keys)})
 			}
 			if each := (heap() - before) / tasks; each > budget {
 				t.Errorf("a task takes %d bytes, more than %d", each, budget)
@@ -152,7 +152,7 @@ func BenchmarkChooseByKey(b *testing.B) {
 					if mixed && i%2 == 0 {
 						e.readyAt -= Millis(90 * time.Second / time.Millisecond)
 					}
-					l.pushLocked(e, GroupOf(fmt.Sprint(i%keys)))
+					l.pushLocked(e, traits{group: GroupOf(fmt.Sprint(i % keys))})
 				}
 				for i := range 2 * keys {
 					push(i)

@@ -17,6 +17,7 @@ const (
 	holdPaused
 	holdDraining
 	holdRate
+	holdBreaker
 )
 
 // holdLocked returns what holds the lane's ready tasks.
@@ -30,14 +31,20 @@ func (l *lane) holdLocked() hold {
 		return holdDraining
 	case l.rate.every > 0 && l.q.clock.now().Before(l.rate.next()):
 		return holdRate
+	case l.breaker != nil && l.heldByBreaker(l.q.clock.now()):
+		return holdBreaker
 	}
 	return notHeld
 }
 
 // untilLocked is when a hold ends by itself; the zero time = not by time.
 func (l *lane) untilLocked(h hold) time.Time {
-	if h == holdRate {
+	switch h {
+	case holdRate:
 		return l.rate.next()
+	case holdBreaker:
+		_, until := l.breaker.holds(l.q.clock.now())
+		return until
 	}
 	return time.Time{}
 }
@@ -127,6 +134,7 @@ func (l *lane) remember(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.q.breakers.remember(notes)
 	text := notes[noteMode+l.name]
 	if text == "" {
 		return nil

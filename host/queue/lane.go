@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,10 +52,16 @@ type lane struct {
 	bodies bodyCache
 
 	// groups hold the ready tasks with a concurrency key; nil = there are none.
-	groups *groups
+	groups    *groups
+	deadlines deadlines
+	// expiring are the tasks past their deadline whose end is not durable yet;
+	// those that are on their way have deadline 0.
+	expiring map[Key]waiting
+	expires  bool // a goroutine sees to them
 	// laterGroups are the groups of delayed entries that have one.
 	laterGroups map[goneEntry]Group
 	rate        rate
+	breaker     *breaker    // nil = none
 	wake        *time.Timer // ends what holds the lane until wakeAt
 	wakeAt      time.Time
 }
@@ -87,8 +94,12 @@ func (l *lane) waitingLocked() int {
 	return n
 }
 
-// pushLocked adds a task that waits, with its group.
-func (l *lane) pushLocked(e entry, id Group) {
+// pushLocked adds a task that waits.
+func (l *lane) pushLocked(e entry, x traits) {
+	if x.deadline != 0 {
+		l.deadlines.add(e, x)
+	}
+	id := x.group
 	if e.readyAt <= l.horizon {
 		l.pushReadyLocked(e, id)
 		return
@@ -150,10 +161,20 @@ func (l *lane) advanceLocked() {
 		*l.laterLocked(e)--
 		l.pushReadyLocked(e, id)
 	}
-	if l.delayed.n == 0 || l.delayed.peek().readyAt == l.timerAt || l.q.closed.Load() {
+	next := Millis(math.MaxInt64)
+	if l.delayed.n > 0 {
+		next = l.delayed.peek().readyAt
+	}
+	if l.deadlines.next.n > 0 {
+		l.expireLocked()
+		if l.deadlines.next.n > 0 {
+			next = min(next, l.deadlines.next.peek().readyAt)
+		}
+	}
+	if next == math.MaxInt64 || next == l.timerAt || l.q.closed.Load() {
 		return
 	}
-	l.timerAt = l.delayed.peek().readyAt
+	l.timerAt = next
 	wait := time.Duration(l.timerAt-l.horizon) * time.Millisecond
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, l.due)
@@ -188,16 +209,23 @@ func (l *lane) removeLocked(e entry, id Group) {
 		delete(l.moved, e.key)
 	}
 	l.gone[goneEntry{e.key, e.token}] = struct{}{}
-	if e.readyAt <= l.horizon {
-		l.ready[e.level]--
-		if id != 0 {
-			l.removeGroupLocked(e, id)
-		}
-	} else {
-		*l.laterLocked(e)--
-	}
+	l.deadlines.forget(e.key)
+	l.uncountLocked(e, id, 1)
 	if len(l.gone) > mostGone && len(l.gone) > l.waitingLocked() {
 		l.sweepLocked()
+	}
+}
+
+// uncountLocked takes so many off the numbers that count an entry.
+func (l *lane) uncountLocked(e entry, id Group, n int) {
+	switch {
+	case e.readyAt > l.horizon:
+		*l.laterLocked(e) -= n
+	case id != 0:
+		l.ready[e.level] -= n
+		l.uncountGroupLocked(e, id, n)
+	default:
+		l.ready[e.level] -= n
 	}
 }
 
@@ -284,11 +312,22 @@ func (l *lane) pumpLocked() {
 				return // the tasks of a key that has too many wait for their end
 			}
 		}
+		now := l.q.clock.now()
+		var p passage
+		if l.breaker != nil {
+			var ok bool
+			if p, ok = l.breaker.pass(now); !ok {
+				return // other lanes have the probes; the end of one wakes this one
+			}
+		}
 		memory, ok := l.q.gate.enter(l)
 		if !ok {
+			if p.breaker != nil {
+				p.end(noVerdict, now)
+			}
 			return
 		}
-		lease := &Lease{lane: l, TakenAt: l.q.clock.now(), memory: memory}
+		lease := &Lease{lane: l, TakenAt: now, memory: memory, passage: p}
 		if l.groups != nil {
 			lease.entry, lease.group = next.entry, l.takeTurnLocked(next)
 		} else {
@@ -300,8 +339,11 @@ func (l *lane) pumpLocked() {
 
 // handLocked gives a lease to a slot.
 func (l *lane) handLocked(lease *Lease) {
-	l.rate.take(lease.TakenAt)
+	if !lease.passage.refused {
+		l.rate.take(lease.TakenAt)
+	}
 	delete(l.moved, lease.entry.key)
+	lease.unread = traits{lease.group, l.deadlines.forget(lease.entry.key)}
 	l.running[lease.entry.key] = lease
 	slot := l.idle[len(l.idle)-1]
 	l.idle = l.idle[:len(l.idle)-1]

@@ -86,6 +86,7 @@ func (q *Queue) Put(w Worker) {
 	l.parked.Store(false)
 	l.rate.set(w.Rate, w.RateBurst)
 	l.limitLocked(w.PerKey)
+	l.breakLocked(w.Breaker)
 	l.pumpLocked()
 }
 

@@ -71,6 +71,7 @@ func listQuery(filter jobhost.Filter) (ListQuery, error) {
 	query := ListQuery{
 		Worker: filter.Worker,
 		Parent: filter.Parent,
+		Labels: filter.Labels,
 		After:  MillisOf(filter.After),
 		Before: MillisOf(filter.Before),
 		Limit:  filter.Limit,
@@ -81,6 +82,12 @@ func listQuery(filter jobhost.Filter) (ListQuery, error) {
 			Code:    jobhost.CodeInvalid,
 			Field:   "limit",
 			Message: fmt.Sprintf("limit %d is not between 1 and %d", filter.Limit, jobhost.MaxPage),
+		}
+	case len(filter.Labels) > jobhost.MaxLabels:
+		return query, &jobhost.Error{
+			Code:    jobhost.CodeInvalid,
+			Field:   "label",
+			Message: fmt.Sprintf("%d labels are more than %d", len(filter.Labels), jobhost.MaxLabels),
 		}
 	case filter.Limit == 0:
 		query.Limit = 50
@@ -110,6 +117,11 @@ var statusOf = map[jobhost.State]Status{
 func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *ListQuery) error {
 	switch {
 	case filter.State == 0:
+		return nil
+	case len(filter.Labels) > 0 && !filter.State.Ended():
+		// Their index is in the store; what is open in it is looked at one by one.
+		open := Open
+		query.Status = &open
 		return nil
 	case filter.State.Ended():
 		status := statusOf[filter.State]

@@ -37,6 +37,8 @@ type OpResult struct {
 	// Existing comes with Submit: the job with the same id and content was
 	// there before, and Key is that job's.
 	Existing bool
+	// ID is that of the job, with an Existing one that has another id.
+	ID string
 	// Worker is the job's, with Cancel and Revive; Tasks are the tasks that
 	// they changed.
 	Worker string
@@ -47,6 +49,8 @@ type OpResult struct {
 	Final    StatusCounts
 	// Fired tell of the jobs of a Fire, each as of a Submit of its own.
 	Fired []OpResult
+	// Then is the job that the operation's Then made, with its key.
+	Then *JobSpec
 }
 
 // Changed is a task that Cancel or Revive changed.
@@ -73,7 +77,9 @@ type Added struct {
 }
 
 // Submit adds a job and its tasks, open, claimed by the submitting process.
-// The result's Key is the job's; the tokens of its tasks are 0. Errors:
+// The result's Key is the job's; the tokens of its tasks are 0. A job with a
+// UniqueKey is not added when the worker has another one that was submitted
+// with that key and is unique still: that is the Existing one. Errors:
 // conflict when the id is taken by a job with another digest: see [TakenID];
 // exhausted when its parent has [jobhost.MaxChildren] jobs: see [ErrChildren].
 type Submit struct{ Job *JobSpec }
@@ -100,6 +106,10 @@ type Settle struct {
 	Fuel               int64 // of the attempt; added to that of the task
 	// Effects are applied with Succeeded; nil = none.
 	Effects *Effects
+	// Then makes a job that is added together with the end of this one, if the
+	// operation ends it; nil = none. It may be called more than once, and must
+	// not block. The same goes for that of Cancel.
+	Then func(final StatusCounts) *JobSpec
 }
 
 // ChangeKV changes keys of a worker for somebody outside of any attempt. The
@@ -115,12 +125,13 @@ type ChangeKV struct {
 // will find themselves fenced. The result's Tasks are those it ended. Errors:
 // not_found; conflict when no task is open and none is cancelled.
 type Cancel struct {
-	ID string
-	At Millis
+	ID   string
+	At   Millis
+	Then func(final StatusCounts) *JobSpec
 }
 
-// Revive opens the dead and cancelled tasks of a job again with attempt 0,
-// leased by this process. Errors: not_found; conflict when there are none.
+// Revive opens the dead and cancelled tasks of a job again with attempt 0 and
+// without a deadline, leased by this process. Errors: not_found; conflict when there are none.
 type Revive struct {
 	ID string
 	At Millis

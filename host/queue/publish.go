@@ -45,11 +45,7 @@ func (q *Queue) publishEnded(id, worker string, result OpResult) {
 	if !result.JobEnded {
 		return
 	}
-	final := jobhost.Counts{
-		jobhost.Succeeded: result.Final[Succeeded],
-		jobhost.Dead:      result.Final[Dead],
-		jobhost.Cancelled: result.Final[Cancelled],
-	}
+	final := countsOf(result.Final)
 	q.cfg.Publish(jobhost.Event{
 		Kind: jobhost.EventEnded, Time: q.clock.now(), Job: id, Worker: worker, State: jobhost.JobState(&final),
 	})

@@ -57,6 +57,8 @@ type Worker struct {
 	RateBurst int
 	// PerKey bounds the tasks with one concurrency key that run at once [no bound].
 	PerKey int
+	// Breaker holds tasks while others fail [none].
+	Breaker jobhost.BreakerPolicy
 }
 
 // Settlement tells how an attempt ended, for metrics.
@@ -80,6 +82,8 @@ type Queue struct {
 	clock clock
 	lanes lanes
 	gate  *gate
+
+	breakers breakers
 
 	resident atomic.Int64 // bytes in all body caches
 	closed   atomic.Bool
@@ -160,7 +164,7 @@ func (l *lane) claimAll(ctx context.Context) error {
 				index:   int16(c.Index),
 				level:   int8(c.Level),
 				tried:   c.Attempt > 0,
-			}, c.Group)
+			}, traits{c.Group, c.Deadline})
 		}
 		if len(page) < claimPage {
 			l.advanceLocked()

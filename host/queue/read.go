@@ -95,6 +95,10 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		Labels:      record.Labels,
 
 		ConcurrencyKey: record.ConcurrencyKey,
+		UniqueKey:      record.UniqueKey,
+		Deadline:       timeOrNil(record.Deadline),
+		UniqueUntil:    timeOrNil(record.UniqueUntil),
+		Callback:       callbackOrNil(record.Callback),
 
 		PayloadSize: record.PayloadSize,
 		MaxAttempts: record.MaxAttempts,
@@ -181,6 +185,13 @@ func (r *JobRecord) parentID() string {
 		return ""
 	}
 	return r.Parent.ID
+}
+
+func callbackOrNil(c jobhost.Callback) *jobhost.Callback {
+	if c == (jobhost.Callback{}) {
+		return nil
+	}
+	return &c
 }
 
 func timeOrNil(m Millis) *time.Time {

@@ -40,6 +40,7 @@ func (a *Asked) release() {
 // cancelled) changes nothing.
 func (q *Queue) Settle(lease *Lease, report Report) {
 	lease.endedAt = q.clock.now()
+	q.judge(lease, verdictOf(&report.Outcome))
 	q.settle(lease, report)
 	q.gate.leave(lease.memory)
 }
@@ -58,17 +59,37 @@ func (q *Queue) settle(lease *Lease, report Report) {
 		q.observe(lease, nil, report.Outcome.Kind, jobhost.Cancelled)
 		return
 	}
-	q.inflight.add()
-	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
-		defer q.inflight.done()
+	q.commitSettle(op, lease.Job, func(result OpResult, err error) {
 		if err == nil {
-			err = results[0].Err
+			err = result.Err
 		}
 		if err != nil {
 			q.unsettled(lease, err)
 			return
 		}
-		q.settled(lease, report.Outcome.Kind, op, state, results[0])
+		q.settled(lease, report.Outcome.Kind, op, state, result)
+	})
+}
+
+// commitSettle hands a settlement over, with the callback of its job. told runs
+// on the store's goroutine; its error is that of the batch.
+func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error)) {
+	op.Then = q.then(job, op)
+	if op.Then != nil { // a callback comes to a lane that is looked up by name
+		q.lanes.opening.RLock()
+	}
+	q.inflight.add()
+	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
+		defer q.inflight.done()
+		if op.Then != nil {
+			defer q.lanes.opening.RUnlock()
+		}
+		if err != nil {
+			told(OpResult{}, err)
+			return
+		}
+		told(results[0], nil)
+		q.follow(results[0])
 	})
 }
 
@@ -136,13 +157,21 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, stat
 	next.readyAt, next.tried = op.ReadyAt, op.Attempt > 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pushLocked(next, GroupOf(lease.Job.ConcurrencyKey))
+	l.pushLocked(next, lease.traits())
 	if l.soonLocked(next.readyAt) {
 		body := lease.Body
 		body.Token, body.Attempt = int64(next.token), op.Attempt
 		l.bodies.keep(&body)
 	}
 	l.pumpLocked()
+}
+
+// traits are those of the lease's task, when it waits again.
+func (l *Lease) traits() traits {
+	if l.Job == nil { // it was not read
+		return l.unread
+	}
+	return traits{GroupOf(l.Job.ConcurrencyKey), l.Deadline}
 }
 
 // unsettled runs when a settlement was refused or could not be made durable.
@@ -168,7 +197,6 @@ const retryStore = time.Second
 func (l *lane) putBack(lease *Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	id := lease.group
 	l.leaveGroupLocked(lease)
 	if l.running[lease.entry.key] != lease {
 		l.pumpLocked()
@@ -178,7 +206,7 @@ func (l *lane) putBack(lease *Lease) bool {
 	e := lease.entry
 	e.readyAt = MillisOf(l.q.clock.now().Add(retryStore))
 	l.moved[e.key] = e.readyAt
-	l.pushLocked(e, id)
+	l.pushLocked(e, lease.traits())
 	l.pumpLocked()
 	return true
 }

@@ -122,6 +122,8 @@ type Claimed struct {
 	Level   int // of priority, 0..4
 	Group   Group
 	Token   int64
+	// Deadline is when the task is given up if it waits; 0 = never.
+	Deadline Millis
 }
 
 // Body is what is needed to run a task: its job's part and its own.
@@ -130,7 +132,9 @@ type Body struct {
 	Token   int64
 	Attempt int // attempts that were made and count
 	Index   int
-	Job     *JobSpec
+	// Deadline is as with [Claimed].
+	Deadline Millis
+	Job      *JobSpec
 }
 
 // JobSpec is what a job was submitted as, with all defaults filled in. It is
@@ -149,8 +153,15 @@ type JobSpec struct {
 	Labels      map[string]string
 	// ConcurrencyKey groups tasks: see [Group].
 	ConcurrencyKey string
-	CreatedAt      Millis
-	ReadyAt        Millis // of its tasks at submit
+	// Deadline is when its tasks are given up that wait; 0 = never.
+	Deadline Millis
+	// UniqueKey keeps others with the same key out until UniqueUntil, or as
+	// long as the job is there if that is 0.
+	UniqueKey   string
+	UniqueUntil Millis
+	Callback    jobhost.Callback
+	CreatedAt   Millis
+	ReadyAt     Millis // of its tasks at submit
 	// Parent says who submitted the job; nil = somebody from outside. It is not
 	// loaded with bodies.
 	Parent *Parent
@@ -193,6 +204,8 @@ type ListQuery struct {
 	Worker string // empty = all
 	// Parent selects the jobs that a job of that id submitted; empty = all.
 	Parent string
+	// Labels are those that a job must have; nil = any.
+	Labels map[string]string
 	// Status selects jobs with a task in it; nil = all.
 	Status *Status
 	// Keys, when not nil, selects these jobs only; it is sorted, highest first.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -145,6 +146,11 @@ func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			Hint:    "put the data where the worker can fetch it, or raise host.max_payload",
 		}
 	}
+	if cb := spec.Callback.Worker; cb != "" {
+		if to := q.lanes.of(cb); to == nil || to.parked.Load() {
+			return nil, nil, fmt.Errorf("callback: %w", q.noWorker(cb))
+		}
+	}
 	worker := l.worker.Load()
 	job := q.fill(worker, &spec)
 	if job.Tasks > worker.Capacity {
@@ -186,12 +192,20 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 		Labels:      spec.Labels,
 
 		ConcurrencyKey: spec.ConcurrencyKey,
+		UniqueKey:      spec.UniqueKey,
+		Callback:       spec.Callback,
 
 		CreatedAt: MillisOf(now),
 		Digest:    digest(spec),
 	}
 	if job.ID == "" {
 		job.ID = jobhost.NewID()
+	}
+	if spec.Deadline > 0 {
+		job.Deadline = MillisOf(now.Add(spec.Deadline))
+	}
+	if spec.UniqueFor > 0 {
+		job.UniqueUntil = MillisOf(now.Add(spec.UniqueFor))
 	}
 	if job.MaxAttempts == 0 {
 		job.MaxAttempts = w.Retry.MaxAttempts
@@ -234,9 +248,23 @@ func digest(spec *jobhost.Spec) [16]byte {
 		text(k)
 		text(spec.Labels[k])
 	}
-	if spec.ConcurrencyKey != "" {
-		text("concurrency_key") // what is left out leaves the digest as it was before there was this
-		text(spec.ConcurrencyKey)
+	// What is left out leaves the digest as it was before there was such an option.
+	for _, option := range []struct{ name, value string }{
+		{"concurrency_key", spec.ConcurrencyKey}, {"unique_key", spec.UniqueKey}, {"callback", spec.Callback.Worker},
+	} {
+		if option.value != "" {
+			text(option.name)
+			text(option.value)
+		}
+	}
+	for _, option := range []struct {
+		name  string
+		value time.Duration
+	}{{"deadline", spec.Deadline}, {"unique_for", spec.UniqueFor}} {
+		if option.value != 0 {
+			text(option.name)
+			number(int64(option.value))
+		}
 	}
 	h.Write(spec.Payload)
 	var sum [sha256.Size]byte
@@ -300,9 +328,16 @@ func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submit
 		if result.Err != nil {
 			return jobhost.Submitted{Err: fmt.Errorf("submit: %w", result.Err)}
 		}
-		return jobhost.Submitted{Receipt: jobhost.Receipt{ID: job.ID, Deduplicated: true}}
+		return jobhost.Submitted{Receipt: jobhost.Receipt{ID: cmp.Or(result.ID, job.ID), Deduplicated: true}}
 	}
 	job.Key = result.Key
+	state := q.enter(l, job, job.Tasks)
+	return jobhost.Submitted{Receipt: jobhost.Receipt{ID: job.ID, State: state}}
+}
+
+// enter puts a job that is durable into its lane, where there is room for so
+// many tasks; the lane is nil if nobody has heard of the worker yet.
+func (q *Queue) enter(l *lane, job *JobSpec, reserved int) jobhost.State {
 	state := jobhost.Ready
 	if job.ReadyAt > job.CreatedAt {
 		state = jobhost.Scheduled
@@ -310,18 +345,21 @@ func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submit
 	q.cfg.Publish(jobhost.Event{
 		Kind: jobhost.EventSubmitted, Time: q.clock.now(), Job: job.ID, Worker: job.Worker, State: state,
 	})
+	if l == nil {
+		return state
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending -= job.Tasks
+	l.pending -= reserved
 	keep := l.waitingLocked() < shortQueue
-	id := GroupOf(job.ConcurrencyKey)
+	x := traits{GroupOf(job.ConcurrencyKey), job.Deadline}
 	for i := range job.Tasks {
 		e := entry{key: job.Key + Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
 		if keep && l.soonLocked(e.readyAt) {
-			l.bodies.keep(&Body{Key: e.key, Index: i, Job: job})
+			l.bodies.keep(&Body{Key: e.key, Index: i, Deadline: job.Deadline, Job: job})
 		}
-		l.pushLocked(e, id)
+		l.pushLocked(e, x)
 	}
 	l.pumpLocked()
-	return jobhost.Submitted{Receipt: jobhost.Receipt{ID: job.ID, State: state}}
+	return state
 }

@@ -32,6 +32,8 @@ type Lease struct {
 	lane    *lane
 	entry   entry
 	group   Group     // that it counts for; 0 = none, or no more
+	passage passage   // of the worker's breaker
+	unread  traits    // of the task, until there is a body
 	memory  int64     // that the gate counts for it
 	endedAt time.Time // when it was settled
 
@@ -98,8 +100,13 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 		}
 		body, err := s.lane.body(ctx, lease.entry)
 		if body != nil && lease.begin(body) {
-			return lease, nil
+			if !lease.passage.refused {
+				return lease, nil
+			}
+			s.lane.q.Settle(lease, Report{Outcome: refusal(s.lane.worker.Load().Breaker.Key)})
+			continue
 		}
+		s.lane.q.judge(lease, noVerdict)
 		// Without an error the task was cancelled. The cancel takes the lease
 		// out of the lane, which may be still to come.
 		again := err != nil && s.lane.putBack(lease)

@@ -184,11 +184,15 @@ func (l *lane) leaveGroupLocked(lease *Lease) {
 	}
 }
 
-// removeGroupLocked counts out a ready task that was cancelled.
-func (l *lane) removeGroupLocked(e entry, id Group) {
+// uncountGroupLocked takes so many off the numbers that count a ready task.
+func (l *lane) uncountGroupLocked(e entry, id Group, n int) {
 	g := l.groups
-	g.at(g.refs[id]).live[e.level]--
-	g.ready[e.level]--
+	r := g.refs[id]
+	g.at(r).live[e.level] -= uint32(n)
+	g.ready[e.level] -= n
+	if n < 0 {
+		l.enlistLocked(r, int(e.level))
+	}
 }
 
 // sweepGroupsLocked takes out what is marked as gone.

@@ -66,6 +66,8 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
 		why.Code, why.Until = "rate_limit", &until
 		why.Reason = fmt.Sprintf("tasks of worker %s begin no faster than its rate_limit of %v", job.Worker, l.worker.Load().Rate)
 		why.Ends = "time, or a higher rate_limit"
+	case holdBreaker:
+		q.whyBreaker(why, job, l.breaker.status(q.clock.now()))
 	case notHeld:
 		n := l.perKey()
 		why.Code = "concurrency"
@@ -75,6 +77,20 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
 	default:
 		whyParked(why, job)
 	}
+}
+
+// whyBreaker tells why a breaker holds a job.
+func (q *Queue) whyBreaker(why *jobhost.Why, job jobhost.Job, b jobhost.BreakerStatus) {
+	policy := q.lanes.of(job.Worker).worker.Load().Breaker
+	if b.State == jobhost.BreakerHalfOpen {
+		why.Code = "breaker_half_open"
+		why.Reason = fmt.Sprintf("circuit breaker %s is half open, and %d tasks that try it run", b.Key, policy.Probes)
+		why.Ends = fmt.Sprintf("the success of %d of them, or jobhost worker reset-breaker %s", policy.Probes, job.Worker)
+		return
+	}
+	why.Code, why.Until = "breaker_open", b.Until
+	why.Reason = fmt.Sprintf("circuit breaker %s is open after %d failures in a row", b.Key, policy.Failures)
+	why.Ends = "time: then some tasks try again; or jobhost worker reset-breaker " + job.Worker
 }
 
 func whyParked(why *jobhost.Why, job jobhost.Job) {

@@ -23,6 +23,7 @@ const (
 	Plugin   = "plugin"   // path of a plugin
 	SHA256   = "sha256"   // digest of a plugin
 	Before   = "before"   // digest of the plugin that ran before
+	Breaker  = "breaker"  // key of a circuit breaker
 	Load     = "load"     // how often a worker was loaded
 	Path     = "path"     // a file
 	Store    = "store"    // URL of a store, without secrets

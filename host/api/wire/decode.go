@@ -115,6 +115,14 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 		spec.Timeout, err = d.duration(nameTimeout)
 	case nameConcurrencyKey:
 		spec.ConcurrencyKey, err = d.text(nameConcurrencyKey)
+	case nameDeadline:
+		spec.Deadline, err = d.duration(nameDeadline)
+	case nameUniqueKey:
+		spec.UniqueKey, err = d.text(nameUniqueKey)
+	case nameUniqueFor:
+		spec.UniqueFor, err = d.duration(nameUniqueFor)
+	case nameCallback:
+		spec.Callback, err = d.callback()
 	case nameLabels:
 		spec.Labels, err = d.labels()
 	default:

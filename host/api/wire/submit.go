@@ -28,6 +28,10 @@ const (
 	nameLabels        = "labels"
 
 	nameConcurrencyKey = "concurrency_key"
+	nameDeadline       = "deadline"
+	nameUniqueKey      = "unique_key"
+	nameUniqueFor      = "unique_for"
+	nameCallback       = "callback"
 )
 
 // Member describes a member of a submit's body, for documentation.
@@ -50,6 +54,10 @@ func Members() []Member {
 		{nameMaxAttempts, "integer", "How often it is tried, the first time included; left out = the worker's."},
 		{nameTimeout, "string", `Bounds one attempt, such as "30s"; left out = the worker's.`},
 		{nameConcurrencyKey, "string", "Jobs with the same key take turns with others, and count together for the worker's concurrency_per_key."},
+		{nameDeadline, "string", `How long after the submit the job is given up if it waits, such as "1h".`},
+		{nameUniqueKey, "string", "The worker has one job with this key at a time: another submit returns that one."},
+		{nameUniqueFor, "string", `How long after its submit a job keeps others with its unique_key out, such as "1h"; left out = as long as it is kept.`},
+		{nameCallback, "object", "Says in worker which worker gets a job when this one has ended, submitted together with the end."},
 		{nameLabels, "object", "Texts by name, for people and filters."},
 	}
 }
@@ -85,6 +93,19 @@ func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 		b = appendMember(b, nameTimeout, spec.Timeout.String())
 	}
 	b = appendMember(b, nameConcurrencyKey, spec.ConcurrencyKey)
+	b = appendMember(b, nameUniqueKey, spec.UniqueKey)
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{nameDeadline, spec.Deadline}, {nameUniqueFor, spec.UniqueFor}} {
+		if d.value != 0 {
+			b = appendMember(b, d.name, d.value.String())
+		}
+	}
+	if to := spec.Callback.Worker; to != "" {
+		b = append(appendName(b, nameCallback), `{"worker":`...)
+		b = append(appendText(b, to), '}')
+	}
 	return append(appendLabels(b, spec.Labels), '}')
 }
 

@@ -91,6 +91,24 @@ func (d *Decoder) labels() (map[string]string, error) {
 	return labels, err
 }
 
+func (d *Decoder) callback() (c jobhost.Callback, err error) {
+	err = d.object(func(key []byte) (err error) {
+		switch name := string(key); name {
+		case nameWorker:
+			c.Worker, err = d.text(nameCallback)
+			return err
+		case "url":
+			return invalid(nameCallback, `name a worker, which is told of the end: {"worker":"notify"}`, "callbacks to a URL are not possible yet")
+		default:
+			return Unknown("member of callback", name, []string{nameWorker})
+		}
+	}, nameCallback)
+	if err == nil && c.Worker == "" {
+		err = invalid(nameCallback, `write {"worker":"notify"}`, "callback names no worker")
+	}
+	return c, err
+}
+
 // unexpected says that the next value is not what it should be.
 func (d *Decoder) unexpected(what, want string) error {
 	kind := d.json.PeekKind()

@@ -104,6 +104,11 @@ func matches(job *queue.JobRecord, q *queue.ListQuery) bool {
 		q.Before != 0 && job.CreatedAt >= q.Before {
 		return false
 	}
+	for name, value := range q.Labels {
+		if got, ok := job.Labels[name]; !ok || got != value {
+			return false
+		}
+	}
 	return q.Status == nil || slices.ContainsFunc(job.Tasks, func(t queue.TaskRecord) bool { return t.Status == *q.Status })
 }
 

@@ -17,6 +17,7 @@ type model struct {
 	notes     map[string]string
 	keys      map[string]*modelKeys // by worker
 	schedules map[string]queue.ScheduleState
+	uniq      map[string]queue.Key // the last job by worker/key
 }
 
 type modelJob struct {
@@ -28,14 +29,16 @@ type modelJob struct {
 
 type modelTask struct {
 	queue.TaskRecord
-	token  int64
-	result []byte
+	token    int64
+	deadline queue.Millis
+	result   []byte
 }
 
 func newModel(next queue.Key) *model {
 	return &model{
 		jobs: make(map[string]*modelJob), next: next,
 		notes: make(map[string]string), keys: make(map[string]*modelKeys),
+		uniq:      make(map[string]queue.Key),
 		schedules: make(map[string]queue.ScheduleState),
 	}
 }
@@ -51,9 +54,13 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 	case *queue.Submit:
 		return m.submit(op.Job, got.Key)
 	case *queue.Settle:
-		return m.settle(op, got)
+		res, err := m.settle(op, got)
+		if err != nil {
+			return res, err
+		}
+		return m.then(op.Then, res, got)
 	case *queue.Cancel:
-		return m.cancel(op), nil
+		return m.then(op.Then, m.cancel(op), got)
 	case *queue.Revive:
 		return m.revive(op), nil
 	case *queue.Delete:
@@ -72,12 +79,33 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }
 
+// then adds the job that comes with the end of another one.
+func (m *model) then(make func(queue.StatusCounts) *queue.JobSpec, res, got queue.OpResult) (queue.OpResult, error) {
+	if make == nil || !res.JobEnded {
+		return res, nil
+	}
+	key := m.next
+	if got.Then != nil {
+		key = got.Then.Key
+	}
+	job := make(res.Final)
+	added, err := m.submit(job, key)
+	if err == nil && added.Err == nil && !added.Existing {
+		job.Key = added.Key
+		res.Then = job
+	}
+	return res, err
+}
+
 func (m *model) submit(spec *queue.JobSpec, key queue.Key) (queue.OpResult, error) {
 	if job := m.jobs[spec.ID]; job != nil {
 		if job.spec.Digest != spec.Digest {
 			return m.code(jobhost.CodeConflict), nil
 		}
 		return queue.OpResult{Key: job.spec.Key, Existing: true}, nil
+	}
+	if existing := m.unique(spec); existing != nil {
+		return queue.OpResult{Key: existing.Key, ID: existing.ID, Existing: true}, nil
 	}
 	if !m.room(spec.Parent, 1) {
 		return m.code(jobhost.CodeExhausted), nil
@@ -90,11 +118,25 @@ func (m *model) submit(spec *queue.JobSpec, key queue.Key) (queue.OpResult, erro
 	for i := range spec.Tasks {
 		job.tasks = append(job.tasks, modelTask{TaskRecord: queue.TaskRecord{
 			Key: key + queue.Key(i), Index: i, ReadyAt: spec.ReadyAt,
-		}})
+		}, deadline: spec.Deadline})
 	}
 	m.jobs[spec.ID] = job
+	if spec.UniqueKey != "" {
+		m.uniq[spec.Worker+"/"+spec.UniqueKey] = key
+	}
 	m.next = key + queue.Key(spec.Tasks)
 	return queue.OpResult{Key: key}, nil
+}
+
+// unique returns the job that keeps another one out by its key.
+func (m *model) unique(spec *queue.JobSpec) *queue.JobSpec {
+	for _, job := range m.jobs {
+		until := job.spec.UniqueUntil
+		if spec.UniqueKey != "" && job.spec.Key == m.uniq[spec.Worker+"/"+spec.UniqueKey] && (until == 0 || until > spec.CreatedAt) {
+			return &job.spec
+		}
+	}
+	return nil
 }
 
 // task returns the task of a key and its job.
@@ -192,6 +234,7 @@ func (m *model) revive(op *queue.Revive) queue.OpResult {
 	for i := range job.tasks {
 		if t := &job.tasks[i]; t.Status == queue.Dead || t.Status == queue.Cancelled {
 			t.Status, t.Attempt, t.ReadyAt, t.EndedAt = queue.Open, 0, op.At, 0
+			t.deadline = 0
 			t.token++
 			res.Tasks = append(res.Tasks, job.changed(t))
 		}
@@ -250,7 +293,7 @@ func (m *model) claim(worker string, after queue.Place, limit int) []queue.Claim
 			place := queue.Place{ReadyAt: t.ReadyAt, Key: t.Key}
 			if job.spec.Worker == worker && t.Status == queue.Open && comparePlaces(place, after) > 0 {
 				out = append(out, queue.Claimed{
-					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Group: queue.GroupOf(job.spec.ConcurrencyKey), Token: t.token,
+					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Group: queue.GroupOf(job.spec.ConcurrencyKey), Token: t.token, Deadline: t.deadline,
 				})
 			}
 		}

@@ -89,6 +89,11 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 				s.CreatedAt, s.ReadyAt = at.Draw(t, "created"), at.Draw(t, "ready")
 				s.Priority = jobhost.PriorityAt(rapid.IntRange(0, 4).Draw(t, "level"))
 				s.ConcurrencyKey = rapid.SampledFrom([]string{"", "", "k", "ü"}).Draw(t, "key")
+				s.Deadline = rapid.SampledFrom([]queue.Millis{0, 0, epoch + 9}).Draw(t, "deadline")
+				if s.UniqueKey = rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "unique"); s.UniqueKey != "" {
+					s.UniqueUntil = rapid.SampledFrom([]queue.Millis{0, epoch + 1, epoch + 3}).Draw(t, "until")
+				}
+				s.Labels = rapid.SampledFrom([]map[string]string{nil, {"a": "1"}, {"a": "1", "b": ""}, {"a": "2"}}).Draw(t, "labels")
 				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
 				s.Parent = genParent(t)
 			})}
@@ -110,19 +115,37 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 			op.Effects = genEffects(m, now).Draw(t, "changes")
 			op.EndedAt = now
 		}
+		if rapid.Bool().Draw(t, "callback") {
+			op.Then = follower("settled")
+		}
 		if rapid.Bool().Draw(t, "failed") {
 			op.Failure = &jobhost.Failure{Code: "x", Attempt: op.Attempt, StartedAt: time.UnixMilli(int64(op.StartedAt)).UTC()}
 		}
 		return op
 	})
 	return rapid.OneOf(submit, settle, settle, genChangeKV(m, now),
-		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
+		rapid.Custom(func(t *rapid.T) queue.Op {
+			op := &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at")}
+			if rapid.Bool().Draw(t, "callback") {
+				op.Then = follower("cancelled")
+			}
+			return op
+		}),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Delete{ID: id.Draw(t, "id")} }),
 		rapid.Custom(func(t *rapid.T) queue.Op {
 			return &queue.Note{Name: id.Draw(t, "name"), Text: rapid.SampledFrom([]string{"", "x", "ü"}).Draw(t, "text")}
 		}),
 	)
+}
+
+// follower makes a callback that is the same each time, and so is added once.
+func follower(id string) func(queue.StatusCounts) *queue.JobSpec {
+	return func(final queue.StatusCounts) *queue.JobSpec {
+		return spec(id, "x", func(s *queue.JobSpec) {
+			s.Payload, s.Labels = []byte{byte(final[queue.Dead])}, map[string]string{"a": "1"}
+		})
+	}
 }
 
 // checkResult compares results; of refusals only the kind, for the rest is not promised.
@@ -207,7 +230,7 @@ func (m *model) load(keys []queue.Key) []queue.Body {
 		if task != nil && task.Status == queue.Open {
 			spec := job.spec
 			spec.Parent = nil // not promised
-			out = append(out, queue.Body{Key: key, Token: task.token, Attempt: task.Attempt, Index: task.Index, Job: &spec})
+			out = append(out, queue.Body{Key: key, Token: task.token, Attempt: task.Attempt, Index: task.Index, Deadline: task.deadline, Job: &spec})
 		}
 	}
 	return out
@@ -218,6 +241,7 @@ func genQuery(m *model) *rapid.Generator[queue.ListQuery] {
 		q := queue.ListQuery{
 			Worker: rapid.SampledFrom([]string{"", "", "w", "x", "y"}).Draw(t, "worker"),
 			Limit:  rapid.IntRange(0, 8).Draw(t, "limit"),
+			Labels: rapid.SampledFrom([]map[string]string{nil, nil, {"a": "1"}, {"a": "1", "b": ""}, {"c": "1"}}).Draw(t, "labels"),
 		}
 		if n := rapid.IntRange(-1, 200).Draw(t, "below"); n >= 0 {
 			q.Below = max(m.next+1-queue.Key(n), 1)

@@ -159,9 +159,15 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 	case *queue.Submit:
 		return b.ledger.submit(tx, op.Job, text, res)
 	case *queue.Settle:
-		return b.settle(tx, op, text.first, res)
+		if err := b.settle(tx, op, text.first, res); err != nil || op.Then == nil {
+			return err
+		}
+		return b.ledger.then(tx, op.Then, res)
 	case *queue.Cancel:
-		return b.ledger.cancel(tx, op, res)
+		if err := b.ledger.cancel(tx, op, res); err != nil || op.Then == nil {
+			return err
+		}
+		return b.ledger.then(tx, op.Then, res)
 	case *queue.Revive:
 		return b.ledger.revive(tx, op, res)
 	case *queue.Delete:

@@ -40,6 +40,8 @@ func (s *Store) Claim(ctx context.Context, worker string, after queue.Place, lim
 					Index:   int(st.ColInt(4)),
 					Attempt: int(st.ColInt(5)),
 					Group:   queue.Group(st.ColInt(6)),
+
+					Deadline: queue.Millis(st.ColInt(7)),
 				})
 			}
 			if err := st.Done(); err != nil {
@@ -55,9 +57,9 @@ func (s *Store) Claim(ctx context.Context, worker string, after queue.Place, lim
 }
 
 const (
-	claimSameTime = `SELECT seq, ready_at, level, token, idx, attempt, lane_group FROM task INDEXED BY task_open
+	claimSameTime = `SELECT seq, ready_at, level, token, idx, attempt, lane_group, deadline FROM task INDEXED BY task_open
 		WHERE worker=? AND status=0 AND ready_at=? AND seq>? ORDER BY seq LIMIT ?`
-	claimLater = `SELECT seq, ready_at, level, token, idx, attempt, lane_group FROM task INDEXED BY task_open
+	claimLater = `SELECT seq, ready_at, level, token, idx, attempt, lane_group, deadline FROM task INDEXED BY task_open
 		WHERE worker=? AND status=0 AND ready_at>? AND seq>? ORDER BY ready_at, seq LIMIT ?`
 )
 
@@ -87,7 +89,7 @@ func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		jobs := make(map[int64]*queue.JobSpec, len(keys))
 		for _, key := range keys {
-			st := r.Stmt("SELECT job, idx, token, attempt FROM task WHERE seq=? AND status=0").Int(int64(key))
+			st := r.Stmt("SELECT job, idx, token, attempt, deadline FROM task WHERE seq=? AND status=0").Int(int64(key))
 			if !st.Step() {
 				if err := st.Done(); err != nil {
 					return err
@@ -96,6 +98,7 @@ func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error
 			}
 			job := st.ColInt(0)
 			body := queue.Body{Key: key, Index: int(st.ColInt(1)), Token: st.ColInt(2), Attempt: int(st.ColInt(3))}
+			body.Deadline = queue.Millis(st.ColInt(4))
 			if err := st.Done(); err != nil {
 				return err
 			}

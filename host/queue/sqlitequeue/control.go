@@ -105,7 +105,7 @@ func (l *ledger) revive(tx *sqlitedb.Tx, op *queue.Revive, res *queue.OpResult) 
 		res.Tasks[i].Attempt, res.Tasks[i].ReadyAt = 0, op.At
 		res.Tasks[i].Token++
 	}
-	err = tx.Stmt(`UPDATE task SET status=0, attempt=0, token=token+1, ready_at=?, ended_at=0
+	err = tx.Stmt(`UPDATE task SET status=0, attempt=0, token=token+1, ready_at=?, ended_at=0, deadline=0
 		WHERE seq>=? AND seq<? AND +status>=2`).Int(int64(op.At)).Int(t.key).Int(t.end()).Exec()
 	if err != nil {
 		return err

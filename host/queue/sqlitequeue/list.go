@@ -68,17 +68,11 @@ func (l *lister) byStreams() error {
 	if err := l.align(); err != nil {
 		return err
 	}
+	labels := l.labels()
 	for len(l.jobs) < l.q.Limit {
-		var key int64
-		for _, s := range streams {
-			k, err := s.peek(l.r, l.cursor)
-			if err != nil {
-				return err
-			}
-			key = max(key, k)
-		}
-		if key == 0 {
-			return nil
+		key, err := l.next(streams, labels)
+		if key == 0 || err != nil {
+			return err
 		}
 		l.cursor = key
 		ok, err := l.inRange(key)
@@ -93,6 +87,44 @@ func (l *lister) byStreams() error {
 		}
 	}
 	return nil
+}
+
+// next returns the highest key below the cursor that is in one of the streams
+// and has all labels, 0 when there is none. Each stream is asked again below
+// what another one has next, so that long stretches without a match are
+// skipped.
+func (l *lister) next(streams, labels []*stream) (int64, error) {
+	for below := l.cursor; ; {
+		var key int64
+		for _, s := range streams {
+			k, err := s.peek(l.r, below)
+			if err != nil {
+				return 0, err
+			}
+			key = max(key, k)
+		}
+		lowest := key
+		for _, s := range labels {
+			k, err := s.peek(l.r, key+1)
+			if err != nil {
+				return 0, err
+			}
+			lowest = min(lowest, k)
+		}
+		if lowest == key || lowest == 0 {
+			return lowest, nil
+		}
+		below = lowest + 1
+	}
+}
+
+// labels returns a stream for each label that is asked for.
+func (l *lister) labels() []*stream {
+	var streams []*stream
+	for name, value := range l.q.Labels {
+		streams = append(streams, &stream{name: name, value: value, label: true, size: int64(min(l.q.Limit, 64))})
+	}
+	return streams
 }
 
 // inRange reports whether the key's block may hold jobs of the wanted times.
@@ -157,6 +189,11 @@ func (l *lister) add(key int64) error {
 	if err := readTasks(l.r, job); err != nil {
 		return err
 	}
+	for name, value := range l.q.Labels {
+		if got, ok := job.Labels[name]; !ok || got != value {
+			return nil
+		}
+	}
 	if l.q.Status != nil && !hasStatus(job.Tasks, *l.q.Status) {
 		return nil
 	}
@@ -196,9 +233,12 @@ func (l *lister) streams() ([]*stream, error) {
 	return streams, s.Done()
 }
 
-// stream yields keys of jobs, descending; of all jobs when worker is 0.
+// stream yields keys of jobs, descending: of those with a label, of those with
+// tasks of a worker in a status, or of all when worker is 0.
 type stream struct {
 	parent         string // whose children; empty = anybody's
+	label          bool
+	name, value    string
 	worker, status int64
 	size           int64   // of a piece
 	keys           []int64 // of the piece, what is left
@@ -235,6 +275,9 @@ func (s *stream) fill(r *sqlitedb.Reader) error {
 	case s.parent != "":
 		st = r.Stmt("SELECT job FROM child WHERE parent=? AND job<? ORDER BY job DESC LIMIT ?").
 			Text(s.parent).Int(s.below).Int(s.size)
+	case s.label:
+		st = r.Stmt("SELECT job FROM label WHERE name=? AND value=? AND job<? ORDER BY job DESC LIMIT ?").
+			Text(s.name).Text(s.value).Int(s.below).Int(s.size)
 	case s.worker == 0:
 		st = r.Stmt("SELECT seq FROM job WHERE seq<? ORDER BY seq DESC LIMIT ?").Int(s.below).Int(s.size)
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // schemaOptions keeps the options of a job that few have, as JSON, and beside
@@ -13,14 +14,45 @@ const schemaOptions = `
 ALTER TABLE job ADD COLUMN options TEXT;
 ALTER TABLE task ADD COLUMN lane_group INTEGER NOT NULL DEFAULT 0`
 
+// schemaUnique keeps deadlines beside the tasks that have one, finds jobs by
+// their labels, newest first, and by the key that makes them unique. Rows of
+// the last two go with their job, whoever deletes it.
+const schemaUnique = `
+ALTER TABLE task ADD COLUMN deadline INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE label(
+	name  TEXT NOT NULL,
+	value TEXT NOT NULL,
+	job   INTEGER NOT NULL,
+	PRIMARY KEY(name, value, job)
+) WITHOUT ROWID;
+INSERT INTO label(name, value, job)
+	SELECT each.key, each.value, job.seq FROM job, json_each(job.labels) AS each WHERE job.labels IS NOT NULL;
+CREATE TRIGGER label_gone AFTER DELETE ON job WHEN old.labels IS NOT NULL BEGIN
+	DELETE FROM label WHERE (name, value, job) IN (SELECT key, value, old.seq FROM json_each(old.labels));
+END;
+CREATE TABLE uniq(
+	worker INTEGER NOT NULL,
+	name   TEXT NOT NULL,
+	job    INTEGER NOT NULL,
+	until  INTEGER NOT NULL,
+	PRIMARY KEY(worker, name)
+) WITHOUT ROWID;
+CREATE TRIGGER uniq_gone AFTER DELETE ON job WHEN old.options IS NOT NULL BEGIN
+	DELETE FROM uniq WHERE worker=old.worker AND name=json_extract(old.options, '$.unique_key') AND job=old.seq;
+END`
+
 // options are those that few jobs have. The names are stored.
 type options struct {
-	ConcurrencyKey string `json:"concurrency_key,omitempty"`
+	ConcurrencyKey string       `json:"concurrency_key,omitempty"`
+	Deadline       queue.Millis `json:"deadline,omitempty"`
+	UniqueKey      string       `json:"unique_key,omitempty"`
+	UniqueUntil    queue.Millis `json:"unique_until,omitempty"`
+	CallbackWorker string       `json:"callback_worker,omitempty"`
 }
 
 // optionsOf returns the text that is kept of a job's options; empty = it has none.
 func optionsOf(job *queue.JobSpec) (string, error) {
-	o := options{ConcurrencyKey: job.ConcurrencyKey}
+	o := options{job.ConcurrencyKey, job.Deadline, job.UniqueKey, job.UniqueUntil, job.Callback.Worker}
 	if o == (options{}) {
 		return "", nil
 	}
@@ -36,6 +68,69 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 	if err := json.Unmarshal([]byte(text), o); err != nil {
 		return fmt.Errorf("options of job %s: %w", job.ID, err)
 	}
-	job.ConcurrencyKey = o.ConcurrencyKey
+	job.ConcurrencyKey, job.Deadline = o.ConcurrencyKey, o.Deadline
+	job.UniqueKey, job.UniqueUntil = o.UniqueKey, o.UniqueUntil
+	job.Callback.Worker = o.CallbackWorker
+	return nil
+}
+
+// index makes a job that was added findable by its labels and its unique key.
+func (l *ledger) index(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpec) error {
+	for name, value := range job.Labels {
+		err := tx.Stmt("INSERT INTO label(name, value, job) VALUES(?,?,?)").Text(name).Text(value).Int(key).Exec()
+		if err != nil {
+			return err
+		}
+	}
+	if job.UniqueKey == "" {
+		return nil
+	}
+	return tx.Stmt(`INSERT INTO uniq(worker, name, job, until) VALUES(?,?,?,?)
+		ON CONFLICT DO UPDATE SET job=excluded.job, until=excluded.until`).
+		Int(worker).Text(job.UniqueKey).Int(key).Int(int64(job.UniqueUntil)).Exec()
+}
+
+// taken answers a submit whose unique key, or id, belongs to a job that is there.
+func (l *ledger) taken(tx *sqlitedb.Tx, job *queue.JobSpec, worker int64, res *queue.OpResult) (bool, error) {
+	if there, err := l.existing(tx, job, res); there || err != nil {
+		return there, err
+	}
+	s := tx.Stmt(`SELECT job.seq, job.id FROM uniq JOIN job ON job.seq=uniq.job
+		WHERE uniq.worker=? AND uniq.name=? AND (until=0 OR until>?)`).
+		Int(worker).Text(job.UniqueKey).Int(int64(job.CreatedAt))
+	if !s.Step() {
+		return false, s.Done()
+	}
+	res.Key, res.ID, res.Existing = queue.Key(s.ColInt(0)), s.ColText(1), true
+	return true, s.Done()
+}
+
+// then adds the job that is to come with the end of another one, if that ended.
+func (l *ledger) then(tx *sqlitedb.Tx, make func(queue.StatusCounts) *queue.JobSpec, res *queue.OpResult) error {
+	if make == nil || !res.JobEnded {
+		return nil
+	}
+	job := make(res.Final)
+	text, err := optionsOf(job)
+	if err != nil {
+		return err
+	}
+	var labels string
+	if len(job.Labels) > 0 {
+		data, err := json.Marshal(job.Labels)
+		if err != nil {
+			return fmt.Errorf("encode labels: %w", err)
+		}
+		labels = string(data)
+	}
+	var added queue.OpResult
+	if err := l.submit(tx, job, texts{labels, text}, &added); err != nil {
+		return err
+	}
+	if added.Err != nil || added.Existing {
+		return nil // such a job is there already
+	}
+	job.Key = added.Key
+	res.Then = job
 	return nil
 }

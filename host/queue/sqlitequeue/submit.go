@@ -28,6 +28,11 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 	if err != nil {
 		return err
 	}
+	if job.UniqueKey != "" {
+		if there, err := l.taken(tx, job, worker, res); there || err != nil {
+			return err
+		}
+	}
 	key, tasks := l.next, int64(max(job.Tasks, 1))
 	err = tx.Stmt(`INSERT INTO job(seq, id, worker, tasks, priority, max_attempts, timeout_ns,
 			created_at, ready_at, digest, entry, content_type, labels, options, payload)
@@ -47,9 +52,9 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 	level, group := int64(job.Priority.Level()), int64(queue.GroupOf(job.ConcurrencyKey))
 	for i := range tasks {
 		err := tx.Stmt(`INSERT INTO task(seq, job, idx, tasks, worker, level, status, attempt, token,
-				ready_at, started_at, ended_at, result_size, lane_group)
-			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0,?)`).
-			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Int(group).Exec()
+				ready_at, started_at, ended_at, result_size, lane_group, deadline)
+			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0,?,?)`).
+			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Int(group).Int(int64(job.Deadline)).Exec()
 		if err != nil {
 			return err
 		}
@@ -63,6 +68,11 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 	}
 	if job.Parent != nil {
 		if err := addChild(tx, key, job.Parent); err != nil {
+			return err
+		}
+	}
+	if len(job.Labels) > 0 || job.UniqueKey != "" {
+		if err := l.index(tx, key, worker, job); err != nil {
 			return err
 		}
 	}
