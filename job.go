@@ -14,6 +14,7 @@ type Job struct {
 	PayloadSize int               `json:"payload_size"`
 	MaxAttempts int               `json:"max_attempts"`
 	Timeout     Duration          `json:"timeout"`
+	Retention   Duration          `json:"retention,omitempty"` // 0 = as the worker says
 	CreatedAt   time.Time         `json:"created_at"`
 	// EndedAt is when the last task ended; nil while one is open.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
@@ -121,6 +122,7 @@ type WorkerStatus struct {
 	Timeout       Duration    `json:"timeout"`
 	MemoryBytes   int64       `json:"memory_bytes"`
 	Retry         string      `json:"retry"`
+	Retention     string      `json:"retention"`
 	Tasks         TaskNumbers `json:"tasks"`
 }
 

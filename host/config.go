@@ -76,6 +76,8 @@ type Worker struct {
 	Limits runtime.Limits
 	// Retry says when failed tasks run again; the zero value = [jobhost.DefaultRetry].
 	Retry jobhost.RetryPolicy
+	// Retention says how long jobs are kept after their end; nil = [jobhost.DefaultRetention].
+	Retention *jobhost.Retention
 	// Config and Secrets are what guests may read.
 	Config, Secrets map[string]string
 }
@@ -135,6 +137,9 @@ func (w *Worker) check() error {
 	if w.Retry != (jobhost.RetryPolicy{}) {
 		errs = append(errs, w.Retry.Check())
 	}
+	if w.Retention != nil {
+		errs = append(errs, w.Retention.Check())
+	}
 	return errors.Join(errs...)
 }
 
@@ -159,6 +164,10 @@ func (c *Config) setDefaults() {
 func (w *Worker) setDefaults() {
 	if w.Retry == (jobhost.RetryPolicy{}) {
 		w.Retry = jobhost.DefaultRetry()
+	}
+	if w.Retention == nil {
+		retention := jobhost.DefaultRetention()
+		w.Retention = &retention
 	}
 	w.Limits = w.Limits.OrDefaults()
 }

@@ -50,6 +50,7 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		QueueCapacity: w.QueueCapacity,
 		Limits:        w.Limits,
 		Retry:         w.Retry,
+		Retention:     &w.Retention,
 		Config:        w.Config,
 		Secrets:       secrets,
 	}

@@ -150,7 +150,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	for _, w := range r.workers {
 		errs = append(errs, h.startWorker(root, w))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.tend(root, r))...)
 }
 
 func (h *Host) queueConfig() queue.Config {
@@ -166,6 +166,7 @@ func (h *Host) queueConfig() queue.Config {
 		MaxPayload: h.cfg.MaxPayload,
 		Publish:    h.publish,
 		Settled:    h.settled,
+		Removed:    func(reason queue.Removal, n int) { h.cfg.Metrics.Removed(string(reason), n) },
 		Logger:     h.cfg.Logger,
 	}
 }

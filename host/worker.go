@@ -59,7 +59,10 @@ func (h *Host) startWorker(root *scope.Scope, w *worker) error {
 
 // forQueue is what the queue must know of a worker.
 func (w *Worker) forQueue() queue.Worker {
-	return queue.Worker{Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory()}
+	return queue.Worker{
+		Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory(),
+		Retention: *w.Retention,
+	}
 }
 
 // forPool is what the pool is to run.
@@ -92,5 +95,6 @@ func (w *worker) status() jobhost.WorkerStatus {
 		Timeout:       jobhost.Duration(w.cfg.Limits.Timeout),
 		MemoryBytes:   w.cfg.Limits.MemoryBytes,
 		Retry:         w.cfg.Retry.String(),
+		Retention:     w.cfg.Retention.String(),
 	}
 }

@@ -25,9 +25,10 @@ func TestDocs(t *testing.T) {
 	}
 	host, worker := defaultHost("/"), defaultWorker("", 0)
 	want := map[string]string{
-		"host":              docTable(hostFields(), &host),
-		"worker.NAME":       docTable(workerFields(), &worker),
-		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
+		"host":                  docTable(hostFields(), &host),
+		"worker.NAME":           docTable(workerFields(), &worker),
+		"worker.NAME.retry":     docTable(retryFields(), &worker.Retry),
+		"worker.NAME.retention": docTable(retentionFields(), &worker.Retention),
 	}
 	text := string(data)
 	for section, table := range want {

@@ -32,6 +32,7 @@ const (
 	kindNumber   = "number"
 	kindFlag     = "true or false"
 	kindPath     = "path"
+	kindKept     = "duration or `forever`"
 )
 
 const (
@@ -244,6 +245,32 @@ func retryFields() []field[jobhost.RetryPolicy] {
 	}
 }
 
+func retentionFields() []field[jobhost.Retention] {
+	type f = field[jobhost.Retention]
+	type retention = jobhost.Retention
+	kept := func(p *time.Duration) setting {
+		return durationOr("forever", p, time.Millisecond, jobhost.MaxRetention)
+	}
+	return []f{
+		{
+			name: "succeeded", kind: kindKept, meaning: "How long a job is kept after it succeeded, with its results and logs.",
+			bind: func(_ string, r *retention) setting { return kept(&r.Succeeded) },
+		},
+		{
+			name: "cancelled", kind: kindKept, meaning: "How long after it was cancelled.",
+			bind: func(_ string, r *retention) setting { return kept(&r.Cancelled) },
+		},
+		{
+			name: "dead", kind: kindKept, meaning: "How long after a task of it died.",
+			bind: func(_ string, r *retention) setting { return kept(&r.Dead) },
+		},
+		{
+			name: "max_entries", kind: kindWhole, meaning: "Most dead tasks that are kept; when one more dies, the oldest jobs with dead tasks are removed. 0 = no bound.",
+			bind: func(_ string, r *retention) setting { return whole(&r.MaxEntries, 0, maxQueue) },
+		},
+	}
+}
+
 // names returns the names of the fields.
 func names[T any](fields []field[T]) []string {
 	list := make([]string, len(fields))
@@ -258,6 +285,8 @@ var (
 	hostNames   = names(hostFields())
 	workerNames = names(workerFields())
 	retryNames  = names(retryFields())
+
+	retentionNames = names(retentionFields())
 )
 
 // line checks text that is shown to people on one line.

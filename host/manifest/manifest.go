@@ -113,6 +113,7 @@ type Worker struct {
 	QueueCapacity int
 	Limits        runtime.Limits
 	Retry         jobhost.RetryPolicy
+	Retention     jobhost.Retention
 	Config        map[string]string
 	Secrets       map[string]Secret
 }
@@ -154,6 +155,7 @@ func defaultWorker(name string, cpus int) Worker {
 		QueueCapacity: 1_000_000,
 		Limits:        runtime.DefaultLimits(),
 		Retry:         jobhost.DefaultRetry(),
+		Retention:     jobhost.DefaultRetention(),
 		Config:        map[string]string{},
 		Secrets:       map[string]Secret{},
 	}

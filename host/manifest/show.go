@@ -27,6 +27,8 @@ func (m *Manifest) showWorker(b *strings.Builder, w *Worker) {
 	showFields(b, m.Dir, workerFields(), w)
 	fmt.Fprintf(b, "\n[%s.retry]\n", section)
 	showFields(b, m.Dir, retryFields(), &w.Retry)
+	fmt.Fprintf(b, "\n[%s.retention]\n", section)
+	showFields(b, m.Dir, retentionFields(), &w.Retention)
 	if len(w.Config) > 0 {
 		fmt.Fprintf(b, "\n[%s.config]\n", section)
 		for _, name := range slices.Sorted(maps.Keys(w.Config)) {

@@ -33,6 +33,7 @@ type Metrics struct {
 	reset    *prometheus.HistogramVec
 	fuel     *prometheus.CounterVec
 	reloads  *prometheus.CounterVec
+	removed  *prometheus.CounterVec
 	limits   [limitCount]prometheus.Counter
 
 	commit  prometheus.Histogram
@@ -75,6 +76,10 @@ func New() *Metrics {
 			Help: "Work that guests have done, about one unit per instruction.",
 		}, []string{"worker"}),
 		reloads: newReloads(),
+		removed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "jobhost_tasks_removed_total",
+			Help: "Tasks that were removed from the store, because their time was over (expired) or for newer dead ones (evicted).",
+		}, []string{"reason"}),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "jobhost_store_commit_seconds", Help: "How long commits of the store took, the sync included.", Buckets: commitBuckets,
 		}),
@@ -87,7 +92,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.reset, m.fuel, m.commit, m.batch, m.relaxed,
+		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.removed, m.reset, m.fuel, m.commit, m.batch, m.relaxed,
 		m.newLimits(), buildInfo(version.Get()),
 	)
 	return m
@@ -115,6 +120,11 @@ func (m *Metrics) SetSource(s Source) { m.source.set(s) }
 func (m *Metrics) StoreCommit(operations int, took time.Duration) {
 	m.commit.Observe(took.Seconds())
 	m.batch.Observe(float64(operations))
+}
+
+// Removed counts tasks that were removed from the store for a reason.
+func (m *Metrics) Removed(reason string, tasks int) {
+	m.removed.WithLabelValues(reason).Add(float64(tasks))
 }
 
 // SetRelaxed says whether the store acknowledges before it syncs.

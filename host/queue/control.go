@@ -11,7 +11,12 @@ import (
 // that still runs is told, and stopped after a grace by whoever runs it, but
 // whatever it does, its settlement is refused.
 func (q *Queue) Cancel(ctx context.Context, id string) (jobhost.Job, error) {
-	op := &Cancel{ID: id, At: MillisOf(q.clock.now())}
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
+	}
+	now := q.clock.now()
+	op := &Cancel{ID: id, At: MillisOf(now), ExpiresAt: q.expires(record.Worker, record.Retention, jobhost.Cancelled, now)}
 	if err := q.commitOne(ctx, op, func(result OpResult) { q.cancelled(id, result) }); err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}

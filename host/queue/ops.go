@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -43,6 +44,13 @@ type OpResult struct {
 	// job; Final holds the numbers of the job's tasks by status then.
 	JobEnded bool
 	Final    StatusCounts
+	// Removed counts the tasks that Tidy removed, or Settle to keep its bound;
+	// Evicted are the latter's jobs.
+	Removed int64
+	Evicted []string
+	// Next comes with Tidy: when there may be more to do for it; 0 = not before
+	// another job ends.
+	Next Millis
 }
 
 // Changed is a task that Cancel or Revive changed.
@@ -83,6 +91,12 @@ type Settle struct {
 	Log                []byte           // lines of the attempt; empty = none
 	LogDropped         int64
 	Fuel               int64 // of the attempt; added to that of the task
+	// ExpiresAt is until when the task is kept, unless Status is Open; 0 = for ever.
+	ExpiresAt Millis
+	// MaxDead bounds the dead tasks of the worker, with Dead; 0 = no bound. To
+	// keep it, jobs that have ended and of which a task is dead are removed, the
+	// lowest keys first, but not this task's job.
+	MaxDead int
 }
 
 // Cancel ends all open tasks of a job, running ones too: their settlements
@@ -91,6 +105,8 @@ type Settle struct {
 type Cancel struct {
 	ID string
 	At Millis
+	// ExpiresAt is until when the tasks are kept; 0 = for ever.
+	ExpiresAt Millis
 }
 
 // Revive opens the dead and cancelled tasks of a job again with attempt 0,
@@ -104,8 +120,22 @@ type Revive struct {
 // conflict while a task is open.
 type Delete struct{ ID string }
 
+// Tidy removes jobs that have ended and that none of their tasks keeps any
+// longer: each has an ExpiresAt that is not after At. It removes about Limit
+// tasks at most, so that it delays other operations little; the result's Next
+// says when to go on. With nothing left to remove it gives room back that the
+// store has no use for.
+type Tidy struct {
+	At    Millis
+	Limit int
+	// Lag is how much later than it could be a job may be removed, so that not
+	// every one needs a look of its own.
+	Lag time.Duration
+}
+
 func (*Submit) op() {}
 func (*Settle) op() {}
 func (*Cancel) op() {}
 func (*Revive) op() {}
 func (*Delete) op() {}
+func (*Tidy) op()   {}

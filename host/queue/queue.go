@@ -37,7 +37,10 @@ type Config struct {
 	Settled func(Settlement)
 	// Random gives numbers in [0,1) for jitter [math/rand].
 	Random func() float64
-	Logger *slog.Logger // [discard]
+	// Removed is told how many tasks were removed for a reason, and must not
+	// block [nobody].
+	Removed func(reason Removal, tasks int)
+	Logger  *slog.Logger // [discard]
 }
 
 // Worker is what the queue must know of a worker.
@@ -51,6 +54,9 @@ type Worker struct {
 	// Retry and Timeout hold for jobs that don't say otherwise.
 	Retry   jobhost.RetryPolicy
 	Timeout time.Duration
+	// Retention says how long jobs are kept that don't say so themselves, and
+	// bounds the dead letters; the zero value keeps everything for ever.
+	Retention jobhost.Retention
 }
 
 // Settlement tells how an attempt ended, for metrics.
@@ -124,6 +130,9 @@ func setDefaults(cfg *Config) {
 	}
 	if cfg.Settled == nil {
 		cfg.Settled = func(Settlement) {}
+	}
+	if cfg.Removed == nil {
+		cfg.Removed = func(Removal, int) {}
 	}
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64

@@ -96,6 +96,7 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		PayloadSize: record.PayloadSize,
 		MaxAttempts: record.MaxAttempts,
 		Timeout:     jobhost.Duration(record.Timeout),
+		Retention:   jobhost.Duration(record.Retention),
 		CreatedAt:   record.CreatedAt.Time(),
 		EndedAt:     timeOrNil(record.EndedAt),
 		TaskCount:   record.JobSpec.Tasks,

@@ -63,6 +63,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 	case jobhost.OutcomeSucceeded:
 		op.Attempt++
 		op.Status, op.Result = Succeeded, outcome.Output
+		op.ExpiresAt = q.expires(lease.Job.Worker, lease.Job.Retention, jobhost.Succeeded, now)
 		return op, jobhost.Succeeded
 	case jobhost.OutcomeSnoozed:
 		op.ReadyAt = MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
@@ -86,6 +87,8 @@ func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.T
 	op.Failure = f
 	if !f.Retryable || op.Attempt >= lease.Job.MaxAttempts {
 		op.Status = Dead
+		op.ExpiresAt = q.expires(lease.Job.Worker, lease.Job.Retention, jobhost.Dead, now)
+		op.MaxDead = lease.lane.worker.Load().Retention.MaxEntries
 		return op, jobhost.Dead
 	}
 	delay := lease.lane.worker.Load().Retry.Delay(op.Attempt+1, q.cfg.Random())
@@ -99,6 +102,7 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, stat
 	l.finish(lease)
 	// Told before the next attempt can begin, so that events are in order.
 	q.publishSettled(lease, kind, op, state, result)
+	q.evicted(lease.Job.Worker, result.Evicted, result.Removed)
 	if op.Status != Open {
 		return
 	}

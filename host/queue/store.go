@@ -142,6 +142,7 @@ type JobSpec struct {
 	Tasks       int
 	MaxAttempts int
 	Timeout     time.Duration
+	Retention   time.Duration // own; 0 = the worker's
 	Labels      map[string]string
 	CreatedAt   Millis
 	ReadyAt     Millis // of its tasks at submit

@@ -170,6 +170,7 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 		Tasks:       max(spec.Tasks, 1),
 		MaxAttempts: spec.MaxAttempts,
 		Timeout:     spec.Timeout,
+		Retention:   (spec.Retention + time.Millisecond - 1).Truncate(time.Millisecond),
 		Labels:      spec.Labels,
 		CreatedAt:   MillisOf(now),
 		Digest:      digest(spec),
@@ -211,6 +212,7 @@ func digest(spec *jobhost.Spec) [16]byte {
 	number(int64(max(spec.Tasks, 1)))
 	number(int64(spec.MaxAttempts))
 	number(int64(spec.Timeout))
+	number(int64(spec.Retention))
 	number(int64(spec.Delay))
 	number(int64(MillisOf(spec.RunAt)))
 	number(int64(len(spec.Labels)))

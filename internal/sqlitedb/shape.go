@@ -67,12 +67,12 @@ func (c *conn) reserved() (int, error) {
 }
 
 // Free pages are given back when they are more than one in five of the file,
-// and more than 4 MiB, until they are one in twenty: below that they are worth
+// and more than 1 MiB, until they are one in twenty: below that they are worth
 // more as room for what comes next.
 const (
-	freeAllowed = 1024 // pages
-	freeHigh    = 5    // one in so many begins it
-	freeLow     = 20   // one in so many ends it
+	freeAllowed = 256 // pages
+	freeHigh    = 5   // one in so many begins it
+	freeLow     = 20  // one in so many ends it
 )
 
 // Shrink gives up to so many free pages back to the file system, if there are

@@ -113,6 +113,8 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 		spec.MaxAttempts, err = d.number(nameMaxAttempts)
 	case nameTimeout:
 		spec.Timeout, err = d.duration(nameTimeout)
+	case nameRetention:
+		spec.Retention, err = d.duration(nameRetention)
 	case nameLabels:
 		spec.Labels, err = d.labels()
 	default:

@@ -25,6 +25,7 @@ const (
 	nameTasks         = "tasks"
 	nameMaxAttempts   = "max_attempts"
 	nameTimeout       = "timeout"
+	nameRetention     = "retention"
 	nameLabels        = "labels"
 )
 
@@ -47,6 +48,7 @@ func Members() []Member {
 		{nameTasks, "integer", "The number of partitions; left out = 1."},
 		{nameMaxAttempts, "integer", "How often it is tried, the first time included; left out = the worker's."},
 		{nameTimeout, "string", `Bounds one attempt, such as "30s"; left out = the worker's.`},
+		{nameRetention, "string", `How long the job is kept after its end, such as "7d"; left out = as the worker says.`},
 		{nameLabels, "object", "Texts by name, for people and filters."},
 	}
 }
@@ -80,6 +82,9 @@ func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 	b = appendNumber(b, nameMaxAttempts, spec.MaxAttempts)
 	if spec.Timeout != 0 {
 		b = appendMember(b, nameTimeout, spec.Timeout.String())
+	}
+	if spec.Retention != 0 {
+		b = appendMember(b, nameRetention, spec.Retention.String())
 	}
 	return append(appendLabels(b, spec.Labels), '}')
 }

@@ -24,8 +24,9 @@ type modelJob struct {
 
 type modelTask struct {
 	queue.TaskRecord
-	token  int64
-	result []byte
+	token   int64
+	expires queue.Millis
+	result  []byte
 }
 
 func newModel(next queue.Key) *model { return &model{jobs: make(map[string]*modelJob), next: next} }
@@ -48,6 +49,8 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return m.revive(op), nil
 	case *queue.Delete:
 		return m.delete(op), nil
+	case *queue.Tidy:
+		return m.tidy(op), nil
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }
@@ -102,11 +105,15 @@ func (m *model) settle(op *queue.Settle) queue.OpResult {
 		task.token++
 		return queue.OpResult{}
 	}
-	task.Status, task.EndedAt = op.Status, op.EndedAt
+	task.Status, task.EndedAt, task.expires = op.Status, op.EndedAt, op.ExpiresAt
 	if op.Status == queue.Succeeded {
 		task.ResultSize, task.result = len(op.Result), op.Result
 	}
-	return job.ended(queue.OpResult{})
+	res := queue.OpResult{}
+	if op.Status == queue.Dead && op.MaxDead > 0 {
+		res = m.evict(job, op.MaxDead)
+	}
+	return job.ended(res)
 }
 
 // counts returns the numbers of a job's tasks.
@@ -146,7 +153,7 @@ func (m *model) cancel(op *queue.Cancel) queue.OpResult {
 	for i := range job.tasks {
 		if t := &job.tasks[i]; t.Status == queue.Open {
 			res.Tasks = append(res.Tasks, job.changed(t))
-			t.Status, t.EndedAt = queue.Cancelled, op.At
+			t.Status, t.EndedAt, t.expires = queue.Cancelled, op.At, op.ExpiresAt
 			t.token++
 		}
 	}
@@ -161,7 +168,7 @@ func (m *model) revive(op *queue.Revive) queue.OpResult {
 	res := queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
 	for i := range job.tasks {
 		if t := &job.tasks[i]; t.Status == queue.Dead || t.Status == queue.Cancelled {
-			t.Status, t.Attempt, t.ReadyAt, t.EndedAt = queue.Open, 0, op.At, 0
+			t.Status, t.Attempt, t.ReadyAt, t.EndedAt, t.expires = queue.Open, 0, op.At, 0, 0
 			t.token++
 			res.Tasks = append(res.Tasks, job.changed(t))
 		}

@@ -100,6 +100,8 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text string, res *queue.Op
 		return b.ledger.revive(tx, op, res)
 	case *queue.Delete:
 		return b.ledger.delete(tx, op, res)
+	case *queue.Tidy:
+		return b.ledger.tidy(tx, op, res)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

@@ -78,8 +78,9 @@ func (l *ledger) cancel(tx *sqlitedb.Tx, op *queue.Cancel, res *queue.OpResult) 
 	if err := t.list(tx, "+status=0", res); err != nil {
 		return err
 	}
-	err = tx.Stmt("UPDATE task SET status=3, token=token+1, ended_at=? WHERE seq>=? AND seq<? AND +status=0").
-		Int(int64(op.At)).Int(t.key).Int(t.end()).Exec()
+	l.expires(t.key, op.ExpiresAt)
+	err = tx.Stmt("UPDATE task SET status=3, token=token+1, ended_at=?, expires_at=? WHERE seq>=? AND seq<? AND +status=0").
+		Int(int64(op.At)).Int(int64(op.ExpiresAt)).Int(t.key).Int(t.end()).Exec()
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (l *ledger) revive(tx *sqlitedb.Tx, op *queue.Revive, res *queue.OpResult) 
 		res.Tasks[i].Attempt, res.Tasks[i].ReadyAt = 0, op.At
 		res.Tasks[i].Token++
 	}
-	err = tx.Stmt(`UPDATE task SET status=0, attempt=0, token=token+1, ready_at=?, ended_at=0
+	err = tx.Stmt(`UPDATE task SET status=0, attempt=0, token=token+1, ready_at=?, ended_at=0, expires_at=0
 		WHERE seq>=? AND seq<? AND +status>=2`).Int(int64(op.At)).Int(t.key).Int(t.end()).Exec()
 	if err != nil {
 		return err
@@ -140,6 +141,25 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 		res.Err = conflict("job %s has not ended", op.ID)
 		return nil
 	}
+	return l.remove(tx, t)
+}
+
+// remove removes a job.
+func (l *ledger) remove(tx *sqlitedb.Tx, t *target) error {
+	if err := deleteRange(tx, t.key, t.end()); err != nil {
+		return err
+	}
+	for status, n := range t.counts {
+		if n != 0 {
+			l.count(t.worker, queue.Status(status), -n)
+		}
+	}
+	return nil
+}
+
+// deleteRange deletes all rows of the jobs with keys from low up to, and not
+// including, high.
+func deleteRange(tx *sqlitedb.Tx, low, high int64) error {
 	for _, sql := range []string{
 		"DELETE FROM job WHERE seq>=? AND seq<?",
 		"DELETE FROM part WHERE job>=? AND job<?",
@@ -148,13 +168,8 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 		"DELETE FROM failure WHERE task>=? AND task<?",
 		"DELETE FROM log WHERE task>=? AND task<?",
 	} {
-		if err := tx.Stmt(sql).Int(t.key).Int(t.end()).Exec(); err != nil {
+		if err := tx.Stmt(sql).Int(low).Int(high).Exec(); err != nil {
 			return err
-		}
-	}
-	for status, n := range t.counts {
-		if n != 0 {
-			l.count(t.worker, queue.Status(status), -n)
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@ import "github.com/jobhost/jobhost/internal/sqlitedb"
 
 // Schema returns the tables of the queue.
 func Schema() sqlitedb.Schema {
-	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1, schema2}}
+	return sqlitedb.Schema{Name: "queue", Steps: []string{schema1, schema2, schemaRetention}}
 }
 
 // schema1 is the first version. Times are in milliseconds since 1970, 0 = none;
@@ -109,6 +109,21 @@ CREATE TABLE sequence(
 	next INTEGER NOT NULL
 );
 INSERT INTO sequence(id, next) VALUES(1, 1)`
+
+// schemaRetention says until when ended tasks are kept (expires_at, 0 = for
+// ever) and what their job asked for (retention_ms, 0 = the worker's).
+//
+// An index over the ends of all tasks would cost each of them an entry. Instead
+// span.due says when a block of keys is to be looked at next because something
+// in it may be over, 0 = nothing in it has an end: one small row for 1,024 tasks,
+// written once per transaction at most, and mostly not at all.
+const schemaRetention = `
+ALTER TABLE task ADD COLUMN retention_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE span ADD COLUMN due INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX span_due ON span(due) WHERE due>0;
+UPDATE task SET expires_at=ended_at+CASE status WHEN 2 THEN 2592000000 ELSE 86400000 END WHERE status<>0;
+UPDATE span SET due=1`
 
 // schema2 counts the fuel of all attempts of a task.
 const schema2 = `ALTER TABLE task ADD COLUMN fuel INTEGER NOT NULL DEFAULT 0`

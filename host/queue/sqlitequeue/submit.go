@@ -38,9 +38,10 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, labels string, res 
 	level := int64(job.Priority.Level())
 	for i := range tasks {
 		err := tx.Stmt(`INSERT INTO task(seq, job, idx, tasks, worker, level, status, attempt, token,
-				ready_at, started_at, ended_at, result_size)
-			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0)`).
-			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Exec()
+				ready_at, started_at, ended_at, result_size, retention_ms)
+			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0,?)`).
+			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).
+			Int(job.Retention.Milliseconds()).Exec()
 		if err != nil {
 			return err
 		}
