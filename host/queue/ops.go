@@ -104,7 +104,10 @@ type Settle struct {
 // not_found; conflict when no task is open and none is cancelled.
 type Cancel struct {
 	ID string
-	At Millis
+	// Tasks are the indexes of those to cancel; nil = all. Errors with them:
+	// not_found for an index that the job doesn't have.
+	Tasks []int
+	At    Millis
 	// ExpiresAt is until when the tasks are kept; 0 = for ever.
 	ExpiresAt Millis
 }
@@ -113,7 +116,10 @@ type Cancel struct {
 // leased by this process. Errors: not_found; conflict when there are none.
 type Revive struct {
 	ID string
-	At Millis
+	// Tasks are the indexes of those to revive; nil = all. Errors with them:
+	// not_found for an index that the job doesn't have.
+	Tasks []int
+	At    Millis
 }
 
 // Delete removes a job with all that belongs to it. Errors: not_found;

@@ -12,7 +12,8 @@ import (
 // model is the contract of [queue.Store] as plainly as it can be written.
 type model struct {
 	jobs map[string]*modelJob
-	next queue.Key // no key below it may be given out any more
+	next queue.Key                   // no key below it may be given out any more
+	dead map[queue.DeathRecord]int64 // deaths, by all but their number
 }
 
 type modelJob struct {
@@ -26,10 +27,13 @@ type modelTask struct {
 	queue.TaskRecord
 	token   int64
 	expires queue.Millis
+	letter  *queue.DeadRecord // since it died, until it dies again
 	result  []byte
 }
 
-func newModel(next queue.Key) *model { return &model{jobs: make(map[string]*modelJob), next: next} }
+func newModel(next queue.Key) *model {
+	return &model{jobs: make(map[string]*modelJob), next: next, dead: make(map[queue.DeathRecord]int64)}
+}
 
 func (m *model) code(code jobhost.Code) queue.OpResult {
 	return queue.OpResult{Err: &jobhost.Error{Code: code}}
@@ -110,6 +114,9 @@ func (m *model) settle(op *queue.Settle) queue.OpResult {
 		task.ResultSize, task.result = len(op.Result), op.Result
 	}
 	res := queue.OpResult{}
+	if op.Status == queue.Dead {
+		m.bury(job, task, op)
+	}
 	if op.Status == queue.Dead && op.MaxDead > 0 {
 		res = m.evict(job, op.MaxDead)
 	}
@@ -120,6 +127,24 @@ func (m *model) settle(op *queue.Settle) queue.OpResult {
 func (j *modelJob) counts() (c queue.StatusCounts) {
 	for i := range j.tasks {
 		c[j.tasks[i].Status]++
+	}
+	return c
+}
+
+// only returns the tasks of those indexes, in order; nil = all.
+func (j *modelJob) only(indexes []int) (chosen []*modelTask, ok bool) {
+	for i := range j.tasks {
+		if indexes == nil || slices.Contains(indexes, i) {
+			chosen = append(chosen, &j.tasks[i])
+		}
+	}
+	ok = !slices.ContainsFunc(indexes, func(i int) bool { return i < 0 || i >= len(j.tasks) })
+	return chosen, ok
+}
+
+func countTasks(tasks []*modelTask) (c queue.StatusCounts) {
+	for _, t := range tasks {
+		c[t.Status]++
 	}
 	return c
 }
@@ -144,14 +169,18 @@ func (m *model) cancel(op *queue.Cancel) queue.OpResult {
 		return m.code(jobhost.CodeNotFound)
 	}
 	res := queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
-	if c := job.counts(); c[queue.Open] == 0 {
+	chosen, ok := job.only(op.Tasks)
+	if !ok {
+		return m.code(jobhost.CodeNotFound)
+	}
+	if c := countTasks(chosen); c[queue.Open] == 0 {
 		if c[queue.Cancelled] == 0 {
 			return m.code(jobhost.CodeConflict)
 		}
 		return res
 	}
-	for i := range job.tasks {
-		if t := &job.tasks[i]; t.Status == queue.Open {
+	for _, t := range chosen {
+		if t.Status == queue.Open {
 			res.Tasks = append(res.Tasks, job.changed(t))
 			t.Status, t.EndedAt, t.expires = queue.Cancelled, op.At, op.ExpiresAt
 			t.token++
@@ -165,9 +194,16 @@ func (m *model) revive(op *queue.Revive) queue.OpResult {
 	if job == nil {
 		return m.code(jobhost.CodeNotFound)
 	}
+	chosen, ok := job.only(op.Tasks)
+	if !ok {
+		return m.code(jobhost.CodeNotFound)
+	}
 	res := queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
-	for i := range job.tasks {
-		if t := &job.tasks[i]; t.Status == queue.Dead || t.Status == queue.Cancelled {
+	for _, t := range chosen {
+		if t.Status == queue.Dead || t.Status == queue.Cancelled {
+			if t.letter != nil && t.letter.RevivedAt == 0 {
+				t.letter.RevivedAt = op.At
+			}
 			t.Status, t.Attempt, t.ReadyAt, t.EndedAt, t.expires = queue.Open, 0, op.At, 0, 0
 			t.token++
 			res.Tasks = append(res.Tasks, job.changed(t))

@@ -73,6 +73,7 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 	expires := rapid.Custom(func(t *rapid.T) queue.Millis {
 		return rapid.SampledFrom([]queue.Millis{0, epoch, epoch + 2, epoch + 4}).Draw(t, "until")
 	})
+	some := rapid.SampledFrom([][]int{nil, nil, {0}, {1}, {2, 0}, {5, 1, 5}, {-1}})
 	submit := rapid.Custom(func(t *rapid.T) queue.Op {
 		return &queue.Submit{Job: spec(id.Draw(t, "id"), rapid.SampledFrom([]string{"w", "x"}).Draw(t, "worker"),
 			func(s *queue.JobSpec) {
@@ -98,16 +99,18 @@ func genOp(m *model) *rapid.Generator[queue.Op] {
 			ExpiresAt: expires.Draw(t, "expires"), MaxDead: rapid.IntRange(0, 6).Draw(t, "most dead"),
 		}
 		if rapid.Bool().Draw(t, "failed") {
-			op.Failure = &jobhost.Failure{Code: "x", Attempt: op.Attempt, StartedAt: time.UnixMilli(int64(op.StartedAt)).UTC()}
+			op.Failure = &jobhost.Failure{Code: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "code"), Category: jobhost.CategoryBusiness, Message: "Too bad", Attempt: op.Attempt, StartedAt: time.UnixMilli(int64(op.StartedAt)).UTC()}
 		}
 		return op
 	})
 	return rapid.OneOf(submit, settle, settle,
 		rapid.Custom(func(t *rapid.T) queue.Op {
-			return &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), ExpiresAt: expires.Draw(t, "expires")}
+			return &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), ExpiresAt: expires.Draw(t, "expires"), Tasks: some.Draw(t, "tasks")}
 		}),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Tidy{At: at.Draw(t, "at"), Limit: 1_000_000} }),
-		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at")} }),
+		rapid.Custom(func(t *rapid.T) queue.Op {
+			return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), Tasks: some.Draw(t, "tasks")}
+		}),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Delete{ID: id.Draw(t, "id")} }),
 	)
 }
@@ -163,6 +166,21 @@ func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 				same(rt, "results", result, task.result)
 			}
 		}
+	}
+	for range 5 {
+		q := genDeadQuery().Draw(rt, "dead query")
+		letters, next, err := s.Dead(ctx, q)
+		fail("dead letters", err)
+		wantLetters, wantNext := m.letters(&q)
+		same(rt, "dead letters", letters, wantLetters)
+		if next != (queue.DeadPlace{}) && wantNext == (queue.DeadPlace{}) { // there may have been more, and were none
+			q.Below = next
+			wantLetters, _ = nil, next
+			letters, next, err = s.Dead(ctx, q)
+			fail("dead letters", err)
+			same(rt, "dead letters after the last one", letters, wantLetters)
+		}
+		same(rt, "place to go on from", next, wantNext)
 	}
 	counts, err := s.Counts(ctx)
 	fail("counts", err)

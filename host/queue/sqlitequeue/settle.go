@@ -42,8 +42,8 @@ func (l *ledger) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *
 	}
 	l.count(worker, queue.Open, -1)
 	l.count(worker, op.Status, 1)
-	if op.Status == queue.Dead && op.MaxDead > 0 {
-		if err := l.evict(tx, worker, job, int64(op.MaxDead), res); err != nil {
+	if op.Status == queue.Dead {
+		if err := l.bury(tx, op, worker, job, res); err != nil {
 			return err
 		}
 	}

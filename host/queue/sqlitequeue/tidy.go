@@ -33,6 +33,12 @@ func (l *ledger) tidy(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) erro
 		res.Removed += v.removed
 		looked, visited = looked+v.looked, true
 	}
+	if !visited {
+		err := tx.Stmt("DELETE FROM death WHERE hour<?").Int(int64(op.At) - deathMemory.Milliseconds()).Exec()
+		if err != nil {
+			return err
+		}
+	}
 	more, err := visited, error(nil)
 	if !more {
 		more, err = tx.Shrink(int64(op.Limit))
