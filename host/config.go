@@ -34,6 +34,11 @@ type Config struct {
 	MaxMemory int64
 	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB.
 	MaxPayload int
+	// MinFree is how many bytes the disk of the store must have free for new
+	// jobs to be taken; 0 = that is not looked at.
+	MinFree int64
+	// FreeSpace tells how many bytes are free there; nil = that is not looked at.
+	FreeSpace func() (int64, error)
 	// Aging is how long a task waits to rise by one priority; 0 = 60 s, negative = never.
 	Aging time.Duration
 	// ShutdownTimeout is how long running tasks may go on after Run's context

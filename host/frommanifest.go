@@ -16,6 +16,7 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 		MaxRunning:      m.Host.MaxRunning,
 		MaxMemory:       m.Host.MaxMemory,
 		MaxPayload:      m.Host.MaxPayload,
+		MinFree:         m.Host.MinFree,
 		Aging:           m.Host.Aging,
 		ShutdownTimeout: m.Host.ShutdownTimeout,
 		CancelGrace:     m.Host.CancelGrace,

@@ -14,6 +14,7 @@ import (
 func (h *Host) tend(root *scope.Scope, r *running) error {
 	return errors.Join(
 		h.tender(root, "retention", r.queue.Tidy),
+		h.tender(root, "disk", h.watchSpace(r)),
 	)
 }
 

@@ -35,7 +35,7 @@ func TestHelp(t *testing.T) {
 	for _, path := range []string{
 		"jobhost", "submit", "job", "job ls", "job show", "job result", "job logs", "job why", "job cancel", "job retry", "job rm",
 		"job watch", "dead", "dead ls", "dead show", "dead summary", "dead retry", "dead rm", "worker ls", "worker show", "worker reload", "run", "dev", "manifest", "manifest check",
-		"manifest show", "version",
+		"manifest show", "backup", "restore", "version",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

@@ -88,6 +88,10 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return size(&h.MaxMemory, 64<<20, 16<<40) },
 		},
 		{
+			name: "min_free", kind: kindSize, meaning: "Free space that the disk of the store must have for new jobs to be taken; below it they are answered `unavailable` (503), and those that are there go on. 0B to 1TiB; 0B = it is not looked at.",
+			bind: func(_ string, h *Host) setting { return size(&h.MinFree, 0, 1<<40) },
+		},
+		{
 			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job, 1B to 64MiB.",
 			bind: func(_ string, h *Host) setting { return size(&h.MaxPayload, 1, 64<<20) },
 		},

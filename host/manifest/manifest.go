@@ -61,6 +61,8 @@ type Host struct {
 	// MaxMemory bounds the linear memory of all sandboxes that run at one time,
 	// in bytes; 0 = three quarters of what the machine has.
 	MaxMemory int64
+	// MinFree is how many bytes the disk of the store must have free for new jobs to be taken; 0 = any number.
+	MinFree int64
 	// MaxPayload is in bytes.
 	MaxPayload int
 	// ShutdownTimeout is how long running tasks may go on after the signal; 0 = not at all.
@@ -125,6 +127,7 @@ func defaultHost(dir string) Host {
 		Store:           Store{Driver: "sqlite", Dir: filepath.Join(dir, "data")},
 		Durability:      Strict,
 		MaxPayload:      1 << 20,
+		MinFree:         256 << 20,
 		ShutdownTimeout: 30 * time.Second,
 		CancelGrace:     5 * time.Second,
 		Aging:           time.Minute,

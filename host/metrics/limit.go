@@ -20,11 +20,12 @@ const (
 	LimitReader                    // reader: a reader of events was too slow and closed
 	LimitConnections               // connections: the API had too many
 	LimitGuestMetrics              // guest_metrics: a guest had too many metrics or label sets
+	LimitDisk                      // disk: a submit found the disk nearly full
 	limitCount
 )
 
 var limitLabels = [limitCount]string{
-	"queue", "payload", "body", "batch", "output", "log", "memory", "fuel", "call_depth", "time", "reader", "connections", "guest_metrics",
+	"queue", "payload", "body", "batch", "output", "log", "memory", "fuel", "call_depth", "time", "reader", "connections", "guest_metrics", "disk",
 }
 
 // String returns the label.

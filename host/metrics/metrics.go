@@ -39,6 +39,7 @@ type Metrics struct {
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
 	relaxed prometheus.Gauge
+	free    prometheus.Gauge
 
 	mu      sync.Mutex // protects workers
 	workers map[string]*Worker
@@ -89,10 +90,13 @@ func New() *Metrics {
 		relaxed: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "jobhost_durability_relaxed", Help: "1 when the store acknowledges before it syncs, so that a power loss can lose jobs.",
 		}),
+		free: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "jobhost_disk_free_bytes", Help: "Free space on the disk of the store; below host.min_free new jobs are refused.",
+		}),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.removed, m.reset, m.fuel, m.commit, m.batch, m.relaxed,
+		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.removed, m.reset, m.fuel, m.commit, m.batch, m.relaxed, m.free,
 		m.newLimits(), buildInfo(version.Get()),
 	)
 	return m
@@ -126,6 +130,9 @@ func (m *Metrics) StoreCommit(operations int, took time.Duration) {
 func (m *Metrics) Removed(reason string, tasks int) {
 	m.removed.WithLabelValues(reason).Add(float64(tasks))
 }
+
+// SetFreeSpace says how many bytes the disk of the store has free.
+func (m *Metrics) SetFreeSpace(bytes int64) { m.free.Set(float64(bytes)) }
 
 // SetRelaxed says whether the store acknowledges before it syncs.
 func (m *Metrics) SetRelaxed(relaxed bool) {

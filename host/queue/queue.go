@@ -81,7 +81,8 @@ type Queue struct {
 	lanes lanes
 	gate  *gate
 
-	resident atomic.Int64 // bytes in all body caches
+	resident atomic.Int64                  // bytes in all body caches
+	refusal  atomic.Pointer[jobhost.Error] // of new jobs; nil = none
 	closed   atomic.Bool
 	closing  chan struct{} // closed with closed
 	inflight inflight      // commits under way

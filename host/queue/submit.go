@@ -142,6 +142,9 @@ func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			Hint:    "ask for fewer tasks, or raise the worker's queue_capacity",
 		}
 	}
+	if refusal := q.refusal.Load(); refusal != nil {
+		return job, nil, refusal
+	}
 	if err := l.reserve(job.Tasks); err != nil {
 		return job, nil, err
 	}
