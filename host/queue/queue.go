@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 // Config says how a queue works. Zero values mean the defaults in brackets.
@@ -81,6 +82,7 @@ type Queue struct {
 	lanes lanes
 	gate  *gate
 
+	reached  Millis                        // what the clock had shown at least before the queue opened
 	resident atomic.Int64                  // bytes in all body caches
 	refusal  atomic.Pointer[jobhost.Error] // of new jobs; nil = none
 	closed   atomic.Bool
@@ -105,6 +107,16 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		clock:   newClock(),
 		gate:    newGate(cfg.MaxRunning, cfg.MaxMemory),
 		closing: make(chan struct{}),
+	}
+	newest, err := store.Jobs(ctx, ListQuery{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	if len(newest) > 0 {
+		q.reached = newest[0].CreatedAt
+	}
+	if back := q.reached.Time().Sub(q.clock.now()); back > time.Second {
+		q.cfg.Logger.Warn("the clock was set back since the last job was submitted; what was due then is due now", logkey.Duration, back)
 	}
 	for _, w := range cfg.Workers {
 		if err := q.Prepare(ctx, w.Name); err != nil {
@@ -151,15 +163,22 @@ func (l *lane) claimAll(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
+	now := MillisOf(l.q.clock.now())
 	for after := (Place{}); ; {
 		page, err := l.q.store.Claim(ctx, l.name, after, claimPage)
 		if err != nil {
 			return err
 		}
 		for _, c := range page {
+			at := c.ReadyAt
+			if at > now && at <= l.q.reached {
+				// The clock was set back. It was due before, so it is now.
+				at = now
+				l.moved[c.Key] = at
+			}
 			l.pushLocked(entry{
 				key:     c.Key,
-				readyAt: c.ReadyAt,
+				readyAt: at,
 				token:   int32(c.Token),
 				index:   int16(c.Index),
 				level:   int8(c.Level),
