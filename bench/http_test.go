@@ -88,6 +88,20 @@ func BenchmarkHTTP(b *testing.B) {
 		})
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 	})
+	b.Run("batcher/callers=256", func(b *testing.B) {
+		batcher := served(b, "").NewBatcher(0)
+		b.SetParallelism(128)
+		b.ResetTimer()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := batcher.Submit(b.Context(), jobhost.Spec{Worker: "echo", Payload: []byte("hello")}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+	})
 	b.Run("batch=1000/connections=4", func(b *testing.B) {
 		c := served(b, "")
 		specs := slices.Repeat([]jobhost.Spec{{Worker: "echo", Payload: []byte("hello")}}, 1000)

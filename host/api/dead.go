@@ -13,6 +13,45 @@ import (
 	"github.com/jobhost/jobhost/host/api/wire"
 )
 
+var (
+	aDeadPage  = answers[jobhost.DeadPage](200, "A page of dead letters, the latest first.")
+	deadDone   = answers[jobhost.DeadChanged](200, "What became of them. With next, go on with it as the cursor.")
+	deadParams = []param{
+		{"worker", "Only letters of this worker."},
+		{"category", "Only letters with this category."},
+		{"code", "Only letters with this code."},
+		{"after", "Only tasks that died at this time or later, as RFC 3339."},
+		{"before", "Only tasks that died before this time, as RFC 3339."},
+		{"label", "Only jobs with these labels, as KEY=VALUE, separated by commas."},
+		{"text", "Only letters with this text in the job's id, the code or the message, in any case."},
+		{"retried", "true: those too that were retried."},
+		{"cursor", "Goes on where a page, or a call, ended: its next."},
+		{"limit", "How many at most, 1 to 1000; left out = 50 of a list, 1000 to change."},
+	}
+	changeParams = append(slices.Clone(deadParams), []param{
+		{"jobs", "Only letters of these jobs: ids, separated by commas; not together with a selection."},
+		{"rate", "How many per second; left out = as fast as possible."},
+		{"dry_run", "true: change nothing, and tell what would be."},
+	}...)
+)
+
+// deadRoutes are those of dead letters.
+func (a *API) deadRoutes() []route {
+	return []route{
+		{"GET", "/v1/dead", "listDead", "List dead letters", reads, "", deadParams, []answer{aDeadPage}, a.listDead},
+		{"GET", "/v1/dead:summary", "summarizeDead", "Count deaths by code, category, worker and time", reads, "", []param{
+			{"worker", "Only deaths of this worker."},
+			{"after", "Only deaths at this time or later, as RFC 3339; whole hours. Left out = 24 h before before."},
+			{"before", "Only deaths before this time, as RFC 3339; whole hours. Left out = now."},
+		}, []answer{answers[jobhost.DeadSummary](200, "The numbers.")}, a.summarizeDead},
+		{"POST", "/v1/dead:retry", "retryDeadLetters", "Run the tasks of many dead letters again", writes, "", changeParams, []answer{deadDone}, a.changeDead(jobhost.DeadRetry)},
+		{"POST", "/v1/dead:delete", "deleteDeadLetters", "Remove the jobs of many dead letters", writes, "", changeParams, []answer{deadDone}, a.changeDead(jobhost.DeadDelete)},
+		{"GET", "/v1/dead/{id}", "getDead", "Show a job with dead tasks", reads, "", nil, []answer{aJob}, a.getDead},
+		{"POST", "/v1/dead/{id}/retry", "retryDead", "Run the dead tasks of a job again", writes, "", nil, []answer{aJob}, a.retryDead},
+		{"DELETE", "/v1/dead/{id}", "deleteDead", "Remove a job with dead tasks", writes, "", nil, []answer{gone}, a.deleteDead},
+	}
+}
+
 func (a *API) listDead(w http.ResponseWriter, r *http.Request) error {
 	filter, err := deadFilterOf(r.URL.Query())
 	if err != nil {

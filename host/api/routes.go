@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"reflect"
-	"slices"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
@@ -62,31 +61,12 @@ var (
 		{"cursor", "Goes on where a page ended: its next."},
 		{"limit", "The size of a page, 1 to 1000; left out = 50."},
 	}
-	aJob       = answers[jobhost.Job](200, "The job.")
-	aPage      = answers[jobhost.Page](200, "A page of jobs, newest first, without their tasks and failures.")
-	asItIs     = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
-	reloaded   = answers[jobhost.Reload](200, "What became of the workers.")
-	aDeadPage  = answers[jobhost.DeadPage](200, "A page of dead letters, the latest first.")
-	deadDone   = answers[jobhost.DeadChanged](200, "What became of them. With next, go on with it as the cursor.")
-	taskParam  = param{"task", "Only this task of the job, from 0."}
-	deadParams = []param{
-		{"worker", "Only letters of this worker."},
-		{"category", "Only letters with this category."},
-		{"code", "Only letters with this code."},
-		{"after", "Only tasks that died at this time or later, as RFC 3339."},
-		{"before", "Only tasks that died before this time, as RFC 3339."},
-		{"label", "Only jobs with these labels, as KEY=VALUE, separated by commas."},
-		{"text", "Only letters with this text in the job's id, the code or the message, in any case."},
-		{"retried", "true: those too that were retried."},
-		{"cursor", "Goes on where a page, or a call, ended: its next."},
-		{"limit", "How many at most, 1 to 1000; left out = 50 of a list, 1000 to change."},
-	}
-	changeParams = append(slices.Clone(deadParams), []param{
-		{"jobs", "Only letters of these jobs: ids, separated by commas; not together with a selection."},
-		{"rate", "How many per second; left out = as fast as possible."},
-		{"dry_run", "true: change nothing, and tell what would be."},
-	}...)
-	gone = answer{204, "It is gone.", "", nil}
+	aJob      = answers[jobhost.Job](200, "The job.")
+	aPage     = answers[jobhost.Page](200, "A page of jobs, newest first, without their tasks and failures.")
+	asItIs    = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
+	reloaded  = answers[jobhost.Reload](200, "What became of the workers.")
+	taskParam = param{"task", "Only this task of the job, from 0."}
+	gone      = answer{204, "It is gone.", "", nil}
 )
 
 // routes is the table of all routes.
@@ -118,17 +98,6 @@ func (a *API) routes() []route {
 		{"POST", "/v1/jobs/{id}/cancel", "cancelJob", "End the open tasks of a job", writes, "", []param{taskParam}, []answer{aJob}, a.cancelJob},
 		{"POST", "/v1/jobs/{id}/retry", "retryJob", "Run the dead and cancelled tasks of a job again", writes, "", []param{taskParam}, []answer{aJob}, a.retryJob},
 		{"DELETE", "/v1/jobs/{id}", "deleteJob", "Remove a job that has ended", writes, "", nil, []answer{gone}, a.deleteJob},
-		{"GET", "/v1/dead", "listDead", "List dead letters", reads, "", deadParams, []answer{aDeadPage}, a.listDead},
-		{"GET", "/v1/dead:summary", "summarizeDead", "Count deaths by code, category, worker and time", reads, "", []param{
-			{"worker", "Only deaths of this worker."},
-			{"after", "Only deaths at this time or later, as RFC 3339; whole hours. Left out = 24 h before before."},
-			{"before", "Only deaths before this time, as RFC 3339; whole hours. Left out = now."},
-		}, []answer{answers[jobhost.DeadSummary](200, "The numbers.")}, a.summarizeDead},
-		{"POST", "/v1/dead:retry", "retryDeadLetters", "Run the tasks of many dead letters again", writes, "", changeParams, []answer{deadDone}, a.changeDead(jobhost.DeadRetry)},
-		{"POST", "/v1/dead:delete", "deleteDeadLetters", "Remove the jobs of many dead letters", writes, "", changeParams, []answer{deadDone}, a.changeDead(jobhost.DeadDelete)},
-		{"GET", "/v1/dead/{id}", "getDead", "Show a job with dead tasks", reads, "", nil, []answer{aJob}, a.getDead},
-		{"POST", "/v1/dead/{id}/retry", "retryDead", "Run the dead tasks of a job again", writes, "", nil, []answer{aJob}, a.retryDead},
-		{"DELETE", "/v1/dead/{id}", "deleteDead", "Remove a job with dead tasks", writes, "", nil, []answer{gone}, a.deleteDead},
 		{"GET", "/v1/workers", "listWorkers", "List the workers", reads, "", nil, []answer{
 			answers[[]jobhost.WorkerStatus](200, "All workers, by name."),
 		}, a.listWorkers},
@@ -147,6 +116,7 @@ func (a *API) routes() []route {
 		{"GET", "/readyz", "ready", "Tell whether jobs are taken", open, "", nil, []answer{answers[status](200, "They are.")}, a.ready},
 		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", reads, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
+	table = append(table, a.deadRoutes()...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,

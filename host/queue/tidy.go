@@ -39,7 +39,7 @@ func (q *Queue) Tidy(ctx context.Context) error {
 		var result OpResult
 		err := q.commitOne(ctx, op, func(r OpResult) { result = r })
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the end is no fault
 		}
 		if err == nil && result.Removed > 0 {
 			q.cfg.Removed(Expired, int(result.Removed))
