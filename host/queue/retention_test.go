@@ -71,7 +71,7 @@ func TestJobsAreRemovedWhenTheirTimeIsOver(t *testing.T) {
 				t.Errorf("%s is still there, long after its time", step.id)
 			}
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		if f.gone(open) || removed[queue.Expired] != 4 {
 			t.Errorf("the open job is gone: %v; %d tasks were removed", f.gone(open), removed[queue.Expired])
 		}
@@ -84,8 +84,8 @@ func TestNothingIsRemovedThatIsKeptForEver(t *testing.T) {
 		f := setup(t)
 		f.tidy()
 		id := f.submit(jobhost.Spec{})
-		f.settle(f.take(f.Slot("w")), failed(false))
-		time.Sleep(40 * 24 * time.Hour)
+		f.settle(f.take(f.Slot("w")), jobhost.Outcome{Kind: jobhost.OutcomeSucceeded})
+		time.Sleep(3 * 24 * time.Hour)
 		if f.gone(id) {
 			t.Error("the job is gone")
 		}

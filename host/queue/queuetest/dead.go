@@ -190,15 +190,15 @@ func testDead(t *testing.T, h Harness) {
 // testDeadPages looks for few among many that died in the same moments.
 func testDeadPages(t *testing.T, h Harness) {
 	s := open(t, h)
-	const n = 1500
+	const n = 600
 	var submits, settles []queue.Op
 	for i := range n {
 		submits = append(submits, &queue.Submit{Job: spec(fmt.Sprintf("%04d", i), "w")})
 	}
 	for i, res := range s.do(submits...) {
 		op := settlement(res.Key, queue.Dead)
-		op.EndedAt = epoch + queue.Millis(i/100)
-		op.Failure = &jobhost.Failure{Code: "x", Message: []string{"common", "rare"}[min(i%500/499, 1)]}
+		op.EndedAt = epoch + queue.Millis(i/50)
+		op.Failure = &jobhost.Failure{Code: "x", Message: []string{"common", "rare"}[min(i%200/199, 1)]}
 		settles = append(settles, op)
 	}
 	s.do(settles...)
@@ -207,7 +207,7 @@ func testDeadPages(t *testing.T, h Harness) {
 	if all = slices.Compact(all); len(all) != n {
 		t.Errorf("%d letters in all pages, want %d", len(all), n)
 	}
-	wantSame(t, "rare ones", names(s.letters(queue.DeadQuery{Text: "rare"}, 2)), []string{"1499/0", "0999/0", "0499/0"})
+	wantSame(t, "rare ones", names(s.letters(queue.DeadQuery{Text: "rare"}, 2)), []string{"0599/0", "0399/0", "0199/0"})
 }
 
 func testDeaths(t *testing.T, h Harness) {

@@ -128,7 +128,7 @@ func (s store) tidy(op *queue.Tidy) (removed int64) {
 // testTidyInPieces removes many jobs, a few at a time, among some that stay.
 func testTidyInPieces(t *testing.T, h Harness) {
 	s := open(t, h)
-	const n, limit = 3000, 100
+	const n, limit = 1200, 100
 	var submits, settles []queue.Op
 	for i := range n {
 		submits = append(submits, &queue.Submit{Job: spec(fmt.Sprintf("%04d", i), "w")})

@@ -281,7 +281,7 @@ func TestPowerLossAgainAndAgain(t *testing.T) {
 // it is opened again, with or without a crash.
 func TestIOError(t *testing.T) {
 	t.Parallel()
-	stride := 10
+	stride := 50
 	if rounds(1) > 1 {
 		stride = 1
 	}
