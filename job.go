@@ -24,6 +24,7 @@ type Job struct {
 	PayloadSize int       `json:"payload_size"`
 	MaxAttempts int       `json:"max_attempts"`
 	Timeout     Duration  `json:"timeout"`
+	Retention   Duration  `json:"retention,omitempty"` // 0 = as the worker says
 	CreatedAt   time.Time `json:"created_at"`
 	// Parent is the id of the job that submitted this one; empty = somebody from outside did.
 	Parent string `json:"parent,omitempty"`

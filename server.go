@@ -51,6 +51,9 @@ type Controller interface {
 	// their attempts. Conflict when there are none, exhausted when the queue
 	// has no room for them.
 	Retry(ctx context.Context, id string) (Job, error)
+	// CancelTask and RetryTask do the same with one task of a job.
+	CancelTask(ctx context.Context, id string, task int) (Job, error)
+	RetryTask(ctx context.Context, id string, task int) (Job, error)
 	// Delete removes a job that has ended; conflict while it is open.
 	Delete(ctx context.Context, id string) error
 }
@@ -123,6 +126,7 @@ type Server interface {
 	Submitter
 	Reader
 	Controller
+	DeadLetters
 	Watcher
 	WorkerLister
 	Reloader

@@ -51,6 +51,9 @@ type Spec struct {
 	MaxAttempts int
 	// Timeout bounds one attempt, up to [MaxTimeout]; 0 = the worker's.
 	Timeout time.Duration
+	// Retention is how long the job is kept after its end, however it ends,
+	// up to [MaxRetention]; 0 = as the worker says.
+	Retention time.Duration
 	// Labels are for people and filters: at most [MaxLabels], key and value
 	// up to [MaxLabelBytes] bytes.
 	Labels map[string]string
@@ -82,6 +85,7 @@ func (s *Spec) Check() error {
 		inRange("tasks", s.Tasks, 0, MaxTasks),
 		inRange("max_attempts", s.MaxAttempts, 0, MaxAttempts),
 		inRange("timeout", Duration(s.Timeout), 0, Duration(MaxTimeout)),
+		inRange("retention", Duration(s.Retention), 0, Duration(MaxRetention)),
 		inRange("delay", Duration(s.Delay), 0, Duration(MaxDelay)),
 		s.checkRunAt(),
 		checkText("entry", s.Entry, MaxEntryBytes),

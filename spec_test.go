@@ -35,10 +35,10 @@ func TestSpecCheckReportsEverything(t *testing.T) {
 	t.Parallel()
 	bad := jobhost.Spec{
 		ID: "../../etc/passwd", Worker: "Upper", Tasks: -1, MaxAttempts: jobhost.MaxAttempts + 1,
-		Timeout: -1, Delay: jobhost.MaxDelay + 1, RunAt: time.Now(), Entry: "a\nb", ContentType: "\xff",
+		Timeout: -1, Retention: -1, Delay: jobhost.MaxDelay + 1, RunAt: time.Now(), Entry: "a\nb", ContentType: "\xff",
 		Labels: map[string]string{"": "x"}, Priority: 6,
 	}
-	want := []string{"worker", "id", "tasks", "max_attempts", "timeout", "delay", "run_at", "entry", "content_type", "labels", "priority"}
+	want := []string{"worker", "id", "tasks", "max_attempts", "timeout", "retention", "delay", "run_at", "entry", "content_type", "labels", "priority"}
 	if got := fields(t, bad.Check()); !slices.Equal(got, want) {
 		t.Errorf("faults at %v, want %v", got, want)
 	}

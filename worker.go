@@ -56,6 +56,7 @@ type WorkerStatus struct {
 	Timeout     Duration    `json:"timeout"`
 	MemoryBytes int64       `json:"memory_bytes"`
 	Retry       string      `json:"retry"`
+	Retention   string      `json:"retention"`
 	Tasks       TaskNumbers `json:"tasks"`
 }
 

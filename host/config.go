@@ -41,6 +41,11 @@ type Config struct {
 	MaxMemory int64
 	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB.
 	MaxPayload int
+	// MinFree is how many bytes the disk of the store must have free for new
+	// jobs to be taken; 0 = that is not looked at.
+	MinFree int64
+	// FreeSpace tells how many bytes are free there; nil = that is not looked at.
+	FreeSpace func() (int64, error)
 	// Aging is how long a task waits to rise by one priority; 0 = 60 s, negative = never.
 	Aging time.Duration
 	// ShutdownTimeout is how long running tasks may go on after Run's context
@@ -91,6 +96,8 @@ type Worker struct {
 	Limits runtime.Limits
 	// Retry says when failed tasks run again; the zero value = [jobhost.DefaultRetry].
 	Retry jobhost.RetryPolicy
+	// Retention says how long jobs are kept after their end; nil = [jobhost.DefaultRetention].
+	Retention *jobhost.Retention
 	// Config and Secrets are what guests may read.
 	Config, Secrets map[string]string
 	// MaySubmit are the workers that guests may submit jobs to; empty = none, not even their own.
@@ -161,6 +168,9 @@ func (w *Worker) check() error {
 	if w.Retry != (jobhost.RetryPolicy{}) {
 		errs = append(errs, w.Retry.Check())
 	}
+	if w.Retention != nil {
+		errs = append(errs, w.Retention.Check())
+	}
 	return errors.Join(errs...)
 }
 
@@ -182,6 +192,10 @@ func (c *Config) setDefaults() {
 func (w *Worker) setDefaults() {
 	if w.Retry == (jobhost.RetryPolicy{}) {
 		w.Retry = jobhost.DefaultRetry()
+	}
+	if w.Retention == nil {
+		retention := jobhost.DefaultRetention()
+		w.Retention = &retention
 	}
 	w.Limits = w.Limits.OrDefaults()
 	w.KVQuota = cmp.Or(w.KVQuota, DefaultKVQuota)

@@ -18,6 +18,7 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 		MaxRunning:      m.Host.MaxRunning,
 		MaxMemory:       m.Host.MaxMemory,
 		MaxPayload:      m.Host.MaxPayload,
+		MinFree:         m.Host.MinFree,
 		Aging:           m.Host.Aging,
 		ShutdownTimeout: m.Host.ShutdownTimeout,
 		CancelGrace:     m.Host.CancelGrace,
@@ -89,6 +90,7 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 
 		Limits:    w.Limits,
 		Retry:     w.Retry,
+		Retention: &w.Retention,
 		Config:    w.Config,
 		Secrets:   secrets,
 		MaySubmit: w.MaySubmit,

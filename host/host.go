@@ -153,7 +153,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	for _, w := range r.workers {
 		errs = append(errs, h.startWorker(root, w))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, h.tend(root, r))...); err != nil {
 		return err
 	}
 	return h.startSchedules(ctx, r)
@@ -172,6 +172,7 @@ func (h *Host) queueConfig() queue.Config {
 		MaxPayload: h.cfg.MaxPayload,
 		Publish:    h.publish,
 		Settled:    h.settled,
+		Removed:    func(reason queue.Removal, n int) { h.cfg.Metrics.Removed(string(reason), n) },
 		Logger:     h.cfg.Logger,
 	}
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/effect"
@@ -57,6 +58,10 @@ func (h *Host) countRefusal(err error) {
 	switch jobhost.CodeOf(err) {
 	case jobhost.CodeExhausted:
 		h.cfg.Metrics.LimitHit(metrics.LimitQueue)
+	case jobhost.CodeUnavailable:
+		if e, ok := errors.AsType[*jobhost.Error](err); ok && e.Field == fieldDisk {
+			h.cfg.Metrics.LimitHit(metrics.LimitDisk)
+		}
 	case jobhost.CodeTooLarge:
 		h.cfg.Metrics.LimitHit(metrics.LimitPayload)
 	}

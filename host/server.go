@@ -116,6 +116,24 @@ func (h *Host) Retry(ctx context.Context, id string) (jobhost.Job, error) {
 	return q.Retry(ctx, id)
 }
 
+// CancelTask implements [jobhost.Controller].
+func (h *Host) CancelTask(ctx context.Context, id string, task int) (jobhost.Job, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Job{}, err
+	}
+	return q.CancelTask(ctx, id, task)
+}
+
+// RetryTask implements [jobhost.Controller].
+func (h *Host) RetryTask(ctx context.Context, id string, task int) (jobhost.Job, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Job{}, err
+	}
+	return q.RetryTask(ctx, id, task)
+}
+
 // Delete implements [jobhost.Controller].
 func (h *Host) Delete(ctx context.Context, id string) error {
 	q, err := h.queue()
@@ -123,6 +141,33 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	return q.Delete(ctx, id)
+}
+
+// Dead implements [jobhost.DeadLetters].
+func (h *Host) Dead(ctx context.Context, filter jobhost.DeadFilter) (jobhost.DeadPage, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.DeadPage{}, err
+	}
+	return q.Dead(ctx, filter)
+}
+
+// DeadSummary implements [jobhost.DeadLetters].
+func (h *Host) DeadSummary(ctx context.Context, query jobhost.DeadQuery) (jobhost.DeadSummary, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.DeadSummary{}, err
+	}
+	return q.DeadSummary(ctx, query)
+}
+
+// ChangeDead implements [jobhost.DeadLetters].
+func (h *Host) ChangeDead(ctx context.Context, change jobhost.DeadChange) (jobhost.DeadChanged, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.DeadChanged{}, err
+	}
+	return q.ChangeDead(ctx, change)
 }
 
 // Workers implements [jobhost.WorkerLister].

@@ -65,6 +65,7 @@ func (w *Worker) forQueue() queue.Worker {
 	return queue.Worker{
 		Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory(),
 		Rate: w.RateLimit, RateBurst: w.RateBurst, PerKey: w.ConcurrencyPerKey, Breaker: w.Breaker,
+		Retention: *w.Retention,
 	}
 }
 
@@ -115,5 +116,6 @@ func (w *worker) status() jobhost.WorkerStatus {
 		Timeout:     jobhost.Duration(w.cfg.Limits.Timeout),
 		MemoryBytes: w.cfg.Limits.MemoryBytes,
 		Retry:       w.cfg.Retry.String(),
+		Retention:   w.cfg.Retention.String(),
 	}
 }

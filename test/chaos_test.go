@@ -16,7 +16,7 @@ import (
 // tests, JOBHOST_CHAOS=1 (make chaos) asks for more.
 func kills() int {
 	if os.Getenv("JOBHOST_CHAOS") != "" {
-		return 25
+		return 100
 	}
 	return 4
 }

@@ -114,3 +114,10 @@ func (l *ledger) checkRuns(t *testing.T) {
 	}
 	t.Logf("%d jobs acknowledged, %d results seen, runs again by process: %v", len(l.acked), len(l.seen), again)
 }
+
+// acks is how many jobs were acknowledged.
+func (l *ledger) acks() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acked)
+}

@@ -5,48 +5,181 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/jobhost/jobhost"
 )
 
-// deadAtOnce is how many jobs are asked for or changed at the same time.
-const deadAtOnce = 8
-
 func newDeadCommand(e *env) *cobra.Command {
-	return newGroup("dead", "Look after dead letters: jobs that are out of attempts or failed for good",
-		newDeadListCommand(e), newDeadShowCommand(e),
-		newDeadChangeCommand(e, "retry", "Run dead jobs again, with all their attempts", retryJob),
-		newDeadChangeCommand(e, "rm", "Remove dead jobs with all that is known of them", removeJob))
+	return newGroup("dead", "Look after dead letters: tasks that are out of attempts or failed for good",
+		newDeadListCommand(e), newDeadShowCommand(e), newDeadSummaryCommand(e),
+		newDeadChangeCommand(e, "retry", "Run dead tasks again, with all their attempts", jobhost.DeadRetry, retryJob),
+		newDeadChangeCommand(e, "rm", "Remove dead jobs with all that is known of them", jobhost.DeadDelete, removeJob))
+}
+
+// letterQuery are the flags that select dead letters.
+type letterQuery struct {
+	worker, code, text string
+	category           choice
+	after, before      instant
+	labels             []string
+	retried            bool
+	limit              int
+	all                bool
+}
+
+func (q *letterQuery) register(e *env, cmd *cobra.Command) {
+	q.after.now, q.before.now = e.now, e.now
+	for _, c := range jobhost.Categories() {
+		q.category.names = append(q.category.names, string(c))
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&q.worker, "worker", "", "only letters of this `WORKER`")
+	flags.Var(&q.category, "category", "only letters with this `CATEGORY`")
+	flags.StringVar(&q.code, "code", "", "only letters with this `CODE`")
+	flags.StringVar(&q.text, "text", "", "only letters with this `TEXT` in the job's id, the code or the message")
+	flags.StringArrayVar(&q.labels, "label", nil, "only jobs with this label, as `KEY=VALUE`; may be repeated")
+	flags.Var(&q.after, "after", "only tasks that died at `TIME` or later: a time, or how long ago")
+	flags.Var(&q.before, "before", "only tasks that died before `TIME`")
+	_ = cmd.RegisterFlagCompletionFunc("worker", completeWorkers(e))
+	complete(cmd, "category", q.category.names...)
+}
+
+// given reports whether a flag selects anything.
+func (q *letterQuery) given() bool {
+	return q.worker+q.code+q.text+q.category.value+q.after.text+q.before.text != "" || len(q.labels) > 0
+}
+
+func (q *letterQuery) filter() (jobhost.DeadFilter, error) {
+	f := jobhost.DeadFilter{
+		Worker: q.worker, Category: jobhost.Category(q.category.value), Code: q.code, Text: q.text,
+		After: q.after.time, Before: q.before.time, Retried: q.retried,
+	}
+	for _, label := range q.labels {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok {
+			return f, usagef("--label %q is not KEY=VALUE", label)
+		}
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[key] = value
+	}
+	return f, asUsage(f.Check())
+}
+
+// pages calls do for each page of letters, up to most of them; 0 = all. more
+// tells that there are further ones.
+func (q *letterQuery) pages(ctx context.Context, server jobhost.Server, most int, do func([]jobhost.DeadLetter) error) (more bool, err error) {
+	filter, err := q.filter()
+	if err != nil {
+		return false, err
+	}
+	for left := most; ; {
+		filter.Limit = jobhost.MaxPage
+		if most > 0 {
+			filter.Limit = min(left, jobhost.MaxPage)
+		}
+		page, err := server.Dead(ctx, filter)
+		if err != nil {
+			return false, err
+		}
+		if err := do(page.Letters); err != nil {
+			return false, err
+		}
+		left -= len(page.Letters)
+		switch {
+		case page.Next == "":
+			return false, nil
+		case most > 0 && left <= 0:
+			return true, nil
+		case page.Next == filter.Cursor:
+			return false, errors.New("list dead letters: the server's list does not advance")
+		}
+		filter.Cursor = page.Next
+	}
 }
 
 func newDeadListCommand(e *env) *cobra.Command {
-	q := &jobQuery{}
+	q := &letterQuery{}
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List dead jobs with what they died of, the newest first",
+		Short: "List dead letters with what they died of, the latest first",
 		Example: `  jobhost dead ls
   jobhost dead ls --worker loganalyzer --after 24h
-  jobhost dead ls --all -o json`,
+  jobhost dead ls --category network --text "connection refused" --all -o json`,
 		Args:              exactly(),
 		RunE:              func(cmd *cobra.Command, _ []string) error { return e.listDead(cmd.Context(), q) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	q.register(e, cmd, true)
+	q.register(e, cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&q.retried, "retried", false, "those too that were retried")
+	flags.IntVar(&q.limit, "limit", 50, "`NUMBER` of letters to list at most")
+	flags.BoolVar(&q.all, "all", false, "list all, whatever the limit")
 	return cmd
 }
 
+func (e *env) listDead(ctx context.Context, q *letterQuery) error {
+	if q.limit < 1 && !q.all {
+		return usagef("--limit %d is not at least 1", q.limit)
+	}
+	if _, err := q.filter(); err != nil {
+		return err
+	}
+	server, err := e.server()
+	if err != nil {
+		return err
+	}
+	most := q.limit
+	if q.all {
+		most = 0
+	}
+	t := e.newTable()
+	if !e.wantsJSON() {
+		t.row("ID", "TASK", "WORKER", "DIED", "ATTEMPTS", "CODE", "MESSAGE")
+	}
+	more, err := q.pages(ctx, server, most, func(letters []jobhost.DeadLetter) error {
+		for i := range letters {
+			if !e.wantsJSON() {
+				t.row(e.letterCells(&letters[i])...)
+			} else if err := e.json(&letters[i]); err != nil {
+				return err
+			}
+		}
+		t.flush()
+		return e.stdout.failure()
+	})
+	if err == nil && more && e.stdout.terminal {
+		e.note("there are more letters; --limit or --all shows them")
+	}
+	return err
+}
+
+func (e *env) letterCells(l *jobhost.DeadLetter) []string {
+	const most = 60 // characters of a message
+	message := []rune(strings.ToValidUTF8(l.Message, "\ufffd"))
+	if len(message) > most {
+		message = append(message[:most-1:most-1], '…')
+	}
+	died := e.when(l.DiedAt)
+	if l.Retried {
+		died += " (retried)"
+	}
+	return []string{l.Job, strconv.Itoa(l.Task), l.Worker, died, strconv.Itoa(l.Attempts), l.Code, string(message)}
+}
+
 func newDeadShowCommand(e *env) *cobra.Command {
-	return e.oneJob("show", "Show all that is known of a dead job", `  jobhost dead ls
+	return e.oneJob("show", "Show all that is known of a job with dead tasks, and every attempt's failure", `  jobhost dead ls
   jobhost dead show $ID`,
 		func(ctx context.Context, server jobhost.Server, id string) error {
 			job, err := server.Job(ctx, id)
-			if err == nil && job.State != jobhost.Dead {
-				err = notDead(&job)
+			if err == nil {
+				err = checkDead(&job)
 			}
 			if err != nil {
 				return err
@@ -55,69 +188,16 @@ func newDeadShowCommand(e *env) *cobra.Command {
 		})
 }
 
-func notDead(job *jobhost.Job) error {
+// checkDead says so when a job has no dead task.
+func checkDead(job *jobhost.Job) error {
+	if slices.ContainsFunc(job.Tasks, func(t jobhost.Task) bool { return t.State == jobhost.Dead }) {
+		return nil
+	}
 	return &jobhost.Error{
 		Code:    jobhost.CodeConflict,
 		Message: fmt.Sprintf("job %s is %v, not dead", job.ID, job.State),
 		Hint:    "jobhost job show " + job.ID,
 	}
-}
-
-func (e *env) listDead(ctx context.Context, q *jobQuery) error {
-	q.state = state(jobhost.Dead)
-	return e.list(ctx, q, &listing{
-		columns: []string{"ID", "WORKER", "ENDED", "ATTEMPTS", "CODE", "MESSAGE"},
-		cells:   e.deadCells,
-		// A list of deaths without what they died of is of no use.
-		details: details,
-	})
-}
-
-func (e *env) deadCells(j *jobhost.Job) []string {
-	var last jobhost.Failure
-	if n := len(j.Failures); n > 0 {
-		last = j.Failures[n-1]
-	}
-	const most = 60 // characters of a message
-	message := []rune(strings.ToValidUTF8(last.Message, "\ufffd"))
-	if len(message) > most {
-		message = append(message[:most-1:most-1], '…')
-	}
-	return []string{j.ID, j.Worker, e.whenever(j.EndedAt), strconv.Itoa(len(j.Failures)), last.Code, string(message)}
-}
-
-// details returns what is known of jobs that are dead, without those that are
-// not any more.
-func details(ctx context.Context, server jobhost.Reader, jobs []jobhost.Job) ([]jobhost.Job, error) {
-	full := make([]jobhost.Job, len(jobs))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(deadAtOnce)
-	for i := range jobs {
-		work.Go(func() error {
-			job, err := server.Job(ctx, jobs[i].ID)
-			if jobhost.CodeOf(err) == jobhost.CodeNotFound {
-				return nil // removed since
-			}
-			full[i] = job
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
-		return nil, err
-	}
-	return onlyDead(full), nil
-}
-
-// onlyDead keeps the jobs that are dead: a list also holds those of which one
-// task is and another is still open.
-func onlyDead(jobs []jobhost.Job) []jobhost.Job {
-	kept := jobs[:0]
-	for _, job := range jobs {
-		if job.State == jobhost.Dead {
-			kept = append(kept, job)
-		}
-	}
-	return kept
 }
 
 // confirm asks the user; without a terminal to ask on it is a usage error.

@@ -4,39 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/jobhost/jobhost"
 )
 
 // deadChange are the flags of dead retry and dead rm.
 type deadChange struct {
-	query       jobQuery
+	query       letterQuery
+	rate        float64
 	yes, dryRun bool
+	action      jobhost.DeadAction
 	change      change
 }
 
-func newDeadChangeCommand(e *env, name, short string, c change) *cobra.Command {
-	d := &deadChange{change: c}
+func newDeadChangeCommand(e *env, name, short string, action jobhost.DeadAction, c change) *cobra.Command {
+	d := &deadChange{action: action, change: c}
 	cmd := &cobra.Command{
 		Use:   name + " [ID…]",
 		Short: short,
 		Example: fmt.Sprintf(`  jobhost dead %[1]s $ID
   jobhost dead %[1]s --all --worker loganalyzer --dry-run
-  jobhost dead %[1]s --all --after 24h --yes`, name),
+  jobhost dead %[1]s --all --category network --after 24h --rate 50 --yes`, name),
 		Args: func(_ *cobra.Command, ids []string) error {
 			switch {
 			case len(ids) == 0 && !d.query.all:
 				return errors.New("name jobs, or say --all")
-			case len(ids) > 0 && (d.query.all || d.query.worker != "" || d.query.after.text != "" || d.query.before.text != ""):
-				return errors.New("either name jobs or select them with --all")
+			case len(ids) > 0 && (d.query.all || d.query.given()):
+				return errors.New("either name jobs or select letters with --all")
 			}
 			return checkIDs(ids)
 		},
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			if _, err := d.query.filter(); err != nil {
+				return err
+			}
 			server, err := e.server()
 			if err != nil {
 				return err
@@ -48,9 +51,10 @@ func newDeadChangeCommand(e *env, name, short string, c change) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	d.query.register(e, cmd, false)
+	d.query.register(e, cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&d.query.all, "all", false, "all dead jobs, or those that the other flags select")
+	flags.BoolVar(&d.query.all, "all", false, "all dead letters, or those that the other flags select")
+	flags.Float64Var(&d.rate, "rate", 0, "with --all, change `NUMBER` letters per second (default as fast as possible)")
 	flags.BoolVar(&d.yes, "yes", false, "with --all, don't ask")
 	flags.BoolVar(&d.dryRun, "dry-run", false, "tell what would be done and change nothing")
 	return cmd
@@ -61,8 +65,8 @@ func (e *env) changeDead(ctx context.Context, server jobhost.Server, ids []strin
 	c := d.change
 	c.do = func(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
 		job, err := server.Job(ctx, id)
-		if err == nil && job.State != jobhost.Dead {
-			err = notDead(&job)
+		if err == nil {
+			err = checkDead(&job)
 		}
 		if err != nil || d.dryRun {
 			return job, err
@@ -75,77 +79,80 @@ func (e *env) changeDead(ctx context.Context, server jobhost.Server, ids []strin
 	return e.changeJobs(ctx, server, ids, c)
 }
 
-// changeAllDead changes the dead jobs that the flags select, after asking.
+// changeAllDead changes the letters that the flags select, after asking.
 func (e *env) changeAllDead(ctx context.Context, server jobhost.Server, d *deadChange) error {
-	d.query.state = state(jobhost.Dead)
-	if !d.dryRun && !d.yes {
+	if d.dryRun {
+		return e.wouldChange(ctx, server, d)
+	}
+	if !d.yes {
 		n := 0
-		if _, err := d.query.pages(ctx, server, func(jobs []jobhost.Job) error {
-			n += len(onlyDead(jobs))
+		if _, err := d.query.pages(ctx, server, 0, func(letters []jobhost.DeadLetter) error {
+			n += len(letters)
 			return nil
 		}); err != nil {
 			return err
 		}
-		if n == 0 {
-			return e.summarize(0, 0, d)
-		}
-		if err := e.confirm(fmt.Sprintf("%s %s?", d.change.verb, plural(n, "dead job"))); err != nil {
-			return err
+		if n > 0 {
+			if err := e.confirm(fmt.Sprintf("%s %s?", d.change.verb, plural(n, "dead letter"))); err != nil {
+				return err
+			}
 		}
 	}
-	done, failed := 0, 0
-	_, err := d.query.pages(ctx, server, func(jobs []jobhost.Job) error {
-		ok, bad, err := e.changePage(ctx, server, onlyDead(jobs), d)
-		done, failed = done+ok, failed+bad
-		return err
-	})
+	filter, err := d.query.filter()
 	if err != nil {
 		return err
 	}
-	return e.summarize(done, failed, d)
-}
-
-// changePage changes the jobs of a page, several at once, and tells of them in
-// their order.
-func (e *env) changePage(ctx context.Context, server jobhost.Server, jobs []jobhost.Job, d *deadChange) (done, failed int, err error) {
-	c := d.change
-	after, errs := slices.Clone(jobs), make([]error, len(jobs))
-	if d.dryRun {
-		c.done = "would be " + c.done
-	} else {
-		var work errgroup.Group
-		work.SetLimit(deadAtOnce)
-		for i := range jobs {
-			work.Go(func() error {
-				after[i], errs[i] = c.do(ctx, server, jobs[i].ID)
-				return nil
-			})
+	done, failed := 0, 0
+	for {
+		part, err := server.ChangeDead(ctx, jobhost.DeadChange{Action: d.action, Filter: filter, Rate: d.rate})
+		if err != nil {
+			return err
 		}
-		_ = work.Wait() // the errors are in errs
-	}
-	for i := range jobs {
-		if errs[i] == nil {
-			done++
-		} else {
-			failed++
+		done, failed = done+part.Changed, failed+len(part.Failed)
+		for i := range part.Failed {
+			e.report(fmt.Errorf("%s task %d of job %s: %w", d.change.verb, part.Failed[i].Task, part.Failed[i].Job, part.Failed[i].Error))
 		}
-		if err := e.tellChange(jobs[i].ID, c, &after[i], errs[i]); err != nil {
-			return done, failed, err
+		if part.Next == "" || part.Changed == 0 && len(part.Failed) > 0 {
+			break
 		}
+		filter.Cursor = part.Next
 	}
-	return done, failed, nil
-}
-
-func (e *env) summarize(done, failed int, d *deadChange) error {
-	what := d.change.done
-	if d.dryRun {
-		what = "would be " + what
-	}
-	if e.stderr.terminal || done+failed == 0 {
-		e.note("%s %s", plural(done, "job"), what)
+	if err := e.summarize(done, d.change.done); err != nil {
+		return err
 	}
 	if failed > 0 {
 		return errReported
 	}
 	return nil
+}
+
+// wouldChange tells which letters would be changed.
+func (e *env) wouldChange(ctx context.Context, server jobhost.Server, d *deadChange) error {
+	n, what := 0, "would be "+d.change.done
+	_, err := d.query.pages(ctx, server, 0, func(letters []jobhost.DeadLetter) error {
+		n += len(letters)
+		for i := range letters {
+			if e.wantsJSON() {
+				if err := e.json(&letters[i]); err != nil {
+					return err
+				}
+				continue
+			}
+			_, _ = fmt.Fprintf(e.stdout, "%s %s task %d\n", what, printable(letters[i].Job), letters[i].Task)
+		}
+		return e.stdout.failure()
+	})
+	if err == nil && e.stderr.terminal {
+		e.note("%s %s", plural(n, "dead letter"), what)
+	}
+	return err
+}
+
+// summarize tells how many letters were changed.
+func (e *env) summarize(n int, done string) error {
+	if e.wantsJSON() {
+		return e.json(map[string]any{"done": done, "letters": n})
+	}
+	_, err := fmt.Fprintf(e.stdout, "%s %s\n", done, plural(n, "dead letter"))
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 
@@ -22,6 +23,25 @@ func openStore(h *manifest.Host, observer sqlitedb.Observer, logger *slog.Logger
 		Logger:   logger,
 		Observer: observer,
 	})
+}
+
+// freeSpace returns how to tell the free space of a store; nil when it has no files.
+func freeSpace(h *manifest.Host) func() (int64, error) {
+	if h.Store.Dir == "" {
+		return nil
+	}
+	return func() (int64, error) { return sqlitedb.FreeSpace(h.Store.Dir) }
+}
+
+// backupStore copies a store into a directory.
+func backupStore(ctx context.Context, h *manifest.Host, to string) error {
+	return sqlitedb.Backup(ctx, h.Store.Dir, to)
+}
+
+// restoreStore puts a backup in the place of a store.
+func restoreStore(ctx context.Context, h *manifest.Host, from string, replace bool) (kept string, err error) {
+	opts := sqlitedb.Options{Dir: h.Store.Dir, Schemas: sqlitequeue.Schemas()}
+	return sqlitedb.Restore(ctx, opts, from, replace)
 }
 
 // openEngine opens the Wasm engine with its compile cache in the data folder.

@@ -34,9 +34,9 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		"jobhost", "submit", "job", "job ls", "job show", "job result", "job logs", "job why", "job cancel", "job retry", "job rm",
-		"job watch", "dead", "dead ls", "dead show", "dead retry", "dead rm", "worker ls", "worker show", "worker reload", "worker inspect", "kv", "kv ls", "kv get", "kv set", "kv rm",
+		"job watch", "dead", "dead ls", "dead show", "dead summary", "dead retry", "dead rm", "worker ls", "worker show", "worker reload", "worker inspect", "kv", "kv ls", "kv get", "kv set", "kv rm",
 		"schedule", "schedule ls", "schedule show", "schedule run", "schedule pause", "schedule resume", "run", "dev", "manifest", "manifest check",
-		"manifest show", "version",
+		"manifest show", "backup", "restore", "version",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

@@ -10,15 +10,17 @@ import (
 )
 
 func newJobCancelCommand(e *env) *cobra.Command {
-	return e.eachJob("cancel", "Cancel jobs: what waits never runs, what runs is stopped",
+	return e.eachTask("cancel", "Cancel jobs: what waits never runs, what runs is stopped",
 		`  ID=$(jobhost submit wordcount "to be or not to be" --delay 1h)
-  jobhost job cancel $ID`, cancelJob)
+  jobhost job cancel $ID
+  jobhost job cancel $ID --task 3`, cancelJob, jobhost.Server.CancelTask)
 }
 
 func newJobRetryCommand(e *env) *cobra.Command {
-	return e.eachJob("retry", "Run dead or cancelled jobs again, with all their attempts",
+	return e.eachTask("retry", "Run dead or cancelled jobs again, with all their attempts",
 		`  jobhost job ls --state dead
-  jobhost job retry $ID`, retryJob)
+  jobhost job retry $ID
+  jobhost job retry $ID --task 3`, retryJob, jobhost.Server.RetryTask)
 }
 
 func newJobRemoveCommand(e *env) *cobra.Command {
@@ -51,6 +53,23 @@ type changed struct {
 	// State is the job's afterwards, unless it was removed.
 	State jobhost.State  `json:"state,omitempty"`
 	Error *jobhost.Error `json:"error,omitempty"`
+}
+
+// eachTask is eachJob for a change that can also be made to one task of each.
+func (e *env) eachTask(name, short, example string, c change,
+	one func(server jobhost.Server, ctx context.Context, id string, task int) (jobhost.Job, error),
+) *cobra.Command {
+	task := -1
+	both := c
+	both.do = func(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
+		if task < 0 {
+			return c.do(ctx, server, id)
+		}
+		return one(server, ctx, id, task)
+	}
+	cmd := e.eachJob(name, short, example, both)
+	cmd.Flags().IntVar(&task, "task", -1, "`INDEX` of the only task to "+name+" (default all)")
+	return cmd
 }
 
 // eachJob makes a command that changes jobs named by their ids, all it can.

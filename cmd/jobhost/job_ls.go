@@ -42,8 +42,6 @@ func (e *env) listJobs(ctx context.Context, q *jobQuery) error {
 type listing struct {
 	columns []string
 	cells   func(*jobhost.Job) []string
-	// details, if set, replaces the jobs of a page, which hold no failures.
-	details func(context.Context, jobhost.Reader, []jobhost.Job) ([]jobhost.Job, error)
 }
 
 // list prints the jobs that are asked for, page by page.
@@ -59,12 +57,7 @@ func (e *env) list(ctx context.Context, q *jobQuery, l *listing) error {
 	if !e.wantsJSON() {
 		t.row(l.columns...)
 	}
-	more, err := q.pages(ctx, server, func(jobs []jobhost.Job) (err error) {
-		if l.details != nil {
-			if jobs, err = l.details(ctx, server, jobs); err != nil {
-				return err
-			}
-		}
+	more, err := q.pages(ctx, server, func(jobs []jobhost.Job) error {
 		for i := range jobs {
 			if !e.wantsJSON() {
 				t.row(l.cells(&jobs[i])...)

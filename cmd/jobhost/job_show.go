@@ -17,9 +17,39 @@ import (
 const mostTasks = 50
 
 func newJobShowCommand(e *env) *cobra.Command {
-	return e.oneJob("show", "Show all that is known of a job",
+	task := -1
+	cmd := e.oneJob("show", "Show all that is known of a job",
 		`  ID=$(jobhost submit wordcount "to be or not to be")
-  jobhost job show $ID`, e.showJob)
+  jobhost job show $ID
+  jobhost job show $ID --task 3`, func(ctx context.Context, server jobhost.Server, id string) error {
+			if task < 0 {
+				return e.showJob(ctx, server, id)
+			}
+			return e.showTask(ctx, server, id, task)
+		})
+	cmd.Flags().IntVar(&task, "task", -1, "`INDEX` of the only task to show (default all)")
+	return cmd
+}
+
+// showTask shows one task of a job, with its failures.
+func (e *env) showTask(ctx context.Context, server jobhost.Server, id string, task int) error {
+	job, err := server.Job(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case task >= len(job.Tasks):
+		return &jobhost.Error{Code: jobhost.CodeNotFound, Message: fmt.Sprintf("job %s has no task %d, it has %d", id, task, len(job.Tasks))}
+	}
+	job.Tasks = job.Tasks[task : task+1]
+	job.Failures = slices.DeleteFunc(job.Failures, func(f jobhost.Failure) bool { return f.Task != task })
+	if e.wantsJSON() {
+		return e.json(job)
+	}
+	e.showTasks(&job)
+	for i := range job.Failures {
+		e.showFailure(&job, &job.Failures[i])
+	}
+	return nil
 }
 
 func (e *env) showJob(ctx context.Context, server jobhost.Server, id string) error {

@@ -94,7 +94,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	cfg.Store = store
+	cfg.Store, cfg.FreeSpace = store, freeSpace(&m.Host)
 	if cfg.Engine, err = openEngine(m.Host.Data, logger); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 		MaxPayload:   settings.MaxPayload,
 		Logger:       s.logger,
 		Metrics:      s.metrics.Handler(),
-		Ready:        s.host.Ready,
+		Ready:        s.host.Admits,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, listener.Close())

@@ -18,6 +18,7 @@ type submitFlags struct {
 	lines, verbose bool
 	priority       choice
 	delay, timeout duration
+	retention      duration
 	runAt          instant
 	labels         []string
 	deadline       duration
@@ -69,6 +70,7 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.spec.Tasks, "tasks", 1, "`NUMBER` of tasks that the job consists of")
 	flags.IntVar(&f.spec.MaxAttempts, "attempts", 0, "`NUMBER` of attempts, the first included (default the worker's)")
 	flags.Var(&f.timeout, "timeout", "`DURATION` that an attempt may take (default the worker's)")
+	flags.Var(&f.retention, "retention", "`DURATION` that the job is kept after its end (default the worker's)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the job by; may be repeated")
 	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` that the job takes turns and shares a limit by")
 	flags.Var(&f.deadline, "deadline", "give the job up if it waits still after `DURATION`")
@@ -88,6 +90,7 @@ func (f *submitFlags) settle(worker string) error {
 		return usagef("--callback takes a worker: callbacks to a URL are not possible yet")
 	}
 	s.Delay, s.Timeout, s.RunAt = time.Duration(f.delay), time.Duration(f.timeout), f.runAt.time
+	s.Retention = time.Duration(f.retention)
 	priority, err := jobhost.ParsePriority(f.priority.value)
 	if err != nil {
 		return asUsage(err)

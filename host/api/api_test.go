@@ -122,7 +122,20 @@ func TestJobRoutes(t *testing.T) {
 	f.want(f.do("DELETE", "/v1/jobs/later", ""), 204)
 	f.want(f.do("GET", "/v1/jobs/later", ""), 404)
 
-	f.want(f.do("GET", "/v1/dead", ""), 200, `"id":"bad"`)
+	f.want(f.do("GET", "/v1/dead", ""), 200, `"job":"bad"`)
+	f.want(f.do("GET", "/v1/dead?category=unknown&code=failed&text=LUCK&after=2020-01-01T00:00:00Z", ""), 200, `"job":"bad"`)
+	f.want(f.do("GET", "/v1/dead?label=team%3Dblue", ""), 200, `"letters":[]`)
+	for _, bad := range []string{"label=team", "category=sad", "after=now", "limit=0", "retried=perhaps", "worker=NO"} {
+		f.want(f.do("GET", "/v1/dead?"+bad, ""), 400)
+	}
+	f.want(f.do("GET", "/v1/dead:summary", ""), 200, `"deaths":1`)
+	f.want(f.do("POST", "/v1/dead:retry?dry_run=true&rate=10", ""), 200, `"matched":1,"changed":1,"dry_run":true`)
+	f.want(f.do("POST", "/v1/dead:delete?jobs=nobody,good", ""), 200, `"changed":0`, `"failed":[`)
+	f.want(f.do("POST", "/v1/dead:delete?jobs=bad&worker=test", ""), 400, "both set")
+	f.want(f.do("POST", "/v1/dead:retry?rate=fast", ""), 400, "rate")
+	f.want(f.do("POST", "/v1/jobs/bad/retry?task=one", ""), 400)
+	f.want(f.do("POST", "/v1/jobs/bad/retry?task=7", ""), 404)
+	f.want(f.do("POST", "/v1/jobs/bad/cancel?task=0", ""), 409)
 	f.want(f.do("GET", "/v1/dead?state=dead", ""), 400, "unknown parameter")
 	f.want(f.do("GET", "/v1/dead/bad", ""), 200, `"id":"bad"`)
 	f.want(f.do("GET", "/v1/dead/good", ""), 404, "succeeded")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,19 +17,6 @@ func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.list(w, r, filter)
-}
-
-func (a *API) listDead(w http.ResponseWriter, r *http.Request) error {
-	filter, err := filterOf(r.URL.Query())
-	if err != nil {
-		return err
-	}
-	filter.State = jobhost.Dead
-	return a.list(w, r, filter)
-}
-
-func (a *API) list(w http.ResponseWriter, r *http.Request, filter jobhost.Filter) error {
 	page, err := a.server.Jobs(r.Context(), filter)
 	if err != nil {
 		return err
@@ -135,11 +121,26 @@ func (a *API) answerJob(w http.ResponseWriter, r *http.Request, do func(context.
 }
 
 func (a *API) cancelJob(w http.ResponseWriter, r *http.Request) error {
-	return a.answerJob(w, r, a.server.Cancel)
+	return a.changeTasks(w, r, a.server.Cancel, a.server.CancelTask)
 }
 
 func (a *API) retryJob(w http.ResponseWriter, r *http.Request) error {
-	return a.answerJob(w, r, a.server.Retry)
+	return a.changeTasks(w, r, a.server.Retry, a.server.RetryTask)
+}
+
+// changeTasks changes all tasks of a job, or the one that the query names.
+func (a *API) changeTasks(w http.ResponseWriter, r *http.Request,
+	all func(context.Context, string) (jobhost.Job, error), one func(context.Context, string, int) (jobhost.Job, error),
+) error {
+	text := r.URL.Query().Get("task")
+	if text == "" {
+		return a.answerJob(w, r, all)
+	}
+	task, err := strconv.Atoi(text)
+	if err != nil {
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "task", Message: "task is not a number"}
+	}
+	return a.answerJob(w, r, func(ctx context.Context, id string) (jobhost.Job, error) { return one(ctx, id, task) })
 }
 
 func (a *API) deleteJob(w http.ResponseWriter, r *http.Request) error {
@@ -167,38 +168,4 @@ func (a *API) getWhy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answerJSON(w, http.StatusOK, why)
-}
-
-func (a *API) getDead(w http.ResponseWriter, r *http.Request) error {
-	return a.answerJob(w, r, a.deadJob)
-}
-
-func (a *API) retryDead(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.deadJob(r.Context(), r.PathValue("id")); err != nil {
-		return err
-	}
-	return a.retryJob(w, r)
-}
-
-func (a *API) deleteDead(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.deadJob(r.Context(), r.PathValue("id")); err != nil {
-		return err
-	}
-	return a.deleteJob(w, r)
-}
-
-// deadJob returns a job that has a dead task. Others are not found.
-func (a *API) deadJob(ctx context.Context, id string) (jobhost.Job, error) {
-	job, err := a.server.Job(ctx, id)
-	if err != nil {
-		return job, err
-	}
-	if !slices.ContainsFunc(job.Tasks, func(t jobhost.Task) bool { return t.State == jobhost.Dead }) {
-		return job, &jobhost.Error{
-			Code:    jobhost.CodeNotFound,
-			Message: fmt.Sprintf("job %s has no dead task: it is %s", job.ID, job.State),
-			Hint:    "see /v1/jobs/" + job.ID,
-		}
-	}
-	return job, nil
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"reflect"
-	"slices"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
@@ -69,14 +68,14 @@ var (
 		{"cursor", "Goes on where a page ended: its next."},
 		{"limit", "The size of a page, 1 to 1000; left out = 50."},
 	}
-	deadParams = slices.DeleteFunc(slices.Clone(jobParams), func(p param) bool { return p.name == "state" })
-	aJob       = answers[jobhost.Job](200, "The job.")
-	aPage      = answers[jobhost.Page](200, "A page of jobs, newest first, without their tasks and failures.")
-	asItIs     = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
-	reloaded   = answers[jobhost.Reload](200, "What became of the workers.")
-	aWorker    = answers[jobhost.WorkerStatus](200, "The worker.")
-	aSchedule  = answers[jobhost.Schedule](200, "The schedule.")
-	gone       = answer{204, "It is gone.", "", nil}
+	aJob      = answers[jobhost.Job](200, "The job.")
+	aPage     = answers[jobhost.Page](200, "A page of jobs, newest first, without their tasks and failures.")
+	asItIs    = answers[wire.Submitted](202, "The time to wait ran out: the job as it is.")
+	reloaded  = answers[jobhost.Reload](200, "What became of the workers.")
+	aWorker   = answers[jobhost.WorkerStatus](200, "The worker.")
+	aSchedule = answers[jobhost.Schedule](200, "The schedule.")
+	taskParam = param{"task", "Only this task of the job, from 0."}
+	gone      = answer{204, "It is gone.", "", nil}
 )
 
 // routes is the table of all routes.
@@ -105,13 +104,9 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"GET", "/v1/jobs/{id}/why", "getWhy", "Say why a job is where it is", reads, "", nil, []answer{
 			answers[jobhost.Why](200, "The reason."),
 		}, a.getWhy},
-		{"POST", "/v1/jobs/{id}/cancel", "cancelJob", "End the open tasks of a job", writes, "", nil, []answer{aJob}, a.cancelJob},
-		{"POST", "/v1/jobs/{id}/retry", "retryJob", "Run the dead and cancelled tasks of a job again", writes, "", nil, []answer{aJob}, a.retryJob},
+		{"POST", "/v1/jobs/{id}/cancel", "cancelJob", "End the open tasks of a job", writes, "", []param{taskParam}, []answer{aJob}, a.cancelJob},
+		{"POST", "/v1/jobs/{id}/retry", "retryJob", "Run the dead and cancelled tasks of a job again", writes, "", []param{taskParam}, []answer{aJob}, a.retryJob},
 		{"DELETE", "/v1/jobs/{id}", "deleteJob", "Remove a job that has ended", writes, "", nil, []answer{gone}, a.deleteJob},
-		{"GET", "/v1/dead", "listDead", "List jobs with dead tasks", reads, "", deadParams, []answer{aPage}, a.listDead},
-		{"GET", "/v1/dead/{id}", "getDead", "Show a job with dead tasks", reads, "", nil, []answer{aJob}, a.getDead},
-		{"POST", "/v1/dead/{id}/retry", "retryDead", "Run the dead tasks of a job again", writes, "", nil, []answer{aJob}, a.retryDead},
-		{"DELETE", "/v1/dead/{id}", "deleteDead", "Remove a job with dead tasks", writes, "", nil, []answer{gone}, a.deleteDead},
 		{"GET", "/v1/kv/{worker}", "listKeys", "List the keys of a worker", reads, "", keyParams, []answer{
 			answers[jobhost.KeyPage](200, "A page of keys, in the order of their bytes, without their values."),
 		}, a.listKeys},
@@ -147,7 +142,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"GET", "/readyz", "ready", "Tell whether jobs are taken", open, "", nil, []answer{answers[status](200, "They are.")}, a.ready},
 		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", reads, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
-	table = append(table, a.scheduleRoutes()...)
+	table = append(table, append(a.deadRoutes(), a.scheduleRoutes()...)...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,

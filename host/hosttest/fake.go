@@ -61,7 +61,8 @@ type fakeJob struct {
 type fakeTask struct {
 	jobhost.Task
 	result []byte
-	run    int // counts changes, so that timers of older ones do nothing
+	letter *jobhost.DeadLetter // since it died, until it dies again
+	run    int                 // counts changes, so that timers of older ones do nothing
 }
 
 // NewFake returns an empty fake.

@@ -96,6 +96,7 @@ func (f *Fake) failLocked(job *fakeJob, i int, code, message string, retryable b
 	}
 	job.failures = append(job.failures, failure)
 	if !retryable || t.Attempt >= job.spec.MaxAttempts {
+		f.buryLocked(job, i, &failure)
 		f.endLocked(job, i, jobhost.Dead, jobhost.EventDead, &failure)
 		return
 	}
@@ -153,22 +154,13 @@ func (f *Fake) Retry(_ context.Context, id string) (jobhost.Job, error) {
 	var revived []int
 	for i := range job.tasks {
 		if t := &job.tasks[i]; t.State == jobhost.Dead || t.State == jobhost.Cancelled {
-			t.Task = jobhost.Task{Index: i, State: jobhost.Ready, ReadyAt: time.Now().UTC()}
 			revived = append(revived, i)
 		}
 	}
 	if len(revived) == 0 {
 		return jobhost.Job{}, problem(jobhost.CodeConflict, "", "job %s has no dead or cancelled task", id)
 	}
-	f.open += len(revived)
-	if job.ended != nil {
-		job.ended, job.done = nil, make(chan struct{})
-	}
-	answer := job.describe(true)
-	for _, i := range revived {
-		f.scheduleLocked(job, i)
-	}
-	return answer, nil
+	return f.reviveLocked(job, revived), nil
 }
 
 // Delete implements [jobhost.Controller].

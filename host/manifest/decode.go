@@ -151,6 +151,8 @@ func (r *reader) unknownKey(path []string, name string, known []string) {
 	switch {
 	case path[0] == "worker" && len(path) == 2 && slices.Contains(retryNames, name):
 		hint = "it belongs below [" + keyText(path) + ".retry]"
+	case path[0] == "worker" && len(path) == 2 && slices.Contains(retentionNames, name):
+		hint = "it belongs below [" + keyText(path) + ".retention]"
 	case path[0] == "worker" && slices.Contains(hostNames, name):
 		hint = "it belongs below [host]"
 	case path[0] == "worker" && len(path) == 3 && slices.Contains(workerNames, name):

@@ -31,7 +31,8 @@ func TestDocs(t *testing.T) {
 		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
 		"[schedule]":        docTable(scheduleFields(), &schedule),
 
-		"worker.NAME.breaker": docTable(breakerFields(), &breaker),
+		"worker.NAME.breaker":   docTable(breakerFields(), &breaker),
+		"worker.NAME.retention": docTable(retentionFields(), &worker.Retention),
 	}
 	text := string(data)
 	for section, table := range want {

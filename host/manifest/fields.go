@@ -32,6 +32,7 @@ const (
 	kindNumber   = "number"
 	kindFlag     = "true or false"
 	kindPath     = "path"
+	kindKept     = "duration or `forever`"
 )
 
 const (
@@ -86,6 +87,10 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 		{
 			name: "max_memory", kind: kindSize, auto: "three quarters of the machine's memory", meaning: "Memory of all sandboxes that run tasks at one time, each counted with its worker's `memory`; over it tasks wait. 64MiB to 16TiB.",
 			bind: func(_ string, h *Host) setting { return size(&h.MaxMemory, 64<<20, 16<<40) },
+		},
+		{
+			name: "min_free", kind: kindSize, meaning: "Free space that the disk of the store must have for new jobs to be taken; below it they are answered `unavailable` (503), and those that are there go on. 0B to 1TiB; 0B = it is not looked at.",
+			bind: func(_ string, h *Host) setting { return size(&h.MinFree, 0, 1<<40) },
 		},
 		{
 			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job, 1B to 64MiB.",
@@ -294,6 +299,32 @@ func breakerFields() []field[jobhost.BreakerPolicy] {
 	}
 }
 
+func retentionFields() []field[jobhost.Retention] {
+	type f = field[jobhost.Retention]
+	type retention = jobhost.Retention
+	kept := func(p *time.Duration) setting {
+		return durationOr("forever", p, time.Millisecond, jobhost.MaxRetention)
+	}
+	return []f{
+		{
+			name: "succeeded", kind: kindKept, meaning: "How long a job is kept after it succeeded, with its results and logs.",
+			bind: func(_ string, r *retention) setting { return kept(&r.Succeeded) },
+		},
+		{
+			name: "cancelled", kind: kindKept, meaning: "How long after it was cancelled.",
+			bind: func(_ string, r *retention) setting { return kept(&r.Cancelled) },
+		},
+		{
+			name: "dead", kind: kindKept, meaning: "How long after a task of it died.",
+			bind: func(_ string, r *retention) setting { return kept(&r.Dead) },
+		},
+		{
+			name: "max_entries", kind: kindWhole, meaning: "Most dead tasks that are kept; when one more dies, the oldest jobs with dead tasks are removed. 0 = no bound.",
+			bind: func(_ string, r *retention) setting { return whole(&r.MaxEntries, 0, maxQueue) },
+		},
+	}
+}
+
 // breakerKey checks a key, which is shown to people.
 func breakerKey(s string) error {
 	if s == "" {
@@ -316,6 +347,8 @@ var (
 	hostNames   = names(hostFields())
 	workerNames = names(workerFields())
 	retryNames  = names(retryFields())
+
+	retentionNames = names(retentionFields())
 )
 
 // line checks text that is shown to people on one line.

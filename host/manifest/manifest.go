@@ -65,6 +65,8 @@ type Host struct {
 	// MaxMemory bounds the linear memory of all sandboxes that run at one time,
 	// in bytes; 0 = three quarters of what the machine has.
 	MaxMemory int64
+	// MinFree is how many bytes the disk of the store must have free for new jobs to be taken; 0 = any number.
+	MinFree int64
 	// MaxPayload is in bytes.
 	MaxPayload int
 	// ShutdownTimeout is how long running tasks may go on after the signal; 0 = not at all.
@@ -124,10 +126,11 @@ type Worker struct {
 	// Breaker is what [worker.NAME.breaker] says; the zero value = there is none.
 	Breaker jobhost.BreakerPolicy
 
-	Limits  runtime.Limits
-	Retry   jobhost.RetryPolicy
-	Config  map[string]string
-	Secrets map[string]Secret
+	Limits    runtime.Limits
+	Retry     jobhost.RetryPolicy
+	Retention jobhost.Retention
+	Config    map[string]string
+	Secrets   map[string]Secret
 	// MaySubmit are the workers that the plugin may submit jobs to.
 	MaySubmit []string
 	// KVQuota bounds what its keys and values cost together, in bytes.
@@ -141,6 +144,7 @@ func defaultHost(dir string) Host {
 		Store:           Store{Driver: "sqlite", Dir: filepath.Join(dir, "data")},
 		Durability:      Strict,
 		MaxPayload:      1 << 20,
+		MinFree:         256 << 20,
 		ShutdownTimeout: 30 * time.Second,
 		CancelGrace:     5 * time.Second,
 		Aging:           time.Minute,
@@ -171,6 +175,7 @@ func defaultWorker(name string, cpus int) Worker {
 		QueueCapacity: 1_000_000,
 		Limits:        runtime.DefaultLimits(),
 		Retry:         jobhost.DefaultRetry(),
+		Retention:     jobhost.DefaultRetention(),
 		Config:        map[string]string{},
 		Secrets:       map[string]Secret{},
 		KVQuota:       64 << 20,

@@ -20,13 +20,16 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 		r.faultKey(path, nil, err.Error(), jobhost.HintOf(err))
 	}
 	before := len(r.faults)
-	fill(r, path, table, workerFields(), &w, "retry", "breaker", "config", "secrets")
+	fill(r, path, table, workerFields(), &w, "retry", "retention", "breaker", "config", "secrets")
 	if len(r.faults) == before {
 		r.checkPlugin(path, &w)
 	}
 	r.limits(path, table, &w.Limits)
 	if retry, ok := r.table(table, path, "retry"); ok {
 		r.retry(append(path, "retry"), retry, &w.Retry)
+	}
+	if retention, ok := r.table(table, path, "retention"); ok {
+		fill(r, append(path, "retention"), retention, retentionFields(), &w.Retention)
 	}
 	if breaker, ok := r.table(table, path, "breaker"); ok {
 		w.Breaker = jobhost.DefaultBreaker(name)

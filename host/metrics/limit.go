@@ -23,12 +23,13 @@ const (
 	LimitKVQuota                   // kv_quota: the keys and values of a worker would have been too much
 	LimitEffects                   // effects: an attempt changed too much
 	LimitChildren                  // child_jobs: a job had too many children, or was one of too many generations
+	LimitDisk                      // disk: a submit found the disk nearly full
 	limitCount
 )
 
 var limitLabels = [limitCount]string{
 	"queue", "payload", "body", "batch", "output", "log", "memory", "fuel", "call_depth", "time", "reader", "connections", "guest_metrics",
-	"kv_quota", "effects", "child_jobs",
+	"kv_quota", "effects", "child_jobs", "disk",
 }
 
 // String returns the label.

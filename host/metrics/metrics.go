@@ -35,11 +35,13 @@ type Metrics struct {
 	reloads  *prometheus.CounterVec
 	fires    *prometheus.CounterVec
 	lateness *prometheus.HistogramVec
+	removed  *prometheus.CounterVec
 	limits   [limitCount]prometheus.Counter
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
 	relaxed prometheus.Gauge
+	free    prometheus.Gauge
 
 	mu      sync.Mutex // protects workers
 	workers map[string]*Worker
@@ -79,6 +81,10 @@ func New() *Metrics {
 		reloads:  newReloads(),
 		fires:    newFires(),
 		lateness: newLateness(),
+		removed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "jobhost_tasks_removed_total",
+			Help: "Tasks that were removed from the store, because their time was over (expired) or for newer dead ones (evicted).",
+		}, []string{"reason"}),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "jobhost_store_commit_seconds", Help: "How long commits of the store took, the sync included.", Buckets: commitBuckets,
 		}),
@@ -88,10 +94,13 @@ func New() *Metrics {
 		relaxed: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "jobhost_durability_relaxed", Help: "1 when the store acknowledges before it syncs, so that a power loss can lose jobs.",
 		}),
+		free: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "jobhost_disk_free_bytes", Help: "Free space on the disk of the store; below host.min_free new jobs are refused.",
+		}),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.fires, m.lateness, m.reset, m.fuel, m.commit, m.batch, m.relaxed,
+		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.removed, m.fires, m.lateness, m.reset, m.fuel, m.commit, m.batch, m.relaxed, m.free,
 		m.newLimits(), buildInfo(version.Get()),
 	)
 	return m
@@ -120,6 +129,14 @@ func (m *Metrics) StoreCommit(operations int, took time.Duration) {
 	m.commit.Observe(took.Seconds())
 	m.batch.Observe(float64(operations))
 }
+
+// Removed counts tasks that were removed from the store for a reason.
+func (m *Metrics) Removed(reason string, tasks int) {
+	m.removed.WithLabelValues(reason).Add(float64(tasks))
+}
+
+// SetFreeSpace says how many bytes the disk of the store has free.
+func (m *Metrics) SetFreeSpace(bytes int64) { m.free.Set(float64(bytes)) }
 
 // SetRelaxed says whether the store acknowledges before it syncs.
 func (m *Metrics) SetRelaxed(relaxed bool) {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jobhost/jobhost"
 )
@@ -11,11 +12,26 @@ import (
 // that still runs is told, and stopped after a grace by whoever runs it, but
 // whatever it does, its settlement is refused.
 func (q *Queue) Cancel(ctx context.Context, id string) (jobhost.Job, error) {
+	return q.cancel(ctx, id, nil)
+}
+
+// CancelTask is Cancel for one task of a job.
+func (q *Queue) CancelTask(ctx context.Context, id string, task int) (jobhost.Job, error) {
+	return q.cancel(ctx, id, []int{task})
+}
+
+// cancel cancels the tasks of those indexes; nil = all.
+func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job, error) {
 	record, err := q.record(ctx, id)
 	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}
-	op := &Cancel{ID: id, At: MillisOf(q.clock.now()), Then: q.then(&record.JobSpec, nil)}
+	now := q.clock.now()
+	op := &Cancel{
+		ID: id, Tasks: tasks, At: MillisOf(now),
+		ExpiresAt: q.expires(record.Worker, record.Retention, jobhost.Cancelled, now),
+		Then:      q.then(&record.JobSpec, nil),
+	}
 	if err := q.commitOne(ctx, op, func(result OpResult) { q.cancelled(id, result) }); err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}
@@ -66,6 +82,16 @@ func (l *lane) cancelTask(task Changed) {
 // exhausted when there is none. Tasks that end between the look at the job and
 // the commit come back too, without room.
 func (q *Queue) Retry(ctx context.Context, id string) (jobhost.Job, error) {
+	return q.retry(ctx, id, nil)
+}
+
+// RetryTask is Retry for one task of a job.
+func (q *Queue) RetryTask(ctx context.Context, id string, task int) (jobhost.Job, error) {
+	return q.retry(ctx, id, []int{task})
+}
+
+// retry revives the tasks of those indexes; nil = all.
+func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job, error) {
 	if q.closed.Load() {
 		return jobhost.Job{}, errClosed
 	}
@@ -73,24 +99,25 @@ func (q *Queue) Retry(ctx context.Context, id string) (jobhost.Job, error) {
 	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 	}
-	l, room := q.lanes.of(record.Worker), record.ended()
+	l, room := q.lanes.of(record.Worker), record.ended(tasks)
 	if l != nil && room > 0 {
 		if err := l.reserve(room); err != nil {
 			return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 		}
 	}
-	op := &Revive{ID: id, At: MillisOf(q.clock.now())}
+	op := &Revive{ID: id, Tasks: tasks, At: MillisOf(q.clock.now())}
 	if err := q.commitOne(ctx, op, func(result OpResult) { q.revived(id, l, room, result) }); err != nil {
 		return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 	}
 	return q.Job(ctx, id)
 }
 
-// ended counts the tasks that a retry opens again.
-func (r *JobRecord) ended() int {
+// ended counts the tasks of those indexes that a retry opens again; nil = all.
+func (r *JobRecord) ended(tasks []int) int {
 	n := 0
 	for i := range r.Tasks {
-		if status := r.Tasks[i].Status; status == Dead || status == Cancelled {
+		if status := r.Tasks[i].Status; (status == Dead || status == Cancelled) &&
+			(tasks == nil || slices.Contains(tasks, i)) {
 			n++
 		}
 	}

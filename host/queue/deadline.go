@@ -175,13 +175,14 @@ func (l *lane) giveUp(w waiting, body *Body) {
 	q, now := l.q, l.q.clock.now()
 	lease := &Lease{Body: *body, lane: l, entry: w.entry, TakenAt: now, ReadyAt: w.readyAt.Time(), endedAt: now}
 	op := &Settle{
-		Key: w.key, Token: body.Token, Status: Dead, Attempt: body.Attempt, EndedAt: MillisOf(now),
+		Key: w.key, Token: body.Token, Attempt: body.Attempt, EndedAt: MillisOf(now),
 		Failure: &jobhost.Failure{
 			Code: jobhost.FailDeadline, Category: jobhost.CategoryTimeout, Severity: jobhost.SeverityError,
 			Message: "its deadline passed while it waited", Task: body.Index, Attempt: body.Attempt,
 			StartedAt: now.UTC(), EndedAt: now.UTC(),
 		},
 	}
+	l.bury(op, body.Job, now)
 	q.commitSettle(op, body.Job, func(result OpResult, err error) {
 		if err != nil {
 			l.expired(w, err)

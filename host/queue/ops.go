@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -51,6 +52,13 @@ type OpResult struct {
 	Fired []OpResult
 	// Then is the job that the operation's Then made, with its key.
 	Then *JobSpec
+	// Removed counts the tasks that Tidy removed, or Settle to keep its bound;
+	// Evicted are the latter's jobs.
+	Removed int64
+	Evicted []string
+	// Next comes with Tidy: when there may be more to do for it; 0 = not before
+	// another job ends.
+	Next Millis
 }
 
 // Changed is a task that Cancel or Revive changed.
@@ -104,6 +112,12 @@ type Settle struct {
 	Log                []byte           // lines of the attempt; empty = none
 	LogDropped         int64
 	Fuel               int64 // of the attempt; added to that of the task
+	// ExpiresAt is until when the task is kept, unless Status is Open; 0 = for ever.
+	ExpiresAt Millis
+	// MaxDead bounds the dead tasks of the worker, with Dead; 0 = no bound. To
+	// keep it, jobs that have ended and of which a task is dead are removed, the
+	// lowest keys first, but not this task's job.
+	MaxDead int
 	// Effects are applied with Succeeded; nil = none.
 	Effects *Effects
 	// Then makes a job that is added together with the end of this one, if the
@@ -125,16 +139,24 @@ type ChangeKV struct {
 // will find themselves fenced. The result's Tasks are those it ended. Errors:
 // not_found; conflict when no task is open and none is cancelled.
 type Cancel struct {
-	ID   string
-	At   Millis
-	Then func(final StatusCounts) *JobSpec
+	ID string
+	// Tasks are the indexes of those to cancel; nil = all. Errors with them:
+	// not_found for an index that the job doesn't have.
+	Tasks []int
+	At    Millis
+	// ExpiresAt is until when the tasks are kept; 0 = for ever.
+	ExpiresAt Millis
+	Then      func(final StatusCounts) *JobSpec
 }
 
 // Revive opens the dead and cancelled tasks of a job again with attempt 0 and
 // without a deadline, leased by this process. Errors: not_found; conflict when there are none.
 type Revive struct {
 	ID string
-	At Millis
+	// Tasks are the indexes of those to revive; nil = all. Errors with them:
+	// not_found for an index that the job doesn't have.
+	Tasks []int
+	At    Millis
 }
 
 // Delete removes a job with all that belongs to it. Errors: not_found;
@@ -145,6 +167,19 @@ type Delete struct{ ID string }
 // not about one job: that a worker is paused, say. An empty text removes it.
 type Note struct{ Name, Text string }
 
+// Tidy removes jobs that have ended and that none of their tasks keeps any
+// longer: each has an ExpiresAt that is not after At. It removes about Limit
+// tasks at most, so that it delays other operations little; the result's Next
+// says when to go on. With nothing left to remove it gives room back that the
+// store has no use for.
+type Tidy struct {
+	At    Millis
+	Limit int
+	// Lag is how much later than it could be a job may be removed, so that not
+	// every one needs a look of its own.
+	Lag time.Duration
+}
+
 func (*Submit) op()   {}
 func (*Settle) op()   {}
 func (*Cancel) op()   {}
@@ -153,3 +188,4 @@ func (*Delete) op()   {}
 func (*Note) op()     {}
 func (*ChangeKV) op() {}
 func (*Fire) op()     {}
+func (*Tidy) op()     {}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 // Config says how a queue works. Zero values mean the defaults in brackets.
@@ -37,7 +38,10 @@ type Config struct {
 	Settled func(Settlement)
 	// Random gives numbers in [0,1) for jitter [math/rand].
 	Random func() float64
-	Logger *slog.Logger // [discard]
+	// Removed is told how many tasks were removed for a reason, and must not
+	// block [nobody].
+	Removed func(reason Removal, tasks int)
+	Logger  *slog.Logger // [discard]
 }
 
 // Worker is what the queue must know of a worker.
@@ -59,6 +63,9 @@ type Worker struct {
 	PerKey int
 	// Breaker holds tasks while others fail [none].
 	Breaker jobhost.BreakerPolicy
+	// Retention says how long jobs are kept that don't say so themselves, and
+	// bounds the dead letters; the zero value keeps everything for ever.
+	Retention jobhost.Retention
 }
 
 // Settlement tells how an attempt ended, for metrics.
@@ -85,7 +92,9 @@ type Queue struct {
 
 	breakers breakers
 
-	resident atomic.Int64 // bytes in all body caches
+	reached  Millis                        // what the clock had shown at least before the queue opened
+	resident atomic.Int64                  // bytes in all body caches
+	refusal  atomic.Pointer[jobhost.Error] // of new jobs; nil = none
 	closed   atomic.Bool
 	closing  chan struct{} // closed with closed
 	inflight inflight      // commits under way
@@ -108,6 +117,16 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		clock:   newClock(),
 		gate:    newGate(cfg.MaxRunning, cfg.MaxMemory),
 		closing: make(chan struct{}),
+	}
+	newest, err := store.Jobs(ctx, ListQuery{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	if len(newest) > 0 {
+		q.reached = newest[0].CreatedAt
+	}
+	if back := q.reached.Time().Sub(q.clock.now()); back > time.Second {
+		q.cfg.Logger.Warn("the clock was set back since the last job was submitted; what was due then is due now", logkey.Duration, back)
 	}
 	for _, w := range cfg.Workers {
 		if err := q.Prepare(ctx, w.Name); err != nil {
@@ -135,6 +154,9 @@ func setDefaults(cfg *Config) {
 	if cfg.Settled == nil {
 		cfg.Settled = func(Settlement) {}
 	}
+	if cfg.Removed == nil {
+		cfg.Removed = func(Removal, int) {}
+	}
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64
 	}
@@ -151,15 +173,22 @@ func (l *lane) claimAll(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
+	now := MillisOf(l.q.clock.now())
 	for after := (Place{}); ; {
 		page, err := l.q.store.Claim(ctx, l.name, after, claimPage)
 		if err != nil {
 			return err
 		}
 		for _, c := range page {
+			at := c.ReadyAt
+			if at > now && at <= l.q.reached {
+				// The clock was set back. It was due before, so it is now.
+				at = now
+				l.moved[c.Key] = at
+			}
 			l.pushLocked(entry{
 				key:     c.Key,
-				readyAt: c.ReadyAt,
+				readyAt: at,
 				token:   int32(c.Token),
 				index:   int16(c.Index),
 				level:   int8(c.Level),

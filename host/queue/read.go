@@ -103,6 +103,7 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		PayloadSize: record.PayloadSize,
 		MaxAttempts: record.MaxAttempts,
 		Timeout:     jobhost.Duration(record.Timeout),
+		Retention:   jobhost.Duration(record.Retention),
 		CreatedAt:   record.CreatedAt.Time(),
 		EndedAt:     timeOrNil(record.EndedAt),
 		Parent:      record.parentID(),

@@ -113,6 +113,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 	case jobhost.OutcomeSucceeded:
 		op.Attempt++
 		op.Status, op.Result = Succeeded, outcome.Output
+		op.ExpiresAt = q.expires(lease.Job.Worker, lease.Job.Retention, jobhost.Succeeded, now)
 		return op, jobhost.Succeeded
 	case jobhost.OutcomeSnoozed:
 		op.ReadyAt = MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
@@ -135,12 +136,19 @@ func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.T
 	f.StartedAt, f.EndedAt = lease.TakenAt.UTC(), now.UTC()
 	op.Failure = f
 	if !f.Retryable || op.Attempt >= lease.Job.MaxAttempts {
-		op.Status = Dead
+		lease.lane.bury(op, lease.Job, now)
 		return op, jobhost.Dead
 	}
 	delay := lease.lane.worker.Load().Retry.Delay(op.Attempt+1, q.cfg.Random())
 	op.ReadyAt = MillisOf(now.Add(delay))
 	return op, jobhost.Retrying
+}
+
+// bury lets a settlement make its task a dead letter.
+func (l *lane) bury(op *Settle, job *JobSpec, now time.Time) {
+	op.Status = Dead
+	op.ExpiresAt = l.q.expires(job.Worker, job.Retention, jobhost.Dead, now)
+	op.MaxDead = l.worker.Load().Retention.MaxEntries
 }
 
 // settled runs when a settlement is durable.
@@ -149,6 +157,7 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, stat
 	l.finish(lease)
 	// Told before the next attempt can begin, so that events are in order.
 	q.publishSettled(lease, kind, op, state, result)
+	q.evicted(lease.Job.Worker, result.Evicted, result.Removed)
 	if op.Status != Open {
 		return
 	}

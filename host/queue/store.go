@@ -45,6 +45,7 @@ type Store interface {
 
 	Reader
 	EffectReader
+	DeadReader
 
 	// Close waits for what is under way and frees the store.
 	Close() error
@@ -68,6 +69,60 @@ type Reader interface {
 	// Notes returns what every [Note] has kept, by name. They are few.
 	Notes(ctx context.Context) (map[string]string, error)
 }
+
+// DeadReader is the part of a store that knows of dead letters: of each task
+// that is dead, or was when it was revived and has not died again since.
+type DeadReader interface {
+	// Dead lists dead letters, the latest first, from the one after the place
+	// given. It looks at so many letters at most that it is quick, and returns
+	// the place to go on from; the zero place = there are no more.
+	Dead(ctx context.Context, q DeadQuery) ([]DeadRecord, DeadPlace, error)
+	// Deaths counts all deaths by hour, worker, category and code: those of the
+	// hours that begin at or after the one and before the other time. Codes
+	// may be put together as [jobhost.OtherCodes] when there are many.
+	Deaths(ctx context.Context, after, before Millis) ([]DeathRecord, error)
+}
+
+// DeadPlace is where a letter stands in the order of deaths.
+type DeadPlace struct {
+	DiedAt Millis
+	Key    Key // of the task
+}
+
+// DeadQuery selects dead letters. Zero values select everything.
+type DeadQuery struct {
+	Worker, Code  string
+	Category      jobhost.Category
+	After, Before Millis // After ≤ died < Before
+	Labels        map[string]string
+	Text          string    // in the job's id, the code or the message, in any case
+	Retried       bool      // revived ones too
+	Below         DeadPlace // only letters after this place; zero = from the latest
+	Limit         int
+}
+
+// DeadRecord is a dead letter.
+type DeadRecord struct {
+	DeadPlace
+	Job, Worker          string
+	Index, Attempts      int
+	Labels               map[string]string
+	Code, Message        string
+	Category             jobhost.Category
+	Severity             jobhost.Severity
+	CreatedAt, RevivedAt Millis // RevivedAt 0 = never since it died
+}
+
+// DeathRecord counts deaths.
+type DeathRecord struct {
+	Hour         Millis // when it began
+	Worker, Code string
+	Category     jobhost.Category
+	N            int64
+}
+
+// Hour returns when the hour began that a time is in.
+func (m Millis) Hour() Millis { return m - m%3_600_000 }
 
 // Key is the number that the store gives a task. Keys rise in the order of
 // submission; the tasks of a job have consecutive keys, and the key of its
@@ -150,6 +205,7 @@ type JobSpec struct {
 	Tasks       int
 	MaxAttempts int
 	Timeout     time.Duration
+	Retention   time.Duration // own; 0 = the worker's
 	Labels      map[string]string
 	// ConcurrencyKey groups tasks: see [Group].
 	ConcurrencyKey string

@@ -161,6 +161,9 @@ func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			Hint:    "ask for fewer tasks, or raise the worker's queue_capacity",
 		}
 	}
+	if refusal := q.refusal.Load(); refusal != nil {
+		return job, nil, refusal
+	}
 	if err := l.accept(job.Tasks); err != nil {
 		return job, nil, err
 	}
@@ -189,6 +192,7 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 		Tasks:       max(spec.Tasks, 1),
 		MaxAttempts: spec.MaxAttempts,
 		Timeout:     spec.Timeout,
+		Retention:   (spec.Retention + time.Millisecond - 1).Truncate(time.Millisecond),
 		Labels:      spec.Labels,
 
 		ConcurrencyKey: spec.ConcurrencyKey,
@@ -260,7 +264,7 @@ func digest(spec *jobhost.Spec) [16]byte {
 	for _, option := range []struct {
 		name  string
 		value time.Duration
-	}{{"deadline", spec.Deadline}, {"unique_for", spec.UniqueFor}} {
+	}{{"deadline", spec.Deadline}, {"unique_for", spec.UniqueFor}, {"retention", spec.Retention}} {
 		if option.value != 0 {
 			text(option.name)
 			number(int64(option.value))

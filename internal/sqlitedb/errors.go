@@ -17,6 +17,14 @@ func isFull(err error) bool {
 	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
+const hintDamage = "check the disk, then restore a backup: jobhost restore"
+
+// isDamage reports whether what was read is not what was written: a page whose
+// checksum is wrong, or that makes no sense.
+func isDamage(err error) bool {
+	return errors.Is(err, sqlite3.IOERR_DATA) || errors.Is(err, sqlite3.CORRUPT)
+}
+
 // isFatal reports whether the error leaves open what is durable, so that
 // nothing may be written any more.
 func isFatal(err error) bool {
@@ -39,6 +47,9 @@ func explainWrite(err error) error {
 	switch {
 	case isFull(err):
 		e.Message, e.Hint = "the disk is full", hintFull
+	case isDamage(err):
+		e.Message = "the database is damaged"
+		e.Hint = hintDamage
 	case isFatal(err):
 		e.Message = "the store has stopped after an I/O error"
 		e.Hint = "check the disk and the system's log, then start jobhost again; nothing that was acknowledged is lost"
@@ -62,9 +73,9 @@ func explainOpen(path string, err error) error {
 		e.Hint = hintFull
 	case errors.Is(err, sqlite3.NOTADB):
 		return errForeign(path, "it is not an SQLite database")
-	case errors.Is(err, sqlite3.CORRUPT):
+	case isDamage(err):
 		e.Message = fmt.Sprintf("%s is damaged", path)
-		e.Hint = "restore it from a backup"
+		e.Hint = hintDamage
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EROFS):
 		e.Code = jobhost.CodeDenied
 		e.Message = fmt.Sprintf("%s cannot be written", path)

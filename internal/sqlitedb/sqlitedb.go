@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -139,6 +140,9 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := db.clearUnfinished(); err != nil {
 		return nil, err
 	}
+	if err := db.checkLog(); err != nil {
+		return nil, err
+	}
 	c, err := db.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
 	if err != nil {
 		return nil, explainOpen(db.path, err)
@@ -149,6 +153,9 @@ func (db *DB) openWriter() (_ *conn, err error) {
 		}
 	}()
 	if err := identify(c, db.path); err != nil {
+		return nil, err
+	}
+	if err := shape(c, db.path, db.memory == nil); err != nil {
 		return nil, err
 	}
 	if err := c.exec(db.writerPragmas()); err != nil {
@@ -294,5 +301,10 @@ func (db *DB) Read(ctx context.Context, fn func(*Reader) error) error {
 	defer func() { db.readers <- r }()
 	db.gate.RLock()
 	defer db.gate.RUnlock()
-	return r.snapshot(ctx, fn)
+	err := r.snapshot(ctx, fn)
+	if isDamage(err) {
+		db.log.Error("the database is damaged", logkey.Error, err, logkey.Hint, hintDamage)
+		err = explainWrite(err)
+	}
+	return err
 }

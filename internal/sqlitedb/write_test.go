@@ -47,6 +47,14 @@ func put(t testing.TB, db *sqlitedb.DB, id int64, text string) {
 // texts returns all notes in order.
 func texts(t testing.TB, db *sqlitedb.DB) string {
 	t.Helper()
+	all, err := readTexts(t, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func readTexts(t testing.TB, db *sqlitedb.DB) (string, error) {
 	var all []string
 	err := db.Read(t.Context(), func(r *sqlitedb.Reader) error {
 		s := r.Stmt("SELECT text FROM note ORDER BY id")
@@ -55,10 +63,7 @@ func texts(t testing.TB, db *sqlitedb.DB) string {
 		}
 		return s.Done()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(all, " ")
+	return strings.Join(all, " "), err
 }
 
 // stall keeps the writer busy until the function it returns is called, so that

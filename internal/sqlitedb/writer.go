@@ -34,7 +34,8 @@ type Change interface {
 // Tx is the writer's transaction within [Change.Apply].
 type Tx struct {
 	*conn
-	members []Member
+	members   []Member
+	shrinking bool // Shrink has begun and not come to its end
 }
 
 // Changes returns how many rows the last statement changed.

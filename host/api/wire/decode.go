@@ -123,6 +123,8 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 		spec.UniqueFor, err = d.duration(nameUniqueFor)
 	case nameCallback:
 		spec.Callback, err = d.callback()
+	case nameRetention:
+		spec.Retention, err = d.duration(nameRetention)
 	case nameLabels:
 		spec.Labels, err = d.labels()
 	default:

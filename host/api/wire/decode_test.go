@@ -31,10 +31,10 @@ func TestDecode(t *testing.T) {
 		{"escaped name", `{"w\u006frker":"w"}`, jobhost.Spec{Worker: "w"}},
 		{
 			"everything",
-			`{"worker":"w","id":"i","entry":"e","priority":"low","delay":"1m30s","tasks":3,"max_attempts":4,"timeout":"2d","labels":{"a":"b","c":""}}`,
+			`{"worker":"w","id":"i","entry":"e","priority":"low","delay":"1m30s","tasks":3,"max_attempts":4,"timeout":"2d","retention":"7d","labels":{"a":"b","c":""}}`,
 			jobhost.Spec{
 				Worker: "w", ID: "i", Entry: "e", Priority: jobhost.Low, Delay: 90 * time.Second, Tasks: 3, MaxAttempts: 4,
-				Timeout: 48 * time.Hour, Labels: map[string]string{"a": "b", "c": ""},
+				Timeout: 48 * time.Hour, Retention: 7 * 24 * time.Hour, Labels: map[string]string{"a": "b", "c": ""},
 			},
 		},
 		{"time", `{"worker":"w","run_at":"2030-01-02T03:04:05.5Z"}`, jobhost.Spec{Worker: "w", RunAt: time.Date(2030, 1, 2, 3, 4, 5, 5e8, time.UTC)}},
@@ -164,7 +164,7 @@ func TestAppendSubmit(t *testing.T) {
 		want := jobhost.Spec{
 			ID: "i", Worker: "w", Payload: payload, ContentType: "text/plain", Entry: "é\"", Priority: jobhost.Critical,
 			RunAt: time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC), Delay: 36*time.Hour + time.Nanosecond, Tasks: 10_000,
-			MaxAttempts: 1000, Timeout: 24 * time.Hour, Labels: map[string]string{"a": "1", "": "\"", "ü": ""},
+			MaxAttempts: 1000, Timeout: 24 * time.Hour, Retention: time.Minute, Labels: map[string]string{"a": "1", "": "\"", "ü": ""},
 		}
 		body := wire.AppendSubmit(nil, &want)
 		got, err := wire.NewDecoder(maxPayload).Decode(body)

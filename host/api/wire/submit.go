@@ -25,6 +25,7 @@ const (
 	nameTasks         = "tasks"
 	nameMaxAttempts   = "max_attempts"
 	nameTimeout       = "timeout"
+	nameRetention     = "retention"
 	nameLabels        = "labels"
 
 	nameConcurrencyKey = "concurrency_key"
@@ -58,6 +59,7 @@ func Members() []Member {
 		{nameUniqueKey, "string", "The worker has one job with this key at a time: another submit returns that one."},
 		{nameUniqueFor, "string", `How long after its submit a job keeps others with its unique_key out, such as "1h"; left out = as long as it is kept.`},
 		{nameCallback, "object", "Says in worker which worker gets a job when this one has ended, submitted together with the end."},
+		{nameRetention, "string", `How long the job is kept after its end, such as "7d"; left out = as the worker says.`},
 		{nameLabels, "object", "Texts by name, for people and filters."},
 	}
 }
@@ -105,6 +107,9 @@ func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 	if to := spec.Callback.Worker; to != "" {
 		b = append(appendName(b, nameCallback), `{"worker":`...)
 		b = append(appendText(b, to), '}')
+	}
+	if spec.Retention != 0 {
+		b = appendMember(b, nameRetention, spec.Retention.String())
 	}
 	return append(appendLabels(b, spec.Labels), '}')
 }

@@ -177,6 +177,24 @@ func (s *Memory) Notes(ctx context.Context) (out map[string]string, err error) {
 	return out, err
 }
 
+// Dead implements [queue.DeadReader].
+func (s *Memory) Dead(ctx context.Context, q queue.DeadQuery) (out []queue.DeadRecord, next queue.DeadPlace, err error) {
+	err = s.read(ctx, func() error {
+		out, next = s.model.letters(&q)
+		return nil
+	})
+	return out, next, err
+}
+
+// Deaths implements [queue.DeadReader].
+func (s *Memory) Deaths(ctx context.Context, after, before queue.Millis) (out []queue.DeathRecord, err error) {
+	err = s.read(ctx, func() error {
+		out = s.model.deaths(after, before)
+		return nil
+	})
+	return out, err
+}
+
 // Close implements [queue.Store].
 func (s *Memory) Close() error {
 	s.order.Lock()

@@ -17,7 +17,8 @@ type model struct {
 	notes     map[string]string
 	keys      map[string]*modelKeys // by worker
 	schedules map[string]queue.ScheduleState
-	uniq      map[string]queue.Key // the last job by worker/key
+	uniq      map[string]queue.Key        // the last job by worker/key
+	dead      map[queue.DeathRecord]int64 // deaths, by all but their number
 }
 
 type modelJob struct {
@@ -31,6 +32,8 @@ type modelTask struct {
 	queue.TaskRecord
 	token    int64
 	deadline queue.Millis
+	expires  queue.Millis
+	letter   *queue.DeadRecord // since it died, until it dies again
 	result   []byte
 }
 
@@ -39,6 +42,7 @@ func newModel(next queue.Key) *model {
 		jobs: make(map[string]*modelJob), next: next,
 		notes: make(map[string]string), keys: make(map[string]*modelKeys),
 		uniq:      make(map[string]queue.Key),
+		dead:      make(map[queue.DeathRecord]int64),
 		schedules: make(map[string]queue.ScheduleState),
 	}
 }
@@ -75,6 +79,8 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return queue.OpResult{Err: m.changeKV(op.Worker, op.Changes, op.At, op.Quota)}, nil
 	case *queue.Fire:
 		return m.fire(op, got)
+	case *queue.Tidy:
+		return m.tidy(op), nil
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }
@@ -174,9 +180,16 @@ func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, er
 		task.token++
 		return res, nil
 	}
-	task.Status, task.EndedAt = op.Status, op.EndedAt
+	task.Status, task.EndedAt, task.expires = op.Status, op.EndedAt, op.ExpiresAt
 	if op.Status == queue.Succeeded {
 		task.ResultSize, task.result = len(op.Result), op.Result
+	}
+	if op.Status == queue.Dead {
+		m.bury(job, task, op)
+	}
+	if op.Status == queue.Dead && op.MaxDead > 0 {
+		evicted := m.evict(job, op.MaxDead)
+		res.Removed, res.Evicted = evicted.Removed, evicted.Evicted
 	}
 	return job.ended(res), nil
 }
@@ -185,6 +198,24 @@ func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, er
 func (j *modelJob) counts() (c queue.StatusCounts) {
 	for i := range j.tasks {
 		c[j.tasks[i].Status]++
+	}
+	return c
+}
+
+// only returns the tasks of those indexes, in order; nil = all.
+func (j *modelJob) only(indexes []int) (chosen []*modelTask, ok bool) {
+	for i := range j.tasks {
+		if indexes == nil || slices.Contains(indexes, i) {
+			chosen = append(chosen, &j.tasks[i])
+		}
+	}
+	ok = !slices.ContainsFunc(indexes, func(i int) bool { return i < 0 || i >= len(j.tasks) })
+	return chosen, ok
+}
+
+func countTasks(tasks []*modelTask) (c queue.StatusCounts) {
+	for _, t := range tasks {
+		c[t.Status]++
 	}
 	return c
 }
@@ -209,16 +240,20 @@ func (m *model) cancel(op *queue.Cancel) queue.OpResult {
 		return m.code(jobhost.CodeNotFound)
 	}
 	res := queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
-	if c := job.counts(); c[queue.Open] == 0 {
+	chosen, ok := job.only(op.Tasks)
+	if !ok {
+		return m.code(jobhost.CodeNotFound)
+	}
+	if c := countTasks(chosen); c[queue.Open] == 0 {
 		if c[queue.Cancelled] == 0 {
 			return m.code(jobhost.CodeConflict)
 		}
 		return res
 	}
-	for i := range job.tasks {
-		if t := &job.tasks[i]; t.Status == queue.Open {
+	for _, t := range chosen {
+		if t.Status == queue.Open {
 			res.Tasks = append(res.Tasks, job.changed(t))
-			t.Status, t.EndedAt = queue.Cancelled, op.At
+			t.Status, t.EndedAt, t.expires = queue.Cancelled, op.At, op.ExpiresAt
 			t.token++
 		}
 	}
@@ -230,10 +265,17 @@ func (m *model) revive(op *queue.Revive) queue.OpResult {
 	if job == nil {
 		return m.code(jobhost.CodeNotFound)
 	}
+	chosen, ok := job.only(op.Tasks)
+	if !ok {
+		return m.code(jobhost.CodeNotFound)
+	}
 	res := queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
-	for i := range job.tasks {
-		if t := &job.tasks[i]; t.Status == queue.Dead || t.Status == queue.Cancelled {
-			t.Status, t.Attempt, t.ReadyAt, t.EndedAt = queue.Open, 0, op.At, 0
+	for _, t := range chosen {
+		if t.Status == queue.Dead || t.Status == queue.Cancelled {
+			if t.letter != nil && t.letter.RevivedAt == 0 {
+				t.letter.RevivedAt = op.At
+			}
+			t.Status, t.Attempt, t.ReadyAt, t.EndedAt, t.expires = queue.Open, 0, op.At, 0, 0
 			t.deadline = 0
 			t.token++
 			res.Tasks = append(res.Tasks, job.changed(t))

@@ -182,6 +182,8 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 		return b.ledger.changeKV(tx, worker, op.Changes, op.At, op.Quota, res)
 	case *queue.Fire:
 		return b.ledger.fire(tx, op, res)
+	case *queue.Tidy:
+		return b.ledger.tidy(tx, op, res)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

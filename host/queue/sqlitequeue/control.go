@@ -2,6 +2,7 @@ package sqlitequeue
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
@@ -30,17 +31,52 @@ func find(tx *sqlitedb.Tx, id string, res *queue.OpResult) (*target, error) {
 	if err := s.Done(); err != nil {
 		return nil, err
 	}
-	s = tx.Stmt("SELECT status, count(*) FROM task WHERE seq>=? AND seq<? GROUP BY status").Int(t.key).Int(t.end())
-	for s.Step() {
-		t.counts[s.ColInt(0)] = s.ColInt(1)
-	}
-	return t, s.Done()
+	return t, t.count(tx, t.key, t.end(), &t.counts)
 }
 
-// list puts those tasks of the job that the condition selects into res, as they are.
-func (t *target) list(tx *sqlitedb.Tx, where string, res *queue.OpResult) error {
+// count counts the tasks with keys from low up to, and not including, high.
+func (t *target) count(tx *sqlitedb.Tx, low, high int64, counts *queue.StatusCounts) error {
+	s := tx.Stmt("SELECT status, count(*) FROM task WHERE seq>=? AND seq<? GROUP BY status").Int(low).Int(high)
+	for s.Step() {
+		counts[s.ColInt(0)] += s.ColInt(1)
+	}
+	return s.Done()
+}
+
+// taskRange is a range of keys of tasks, without high.
+type taskRange struct{ low, high int64 }
+
+// only returns the tasks of those indexes, and how many there are in each
+// status; nil indexes stand for all tasks. With res.Err set there is no such task.
+func (t *target) only(tx *sqlitedb.Tx, indexes []int, res *queue.OpResult) ([]taskRange, queue.StatusCounts, error) {
+	if indexes == nil {
+		return []taskRange{{t.key, t.end()}}, t.counts, nil
+	}
+	var (
+		ranges []taskRange
+		counts queue.StatusCounts
+	)
+	for _, i := range slices.Compact(slices.Sorted(slices.Values(indexes))) {
+		if i < 0 || int64(i) >= t.tasks {
+			res.Err = &jobhost.Error{
+				Code: jobhost.CodeNotFound, Field: "task",
+				Message: fmt.Sprintf("there is no task %d, the job has %d", i, t.tasks),
+			}
+			return nil, counts, nil
+		}
+		r := taskRange{t.key + int64(i), t.key + int64(i) + 1}
+		if err := t.count(tx, r.low, r.high, &counts); err != nil {
+			return nil, counts, err
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges, counts, nil
+}
+
+// list puts those tasks that the condition selects into res, as they are.
+func (r taskRange) list(tx *sqlitedb.Tx, where string, res *queue.OpResult) error {
 	s := tx.Stmt("SELECT seq, idx, level, attempt, ready_at, token, lane_group FROM task WHERE seq>=? AND seq<? AND " + where).
-		Int(t.key).Int(t.end())
+		Int(r.low).Int(r.high)
 	for s.Step() {
 		res.Tasks = append(res.Tasks, queue.Changed{
 			Key:     queue.Key(s.ColInt(0)),
@@ -69,20 +105,27 @@ func (l *ledger) cancel(tx *sqlitedb.Tx, op *queue.Cancel, res *queue.OpResult) 
 	if t == nil || err != nil {
 		return err
 	}
-	open := t.counts[queue.Open]
+	ranges, counts, err := t.only(tx, op.Tasks, res)
+	if res.Err != nil || err != nil {
+		return err
+	}
+	open := counts[queue.Open]
 	if open == 0 {
-		if t.counts[queue.Cancelled] == 0 {
-			res.Err = conflict("job %s has ended already", op.ID)
+		if counts[queue.Cancelled] == 0 {
+			res.Err = conflict("%s has ended already", named(op.ID, op.Tasks))
 		}
 		return nil
 	}
-	if err := t.list(tx, "+status=0", res); err != nil {
-		return err
-	}
-	err = tx.Stmt("UPDATE task SET status=3, token=token+1, ended_at=? WHERE seq>=? AND seq<? AND +status=0").
-		Int(int64(op.At)).Int(t.key).Int(t.end()).Exec()
-	if err != nil {
-		return err
+	l.expires(t.key, op.ExpiresAt)
+	for _, r := range ranges {
+		if err := r.list(tx, "+status=0", res); err != nil {
+			return err
+		}
+		err := tx.Stmt("UPDATE task SET status=3, token=token+1, ended_at=?, expires_at=? WHERE seq>=? AND seq<? AND +status=0").
+			Int(int64(op.At)).Int(int64(op.ExpiresAt)).Int(r.low).Int(r.high).Exec()
+		if err != nil {
+			return err
+		}
 	}
 	return l.move(tx, t, queue.StatusCounts{queue.Open: -open, queue.Cancelled: open}, res)
 }
@@ -93,25 +136,50 @@ func (l *ledger) revive(tx *sqlitedb.Tx, op *queue.Revive, res *queue.OpResult) 
 	if t == nil || err != nil {
 		return err
 	}
-	dead, cancelled := t.counts[queue.Dead], t.counts[queue.Cancelled]
+	ranges, counts, err := t.only(tx, op.Tasks, res)
+	if res.Err != nil || err != nil {
+		return err
+	}
+	dead, cancelled := counts[queue.Dead], counts[queue.Cancelled]
 	if dead+cancelled == 0 {
-		res.Err = conflict("job %s has no dead or cancelled task", op.ID)
+		res.Err = conflict("%s has no dead or cancelled task", named(op.ID, op.Tasks))
 		return nil
 	}
-	if err := t.list(tx, "+status>=2", res); err != nil {
-		return err
+	for _, r := range ranges {
+		if err := r.revive(tx, op.At, dead > 0, res); err != nil {
+			return err
+		}
 	}
 	for i := range res.Tasks {
 		res.Tasks[i].Attempt, res.Tasks[i].ReadyAt = 0, op.At
 		res.Tasks[i].Token++
 	}
-	err = tx.Stmt(`UPDATE task SET status=0, attempt=0, token=token+1, ready_at=?, ended_at=0, deadline=0
-		WHERE seq>=? AND seq<? AND +status>=2`).Int(int64(op.At)).Int(t.key).Int(t.end()).Exec()
-	if err != nil {
-		return err
-	}
 	by := queue.StatusCounts{queue.Open: dead + cancelled, queue.Dead: -dead, queue.Cancelled: -cancelled}
 	return l.move(tx, t, by, res)
+}
+
+// revive opens the tasks of a range, and marks their letters if there are any.
+func (r taskRange) revive(tx *sqlitedb.Tx, at queue.Millis, dead bool, res *queue.OpResult) error {
+	if err := r.list(tx, "+status>=2", res); err != nil {
+		return err
+	}
+	if dead {
+		err := tx.Stmt("UPDATE dead SET revived_at=? WHERE task>=? AND task<? AND revived_at=0").
+			Int(int64(at)).Int(r.low).Int(r.high).Exec()
+		if err != nil {
+			return err
+		}
+	}
+	return tx.Stmt(`UPDATE task SET status=0, attempt=0, token=token+1, ready_at=?, ended_at=0, expires_at=0, deadline=0
+		WHERE seq>=? AND seq<? AND +status>=2`).Int(int64(at)).Int(r.low).Int(r.high).Exec()
+}
+
+// named says what somebody wanted to change.
+func named(id string, indexes []int) string {
+	if indexes == nil {
+		return "job " + id
+	}
+	return fmt.Sprintf("job %s, asked for tasks %v,", id, indexes)
 }
 
 // move keeps all sums right after tasks of a job changed their status.
@@ -141,6 +209,25 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 		res.Err = conflict("job %s has not ended", op.ID)
 		return nil
 	}
+	return l.remove(tx, t)
+}
+
+// remove removes a job.
+func (l *ledger) remove(tx *sqlitedb.Tx, t *target) error {
+	if err := deleteRange(tx, t.key, t.end()); err != nil {
+		return err
+	}
+	for status, n := range t.counts {
+		if n != 0 {
+			l.count(t.worker, queue.Status(status), -n)
+		}
+	}
+	return nil
+}
+
+// deleteRange deletes all rows of the jobs with keys from low up to, and not
+// including, high.
+func deleteRange(tx *sqlitedb.Tx, low, high int64) error {
 	for _, sql := range []string{
 		"DELETE FROM job WHERE seq>=? AND seq<?",
 		"DELETE FROM part WHERE job>=? AND job<?",
@@ -149,14 +236,10 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 		"DELETE FROM result WHERE task>=? AND task<?",
 		"DELETE FROM failure WHERE task>=? AND task<?",
 		"DELETE FROM log WHERE task>=? AND task<?",
+		"DELETE FROM dead WHERE task>=? AND task<?",
 	} {
-		if err := tx.Stmt(sql).Int(t.key).Int(t.end()).Exec(); err != nil {
+		if err := tx.Stmt(sql).Int(low).Int(high).Exec(); err != nil {
 			return err
-		}
-	}
-	for status, n := range t.counts {
-		if n != 0 {
-			l.count(t.worker, queue.Status(status), -n)
 		}
 	}
 	return nil

@@ -19,6 +19,8 @@ type ledger struct {
 	deltas [][4]int64 // by worker and status, of the open transaction
 	dirty  []int64    // workers with an entry in deltas
 	spans  []span     // of the open transaction
+
+	dues map[int64]int64 // when blocks are to be looked at, of the open transaction
 }
 
 // span is the range of creation times in a block of keys.
@@ -31,7 +33,10 @@ func blockOf(key int64) int64 { return key >> 10 }
 func blockEnd(block int64) int64 { return (block + 1) << 10 }
 
 func newLedger() *ledger {
-	return &ledger{workers: make(map[string]int64), names: make(map[int64]string), keys: newKeys()}
+	return &ledger{
+		workers: make(map[string]int64), names: make(map[int64]string), keys: newKeys(),
+		dues: make(map[int64]int64),
+	}
 }
 
 // load reads the ledger of a database that was just opened.
@@ -92,6 +97,17 @@ func (l *ledger) created(key int64, at queue.Millis) {
 	l.spans = append(l.spans, span{block, t, t})
 }
 
+// expires notes until when a task of the job is kept.
+func (l *ledger) expires(job int64, at queue.Millis) {
+	if at == 0 {
+		return
+	}
+	block := blockOf(job)
+	if due, ok := l.dues[block]; !ok || int64(at) < due {
+		l.dues[block] = int64(at)
+	}
+}
+
 // BeforeCommit implements [sqlitedb.Member].
 func (l *ledger) BeforeCommit(tx *sqlitedb.Tx) error {
 	for _, worker := range l.dirty {
@@ -118,10 +134,23 @@ func (l *ledger) BeforeCommit(tx *sqlitedb.Tx) error {
 		}
 	}
 	l.spans = l.spans[:0]
+	if err := l.writeDues(tx); err != nil {
+		return err
+	}
 	if l.next == l.settled {
 		return nil
 	}
 	return tx.Stmt("UPDATE sequence SET next=? WHERE id=1").Int(l.next).Exec()
+}
+
+func (l *ledger) writeDues(tx *sqlitedb.Tx) error {
+	for block, due := range l.dues {
+		if err := tx.Stmt("UPDATE span SET due=?1 WHERE block=?2 AND (due=0 OR due>?1)").Int(due).Int(block).Exec(); err != nil {
+			return err
+		}
+	}
+	clear(l.dues)
+	return nil
 }
 
 // AfterCommit implements [sqlitedb.Member].
@@ -143,4 +172,5 @@ func (l *ledger) AfterRollback() {
 	}
 	l.dirty = l.dirty[:0]
 	l.spans = l.spans[:0]
+	clear(l.dues)
 }

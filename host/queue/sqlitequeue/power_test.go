@@ -284,44 +284,64 @@ func TestPowerLossAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestIOError lets one write or sync fail: the store stops, and what it
-// acknowledged is there when it is opened again, with or without a crash.
+// TestIOError lets the n-th write or sync fail, for every n in the chaos run
+// and for some otherwise: the store stops, and what it acknowledged is there when
+// it is opened again, with or without a crash.
 func TestIOError(t *testing.T) {
 	t.Parallel()
-	for n := range rounds(24) {
-		rng := rand.New(rand.NewPCG(uint64(n), 2))
-		m := newMachine(t)
-		m.mustStart()
-		if n%2 == 0 {
-			m.disk.Set(crashvfs.Faults{FailWrite: 1 + n*7})
-		} else {
-			m.disk.Set(crashvfs.Faults{FailSync: 1 + n})
-		}
-		m.work("a", 8, uint64(n))
-		select {
-		case <-m.Failed():
-			_, err := commitAll(m.Store, &queue.Submit{Job: newSpec("late", "w", 1)})
-			if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !errors.Is(err, m.Err()) {
-				t.Fatalf("a commit after the failure: %v, want %v", err, m.Err())
-			}
-			if _, err := m.Counts(t.Context()); err != nil {
-				t.Fatalf("a read after the failure: %v", err)
-			}
-		default:
-			if n < 10 {
-				t.Fatalf("round %d: the store did not stop", n)
-			}
-		}
-		if n%4 < 2 {
-			m.crash(rng)
-		} else {
-			m.stop()
-			m.disk.Set(crashvfs.Faults{})
-		}
-		m.mustStart()
-		m.check()
-		m.end()
+	stride := 50
+	if rounds(1) > 1 {
+		stride = 1
 	}
+	for _, kind := range []struct {
+		name  string
+		fault func(n int) crashvfs.Faults
+	}{
+		{"write", func(n int) crashvfs.Faults { return crashvfs.Faults{FailWrite: n} }},
+		{"sync", func(n int) crashvfs.Faults { return crashvfs.Faults{FailSync: n} }},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			n := 1
+			for ; failsAt(t, n, kind.fault(n)); n += stride {
+			}
+			if n < 30 {
+				t.Errorf("the fault was not met any more at %s %d", kind.name, n)
+			}
+		})
+	}
+}
+
+// failsAt lets a machine work with a fault, and reports whether it was met.
+func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(uint64(n), 2))
+	m := newMachine(t)
+	m.mustStart()
+	m.disk.Set(fault)
+	m.work("a", 8, 2)
+	select {
+	case <-m.Failed():
+		_, err := commitAll(m.Store, &queue.Submit{Job: newSpec("late", "w", 1)})
+		if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !errors.Is(err, m.Err()) {
+			t.Fatalf("a commit after the failure: %v, want %v", err, m.Err())
+		}
+		if _, err := m.Counts(t.Context()); err != nil {
+			t.Fatalf("a read after the failure: %v", err)
+		}
+		met = true
+	default:
+	}
+	if n%4 < 2 {
+		m.crash(rng)
+	} else {
+		m.stop()
+		m.disk.Set(crashvfs.Faults{})
+	}
+	m.mustStart()
+	m.check()
+	m.end()
+	return met
 }
 
 // TestDiskFull fills the disk: what doesn't fit fails, with a hint, and works

@@ -64,7 +64,7 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
 func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 	tasks := make([]queue.TaskRecord, 0, r.JobSpec.Tasks)
 	open := false
-	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel
+	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel, retention_ms
 		FROM task WHERE seq>=? AND seq<? ORDER BY seq`).Int(int64(r.Key)).Int(int64(r.Key) + int64(r.JobSpec.Tasks))
 	for s.Step() {
 		t := queue.TaskRecord{
@@ -78,6 +78,7 @@ func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 			ResultSize: int(s.ColInt(7)),
 			Fuel:       s.ColInt(8),
 		}
+		r.Retention = millis(s.ColInt(9))
 		open = open || t.Status == queue.Open
 		r.EndedAt = max(r.EndedAt, t.EndedAt)
 		tasks = append(tasks, t)
@@ -88,6 +89,8 @@ func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 	r.Tasks = tasks
 	return s.Done()
 }
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // Job implements [queue.Reader].
 func (s *Store) Job(ctx context.Context, id string) (queue.JobRecord, error) {

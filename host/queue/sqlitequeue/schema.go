@@ -5,7 +5,7 @@ import "github.com/jobhost/jobhost/internal/sqlitedb"
 // Schemas returns the tables of the queue and of what jobs leave behind.
 func Schemas() []sqlitedb.Schema {
 	return []sqlitedb.Schema{
-		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions, schemaUnique}},
+		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions, schemaUnique, schemaRetention, schemaDead}},
 		{Name: "effects", Steps: []string{effectsSchema}},
 		ScheduleSchema(),
 	}
@@ -113,6 +113,59 @@ CREATE TABLE sequence(
 	next INTEGER NOT NULL
 );
 INSERT INTO sequence(id, next) VALUES(1, 1)`
+
+// schemaRetention says until when ended tasks are kept (expires_at, 0 = for
+// ever) and what their job asked for (retention_ms, 0 = the worker's).
+//
+// An index over the ends of all tasks would cost each of them an entry. Instead
+// span.due says when a block of keys is to be looked at next because something
+// in it may be over, 0 = nothing in it has an end: one small row for 1,024 tasks,
+// written once per transaction at most, and mostly not at all.
+const schemaRetention = `
+ALTER TABLE task ADD COLUMN retention_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE span ADD COLUMN due INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX span_due ON span(due) WHERE due>0;
+UPDATE task SET expires_at=ended_at+CASE status WHEN 2 THEN 2592000000 ELSE 86400000 END WHERE status<>0;
+UPDATE span SET due=1`
+
+// schemaDead holds the dead letters: what a list shows and selects by, so that
+// it need not read failures. Few tasks die, so there is an index for each way
+// to ask. A letter stays when its task is revived, until it dies again or its
+// job is removed.
+//
+// death counts deaths by the hour, so that a summary of weeks reads few rows.
+const schemaDead = `
+CREATE TABLE dead(
+	task       INTEGER PRIMARY KEY,
+	worker     INTEGER NOT NULL,
+	died_at    INTEGER NOT NULL,
+	revived_at INTEGER NOT NULL,
+	attempts   INTEGER NOT NULL,
+	category   TEXT NOT NULL,
+	code       TEXT NOT NULL,
+	severity   TEXT NOT NULL,
+	message    TEXT NOT NULL
+);
+CREATE INDEX dead_time ON dead(died_at);
+CREATE INDEX dead_worker ON dead(worker, died_at);
+CREATE INDEX dead_code ON dead(code, died_at);
+CREATE INDEX dead_category ON dead(category, died_at);
+CREATE TABLE death(
+	hour     INTEGER NOT NULL,
+	worker   INTEGER NOT NULL,
+	category TEXT NOT NULL,
+	code     TEXT NOT NULL,
+	n        INTEGER NOT NULL,
+	PRIMARY KEY(hour, worker, category, code)
+) WITHOUT ROWID;
+INSERT INTO dead
+	SELECT task.seq, task.worker, task.ended_at, 0, task.attempt, coalesce(record->>'category', ''), coalesce(record->>'code', ''),
+		coalesce(record->>'severity', ''), coalesce(record->>'message', '')
+	FROM task LEFT JOIN failure ON failure.seq=(SELECT max(seq) FROM failure WHERE failure.task=task.seq)
+	WHERE status=2;
+INSERT INTO death
+	SELECT died_at-died_at%3600000, worker, category, code, count(*) FROM dead GROUP BY 1, 2, 3, 4`
 
 // schema2 counts the fuel of all attempts of a task.
 const schema2 = `ALTER TABLE task ADD COLUMN fuel INTEGER NOT NULL DEFAULT 0`

@@ -38,14 +38,21 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 	if op.Status == queue.Succeeded {
 		size = int64(len(op.Result))
 	}
-	err := tx.Stmt("UPDATE task SET status=?, attempt=?, started_at=?, ended_at=?, result_size=?, fuel=fuel+? WHERE seq=?").
+	l.expires(job, op.ExpiresAt)
+	err := tx.Stmt(`UPDATE task SET status=?, attempt=?, started_at=?, ended_at=?, result_size=?, fuel=fuel+?, expires_at=?
+		WHERE seq=?`).
 		Int(int64(op.Status)).Int(int64(op.Attempt)).Int(int64(op.StartedAt)).Int(int64(op.EndedAt)).
-		Int(size).Int(op.Fuel).Int(int64(op.Key)).Exec()
+		Int(size).Int(op.Fuel).Int(int64(op.ExpiresAt)).Int(int64(op.Key)).Exec()
 	if err != nil {
 		return err
 	}
 	l.count(worker, queue.Open, -1)
 	l.count(worker, op.Status, 1)
+	if op.Status == queue.Dead {
+		if err := l.bury(tx, op, worker, job, res); err != nil {
+			return err
+		}
+	}
 	if tasks == 1 {
 		res.JobEnded = true
 		res.Final[op.Status] = 1

@@ -52,9 +52,10 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 	level, group := int64(job.Priority.Level()), int64(queue.GroupOf(job.ConcurrencyKey))
 	for i := range tasks {
 		err := tx.Stmt(`INSERT INTO task(seq, job, idx, tasks, worker, level, status, attempt, token,
-				ready_at, started_at, ended_at, result_size, lane_group, deadline)
-			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0,?,?)`).
-			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Int(group).Int(int64(job.Deadline)).Exec()
+				ready_at, started_at, ended_at, result_size, lane_group, deadline, retention_ms)
+			VALUES(?,?,?,?,?,?,0,0,0,?,0,0,0,?,?,?)`).
+			Int(key + i).Int(key).Int(i).Int(tasks).Int(worker).Int(level).Int(int64(job.ReadyAt)).Int(group).
+			Int(int64(job.Deadline)).Int(job.Retention.Milliseconds()).Exec()
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,214 @@
+package jobhost
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// DeadLetters looks after tasks that have died: that were out of attempts, or
+// failed for good.
+type DeadLetters interface {
+	// Dead lists dead letters, the latest first. A page may have fewer letters
+	// than its limit, even none, and yet be followed by another: see [DeadPage].
+	Dead(ctx context.Context, filter DeadFilter) (DeadPage, error)
+	// DeadSummary counts deaths by what they were.
+	DeadSummary(ctx context.Context, query DeadQuery) (DeadSummary, error)
+	// ChangeDead retries or removes dead letters, some of them or all that match,
+	// up to [MaxDeadChange] with one call and for up to [MaxDeadTime]; Next goes on. Those
+	// that can't be changed are told and leave the others alone.
+	ChangeDead(ctx context.Context, change DeadChange) (DeadChanged, error)
+}
+
+// Bounds of [DeadLetters].
+const (
+	MaxDeadChange = 1000             // letters that one call changes
+	MaxDeadTime   = 20 * time.Second // that one call takes, and then it ends with a cursor
+	MaxDeadRate   = 100_000          // letters per second
+	MaxDeadText   = 256              // bytes of a text to look for
+)
+
+// DeadLetter is a task that has died.
+type DeadLetter struct {
+	Job    string            `json:"job"`
+	Task   int               `json:"task"`
+	Worker string            `json:"worker"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Code, Category, Severity and Message are those of the last failure; the
+	// job has the others too.
+	Code     string   `json:"code"`
+	Category Category `json:"category"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	// Attempts counts those that were made, since the last retry by hand.
+	Attempts  int       `json:"attempts"`
+	CreatedAt time.Time `json:"created_at"`
+	DiedAt    time.Time `json:"died_at"`
+	// Retried is true when the task was made ready again since it died; the
+	// letter stays until the job is removed. If it dies again it is false again.
+	Retried   bool       `json:"retried"`
+	RetriedAt *time.Time `json:"retried_at,omitempty"`
+}
+
+// DeadFilter selects dead letters. Zero values select everything that was not
+// retried.
+type DeadFilter struct {
+	Worker   string
+	Category Category
+	Code     string
+	// After and Before bound the time of the death: After ≤ died < Before.
+	After, Before time.Time
+	// Labels are those that the job must have, with these values.
+	Labels map[string]string
+	// Text is somewhere in the id, the code or the message, in any case.
+	Text string
+	// Retried selects those too that were retried.
+	Retried bool
+	Cursor  string
+	// Limit is the size of a page, up to [MaxPage]; 0 = 50.
+	Limit int
+}
+
+// Check reports what is wrong with the filter by itself.
+func (f *DeadFilter) Check() error {
+	if f.Worker != "" {
+		if err := CheckWorker(f.Worker); err != nil {
+			return err
+		}
+	}
+	if f.Category != "" {
+		if _, err := ParseCategory(string(f.Category)); err != nil {
+			return err
+		}
+	}
+	if f.Limit < 0 || f.Limit > MaxPage {
+		return invalid("limit", "limit %d is not between 1 and %d", f.Limit, MaxPage)
+	}
+	if len(f.Labels) > MaxLabels {
+		return invalid("label", "%d labels are more than %d", len(f.Labels), MaxLabels)
+	}
+	return checkText("text", f.Text, MaxDeadText)
+}
+
+// DeadPage is one page of a list of dead letters.
+type DeadPage struct {
+	Letters []DeadLetter `json:"letters"`
+	// Next is the cursor of the page that follows; empty on the last one. Where
+	// a filter selects few among many, a page ends before it is full.
+	Next string `json:"next,omitempty"`
+}
+
+// DeadAction is what [DeadChange] does with letters.
+type DeadAction string
+
+// The actions.
+const (
+	DeadRetry  DeadAction = "retry"  // makes the task ready, with all its attempts
+	DeadDelete DeadAction = "delete" // removes the job, with all its tasks
+)
+
+// DeadChange says what to do with which dead letters.
+type DeadChange struct {
+	Action DeadAction
+	// Jobs selects all dead letters of these jobs, instead of the filter.
+	Jobs []string
+	// Filter selects those that match, from its cursor on; its limit is that of
+	// the call, 0 = [MaxDeadChange].
+	Filter DeadFilter
+	// Rate is how many letters to change per second; 0 = as fast as possible.
+	Rate float64
+	// DryRun changes nothing and tells what would be.
+	DryRun bool
+}
+
+// Check reports what is wrong with the change by itself.
+func (c *DeadChange) Check() error {
+	switch {
+	case c.Action != DeadRetry && c.Action != DeadDelete:
+		return invalid("action", "%s is not done to dead letters", clip(string(c.Action)))
+	case !(c.Rate >= 0 && c.Rate <= MaxDeadRate):
+		return invalid("rate", "rate %v is not between 0 and %d", c.Rate, MaxDeadRate)
+	case len(c.Jobs) > MaxDeadChange:
+		return invalid("jobs", "%d jobs are more than %d", len(c.Jobs), MaxDeadChange)
+	}
+	for _, id := range c.Jobs {
+		if err := CheckID(id); err != nil {
+			return err
+		}
+	}
+	return c.Filter.Check()
+}
+
+// DeadChanged tells what became of a [DeadChange].
+type DeadChanged struct {
+	// Matched counts the letters that were selected, Changed those that were
+	// retried or removed, or would be.
+	Matched int  `json:"matched"`
+	Changed int  `json:"changed"`
+	DryRun  bool `json:"dry_run,omitempty"`
+	// Failed are those that could not be changed.
+	Failed []DeadFault `json:"failed,omitempty"`
+	// Next is the cursor to go on from; empty when all are done.
+	Next string `json:"next,omitempty"`
+}
+
+// DeadFault says why a dead letter, or a job, could not be changed.
+type DeadFault struct {
+	Job   string `json:"job"`
+	Task  int    `json:"task"`
+	Error *Error `json:"error"`
+}
+
+// DeadQuery says which deaths to count.
+type DeadQuery struct {
+	Worker string // empty = of all workers
+	// After and Before bound the time, in whole hours; zero values = the last
+	// 24 hours up to now.
+	After, Before time.Time
+}
+
+// DeadSummary counts deaths: each time a task died counts, whatever became of
+// it later. They are remembered for 90 days.
+type DeadSummary struct {
+	After  time.Time `json:"after"`
+	Before time.Time `json:"before"`
+	Deaths int64     `json:"deaths"`
+	// Codes, Categories and Workers are the most frequent ones, up to 20.
+	Codes      []DeathCount `json:"codes"`
+	Categories []DeathCount `json:"categories"`
+	Workers    []DeathCount `json:"workers"`
+	// Trend counts by hour, or by day when that is more than three days; times
+	// without a death are there too.
+	Trend []DeathTime `json:"trend"`
+}
+
+// DeathCount is how often something was the case.
+type DeathCount struct {
+	Name   string `json:"name"`
+	Deaths int64  `json:"deaths"`
+}
+
+// DeathTime is how many deaths there were since a time.
+type DeathTime struct {
+	Since  time.Time `json:"since"`
+	Deaths int64     `json:"deaths"`
+}
+
+// OtherCodes stands for the codes of a worker's failures that were not counted
+// one by one, since there were too many different ones within an hour.
+const OtherCodes = "(other)"
+
+// ParseCategory returns the category of that name.
+func ParseCategory(name string) (Category, error) {
+	for _, c := range Categories() {
+		if string(c) == name {
+			return c, nil
+		}
+	}
+	return "", &Error{
+		Code:    CodeInvalid,
+		Field:   "category",
+		Message: fmt.Sprintf("%s is not a category", clip(name)),
+		Hint:    "use validation, timeout, network, resource, business, system or unknown",
+	}
+}

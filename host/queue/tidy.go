@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// Removal is why tasks were removed from the store.
+type Removal string
+
+// The reasons.
+const (
+	Expired Removal = "expired" // their retention is over
+	Evicted Removal = "evicted" // there were more dead ones than max_entries
+)
+
+// How the store is tidied. A piece delays the commits behind it by about two
+// milliseconds, and after each the store rests for as long as it took, so that
+// even with a million jobs to remove at once at least half of the writer's time
+// is left for others.
+const (
+	tidyTasks  = 200             // removed at once
+	tidySoon   = time.Second     // shortest time between two looks when nothing is left to do
+	tidyLate   = time.Minute     // longest: a job that ends meanwhile may be kept for less than that
+	tidyLag    = 5 * time.Minute // jobs that are kept for a day or longer may be removed so much later
+	tidyNoDisk = 5 * time.Second // until the next try when the store doesn't work
+)
+
+// Tidy removes jobs whose retention is over, and gives back what the store has
+// no use for, until ctx ends. Its error is always nil: a store that doesn't
+// work is tried again.
+func (q *Queue) Tidy(ctx context.Context) error {
+	for {
+		began := time.Now()
+		op := &Tidy{At: MillisOf(q.clock.now()), Limit: tidyTasks, Lag: q.tidyLag()}
+		var result OpResult
+		err := q.commitOne(ctx, op, func(r OpResult) { result = r })
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the end is no fault
+		}
+		if err == nil && result.Removed > 0 {
+			q.cfg.Removed(Expired, int(result.Removed))
+		}
+		rest := time.NewTimer(q.tidyRest(op, result, err, time.Since(began)))
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			rest.Stop()
+			return nil
+		}
+	}
+}
+
+// tidyRest returns how long to wait after a piece that took so long.
+func (q *Queue) tidyRest(op *Tidy, result OpResult, err error, took time.Duration) time.Duration {
+	switch {
+	case err != nil:
+		q.cfg.Logger.Warn("jobs whose time is over are not removed", logkey.Error, err)
+		return tidyNoDisk
+	case result.Next == 0:
+		return tidyLate
+	case result.Next <= op.At:
+		return took
+	}
+	return min(max(time.Duration(result.Next-op.At)*time.Millisecond, tidySoon), tidyLate)
+}
+
+// tidyLag returns how late jobs may be removed: a hundredth of the shortest
+// retention, within bounds.
+func (q *Queue) tidyLag() time.Duration {
+	lag := tidyLag
+	for _, l := range q.lanes.all() {
+		r := l.retention()
+		for _, kept := range []time.Duration{r.Succeeded, r.Cancelled, r.Dead} {
+			if kept > 0 {
+				lag = min(lag, kept/100)
+			}
+		}
+	}
+	return max(lag, tidySoon)
+}
+
+// expires returns until when a task is kept that ends now in a state: as its
+// job says, else as its worker does, else, when there is no such worker any
+// more, as workers do that say nothing.
+func (q *Queue) expires(worker string, own time.Duration, state jobhost.State, now time.Time) Millis {
+	kept := own
+	if kept == 0 {
+		kept = q.lanes.of(worker).retention().For(state)
+	}
+	if kept == 0 {
+		return 0
+	}
+	return MillisOf(now.Add(kept))
+}
+
+// retention returns how long the jobs of a lane are kept; there need be no lane.
+func (l *lane) retention() jobhost.Retention {
+	if l != nil {
+		if w := l.worker.Load(); w != nil {
+			return w.Retention
+		}
+	}
+	return jobhost.DefaultRetention()
+}
+
+// evicted tells of jobs, with so many tasks, that were removed for a newer dead one.
+func (q *Queue) evicted(worker string, ids []string, tasks int64) {
+	if len(ids) == 0 {
+		return
+	}
+	q.cfg.Removed(Evicted, int(tasks))
+	q.cfg.Logger.Warn("dead letters were removed for newer ones: max_entries is reached",
+		logkey.Worker, worker, logkey.Count, len(ids), "oldest", ids[0])
+}

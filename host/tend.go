@@ -1,0 +1,31 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jobhost/jobhost/host/scope"
+)
+
+// tend starts what looks after a running host: each in a scope of its own,
+// from the start until the host begins to drain, since nothing may begin then
+// that a clean stop would have to wait for.
+func (h *Host) tend(root *scope.Scope, r *running) error {
+	return errors.Join(
+		h.tender(root, "retention", r.queue.Tidy),
+		h.tender(root, "disk", h.watchSpace(r)),
+	)
+}
+
+func (h *Host) tender(root *scope.Scope, name string, work func(context.Context) error) error {
+	child, err := root.Child(name)
+	if err == nil {
+		h.watch(child)
+		err = child.Go("", func(context.Context) error { return work(h.leaving) })
+	}
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package sqlitedb
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/jobhost/jobhost"
+)
+
+// checkLog looks for damage in the write-ahead log, which SQLite would pass
+// over: it takes the first frame whose checksum is wrong for the end, so that
+// one flipped bit makes all later commits vanish without a word. What a loss of
+// power leaves is different: each commit was synced before the next one was
+// written, so only the last of them can be unfinished. Frames with the marks of
+// further commits behind it were acknowledged.
+func (db *DB) checkLog() error {
+	if db.memory != nil || db.opts.Relaxed {
+		return nil // relaxed commits are not synced one by one
+	}
+	path := db.path + "-wal"
+	log, _, err := db.disk.Head(path, math.MaxInt)
+	if err != nil {
+		return explainPath(path, err)
+	}
+	good, lost := scanLog(log)
+	if lost <= 1 {
+		return nil
+	}
+	return &jobhost.Error{
+		Code:    jobhost.CodeUnavailable,
+		Message: fmt.Sprintf("%s is damaged: at least %d commits after byte %d cannot be read", path, lost-1, good),
+		Hint:    "check the disk, then restore a backup; to go on without those commits: sqlite3 " + db.path + " 'PRAGMA wal_checkpoint(TRUNCATE)'",
+	}
+}
+
+// The format of a write-ahead log: https://sqlite.org/fileformat2.html#walformat
+const (
+	logHeader   = 32
+	frameHeader = 24
+	logMagic    = 0x377f0682 // or that plus 1: the checksums are of big-endian words
+)
+
+// scanLog returns where the last good frame of a log ends, and how many commits
+// seem to follow it.
+func scanLog(log []byte) (good, lost int) {
+	if len(log) < logHeader {
+		return 0, 0
+	}
+	magic := binary.BigEndian.Uint32(log)
+	size := int(binary.BigEndian.Uint32(log[8:]))
+	if magic&^1 != logMagic || size < 512 || size > 65536 {
+		return 0, 0 // nothing was ever synced in it, or SQLite says so
+	}
+	sum := checksum{order: binary.LittleEndian}
+	if magic&1 != 0 {
+		sum.order = binary.BigEndian
+	}
+	sum.add(log[:24])
+	intact := sum.is(log[24:logHeader])
+	salts := [8]byte(log[16:24])
+	for at := logHeader; at+frameHeader+size <= len(log); at += frameHeader + size {
+		frame := log[at : at+frameHeader+size]
+		if [8]byte(frame[8:16]) != salts {
+			break // of the log before this one: what follows was never overwritten
+		}
+		sum.add(frame[:8])
+		sum.add(frame[frameHeader:])
+		if intact = intact && sum.is(frame[16:frameHeader]); intact {
+			good = at + len(frame)
+		} else if binary.BigEndian.Uint32(frame[4:]) != 0 { // the size of the database, at the end of a commit
+			lost++
+		}
+	}
+	return good, lost
+}
+
+// checksum is that of a log: it goes on from frame to frame.
+type checksum struct {
+	order  binary.ByteOrder
+	s0, s1 uint32
+}
+
+func (c *checksum) add(b []byte) {
+	for ; len(b) >= 8; b = b[8:] {
+		c.s0 += c.order.Uint32(b) + c.s1
+		c.s1 += c.order.Uint32(b[4:]) + c.s0
+	}
+}
+
+func (c *checksum) is(b []byte) bool {
+	return c.s0 == binary.BigEndian.Uint32(b) && c.s1 == binary.BigEndian.Uint32(b[4:])
+}

@@ -1,0 +1,66 @@
+package jobhost
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Retention says how long jobs are kept after they ended, with their results,
+// error records and logs. A job is kept as long as the task of it that is kept
+// longest: a job of which one task died is kept as long as dead ones are.
+type Retention struct {
+	// Succeeded, Cancelled and Dead are counted from the end of a task; 0 = for ever.
+	Succeeded, Cancelled, Dead time.Duration
+	// MaxEntries bounds the dead tasks of a worker that are kept. When another
+	// one dies the oldest jobs with dead tasks are removed; 0 = no bound.
+	MaxEntries int
+}
+
+// MaxRetention bounds how long a job can be kept, unless it is for ever.
+const MaxRetention = 10 * 365 * 24 * time.Hour
+
+// DefaultRetention returns the retention of workers that say nothing else.
+func DefaultRetention() Retention {
+	const day = 24 * time.Hour
+	return Retention{Succeeded: day, Cancelled: day, Dead: 30 * day}
+}
+
+// For returns how long a task is kept that ended in a state; 0 = for ever.
+func (r Retention) For(state State) time.Duration {
+	switch state {
+	case Succeeded:
+		return r.Succeeded
+	case Cancelled:
+		return r.Cancelled
+	case Dead:
+		return r.Dead
+	default:
+		return 0
+	}
+}
+
+// Check reports everything that is wrong with the retention.
+func (r Retention) Check() error {
+	return errors.Join(
+		inRange("succeeded", Duration(r.Succeeded), 0, Duration(MaxRetention)),
+		inRange("cancelled", Duration(r.Cancelled), 0, Duration(MaxRetention)),
+		inRange("dead", Duration(r.Dead), 0, Duration(MaxRetention)),
+		inRange("max_entries", r.MaxEntries, 0, 1<<31-1),
+	)
+}
+
+// String describes the retention in one line, for people.
+func (r Retention) String() string {
+	kept := func(d time.Duration) string {
+		if d == 0 {
+			return "for ever"
+		}
+		return Duration(d).String()
+	}
+	s := fmt.Sprintf("succeeded %s, cancelled %s, dead %s", kept(r.Succeeded), kept(r.Cancelled), kept(r.Dead))
+	if r.MaxEntries > 0 {
+		s += fmt.Sprintf(", at most %d dead", r.MaxEntries)
+	}
+	return s
+}
