@@ -20,7 +20,7 @@ on meanwhile. It is checked page by page before it gets its name.
 The command reads the store's files itself, so it runs where they are. The
 store is all that is copied: the manifest, the plugins and the API's token are
 not, and jobs hold their payloads, so keep the copy as private as the store.`,
-		Example: `  jobhost backup /var/backups/jobhost/$(date +%F)`,
+		Example: `  jobhost backup /var/backups/jobhost/2026-02-03`,
 		Args:    exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := e.storeManifest()
