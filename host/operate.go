@@ -31,7 +31,7 @@ func (h *Host) setMode(ctx context.Context, name string, mode jobhost.WorkerMode
 	if err := q.SetMode(ctx, name, mode); err != nil {
 		return jobhost.WorkerStatus{}, err
 	}
-	h.cfg.Logger.Info("worker is "+string(mode), logkey.Worker, name)
+	h.cfg.Logger.Info("worker's mode was set", logkey.Worker, name, logkey.Mode, mode)
 	return h.workerStatus(ctx, name)
 }
 

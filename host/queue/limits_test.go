@@ -182,9 +182,9 @@ func TestRateLimit(t *testing.T) {
 		for range 2 {
 			run()
 		}
-		want := []time.Duration{0, 0, 0, 100, 200, 300, 10300, 10300}
-		for i := range want {
-			want[i] *= time.Millisecond
+		var want []time.Duration
+		for _, ms := range []int64{0, 0, 0, 100, 200, 300, 10_300, 10_300} {
+			want = append(want, time.Duration(ms)*time.Millisecond)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("tasks began at %v, want %v", got, want)

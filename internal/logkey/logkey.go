@@ -24,6 +24,7 @@ const (
 	SHA256   = "sha256"   // digest of a plugin
 	Before   = "before"   // digest of the plugin that ran before
 	Breaker  = "breaker"  // key of a circuit breaker
+	Mode     = "mode"     // of a worker
 	Load     = "load"     // how often a worker was loaded
 	Path     = "path"     // a file
 	Store    = "store"    // URL of a store, without secrets

@@ -86,15 +86,15 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 }
 
 // then adds the job that comes with the end of another one.
-func (m *model) then(make func(queue.StatusCounts) *queue.JobSpec, res, got queue.OpResult) (queue.OpResult, error) {
-	if make == nil || !res.JobEnded {
+func (m *model) then(follow func(queue.StatusCounts) *queue.JobSpec, res, got queue.OpResult) (queue.OpResult, error) {
+	if follow == nil || !res.JobEnded {
 		return res, nil
 	}
 	key := m.next
 	if got.Then != nil {
 		key = got.Then.Key
 	}
-	job := make(res.Final)
+	job := follow(res.Final)
 	added, err := m.submit(job, key)
 	if err == nil && added.Err == nil && !added.Existing {
 		job.Key = added.Key

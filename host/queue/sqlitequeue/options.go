@@ -106,11 +106,11 @@ func (l *ledger) taken(tx *sqlitedb.Tx, job *queue.JobSpec, worker int64, res *q
 }
 
 // then adds the job that is to come with the end of another one, if that ended.
-func (l *ledger) then(tx *sqlitedb.Tx, make func(queue.StatusCounts) *queue.JobSpec, res *queue.OpResult) error {
-	if make == nil || !res.JobEnded {
+func (l *ledger) then(tx *sqlitedb.Tx, follow func(queue.StatusCounts) *queue.JobSpec, res *queue.OpResult) error {
+	if follow == nil || !res.JobEnded {
 		return nil
 	}
-	job := make(res.Final)
+	job := follow(res.Final)
 	text, err := optionsOf(job)
 	if err != nil {
 		return err
@@ -127,10 +127,9 @@ func (l *ledger) then(tx *sqlitedb.Tx, make func(queue.StatusCounts) *queue.JobS
 	if err := l.submit(tx, job, texts{labels, text}, &added); err != nil {
 		return err
 	}
-	if added.Err != nil || added.Existing {
-		return nil // such a job is there already
+	if added.Err == nil && !added.Existing { // otherwise such a job is there already
+		job.Key = added.Key
+		res.Then = job
 	}
-	job.Key = added.Key
-	res.Then = job
 	return nil
 }
