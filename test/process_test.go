@@ -198,6 +198,7 @@ func (p *process) logText() string {
 type attemptLine struct {
 	job, attempt string
 	settled      bool // its end is durable; otherwise it begins
+	returned     bool // the task was put back
 }
 
 // attempts returns what the log says of attempts, in its order.
@@ -208,7 +209,10 @@ func (p *process) attempts() []attemptLine {
 	for _, text := range p.log {
 		settled := strings.Contains(text, `msg="attempt settled"`)
 		if settled || strings.Contains(text, `msg="attempt begins"`) {
-			lines = append(lines, attemptLine{job: value(text, "job"), attempt: value(text, "attempt"), settled: settled})
+			lines = append(lines, attemptLine{
+				job: value(text, "job"), attempt: value(text, "attempt"),
+				settled: settled, returned: value(text, "outcome") == jobhost.OutcomeReturned.String(),
+			})
 		}
 	}
 	return lines

@@ -1,9 +1,15 @@
 package test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -34,6 +40,46 @@ func TestStopReturnsRunningTasks(t *testing.T) {
 	if code := host.stop(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, host.logText())
 	}
+}
+
+// A host is told to stop at random moments under load and started again: what it
+// acknowledged is done in the end, nothing ran twice, and it says so with exit
+// code 0 and no lease left open.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	site, book := newSite(t), newLedger()
+	n := stops()
+	for process := range n + 1 {
+		host := site.start()
+		if process == n {
+			checkResults(t, host, book)
+		} else {
+			ctx, cancel := context.WithCancel(t.Context())
+			var load sync.WaitGroup
+			for producer := range 8 {
+				load.Go(func() { submitUntil(ctx, host, book, fmt.Sprintf("s%d-p%d", process, producer)) })
+			}
+			load.Go(func() { lookUntil(ctx, host, book, process) })
+			<-time.After(100*time.Millisecond + rand.N(300*time.Millisecond))
+			t.Cleanup(load.Wait) // the producers end with their host
+			t.Cleanup(cancel)
+		}
+		if code := host.stop(); code != 0 {
+			t.Errorf("process %d: exit code %d after SIGTERM:\n%s", process, code, host.logText())
+		}
+		if open := book.ran(t, process, host); open != 0 {
+			t.Errorf("process %d left %d leases open", process, open)
+		}
+	}
+	book.checkRuns(t)
+}
+
+// stops is how often a host under load is told to stop.
+func stops() int {
+	if os.Getenv("JOBHOST_CHAOS") != "" {
+		return 25
+	}
+	return 3
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {

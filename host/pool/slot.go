@@ -101,12 +101,12 @@ func (s *slot) hold(v *version) {
 // be stopped alone, and is stopped with the worker.
 func (s *slot) runTask(lease *queue.Lease) queue.Report {
 	s.prepare(lease)
-	if log := s.pool.cfg.Logger; log.Enabled(s.pool.scope.Context(), slog.LevelDebug) {
-		log.Debug("attempt begins", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
-			logkey.Task, lease.Index, logkey.Attempt, lease.Number())
-	}
 	var report queue.Report
 	result := scope.Run(s.pool.scope, "task", func(ctx context.Context, task *scope.Scope) (struct{}, error) {
+		if log := s.pool.cfg.Logger; log.Enabled(ctx, slog.LevelDebug) {
+			log.Debug("attempt begins", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
+				logkey.Task, lease.Index, logkey.Attempt, lease.Number())
+		}
 		lease.OnCancel(func() { s.cancel(task) })
 		defer lease.OnCancel(nil)
 		report.Outcome = s.sandbox.Run(ctx, &s.attempt)

@@ -56,7 +56,7 @@ func (q *Queue) publishEnded(id, worker string, result OpResult) {
 func (q *Queue) observe(lease *Lease, op *Settle, kind jobhost.OutcomeKind, state jobhost.State) {
 	if log := q.cfg.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
 		log.Debug("attempt settled", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
-			logkey.Task, lease.Index, logkey.Attempt, lease.Number(), logkey.State, state)
+			logkey.Task, lease.Index, logkey.Attempt, lease.Number(), logkey.Outcome, kind, logkey.State, state)
 	}
 	if op == nil {
 		op = &Settle{}
