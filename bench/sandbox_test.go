@@ -3,12 +3,15 @@ package bench
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,13 +24,35 @@ import (
 var sandboxGuests = []struct{ name, file, input string }{
 	{"C vowels 64 B", "vowels/vowels.wasm", strings.Repeat("the quick brown fox jumps over it ", 2)[:64]},
 	{"C vowels 1 KiB", "vowels/vowels.wasm", strings.Repeat("the quick brown fox jumps over it ", 31)[:1024]},
+	{"Go hello", helloFile, "world"},
 	{"Go wordcount 64 B", "wordcount/wordcount.wasm", strings.Repeat("the quick brown fox jumps over it ", 2)[:64]},
+}
+
+// helloFile is the smallest worker in Go, which is no example and so is built here.
+const helloFile = "hello"
+
+var buildHello = sync.OnceValues(func() ([]byte, error) {
+	path := filepath.Join(os.TempDir(), "jobhost-bench-hello.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", path, "../plugins/sdk/go/hello")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	return os.ReadFile(path)
+})
+
+// sandboxModule reads an example.
+func sandboxModule(file string) ([]byte, error) {
+	if file == helloFile {
+		return buildHello()
+	}
+	return os.ReadFile(filepath.Join("../plugins/examples", file))
 }
 
 // sandboxPlugin loads an example with an isolation.
 func sandboxPlugin(b *testing.B, file string, isolation runtime.Isolation) runtime.Plugin {
 	b.Helper()
-	module, err := os.ReadFile(filepath.Join("../plugins/examples", file))
+	module, err := sandboxModule(file)
 	if err != nil {
 		b.Fatalf("%v; make build makes it", err)
 	}
