@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/jobhost/jobhost"
@@ -51,8 +50,10 @@ type groups struct {
 	rings [jobhost.Levels]ring
 	// ready counts the tasks here that are not gone.
 	ready [jobhost.Levels]int
-	// oldest is no later than the time of any task in the ring.
+	// oldest is since when the oldest task is ready whose group is in the ring
+	// and not full. It may be one that is no longer there where it is stale.
 	oldest [jobhost.Levels]Millis
+	stale  [jobhost.Levels]bool
 }
 
 // ref is the number of a group or a node; that of a node is never 0.
@@ -84,7 +85,7 @@ type nodePage struct {
 func newGroups(limit int) *groups {
 	g := &groups{limit: limit, refs: map[Group]ref{}, busy: map[ref]struct{}{}, pages: []*[pageLen]group{{}}, nodeCount: 1}
 	for level := range g.oldest {
-		g.oldest[level] = math.MaxInt64
+		g.oldest[level] = never
 	}
 	return g
 }

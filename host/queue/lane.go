@@ -210,6 +210,9 @@ func (l *lane) removeLocked(e entry, id Group) {
 	}
 	l.gone[goneEntry{e.key, e.token}] = struct{}{}
 	l.deadlines.forget(e.key)
+	if l.groups != nil {
+		l.groups.stale[e.level] = true
+	}
 	l.uncountLocked(e, id, 1)
 	if len(l.gone) > mostGone && len(l.gone) > l.waitingLocked() {
 		l.sweepLocked()

@@ -8,14 +8,15 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// turn is the task of a level that would be next: the first in the ring of
-// those with the best effective priority.
+// turn is the task that is next.
 type turn struct {
 	entry
-	group     ref
-	place     int // in the ring
-	effective jobhost.Priority
+	group ref
+	place int // in the ring of its level
 }
+
+// never is later than every time.
+const never = Millis(math.MaxInt64)
 
 // pushGroupLocked adds a ready task that has a concurrency key.
 func (l *lane) pushGroupLocked(e entry, id Group) {
@@ -46,6 +47,7 @@ func (l *lane) limitLocked(limit int) {
 		return
 	}
 	l.groups.limit = limit
+	l.groups.stale = [jobhost.Levels]bool{true, true, true, true, true}
 	for _, r := range l.groups.refs {
 		l.enlistAllLocked(r)
 	}
@@ -102,32 +104,42 @@ func (l *lane) groupHeadLocked(r ref, level int) entry {
 	}
 }
 
-// turnLocked finds whose turn it is at a level. It looks at the groups from the
-// first in the ring up to one that none can be better than, which nearly always
-// is the first; at all of them if need be, and knows more afterwards.
-func (l *lane) turnLocked(level int) (best turn, ok bool) {
+// refreshLocked finds out since when the oldest task of a level is ready whose
+// group may give it. That costs a look at all groups in the ring at the worst,
+// and is needed when the oldest was taken, which is about once in a round.
+func (l *lane) refreshLocked(level int) {
 	g := l.groups
 	ring := &g.rings[level]
 	for ring.n > 0 && !l.givesLocked(ring.at(0), level) {
 		l.delistLocked(level)
 	}
-	bound, oldest := l.effectiveLocked(level, g.oldest[level]), Millis(math.MaxInt64)
+	if !g.stale[level] {
+		return
+	}
+	oldest := never
+	for i := 0; i < ring.n && oldest > g.oldest[level]; i++ { // none is older than what was the oldest
+		if r := ring.at(i); l.givesLocked(r, level) { // others leave when they are the first
+			oldest = min(oldest, l.groupHeadLocked(r, level).readyAt)
+		}
+	}
+	g.stale[level], g.oldest[level] = false, oldest
+}
+
+// turnLocked finds whose turn it is at a level: the first in the ring whose
+// oldest task has the best effective priority of all, which is that of the
+// oldest. Nearly always that is the first of all.
+func (l *lane) turnLocked(level int, best jobhost.Priority) (t turn, ok bool) {
+	ring := &l.groups.rings[level]
 	for i := range ring.n {
 		r := ring.at(i)
 		if !l.givesLocked(r, level) {
-			continue // until it is the first
+			continue
 		}
-		head := l.groupHeadLocked(r, level)
-		oldest = min(oldest, head.readyAt)
-		if effective := l.effectiveLocked(level, head.readyAt); !ok || effective < best.effective {
-			best, ok = turn{entry: head, group: r, place: i, effective: effective}, true
-		}
-		if best.effective == bound {
-			return best, true
+		if head := l.groupHeadLocked(r, level); l.effectiveLocked(level, head.readyAt) == best {
+			return turn{entry: head, group: r, place: i}, true
 		}
 	}
-	g.oldest[level] = oldest
-	return best, ok
+	return turn{}, false
 }
 
 // effectiveLocked is the priority of a task of a level that is ready since a time.
@@ -136,20 +148,32 @@ func (l *lane) effectiveLocked(level int, since Millis) jobhost.Priority {
 	return jobhost.PriorityAt(level).Effective(age, l.q.cfg.Aging)
 }
 
-// nextTurnLocked is nextLocked for a lane with groups.
-func (l *lane) nextTurnLocked() (best turn, ok bool) {
+// nextTurnLocked is what chooseLocked is for a lane with groups: the level with
+// the best effective priority, of equals that with the oldest task, says which
+// of its groups has its turn.
+func (l *lane) nextTurnLocked() (t turn, ok bool) {
+	best, priority, oldest := -1, jobhost.Priority(0), never
 	for level := range l.levels {
-		t, some := l.turnLocked(level)
-		if some && (!ok || t.effective < best.effective || t.effective == best.effective && older(t.entry, best.entry)) {
-			best, ok = t, true
+		l.refreshLocked(level)
+		since := l.groups.oldest[level]
+		if since == never {
+			continue
+		}
+		effective := l.effectiveLocked(level, since)
+		if best < 0 || effective < priority || effective == priority && since < oldest {
+			best, priority, oldest = level, effective, since
 		}
 	}
-	return best, ok
+	if best < 0 {
+		return turn{}, false
+	}
+	return l.turnLocked(best, priority)
 }
 
 // takeTurnLocked takes the task out, and returns its group.
 func (l *lane) takeTurnLocked(t turn) Group {
 	g, level := l.groups, int(t.level)
+	g.stale[level] = g.stale[level] || t.readyAt <= g.oldest[level]
 	g.rings[level].rotate(t.place)
 	g.at(g.rings[level].pop()).inRing &^= 1 << level
 	l.ready[level]--
@@ -163,6 +187,9 @@ func (l *lane) takeTurnLocked(t turn) Group {
 	gr := g.at(t.group)
 	gr.live[level]--
 	g.run(t.group, 1)
+	for other, n := range gr.live { // a group that is full now takes its tasks along
+		g.stale[other] = g.stale[other] || n > 0 && g.full(t.group)
+	}
 	l.enlistLocked(t.group, level)
 	return gr.id
 }
