@@ -62,8 +62,9 @@ func (l *lane) cancelTask(task Changed) {
 	l.mu.Lock()
 	l.bodies.forget(task.Key)
 	lease := l.running[task.Key]
-	switch _, expiring := l.expiring[task.Key]; {
-	case expiring: // it was taken out already
+	switch w, expiring := l.expiring[task.Key]; {
+	case expiring && int64(w.token) == task.Token: // it was taken out already
+		delete(l.expiring, task.Key)
 	case lease != nil:
 		delete(l.running, task.Key) // the attempt may go on for a while, but it is no longer the task's
 	default:

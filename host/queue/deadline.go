@@ -127,12 +127,14 @@ func (l *lane) expire() {
 			open[bodies[i].Key] = &bodies[i]
 		}
 		for _, w := range some {
-			body := open[w.key]
-			if body == nil || body.Token != int64(w.token) {
+			switch body := open[w.key]; {
+			case err != nil:
 				l.expired(w, err)
-				continue
+			case body != nil && body.Token == int64(w.token):
+				l.giveUp(w, body)
+			default:
+				// It was cancelled. The cancel forgets it, which may be still to come.
 			}
-			l.giveUp(w, body)
 		}
 	}
 }
@@ -157,8 +159,7 @@ func (l *lane) someExpiring() []waiting {
 	return some
 }
 
-// expired forgets a task that has ended, by its deadline or by a cancel; with an
-// error it has not.
+// expired forgets a task that has ended; with an error it has not.
 func (l *lane) expired(w waiting, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +168,10 @@ func (l *lane) expired(w waiting, err error) {
 		l.pumpLocked()
 		return
 	}
-	delete(l.expiring, w.key)
+	if l.expiring[w.key].token == w.token { // not one of a later lease
+		delete(l.expiring, w.key)
+	}
+	l.bodies.forget(w.key) // it may have been read ahead while it was open still
 }
 
 // giveUp ends one task.

@@ -33,10 +33,11 @@ func TestHammer(t *testing.T) {
 	defer store.Close()
 	h := &hammer{t: t, tasks: map[string]bool{}, jobs: map[string]bool{}, leased: map[[2]int64]bool{}, empty: make(chan struct{}), limit: running}
 	retry := jobhost.RetryPolicy{MaxAttempts: 3, Backoff: jobhost.BackoffConstant, Initial: time.Millisecond, Max: time.Millisecond}
+	breaker := jobhost.BreakerPolicy{Key: "k", Failures: 4, Timeout: 2 * time.Millisecond, Probes: 2, WhenOpen: jobhost.HoldWhenOpen}
 	h.q, err = queue.New(t.Context(), store, queue.Config{
 		Workers: []queue.Worker{
-			{Name: "w", Capacity: 60, Retry: retry, Timeout: time.Minute, PerKey: 2},
-			{Name: "x", Capacity: 40, Retry: retry, Timeout: time.Minute, Rate: jobhost.Rate{Count: 5000, Per: time.Second}},
+			{Name: "w", Capacity: 60, Retry: retry, Timeout: time.Minute, PerKey: 2, Breaker: breaker},
+			{Name: "x", Capacity: 40, Retry: retry, Timeout: time.Minute, Rate: jobhost.Rate{Count: 5000, Per: time.Second}, Breaker: breaker},
 		},
 		MaxRunning: running, Aging: 5 * time.Millisecond, ResidentBytes: 8192, Publish: h.told,
 	})
@@ -161,6 +162,7 @@ func (h *hammer) produce(p, each int) {
 			}
 			if k > 0 {
 				specs[k].ID, specs[k].Delay = "", rand.N(3*time.Millisecond)
+				specs[k].Deadline = specs[k].Delay + 1 + rand.N(20*time.Millisecond)
 			}
 		}
 		answers, err := h.q.SubmitBatch(h.t.Context(), specs)
@@ -248,7 +250,9 @@ func (h *hammer) change() {
 	for !h.over.Load() {
 		id := h.some()
 		var err error
-		switch rand.N(9) {
+		switch rand.N(10) {
+		case 9:
+			err = h.q.ResetBreaker(h.t.Context(), "x")
 		case 8:
 			modes := []jobhost.WorkerMode{jobhost.WorkerRunning, jobhost.WorkerRunning, jobhost.WorkerPaused, jobhost.WorkerDraining}
 			err = h.q.SetMode(h.t.Context(), []string{"w", "x"}[rand.N(2)], modes[rand.N(4)])

@@ -325,8 +325,9 @@ func (l *lane) pumpLocked() {
 		}
 		memory, ok := l.q.gate.enter(l)
 		if !ok {
-			if p.breaker != nil {
-				p.end(noVerdict, now)
+			if p.breaker != nil && p.end(noVerdict, now) {
+				// Another lane may have met the probe that this one gives back.
+				time.AfterFunc(0, func() { l.q.changed(p.breaker) })
 			}
 			return
 		}

@@ -1,0 +1,27 @@
+package queue
+
+import (
+	"testing"
+	"time"
+)
+
+// BenchmarkDispatch measures what a lane costs a task without its store: from
+// ready to a slot's, and off the lane again.
+func BenchmarkDispatch(b *testing.B) {
+	q := &Queue{clock: newClock(), cfg: Config{Aging: time.Minute}, gate: newGate(0, 0), closing: make(chan struct{})}
+	l := newLane(q, "w")
+	l.q.cfg.ResidentBytes = 0
+	l.worker.Store(&Worker{})
+	l.parked.Store(false)
+	slot := &Slot{lane: l, handed: make(chan *Lease, 1)}
+	for i := 0; b.Loop(); i++ {
+		l.mu.Lock()
+		l.pushLocked(entry{key: Key(i + 1), readyAt: l.horizon, level: 2}, traits{})
+		l.mu.Unlock()
+		lease, err := slot.wait(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		l.finish(lease)
+	}
+}
