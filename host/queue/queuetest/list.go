@@ -57,6 +57,40 @@ func testList(t *testing.T, h Harness) {
 	wantSame(t, "jobs", got, queue.JobRecord{JobSpec: *want, PayloadSize: 4, Tasks: s.job("a").Tasks})
 }
 
+// A job is found by a label and by the status of any of its tasks, also where
+// the jobs in between have only one of both.
+func testListLabels(t *testing.T, h Harness) {
+	s := open(t, h)
+	label := func(value string) func(*queue.JobSpec) {
+		return func(s *queue.JobSpec) { s.Labels = map[string]string{"team": value} }
+	}
+	a := s.submit(spec("a", "w", tasks(3), label("blue")))
+	b := s.submit(spec("b", "w", tasks(3), label("red")))
+	s.submit(spec("c", "w", label("blue")))
+	s.submit(spec("d", "w"))
+	s.succeed(a + 2)
+	s.succeed(b + 1)
+	succeeded := queue.Succeeded
+	for _, tt := range []struct {
+		name string
+		q    queue.ListQuery
+		want []string
+	}{
+		{"label", queue.ListQuery{Labels: map[string]string{"team": "blue"}}, []string{"c", "a"}},
+		{"label and status", queue.ListQuery{Labels: map[string]string{"team": "blue"}, Status: &succeeded}, []string{"a"}},
+		{"unknown value", queue.ListQuery{Labels: map[string]string{"team": "green"}}, nil},
+	} {
+		for limit := range 3 {
+			tt.q.Limit = limit
+			want := tt.want
+			if limit > 0 {
+				want = want[:min(limit, len(want))]
+			}
+			wantSame(t, fmt.Sprint(tt.name, ", limit ", limit), ids(s.list(tt.q)), want)
+		}
+	}
+}
+
 func testListPages(t *testing.T, h Harness) {
 	s := open(t, h)
 	var ops []queue.Op

@@ -110,6 +110,23 @@ func testTidy(t *testing.T, h Harness) {
 	}
 }
 
+// testTidyAtOnce lets a job begin and end in the same batch as a look at what is
+// over: that must not cost the job its own.
+func testTidyAtOnce(t *testing.T, h Harness) {
+	s := open(t, h)
+	const many = 2000 // so that a store that keeps books by ranges of keys begins another one
+	next := s.submit(spec("before", "w", tasks(many))) + many
+	op := settlement(next, queue.Succeeded)
+	op.ExpiresAt = epoch + 100
+	results := s.do(&queue.Submit{Job: spec("a", "w")}, op, &queue.Tidy{At: epoch + 50, Limit: 100})
+	if results[0].Key != next || results[1].Err != nil {
+		t.Fatalf("got %+v", results)
+	}
+	if removed := s.tidy(&queue.Tidy{At: epoch + 100, Limit: 100}); removed != 1 {
+		t.Errorf("%d tasks were removed", removed)
+	}
+}
+
 // tidy tidies until there is nothing left to do, and returns how many tasks
 // were removed.
 func (s store) tidy(op *queue.Tidy) (removed int64) {

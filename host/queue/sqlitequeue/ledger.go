@@ -125,6 +125,17 @@ func (l *ledger) BeforeCommit(tx *sqlitedb.Tx) error {
 		l.deltas[worker] = [4]int64{}
 	}
 	l.dirty = l.dirty[:0]
+	if err := l.writeSpans(tx); err != nil {
+		return err
+	}
+	if l.next == l.settled {
+		return nil
+	}
+	return tx.Stmt("UPDATE sequence SET next=? WHERE id=1").Int(l.next).Exec()
+}
+
+// writeSpans writes what the transaction has learnt of blocks so far.
+func (l *ledger) writeSpans(tx *sqlitedb.Tx) error {
 	for _, s := range l.spans {
 		err := tx.Stmt(`INSERT INTO span(block, low, high) VALUES(?,?,?)
 			ON CONFLICT DO UPDATE SET low=min(low,excluded.low), high=max(high,excluded.high)`).
@@ -134,16 +145,6 @@ func (l *ledger) BeforeCommit(tx *sqlitedb.Tx) error {
 		}
 	}
 	l.spans = l.spans[:0]
-	if err := l.writeDues(tx); err != nil {
-		return err
-	}
-	if l.next == l.settled {
-		return nil
-	}
-	return tx.Stmt("UPDATE sequence SET next=? WHERE id=1").Int(l.next).Exec()
-}
-
-func (l *ledger) writeDues(tx *sqlitedb.Tx) error {
 	for block, due := range l.dues {
 		if err := tx.Stmt("UPDATE span SET due=?1 WHERE block=?2 AND (due=0 OR due>?1)").Int(due).Int(block).Exec(); err != nil {
 			return err

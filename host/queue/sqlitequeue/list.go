@@ -114,7 +114,10 @@ func (l *lister) next(streams, labels []*stream) (int64, error) {
 		if lowest == key || lowest == 0 {
 			return lowest, nil
 		}
-		below = lowest + 1
+		var err error
+		if below, err = l.aligned(lowest + 1); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -154,18 +157,23 @@ func (l *lister) inRange(key int64) (bool, error) {
 	return false, l.align()
 }
 
-// align moves a cursor that may lie within a job to the job's end: streams
-// read tasks, and those after the cursor belong to a job whose key is below it.
-func (l *lister) align() error {
-	if l.cursor == math.MaxInt64 {
-		return nil
+// align moves the cursor, which may lie within a job, to the job's end.
+func (l *lister) align() (err error) {
+	if l.cursor != math.MaxInt64 {
+		l.cursor, err = l.aligned(l.cursor)
 	}
-	s := l.r.Stmt("SELECT seq+tasks FROM job WHERE seq<? ORDER BY seq DESC LIMIT 1").Int(l.cursor)
-	l.cursor = 0
+	return err
+}
+
+// aligned returns the end of the last job that begins below a key, 0 when there
+// is none: streams read tasks, and those after the key belong to a job that
+// begins below it.
+func (l *lister) aligned(key int64) (end int64, err error) {
+	s := l.r.Stmt("SELECT seq+tasks FROM job WHERE seq<? ORDER BY seq DESC LIMIT 1").Int(key)
 	if s.Step() {
-		l.cursor = s.ColInt(0)
+		end = s.ColInt(0)
 	}
-	return s.Done()
+	return end, s.Done()
 }
 
 // add appends the job if it is wanted.
