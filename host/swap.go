@@ -57,7 +57,7 @@ func (h *Host) prepareOne(ctx context.Context, c *change) error {
 	if err := try(ctx, c.name, plugin); err != nil {
 		return err
 	}
-	return h.running.Load().queue.Prepare(ctx, c.name)
+	return h.running.Load().queue.Prepare(ctx, c.cfg.forQueue())
 }
 
 // try makes a sandbox and throws it away: a version that can't even be

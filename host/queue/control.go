@@ -29,7 +29,7 @@ func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job
 	now := q.clock.now()
 	op := &Cancel{
 		ID: id, Tasks: tasks, At: MillisOf(now),
-		ExpiresAt: q.expires(record.Worker, record.Retention, jobhost.Cancelled, now),
+		ExpiresAt: q.lanes.of(record.Worker).expires(&record.JobSpec, jobhost.Cancelled, now),
 		Then:      q.then(&record.JobSpec, nil),
 	}
 	if err := q.commitOne(ctx, op, func(result OpResult) { q.cancelled(id, result) }); err != nil {

@@ -84,8 +84,9 @@ func (l *lane) expireLocked() {
 			l.expiring = map[Key]waiting{}
 		}
 		l.expiring[w.key] = w
-		if !l.expires && !l.q.closed.Load() {
-			l.expires = true
+		if !l.ends && !l.q.closed.Load() {
+			l.ends = true
+			l.q.inflight.add()
 			time.AfterFunc(0, l.expire)
 		}
 	}
@@ -108,6 +109,7 @@ func (l *lane) restoreLocked(w waiting) {
 
 // expire ends the tasks whose deadline has passed, some at a time.
 func (l *lane) expire() {
+	defer l.q.inflight.done()
 	for {
 		some := l.someExpiring()
 		if len(some) == 0 {
@@ -145,6 +147,9 @@ func (l *lane) someExpiring() []waiting {
 	defer l.mu.Unlock()
 	var some []waiting
 	for key, w := range l.expiring {
+		if l.q.closed.Load() {
+			break // the next queue will see to them
+		}
 		if w.deadline == 0 {
 			continue // on its way
 		}
@@ -155,7 +160,7 @@ func (l *lane) someExpiring() []waiting {
 			break
 		}
 	}
-	l.expires = len(some) > 0
+	l.ends = len(some) > 0
 	return some
 }
 
@@ -163,6 +168,9 @@ func (l *lane) someExpiring() []waiting {
 func (l *lane) expired(w waiting, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if there := l.expiring[w.key]; there.key == 0 || there.token != w.token {
+		return // it was cancelled meanwhile
+	}
 	if err != nil {
 		l.restoreLocked(w)
 		l.pumpLocked()

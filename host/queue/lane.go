@@ -57,7 +57,7 @@ type lane struct {
 	// expiring are the tasks past their deadline whose end is not durable yet;
 	// those that are on their way have deadline 0.
 	expiring map[Key]waiting
-	expires  bool // a goroutine sees to them
+	ends     bool // a goroutine sees to them
 	// laterGroups are the groups of delayed entries that have one.
 	laterGroups map[goneEntry]Group
 	rate        rate

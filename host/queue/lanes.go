@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/jobhost/jobhost"
 )
 
 // lanes are the lanes by the name of their worker. One is added when its worker
@@ -47,14 +50,17 @@ func (ls *lanes) loaded() []string {
 }
 
 // Prepare claims the open tasks of a worker that the queue doesn't know yet.
-// They stay held until [Queue.Put]. Nothing happens if it is known.
-func (q *Queue) Prepare(ctx context.Context, worker string) error {
+// They stay held until [Queue.Put], but end as the worker says if their deadline
+// passes. Nothing happens if it is known.
+func (q *Queue) Prepare(ctx context.Context, w Worker) error {
 	q.lanes.opening.Lock()
 	defer q.lanes.opening.Unlock()
+	worker := w.Name
 	if q.lanes.of(worker) != nil {
 		return nil
 	}
 	l := newLane(q, worker)
+	l.worker.Store(&w)
 	err := l.remember(ctx)
 	if err == nil {
 		err = l.claimAll(ctx)
@@ -75,6 +81,25 @@ func (q *Queue) Prepare(ctx context.Context, worker string) error {
 	return nil
 }
 
+// prepareMissing prepares the workers that have open tasks and are not there, so
+// that deadlines hold for those tasks too.
+func (q *Queue) prepareMissing(ctx context.Context) error {
+	counts, err := q.store.Counts(ctx)
+	if err != nil {
+		return fmt.Errorf("open queue: %w", err)
+	}
+	for worker, c := range counts {
+		if c[Open] == 0 {
+			continue
+		}
+		missing := Worker{Name: worker, Capacity: math.MaxInt, Retention: jobhost.DefaultRetention()}
+		if err := q.Prepare(ctx, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Put loads a worker that was prepared, or changes the settings of one that is
 // loaded: they hold for everything that is admitted, and for every attempt that
 // ends, from now on. What was held goes on.
@@ -84,7 +109,7 @@ func (q *Queue) Put(w Worker) {
 	defer l.mu.Unlock()
 	l.worker.Store(&w)
 	l.parked.Store(false)
-	l.rate.set(w.Rate, w.RateBurst)
+	l.rate.set(w.Rate, w.RateBurst, q.clock.now())
 	l.limitLocked(w.PerKey)
 	l.breakLocked(w.Breaker)
 	l.pumpLocked()

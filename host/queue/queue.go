@@ -106,9 +106,9 @@ var errClosed = &jobhost.Error{
 	Hint:    "submit again when it is back; the same id makes that safe",
 }
 
-// New claims the open tasks of all workers from the store and returns the
-// queue. Tasks of workers that it doesn't know stay where they are, held. The
-// caller closes the queue first and the store afterwards.
+// New claims all open tasks from the store and returns the queue. Those of
+// workers that it doesn't know are held. The caller closes the queue first and
+// the store afterwards.
 func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 	setDefaults(&cfg)
 	q := &Queue{
@@ -129,11 +129,15 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		q.cfg.Logger.Warn("the clock was set back since the last job was submitted; what was due then is due now", logkey.Duration, back)
 	}
 	for _, w := range cfg.Workers {
-		if err := q.Prepare(ctx, w.Name); err != nil {
+		if err := q.Prepare(ctx, w); err != nil {
 			q.Stop() // the timers of the lanes before
 			return nil, err
 		}
 		q.Put(w)
+	}
+	if err := q.prepareMissing(ctx); err != nil {
+		q.Stop()
+		return nil, err
 	}
 	return q, nil
 }

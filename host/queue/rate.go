@@ -15,14 +15,19 @@ type rate struct {
 	even         time.Time
 }
 
-// set changes the rate, and leaves alone what has begun. A burst of 0 is what
-// comes in a tenth of a second.
-func (r *rate) set(to jobhost.Rate, burst int) {
-	r.every = to.Every()
-	if burst == 0 && r.every > 0 {
-		burst = int(100 * time.Millisecond / r.every)
+// set changes the rate. A burst of 0 is what comes in a tenth of a second. The
+// tasks that have begun lately count as before, but take as long as they would
+// have at the new rate: a higher one holds at once.
+func (r *rate) set(to jobhost.Rate, burst int, now time.Time) {
+	before, every := r.every, to.Every()
+	if burst == 0 && every > 0 {
+		burst = int(100 * time.Millisecond / every)
 	}
-	r.early = r.every * time.Duration(max(burst, 1)-1)
+	r.every, r.early = every, every*time.Duration(max(burst, 1)-1)
+	if owed := r.even.Sub(now); owed > 0 && before > 0 {
+		owed = time.Duration(float64(owed) / float64(before) * float64(every))
+		r.even = now.Add(min(owed, r.early+every))
+	}
 }
 
 // next is when a task may begin; a time that has passed means at once.

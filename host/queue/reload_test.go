@@ -31,7 +31,7 @@ func (f *fixture) wantState(id string, state jobhost.State) {
 // put loads a worker as a host would.
 func (f *fixture) put(w queue.Worker) {
 	f.t.Helper()
-	if err := f.Prepare(f.t.Context(), w.Name); err != nil {
+	if err := f.Prepare(f.t.Context(), w); err != nil {
 		f.t.Fatal(err)
 	}
 	f.Put(w)
@@ -142,7 +142,7 @@ func TestWorkerComesBackAfterARestart(t *testing.T) {
 		if job, err := f.Retry(t.Context(), dead); err != nil || job.State != jobhost.Held {
 			t.Fatalf("retry: %v, %v", job.State, err)
 		}
-		if err := f.Prepare(t.Context(), "w"); err != nil {
+		if err := f.Prepare(t.Context(), worker("w", 10)); err != nil {
 			t.Fatal(err)
 		}
 		f.wantState(id, jobhost.Held) // prepared is not loaded
@@ -227,7 +227,7 @@ func TestParkHammer(t *testing.T) {
 	producing.Go(func() {
 		for i := range 200 {
 			f.Park("w")
-			if err := f.Prepare(ctx, fmt.Sprintf("w%d", i%7)); err != nil {
+			if err := f.Prepare(ctx, worker(fmt.Sprintf("w%d", i%7), 10)); err != nil {
 				t.Error(err)
 			}
 			f.Put(worker("w", 1_000_000))

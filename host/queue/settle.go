@@ -113,7 +113,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 	case jobhost.OutcomeSucceeded:
 		op.Attempt++
 		op.Status, op.Result = Succeeded, outcome.Output
-		op.ExpiresAt = q.expires(lease.Job.Worker, lease.Job.Retention, jobhost.Succeeded, now)
+		op.ExpiresAt = lease.lane.expires(lease.Job, jobhost.Succeeded, now)
 		return op, jobhost.Succeeded
 	case jobhost.OutcomeSnoozed:
 		op.ReadyAt = MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
@@ -147,7 +147,7 @@ func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.T
 // bury lets a settlement make its task a dead letter.
 func (l *lane) bury(op *Settle, job *JobSpec, now time.Time) {
 	op.Status = Dead
-	op.ExpiresAt = l.q.expires(job.Worker, job.Retention, jobhost.Dead, now)
+	op.ExpiresAt = l.expires(job, jobhost.Dead, now)
 	op.MaxDead = l.worker.Load().Retention.MaxEntries
 }
 

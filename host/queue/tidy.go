@@ -83,26 +83,24 @@ func (q *Queue) tidyLag() time.Duration {
 	return max(lag, tidySoon)
 }
 
-// expires returns until when a task is kept that ends now in a state: as its
-// job says, else as its worker does, else, when there is no such worker any
-// more, as workers do that say nothing.
-func (q *Queue) expires(worker string, own time.Duration, state jobhost.State, now time.Time) Millis {
-	kept := own
+// expires returns until when a task of a job is kept that ends now in a state:
+// as its job says, else as its worker does, else, when there is no lane, as
+// workers do that say nothing; and as long as its unique key keeps others out.
+func (l *lane) expires(job *JobSpec, state jobhost.State, now time.Time) Millis {
+	kept := job.Retention
 	if kept == 0 {
-		kept = q.lanes.of(worker).retention().For(state)
+		kept = l.retention().For(state)
 	}
 	if kept == 0 {
 		return 0
 	}
-	return MillisOf(now.Add(kept))
+	return max(MillisOf(now.Add(kept)), job.UniqueUntil)
 }
 
 // retention returns how long the jobs of a lane are kept; there need be no lane.
 func (l *lane) retention() jobhost.Retention {
 	if l != nil {
-		if w := l.worker.Load(); w != nil {
-			return w.Retention
-		}
+		return l.worker.Load().Retention
 	}
 	return jobhost.DefaultRetention()
 }
