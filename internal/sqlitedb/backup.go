@@ -109,14 +109,8 @@ func Verify(ctx context.Context, path string, schemas []Schema) (err error) {
 	if id, err := c.number("PRAGMA application_id"); id == 0 || err != nil {
 		return errors.Join(err, errForeign(path, "it is empty"))
 	}
-	for _, schema := range schemas {
-		have, err := c.number("SELECT coalesce(max(version),0) FROM schema WHERE name=" + quote(schema.Name))
-		if err != nil {
-			return explainOpen(path, err)
-		}
-		if have > int64(len(schema.Steps)) {
-			return errNewer(path, schema.Name+" version", have, int64(len(schema.Steps)))
-		}
+	if err := refuseNewer(c, path, schemas); err != nil {
+		return err
 	}
 	return c.integrity(ctx, path)
 }
@@ -154,6 +148,13 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 	source, target := filepath.Join(from, FileName), filepath.Join(opts.Dir, FileName)
 	if _, err := os.Stat(source); err != nil {
 		return "", explainPath(source, err)
+	}
+	if log, err := os.Stat(source + "-wal"); err == nil && log.Size() > 0 {
+		// The last commits are in it, and the copy would be without them.
+		return "", &jobhost.Error{
+			Code: jobhost.CodeInvalid, Message: fmt.Sprintf("%s is not a backup but a store: it has a write-ahead log", source),
+			Hint: "to put the log into it: sqlite3 " + source + " 'PRAGMA wal_checkpoint(TRUNCATE)'",
+		}
 	}
 	if err := makeDir(opts.Dir); err != nil {
 		return "", err

@@ -76,6 +76,9 @@ func TestRestoreRefuses(t *testing.T) {
 			newer.Steps = append(newer.Steps, "CREATE TABLE more(x)")
 			closeDB(t, setup(t, sqlitedb.Options{Dir: from, Schemas: []sqlitedb.Schema{newer}}))
 		}, jobhost.CodeInvalid},
+		{"the files of a store that was killed", func(t *testing.T, from, _ string) {
+			write(t, filepath.Join(from, sqlitedb.FileName+"-wal"), "commits")
+		}, jobhost.CodeInvalid},
 		{"a store that is there", func(t *testing.T, _, dir string) {
 			closeDB(t, setup(t, sqlitedb.Options{Dir: dir}))
 		}, jobhost.CodeConflict},

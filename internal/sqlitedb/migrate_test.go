@@ -1,12 +1,14 @@
 package sqlitedb_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
 )
@@ -125,5 +127,26 @@ func TestPowerLossDuringMigration(t *testing.T) {
 			t.Errorf("power loss at sync %d: the database holds %q", n, got)
 		}
 		closeDB(t, db)
+	}
+}
+
+// A file with a part that a newer jobhost wrote is refused as it is: not even
+// its shape is changed.
+func TestNewerFileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, sqlitedb.FileName)
+	shell(t, path, `CREATE TABLE schema(name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+		INSERT INTO schema VALUES('notes', 99); PRAGMA application_id=0x6a687374; PRAGMA user_version=1`)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
+	if jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "newer jobhost") {
+		t.Errorf("got %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file was changed, %v", err)
 	}
 }

@@ -110,22 +110,20 @@ func (systemDisk) VFS() string { return "" }
 // SyncDir implements [Disk].
 func (systemDisk) SyncDir(dir string) error { return syncDir(dir) }
 
-// Head implements [Disk].
-func (systemDisk) Head(path string, n int) ([]byte, int64, error) {
+// Read implements [Disk].
+func (systemDisk) Read(path string) (io.ReadCloser, int64, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, nil
+		return io.NopCloser(strings.NewReader("")), 0, nil
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, errors.Join(err, f.Close())
 	}
-	head, err := io.ReadAll(io.LimitReader(f, int64(n)))
-	return head, info.Size(), err
+	return f, info.Size(), nil
 }
 
 // Remove implements [Disk].
@@ -146,15 +144,15 @@ func (db *DB) clearUnfinished() error {
 		return nil
 	}
 	const page, magic = 4096, "SQLite format 3\x00"
-	head, size, err := db.disk.Head(db.path, len(magic))
+	head, size, err := db.head(db.path, len(magic))
 	if err != nil {
 		return explainPath(db.path, err)
 	}
-	_, wal, err := db.disk.Head(db.path+"-wal", 0)
+	_, wal, err := db.head(db.path+"-wal", 0)
 	if err != nil {
 		return explainPath(db.path, err)
 	}
-	written := strings.Trim(string(head), "\x00") != ""
+	written := strings.Trim(head, "\x00") != ""
 	if size == 0 || size > page || wal > 0 || written {
 		return nil
 	}
@@ -167,6 +165,17 @@ func (db *DB) clearUnfinished() error {
 		return nil
 	}
 	return makePrivate(db.path)
+}
+
+// head returns up to n bytes from the beginning of a file, and its size.
+func (db *DB) head(path string, n int) (string, int64, error) {
+	f, size, err := db.disk.Read(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	head, err := io.ReadAll(io.LimitReader(f, int64(n)))
+	return string(head), size, err
 }
 
 // explainPath turns an error about a file or directory into one for people.

@@ -50,6 +50,24 @@ func identify(c *conn, path string) error {
 	return nil
 }
 
+// refuseNewer refuses a file with parts that a newer jobhost wrote, before
+// anything in it is changed.
+func refuseNewer(c *conn, path string, schemas []Schema) error {
+	kept, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name='schema'")
+	for i := 0; kept > 0 && err == nil && i < len(schemas); i++ {
+		var have int64
+		schema := &schemas[i]
+		have, err = c.number("SELECT coalesce(max(version),0) FROM schema WHERE name=" + quote(schema.Name))
+		if have > int64(len(schema.Steps)) {
+			return errNewer(path, schema.Name+" version", have, int64(len(schema.Steps)))
+		}
+	}
+	if err != nil {
+		return explainOpen(path, err)
+	}
+	return nil
+}
+
 func errNewer(path, what string, have, know int64) error {
 	return &jobhost.Error{
 		Code:    jobhost.CodeInvalid,
@@ -58,8 +76,8 @@ func errNewer(path, what string, have, know int64) error {
 	}
 }
 
-// migrate applies the steps that the file lacks, each in a transaction. The
-// old state of a file is kept beside it, unless noBackup.
+// migrate applies the steps that the file lacks, each in a transaction; it is not
+// newer than they are. The old state of a file is kept beside it, unless noBackup.
 func migrate(c *conn, path string, noBackup bool, schemas []Schema) error {
 	if err := bookkeeping(c); err != nil {
 		return explainOpen(path, fmt.Errorf("set up schema: %w", err))
@@ -69,9 +87,6 @@ func migrate(c *conn, path string, noBackup bool, schemas []Schema) error {
 		have, err := c.number("SELECT coalesce(max(version),0) FROM schema WHERE name=" + quote(schema.Name))
 		if err != nil {
 			return explainOpen(path, err)
-		}
-		if have > int64(len(schema.Steps)) {
-			return errNewer(path, schema.Name+" version", have, int64(len(schema.Steps)))
 		}
 		if have > 0 && have < int64(len(schema.Steps)) && !backedUp {
 			if err := backup(c, fmt.Sprintf("%s.before-%s-%d", path, schema.Name, len(schema.Steps))); err != nil {

@@ -15,9 +15,11 @@
 package sqlitedb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -67,9 +69,8 @@ type Disk interface {
 	VFS() string
 	// SyncDir makes the names in a directory durable.
 	SyncDir(dir string) error
-	// Head returns up to n bytes from the beginning of a file and its size; of
-	// a missing one nothing.
-	Head(path string, n int) ([]byte, int64, error)
+	// Read opens a file to be read and tells its size; a missing one is empty.
+	Read(path string) (io.ReadCloser, int64, error)
 	// Remove removes a file; a missing one is fine.
 	Remove(path string) error
 }
@@ -155,6 +156,9 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := identify(c, db.path); err != nil {
 		return nil, err
 	}
+	if err := refuseNewer(c, db.path, db.opts.Schemas); err != nil {
+		return nil, err
+	}
 	if err := shape(c, db.path, db.memory == nil); err != nil {
 		return nil, err
 	}
@@ -199,14 +203,16 @@ func (db *DB) openReaders() error {
 // holds the inner pages and the busy ends of the indexes of millions of rows.
 func (db *DB) writerPragmas() string {
 	const common = "PRAGMA foreign_keys=0; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-32768; "
-	switch {
-	case db.memory != nil:
+	if db.memory != nil {
 		return common + "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF"
-	case db.opts.Relaxed:
-		return common + "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"
-	default:
-		return common + "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"
 	}
+	sync := "FULL"
+	if db.opts.Relaxed {
+		sync = "NORMAL"
+	}
+	// A log that grew, during a backup for instance, gives its room back when it starts over.
+	limit := cmp.Or(db.opts.CheckpointPages, walSoft) * walHard * 4096
+	return common + fmt.Sprintf("PRAGMA journal_mode=WAL; PRAGMA synchronous=%s; PRAGMA journal_size_limit=%d", sync, limit)
 }
 
 // Failed is closed when the database has stopped after an I/O error: every

@@ -1,9 +1,11 @@
 package sqlitedb
 
 import (
+	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"math"
+	"io"
 
 	"github.com/jobhost/jobhost"
 )
@@ -19,11 +21,15 @@ func (db *DB) checkLog() error {
 		return nil // relaxed commits are not synced one by one
 	}
 	path := db.path + "-wal"
-	log, _, err := db.disk.Head(path, math.MaxInt)
+	log, _, err := db.disk.Read(path)
 	if err != nil {
 		return explainPath(path, err)
 	}
-	good, lost := scanLog(log)
+	defer func() { _ = log.Close() }() // nothing was written
+	good, lost, err := scanLog(bufio.NewReaderSize(log, 1<<18))
+	if err != nil {
+		return explainPath(path, err)
+	}
 	if lost <= 1 {
 		return nil
 	}
@@ -42,15 +48,17 @@ const (
 )
 
 // scanLog returns where the last good frame of a log ends, and how many commits
-// seem to follow it.
-func scanLog(log []byte) (good, lost int) {
-	if len(log) < logHeader {
-		return 0, 0
+// seem to follow it. A log may be of gigabytes; one frame is looked at after the
+// other.
+func scanLog(file io.Reader) (good int64, lost int, err error) {
+	log := make([]byte, logHeader)
+	if whole, err := readFull(file, log); !whole {
+		return 0, 0, err
 	}
 	magic := binary.BigEndian.Uint32(log)
 	size := int(binary.BigEndian.Uint32(log[8:]))
 	if magic&^1 != logMagic || size < 512 || size > 65536 {
-		return 0, 0 // nothing was ever synced in it, or SQLite says so
+		return 0, 0, nil // nothing was ever synced in it, or SQLite says so
 	}
 	sum := checksum{order: binary.LittleEndian}
 	if magic&1 != 0 {
@@ -59,20 +67,29 @@ func scanLog(log []byte) (good, lost int) {
 	sum.add(log[:24])
 	intact := sum.is(log[24:logHeader])
 	salts := [8]byte(log[16:24])
-	for at := logHeader; at+frameHeader+size <= len(log); at += frameHeader + size {
-		frame := log[at : at+frameHeader+size]
-		if [8]byte(frame[8:16]) != salts {
-			break // of the log before this one: what follows was never overwritten
+	frame := make([]byte, frameHeader+size)
+	for end := int64(logHeader + len(frame)); ; end += int64(len(frame)) {
+		// Other salts are of the log before this one: what follows was never overwritten.
+		if whole, err := readFull(file, frame); !whole || [8]byte(frame[8:16]) != salts {
+			return good, lost, err
 		}
 		sum.add(frame[:8])
 		sum.add(frame[frameHeader:])
 		if intact = intact && sum.is(frame[16:frameHeader]); intact {
-			good = at + len(frame)
+			good = end
 		} else if binary.BigEndian.Uint32(frame[4:]) != 0 { // the size of the database, at the end of a commit
 			lost++
 		}
 	}
-	return good, lost
+}
+
+// readFull fills the buffer, and reports whether the file was long enough.
+func readFull(file io.Reader, b []byte) (whole bool, err error) {
+	_, err = io.ReadFull(file, b)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // checksum is that of a log: it goes on from frame to frame.

@@ -3,6 +3,7 @@ package crashvfs_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -40,7 +41,11 @@ func sync(t *testing.T, f vfs.File) {
 // read returns a whole file, nil when it is missing.
 func read(t *testing.T, d *crashvfs.Disk, name string) []byte {
 	t.Helper()
-	data, _, err := d.Head(name, 1<<20)
+	f, _, err := d.Read(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package crashvfs
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"maps"
@@ -71,18 +72,19 @@ func (d *Disk) Delete(name string, syncDir bool) error {
 	return nil
 }
 
-// Head returns the beginning of a file and its size; of a missing one nothing.
-func (d *Disk) Head(path string, n int) ([]byte, int64, error) {
+// Read opens a file to be read, as it is now, and tells its size; a missing one
+// is empty.
+func (d *Disk) Read(path string) (io.ReadCloser, int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := d.names[path]
-	switch {
-	case d.off:
+	if d.off {
 		return nil, 0, sqlite3.IOERR_READ
-	case f == nil:
-		return nil, 0, nil
 	}
-	return append([]byte(nil), f.data[:min(n, len(f.data))]...), int64(len(f.data)), nil
+	var data []byte
+	if f := d.names[path]; f != nil {
+		data = bytes.Clone(f.data)
+	}
+	return io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
 }
 
 // Remove removes a file; a missing one is fine.
