@@ -50,6 +50,7 @@ func Run(t *testing.T, h Harness) {
 		{"tidy", testTidy},
 		{"tidy with the first job", testTidyAtOnce},
 		{"tidy in pieces", testTidyInPieces},
+		{"tidy at once", testTidyAtOnce},
 		{"evict", testEvict},
 		{"single tasks", testSingleTasks},
 		{"dead letters", testDead},

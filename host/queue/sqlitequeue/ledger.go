@@ -134,7 +134,8 @@ func (l *ledger) BeforeCommit(tx *sqlitedb.Tx) error {
 	return tx.Stmt("UPDATE sequence SET next=? WHERE id=1").Int(l.next).Exec()
 }
 
-// writeSpans writes what the transaction has learnt of blocks so far.
+// writeSpans writes what is known of blocks: of those that are new, and when they
+// are to be looked at.
 func (l *ledger) writeSpans(tx *sqlitedb.Tx) error {
 	for _, s := range l.spans {
 		err := tx.Stmt(`INSERT INTO span(block, low, high) VALUES(?,?,?)

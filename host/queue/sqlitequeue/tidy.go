@@ -11,7 +11,7 @@ const tidyLooks = 4096
 
 // tidy removes what is over, block by block, those first that are due longest.
 func (l *ledger) tidy(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) error {
-	if err := l.writeSpans(tx); err != nil { // of what ended before in this transaction
+	if err := l.writeSpans(tx); err != nil { // of what began and ended before in this transaction
 		return err
 	}
 	looked, visited := 0, false
