@@ -25,6 +25,7 @@ const (
 	MaxDeadChange = 1000             // letters that one call changes
 	MaxDeadTime   = 20 * time.Second // that one call takes, and then it ends with a cursor
 	MaxDeadRate   = 100_000          // letters per second
+	MinDeadRate   = 0.05             // that is one in MaxDeadTime
 	MaxDeadText   = 256              // bytes of a text to look for
 )
 
@@ -110,7 +111,8 @@ const (
 // DeadChange says what to do with which dead letters.
 type DeadChange struct {
 	Action DeadAction
-	// Jobs selects all dead letters of these jobs, instead of the filter.
+	// Jobs selects all dead letters of these jobs, at least one, instead of the
+	// filter; nil = the filter does.
 	Jobs []string
 	// Filter selects those that match, from its cursor on; its limit is that of
 	// the call, 0 = [MaxDeadChange].
@@ -126,8 +128,10 @@ func (c *DeadChange) Check() error {
 	switch {
 	case c.Action != DeadRetry && c.Action != DeadDelete:
 		return invalid("action", "%s is not done to dead letters", clip(string(c.Action)))
-	case !(c.Rate >= 0 && c.Rate <= MaxDeadRate):
-		return invalid("rate", "rate %v is not between 0 and %d", c.Rate, MaxDeadRate)
+	case c.Rate != 0 && !(c.Rate >= MinDeadRate && c.Rate <= MaxDeadRate):
+		return invalid("rate", "rate %v is not between %v and %d", c.Rate, MinDeadRate, MaxDeadRate)
+	case c.Jobs != nil && len(c.Jobs) == 0: // to be taken for all letters would be dangerous
+		return invalid("jobs", "no job is named")
 	case len(c.Jobs) > MaxDeadChange:
 		return invalid("jobs", "%d jobs are more than %d", len(c.Jobs), MaxDeadChange)
 	}

@@ -75,14 +75,12 @@ func deadParams(f *jobhost.DeadFilter) (url.Values, error) {
 	setText(q, "cursor", f.Cursor)
 	setTime(q, "after", f.After)
 	setTime(q, "before", f.Before)
-	var labels []string
 	for _, k := range slices.Sorted(maps.Keys(f.Labels)) {
-		if strings.ContainsAny(k, ",=") || strings.Contains(f.Labels[k], ",") {
-			return nil, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "label", Message: "labels with a comma can't be looked for over HTTP"}
+		if strings.Contains(k, "=") {
+			return nil, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "label", Message: "a label whose name has a = can't be looked for over HTTP"}
 		}
-		labels = append(labels, k+"="+f.Labels[k])
+		q.Add("label", k+"="+f.Labels[k])
 	}
-	setText(q, "label", strings.Join(labels, ","))
 	if f.Retried {
 		q.Set("retried", "true")
 	}

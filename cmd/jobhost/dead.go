@@ -49,6 +49,17 @@ func (q *letterQuery) register(e *env, cmd *cobra.Command) {
 	complete(cmd, "category", q.category.names...)
 }
 
+// checkEmpty refuses texts that select by nothing: in a script they are a
+// variable that isn't set, and must not stand for everything.
+func (q *letterQuery) checkEmpty(cmd *cobra.Command) error {
+	for _, name := range []string{"worker", "code", "text"} {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return usagef("--%s is empty: leave it out, or give it a value", name)
+		}
+	}
+	return nil
+}
+
 // given reports whether a flag selects anything.
 func (q *letterQuery) given() bool {
 	return q.worker+q.code+q.text+q.category.value+q.after.text+q.before.text != "" || len(q.labels) > 0
@@ -59,15 +70,9 @@ func (q *letterQuery) filter() (jobhost.DeadFilter, error) {
 		Worker: q.worker, Category: jobhost.Category(q.category.value), Code: q.code, Text: q.text,
 		After: q.after.time, Before: q.before.time, Retried: q.retried,
 	}
-	for _, label := range q.labels {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok {
-			return f, usagef("--label %q is not KEY=VALUE", label)
-		}
-		if f.Labels == nil {
-			f.Labels = map[string]string{}
-		}
-		f.Labels[key] = value
+	var err error
+	if f.Labels, err = labels(q.labels); err != nil {
+		return f, err
 	}
 	return f, asUsage(f.Check())
 }

@@ -37,6 +37,9 @@ func newDeadChangeCommand(e *env, name, short string, action jobhost.DeadAction,
 			return checkIDs(ids)
 		},
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			if err := d.query.checkEmpty(cmd); err != nil {
+				return err
+			}
 			if _, err := d.query.filter(); err != nil {
 				return err
 			}
@@ -71,12 +74,27 @@ func (e *env) changeDead(ctx context.Context, server jobhost.Server, ids []strin
 		if err != nil || d.dryRun {
 			return job, err
 		}
+		if d.action == jobhost.DeadRetry { // the dead tasks, and none that was cancelled
+			return e.retryDead(ctx, server, id)
+		}
 		return d.change.do(ctx, server, id)
 	}
 	if d.dryRun {
 		c.done = "would be " + c.done
 	}
 	return e.changeJobs(ctx, server, ids, c)
+}
+
+// retryDead lets the dead tasks of a job run again.
+func (e *env) retryDead(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
+	done, err := server.ChangeDead(ctx, jobhost.DeadChange{Action: jobhost.DeadRetry, Jobs: []string{id}})
+	if err == nil && len(done.Failed) > 0 {
+		err = done.Failed[0].Error
+	}
+	if err != nil {
+		return jobhost.Job{}, err
+	}
+	return server.Job(ctx, id)
 }
 
 // changeAllDead changes the letters that the flags select, after asking.

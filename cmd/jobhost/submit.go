@@ -113,6 +113,9 @@ func labels(texts []string) (map[string]string, error) {
 		if !ok {
 			return nil, usagef("--label %q is not KEY=VALUE", text)
 		}
+		if _, twice := labels[key]; twice {
+			return nil, usagef("--label %s is given twice", key)
+		}
 		if labels == nil {
 			labels = map[string]string{}
 		}

@@ -132,6 +132,12 @@ func TestJobRoutes(t *testing.T) {
 	f.want(f.do("POST", "/v1/dead:retry?dry_run=true&rate=10", ""), 200, `"matched":1,"changed":1,"dry_run":true`)
 	f.want(f.do("POST", "/v1/dead:delete?jobs=nobody,good", ""), 200, `"changed":0`, `"failed":[`)
 	f.want(f.do("POST", "/v1/dead:delete?jobs=bad&worker=test", ""), 400, "both set")
+	f.want(f.do("POST", "/v1/dead:delete?jobs=", ""), 400, "empty")
+	f.want(f.do("POST", "/v1/dead:delete?worker=", ""), 400, "empty")
+	f.want(f.do("POST", "/v1/dead:delete?code=failed&dry_run=", ""), 400, "empty")
+	f.want(f.do("POST", "/v1/jobs/bad/retry?task=", ""), 400, "empty")
+	f.want(f.do("POST", "/v1/dead:delete?text=luck&label=a%3D1&label=b%3D2", ""), 200, `"matched":0`)
+	f.want(f.do("POST", "/v1/dead:delete?label=a%3D1&label=a%3D2", ""), 400, "twice")
 	f.want(f.do("POST", "/v1/dead:retry?rate=fast", ""), 400, "rate")
 	f.want(f.do("POST", "/v1/jobs/bad/retry?task=one", ""), 400)
 	f.want(f.do("POST", "/v1/jobs/bad/retry?task=7", ""), 404)
@@ -226,4 +232,15 @@ func TestObserve(t *testing.T) {
 	if !maps.Equal(seen, want) {
 		t.Errorf("got %v, want %v", seen, want)
 	}
+}
+
+// The retry of a dead letter leaves alone what somebody cancelled.
+func TestRetryOfADeadLetter(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{})
+	f.submit(jobhost.Spec{Worker: "test", ID: "mixed", Entry: "fail_permanent", Tasks: 2, Delay: 100 * time.Millisecond})
+	f.want(f.do("POST", "/v1/jobs/mixed/cancel?task=1", ""), 200, `"index":1,"state":"cancelled"`)
+	f.want(f.do("GET", "/v1/jobs/mixed?wait=10s", ""), 200, `"index":0,"state":"dead"`)
+	f.want(f.do("POST", "/v1/dead/mixed/retry", ""), 200, `"index":1,"state":"cancelled"`)
+	f.want(f.do("GET", "/v1/jobs/mixed?wait=10s", ""), 200, `"index":1,"state":"cancelled"`)
 }

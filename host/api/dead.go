@@ -22,7 +22,7 @@ var (
 		{"code", "Only letters with this code."},
 		{"after", "Only tasks that died at this time or later, as RFC 3339."},
 		{"before", "Only tasks that died before this time, as RFC 3339."},
-		{"label", "Only jobs with these labels, as KEY=VALUE, separated by commas."},
+		{labelParam, "Only jobs with this label, as name=value; may be repeated."},
 		{"text", "Only letters with this text in the job's id, the code or the message, in any case."},
 		{"retried", "true: those too that were retried."},
 		{"cursor", "Goes on where a page, or a call, ended: its next."},
@@ -73,20 +73,8 @@ func deadFilterOf(q url.Values) (f jobhost.DeadFilter, err error) {
 		Worker: q.Get("worker"), Category: jobhost.Category(q.Get("category")), Code: q.Get("code"),
 		Text: q.Get("text"), Cursor: q.Get("cursor"),
 	}
-	for pair := range strings.SplitSeq(q.Get("label"), ",") {
-		key, value, ok := strings.Cut(pair, "=")
-		switch {
-		case pair == "":
-		case !ok || key == "":
-			return f, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "label", Message: "a label is not KEY=VALUE"}
-		default:
-			if f.Labels == nil {
-				f.Labels = map[string]string{}
-			}
-			f.Labels[key] = value
-		}
-	}
-	if text := q.Get("after"); text != "" {
+	f.Labels, err = labelsOf(q[labelParam])
+	if text := q.Get("after"); text != "" && err == nil {
 		f.After, err = wire.ParseTime("after", text)
 	}
 	if text := q.Get("before"); text != "" && err == nil {
@@ -182,10 +170,21 @@ func (a *API) getDead(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) retryDead(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.deadJob(r.Context(), r.PathValue("id")); err != nil {
-		return err
-	}
-	return a.retryJob(w, r)
+	return a.answerJob(w, r, func(ctx context.Context, id string) (jobhost.Job, error) {
+		job, err := a.deadJob(ctx, id)
+		if err != nil {
+			return job, err
+		}
+		// Not all that can be retried: tasks that somebody cancelled stay so.
+		done, err := a.server.ChangeDead(ctx, jobhost.DeadChange{Action: jobhost.DeadRetry, Jobs: []string{id}})
+		if err == nil && len(done.Failed) > 0 {
+			err = done.Failed[0].Error
+		}
+		if err != nil {
+			return job, err
+		}
+		return a.server.Job(ctx, id)
+	})
 }
 
 func (a *API) deleteDead(w http.ResponseWriter, r *http.Request) error {

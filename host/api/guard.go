@@ -71,7 +71,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, to *route) error {
 			return err
 		}
 	}
-	if err := checkQuery(r.URL.RawQuery, to.query); err != nil {
+	if err := checkQuery(r.URL.RawQuery, to); err != nil {
 		return err
 	}
 	return checkBody(r, to.body)
@@ -171,8 +171,10 @@ func fromHere(r *http.Request) bool {
 	return true
 }
 
-// checkQuery refuses parameters that are unknown or given twice; only labels may be.
-func checkQuery(raw string, known []param) error {
+// checkQuery refuses parameters that are unknown or given twice; only labels may
+// be. What changes something takes no empty ones either: a selection that a
+// script left empty by mistake must not be taken for everything.
+func checkQuery(raw string, to *route) error {
 	if raw == "" {
 		return nil
 	}
@@ -181,15 +183,20 @@ func checkQuery(raw string, known []param) error {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the query cannot be read", Cause: err}
 	}
 	for name, v := range values {
-		if !slices.ContainsFunc(known, func(p param) bool { return p.name == name }) {
-			names := make([]string, len(known))
-			for i, p := range known {
+		if !slices.ContainsFunc(to.query, func(p param) bool { return p.name == name }) {
+			names := make([]string, len(to.query))
+			for i, p := range to.query {
 				names[i] = p.name
 			}
 			return wire.Unknown("parameter", name, names)
 		}
 		if len(v) > 1 && name != labelParam {
 			return &jobhost.Error{Code: jobhost.CodeInvalid, Field: name, Message: "the parameter is given twice"}
+		}
+		if to.access == writes && slices.Contains(v, "") {
+			return &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: name, Message: "the parameter is empty", Hint: "leave it out, or give it a value",
+			}
 		}
 	}
 	return nil

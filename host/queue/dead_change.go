@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -40,24 +39,58 @@ type deadChange struct {
 
 // jobs changes the letters of the jobs that were named.
 func (c *deadChange) jobs(ctx context.Context) error {
-	for _, id := range c.change.Jobs {
+	for i, id := range c.change.Jobs {
 		job, err := c.queue.Job(ctx, id)
 		if err != nil {
 			c.fail(id, 0, err)
 			continue
 		}
-		dead := slices.DeleteFunc(slices.Clone(job.Tasks), func(t jobhost.Task) bool { return t.State != jobhost.Dead })
+		var dead []int
+		for _, t := range job.Tasks {
+			if t.State == jobhost.Dead {
+				dead = append(dead, t.Index)
+			}
+		}
 		if len(dead) == 0 {
 			c.fail(id, 0, &jobhost.Error{Code: jobhost.CodeConflict, Message: "job " + id + " has no dead task: it is " + job.State.String()})
+			continue
 		}
-		for i := range dead {
-			c.done.Matched++
-			if stopped, err := c.one(ctx, id, dead[i].Index); stopped || err != nil {
-				return err
+		stopped, err := c.tasks(ctx, id, dead)
+		if err != nil {
+			return err
+		}
+		if stopped {
+			for _, id := range c.change.Jobs[i+1:] {
+				c.fail(id, 0, errStopped)
 			}
+			return nil
 		}
 	}
 	return nil
+}
+
+var errStopped = &jobhost.Error{
+	Code: jobhost.CodeExhausted, Message: "the call ended before its turn", Hint: "call again, for this job and those after it",
+}
+
+// tasks changes the letters of a job: together, unless a rate is to be kept.
+func (c *deadChange) tasks(ctx context.Context, id string, dead []int) (stopped bool, err error) {
+	if c.change.Rate == 0 {
+		c.done.Matched += len(dead)
+		return c.together(ctx, id, dead...)
+	}
+	for _, task := range dead {
+		c.done.Matched++
+		failed := len(c.done.Failed)
+		stopped, err := c.one(ctx, id, task)
+		if stopped && len(c.done.Failed) == failed { // time is up
+			c.fail(id, task, errStopped)
+		}
+		if stopped || err != nil {
+			return stopped, err
+		}
+	}
+	return false, nil
 }
 
 // matching changes the letters that match, from the cursor on.
@@ -83,7 +116,7 @@ func (c *deadChange) matching(ctx context.Context) error {
 			}
 		}
 		c.done.Next, filter.Cursor = page.Next, page.Next
-		if page.Next == "" || c.done.Matched >= most {
+		if page.Next == "" || c.done.Matched >= most || time.Since(c.began) > jobhost.MaxDeadTime {
 			return nil
 		}
 	}
@@ -102,33 +135,40 @@ func (c *deadChange) one(ctx context.Context, id string, task int) (stopped bool
 	if !c.change.DryRun && c.change.Rate > 0 {
 		due = time.Duration(float64(c.done.Changed) / c.change.Rate * float64(time.Second))
 	}
-	if max(due, time.Since(c.began)) > jobhost.MaxDeadTime {
+	// Where the rate says that it is too late, the next call must not begin at once.
+	late := due >= jobhost.MaxDeadTime
+	if err := sleepUntil(ctx, c.began.Add(min(due, jobhost.MaxDeadTime))); err != nil {
+		return false, err
+	}
+	if late || time.Since(c.began) > jobhost.MaxDeadTime {
 		c.done.Matched--
 		return true, nil
 	}
-	if err := sleepUntil(ctx, c.began.Add(due)); err != nil {
-		return false, err
-	}
+	return c.together(ctx, id, task)
+}
+
+// together changes letters of one job in one operation.
+func (c *deadChange) together(ctx context.Context, id string, tasks ...int) (stopped bool, err error) {
 	if !c.change.DryRun {
-		err = c.apply(ctx, id, task)
+		err = c.apply(ctx, id, tasks)
 	}
 	switch {
 	case err == nil:
-		c.done.Changed++
+		c.done.Changed += len(tasks)
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case jobhost.CodeOf(err) == jobhost.CodeUnavailable:
 		return false, err
 	default:
-		c.fail(id, task, err)
+		c.fail(id, tasks[0], err)
 		stopped = jobhost.CodeOf(err) == jobhost.CodeExhausted
 	}
 	return stopped, nil
 }
 
-func (c *deadChange) apply(ctx context.Context, id string, task int) error {
+func (c *deadChange) apply(ctx context.Context, id string, tasks []int) error {
 	if c.change.Action == jobhost.DeadRetry {
-		_, err := c.queue.RetryTask(ctx, id, task)
+		_, err := c.queue.retry(ctx, id, tasks)
 		return err
 	}
 	if c.removed[id] {

@@ -76,6 +76,88 @@ func TestRetriesStopWhereTheQueueIsFull(t *testing.T) {
 	})
 }
 
+// A slow rate holds over the calls that it takes.
+func TestSlowRateHoldsOverCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t)
+		f.kill("a", 10)
+		change := jobhost.DeadChange{Action: jobhost.DeadRetry, Rate: 0.1}
+		began := time.Now()
+		for next := "first"; next != ""; change.Filter.Cursor = next {
+			done, err := f.ChangeDead(t.Context(), change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next = done.Next
+		}
+		if took := time.Since(began); took < 90*time.Second || took > 110*time.Second {
+			t.Errorf("10 letters at one in 10 s took %v", took)
+		}
+		_, err := f.ChangeDead(t.Context(), jobhost.DeadChange{Action: jobhost.DeadRetry, Rate: 1e-12})
+		wantCode(t, err, jobhost.CodeInvalid)
+	})
+}
+
+// No jobs are not all jobs.
+func TestNoJobsAreNoLetters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t)
+		f.kill("a", 1)
+		_, err := f.ChangeDead(t.Context(), jobhost.DeadChange{Action: jobhost.DeadDelete, Jobs: []string{}})
+		wantCode(t, err, jobhost.CodeInvalid)
+		f.wantState("a-000", jobhost.Dead)
+	})
+}
+
+// Of jobs that are named only the dead tasks run again, and each job that had no
+// turn is told.
+func TestDeadTasksOfNamedJobs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, func(cfg *queue.Config) { cfg.Workers[0].Capacity = 4 })
+		slot := f.Slot("w")
+		for _, id := range []string{"a", "b", "c"} {
+			f.submit(jobhost.Spec{ID: id, Tasks: 4})
+			if _, err := f.CancelTask(t.Context(), id, 3); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				f.settle(f.take(slot), failed(false))
+			}
+		}
+		change := jobhost.DeadChange{Action: jobhost.DeadRetry, Jobs: []string{"a", "b", "c"}}
+		for _, rate := range []float64{0, 0.1} {
+			change.Rate = rate
+			done, err := f.ChangeDead(t.Context(), change)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case rate == 0:
+				if done.Matched != 6 || done.Changed != 3 || len(done.Failed) != 2 || done.Failed[0].Job != "b" || done.Failed[1].Job != "c" {
+					t.Fatalf("with too little room: %+v", done)
+				}
+			default:
+				if done.Changed != 2 || len(done.Failed) != 2 || done.Failed[0].Job != "b" || done.Failed[0].Task != 2 || done.Failed[1].Job != "c" {
+					t.Fatalf("with too little time: %+v", done)
+				}
+			}
+			if job := f.job("a"); job.Tasks[3].State != jobhost.Cancelled {
+				t.Errorf("a cancelled task became %v", job.Tasks[3].State)
+			}
+			for range done.Changed {
+				f.settle(f.take(slot), succeeded(""))
+			}
+			change.Jobs = []string{"b", "c"}
+		}
+		done, err := f.ChangeDead(t.Context(), jobhost.DeadChange{Action: jobhost.DeadRetry, Jobs: []string{"a"}})
+		if err != nil || len(done.Failed) != 1 || done.Failed[0].Error.Code != jobhost.CodeConflict {
+			t.Errorf("without dead tasks: %+v, %v", done, err)
+		}
+	})
+}
+
 func TestDeadSummary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
