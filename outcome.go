@@ -42,6 +42,9 @@ type Outcome struct {
 	Output []byte
 	// Failure is set with OutcomeFailed.
 	Failure *Failure
+	// RetryAfter is how long the next attempt waits at least, with OutcomeFailed;
+	// 0 = as the retry policy says.
+	RetryAfter time.Duration
 	// Snooze is how long to wait, with OutcomeSnoozed.
 	Snooze time.Duration
 	// Fuel is the work that the attempt cost, about one unit for each pass of a
@@ -129,5 +132,6 @@ const (
 	FailLimit          = "limit"            // the attempt's effects are over a limit
 	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
 	FailBreaker        = "breaker_open"     // the worker's circuit breaker is open, and says to fail
+	FailDenied         = "denied"           // a place that may not be reached
 	FailWorker         = "failed"           // the worker said so and gave no code
 )

@@ -32,11 +32,7 @@ func (q *Queue) Child(spec jobhost.Spec, parent *Parent) (*Child, error) {
 }
 
 // Release gives up the place of a child that will not be.
-func (c *Child) Release() {
-	c.lane.mu.Lock()
-	defer c.lane.mu.Unlock()
-	c.lane.pending -= c.Job.Tasks
-}
+func (c *Child) Release() { c.lane.vacate(c.Job.Tasks) }
 
 // SubmitChild submits a job of an attempt at once, whatever becomes of the
 // attempt, and returns when it is durable.

@@ -109,20 +109,13 @@ func (q *Queue) admitAll(specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, 
 		job, l, err := q.admit(specs[i])
 		if err != nil {
 			for j, l := range lanes {
-				l.vacate(jobs[j])
+				l.vacate(jobs[j].Tasks)
 			}
 			return nil, nil, err
 		}
 		jobs, lanes = append(jobs, job), append(lanes, l)
 	}
 	return jobs, lanes, nil
-}
-
-// vacate gives back the room of a job that was admitted and not submitted.
-func (l *lane) vacate(job *JobSpec) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending -= job.Tasks
 }
 
 // fired runs when the fate of a firing is known.

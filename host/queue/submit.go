@@ -151,8 +151,12 @@ func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			return nil, nil, fmt.Errorf("callback: %w", q.noWorker(cb))
 		}
 	}
+	denied := q.judgeCallback(&spec)
 	worker := l.worker.Load()
 	job := q.fill(worker, &spec)
+	if denied != nil {
+		return job, nil, denied
+	}
 	if job.Tasks > worker.Capacity {
 		return job, nil, &jobhost.Error{
 			Code:    jobhost.CodeInvalid,
@@ -171,11 +175,12 @@ func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
 }
 
 func (q *Queue) noWorker(name string) error {
+	has := slices.DeleteFunc(q.lanes.loaded(), func(name string) bool { return strings.HasPrefix(name, jobhost.ReservedWorkers) })
 	return &jobhost.Error{
 		Code:    jobhost.CodeNotFound,
 		Field:   "worker",
 		Message: fmt.Sprintf("there is no worker %q", name),
-		Hint:    "this host has: " + strings.Join(q.lanes.loaded(), ", "),
+		Hint:    "this host has: " + strings.Join(has, ", "),
 	}
 }
 
@@ -254,7 +259,7 @@ func digest(spec *jobhost.Spec) [16]byte {
 	}
 	// What is left out leaves the digest as it was before there was such an option.
 	for _, option := range []struct{ name, value string }{
-		{"concurrency_key", spec.ConcurrencyKey}, {"unique_key", spec.UniqueKey}, {"callback", spec.Callback.Worker},
+		{"concurrency_key", spec.ConcurrencyKey}, {"unique_key", spec.UniqueKey}, {"callback", spec.Callback.Worker}, {"callback_url", spec.Callback.URL},
 	} {
 		if option.value != "" {
 			text(option.name)
@@ -320,15 +325,20 @@ func (l *lane) reserveLocked(n int) error {
 	return nil
 }
 
+// vacate gives back room for n tasks that was taken and not filled.
+func (l *lane) vacate(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending -= n
+}
+
 // retryAfter is what a caller is told who met a full queue.
 const retryAfter = time.Second
 
 // submitted runs when the fate of a submit is known.
 func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submitted {
 	if result.Err != nil || result.Existing {
-		l.mu.Lock()
-		l.pending -= job.Tasks
-		l.mu.Unlock()
+		l.vacate(job.Tasks)
 		if result.Err != nil {
 			return jobhost.Submitted{Err: fmt.Errorf("submit: %w", result.Err)}
 		}
