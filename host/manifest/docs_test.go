@@ -24,12 +24,16 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, worker, schedule := defaultHost("/"), defaultWorker("", 0), defaultSchedule()
+	webhook := defaultWebhook()
 	breaker := jobhost.DefaultBreaker("")
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
 		"worker.NAME":       docTable(workerFields(), &worker),
 		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
 		"[schedule]":        docTable(scheduleFields(), &schedule),
+
+		"webhook":       docTable(webhookFields(nil), &webhook),
+		"webhook.retry": docTable(retryFields(), &webhook.Retry),
 
 		"worker.NAME.breaker":   docTable(breakerFields(), &breaker),
 		"worker.NAME.retention": docTable(retentionFields(), &worker.Retention),
