@@ -47,6 +47,7 @@ type Host struct {
 	loads     map[string]int // how often each worker was loaded; whoever reloads has it
 
 	running atomic.Pointer[running] // nil until the queue is open
+	hooks   hooks
 }
 
 // running is what exists while a host runs.
@@ -137,6 +138,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	if err != nil {
 		return err
 	}
+	h.hooks.settings.Store(h.cfg.Webhook) // tasks may die as soon as the queue is open
 	r := &running{root: root, workers: map[string]*worker{}}
 	if r.queue, err = queue.New(ctx, h.cfg.Store, h.queueConfig()); err != nil {
 		return errors.Join(err, closeAll(plugins))
@@ -172,6 +174,7 @@ func (h *Host) queueConfig() queue.Config {
 		MaxPayload: h.cfg.MaxPayload,
 		Publish:    h.publish,
 		Settled:    h.settled,
+		Webhooks:   &h.hooks,
 		Removed:    func(reason queue.Removal, n int) { h.cfg.Metrics.Removed(string(reason), n) },
 		Logger:     h.cfg.Logger,
 	}
