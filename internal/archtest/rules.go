@@ -74,11 +74,13 @@ func House() Rules {
 		Goroutines: map[string]string{
 			"host/scope":        "starts the goroutines of everybody else",
 			"host/op":           "nobody is told when a native Go channel is ready, so one goroutine waits for it",
+			"netproxy":          "net/http blocks whoever asks, so each request in flight has a goroutine; Stop waits for all of them",
+			"netproxy/guard":    "tries two addresses of a name at once; the losers end before the attempt does",
 			"internal/sqlitedb": "lies below host/scope; its writer and notifier end with Close, which waits for them",
 		},
 		Guests:   []string{"plugins", "internal/testing/guests"},
 		Printers: []string{"cmd"},
-		Suites:   []string{"queuetest", "runtimetest", "statetest", "hosttest"},
+		Suites:   []string{"queuetest", "runtimetest", "statetest", "hosttest", "netproxytest"},
 		MaxFile:  500,
 		LongFile: 400,
 	}

@@ -1,17 +1,20 @@
 // Package guard makes HTTP transports that reach only what a policy allows.
 // Each request is judged by its URL, those of redirects too, and each
-// connection by the address that is dialled, after its name was resolved.
+// connection by the address that is dialled, after its name was resolved. A name
+// whose addresses are slow to answer is tried at two of them, one in a goroutine that
+// ends with the attempt.
 package guard
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
+	"net/textproto"
 	"net/url"
-	"slices"
-	"syscall"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -21,106 +24,185 @@ import (
 
 // Defaults of a [Config].
 const (
+	DefaultDNSTimeout     = 5 * time.Second
 	DefaultConnectTimeout = 5 * time.Second
+	DefaultIdleTimeout    = 30 * time.Second
 	DefaultHeaderBytes    = 64 << 10
+	DefaultHosts          = 100
+	DefaultBufferBytes    = 4 << 10
 )
 
 // Config says what a transport reaches, and how.
 type Config struct {
 	Policy policy.Policy
-	// ConnectTimeout bounds the time to resolve a name and to connect, and
-	// again that of the TLS handshake; 0 = [DefaultConnectTimeout].
+	// DNSTimeout bounds the time to resolve a name; 0 = [DefaultDNSTimeout].
+	DNSTimeout time.Duration
+	// ConnectTimeout bounds the time to connect, and again that of the TLS
+	// handshake; 0 = [DefaultConnectTimeout].
 	ConnectTimeout time.Duration
 	// HeaderBytes bounds the header of a response; 0 = [DefaultHeaderBytes].
 	HeaderBytes int64
+	// ConnsPerHost is how many connections to one host there may be; requests
+	// beyond wait for one. 0 = no bound.
+	ConnsPerHost int
 	// IdlePerHost is how many connections to one host are kept for later; 0 = 2.
 	IdlePerHost int
+	// IdleTimeout is for how long they are kept; 0 = [DefaultIdleTimeout].
+	IdleTimeout time.Duration
+	// Hosts is to how many hosts connections are kept. Those to the host that was
+	// asked longest ago are closed when there are more; 0 = [DefaultHosts].
+	Hosts int
+	// HTTP2 lets servers that offer it speak HTTP/2 over TLS.
+	HTTP2 bool
+	// BytesPerRequest bounds what a connection receives for each request that was
+	// sent over it, whatever it is; 0 = no bound. HTTP/2 has frames that cost a
+	// server little and belong to no response.
+	BytesPerRequest int64
+	// BufferBytes is the size of a connection's buffers, one for each direction;
+	// 0 = [DefaultBufferBytes].
+	BufferBytes int
+	// RootCAs are who may sign certificates; nil = whom the system trusts.
+	RootCAs *x509.CertPool
+	// Proxy is asked for all connections, and the environment never is. Which
+	// addresses names lead to is the proxy's to judge then; rules and addresses
+	// in URLs are judged here. nil = none.
+	Proxy *url.URL
+	// Forbidden returns addresses that are never dialled, such as where the host
+	// itself is controlled: whatever is allowed beside them. One without an
+	// address (0.0.0.0 or ::) is that port at all of this machine's. nil = none.
+	Forbidden func() []netip.AddrPort
 	// Resolver resolves names; nil = the system's.
-	Resolver *net.Resolver
+	Resolver Resolver
 	// Own returns the addresses of this machine; nil = those of its interfaces.
 	Own func() ([]net.Addr, error)
+	// Dial connects to an address that was judged; nil = over TCP.
+	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+}
+
+// Resolver resolves names. [*net.Resolver] is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // Transport is an [http.RoundTripper]. It keeps no cookies, follows no
-// redirects, knows no proxy, speaks HTTP/1.1 and goes over to nothing else, and
-// checks certificates. It is safe for many goroutines.
+// redirects, knows no proxy but a configured one, goes over to no protocol but
+// HTTP, and checks certificates. It is safe for many goroutines.
 type Transport struct {
 	policy policy.Policy
-	own    func() ([]net.Addr, error)
-	base   *http.Transport
+	dialer *dialer
+	pool   *pool
+	meter  bool
 }
 
 // New returns a transport.
 func New(cfg Config) *Transport {
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = DefaultConnectTimeout
-	}
-	if cfg.HeaderBytes == 0 {
-		cfg.HeaderBytes = DefaultHeaderBytes
-	}
+	orElse(&cfg.DNSTimeout, DefaultDNSTimeout)
+	orElse(&cfg.ConnectTimeout, DefaultConnectTimeout)
+	orElse(&cfg.IdleTimeout, DefaultIdleTimeout)
+	orElse(&cfg.HeaderBytes, DefaultHeaderBytes)
+	orElse(&cfg.Hosts, DefaultHosts)
+	orElse(&cfg.BufferBytes, DefaultBufferBytes)
 	if cfg.Own == nil {
 		cfg.Own = net.InterfaceAddrs
 	}
-	t := &Transport{policy: cfg.Policy, own: cfg.Own}
-	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, Resolver: cfg.Resolver, ControlContext: t.control}
-	// A server can make HTTP/2 costly for its client, and pays little for that.
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	t.base = &http.Transport{
-		Proxy:                  nil, // one from the environment would be dialled in place of what was judged
-		DialContext:            dialer.DialContext,
-		TLSHandshakeTimeout:    cfg.ConnectTimeout,
-		MaxResponseHeaderBytes: cfg.HeaderBytes,
-		MaxIdleConns:           100,
-		MaxIdleConnsPerHost:    cfg.IdlePerHost,
-		IdleConnTimeout:        30 * time.Second,
-		DisableCompression:     true, // what is read is what was sent, so that a bound on it holds
-		Protocols:              &protocols,
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
 	}
-	return t
+	d := newDialer(&cfg)
+	return &Transport{policy: cfg.Policy, dialer: d, pool: newPool(&cfg, d), meter: cfg.BytesPerRequest > 0}
 }
 
-// control judges the address of a connection that is about to be made.
-func (t *Transport) control(_ context.Context, _, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return &policy.SpecialError{Kind: "not an address"}
+func orElse[T comparable](value *T, otherwise T) {
+	var zero T
+	if *value == zero {
+		*value = otherwise
 	}
-	if err := t.policy.JudgeAddr(to.Addr()); err != nil {
-		return err
-	}
-	addrs, err := t.own()
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(addrs, func(a net.Addr) bool { return isAddr(a, to.Addr()) }) {
-		return t.policy.JudgeOwn(to.Addr())
-	}
-	return nil
-}
-
-func isAddr(of net.Addr, addr netip.Addr) bool {
-	ip, ok := of.(*net.IPNet)
-	if !ok {
-		return false
-	}
-	own, ok := netip.AddrFromSlice(ip.IP)
-	return ok && own.Unmap() == addr.Unmap()
 }
 
 // RoundTrip sends a request to where its URL says, whatever its Host says, if
 // the policy allows that. Denials are the errors of [policy.Denied].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	u, to, err := t.judge(req)
-	if err != nil {
-		if req.Body != nil {
-			err = errors.Join(err, req.Body.Close())
-		}
-		return nil, err
+	u, err := httpurl.Parse(req.URL.String())
+	if e, ok := errors.AsType[*httpurl.Error](err); ok {
+		err = &jobhost.Error{Code: jobhost.CodeInvalid, Field: "url", Message: e.Message, Hint: e.Hint}
 	}
-	sent := req.Clone(req.Context())
+	var to *url.URL
+	if err == nil {
+		to, err = url.Parse(u.String())
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeBody(req))
+	}
+	sent := req.Clone(t.Watch(req.Context(), nil))
 	sent.URL, sent.Host = to, ""
-	resp, err := t.base.RoundTrip(sent)
+	return t.Send(sent, u)
+}
+
+func closeBody(req *http.Request) error {
+	if req.Body == nil {
+		return nil
+	}
+	return req.Body.Close()
+}
+
+// maxInterim is how many interim responses (1xx) a server may send for one request.
+const maxInterim = 16
+
+// Watcher is told of requests while they are under way.
+type Watcher interface {
+	// Connected is called when a request has a connection, before anything is
+	// sent. It is called again when the connection turns out to be closed.
+	Connected(reused bool)
+	// FirstByte is called when the response begins.
+	FirstByte()
+	// Interim is called after an interim response (1xx): FirstByte was for
+	// nothing, and may not come again.
+	Interim()
+}
+
+// Watch returns a context whose requests [Transport.Send] tells watcher of; nil =
+// nobody.
+func (t *Transport) Watch(ctx context.Context, watcher Watcher) context.Context {
+	if watcher == nil {
+		if !t.meter {
+			return ctx
+		}
+		watcher = unwatched{}
+	}
+	interim := 0 // one attempt comes after the other
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			if t.meter {
+				grant(info.Conn)
+			}
+			watcher.Connected(info.Reused)
+		},
+		GotFirstResponseByte: watcher.FirstByte,
+		Got1xxResponse: func(int, textproto.MIMEHeader) error {
+			if interim++; interim > maxInterim {
+				return errFlood{}
+			}
+			watcher.Interim()
+			return nil
+		},
+	})
+}
+
+// unwatched watches nothing.
+type unwatched struct{}
+
+func (unwatched) Connected(bool) {}
+func (unwatched) FirstByte()     {}
+func (unwatched) Interim()       {}
+
+// Send is [Transport.RoundTrip] for callers that have the URL in canonical form
+// already: req.URL must be u, req.Host empty, and the context one of
+// [Transport.Watch].
+func (t *Transport) Send(req *http.Request, u httpurl.URL) (*http.Response, error) {
+	if err := t.policy.Judge(req.Method, u); err != nil {
+		return nil, errors.Join(err, closeBody(req))
+	}
+	resp, err := t.pool.of(u).RoundTrip(req)
 	if special, denied := errors.AsType[*policy.SpecialError](err); denied {
 		return nil, policy.Denied(u, special)
 	}
@@ -133,18 +215,5 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var errUpgrade = errors.New("the answer goes over to another protocol")
 
-// judge returns the URL that is allowed, in the form in which it was judged.
-func (t *Transport) judge(req *http.Request) (httpurl.URL, *url.URL, error) {
-	u, err := httpurl.Parse(req.URL.String())
-	if e, ok := errors.AsType[*httpurl.Error](err); ok {
-		return u, nil, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "url", Message: e.Message, Hint: e.Hint}
-	}
-	if err := t.policy.Judge(req.Method, u); err != nil {
-		return u, nil, err
-	}
-	to, err := url.Parse(u.String())
-	return u, to, err
-}
-
 // CloseIdleConnections closes the connections that nobody uses.
-func (t *Transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+func (t *Transport) CloseIdleConnections() { t.pool.closeIdle() }

@@ -280,18 +280,18 @@ func TestOwnAddresses(t *testing.T) {
 	t.Parallel()
 	mine := &net.IPNet{IP: net.ParseIP("8.8.8.8"), Mask: net.CIDRMask(32, 32)}
 	tr := newTransport(t, Config{Own: func() ([]net.Addr, error) { return []net.Addr{mine}, nil }})
-	if err := tr.control(t.Context(), "tcp4", "8.8.8.8:443", nil); err == nil {
+	if err := tr.dialer.control(t.Context(), "tcp4", "8.8.8.8:443", nil); err == nil {
 		t.Error("an address of this machine is allowed")
 	}
-	if err := tr.control(t.Context(), "tcp4", "8.8.4.4:443", nil); err != nil {
+	if err := tr.dialer.control(t.Context(), "tcp4", "8.8.4.4:443", nil); err != nil {
 		t.Error(err)
 	}
 	tr = newTransport(t, Config{Own: func() ([]net.Addr, error) { return nil, errors.New("no interfaces") }})
-	if err := tr.control(t.Context(), "tcp4", "8.8.4.4:443", nil); err == nil {
+	if err := tr.dialer.control(t.Context(), "tcp4", "8.8.4.4:443", nil); err == nil {
 		t.Error("an address is allowed that may be this machine's")
 	}
 	for _, address := range []string{"", "name:80", "[fe80::1%lo]:80"} {
-		if err := tr.control(t.Context(), "tcp", address, nil); err == nil {
+		if err := tr.dialer.control(t.Context(), "tcp", address, nil); err == nil {
 			t.Errorf("%q is allowed", address)
 		}
 	}

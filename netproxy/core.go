@@ -1,0 +1,214 @@
+package netproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// core is what pools have in common: all but on whose goroutine things happen.
+type core struct {
+	cfg     ProcessorConfig
+	client  *Client
+	launch  func(*Task)    // runs a task
+	deliver func(delivery) // calls its handler
+	open    func()         // before the pool runs
+	shut    func()         // after the last task
+
+	queued     atomic.Int64
+	inFlight   atomic.Int64
+	delivering atomic.Int64
+	memory     memory
+
+	mu      sync.Mutex // protects the following
+	state   State
+	first   *Task // of those that are pending, in no order that matters
+	pending int
+	empty   chan struct{} // closed when none is pending; nil = nobody waits
+	stopped chan struct{} // closed at the end of the Stop that is under way
+}
+
+// delivery is what a handler is told: a response, an error, or to try again.
+type delivery struct {
+	task *Task
+	resp *Response
+	err  *Error
+}
+
+func (p *core) init(cfg ProcessorConfig) {
+	orElse(&cfg.MaxConnections, DefaultMaxConnections)
+	orElse(&cfg.MaxBuffered, DefaultMaxBuffered)
+	orElse(&cfg.Handlers, DefaultHandlers)
+	orElse(&cfg.HandlerTimeout, DefaultHandlerTimeout)
+	if cfg.Logger == nil {
+		cfg.Logger = cfg.Client.logger
+	}
+	p.cfg, p.client, p.memory.most = cfg, cfg.Client, cfg.MaxBuffered
+}
+
+// Start implements [Pool].
+func (p *core) Start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.becomeLocked(Starting); err != nil {
+		return err
+	}
+	p.open()
+	return p.becomeLocked(Running)
+}
+
+// Enqueue implements [Pool].
+func (p *core) Enqueue(t *Task) error {
+	if err := p.admit(t); err != nil {
+		p.refused(t, err)
+		return err
+	}
+	p.launch(t)
+	return nil
+}
+
+// admit makes a task one of the pool's.
+func (p *core) admit(t *Task) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.state != Running:
+		return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("no HTTP requests are taken: the processor is %v", p.state), Cause: ErrClosed}
+	case p.pending >= p.cfg.MaxConnections:
+		return exhausted("there are %d HTTP requests already, which is the limit", p.pending)
+	}
+	size := t.request.Size()
+	if !p.memory.take(size) {
+		return exhausted("bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.used.Load())
+	}
+	if !t.course.CompareAndSwap(0, taskPending) {
+		p.memory.free(size)
+		return ErrTaskUsed
+	}
+	t.room = room{of: &p.memory, taken: size}
+	t.enqueue.Store(time.Now().UnixNano())
+	if t.next = p.first; t.next != nil {
+		t.next.prev = t
+	}
+	p.first = t
+	p.pending++
+	p.queued.Add(1)
+	return nil
+}
+
+func exhausted(format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeExhausted, Message: fmt.Sprintf(format, args...), RetryAfter: time.Second, Cause: ErrExhausted}
+}
+
+func (p *core) refused(t *Task, err error) {
+	switch {
+	case errors.Is(err, ErrClosed):
+		p.client.observer.Refused(t, "closed")
+	case errors.Is(err, ErrExhausted):
+		p.client.observer.Limit(LimitConnections)
+		p.client.observer.Refused(t, "exhausted")
+	}
+}
+
+// run sends the request of a task and has its handler told.
+func (p *core) run(t *Task) {
+	t.start.Store(time.Now().UnixNano())
+	p.queued.Add(-1)
+	p.inFlight.Add(1)
+	d := delivery{task: t}
+	d.resp, d.err = p.send(t)
+	t.end.Store(time.Now().UnixNano())
+	p.inFlight.Add(-1)
+	if t.claim() {
+		p.delivering.Add(1)
+		p.deliver(d)
+	}
+	if t.ran() {
+		p.remove(t)
+	}
+}
+
+// send returns a response or an error, even if there is a fault in here.
+func (p *core) send(t *Task) (resp *Response, failed *Error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.cfg.Logger.Error("HTTP request has panicked", logkey.Request, t.request.id, logkey.Error, v, logkey.Stack, string(debug.Stack()))
+			resp, failed = nil, &Error{Kind: KindRequest, Code: CodeUnknown, Message: "a fault of the host", RequestID: t.request.id, Method: t.request.method, URL: t.request.URL()}
+		}
+	}()
+	resp, err := p.client.callTask(t)
+	if err == nil {
+		resp.Args = t.args
+		return resp, nil
+	}
+	failed, ok := errors.AsType[*Error](err)
+	if !ok {
+		failed = &Error{Kind: KindRequest, Code: CodeUnknown, Message: "a fault of the host", cause: err}
+	}
+	failed.Args = t.args
+	if failed.Response != nil {
+		failed.Response.Args = t.args
+	}
+	return nil, failed
+}
+
+// handle calls a handler.
+func (p *core) handle(d delivery) {
+	t := d.task
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.HandlerTimeout)
+	defer func() {
+		cancel()
+		if v := recover(); v != nil {
+			p.cfg.Logger.Error("handler of an HTTP request has panicked", logkey.Request, t.request.id, logkey.Error, v, logkey.Stack, string(debug.Stack()))
+		}
+		p.delivering.Add(-1)
+		if t.delivered() {
+			p.remove(t)
+		}
+	}()
+	switch {
+	case d.resp != nil:
+		t.handler.OnComplete(ctx, t, d.resp)
+	case d.err != nil:
+		t.handler.OnError(ctx, t, d.err)
+	default:
+		t.handler.Retry(ctx, t)
+	}
+}
+
+// remove ends a task's time with the pool: its request and its handler have ended.
+func (p *core) remove(t *Task) {
+	t.room.free()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.prev != nil {
+		t.prev.next = t.next
+	} else {
+		p.first = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	}
+	t.next, t.prev = nil, nil
+	if p.pending--; p.pending == 0 && p.empty != nil {
+		close(p.empty)
+		p.empty = nil
+	}
+}
+
+// Stats implements [Pool].
+func (p *core) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{
+		Pending: p.pending, Queued: int(p.queued.Load()), InFlight: int(p.inFlight.Load()),
+		Delivering: int(p.delivering.Load()), Buffered: p.memory.used.Load(),
+	}
+}

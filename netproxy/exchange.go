@@ -1,0 +1,237 @@
+package netproxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/httpurl"
+)
+
+// exchange is a request under way, from its first attempt to the last byte of its
+// response. One goroutine at a time works on it; net/http's own call its methods
+// as a watcher.
+type exchange struct {
+	client   *Client
+	req      *Request
+	ctx      context.Context // of this request alone, with the exchange as its watcher
+	cancel   context.CancelCauseFunc
+	began    time.Time
+	timeout  time.Duration
+	watchdog *time.Timer  // cancels ctx at the deadline, or when the response stalls
+	waiting  atomic.Int64 // since when bytes are waited for, in nanoseconds after began; 0 = they aren't
+	over     atomic.Bool
+
+	hop       int // 0 = the request itself
+	method    string
+	url       httpurl.URL
+	target    *url.URL
+	header    http.Header
+	body      []byte
+	urls      []string // of the hops before
+	connected atomic.Bool
+	reused    atomic.Bool
+	firstHop  bool // still at the request's own origin
+	summary   Summary
+}
+
+// start begins an exchange. It must be ended.
+func (c *Client) start(ctx context.Context, r *Request) *exchange {
+	timeout := c.cfg.Timeout
+	if r.timeout > 0 {
+		timeout = min(timeout, r.timeout)
+	}
+	x := &exchange{
+		client: c, req: r, began: time.Now(), timeout: timeout,
+		method: r.method, header: r.header, url: r.url, target: r.target, body: r.body, firstHop: true,
+	}
+	ctx, x.cancel = context.WithCancelCause(ctx)
+	x.ctx = c.transport.Watch(ctx, x)
+	x.watchdog = time.AfterFunc(time.Hour, x.bark)
+	x.watchdog.Reset(min(timeout, c.cfg.IdleTimeout)) // no sooner, since bark needs the field
+	c.observer.Started(r)
+	return x
+}
+
+// bark ends the exchange if something took too long, and looks again later. A
+// timer that is set anew for each read would cost more than the read.
+func (x *exchange) bark() {
+	now := time.Since(x.began)
+	next := x.timeout
+	if since := time.Duration(x.waiting.Load()); since > 0 {
+		if next = min(next, since+x.client.cfg.IdleTimeout); next <= now && next < x.timeout {
+			x.cancel(errStalled)
+			return
+		}
+	} else {
+		next = min(next, now+x.client.cfg.IdleTimeout)
+	}
+	if next <= now {
+		x.cancel(errDeadline)
+		return
+	}
+	if !x.over.Load() {
+		x.watchdog.Reset(next - now)
+	}
+}
+
+// expect gives the server the idle timeout to send something.
+func (x *exchange) expect() { x.waiting.Store(max(int64(time.Since(x.began)), 1)) }
+
+// rest lets the server take its time up to the deadline.
+func (x *exchange) rest() { x.waiting.Store(0) }
+
+// left returns the time up to the deadline.
+func (x *exchange) left() time.Duration { return x.timeout - time.Since(x.began) }
+
+// Connected implements [guard.Watcher].
+func (x *exchange) Connected(reused bool) {
+	x.connected.Store(true)
+	x.reused.Store(reused)
+}
+
+// FirstByte implements [guard.Watcher]: a header that has begun must end.
+func (x *exchange) FirstByte() { x.expect() }
+
+// Interim implements [guard.Watcher]: the server may take its time for the response.
+func (x *exchange) Interim() { x.rest() }
+
+// end is called once, when nothing more will come.
+func (x *exchange) end(f *fault) {
+	if x.over.Swap(true) {
+		return
+	}
+	x.watchdog.Stop()
+	x.cancel(errReleased)
+	s := &x.summary
+	s.Hops, s.Reused, s.Duration = x.hop, x.reused.Load(), time.Since(x.began)
+	if f != nil {
+		s.Code = f.code
+		if f.limit != "" {
+			x.client.observer.Limit(f.limit)
+		}
+	}
+	x.client.observer.Ended(x.req, *s)
+	x.client.log(x.req, *s)
+}
+
+// fail ends the exchange and returns its error.
+func (x *exchange) fail(f *fault) *Error {
+	x.end(f)
+	return x.error(f)
+}
+
+func (x *exchange) error(f *fault) *Error {
+	e := &Error{
+		Kind: f.kind, Code: f.code, Message: f.message, RequestID: x.id(), Method: x.method, URL: x.url.String(),
+		Redirects: x.urls, Duration: time.Since(x.began), Response: f.resp, cause: f.cause,
+	}
+	orElse(&e.Kind, KindRequest)
+	return e
+}
+
+// id returns the id of the current hop.
+func (x *exchange) id() string {
+	if x.hop == 0 {
+		return x.req.id
+	}
+	return x.req.id + "/" + strconv.Itoa(x.hop+1)
+}
+
+// retryPolicy spreads what failed at one moment.
+func retryPolicy() jobhost.RetryPolicy {
+	return jobhost.RetryPolicy{Backoff: jobhost.BackoffExponential, Initial: 100 * time.Millisecond, Multiplier: 2, Max: 2 * time.Second, Jitter: 0.5}
+}
+
+// send sends the current hop until there is a response, or no sense in it.
+func (x *exchange) send() (*http.Response, *fault) {
+	for attempt := 0; ; attempt++ {
+		resp, err := x.attempt()
+		if err == nil {
+			return resp, nil
+		}
+		f := faultOf(err, context.Cause(x.ctx))
+		delay := retryPolicy().Delay(attempt+2, rand.Float64()) //nolint:gosec // jitter is no secret
+		if attempt >= x.client.retries || !x.mayRetry(f) || x.left() < delay {
+			return nil, f
+		}
+		x.summary.Retries++
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-x.ctx.Done():
+			timer.Stop()
+			return nil, faultOf(nil, context.Cause(x.ctx))
+		}
+	}
+}
+
+// mayRetry reports whether sending the hop again is safe, and may help.
+func (x *exchange) mayRetry(f *fault) bool {
+	if context.Cause(x.ctx) != nil {
+		return false
+	}
+	switch f.code {
+	case CodeDNS:
+		e, ok := errors.AsType[*net.DNSError](f)
+		return !ok || !e.IsNotFound
+	case CodeTimeout:
+		return !x.connected.Load()
+	case CodeConnection:
+		return !x.connected.Load() || x.idempotent()
+	}
+	return false
+}
+
+func (x *exchange) idempotent() bool {
+	return isIdempotent(x.method) || x.header.Get(headerIdempotency) != "" ||
+		x.firstHop && x.req.hostHeader.Get(headerIdempotency) != ""
+}
+
+// attempt sends the current hop once.
+func (x *exchange) attempt() (*http.Response, error) {
+	pass, err := x.client.destinations.enter(x.ctx, x.url, x.left())
+	if err != nil {
+		return nil, err
+	}
+	x.connected.Store(false)
+	x.rest()
+	req := (&http.Request{
+		Method: x.method, URL: x.target, Header: x.fields(),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(x.body)),
+	}).WithContext(x.ctx)
+	if len(x.body) > 0 {
+		body := x.body
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		x.summary.Sent += int64(len(body))
+	}
+	resp, err := x.client.transport.Send(req, x.url)
+	pass.end(resp, err, context.Cause(x.ctx))
+	return resp, err
+}
+
+// fields returns the header of the current hop.
+func (x *exchange) fields() http.Header {
+	h := make(http.Header, len(x.header)+len(x.req.hostHeader)+3)
+	h["User-Agent"] = []string{x.client.cfg.UserAgent}
+	if x.header["Range"] == nil { // a range of something encoded can't be decoded
+		h["Accept-Encoding"] = []string{encodingGzip}
+	}
+	maps.Copy(h, x.header)
+	if x.firstHop {
+		maps.Copy(h, x.req.hostHeader)
+	}
+	x.client.secrets.inject(h, x.method, x.url)
+	return h
+}

@@ -1,0 +1,123 @@
+package netproxy
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/jobhost/jobhost"
+)
+
+const headerIdempotency = "Idempotency-Key"
+
+// ownHeaders are fields that authors of requests don't set: those of a single
+// connection, of proxies and of framing, and what follows from something else.
+var ownHeaders = map[string]bool{
+	"Accept-Encoding":           true,
+	"Connection":                true,
+	"Content-Length":            true,
+	"Expect":                    true,
+	"Host":                      true,
+	"Http2-Settings":            true,
+	"Keep-Alive":                true,
+	"Proxy-Authenticate":        true,
+	"Proxy-Authentication-Info": true,
+	"Proxy-Authorization":       true,
+	"Proxy-Connection":          true,
+	"Te":                        true,
+	"Trailer":                   true,
+	"Transfer-Encoding":         true,
+	"Upgrade":                   true,
+}
+
+// cleanHeader returns a copy of a header with canonical names, without fields that
+// its author doesn't set: those above and those that Connection names.
+func cleanHeader(h http.Header) (http.Header, error) {
+	clean := make(http.Header, len(h))
+	size, count := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if !isToken(name) {
+			return nil, invalid("headers", "", "%.60q is not the name of a header field", name)
+		}
+		for _, value := range h[name] {
+			if !isFieldValue(value) {
+				return nil, invalid("headers", "leave out control characters, such as ends of lines", "the value of %.60s is not that of a header field", name)
+			}
+			size += len(name) + len(value) + len(": \r\n")
+			count++
+		}
+		if key := http.CanonicalHeaderKey(name); !ownHeaders[key] && !strings.HasPrefix(key, ":") {
+			clean[key] = append(clean[key], h[name]...)
+		}
+	}
+	if size > MaxHeaderBytes || count > MaxHeaders {
+		return nil, &jobhost.Error{
+			Code: jobhost.CodeTooLarge, Field: "headers",
+			Message: fmt.Sprintf("a header of %d fields and %d bytes is over the limit of %d and %d", count, size, MaxHeaders, MaxHeaderBytes),
+		}
+	}
+	for _, name := range named(h) {
+		delete(clean, name)
+	}
+	return clean, nil
+}
+
+// named returns the fields that Connection says are those of the connection.
+func named(h http.Header) []string {
+	var names []string
+	for key, values := range h {
+		if http.CanonicalHeaderKey(key) != "Connection" {
+			continue
+		}
+		for _, value := range values {
+			for name := range strings.SplitSeq(value, ",") {
+				names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+			}
+		}
+	}
+	return names
+}
+
+// isToken reports whether s is a token (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isFieldValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// secretWords make the name of a field that of a secret.
+var secretWords = []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "session", "signature", "api-key", "apikey", "access-key", "private-key"}
+
+// isSecret reports whether a field is for the origin alone that it was sent to.
+func isSecret(name string) bool {
+	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+}
+
+// dropSecrets removes the fields that are not for another origin.
+func dropSecrets(h http.Header) http.Header {
+	kept := h.Clone()
+	maps.DeleteFunc(kept, func(name string, _ []string) bool { return isSecret(name) })
+	return kept
+}
+
+// dropBody removes the fields that speak of a body that isn't sent any more.
+func dropBody(h http.Header) http.Header {
+	kept := h.Clone()
+	maps.DeleteFunc(kept, func(name string, _ []string) bool { return strings.HasPrefix(name, "Content-") })
+	return kept
+}

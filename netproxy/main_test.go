@@ -1,0 +1,103 @@
+package netproxy_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/jobhost/jobhost/netproxy"
+	"github.com/jobhost/jobhost/netproxy/policy"
+)
+
+// No test may leave a goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a server on loopback that counts its connections.
+type site struct {
+	*httptest.Server
+	conns atomic.Int64
+}
+
+func newSite(t testing.TB, serve http.HandlerFunc) *site {
+	t.Helper()
+	s := &site{Server: httptest.NewUnstartedServer(serve)}
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.conns.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) port() string { return s.URL[strings.LastIndexByte(s.URL, ':')+1:] }
+
+func (s *site) wantConns(t testing.TB, want int64) {
+	t.Helper()
+	if n := s.conns.Load(); n != want {
+		t.Errorf("the server saw %d connections, want %d", n, want)
+	}
+}
+
+// allow is a policy of rules, and of private ranges by spaces.
+func allow(t testing.TB, private string, rules ...string) policy.Policy {
+	t.Helper()
+	var p policy.Policy
+	for _, text := range rules {
+		r, err := policy.ParseRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Allow = append(p.Allow, r)
+	}
+	for text := range strings.FieldsSeq(private) {
+		prefix, err := policy.ParsePrefix(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.AllowPrivate = append(p.AllowPrivate, prefix)
+	}
+	return p
+}
+
+func newClient(t testing.TB, cfg netproxy.Config) *netproxy.Client {
+	t.Helper()
+	c, err := netproxy.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// localClient may reach everything on this machine's loopback.
+func localClient(t testing.TB, cfg netproxy.Config, sites ...*site) *netproxy.Client {
+	t.Helper()
+	var rules []string
+	for _, s := range sites {
+		rules = append(rules, s.URL)
+	}
+	cfg.Policy = allow(t, "127.0.0.1", rules...)
+	return newClient(t, cfg)
+}
+
+func newRequest(t testing.TB, spec netproxy.RequestSpec) *netproxy.Request {
+	t.Helper()
+	r, err := netproxy.NewRequest(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func call(t testing.TB, c *netproxy.Client, spec netproxy.RequestSpec) (*netproxy.Response, error) {
+	t.Helper()
+	return c.Call(context.Background(), newRequest(t, spec))
+}

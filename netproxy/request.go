@@ -1,0 +1,176 @@
+package netproxy
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/httpurl"
+	"github.com/jobhost/jobhost/netproxy/policy"
+)
+
+// RequestSpec is what a [Request] is made from. Only the URL must be given.
+type RequestSpec struct {
+	// ID names the request in logs and in what comes of it; "" = a new one.
+	ID     string
+	Method string // "" = GET
+	// URL is absolute: see package internal/httpurl for what is refused.
+	URL string
+	// Header is what the author of the request wants to be sent. Fields that
+	// speak of the connection, the proxy or the framing are left out, as are
+	// Host and Accept-Encoding, which follow from the URL and from what is
+	// understood here.
+	Header http.Header
+	// HostHeader is what the host adds, in place of fields of the same name. It is
+	// not sent to another origin when the request is redirected there.
+	HostHeader http.Header
+	Body       []byte
+	// Timeout bounds the time from the first attempt to the last byte of the
+	// body; 0, or more than the client's = the client's.
+	Timeout time.Duration
+	// MaxResponseBytes bounds the decoded body; 0, or more than the client's =
+	// the client's.
+	MaxResponseBytes int64
+	// MaxRedirects is how many are followed; 0 = they are returned as responses;
+	// nil, or more than the client's = as many as the client's.
+	MaxRedirects *int
+	// RaiseErrors makes statuses of 400 and more errors of kind http.
+	RaiseErrors bool
+}
+
+// Request is an HTTP request that can't be changed, and can be sent any number
+// of times. It is safe for many goroutines.
+type Request struct {
+	id          string
+	method      string
+	url         httpurl.URL
+	target      *url.URL // url, as net/http wants it; nobody changes it
+	header      http.Header
+	hostHeader  http.Header
+	body        []byte
+	timeout     time.Duration
+	maxBytes    int64
+	redirects   *int
+	raiseErrors bool
+}
+
+// NewRequest checks and copies a spec. The errors are of type [*jobhost.Error]
+// with code invalid, too_large or denied (of a method that is never sent).
+func NewRequest(spec RequestSpec) (*Request, error) {
+	r := &Request{
+		id: spec.ID, method: spec.Method, body: bytes.Clone(spec.Body),
+		timeout: spec.Timeout, maxBytes: spec.MaxResponseBytes, raiseErrors: spec.RaiseErrors,
+	}
+	if r.id == "" {
+		r.id = jobhost.NewID()
+	}
+	if r.method == "" {
+		r.method = http.MethodGet
+	}
+	if spec.MaxRedirects != nil {
+		r.redirects = new(*spec.MaxRedirects)
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.url, r.target, err = parseURL(spec.URL); err != nil {
+		return nil, err
+	}
+	if r.header, err = cleanHeader(spec.Header); err != nil {
+		return nil, err
+	}
+	if r.hostHeader, err = cleanHeader(spec.HostHeader); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Request) check() error {
+	switch {
+	case len(r.id) > MaxIDBytes || strings.ContainsFunc(r.id, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
+		return invalid("id", "", "the id of a request is up to %d visible characters", MaxIDBytes)
+	case !slices.Contains(policy.Methods(), r.method):
+		return &jobhost.Error{
+			Code: jobhost.CodeDenied, Field: "method", Message: fmt.Sprintf("the method %.20q is never sent", r.method),
+			Hint: "the methods are " + strings.Join(policy.Methods(), ", "),
+		}
+	case r.timeout < 0:
+		return invalid("timeout", "", "the timeout is negative")
+	case r.maxBytes < 0:
+		return invalid("max_response_bytes", "", "the bound on the response is negative")
+	case r.redirects != nil && *r.redirects < 0:
+		return invalid("max_redirects", "0 returns redirects as they are", "the number of redirects is negative")
+	}
+	return nil
+}
+
+func parseURL(raw string) (httpurl.URL, *url.URL, error) {
+	u, err := httpurl.Parse(raw)
+	if err != nil {
+		message, hint := urlFault(err)
+		return u, nil, invalid("url", hint, "%s", message)
+	}
+	target, err := url.Parse(u.String())
+	if err != nil {
+		return u, nil, invalid("url", "", "this is not a URL")
+	}
+	return u, target, nil
+}
+
+// ID returns the request's id.
+func (r *Request) ID() string { return r.id }
+
+// Method returns the method.
+func (r *Request) Method() string { return r.method }
+
+// URL returns the URL in its canonical form.
+func (r *Request) URL() string { return r.url.String() }
+
+// Origin returns scheme, host and port, which are no secrets.
+func (r *Request) Origin() string { return r.url.Origin() }
+
+// Header returns a copy of the header, without what the host adds.
+func (r *Request) Header() http.Header { return r.header.Clone() }
+
+// HostHeader returns a copy of what the host adds to the header.
+func (r *Request) HostHeader() http.Header { return r.hostHeader.Clone() }
+
+// Body returns a copy of the body.
+func (r *Request) Body() []byte { return bytes.Clone(r.body) }
+
+// Size returns about how much memory the request takes, in bytes.
+func (r *Request) Size() int64 { return int64(len(r.body)) }
+
+// Timeout returns the bound on its time; 0 = the client's.
+func (r *Request) Timeout() time.Duration { return r.timeout }
+
+// Spec returns what the request could be made from again.
+func (r *Request) Spec() RequestSpec {
+	spec := RequestSpec{
+		ID: r.id, Method: r.method, URL: r.URL(), Header: r.Header(), HostHeader: r.HostHeader(), Body: r.Body(),
+		Timeout: r.timeout, MaxResponseBytes: r.maxBytes, RaiseErrors: r.raiseErrors,
+	}
+	if r.redirects != nil {
+		spec.MaxRedirects = new(*r.redirects)
+	}
+	return spec
+}
+
+// isIdempotent reports whether a method may be sent twice.
+func isIdempotent(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions:
+		return true
+	}
+	return false
+}
+
+func invalid(field, hint, format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Hint: hint, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,89 @@
+package netproxy
+
+import (
+	"context"
+	"time"
+)
+
+// Drain implements [Pool].
+func (p *core) Drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.becomeLocked(Draining) // from other states there is nothing to do
+}
+
+// Wait implements [Pool].
+func (p *core) Wait(ctx context.Context) error {
+	select {
+	case <-p.idle():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// idle returns a channel that is closed when no task is pending.
+func (p *core) idle() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.empty == nil {
+		empty := make(chan struct{})
+		if p.pending == 0 {
+			close(empty)
+			return empty
+		}
+		p.empty = empty
+	}
+	return p.empty
+}
+
+// Stop implements [Pool].
+func (p *core) Stop(timeout time.Duration) error {
+	p.mu.Lock()
+	switch p.state {
+	case Stopped:
+		p.mu.Unlock()
+		return nil
+	case Stopping:
+		stopped := p.stopped
+		p.mu.Unlock()
+		<-stopped
+		return nil
+	}
+	err := p.becomeLocked(Stopping)
+	p.stopped = make(chan struct{})
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-p.idle():
+	case <-timer.C:
+		p.giveBack()
+		<-p.idle()
+	}
+	p.shut()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.stopped)
+	return p.becomeLocked(Stopped)
+}
+
+// giveBack cancels the requests that are under way and has Retry called for them.
+func (p *core) giveBack() {
+	p.mu.Lock()
+	var claimed []*Task
+	for t := p.first; t != nil; t = t.next {
+		if t.claim() {
+			claimed = append(claimed, t)
+		}
+	}
+	p.mu.Unlock()
+	for _, t := range claimed {
+		t.abort()
+		p.delivering.Add(1)
+		p.deliver(delivery{task: t})
+	}
+}

@@ -1,0 +1,263 @@
+package netproxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Stream is a response whose body is still to be read. It must be closed. Its
+// methods are for one goroutine at a time.
+type Stream struct {
+	Status int
+	Header http.Header // without what speaks of the connection and the encoding
+	// RequestID, Method, URL and Redirects are those of [Response].
+	RequestID string
+	Method    string
+	URL       string
+	Redirects []string
+	// Length is how long the body will be; -1 = unknown.
+	Length int64
+
+	x       *exchange
+	raw     io.ReadCloser
+	decoder *decoder
+	max     int64
+	err     error
+	waited  time.Duration // since rated
+	rated   int64         // bytes received when the rate was looked at last
+}
+
+// Do sends a request and returns its response as soon as it begins. The request
+// ends with ctx, or when the stream is closed. Errors, also those of the stream, are of
+// type [*Error].
+func (c *Client) Do(ctx context.Context, r *Request) (*Stream, error) {
+	return c.start(ctx, r).open(nil)
+}
+
+// Call sends a request and returns its response when it is complete. Errors are of
+// type [*Error].
+func (c *Client) Call(ctx context.Context, r *Request) (*Response, error) {
+	return c.start(ctx, r).call(nil)
+}
+
+// callTask is Call for the request of a task, which can be aborted and has room for
+// bodies.
+func (c *Client) callTask(t *Task) (*Response, error) {
+	x := c.start(context.Background(), t.request)
+	t.bind(x.cancel)
+	return x.call(&t.room)
+}
+
+func (x *exchange) call(room *room) (*Response, error) {
+	s, err := x.open(room)
+	if err != nil {
+		return nil, err
+	}
+	return s.buffer(room)
+}
+
+// open returns the response as soon as it begins. One that becomes an error is
+// read first.
+func (x *exchange) open(room *room) (*Stream, error) {
+	if int64(len(x.body)) > x.client.cfg.MaxRequestBytes {
+		return nil, x.fail(&fault{code: CodeInvalid, message: "the body of the request is too large", limit: LimitRequestBytes})
+	}
+	resp, f := x.run()
+	if f != nil {
+		return nil, x.fail(f)
+	}
+	s := x.stream(resp)
+	if f := s.begin(resp); f != nil {
+		_ = resp.Body.Close()
+		return nil, x.fail(f)
+	}
+	if !x.req.raiseErrors || s.Status < http.StatusBadRequest {
+		return s, nil
+	}
+	whole, err := s.buffer(room)
+	if err != nil {
+		return nil, err
+	}
+	return nil, x.error(statusFault(whole))
+}
+
+func statusFault(r *Response) *fault {
+	f := &fault{kind: KindHTTP, code: CodeClientError, message: "the server answered " + statusText(r.Status), resp: r}
+	if r.Status >= http.StatusInternalServerError {
+		f.code = CodeServerError
+	}
+	return f
+}
+
+func (x *exchange) stream(resp *http.Response) *Stream {
+	s := &Stream{
+		Status: resp.StatusCode, Header: resp.Header, RequestID: x.id(), Method: x.method, URL: x.url.String(), Redirects: x.urls,
+		Length: resp.ContentLength, x: x, raw: resp.Body, max: x.client.cfg.MaxResponseBytes,
+	}
+	if x.req.maxBytes > 0 {
+		s.max = min(s.max, x.req.maxBytes)
+	}
+	x.rest()
+	x.summary.Status = s.Status
+	x.client.secrets.redact(s.Header)
+	return s
+}
+
+// begin looks at how the body is encoded, and how long it says to be.
+func (s *Stream) begin(resp *http.Response) *fault {
+	encoded, f := isEncoded(resp)
+	if f != nil {
+		return f
+	}
+	for _, name := range named(s.Header) {
+		s.Header.Del(name)
+	}
+	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
+		s.Header.Del(name)
+	}
+	switch {
+	case s.Method == http.MethodHead:
+		s.Length = 0
+	case encoded:
+		s.Length = -1
+		s.decoder = &decoder{raw: countingReader{r: s.raw}, readers: &s.x.client.decoders}
+		s.Header.Del("Content-Encoding")
+		s.Header.Del("Content-Length")
+	case s.Length > s.max:
+		return errTooLarge
+	}
+	return nil
+}
+
+// Read reads the decoded body. Its errors but [io.EOF] are of type [*Error], and
+// what was read before one is not the whole body.
+func (s *Stream) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.read(p)
+	s.x.summary.Received += int64(n)
+	switch {
+	case err == io.EOF:
+		s.finish(io.EOF, nil)
+	case err != nil:
+		f := faultOf(err, context.Cause(s.x.ctx))
+		s.finish(s.x.error(f), f)
+	}
+	if err != nil {
+		return n, s.err
+	}
+	s.x.rest() // from now on it's the reader who takes time
+	return n, nil
+}
+
+func (s *Stream) read(p []byte) (int, error) {
+	if left := s.max - s.x.summary.Received; int64(len(p)) > left+1 {
+		p = p[:left+1]
+	}
+	s.x.expect()
+	began := time.Now()
+	var n int
+	var err error
+	if s.decoder != nil {
+		n, err = s.decoder.Read(p)
+	} else {
+		n, err = s.raw.Read(p)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = &fault{code: CodeConnection, message: "the connection broke before the response was complete", cause: err}
+	}
+	if s.x.summary.Received+int64(n) > s.max {
+		return n - 1, errTooLarge
+	}
+	if err == nil && s.tooSlow(int64(n), time.Since(began)) {
+		err = errSlow
+	}
+	return n, err
+}
+
+// tooSlow adds up for how long somebody has waited, and what came of it.
+func (s *Stream) tooSlow(n int64, took time.Duration) bool {
+	cfg := &s.x.client.cfg
+	s.waited += took
+	s.rated += n
+	if cfg.MinRate < 0 || s.waited < cfg.IdleTimeout {
+		return false
+	}
+	slow := float64(s.rated) < float64(cfg.MinRate)*s.waited.Seconds()
+	s.waited, s.rated = 0, 0
+	return slow
+}
+
+// finish ends the stream with what further reads return.
+func (s *Stream) finish(err error, f *fault) {
+	s.err = err
+	if s.decoder != nil {
+		s.decoder.release()
+	}
+	_ = s.raw.Close()
+	s.x.end(f)
+}
+
+// Close gives the body up. A body that was read to its end leaves its connection to
+// others; any other ends with it.
+func (s *Stream) Close() error {
+	if s.err == nil {
+		s.x.cancel(errReleased)
+		s.finish(s.x.error(errReleased), errReleased)
+	}
+	return nil
+}
+
+// smallest is what is allocated for a body at first.
+const smallest = 512
+
+// mostAtFirst is what is allocated on a server's word.
+const mostAtFirst = 64 << 10
+
+// buffer reads all of the body and closes the stream. room = nil is no bound on
+// what all bodies take.
+func (s *Stream) buffer(room *room) (*Response, error) {
+	size := s.Length
+	if size < 0 {
+		size = smallest
+	}
+	size = min(size, mostAtFirst)
+	if !room.take(size) {
+		return nil, s.full()
+	}
+	body := make([]byte, 0, size)
+	for {
+		n, err := s.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(body) == cap(body) {
+			more := max(int64(cap(body)), smallest)
+			if !room.take(more) {
+				return nil, s.full()
+			}
+			grown := make([]byte, len(body), int64(cap(body))+more)
+			copy(grown, body)
+			body = grown
+		}
+	}
+	return &Response{
+		Status: s.Status, Header: s.Header, Body: body, Duration: time.Since(s.x.began),
+		RequestID: s.RequestID, Method: s.Method, URL: s.URL, Redirects: s.Redirects,
+	}, nil
+}
+
+// full ends a stream for whose body there is no room.
+func (s *Stream) full() error {
+	s.x.cancel(errFull)
+	s.finish(s.x.error(errFull), errFull)
+	return s.err
+}

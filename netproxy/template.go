@@ -1,0 +1,58 @@
+package netproxy
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Template makes requests that have something in common. It can't be changed, and
+// is safe for many goroutines.
+type Template struct {
+	base    *url.URL
+	header  http.Header
+	timeout time.Duration
+}
+
+// NewTemplate returns a template: references are resolved against base, which is
+// an absolute URL; "" = there is none, and URLs are absolute. The header is
+// copied.
+func NewTemplate(base string, header http.Header, timeout time.Duration) (*Template, error) {
+	t := &Template{timeout: timeout}
+	if base != "" {
+		var err error
+		if _, t.base, err = parseURL(base); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	t.header, err = cleanHeader(header)
+	return t, err
+}
+
+// New returns a request: as spec says, with the template's fields where its
+// header has none, and the template's timeout if it has none. spec is not changed.
+func (t *Template) New(spec RequestSpec) (*Request, error) {
+	header := t.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	given, err := cleanHeader(spec.Header)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(header, given)
+	spec.Header = header
+	if spec.Timeout == 0 {
+		spec.Timeout = t.timeout
+	}
+	if t.base != nil {
+		ref, err := t.base.Parse(spec.URL)
+		if err != nil {
+			return nil, invalid("url", "", "this is not a reference to a URL")
+		}
+		spec.URL = ref.String()
+	}
+	return NewRequest(spec)
+}
