@@ -128,6 +128,12 @@ var (
 	errFull     = &fault{code: CodeExhausted, message: "there is no memory left for the response", limit: LimitBuffered}
 )
 
+// What destinations say.
+var (
+	errBreakerOpen = &fault{code: CodeBreakerOpen, message: "the server failed too often lately; it is left alone for a while"}
+	errRate        = &fault{code: CodeRateLimited, message: "its turn would come after the request's deadline", limit: LimitRate}
+)
+
 // faultOf says what kind of fault an error of a transport or a body is. over is
 // why the request's context ended, if it did: whatever the error is, that came first.
 func faultOf(err, over error) *fault {

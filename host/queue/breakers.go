@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -19,7 +20,7 @@ const noteBreaker = "breaker/"
 // breakers are the breakers of a queue by their keys.
 type breakers struct {
 	mu    sync.Mutex // protects byKey and notes
-	byKey map[string]*breaker
+	byKey map[string]*sharedBreaker
 	notes map[string]string // what was noted when the last lane was filled
 }
 
@@ -32,30 +33,30 @@ func (bs *breakers) remember(notes map[string]string) {
 
 // join returns the breaker of a policy, which holds for it from now on, as one
 // of the lane's. One that is new is as it was noted.
-func (bs *breakers) join(policy jobhost.BreakerPolicy, l *lane) *breaker {
+func (bs *breakers) join(policy jobhost.BreakerPolicy, l *lane) *sharedBreaker {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.byKey[policy.Key]
 	if b == nil {
-		b = &breaker{state: jobhost.BreakerClosed, lanes: map[*lane]struct{}{}}
+		b = &sharedBreaker{Breaker: breaker.New(policy), key: policy.Key, lanes: map[*lane]struct{}{}}
 		if text, noted := bs.notes[noteBreaker+policy.Key]; noted {
 			until, _ := strconv.ParseInt(text, 10, 64) // what can't be read was open until 1970
-			b.state, b.until, b.saved = jobhost.BreakerOpen, Millis(until).Time(), text
+			b.Breaker, b.saved = breaker.Restore(policy, Millis(until).Time()), text
 		}
 		if bs.byKey == nil {
-			bs.byKey = map[string]*breaker{}
+			bs.byKey = map[string]*sharedBreaker{}
 		}
 		bs.byKey[policy.Key] = b
 	}
+	b.SetPolicy(policy)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.policy = policy
 	b.lanes[l] = struct{}{}
 	return b
 }
 
 // leave takes a lane off its breaker.
-func (b *breaker) leave(l *lane) {
+func (b *sharedBreaker) leave(l *lane) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.lanes, l)
@@ -63,7 +64,7 @@ func (b *breaker) leave(l *lane) {
 
 // breakLocked gives the lane the breaker of its worker's policy, or none.
 func (l *lane) breakLocked(policy jobhost.BreakerPolicy) {
-	if l.breaker != nil && l.breaker.policyKey() != policy.Key {
+	if l.breaker != nil && l.breaker.key != policy.Key {
 		l.breaker.leave(l)
 		l.breaker = nil
 	}
@@ -72,26 +73,20 @@ func (l *lane) breakLocked(policy jobhost.BreakerPolicy) {
 	}
 }
 
-func (b *breaker) policyKey() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.policy.Key
-}
-
 // judge ends a lease's passage of a breaker. The caller holds no lane's lock.
-func (q *Queue) judge(lease *Lease, v verdict) {
+func (q *Queue) judge(lease *Lease, v breaker.Verdict) {
 	p := lease.passage
-	if p.breaker == nil {
+	if p.of == nil {
 		return
 	}
 	lease.passage = passage{}
-	if p.end(v, q.clock.now()) {
-		q.changed(p.breaker)
+	if p.End(v, q.clock.now()) {
+		q.changed(p.of)
 	}
 }
 
 // changed notes where a breaker stands and lets its lanes look at it.
-func (q *Queue) changed(b *breaker) {
+func (q *Queue) changed(b *sharedBreaker) {
 	q.save(b)
 	b.mu.Lock()
 	lanes := maps.Clone(b.lanes)
@@ -109,32 +104,31 @@ func (l *lane) pump() {
 
 // save notes where a breaker stands, if that is news. Half open is noted as the
 // open that it was: after a restart its time is over too.
-func (q *Queue) save(b *breaker) {
+func (q *Queue) save(b *sharedBreaker) {
 	b.saving.Lock()
 	defer b.saving.Unlock()
-	key, text, state := b.note()
+	text, state := b.note()
 	if text == b.saved {
 		return
 	}
 	b.saved = text
-	q.cfg.Logger.Warn("circuit breaker has changed", logkey.Breaker, key, logkey.State, state)
+	q.cfg.Logger.Warn("circuit breaker has changed", logkey.Breaker, b.key, logkey.State, state)
 	q.inflight.add()
-	q.store.Commit([]Op{&Note{Name: noteBreaker + key, Text: text}}, func(_ []OpResult, err error) {
+	q.store.Commit([]Op{&Note{Name: noteBreaker + b.key, Text: text}}, func(_ []OpResult, err error) {
 		defer q.inflight.done()
 		if err != nil {
 			q.cfg.Logger.Error("circuit breaker is not noted; a restart may find it as it was before",
-				logkey.Breaker, key, logkey.Error, err)
+				logkey.Breaker, b.key, logkey.Error, err)
 		}
 	})
 }
 
-func (b *breaker) note() (key, text string, state jobhost.BreakerState) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.state != jobhost.BreakerClosed {
-		text = strconv.FormatInt(int64(MillisOf(b.until)), 10)
+func (b *sharedBreaker) note() (text string, state jobhost.BreakerState) {
+	state, until := b.Stand()
+	if state != jobhost.BreakerClosed {
+		text = strconv.FormatInt(int64(MillisOf(until)), 10)
 	}
-	return b.policy.Key, text, b.state
+	return text, state
 }
 
 // ResetBreaker closes the breaker of a worker that is loaded, durably. It is a
@@ -152,10 +146,9 @@ func (q *Queue) ResetBreaker(ctx context.Context, worker string) error {
 		}
 	}
 	b.saving.Lock()
-	key := b.policyKey()
-	err = q.commitOne(ctx, &Note{Name: noteBreaker + key}, func(result OpResult) {
+	err = q.commitOne(ctx, &Note{Name: noteBreaker + b.key}, func(result OpResult) {
 		if result.Err == nil {
-			b.reset()
+			b.Reset()
 		}
 	})
 	if err == nil {
@@ -163,13 +156,13 @@ func (q *Queue) ResetBreaker(ctx context.Context, worker string) error {
 	}
 	b.saving.Unlock()
 	if err != nil {
-		return fmt.Errorf("reset breaker %s: %w", key, err)
+		return fmt.Errorf("reset breaker %s: %w", b.key, err)
 	}
 	q.changed(b)
 	return nil
 }
 
-func (l *lane) itsBreaker() *breaker {
+func (l *lane) itsBreaker() *sharedBreaker {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.breaker
@@ -182,7 +175,7 @@ func (q *Queue) Breaker(worker string) *jobhost.BreakerStatus {
 	if b == nil {
 		return nil
 	}
-	status := b.status(q.clock.now())
+	status := b.Status(q.clock.now())
 	return &status
 }
 
@@ -196,6 +189,6 @@ func refusal(key string) jobhost.Outcome {
 
 // heldByBreaker reports whether the lane's breaker holds its tasks.
 func (l *lane) heldByBreaker(now time.Time) bool {
-	held, _ := l.breaker.holds(now)
+	held, _ := l.breaker.Holds(now)
 	return held
 }

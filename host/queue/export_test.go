@@ -60,7 +60,7 @@ func (q *Queue) Even(worker string) time.Time {
 	l := q.lanes.of(worker)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.rate.even
+	return l.rate.Even()
 }
 
 // GateFree is how many more tasks may run.

@@ -29,7 +29,7 @@ func (l *lane) holdLocked() hold {
 		return holdPaused
 	case l.mode == jobhost.WorkerDraining:
 		return holdDraining
-	case l.rate.every > 0 && l.q.clock.now().Before(l.rate.next()):
+	case l.rate.Bounded() && l.q.clock.now().Before(l.rate.Next()):
 		return holdRate
 	case l.breaker != nil && l.heldByBreaker(l.q.clock.now()):
 		return holdBreaker
@@ -41,9 +41,9 @@ func (l *lane) holdLocked() hold {
 func (l *lane) untilLocked(h hold) time.Time {
 	switch h {
 	case holdRate:
-		return l.rate.next()
+		return l.rate.Next()
 	case holdBreaker:
-		_, until := l.breaker.holds(l.q.clock.now())
+		_, until := l.breaker.Holds(l.q.clock.now())
 		return until
 	}
 	return time.Time{}

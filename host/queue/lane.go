@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/breaker"
+	"github.com/jobhost/jobhost/internal/rate"
 )
 
 // lane holds the open tasks of one worker that this process has claimed:
@@ -60,9 +62,9 @@ type lane struct {
 	ends     bool // a goroutine sees to them
 	// laterGroups are the groups of delayed entries that have one.
 	laterGroups map[goneEntry]Group
-	rate        rate
-	breaker     *breaker    // nil = none
-	wake        *time.Timer // ends what holds the lane until wakeAt
+	rate        rate.Rate
+	breaker     *sharedBreaker // nil = none
+	wake        *time.Timer    // ends what holds the lane until wakeAt
 	wakeAt      time.Time
 }
 
@@ -319,15 +321,18 @@ func (l *lane) pumpLocked() {
 		var p passage
 		if l.breaker != nil {
 			var ok bool
-			if p, ok = l.breaker.pass(now); !ok {
+			if p.Passage, ok = l.breaker.Pass(now); !ok {
 				return // other lanes have the probes; the end of one wakes this one
+			}
+			if p.Judges() {
+				p.of = l.breaker
 			}
 		}
 		memory, ok := l.q.gate.enter(l)
 		if !ok {
-			if p.breaker != nil && p.end(noVerdict, now) {
+			if p.End(breaker.None, now) {
 				// Another lane may have met the probe that this one gives back.
-				time.AfterFunc(0, func() { l.q.changed(p.breaker) })
+				time.AfterFunc(0, func() { l.q.changed(p.of) })
 			}
 			return
 		}
@@ -343,8 +348,8 @@ func (l *lane) pumpLocked() {
 
 // handLocked gives a lease to a slot.
 func (l *lane) handLocked(lease *Lease) {
-	if !lease.passage.refused {
-		l.rate.take(lease.TakenAt)
+	if !lease.passage.Refused {
+		l.rate.Take(lease.TakenAt)
 	}
 	delete(l.moved, lease.entry.key)
 	lease.unread = traits{lease.group, l.deadlines.forget(lease.entry.key)}

@@ -109,7 +109,7 @@ func (q *Queue) Put(w Worker) {
 	defer l.mu.Unlock()
 	l.worker.Store(&w)
 	l.parked.Store(false)
-	l.rate.set(w.Rate, w.RateBurst, q.clock.now())
+	l.rate.Set(w.Rate, w.RateBurst, q.clock.now())
 	l.limitLocked(w.PerKey)
 	l.breakLocked(w.Breaker)
 	l.pumpLocked()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -100,13 +101,13 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 		}
 		body, err := s.lane.body(ctx, lease.entry)
 		if body != nil && lease.begin(body) {
-			if !lease.passage.refused {
+			if !lease.passage.Refused {
 				return lease, nil
 			}
 			s.lane.q.Settle(lease, Report{Outcome: refusal(s.lane.worker.Load().Breaker.Key)})
 			continue
 		}
-		s.lane.q.judge(lease, noVerdict)
+		s.lane.q.judge(lease, breaker.None)
 		// Without an error the task was cancelled. The cancel takes the lease
 		// out of the lane, which may be still to come.
 		again := err != nil && s.lane.putBack(lease)

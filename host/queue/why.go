@@ -62,12 +62,12 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
 		why.Code, why.Reason = "draining", fmt.Sprintf("worker %s is draining", job.Worker)
 		why.Ends = "jobhost worker resume " + job.Worker
 	case holdRate:
-		until := l.rate.next().UTC()
+		until := l.rate.Next().UTC()
 		why.Code, why.Until = "rate_limit", &until
 		why.Reason = fmt.Sprintf("tasks of worker %s begin no faster than its rate_limit of %v", job.Worker, l.worker.Load().Rate)
 		why.Ends = "time, or a higher rate_limit"
 	case holdBreaker:
-		q.whyBreaker(why, job, l.breaker.status(q.clock.now()))
+		q.whyBreaker(why, job, l.breaker.Status(q.clock.now()))
 	case notHeld:
 		n := l.perKey()
 		why.Code = "concurrency"

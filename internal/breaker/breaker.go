@@ -1,0 +1,204 @@
+// Package breaker is the state machine of circuit breakers, for tasks that wait
+// for one and requests that fail at it. It has no clock and keeps nothing: both
+// are its user's.
+package breaker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Breaker is a circuit breaker:
+//
+//	closed ─(failures in a row)─► open ─(timeout)─► half open ─(probes succeed)─► closed
+//	                               ▲                    │
+//	                               └───(a failure)──────┘
+//
+// Each change begins another term. What an attempt has to say counts only in
+// the term in which it began: of a hundred that fail together the first few
+// open the breaker, and the others don't judge those that try it later.
+//
+// It is safe for many goroutines. No method calls anybody.
+type Breaker struct {
+	mu        sync.Mutex // protects everything below
+	policy    jobhost.BreakerPolicy
+	state     jobhost.BreakerState
+	term      int
+	failures  int       // in a row; closed
+	until     time.Time // open
+	probes    int       // that run; half open
+	successes int       // half open
+}
+
+// New returns a breaker that is closed.
+func New(policy jobhost.BreakerPolicy) *Breaker {
+	return &Breaker{policy: policy, state: jobhost.BreakerClosed}
+}
+
+// Restore returns a breaker that is open until a time, as another was that it follows.
+func Restore(policy jobhost.BreakerPolicy, until time.Time) *Breaker {
+	return &Breaker{policy: policy, state: jobhost.BreakerOpen, until: until}
+}
+
+// Verdict is what an attempt says of what its worker or request depends on.
+type Verdict uint8
+
+// The verdicts.
+const (
+	None Verdict = iota // it was not begun, or taken back, or is at fault itself
+	WentWell
+	WentWrong
+)
+
+// SetPolicy makes a policy hold from now on.
+func (b *Breaker) SetPolicy(policy jobhost.BreakerPolicy) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.policy = policy
+}
+
+// Policy returns the policy that holds.
+func (b *Breaker) Policy() jobhost.BreakerPolicy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.policy
+}
+
+// blockedLocked reports whether tasks must wait; until is when they may go on,
+// if that is known. A breaker whose time is over is half open from then on.
+func (b *Breaker) blockedLocked(now time.Time) (blocked bool, until time.Time) {
+	if b.state == jobhost.BreakerOpen && !now.Before(b.until) {
+		b.becomeLocked(jobhost.BreakerHalfOpen)
+	}
+	switch b.state {
+	case jobhost.BreakerOpen:
+		return true, b.until
+	case jobhost.BreakerHalfOpen:
+		return b.probes >= b.policy.Probes, time.Time{}
+	}
+	return false, time.Time{}
+}
+
+func (b *Breaker) becomeLocked(state jobhost.BreakerState) {
+	b.state = state
+	b.term++
+	b.failures, b.probes, b.successes = 0, 0, 0
+}
+
+// Holds reports whether tasks wait, and until when if that is known.
+func (b *Breaker) Holds(now time.Time) (held bool, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held, until = b.blockedLocked(now)
+	return held && !b.failsLocked(), until
+}
+
+// failsLocked reports whether tasks fail rather than wait.
+func (b *Breaker) failsLocked() bool {
+	return b.state == jobhost.BreakerOpen && b.policy.WhenOpen == jobhost.FailWhenOpen
+}
+
+// Pass lets one through: as a probe if the breaker is half open, and in order
+// to fail if that is what is done with it. ok is false when it must wait.
+func (b *Breaker) Pass(now time.Time) (p Passage, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	blocked, _ := b.blockedLocked(now)
+	switch {
+	case b.failsLocked():
+		return Passage{Refused: true}, true
+	case blocked:
+		return Passage{}, false
+	}
+	if b.state == jobhost.BreakerHalfOpen {
+		b.probes++
+	}
+	return Passage{breaker: b, term: b.term}, true
+}
+
+// Passage is the right to judge the breaker that was passed. The zero value
+// passed none.
+type Passage struct {
+	breaker *Breaker // nil = there is none to judge
+	term    int
+	Refused bool // what passed is to fail at once
+}
+
+// Judges reports whether the passage has a breaker to judge.
+func (p Passage) Judges() bool { return p.breaker != nil }
+
+// End gives the verdict, and reports whether others may have to look at the
+// breaker again: it changed, or a probe ended. It is called once at most.
+func (p Passage) End(v Verdict, now time.Time) (changed bool) {
+	b := p.breaker
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.term != b.term {
+		return false
+	}
+	if b.state == jobhost.BreakerClosed {
+		return b.countLocked(v, now)
+	}
+	b.probes--
+	switch v {
+	case WentWrong:
+		b.openLocked(now)
+	case WentWell:
+		if b.successes++; b.successes >= b.policy.Probes {
+			b.becomeLocked(jobhost.BreakerClosed)
+		}
+	}
+	return true
+}
+
+// countLocked counts failures in a row.
+func (b *Breaker) countLocked(v Verdict, now time.Time) (changed bool) {
+	switch v {
+	case WentWell:
+		b.failures = 0
+	case WentWrong:
+		if b.failures++; b.failures >= b.policy.Failures {
+			b.openLocked(now)
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Breaker) openLocked(now time.Time) {
+	b.becomeLocked(jobhost.BreakerOpen)
+	b.until = now.Add(b.policy.Timeout)
+}
+
+// Reset closes the breaker, whatever it was.
+func (b *Breaker) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.becomeLocked(jobhost.BreakerClosed)
+}
+
+// Stand returns the state, as it was at the last change, and until when a breaker
+// that isn't closed is open, or was.
+func (b *Breaker) Stand() (state jobhost.BreakerState, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state, b.until
+}
+
+// Status tells of the breaker.
+func (b *Breaker) Status(now time.Time) jobhost.BreakerStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.blockedLocked(now) // its time may be over
+	s := jobhost.BreakerStatus{Key: b.policy.Key, State: b.state, Failures: b.failures, WhenOpen: b.policy.WhenOpen}
+	if b.state == jobhost.BreakerOpen {
+		until := b.until.UTC()
+		s.Until = &until
+	}
+	return s
+}
