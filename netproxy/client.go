@@ -100,6 +100,8 @@ type Client struct {
 	destinations *destinations
 	observer     Observer
 	logger       *slog.Logger
+	userAgent    []string // of headers, as the next
+	accept       []string
 	decoders     sync.Pool // of *gzip.Reader
 }
 
@@ -116,6 +118,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, redirects: DefaultMaxRedirects, retries: DefaultMaxRetries,
 		secrets: injected, destinations: newDestinations(cfg.Destinations), observer: cfg.Observer, logger: cfg.Logger,
+		userAgent: []string{cfg.UserAgent}, accept: []string{encodingGzip},
 	}
 	if cfg.MaxRedirects != nil {
 		c.redirects = *cfg.MaxRedirects

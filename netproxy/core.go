@@ -15,12 +15,13 @@ import (
 
 // core is what pools have in common: all but on whose goroutine things happen.
 type core struct {
-	cfg     ProcessorConfig
-	client  *Client
-	launch  func(*Task)    // runs a task
-	deliver func(delivery) // calls its handler
-	open    func()         // before the pool runs
-	shut    func()         // after the last task
+	cfg      ProcessorConfig
+	client   *Client
+	launch   func(*Task)      // runs a task
+	deliver  func(delivery)   // calls its handler
+	giveBack func([]delivery) // calls those of many
+	open     func()           // before the pool runs
+	shut     func()           // after the last task
 
 	queued     atomic.Int64
 	inFlight   atomic.Int64

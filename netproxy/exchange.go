@@ -35,6 +35,7 @@ type exchange struct {
 	hop       int // 0 = the request itself
 	method    string
 	url       httpurl.URL
+	text      string // url's
 	target    *url.URL
 	header    http.Header
 	body      []byte
@@ -53,7 +54,7 @@ func (c *Client) start(ctx context.Context, r *Request) *exchange {
 	}
 	x := &exchange{
 		client: c, req: r, began: time.Now(), timeout: timeout,
-		method: r.method, header: r.header, url: r.url, target: r.target, body: r.body, firstHop: true,
+		method: r.method, header: r.header, url: r.url, text: r.text, target: r.target, body: r.body, firstHop: true,
 	}
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	x.ctx = c.transport.Watch(ctx, x)
@@ -133,7 +134,7 @@ func (x *exchange) fail(f *fault) *Error {
 
 func (x *exchange) error(f *fault) *Error {
 	e := &Error{
-		Kind: f.kind, Code: f.code, Message: f.message, RequestID: x.id(), Method: x.method, URL: x.url.String(),
+		Kind: f.kind, Code: f.code, Message: f.message, RequestID: x.id(), Method: x.method, URL: x.text,
 		Redirects: x.urls, Duration: time.Since(x.began), Response: f.resp, cause: f.cause,
 	}
 	orElse(&e.Kind, KindRequest)
@@ -224,9 +225,9 @@ func (x *exchange) attempt() (*http.Response, error) {
 // fields returns the header of the current hop.
 func (x *exchange) fields() http.Header {
 	h := make(http.Header, len(x.header)+len(x.req.hostHeader)+3)
-	h["User-Agent"] = []string{x.client.cfg.UserAgent}
+	h["User-Agent"] = x.client.userAgent
 	if x.header["Range"] == nil { // a range of something encoded can't be decoded
-		h["Accept-Encoding"] = []string{encodingGzip}
+		h["Accept-Encoding"] = x.client.accept
 	}
 	maps.Copy(h, x.header)
 	if x.firstHop {

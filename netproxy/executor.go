@@ -14,5 +14,10 @@ func NewExecutor(cfg ProcessorConfig) *Executor {
 	e.init(cfg)
 	e.open, e.shut = func() {}, func() {}
 	e.launch, e.deliver = e.run, e.handle
+	e.giveBack = func(all []delivery) {
+		for _, d := range all {
+			e.handle(d)
+		}
+	}
 	return e
 }

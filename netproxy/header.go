@@ -35,6 +35,9 @@ var ownHeaders = map[string]bool{
 // cleanHeader returns a copy of a header with canonical names, without fields that
 // its author doesn't set: those above and those that Connection names.
 func cleanHeader(h http.Header) (http.Header, error) {
+	if len(h) == 0 {
+		return nil, nil
+	}
 	clean := make(http.Header, len(h))
 	size, count := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(h)) {

@@ -3,6 +3,7 @@ package netproxy
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,12 +26,19 @@ type ProcessorConfig struct {
 	Logger *slog.Logger
 }
 
+// maxIdle is how many goroutines wait for another task. A new one has to grow its
+// stack first, which is most of what it costs.
+const maxIdle = 64
+
 // Processor sends many requests at a time while nobody waits for them. It is safe
 // for many goroutines.
 type Processor struct {
 	core
-	results  chan delivery
-	handlers sync.WaitGroup
+	tasks   chan *Task    // to goroutines that wait for one; closed by Stop
+	results chan delivery // for which no handler was free
+	workers sync.WaitGroup
+	waiting atomic.Int64 // workers without a task
+	busy    atomic.Int64 // goroutines that call handlers
 }
 
 var _ Pool = (*Processor)(nil)
@@ -39,27 +47,89 @@ var _ Pool = (*Processor)(nil)
 func NewProcessor(cfg ProcessorConfig) *Processor {
 	p := &Processor{}
 	p.init(cfg)
-	p.open, p.shut = p.startHandlers, p.endHandlers
-	p.launch = func(t *Task) { go p.run(t) }
-	p.deliver = func(d delivery) { p.results <- d }
+	p.open = func() {
+		p.tasks = make(chan *Task)
+		// There are never more results than tasks, so that none waits to get in.
+		p.results = make(chan delivery, p.cfg.MaxConnections)
+	}
+	p.shut = func() {
+		close(p.tasks)
+		p.workers.Wait()
+	}
+	p.launch, p.deliver, p.giveBack = p.start, p.hand, p.handBack
 	return p
 }
 
-func (p *Processor) startHandlers() {
-	// There are never more results than tasks, so that none waits to get in.
-	p.results = make(chan delivery, p.cfg.MaxConnections)
-	for range p.cfg.Handlers {
-		p.handlers.Add(1)
-		go func(results <-chan delivery) {
-			defer p.handlers.Done()
-			for d := range results {
-				p.handle(d)
-			}
-		}(p.results)
+// start has a goroutine run a task.
+func (p *Processor) start(t *Task) {
+	select {
+	case p.tasks <- t:
+	default:
+		p.workers.Add(1)
+		go p.work(t)
 	}
 }
 
-func (p *Processor) endHandlers() {
-	close(p.results)
-	p.handlers.Wait()
+// work runs tasks, one after the other.
+func (p *Processor) work(t *Task) {
+	defer p.workers.Done()
+	for tasks := p.tasks; t != nil; {
+		p.run(t)
+		if p.waiting.Add(1) > maxIdle {
+			p.waiting.Add(-1)
+			return
+		}
+		t = <-tasks
+		p.waiting.Add(-1)
+	}
+}
+
+// hand calls the handler of a result now, if not too many are called already. The
+// goroutine has nothing to do with connections any more: those are net/http's.
+// Results that find no handler free are taken by those who call one.
+func (p *Processor) hand(d delivery) {
+	p.results <- d
+	p.handleSome()
+}
+
+// handBack is hand for many, in goroutines of their own.
+func (p *Processor) handBack(all []delivery) {
+	for _, d := range all {
+		p.results <- d
+	}
+	for range min(len(all), p.cfg.Handlers) {
+		p.workers.Add(1)
+		go func() {
+			defer p.workers.Done()
+			p.handleSome()
+		}()
+	}
+}
+
+// handleSome calls handlers as long as there are results, and not too many others
+// do. One that does so looks again after it counts no more, so that
+// whoever was turned away because of it leaves nothing behind.
+func (p *Processor) handleSome() {
+	for len(p.results) > 0 {
+		busy := p.busy.Load()
+		if busy >= int64(p.cfg.Handlers) {
+			return
+		}
+		if p.busy.CompareAndSwap(busy, busy+1) {
+			p.handleAll()
+			p.busy.Add(-1)
+		}
+	}
+}
+
+// handleAll calls handlers until no result is left.
+func (p *Processor) handleAll() {
+	for {
+		select {
+		case d := <-p.results:
+			p.handle(d)
+		default:
+			return
+		}
+	}
 }

@@ -61,15 +61,15 @@ func (x *exchange) follow(status int, location string) *fault {
 	if err != nil {
 		return &fault{code: CodeProtocol, message: "the server redirects to what is not a URL"}
 	}
-	u, target, err := parseURL(to.String())
+	u, text, target, err := httpurl.ParseTarget(to.String())
 	if err != nil {
 		message, _ := urlFault(err)
 		return &fault{code: CodeProtocol, message: "the server redirects to a place that is not asked: " + message}
 	}
 	before := x.url
-	x.urls = append(x.urls, before.String())
+	x.urls = append(x.urls, x.text)
 	x.hop++
-	x.url, x.target = u, target
+	x.url, x.text, x.target = u, text, target
 	if method := redirectMethod(status, x.method); method != x.method {
 		x.method, x.body, x.header = method, nil, dropBody(x.header)
 	}
@@ -78,7 +78,7 @@ func (x *exchange) follow(status int, location string) *fault {
 		x.header = dropSecrets(x.header)
 	}
 	for _, url := range x.urls {
-		if url == u.String() && x.method == http.MethodGet {
+		if url == text && x.method == http.MethodGet {
 			return &fault{kind: KindRedirect, code: CodeRecursive, message: "the server redirects in a circle"}
 		}
 	}

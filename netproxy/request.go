@@ -49,6 +49,7 @@ type Request struct {
 	id          string
 	method      string
 	url         httpurl.URL
+	text        string   // url's
 	target      *url.URL // url, as net/http wants it; nobody changes it
 	header      http.Header
 	hostHeader  http.Header
@@ -79,7 +80,7 @@ func NewRequest(spec RequestSpec) (*Request, error) {
 		return nil, err
 	}
 	var err error
-	if r.url, r.target, err = parseURL(spec.URL); err != nil {
+	if err = r.setURL(spec.URL); err != nil {
 		return nil, err
 	}
 	if r.header, err = cleanHeader(spec.Header); err != nil {
@@ -110,17 +111,13 @@ func (r *Request) check() error {
 	return nil
 }
 
-func parseURL(raw string) (httpurl.URL, *url.URL, error) {
-	u, err := httpurl.Parse(raw)
-	if err != nil {
+// setURL reads a URL.
+func (r *Request) setURL(raw string) (err error) {
+	if r.url, r.text, r.target, err = httpurl.ParseTarget(raw); err != nil {
 		message, hint := urlFault(err)
-		return u, nil, invalid("url", hint, "%s", message)
+		return invalid("url", hint, "%s", message)
 	}
-	target, err := url.Parse(u.String())
-	if err != nil {
-		return u, nil, invalid("url", "", "this is not a URL")
-	}
-	return u, target, nil
+	return nil
 }
 
 // ID returns the request's id.
@@ -130,7 +127,7 @@ func (r *Request) ID() string { return r.id }
 func (r *Request) Method() string { return r.method }
 
 // URL returns the URL in its canonical form.
-func (r *Request) URL() string { return r.url.String() }
+func (r *Request) URL() string { return r.text }
 
 // Origin returns scheme, host and port, which are no secrets.
 func (r *Request) Origin() string { return r.url.Origin() }

@@ -61,7 +61,7 @@ func (p *core) Stop(timeout time.Duration) error {
 	select {
 	case <-p.idle():
 	case <-timer.C:
-		p.giveBack()
+		p.abandon()
 		<-p.idle()
 	}
 	p.shut()
@@ -71,19 +71,19 @@ func (p *core) Stop(timeout time.Duration) error {
 	return p.becomeLocked(Stopped)
 }
 
-// giveBack cancels the requests that are under way and has Retry called for them.
-func (p *core) giveBack() {
+// abandon cancels the requests that are under way and has Retry called for them.
+func (p *core) abandon() {
 	p.mu.Lock()
-	var claimed []*Task
+	var all []delivery
 	for t := p.first; t != nil; t = t.next {
 		if t.claim() {
-			claimed = append(claimed, t)
+			all = append(all, delivery{task: t})
 		}
 	}
 	p.mu.Unlock()
-	for _, t := range claimed {
-		t.abort()
-		p.delivering.Add(1)
-		p.deliver(delivery{task: t})
+	for _, d := range all {
+		d.task.abort()
 	}
+	p.delivering.Add(int64(len(all)))
+	p.giveBack(all)
 }

@@ -94,7 +94,7 @@ func statusFault(r *Response) *fault {
 
 func (x *exchange) stream(resp *http.Response) *Stream {
 	s := &Stream{
-		Status: resp.StatusCode, Header: resp.Header, RequestID: x.id(), Method: x.method, URL: x.url.String(), Redirects: x.urls,
+		Status: resp.StatusCode, Header: resp.Header, RequestID: x.id(), Method: x.method, URL: x.text, Redirects: x.urls,
 		Length: resp.ContentLength, x: x, raw: resp.Body, max: x.client.cfg.MaxResponseBytes,
 	}
 	if x.req.maxBytes > 0 {

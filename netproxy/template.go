@@ -21,10 +21,11 @@ type Template struct {
 func NewTemplate(base string, header http.Header, timeout time.Duration) (*Template, error) {
 	t := &Template{timeout: timeout}
 	if base != "" {
-		var err error
-		if _, t.base, err = parseURL(base); err != nil {
+		var r Request
+		if err := r.setURL(base); err != nil {
 			return nil, err
 		}
+		t.base = r.target
 	}
 	var err error
 	t.header, err = cleanHeader(header)

@@ -50,29 +50,51 @@ const example = "write it as https://example.com/path"
 
 // Parse reads an absolute URL. Its errors are of type [*Error].
 func Parse(raw string) (URL, error) {
+	c, _, err := parse(raw)
+	return c, err
+}
+
+// ParseTarget reads an absolute URL, and returns its canonical form as text and as
+// net/http wants it too. Its errors are of type [*Error].
+func ParseTarget(raw string) (c URL, text string, target *url.URL, err error) {
+	c, target, err = parse(raw)
+	if err != nil {
+		return c, "", nil, err
+	}
+	if text = c.String(); text == raw {
+		return c, raw, target, nil // as nearly always
+	}
+	if target, err = url.Parse(text); err != nil {
+		return c, "", nil, wrong(example, "this is not a URL")
+	}
+	return c, text, target, nil
+}
+
+// parse returns the canonical form, and what net/url has read.
+func parse(raw string) (URL, *url.URL, error) {
 	switch {
 	case raw == "":
-		return URL{}, wrong(example, "the URL is empty")
+		return URL{}, nil, wrong(example, "the URL is empty")
 	case len(raw) > MaxBytes:
-		return URL{}, wrong("", "a URL of %d bytes is longer than %d", len(raw), MaxBytes)
+		return URL{}, nil, wrong("", "a URL of %d bytes is longer than %d", len(raw), MaxBytes)
 	}
 	for _, r := range raw {
 		if r <= ' ' || r >= 0x7f || r == '\\' {
-			return URL{}, wrong("escape it with %, and write names of hosts in their ASCII form, xn--…", "the URL has the character %q", r)
+			return URL{}, nil, wrong("escape it with %, and write names of hosts in their ASCII form, xn--…", "the URL has the character %q", r)
 		}
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return URL{}, wrong(example, "this is not a URL") // the library's error repeats it
+		return URL{}, nil, wrong(example, "this is not a URL") // the library's error repeats it
 	case u.Scheme != "http" && u.Scheme != "https":
-		return URL{}, wrong(example, "this is not an absolute URL of http or https")
+		return URL{}, nil, wrong(example, "this is not an absolute URL of http or https")
 	case u.Opaque != "" || u.Host == "":
-		return URL{}, wrong(example, "the URL names no host")
+		return URL{}, nil, wrong(example, "the URL names no host")
 	case u.User != nil:
-		return URL{}, wrong("leave out the @ and what stands before it", "the URL has a user name or a password")
+		return URL{}, nil, wrong("leave out the @ and what stands before it", "the URL has a user name or a password")
 	case strings.Contains(raw, "#"):
-		return URL{}, wrong("leave out the # and what follows: it is never sent", "the URL has a fragment")
+		return URL{}, nil, wrong("leave out the # and what follows: it is never sent", "the URL has a fragment")
 	}
 	c := URL{Scheme: u.Scheme, Query: u.RawQuery}
 	err = c.setHost(u)
@@ -80,9 +102,9 @@ func Parse(raw string) (URL, error) {
 		err = c.setPath(u)
 	}
 	if err != nil {
-		return URL{}, err
+		return URL{}, nil, err
 	}
-	return c, nil
+	return c, u, nil
 }
 
 // setPath normalises the path of u. A server may resolve dots in it after a

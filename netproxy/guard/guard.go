@@ -122,18 +122,14 @@ func orElse[T comparable](value *T, otherwise T) {
 // RoundTrip sends a request to where its URL says, whatever its Host says, if
 // the policy allows that. Denials are the errors of [policy.Denied].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	u, err := httpurl.Parse(req.URL.String())
-	if e, ok := errors.AsType[*httpurl.Error](err); ok {
-		err = &jobhost.Error{Code: jobhost.CodeInvalid, Field: "url", Message: e.Message, Hint: e.Hint}
-	}
-	var to *url.URL
-	if err == nil {
-		to, err = url.Parse(u.String())
-	}
+	u, _, to, err := httpurl.ParseTarget(req.URL.String())
 	if err != nil {
+		if e, ok := errors.AsType[*httpurl.Error](err); ok {
+			err = &jobhost.Error{Code: jobhost.CodeInvalid, Field: "url", Message: e.Message, Hint: e.Hint}
+		}
 		return nil, errors.Join(err, closeBody(req))
 	}
-	sent := req.Clone(t.Watch(req.Context(), nil))
+	sent := req.WithContext(t.Watch(req.Context(), nil)) // a copy
 	sent.URL, sent.Host = to, ""
 	return t.Send(sent, u)
 }
