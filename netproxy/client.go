@@ -215,3 +215,9 @@ func orElse[T comparable](value *T, otherwise T) {
 
 // Close closes the connections that nobody uses. Requests under way go on.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Check says what would become of a request, without sending one: see
+// [guard.Transport.Check].
+func (c *Client) Check(ctx context.Context, method, url string) (policy.Verdict, error) {
+	return c.transport.Check(ctx, method, url)
+}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type exchange struct {
 	cancel   context.CancelCauseFunc
 	began    time.Time
 	timeout  time.Duration
+	mu       sync.Mutex   // protects watchdog until start has set it
 	watchdog *time.Timer  // cancels ctx at the deadline, or when the response stalls
 	waiting  atomic.Int64 // since when bytes are waited for, in nanoseconds after began; 0 = they aren't
 	over     atomic.Bool
@@ -44,6 +46,7 @@ type exchange struct {
 	reused    atomic.Bool
 	firstHop  bool // still at the request's own origin
 	summary   Summary
+	stream    Stream // in here, so that it needs no memory of its own
 }
 
 // start begins an exchange. It must be ended.
@@ -58,8 +61,9 @@ func (c *Client) start(ctx context.Context, r *Request) *exchange {
 	}
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	x.ctx = c.transport.Watch(ctx, x)
-	x.watchdog = time.AfterFunc(time.Hour, x.bark)
-	x.watchdog.Reset(min(timeout, c.cfg.IdleTimeout)) // no sooner, since bark needs the field
+	x.mu.Lock()
+	x.watchdog = time.AfterFunc(min(timeout, c.cfg.IdleTimeout), x.bark)
+	x.mu.Unlock()
 	c.observer.Started(r)
 	return x
 }
@@ -81,6 +85,8 @@ func (x *exchange) bark() {
 		x.cancel(errDeadline)
 		return
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if !x.over.Load() {
 		x.watchdog.Reset(next - now)
 	}
@@ -213,14 +219,18 @@ func (x *exchange) attempt() (*http.Response, error) {
 	}).WithContext(x.ctx)
 	if len(x.body) > 0 {
 		body := x.body
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body = newBody(body)
+		req.GetBody = func() (io.ReadCloser, error) { return newBody(body), nil }
 		x.summary.Sent += int64(len(body))
 	}
 	resp, err := x.client.transport.Send(req, x.url)
 	pass.end(resp, err, context.Cause(x.ctx))
 	return resp, err
 }
+
+// newBody returns a body in the form in which net/http knows that it is in memory:
+// it sends any other after the header, in a packet of its own.
+func newBody(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
 
 // fields returns the header of the current hop.
 func (x *exchange) fields() http.Header {

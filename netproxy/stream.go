@@ -69,7 +69,7 @@ func (x *exchange) open(room *room) (*Stream, error) {
 	if f != nil {
 		return nil, x.fail(f)
 	}
-	s := x.stream(resp)
+	s := x.respond(resp)
 	if f := s.begin(resp); f != nil {
 		_ = resp.Body.Close()
 		return nil, x.fail(f)
@@ -92,8 +92,9 @@ func statusFault(r *Response) *fault {
 	return f
 }
 
-func (x *exchange) stream(resp *http.Response) *Stream {
-	s := &Stream{
+func (x *exchange) respond(resp *http.Response) *Stream {
+	s := &x.stream
+	*s = Stream{
 		Status: resp.StatusCode, Header: resp.Header, RequestID: x.id(), Method: x.method, URL: x.text, Redirects: x.urls,
 		Length: resp.ContentLength, x: x, raw: resp.Body, max: x.client.cfg.MaxResponseBytes,
 	}

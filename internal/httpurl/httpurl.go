@@ -122,6 +122,9 @@ func (c *URL) setPath(u *url.URL) error {
 // NormalPath returns an escaped path with no more escapes than needed, those in
 // upper case, and a slash at its beginning.
 func NormalPath(escaped string) string {
+	if strings.HasPrefix(escaped, "/") && !strings.Contains(escaped, "%") {
+		return escaped
+	}
 	var b strings.Builder
 	if !strings.HasPrefix(escaped, "/") {
 		b.WriteByte('/')

@@ -72,9 +72,14 @@ func (d *dialer) dialContext(ctx context.Context, _, address string) (net.Conn, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.dialTime)
 	defer cancel()
-	conn, err := d.race(ctx, to)
-	if err != nil || d.perRequest == 0 {
-		return conn, err
+	return d.race(ctx, to)
+}
+
+// dialMetered is dialContext for connections that receive only so much for each request.
+func (d *dialer) dialMetered(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.dialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
 	}
 	return &meteredConn{Conn: conn, perRequest: d.perRequest}, nil
 }

@@ -13,7 +13,7 @@ import (
 // pool has a transport for each of the hosts that were asked lately. One for all
 // couldn't close the connections to a single host.
 type pool struct {
-	make func() *http.Transport
+	make func(host) *http.Transport
 
 	mu    sync.Mutex // protects hosts
 	hosts *simplelru.LRU[host, *http.Transport]
@@ -31,10 +31,10 @@ func newPool(cfg *Config, d *dialer) *pool {
 	// their connections are closed, since nobody will ask it again.
 	hosts, _ := simplelru.NewLRU(cfg.Hosts, func(_ host, t *http.Transport) { t.CloseIdleConnections() }) // fails for sizes below 1
 	sessions := tls.NewLRUClientSessionCache(cfg.Hosts)
-	return &pool{hosts: hosts, make: func() *http.Transport { return newBase(cfg, d, sessions) }}
+	return &pool{hosts: hosts, make: func(h host) *http.Transport { return newBase(cfg, d, sessions, h.secure) }}
 }
 
-func newBase(cfg *Config, d *dialer, sessions tls.ClientSessionCache) *http.Transport {
+func newBase(cfg *Config, d *dialer, sessions tls.ClientSessionCache, secure bool) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(cfg.HTTP2)
@@ -63,6 +63,9 @@ func newBase(cfg *Config, d *dialer, sessions tls.ClientSessionCache) *http.Tran
 			WriteByteTimeout:              cfg.ConnectTimeout,
 		},
 	}
+	if secure && cfg.HTTP2 && cfg.BytesPerRequest > 0 {
+		t.DialContext = d.dialMetered // with HTTP/1.1 all that may come belongs to a response
+	}
 	if cfg.Proxy != nil {
 		t.Proxy = http.ProxyURL(cfg.Proxy)
 	}
@@ -76,7 +79,7 @@ func (p *pool) of(u httpurl.URL) *http.Transport {
 	defer p.mu.Unlock()
 	t, ok := p.hosts.Get(key)
 	if !ok {
-		t = p.make()
+		t = p.make(key)
 		p.hosts.Add(key, t)
 	}
 	return t
