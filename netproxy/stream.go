@@ -174,18 +174,20 @@ func (s *Stream) read(p []byte) (int, error) {
 	if s.x.summary.Received+int64(n) > s.max {
 		return n - 1, errTooLarge
 	}
-	if err == nil && s.tooSlow(int64(n), time.Since(began)) {
+	slow := s.tooSlow(int64(n), time.Since(began), n == len(p))
+	if err == nil && slow {
 		err = errSlow
 	}
 	return n, err
 }
 
-// tooSlow adds up for how long somebody has waited, and what came of it.
-func (s *Stream) tooSlow(n int64, took time.Duration) bool {
+// tooSlow adds up for how long somebody has waited, and what came of it. It gives no
+// judgement while there may be more that has come already.
+func (s *Stream) tooSlow(n int64, took time.Duration, more bool) bool {
 	cfg := &s.x.client.cfg
 	s.waited += took
 	s.rated += n
-	if cfg.MinRate < 0 || s.waited < cfg.IdleTimeout {
+	if cfg.MinRate < 0 || more || s.waited < cfg.IdleTimeout {
 		return false
 	}
 	slow := float64(s.rated) < float64(cfg.MinRate)*s.waited.Seconds()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -35,6 +36,7 @@ type wire struct {
 	dials atomic.Int64
 	serve func(n int64, conn net.Conn) // n counts connections, from 1
 	fail  func(n int64) error          // of dialling; nil = never
+	all   sync.WaitGroup
 }
 
 func (w *wire) dial(context.Context, netip.AddrPort) (net.Conn, error) {
@@ -45,16 +47,17 @@ func (w *wire) dial(context.Context, netip.AddrPort) (net.Conn, error) {
 		}
 	}
 	here, there := net.Pipe()
-	go func() {
+	w.all.Go(func() {
 		defer there.Close()
 		w.serve(n, there)
-	}()
+	})
 	return here, nil
 }
 
 // client returns a client that knows this network only, and may ask all of it.
 func (w *wire) client(t testing.TB, cfg netproxy.Config) *netproxy.Client {
 	t.Helper()
+	t.Cleanup(w.all.Wait) // after the client is closed
 	cfg.Policy = allow(t, "", "http://*", "http://*:8080", "https://*")
 	cfg.Dial, cfg.Resolver, cfg.Own = w.dial, names(public), noAddrs
 	return newClient(t, cfg)
@@ -94,4 +97,11 @@ func says(text string) func(int64, net.Conn) {
 func reply(w io.Writer, status int, header, body string) bool {
 	_, err := fmt.Fprintf(w, "HTTP/1.1 %d x\r\nContent-Length: %d\r\n%s\r\n%s", status, len(body), header, body)
 	return err == nil
+}
+
+// asked returns when a request was read.
+func asked(conn net.Conn) {
+	if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
 }

@@ -53,6 +53,9 @@ func Explain(err error) (Fault, string) {
 	if e, ok := errors.AsType[tls.AlertError](err); ok {
 		return FaultTLS, "no secure connection: " + e.Error()
 	}
+	if _, ok := errors.AsType[errFlood](err); ok {
+		return FaultTooLarge, errFlood{}.Error()
+	}
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return FaultTimeout, "no answer in time"
 	}
