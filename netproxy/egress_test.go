@@ -222,8 +222,10 @@ func TestOwnListeners(t *testing.T) {
 			w := &wire{serve: says(header + "Content-Length: 0\r\n\r\n")}
 			cfg := netproxy.Config{
 				Policy: allow(t, tt.private, "http://*:"+tt.port), MaxRetries: new(0), Dial: w.dial,
-				Own:      func() ([]net.Addr, error) { return []net.Addr{mine}, nil },
-				Resolver: names(func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr(tt.addr)}, nil }),
+				Own: func() ([]net.Addr, error) { return []net.Addr{mine}, nil },
+				Resolver: names(func(context.Context, string) ([]netip.Addr, error) {
+					return []netip.Addr{netip.MustParseAddr(tt.addr)}, nil
+				}),
 			}
 			if tt.forbidden != "" {
 				cfg.Forbidden = func() []netip.AddrPort { return []netip.AddrPort{netip.MustParseAddrPort(tt.forbidden)} }

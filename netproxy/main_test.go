@@ -2,6 +2,8 @@ package netproxy_test
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +18,10 @@ import (
 )
 
 // No test may leave a goroutine behind.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // net/http tells it about servers that misbehave
+	goleak.VerifyTestMain(m)
+}
 
 // site is a server on loopback that counts its connections.
 type site struct {

@@ -53,6 +53,9 @@ func Explain(err error) (Fault, string) {
 	if e, ok := errors.AsType[tls.AlertError](err); ok {
 		return FaultTLS, "no secure connection: " + e.Error()
 	}
+	if text, ok := alert(err); ok {
+		return FaultTLS, "no secure connection: " + text
+	}
 	if _, ok := errors.AsType[errFlood](err); ok {
 		return FaultTooLarge, errFlood{}.Error()
 	}
@@ -69,4 +72,18 @@ func Explain(err error) (Fault, string) {
 		return FaultConnection, "no connection: " + e.Error()
 	}
 	return FaultConnection, "the connection broke before there was a response"
+}
+
+// alert returns what one side of a handshake told the other. crypto/tls has no type
+// for it that others can see.
+func alert(err error) (string, bool) {
+	if e, ok := errors.AsType[*net.OpError](err); ok && (e.Op == "remote error" || e.Op == "local error") {
+		return e.Err.Error(), true
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if text := err.Error(); strings.HasPrefix(text, "tls: ") {
+			return text, true
+		}
+	}
+	return "", false
 }
