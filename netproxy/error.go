@@ -117,6 +117,7 @@ var (
 	errDeadline  = &fault{code: CodeTimeout, message: "no answer in time", limit: LimitTimeout}
 	errStalled   = &fault{code: CodeTimeout, message: "the response stopped coming", limit: LimitIdle}
 	errSlow      = &fault{code: CodeTimeout, message: "the response came too slowly", limit: LimitMinRate}
+	errGoingAway = &fault{code: CodeConnection, message: "the server closes each connection before it answers"}
 	errCancelled = &fault{code: CodeCancelled, message: "the request was cancelled"}
 	errReleased  = &fault{code: CodeCancelled, message: "the response was closed"}
 )

@@ -44,10 +44,16 @@ type exchange struct {
 	urls      []string // of the hops before
 	connected atomic.Bool
 	reused    atomic.Bool
+	fresh     atomic.Int32 // connections that were made for it
 	firstHop  bool // still at the request's own origin
 	summary   Summary
 	stream    Stream // in here, so that it needs no memory of its own
 }
+
+// maxFresh is how many connections are made for one request, its redirects and
+// retries included. net/http makes another whenever a server says by HTTP/2 that
+// it is going away, for ever.
+const maxFresh = 16
 
 // start begins an exchange. It must be ended.
 func (c *Client) start(ctx context.Context, r *Request) *exchange {
@@ -105,6 +111,9 @@ func (x *exchange) left() time.Duration { return x.timeout - time.Since(x.began)
 func (x *exchange) Connected(reused bool) {
 	x.connected.Store(true)
 	x.reused.Store(reused)
+	if !reused && x.fresh.Add(1) > maxFresh {
+		x.cancel(errGoingAway)
+	}
 }
 
 // FirstByte implements [guard.Watcher]: a header that has begun must end.
