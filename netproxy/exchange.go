@@ -45,7 +45,7 @@ type exchange struct {
 	connected atomic.Bool
 	reused    atomic.Bool
 	fresh     atomic.Int32 // connections that were made for it
-	firstHop  bool // still at the request's own origin
+	firstHop  bool         // still at the request's own origin
 	summary   Summary
 	stream    Stream // in here, so that it needs no memory of its own
 }

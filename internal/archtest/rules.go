@@ -80,7 +80,7 @@ func House() Rules {
 		},
 		Guests:   []string{"plugins", "internal/testing/guests"},
 		Printers: []string{"cmd"},
-		Suites:   []string{"queuetest", "runtimetest", "statetest", "hosttest", "netproxytest"},
+		Suites:   []string{"queuetest", "runtimetest", "statetest", "hosttest"},
 		MaxFile:  500,
 		LongFile: 400,
 	}
