@@ -112,9 +112,6 @@ type passage struct{ breaker.Passage }
 // end judges the destination by what an attempt got. What whoever sent the
 // request is to blame for, or gave up, says nothing of it.
 func (p passage) end(resp *http.Response, err, over error) {
-	if !p.Judges() {
-		return
-	}
 	p.End(verdict(resp, err, over), time.Now())
 }
 

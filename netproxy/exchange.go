@@ -233,7 +233,9 @@ func (x *exchange) attempt() (*http.Response, error) {
 		x.summary.Sent += int64(len(body))
 	}
 	resp, err := x.client.transport.Send(req, x.url)
-	pass.end(resp, err, context.Cause(x.ctx))
+	if pass.Judges() {
+		pass.end(resp, err, context.Cause(x.ctx))
+	}
 	return resp, err
 }
 

@@ -117,10 +117,11 @@ func TestSentHeader(t *testing.T) {
 		return reply(w, 200, "Set-Cookie: a=b\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nETag: x\r\n", "")
 	})}
 	c := w.client(t, netproxy.Config{})
+	const lower = "x-mine"
 	spec := netproxy.RequestSpec{
 		Method: "POST", URL: "http://a.example/", Body: []byte("body"),
 		Header: http.Header{
-			"x-mine": {"1", "2"}, "Host": {"evil.example"}, "Content-Length": {"400"}, "Transfer-Encoding": {"chunked"}, "Connection": {"close, X-Close"}, "X-Close": {"1"},
+			lower: {"1", "2"}, "Host": {"evil.example"}, "Content-Length": {"400"}, "Transfer-Encoding": {"chunked"}, "Connection": {"close, X-Close"}, "X-Close": {"1"},
 			"Keep-Alive": {"1"}, "Proxy-Authorization": {"x"}, "Proxy-Connection": {"x"}, "TE": {"trailers"}, "Trailer": {"X"}, "Upgrade": {"websocket"}, "Expect": {"100-continue"},
 			"Accept-Encoding": {"br"}, "HTTP2-Settings": {"x"}, "Content-Type": {"a/b"},
 		},
@@ -151,7 +152,7 @@ func TestSentHeader(t *testing.T) {
 	if w.dials.Load() != 1 {
 		t.Errorf("%d connections for two requests", w.dials.Load())
 	}
-	if spec.Header.Get("Host") == "" || len(spec.Header["x-mine"]) != 2 {
+	if spec.Header.Get("Host") == "" || len(spec.Header[lower]) != 2 {
 		t.Error("the header of the spec was changed")
 	}
 	spec.Header["User-Agent"], spec.Header["Range"] = []string{"mine"}, []string{"bytes=0-1"}

@@ -18,7 +18,7 @@ import (
 var (
 	breakerPolicy = jobhost.BreakerPolicy{Failures: 3, Timeout: time.Minute, Probes: 1}
 	fastRate      = jobhost.Rate{Count: 100_000, Per: time.Second}
-	comparable    = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(netproxy.Error{})}
+	alike         = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(netproxy.Error{})}
 )
 
 // Requests, responses and errors are the same after a journey through JSON.
@@ -46,7 +46,7 @@ func TestJSON(t *testing.T) {
 		if err := json.Unmarshal(text, &again); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
-		if diff := cmp.Diff(spec, again.Spec(), comparable); diff != "" {
+		if diff := cmp.Diff(spec, again.Spec(), alike); diff != "" {
 			t.Fatalf("%s:\n%s", text, diff)
 		}
 		resp := &netproxy.Response{
@@ -64,7 +64,7 @@ func TestJSON(t *testing.T) {
 		if err := json.Unmarshal(text, &e2); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
-		if diff := cmp.Diff(e, &e2, comparable); diff != "" {
+		if diff := cmp.Diff(e, &e2, alike); diff != "" {
 			t.Fatalf("%s:\n%s", text, diff)
 		}
 	})
@@ -112,7 +112,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s was read, and can't be made: %v", text, err)
 		}
-		if diff := cmp.Diff(r.Spec(), again.Spec(), comparable); diff != "" {
+		if diff := cmp.Diff(r.Spec(), again.Spec(), alike); diff != "" {
 			t.Fatal(diff)
 		}
 		out, err := json.Marshal(&r)
@@ -120,7 +120,7 @@ func FuzzRequest(f *testing.F) {
 		if err = errors.Join(err, json.Unmarshal(out, &third)); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
-		if diff := cmp.Diff(r.Spec(), third.Spec(), comparable); diff != "" {
+		if diff := cmp.Diff(r.Spec(), third.Spec(), alike); diff != "" {
 			t.Fatal(diff)
 		}
 	})
@@ -139,7 +139,7 @@ func FuzzAnswer(f *testing.F) {
 		if err = errors.Join(err, json.Unmarshal(out, &again)); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
-		if diff := cmp.Diff(&e, &again, comparable); diff != "" {
+		if diff := cmp.Diff(&e, &again, alike); diff != "" {
 			t.Fatalf("%s:\n%s", out, diff)
 		}
 	})

@@ -39,8 +39,10 @@ func (h *told) tell(t *netproxy.Task, what string) {
 func (h *told) OnComplete(_ context.Context, t *netproxy.Task, _ *netproxy.Response) {
 	h.tell(t, "complete")
 }
+
 func (h *told) OnError(_ context.Context, t *netproxy.Task, _ *netproxy.Error) { h.tell(t, "error") }
-func (h *told) Retry(_ context.Context, t *netproxy.Task)                      { h.tell(t, "retry") }
+
+func (h *told) Retry(_ context.Context, t *netproxy.Task) { h.tell(t, "retry") }
 
 // Whatever happens, each task that was taken is told of once, unless it was
 // cancelled, and nothing is left behind.

@@ -61,9 +61,12 @@ func ParseTarget(raw string) (c URL, text string, target *url.URL, err error) {
 	if err != nil {
 		return c, "", nil, err
 	}
-	if text = c.String(); text == raw {
+	var room [256]byte
+	canonical := c.appendTo(room[:0])
+	if string(canonical) == raw {
 		return c, raw, target, nil // as nearly always
 	}
+	text = string(canonical)
 	if target, err = url.Parse(text); err != nil {
 		return c, "", nil, wrong(example, "this is not a URL")
 	}
@@ -160,22 +163,33 @@ func DefaultPort(scheme string) uint16 {
 }
 
 // Origin returns scheme and host, and the port if it isn't the scheme's own.
-func (c URL) Origin() string {
-	host := c.Host
+func (c URL) Origin() string { return string(c.appendOrigin(nil)) }
+
+func (c URL) appendOrigin(b []byte) []byte {
+	b = append(b, c.Scheme...)
+	b = append(b, "://"...)
 	if c.Addr.Is6() {
-		host = "[" + host + "]"
+		b = append(b, '[')
+		b = append(b, c.Host...)
+		b = append(b, ']')
+	} else {
+		b = append(b, c.Host...)
 	}
 	if c.Port != DefaultPort(c.Scheme) {
-		host += ":" + strconv.Itoa(int(c.Port))
+		b = append(b, ':')
+		b = strconv.AppendUint(b, uint64(c.Port), 10)
 	}
-	return c.Scheme + "://" + host
+	return b
 }
 
 // String returns the URL as it is sent. Parsed again it is the same.
-func (c URL) String() string {
-	s := c.Origin() + c.Path
+func (c URL) String() string { return string(c.appendTo(nil)) }
+
+func (c URL) appendTo(b []byte) []byte {
+	b = append(c.appendOrigin(b), c.Path...)
 	if c.Query != "" {
-		s += "?" + c.Query
+		b = append(b, '?')
+		b = append(b, c.Query...)
 	}
-	return s
+	return b
 }
