@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -105,4 +106,13 @@ func newRequest(t testing.TB, spec netproxy.RequestSpec) *netproxy.Request {
 func call(t testing.TB, c *netproxy.Client, spec netproxy.RequestSpec) (*netproxy.Response, error) {
 	t.Helper()
 	return c.Call(context.Background(), newRequest(t, spec))
+}
+
+func mustParse(t testing.TB, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
