@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ func TestSeveralAddresses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex // protects used
 				var used []string
 				w := &wire{serve: answers(func(w io.Writer, _ *http.Request) bool { return reply(w, 200, "", "") })}
 				cfg := netproxy.Config{Policy: allow(t, "", "http://*"), MaxRetries: new(0), Own: noAddrs}
@@ -55,7 +57,9 @@ func TestSeveralAddresses(t *testing.T) {
 					case <-ctx.Done():
 						return nil, ctx.Err()
 					}
+					mu.Lock()
 					used = append(used, to.Addr().String())
+					mu.Unlock()
 					return w.dial(ctx, to)
 				}
 				c := newClient(t, cfg)
@@ -67,9 +71,11 @@ func TestSeveralAddresses(t *testing.T) {
 				if took := time.Since(began); took != tt.took {
 					t.Errorf("it took %v, want %v", took, tt.took)
 				}
+				mu.Lock()
 				if tt.used != "" && (len(used) != 1 || used[0] != tt.used) {
 					t.Errorf("connected to %v, want %s", used, tt.used)
 				}
+				mu.Unlock()
 				c.Close()
 				synctest.Wait()
 				w.all.Wait() // the connections of those that lost are closed
