@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -16,7 +17,31 @@ type pool struct {
 	make func(host) *http.Transport
 
 	mu    sync.Mutex // protects hosts
-	hosts *simplelru.LRU[host, *http.Transport]
+	hosts *simplelru.LRU[host, *entry]
+}
+
+// entry is the transport of a host. Requests may still be under way when it is
+// taken out of the pool.
+type entry struct {
+	*http.Transport
+	out atomic.Bool
+}
+
+// leave closes the connections that nobody uses, and those that are used when
+// nobody does any more.
+func (e *entry) leave() {
+	e.out.Store(true)
+	e.CloseIdleConnections()
+}
+
+// RoundTrip implements [http.RoundTripper]. A request makes its transport keep
+// connections again, also when that happens after it has left.
+func (e *entry) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := e.Transport.RoundTrip(req)
+	if e.out.Load() {
+		e.CloseIdleConnections()
+	}
+	return resp, err
 }
 
 // host is what connections belong to.
@@ -27,9 +52,7 @@ type host struct {
 }
 
 func newPool(cfg *Config, d *dialer) *pool {
-	// Requests under way keep the transport that is removed; when they end
-	// their connections are closed, since nobody will ask it again.
-	hosts, _ := simplelru.NewLRU(cfg.Hosts, func(_ host, t *http.Transport) { t.CloseIdleConnections() }) // fails for sizes below 1
+	hosts, _ := simplelru.NewLRU(cfg.Hosts, func(_ host, e *entry) { e.leave() }) // fails for sizes below 1
 	sessions := tls.NewLRUClientSessionCache(cfg.Hosts)
 	return &pool{hosts: hosts, make: func(h host) *http.Transport { return newBase(cfg, d, sessions, h.secure) }}
 }
@@ -73,16 +96,16 @@ func newBase(cfg *Config, d *dialer, sessions tls.ClientSessionCache, secure boo
 }
 
 // of returns the transport of a host.
-func (p *pool) of(u httpurl.URL) *http.Transport {
+func (p *pool) of(u httpurl.URL) *entry {
 	key := host{secure: u.Scheme == "https", name: u.Host, port: u.Port}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t, ok := p.hosts.Get(key)
+	e, ok := p.hosts.Get(key)
 	if !ok {
-		t = p.make(key)
-		p.hosts.Add(key, t)
+		e = &entry{Transport: p.make(key)}
+		p.hosts.Add(key, e)
 	}
-	return t
+	return e
 }
 
 func (p *pool) closeIdle() {
