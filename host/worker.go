@@ -82,6 +82,10 @@ func (w *Worker) forPool(plugin runtime.Plugin) pool.Version {
 			OutputBytes: w.Limits.OutputBytes,
 			LogBytes:    w.Limits.LogBytes,
 			LineBytes:   w.Limits.LineBytes,
+
+			OpenRequests: w.Limits.OpenRequests,
+			Requests:     w.Limits.Requests,
+			RequestBytes: w.Limits.RequestBytes,
 		},
 	}
 }

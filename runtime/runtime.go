@@ -120,6 +120,10 @@ type Limits struct {
 	Fuel int64
 	// TableEntries bounds the entries of each table.
 	TableEntries uint32
+
+	OpenRequests int   // HTTP requests that one attempt has open at one time
+	Requests     int   // HTTP requests that one attempt sends
+	RequestBytes int64 // of bodies that one attempt sends and receives over HTTP
 }
 
 // DefaultLimits returns the limits of workers that say nothing else.
@@ -133,6 +137,10 @@ func DefaultLimits() Limits {
 		StartTime:   30 * time.Second,
 
 		TableEntries: 100_000,
+
+		OpenRequests: 64,
+		Requests:     1000,
+		RequestBytes: 64 << 20,
 	}
 }
 
@@ -149,6 +157,10 @@ func (l Limits) OrDefaults() Limits {
 
 		Fuel:         l.Fuel,
 		TableEntries: cmp.Or(l.TableEntries, d.TableEntries),
+
+		OpenRequests: cmp.Or(l.OpenRequests, d.OpenRequests),
+		Requests:     cmp.Or(l.Requests, d.Requests),
+		RequestBytes: cmp.Or(l.RequestBytes, d.RequestBytes),
 	}
 }
 

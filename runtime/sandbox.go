@@ -34,6 +34,7 @@ func (s *Sandbox) Run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome
 		}
 		s.instance = instance
 	}
+	defer at.Release() // of what the guest left open
 	s.result = s.instance.Run(ctx, at)
 	if s.result.Replace != "" {
 		_ = s.Close(ctx)

@@ -195,7 +195,10 @@ func importsOf(m wazero.CompiledModule) []module.Import {
 func attempt(input string) *hostcall.Attempt {
 	return &hostcall.Attempt{
 		Input:  []byte(input),
-		Limits: hostcall.Limits{OutputBytes: 1 << 20, LogBytes: 64 << 10, LineBytes: 8 << 10},
+		Limits: hostcall.Limits{
+			OutputBytes: 1 << 20, LogBytes: 64 << 10, LineBytes: 8 << 10,
+			OpenRequests: 1, Requests: 100, RequestBytes: 1 << 40,
+		},
 	}
 }
 
@@ -253,12 +256,23 @@ type services struct {
 	err      error
 }
 
-func (s *services) Fetch(_ context.Context, _ *hostcall.Attempt, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
+func (s *services) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
 	var header []string
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		header = append(header, name+": "+strings.Join(r.Header[name], ","))
 	}
 	s.requests = append(s.requests, fmt.Sprintf("%s %s %q %q ≤ %d", r.Method, r.URL, header, r.Body, r.MaxBytes))
+	return s, nil
+}
+
+func (s *services) Defer(*hostcall.Attempt, *hostcall.HTTPRequest, string, []byte) (string, error) {
+	return "", errors.ErrUnsupported
+}
+
+// Response implements [hostcall.Exchange].
+func (s *services) Response(context.Context) (*hostcall.HTTPResponse, error) {
 	response := s.response
 	return &response, s.err
 }
+
+func (s *services) Drop() {}

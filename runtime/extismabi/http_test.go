@@ -65,7 +65,7 @@ func TestHTTPTraps(t *testing.T) {
 		category      jobhost.Category
 		message       string
 	}{
-		{"no HTTP", ask, extismabi.Options{}, nil, jobhost.CategoryValidation, "HTTP request to https://a.example is not allowed: this host gives workers no access to HTTP"},
+		{"no HTTP", ask, extismabi.Options{}, nil, jobhost.CategoryValidation, "HTTP request to https://a.example is not allowed: this worker has no access to HTTP"},
 		{"not in the list", `{"url": "http://other.org"}`, narrow, big, jobhost.CategoryValidation, "HTTP request to http://other.org is not allowed: the host is not in allowed_hosts"},
 		{"denied", ask, extismabi.Options{}, fail(jobhost.CodeDenied), jobhost.CategoryValidation, `HTTP request to https://a.example is not allowed: because\x1b`},
 		{"invalid", ask, extismabi.Options{}, fail(jobhost.CodeInvalid), jobhost.CategoryValidation, `HTTP request to https://a.example: because\x1b`},

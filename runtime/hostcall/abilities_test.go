@@ -2,7 +2,6 @@ package hostcall_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -39,12 +38,23 @@ func (able) SubmitJob(_ *hostcall.Attempt, spec *jobhost.Spec, _ hostcall.Submit
 	return "id of " + string(spec.Payload), nil
 }
 
-func (able) Fetch(ctx context.Context, at *hostcall.Attempt, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
-	if end, _ := ctx.Deadline(); !end.Equal(at.Deadline) {
-		return nil, errors.New("the request may outlive the attempt")
-	}
-	return &hostcall.HTTPResponse{Status: 200, Body: []byte(r.URL)}, nil
+func (able) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
+	return echo{r}, nil
 }
+
+func (able) Defer(_ *hostcall.Attempt, r *hostcall.HTTPRequest, _ string, _ []byte) (string, error) {
+	return r.URL, nil
+}
+
+// echo answers a request with its URL, and the time that there is for it.
+type echo struct{ *hostcall.HTTPRequest }
+
+func (e echo) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
+	end, _ := ctx.Deadline()
+	return &hostcall.HTTPResponse{Status: 200, Body: []byte(e.URL + end.Format(" 15:04:05"))}, nil
+}
+
+func (echo) Drop() {}
 
 // TestAbilities: what the host doesn't implement is not there.
 func TestAbilities(t *testing.T) {
@@ -65,13 +75,13 @@ func TestAbilities(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
 	}
-	at := &hostcall.Attempt{Services: able{}}
+	at := &hostcall.Attempt{Services: able{}, Limits: hostcall.Limits{OpenRequests: 1, Requests: 10, RequestBytes: 1 << 10}}
 	if value, e := at.KVGet([]byte("key")); string(value) != "value" || e != hostcall.OK {
 		t.Errorf("%q, errno %d", value, e)
 	}
 	for _, deadline := range []time.Time{{}, time.Now().Add(time.Minute)} {
 		at.Deadline = deadline
-		if r, err := at.Fetch(t.Context(), request); err != nil || string(r.Body) != request.URL {
+		if r, err := at.Fetch(t.Context(), request); err != nil || string(r.Body) != request.URL+deadline.Format(" 15:04:05") {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}

@@ -4,6 +4,7 @@
 package hostcall
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -41,13 +42,21 @@ type Attempt struct {
 	Services Services
 
 	cancelled atomic.Bool
+	waits     atomic.Pointer[context.CancelFunc] // of a call that waits; nil = none does
 	output    []byte
 	overflow  bool // output was refused, so the result is not whole
 	failure   *jobhost.Failure
 	snooze    time.Duration
 	log       logBuffer
 	progress  progress
-	submitted []string // ids of jobs, by their number
+	submitted []child // by their number, from 1
+	ops       ops
+}
+
+// child is a job that the attempt submitted.
+type child struct {
+	id   string
+	when SubmitTime
 }
 
 // Reset makes the attempt as good as new, but for the memory it holds, so that
@@ -70,12 +79,16 @@ type Limits struct {
 	LogBytes    int // of the log as a whole
 	LineBytes   int // of one line of the log
 	LogLevel    slog.Level
+
+	OpenRequests int   // HTTP requests that it has open at one time
+	Requests     int   // HTTP requests that it may send and defer
+	RequestBytes int64 // of bodies of requests and responses together
 }
 
 // Services is what stands behind the calls that leave the sandbox. The host
 // implements it over its pillars. The goroutine that runs the guest calls it,
 // so an implementation that blocks holds up the guest and its deadline. It may
-// implement [KV], [Jobs] and [HTTP] besides.
+// implement [KV], [Jobs], [Ops] and [HTTP] besides.
 type Services interface {
 	// Emit publishes data on the output hub. It doesn't keep data.
 	Emit(at *Attempt, data []byte)

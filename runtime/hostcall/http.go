@@ -2,53 +2,163 @@ package hostcall
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jobhost/jobhost"
 )
 
 // HTTP is an optional ability of [Services]: the only way out of a sandbox.
 type HTTP interface {
-	// Fetch sends a request and waits for the whole response, at most until
-	// ctx ends, as it does at the attempt's deadline. Whether the worker may reach
-	// that place is judged here, on each redirect again. A response with any
-	// status is no error. Errors are of type [*jobhost.Error] and safe to show
-	// to the guest: [jobhost.CodeDenied] without a grant,
-	// [jobhost.CodeInvalid] for a request that makes no sense,
-	// [jobhost.CodeTooLarge] for a response over its limit, and
-	// [jobhost.CodeUnavailable] when there was no response.
-	Fetch(ctx context.Context, at *Attempt, r *HTTPRequest) (*HTTPResponse, error)
+	// Send begins a request and returns at once. Whether the worker may reach that
+	// place is judged here, and on each redirect again. r is valid during the
+	// call. Errors are of type [*jobhost.Error] and safe to show to the guest:
+	// [jobhost.CodeDenied] for a worker without a grant, [jobhost.CodeInvalid] for a
+	// request that makes no sense, [jobhost.CodeExhausted] when there is no room
+	// for it.
+	Send(at *Attempt, r *HTTPRequest) (Exchange, error)
+	// Defer lets the host send the request once the attempt has succeeded, and
+	// submit a job of the same worker with the response, for entry. It returns
+	// the id by which the request is known until then. Errors are those of Send.
+	Defer(at *Attempt, r *HTTPRequest, entry string, args []byte) (id string, err error)
 }
+
+// Exchange is a request on its way, and then its response. One goroutine uses it.
+type Exchange interface {
+	Pending
+	// Response waits for the whole response, at most until ctx ends. A response
+	// with any status is no error. Errors are of type [*jobhost.Error] and safe
+	// to show to the guest: [jobhost.CodeDenied] for a place that the worker may
+	// not reach, [jobhost.CodeTooLarge] for a response over its limit, and
+	// [jobhost.CodeUnavailable] when there was no response; their Field is a word
+	// for the kind of fault. The response belongs to the caller.
+	Response(ctx context.Context) (*HTTPResponse, error)
+}
+
+// MaxArgsBytes bounds what a deferred request carries for its response.
+const MaxArgsBytes = 64 << 10
 
 // HTTPRequest is what a guest wants to send.
 type HTTPRequest struct {
 	Method string // in upper case
 	URL    string // as the guest wrote it
 	Header map[string][]string
-	Body   []byte // valid during the call
+	Body   []byte
 	// MaxBytes bounds the body of the response, below the worker's own limit;
 	// 0 = that limit alone.
 	MaxBytes int64
+	// Key is what the host tells the server to know a repetition by, unless the
+	// guest's own header does.
+	Key string
 }
 
-// HTTPResponse is what came back. It belongs to the caller.
+// HTTPResponse is what came back.
 type HTTPResponse struct {
 	Status int
 	Header map[string][]string
 	Body   []byte
 }
 
-// Fetch sends a request through the host's [HTTP]; a host without it denies all.
-// Nothing else of a host can hold up a guest for long, and no engine can stop a
-// guest while it waits in the host: so the deadline is set here.
-func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
+// Send begins a request and returns a handle for [Attempt.Wait]. What is wrong is
+// logged for the author of the guest, and answered with [ErrInvalid] for a text
+// that [ParseRequest] refuses, [ErrDenied] for a worker without a grant, and
+// [ErrLimit] when the attempt has too many requests open or has sent too many,
+// when it has moved too many bytes, or the host has no room. Whether that very
+// place may be reached shows in the response.
+func (a *Attempt) Send(text []byte) (int32, Errno) {
+	r, err := ParseRequest(text)
+	if err == nil {
+		var x Exchange
+		if x, err = a.send(r); err == nil {
+			return a.keep(&handle{pending: x, request: true}), OK
+		}
+	}
+	a.Log(LevelWarn, []byte("http: "+err.Error()))
+	return 0, ErrnoOf(err)
+}
+
+// send begins a request within the attempt's limits.
+func (a *Attempt) send(r *HTTPRequest) (Exchange, error) {
+	h, err := a.mayRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	if a.ops.open >= a.Limits.OpenRequests {
+		return nil, a.tooMuch("an attempt may have %s HTTP requests open", strconv.Itoa(a.Limits.OpenRequests))
+	}
+	if len(a.ops.handles) >= maxHandles {
+		return nil, a.tooMuch("an attempt may hold %s handles", strconv.Itoa(maxHandles))
+	}
+	x, err := h.Send(a, r)
+	if err == nil {
+		a.ops.open++
+	}
+	return x, err
+}
+
+// mayRequest counts a request and gives it its key.
+func (a *Attempt) mayRequest(r *HTTPRequest) (HTTP, error) {
 	h, ok := a.Services.(HTTP)
-	if !ok {
-		return nil, &jobhost.Error{Code: jobhost.CodeDenied, Message: "this host gives workers no access to HTTP"}
+	left := a.Limits.RequestBytes - a.ops.moved - int64(len(r.Body))
+	switch {
+	case !ok:
+		return nil, &jobhost.Error{Code: jobhost.CodeDenied, Message: "this worker has no access to HTTP"}
+	case a.ops.requests >= a.Limits.Requests:
+		return nil, a.tooMuch("an attempt may send %s HTTP requests", strconv.Itoa(a.Limits.Requests))
+	case left <= 0:
+		return nil, a.tooMuch("an attempt may send and receive %s bytes over HTTP", strconv.FormatInt(a.Limits.RequestBytes, 10))
 	}
-	if !a.Deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, a.Deadline)
-		defer cancel()
+	a.ops.requests++
+	a.ops.moved += int64(len(r.Body))
+	if r.MaxBytes == 0 || r.MaxBytes > left {
+		r.MaxBytes = left
 	}
-	return h.Fetch(ctx, a, r)
+	r.Key = a.Job + "/" + strconv.Itoa(a.Task) + "/" + strconv.Itoa(a.ops.requests)
+	return h, nil
+}
+
+// Fetch sends a request and waits for the whole response, at most until the
+// attempt is stopped. Errors are those of [HTTP] and [Exchange].
+func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
+	x, err := a.send(r)
+	if err != nil {
+		return nil, err
+	}
+	h := &handle{pending: x, request: true}
+	number := a.keep(h)
+	defer a.Drop(number)
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	response, err := x.Response(ctx)
+	if err == nil {
+		a.ops.moved += int64(len(response.Body))
+	}
+	return response, err
+}
+
+// Defer lets the host send a request once the attempt has succeeded, and bring the
+// response as a job of the same worker, for entry; empty = the worker's own. It
+// returns a number by which [Attempt.Info] knows the id of the request's job, as
+// with [Attempt.Submit]. It is answered as [Attempt.Send] is.
+func (a *Attempt) Defer(text []byte, entry string, args []byte) (int32, Errno) {
+	id, err := a.deferred(text, entry, args)
+	if err != nil {
+		a.Log(LevelWarn, []byte("http_defer: "+err.Error()))
+		return 0, ErrnoOf(err)
+	}
+	return a.child(id, SubmitWithSuccess), OK
+}
+
+func (a *Attempt) deferred(text []byte, entry string, args []byte) (string, error) {
+	if len(args) > MaxArgsBytes {
+		return "", a.tooMuch("the arguments of a deferred request are up to %s bytes", strconv.Itoa(MaxArgsBytes))
+	}
+	r, err := ParseRequest(text)
+	if err != nil {
+		return "", err
+	}
+	h, err := a.mayRequest(r)
+	if err != nil {
+		return "", err
+	}
+	return h.Defer(a, r, entry, args)
 }

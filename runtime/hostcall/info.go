@@ -45,7 +45,7 @@ func (a *Attempt) lookUp(group, name string) (string, Errno) {
 	switch group {
 	case "child":
 		if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= len(a.submitted) {
-			return a.submitted[n-1], OK
+			return a.submitted[n-1].id, OK
 		}
 	case "config":
 		values = a.Config

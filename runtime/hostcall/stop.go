@@ -23,10 +23,16 @@ const (
 	Stopping   = int64(ErrStopped)
 )
 
-// Cancel tells the guest to end: Remaining reads −3 from now on. It does not
-// stop a guest that doesn't ask; ending the context of the run does. It may
+// Cancel tells the guest to end: Remaining reads −3 from now on, and a call that
+// waits returns. It does not stop a guest that doesn't ask; ending the context
+// of the run does. It may
 // be called from any goroutine, until the attempt is reset.
-func (a *Attempt) Cancel() { a.cancelled.Store(true) }
+func (a *Attempt) Cancel() {
+	a.cancelled.Store(true)
+	if wake := a.waits.Load(); wake != nil {
+		(*wake)()
+	}
+}
 
 // Remaining returns the milliseconds left until the deadline, [NoDeadline]
 // when there is none, or [Stopping] once the attempt is cancelled or its

@@ -1,6 +1,7 @@
 package hostcall
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/jobhost/jobhost"
@@ -47,8 +48,18 @@ func (a *Attempt) Submit(text []byte, when SubmitTime) (int32, Errno) {
 		a.Log(LevelWarn, []byte("submit: "+err.Error()))
 		return 0, ErrnoOf(err)
 	}
-	a.submitted = append(a.submitted, id)
-	return int32(len(a.submitted)), OK
+	return a.child(id, when), OK
+}
+
+// child gives a job of the attempt its number.
+func (a *Attempt) child(id string, when SubmitTime) int32 {
+	a.submitted = append(a.submitted, child{id, when})
+	return int32(len(a.submitted))
+}
+
+// tooMuch is the error for a limit of the attempt; format has one %s.
+func (a *Attempt) tooMuch(format, most string) error {
+	return &jobhost.Error{Code: jobhost.CodeExhausted, Message: fmt.Sprintf(format, most)}
 }
 
 func (a *Attempt) submit(jobs Jobs, text []byte, when SubmitTime) (string, error) {

@@ -163,13 +163,13 @@ func TestBadArguments(t *testing.T) {
 }
 
 func FuzzArguments(f *testing.F) {
-	f.Add(0, uint64(0), uint64(0), uint64(0), uint64(0), uint64(0))
-	f.Add(3, uint64(1), uint64(math.MaxUint32), uint64(65536), uint64(math.MaxUint64), uint64(0))
+	f.Add(0, uint64(0), uint64(0), uint64(0), uint64(0), uint64(0), uint64(0))
+	f.Add(3, uint64(1), uint64(math.MaxUint32), uint64(65536), uint64(math.MaxUint64), uint64(0), uint64(0))
 	c := newCaller(f)
 	all := jobabi.Functions()
-	f.Fuzz(func(t *testing.T, which int, a0, a1, a2, a3, a4 uint64) {
+	f.Fuzz(func(t *testing.T, which int, a0, a1, a2, a3, a4, a5 uint64) {
 		fn := all[uint(which)%uint(len(all))]
-		c.call(t, fn, []uint64{a0, a1, a2, a3, a4}[:len(fn.Params)]...)
+		c.call(t, fn, []uint64{a0, a1, a2, a3, a4, a5}[:len(fn.Params)]...)
 	})
 }
 
@@ -241,4 +241,10 @@ func ExampleFunctions() {
 	// kv_del
 	// kv_add
 	// kv_cas
+	// http
+	// timer
+	// wait
+	// read
+	// drop
+	// http_defer
 }

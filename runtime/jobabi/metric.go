@@ -25,11 +25,7 @@ func metric(ctx context.Context, m api.Module, stack []uint64) {
 		return
 	}
 	id, e := attempt(ctx).Metric(hostcall.MetricKind(api.DecodeI32(stack[0])), string(name))
-	if e != hostcall.OK {
-		errno(stack, e)
-		return
-	}
-	stack[0] = api.EncodeI32(id)
+	answer(stack, id, e)
 }
 
 // observe(id, value) → errno adds, sets or counts a value.

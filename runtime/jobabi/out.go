@@ -29,9 +29,5 @@ func submit(ctx context.Context, m api.Module, stack []uint64) {
 		return
 	}
 	number, e := attempt(ctx).Submit(text, hostcall.SubmitTime(api.DecodeI32(stack[2])))
-	if e != hostcall.OK {
-		errno(stack, e)
-		return
-	}
-	stack[0] = api.EncodeI32(number)
+	answer(stack, number, e)
 }

@@ -69,6 +69,8 @@ func Attempt(entry, input string) *hostcall.Attempt {
 			LogBytes:    limits.LogBytes,
 			LineBytes:   limits.LineBytes,
 			LogLevel:    slog.LevelInfo,
+
+			OpenRequests: limits.OpenRequests, Requests: limits.Requests, RequestBytes: limits.RequestBytes,
 		},
 		Services: &Services{},
 	}

@@ -187,11 +187,11 @@ func TestStartIsStopped(t *testing.T) {
 // hanging is a host whose requests to other hosts never get an answer. Nothing
 // else that a guest can ask for waits: services must not, by their contract, and
 // what WASI has besides sleeping doesn't.
-type hanging struct{ runtimetest.Services }
-
-func (*hanging) Fetch(ctx context.Context, _ *hostcall.Attempt, _ *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
-	<-ctx.Done()
-	return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "no answer", Cause: ctx.Err()}
+func hanging() *runtimetest.Network {
+	return &runtimetest.Network{Respond: func(ctx context.Context, _ *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
+		<-ctx.Done()
+		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "no answer", Cause: ctx.Err()}
+	}}
 }
 
 // TestWaitingIsStopped: a job that waits in the host.
@@ -200,7 +200,7 @@ func TestWaitingIsStopped(t *testing.T) {
 	p := loadFixture(t, runtime.Source{Entry: "run_test"}, "http")
 	request := func() *hostcall.Attempt {
 		at := runtimetest.Attempt("", "")
-		at.Services = &hanging{}
+		at.Services = hanging()
 		return at
 	}
 	if late := runtimetest.Lateness(t, p, request); late > runtimetest.MaxLateness {

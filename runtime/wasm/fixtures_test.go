@@ -202,7 +202,7 @@ func TestFixturesRefused(t *testing.T) {
 
 // world is a host with keys and values, and with one answer to all requests.
 type world struct {
-	runtimetest.Services
+	runtimetest.Network
 	kv       map[string]string
 	requests []string
 }
@@ -228,6 +228,7 @@ func (*world) KVCompareAndSet(*hostcall.Attempt, []byte, int64, []byte) hostcall
 func TestFixtureOutside(t *testing.T) {
 	t.Parallel()
 	w := &world{kv: map[string]string{"a": "\x0a\x00\x00\x00"}}
+	w.Respond = w.respond
 	run := func(p runtime.Plugin, input string) jobhost.Outcome {
 		at := runtimetest.Attempt("", input)
 		at.Services = w
@@ -258,7 +259,7 @@ func (w *world) KVDelete(_ *hostcall.Attempt, key []byte) hostcall.Errno {
 	return hostcall.OK
 }
 
-func (w *world) Fetch(_ context.Context, _ *hostcall.Attempt, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
+func (w *world) respond(_ context.Context, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
 	w.requests = append(w.requests, r.URL)
 	return &hostcall.HTTPResponse{
 		Status: 200, Body: []byte(`{"id": 1}`), Header: map[string][]string{"Content-Type": {"text/html; charset=utf-8"}},

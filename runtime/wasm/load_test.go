@@ -84,7 +84,7 @@ func loadCases() []loadCase {
 		{name: "memory over the limit", module: module(types, function, "\x05\x01\x00\x11", "\x07\x02"+exportMemory+exportRun, code), limits: runtime.Limits{MemoryBytes: 1 << 20}, message: "at least 1.062 MiB of memory, the limit is 1 MiB"},
 		{name: "4 GiB", module: module(types, function, "\x05\x01\x00\x80\x80\x04", "\x07\x02"+exportMemory+exportRun, code), limits: runtime.Limits{MemoryBytes: 1 << 40}, message: "needs 4096 MiB of memory at the start"},
 
-		{name: "unknown function", module: module(types, imported("jobhost1", "state", "\x00\x00"), memory1), message: "imports jobhost1.state, which this host doesn't offer", hint: "module jobhost1 has emit, fail,"},
+		{name: "unknown function", module: module(types, imported("jobhost1", "state", "\x00\x00"), memory1), message: "imports jobhost1.state, which this host doesn't offer", hint: "module jobhost1 has drop, emit, fail,"},
 		{name: "unknown module", module: module(types, imported("env", "puts", "\x00\x00"), memory1), message: "imports env.puts, but this host has no module env", hint: "declared but never defined"},
 		{name: "preview 2", module: module(types, imported("wasi:cli/x", "get", "\x00\x00"), memory1), message: "no module wasi:cli/x", hint: "wasm32-wasip1"},
 		{name: "imported memory", module: module(types, imported("env", "memory", "\x02\x00\x01"), memory1), message: "env.memory, a memory and not a function"},

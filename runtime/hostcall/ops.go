@@ -1,0 +1,261 @@
+package hostcall
+
+import (
+	"context"
+	"time"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Ops is an optional ability of [Services]: to wait for several things at once.
+type Ops interface {
+	// After returns something that is ready after a time.
+	After(at *Attempt, d time.Duration) Pending
+	// Await returns something that is ready when a job has ended.
+	Await(at *Attempt, job string) (Ending, error)
+	// Wait waits until one of the pending is ready and returns its index, or -1
+	// with the end of ctx. They are of this very Services. When several are
+	// ready it is one of them by chance, so that none can starve another.
+	Wait(ctx context.Context, pending []Pending) int
+}
+
+// Pending is something that a guest may wait for. One goroutine uses it.
+type Pending interface {
+	// Drop says that nobody will ask any more: what is under way is stopped.
+	Drop()
+}
+
+// Ending is the end of a job that is waited for.
+type Ending interface {
+	Pending
+	// Message returns a [jobhost.Ended] as JSON, once the end was waited for. ctx
+	// bounds the look at the store.
+	Message(ctx context.Context) ([]byte, error)
+}
+
+// Bounds of what an attempt waits for.
+const (
+	maxHandles = 4096
+	MaxWait    = maxHandles // handles in one call
+	// firstHandle is the number of the first handle. Those below are the
+	// children's: see [Attempt.Submit].
+	firstHandle = 1 << 20
+)
+
+// ops are the handles of an attempt.
+type ops struct {
+	handles  map[int32]*handle
+	last     int32 // number that was given out, less firstHandle
+	open     int   // requests
+	requests int   // that were sent or deferred
+	moved    int64 // bytes of bodies, both ways
+	told     bool  // that the attempt is cancelled
+}
+
+// handle is one pending thing and how far its message was read.
+type handle struct {
+	pending Pending
+	request bool // it counts as an open HTTP request
+	taken   bool // its message is there
+	message []byte
+}
+
+// keep gives a handle a number.
+func (a *Attempt) keep(h *handle) int32 {
+	if a.ops.handles == nil {
+		a.ops.handles = map[int32]*handle{}
+	}
+	a.ops.last++
+	number := firstHandle + a.ops.last - 1
+	a.ops.handles[number] = h
+	return number
+}
+
+// waiting returns the Ops and the handle of a number; that of a child is made
+// when it is first asked for.
+func (a *Attempt) waiting(number int32) (Ops, *handle, Errno) {
+	o, ok := a.Services.(Ops)
+	if !ok {
+		return nil, nil, ErrDenied
+	}
+	if h := a.ops.handles[number]; h != nil {
+		return o, h, OK
+	}
+	if number < 1 || int(number) > len(a.submitted) || a.submitted[number-1].when != SubmitNow {
+		return o, nil, ErrInvalid // a job that comes with success can't be waited for
+	}
+	pending, err := o.Await(a, a.submitted[number-1].id)
+	if err != nil {
+		a.Log(LevelWarn, []byte("wait: "+err.Error()))
+		return o, nil, ErrnoOf(err)
+	}
+	h := &handle{pending: pending}
+	if a.ops.handles == nil {
+		a.ops.handles = map[int32]*handle{}
+	}
+	a.ops.handles[number] = h
+	return o, h, OK
+}
+
+// Timer returns a handle that is ready after ms milliseconds.
+func (a *Attempt) Timer(ms int64) (int32, Errno) {
+	o, ok := a.Services.(Ops)
+	switch {
+	case !ok:
+		return 0, ErrDenied
+	case ms < 0 || ms > int64(jobhost.MaxDelay/time.Millisecond):
+		return 0, ErrInvalid
+	case len(a.ops.handles) >= maxHandles:
+		return 0, ErrLimit
+	}
+	return a.keep(&handle{pending: o.After(a, time.Duration(ms)*time.Millisecond)}), OK
+}
+
+// NoTimeout is the timeout of a [Attempt.Wait] without one.
+const NoTimeout = -1
+
+// Wait waits until one of the handles is ready and returns its index, for at most
+// timeout milliseconds; 0 only looks. It answers [ErrNotFound] when none was
+// ready in time, [ErrInvalid] for a number that is no handle, and [ErrStopped]
+// when the attempt is past its deadline, and once when it is cancelled, so that
+// the guest notices; after that it may go on to wait while it ends.
+func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int32, Errno) {
+	if len(numbers) == 0 || len(numbers) > MaxWait || timeout < NoTimeout {
+		return 0, ErrInvalid
+	}
+	pending := make([]Pending, len(numbers))
+	var o Ops
+	for i, number := range numbers {
+		var h *handle
+		var e Errno
+		if o, h, e = a.waiting(number); e != OK {
+			return 0, e
+		}
+		if h.taken {
+			return int32(i), OK // what is left of it can be read, if only its end
+		}
+		pending[i] = h.pending
+	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	limited := ctx
+	if timeout != NoTimeout {
+		var end context.CancelFunc
+		limited, end = context.WithTimeout(ctx, time.Duration(min(timeout, int64(jobhost.MaxDelay/time.Millisecond)))*time.Millisecond)
+		defer end()
+	}
+	if i := o.Wait(limited, pending); i >= 0 {
+		return int32(i), OK
+	}
+	if ctx.Err() != nil {
+		return 0, a.stopped()
+	}
+	return 0, ErrNotFound
+}
+
+// stopped is the answer to a call whose wait was ended.
+func (a *Attempt) stopped() Errno {
+	a.ops.told = a.cancelled.Load()
+	return ErrStopped
+}
+
+// Read copies what is next of a handle's message to buf and returns how much, 0 =
+// it ends here. It waits until there is a message; of a timer there is an empty
+// one. With an empty buf it returns how much is left. It is answered as
+// [Attempt.Wait] is.
+func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errno) {
+	o, h, e := a.waiting(number)
+	if e != OK {
+		return 0, e
+	}
+	if !h.taken {
+		if e := a.take(ctx, o, h); e != OK {
+			return 0, e
+		}
+	}
+	if len(buf) == 0 {
+		return len(h.message), OK
+	}
+	n := copy(buf, h.message)
+	h.message = h.message[n:]
+	return n, OK
+}
+
+// take waits for a handle and fetches its message.
+func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	if o.Wait(ctx, []Pending{h.pending}) < 0 {
+		return a.stopped()
+	}
+	switch p := h.pending.(type) {
+	case Exchange:
+		h.message = messageOf(p.Response(ctx))
+		a.ops.open--
+		a.ops.moved += int64(len(h.message))
+		h.request = false
+	case Ending:
+		message, err := p.Message(ctx)
+		if err != nil {
+			a.Log(LevelWarn, []byte("read: "+err.Error()))
+			return ErrnoOf(err)
+		}
+		h.message = message
+	}
+	h.taken = true
+	return OK
+}
+
+// messageOf returns what a guest reads of an exchange.
+func messageOf(r *HTTPResponse, err error) []byte {
+	if err != nil {
+		return AppendNoResponse(nil, err)
+	}
+	return AppendResponse(make([]byte, 0, 256+len(r.Body)), r)
+}
+
+// Drop gives a handle up: a request that is under way is cancelled, and the
+// number means nothing any more. A number that is no handle is [ErrInvalid].
+func (a *Attempt) Drop(number int32) Errno {
+	h := a.ops.handles[number]
+	if h == nil {
+		return ErrInvalid
+	}
+	delete(a.ops.handles, number)
+	if h.request {
+		a.ops.open--
+	}
+	h.pending.Drop()
+	return OK
+}
+
+// Release drops all handles, when the attempt has ended.
+func (a *Attempt) Release() {
+	for number := range a.ops.handles {
+		a.Drop(number)
+	}
+}
+
+// bounded returns a context that ends when the attempt is stopped or cancelled; a
+// guest that was told so already may go on until it is stopped. No engine can
+// stop a guest while it waits in the host.
+func (a *Attempt) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	var cancel context.CancelFunc
+	if a.Deadline.IsZero() {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithDeadline(ctx, a.Deadline)
+	}
+	if a.ops.told {
+		return ctx, cancel
+	}
+	// In this order, as Cancel does it the other way round: one of them sees the other.
+	a.waits.Store(&cancel)
+	if a.cancelled.Load() {
+		cancel()
+	}
+	return ctx, func() {
+		a.waits.Store(nil)
+		cancel()
+	}
+}

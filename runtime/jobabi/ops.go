@@ -1,0 +1,91 @@
+package jobabi
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// opCalls begin what takes time, and wait for it.
+func opCalls() []Function {
+	return []Function{
+		{Name: "http", Params: []api.ValueType{i32, i32}, Names: []string{"req", "len"}, Results: []api.ValueType{i32}, call: http},
+		{Name: "timer", Params: []api.ValueType{i64}, Names: []string{"ms"}, Results: []api.ValueType{i32}, call: timer},
+		{Name: "wait", Params: []api.ValueType{i32, i32, i64}, Names: []string{"handles", "n", "timeout"}, Results: []api.ValueType{i32}, call: wait},
+		{Name: "read", Params: []api.ValueType{i32, i32, i32}, Names: []string{"handle", "buf", "cap"}, Results: []api.ValueType{i32}, call: read},
+		{Name: "drop", Params: []api.ValueType{i32}, Names: []string{"handle"}, Results: []api.ValueType{i32}, call: drop},
+		{
+			Name: "http_defer", Params: []api.ValueType{i32, i32, i32, i32, i32, i32},
+			Names: []string{"req", "len", "entry", "elen", "args", "alen"}, Results: []api.ValueType{i32}, call: httpDefer,
+		},
+	}
+}
+
+// answer puts the answer of a call onto the stack: a number, or an errno.
+func answer(stack []uint64, n int32, e hostcall.Errno) {
+	if e != hostcall.OK {
+		n = int32(e)
+	}
+	stack[0] = api.EncodeI32(n)
+}
+
+// http(req, len) → handle begins a request.
+func http(ctx context.Context, m api.Module, stack []uint64) {
+	text, ok := bounded(m, "http", stack[0], stack[1], hostcall.MaxRequestBytes)
+	if !ok {
+		errno(stack, hostcall.ErrLimit)
+		return
+	}
+	handle, e := attempt(ctx).Send(text)
+	answer(stack, handle, e)
+}
+
+// timer(ms) → handle begins to measure time.
+func timer(ctx context.Context, _ api.Module, stack []uint64) {
+	handle, e := attempt(ctx).Timer(int64(stack[0]))
+	answer(stack, handle, e)
+}
+
+// wait(handles, n, timeout) → index waits until one of the handles is ready.
+func wait(ctx context.Context, m api.Module, stack []uint64) {
+	n := uint64(uint32(stack[1]))
+	if n > hostcall.MaxWait {
+		errno(stack, hostcall.ErrInvalid)
+		return
+	}
+	list := view(m, "wait", stack[0], 4*n)
+	handles := make([]int32, n)
+	for i := range handles {
+		handles[i] = int32(binary.LittleEndian.Uint32(list[4*i:]))
+	}
+	index, e := attempt(ctx).Wait(ctx, handles, int64(stack[2]))
+	answer(stack, index, e)
+}
+
+// read(handle, buf, cap) → n copies what is next of a message.
+func read(ctx context.Context, m api.Module, stack []uint64) {
+	buf := view(m, "read", stack[1], stack[2])
+	n, e := attempt(ctx).Read(ctx, api.DecodeI32(stack[0]), buf)
+	answer(stack, int32(n), e)
+}
+
+// drop(handle) → errno gives a handle up.
+func drop(ctx context.Context, _ api.Module, stack []uint64) {
+	errno(stack, attempt(ctx).Drop(api.DecodeI32(stack[0])))
+}
+
+// http_defer(req, len, entry, elen, args, alen) → number lets the host send a request.
+func httpDefer(ctx context.Context, m api.Module, stack []uint64) {
+	text, ok := bounded(m, "http_defer", stack[0], stack[1], hostcall.MaxRequestBytes)
+	entry := view(m, "http_defer", stack[2], stack[3])
+	args := view(m, "http_defer", stack[4], stack[5])
+	if !ok || len(args) > hostcall.MaxArgsBytes {
+		errno(stack, hostcall.ErrLimit)
+		return
+	}
+	n, e := attempt(ctx).Defer(text, string(entry), args)
+	answer(stack, n, e)
+}

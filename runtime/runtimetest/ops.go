@@ -1,0 +1,118 @@
+package runtimetest
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Network is [Services] with a network and a clock: it answers all requests by
+// Respond and knows one job, "child", which ends when Ended is closed.
+type Network struct {
+	Services
+	// Respond is called in a goroutine of its own for each request; ctx ends when
+	// nobody waits for the response any more.
+	Respond func(ctx context.Context, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error)
+	Ended   chan struct{}
+}
+
+// event is something that happens once; gone is closed when nobody waits for it.
+type event struct {
+	ready    chan struct{}
+	gone     context.CancelFunc
+	response *hostcall.HTTPResponse
+	message  string
+	err      error
+}
+
+// Drop implements [hostcall.Pending].
+func (e *event) Drop() { e.gone() }
+
+// Response implements [hostcall.Exchange].
+func (e *event) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
+	select {
+	case <-e.ready:
+		return e.response, e.err
+	case <-ctx.Done():
+		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: "cancelled", Message: "no answer"}
+	}
+}
+
+type ending struct{ *event }
+
+// Response keeps an ending from being an exchange too.
+func (ending) Response() {}
+
+// Message implements [hostcall.Ending].
+func (e ending) Message(context.Context) ([]byte, error) { return []byte(e.message), e.err }
+
+// Send implements [hostcall.HTTP].
+func (n *Network) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &event{ready: make(chan struct{}), gone: cancel}
+	sent := *r
+	go func() {
+		e.response, e.err = n.Respond(ctx, &sent)
+		close(e.ready)
+	}()
+	return e, nil
+}
+
+// Defer implements [hostcall.HTTP].
+func (n *Network) Defer(_ *hostcall.Attempt, r *hostcall.HTTPRequest, entry string, args []byte) (string, error) {
+	return r.URL + " for " + entry + " with " + string(args), nil
+}
+
+// After implements [hostcall.Ops].
+func (n *Network) After(_ *hostcall.Attempt, d time.Duration) hostcall.Pending {
+	e := &event{ready: make(chan struct{})}
+	timer := time.AfterFunc(d, func() { close(e.ready) })
+	e.gone = func() { timer.Stop() }
+	return ending{e}
+}
+
+// Await implements [hostcall.Ops].
+func (n *Network) Await(_ *hostcall.Attempt, job string) (hostcall.Ending, error) {
+	if job != "child" {
+		return nil, &jobhost.Error{Code: jobhost.CodeNotFound, Message: "there is no job " + job}
+	}
+	return ending{&event{ready: n.Ended, gone: func() {}, message: `{"job":"child"}`}}, nil
+}
+
+// SubmitJob implements [hostcall.Jobs].
+func (n *Network) SubmitJob(_ *hostcall.Attempt, spec *jobhost.Spec, _ hostcall.SubmitTime) (string, error) {
+	return spec.ID, nil
+}
+
+// Wait implements [hostcall.Ops].
+func (n *Network) Wait(ctx context.Context, pending []hostcall.Pending) int {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
+	for _, i := range rand.Perm(len(pending)) {
+		var ready chan struct{}
+		switch p := pending[i].(type) {
+		case *event:
+			ready = p.ready
+		case ending:
+			ready = p.ready
+		}
+		select {
+		case <-ready:
+			return i
+		default:
+		}
+	}
+	for _, p := range pending {
+		switch p := p.(type) {
+		case *event:
+			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.ready)})
+		case ending:
+			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.ready)})
+		}
+	}
+	i, _, _ := reflect.Select(cases)
+	return i - 1
+}
