@@ -23,6 +23,7 @@ func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *wo
 		Worker:      cfg.Name,
 		Queue:       q,
 		Services:    &services{host: h, guest: m.Guest(), now: q.Now},
+		Jobs:        h,
 		CancelGrace: h.cfg.CancelGrace,
 		Ran:         m.Ran,
 		Hit:         h.hitEffects,

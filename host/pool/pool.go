@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost/host/effect"
+	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -31,6 +32,8 @@ type Config struct {
 	Queue  *queue.Queue
 	// Services stands behind the guests' calls.
 	Services hostcall.Services
+	// Jobs is what attempts may wait for.
+	Jobs pending.Jobs
 	// CancelGrace is how long an attempt of a cancelled job may go on.
 	CancelGrace time.Duration
 	// Ran is told of every run, before its task is settled; may be nil.
@@ -188,5 +191,10 @@ func (p *Pool) Ended() <-chan struct{} { return p.ended }
 func (p *Pool) free(v *version) {
 	if err := v.Plugin.Close(context.Background()); err != nil {
 		p.cfg.Logger.Warn("plugin does not close", logkey.Worker, p.cfg.Worker, logkey.Error, err)
+	}
+	if v.HTTP != nil { // the attempts of the version have ended, and with them their requests
+		if err := v.HTTP.Stop(0); err != nil {
+			p.cfg.Logger.Warn("HTTP requests do not end", logkey.Worker, p.cfg.Worker, logkey.Error, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -19,6 +20,9 @@ type Version struct {
 	Limits          hostcall.Limits
 	// MaySubmit are the workers that attempts may submit jobs to.
 	MaySubmit []string
+	// HTTP sends what attempts request; nil = they may request nothing. It
+	// runs, and is stopped with the version.
+	HTTP netproxy.Pool
 	// KVQuota bounds what the worker's keys and values cost together; 0 = no bound.
 	KVQuota int64
 }

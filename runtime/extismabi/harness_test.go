@@ -194,7 +194,7 @@ func importsOf(m wazero.CompiledModule) []module.Import {
 
 func attempt(input string) *hostcall.Attempt {
 	return &hostcall.Attempt{
-		Input:  []byte(input),
+		Input: []byte(input),
 		Limits: hostcall.Limits{
 			OutputBytes: 1 << 20, LogBytes: 64 << 10, LineBytes: 8 << 10,
 			OpenRequests: 1, Requests: 100, RequestBytes: 1 << 40,

@@ -14,8 +14,9 @@ type Ops interface {
 	// Await returns something that is ready when a job has ended.
 	Await(at *Attempt, job string) (Ending, error)
 	// Wait waits until one of the pending is ready and returns its index, or -1
-	// with the end of ctx. They are of this very Services. When several are
-	// ready it is one of them by chance, so that none can starve another.
+	// with the end of ctx; what is ready already counts even if ctx has ended.
+	// They are of this very Services. When several are ready it is one of them
+	// by chance, so that none can starve another.
 	Wait(ctx context.Context, pending []Pending) int
 }
 
@@ -136,6 +137,9 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 		}
 		pending[i] = h.pending
 	}
+	if a.cancelled.Load() && !a.ops.told {
+		return 0, a.stopped()
+	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	limited := ctx
@@ -183,6 +187,9 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 
 // take waits for a handle and fetches its message.
 func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
+	if a.cancelled.Load() && !a.ops.told {
+		return a.stopped()
+	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	if o.Wait(ctx, []Pending{h.pending}) < 0 {

@@ -1,0 +1,94 @@
+package pending
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Jobs is what there is to know of jobs.
+type Jobs interface {
+	// Wait waits for the end of a job, at most until ctx ends.
+	Wait(ctx context.Context, id string) (jobhost.Job, error)
+	Result(ctx context.Context, id string, task int) (jobhost.Result, error)
+}
+
+// ending is the end of a job.
+type ending struct {
+	jobs Jobs
+	end  op.Future[jobhost.Job]
+	drop context.CancelFunc
+}
+
+// Await returns something that is ready when a job has ended. A goroutine of s
+// waits for that, until it is dropped.
+func Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &ending{jobs: jobs, drop: cancel}
+	err := s.Go("", func(stop context.Context) error {
+		defer context.AfterFunc(stop, cancel)()
+		job, err := jobs.Wait(ctx, id)
+		e.end.Set(job, err)
+		return nil
+	})
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("wait for job %s: %w", id, err)
+	}
+	return e, nil
+}
+
+func (e *ending) ready() op.Op[struct{}] { return ready(e.end.Get()) }
+
+// Drop implements [hostcall.Pending].
+func (e *ending) Drop() { e.drop() }
+
+// Message implements [hostcall.Ending].
+func (e *ending) Message(ctx context.Context) ([]byte, error) {
+	job, err := op.Perform(ctx, e.end.Get())
+	if err != nil {
+		return nil, err
+	}
+	var counts jobhost.Counts
+	for i := range job.Tasks {
+		counts[job.Tasks[i].State]++
+	}
+	ended := jobhost.Ended{
+		Job: job.ID, Worker: job.Worker, State: job.State, Labels: job.Labels, Tasks: counts.Numbers(),
+	}
+	if job.EndedAt != nil {
+		ended.EndedAt = *job.EndedAt
+	}
+	if len(job.Tasks) == 1 {
+		if err := e.addOnly(ctx, &job, &ended); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(&ended)
+}
+
+// addOnly adds what became of a job's only task.
+func (e *ending) addOnly(ctx context.Context, job *jobhost.Job, ended *jobhost.Ended) error {
+	if job.State == jobhost.Dead && len(job.Failures) > 0 {
+		ended.Failure = &job.Failures[len(job.Failures)-1]
+	}
+	if job.State != jobhost.Succeeded {
+		return nil
+	}
+	result, err := e.jobs.Result(ctx, job.ID, 0)
+	if err != nil {
+		return err
+	}
+	if utf8.Valid(result.Data) {
+		ended.Result = string(result.Data)
+	} else {
+		ended.ResultBase64 = result.Data
+	}
+	return nil
+}

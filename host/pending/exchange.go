@@ -1,0 +1,89 @@
+package pending
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/netproxy"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// exchange is a request on its way, and then its response. It implements
+// [netproxy.Handler] and [hostcall.Exchange].
+type exchange struct {
+	task *netproxy.Task
+	end  op.Future[*netproxy.Response]
+}
+
+// idempotencyKey is the field by which a server knows a repetition.
+const idempotencyKey = "Idempotency-Key"
+
+// Send hands a guest's request to a pool. Errors are of type [*jobhost.Error].
+func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
+	spec := netproxy.RequestSpec{
+		ID: r.Key, Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, MaxResponseBytes: r.MaxBytes,
+	}
+	if spec.Header = http.Header(r.Header); spec.Header.Get(idempotencyKey) == "" {
+		spec.HostHeader = http.Header{idempotencyKey: {r.Key}}
+	}
+	request, err := netproxy.NewRequest(spec)
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{}
+	x.task = netproxy.NewTask(request, x, "", nil)
+	if err := pool.Enqueue(x.task); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *exchange) ready() op.Op[struct{}] { return ready(x.end.Get()) }
+
+// Drop implements [hostcall.Pending].
+func (x *exchange) Drop() { x.task.Cancel() }
+
+// Response implements [hostcall.Exchange].
+func (x *exchange) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
+	r, err := op.Perform(ctx, x.end.Get())
+	if ctx.Err() != nil && err != nil {
+		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "there was no time left for the response"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &hostcall.HTTPResponse{Status: r.Status, Header: r.Header, Body: r.Body}, nil
+}
+
+// OnComplete implements [netproxy.Handler].
+func (x *exchange) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
+	x.end.Set(r, nil)
+}
+
+// OnError implements [netproxy.Handler].
+func (x *exchange) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
+	x.end.Set(nil, shown(e))
+}
+
+// Retry implements [netproxy.Handler].
+func (x *exchange) Retry(context.Context, *netproxy.Task) {
+	x.end.Set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops"})
+}
+
+// shown is what a guest is told of an error: without its cause.
+func shown(e *netproxy.Error) error {
+	shown := &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(e.Code), Message: e.Message}
+	switch e.Code {
+	case netproxy.CodeDenied:
+		shown.Code = jobhost.CodeDenied
+	case netproxy.CodeInvalid:
+		shown.Code = jobhost.CodeInvalid
+	case netproxy.CodeTooLarge:
+		shown.Code = jobhost.CodeTooLarge
+	case netproxy.CodeExhausted, netproxy.CodeRateLimited:
+		shown.Code = jobhost.CodeExhausted
+	}
+	return shown
+}
