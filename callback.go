@@ -22,6 +22,10 @@ type Callback struct {
 // else submits jobs to it.
 const WebhookWorker = ReservedWorkers + "webhook"
 
+// HTTPWorker is the host's own worker that sends the requests which attempts
+// leave to it. Nobody else submits jobs to it.
+const HTTPWorker = ReservedWorkers + "http"
+
 // ReservedWorkers is what the names of the host's own workers begin with, and no
 // others.
 const ReservedWorkers = "jobhost."

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -60,6 +61,9 @@ type Config struct {
 	// OnEvent is told of every event, in order for each job, and must not
 	// block; nil = nobody.
 	OnEvent func(jobhost.Event)
+	// Listens tells where the host's own API listens, which no guest may reach; nil =
+	// it has none.
+	Listens func() []netip.AddrPort
 	// Metrics are fed by the host; nil = a registry of its own.
 	Metrics *metrics.Metrics
 	// Logger; nil = nothing is logged.
@@ -110,8 +114,16 @@ type Worker struct {
 	// each key with 40 more than its own; 0 = [DefaultKVQuota], negative = no bound.
 	KVQuota int64
 
-	webhook *webhook.Settings // of the worker for webhooks, which has no plugin
+	// HTTP is where guests may go; nil = nowhere.
+	HTTP *HTTP
+
+	// What the host's own workers are for, which have no plugin.
+	webhook *webhook.Settings
+	defers  bool // requests that others have left to the host
 }
+
+// defaultMaxPayload is the bound of payloads of hosts that say nothing else.
+const defaultMaxPayload = 1 << 20
 
 // DefaultKVQuota is the quota of workers that say nothing else.
 const DefaultKVQuota = 64 << 20
@@ -178,6 +190,9 @@ func (w *Worker) check() error {
 	if w.Retention != nil {
 		errs = append(errs, w.Retention.Check())
 	}
+	if w.HTTP != nil {
+		errs = append(errs, w.HTTP.Check())
+	}
 	return errors.Join(errs...)
 }
 
@@ -191,6 +206,7 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
 	c.Workers = withOwn(c.Workers, c.Webhook)
 	for i := range c.Workers {
 		c.Workers[i].setDefaults()

@@ -99,6 +99,9 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		MaySubmit: w.MaySubmit,
 		KVQuota:   w.KVQuota,
 	}
+	if w.HTTP != nil {
+		worker.HTTP = &HTTP{Config: w.HTTP.Config, MaxConnections: w.HTTP.MaxConnections, MaxBuffered: w.HTTP.MaxBuffered}
+	}
 	plugin, err := m.ReadPlugin(w)
 	if err == nil {
 		err = worker.SetPlugin(plugin)

@@ -9,15 +9,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/jobhost/jobhost/host/deferred"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime"
 )
 
 // load loads the plugins of workers, a few at a time, and reports every one
 // that can't be loaded; then none is.
-func (h *Host) load(ctx context.Context, workers []Worker) ([]runtime.Plugin, error) {
+func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
 	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(workers))
-	plugins := make([]runtime.Plugin, len(workers))
+	plugins := make([]loaded, len(workers))
 	errs := make([]error, len(workers))
 	var group errgroup.Group
 	group.SetLimit(goruntime.GOMAXPROCS(0))
@@ -34,10 +36,44 @@ func (h *Host) load(ctx context.Context, workers []Worker) ([]runtime.Plugin, er
 	return plugins, nil
 }
 
-func (h *Host) loadOne(ctx context.Context, w *Worker) (runtime.Plugin, error) {
+// loaded is what a version of a worker is made of. Whoever has it closes it.
+type loaded struct {
+	runtime.Plugin               // nil = nothing is loaded
+	http           netproxy.Pool // nil = the worker may send no requests
+}
+
+// close frees it.
+func (l *loaded) close() error {
+	if l.Plugin == nil {
+		return nil
+	}
+	err := l.Close(context.Background())
+	if l.http != nil {
+		err = errors.Join(err, l.http.Stop(0))
+	}
+	return err
+}
+
+// loadOne loads a worker's plugin, and opens what sends its requests.
+func (h *Host) loadOne(ctx context.Context, w *Worker) (loaded, error) {
+	plugin, err := h.loadPlugin(ctx, w)
+	if err != nil {
+		return loaded{}, err
+	}
+	l := loaded{Plugin: plugin}
+	if l.http, err = h.openHTTP(w); err != nil {
+		return loaded{}, errors.Join(err, plugin.Close(ctx))
+	}
+	return l, nil
+}
+
+func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error) {
 	began := time.Now()
-	if w.webhook != nil {
+	switch {
+	case w.webhook != nil:
 		return w.webhook.Open(), nil
+	case w.defers:
+		return deferred.New(deferred.Config{Pool: h.poolOf, MaxPayload: h.cfg.MaxPayload}), nil
 	}
 	plugin, err := h.cfg.Engine.Load(ctx, w.Source())
 	if err != nil {
@@ -48,12 +84,10 @@ func (h *Host) loadOne(ctx context.Context, w *Worker) (runtime.Plugin, error) {
 	return plugin, nil
 }
 
-func closeAll(plugins []runtime.Plugin) error {
+func closeAll(plugins []loaded) error {
 	var errs []error
-	for _, p := range plugins {
-		if p != nil {
-			errs = append(errs, p.Close(context.Background()))
-		}
+	for i := range plugins {
+		errs = append(errs, plugins[i].close())
 	}
 	return errors.Join(errs...)
 }

@@ -26,7 +26,7 @@ func (w *Worker) taskMemory() int64 {
 func (c *Config) kept() int64 {
 	var sum int64
 	for i := range c.Workers {
-		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance && w.webhook == nil {
+		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance && !w.own() {
 			sum += int64(w.PoolSize) * w.Limits.OrDefaults().MemoryBytes
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/webhook"
-	"github.com/jobhost/jobhost/runtime"
 )
 
 // Update is what a host is to run from now on.
@@ -104,11 +103,11 @@ func (h *Host) beginReload(ctx context.Context) error {
 type change struct {
 	kind   jobhost.WorkerChange
 	name   string
-	cfg    *Worker        // what is to run; with Changed and Added
-	plugin runtime.Plugin // loaded from cfg
-	took   time.Duration  // to load it
-	old    *worker        // what runs; nil with Added
-	new    *worker        // what runs afterwards; nil with Removed
+	cfg    *Worker       // what is to run; with Changed and Added
+	plugin loaded        // from cfg
+	took   time.Duration // to load it
+	old    *worker       // what runs; nil with Added
+	new    *worker       // what runs afterwards; nil with Removed
 }
 
 // loads reports whether the change needs a plugin.
@@ -183,9 +182,7 @@ func (c *change) report() jobhost.WorkerReload {
 func closePlugins(changes []change) error {
 	var errs []error
 	for i := range changes {
-		if changes[i].plugin != nil {
-			errs = append(errs, changes[i].plugin.Close(context.Background()))
-		}
+		errs = append(errs, changes[i].plugin.close())
 	}
 	return errors.Join(errs...)
 }

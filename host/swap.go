@@ -54,7 +54,7 @@ func (h *Host) prepareOne(ctx context.Context, c *change) error {
 		return err
 	}
 	c.plugin, c.took = plugin, time.Since(began)
-	if err := try(ctx, c.name, plugin); err != nil {
+	if err := try(ctx, c.name, plugin.Plugin); err != nil {
 		return err
 	}
 	return h.running.Load().queue.Prepare(ctx, c.cfg.forQueue())
@@ -125,7 +125,7 @@ func (h *Host) change(r *running, c *change) error {
 	switch c.kind {
 	case jobhost.WorkerChanged:
 		if err := c.old.pool.Swap(c.cfg.forPool(c.plugin)); err != nil {
-			return errors.Join(err, c.plugin.Close(context.Background()))
+			return errors.Join(err, c.plugin.close())
 		}
 		c.new = h.next(c.old, c.cfg, c.plugin)
 		r.queue.Put(c.cfg.forQueue())

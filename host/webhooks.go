@@ -43,10 +43,14 @@ func (h *hooks) Dead(letter *jobhost.DeadLetter) (jobhost.Spec, bool) {
 
 // withOwn returns the workers together with the host's own.
 func withOwn(workers []Worker, settings *webhook.Settings) []Worker {
-	if settings == nil {
-		return workers
+	all := slices.Clone(workers)
+	if slices.ContainsFunc(workers, func(w Worker) bool { return w.HTTP != nil }) {
+		all = append(all, deferringWorker())
 	}
-	return append(slices.Clone(workers), Worker{
+	if settings == nil {
+		return all
+	}
+	return append(all, Worker{
 		Name:              jobhost.WebhookWorker,
 		Isolation:         runtime.IsolateInstance,
 		PoolSize:          settings.PoolSize,
@@ -57,6 +61,9 @@ func withOwn(workers []Worker, settings *webhook.Settings) []Worker {
 		webhook:           settings,
 	})
 }
+
+// own reports whether the worker is one of the host's own.
+func (w *Worker) own() bool { return w.webhook != nil || w.defers }
 
 // settingsIn returns the settings of the worker for webhooks, if there is one.
 func settingsIn(workers map[string]*worker) *webhook.Settings {

@@ -15,7 +15,7 @@ import (
 )
 
 // newWorker makes the pool of a plugin, which the pool owns from now on.
-func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *worker {
+func (h *Host) newWorker(cfg *Worker, plugin loaded, q *queue.Queue) *worker {
 	m := h.cfg.Metrics.Worker(cfg.Name)
 	w := h.versionOf(cfg, plugin)
 	w.metrics = m
@@ -71,9 +71,10 @@ func (w *Worker) forQueue() queue.Worker {
 }
 
 // forPool is what the pool is to run.
-func (w *Worker) forPool(plugin runtime.Plugin) pool.Version {
+func (w *Worker) forPool(plugin loaded) pool.Version {
 	return pool.Version{
-		Plugin:    plugin,
+		Plugin:    plugin.Plugin,
+		HTTP:      plugin.http,
 		Size:      w.PoolSize,
 		Config:    w.Config,
 		Secrets:   w.Secrets,
@@ -123,7 +124,7 @@ func (w *worker) status() jobhost.WorkerStatus {
 		Retry:       w.cfg.Retry.String(),
 		Retention:   w.cfg.Retention.String(),
 	}
-	if w.cfg.webhook != nil {
+	if w.cfg.own() {
 		s.MemoryBytes = 0 // there is no sandbox
 	}
 	return s

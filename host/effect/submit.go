@@ -13,22 +13,43 @@ import (
 // the task, for the first, the second, … job that it submits. Errors: those of
 // a submit, and exhausted when the job has too many children or forebears.
 func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
-	a.numbers++
-	lease := a.cfg.Lease
-	if err := a.adopt(); err != nil {
+	if err := a.name(&spec); err != nil {
 		return "", err
-	}
-	if spec.ID == "" {
-		spec.ID = queue.ChildID(lease.Job, lease.Index, a.numbers)
 	}
 	if now {
 		return spec.ID, a.submitNow(spec)
 	}
+	return a.submitLater(spec, a.cfg.Queue.Child)
+}
+
+// SubmitOwn submits a job for a worker of the host's own, when the attempt has
+// succeeded.
+func (a *Attempt) SubmitOwn(spec jobhost.Spec) (id string, err error) {
+	if err := a.name(&spec); err != nil {
+		return "", err
+	}
+	return a.submitLater(spec, a.cfg.Queue.OwnChild)
+}
+
+// name gives a job that has none its name.
+func (a *Attempt) name(spec *jobhost.Spec) error {
+	a.numbers++
+	if err := a.adopt(); err != nil {
+		return err
+	}
+	if spec.ID == "" {
+		spec.ID = queue.ChildID(a.cfg.Lease.Job, a.cfg.Lease.Index, a.numbers)
+	}
+	return nil
+}
+
+// submitLater gives a job its place, which admit finds.
+func (a *Attempt) submitLater(spec jobhost.Spec, admit func(jobhost.Spec, *queue.Parent) (*queue.Child, error)) (string, error) {
 	if err := a.fits(0, len(spec.Payload)); err != nil {
 		return "", err
 	}
 	spec.Payload = append([]byte(nil), spec.Payload...) // the guest goes on using it
-	child, err := a.cfg.Queue.Child(spec, a.parent)
+	child, err := admit(spec, a.parent)
 	if err != nil {
 		return "", a.refused(err)
 	}

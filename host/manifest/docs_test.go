@@ -35,6 +35,7 @@ func TestDocs(t *testing.T) {
 		"webhook":       docTable(webhookFields(nil), &webhook),
 		"webhook.retry": docTable(retryFields(), &webhook.Retry),
 
+		"worker.NAME.http":      docTable(httpFields(nil), defaultHTTP()),
 		"worker.NAME.breaker":   docTable(breakerFields(), &breaker),
 		"worker.NAME.retention": docTable(retentionFields(), &worker.Retention),
 	}

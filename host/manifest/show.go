@@ -41,6 +41,14 @@ func (m *Manifest) showWorker(b *strings.Builder, w *Worker) {
 		fmt.Fprintf(b, "\n[%s.breaker]\n", section)
 		showFields(b, m.Dir, breakerFields(), &w.Breaker)
 	}
+	if w.HTTP != nil {
+		fmt.Fprintf(b, "\n[%s.http]\n", section)
+		showFields(b, m.Dir, httpFields(nil), w.HTTP)
+		if w.HTTP.Destinations.Breaker != (jobhost.BreakerPolicy{}) {
+			fmt.Fprintf(b, "\n[%s.http.breaker]\n", section)
+			showFields(b, m.Dir, destinationBreakerFields(), &w.HTTP.Destinations.Breaker)
+		}
+	}
 	if len(w.Config) > 0 {
 		fmt.Fprintf(b, "\n[%s.config]\n", section)
 		for _, name := range slices.Sorted(maps.Keys(w.Config)) {

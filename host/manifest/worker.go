@@ -22,7 +22,7 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 		r.faultKey(path, nil, "names that begin with "+jobhost.ReservedWorkers+" are the host's own", "use another name")
 	}
 	before := len(r.faults)
-	fill(r, path, table, workerFields(), &w, "retry", "retention", "breaker", "config", "secrets")
+	fill(r, path, table, workerFields(), &w, "retry", "retention", "breaker", "config", "secrets", "http")
 	if len(r.faults) == before {
 		r.checkPlugin(path, &w)
 	}
@@ -42,6 +42,10 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 	}
 	if secrets, ok := r.table(table, path, "secrets"); ok {
 		w.Secrets = r.secrets(append(path, "secrets"), secrets)
+	}
+	if http, ok := r.table(table, path, "http"); ok {
+		w.HTTP = r.http(append(path, "http"), http)
+		w.Limits.OpenRequests, w.Limits.Requests, w.Limits.RequestBytes = w.HTTP.OpenRequests, w.HTTP.Requests, w.HTTP.RequestBytes
 	}
 	return w
 }

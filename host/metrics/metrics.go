@@ -37,6 +37,7 @@ type Metrics struct {
 	lateness *prometheus.HistogramVec
 	removed  *prometheus.CounterVec
 	limits   [limitCount]prometheus.Counter
+	http     *httpMetrics
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -81,6 +82,7 @@ func New() *Metrics {
 		reloads:  newReloads(),
 		fires:    newFires(),
 		lateness: newLateness(),
+		http:     newHTTPMetrics(),
 		removed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_tasks_removed_total",
 			Help: "Tasks that were removed from the store, because their time was over (expired) or for newer dead ones (evicted).",
@@ -103,6 +105,7 @@ func New() *Metrics {
 		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.removed, m.fires, m.lateness, m.reset, m.fuel, m.commit, m.batch, m.relaxed, m.free,
 		m.newLimits(), buildInfo(version.Get()),
 	)
+	m.registry.MustRegister(m.http.collectors()...)
 	return m
 }
 

@@ -69,7 +69,7 @@ func (x *exchange) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Erro
 
 // Retry implements [netproxy.Handler].
 func (x *exchange) Retry(context.Context, *netproxy.Task) {
-	x.end.Set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops"})
+	x.end.Set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
 }
 
 // shown is what a guest is told of an error: without its cause.

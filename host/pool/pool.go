@@ -22,6 +22,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -187,14 +188,41 @@ func (p *Pool) Close() {
 // Ended is closed when the pool was closed and its last slot has ended.
 func (p *Pool) Ended() <-chan struct{} { return p.ended }
 
+// HTTP returns what sends the requests of the current version: nil = it may send
+// none; false = the pool is closed.
+func (p *Pool) HTTP() (netproxy.Pool, bool) {
+	v := p.current.Load()
+	if v == nil {
+		return nil, false
+	}
+	return v.HTTP, true
+}
+
+// endHTTP lets requests end that don't belong to attempts of the pool, whose own
+// have ended, and stops them with the worker's scope.
+func (p *Pool) endHTTP(pool netproxy.Pool) {
+	pool.Drain()
+	end := func(ctx context.Context) error {
+		_ = pool.Wait(ctx) // or they go back to who asked
+		if err := pool.Stop(0); err != nil {
+			p.cfg.Logger.Warn("HTTP requests do not end", logkey.Worker, p.cfg.Worker, logkey.Error, err)
+		}
+		return nil
+	}
+	switch {
+	case p.scope == nil: // it never started
+		_ = pool.Stop(0)
+	case p.scope.Go("", end) != nil: // it is being joined, and waits for the caller
+		_ = end(p.scope.Context())
+	}
+}
+
 // free closes the plugin of a version that has no sandboxes any more.
 func (p *Pool) free(v *version) {
 	if err := v.Plugin.Close(context.Background()); err != nil {
 		p.cfg.Logger.Warn("plugin does not close", logkey.Worker, p.cfg.Worker, logkey.Error, err)
 	}
-	if v.HTTP != nil { // the attempts of the version have ended, and with them their requests
-		if err := v.HTTP.Stop(0); err != nil {
-			p.cfg.Logger.Warn("HTTP requests do not end", logkey.Worker, p.cfg.Worker, logkey.Error, err)
-		}
+	if v.HTTP != nil {
+		p.endHTTP(v.HTTP)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/deferred"
 	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -37,7 +38,14 @@ func (s *slot) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exch
 
 // Defer implements [hostcall.HTTP].
 func (s *slot) Defer(at *hostcall.Attempt, r *hostcall.HTTPRequest, entry string, args []byte) (string, error) {
-	return "", errNoHTTP
+	if s.version.HTTP == nil {
+		return "", errNoHTTP
+	}
+	spec, err := deferred.Spec(at, r, entry, args)
+	if err != nil {
+		return "", err
+	}
+	return s.effects(at).SubmitOwn(spec)
 }
 
 var errNoHTTP = &jobhost.Error{

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,21 @@ type Child struct {
 // that still run may have children; those are run after the next start.
 func (q *Queue) Child(spec jobhost.Spec, parent *Parent) (*Child, error) {
 	job, l, err := q.place(spec)
+	if err != nil {
+		return nil, err
+	}
+	job.Parent = parent
+	return &Child{Job: job, lane: l}, nil
+}
+
+// OwnChild is Child for a worker of the host's own.
+func (q *Queue) OwnChild(spec jobhost.Spec, parent *Parent) (*Child, error) {
+	plain := spec
+	plain.Worker = strings.TrimPrefix(spec.Worker, jobhost.ReservedWorkers)
+	if err := plain.Check(); err != nil {
+		return nil, err
+	}
+	job, l, err := q.placeChecked(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -134,6 +134,11 @@ func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
 	if err := spec.Check(); err != nil {
 		return nil, nil, err
 	}
+	return q.placeChecked(spec)
+}
+
+// placeChecked is place for a spec that was looked at by itself.
+func (q *Queue) placeChecked(spec jobhost.Spec) (*JobSpec, *lane, error) {
 	l := q.lanes.of(spec.Worker)
 	if l == nil || l.parked.Load() {
 		return nil, nil, q.noWorker(spec.Worker)

@@ -1,0 +1,136 @@
+package deferred
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/pending"
+	"github.com/jobhost/jobhost/netproxy"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// sender sends requests.
+type sender struct{ cfg Config }
+
+// run is an attempt at a request.
+func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome {
+	var r request
+	if err := json.Unmarshal(at.Input, &r); err != nil {
+		return at.Failure("bad_request", jobhost.CategoryValidation, "the payload is no deferred request")
+	}
+	pool, loaded := s.cfg.Pool(r.Worker)
+	if !loaded {
+		return snooze(awaitWorker) // until the manifest has it again
+	}
+	began := time.Now()
+	message, status, err := s.exchange(ctx, pool, &r)
+	switch {
+	case ctx.Err() != nil:
+		return jobhost.Outcome{} // stopped
+	case jobhost.CodeOf(err) == jobhost.CodeExhausted, errors.Is(err, netproxy.ErrClosed):
+		return snooze(awaitRoom) // nothing was sent
+	case err != nil && at.Number < MaxAttempts && mayPass(err):
+		return failed(at, err)
+	case err != nil:
+		message = hostcall.AppendNoResponse(nil, err)
+	}
+	if err := s.bring(at, &r, message); err != nil {
+		return failed(at, err)
+	}
+	return summary(at, status, len(message), err, time.Since(began))
+}
+
+// exchange sends a request and returns the response as the worker is to read it.
+func (s *sender) exchange(ctx context.Context, pool netproxy.Pool, r *request) (message []byte, status int, err error) {
+	if pool == nil {
+		return nil, 0, &jobhost.Error{Code: jobhost.CodeDenied, Field: string(netproxy.CodeDenied), Message: "this worker has no access to HTTP"}
+	}
+	x, err := pending.Send(pool, &hostcall.HTTPRequest{
+		Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, Key: r.Key, MaxBytes: int64(max(s.cfg.MaxPayload-headRoom, 1)),
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer x.Drop()
+	response, err := x.Response(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return hostcall.AppendResponse(nil, response), response.Status, nil
+}
+
+// bring submits the job with the response, together with the success of this one.
+func (s *sender) bring(at *hostcall.Attempt, r *request, message []byte) error {
+	jobs, ok := at.Services.(hostcall.Jobs)
+	if !ok {
+		return errors.New("there is no queue to submit to")
+	}
+	_, err := jobs.SubmitJob(at, &jobhost.Spec{
+		Worker: r.Worker, Entry: r.Entry, Payload: withFields(message, at.Job, r.Args), ContentType: "application/http",
+		Priority: at.Priority, Labels: at.Labels,
+	}, hostcall.SubmitWithSuccess)
+	return err
+}
+
+// withFields puts what the worker wants to know of its request into the header.
+func withFields(message []byte, id string, args []byte) []byte {
+	line := 0
+	for message[line] != '\n' { // there is one: AppendResponse ends each line so
+		line++
+	}
+	fields := "jobhost-request: " + id + "\njobhost-args: " + base64.StdEncoding.EncodeToString(args) + "\n"
+	whole := make([]byte, 0, len(message)+len(fields))
+	whole = append(append(whole, message[:line+1]...), fields...)
+	return append(whole, message[line+1:]...)
+}
+
+// mayPass reports whether a request that had no response may have one later.
+func mayPass(err error) bool {
+	switch jobhost.CodeOf(err) {
+	case jobhost.CodeDenied, jobhost.CodeInvalid, jobhost.CodeTooLarge:
+		return false
+	}
+	return true
+}
+
+func snooze(d time.Duration) jobhost.Outcome {
+	return jobhost.Outcome{Kind: jobhost.OutcomeSnoozed, Snooze: d}
+}
+
+// failed is the outcome of an attempt that is to be tried again.
+func failed(at *hostcall.Attempt, err error) jobhost.Outcome {
+	code, message := "network", "there was no response"
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		message = e.Message
+		if e.Field != "" {
+			code = e.Field
+		}
+	}
+	category := jobhost.CategoryNetwork
+	if code == string(netproxy.CodeTimeout) {
+		category = jobhost.CategoryTimeout
+	}
+	return at.Failure(code, category, message)
+}
+
+// summary is the result of a request that has brought its response.
+func summary(at *hostcall.Attempt, status, size int, err error, took time.Duration) jobhost.Outcome {
+	result := struct {
+		Status   int     `json:"status"`
+		Error    string  `json:"error,omitempty"`
+		Bytes    int     `json:"bytes"`
+		Duration float64 `json:"duration_ms"`
+	}{Status: status, Bytes: size, Duration: float64(took.Microseconds()) / 1000}
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		result.Error = e.Field
+	}
+	text, jsonErr := json.Marshal(result)
+	if jsonErr != nil {
+		text = nil
+	}
+	return at.Outcome(text)
+}
