@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -99,11 +101,11 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Engine.Close(context.WithoutCancel(ctx))) }()
-	h, err := host.New(cfg)
-	if err != nil {
+	s := &site{env: e, manifest: m, metrics: cfg.Metrics, logger: logger, beside: map[string]companion{"orders": orders}}
+	cfg.Listens = s.listens
+	if s.host, err = host.New(cfg); err != nil {
 		return err
 	}
-	s := &site{env: e, manifest: m, host: h, metrics: cfg.Metrics, logger: logger, beside: map[string]companion{"orders": orders}}
 	maps.Copy(s.beside, options.companions)
 	return s.serve(ctx)
 }
@@ -116,6 +118,15 @@ type site struct {
 	metrics  *metrics.Metrics
 	logger   *slog.Logger
 	beside   map[string]companion
+	bound    atomic.Pointer[netip.AddrPort] // of the API; nil = not yet
+}
+
+// listens returns where the API listens, which no worker may reach.
+func (s *site) listens() []netip.AddrPort {
+	if addr := s.bound.Load(); addr != nil {
+		return []netip.AddrPort{*addr}
+	}
+	return nil
 }
 
 // serve runs the host and its API side by side, and the companions once the host
@@ -169,6 +180,9 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen: %w", err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
+		s.bound.Store(new(tcp.AddrPort()))
 	}
 	face, err := api.New(api.Config{
 		Server:       s.host,

@@ -34,6 +34,12 @@ func (a *Attempt) Cancel() {
 	}
 }
 
+// Over reports whether the attempt is past its deadline, or the context of its
+// run has ended.
+func (a *Attempt) Over(ctx context.Context) bool {
+	return ctx.Err() != nil || !a.Deadline.IsZero() && time.Until(a.Deadline) <= 0
+}
+
 // Remaining returns the milliseconds left until the deadline, [NoDeadline]
 // when there is none, or [Stopping] once the attempt is cancelled or its
 // deadline has passed.

@@ -3,6 +3,7 @@ package jobabi
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -61,14 +62,28 @@ func wait(ctx context.Context, m api.Module, stack []uint64) {
 	for i := range handles {
 		handles[i] = int32(binary.LittleEndian.Uint32(list[4*i:]))
 	}
-	index, e := attempt(ctx).Wait(ctx, handles, int64(stack[2]))
+	at := attempt(ctx)
+	index, e := at.Wait(ctx, handles, int64(stack[2]))
+	leaveIfOver(ctx, at, e)
 	answer(stack, index, e)
 }
+
+// leaveIfOver doesn't go back to a guest whose time is up: it would go on until
+// the engine notices, and could even succeed.
+func leaveIfOver(ctx context.Context, at *hostcall.Attempt, e hostcall.Errno) {
+	if e == hostcall.ErrStopped && at.Over(ctx) {
+		panic(errOver) //nolint:forbidigo // how a host function leaves the guest: wazero recovers it
+	}
+}
+
+var errOver = errors.New("the attempt is over")
 
 // read(handle, buf, cap) → n copies what is next of a message.
 func read(ctx context.Context, m api.Module, stack []uint64) {
 	buf := view(m, "read", stack[1], stack[2])
-	n, e := attempt(ctx).Read(ctx, api.DecodeI32(stack[0]), buf)
+	at := attempt(ctx)
+	n, e := at.Read(ctx, api.DecodeI32(stack[0]), buf)
+	leaveIfOver(ctx, at, e)
 	answer(stack, int32(n), e)
 }
 

@@ -194,6 +194,28 @@ func hanging() *runtimetest.Network {
 	}}
 }
 
+// TestNativeWaitingIsStopped: a job that waits in the host, by each call that can.
+func TestNativeWaitingIsStopped(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), guests.Ops, runtime.Limits{})
+	for entry, input := range map[string]string{
+		"fetch": "GET http://a.example", "many": "10\nGET http://a.example", "race": "GET http://a.example\x00GET http://b.example",
+		"pause": "3600000", "until_told": "", "await": "worker: test\nid: child\n\n",
+	} {
+		t.Run(entry, func(t *testing.T) {
+			t.Parallel()
+			late := runtimetest.Lateness(t, p, func() *hostcall.Attempt {
+				at := runtimetest.Attempt(entry, input)
+				at.Services, at.MaySubmit = hanging(), []string{"test"}
+				return at
+			})
+			if late > runtimetest.MaxLateness {
+				t.Errorf("stopped %v late", late)
+			}
+		})
+	}
+}
+
 // TestWaitingIsStopped: a job that waits in the host.
 func TestWaitingIsStopped(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,12 @@ var Outcomes []byte
 //go:embed effects.wasm
 var Effects []byte
 
+// Ops has an entry for each way to wait for requests, timers and children: see
+// src/ops.c.
+//
+//go:embed ops.wasm
+var Ops []byte
+
 // Exit calls WASI: jh_run exits with the code in its payload; streams, flood,
 // sleep and random do what they say.
 //

@@ -29,6 +29,12 @@ IMPORT(kv_set) i32 jh_kv_set(const void *key, u32 klen, const void *value, u32 v
 IMPORT(kv_del) i32 jh_kv_del(const void *key, u32 klen);
 IMPORT(kv_add) i64 jh_kv_add(const void *key, u32 klen, i64 delta);
 IMPORT(kv_cas) i32 jh_kv_cas(const void *key, u32 klen, i64 version, const void *value, u32 vlen);
+IMPORT(http) i32 jh_http(const void *req, u32 len);
+IMPORT(timer) i32 jh_timer(i64 ms);
+IMPORT(wait) i32 jh_wait(const i32 *handles, u32 n, i64 timeout);
+IMPORT(read) i32 jh_read(i32 handle, void *buf, u32 cap);
+IMPORT(drop) i32 jh_drop(i32 handle);
+IMPORT(http_defer) i32 jh_http_defer(const void *req, u32 len, const void *entry, u32 elen, const void *args, u32 alen);
 
 #define RETRYABLE 1
 #define PERMANENT 2
