@@ -197,7 +197,7 @@ func hanging() *runtimetest.Network {
 // TestNativeWaitingIsStopped: a job that waits in the host, by each call that can.
 func TestNativeWaitingIsStopped(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t), guests.Ops, runtime.Limits{})
+	p := opener(guests.Ops)(t, runtime.Source{Entry: "fetch"})
 	for entry, input := range map[string]string{
 		"fetch": "GET http://a.example", "many": "10\nGET http://a.example", "race": "GET http://a.example\x00GET http://b.example",
 		"pause": "3600000", "until_told": "", "await": "worker: test\nid: child\n\n",
