@@ -2,7 +2,7 @@ package host
 
 import (
 	"fmt"
-	"net/netip"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/deferred"
@@ -20,35 +20,44 @@ type HTTP struct {
 	MaxBuffered    int64
 }
 
-// openHTTP returns what sends a worker's requests; nil = it may send none. Whoever
-// gets it stops it.
+// Open returns a running pool that sends requests; whoever gets it stops it.
+func (g *HTTP) Open() (netproxy.Pool, error) {
+	client, err := netproxy.New(g.Config)
+	if err != nil {
+		return nil, err
+	}
+	pool := &requests{client: client, Processor: netproxy.NewProcessor(netproxy.ProcessorConfig{
+		Client: client, MaxConnections: g.MaxConnections, MaxBuffered: g.MaxBuffered,
+	})}
+	return pool, pool.Start()
+}
+
+// openHTTP returns what sends a worker's requests; nil = it may send none.
 func (h *Host) openHTTP(w *Worker) (netproxy.Pool, error) {
 	if w.HTTP == nil {
 		return nil, nil
 	}
-	cfg := w.HTTP.Config
-	cfg.Logger = h.cfg.Logger.With(logkey.Worker, w.Name)
-	cfg.Observer = h.cfg.Metrics.HTTP(w.Name)
-	cfg.Forbidden = h.listens
-	client, err := netproxy.New(cfg)
+	grant := *w.HTTP
+	grant.Logger = h.cfg.Logger.With(logkey.Worker, w.Name)
+	grant.Observer = h.cfg.Metrics.HTTP(w.Name)
+	grant.Forbidden = h.cfg.Listens
+	pool, err := grant.Open()
 	if err != nil {
-		return nil, fmt.Errorf("worker %s: http: %w", w.Name, err)
-	}
-	pool := netproxy.NewProcessor(netproxy.ProcessorConfig{
-		Client: client, MaxConnections: w.HTTP.MaxConnections, MaxBuffered: w.HTTP.MaxBuffered,
-	})
-	if err := pool.Start(); err != nil {
 		return nil, fmt.Errorf("worker %s: http: %w", w.Name, err)
 	}
 	return pool, nil
 }
 
-// listens returns where the host itself listens: no request of a worker reaches that.
-func (h *Host) listens() []netip.AddrPort {
-	if h.cfg.Listens == nil {
-		return nil
-	}
-	return h.cfg.Listens()
+// requests are those of one version of a worker.
+type requests struct {
+	*netproxy.Processor
+	client *netproxy.Client
+}
+
+// Stop implements [netproxy.Pool]; the version's connections are closed too.
+func (r *requests) Stop(timeout time.Duration) error {
+	defer r.client.Close()
+	return r.Processor.Stop(timeout)
 }
 
 // poolOf returns what sends the requests of a worker, for those that it has

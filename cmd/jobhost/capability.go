@@ -41,6 +41,8 @@ var meanings = []meaning{
 	{"ask for the time it has left", nativeModule, []string{"remaining"}},
 	{"keep keys and values of the worker, from job to job", nativeModule, []string{"kv_"}},
 	{"submit further jobs, to workers that it is granted", nativeModule, []string{"submit"}},
+	{"send HTTP requests, to places that it is granted", nativeModule, []string{"http", "http_defer"}},
+	{"wait for what it has begun, and for times", nativeModule, []string{"timer", "wait", "read", "drop"}},
 
 	{"take the payload and give the result, in a memory beside its own", extismModule, []string{
 		"alloc", "free", "length", "length_unsafe", "load_", "store_", "input_", "output_", "error_", "reset", "memory_bytes",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/netproxy/policy"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -28,6 +29,8 @@ type execFlags struct {
 	config      map[string]string
 	abi         string
 	mounts      []string
+	allow       []string
+	private     []string
 	arguments   []string
 	quiet       bool
 }
@@ -41,7 +44,7 @@ func newExecCommand(e *env) *cobra.Command {
 
 The worker is one of the manifest, with all that it is granted there, or a
 file: a module, or the JSON of an Extism plugin, which is granted nothing but
-what --arg, --config and --mount say. They add to what a worker of the manifest
+what --arg, --config, --mount and --allow say. They add to what a worker of the manifest
 has.
 
 Each INPUT is a file whose content is one input; "-" is the standard input, and
@@ -70,6 +73,8 @@ code is 1 when any input failed, or when Ctrl-C ended it before the last one.`,
 	flags.StringVar(&f.abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi or extism (default: the worker's, or auto)")
 	flags.StringArrayVar(&f.arguments, "arg", nil, "an `ARGUMENT` for a WASI command, behind those of the worker; may be given several times")
 	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder that the module may read, as `FOLDER:PATH`: PATH is where it finds it; FOLDER:PATH:rw = it may change it, too")
+	flags.StringArrayVar(&f.allow, "allow", nil, "where HTTP requests may go, as a `RULE` such as https://api.example.com; may be given several times")
+	flags.StringArrayVar(&f.private, "allow-private", nil, "a `RANGE` of addresses that rules may lead to although they are not of the internet, such as 127.0.0.1")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print no logs of the worker, no progress and no summary")
 	flags.Lookup("config").DefValue = "" // not []
 	cmd.MarkFlagsMutuallyExclusive("lines", "text")
@@ -110,6 +115,12 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 		inputs.args = []string{"-"}
 	}
 	b := &batch{env: e, flags: f, worker: w, plugin: plugin}
+	if w.HTTP != nil {
+		if b.http, err = w.HTTP.Open(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.http.Stop(0)) }()
+	}
 	// Not before: nothing is lost when a compilation is killed.
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -128,6 +139,28 @@ func (f *execFlags) apply(e *env, w *host.Worker) error {
 			return usagef("--mount: %v", err)
 		}
 		w.System.Mounts = append(w.System.Mounts, m)
+	}
+	return f.applyHTTP(w)
+}
+
+// applyHTTP adds where the worker may go.
+func (f *execFlags) applyHTTP(w *host.Worker) error {
+	if len(f.allow)+len(f.private) > 0 && w.HTTP == nil {
+		w.HTTP = &host.HTTP{}
+	}
+	for _, text := range f.allow {
+		rule, err := policy.ParseRule(text)
+		if err != nil {
+			return usagef("--allow %s: %v", text, err)
+		}
+		w.HTTP.Policy.Allow = append(w.HTTP.Policy.Allow, rule)
+	}
+	for _, text := range f.private {
+		private, err := policy.ParsePrefix(text)
+		if err != nil {
+			return usagef("--allow-private %s: %v", text, err)
+		}
+		w.HTTP.Policy.AllowPrivate = append(w.HTTP.Policy.AllowPrivate, private)
 	}
 	return nil
 }

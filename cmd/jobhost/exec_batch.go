@@ -10,7 +10,9 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -28,6 +30,7 @@ type batch struct {
 	flags  *execFlags
 	worker host.Worker
 	plugin runtime.Plugin
+	http   netproxy.Pool // nil = no requests
 
 	bar        *progress
 	ok, failed int
@@ -130,10 +133,15 @@ func (b *batch) attempt(it *item) *hostcall.Attempt {
 		Deadline: time.Now().Add(limits.Timeout),
 		Config:   b.worker.Config,
 		Secrets:  b.worker.Secrets,
+		Services: &pending.Alone{Pool: b.http},
 		Limits: hostcall.Limits{
 			OutputBytes: limits.OutputBytes,
 			LogBytes:    limits.LogBytes,
 			LineBytes:   limits.LineBytes,
+
+			OpenRequests: limits.OpenRequests,
+			Requests:     limits.Requests,
+			RequestBytes: limits.RequestBytes,
 		},
 	}
 }

@@ -50,7 +50,8 @@ type grants struct {
 	Clock   string            `json:"clock"`
 	Config  map[string]string `json:"config"`
 	Secrets []string          `json:"secrets"` // their names
-	Network bool              `json:"network"` // not part of this version
+	HTTP    []string          `json:"http"`    // rules
+	Private []string          `json:"private"` // addresses that rules may lead to
 }
 
 type mountGrant struct {
@@ -130,7 +131,7 @@ func grantsOf(w *host.Worker) grants {
 	g := grants{
 		Memory: l.MemoryBytes, Timeout: jobhost.Duration(l.Timeout), Fuel: l.Fuel, Output: l.OutputBytes, Log: l.LogBytes,
 		Args: orEmpty(w.System.Args), Mounts: []mountGrant{}, Clock: "coarse",
-		Config: map[string]string{}, Secrets: orEmpty(slices.Sorted(maps.Keys(w.Secrets))),
+		HTTP: []string{}, Private: []string{}, Config: map[string]string{}, Secrets: orEmpty(slices.Sorted(maps.Keys(w.Secrets))),
 	}
 	maps.Copy(g.Config, w.Config)
 	for _, m := range w.System.Mounts {
@@ -138,6 +139,14 @@ func grantsOf(w *host.Worker) grants {
 	}
 	if w.System.PreciseClock {
 		g.Clock = "precise"
+	}
+	if w.HTTP != nil {
+		for _, rule := range w.HTTP.Policy.Allow {
+			g.HTTP = append(g.HTTP, rule.String())
+		}
+		for _, private := range w.HTTP.Policy.AllowPrivate {
+			g.Private = append(g.Private, private.String())
+		}
 	}
 	return g
 }
@@ -203,7 +212,10 @@ func (e *env) printGrants(g *grants) {
 	}
 	row("config", strings.Join(config, " "))
 	row("secrets", strings.Join(g.Secrets, ", "))
-	row("network", "")
+	row("HTTP", strings.Join(g.HTTP, ", "))
+	if len(g.HTTP) > 0 {
+		row("addresses", strings.Join(append([]string{"of the internet"}, g.Private...), ", "))
+	}
 	t.flush()
 }
 

@@ -46,9 +46,6 @@ func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome 
 
 // exchange sends a request and returns the response as the worker is to read it.
 func (s *sender) exchange(ctx context.Context, pool netproxy.Pool, r *request) (message []byte, status int, err error) {
-	if pool == nil {
-		return nil, 0, &jobhost.Error{Code: jobhost.CodeDenied, Field: string(netproxy.CodeDenied), Message: "this worker has no access to HTTP"}
-	}
 	x, err := pending.Send(pool, &hostcall.HTTPRequest{
 		Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, Key: r.Key, MaxBytes: int64(max(s.cfg.MaxPayload-headRoom, 1)),
 	})

@@ -20,8 +20,11 @@ type exchange struct {
 // idempotencyKey is the field by which a server knows a repetition.
 const idempotencyKey = "Idempotency-Key"
 
-// Send hands a guest's request to a pool. Errors are of type [*jobhost.Error].
+// Send hands a guest's request to a pool; nil = it may send none. Errors are of type [*jobhost.Error].
 func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
+	if pool == nil {
+		return nil, ErrNoHTTP
+	}
 	spec := netproxy.RequestSpec{
 		ID: r.Key, Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, MaxResponseBytes: r.MaxBytes,
 	}

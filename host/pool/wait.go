@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/deferred"
 	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -30,25 +29,17 @@ func (s *slot) Wait(ctx context.Context, list []hostcall.Pending) int { return p
 
 // Send implements [hostcall.HTTP].
 func (s *slot) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
-	if s.version.HTTP == nil {
-		return nil, errNoHTTP
-	}
 	return pending.Send(s.version.HTTP, r)
 }
 
 // Defer implements [hostcall.HTTP].
 func (s *slot) Defer(at *hostcall.Attempt, r *hostcall.HTTPRequest, entry string, args []byte) (string, error) {
 	if s.version.HTTP == nil {
-		return "", errNoHTTP
+		return "", pending.ErrNoHTTP
 	}
 	spec, err := deferred.Spec(at, r, entry, args)
 	if err != nil {
 		return "", err
 	}
 	return s.effects(at).SubmitOwn(spec)
-}
-
-var errNoHTTP = &jobhost.Error{
-	Code: jobhost.CodeDenied, Message: "this worker has no access to HTTP",
-	Hint: "its http.allow in the manifest says where it may go",
 }

@@ -78,15 +78,17 @@ func (a *Attempt) Send(text []byte) (int32, Errno) {
 
 // send begins a request within the attempt's limits.
 func (a *Attempt) send(r *HTTPRequest) (Exchange, error) {
+	if _, ok := a.Services.(HTTP); ok { // these first, so that what is refused has no number
+		if a.ops.open >= a.Limits.OpenRequests {
+			return nil, a.tooMuch("an attempt may have %s HTTP requests open", strconv.Itoa(a.Limits.OpenRequests))
+		}
+		if len(a.ops.handles) >= maxHandles {
+			return nil, a.tooMuch("an attempt may hold %s handles", strconv.Itoa(maxHandles))
+		}
+	}
 	h, err := a.mayRequest(r)
 	if err != nil {
 		return nil, err
-	}
-	if a.ops.open >= a.Limits.OpenRequests {
-		return nil, a.tooMuch("an attempt may have %s HTTP requests open", strconv.Itoa(a.Limits.OpenRequests))
-	}
-	if len(a.ops.handles) >= maxHandles {
-		return nil, a.tooMuch("an attempt may hold %s handles", strconv.Itoa(maxHandles))
 	}
 	x, err := h.Send(a, r)
 	if err == nil {

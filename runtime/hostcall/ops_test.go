@@ -216,6 +216,7 @@ func TestLimitsOfRequests(t *testing.T) {
 		_, e = at.Send([]byte("POST http://1s\n\n" + strings.Repeat("x", 100)))
 		wantErrno(t, "one with too much to send", e, hostcall.ErrLimit)
 		send(t, at, "http://1s")
+		send(t, at, "http://1s")
 		_, e = at.Send([]byte("GET http://1s"))
 		wantErrno(t, "a sixth one", e, hostcall.ErrLimit)
 		_, e = at.Send([]byte("hello"))
