@@ -13,12 +13,7 @@ import (
 func defineEffects(define func(name string, params, results []api.ValueType, call hostCall)) {
 	type types = []api.ValueType
 	define("submit", types{i32, i32, i32}, types{i32}, func(at *Attempt, m api.Memory, s []uint64) {
-		at.Jobs = append(at.Jobs, fmt.Sprint(int32(s[2]), " ", text(m, s[0], s[1])))
-		s[0] = uint64(len(at.Jobs))
-		if at.Info == nil {
-			at.Info = map[string]string{}
-		}
-		at.Info[fmt.Sprint("child.", len(at.Jobs))] = fmt.Sprint("id-", len(at.Jobs))
+		s[0] = api.EncodeI32(at.newJob(fmt.Sprint(int32(s[2]), " ", text(m, s[0], s[1]))))
 	})
 	define("kv_get", types{i32, i32, i32, i32}, types{i32}, func(at *Attempt, m api.Memory, s []uint64) {
 		value, there := at.Keys[text(m, s[0], s[1])]
@@ -58,6 +53,16 @@ func defineEffects(define func(name string, params, results []api.ValueType, cal
 		}
 		s[0] = at.set(key, text(m, s[3], s[4]))
 	})
+}
+
+// newJob gives a job, or a request that is one, a number and an id.
+func (at *Attempt) newJob(what string) (number int32) {
+	at.Jobs = append(at.Jobs, what)
+	if at.Info == nil {
+		at.Info = map[string]string{}
+	}
+	at.Info[fmt.Sprint("child.", len(at.Jobs))] = fmt.Sprint("id-", len(at.Jobs))
+	return int32(len(at.Jobs))
 }
 
 // missing is the answer for a key that isn't there.

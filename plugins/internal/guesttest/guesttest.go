@@ -95,7 +95,8 @@ func Start(t testing.TB, module []byte) *Guest {
 		t.Fatal(err)
 	}
 	g.config = wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
-		WithStderr(g.stderr).WithRandSource(counter{new(byte)}).WithSysWalltime().WithSysNanotime()
+		WithStderr(g.stderr).WithRandSource(counter{new(byte)})
+	g.setClocks()
 	g.instantiate()
 	m := g.module.Memory()
 	view, _ := m.Read(0, m.Size())

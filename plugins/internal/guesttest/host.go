@@ -18,6 +18,12 @@ type Attempt struct {
 	Left int64
 	// Errno is the answer to output, emit, metric and observe if it isn't 0.
 	Errno int32
+	// HTTP answers requests; nil = denied.
+	HTTP func(request string) Reply
+	// Ends is what is told of the ends of jobs, by their numbers; others don't end.
+	Ends map[int]string
+	// Stopped = whatever waits is told to stop.
+	Stopped bool
 
 	Output   []byte
 	Kind     int32 // of the failure; 0 = none
@@ -28,7 +34,8 @@ type Attempt struct {
 	Observed []string          // "ID VALUE"
 	Progress []string          // "DONE/TOTAL"
 	Keys     map[string]string // of the worker; nil = denied
-	Jobs     []string          // "WHEN TEXT"
+	Jobs     []string          // "WHEN TEXT", or "deferred"
+	Ops      Ops
 }
 
 const (
@@ -93,6 +100,7 @@ func (g *Guest) defineHost(ctx context.Context, r wazero.Runtime) error {
 		s[0] = api.EncodeI64(at.Left)
 	})
 	defineEffects(define)
+	defineOps(define)
 	_, err := b.Instantiate(ctx)
 	return err
 }

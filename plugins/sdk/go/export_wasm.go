@@ -55,7 +55,7 @@ func Entry(n uint32, h Handler) uint64 {
 	// jobs. If that happens to the sweeper in the middle of its work, no
 	// collection begins any more and the worker runs out of memory some jobs later.
 	runtime.Gosched()
-	current = Job{input: mailbox[:n:n]}
+	current = Job{input: mailbox[:n:n], serial: current.serial + 1}
 	result = run(&current, h)
 	if len(result) == 0 {
 		return 0

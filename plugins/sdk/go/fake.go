@@ -33,8 +33,16 @@ type Attempt struct {
 	Keys map[string]string
 	// MaySubmit are the workers that the job may submit to.
 	MaySubmit []string
+	// HTTP answers requests at once, in the goroutine that sends; nil = the worker
+	// may go nowhere. An error of type [*ResponseError] is told as it is, an [Errno]
+	// by Send; any other is a fault of the connection. Neither response nor error
+	// = none ever comes.
+	HTTP func(Request) (*Response, error)
+	// Ended is what is told of the ends of jobs, by their ids; others don't end.
+	Ended map[string]string
 	// Remaining is what is left for the attempt; 0 = no deadline, negative = it
-	// is over, or cancelled.
+	// is over, or cancelled. No time passes but that of waits, which don't take it:
+	// a timer is ready as soon as nothing else is.
 	Remaining time.Duration
 	// LogLevel is the lowest level that is kept; zero = info.
 	LogLevel Level
@@ -57,6 +65,10 @@ type Result struct {
 	// Submitted are the jobs that there are now: those of SubmitNow and, if the
 	// attempt succeeded, those of Submit.
 	Submitted []string // their texts, as in docs/abi.md
+	// Requests are those that were sent, and Deferred those that are the host's
+	// to send, if the attempt succeeded.
+	Requests []Sent
+	Deferred []Deferred
 	// Done and Total are the last progress.
 	Done, Total int64
 }
@@ -64,7 +76,7 @@ type Result struct {
 // Run runs a handler in memory, for tests with plain go test. It is not there
 // in wasm. A panic of the handler passes through, as a test wants to see it.
 func Run(h Handler, at Attempt) *Result {
-	f := &fake{at: at, result: Result{Observed: map[string][]float64{}}, keys: newKeys(at.Keys)}
+	f := &fake{at: at, result: Result{Observed: map[string][]float64{}}, keys: newKeys(at.Keys), ops: map[int32]*fakeOp{}}
 	job := &Job{input: slices.Clone(at.Input), host: host{f}}
 	out := run(job, func(job *Job) ([]byte, error) {
 		out, err := h(job)
@@ -95,7 +107,12 @@ type fake struct {
 	result  Result
 	metrics []string // by id
 	keys    map[string]fakeKey
-	asked   []fakeSubmit // by number, from 1
+	asked   []fakeSubmit      // by number, from 1
+	ops     map[int32]*fakeOp // by number
+	opened  int32
+	clock   time.Duration // since the beginning of the attempt
+	idle    time.Duration // of it since something came
+	told    bool          // that the attempt is cancelled
 }
 
 func (h host) output(p []byte) Errno {
@@ -201,10 +218,12 @@ func (h host) progress(done, total int64) {
 }
 
 func (h host) remaining() int64 {
-	switch left := h.at.Remaining; {
-	case left == 0:
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch left := h.at.Remaining - h.clock; {
+	case h.at.Remaining == 0:
 		return -1
-	case left < 0:
+	case left <= 0:
 		return int64(ErrStopped)
 	default:
 		return int64((left + time.Millisecond - 1) / time.Millisecond)

@@ -26,11 +26,12 @@ func newKeys(values map[string]string) map[string]fakeKey {
 	return keys
 }
 
-// fakeSubmit is a job that was submitted.
+// fakeSubmit is a job that was submitted, or a request that was deferred.
 type fakeSubmit struct {
-	text string
-	id   string
-	now  bool
+	text     string
+	id       string
+	now      bool
+	deferred *Deferred
 }
 
 // settle applies what the attempt asked for, if it succeeded.
@@ -48,7 +49,11 @@ func (f *fake) settle() {
 		}
 	}
 	for _, s := range f.asked {
-		if ok || s.now {
+		switch {
+		case !ok && !s.now:
+		case s.deferred != nil:
+			f.result.Deferred = append(f.result.Deferred, *s.deferred)
+		default:
 			f.result.Submitted = append(f.result.Submitted, s.text)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/jobhost/jobhost/plugins/internal/guesttest"
 )
@@ -24,6 +25,12 @@ func TestGuest(t *testing.T) {
 		{"failures", testFailures},
 		{"calls", testCalls},
 		{"refused calls", testRefused},
+		{"fetch", testFetch},
+		{"fetch all", testFetchAll},
+		{"race", testRace},
+		{"waits", testWaits},
+		{"stale", testStale},
+		{"defer", testDefer},
 		{"memory", testMemory},
 		{"reset", testReset},
 		{"panic", testPanic}, // the last one: the instance is gone
@@ -92,7 +99,7 @@ func testCalls(t *testing.T, g *guesttest.Guest) {
 		Metrics:  []string{`1 hits{path="a\"b\\c\n",code="200"}`, "2 level", "3 size"},
 		Observed: []string{"0 1", "0 2", "1 -0.5", "2 1e+06"},
 	}
-	if diff := cmp.Diff(want, g.Attempt); diff != "" {
+	if diff := cmp.Diff(want, g.Attempt, cmpopts.IgnoreUnexported(guesttest.Ops{})); diff != "" {
 		t.Error(diff)
 	}
 	for left, want := range map[int64]string{-1: "left 2562047h47m16.854775807s", -3: "left 0s"} {

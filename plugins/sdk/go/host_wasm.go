@@ -71,6 +71,28 @@ func hostKVAdd(key string, delta int64) int64
 //go:noescape
 func hostKVCas(key string, version int64, value unsafe.Pointer, n uint32) int32
 
+//go:wasmimport jobhost1 http
+//go:noescape
+func hostHTTP(request unsafe.Pointer, n uint32) int32
+
+//go:wasmimport jobhost1 timer
+func hostTimer(ms int64) int32
+
+//go:wasmimport jobhost1 wait
+//go:noescape
+func hostWait(handles unsafe.Pointer, n uint32, timeout int64) int32
+
+//go:wasmimport jobhost1 read
+//go:noescape
+func hostRead(handle int32, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport jobhost1 drop
+func hostDrop(handle int32) int32
+
+//go:wasmimport jobhost1 http_defer
+//go:noescape
+func hostHTTPDefer(request unsafe.Pointer, n uint32, entry string, args unsafe.Pointer, argsLen uint32) int32
+
 //go:wasmimport wasi_snapshot_preview1 random_get
 //go:noescape
 func wasiRandom(p unsafe.Pointer, n uint32) uint32
@@ -142,6 +164,41 @@ func (host) kvAdd(key string, delta int64) int64 { return hostKVAdd(key, delta) 
 
 func (host) kvCas(key string, version int64, value []byte) Errno {
 	return Errno(hostKVCas(key, version, unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value))))
+}
+
+func (host) http(text []byte) int32 {
+	return hostHTTP(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
+}
+
+func (host) httpDefer(text []byte, entry string, args []byte) int32 {
+	return hostHTTPDefer(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)), entry,
+		unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args)))
+}
+
+func (host) timer(ms int64) int32 { return hostTimer(ms) }
+func (host) drop(handle int32)    { hostDrop(handle) }
+
+// wait hands the numbers over as they are: wasm is little-endian, as the host reads them.
+func (host) wait(handles []int32, timeout int64) int32 {
+	return hostWait(unsafe.Pointer(unsafe.SliceData(handles)), uint32(len(handles)), timeout)
+}
+
+// read returns the whole message of a handle.
+func (host) read(handle int32) ([]byte, Errno) {
+	n := hostRead(handle, nil, 0)
+	if n < 0 {
+		return nil, Errno(n)
+	}
+	message := make([]byte, n)
+	for rest := message; len(rest) > 0; rest = rest[n:] {
+		switch n = hostRead(handle, unsafe.Pointer(unsafe.SliceData(rest)), uint32(len(rest))); {
+		case n < 0:
+			return nil, Errno(n)
+		case n == 0:
+			return nil, ErrIO // it is shorter than the host said
+		}
+	}
+	return message, 0
 }
 
 // entropy fills p with random bytes of the host.

@@ -84,8 +84,9 @@ func run(job *Job, h Handler) []byte {
 // Job is the attempt under way and all that it may ask of the host. It is
 // valid until its handler returns.
 type Job struct {
-	input []byte
-	host  host
+	input  []byte
+	host   host
+	serial uint32 // of the jobs that this instance has run
 }
 
 // Input returns the payload. It may be changed, and is valid until the handler

@@ -33,24 +33,31 @@ type Spec struct {
 // [ErrNotFound] for one that isn't loaded, [ErrInvalid] for a spec that makes
 // no sense, [ErrConflict] for an id that is taken, [ErrLimit] when the worker's
 // queue is full or the job has submitted too many. The job's log says more.
-func (j *Job) Submit(spec Spec) (id string, err error) { return j.submit(&spec, 0) }
+func (j *Job) Submit(spec Spec) (id string, err error) {
+	_, id, err = j.submit(&spec, 0)
+	return id, err
+}
 
 // SubmitNow submits a job at once, whatever becomes of this one. When it
 // returns, the job is durable. If this one is tried again, and submits the same
 // jobs in the same order, they are there already and not submitted again.
-func (j *Job) SubmitNow(spec Spec) (id string, err error) { return j.submit(&spec, 1) }
+// [Job.Start] is for those who wait for it.
+func (j *Job) SubmitNow(spec Spec) (id string, err error) {
+	_, id, err = j.submit(&spec, 1)
+	return id, err
+}
 
-func (j *Job) submit(spec *Spec, when int32) (string, error) {
+// submit returns the job's number among those of this attempt, and its id.
+func (j *Job) submit(spec *Spec, when int32) (number int32, id string, err error) {
 	text, ok := spec.text()
 	if !ok {
-		return "", failed("submit", ErrInvalid)
+		return 0, "", failed("submit", ErrInvalid)
 	}
-	n := j.host.submit(text, when)
-	if n < 0 {
-		return "", failed("submit to "+spec.Worker, Errno(n))
+	if number = j.host.submit(text, when); number < 0 {
+		return 0, "", failed("submit to "+spec.Worker, Errno(number))
 	}
-	id, e := j.host.info("child." + strconv.Itoa(int(n)))
-	return id, failed("submit", e)
+	id, e := j.host.info("child." + strconv.Itoa(int(number)))
+	return number, id, failed("submit", e)
 }
 
 // text writes the spec as the host reads it; ok is false when an option can't

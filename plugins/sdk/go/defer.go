@@ -1,0 +1,67 @@
+package jobhost
+
+import (
+	"encoding/base64"
+	"strconv"
+)
+
+// Defer hands a request to the host, which sends it when this job has succeeded,
+// and not at all if it fails. The response comes as a new job of this worker, for
+// entry, with this job's priority and labels; there [ParseReply] reads it. So
+// the sandbox is free while the request is under way, for however long. args, up
+// to 64 KiB, come with it; empty entry = the worker's own.
+//
+// The request is sent durably: at least once, with the same Idempotency-Key each
+// time. Defer returns the id by which the reply names it. Errors are those of
+// [Job.Send].
+func (j *Job) Defer(request Request, entry string, args []byte) (id string, err error) {
+	what := "defer " + request.what()
+	text, ok := request.text()
+	if !ok {
+		return "", failed(what, ErrInvalid)
+	}
+	n := j.host.httpDefer(text, entry, args)
+	if n < 0 {
+		return "", failed(what, Errno(n))
+	}
+	id, e := j.host.info("child." + strconv.Itoa(int(n)))
+	return id, failed(what, e)
+}
+
+// Reply is what a job is given whose request was deferred by another.
+type Reply struct {
+	// ID is that of the request, as [Job.Defer] returned it.
+	ID   string
+	Args []byte
+	// Answer is the response, or an error of type [*ResponseError].
+	Answer
+}
+
+// Fields of a reply's header that the response did not have.
+const (
+	fieldRequest = "jobhost-request"
+	fieldArgs    = "jobhost-args"
+)
+
+// ParseReply reads the payload of a job that a response came as:
+//
+//	reply, err := jobhost.ParseReply(job.Input())
+//
+// The error, which is permanent, says that the payload is none, as when somebody
+// else submitted the job. The body is a part of the payload.
+func ParseReply(payload []byte) (*Reply, error) {
+	response, err := readResponse("", payload)
+	if response == nil {
+		return nil, Permanent(err)
+	}
+	reply := &Reply{ID: response.Header.Get(fieldRequest), Answer: Answer{response, err}}
+	if reply.Args, err = base64.StdEncoding.DecodeString(response.Header.Get(fieldArgs)); err != nil || reply.ID == "" {
+		return nil, Permanent(failed("read reply", ErrInvalid))
+	}
+	delete(response.Header, fieldRequest)
+	delete(response.Header, fieldArgs)
+	if reply.Err != nil {
+		reply.Response = nil
+	}
+	return reply, nil
+}

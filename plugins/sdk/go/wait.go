@@ -1,0 +1,156 @@
+package jobhost
+
+import "time"
+
+// Pending is something that a job waits for: a [*Call], a [*Timer] or a
+// [*Child]. It belongs to the attempt that began it, and is given up when that
+// ends. One goroutine uses it at a time.
+type Pending interface{ pending() *op }
+
+// op is what the host knows something pending by.
+type op struct {
+	job    *Job
+	serial uint32 // of the job: a handle means nothing to another one
+	number int32
+	taken  bool  // what came of it is here, and the host knows it no more
+	err    error // why there is nothing to wait for
+}
+
+func (o *op) pending() *op { return o }
+
+// op returns what is known by a number; one that is an errno has an error.
+func (j *Job) op(what string, number int32) op {
+	return op{job: j, serial: j.serial, number: number, err: failed(what, Errno(number))}
+}
+
+// fault says why there is nothing to ask the host for.
+func (o *op) fault() error {
+	if o.err == nil && o.serial != o.job.serial {
+		o.err = failed("use what another attempt began", ErrClosed)
+	}
+	return o.err
+}
+
+// take waits for what comes of it and returns it, once.
+func (o *op) take(what string) ([]byte, error) {
+	if err := o.fault(); err != nil {
+		return nil, err
+	}
+	message, e := o.job.host.read(o.number)
+	if e != 0 {
+		return nil, failed(what, e)
+	}
+	o.job.host.drop(o.number)
+	o.taken = true
+	return message, nil
+}
+
+// drop gives it up.
+func (o *op) drop() {
+	if !o.taken && o.fault() == nil {
+		o.job.host.drop(o.number)
+		o.err = errDropped
+	}
+}
+
+var errDropped = failed("wait for what was dropped", ErrClosed)
+
+// Wait waits until one of the pending is ready and returns its index; if several
+// are, that of any of them. -1 = none was ready within the timeout: 0 only looks,
+// [Forever] waits as long as the attempt may run. Nothing is given up: whoever
+// wants the first one only drops the others.
+//
+//	call, err := job.Send(request)
+//	…
+//	if i, err := job.Wait(time.Second, call); i < 0 && err == nil {
+//		call.Drop() // it takes too long
+//	}
+//
+// While a worker waits it takes nothing of the processor, and none of its
+// goroutines runs; package jobhttp is for goroutines that wait at the same time.
+//
+// Errors: [ErrStopped] when the attempt is cancelled, which is told once, or past
+// its deadline; [ErrClosed] for something that was dropped or that another
+// attempt began; and why a timer could not be made.
+func (j *Job) Wait(timeout time.Duration, pending ...Pending) (int, error) {
+	numbers := make([]int32, len(pending))
+	for i, p := range pending {
+		o := p.pending()
+		if o.taken {
+			return i, nil
+		}
+		if err := o.fault(); err != nil {
+			return -1, err
+		}
+		numbers[i] = o.number
+	}
+	ms := int64(-1)
+	if timeout != Forever {
+		ms = milliseconds(timeout)
+	}
+	n := j.host.wait(numbers, ms)
+	if n == int32(ErrNotFound) {
+		return -1, nil
+	}
+	if n < 0 {
+		return -1, failed("wait", Errno(n))
+	}
+	return int(n), nil
+}
+
+// milliseconds rounds up; what is negative is 0.
+func milliseconds(d time.Duration) int64 {
+	ms := int64(max(d, 0) / time.Millisecond)
+	if d > 0 && d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
+// Timer is ready when its time has come, for [Job.Wait].
+type Timer struct{ op }
+
+// After returns a timer that is ready after d, rounded up to milliseconds. If
+// there are too many, [Job.Wait] says so.
+func (j *Job) After(d time.Duration) *Timer {
+	return &Timer{j.op("make a timer", j.host.timer(milliseconds(d)))}
+}
+
+// Drop gives the timer up. A job may hold 4,096 timers and calls.
+func (t *Timer) Drop() { t.drop() }
+
+// Child is a job that this attempt has submitted, for [Job.Wait].
+type Child struct {
+	op
+	id    string
+	ended []byte
+}
+
+// Start is [Job.SubmitNow] for those who wait for the end of the job. It goes on
+// when nobody waits. A worker that waits for jobs of its own needs another
+// slot for them.
+func (j *Job) Start(spec Spec) (*Child, error) {
+	number, id, err := j.submit(&spec, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &Child{op: j.op("", number), id: id}, nil
+}
+
+// ID returns the id of the job.
+func (c *Child) ID() string { return c.id }
+
+// Ended waits for the end of the job and returns what is told of it, as JSON:
+//
+//	{"job": "…", "worker": "resize", "state": "succeeded", "ended_at": "…", "result": "…"}
+//
+// docs/api.md has all of it, under callbacks. Errors are those of [Job.Wait].
+func (c *Child) Ended() ([]byte, error) {
+	if !c.taken {
+		var err error
+		if c.ended, err = c.take("wait for job " + c.id); err != nil {
+			return nil, err
+		}
+	}
+	return c.ended, nil
+}
