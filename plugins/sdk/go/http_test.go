@@ -145,19 +145,6 @@ func TestNoResponse(t *testing.T) {
 	}
 }
 
-func ExampleResponseError() {
-	handler := func(job *jobhost.Job) ([]byte, error) {
-		response, err := job.Get("http://a/timeout")
-		if err != nil {
-			return nil, err
-		}
-		return response.Body, response.Err()
-	}
-	err := jobhost.Run(handler, jobhost.Attempt{HTTP: site}).Err
-	fmt.Println(err, errors.Is(err, jobhost.ReasonTimeout))
-	// Output: GET http://a/timeout: no timeout true
-}
-
 func TestWait(t *testing.T) {
 	t.Parallel()
 	got := do(t, func(job *jobhost.Job) error {
