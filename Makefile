@@ -22,7 +22,8 @@ TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
 # Workers are libraries, commands are programs with a main function.
-GO_GUESTS   := wordcount loganalyzer visits
+HTTP_GUESTS := fetch webhook-fanout scrape-defer
+GO_GUESTS   := wordcount loganalyzer visits $(HTTP_GUESTS)
 GO_COMMANDS := csvstats
 GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g).wasm)
 
@@ -37,6 +38,14 @@ build: $(GO_WASM) ## build bin/jobhost and the example workers
 .PHONY: run
 run: build ## build and run a host with manifest.toml
 	exec bin/jobhost run -f $(MANIFEST)
+
+# Each of these serves a site of its own on this machine, and runs a host on it.
+.PHONY: examples
+examples: $(addprefix example-,$(HTTP_GUESTS)) ## run the examples that use HTTP; one of them: make example-fetch
+
+.PHONY: $(addprefix example-,$(HTTP_GUESTS))
+$(addprefix example-,$(HTTP_GUESTS)): example-%: build
+	go run ./plugins/examples/internal/demo $*
 
 .PHONY: test
 test: $(GO_WASM) ## run all tests

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// examples are those that there are, by the names of their folders.
+var examples = map[string]example{
+	"fetch":          {site: "127.0.0.1:8181", api: "127.0.0.1:7181", play: playFetch},
+	"webhook-fanout": {site: "127.0.0.1:8182", api: "127.0.0.1:7182", play: playFanOut},
+	"scrape-defer":   {site: "127.0.0.1:8183", api: "127.0.0.1:7183", play: playScrape},
+}
+
+// input is a file of the example, as an argument of submit.
+func (d *demo) input(name string) string {
+	return "@" + filepath.Join(d.folder, d.name, "testdata", name)
+}
+
+func playFetch(ctx context.Context, d *demo) error {
+	return d.jobhost(ctx, "submit", "fetch", d.input("urls.txt"), "--wait")
+}
+
+// playFanOut submits an event, waits until the flaky subscriber has it too, and
+// submits the event again.
+func playFanOut(ctx context.Context, d *demo) error {
+	if err := d.jobhost(ctx, "submit", "webhook-fanout", d.input("order.json"), "--wait"); err != nil {
+		return err
+	}
+	ids, err := d.ended(ctx, "--label", "event=order-7")
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := d.jobhost(ctx, "job", "show", id); err != nil {
+			return err
+		}
+	}
+	if err := d.jobhost(ctx, "submit", "webhook-fanout", d.input("order.json"), "--wait"); err != nil {
+		return err
+	}
+	for _, receiver := range []string{"stock", "mail", "flaky", "gone"} {
+		fmt.Fprintf(d.stdout, "%s has %d:", receiver, len(d.pages.Received(receiver)))
+		for _, delivery := range d.pages.Received(receiver) {
+			fmt.Fprintf(d.stdout, " %s (%s)", delivery.Body, delivery.Key)
+		}
+		fmt.Fprintln(d.stdout)
+	}
+	return nil
+}
+
+// playScrape crawls the shop, and prints what was found once all is still.
+func playScrape(ctx context.Context, d *demo) error {
+	task := `{"url":"http://` + d.site + `/shop/","depth":2}`
+	if err := d.jobhost(ctx, "submit", "scrape-defer", task, "--label", "crawl=shop", "--wait"); err != nil {
+		return err
+	}
+	if _, err := d.ended(ctx, "--label", "crawl=shop"); err != nil {
+		return err
+	}
+	ids, err := d.ended(ctx, "--worker", "scrape-defer")
+	if err != nil {
+		return err
+	}
+	slices.Reverse(ids) // the first one began it all
+	for _, id := range ids[1:] {
+		if err := d.jobhost(ctx, "job", "result", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended waits until all jobs that ls lists have ended, and returns their ids, the
+// newest first. A job whose end brings another one shows it at once.
+func (d *demo) ended(ctx context.Context, filter ...string) (ids []string, err error) {
+	for {
+		text, err := d.quiet(ctx, append([]string{"job", "ls", "--all", "-o", "json"}, filter...)...)
+		if err != nil {
+			return nil, err
+		}
+		ids = nil
+		open := false
+		for line := range strings.Lines(text) {
+			var job struct{ ID, State string }
+			if err := json.Unmarshal([]byte(line), &job); err != nil {
+				return nil, fmt.Errorf("read the list of jobs: %w", err)
+			}
+			ids = append(ids, job.ID)
+			open = open || !slices.Contains([]string{"succeeded", "dead", "cancelled"}, job.State)
+		}
+		if !open {
+			return ids, nil
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
