@@ -117,7 +117,7 @@ func TestSentHeader(t *testing.T) {
 		return reply(w, 200, "Set-Cookie: a=b\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nETag: x\r\n", "")
 	})}
 	c := w.client(t, netproxy.Config{})
-	const lower = "x-mine"
+	lower := strings.ToLower("X-Mine")
 	spec := netproxy.RequestSpec{
 		Method: "POST", URL: "http://a.example/", Body: []byte("body"),
 		Header: http.Header{
