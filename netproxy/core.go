@@ -83,11 +83,11 @@ func (p *core) admit(t *Task) error {
 	case p.state != Running:
 		return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("no HTTP requests are taken: the processor is %v", p.state), Cause: ErrClosed}
 	case p.pending >= p.cfg.MaxConnections:
-		return exhausted("there are %d HTTP requests already, which is the limit", p.pending)
+		return exhausted(LimitConnections, "there are %d HTTP requests already, which is the limit", p.pending)
 	}
 	size := t.request.Size()
 	if !p.memory.take(size) {
-		return exhausted("bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.used.Load())
+		return exhausted(LimitBuffered, "bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.used.Load())
 	}
 	if !t.course.CompareAndSwap(0, taskPending) {
 		p.memory.free(size)
@@ -104,17 +104,19 @@ func (p *core) admit(t *Task) error {
 	return nil
 }
 
-func exhausted(format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeExhausted, Message: fmt.Sprintf(format, args...), RetryAfter: time.Second, Cause: ErrExhausted}
+func exhausted(limit, format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeExhausted, Field: limit, Message: fmt.Sprintf(format, args...), RetryAfter: time.Second, Cause: ErrExhausted}
 }
 
 func (p *core) refused(t *Task, err error) {
+	e, ok := errors.AsType[*jobhost.Error](err)
 	switch {
-	case errors.Is(err, ErrClosed):
-		p.client.observer.Refused(t, "closed")
-	case errors.Is(err, ErrExhausted):
-		p.client.observer.Limit(LimitConnections)
+	case !ok: // a task that was used is a fault of its owner
+	case e.Code == jobhost.CodeExhausted:
+		p.client.observer.Limit(e.Field)
 		p.client.observer.Refused(t, "exhausted")
+	default:
+		p.client.observer.Refused(t, "closed")
 	}
 }
 

@@ -24,6 +24,9 @@ func TestPoolMemory(t *testing.T) {
 		if err := b.enqueue(body(60_000)); !errors.Is(err, netproxy.ErrExhausted) {
 			b.Errorf("got %v", err)
 		}
+		if b.seen.names[0] != netproxy.LimitBuffered {
+			b.Errorf("the observer heard of %v", b.seen.names)
+		}
 		if err := b.enqueue(b.task("/1/100000")); err != nil {
 			b.Fatal(err)
 		}
