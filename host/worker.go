@@ -25,9 +25,10 @@ func (h *Host) newWorker(cfg *Worker, plugin runtime.Plugin, q *queue.Queue) *wo
 		Services:    &services{host: h, guest: m.Guest(), now: q.Now},
 		CancelGrace: h.cfg.CancelGrace,
 		Ran:         m.Ran,
+		Spool:       h.spool(),
 		Hit:         h.hitEffects,
 		Logger:      h.cfg.Logger,
-	}, cfg.forPool(plugin))
+	}, cfg.forPool(plugin, h.spillBytes()))
 	return w
 }
 
@@ -69,8 +70,9 @@ func (w *Worker) forQueue() queue.Worker {
 	}
 }
 
-// forPool is what the pool is to run.
-func (w *Worker) forPool(plugin runtime.Plugin) pool.Version {
+// forPool is what the pool is to run. Results over spill bytes leave the memory;
+// 0 = none do.
+func (w *Worker) forPool(plugin runtime.Plugin, spill int) pool.Version {
 	return pool.Version{
 		Plugin:    plugin,
 		Size:      w.PoolSize,
@@ -80,6 +82,7 @@ func (w *Worker) forPool(plugin runtime.Plugin) pool.Version {
 		KVQuota:   w.kvQuota(plugin.Info().ABI),
 		Limits: hostcall.Limits{
 			OutputBytes: w.Limits.OutputBytes,
+			SpillBytes:  spill,
 			LogBytes:    w.Limits.LogBytes,
 			LineBytes:   w.Limits.LineBytes,
 		},

@@ -28,7 +28,9 @@ func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
 		return "", err
 	}
 	spec.Payload = append([]byte(nil), spec.Payload...) // the guest goes on using it
-	child, err := a.cfg.Queue.Child(spec, a.parent)
+	ctx, done := a.context()
+	defer done()
+	child, err := a.cfg.Queue.Child(ctx, spec, a.parent)
 	if err != nil {
 		return "", a.refused(err)
 	}

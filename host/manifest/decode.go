@@ -54,7 +54,7 @@ func (r *reader) faultValue(path []string, err error) {
 func (r *reader) manifest(doc map[string]any) *Manifest {
 	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
 	for name := range doc {
-		if name != "host" && name != "worker" && name != "schedule" {
+		if name != "host" && name != "worker" && name != "schedule" && name != "payload" {
 			r.unknownSection(name, doc[name])
 		}
 	}
@@ -81,6 +81,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	}
 	r.checkGrants(m.Workers, slices.Sorted(maps.Keys(workers)))
 	r.schedules(doc, m)
+	r.payloads(doc, m)
 	return m
 }
 
@@ -108,10 +109,10 @@ func (r *reader) table(in map[string]any, path []string, name string) (map[strin
 
 func (r *reader) unknownSection(name string, v any) {
 	fault := "is not a section"
-	hint := "the sections are [host], [worker.NAME] and [[schedule]]"
+	hint := "the sections are [host], [worker.NAME], [[schedule]] and [payload]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
-		if near := nearest(name, []string{"host", "worker", "schedule"}); near != "" {
+		if near := nearest(name, []string{"host", "worker", "schedule", "payload"}); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 	default:

@@ -209,8 +209,8 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return clock(&w.System.PreciseClock) },
 		},
 		{
-			name: "output", kind: kindSize, meaning: "Result of one attempt, 1B to 64MiB.",
-			bind: func(_ string, w *Worker) setting { return size(&w.Limits.OutputBytes, 1, 64<<20) },
+			name: "output", kind: kindSize, meaning: "Result of one attempt, 1B to 16GiB. Over `payload.threshold` it leaves the memory of the host.",
+			bind: func(_ string, w *Worker) setting { return size(&w.Limits.OutputBytes, 1, 16<<30) },
 		},
 		{
 			name: "log", kind: kindSize, meaning: "Log of one attempt, 64B to 16MiB. Lines beyond it are dropped and counted.",

@@ -1,6 +1,7 @@
 // Package manifest reads manifest.toml, the one file that says what a host
-// runs: its own settings in [host], one [worker.NAME] for each plugin, and one
-// [[schedule]] for each job that comes at certain times.
+// runs: its own settings in [host], one [worker.NAME] for each plugin, one
+// [[schedule]] for each job that comes at certain times, and in [payload] where
+// large payloads are.
 //
 // Reading is strict. A misspelt setting, a number without a unit or a file
 // that is not there is a [Fault] with file, line, column and a hint, and all
@@ -41,6 +42,7 @@ type Manifest struct {
 	Workers []Worker
 	// Schedules are sorted by name.
 	Schedules []Schedule
+	Payload   Payload
 	// Warnings are what is allowed but probably not meant, sorted by position.
 	Warnings Faults
 }

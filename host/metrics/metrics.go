@@ -37,6 +37,7 @@ type Metrics struct {
 	lateness *prometheus.HistogramVec
 	removed  *prometheus.CounterVec
 	limits   [limitCount]prometheus.Counter
+	payloads payloads
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -63,6 +64,7 @@ func New() *Metrics {
 		source:   newSourceCollector(),
 		guests:   newGuestCollector(),
 		workers:  map[string]*Worker{},
+		payloads: newPayloads(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_jobs_total",
 			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
@@ -103,6 +105,7 @@ func New() *Metrics {
 		m.source, m.guests, m.jobs, m.duration, m.wait, m.replaced, m.reloads, m.removed, m.fires, m.lateness, m.reset, m.fuel, m.commit, m.batch, m.relaxed, m.free,
 		m.newLimits(), buildInfo(version.Get()),
 	)
+	m.payloads.register(m.registry)
 	return m
 }
 

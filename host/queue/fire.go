@@ -71,7 +71,7 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 	)
 	for i := range firings {
 		f := &firings[i]
-		jobs, ls, err := q.admitAll(f.Specs)
+		jobs, ls, err := q.admitAll(ctx, f.Specs)
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -104,12 +104,12 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 }
 
 // admitAll admits all jobs or none.
-func (q *Queue) admitAll(specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
+func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
 	for i := range specs {
-		job, l, err := q.admit(specs[i])
+		job, l, err := q.prepare(ctx, &specs[i], q.admit)
 		if err != nil {
 			for j, l := range lanes {
-				l.vacate(jobs[j])
+				q.withdraw(jobs[j], l, true)
 			}
 			return nil, nil, err
 		}

@@ -16,8 +16,9 @@ import (
 // With that, in the same batch, it is gone, and stays so until a [Forget]:
 // whoever deletes objects must learn of each, over a crash too.
 type ObjectReader interface {
-	// Gone returns up to limit references of which the rows were removed.
-	Gone(ctx context.Context, limit int) ([]string, error)
+	// Gone returns up to limit references of which the rows were removed, in the
+	// order of their bytes, after the one given; fewer mean that there are no more.
+	Gone(ctx context.Context, after string, limit int) ([]string, error)
 	// Live tells for each name whether a reference with it is live. Those that are
 	// gone are not.
 	Live(ctx context.Context, names []string) ([]bool, error)

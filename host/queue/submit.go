@@ -12,17 +12,52 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/state/payload"
 )
 
 // Submit admits a job and returns when it is durable. When ctx ends before
 // that, the error is its cause and the job may or may not be there: submitting
 // it again with the same id is safe.
 func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
-	job, l, err := q.admit(spec)
+	job, l, err := q.prepare(ctx, &spec, q.admit)
 	if err != nil {
 		return q.existing(ctx, &spec, job, err)
 	}
 	return q.commitSubmit(ctx, job, l)
+}
+
+// prepare settles the payload of a job and admits it; both must be undone, by
+// submitted or withdraw. A job that there is no room for comes with its error:
+// see existing.
+func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, admit func(jobhost.Spec, *payload.Ref) (*JobSpec, *lane, error)) (*JobSpec, *lane, error) {
+	ref, missing := q.uploaded(ctx, spec)
+	if missing != nil && ref == nil {
+		return nil, nil, missing
+	}
+	job, l, err := admit(*spec, ref)
+	switch {
+	case err == nil && missing != nil:
+		l.vacate(job)
+		return job, nil, missing
+	case err != nil:
+		if ref != nil && missing == nil {
+			q.cfg.Objects.Release(ref.String(), false)
+		}
+		return job, nil, err
+	}
+	if err := q.offload(ctx, job); err != nil {
+		l.vacate(job)
+		return job, nil, err
+	}
+	return job, l, nil
+}
+
+// withdraw gives up a job that was prepared and will not be.
+func (q *Queue) withdraw(job *JobSpec, l *lane, drop bool) {
+	l.vacate(job)
+	if job.Ref != "" {
+		q.cfg.Objects.Release(job.Ref, drop)
+	}
 }
 
 // commitSubmit makes an admitted job durable.
@@ -82,7 +117,7 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 		index []int // of ops in answers
 	)
 	for i := range specs {
-		job, l, err := q.admit(specs[i])
+		job, l, err := q.prepare(ctx, &specs[i], q.admit)
 		if err != nil {
 			answers[i].Receipt, answers[i].Err = q.existing(ctx, &specs[i], job, err)
 			continue
@@ -119,9 +154,9 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 // admit checks a job, fills in its defaults and reserves its place in the
 // queue. The caller must commit it and call submitted. A job that there is no
 // room for comes with its error: see existing.
-func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
+func (q *Queue) admit(spec jobhost.Spec, ref *payload.Ref) (*JobSpec, *lane, error) {
 	if !q.closed.Load() {
-		return q.place(spec)
+		return q.place(spec, ref)
 	}
 	if err := spec.Check(); err != nil {
 		return nil, nil, err
@@ -130,7 +165,7 @@ func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
 }
 
 // place is admit, also while the queue is closed.
-func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
+func (q *Queue) place(spec jobhost.Spec, ref *payload.Ref) (*JobSpec, *lane, error) {
 	if err := spec.Check(); err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +178,7 @@ func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			Code:    jobhost.CodeTooLarge,
 			Field:   "payload",
 			Message: fmt.Sprintf("a payload of %d bytes is larger than %d", len(spec.Payload), q.cfg.MaxPayload),
-			Hint:    "put the data where the worker can fetch it, or raise host.max_payload",
+			Hint:    "upload it first (POST /v1/payloads, jobhost submit --file), or raise host.max_payload",
 		}
 	}
 	if cb := spec.Callback.Worker; cb != "" {
@@ -153,6 +188,9 @@ func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
 	}
 	worker := l.worker.Load()
 	job := q.fill(worker, &spec)
+	if ref != nil {
+		job.Ref, job.Digest = ref.String(), digestOf(&spec, ref)
+	}
 	if job.Tasks > worker.Capacity {
 		return job, nil, &jobhost.Error{
 			Code:    jobhost.CodeInvalid,
@@ -227,7 +265,10 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 }
 
 // digest identifies what the caller asked for, apart from the id.
-func digest(spec *jobhost.Spec) [16]byte {
+func digest(spec *jobhost.Spec) [16]byte { return digestOf(spec, nil) }
+
+// digestOf is digest for a spec with a payload elsewhere.
+func digestOf(spec *jobhost.Spec, ref *payload.Ref) [16]byte {
 	h := sha256.New()
 	var buf [8]byte
 	number := func(n int64) {
@@ -270,8 +311,18 @@ func digest(spec *jobhost.Spec) [16]byte {
 			number(int64(option.value))
 		}
 	}
-	h.Write(spec.Payload)
 	var sum [sha256.Size]byte
+	switch {
+	case ref != nil:
+		text("payload sha256")
+		h.Write(ref.Digest[:])
+	case len(spec.Payload) > wholeDigest:
+		text("payload sha256")
+		sum = sha256.Sum256(spec.Payload)
+		h.Write(sum[:])
+	default:
+		h.Write(spec.Payload)
+	}
 	return [16]byte(h.Sum(sum[:0]))
 }
 
@@ -325,6 +376,7 @@ const retryAfter = time.Second
 
 // submitted runs when the fate of a submit is known.
 func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submitted {
+	q.release(job, result)
 	if result.Err != nil || result.Existing {
 		l.mu.Lock()
 		l.pending -= job.Tasks

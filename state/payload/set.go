@@ -164,9 +164,9 @@ func (s *Set) Keys(ctx context.Context, name, after string, before time.Time, li
 	return keys, nil
 }
 
-// observe tells of what was done. Who gave up has not found an error.
+// observe tells of what was done. Who gave up has not found an error, nor who came during a copy.
 func (s *Set) observe(ctx context.Context, d Done) {
-	if d.Err != nil && ctx.Err() != nil {
+	if d.Err != nil && (ctx.Err() != nil || errors.Is(d.Err, ErrBusy)) {
 		d.Err = nil
 		d.Objects = 0
 	}

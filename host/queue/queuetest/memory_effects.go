@@ -10,9 +10,10 @@ import (
 )
 
 // Gone implements [queue.ObjectReader].
-func (s *Memory) Gone(ctx context.Context, limit int) (out []string, err error) {
+func (s *Memory) Gone(ctx context.Context, after string, limit int) (out []string, err error) {
 	err = s.read(ctx, func() error {
 		out = slices.Sorted(maps.Values(s.model.gone))
+		out = slices.DeleteFunc(out, func(ref string) bool { return ref <= after })
 		out = out[:min(len(out), limit)]
 		return nil
 	})

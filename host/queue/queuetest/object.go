@@ -21,7 +21,7 @@ func withRef(key string) func(*queue.JobSpec) {
 
 func (s store) wantGone(keys ...string) {
 	s.t.Helper()
-	refs, err := s.Gone(s.t.Context(), 100)
+	refs, err := s.Gone(s.t.Context(), "", 100)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,8 +84,13 @@ func testObjects(t *testing.T, h Harness) {
 	s.must(&queue.Forget{Refs: []string{ref("a"), ref("r1"), ref("never"), ref("b")}})
 	s.wantGone("r0")
 	s.wantLive("b")
-	if refs, err := s.Gone(t.Context(), 0); len(refs) != 0 || err != nil {
-		t.Errorf("a page of none: %v, %v", refs, err)
+	for _, page := range []struct {
+		after string
+		limit int
+	}{{"", 0}, {ref("r0"), 10}} {
+		if refs, err := s.Gone(t.Context(), page.after, page.limit); len(refs) != 0 || err != nil {
+			t.Errorf("a page of %d after %q: %v, %v", page.limit, page.after, refs, err)
+		}
 	}
 }
 
@@ -163,7 +168,7 @@ func genResult(t *rapid.T, m *model, op *queue.Settle) {
 
 // checkObjects asks the store and the model which objects there are.
 func checkObjects(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
-	gone, err := s.Gone(t.Context(), 1000)
+	gone, err := s.Gone(t.Context(), "", 1000)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -192,7 +197,7 @@ func checkObjects(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 
 // clearObjects forgets all references.
 func clearObjects(t *testing.T, rt *rapid.T, s queue.Store) {
-	refs, err := s.Gone(t.Context(), 1000)
+	refs, err := s.Gone(t.Context(), "", 1000)
 	if err == nil {
 		_, err = commit(s, &queue.Forget{Refs: refs})
 	}

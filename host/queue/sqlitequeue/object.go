@@ -86,9 +86,9 @@ func forget(tx *sqlitedb.Tx, op *queue.Forget) error {
 }
 
 // Gone implements [queue.ObjectReader].
-func (s *Store) Gone(ctx context.Context, limit int) (refs []string, err error) {
+func (s *Store) Gone(ctx context.Context, after string, limit int) (refs []string, err error) {
 	err = s.db.Read(ctx, func(r *sqlitedb.Reader) error {
-		st := r.Stmt("SELECT ref FROM object_gone ORDER BY ref LIMIT ?").Int(int64(limit))
+		st := r.Stmt("SELECT ref FROM object_gone WHERE ref>? ORDER BY ref LIMIT ?").Text(after).Int(int64(limit))
 		for st.Step() {
 			refs = append(refs, st.ColText(0))
 		}
