@@ -11,25 +11,30 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Stream is bytes without an end that don't compress; it is the same for the
-// same seed.
-type Stream struct{ source *rand.PCG }
+// Stream is bytes without an end that don't compress; they are the same for the
+// same seed, however they are read.
+type Stream struct {
+	source *rand.PCG
+	rest   []byte // of the last number
+}
 
 // NewStream returns the stream of a seed.
-func NewStream(seed uint64) *Stream { return &Stream{rand.NewPCG(seed, seed)} }
+func NewStream(seed uint64) *Stream { return &Stream{source: rand.NewPCG(seed, seed)} }
 
-// Read implements [io.Reader]. It fills p but for at most seven bytes.
+// Read implements [io.Reader]. It fills p.
 func (s *Stream) Read(p []byte) (int, error) {
-	whole := len(p) &^ 7
-	if whole == 0 {
-		var last [8]byte
-		binary.LittleEndian.PutUint64(last[:], s.source.Uint64())
-		return copy(p, last[:]), nil
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	for ; n+8 <= len(p); n += 8 {
+		binary.LittleEndian.PutUint64(p[n:], s.source.Uint64())
 	}
-	for i := 0; i < whole; i += 8 {
-		binary.LittleEndian.PutUint64(p[i:], s.source.Uint64())
+	if n < len(p) {
+		s.rest = binary.LittleEndian.AppendUint64(nil, s.source.Uint64())
+		copied := copy(p[n:], s.rest)
+		s.rest = s.rest[copied:]
+		n += copied
 	}
-	return whole, nil
+	return n, nil
 }
 
 // largeGrowth is by how much the heap may grow while a large stream passes.
