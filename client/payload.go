@@ -92,7 +92,7 @@ func (c *Client) open(ctx context.Context, rq request) (jobhost.Content, error) 
 		return jobhost.Content{}, err
 	}
 	if resp.ContentLength < 0 {
-		resp.Body.Close()
+		_ = resp.Body.Close() // nothing was read of it
 		return jobhost.Content{}, &jobhost.Error{Code: jobhost.CodeInternal, Message: "the answer of " + c.base + " doesn't say how large it is"}
 	}
 	return jobhost.Content{ReadCloser: &answering{resp.Body, c, ctx}, Size: resp.ContentLength}, nil

@@ -119,11 +119,11 @@ func TestLargePayload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer content.Close()
 		got := sha256.New()
 		if n, err := io.Copy(got, content); n != large || err != nil || !bytes.Equal(got.Sum(nil), sent.Sum(nil)) {
 			t.Errorf("%s: %d bytes, %v", name, n, err)
 		}
+		content.Close()
 	}
 	if _, err := host.Result(t.Context(), job.ID, 0); jobhost.CodeOf(err) != jobhost.CodeTooLarge {
 		t.Errorf("the result as a whole: %v", err)

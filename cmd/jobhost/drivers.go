@@ -49,12 +49,18 @@ const payloadsDir = "payloads"
 // the copy of the store refers to.
 func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
 	folders := folderStores(m)
+	held := make([]func(), 0, len(folders))
+	defer func() {
+		for _, release := range held {
+			release()
+		}
+	}()
 	for _, s := range folders {
 		release, err := filepayload.Hold(s.Path)
 		if err != nil {
 			return err
 		}
-		defer release()
+		held = append(held, release)
 	}
 	if err := sqlitedb.Backup(ctx, m.Host.Store.Dir, to); err != nil {
 		return err

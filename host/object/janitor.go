@@ -144,10 +144,13 @@ func (k *Keeper) claim(refs []payload.Ref) []payload.Ref {
 	defer k.mu.Unlock()
 	var free []payload.Ref
 	for _, ref := range refs {
-		if name := ref.Name(); k.held[name] == nil {
-			k.deleting[name] = true
-			free = append(free, ref)
+		name := ref.Name()
+		if k.held[name] != nil {
+			k.waiting = true
+			continue
 		}
+		k.deleting[name] = true
+		free = append(free, ref)
 	}
 	return free
 }

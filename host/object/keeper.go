@@ -56,6 +56,7 @@ type Keeper struct {
 	held     map[string]*holding // by name
 	deleting map[string]bool     // names that are being deleted
 	dropped  []payload.Ref       // that nobody refers to
+	waiting  bool                // something is to be deleted that is held
 }
 
 // holding is an object that something under way may refer to soon.
@@ -246,6 +247,10 @@ func (k *Keeper) letGo(name string) (uploaded bool) {
 	}
 	if h.n--; h.n == 0 {
 		delete(k.held, name)
+		if k.waiting {
+			k.waiting = false
+			k.Gone()
+		}
 	}
 	return h.uploaded
 }

@@ -84,7 +84,7 @@ func (s *slot) endContents(report *queue.Report) {
 	ref, err := c.output.Commit()
 	switch {
 	case err == nil:
-		report.Result = ref
+		report.Result = &ref
 	case s.ctx.Err() != nil:
 		report.Outcome = s.attempt.Stopped(s.ctx)
 	default:

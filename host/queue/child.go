@@ -23,7 +23,7 @@ type Child struct {
 // store alone can tell: an id that is taken. While the host stops, attempts
 // that still run may have children; those are run after the next start.
 func (q *Queue) Child(ctx context.Context, spec jobhost.Spec, parent *Parent) (*Child, error) {
-	job, l, err := q.prepare(ctx, &spec, q.place)
+	job, l, err := q.prepare(ctx, &spec, true)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (c *Child) Release() { c.lane.q.withdraw(c.Job, c.lane, true) }
 // SubmitChild submits a job of an attempt at once, whatever becomes of the
 // attempt, and returns when it is durable.
 func (q *Queue) SubmitChild(ctx context.Context, spec jobhost.Spec, parent *Parent) (jobhost.Receipt, error) {
-	job, l, err := q.prepare(ctx, &spec, q.place)
+	job, l, err := q.prepare(ctx, &spec, true)
 	if err != nil {
 		return q.existing(ctx, &spec, job, err)
 	}

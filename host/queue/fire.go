@@ -106,7 +106,7 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 // admitAll admits all jobs or none.
 func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
 	for i := range specs {
-		job, l, err := q.prepare(ctx, &specs[i], q.admit)
+		job, l, err := q.prepare(ctx, &specs[i], false)
 		if err != nil {
 			for j, l := range lanes {
 				q.withdraw(jobs[j], l, true)

@@ -12,9 +12,9 @@ import (
 // Report is what became of an attempt: its outcome and what it logged.
 type Report struct {
 	Outcome jobhost.Outcome
-	// Result is where the output of a success is, if it is not in Outcome; the
-	// zero value = it is there. It is held: see [Objects].
-	Result     payload.Ref
+	// Result is where the output of a success is, if it is not in Outcome; nil =
+	// it is there. It is held: see [Objects].
+	Result     *payload.Ref
 	Log        []byte // lines ended by \n
 	LogDropped int64
 	// Effects are what the attempt asked for; nil = nothing. They are applied if
@@ -119,7 +119,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 	case jobhost.OutcomeSucceeded:
 		op.Attempt++
 		op.Status, op.Result = Succeeded, outcome.Output
-		if report.Result != (payload.Ref{}) {
+		if report.Result != nil {
 			op.Result, op.ResultRef, op.ResultSize = nil, report.Result.String(), report.Result.Size
 		}
 		op.ExpiresAt = lease.lane.expires(lease.Job, jobhost.Succeeded, now)

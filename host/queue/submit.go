@@ -19,7 +19,7 @@ import (
 // that, the error is its cause and the job may or may not be there: submitting
 // it again with the same id is safe.
 func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
-	job, l, err := q.prepare(ctx, &spec, q.admit)
+	job, l, err := q.prepare(ctx, &spec, false)
 	if err != nil {
 		return q.existing(ctx, &spec, job, err)
 	}
@@ -28,13 +28,13 @@ func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt,
 
 // prepare settles the payload of a job and admits it; both must be undone, by
 // submitted or withdraw. A job that there is no room for comes with its error:
-// see existing.
-func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, admit func(jobhost.Spec, *payload.Ref) (*JobSpec, *lane, error)) (*JobSpec, *lane, error) {
+// see existing. always = also while the queue is closed.
+func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, always bool) (*JobSpec, *lane, error) {
 	ref, missing := q.uploaded(ctx, spec)
 	if missing != nil && ref == nil {
 		return nil, nil, missing
 	}
-	job, l, err := admit(*spec, ref)
+	job, l, err := q.admit(spec, ref, always)
 	switch {
 	case err == nil && missing != nil:
 		l.vacate(job)
@@ -117,7 +117,7 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 		index []int // of ops in answers
 	)
 	for i := range specs {
-		job, l, err := q.prepare(ctx, &specs[i], q.admit)
+		job, l, err := q.prepare(ctx, &specs[i], false)
 		if err != nil {
 			answers[i].Receipt, answers[i].Err = q.existing(ctx, &specs[i], job, err)
 			continue
@@ -154,20 +154,12 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 // admit checks a job, fills in its defaults and reserves its place in the
 // queue. The caller must commit it and call submitted. A job that there is no
 // room for comes with its error: see existing.
-func (q *Queue) admit(spec jobhost.Spec, ref *payload.Ref) (*JobSpec, *lane, error) {
-	if !q.closed.Load() {
-		return q.place(spec, ref)
-	}
+func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, always bool) (*JobSpec, *lane, error) {
 	if err := spec.Check(); err != nil {
 		return nil, nil, err
 	}
-	return nil, nil, errClosed
-}
-
-// place is admit, also while the queue is closed.
-func (q *Queue) place(spec jobhost.Spec, ref *payload.Ref) (*JobSpec, *lane, error) {
-	if err := spec.Check(); err != nil {
-		return nil, nil, err
+	if q.closed.Load() && !always {
+		return nil, nil, errClosed
 	}
 	l := q.lanes.of(spec.Worker)
 	if l == nil || l.parked.Load() {
@@ -187,9 +179,9 @@ func (q *Queue) place(spec jobhost.Spec, ref *payload.Ref) (*JobSpec, *lane, err
 		}
 	}
 	worker := l.worker.Load()
-	job := q.fill(worker, &spec)
+	job := q.fill(worker, spec)
 	if ref != nil {
-		job.Ref, job.Digest = ref.String(), digestOf(&spec, ref)
+		job.Ref, job.Digest = ref.String(), digestOf(spec, ref)
 	}
 	if job.Tasks > worker.Capacity {
 		return job, nil, &jobhost.Error{

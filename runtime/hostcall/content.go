@@ -56,7 +56,7 @@ func (a *Attempt) ReadInput(p []byte) (int, error) {
 	n, err := a.stream.Read(p)
 	a.inputRead += int64(n)
 	if err != nil && err != io.EOF {
-		a.lose("read the payload", err)
+		_ = a.lose("read the payload", err)
 	}
 	return n, err
 }
@@ -94,7 +94,7 @@ func (a *Attempt) LoadInput(memory int64) (jobhost.Outcome, bool) {
 		_, err = io.Copy(io.Discard, reader{a}) // only its end says that it is whole
 	}
 	if err != nil {
-		a.lose("read the payload", err)
+		_ = a.lose("read the payload", err)
 		return a.lostOutcome(), true
 	}
 	a.Input, a.LargeInput, a.inputRead = input, 0, 0

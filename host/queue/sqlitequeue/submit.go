@@ -53,11 +53,6 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 		_, err := l.existing(tx, job, res)
 		return err
 	}
-	if job.Ref != "" {
-		if err := addObject(tx, job.Ref); err != nil {
-			return err
-		}
-	}
 	l.next += tasks
 	level, group := int64(job.Priority.Level()), int64(queue.GroupOf(job.ConcurrencyKey))
 	for i := range tasks {
@@ -82,7 +77,7 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 			return err
 		}
 	}
-	if len(job.Labels) > 0 || job.UniqueKey != "" {
+	if len(job.Labels) > 0 || job.UniqueKey != "" || job.Ref != "" {
 		if err := l.index(tx, key, worker, job); err != nil {
 			return err
 		}
