@@ -35,6 +35,40 @@ type Objects interface {
 // same content must have the same digest wherever it is kept.
 const wholeDigest = 64 << 10
 
+// prepare settles the payload of a job and admits it; both must be undone, by
+// submitted or withdraw. A job that there is no room for comes with its error:
+// see existing. always = also while the queue is closed.
+func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, always bool) (*JobSpec, *lane, error) {
+	ref, missing := q.uploaded(ctx, spec)
+	if missing != nil && ref == nil {
+		return nil, nil, missing
+	}
+	job, l, err := q.admit(spec, ref, always)
+	switch {
+	case err == nil && missing != nil:
+		l.vacate(job)
+		return job, nil, missing
+	case err != nil:
+		if ref != nil && missing == nil {
+			q.cfg.Objects.Release(ref.String(), false)
+		}
+		return job, nil, err
+	}
+	if err := q.offload(ctx, job); err != nil {
+		l.vacate(job)
+		return job, nil, err
+	}
+	return job, l, nil
+}
+
+// withdraw gives up a job that was prepared and will not be.
+func (q *Queue) withdraw(job *JobSpec, l *lane, drop bool) {
+	l.vacate(job)
+	if job.Ref != "" {
+		q.cfg.Objects.Release(job.Ref, drop)
+	}
+}
+
 // uploaded settles what a spec has for a payload_ref. A small payload becomes
 // that of the spec. The reference of a large one is returned, also with an
 // error that need not matter to a job which is there already.

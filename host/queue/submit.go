@@ -26,40 +26,6 @@ func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt,
 	return q.commitSubmit(ctx, job, l)
 }
 
-// prepare settles the payload of a job and admits it; both must be undone, by
-// submitted or withdraw. A job that there is no room for comes with its error:
-// see existing. always = also while the queue is closed.
-func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, always bool) (*JobSpec, *lane, error) {
-	ref, missing := q.uploaded(ctx, spec)
-	if missing != nil && ref == nil {
-		return nil, nil, missing
-	}
-	job, l, err := q.admit(spec, ref, always)
-	switch {
-	case err == nil && missing != nil:
-		l.vacate(job)
-		return job, nil, missing
-	case err != nil:
-		if ref != nil && missing == nil {
-			q.cfg.Objects.Release(ref.String(), false)
-		}
-		return job, nil, err
-	}
-	if err := q.offload(ctx, job); err != nil {
-		l.vacate(job)
-		return job, nil, err
-	}
-	return job, l, nil
-}
-
-// withdraw gives up a job that was prepared and will not be.
-func (q *Queue) withdraw(job *JobSpec, l *lane, drop bool) {
-	l.vacate(job)
-	if job.Ref != "" {
-		q.cfg.Objects.Release(job.Ref, drop)
-	}
-}
-
 // commitSubmit makes an admitted job durable.
 func (q *Queue) commitSubmit(ctx context.Context, job *JobSpec, l *lane) (jobhost.Receipt, error) {
 	answer := make(chan jobhost.Submitted, 1)
