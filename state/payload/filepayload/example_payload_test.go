@@ -2,6 +2,7 @@ package filepayload_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,7 +19,6 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
 	store, err := filepayload.Open(dir)
 	if err != nil {
 		log.Fatal(err)
@@ -31,7 +31,6 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer set.Close()
 
 	ctx := context.Background()
 	ref, err := set.Put(ctx, strings.NewReader(strings.Repeat("to be or not to be ", 1000)), 1<<20)
@@ -46,11 +45,11 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer r.Close()
 	data, err := io.ReadAll(r)
 	if err != nil {
 		log.Fatal(err)
 	}
+	_ = errors.Join(r.Close(), set.Close(), os.RemoveAll(dir))
 	fmt.Println(len(data), "bytes, sealed with", again.Sealed)
 	// Output: 19000 bytes, sealed with 2026-11
 }
