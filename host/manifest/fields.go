@@ -93,7 +93,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return size(&h.MinFree, 0, 1<<40) },
 		},
 		{
-			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job, 1B to 64MiB.",
+			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job that comes within its submit, 1B to 64MiB; `payload.max` is for those that are uploaded before.",
 			bind: func(_ string, h *Host) setting { return size(&h.MaxPayload, 1, 64<<20) },
 		},
 		{

@@ -94,6 +94,7 @@ func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error
 			return
 		}
 		q.releaseResult(op, results[0])
+		q.tellGone(results[0])
 		told(results[0], nil)
 		q.follow(results[0])
 	})
@@ -167,7 +168,6 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, stat
 	// Told before the next attempt can begin, so that events are in order.
 	q.publishSettled(lease, kind, op, state, result)
 	q.evicted(lease.Job.Worker, result.Evicted, result.Removed)
-	q.tellGone(result)
 	if op.Status != Open {
 		return
 	}

@@ -124,7 +124,11 @@ func (s *Store) place(tmp, name string) error {
 		}
 		s.fans[fan] = true
 	}
-	return s.root.Rename(tmp, name)
+	err := s.root.Rename(tmp, name)
+	if errors.Is(err, fs.ErrNotExist) { // somebody else has tidied the folder up
+		delete(s.fans, path.Dir(name))
+	}
+	return err
 }
 
 // Abort implements [payload.Object].
