@@ -42,6 +42,9 @@ type Outcome struct {
 	Output []byte
 	// Failure is set with OutcomeFailed.
 	Failure *Failure
+	// RetryAfter is how long the next attempt waits at least, with OutcomeFailed;
+	// 0 = as the retry policy says.
+	RetryAfter time.Duration
 	// Snooze is how long to wait, with OutcomeSnoozed.
 	Snooze time.Duration
 	// Fuel is the work that the attempt cost, about one unit for each pass of a
@@ -131,5 +134,6 @@ const (
 	FailBreaker        = "breaker_open"     // the worker's circuit breaker is open, and says to fail
 	FailPayload        = "payload"          // the payload could not be read, or the result not be stored
 	FailInputTooLarge  = "input_too_large"  // the payload doesn't fit into the worker's memory
+	FailDenied         = "denied"           // a place that may not be reached
 	FailWorker         = "failed"           // the worker said so and gave no code
 )

@@ -3,6 +3,7 @@ package jobhost
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -77,10 +78,11 @@ type Spec struct {
 }
 
 // Check reports everything that is wrong with the spec by itself, as errors
-// with code [CodeInvalid] joined into one. What depends on the host (an
-// unknown worker, a payload over the limit, a full queue) is not looked at.
+// with code [CodeInvalid] joined into one, or [CodeDenied] for a worker that is
+// the host's own. What depends on the host (an unknown worker, a payload over
+// the limit, a full queue, a URL that is not allowed) is not looked at.
 func (s *Spec) Check() error {
-	errs := append(make([]error, 0, 18), CheckWorker(s.Worker)) // a capacity with which it stays on the stack
+	errs := append(make([]error, 0, 21), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
 	if s.ID != "" {
 		errs = append(errs, CheckID(s.ID))
 	}
@@ -119,12 +121,32 @@ func (s *Spec) checkTogether() error {
 	if s.Deadline != 0 && s.Deadline <= s.Delay {
 		errs = append(errs, invalid("deadline", "the deadline %v comes before the delay %v is over", Duration(s.Deadline), Duration(s.Delay)))
 	}
-	if s.Callback.Worker != "" {
-		if err := CheckWorker(s.Callback.Worker); err != nil {
-			errs = append(errs, fmt.Errorf("callback: %w", err))
+	return errors.Join(append(errs, s.checkCallback())...)
+}
+
+func (s *Spec) checkCallback() error {
+	switch {
+	case s.Callback.Worker != "" && s.Callback.URL != "":
+		return invalid("callback", "the callback names a worker and a URL: it can be one of them")
+	case s.Callback.URL != "":
+		return CheckURL(s.Callback.URL)
+	case s.Callback.Worker != "":
+		if err := errors.Join(CheckWorker(s.Callback.Worker), checkReserved(s.Callback.Worker)); err != nil {
+			return fmt.Errorf("callback: %w", err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// checkReserved keeps submits away from the host's own workers.
+func checkReserved(worker string) error {
+	if !strings.HasPrefix(worker, ReservedWorkers) {
+		return nil
+	}
+	return &Error{
+		Code: CodeDenied, Field: "worker", Message: fmt.Sprintf("worker %s is the host's own and takes no jobs", clip(worker)),
+		Hint: "name a worker of the manifest",
+	}
 }
 
 func (s *Spec) checkRunAt() error {

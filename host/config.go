@@ -12,6 +12,7 @@ import (
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
+	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extismabi"
 	"github.com/jobhost/jobhost/state/payload"
@@ -29,6 +30,9 @@ type Config struct {
 	// Schedules submit jobs at their times; each name once, and their workers
 	// among Workers. They need a store that is a [schedule.Store] too.
 	Schedules []schedule.Schedule
+	// Webhook says which URLs may be told of the ends of jobs, and which one is of
+	// dead letters, and how; nil = none.
+	Webhook *webhook.Settings
 	// Clock is what schedules go by; nil = the system's.
 	Clock schedule.Clock
 	// Reread says what the host is to run from now on, for [Host.Reload]; nil =
@@ -119,6 +123,8 @@ type Worker struct {
 	// KVQuota bounds what the guests' keys and values cost together, in bytes,
 	// each key with 40 more than its own; 0 = [DefaultKVQuota], negative = no bound.
 	KVQuota int64
+
+	webhook *webhook.Settings // of the worker for webhooks, which has no plugin
 }
 
 // DefaultPayloadThreshold is the threshold of hosts that say nothing else.
@@ -168,6 +174,7 @@ func (c *Config) Check() error {
 			errs = append(errs, fmt.Errorf("worker %s: %w", w.Name, err))
 		}
 	}
+	errs = append(errs, c.checkOwn()...)
 	return errors.Join(append(errs, c.checkSchedules(seen))...)
 }
 
@@ -202,6 +209,7 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Workers = withOwn(c.Workers, c.Webhook)
 	for i := range c.Workers {
 		c.Workers[i].setDefaults()
 	}

@@ -41,6 +41,9 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 		errs = append(errs, err)
 		cfg.Schedules = append(cfg.Schedules, s)
 	}
+	if m.Webhook != nil {
+		cfg.Webhook = &m.Webhook.Settings
+	}
 	return cfg, errors.Join(errs...)
 }
 
@@ -120,7 +123,7 @@ func Rereader(path string, started *manifest.Manifest) func(context.Context) (Up
 		if err != nil {
 			return Update{}, err
 		}
-		return Update{Workers: cfg.Workers, Schedules: cfg.Schedules, NeedsRestart: started.Changed(m)}, nil
+		return Update{Workers: cfg.Workers, Schedules: cfg.Schedules, Webhook: cfg.Webhook, NeedsRestart: started.Changed(m)}, nil
 	}
 }
 

@@ -50,6 +50,7 @@ type Host struct {
 	loads     map[string]int // how often each worker was loaded; whoever reloads has it
 
 	running atomic.Pointer[running] // nil until the queue is open
+	hooks   hooks
 }
 
 // running is what exists while a host runs.
@@ -141,6 +142,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	if err != nil {
 		return err
 	}
+	h.hooks.settings.Store(h.cfg.Webhook) // tasks may die as soon as the queue is open
 	r := &running{root: root, workers: map[string]*worker{}}
 	config := h.queueConfig()
 	if r.objects, err = h.newKeeper(ctx, &config); err != nil {
@@ -181,6 +183,7 @@ func (h *Host) queueConfig() queue.Config {
 		MaxPayload: h.cfg.MaxPayload,
 		Publish:    h.publish,
 		Settled:    h.settled,
+		Webhooks:   &h.hooks,
 		Removed:    func(reason queue.Removal, n int) { h.cfg.Metrics.Removed(string(reason), n) },
 		Logger:     h.cfg.Logger,
 	}

@@ -36,6 +36,9 @@ func (h *Host) load(ctx context.Context, workers []Worker) ([]runtime.Plugin, er
 
 func (h *Host) loadOne(ctx context.Context, w *Worker) (runtime.Plugin, error) {
 	began := time.Now()
+	if w.webhook != nil {
+		return w.webhook.Open(), nil
+	}
 	plugin, err := h.cfg.Engine.Load(ctx, w.Source())
 	if err != nil {
 		return nil, fmt.Errorf("load worker %s: %w", w.Name, err)

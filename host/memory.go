@@ -13,7 +13,8 @@ import (
 
 // taskMemory is what a task of the worker may take beyond what its sandbox
 // holds anyway. Sandboxes that are put back to their beginning hold next to
-// nothing; those that are not are counted as a whole, in [Config.kept].
+// nothing; those that are not are counted as a whole, in [Config.kept]. The host's
+// own workers have none.
 func (w *Worker) taskMemory() int64 {
 	if w.Isolation == runtime.IsolateInstance {
 		return 0
@@ -25,7 +26,7 @@ func (w *Worker) taskMemory() int64 {
 func (c *Config) kept() int64 {
 	var sum int64
 	for i := range c.Workers {
-		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance {
+		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance && w.webhook == nil {
 			sum += int64(w.PoolSize) * w.Limits.OrDefaults().MemoryBytes
 		}
 	}

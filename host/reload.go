@@ -13,14 +13,16 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/schedule"
+	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/runtime"
 )
 
 // Update is what a host is to run from now on.
 type Update struct {
-	// Workers and Schedules are all of them, as in [Config].
+	// Workers and Schedules are all of them, and Webhook what holds for webhooks, as in [Config].
 	Workers   []Worker
 	Schedules []schedule.Schedule
+	Webhook   *webhook.Settings
 	// NeedsRestart names settings that changed and that only a start takes up.
 	NeedsRestart []string
 }
@@ -40,9 +42,9 @@ func (h *Host) Reload(ctx context.Context, worker string) (jobhost.Reload, error
 }
 
 // SetWorkers is [Host.Reload] to the workers given, for programs that embed a
-// host; there must be at least one. Schedules stay as they are.
+// host; there must be at least one. Schedules and webhooks stay as they are.
 func (h *Host) SetWorkers(ctx context.Context, workers []Worker) (jobhost.Reload, error) {
-	update := Update{Workers: slices.Clone(workers), Schedules: h.definedSchedules()}
+	update := Update{Workers: slices.Clone(workers), Schedules: h.definedSchedules(), Webhook: h.hooks.settings.Load()}
 	return h.reload(ctx, "", func(context.Context) (Update, error) { return update, nil })
 }
 
@@ -121,11 +123,13 @@ func (h *Host) compare(ctx context.Context, worker string, read func(context.Con
 		h.cfg.Metrics.Reloaded("", metrics.ReloadFailed)
 		return nil, nil, jobhost.Reload{}, err
 	}
-	next := Config{Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers, Schedules: update.Schedules, MaxMemory: h.cfg.MaxMemory}
+	next := Config{
+		Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers, Schedules: update.Schedules, Webhook: update.Webhook, MaxMemory: h.cfg.MaxMemory,
+	}
 	if err := next.Check(); err != nil {
 		return nil, nil, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
-	changes := compare(h.running.Load().workers, update.Workers)
+	changes := compare(h.running.Load().workers, withOwn(update.Workers, update.Webhook))
 	if worker != "" {
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.name != worker })
 		if len(changes) == 0 {

@@ -106,6 +106,7 @@ func (h *Host) commit(changes []change) error {
 		}
 	}
 	h.running.Store(next)
+	h.hooks.settings.Store(settingsIn(next.workers))
 	next.queue.SetMaxMemory(h.taskMemory(next))
 	return errors.Join(errs...)
 }

@@ -100,7 +100,7 @@ func (w *Worker) kvQuota(abi string) int64 {
 }
 
 func (w *worker) status() jobhost.WorkerStatus {
-	return jobhost.WorkerStatus{
+	s := jobhost.WorkerStatus{
 		Name:          w.cfg.Name,
 		Plugin:        w.cfg.Path,
 		SHA256:        w.info.SHA256,
@@ -121,4 +121,8 @@ func (w *worker) status() jobhost.WorkerStatus {
 		Retry:       w.cfg.Retry.String(),
 		Retention:   w.cfg.Retention.String(),
 	}
+	if w.cfg.webhook != nil {
+		s.MemoryBytes = 0 // there is no sandbox
+	}
+	return s
 }

@@ -65,9 +65,10 @@ const (
 	ABIJobhost = "jobhost" // the native ABI, docs/abi.md
 	ABIWASI    = "wasi"    // a WASI preview 1 command: docs/wasi.md
 	ABIExtism  = "extism"  // an Extism plugin: docs/extism.md
+	ABIBuiltin = "builtin" // a function of the host: package builtin
 )
 
-// ABIs returns all but auto.
+// ABIs returns all but auto and builtin, which are no ways to write a plugin.
 func ABIs() []string { return []string{ABIJobhost, ABIWASI, ABIExtism} }
 
 // Isolation says what a sandbox keeps from one job to the next.

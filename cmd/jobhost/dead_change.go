@@ -160,7 +160,7 @@ func (e *env) wouldChange(ctx context.Context, server jobhost.Server, d *deadCha
 		}
 		return e.stdout.failure()
 	})
-	if err == nil && e.stderr.terminal {
+	if err == nil && (n == 0 || e.stderr.terminal) {
 		e.note("%s %s", plural(n, "dead letter"), what)
 	}
 	return err

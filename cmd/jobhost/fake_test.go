@@ -65,6 +65,11 @@ func (s *fakeServer) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Recei
 	} else if len(spec.Payload) > 1<<20 {
 		return jobhost.Receipt{}, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: "the payload is larger than 1MiB"}
 	}
+	if to := spec.Callback.URL; to != "" && !strings.HasPrefix(to, "https://hooks.example.com/") {
+		return jobhost.Receipt{}, &jobhost.Error{
+			Code: jobhost.CodeDenied, Field: "callback", Message: "callbacks to URLs are not allowed", Hint: "the manifest has no section [webhook]",
+		}
+	}
 	id := cmp.Or(spec.ID, fmt.Sprintf("job-%d", len(s.ids)+1))
 	if j, ok := s.jobs[id]; ok {
 		if !bytes.Equal(j.spec.Payload, spec.Payload) {
@@ -77,6 +82,9 @@ func (s *fakeServer) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Recei
 		ID: id, Worker: spec.Worker, State: jobhost.Ready, Priority: cmp.Or(spec.Priority, jobhost.Normal), Entry: spec.Entry,
 		ContentType: spec.ContentType, Labels: spec.Labels, PayloadSize: len(spec.Payload), MaxAttempts: cmp.Or(spec.MaxAttempts, 3),
 		Timeout: jobhost.Duration(cmp.Or(spec.Timeout, 30*time.Second)), CreatedAt: testTime, TaskCount: max(spec.Tasks, 1),
+	}
+	if spec.Callback != (jobhost.Callback{}) {
+		j.Callback = &spec.Callback
 	}
 	for i := range j.TaskCount {
 		j.Tasks = append(j.Tasks, jobhost.Task{Index: i, State: jobhost.Ready, ReadyAt: testTime})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -98,7 +99,7 @@ func (e *env) showFields(j *jobhost.Job) {
 		}
 	}
 	if j.Callback != nil {
-		t.field("callback", j.Callback.Worker)
+		t.field("callback", cmp.Or(j.Callback.URL, j.Callback.Worker))
 	}
 	t.field("submitted", e.when(j.CreatedAt))
 	if j.Deadline != nil {

@@ -89,6 +89,7 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.spec.UniqueKey, "unique-key", "", "`KEY` of which the worker has one job at a time")
 	flags.Var(&f.uniqueFor, "unique-for", "`DURATION` in which --unique-key keeps others out (default while the job is kept)")
 	flags.StringVar(&f.spec.Callback.Worker, "callback", "", "`WORKER` that gets a job when this one has ended")
+	flags.StringVar(&f.spec.Callback.URL, "callback-url", "", "`URL` that is told when the job has ended, if the manifest allows it")
 	flags.StringVar(&f.spec.ContentType, "content-type", "", "`TYPE` of the payload, for the worker to read")
 	complete(cmd, "priority", f.priority.names...)
 }
@@ -99,7 +100,10 @@ func (f *submitFlags) settle(worker string) error {
 	s.Worker = worker
 	s.Deadline, s.UniqueFor = time.Duration(f.deadline), time.Duration(f.uniqueFor)
 	if strings.Contains(s.Callback.Worker, "://") {
-		return usagef("--callback takes a worker: callbacks to a URL are not possible yet")
+		return usagef("--callback takes a worker; --callback-url takes a URL")
+	}
+	if s.Callback.Worker != "" && s.Callback.URL != "" {
+		return usagef("--callback and --callback-url exclude each other")
 	}
 	s.Delay, s.Timeout, s.RunAt = time.Duration(f.delay), time.Duration(f.timeout), f.runAt.time
 	s.Retention = time.Duration(f.retention)

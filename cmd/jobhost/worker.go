@@ -143,7 +143,9 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 		}
 	}
 	t.field("timeout", w.Timeout.String())
-	t.field("memory", size(w.MemoryBytes))
+	if w.MemoryBytes > 0 {
+		t.field("memory", size(w.MemoryBytes))
+	}
 	t.field("retry", w.Retry)
 	for i, s := range jobhost.States() {
 		heading := ""

@@ -23,6 +23,10 @@ func TestSubmit(t *testing.T) {
 	}
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","id":"a","payload":"x"}`), 200, `{"id":"a","state":"succeeded","deduplicated":true}`)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","id":"a","payload":"y"}`), 409, `"code":"conflict"`, `"field":"id"`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","callback":{"url":"https://example.com/hook"}}`), 403, `"code":"denied"`, `"field":"callback"`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"jobhost.webhook"}`), 403, `"code":"denied"`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","callback":{}}`), 400, `"field":"callback"`)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","callback":{"uri":"https://example.com/hook"}}`), 400, `did you mean url`)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"nobody"}`), 404, `"code":"not_found"`, `"field":"worker"`)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","tasks":-1,"max_attempts":-1}`), 400, `"errors":[`, `"field":"max_attempts"`)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test"}`, "Content-Type", "application/json; charset=utf-8"), 201)

@@ -122,6 +122,9 @@ func (f *Fake) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Receipt, er
 	if to := spec.Callback.Worker; to != "" && to != FakeWorker {
 		return jobhost.Receipt{}, problem(jobhost.CodeNotFound, "callback", "there is no worker %q", to)
 	}
+	if spec.Callback.URL != "" {
+		return jobhost.Receipt{}, problem(jobhost.CodeDenied, "callback", "callbacks to URLs are not allowed")
+	}
 	if f.mode == jobhost.WorkerDraining {
 		return jobhost.Receipt{}, problem(jobhost.CodeUnavailable, "worker", "worker %s is draining", spec.Worker)
 	}

@@ -112,7 +112,8 @@ func testLabels(s *setup) {
 	}
 }
 
-// testCallback wants each end of a job to be told to the worker that it names.
+// testCallback wants each end of a job to be told to the worker that it names; no
+// URL is allowed, and the host's own workers are nobody else's.
 func testCallback(s *setup) {
 	job := spec("echo", "hello")
 	job.ID, job.Callback, job.Labels = "told", jobhost.Callback{Worker: "test"}, map[string]string{"k": "v"}
@@ -128,9 +129,25 @@ func testCallback(s *setup) {
 	if ended := s.toldOf("cancelled", 4); ended.State != jobhost.Cancelled {
 		s.Errorf("the callback was told %+v", ended)
 	}
-	job.ID, job.Callback.Worker = "", "nobody"
-	_, err = s.server.Submit(s.ctx, job)
-	s.wantCode(err, jobhost.CodeNotFound)
+	for _, test := range []struct {
+		callback jobhost.Callback
+		want     jobhost.Code
+	}{
+		{jobhost.Callback{Worker: "nobody"}, jobhost.CodeNotFound},
+		{jobhost.Callback{Worker: jobhost.WebhookWorker}, jobhost.CodeDenied},
+		{jobhost.Callback{URL: "https://example.com/hook"}, jobhost.CodeDenied}, // unless the host is told otherwise
+		{jobhost.Callback{URL: "file:///etc/passwd"}, jobhost.CodeInvalid},
+		{jobhost.Callback{URL: "https://me@example.com/"}, jobhost.CodeInvalid},
+		{jobhost.Callback{Worker: "test", URL: "https://example.com/hook"}, jobhost.CodeInvalid},
+	} {
+		job.ID, job.Callback = "", test.callback
+		_, err = s.server.Submit(s.ctx, job)
+		s.wantCode(err, test.want)
+	}
+	own := spec("echo", "hello")
+	own.Worker = jobhost.WebhookWorker
+	_, err = s.server.Submit(s.ctx, own)
+	s.wantCode(err, jobhost.CodeDenied)
 }
 
 // toldOf returns what the newest of so many jobs, the callback of another one,

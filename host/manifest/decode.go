@@ -51,10 +51,13 @@ func (r *reader) faultValue(path []string, err error) {
 	r.faultAt(p.value, keyText(path), e.Error(), e.Hint)
 }
 
+// sections are the names of what a manifest consists of.
+var sections = []string{"host", "worker", "schedule", "webhook", "payload"}
+
 func (r *reader) manifest(doc map[string]any) *Manifest {
 	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
 	for name := range doc {
-		if name != "host" && name != "worker" && name != "schedule" && name != "payload" {
+		if !slices.Contains(sections, name) {
 			r.unknownSection(name, doc[name])
 		}
 	}
@@ -82,6 +85,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	r.checkGrants(m.Workers, slices.Sorted(maps.Keys(workers)))
 	r.schedules(doc, m)
 	r.payloads(doc, m)
+	m.Webhook = r.webhook(doc)
 	return m
 }
 
@@ -109,10 +113,10 @@ func (r *reader) table(in map[string]any, path []string, name string) (map[strin
 
 func (r *reader) unknownSection(name string, v any) {
 	fault := "is not a section"
-	hint := "the sections are [host], [worker.NAME], [[schedule]] and [payload]"
+	hint := "the sections are [host], [worker.NAME], [[schedule]], [webhook] and [payload]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
-		if near := nearest(name, []string{"host", "worker", "schedule", "payload"}); near != "" {
+		if near := nearest(name, sections); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 	default:
@@ -150,7 +154,7 @@ func fill[T any](r *reader, path []string, table map[string]any, fields []field[
 func (r *reader) unknownKey(path []string, name string, known []string) {
 	hint, near := "", nearest(name, known)
 	switch {
-	case path[0] == "worker" && len(path) == 2 && slices.Contains(retryNames, name):
+	case (path[0] == "worker" && len(path) == 2 || path[0] == "webhook" && len(path) == 1) && slices.Contains(retryNames, name):
 		hint = "it belongs below [" + keyText(path) + ".retry]"
 	case path[0] == "worker" && len(path) == 2 && slices.Contains(retentionNames, name):
 		hint = "it belongs below [" + keyText(path) + ".retention]"

@@ -24,6 +24,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, worker, schedule := defaultHost("/"), defaultWorker("", 0), defaultSchedule()
+	webhook := defaultWebhook()
 	breaker := jobhost.DefaultBreaker("")
 	payloads, payloadStore := defaultPayload(), defaultPayloadStore()
 	want := map[string]string{
@@ -34,6 +35,9 @@ func TestDocs(t *testing.T) {
 		"payload":           docTable(payloadFields(), &payloads),
 		"[payload.store]":   docTable(payloadStoreFields(), &payloadStore),
 		"[payload.key]":     docTable(payloadKeyFields(), &PayloadKey{}),
+
+		"webhook":       docTable(webhookFields(nil), &webhook),
+		"webhook.retry": docTable(retryFields(), &webhook.Retry),
 
 		"worker.NAME.breaker":   docTable(breakerFields(), &breaker),
 		"worker.NAME.retention": docTable(retentionFields(), &worker.Retention),

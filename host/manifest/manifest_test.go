@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/jobhost/jobhost"
 )
@@ -28,8 +30,9 @@ var update = flag.Bool("update", false, "rewrite the golden files and the tables
 //	plugins/pipe.wasm               a named pipe that nobody writes to
 //	secrets/token                   "from a file\n"
 //	secrets/blank                   "\n"
+//	secrets/hook                    a key of webhooks
 //
-// API_KEY is "from the environment", EMPTY is set and empty, OTHER is not set.
+// API_KEY is "from the environment", HOOK_KEY a key of webhooks, EMPTY is set and empty, OTHER is not set.
 func setup(t testing.TB) surroundings {
 	t.Helper()
 	top := t.TempDir()
@@ -46,6 +49,7 @@ func setup(t testing.TB) surroundings {
 	write("secrets/token", "from a file\n")
 	write("secrets/blank", "\n")
 	write("secrets/seal", strings.Repeat("0f", 32)+"\n")
+	write("secrets/hook", "whsec_"+strings.Repeat("b", 32)+"\n")
 	write("../elsewhere.wasm", "\x00asm elsewhere")
 	if err := errors.Join(
 		os.Symlink("a.wasm", filepath.Join(dir, "plugins/inside.wasm")),
@@ -54,7 +58,9 @@ func setup(t testing.TB) surroundings {
 	); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"API_KEY": "from the environment", "EMPTY": "", "SEAL_OLD": strings.Repeat("f0", 32)}
+	env := map[string]string{
+		"API_KEY": "from the environment", "EMPTY": "", "SEAL_OLD": strings.Repeat("f0", 32), "HOOK_KEY": "whsec_" + strings.Repeat("a", 32),
+	}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	return surroundings{dir: dir, lookup: lookup, cpus: 4}
 }
@@ -104,7 +110,7 @@ func roundTrip(t *testing.T, m *Manifest, around surroundings) {
 	}
 	first := *m
 	first.Warnings, again.Warnings = nil, nil
-	if diff := cmp.Diff(&first, again, cmp.Comparer(Secret.Equal)); diff != "" {
+	if diff := cmp.Diff(&first, again, cmp.Comparer(Secret.Equal), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Fatalf("shown and parsed again it differs (-first +again):\n%s", diff)
 	}
 }

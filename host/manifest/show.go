@@ -23,6 +23,9 @@ func (m *Manifest) Show() []byte {
 	for i := range m.Schedules {
 		m.showSchedule(&b, &m.Schedules[i])
 	}
+	if m.Webhook != nil {
+		m.showWebhook(&b)
+	}
 	m.showPayload(&b)
 	return []byte(b.String())
 }

@@ -18,6 +18,8 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 	w := defaultWorker(name, r.cpus)
 	if err := jobhost.CheckWorker(name); err != nil {
 		r.faultKey(path, nil, err.Error(), jobhost.HintOf(err))
+	} else if strings.HasPrefix(name, jobhost.ReservedWorkers) {
+		r.faultKey(path, nil, "names that begin with "+jobhost.ReservedWorkers+" are the host's own", "use another name")
 	}
 	before := len(r.faults)
 	fill(r, path, table, workerFields(), &w, "retry", "retention", "breaker", "config", "secrets")

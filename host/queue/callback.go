@@ -2,20 +2,80 @@ package queue
 
 import (
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
-// then returns what makes the callback of a job, for the operation that may
-// end it; nil if it has none. settle is that operation, if it is one.
-func (q *Queue) then(job *JobSpec, settle *Settle) func(StatusCounts) *JobSpec {
-	if job.Callback.Worker == "" {
+// Webhooks knows how receivers are told of something over HTTP: by jobs of
+// [jobhost.WebhookWorker]. Its methods must not block.
+type Webhooks interface {
+	// Judge returns why jobs may not have a callback to a URL, with code denied;
+	// nil = they may.
+	Judge(url httpurl.URL) error
+	// Ended returns the job that tells a URL of the end of a job.
+	Ended(url string, ended *jobhost.Ended) jobhost.Spec
+	// Dead returns the job that tells of a dead letter; false = nobody wants to know.
+	Dead(letter *jobhost.DeadLetter) (jobhost.Spec, bool)
+}
+
+// noWebhooks is a [Webhooks] without receivers.
+type noWebhooks struct{}
+
+func (noWebhooks) Judge(httpurl.URL) error {
+	return &jobhost.Error{Code: jobhost.CodeDenied, Field: "callback", Message: "this host sends no callbacks to URLs"}
+}
+
+func (noWebhooks) Ended(string, *jobhost.Ended) jobhost.Spec {
+	return jobhost.Spec{Worker: jobhost.WebhookWorker}
+}
+
+func (noWebhooks) Dead(*jobhost.DeadLetter) (jobhost.Spec, bool) { return jobhost.Spec{}, false }
+
+// judgeCallback looks at a job's callback, whose URL it makes canonical. While
+// too many deliveries wait, or their worker drains, there is no room for a further one.
+func (q *Queue) judgeCallback(spec *jobhost.Spec) error {
+	if spec.Callback.URL == "" {
+		return nil
+	}
+	u, err := httpurl.Parse(spec.Callback.URL)
+	if err != nil { // the spec was checked
+		return err
+	}
+	spec.Callback.URL = u.String()
+	if err := q.cfg.Webhooks.Judge(u); err != nil {
+		return err
+	}
+	l := q.lanes.of(jobhost.WebhookWorker)
+	if l == nil {
+		return nil
+	}
+	// The room is not kept: when the job has ended it is told, whatever waits then.
+	if err := l.accept(1); err != nil {
+		return fmt.Errorf("callback: %w", err)
+	}
+	l.vacate(1)
+	return nil
+}
+
+// then returns what makes the jobs that tell of an operation that may end a
+// task; nil if there are none. settle is that operation, if it is one.
+func (q *Queue) then(job *JobSpec, settle *Settle) func(End) []*JobSpec {
+	dead := q.tellDead(job, settle)
+	if job.Callback == (jobhost.Callback{}) && dead == nil {
 		return nil
 	}
 	at := q.clock.now().UTC()
-	return func(final StatusCounts) *JobSpec {
-		counts := countsOf(final)
+	return func(end End) (jobs []*JobSpec) {
+		if dead != nil {
+			jobs = append(jobs, dead)
+		}
+		if job.Callback == (jobhost.Callback{}) || !end.Job {
+			return jobs
+		}
+		counts := countsOf(end.Final)
 		ended := jobhost.Ended{
 			Job: job.ID, Worker: job.Worker, State: jobhost.JobState(&counts), Labels: job.Labels,
 			EndedAt: at, Tasks: counts.Numbers(),
@@ -31,27 +91,58 @@ func (q *Queue) then(job *JobSpec, settle *Settle) func(StatusCounts) *JobSpec {
 				ended.ResultBase64 = settle.Result
 			}
 		}
-		return q.callback(job, &ended)
+		return append(jobs, q.tellEnded(job, &ended))
 	}
 }
 
-// callback makes the job that tells of another one's end.
-func (q *Queue) callback(job *JobSpec, ended *jobhost.Ended) *JobSpec {
-	payload, err := json.Marshal(ended)
-	if err == nil && len(payload) > q.cfg.MaxPayload {
+// tellEnded makes the job that tells of another one's end.
+func (q *Queue) tellEnded(job *JobSpec, ended *jobhost.Ended) *JobSpec {
+	spec := q.endedSpec(job, ended)
+	if len(spec.Payload) > q.cfg.MaxPayload {
 		ended.Result, ended.ResultBase64 = "", nil
-		payload, err = json.Marshal(ended)
+		spec = q.endedSpec(job, ended)
 	}
+	spec.Priority = job.Priority
+	return q.fill(q.settingsOf(spec.Worker), &spec)
+}
+
+func (q *Queue) endedSpec(job *JobSpec, ended *jobhost.Ended) jobhost.Spec {
+	if job.Callback.URL != "" {
+		return q.cfg.Webhooks.Ended(job.Callback.URL, ended)
+	}
+	payload, err := json.Marshal(ended)
 	if err != nil { // no type of the above can fail; then at least the end is told
 		payload = nil
 	}
-	worker := &Worker{Retry: jobhost.DefaultRetry()}
-	if l := q.lanes.of(job.Callback.Worker); l != nil && l.worker.Load() != nil {
-		worker = l.worker.Load()
+	return jobhost.Spec{Worker: job.Callback.Worker, Payload: payload, ContentType: "application/json"}
+}
+
+// tellDead makes the job that tells of a task that a settlement lets die; nil =
+// it does not, or nobody wants to know. Nobody is told of deliveries: that one
+// could not be made is no news that can be delivered.
+func (q *Queue) tellDead(job *JobSpec, settle *Settle) *JobSpec {
+	if settle == nil || settle.Status != Dead || job.Worker == jobhost.WebhookWorker {
+		return nil
 	}
-	return q.fill(worker, &jobhost.Spec{
-		Worker: job.Callback.Worker, Priority: job.Priority, Payload: payload, ContentType: "application/json",
+	f := settle.Failure
+	spec, wanted := q.cfg.Webhooks.Dead(&jobhost.DeadLetter{
+		Job: job.ID, Task: f.Task, Worker: job.Worker, Labels: job.Labels,
+		Code: f.Code, Category: f.Category, Severity: f.Severity, Message: f.Message, Attempts: settle.Attempt,
+		CreatedAt: job.CreatedAt.Time(), DiedAt: settle.EndedAt.Time(),
 	})
+	if !wanted {
+		return nil
+	}
+	spec.Priority = job.Priority
+	return q.fill(q.settingsOf(spec.Worker), &spec)
+}
+
+// settingsOf returns what holds for jobs of a worker that say nothing else.
+func (q *Queue) settingsOf(worker string) *Worker {
+	if l := q.lanes.of(worker); l != nil && l.worker.Load() != nil {
+		return l.worker.Load()
+	}
+	return &Worker{Retry: jobhost.DefaultRetry()}
 }
 
 func countsOf(final StatusCounts) jobhost.Counts {
@@ -62,11 +153,11 @@ func countsOf(final StatusCounts) jobhost.Counts {
 	}
 }
 
-// follow puts a callback that was submitted with the end of its job into its
-// lane, over the capacity if need be. The caller holds lanes.opening since
-// before the commit.
+// follow puts jobs that were submitted with the end of a task into their lanes,
+// over the capacity if need be. The caller holds lanes.opening since before
+// the commit.
 func (q *Queue) follow(result OpResult) {
-	if result.Then != nil {
-		q.enter(q.lanes.of(result.Then.Worker), result.Then, 0)
+	for _, job := range result.Then {
+		q.enter(q.lanes.of(job.Worker), job, 0)
 	}
 }

@@ -129,9 +129,7 @@ func (r *JobRecord) ended(tasks []int) int {
 // one. reserved is the lane in which room was reserved; nil = there was none yet.
 func (q *Queue) revived(id string, reserved *lane, room int, result OpResult) {
 	if reserved != nil {
-		reserved.mu.Lock()
-		reserved.pending -= room
-		reserved.mu.Unlock()
+		reserved.vacate(room)
 	}
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{

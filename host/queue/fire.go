@@ -106,7 +106,8 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 // admitAll admits all jobs or none.
 func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
 	for i := range specs {
-		job, l, err := q.prepare(ctx, &specs[i], false)
+		spec := specs[i] // which stays as the caller has it
+		job, l, err := q.prepare(ctx, &spec, false)
 		if err != nil {
 			for j, l := range lanes {
 				q.withdraw(jobs[j], l, true)
@@ -116,13 +117,6 @@ func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*Job
 		jobs, lanes = append(jobs, job), append(lanes, l)
 	}
 	return jobs, lanes, nil
-}
-
-// vacate gives back the room of a job that was admitted and not submitted.
-func (l *lane) vacate(job *JobSpec) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending -= job.Tasks
 }
 
 // fired runs when the fate of a firing is known.

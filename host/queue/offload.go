@@ -46,7 +46,7 @@ func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, always bool) (*
 	job, l, err := q.admit(spec, ref, always)
 	switch {
 	case err == nil && missing != nil:
-		l.vacate(job)
+		l.vacate(job.Tasks)
 		return job, nil, missing
 	case err != nil:
 		if ref != nil && missing == nil {
@@ -55,7 +55,7 @@ func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, always bool) (*
 		return job, nil, err
 	}
 	if err := q.offload(ctx, job); err != nil {
-		l.vacate(job)
+		l.vacate(job.Tasks)
 		return job, nil, err
 	}
 	return job, l, nil
@@ -63,7 +63,7 @@ func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, always bool) (*
 
 // withdraw gives up a job that was prepared and will not be.
 func (q *Queue) withdraw(job *JobSpec, l *lane, drop bool) {
-	l.vacate(job)
+	l.vacate(job.Tasks)
 	if job.Ref != "" {
 		q.cfg.Objects.Release(job.Ref, drop)
 	}

@@ -50,8 +50,8 @@ type OpResult struct {
 	Final    StatusCounts
 	// Fired tell of the jobs of a Fire, each as of a Submit of its own.
 	Fired []OpResult
-	// Then is the job that the operation's Then made, with its key.
-	Then *JobSpec
+	// Then are the jobs that the operation's Then made and that were added, with their keys.
+	Then []*JobSpec
 	// Removed counts the tasks that Tidy removed, or Settle to keep its bound;
 	// Evicted are the latter's jobs.
 	Removed int64
@@ -128,10 +128,18 @@ type Settle struct {
 	MaxDead int
 	// Effects are applied with Succeeded; nil = none.
 	Effects *Effects
-	// Then makes a job that is added together with the end of this one, if the
-	// operation ends it; nil = none. It may be called more than once, and must
-	// not block. The same goes for that of Cancel.
-	Then func(final StatusCounts) *JobSpec
+	// Then makes jobs that are added together with the operation, if that ends a
+	// task; nil = none. It may be called more than once, and must not block. The
+	// same goes for that of Cancel.
+	Then func(End) []*JobSpec
+}
+
+// End tells what an operation ended.
+type End struct {
+	// Job is true when it was the last open task of its job; Final holds the
+	// numbers of the job's tasks by status then.
+	Job   bool
+	Final StatusCounts
 }
 
 // ChangeKV changes keys of a worker for somebody outside of any attempt. The
@@ -154,7 +162,7 @@ type Cancel struct {
 	At    Millis
 	// ExpiresAt is until when the tasks are kept; 0 = for ever.
 	ExpiresAt Millis
-	Then      func(final StatusCounts) *JobSpec
+	Then      func(End) []*JobSpec
 }
 
 // Revive opens the dead and cancelled tasks of a job again with attempt 0 and

@@ -42,6 +42,8 @@ type Config struct {
 	Settled func(Settlement)
 	// Random gives numbers in [0,1) for jitter [math/rand].
 	Random func() float64
+	// Webhooks knows how receivers are told of ends and deaths over HTTP [nobody is].
+	Webhooks Webhooks
 	// Removed is told how many tasks were removed for a reason, and must not
 	// block [nobody].
 	Removed func(reason Removal, tasks int)
@@ -167,6 +169,9 @@ func setDefaults(cfg *Config) {
 	}
 	if cfg.Removed == nil {
 		cfg.Removed = func(Removal, int) {}
+	}
+	if cfg.Webhooks == nil {
+		cfg.Webhooks = noWebhooks{}
 	}
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64

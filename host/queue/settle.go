@@ -135,12 +135,13 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 		op.ReadyAt = lease.entry.readyAt
 		return op, jobhost.Ready
 	default:
-		return q.failure(lease, op, outcome.Failure, now)
+		return q.failure(lease, op, &outcome, now)
 	}
 }
 
 // failure decides between another attempt and the dead letters.
-func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.Time) (*Settle, jobhost.State) {
+func (q *Queue) failure(lease *Lease, op *Settle, outcome *jobhost.Outcome, now time.Time) (*Settle, jobhost.State) {
+	f := outcome.Failure
 	op.Attempt++
 	f.Task, f.Attempt = lease.Index, op.Attempt
 	f.StartedAt, f.EndedAt = lease.TakenAt.UTC(), now.UTC()
@@ -150,7 +151,7 @@ func (q *Queue) failure(lease *Lease, op *Settle, f *jobhost.Failure, now time.T
 		return op, jobhost.Dead
 	}
 	delay := lease.lane.worker.Load().Retry.Delay(op.Attempt+1, q.cfg.Random())
-	op.ReadyAt = MillisOf(now.Add(delay))
+	op.ReadyAt = MillisOf(now.Add(max(delay, outcome.RetryAfter)))
 	return op, jobhost.Retrying
 }
 

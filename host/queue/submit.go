@@ -83,9 +83,10 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 		index []int // of ops in answers
 	)
 	for i := range specs {
-		job, l, err := q.prepare(ctx, &specs[i], false)
+		spec := specs[i] // which stays as the caller has it
+		job, l, err := q.prepare(ctx, &spec, false)
 		if err != nil {
-			answers[i].Receipt, answers[i].Err = q.existing(ctx, &specs[i], job, err)
+			answers[i].Receipt, answers[i].Err = q.existing(ctx, &spec, job, err)
 			continue
 		}
 		ops, lanes, index = append(ops, &Submit{Job: job}), append(lanes, l), append(index, i)
@@ -144,10 +145,14 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, always bool) (*JobSp
 			return nil, nil, fmt.Errorf("callback: %w", q.noWorker(cb))
 		}
 	}
+	denied := q.judgeCallback(spec)
 	worker := l.worker.Load()
 	job := q.fill(worker, spec)
 	if ref != nil {
 		job.Ref, job.Digest = ref.String(), digestOf(spec, ref)
+	}
+	if denied != nil {
+		return job, nil, denied
 	}
 	if job.Tasks > worker.Capacity {
 		return job, nil, &jobhost.Error{
@@ -167,11 +172,12 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, always bool) (*JobSp
 }
 
 func (q *Queue) noWorker(name string) error {
+	has := slices.DeleteFunc(q.lanes.loaded(), func(name string) bool { return strings.HasPrefix(name, jobhost.ReservedWorkers) })
 	return &jobhost.Error{
 		Code:    jobhost.CodeNotFound,
 		Field:   "worker",
 		Message: fmt.Sprintf("there is no worker %q", name),
-		Hint:    "this host has: " + strings.Join(q.lanes.loaded(), ", "),
+		Hint:    "this host has: " + strings.Join(has, ", "),
 	}
 }
 
@@ -253,7 +259,7 @@ func digestOf(spec *jobhost.Spec, ref *payload.Ref) [16]byte {
 	}
 	// What is left out leaves the digest as it was before there was such an option.
 	for _, option := range []struct{ name, value string }{
-		{"concurrency_key", spec.ConcurrencyKey}, {"unique_key", spec.UniqueKey}, {"callback", spec.Callback.Worker},
+		{"concurrency_key", spec.ConcurrencyKey}, {"unique_key", spec.UniqueKey}, {"callback", spec.Callback.Worker}, {"callback_url", spec.Callback.URL},
 	} {
 		if option.value != "" {
 			text(option.name)
@@ -329,6 +335,13 @@ func (l *lane) reserveLocked(n int) error {
 	return nil
 }
 
+// vacate gives back room for n tasks that was taken and not filled.
+func (l *lane) vacate(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending -= n
+}
+
 // retryAfter is what a caller is told who met a full queue.
 const retryAfter = time.Second
 
@@ -336,9 +349,7 @@ const retryAfter = time.Second
 func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submitted {
 	q.release(job, result)
 	if result.Err != nil || result.Existing {
-		l.mu.Lock()
-		l.pending -= job.Tasks
-		l.mu.Unlock()
+		l.vacate(job.Tasks)
 		if result.Err != nil {
 			return jobhost.Submitted{Err: fmt.Errorf("submit: %w", result.Err)}
 		}

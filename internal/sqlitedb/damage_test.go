@@ -152,3 +152,40 @@ func TestOlderShape(t *testing.T) {
 		t.Fatalf("%v bytes are reserved for checksums, %v", reserved, err)
 	}
 }
+
+// A loss of power while a database is made may leave a first page that is in parts
+// old and new, and no journal. There is nothing in it to lose; a page that
+// has something, or that SQLite can put right, is left as it is.
+func TestUnfinishedIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	page := func(change func(b []byte)) []byte {
+		b := make([]byte, 4096)
+		copy(b, "SQLite format 3\x00\x10\x00\x02\x02\x08")
+		b[100], b[4095] = 0x0d, 1 // a leaf without cells, and a wrong checksum
+		change(b)
+		return b
+	}
+	for name, tt := range map[string]struct {
+		page  []byte
+		opens bool
+	}{
+		"never written": {page(func(b []byte) { clear(b) }), true},
+		"torn":          {page(func([]byte) {}), true},
+		"with a table":  {page(func(b []byte) { b[104] = 1 }), false},
+		"of others":     {page(func(b []byte) { b[20] = 0 }), false},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, sqlitedb.FileName)
+		if err := os.WriteFile(path, tt.page, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
+		if (err == nil) != tt.opens {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			put(t, db, 1, "x")
+			closeDB(t, db)
+		}
+	}
+}

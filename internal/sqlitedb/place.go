@@ -136,24 +136,21 @@ func (systemDisk) Remove(path string) error {
 
 // clearUnfinished removes a database whose creation was cut short by a loss of
 // power. SQLite writes its first page under a journal, but the journal's name
-// may not survive. What is left then is at most a page, of which the first
-// bytes were never written, and no WAL: nothing that was ever
-// acknowledged is in it.
+// may not survive. What is left then is at most a page and no WAL: nothing that
+// was ever acknowledged is in it.
 func (db *DB) clearUnfinished() error {
 	if db.memory != nil {
 		return nil
 	}
-	const page, magic = 4096, "SQLite format 3\x00"
-	head, size, err := db.head(db.path, len(magic))
-	if err != nil {
-		return explainPath(db.path, err)
+	sizes := map[string]int64{}
+	var head string
+	for _, suffix := range []string{"-wal", "-journal", ""} {
+		var err error
+		if head, sizes[suffix], err = db.head(db.path+suffix, 128); err != nil {
+			return explainPath(db.path, err)
+		}
 	}
-	_, wal, err := db.head(db.path+"-wal", 0)
-	if err != nil {
-		return explainPath(db.path, err)
-	}
-	written := strings.Trim(head, "\x00") != ""
-	if size == 0 || size > page || wal > 0 || written {
+	if sizes[""] == 0 || sizes[""] > firstPage || sizes["-wal"] > 0 || !isUnfinished(head, sizes["-journal"] > 0) {
 		return nil
 	}
 	for _, suffix := range []string{"-journal", ""} {
@@ -165,6 +162,26 @@ func (db *DB) clearUnfinished() error {
 		return nil
 	}
 	return makePrivate(db.path)
+}
+
+// firstPage is the size of a file that has one page.
+const firstPage = 4096
+
+// isUnfinished looks at the beginning of a file of one page: its first bytes were
+// never written, or it is one of ours without a table. Of the latter a part may be
+// of before and a part of after the last change, so that its checksum is wrong; with
+// a journal SQLite puts that right.
+func isUnfinished(head string, journal bool) bool {
+	const (
+		magic                 = "SQLite format 3\x00"
+		reserved, kind, cells = 20, 100, 103 // offsets in the first page
+		leaf                  = 0x0d
+	)
+	if strings.Trim(head[:min(len(head), len(magic))], "\x00") == "" {
+		return true
+	}
+	return !journal && len(head) >= cells+2 && strings.HasPrefix(head, magic) &&
+		head[reserved] == checksumBytes && head[kind] == leaf && head[cells:cells+2] == "\x00\x00"
 }
 
 // head returns up to n bytes from the beginning of a file, and its size.

@@ -165,17 +165,32 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := c.exec(db.writerPragmas()); err != nil {
 		return nil, explainOpen(db.path, err)
 	}
+	// A journal whose deletion is not durable could come back, and undo a part of
+	// what the log is about to bring into the database.
+	if err := db.syncNames(); err != nil {
+		return nil, err
+	}
+	if err := db.emptyLog(c); err != nil {
+		return nil, err
+	}
 	if err := migrate(c, db.path, db.memory != nil || db.opts.Disk != nil, db.opts.Schemas); err != nil {
 		return nil, err
 	}
-	// The names of the files must be durable before the first commit is
-	// acknowledged, and SQLite's VFS in Go syncs files only.
-	if db.memory == nil {
-		if err := db.disk.SyncDir(filepath.Dir(db.path)); err != nil {
-			return nil, err
-		}
+	// The log, which the first change has made, must be found again before the
+	// first commit is acknowledged.
+	if err := db.syncNames(); err != nil {
+		return nil, err
 	}
 	return c, nil
+}
+
+// syncNames makes the names of the files durable, as they are now. SQLite's VFS in
+// Go syncs files only.
+func (db *DB) syncNames() error {
+	if db.memory != nil {
+		return nil
+	}
+	return db.disk.SyncDir(filepath.Dir(db.path))
 }
 
 func (db *DB) openReaders() error {

@@ -41,6 +41,19 @@ func (db *DB) checkLog() error {
 }
 
 // The format of a write-ahead log: https://sqlite.org/fileformat2.html#walformat
+// emptyLog begins the log anew. After a loss of power it may end in parts of a
+// commit, which the next ones would overwrite from their beginning only: after
+// another loss what is left of them would look like a commit that was good once.
+func (db *DB) emptyLog(c *conn) error {
+	if db.memory != nil {
+		return nil
+	}
+	if err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return explainOpen(db.path, fmt.Errorf("take over the log: %w", err))
+	}
+	return nil
+}
+
 const (
 	logHeader   = 32
 	frameHeader = 24

@@ -28,6 +28,8 @@ func TestDecode(t *testing.T) {
 		{"object as it is", `{"worker":"w","payload":{"b": [1 ,2], "a":"\u0061"}}`, jobhost.Spec{Worker: "w", Payload: []byte(`{"b": [1 ,2], "a":"\u0061"}`), ContentType: "application/json"}},
 		{"own type", `{"worker":"w","content_type":"text/x","payload":[]}`, jobhost.Spec{Worker: "w", Payload: []byte("[]"), ContentType: "text/x"}},
 		{"base64", `{"worker":"w","payload_base64":"//4AYQ=="}`, jobhost.Spec{Worker: "w", Payload: []byte("\xff\xfe\x00a")}},
+		{"callback", `{"worker":"w","callback":{"worker":"x"}}`, jobhost.Spec{Worker: "w", Callback: jobhost.Callback{Worker: "x"}}},
+		{"callback to a URL", `{"worker":"w","callback":{"url":"https://example.com/?a=\u0026"}}`, jobhost.Spec{Worker: "w", Callback: jobhost.Callback{URL: "https://example.com/?a=&"}}},
 		{"escaped name", `{"w\u006frker":"w"}`, jobhost.Spec{Worker: "w"}},
 		{
 			"everything",

@@ -34,6 +34,7 @@ const (
 	nameUniqueKey      = "unique_key"
 	nameUniqueFor      = "unique_for"
 	nameCallback       = "callback"
+	nameURL            = "url" // of a callback
 )
 
 // Member describes a member of a submit's body, for documentation.
@@ -60,7 +61,7 @@ func Members() []Member {
 		{nameDeadline, "string", `How long after the submit the job is given up if it waits, such as "1h".`},
 		{nameUniqueKey, "string", "The worker has one job with this key at a time: another submit returns that one."},
 		{nameUniqueFor, "string", `How long after its submit a job keeps others with its unique_key out, such as "1h"; left out = as long as it is kept.`},
-		{nameCallback, "object", "Says in worker which worker gets a job when this one has ended, submitted together with the end."},
+		{nameCallback, "object", "Says who is told when this job has ended: in worker which worker gets a job, or in url which URL is posted to. Submitted together with the end."},
 		{nameRetention, "string", `How long the job is kept after its end, such as "7d"; left out = as the worker says.`},
 		{nameLabels, "object", "Texts by name, for people and filters."},
 	}
@@ -107,14 +108,28 @@ func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 			b = appendMember(b, d.name, d.value.String())
 		}
 	}
-	if to := spec.Callback.Worker; to != "" {
-		b = append(appendName(b, nameCallback), `{"worker":`...)
-		b = append(appendText(b, to), '}')
-	}
+	b = appendCallback(b, spec.Callback)
 	if spec.Retention != 0 {
 		b = appendMember(b, nameRetention, spec.Retention.String())
 	}
 	return append(appendLabels(b, spec.Labels), '}')
+}
+
+func appendCallback(b []byte, c jobhost.Callback) []byte {
+	if c == (jobhost.Callback{}) {
+		return b
+	}
+	b = append(appendName(b, nameCallback), '{')
+	if c.Worker != "" {
+		b = appendText(append(b, `"worker":`...), c.Worker)
+	}
+	if c.URL != "" {
+		if c.Worker != "" { // which the host refuses
+			b = append(b, ',')
+		}
+		b = appendText(append(b, `"url":`...), c.URL)
+	}
+	return append(b, '}')
 }
 
 func appendName(b []byte, name string) []byte {

@@ -96,15 +96,15 @@ func (d *Decoder) callback() (c jobhost.Callback, err error) {
 		switch name := string(key); name {
 		case nameWorker:
 			c.Worker, err = d.text(nameCallback)
-			return err
-		case "url":
-			return invalid(nameCallback, `name a worker, which is told of the end: {"worker":"notify"}`, "callbacks to a URL are not possible yet")
+		case nameURL:
+			c.URL, err = d.text(nameCallback)
 		default:
-			return Unknown("member of callback", name, []string{nameWorker})
+			err = Unknown("member of callback", name, []string{nameWorker, nameURL})
 		}
+		return err
 	}, nameCallback)
-	if err == nil && c.Worker == "" {
-		err = invalid(nameCallback, `write {"worker":"notify"}`, "callback names no worker")
+	if err == nil && c == (jobhost.Callback{}) {
+		err = invalid(nameCallback, `write {"worker":"notify"} or {"url":"https://example.com/hook"}`, "callback names neither a worker nor a URL")
 	}
 	return c, err
 }

@@ -64,12 +64,16 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return m.submit(op.Job, got.Key)
 	case *queue.Settle:
 		res, err := m.settle(op, got)
-		if err != nil {
+		if err != nil || op.Then == nil || res.Err != nil || op.Status == queue.Open {
 			return res, err
 		}
 		return m.then(op.Then, res, got)
 	case *queue.Cancel:
-		return m.then(op.Then, m.cancel(op), got)
+		res := m.cancel(op)
+		if op.Then == nil || len(res.Tasks) == 0 {
+			return res, nil
+		}
+		return m.then(op.Then, res, got)
 	case *queue.Revive:
 		return m.revive(op), nil
 	case *queue.Delete:
@@ -93,22 +97,23 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }
 
-// then adds the job that comes with the end of another one.
-func (m *model) then(follow func(queue.StatusCounts) *queue.JobSpec, res, got queue.OpResult) (queue.OpResult, error) {
-	if follow == nil || !res.JobEnded {
-		return res, nil
+// then adds the jobs that come with an operation that ended a task.
+func (m *model) then(follow func(queue.End) []*queue.JobSpec, res, got queue.OpResult) (queue.OpResult, error) {
+	for _, job := range follow(queue.End{Job: res.JobEnded, Final: res.Final}) {
+		key := m.next
+		if n := len(res.Then); n < len(got.Then) {
+			key = got.Then[n].Key
+		}
+		added, err := m.submit(job, key)
+		if err != nil {
+			return res, err
+		}
+		if added.Err == nil && !added.Existing {
+			job.Key = added.Key
+			res.Then = append(res.Then, job)
+		}
 	}
-	key := m.next
-	if got.Then != nil {
-		key = got.Then.Key
-	}
-	job := follow(res.Final)
-	added, err := m.submit(job, key)
-	if err == nil && added.Err == nil && !added.Existing {
-		job.Key = added.Key
-		res.Then = job
-	}
-	return res, err
+	return res, nil
 }
 
 func (m *model) submit(spec *queue.JobSpec, key queue.Key) (queue.OpResult, error) {

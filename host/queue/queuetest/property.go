@@ -154,12 +154,18 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 	)
 }
 
-// follower makes a callback that is the same each time, and so is added once.
-func follower(id string) func(queue.StatusCounts) *queue.JobSpec {
-	return func(final queue.StatusCounts) *queue.JobSpec {
-		return spec(id, "x", func(s *queue.JobSpec) {
-			s.Payload, s.Labels = []byte{byte(final[queue.Dead])}, map[string]string{"a": "1"}
-		})
+// follower makes a job for each task that ends and a callback for each job, which
+// are the same each time, and so are added once.
+func follower(id string) func(queue.End) []*queue.JobSpec {
+	return func(end queue.End) []*queue.JobSpec {
+		jobs := []*queue.JobSpec{spec(id+".task", "x")}
+		if end.Job {
+			jobs = append(jobs, spec(id, "x", func(s *queue.JobSpec) {
+				s.Payload, s.Labels = []byte{byte(end.Final[queue.Dead])}, map[string]string{"a": "1"}
+				s.Callback = jobhost.Callback{URL: "https://example.com/"}
+			}))
+		}
+		return jobs
 	}
 }
 

@@ -161,12 +161,12 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 	case *queue.Submit:
 		return b.ledger.submit(tx, op.Job, text, res)
 	case *queue.Settle:
-		if err := b.settle(tx, op, text.first, res); err != nil || op.Then == nil {
+		if err := b.settle(tx, op, text.first, res); err != nil || op.Then == nil || res.Err != nil || op.Status == queue.Open {
 			return err
 		}
 		return b.ledger.then(tx, op.Then, res)
 	case *queue.Cancel:
-		if err := b.ledger.cancel(tx, op, res); err != nil || op.Then == nil {
+		if err := b.ledger.cancel(tx, op, res); err != nil || op.Then == nil || len(res.Tasks) == 0 {
 			return err
 		}
 		return b.ledger.then(tx, op.Then, res)

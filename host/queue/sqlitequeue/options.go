@@ -48,11 +48,12 @@ type options struct {
 	UniqueKey      string       `json:"unique_key,omitempty"`
 	UniqueUntil    queue.Millis `json:"unique_until,omitempty"`
 	CallbackWorker string       `json:"callback_worker,omitempty"`
+	CallbackURL    string       `json:"callback_url,omitempty"`
 }
 
 // optionsOf returns the text that is kept of a job's options; empty = it has none.
 func optionsOf(job *queue.JobSpec) (string, error) {
-	o := options{job.ConcurrencyKey, job.Deadline, job.UniqueKey, job.UniqueUntil, job.Callback.Worker}
+	o := options{job.ConcurrencyKey, job.Deadline, job.UniqueKey, job.UniqueUntil, job.Callback.Worker, job.Callback.URL}
 	if o == (options{}) {
 		return "", nil
 	}
@@ -70,7 +71,7 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 	}
 	job.ConcurrencyKey, job.Deadline = o.ConcurrencyKey, o.Deadline
 	job.UniqueKey, job.UniqueUntil = o.UniqueKey, o.UniqueUntil
-	job.Callback.Worker = o.CallbackWorker
+	job.Callback.Worker, job.Callback.URL = o.CallbackWorker, o.CallbackURL
 	return nil
 }
 
@@ -111,31 +112,21 @@ func (l *ledger) taken(tx *sqlitedb.Tx, job *queue.JobSpec, worker int64, res *q
 	return true, s.Done()
 }
 
-// then adds the job that is to come with the end of another one, if that ended.
-func (l *ledger) then(tx *sqlitedb.Tx, follow func(queue.StatusCounts) *queue.JobSpec, res *queue.OpResult) error {
-	if follow == nil || !res.JobEnded {
-		return nil
-	}
-	job := follow(res.Final)
-	text, err := optionsOf(job)
-	if err != nil {
-		return err
-	}
-	var labels string
-	if len(job.Labels) > 0 {
-		data, err := json.Marshal(job.Labels)
+// then adds the jobs that are to come with an operation that ended a task.
+func (l *ledger) then(tx *sqlitedb.Tx, follow func(queue.End) []*queue.JobSpec, res *queue.OpResult) error {
+	for _, job := range follow(queue.End{Job: res.JobEnded, Final: res.Final}) {
+		text, err := jobTexts(job)
 		if err != nil {
-			return fmt.Errorf("encode labels: %w", err)
+			return err
 		}
-		labels = string(data)
-	}
-	var added queue.OpResult
-	if err := l.submit(tx, job, texts{labels, text}, &added); err != nil {
-		return err
-	}
-	if added.Err == nil && !added.Existing { // otherwise such a job is there already
-		job.Key = added.Key
-		res.Then = job
+		var added queue.OpResult
+		if err := l.submit(tx, job, text, &added); err != nil {
+			return err
+		}
+		if added.Err == nil && !added.Existing { // otherwise such a job is there already
+			job.Key = added.Key
+			res.Then = append(res.Then, job)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/webhook"
+	"github.com/jobhost/jobhost/internal/httpurl"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// hooks is what the queue knows of webhooks: the settings of the moment.
+type hooks struct {
+	settings atomic.Pointer[webhook.Settings] // nil = there are none
+}
+
+// Judge implements [queue.Webhooks].
+func (h *hooks) Judge(u httpurl.URL) error {
+	if s := h.settings.Load(); s != nil {
+		return s.Judge(u)
+	}
+	return &jobhost.Error{
+		Code: jobhost.CodeDenied, Field: "callback", Message: "callbacks to URLs are not allowed",
+		Hint: "the manifest has no section [webhook]; docs/webhooks.md",
+	}
+}
+
+// Ended implements [queue.Webhooks]. A job whose callback was allowed is told of,
+// whatever the settings are by then: its delivery may be held, or fail.
+func (*hooks) Ended(url string, ended *jobhost.Ended) jobhost.Spec { return webhook.Ended(url, ended) }
+
+// Dead implements [queue.Webhooks].
+func (h *hooks) Dead(letter *jobhost.DeadLetter) (jobhost.Spec, bool) {
+	s := h.settings.Load()
+	if s == nil || s.Dead == "" {
+		return jobhost.Spec{}, false
+	}
+	return webhook.Dead(s.Dead, letter), true
+}
+
+// withOwn returns the workers together with the host's own.
+func withOwn(workers []Worker, settings *webhook.Settings) []Worker {
+	if settings == nil {
+		return workers
+	}
+	return append(slices.Clone(workers), Worker{
+		Name:              jobhost.WebhookWorker,
+		Isolation:         runtime.IsolateInstance,
+		PoolSize:          settings.PoolSize,
+		QueueCapacity:     settings.QueueCapacity,
+		ConcurrencyPerKey: settings.PerHost,
+		Limits:            runtime.Limits{Timeout: settings.Timeout},
+		Retry:             settings.Retry,
+		webhook:           settings,
+	})
+}
+
+// settingsIn returns the settings of the worker for webhooks, if there is one.
+func settingsIn(workers map[string]*worker) *webhook.Settings {
+	if w := workers[jobhost.WebhookWorker]; w != nil {
+		return w.cfg.webhook
+	}
+	return nil
+}
+
+// checkOwn looks at the host's own workers and that no other has a name of theirs.
+func (c *Config) checkOwn() []error {
+	var errs []error
+	for i := range c.Workers {
+		if name := c.Workers[i].Name; strings.HasPrefix(name, jobhost.ReservedWorkers) {
+			errs = append(errs, fmt.Errorf("worker %s: names that begin with %s are the host's own", name, jobhost.ReservedWorkers))
+		}
+	}
+	if c.Webhook == nil {
+		return errs
+	}
+	if err := c.Webhook.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("webhook: %w", err))
+	}
+	own := withOwn(nil, c.Webhook)
+	if err := own[0].check(); err != nil {
+		errs = append(errs, fmt.Errorf("webhook: %w", err))
+	}
+	return errs
+}

@@ -1,0 +1,156 @@
+// Package httpurl reads URLs of HTTP into the one form in which they are
+// compared, judged and sent. What browsers, resolvers and servers could read
+// in two ways is an error here: a URL must not be one thing to whoever judges it
+// and another to whoever follows it.
+package httpurl
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// MaxBytes bounds a URL.
+const MaxBytes = 2048
+
+// URL is an absolute URL of HTTP in canonical form. Two URLs that mean the same
+// place are equal, apart from what only the server there knows.
+type URL struct {
+	Scheme string // "http" or "https"
+	// Host is a name in lower case without a dot at its end, or an address
+	// without brackets.
+	Host string
+	// Addr is the host if that is an address, an IPv4 address never mapped into
+	// IPv6; the zero Addr if it is a name.
+	Addr netip.Addr
+	Port uint16
+	// Path begins with a slash and is escaped: what needs no escape has none,
+	// and the others are in upper case.
+	Path  string
+	Query string // as it was, without the question mark
+}
+
+// Error says what is wrong with a URL. It repeats its scheme and host at most,
+// since the rest may be a secret.
+type Error struct {
+	Message string
+	Hint    string // what to do; may be empty
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+func wrong(hint, format string, args ...any) error {
+	return &Error{Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+const example = "write it as https://example.com/path"
+
+// Parse reads an absolute URL. Its errors are of type [*Error].
+func Parse(raw string) (URL, error) {
+	switch {
+	case raw == "":
+		return URL{}, wrong(example, "the URL is empty")
+	case len(raw) > MaxBytes:
+		return URL{}, wrong("", "a URL of %d bytes is longer than %d", len(raw), MaxBytes)
+	}
+	for _, r := range raw {
+		if r <= ' ' || r >= 0x7f || r == '\\' {
+			return URL{}, wrong("escape it with %, and write names of hosts in their ASCII form, xn--…", "the URL has the character %q", r)
+		}
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return URL{}, wrong(example, "this is not a URL") // the library's error repeats it
+	case u.Scheme != "http" && u.Scheme != "https":
+		return URL{}, wrong(example, "this is not an absolute URL of http or https")
+	case u.Opaque != "" || u.Host == "":
+		return URL{}, wrong(example, "the URL names no host")
+	case u.User != nil:
+		return URL{}, wrong("leave out the @ and what stands before it", "the URL has a user name or a password")
+	case strings.Contains(raw, "#"):
+		return URL{}, wrong("leave out the # and what follows: it is never sent", "the URL has a fragment")
+	}
+	c := URL{Scheme: u.Scheme, Query: u.RawQuery}
+	err = c.setHost(u)
+	if err == nil {
+		err = c.setPath(u)
+	}
+	if err != nil {
+		return URL{}, err
+	}
+	return c, nil
+}
+
+// setPath normalises the path of u. A server may resolve dots in it after a
+// judge has looked at its beginning, so there must be none.
+func (c *URL) setPath(u *url.URL) error {
+	for segment := range strings.FieldsFuncSeq(u.Path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if segment == "." || segment == ".." {
+			return wrong("write the path without them", "the path has . or .. between slashes")
+		}
+	}
+	c.Path = NormalPath(u.EscapedPath())
+	return nil
+}
+
+// NormalPath returns an escaped path with no more escapes than needed, those in
+// upper case, and a slash at its beginning.
+func NormalPath(escaped string) string {
+	var b strings.Builder
+	if !strings.HasPrefix(escaped, "/") {
+		b.WriteByte('/')
+	}
+	for i := 0; i < len(escaped); i++ {
+		if escaped[i] != '%' || i+2 >= len(escaped) {
+			b.WriteByte(escaped[i])
+			continue
+		}
+		n, err := strconv.ParseUint(escaped[i+1:i+3], 16, 8)
+		if c := byte(n); err == nil && unreserved(c) {
+			b.WriteByte(c)
+		} else {
+			b.WriteString(strings.ToUpper(escaped[i : i+3]))
+		}
+		i += 2
+	}
+	return b.String()
+}
+
+// unreserved reports whether a byte means the same with and without an escape
+// (RFC 3986, 2.3).
+func unreserved(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}
+
+// DefaultPort returns the port of a scheme.
+func DefaultPort(scheme string) uint16 {
+	if scheme == "http" {
+		return 80
+	}
+	return 443
+}
+
+// Origin returns scheme and host, and the port if it isn't the scheme's own.
+func (c URL) Origin() string {
+	host := c.Host
+	if c.Addr.Is6() {
+		host = "[" + host + "]"
+	}
+	if c.Port != DefaultPort(c.Scheme) {
+		host += ":" + strconv.Itoa(int(c.Port))
+	}
+	return c.Scheme + "://" + host
+}
+
+// String returns the URL as it is sent. Parsed again it is the same.
+func (c URL) String() string {
+	s := c.Origin() + c.Path
+	if c.Query != "" {
+		s += "?" + c.Query
+	}
+	return s
+}

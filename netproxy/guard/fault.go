@@ -1,0 +1,69 @@
+package guard
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Fault is the kind of failure of a request that had no response. There are
+// few, so that they can be codes of failures.
+type Fault string
+
+// The faults.
+const (
+	FaultDenied     Fault = "denied"             // the policy says no
+	FaultTimeout    Fault = "timeout"            // nothing came in time
+	FaultDNS        Fault = "dns"                // the name could not be resolved
+	FaultTLS        Fault = "tls"                // no secure connection could be made
+	FaultConnection Fault = "connection"         // the connection was refused, or broke
+	FaultTooLarge   Fault = "response_too_large" // the header was over the limit
+	FaultUnknown    Fault = "unknown"
+)
+
+// Explain returns what kind of fault an error of [Transport.RoundTrip] is, and a
+// sentence for people that tells nothing of the network behind the host.
+func Explain(err error) (Fault, string) {
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		if e.Code == jobhost.CodeDenied {
+			return FaultDenied, e.Message
+		}
+		return FaultUnknown, e.Message
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		switch {
+		case e.IsNotFound:
+			return FaultDNS, "the name has no address"
+		case e.IsTimeout:
+			return FaultDNS, "the name servers did not answer in time"
+		}
+		return FaultDNS, "the name could not be resolved"
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return FaultTLS, "the certificate is not trusted: " + e.Err.Error()
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return FaultTLS, "the answer is not TLS"
+	}
+	if e, ok := errors.AsType[tls.AlertError](err); ok {
+		return FaultTLS, "no secure connection: " + e.Error()
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return FaultTimeout, "no answer in time"
+	}
+	if strings.Contains(err.Error(), "server response headers exceeded") { // net/http has no type for it
+		return FaultTooLarge, "the header of the response is too large"
+	}
+	if errors.Is(err, errUpgrade) {
+		return FaultConnection, errUpgrade.Error()
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return FaultConnection, "no connection: " + e.Error()
+	}
+	return FaultConnection, "the connection broke before there was a response"
+}
