@@ -154,6 +154,22 @@ type readerFunc func()
 
 func (f readerFunc) Read([]byte) (int, error) { f(); return 0, io.EOF }
 
+// TestUploadOverMaxPayload: what is uploaded has a limit of its own.
+func TestUploadOverMaxPayload(t *testing.T) {
+	t.Parallel()
+	s := setupStored(t, func(cfg *host.Config) { cfg.MaxPayload = 2000 })
+	_, err := s.Submit(t.Context(), jobhost.Spec{Worker: "test", Payload: bigText(2010)})
+	if jobhost.CodeOf(err) != jobhost.CodeTooLarge {
+		t.Errorf("inline: %v", err)
+	}
+	for _, size := range []int{2010, 100_000} {
+		id := submit(t, s.Host, jobhost.Spec{PayloadRef: s.upload(t, bigText(size))})
+		if job := wait(t, s.Host, id); job.State != jobhost.Succeeded || len(s.result(t, id)) != size {
+			t.Errorf("%d bytes: got %+v", size, job)
+		}
+	}
+}
+
 // TestPayloadStoreAway: an attempt that can't read its payload, or store its
 // result, is tried again.
 func TestPayloadStoreAway(t *testing.T) {

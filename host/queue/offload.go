@@ -39,11 +39,12 @@ const wholeDigest = 64 << 10
 // submitted or withdraw. A job that there is no room for comes with its error:
 // see existing. always = also while the queue is closed.
 func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, always bool) (*JobSpec, *lane, error) {
+	byRef := spec.PayloadRef != ""
 	ref, missing := q.uploaded(ctx, spec)
 	if missing != nil && ref == nil {
 		return nil, nil, missing
 	}
-	job, l, err := q.admit(spec, ref, always)
+	job, l, err := q.admit(spec, ref, byRef && ref == nil, always)
 	switch {
 	case err == nil && missing != nil:
 		l.vacate(job.Tasks)

@@ -120,8 +120,10 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 
 // admit checks a job, fills in its defaults and reserves its place in the
 // queue. The caller must commit it and call submitted. A job that there is no
-// room for comes with its error: see existing.
-func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, always bool) (*JobSpec, *lane, error) {
+// room for comes with its error: see existing. Its payload is in ref if that is
+// not nil; copied = it was uploaded, and is small; always = also while the queue
+// is closed.
+func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, copied, always bool) (*JobSpec, *lane, error) {
 	if err := spec.Check(); err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +134,7 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, always bool) (*JobSp
 	if l == nil || l.parked.Load() {
 		return nil, nil, q.noWorker(spec.Worker)
 	}
-	if len(spec.Payload) > q.cfg.MaxPayload {
+	if len(spec.Payload) > q.cfg.MaxPayload && !copied { // an upload has a limit of its own
 		return nil, nil, &jobhost.Error{
 			Code:    jobhost.CodeTooLarge,
 			Field:   "payload",
