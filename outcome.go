@@ -132,6 +132,8 @@ const (
 	FailLimit          = "limit"            // the attempt's effects are over a limit
 	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
 	FailBreaker        = "breaker_open"     // the worker's circuit breaker is open, and says to fail
+	FailPayload        = "payload"          // the payload could not be read, or the result not be stored
+	FailInputTooLarge  = "input_too_large"  // the payload doesn't fit into the worker's memory
 	FailDenied         = "denied"           // a place that may not be reached
 	FailWorker         = "failed"           // the worker said so and gave no code
 )

@@ -35,7 +35,8 @@ type Submitted struct {
 type Reader interface {
 	Job(ctx context.Context, id string) (Job, error)
 	Jobs(ctx context.Context, filter Filter) (Page, error)
-	// Result returns what a task returned; conflict while it has not succeeded.
+	// Result returns what a task returned; conflict while it has not succeeded,
+	// too_large over [MaxWhole].
 	Result(ctx context.Context, id string, task int) (Result, error)
 	Logs(ctx context.Context, id string) ([]AttemptLog, error)
 	Why(ctx context.Context, id string) (Why, error)
@@ -133,4 +134,5 @@ type Server interface {
 	Operator
 	KeyKeeper
 	Scheduler
+	PayloadStorer
 }

@@ -36,6 +36,9 @@ type Spec struct {
 	Worker string
 	// Payload is handed to the worker as it is.
 	Payload []byte
+	// PayloadRef names a payload that was uploaded; not together with Payload. It
+	// is for one job.
+	PayloadRef string
 	// ContentType describes the payload; the host doesn't look at it.
 	ContentType string
 	// Entry is the export to call; empty = the worker's.
@@ -79,7 +82,7 @@ type Spec struct {
 // the host's own. What depends on the host (an unknown worker, a payload over
 // the limit, a full queue, a URL that is not allowed) is not looked at.
 func (s *Spec) Check() error {
-	errs := append(make([]error, 0, 20), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
+	errs := append(make([]error, 0, 21), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
 	if s.ID != "" {
 		errs = append(errs, CheckID(s.ID))
 	}
@@ -94,6 +97,7 @@ func (s *Spec) Check() error {
 		checkText("content_type", s.ContentType, MaxContentType),
 		s.checkLabels(),
 		checkText("concurrency_key", s.ConcurrencyKey, MaxConcurrencyKeyBytes),
+		checkText("payload_ref", s.PayloadRef, MaxRefBytes),
 		checkText("unique_key", s.UniqueKey, MaxConcurrencyKeyBytes),
 		inRange("unique_for", Duration(s.UniqueFor), 0, Duration(MaxDelay)),
 		inRange("deadline", Duration(s.Deadline), 0, Duration(MaxDelay)),
@@ -108,6 +112,9 @@ func (s *Spec) Check() error {
 // checkTogether looks at what options have to do with each other.
 func (s *Spec) checkTogether() error {
 	var errs []error
+	if s.PayloadRef != "" && len(s.Payload) > 0 {
+		errs = append(errs, invalid("payload_ref", "payload and payload_ref are both set"))
+	}
 	if s.UniqueFor != 0 && s.UniqueKey == "" {
 		errs = append(errs, invalid("unique_for", "unique_for is set, but there is no unique_key"))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extismabi"
+	"github.com/jobhost/jobhost/state/payload"
 )
 
 // Config says what a host is made of. The caller opens the store and the
@@ -44,8 +45,21 @@ type Config struct {
 	// each counted with the limit of its worker; 0 = three quarters of the
 	// machine's, negative = no bound. Tasks over it wait.
 	MaxMemory int64
-	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB.
+	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB. What was uploaded
+	// before may be larger: see Payloads.
 	MaxPayload int
+	// Payloads keep what is too large for the store; nil = everything is in the
+	// store, and nothing can be uploaded. The caller closes them after the host
+	// has stopped.
+	Payloads *payload.Set
+	// PayloadThreshold is the largest payload or result that is in the store, in
+	// bytes; 0 = 64 KiB.
+	PayloadThreshold int
+	// MaxUpload bounds an upload, in bytes; 0 = 1 GiB.
+	MaxUpload int64
+	// OrphanAge is how old an object of Payloads is that nobody refers to when it
+	// is removed; 0 = two days.
+	OrphanAge time.Duration
 	// MinFree is how many bytes the disk of the store must have free for new
 	// jobs to be taken; 0 = that is not looked at.
 	MinFree int64
@@ -125,6 +139,9 @@ type Worker struct {
 // defaultMaxPayload is the bound of payloads of hosts that say nothing else.
 const defaultMaxPayload = 1 << 20
 
+// DefaultPayloadThreshold is the threshold of hosts that say nothing else.
+const DefaultPayloadThreshold = 64 << 10
+
 // DefaultKVQuota is the quota of workers that say nothing else.
 const DefaultKVQuota = 64 << 20
 
@@ -203,6 +220,7 @@ func (c *Config) setDefaults() {
 	if c.OnEvent == nil {
 		c.OnEvent = func(jobhost.Event) {}
 	}
+	c.PayloadThreshold = cmp.Or(c.PayloadThreshold, DefaultPayloadThreshold)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

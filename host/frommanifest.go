@@ -18,10 +18,14 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 		MaxRunning:      m.Host.MaxRunning,
 		MaxMemory:       m.Host.MaxMemory,
 		MaxPayload:      m.Host.MaxPayload,
+		MaxUpload:       m.Payload.Max,
+		OrphanAge:       m.Payload.OrphanAge,
 		MinFree:         m.Host.MinFree,
 		Aging:           m.Host.Aging,
 		ShutdownTimeout: m.Host.ShutdownTimeout,
 		CancelGrace:     m.Host.CancelGrace,
+
+		PayloadThreshold: m.Payload.Threshold,
 	}
 	if cfg.Aging == 0 {
 		cfg.Aging = -1 // "off"

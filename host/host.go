@@ -19,6 +19,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/host/object"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
@@ -42,6 +43,8 @@ type Host struct {
 	leaving context.Context // ends when the host begins to drain
 	leave   context.CancelCauseFunc
 
+	objects *object.Keeper // nil when there are no payload stores; set by start
+
 	reloading chan struct{}  // holds one value while a reload is under way
 	swap      sync.Mutex     // held while versions are swapped, and while draining begins
 	loads     map[string]int // how often each worker was loaded; whoever reloads has it
@@ -53,6 +56,7 @@ type Host struct {
 // running is what exists while a host runs.
 type running struct {
 	queue   *queue.Queue
+	objects *object.Keeper      // nil when there are no payload stores
 	timed   *schedule.Scheduler // nil when the store keeps no schedules
 	root    *scope.Scope
 	workers map[string]*worker // fixed: a reload makes another running
@@ -140,7 +144,12 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	}
 	h.hooks.settings.Store(h.cfg.Webhook) // tasks may die as soon as the queue is open
 	r := &running{root: root, workers: map[string]*worker{}}
-	if r.queue, err = queue.New(ctx, h.cfg.Store, h.queueConfig()); err != nil {
+	config := h.queueConfig()
+	if r.objects, err = h.newKeeper(ctx, &config); err != nil {
+		return errors.Join(err, closeAll(plugins))
+	}
+	h.objects = r.objects
+	if r.queue, err = queue.New(ctx, h.cfg.Store, config); err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}
 	for i := range h.cfg.Workers {

@@ -23,6 +23,8 @@ func (h *Host) settled(s queue.Settlement) {
 	switch s.Failure.Code {
 	case jobhost.FailOutputTooLarge:
 		h.cfg.Metrics.LimitHit(metrics.LimitOutput)
+	case jobhost.FailInputTooLarge:
+		h.cfg.Metrics.LimitHit(metrics.LimitMemory)
 	case jobhost.FailTimeout:
 		h.cfg.Metrics.LimitHit(metrics.LimitTime)
 	case jobhost.FailFuel:

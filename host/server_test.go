@@ -12,6 +12,8 @@ import (
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/schedule"
+	"github.com/jobhost/jobhost/state/payload"
+	"github.com/jobhost/jobhost/state/payload/payloadtest"
 )
 
 // yearly is config with the schedule that the suite asks for.
@@ -25,11 +27,22 @@ func yearly(t testing.TB) host.Config {
 	cfg.Schedules = []schedule.Schedule{{
 		Name: "yearly", Timing: timing, Job: jobhost.Spec{Worker: "test", Entry: "echo", Payload: []byte("happy new year")},
 	}}
+	cfg.Payloads, cfg.PayloadThreshold = payloads(t), 1024
 	workers, schedules := cfg.Workers, cfg.Schedules
 	cfg.Reread = func(context.Context) (host.Update, error) {
 		return host.Update{Workers: workers, Schedules: schedules}, nil
 	}
 	return cfg
+}
+
+// payloads returns a set of one store in memory.
+func payloads(t testing.TB) *payload.Set {
+	t.Helper()
+	set, err := payload.New(payload.Config{Stores: []payload.Named{{Name: "one", Store: payloadtest.NewMemory()}}, Compress: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 func TestHostIsAServer(t *testing.T) {

@@ -124,7 +124,7 @@ func (h *Host) taskMemory(r *running) int64 {
 func (h *Host) change(r *running, c *change) error {
 	switch c.kind {
 	case jobhost.WorkerChanged:
-		if err := c.old.pool.Swap(c.cfg.forPool(c.plugin)); err != nil {
+		if err := c.old.pool.Swap(c.cfg.forPool(c.plugin, h.spillBytes())); err != nil {
 			return errors.Join(err, c.plugin.close())
 		}
 		c.new = h.next(c.old, c.cfg, c.plugin)

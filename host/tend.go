@@ -12,7 +12,12 @@ import (
 // from the start until the host begins to drain, since nothing may begin then
 // that a clean stop would have to wait for.
 func (h *Host) tend(root *scope.Scope, r *running) error {
+	var objects error
+	if r.objects != nil {
+		objects = h.tender(root, "payloads", r.objects.Run)
+	}
 	return errors.Join(
+		objects,
 		h.tender(root, "retention", r.queue.Tidy),
 		h.tender(root, "disk", h.watchSpace(r)),
 	)

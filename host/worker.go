@@ -26,9 +26,10 @@ func (h *Host) newWorker(cfg *Worker, plugin loaded, q *queue.Queue) *worker {
 		Jobs:        h,
 		CancelGrace: h.cfg.CancelGrace,
 		Ran:         m.Ran,
+		Spool:       h.spool(),
 		Hit:         h.hitEffects,
 		Logger:      h.cfg.Logger,
-	}, cfg.forPool(plugin))
+	}, cfg.forPool(plugin, h.spillBytes()))
 	return w
 }
 
@@ -70,8 +71,9 @@ func (w *Worker) forQueue() queue.Worker {
 	}
 }
 
-// forPool is what the pool is to run.
-func (w *Worker) forPool(plugin loaded) pool.Version {
+// forPool is what the pool is to run. Results over spill bytes leave the memory;
+// 0 = none do.
+func (w *Worker) forPool(plugin loaded, spill int) pool.Version {
 	return pool.Version{
 		Plugin:    plugin.Plugin,
 		HTTP:      plugin.http,
@@ -82,6 +84,7 @@ func (w *Worker) forPool(plugin loaded) pool.Version {
 		KVQuota:   w.kvQuota(plugin.Info().ABI),
 		Limits: hostcall.Limits{
 			OutputBytes: w.Limits.OutputBytes,
+			SpillBytes:  spill,
 			LogBytes:    w.Limits.LogBytes,
 			LineBytes:   w.Limits.LineBytes,
 

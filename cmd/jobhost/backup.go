@@ -17,9 +17,11 @@ func newBackupCommand(e *env) *cobra.Command {
 copy holds everything that was acknowledged before it began, and the host goes
 on meanwhile. It is checked page by page before it gets its name.
 
-The command reads the store's files itself, so it runs where they are. The
-store is all that is copied: the manifest, the plugins and the API's token are
-not, and jobs hold their payloads, so keep the copy as private as the store.`,
+The command reads the store's files itself, so it runs where they are. With it
+come the payloads and results in payload stores that are folders, by hard links
+where the file system can. Nothing else is copied: not the manifest, the plugins,
+the API's token and the keys of payloads, nor what is in S3 or Redis. Jobs hold
+their payloads, so keep the copy as private as the store.`,
 		Example: `  jobhost backup /var/backups/jobhost/2026-02-03`,
 		Args:    exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -27,7 +29,7 @@ not, and jobs hold their payloads, so keep the copy as private as the store.`,
 			if err != nil {
 				return err
 			}
-			if err := backupStore(cmd.Context(), &m.Host, e.path(args[0])); err != nil {
+			if err := backupStore(cmd.Context(), m, e.path(args[0])); err != nil {
 				return err
 			}
 			return e.tellStore("backup", args[0], "")
@@ -42,7 +44,8 @@ func newRestoreCommand(e *env) *cobra.Command {
 		Short: "Put a backup in the place of the store, while the host is stopped",
 		Long: `Put a backup in the place of the store of the manifest. The host must be
 stopped. The backup is checked first, and stays where it is; one of a newer
-jobhost is refused. A store that is there is kept under another name.`,
+jobhost is refused. A store that is there is kept under another name. Payloads
+of the backup are added to those that are there.`,
 		Example: `  jobhost restore /var/backups/jobhost/2026-02-03
   jobhost restore /var/backups/jobhost/2026-02-03 --replace`,
 		Args: exactly("DIR"),
@@ -51,7 +54,7 @@ jobhost is refused. A store that is there is kept under another name.`,
 			if err != nil {
 				return err
 			}
-			kept, err := restoreStore(cmd.Context(), &m.Host, e.path(args[0]), replace)
+			kept, err := restoreStore(cmd.Context(), m, e.path(args[0]), replace)
 			if err != nil {
 				return err
 			}

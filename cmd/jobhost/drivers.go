@@ -2,14 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
+	"github.com/jobhost/jobhost/state/payload"
+	"github.com/jobhost/jobhost/state/payload/filepayload"
+	"github.com/jobhost/jobhost/state/payload/redispayload"
+	"github.com/jobhost/jobhost/state/payload/s3payload"
 )
 
 // This file is the one place that knows the concrete drivers.
@@ -33,15 +40,98 @@ func freeSpace(h *manifest.Host) func() (int64, error) {
 	return func() (int64, error) { return sqlitedb.FreeSpace(h.Store.Dir) }
 }
 
-// backupStore copies a store into a directory.
-func backupStore(ctx context.Context, h *manifest.Host, to string) error {
-	return sqlitedb.Backup(ctx, h.Store.Dir, to)
+// payloadsDir is the folder of a backup for the objects of payload stores that
+// are folders, each below its name.
+const payloadsDir = "payloads"
+
+// backupStore copies a store into a directory, and the payload stores that are
+// folders. While it does nothing is deleted from them, so that all is there that
+// the copy of the store refers to.
+func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
+	folders := folderStores(m)
+	held := make([]func(), 0, len(folders))
+	defer func() {
+		for _, release := range held {
+			release()
+		}
+	}()
+	for _, s := range folders {
+		release, err := filepayload.Hold(s.Path)
+		if err != nil {
+			return err
+		}
+		held = append(held, release)
+	}
+	if err := sqlitedb.Backup(ctx, m.Host.Store.Dir, to); err != nil {
+		return err
+	}
+	for _, s := range folders {
+		if _, err := filepayload.Copy(ctx, s.Path, filepath.Join(to, payloadsDir, s.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// restoreStore puts a backup in the place of a store.
-func restoreStore(ctx context.Context, h *manifest.Host, from string, replace bool) (kept string, err error) {
-	opts := sqlitedb.Options{Dir: h.Store.Dir, Schemas: sqlitequeue.Schemas()}
+// restoreStore puts a backup in the place of a store. Payloads come first: what
+// nobody refers to does no harm.
+func restoreStore(ctx context.Context, m *manifest.Manifest, from string, replace bool) (kept string, err error) {
+	for _, s := range folderStores(m) {
+		if _, err := filepayload.Copy(ctx, filepath.Join(from, payloadsDir, s.Name), s.Path); err != nil {
+			return "", err
+		}
+	}
+	opts := sqlitedb.Options{Dir: m.Host.Store.Dir, Schemas: sqlitequeue.Schemas()}
 	return sqlitedb.Restore(ctx, opts, from, replace)
+}
+
+// folderStores returns the payload stores that are folders.
+func folderStores(m *manifest.Manifest) []manifest.PayloadStore {
+	return slices.DeleteFunc(slices.Clone(m.Payload.Stores), func(s manifest.PayloadStore) bool {
+		return s.Kind != manifest.FilePayloads
+	})
+}
+
+// openPayloads opens the payload stores that a manifest names.
+func openPayloads(p *manifest.Payload, observe func(payload.Done)) (_ *payload.Set, err error) {
+	cfg := payload.Config{Compress: p.Compress, Observe: observe}
+	defer func() {
+		if err != nil {
+			for _, s := range cfg.Stores {
+				err = errors.Join(err, s.Store.Close())
+			}
+		}
+	}()
+	for i := range p.Stores {
+		store, err := openPayloadStore(&p.Stores[i])
+		if err != nil {
+			return nil, fmt.Errorf("payload store %s: %w", p.Stores[i].Name, err)
+		}
+		cfg.Stores = append(cfg.Stores, payload.Named{Name: p.Stores[i].Name, Store: store})
+	}
+	for _, key := range p.Keys {
+		secret, err := payload.ParseSecret(key.Secret.Reveal())
+		if err != nil {
+			return nil, fmt.Errorf("payload key %s: %w", key.ID, err)
+		}
+		cfg.Keys = append(cfg.Keys, payload.Key{ID: key.ID, Secret: secret})
+	}
+	return payload.New(cfg)
+}
+
+func openPayloadStore(s *manifest.PayloadStore) (payload.Store, error) {
+	switch s.Kind {
+	case manifest.S3Payloads:
+		return s3payload.Open(s3payload.Config{
+			Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix, PathStyle: s.PathStyle,
+			AccessKey: s.AccessKey.Reveal(), SecretKey: s.SecretKey.Reveal(),
+		})
+	case manifest.RedisPayloads:
+		return redispayload.Open(redispayload.Config{
+			URL: s.URL, Password: s.Password.Reveal(), Prefix: s.Prefix, TTL: s.TTL, Relaxed: !s.Durable,
+		})
+	}
+	return filepayload.Open(s.Path)
 }
 
 // openEngine opens the Wasm engine with its compile cache in the data folder.

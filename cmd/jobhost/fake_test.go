@@ -35,6 +35,8 @@ type fakeServer struct {
 	jobs map[string]*fakeJob
 	ids  []string
 	keys map[string]keyWithValue // of wordcount
+
+	uploads map[string][]byte
 }
 
 type fakeJob struct {
@@ -58,7 +60,9 @@ func (s *fakeServer) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Recei
 			Message: fmt.Sprintf("there is no worker %q", spec.Worker), Hint: "jobhost worker ls lists them",
 		}
 	}
-	if len(spec.Payload) > 1<<20 {
+	if spec.PayloadRef != "" {
+		spec.Payload, spec.PayloadRef = s.uploads[spec.PayloadRef], ""
+	} else if len(spec.Payload) > 1<<20 {
 		return jobhost.Receipt{}, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: "the payload is larger than 1MiB"}
 	}
 	if to := spec.Callback.URL; to != "" && !strings.HasPrefix(to, "https://hooks.example.com/") {

@@ -12,7 +12,7 @@ import (
 
 func newJobCommand(e *env) *cobra.Command {
 	return newGroup("job", "Look at jobs and change their course",
-		newJobListCommand(e), newJobShowCommand(e), newJobResultCommand(e), newJobLogsCommand(e), newJobWhyCommand(e),
+		newJobListCommand(e), newJobShowCommand(e), newJobResultCommand(e), newJobPayloadCommand(e), newJobLogsCommand(e), newJobWhyCommand(e),
 		newJobCancelCommand(e), newJobRetryCommand(e), newJobRemoveCommand(e), newJobWatchCommand(e))
 }
 

@@ -89,7 +89,12 @@ again.`,
 }
 
 func (e *env) setKey(ctx context.Context, worker, key, source string, ttl time.Duration) error {
-	value, err := e.payload(source)
+	in, err := e.payload(source)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	value, err := readPayload(in, mostPayload)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ type outcome struct {
 	Error *jobhost.Error `json:"error,omitempty"`
 
 	tasks int
-	data  []byte // of task 0
+	sizes []int  // of the results
+	data  []byte // of task 0, unless that is to be copied
 	err   error  // what to tell the user if it did not succeed
 }
 
@@ -70,6 +71,12 @@ func await(ctx context.Context, server jobhost.Server, id string, most time.Dura
 		end.err = endedBadly(&job, end.Failure)
 		return end
 	}
+	for i := range job.Tasks {
+		end.sizes = append(end.sizes, job.Tasks[i].ResultSize)
+	}
+	if end.copied(0) {
+		return end
+	}
 	result, err := server.Result(ctx, id, 0)
 	if err != nil {
 		end.fail(fmt.Errorf("fetch the result of job %s: %w", id, err))
@@ -78,6 +85,13 @@ func await(ctx context.Context, server jobhost.Server, id string, most time.Dura
 	end.data = result.Data
 	return end
 }
+
+// copied reports whether the result of a task is so large that it is written as
+// a stream.
+func (o *outcome) copied(task int) bool { return task < len(o.sizes) && o.sizes[task] > streamed }
+
+// streamed is the largest result that is in memory when it is written, in bytes.
+const streamed = 4 << 20
 
 // fail records why nothing is known of the job's end.
 func (o *outcome) fail(err error) {
@@ -134,7 +148,16 @@ func (e *env) writeEnd(ctx context.Context, server jobhost.Server, end *outcome,
 		how = perLine
 	}
 	for task := range end.tasks {
-		if task > 0 {
+		if end.copied(task) && !e.wantsJSON() && !e.stdout.terminal {
+			if err := e.copyResult(ctx, server, end.ID, task, ""); err != nil {
+				return fmt.Errorf("fetch the result of job %s, task %d: %w", end.ID, task, err)
+			}
+			if how == perLine {
+				fmt.Fprintln(e.stdout)
+			}
+			continue
+		}
+		if task > 0 || end.copied(task) {
 			result, err := server.Result(ctx, end.ID, task)
 			if err != nil {
 				return fmt.Errorf("fetch the result of job %s, task %d: %w", end.ID, task, err)
@@ -168,11 +191,15 @@ func (e *env) writeResult(end *outcome, how layout) error {
 
 // writeData writes a result on stdout.
 func (e *env) writeData(id string, task int, data []byte, how layout) error {
-	which := id
+	return e.writeBytes("the result", resultHint(id, task), data, how)
+}
+
+// resultHint says how to have a result in a file.
+func resultHint(id string, task int) string {
 	if task > 0 {
-		which += fmt.Sprintf(" --task %d", task)
+		id += fmt.Sprintf(" --task %d", task)
 	}
-	return e.writeBytes("the result", "jobhost job result "+which+" -O FILE", data, how)
+	return "jobhost job result " + id + " -O FILE"
 }
 
 // writeBytes writes something on stdout. A terminal gets nothing but text,

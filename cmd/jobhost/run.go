@@ -97,6 +97,10 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	cfg.Store, cfg.FreeSpace = store, freeSpace(&m.Host)
+	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cfg.Payloads.Close()) }()
 	if cfg.Engine, err = openEngine(m.Host.Data, logger); err != nil {
 		return err
 	}

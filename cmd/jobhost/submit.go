@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/client"
 )
 
 // submitFlags are the flags of submit.
@@ -16,6 +18,7 @@ type submitFlags struct {
 	spec           jobhost.Spec
 	wait           patience
 	lines, verbose bool
+	file           string
 	priority       choice
 	delay, timeout duration
 	retention      duration
@@ -32,8 +35,10 @@ func newSubmitCommand(e *env) *cobra.Command {
 		Short: "Submit a job, or one for each line of a file",
 		Long: `Submit a job, or one for each line of a file.
 
-The payload is the argument, the content of @FILE, or stdin for -; without it
-the payload is empty. The job's id is printed; with --wait its result instead.
+The payload is the argument, the content of @FILE or --file, or stdin for -;
+without it the payload is empty. A large one is uploaded first, as a stream: it
+is in nobody's memory, and payload.max of the manifest bounds it. The job's id
+is printed; with --wait its result instead.
 
 With --lines each line of @FILE or stdin is the payload of a job, empty lines
 too. With --wait the results are printed in the order of the lines, each on a
@@ -48,6 +53,12 @@ line of its own, and failed jobs are told on stderr.`,
 			if len(args) == 2 {
 				source = args[1]
 			}
+			if f.file != "" {
+				if source != "" {
+					return usagef("the payload is given twice: as an argument and by --file")
+				}
+				source = "@" + f.file
+			}
 			return e.submit(cmd.Context(), f, args[0], source)
 		},
 		ValidArgsFunction: completeWorkers(e),
@@ -60,6 +71,7 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.wait, "wait", "wait for the end and print results; --wait=`DURATION` for at most so long")
 	flags.Lookup("wait").NoOptDefVal = forever
+	flags.StringVar(&f.file, "file", "", "`FILE` with the payload, of any size")
 	flags.BoolVarP(&f.lines, "lines", "l", false, "one job per line of stdin or @FILE")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "with --lines, end with a summary on stderr even if that is no terminal")
 	flags.StringVar(&f.spec.ID, "id", "", "`ID` of the job, which makes submitting it again harmless (default a new one)")
@@ -135,15 +147,16 @@ func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string)
 	if f.lines {
 		return e.submitLines(ctx, f, source)
 	}
-	var err error
-	if f.spec.Payload, err = e.payload(source); err != nil {
+	in, err := e.payload(source)
+	if err != nil {
 		return err
 	}
+	defer func() { _ = in.Close() }()
 	server, err := e.server()
 	if err != nil {
 		return err
 	}
-	receipt, err := server.Submit(ctx, f.spec)
+	receipt, err := client.SubmitFrom(ctx, server, f.spec, in)
 	if err != nil {
 		return err
 	}
@@ -168,16 +181,11 @@ func (e *env) submitAndWait(ctx context.Context, server jobhost.Server, f *submi
 	return e.writeEnd(ctx, server, end, asIs)
 }
 
-// payload reads what PAYLOAD, @FILE or - stands for.
-func (e *env) payload(source string) ([]byte, error) {
+// payload opens what PAYLOAD, @FILE or - stands for.
+func (e *env) payload(source string) (io.ReadCloser, error) {
 	name, isFile := strings.CutPrefix(source, "@")
 	if !isFile && source != "-" {
-		return []byte(source), nil
+		return io.NopCloser(strings.NewReader(source)), nil
 	}
-	in, err := e.open(name, isFile)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = in.Close() }()
-	return readPayload(in, mostPayload)
+	return e.open(name, isFile)
 }

@@ -50,6 +50,7 @@ type Config struct {
 type Limits struct {
 	Streams   int           // event streams at once; 0 = 256; beyond it: exhausted
 	Waits     int           // requests that wait for a job at once; 0 = 2,048; beyond it: exhausted
+	Uploads   int           // uploads at once; 0 = 16; beyond it: exhausted
 	Batches   int           // batches at once; 0 = 16, each holds up to 4 MiB and one line; beyond it: exhausted
 	BodyBytes int64         // bodies of single submits in memory at once; 0 = 64 MiB; beyond it: unavailable
 	MaxWait   time.Duration // most that ?wait= may ask for; 0 = 5m
@@ -60,6 +61,7 @@ type Limits struct {
 func (l *Limits) setDefaults() {
 	setDefault(&l.Streams, 256)
 	setDefault(&l.Waits, 2048)
+	setDefault(&l.Uploads, 16)
 	setDefault(&l.Batches, 16)
 	setDefault(&l.BodyBytes, 64<<20)
 	setDefault(&l.MaxWait, 5*time.Minute)
@@ -84,9 +86,9 @@ type API struct {
 	guard   guard
 	epoch   string // of the numbers of events: another one after a restart
 
-	streams, waits, batches gauge
-	bodies                  gauge // in bytes
-	memory                  sync.Pool
+	streams, waits, batches, uploads gauge
+	bodies                           gauge // in bytes
+	memory                           sync.Pool
 
 	// stopping ends waits and streams; see Stop.
 	stopping context.Context
@@ -117,6 +119,7 @@ func New(cfg Config) (*API, error) {
 	}
 	a.streams.limit = int64(cfg.Limits.Streams)
 	a.waits.limit = int64(cfg.Limits.Waits)
+	a.uploads.limit = int64(cfg.Limits.Uploads)
 	a.batches.limit = int64(cfg.Limits.Batches)
 	a.bodies.limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
 	a.memory.New = func() any { return &memory{decoder: wire.NewDecoder(cfg.MaxPayload)} }

@@ -30,17 +30,12 @@ func (a *API) getResult(w http.ResponseWriter, r *http.Request) error {
 			return a.allResults(w, r, &job)
 		}
 	}
-	result, err := a.server.Result(r.Context(), id, task)
+	content, err := a.server.OpenResult(r.Context(), id, task)
 	if err != nil {
 		return err
 	}
-	// What a worker returned must never be run by a browser as a page of this origin.
-	h := w.Header()
-	h.Set("Content-Type", wire.Bytes)
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.%d"`, id, task))
-	h.Set("Content-Length", strconv.Itoa(len(result.Data)))
-	_, _ = w.Write(result.Data)
-	return nil
+	defer content.Close()
+	return a.stream(w, content, fmt.Sprintf("%s.%d", id, task))
 }
 
 // allResults answers with the results of all tasks of a job.
@@ -54,13 +49,20 @@ func (a *API) allResults(w http.ResponseWriter, r *http.Request, job *jobhost.Jo
 	return writeParts(w, nil, a.resultList(r, job, first), "\n")
 }
 
-// taskResult returns a task with its result.
+// maxListed is the largest result that stands in a list of them, in bytes.
+const maxListed = 8 << 20
+
+// taskResult returns a task with its result, if that is not too large for a list.
 func (a *API) taskResult(r *http.Request, job *jobhost.Job, i int) (wire.TaskResult, error) {
 	if i >= len(job.Tasks) {
 		return wire.TaskResult{}, fmt.Errorf("list results: job %s has %d tasks, not %d", job.ID, len(job.Tasks), job.TaskCount)
 	}
 	t := wire.TaskResult{Task: job.Tasks[i].Index, State: job.Tasks[i].State}
 	if t.State != jobhost.Succeeded {
+		return t, nil
+	}
+	if size := job.Tasks[i].ResultSize; size > maxListed {
+		t.Size = size // to be fetched by itself
 		return t, nil
 	}
 	result, err := a.server.Result(r.Context(), job.ID, t.Task)

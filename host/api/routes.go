@@ -98,6 +98,12 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		}, []answer{
 			{200, "The bytes; a list of all tasks with their results if there are several and none is asked for.", wire.Bytes, nil},
 		}, a.getResult},
+		{"GET", "/v1/jobs/{id}/payload", "getPayload", "Fetch the payload of a job", reads, "", nil, []answer{
+			{200, "The bytes.", wire.Bytes, nil},
+		}, a.getPayload},
+		{"POST", "/v1/payloads", "uploadPayload", "Upload a payload for a job", writes, wire.Bytes, nil, []answer{
+			answers[jobhost.Upload](201, "It is durable, until it expires or a job takes it by its payload_ref."),
+		}, a.upload},
 		{"GET", "/v1/jobs/{id}/logs", "getLogs", "Show what a job's attempts logged", reads, "", nil, []answer{
 			answers[[]jobhost.AttemptLog](200, "The logs, oldest first."),
 		}, a.getLogs},

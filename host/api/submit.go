@@ -71,7 +71,7 @@ var errBusy = &jobhost.Error{
 func (a *API) errTooLarge() error {
 	return &jobhost.Error{
 		Code: jobhost.CodeTooLarge, Message: "the body is larger than the payload may be",
-		Hint: "raise max_payload in the manifest, or pass a reference to the data",
+		Hint: "upload it first: POST /v1/payloads, jobhost submit --file; or raise max_payload in the manifest",
 	}
 }
 

@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -44,12 +45,14 @@ func (a *Attempt) name(spec *jobhost.Spec) error {
 }
 
 // submitLater gives a job its place, which admit finds.
-func (a *Attempt) submitLater(spec jobhost.Spec, admit func(jobhost.Spec, *queue.Parent) (*queue.Child, error)) (string, error) {
+func (a *Attempt) submitLater(spec jobhost.Spec, admit func(context.Context, jobhost.Spec, *queue.Parent) (*queue.Child, error)) (string, error) {
 	if err := a.fits(0, len(spec.Payload)); err != nil {
 		return "", err
 	}
 	spec.Payload = append([]byte(nil), spec.Payload...) // the guest goes on using it
-	child, err := admit(spec, a.parent)
+	ctx, done := a.context()
+	defer done()
+	child, err := admit(ctx, spec, a.parent)
 	if err != nil {
 		return "", a.refused(err)
 	}

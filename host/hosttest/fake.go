@@ -27,6 +27,7 @@ type Fake struct {
 	mode    jobhost.WorkerMode
 	slots   int
 	keys    map[string]fakeKey
+	uploads map[string]*fakeUpload
 	version int64 // of the last change of a key
 	hub     fakeHub
 	paused  *time.Time // of the schedule
@@ -74,7 +75,7 @@ func NewFake(cfg FakeConfig) *Fake {
 	}
 	f := &Fake{
 		cfg: cfg, jobs: map[string]*fakeJob{}, mode: jobhost.WorkerRunning, slots: 1,
-		keys: map[string]fakeKey{},
+		keys: map[string]fakeKey{}, uploads: map[string]*fakeUpload{},
 	}
 	f.hub.buffer = cfg.EventBuffer
 	return f
@@ -99,6 +100,10 @@ func (f *Fake) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Receipt, er
 	normalise(&spec)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	upload, err := f.redeemLocked(&spec)
+	if err != nil {
+		return jobhost.Receipt{}, err
+	}
 	switch {
 	case f.closed:
 		return jobhost.Receipt{}, problem(jobhost.CodeUnavailable, "", "the host is stopping")
@@ -127,6 +132,12 @@ func (f *Fake) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Receipt, er
 		err := problem(jobhost.CodeExhausted, "worker", "the queue of worker %s is full", spec.Worker)
 		err.RetryAfter = 250 * time.Millisecond
 		return jobhost.Receipt{}, err
+	}
+	if upload != nil {
+		if upload.taken {
+			return jobhost.Receipt{}, problem(jobhost.CodeConflict, "payload_ref", "the upload belongs to another job")
+		}
+		upload.taken = true
 	}
 	job := f.addLocked(spec)
 	state := job.state()

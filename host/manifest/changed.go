@@ -1,7 +1,9 @@
 package manifest
 
+import "strings"
+
 // Changed returns the names of the settings of [host], such as "host.listen",
-// that next gives another value.
+// that next gives another value, and "payload" if anything of that is another.
 func (m *Manifest) Changed(next *Manifest) []string {
 	var changed []string
 	for _, f := range hostFields() {
@@ -9,5 +11,22 @@ func (m *Manifest) Changed(next *Manifest) []string {
 			changed = append(changed, "host."+f.name)
 		}
 	}
+	if m.payloadText() != next.payloadText() {
+		changed = append(changed, "payload")
+	}
 	return changed
+}
+
+// payloadText is all that [payload] says, as what it stands for.
+func (m *Manifest) payloadText() string {
+	var b strings.Builder
+	m.showPayload(&b)
+	for i := range m.Payload.Stores {
+		s := &m.Payload.Stores[i]
+		b.WriteString(s.AccessKey.Reveal() + "\x00" + s.SecretKey.Reveal() + "\x00" + s.Password.Reveal() + "\x00")
+	}
+	for i := range m.Payload.Keys {
+		b.WriteString(m.Payload.Keys[i].Secret.Reveal() + "\x00")
+	}
+	return b.String()
 }

@@ -26,11 +26,15 @@ func TestDocs(t *testing.T) {
 	host, worker, schedule := defaultHost("/"), defaultWorker("", 0), defaultSchedule()
 	webhook := defaultWebhook()
 	breaker := jobhost.DefaultBreaker("")
+	payloads, payloadStore := defaultPayload(), defaultPayloadStore()
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
 		"worker.NAME":       docTable(workerFields(), &worker),
 		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
 		"[schedule]":        docTable(scheduleFields(), &schedule),
+		"payload":           docTable(payloadFields(), &payloads),
+		"[payload.store]":   docTable(payloadStoreFields(), &payloadStore),
+		"[payload.key]":     docTable(payloadKeyFields(), &PayloadKey{}),
 
 		"webhook":       docTable(webhookFields(nil), &webhook),
 		"webhook.retry": docTable(retryFields(), &webhook.Retry),

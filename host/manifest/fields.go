@@ -93,7 +93,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return size(&h.MinFree, 0, 1<<40) },
 		},
 		{
-			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job, 1B to 64MiB.",
+			name: "max_payload", kind: kindSize, meaning: "Largest payload of a job that comes within its submit, 1B to 64MiB; `payload.max` is for those that are uploaded before.",
 			bind: func(_ string, h *Host) setting { return size(&h.MaxPayload, 1, 64<<20) },
 		},
 		{
@@ -209,8 +209,8 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return clock(&w.System.PreciseClock) },
 		},
 		{
-			name: "output", kind: kindSize, meaning: "Result of one attempt, 1B to 64MiB.",
-			bind: func(_ string, w *Worker) setting { return size(&w.Limits.OutputBytes, 1, 64<<20) },
+			name: "output", kind: kindSize, meaning: "Result of one attempt, 1B to 16GiB. Over `payload.threshold` it leaves the memory of the host.",
+			bind: func(_ string, w *Worker) setting { return size(&w.Limits.OutputBytes, 1, 16<<30) },
 		},
 		{
 			name: "log", kind: kindSize, meaning: "Log of one attempt, 64B to 16MiB. Lines beyond it are dropped and counted.",

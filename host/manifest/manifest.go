@@ -1,7 +1,7 @@
 // Package manifest reads manifest.toml, the one file that says what a host
 // runs: its own settings in [host], one [worker.NAME] for each plugin, one
-// [[schedule]] for each job that comes at certain times, and [webhook], which says
-// who may be told of jobs over HTTP.
+// [[schedule]] for each job that comes at certain times, [webhook], which says who
+// may be told of jobs over HTTP, and [payload], which says where large payloads are.
 //
 // Reading is strict. A misspelt setting, a number without a unit or a file
 // that is not there is a [Fault] with file, line, column and a hint, and all
@@ -42,6 +42,7 @@ type Manifest struct {
 	Workers []Worker
 	// Schedules are sorted by name.
 	Schedules []Schedule
+	Payload   Payload
 	// Webhook is nil when there is no such section.
 	Webhook *Webhook
 	// Warnings are what is allowed but probably not meant, sorted by position.

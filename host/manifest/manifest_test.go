@@ -48,6 +48,7 @@ func setup(t testing.TB) surroundings {
 	write("plugins/empty.wasm", "")
 	write("secrets/token", "from a file\n")
 	write("secrets/blank", "\n")
+	write("secrets/seal", strings.Repeat("0f", 32)+"\n")
 	write("secrets/hook", "whsec_"+strings.Repeat("b", 32)+"\n")
 	write("../elsewhere.wasm", "\x00asm elsewhere")
 	if err := errors.Join(
@@ -57,7 +58,9 @@ func setup(t testing.TB) surroundings {
 	); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"API_KEY": "from the environment", "EMPTY": "", "HOOK_KEY": "whsec_" + strings.Repeat("a", 32)}
+	env := map[string]string{
+		"API_KEY": "from the environment", "EMPTY": "", "SEAL_OLD": strings.Repeat("f0", 32), "HOOK_KEY": "whsec_" + strings.Repeat("a", 32),
+	}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	return surroundings{dir: dir, lookup: lookup, cpus: 4}
 }

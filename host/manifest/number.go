@@ -13,12 +13,15 @@ type numberer map[string]int
 
 // path returns the path of a key that begins at a place in the text.
 func (n numberer) path(key []string, at place, text string) []string {
-	if strings.HasPrefix(text[at.key:], "[[") && len(key) == 1 {
-		n[key[0]]++
-		return append(slices.Clone(key), element(n[key[0]]))
+	if strings.HasPrefix(text[at.key:], "[[") {
+		array := pathKey(key)
+		n[array]++
+		return append(slices.Clone(key), element(n[array]))
 	}
-	if count := n[key[0]]; count > 0 && len(key) > 1 {
-		return slices.Concat(key[:1], []string{element(count)}, key[1:])
+	for i := len(key) - 1; i > 0; i-- {
+		if count := n[pathKey(key[:i])]; count > 0 {
+			return slices.Concat(key[:i], []string{element(count)}, key[i:])
+		}
 	}
 	return key
 }

@@ -26,6 +26,7 @@ func (m *Manifest) Show() []byte {
 	if m.Webhook != nil {
 		m.showWebhook(&b)
 	}
+	m.showPayload(&b)
 	return []byte(b.String())
 }
 

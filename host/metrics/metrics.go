@@ -38,6 +38,7 @@ type Metrics struct {
 	removed  *prometheus.CounterVec
 	limits   [limitCount]prometheus.Counter
 	http     *httpMetrics
+	payloads payloads
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -64,6 +65,7 @@ func New() *Metrics {
 		source:   newSourceCollector(),
 		guests:   newGuestCollector(),
 		workers:  map[string]*Worker{},
+		payloads: newPayloads(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_jobs_total",
 			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
@@ -106,6 +108,7 @@ func New() *Metrics {
 		m.newLimits(), buildInfo(version.Get()),
 	)
 	m.registry.MustRegister(m.http.collectors()...)
+	m.payloads.register(m.registry)
 	return m
 }
 

@@ -73,12 +73,15 @@ func (e *ending) Message(ctx context.Context) ([]byte, error) {
 	return json.Marshal(&ended)
 }
 
+// maxTold bounds the results that a guest is told; larger ones are left out.
+const maxTold = 1 << 20
+
 // addOnly adds what became of a job's only task.
 func (e *ending) addOnly(ctx context.Context, job *jobhost.Job, ended *jobhost.Ended) error {
 	if job.State == jobhost.Dead && len(job.Failures) > 0 {
 		ended.Failure = &job.Failures[len(job.Failures)-1]
 	}
-	if job.State != jobhost.Succeeded {
+	if job.State != jobhost.Succeeded || job.Tasks[0].ResultSize > maxTold {
 		return nil
 	}
 	result, err := e.jobs.Result(ctx, job.ID, 0)

@@ -39,6 +39,9 @@ type Config struct {
 	CancelGrace time.Duration
 	// Ran is told of every run, before its task is settled; may be nil.
 	Ran func(*runtime.Result)
+	// Spool takes results that are too large for memory, up to limit bytes; nil =
+	// all are in memory. It is for as long as ctx.
+	Spool func(ctx context.Context, limit int64) (Spool, error)
 	// Hit is told of each limit that the effects of an attempt have hit; may be nil.
 	Hit    func(effect.Limit)
 	Logger *slog.Logger

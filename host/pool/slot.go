@@ -29,6 +29,10 @@ type slot struct {
 	attempt hostcall.Attempt // reused
 	// gathered are the effects of the attempt; nil = it asked for none.
 	gathered *effect.Attempt
+	// contents are what the attempt reads and writes that is not in memory; nil =
+	// nothing.
+	contents *contents
+	ctx      context.Context // of the running attempt
 }
 
 // Progress notes how far the attempt is, for those who ask for the job.
@@ -109,9 +113,14 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 		}
 		lease.OnCancel(func() { s.cancel(task) })
 		defer lease.OnCancel(nil)
+		s.ctx = ctx
 		report.Outcome = s.sandbox.Run(ctx, &s.attempt)
+		if s.contents != nil {
+			s.endContents(&report)
+		}
 		return struct{}{}, nil
 	}, scope.Forget())
+	s.dropContents() // there are some only after a fault of the host
 	if report.Outcome.Kind == 0 {
 		report.Outcome = s.interrupted(result.Report)
 	}
@@ -131,6 +140,9 @@ func (s *slot) prepare(lease *queue.Lease) {
 	at.Number = lease.Number()
 	at.Priority, at.Labels = job.Priority, job.Labels
 	at.Entry, at.Input = job.Entry, job.Payload
+	if job.Ref != "" {
+		at.LargeInput = job.PayloadSize()
+	}
 	at.Deadline = time.Now().Add(job.Timeout)
 	at.Config, at.Secrets, at.MaySubmit = v.Config, v.Secrets, v.MaySubmit
 	at.Limits, at.Services = v.Limits, s

@@ -179,7 +179,7 @@ func TestCallbackIsJudged(t *testing.T) {
 			t.Fatalf("%+v, %v", answers, err)
 		}
 		wantCode(t, answers[0].Err, jobhost.CodeDenied)
-		_, err = f.Child(bad, &queue.Parent{ID: "good"})
+		_, err = f.Child(t.Context(), bad, &queue.Parent{ID: "good"})
 		wantCode(t, err, jobhost.CodeDenied)
 		_, err = f.SubmitChild(t.Context(), bad, &queue.Parent{ID: "good"})
 		wantCode(t, err, jobhost.CodeDenied)
@@ -254,7 +254,7 @@ func TestReservedWorkers(t *testing.T) {
 		} {
 			_, err := f.Submit(t.Context(), spec)
 			wantCode(t, err, jobhost.CodeDenied)
-			_, err = f.Child(spec, &queue.Parent{ID: "p"})
+			_, err = f.Child(t.Context(), spec, &queue.Parent{ID: "p"})
 			wantCode(t, err, jobhost.CodeDenied)
 		}
 		_, err := f.Submit(t.Context(), jobhost.Spec{Worker: "nobody"})

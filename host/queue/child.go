@@ -23,8 +23,8 @@ type Child struct {
 // Child admits a job that an attempt wants, as Submit does, but for what the
 // store alone can tell: an id that is taken. While the host stops, attempts
 // that still run may have children; those are run after the next start.
-func (q *Queue) Child(spec jobhost.Spec, parent *Parent) (*Child, error) {
-	job, l, err := q.place(spec)
+func (q *Queue) Child(ctx context.Context, spec jobhost.Spec, parent *Parent) (*Child, error) {
+	job, l, err := q.prepare(ctx, &spec, fromAttempt)
 	if err != nil {
 		return nil, err
 	}
@@ -33,13 +33,8 @@ func (q *Queue) Child(spec jobhost.Spec, parent *Parent) (*Child, error) {
 }
 
 // OwnChild is Child for a worker of the host's own.
-func (q *Queue) OwnChild(spec jobhost.Spec, parent *Parent) (*Child, error) {
-	plain := spec
-	plain.Worker = strings.TrimPrefix(spec.Worker, jobhost.ReservedWorkers)
-	if err := plain.Check(); err != nil {
-		return nil, err
-	}
-	job, l, err := q.placeChecked(spec)
+func (q *Queue) OwnChild(ctx context.Context, spec jobhost.Spec, parent *Parent) (*Child, error) {
+	job, l, err := q.prepare(ctx, &spec, fromHost)
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +42,33 @@ func (q *Queue) OwnChild(spec jobhost.Spec, parent *Parent) (*Child, error) {
 	return &Child{Job: job, lane: l}, nil
 }
 
-// Release gives up the place of a child that will not be.
-func (c *Child) Release() { c.lane.vacate(c.Job.Tasks) }
+// submitter is who submits a job. Attempts may do so while the host stops, and
+// only the host to workers of its own.
+type submitter int
+
+const (
+	fromOutside submitter = iota
+	fromAttempt
+	fromHost
+)
+
+// check looks at a spec by itself.
+func (who submitter) check(spec *jobhost.Spec) error {
+	if who != fromHost {
+		return spec.Check()
+	}
+	plain := *spec
+	plain.Worker = strings.TrimPrefix(spec.Worker, jobhost.ReservedWorkers)
+	return plain.Check()
+}
+
+// Release gives up the place of a child that will not be, with its payload.
+func (c *Child) Release() { c.lane.q.withdraw(c.Job, c.lane, true) }
 
 // SubmitChild submits a job of an attempt at once, whatever becomes of the
 // attempt, and returns when it is durable.
 func (q *Queue) SubmitChild(ctx context.Context, spec jobhost.Spec, parent *Parent) (jobhost.Receipt, error) {
-	job, l, err := q.place(spec)
+	job, l, err := q.prepare(ctx, &spec, fromAttempt)
 	if err != nil {
 		return q.existing(ctx, &spec, job, err)
 	}
@@ -97,14 +112,23 @@ func (q *Queue) settleEffects(lease *Lease, report Report, op *Settle) {
 			q.settled(lease, report.Outcome.Kind, op, jobhost.Succeeded, result)
 			return
 		}
-		report.Effects.release()
-		report.Effects = nil
 		if err != nil {
+			report.Effects.forsake()
 			q.unsettled(lease, err)
 			return
 		}
+		report.Effects.release()
+		report.Effects = nil
 		q.refused(lease, report, result.Err)
 	})
+}
+
+// forsake gives up children of which nobody knows whether they are durable, so
+// their payloads stay.
+func (a *Asked) forsake() {
+	for _, child := range a.Children {
+		child.lane.q.withdraw(child.Job, child.lane, false)
+	}
 }
 
 // refused goes on with an attempt whose settlement was refused. When its lease

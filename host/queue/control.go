@@ -153,7 +153,7 @@ func (q *Queue) revived(id string, reserved *lane, room int, result OpResult) {
 
 // Delete removes a job that has ended.
 func (q *Queue) Delete(ctx context.Context, id string) error {
-	if err := q.commitOne(ctx, &Delete{ID: id}, func(OpResult) {}); err != nil {
+	if err := q.commitOne(ctx, &Delete{ID: id}, q.tellGone); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil

@@ -71,7 +71,7 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 	)
 	for i := range firings {
 		f := &firings[i]
-		jobs, ls, err := q.admitAll(f.Specs)
+		jobs, ls, err := q.admitAll(ctx, f.Specs)
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -104,12 +104,13 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 }
 
 // admitAll admits all jobs or none.
-func (q *Queue) admitAll(specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
+func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
 	for i := range specs {
-		job, l, err := q.admit(specs[i])
+		spec := specs[i] // which stays as the caller has it
+		job, l, err := q.prepare(ctx, &spec, fromOutside)
 		if err != nil {
 			for j, l := range lanes {
-				l.vacate(jobs[j].Tasks)
+				q.withdraw(jobs[j], l, true)
 			}
 			return nil, nil, err
 		}

@@ -56,6 +56,9 @@ type OpResult struct {
 	// Evicted are the latter's jobs.
 	Removed int64
 	Evicted []string
+	// Gone: there are references that [ObjectReader] tells of as gone. It comes
+	// with operations that have removed a job, or may have.
+	Gone bool
 	// Next comes with Tidy: when there may be more to do for it; 0 = not before
 	// another job ends.
 	Next Millis
@@ -88,7 +91,8 @@ type Added struct {
 // The result's Key is the job's; the tokens of its tasks are 0. A job with a
 // UniqueKey is not added when the worker has another one that was submitted
 // with that key and is unique still: that is the Existing one. Errors:
-// conflict when the id is taken by a job with another digest: see [TakenID];
+// conflict when the id is taken by a job with another digest: see [TakenID]; or
+// its Ref by another job: see [ErrRefTaken];
 // exhausted when its parent has [jobhost.MaxChildren] jobs: see [ErrChildren].
 type Submit struct{ Job *JobSpec }
 
@@ -107,11 +111,15 @@ type Settle struct {
 	Attempt int    // attempts that count, this one included if it does
 	// StartedAt and EndedAt are of the attempt.
 	StartedAt, EndedAt Millis
-	Result             []byte           // with Succeeded; empty results are not stored
-	Failure            *jobhost.Failure // kept as a record; nil = none
-	Log                []byte           // lines of the attempt; empty = none
-	LogDropped         int64
-	Fuel               int64 // of the attempt; added to that of the task
+	Result             []byte // with Succeeded; empty results are not stored
+	// ResultRef names the object that the result is in, of ResultSize bytes, with
+	// Succeeded and without Result; empty = there is none. It is of this attempt only.
+	ResultRef  string
+	ResultSize int64
+	Failure    *jobhost.Failure // kept as a record; nil = none
+	Log        []byte           // lines of the attempt; empty = none
+	LogDropped int64
+	Fuel       int64 // of the attempt; added to that of the task
 	// ExpiresAt is until when the task is kept, unless Status is Open; 0 = for ever.
 	ExpiresAt Millis
 	// MaxDead bounds the dead tasks of the worker, with Dead; 0 = no bound. To
@@ -197,3 +205,4 @@ func (*Note) op()     {}
 func (*ChangeKV) op() {}
 func (*Fire) op()     {}
 func (*Tidy) op()     {}
+func (*Forget) op()   {}

@@ -29,6 +29,10 @@ type Config struct {
 	MaxMemory int64
 	// MaxPayload bounds the payload of a job, in bytes [1 MiB].
 	MaxPayload int
+	// Objects keeps payloads over Threshold, and results [nobody: all are in the store].
+	Objects Objects
+	// Threshold is the largest payload that is kept in the store, in bytes [64 KiB].
+	Threshold int
 	// ResidentBytes bounds the bodies of waiting tasks that are kept in memory [16 MiB].
 	ResidentBytes int64
 	// Publish is told of everything that happens, after it is durable, and
@@ -150,6 +154,9 @@ func setDefaults(cfg *Config) {
 	}
 	if cfg.MaxPayload == 0 {
 		cfg.MaxPayload = 1 << 20
+	}
+	if cfg.Threshold == 0 {
+		cfg.Threshold = 64 << 10
 	}
 	if cfg.ResidentBytes == 0 {
 		cfg.ResidentBytes = 16 << 20

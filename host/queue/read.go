@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -33,34 +32,6 @@ func (q *Queue) record(ctx context.Context, id string) (JobRecord, error) {
 		return JobRecord{}, err
 	}
 	return q.store.Job(ctx, id)
-}
-
-// Result returns what a task returned.
-func (q *Queue) Result(ctx context.Context, id string, task int) (jobhost.Result, error) {
-	record, err := q.record(ctx, id)
-	if err != nil {
-		return jobhost.Result{}, err
-	}
-	if task < 0 || task >= len(record.Tasks) {
-		return jobhost.Result{}, &jobhost.Error{
-			Code:    jobhost.CodeNotFound,
-			Field:   "task",
-			Message: fmt.Sprintf("job %s has no task %d, it has %d", id, task, len(record.Tasks)),
-		}
-	}
-	if record.Tasks[task].Status != Succeeded {
-		job := q.describe(record)
-		return jobhost.Result{}, &jobhost.Error{
-			Code:    jobhost.CodeConflict,
-			Message: fmt.Sprintf("job %s has no result: it is %s", id, job.Tasks[task].State),
-			Hint:    "jobhost job why " + id,
-		}
-	}
-	result := jobhost.Result{Task: task}
-	if record.Tasks[task].ResultSize > 0 {
-		result.Data, err = q.store.Result(ctx, record.Tasks[task].Key)
-	}
-	return result, err
 }
 
 // Logs returns what the attempts of a job logged, oldest first.
@@ -100,7 +71,7 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		UniqueUntil:    timeOrNil(record.UniqueUntil),
 		Callback:       callbackOrNil(record.Callback),
 
-		PayloadSize: record.PayloadSize,
+		PayloadSize: payloadSize(&record),
 		MaxAttempts: record.MaxAttempts,
 		Timeout:     jobhost.Duration(record.Timeout),
 		Retention:   jobhost.Duration(record.Retention),
@@ -124,6 +95,13 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 	}
 	job.State = jobhost.JobState(&counts)
 	return job
+}
+
+func payloadSize(record *JobRecord) int {
+	if record.Ref != "" {
+		return int(sizeOf(record.Ref))
+	}
+	return record.PayloadSize
 }
 
 // describeTask tells of one task; the lane's lock is held, if there is a lane.

@@ -6,11 +6,15 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/state/payload"
 )
 
 // Report is what became of an attempt: its outcome and what it logged.
 type Report struct {
-	Outcome    jobhost.Outcome
+	Outcome jobhost.Outcome
+	// Result is where the output of a success is, if it is not in Outcome; nil =
+	// it is there. It is held: see [Objects].
+	Result     *payload.Ref
 	Log        []byte // lines ended by \n
 	LogDropped int64
 	// Effects are what the attempt asked for; nil = nothing. They are applied if
@@ -85,9 +89,12 @@ func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error
 			defer q.lanes.opening.RUnlock()
 		}
 		if err != nil {
+			q.releaseResult(op, OpResult{Err: err})
 			told(OpResult{}, err)
 			return
 		}
+		q.releaseResult(op, results[0])
+		q.tellGone(results[0])
 		told(results[0], nil)
 		q.follow(results[0])
 	})
@@ -113,6 +120,9 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 	case jobhost.OutcomeSucceeded:
 		op.Attempt++
 		op.Status, op.Result = Succeeded, outcome.Output
+		if report.Result != nil {
+			op.Result, op.ResultRef, op.ResultSize = nil, report.Result.String(), report.Result.Size
+		}
 		op.ExpiresAt = lease.lane.expires(lease.Job, jobhost.Succeeded, now)
 		return op, jobhost.Succeeded
 	case jobhost.OutcomeSnoozed:

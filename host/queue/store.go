@@ -46,6 +46,7 @@ type Store interface {
 	Reader
 	EffectReader
 	DeadReader
+	ObjectReader
 
 	// Close waits for what is under way and frees the store.
 	Close() error
@@ -195,10 +196,13 @@ type Body struct {
 // JobSpec is what a job was submitted as, with all defaults filled in. It is
 // not changed after it was made, so bodies of one job may share it.
 type JobSpec struct {
-	Key         Key // 0 before the store gave one
-	ID          string
-	Worker      string
-	Payload     []byte
+	Key     Key // 0 before the store gave one
+	ID      string
+	Worker  string
+	Payload []byte
+	// Ref names the object that the payload is in, outside of the store; empty =
+	// Payload is all of it. See [ObjectReader].
+	Ref         string
 	ContentType string
 	Entry       string
 	Priority    jobhost.Priority
@@ -228,8 +232,8 @@ type JobSpec struct {
 
 // JobRecord is a job as a store tells of it.
 type JobRecord struct {
-	JobSpec     // in lists without Payload
-	PayloadSize int
+	JobSpec         // in lists without Payload
+	PayloadSize int // of Payload: with Ref it is 0
 	EndedAt     Millis
 	Tasks       []TaskRecord
 	Failures    []jobhost.Failure
@@ -246,6 +250,7 @@ type TaskRecord struct {
 	Fuel       int64  // of all settled attempts together
 	EndedAt    Millis
 	ResultSize int
+	ResultRef  string // names the object that the result is in; empty = it is in the store
 }
 
 // LogRecord is what one attempt logged: lines ended by \n.

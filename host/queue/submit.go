@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/state/payload"
 )
 
 // Submit admits a job and returns when it is durable. When ctx ends before
 // that, the error is its cause and the job may or may not be there: submitting
 // it again with the same id is safe.
 func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
-	job, l, err := q.admit(spec)
+	job, l, err := q.prepare(ctx, &spec, fromOutside)
 	if err != nil {
 		return q.existing(ctx, &spec, job, err)
 	}
@@ -82,9 +83,10 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 		index []int // of ops in answers
 	)
 	for i := range specs {
-		job, l, err := q.admit(specs[i])
+		spec := specs[i] // which stays as the caller has it
+		job, l, err := q.prepare(ctx, &spec, fromOutside)
 		if err != nil {
-			answers[i].Receipt, answers[i].Err = q.existing(ctx, &specs[i], job, err)
+			answers[i].Receipt, answers[i].Err = q.existing(ctx, &spec, job, err)
 			continue
 		}
 		ops, lanes, index = append(ops, &Submit{Job: job}), append(lanes, l), append(index, i)
@@ -118,37 +120,25 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 
 // admit checks a job, fills in its defaults and reserves its place in the
 // queue. The caller must commit it and call submitted. A job that there is no
-// room for comes with its error: see existing.
-func (q *Queue) admit(spec jobhost.Spec) (*JobSpec, *lane, error) {
-	if !q.closed.Load() {
-		return q.place(spec)
-	}
-	if err := spec.Check(); err != nil {
+// room for comes with its error: see existing. Its payload is in ref if that is
+// not nil; copied = it was uploaded, and is small.
+func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, copied bool, who submitter) (*JobSpec, *lane, error) {
+	if err := who.check(spec); err != nil {
 		return nil, nil, err
 	}
-	return nil, nil, errClosed
-}
-
-// place is admit, also while the queue is closed.
-func (q *Queue) place(spec jobhost.Spec) (*JobSpec, *lane, error) {
-	if err := spec.Check(); err != nil {
-		return nil, nil, err
+	if q.closed.Load() && who == fromOutside {
+		return nil, nil, errClosed
 	}
-	return q.placeChecked(spec)
-}
-
-// placeChecked is place for a spec that was looked at by itself.
-func (q *Queue) placeChecked(spec jobhost.Spec) (*JobSpec, *lane, error) {
 	l := q.lanes.of(spec.Worker)
 	if l == nil || l.parked.Load() {
 		return nil, nil, q.noWorker(spec.Worker)
 	}
-	if len(spec.Payload) > q.cfg.MaxPayload {
+	if len(spec.Payload) > q.cfg.MaxPayload && !copied { // an upload has a limit of its own
 		return nil, nil, &jobhost.Error{
 			Code:    jobhost.CodeTooLarge,
 			Field:   "payload",
 			Message: fmt.Sprintf("a payload of %d bytes is larger than %d", len(spec.Payload), q.cfg.MaxPayload),
-			Hint:    "put the data where the worker can fetch it, or raise host.max_payload",
+			Hint:    "upload it first (POST /v1/payloads, jobhost submit --file), or raise host.max_payload",
 		}
 	}
 	if cb := spec.Callback.Worker; cb != "" {
@@ -156,9 +146,12 @@ func (q *Queue) placeChecked(spec jobhost.Spec) (*JobSpec, *lane, error) {
 			return nil, nil, fmt.Errorf("callback: %w", q.noWorker(cb))
 		}
 	}
-	denied := q.judgeCallback(&spec)
+	denied := q.judgeCallback(spec)
 	worker := l.worker.Load()
-	job := q.fill(worker, &spec)
+	job := q.fill(worker, spec)
+	if ref != nil {
+		job.Ref, job.Digest = ref.String(), digestOf(spec, ref)
+	}
 	if denied != nil {
 		return job, nil, denied
 	}
@@ -237,7 +230,10 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 }
 
 // digest identifies what the caller asked for, apart from the id.
-func digest(spec *jobhost.Spec) [16]byte {
+func digest(spec *jobhost.Spec) [16]byte { return digestOf(spec, nil) }
+
+// digestOf is digest for a spec with a payload elsewhere.
+func digestOf(spec *jobhost.Spec, ref *payload.Ref) [16]byte {
 	h := sha256.New()
 	var buf [8]byte
 	number := func(n int64) {
@@ -280,8 +276,18 @@ func digest(spec *jobhost.Spec) [16]byte {
 			number(int64(option.value))
 		}
 	}
-	h.Write(spec.Payload)
 	var sum [sha256.Size]byte
+	switch {
+	case ref != nil:
+		text("payload sha256")
+		h.Write(ref.Digest[:])
+	case len(spec.Payload) > wholeDigest:
+		text("payload sha256")
+		sum = sha256.Sum256(spec.Payload)
+		h.Write(sum[:])
+	default:
+		h.Write(spec.Payload)
+	}
 	return [16]byte(h.Sum(sum[:0]))
 }
 
@@ -342,6 +348,7 @@ const retryAfter = time.Second
 
 // submitted runs when the fate of a submit is known.
 func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submitted {
+	q.release(job, result)
 	if result.Err != nil || result.Existing {
 		l.vacate(job.Tasks)
 		if result.Err != nil {

@@ -37,7 +37,10 @@ func (q *Queue) Tidy(ctx context.Context) error {
 		began := time.Now()
 		op := &Tidy{At: MillisOf(q.clock.now()), Limit: tidyTasks, Lag: q.tidyLag()}
 		var result OpResult
-		err := q.commitOne(ctx, op, func(r OpResult) { result = r })
+		err := q.commitOne(ctx, op, func(r OpResult) {
+			q.tellGone(r)
+			result = r
+		})
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end is no fault
 		}

@@ -80,7 +80,7 @@ func House() Rules {
 		},
 		Guests:   []string{"plugins", "internal/testing/guests"},
 		Printers: []string{"cmd"},
-		Suites:   []string{"queuetest", "runtimetest", "statetest", "hosttest"},
+		Suites:   []string{"queuetest", "runtimetest", "statetest", "hosttest", "payloadtest"},
 		MaxFile:  500,
 		LongFile: 400,
 	}

@@ -42,4 +42,5 @@ const (
 	Signal    = "signal"    // name of a signal
 	Setting   = "setting"   // name of a setting of the manifest
 	Schedule  = "schedule"  // name of a schedule
+	Payloads  = "payloads"  // name of a payload store
 )

@@ -5,6 +5,7 @@ package hostcall
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,9 @@ type Attempt struct {
 	Entry string
 	// Input is the payload. It is not changed.
 	Input []byte
+	// LargeInput is the size of a payload that is not in Input but is for
+	// [Contents] to open; 0 = it is in Input.
+	LargeInput int64
 	// Deadline is when the attempt is stopped; zero = never.
 	Deadline time.Time
 
@@ -51,6 +55,13 @@ type Attempt struct {
 	progress  progress
 	submitted []child // by their number, from 1
 	ops       ops
+
+	stream    io.Reader // of the payload, once it is read that is not in Input
+	inputRead int64     // of the payload, by ReadInput
+	spill     io.Writer // that takes the output; nil = it is in output
+	spilled   int       // bytes that it took
+	lost      error     // of stream or spill
+	losing    string    // what was being done then
 }
 
 // child is a job that the attempt submitted.
@@ -76,6 +87,7 @@ const keepOutput = 64 << 10
 // Limits bound what an attempt may produce; 0 = nothing.
 type Limits struct {
 	OutputBytes int // of the result
+	SpillBytes  int // of a result in memory; more goes to [Contents]; 0 = all is in memory
 	LogBytes    int // of the log as a whole
 	LineBytes   int // of one line of the log
 	LogLevel    slog.Level
@@ -88,7 +100,7 @@ type Limits struct {
 // Services is what stands behind the calls that leave the sandbox. The host
 // implements it over its pillars. The goroutine that runs the guest calls it,
 // so an implementation that blocks holds up the guest and its deadline. It may
-// implement [KV], [Jobs], [Ops] and [HTTP] besides.
+// implement [KV], [Jobs], [Ops], [HTTP] and [Contents] besides.
 type Services interface {
 	// Emit publishes data on the output hub. It doesn't keep data.
 	Emit(at *Attempt, data []byte)

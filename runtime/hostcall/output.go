@@ -9,17 +9,25 @@ import (
 // AppendOutput adds to the result and keeps no reference to p. Over
 // [Limits].OutputBytes it adds nothing and answers [ErrLimit]; an attempt that
 // then ends without saying that it failed fails with
-// [jobhost.FailOutputTooLarge], since its result would not be whole.
+// [jobhost.FailOutputTooLarge], since its result would not be whole. Output that
+// could not be stored elsewhere is [ErrIO], and the attempt fails as well.
 func (a *Attempt) AppendOutput(p []byte) Errno {
 	if !a.fits(len(p)) {
 		return ErrLimit
+	}
+	if a.spills(len(p)) {
+		a.spillOut(p)
+		if a.lost != nil {
+			return ErrIO
+		}
+		return OK
 	}
 	a.output = append(a.output, p...)
 	return OK
 }
 
 func (a *Attempt) fits(n int) bool {
-	if n <= a.Limits.OutputBytes-len(a.output) {
+	if n <= a.Limits.OutputBytes-len(a.output)-a.spilled {
 		return true
 	}
 	a.overflow = true
@@ -42,7 +50,7 @@ func (a *Attempt) Emit(data []byte) Errno {
 // Outcome returns what became of an attempt whose entry returned by itself:
 // what the guest said by Fail if it did, else success with everything
 // that was appended followed by result, which is copied. A result over the
-// limit is a failure.
+// limit is a failure. One that went to [Contents] is not in the outcome.
 func (a *Attempt) Outcome(result []byte) jobhost.Outcome {
 	if outcome, failed := a.Failed(); failed {
 		return outcome
@@ -52,6 +60,13 @@ func (a *Attempt) Outcome(result []byte) jobhost.Outcome {
 			fmt.Sprintf("the result is over the limit of %d bytes", a.Limits.OutputBytes))
 	}
 	outcome := jobhost.Outcome{Kind: jobhost.OutcomeSucceeded}
+	if a.spills(len(result)) {
+		a.spillOut(result)
+		if a.lost != nil {
+			return a.lostOutcome()
+		}
+		return outcome
+	}
 	if n := len(a.output) + len(result); n > 0 {
 		outcome.Output = make([]byte, n)
 		copy(outcome.Output[copy(outcome.Output, a.output):], result)
@@ -60,9 +75,11 @@ func (a *Attempt) Outcome(result []byte) jobhost.Outcome {
 }
 
 // Failed returns the outcome that the guest asked for by Fail, and whether it
-// did.
+// did. An attempt of which payload or result was lost has failed in any case.
 func (a *Attempt) Failed() (jobhost.Outcome, bool) {
 	switch {
+	case a.lost != nil:
+		return a.lostOutcome(), true
 	case a.failure != nil:
 		return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: a.failure}, true
 	case a.snooze > 0:

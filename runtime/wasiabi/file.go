@@ -116,16 +116,21 @@ func fdPwrite(s *System, m memory, a args) Errno {
 
 // readInput reads the payload of a command; else there is none.
 func (s *System) readInput(b []byte) (int, Errno) {
-	n := copy(b, s.unread())
-	s.read += n
+	if s.mode != Command {
+		return 0, OK
+	}
+	n, err := s.at.ReadInput(b)
+	if err != nil && err != io.EOF {
+		return n, EIO // and the attempt fails
+	}
 	return n, OK
 }
 
-func (s *System) unread() []byte {
+func (s *System) unread() int64 {
 	if s.mode != Command {
-		return nil
+		return 0
 	}
-	return s.at.Input[s.read:]
+	return s.at.UnreadInput()
 }
 
 // writeOutput writes to the result of a command, or logs lines.
@@ -134,11 +139,14 @@ func (s *System) writeOutput(b []byte) (int, Errno) {
 		s.out.write(s.at, b)
 		return len(b), OK
 	}
-	if s.at.AppendOutput(b) != hostcall.OK {
-		s.refused = true
-		return 0, EDQUOT
+	switch s.at.AppendOutput(b) {
+	case hostcall.OK:
+		return len(b), OK
+	case hostcall.ErrIO:
+		return 0, EIO
 	}
-	return len(b), OK
+	s.refused = true
+	return 0, EDQUOT
 }
 
 // extend charges for the gap that is left when a file is written at offset.

@@ -159,7 +159,7 @@ func (s *System) poll(sub subscription, began moment, slept time.Duration) (even
 func (s *System) readable(d *descriptor) (uint64, bool) {
 	switch d.kind {
 	case input:
-		return uint64(len(s.unread())), true
+		return uint64(s.unread()), true
 	case regular:
 		info, err := d.file.Stat()
 		if err != nil {

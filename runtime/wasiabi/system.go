@@ -77,7 +77,6 @@ type System struct {
 	fds     []descriptor
 	changed bool // fds is not base
 	written int64
-	read    int // of the input, in bytes
 	refused bool
 	out     stream
 	err     stream
@@ -164,7 +163,7 @@ func invalid(field, hint, format string, args ...any) error {
 // Begin gives the system the attempt it works for, until [System.End].
 func (s *System) Begin(at *hostcall.Attempt, mode Streams) {
 	s.at, s.mode = at, mode
-	s.read, s.written, s.refused = 0, 0, false
+	s.written, s.refused = 0, false
 	s.out.begin(hostcall.LevelInfo)
 	s.err.begin(hostcall.LevelWarn)
 	if mode == Command {

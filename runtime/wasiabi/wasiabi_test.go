@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/wasiabi"
 )
 
@@ -79,6 +80,7 @@ func TestReset(t *testing.T) {
 	b, dir := mounted(t, wasiabi.Config{})
 	tree(t, dir, map[string]string{"a/x": "text", "b/y": ""})
 	for attempt := range 3 {
+		b.at = &hostcall.Attempt{Job: b.at.Job, Worker: b.at.Worker, Input: b.at.Input, Limits: b.at.Limits}
 		b.Begin(b.at, wasiabi.Command)
 		if got, e := b.read(0, 100); got != "payload" || e != wasiabi.OK {
 			t.Errorf("attempt %d: input %q, errno %d", attempt, got, e)

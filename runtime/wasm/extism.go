@@ -68,7 +68,7 @@ func (a *extismABI) guest(ctx context.Context, i *Instance) (guest, error) {
 		return nil, errors.Join(err, memory.Close())
 	}
 	i.frame.extism = plugin
-	return &extismGuest{i: i, plugin: plugin, memory: memory}, nil
+	return &extismGuest{i: i, plugin: plugin, memory: memory, limit: limit}, nil
 }
 
 // extismGuest calls a plugin of Extism.
@@ -76,6 +76,7 @@ type extismGuest struct {
 	i       *Instance
 	plugin  *extismabi.Plugin
 	memory  *snapshot.Memory // of the plugin's kernel
+	limit   int64            // of that memory, in bytes
 	entries functions
 	spent   bool // its main function ran
 	stack   [1]uint64
@@ -122,6 +123,9 @@ func (g *extismGuest) close(ctx context.Context) error {
 }
 
 func (g *extismGuest) call(entry int, at *hostcall.Attempt) (jobhost.Outcome, error) {
+	if outcome, failed := at.LoadInput(g.limit); failed {
+		return outcome, nil
+	}
 	if failure := g.plugin.Begin(at); failure != nil {
 		return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: failure}, nil
 	}

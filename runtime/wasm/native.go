@@ -110,6 +110,9 @@ func (g *nativeGuest) reset(remembered any) bool {
 }
 
 func (g *nativeGuest) call(entry int, at *hostcall.Attempt) (jobhost.Outcome, error) {
+	if outcome, failed := at.LoadInput(g.i.plugin.limits.MemoryBytes); failed {
+		return outcome, nil
+	}
 	view, err := g.enter(entry, at)
 	if err != nil {
 		return jobhost.Outcome{}, err

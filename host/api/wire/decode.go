@@ -97,6 +97,8 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 		err = d.payload(s, namePayload)
 	case namePayloadBase64:
 		err = d.payload(s, namePayloadBase64)
+	case namePayloadRef:
+		spec.PayloadRef, err = d.text(namePayloadRef)
 	case nameContentType:
 		spec.ContentType, err = d.text(nameContentType)
 	case nameEntry:
@@ -164,7 +166,7 @@ func (d *Decoder) payload(s *submit, name string) error {
 		return &jobhost.Error{
 			Code: jobhost.CodeTooLarge, Field: name,
 			Message: fmt.Sprintf("the payload of %d bytes is larger than %d", size, d.maxPayload),
-			Hint:    "raise max_payload in the manifest, or pass a reference to the data",
+			Hint:    "upload it first: POST /v1/payloads, jobhost submit --file; or raise max_payload in the manifest",
 		}
 	}
 	return nil

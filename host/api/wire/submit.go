@@ -17,6 +17,7 @@ const (
 	nameID            = "id"
 	namePayload       = "payload"
 	namePayloadBase64 = "payload_base64"
+	namePayloadRef    = "payload_ref"
 	nameContentType   = "content_type"
 	nameEntry         = "entry"
 	namePriority      = "priority"
@@ -47,6 +48,7 @@ func Members() []Member {
 		{nameID, "string", "Names the job; left out = a new UUID of version 7. The same id with the same content is the same job."},
 		{namePayload, "", "What the worker gets: the text of a string, or the JSON text of any other value."},
 		{namePayloadBase64, "string", "The payload as base64, for bytes that are no text; not together with payload."},
+		{namePayloadRef, "string", "A payload that was uploaded: what POST /v1/payloads answered; not together with payload. It is for one job."},
 		{nameContentType, "string", "Describes the payload; application/json if payload is not a string and nothing else is given."},
 		{nameEntry, "string", "The export to call; left out = the worker's."},
 		{namePriority, "string", "critical, high, normal (the default), low or background."},
@@ -79,6 +81,7 @@ func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 	b = appendText(append(b, `{"worker":`...), spec.Worker)
 	b = appendMember(b, nameID, spec.ID)
 	b = appendPayload(b, spec.Payload)
+	b = appendMember(b, namePayloadRef, spec.PayloadRef)
 	b = appendMember(b, nameContentType, spec.ContentType)
 	b = appendMember(b, nameEntry, spec.Entry)
 	if spec.Priority != 0 {

@@ -2,10 +2,34 @@ package queuetest
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 )
+
+// Gone implements [queue.ObjectReader].
+func (s *Memory) Gone(ctx context.Context, after string, limit int) (out []string, err error) {
+	err = s.read(ctx, func() error {
+		out = slices.Sorted(maps.Values(s.model.gone))
+		out = slices.DeleteFunc(out, func(ref string) bool { return ref <= after })
+		out = out[:min(len(out), limit)]
+		return nil
+	})
+	return out, err
+}
+
+// Live implements [queue.ObjectReader].
+func (s *Memory) Live(ctx context.Context, names []string) (out []bool, err error) {
+	err = s.read(ctx, func() error {
+		for _, name := range names {
+			out = append(out, s.model.objects[name] != "")
+		}
+		return nil
+	})
+	return out, err
+}
 
 // KV implements [queue.EffectReader].
 func (s *Memory) KV(ctx context.Context, worker, key string, now queue.Millis) (out queue.KVEntry, err error) {

@@ -19,6 +19,9 @@ type model struct {
 	schedules map[string]queue.ScheduleState
 	uniq      map[string]queue.Key        // the last job by worker/key
 	dead      map[queue.DeathRecord]int64 // deaths, by all but their number
+	objects   map[string]string           // references to objects by name
+	gone      map[string]string           // those whose rows were removed
+	results   int                         // references to results that were drawn
 }
 
 type modelJob struct {
@@ -43,6 +46,8 @@ func newModel(next queue.Key) *model {
 		notes: make(map[string]string), keys: make(map[string]*modelKeys),
 		uniq:      make(map[string]queue.Key),
 		dead:      make(map[queue.DeathRecord]int64),
+		objects:   make(map[string]string),
+		gone:      make(map[string]string),
 		schedules: make(map[string]queue.ScheduleState),
 	}
 }
@@ -85,6 +90,9 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return m.fire(op, got)
 	case *queue.Tidy:
 		return m.tidy(op), nil
+	case *queue.Forget:
+		m.forget(op)
+		return queue.OpResult{}, nil
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
 }
@@ -121,6 +129,9 @@ func (m *model) submit(spec *queue.JobSpec, key queue.Key) (queue.OpResult, erro
 	if !m.room(spec.Parent, 1) {
 		return m.code(jobhost.CodeExhausted), nil
 	}
+	if m.refTaken(spec.Ref) {
+		return m.code(jobhost.CodeConflict), nil
+	}
 	if key < m.next {
 		return queue.OpResult{}, fmt.Errorf("job %s got key %d, below %d", spec.ID, key, m.next)
 	}
@@ -132,6 +143,7 @@ func (m *model) submit(spec *queue.JobSpec, key queue.Key) (queue.OpResult, erro
 		}, deadline: spec.Deadline})
 	}
 	m.jobs[spec.ID] = job
+	m.addRef(spec.Ref)
 	if spec.UniqueKey != "" {
 		m.uniq[spec.Worker+"/"+spec.UniqueKey] = key
 	}
@@ -188,6 +200,10 @@ func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, er
 	task.Status, task.EndedAt, task.expires = op.Status, op.EndedAt, op.ExpiresAt
 	if op.Status == queue.Succeeded {
 		task.ResultSize, task.result = len(op.Result), op.Result
+		if op.ResultRef != "" {
+			task.ResultSize, task.ResultRef = int(op.ResultSize), op.ResultRef
+			m.addRef(op.ResultRef)
+		}
 	}
 	if op.Status == queue.Dead {
 		m.bury(job, task, op)
@@ -195,6 +211,7 @@ func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, er
 	if op.Status == queue.Dead && op.MaxDead > 0 {
 		evicted := m.evict(job, op.MaxDead)
 		res.Removed, res.Evicted = evicted.Removed, evicted.Evicted
+		res.Gone = res.Removed > 0 && len(m.gone) > 0
 	}
 	return job.ended(res), nil
 }
@@ -300,8 +317,8 @@ func (m *model) delete(op *queue.Delete) queue.OpResult {
 	case job.counts()[queue.Open] > 0:
 		return m.code(jobhost.CodeConflict)
 	}
-	delete(m.jobs, op.ID)
-	return queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker}
+	m.remove(job)
+	return queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker, Gone: len(m.gone) > 0}
 }
 
 // record is what the store should tell of a job.

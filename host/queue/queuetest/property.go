@@ -30,6 +30,7 @@ func testProperty(t *testing.T, h Harness) {
 		m := newModel(next)
 		clearStore(t, rt, s)
 		clearKeys(t, rt, s, m)
+		clearObjects(t, rt, s)
 		defer func() { next = m.next }()
 		for step := range rapid.IntRange(1, 6).Draw(rt, "steps") {
 			now := epoch + queue.Millis(step)
@@ -51,6 +52,7 @@ func testProperty(t *testing.T, h Harness) {
 		}
 		checkReads(t, rt, s, m)
 		checkEffects(t, rt, s, m)
+		checkObjects(t, rt, s, m)
 	})
 }
 
@@ -99,6 +101,7 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 				}
 				s.Labels = rapid.SampledFrom([]map[string]string{nil, {"a": "1"}, {"a": "1", "b": ""}, {"a": "2"}}).Draw(t, "labels")
 				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
+				s.Ref = genRef().Draw(t, "ref")
 				s.Parent = genParent(t)
 			})}
 	})
@@ -116,6 +119,7 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 			Fuel:      rapid.Int64Range(0, 1<<40).Draw(t, "fuel"),
 			ExpiresAt: expires.Draw(t, "expires"), MaxDead: rapid.IntRange(0, 6).Draw(t, "most dead"),
 		}
+		genResult(t, m, op)
 		if rapid.Bool().Draw(t, "effects") {
 			op.Effects = genEffects(m, now).Draw(t, "changes")
 			op.EndedAt = now
@@ -141,6 +145,9 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 			return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), Tasks: some.Draw(t, "tasks")}
 		}),
 		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Delete{ID: id.Draw(t, "id")} }),
+		rapid.Custom(func(t *rapid.T) queue.Op {
+			return &queue.Forget{Refs: rapid.SliceOfN(genRef(), 0, 3).Draw(t, "refs")}
+		}),
 		rapid.Custom(func(t *rapid.T) queue.Op {
 			return &queue.Note{Name: id.Draw(t, "name"), Text: rapid.SampledFrom([]string{"", "x", "ü"}).Draw(t, "text")}
 		}),

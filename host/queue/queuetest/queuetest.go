@@ -76,6 +76,9 @@ func Run(t *testing.T, h Harness) {
 		{"quota", testQuota},
 		{"list keys", testListKeys},
 		{"exactly once", testExactlyOnce},
+		{"objects", testObjects},
+		{"objects tidied", testObjectsTidied},
+		{"objects taken", testObjectsTaken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

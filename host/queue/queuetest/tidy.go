@@ -20,7 +20,8 @@ func (j *modelJob) over(at queue.Millis) bool {
 
 // tidy removes what is over.
 func (m *model) tidy(op *queue.Tidy) (res queue.OpResult) {
-	for id, job := range m.jobs {
+	defer func() { res.Gone = len(m.gone) > 0 }()
+	for _, job := range m.jobs {
 		if !job.over(op.At) {
 			continue
 		}
@@ -29,7 +30,7 @@ func (m *model) tidy(op *queue.Tidy) (res queue.OpResult) {
 			return res
 		}
 		res.Removed += int64(len(job.tasks))
-		delete(m.jobs, id)
+		m.remove(job)
 	}
 	for _, job := range m.jobs {
 		for i := range job.tasks {
@@ -57,7 +58,7 @@ func (m *model) evict(except *modelJob, most int) (res queue.OpResult) {
 			n -= int(c[queue.Dead])
 			res.Evicted = append(res.Evicted, job.spec.ID)
 			res.Removed += int64(len(job.tasks))
-			delete(m.jobs, job.spec.ID)
+			m.remove(job)
 		}
 	}
 	return res

@@ -54,6 +54,8 @@ func (b *batch) encode() {
 			}
 		case *queue.ChangeKV:
 			b.weighKV(op.Changes)
+		case *queue.Forget:
+			b.weight += len(op.Refs)
 		}
 	}
 }
@@ -184,6 +186,8 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 		return b.ledger.fire(tx, op, res)
 	case *queue.Tidy:
 		return b.ledger.tidy(tx, op, res)
+	case *queue.Forget:
+		return forget(tx, op)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

@@ -209,7 +209,10 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 		res.Err = conflict("job %s has not ended", op.ID)
 		return nil
 	}
-	return l.remove(tx, t)
+	if err := l.remove(tx, t); err != nil {
+		return err
+	}
+	return tellGone(tx, res)
 }
 
 // remove removes a job.

@@ -42,7 +42,10 @@ func (l *ledger) bury(tx *sqlitedb.Tx, op *queue.Settle, worker, job int64, res 
 	if op.MaxDead == 0 {
 		return nil
 	}
-	return l.evict(tx, worker, job, int64(op.MaxDead), res)
+	if err := l.evict(tx, worker, job, int64(op.MaxDead), res); err != nil || len(res.Evicted) == 0 {
+		return err
+	}
+	return tellGone(tx, res)
 }
 
 func countDeath(tx *sqlitedb.Tx, hour, worker int64, category, code string) error {

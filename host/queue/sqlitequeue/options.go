@@ -75,11 +75,17 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 	return nil
 }
 
-// index makes a job that was added findable by its labels and its unique key.
+// index makes a job that was added findable by its labels, its unique key and
+// the name of its payload's object.
 func (l *ledger) index(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpec) error {
 	for name, value := range job.Labels {
 		err := tx.Stmt("INSERT INTO label(name, value, job) VALUES(?,?,?)").Text(name).Text(value).Int(key).Exec()
 		if err != nil {
+			return err
+		}
+	}
+	if job.Ref != "" {
+		if err := addObject(tx, job.Ref); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // Columns of a job; the second form leaves the payload where it is.
 const (
 	jobColumns = `seq, id, (SELECT name FROM worker WHERE worker.id=job.worker), tasks, priority, max_attempts,
-		timeout_ns, created_at, ready_at, digest, entry, content_type, labels, length(payload), options`
+		timeout_ns, created_at, ready_at, digest, entry, content_type, labels, length(payload), options, ref`
 	selectJob     = "SELECT " + jobColumns + ", payload FROM job"
 	selectJobHead = "SELECT " + jobColumns + " FROM job"
 )
@@ -38,12 +38,13 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
 			ReadyAt:     queue.Millis(s.ColInt(8)),
 			Entry:       s.ColText(10),
 			ContentType: s.ColText(11),
+			Ref:         s.ColText(15),
 		},
 		PayloadSize: int(s.ColInt(13)),
 	}
 	s.ColCopy(9, r.Digest[:])
 	if payload {
-		r.Payload = s.ColBlob(15)
+		r.Payload = s.ColBlob(16)
 	}
 	labels, text := s.ColText(12), s.ColText(14)
 	if err := s.Done(); err != nil {
@@ -64,7 +65,7 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
 func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 	tasks := make([]queue.TaskRecord, 0, r.JobSpec.Tasks)
 	open := false
-	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel, retention_ms
+	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel, retention_ms, ref
 		FROM task WHERE seq>=? AND seq<? ORDER BY seq`).Int(int64(r.Key)).Int(int64(r.Key) + int64(r.JobSpec.Tasks))
 	for s.Step() {
 		t := queue.TaskRecord{
@@ -77,6 +78,7 @@ func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 			EndedAt:    queue.Millis(s.ColInt(6)),
 			ResultSize: int(s.ColInt(7)),
 			Fuel:       s.ColInt(8),
+			ResultRef:  s.ColText(10),
 		}
 		r.Retention = millis(s.ColInt(9))
 		open = open || t.Status == queue.Open

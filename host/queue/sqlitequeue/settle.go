@@ -46,6 +46,11 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 	if err != nil {
 		return err
 	}
+	if op.Status == queue.Succeeded && op.ResultRef != "" {
+		if err := setResultRef(tx, op); err != nil {
+			return err
+		}
+	}
 	l.count(worker, queue.Open, -1)
 	l.count(worker, op.Status, 1)
 	if op.Status == queue.Dead {

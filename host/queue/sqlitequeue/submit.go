@@ -9,7 +9,7 @@ import (
 
 // submit adds a job with its tasks, or finds the one that is there.
 func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *queue.OpResult) error {
-	if _, known := l.workers[job.Worker]; !known || job.Parent != nil {
+	if _, known := l.workers[job.Worker]; !known || job.Parent != nil || job.Ref != "" {
 		// A submit that turns out to be a duplicate must not leave a worker
 		// behind, nor does it need room among the children.
 		if there, err := l.existing(tx, job, res); there || err != nil {
@@ -17,6 +17,11 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 		}
 		if err := checkRoom(tx, job.Parent, 1, res); err != nil || res.Err != nil {
 			return err
+		}
+		if job.Ref != "" {
+			if answered, err := l.checkRef(tx, job, res); answered || err != nil {
+				return err
+			}
 		}
 	}
 	return l.insert(tx, job, text, res)
@@ -35,12 +40,12 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 	}
 	key, tasks := l.next, int64(max(job.Tasks, 1))
 	err = tx.Stmt(`INSERT INTO job(seq, id, worker, tasks, priority, max_attempts, timeout_ns,
-			created_at, ready_at, digest, entry, content_type, labels, options, payload)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`).
+			created_at, ready_at, digest, entry, content_type, labels, options, ref, payload)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`).
 		Int(key).Text(job.ID).Int(worker).Int(tasks).
 		Int(int64(job.Priority)).Int(int64(job.MaxAttempts)).Int(int64(job.Timeout)).
 		Int(int64(job.CreatedAt)).Int(int64(job.ReadyAt)).Blob(job.Digest[:]).
-		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(text.first).TextOrNull(text.options).Blob(job.Payload).Exec()
+		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(text.first).TextOrNull(text.options).TextOrNull(job.Ref).Blob(job.Payload).Exec()
 	if err != nil {
 		return err
 	}
@@ -72,7 +77,7 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 			return err
 		}
 	}
-	if len(job.Labels) > 0 || job.UniqueKey != "" {
+	if len(job.Labels) > 0 || job.UniqueKey != "" || job.Ref != "" {
 		if err := l.index(tx, key, worker, job); err != nil {
 			return err
 		}

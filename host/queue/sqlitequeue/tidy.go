@@ -33,6 +33,9 @@ func (l *ledger) tidy(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) erro
 		res.Removed += v.removed
 		looked, visited = looked+v.looked, true
 	}
+	if err := tellGone(tx, res); err != nil {
+		return err
+	}
 	if !visited {
 		err := tx.Stmt("DELETE FROM death WHERE hour<?").Int(int64(op.At) - deathMemory.Milliseconds()).Exec()
 		if err != nil {

@@ -45,6 +45,7 @@ build init init.c -Wl,--strip-all
 build init_spin init.c -DSPIN -Wl,--strip-all
 build init_trap init.c -DTRAP -Wl,--strip-all
 build command command.c -Wno-infinite-recursion -Wl,--strip-all
+build cat cat.c -Wl,--strip-all
 build extism extism.c -Wno-infinite-recursion -Wl,--strip-all
 
 # A command that needs a libc, of which clang finds one where it is installed.

@@ -96,3 +96,8 @@ var ExtismFills []byte
 //
 //go:embed libc.wasm
 var LibC []byte
+
+// Cat is a WASI command that copies its input to its output: see src/cat.c.
+//
+//go:embed cat.wasm
+var Cat []byte

@@ -1,0 +1,50 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// payloads counts what is done with payload stores.
+type payloads struct {
+	objects, bytes, errors, removed *prometheus.CounterVec
+}
+
+func newPayloads() payloads {
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	return payloads{
+		objects: vec("jobhost_payload_objects_total", "Payloads and results that were written to payload stores, read, deleted or listed.", "store", "verb"),
+		bytes:   vec("jobhost_payload_bytes_total", "Bytes of payloads and results that were written to payload stores or read, before compression.", "store", "verb"),
+		errors:  vec("jobhost_payload_errors_total", "Calls of payload stores that failed, and objects that were found missing or damaged.", "store", "verb"),
+		removed: vec("jobhost_payload_removed_total", "Objects that were removed from payload stores, with their job (job) or since no job refers to them (orphan).", "reason"),
+	}
+}
+
+func (p *payloads) register(r *prometheus.Registry) {
+	r.MustRegister(p.objects, p.bytes, p.errors, p.removed)
+}
+
+// Payload counts what was done with a payload store.
+func (m *Metrics) Payload(done payload.Done) {
+	store, verb := done.Store, string(done.Verb)
+	if done.Err != nil {
+		m.payloads.errors.WithLabelValues(store, verb).Inc()
+		return
+	}
+	m.payloads.objects.WithLabelValues(store, verb).Add(float64(done.Objects))
+	if done.Bytes > 0 {
+		m.payloads.bytes.WithLabelValues(store, verb).Add(float64(done.Bytes))
+	}
+}
+
+// PayloadsRemoved counts objects that were removed from payload stores.
+func (m *Metrics) PayloadsRemoved(objects int, orphans bool) {
+	reason := "job"
+	if orphans {
+		reason = "orphan"
+	}
+	m.payloads.removed.WithLabelValues(reason).Add(float64(objects))
+}

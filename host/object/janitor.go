@@ -1,0 +1,164 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// How objects are removed.
+const (
+	page       = 256              // objects at once
+	retryFirst = time.Second      // until the next try when a store doesn't work
+	retryMost  = time.Minute      // at last
+	sweepLeast = 10 * time.Second // between two sweeps
+	sweepMost  = 6 * time.Hour
+)
+
+// Run removes the objects that nobody refers to any more: as soon as it is told
+// of them, and at the start; and sweeps for what a crash has left, at the start
+// and then every quarter of [Config.OrphanAge], within bounds. It ends with ctx;
+// its error is always nil, since a store that doesn't work is tried again.
+func (k *Keeper) Run(ctx context.Context) error {
+	k.Gone() // what the last process has left
+	sweep := time.NewTimer(0)
+	defer sweep.Stop()
+	retry := time.NewTimer(0)
+	retry.Stop()
+	defer retry.Stop()
+	wait := retryFirst
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.wake:
+			err = k.clear(ctx)
+		case <-retry.C:
+			err = k.clear(ctx)
+		case <-sweep.C:
+			err = k.sweep(ctx)
+			sweep.Reset(min(max(k.cfg.OrphanAge/4, sweepLeast), sweepMost))
+			if err != nil {
+				sweep.Reset(retryMost)
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			wait = retryFirst
+			continue
+		case errors.Is(err, payload.ErrBusy): // a backup, which is no fault
+		default:
+			k.cfg.Logger.Warn("payloads that nobody needs are not removed; it will be tried again", logkey.Error, err)
+		}
+		retry.Reset(wait)
+		wait = min(2*wait, retryMost)
+	}
+}
+
+// clear deletes what was dropped, and what the store says is gone.
+func (k *Keeper) clear(ctx context.Context) error {
+	k.mu.Lock()
+	dropped := k.dropped
+	k.dropped = nil
+	k.mu.Unlock()
+	var errs []error
+	if len(dropped) > 0 {
+		_, err := k.remove(ctx, dropped, false)
+		errs = append(errs, err) // what is left now is for the sweep
+	}
+	for after := ""; ; {
+		texts, err := k.cfg.Store.Gone(ctx, after, page)
+		if err != nil || len(texts) == 0 {
+			return errors.Join(append(errs, err)...)
+		}
+		after = texts[len(texts)-1]
+		errs = append(errs, k.clearPage(ctx, texts))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if len(texts) < page {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// clearPage deletes the objects of references that are gone, and forgets those
+// of which that went well.
+func (k *Keeper) clearPage(ctx context.Context, texts []string) error {
+	forget := &queue.Forget{}
+	var refs []payload.Ref
+	for _, text := range texts {
+		ref, err := payload.ParseRef(text)
+		if err != nil { // a damaged row: there is nothing to delete by it
+			forget.Refs = append(forget.Refs, text)
+			continue
+		}
+		refs = append(refs, ref)
+	}
+	removed, err := k.remove(ctx, refs, false)
+	for _, ref := range removed {
+		forget.Refs = append(forget.Refs, ref.String())
+	}
+	if len(forget.Refs) > 0 {
+		err = errors.Join(err, commit(ctx, k.cfg.Store, forget))
+	}
+	return err
+}
+
+// remove deletes objects that are not held, store by store, and returns those
+// that are gone now. Objects of a store that was taken out of the manifest are
+// left where they are, and count as gone.
+func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (removed []payload.Ref, err error) {
+	byStore := map[string][]payload.Ref{}
+	for _, ref := range k.claim(refs) {
+		byStore[ref.Store] = append(byStore[ref.Store], ref)
+	}
+	var errs []error
+	for store, refs := range byStore {
+		err := k.cfg.Set.Delete(ctx, refs)
+		k.disclaim(refs)
+		switch {
+		case errors.Is(err, payload.ErrNoStore):
+			k.cfg.Logger.Warn("payloads stay in a store that the manifest doesn't have any more", logkey.Payloads, store, logkey.Count, len(refs))
+		case err != nil:
+			errs = append(errs, err)
+			continue
+		default:
+			k.cfg.Removed(len(refs), orphans)
+		}
+		removed = append(removed, refs...)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// claim returns the objects that are not held. Until disclaim nobody can hold them.
+func (k *Keeper) claim(refs []payload.Ref) []payload.Ref {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var free []payload.Ref
+	for _, ref := range refs {
+		name := ref.Name()
+		if k.held[name] != nil {
+			k.waiting = true
+			continue
+		}
+		k.deleting[name] = true
+		free = append(free, ref)
+	}
+	return free
+}
+
+func (k *Keeper) disclaim(refs []payload.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, ref := range refs {
+		delete(k.deleting, ref.Name())
+	}
+}

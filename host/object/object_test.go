@@ -1,0 +1,364 @@
+package object_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/object"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/state/payload"
+	"github.com/jobhost/jobhost/state/payload/payloadtest"
+)
+
+// bench is a keeper over stores in memory.
+type bench struct {
+	*object.Keeper
+	t       *testing.T
+	store   *queuetest.Memory
+	objects *payloadtest.Memory
+	removed [2]atomic.Int64 // with their job, and orphans
+}
+
+func setup(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, store: queuetest.NewMemory(), objects: payloadtest.NewMemory()}
+	t.Cleanup(func() { _ = b.store.Close() })
+	b.Keeper = b.open()
+	return b
+}
+
+// open returns another keeper over the same stores, as after a restart.
+func (b *bench) open() *object.Keeper {
+	b.t.Helper()
+	set, err := payload.New(payload.Config{Stores: []payload.Named{{Name: "one", Store: b.objects}}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	k, err := object.New(b.t.Context(), object.Config{Set: set, Store: b.store, Removed: func(n int, orphans bool) {
+		i := 0
+		if orphans {
+			i = 1
+		}
+		b.removed[i].Add(int64(n))
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return k
+}
+
+// run runs the housekeeping until the returned function is called.
+func (b *bench) run(k *object.Keeper) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = k.Run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (b *bench) commit(op queue.Op) queue.OpResult {
+	b.t.Helper()
+	answer := make(chan queue.OpResult, 1)
+	b.store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
+		if err != nil {
+			results = []queue.OpResult{{Err: err}}
+		}
+		answer <- results[0]
+	})
+	result := <-answer
+	if result.Err != nil {
+		b.t.Fatal(result.Err)
+	}
+	return result
+}
+
+// submit makes a job that refers to an object.
+func (b *bench) submit(id string, ref payload.Ref) queue.Key {
+	b.t.Helper()
+	return b.commit(&queue.Submit{Job: &queue.JobSpec{ID: id, Worker: "w", Tasks: 1, Ref: ref.String()}}).Key
+}
+
+func (b *bench) put() payload.Ref {
+	b.t.Helper()
+	ref, err := b.Put(b.t.Context(), []byte("content"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ref
+}
+
+func (b *bench) upload() jobhost.Upload {
+	b.t.Helper()
+	upload, err := b.Upload(b.t.Context(), strings.NewReader("uploaded"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return upload
+}
+
+func (b *bench) want(objects int) {
+	b.t.Helper()
+	if n := b.objects.Len(); n != objects {
+		b.t.Errorf("there are %d objects, want %d", n, objects)
+	}
+}
+
+// TestJanitor: an object is deleted when its job is, at once, and after a restart.
+func TestJanitor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		stop := b.run(b.Keeper)
+		for i := range 2 {
+			ref := b.put()
+			key := b.submit(fmt.Sprint("job", i), ref)
+			b.Release(ref.String(), false)
+			b.commit(&queue.Settle{Key: key, Status: queue.Succeeded, Attempt: 1})
+		}
+		b.want(2)
+		if result := b.commit(&queue.Delete{ID: "job0"}); !result.Gone {
+			t.Error("nobody is told")
+		}
+		b.Gone()
+		synctest.Wait()
+		b.want(1)
+		stop()
+		b.commit(&queue.Delete{ID: "job1"})
+		synctest.Wait()
+		b.want(1)
+		defer b.run(b.open())()
+		synctest.Wait()
+		b.want(0)
+		if left, err := b.store.Gone(t.Context(), "", 10); len(left) != 0 || err != nil {
+			t.Errorf("left: %v, %v", left, err)
+		}
+		if n, orphans := b.removed[0].Load(), b.removed[1].Load(); n != 2 || orphans != 0 {
+			t.Errorf("%d and %d were counted", n, orphans)
+		}
+	})
+}
+
+// TestStoreAway: what can't be deleted now is deleted later, and nothing else waits for it.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		defer b.run(b.Keeper)()
+		ref := b.put()
+		b.commit(&queue.Settle{Key: b.submit("job", ref), Status: queue.Succeeded, Attempt: 1})
+		b.Release(ref.String(), false)
+		b.objects.Fail(errors.New("away"))
+		b.commit(&queue.Delete{ID: "job"})
+		b.Gone()
+		time.Sleep(10 * time.Second)
+		b.want(1)
+		b.objects.Fail(nil)
+		time.Sleep(time.Minute)
+		b.want(0)
+	})
+}
+
+// TestDropped: what was made for a submit that was refused is deleted at once;
+// what somebody has uploaded is not.
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		defer b.run(b.Keeper)()
+		ref := b.put()
+		upload, err := b.Redeem(t.Context(), b.upload().Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Release(ref.String(), true)
+		b.Release(upload.String(), true)
+		b.Release(upload.String(), true) // once too often is nothing
+		synctest.Wait()
+		b.want(1)
+		r, err := b.Open(t.Context(), upload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if got, err := io.ReadAll(r); string(got) != "uploaded" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}
+
+// TestSweep removes what a crash has left, and nothing that is referred to, held or young.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		live, orphan := b.put(), b.put()
+		b.submit("job", live)
+		b.Release(live.String(), false)
+		_ = orphan // its process ended before the commit
+		b.upload()
+		b.want(3)
+		next := b.open() // which holds nothing
+		held, err := next.Put(t.Context(), []byte("of a long attempt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.run(next)()
+		time.Sleep(47 * time.Hour)
+		b.want(4)
+		time.Sleep(14 * time.Hour) // two days have passed, and a sweep since
+		b.want(2)
+		next.Release(held.String(), false) // its commit was not: the host will never know
+		time.Sleep(13 * time.Hour)
+		b.want(1)
+		if n, orphans := b.removed[0].Load(), b.removed[1].Load(); n != 0 || orphans != 3 {
+			t.Errorf("%d and %d were counted", n, orphans)
+		}
+	})
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		upload := b.upload()
+		if time.Until(upload.ExpiresAt).Round(time.Second) != time.Hour {
+			t.Errorf("expires at %v", upload.ExpiresAt)
+		}
+		time.Sleep(time.Hour - time.Second)
+		ref, err := b.Redeem(t.Context(), upload.Ref)
+		if err != nil || ref.Size != 8 {
+			t.Fatalf("%+v, %v", ref, err)
+		}
+		b.Release(ref.String(), false)
+		time.Sleep(2 * time.Second)
+		if late, err := b.Redeem(t.Context(), upload.Ref); jobhost.CodeOf(err) != jobhost.CodeInvalid || late != ref {
+			t.Errorf("after its time: %+v, %v", late, err)
+		}
+	})
+}
+
+// TestTokens: nobody can make a reference, or change one.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	own := b.put()
+	token := b.upload().Ref
+	other := setup(t)
+	foreign := other.upload().Ref
+	bad := []string{
+		"", "u1.", "u1..", own.String(), "u1." + own.String(), foreign, token + "=", token + "A", token[:len(token)-1], " " + token, token + "\n",
+		strings.Replace(token, "u1.", "u2.", 1), strings.Replace(token, ".", "..", 1), strings.ToUpper(token),
+	}
+	for i := range len(token) {
+		changed := []byte(token)
+		changed[i] ^= 1
+		bad = append(bad, string(changed))
+	}
+	for _, text := range bad {
+		if ref, err := b.Redeem(t.Context(), text); jobhost.CodeOf(err) != jobhost.CodeInvalid || ref != (payload.Ref{}) {
+			t.Errorf("%q: %+v, %v", text, ref, err)
+		}
+	}
+	if _, err := b.open().Redeem(t.Context(), token); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+func FuzzRedeem(f *testing.F) {
+	store, objects := queuetest.NewMemory(), payloadtest.NewMemory()
+	f.Cleanup(func() { _ = store.Close() })
+	set, err := payload.New(payload.Config{Stores: []payload.Named{{Name: "one", Store: objects}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	k, err := object.New(context.Background(), object.Config{Set: set, Store: store})
+	if err != nil {
+		f.Fatal(err)
+	}
+	upload, err := k.Upload(context.Background(), strings.NewReader("x"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(upload.Ref)
+	f.Add("u1.bG9jYWw6.AAAA")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := k.Redeem(context.Background(), text); err == nil && text != upload.Ref {
+			t.Errorf("%q was taken", text)
+		}
+	})
+}
+
+// TestTaken: an upload that was deleted with its job can't be submitted again.
+func TestTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		defer b.run(b.Keeper)()
+		token := b.upload().Ref
+		ref, err := b.Redeem(t.Context(), token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.commit(&queue.Settle{Key: b.submit("job", ref), Status: queue.Succeeded, Attempt: 1})
+		b.commit(&queue.Delete{ID: "job"})
+		b.Gone()
+		synctest.Wait()
+		b.want(1) // it is held: whoever submits it is told that it is taken
+		b.Release(ref.String(), false)
+		time.Sleep(2 * time.Minute)
+		b.want(0)
+		if _, err := b.Redeem(t.Context(), token); jobhost.CodeOf(err) != jobhost.CodeInvalid {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestHammer uploads, redeems, drops and deletes while janitor and sweep run.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	stop := b.run(b.Keeper)
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			for i := range 50 {
+				upload, err := b.Upload(t.Context(), bytes.NewReader(make([]byte, g)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ref, err := b.Redeem(t.Context(), upload.Ref)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				id := fmt.Sprintf("%d-%d", g, i)
+				key := b.submit(id, ref)
+				b.Release(ref.String(), false)
+				b.commit(&queue.Settle{Key: key, Status: queue.Succeeded, Attempt: 1})
+				b.commit(&queue.Delete{ID: id})
+				b.Gone()
+				dropped := b.put()
+				b.Release(dropped.String(), true)
+			}
+		})
+	}
+	all.Wait()
+	for b.objects.Len() > 0 {
+		b.Gone()
+	}
+	stop()
+}

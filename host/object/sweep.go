@@ -1,0 +1,86 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// sweep removes objects of a certain age that no row refers to: what a crash has
+// left between an object and its commit, and uploads that no job has taken. An
+// object that was judged is not looked at again, since its row, when that goes,
+// leaves its reference for the janitor.
+func (k *Keeper) sweep(ctx context.Context) error {
+	before := time.Now().Add(-k.cfg.OrphanAge)
+	var errs []error
+	for _, store := range k.cfg.Set.Stores() {
+		n, err := k.sweepStore(ctx, store, before)
+		if n > 0 {
+			k.cfg.Logger.Info("payloads that no job refers to were removed", logkey.Payloads, store, logkey.Count, n)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("sweep: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Keeper) sweepStore(ctx context.Context, store string, before time.Time) (removed int, err error) {
+	after := k.swept[store]
+	for judged := true; ; {
+		keys, err := k.cfg.Set.Keys(ctx, store, after, before, page)
+		if err != nil || len(keys) == 0 {
+			return removed, err
+		}
+		n, all, err := k.judge(ctx, store, keys)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+		after = keys[len(keys)-1]
+		if judged = judged && all; judged {
+			k.swept[store] = after
+		}
+		if len(keys) < page {
+			return removed, nil
+		}
+	}
+}
+
+// judge removes those of the objects that no row refers to. all = none of them
+// need be looked at again.
+func (k *Keeper) judge(ctx context.Context, store string, keys []string) (removed int, all bool, err error) {
+	var orphans []payload.Ref
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = payload.Name(store, key)
+	}
+	// Held ones are looked for before the rows: what was held then and is
+	// released since has its row now, or is dropped.
+	k.mu.Lock()
+	held := make([]bool, len(names))
+	for i, name := range names {
+		held[i] = k.held[name] != nil
+	}
+	k.mu.Unlock()
+	live, err := k.cfg.Store.Live(ctx, names)
+	if err != nil {
+		return 0, false, err
+	}
+	all = true
+	for i, key := range keys {
+		switch {
+		case live[i]:
+		case held[i]:
+			all = false
+		default:
+			orphans = append(orphans, payload.Ref{Store: store, Key: key})
+		}
+	}
+	gone, err := k.remove(ctx, orphans, true)
+	return len(gone), all && len(gone) == len(orphans), err
+}

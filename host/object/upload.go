@@ -1,0 +1,171 @@
+package object
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// secretNote is the note that keeps the secret of the uploads' references, so
+// that they hold over a restart and for all hosts of a store.
+const secretNote = "uploads.secret"
+
+// loadSecret reads the secret, or makes it at the first start.
+func loadSecret(ctx context.Context, store queue.Store) ([]byte, error) {
+	notes, err := store.Notes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if secret, err := base64.StdEncoding.DecodeString(notes[secretNote]); err == nil && len(secret) == sha256.Size {
+		return secret, nil
+	}
+	secret := make([]byte, sha256.Size)
+	_, _ = rand.Read(secret) // it never fails: see its documentation
+	err = commit(ctx, store, &queue.Note{Name: secretNote, Text: base64.StdEncoding.EncodeToString(secret)})
+	return secret, err
+}
+
+// commit commits an operation and waits for it.
+func commit(ctx context.Context, store queue.Store, op queue.Op) error {
+	answer := make(chan error, 1)
+	store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
+		if err == nil {
+			err = results[0].Err
+		}
+		answer <- err
+	})
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Upload keeps all that r has until a job takes it, or its time is over.
+func (k *Keeper) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error) {
+	w, err := k.Create(ctx, k.cfg.MaxUpload)
+	if err != nil {
+		return jobhost.Upload{}, err
+	}
+	defer w.Abort()
+	source := &reading{r: r}
+	if _, err := io.CopyBuffer(struct{ io.Writer }{w}, source, make([]byte, 64<<10)); err != nil {
+		switch {
+		case errors.Is(err, payload.ErrTooLarge):
+			return jobhost.Upload{}, &jobhost.Error{
+				Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("the upload is larger than %d bytes", k.cfg.MaxUpload),
+				Hint: "raise payload.max in the manifest",
+			}
+		case source.err != nil:
+			return jobhost.Upload{}, source.err
+		}
+		return jobhost.Upload{}, err
+	}
+	ref, err := w.Commit()
+	if err != nil {
+		return jobhost.Upload{}, err
+	}
+	k.letGo(ref.Name()) // from now on its age protects it
+	made, _ := payload.KeyTime(ref.Key)
+	// Counted from its end, but never so long that the sweep could be first.
+	expires := time.Now().Add(k.cfg.UploadFor)
+	if last := made.Add(max(k.cfg.OrphanAge, k.cfg.UploadFor)); expires.After(last) {
+		expires = last
+	}
+	return jobhost.Upload{
+		Ref: k.token(ref, expires), Size: ref.Size, SHA256: hex.EncodeToString(ref.Digest[:]),
+		ExpiresAt: expires.UTC().Truncate(time.Millisecond),
+	}, nil
+}
+
+// reading remembers the error of a reader, which is the caller's own.
+type reading struct {
+	r   io.Reader
+	err error
+}
+
+func (r *reading) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
+}
+
+// token is what an uploader is told: the reference and until when it holds, with
+// a code that only this store's hosts can make. Nobody can name another one's
+// object with it, nor any that isn't an upload.
+//
+//	u1.base64(reference|milliseconds).base64(HMAC-SHA256)
+func (k *Keeper) token(ref payload.Ref, expires time.Time) string {
+	text := ref.String() + "|" + strconv.FormatInt(expires.UnixMilli(), 10)
+	return tokenPrefix + encoding.EncodeToString([]byte(text)) + "." + encoding.EncodeToString(k.code(text))
+}
+
+const tokenPrefix = "u1."
+
+// encoding is strict, so that a token can be written in one way only.
+var encoding = base64.RawURLEncoding.Strict()
+
+func (k *Keeper) code(text string) []byte {
+	mac := hmac.New(sha256.New, k.secret)
+	mac.Write([]byte("upload " + text))
+	return mac.Sum(nil)
+}
+
+// read returns what a token says, if it is one of ours.
+func (k *Keeper) read(token string) (ref payload.Ref, expires time.Time, ok bool) {
+	body, there := strings.CutPrefix(token, tokenPrefix)
+	first, second, dotted := strings.Cut(body, ".")
+	text, err := encoding.DecodeString(first)
+	code, err2 := encoding.DecodeString(second)
+	// The decoder skips line ends.
+	if !there || !dotted || strings.ContainsAny(token, "\r\n") || err != nil || err2 != nil || !hmac.Equal(code, k.code(string(text))) {
+		return payload.Ref{}, time.Time{}, false
+	}
+	name, ms, _ := strings.Cut(string(text), "|")
+	n, err := strconv.ParseInt(ms, 10, 64)
+	ref, err2 = payload.ParseRef(name)
+	return ref, time.UnixMilli(n), err == nil && err2 == nil
+}
+
+// Redeem implements [queue.Objects].
+func (k *Keeper) Redeem(ctx context.Context, token string) (payload.Ref, error) {
+	ref, expires, ok := k.read(token)
+	if !ok {
+		return payload.Ref{}, errToken("payload_ref is not what an upload was answered with", "upload the payload again: POST /v1/payloads")
+	}
+	if time.Now().After(expires) {
+		return ref, errToken("the upload has expired", "upload the payload again")
+	}
+	if !k.hold(ref.Name(), true) {
+		return ref, errToken("the upload is gone", "upload the payload again")
+	}
+	r, err := k.cfg.Set.Open(ctx, ref)
+	if err == nil {
+		return ref, r.Close()
+	}
+	k.letGo(ref.Name())
+	if errors.Is(err, payload.ErrNotFound) {
+		return ref, errToken("the upload is gone", "upload the payload again: each is for one job")
+	}
+	return payload.Ref{}, explain(ctx, err)
+}
+
+func errToken(message, hint string) error {
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "payload_ref", Message: message, Hint: hint}
+}

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"context"
+	"io"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/object"
+	"github.com/jobhost/jobhost/host/pool"
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+// newKeeper returns what keeps large payloads and results, if there are stores
+// for them, and tells the queue of it.
+func (h *Host) newKeeper(ctx context.Context, cfg *queue.Config) (*object.Keeper, error) {
+	if h.cfg.Payloads == nil {
+		return nil, nil
+	}
+	k, err := object.New(ctx, object.Config{
+		Set:       h.cfg.Payloads,
+		Store:     h.cfg.Store,
+		MaxUpload: h.cfg.MaxUpload,
+		OrphanAge: h.cfg.OrphanAge,
+		Removed:   h.cfg.Metrics.PayloadsRemoved,
+		Logger:    h.cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Objects, cfg.Threshold = k, h.cfg.PayloadThreshold
+	return k, nil
+}
+
+// spool is how pools keep large results; nil = they have them in memory.
+func (h *Host) spool() func(context.Context, int64) (pool.Spool, error) {
+	k := h.objects
+	if k == nil {
+		return nil
+	}
+	return func(ctx context.Context, limit int64) (pool.Spool, error) { return k.Create(ctx, limit) }
+}
+
+// spillBytes is up to which size results are in memory; 0 = all are.
+func (h *Host) spillBytes() int {
+	if h.cfg.Payloads == nil {
+		return 0
+	}
+	return h.cfg.PayloadThreshold
+}
+
+// Upload implements [jobhost.PayloadStorer].
+func (h *Host) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error) {
+	running, err := h.now()
+	if err != nil {
+		return jobhost.Upload{}, err
+	}
+	if err := h.Admits(); err != nil { // the disk is nearly full, say
+		return jobhost.Upload{}, err
+	}
+	if running.objects == nil {
+		return jobhost.Upload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "this host keeps no uploads"}
+	}
+	return running.objects.Upload(ctx, r)
+}
+
+// OpenPayload implements [jobhost.PayloadStorer].
+func (h *Host) OpenPayload(ctx context.Context, id string) (jobhost.Content, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	return q.OpenPayload(ctx, id)
+}
+
+// OpenResult implements [jobhost.PayloadStorer].
+func (h *Host) OpenResult(ctx context.Context, id string, task int) (jobhost.Content, error) {
+	q, err := h.queue()
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	return q.OpenResult(ctx, id, task)
+}

@@ -1,0 +1,111 @@
+package pool
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// Spool takes a result that is too large for memory. It is ended by Commit or
+// Abort; after Commit, Abort does nothing.
+type Spool interface {
+	io.Writer
+	// Commit makes the result durable.
+	Commit() (payload.Ref, error)
+	Abort()
+}
+
+var _ hostcall.Contents = (*slot)(nil)
+
+// commitWithin is how long after the end of its guest an attempt may take to
+// make its result durable, whatever its deadline.
+const commitWithin = 30 * time.Second
+
+// contents are the payload and the result of an attempt that are not in memory.
+type contents struct {
+	ctx    context.Context // ends with the attempt and at its deadline
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	input  io.Closer // nil = it was not opened
+	output Spool     // nil = there is none
+}
+
+// open returns the contents of the running attempt. One that has none never
+// comes here.
+func (s *slot) open(at *hostcall.Attempt) *contents {
+	if s.contents == nil {
+		c := &contents{}
+		c.ctx, c.cancel = context.WithCancelCause(s.ctx)
+		c.timer = time.AfterFunc(time.Until(at.Deadline), func() { c.cancel(context.DeadlineExceeded) })
+		s.contents = c
+	}
+	return s.contents
+}
+
+// OpenInput implements [hostcall.Contents].
+func (s *slot) OpenInput(at *hostcall.Attempt) (io.Reader, error) {
+	c := s.open(at)
+	input, err := s.pool.cfg.Queue.OpenInput(c.ctx, s.lease.Job)
+	if err != nil {
+		return nil, err
+	}
+	c.input = input
+	return input, nil
+}
+
+// Spill implements [hostcall.Contents].
+func (s *slot) Spill(at *hostcall.Attempt) (io.Writer, error) {
+	c := s.open(at)
+	output, err := s.pool.cfg.Spool(c.ctx, int64(at.Limits.OutputBytes))
+	if err != nil {
+		return nil, err
+	}
+	c.output = output
+	return output, nil
+}
+
+// endContents settles what became of the contents of an attempt: a result of a
+// success is made durable before anybody is told of it.
+func (s *slot) endContents(report *queue.Report) {
+	c := s.contents
+	defer s.dropContents()
+	if s.attempt.HasLost() && s.ctx.Err() != nil {
+		report.Outcome = s.attempt.Stopped(s.ctx)
+	}
+	if c.output == nil || report.Outcome.Kind != jobhost.OutcomeSucceeded {
+		return
+	}
+	c.timer.Reset(commitWithin)
+	ref, err := c.output.Commit()
+	switch {
+	case err == nil:
+		report.Result = &ref
+	case s.ctx.Err() != nil:
+		report.Outcome = s.attempt.Stopped(s.ctx)
+	default:
+		report.Outcome = s.attempt.Lost(err)
+	}
+}
+
+// dropContents frees what there is of contents; a result that was not made
+// durable is removed.
+func (s *slot) dropContents() {
+	c := s.contents
+	if c == nil {
+		return
+	}
+	s.contents, s.ctx = nil, nil
+	if c.input != nil {
+		_ = c.input.Close() // it was only read
+	}
+	if c.output != nil {
+		c.output.Abort()
+	}
+	c.timer.Stop()
+	c.cancel(context.Canceled)
+}

@@ -1,0 +1,89 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Result returns what a task returned.
+func (q *Queue) Result(ctx context.Context, id string, task int) (jobhost.Result, error) {
+	content, err := q.OpenResult(ctx, id, task)
+	if err != nil {
+		return jobhost.Result{}, err
+	}
+	defer content.Close()
+	result := jobhost.Result{Task: task}
+	switch {
+	case content.Size == 0:
+		return result, nil
+	case content.Size > jobhost.MaxWhole:
+		return jobhost.Result{}, &jobhost.Error{
+			Code:    jobhost.CodeTooLarge,
+			Message: fmt.Sprintf("the result of %d bytes is larger than %d", content.Size, jobhost.MaxWhole),
+			Hint:    "fetch it as a stream: jobhost job result " + id,
+		}
+	}
+	result.Data = make([]byte, content.Size)
+	if _, err := io.ReadFull(content, result.Data); err != nil {
+		return jobhost.Result{}, fmt.Errorf("read result: %w", err)
+	}
+	if _, err := io.Copy(io.Discard, content); err != nil { // its end says whether it is whole
+		return jobhost.Result{}, fmt.Errorf("read result: %w", err)
+	}
+	return result, nil
+}
+
+// OpenResult returns what a task returned as a stream.
+func (q *Queue) OpenResult(ctx context.Context, id string, task int) (jobhost.Content, error) {
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	if task < 0 || task >= len(record.Tasks) {
+		return jobhost.Content{}, &jobhost.Error{
+			Code:    jobhost.CodeNotFound,
+			Field:   "task",
+			Message: fmt.Sprintf("job %s has no task %d, it has %d", id, task, len(record.Tasks)),
+		}
+	}
+	t := &record.Tasks[task]
+	switch {
+	case t.Status != Succeeded:
+		job := q.describe(record)
+		return jobhost.Content{}, &jobhost.Error{
+			Code:    jobhost.CodeConflict,
+			Message: fmt.Sprintf("job %s has no result: it is %s", id, job.Tasks[task].State),
+			Hint:    "jobhost job why " + id,
+		}
+	case t.ResultRef != "":
+		content, err := q.open(ctx, t.ResultRef)
+		if err != nil {
+			return jobhost.Content{}, fmt.Errorf("open result: %w", err)
+		}
+		return content, nil
+	case t.ResultSize == 0:
+		return contentOf(nil), nil
+	}
+	data, err := q.store.Result(ctx, t.Key)
+	return contentOf(data), err
+}
+
+// OpenPayload returns the payload of a job as a stream.
+func (q *Queue) OpenPayload(ctx context.Context, id string) (jobhost.Content, error) {
+	record, err := q.record(ctx, id)
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	if record.Ref == "" {
+		return contentOf(record.Payload), nil
+	}
+	return q.OpenInput(ctx, &record.JobSpec)
+}
+
+func contentOf(data []byte) jobhost.Content {
+	return jobhost.Content{ReadCloser: io.NopCloser(bytes.NewReader(data)), Size: int64(len(data))}
+}

@@ -1,0 +1,185 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// Objects keeps payloads and results that are too large for the store. An
+// object is held from the moment it is made or redeemed until Release: nobody
+// takes it for one that no row refers to.
+type Objects interface {
+	// Put makes an object of data, durably. Errors: unavailable.
+	Put(ctx context.Context, data []byte) (payload.Ref, error)
+	// Redeem returns what was uploaded, by what the uploader was told. With an
+	// error it is not held; the reference comes with it if the upload is only
+	// too old or gone, so that a job which took it can be found.
+	Redeem(ctx context.Context, token string) (payload.Ref, error)
+	// Open reads an object.
+	Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, error)
+	// Release ends the holding of an object. It is live now, or drop says that no
+	// row refers to it: then it is deleted, unless somebody has uploaded it. It
+	// doesn't block.
+	Release(ref string, drop bool)
+	// Gone says that there are references in the store that are gone. It doesn't block.
+	Gone()
+}
+
+// wholeDigest is up to which size a payload's bytes take part in the digest of
+// its job themselves; of larger ones it is their digest. It is no setting: the
+// same content must have the same digest wherever it is kept.
+const wholeDigest = 64 << 10
+
+// prepare settles the payload of a job and admits it; both must be undone, by
+// submitted or withdraw. A job that there is no room for comes with its error:
+// see existing.
+func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) (*JobSpec, *lane, error) {
+	byRef := spec.PayloadRef != ""
+	ref, missing := q.uploaded(ctx, spec)
+	if missing != nil && ref == nil {
+		return nil, nil, missing
+	}
+	job, l, err := q.admit(spec, ref, byRef && ref == nil, who)
+	switch {
+	case err == nil && missing != nil:
+		l.vacate(job.Tasks)
+		return job, nil, missing
+	case err != nil:
+		if ref != nil && missing == nil {
+			q.cfg.Objects.Release(ref.String(), false)
+		}
+		return job, nil, err
+	}
+	if err := q.offload(ctx, job); err != nil {
+		l.vacate(job.Tasks)
+		return job, nil, err
+	}
+	return job, l, nil
+}
+
+// withdraw gives up a job that was prepared and will not be.
+func (q *Queue) withdraw(job *JobSpec, l *lane, drop bool) {
+	l.vacate(job.Tasks)
+	if job.Ref != "" {
+		q.cfg.Objects.Release(job.Ref, drop)
+	}
+}
+
+// uploaded settles what a spec has for a payload_ref. A small payload becomes
+// that of the spec. The reference of a large one is returned, also with an
+// error that need not matter to a job which is there already.
+func (q *Queue) uploaded(ctx context.Context, spec *jobhost.Spec) (*payload.Ref, error) {
+	if spec.PayloadRef == "" {
+		return nil, nil
+	}
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	if q.cfg.Objects == nil {
+		return nil, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "payload_ref", Message: "this host keeps no uploads"}
+	}
+	ref, err := q.cfg.Objects.Redeem(ctx, spec.PayloadRef)
+	if err != nil {
+		if ref == (payload.Ref{}) {
+			return nil, err
+		}
+		return &ref, err
+	}
+	if ref.Size > wholeDigest {
+		return &ref, nil
+	}
+	defer q.cfg.Objects.Release(ref.String(), false) // it is copied
+	r, err := q.cfg.Objects.Open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	spec.PayloadRef = ""
+	spec.Payload, err = io.ReadAll(r)
+	return nil, err
+}
+
+// offload puts a payload that is too large for the store elsewhere.
+func (q *Queue) offload(ctx context.Context, job *JobSpec) error {
+	if q.cfg.Objects == nil || len(job.Payload) <= q.cfg.Threshold {
+		return nil
+	}
+	ref, err := q.cfg.Objects.Put(ctx, job.Payload)
+	if err != nil {
+		return fmt.Errorf("submit: %w", err)
+	}
+	job.Ref, job.Payload = ref.String(), nil
+	return nil
+}
+
+// release ends the holding of a job's object when the fate of its submit is known.
+func (q *Queue) release(job *JobSpec, result OpResult) {
+	if job.Ref != "" {
+		q.cfg.Objects.Release(job.Ref, refusedFor(result))
+	}
+}
+
+// refusedFor reports whether an operation was surely not applied. After a fault
+// of the store nobody knows before the next start.
+func refusedFor(result OpResult) bool {
+	code := jobhost.CodeOf(result.Err)
+	return result.Existing || errors.Is(result.Err, ErrFenced) || code == jobhost.CodeConflict || code == jobhost.CodeExhausted
+}
+
+// releaseResult is release for a settlement with a result.
+func (q *Queue) releaseResult(op *Settle, result OpResult) {
+	if op.ResultRef != "" {
+		q.cfg.Objects.Release(op.ResultRef, refusedFor(result))
+	}
+}
+
+// tellGone wakes who deletes objects.
+func (q *Queue) tellGone(result OpResult) {
+	if result.Gone && q.cfg.Objects != nil {
+		q.cfg.Objects.Gone()
+	}
+}
+
+// open reads the object of a reference in the store.
+func (q *Queue) open(ctx context.Context, text string) (jobhost.Content, error) {
+	ref, err := payload.ParseRef(text)
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	if q.cfg.Objects == nil {
+		return jobhost.Content{}, payload.ErrNoStore
+	}
+	r, err := q.cfg.Objects.Open(ctx, ref)
+	return jobhost.Content{ReadCloser: r, Size: ref.Size}, err
+}
+
+// OpenInput returns the payload of a task that is not in its lease: see [JobSpec.Ref].
+func (q *Queue) OpenInput(ctx context.Context, job *JobSpec) (jobhost.Content, error) {
+	content, err := q.open(ctx, job.Ref)
+	if err != nil {
+		return content, fmt.Errorf("open payload: %w", err)
+	}
+	return content, nil
+}
+
+// PayloadSize returns the size of the job's payload, wherever it is.
+func (j *JobSpec) PayloadSize() int64 {
+	if j.Ref == "" {
+		return int64(len(j.Payload))
+	}
+	return sizeOf(j.Ref)
+}
+
+// sizeOf returns the size of what a reference refers to.
+func sizeOf(text string) int64 {
+	ref, err := payload.ParseRef(text)
+	if err != nil {
+		return 0 // a damaged row; whoever opens it is told
+	}
+	return ref.Size
+}

@@ -1,0 +1,42 @@
+package queuetest
+
+import (
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// addRef makes a reference live; "" = there is none.
+func (m *model) addRef(ref string) {
+	if ref != "" {
+		m.objects[payload.NameOf(ref)] = ref
+	}
+}
+
+// refTaken reports whether a job or task has an object of that name, or had.
+func (m *model) refTaken(ref string) bool {
+	name := payload.NameOf(ref)
+	return ref != "" && (m.objects[name] != "" || m.gone[name] != "")
+}
+
+// remove removes a job; its references are gone.
+func (m *model) remove(job *modelJob) {
+	delete(m.jobs, job.spec.ID)
+	refs := []string{job.spec.Ref}
+	for i := range job.tasks {
+		refs = append(refs, job.tasks[i].ResultRef)
+	}
+	for _, ref := range refs {
+		if name := payload.NameOf(ref); ref != "" {
+			delete(m.objects, name)
+			m.gone[name] = ref
+		}
+	}
+}
+
+func (m *model) forget(op *queue.Forget) {
+	for _, ref := range op.Refs {
+		if name := payload.NameOf(ref); m.gone[name] == ref {
+			delete(m.gone, name)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package payload
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxKeyBytes is the longest key there is.
+const MaxKeyBytes = 64
+
+const (
+	timeDigits = 12 // hex digits of a time in milliseconds, until the year 10889
+	randomness = 16 // bytes, so that nobody guesses a key
+)
+
+// NewKey returns a key for an object that is made at a time. It can't be guessed.
+func NewKey(at time.Time) string {
+	var random [randomness]byte
+	_, _ = rand.Read(random[:]) // it never fails: see its documentation
+	return keyTime(at) + "-" + hex.EncodeToString(random[:])
+}
+
+// keyTime is what keys begin with that are made at a time.
+func keyTime(at time.Time) string {
+	text := strconv.FormatInt(max(at.UnixMilli(), 0), 16)
+	return strings.Repeat("0", max(timeDigits-len(text), 0)) + text
+}
+
+// KeyTime returns when a key was made; false = it is none of [NewKey].
+func KeyTime(key string) (time.Time, bool) {
+	if len(key) != timeDigits+1+2*randomness || key[timeDigits] != '-' || !isHex(key[:timeDigits]) || !isHex(key[timeDigits+1:]) {
+		return time.Time{}, false
+	}
+	ms, err := strconv.ParseInt(key[:timeDigits], 16, 64)
+	return time.UnixMilli(ms), err == nil
+}
+
+// isHex reports whether s is in lower-case hex digits.
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

@@ -1,0 +1,6 @@
+//go:build !race
+
+package payloadtest
+
+// largeBytes is how much passes as one object.
+const largeBytes = 200 << 20

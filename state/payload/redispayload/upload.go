@@ -1,0 +1,101 @@
+package redispayload
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// upload is an object in the making.
+type upload struct {
+	store  *Store
+	ctx    context.Context // of its making
+	key    string
+	piece  []byte // not sent yet
+	pieces int
+	done   bool
+}
+
+// Create implements [payload.Store].
+func (s *Store) Create(ctx context.Context, key string) (payload.Object, error) {
+	return &upload{store: s, ctx: ctx, key: key}, nil
+}
+
+// Write implements [payload.Object].
+func (u *upload) Write(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	written := 0
+	for len(p) > 0 {
+		n := min(len(p), pieceBytes-len(u.piece))
+		u.piece = append(u.piece, p[:n]...)
+		p, written = p[n:], written+n
+		if len(u.piece) == pieceBytes {
+			if err := u.send(); err != nil {
+				return written, err
+			}
+		}
+	}
+	return written, nil
+}
+
+func (u *upload) send() error {
+	s := u.store
+	if err := s.client.Set(u.ctx, s.piece(u.key, u.pieces), u.piece, s.cfg.TTL).Err(); err != nil {
+		return err
+	}
+	u.pieces++
+	u.piece = u.piece[:0]
+	return nil
+}
+
+// Commit implements [payload.Object].
+func (u *upload) Commit() error {
+	if len(u.piece) > 0 {
+		if err := u.send(); err != nil {
+			return err
+		}
+	}
+	s := u.store
+	// What is synced is told by connection. The file is written in order, so
+	// with the head all pieces are in it, whichever connection they came by.
+	conn := s.client.Conn()
+	defer conn.Close()
+	_, err := conn.TxPipelined(u.ctx, func(p redis.Pipeliner) error {
+		p.Set(u.ctx, s.head(u.key), u.pieces, s.cfg.TTL)
+		p.ZAdd(u.ctx, s.index(), redis.Z{Member: u.key})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !s.cfg.Relaxed {
+		if err := s.sync(u.ctx, conn); err != nil {
+			return err
+		}
+	}
+	u.done = true
+	return nil
+}
+
+// Abort implements [payload.Object].
+func (u *upload) Abort() {
+	if u.done {
+		return
+	}
+	u.done, u.piece = true, nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), abortWithin)
+	defer cancel()
+	s := u.store
+	_, _ = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { // what stays expires
+		p.Unlink(ctx, s.head(u.key))
+		for n := range u.pieces + 1 { // the last may have arrived without an answer
+			p.Unlink(ctx, s.piece(u.key, n))
+		}
+		p.ZRem(ctx, s.index(), u.key)
+		return nil
+	})
+}
