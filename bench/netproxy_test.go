@@ -191,24 +191,37 @@ func closed(b *testing.B, stop *atomic.Bool, do func() error) int {
 	return int(n.Load())
 }
 
-// counter is a handler that lets the next task begin.
-type counter struct {
+// chain sends one request after the other, each from the handler of the one before.
+type chain struct {
 	b    *testing.B
-	free chan struct{}
+	pool netproxy.Pool
+	spec *netproxy.RequestSpec
+	stop *atomic.Bool
+	n    *atomic.Int64
 }
 
-func (c counter) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
+func (c *chain) next() {
+	r, err := netproxy.NewRequest(*c.spec)
+	if err == nil {
+		err = c.pool.Enqueue(netproxy.NewTask(r, c, "cb", nil))
+	}
+	if err != nil {
+		c.b.Error(err)
+	}
+}
+
+func (c *chain) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
 	if len(r.Body) != len(kilobyte) {
 		c.b.Errorf("a body of %d bytes", len(r.Body))
 	}
-	c.free <- struct{}{}
+	c.n.Add(1)
+	if !c.stop.Load() {
+		c.next()
+	}
 }
 
-func (c counter) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
-	c.b.Error(e)
-	c.free <- struct{}{}
-}
-func (c counter) Retry(context.Context, *netproxy.Task) { c.free <- struct{}{} }
+func (c *chain) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) { c.b.Error(e) }
+func (c *chain) Retry(context.Context, *netproxy.Task)                          {}
 
 // BenchmarkNetproxy sends POSTs of 1 KB that are echoed, 64 at a time, to another process.
 // "bare" is net/http, tuned.
@@ -244,23 +257,12 @@ func BenchmarkNetproxy(b *testing.B) {
 			})
 		},
 		func(stop *atomic.Bool) int {
-			h := counter{b, make(chan struct{}, atOnce)}
-			n := 0
+			var n atomic.Int64
 			for range atOnce {
-				h.free <- struct{}{}
-			}
-			for ; !stop.Load(); n++ {
-				<-h.free
-				r, err := netproxy.NewRequest(spec)
-				if err == nil {
-					err = p.Enqueue(netproxy.NewTask(r, h, "cb", nil))
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				(&chain{b, p, &spec, stop, &n}).next()
 			}
 			_ = p.Wait(context.Background())
-			return n
+			return int(n.Load())
 		})
 }
 
@@ -292,6 +294,25 @@ func BenchmarkGuard(b *testing.B) {
 	}
 	contest(b, []string{"bare", "guarded"}, with(transport), with(guarded))
 }
+
+// counter is a handler that lets the next task begin.
+type counter struct {
+	b    *testing.B
+	free chan struct{}
+}
+
+func (c counter) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
+	if len(r.Body) != len(kilobyte) {
+		c.b.Errorf("a body of %d bytes", len(r.Body))
+	}
+	c.free <- struct{}{}
+}
+
+func (c counter) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
+	c.b.Error(e)
+	c.free <- struct{}{}
+}
+func (c counter) Retry(context.Context, *netproxy.Task) { c.free <- struct{}{} }
 
 // BenchmarkEnqueue says how long Enqueue takes while 200 requests are under way.
 func BenchmarkEnqueue(b *testing.B) {

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -21,20 +20,22 @@ type Jobs interface {
 
 // ending is the end of a job.
 type ending struct {
+	event
 	jobs Jobs
-	end  op.Future[jobhost.Job]
+	job  jobhost.Job // once it is ready
+	err  error
 	drop context.CancelFunc
 }
 
 // Await returns something that is ready when a job has ended. A goroutine of s
 // waits for that, until it is dropped.
-func Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
+func (w *Waits) Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &ending{jobs: jobs, drop: cancel}
+	e := &ending{event: event{waits: w}, jobs: jobs, drop: cancel}
 	err := s.Go("", func(stop context.Context) error {
 		defer context.AfterFunc(stop, cancel)()
-		job, err := jobs.Wait(ctx, id)
-		e.end.Set(job, err)
+		e.job, e.err = jobs.Wait(ctx, id)
+		e.happen()
 		return nil
 	})
 	if err != nil {
@@ -44,17 +45,15 @@ func Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
 	return e, nil
 }
 
-func (e *ending) ready() op.Op[struct{}] { return ready(e.end.Get()) }
-
 // Drop implements [hostcall.Pending].
 func (e *ending) Drop() { e.drop() }
 
 // Message implements [hostcall.Ending].
 func (e *ending) Message(ctx context.Context) ([]byte, error) {
-	job, err := op.Perform(ctx, e.end.Get())
-	if err != nil {
-		return nil, err
+	if e.err != nil {
+		return nil, e.err
 	}
+	job := &e.job
 	var counts jobhost.Counts
 	for i := range job.Tasks {
 		counts[job.Tasks[i].State]++
@@ -66,7 +65,7 @@ func (e *ending) Message(ctx context.Context) ([]byte, error) {
 		ended.EndedAt = *job.EndedAt
 	}
 	if len(job.Tasks) == 1 {
-		if err := e.addOnly(ctx, &job, &ended); err != nil {
+		if err := e.addOnly(ctx, job, &ended); err != nil {
 			return nil, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -13,15 +12,17 @@ import (
 // exchange is a request on its way, and then its response. It implements
 // [netproxy.Handler] and [hostcall.Exchange].
 type exchange struct {
-	task *netproxy.Task
-	end  op.Future[*netproxy.Response]
+	event
+	task     *netproxy.Task
+	response *netproxy.Response // once it is ready; nil = err says why
+	err      error
 }
 
 // idempotencyKey is the field by which a server knows a repetition.
 const idempotencyKey = "Idempotency-Key"
 
 // Send hands a guest's request to a pool; nil = it may send none. Errors are of type [*jobhost.Error].
-func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
+func (w *Waits) Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
 	if pool == nil {
 		return nil, ErrNoHTTP
 	}
@@ -35,7 +36,7 @@ func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{}
+	x := &exchange{event: event{waits: w}}
 	x.task = netproxy.NewTask(request, x, "", nil)
 	if err := pool.Enqueue(x.task); err != nil {
 		return nil, err
@@ -43,36 +44,36 @@ func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error
 	return x, nil
 }
 
-func (x *exchange) ready() op.Op[struct{}] { return ready(x.end.Get()) }
-
 // Drop implements [hostcall.Pending].
 func (x *exchange) Drop() { x.task.Cancel() }
 
 // Response implements [hostcall.Exchange].
 func (x *exchange) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
-	r, err := op.Perform(ctx, x.end.Get())
-	if ctx.Err() != nil && err != nil {
+	if x.waits.Wait(ctx, []hostcall.Pending{x}) < 0 {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "there was no time left for the response"}
 	}
-	if err != nil {
-		return nil, err
+	if x.err != nil {
+		return nil, x.err
 	}
-	return &hostcall.HTTPResponse{Status: r.Status, Header: r.Header, Body: r.Body}, nil
+	return &hostcall.HTTPResponse{Status: x.response.Status, Header: x.response.Header, Body: x.response.Body}, nil
 }
 
 // OnComplete implements [netproxy.Handler].
 func (x *exchange) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
-	x.end.Set(r, nil)
+	x.response = r
+	x.happen()
 }
 
 // OnError implements [netproxy.Handler].
 func (x *exchange) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
-	x.end.Set(nil, shown(e))
+	x.err = shown(e)
+	x.happen()
 }
 
 // Retry implements [netproxy.Handler].
 func (x *exchange) Retry(context.Context, *netproxy.Task) {
-	x.end.Set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
+	x.err = &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed}
+	x.happen()
 }
 
 // shown is what a guest is told of an error: without its cause.

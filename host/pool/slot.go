@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/effect"
+	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -27,6 +28,7 @@ type slot struct {
 	sandbox *runtime.Sandbox
 	lease   *queue.Lease
 	attempt hostcall.Attempt // reused
+	waits   *pending.Waits
 	// gathered are the effects of the attempt; nil = it asked for none.
 	gathered *effect.Attempt
 	// contents are what the attempt reads and writes that is not in memory; nil =
@@ -86,6 +88,7 @@ func (s *slot) renew() {
 // leave gives up the slot's version, when the slot ends.
 func (s *slot) leave() {
 	s.close()
+	s.waits.End()
 	s.pool.release(s.number, s.version)
 	s.version = nil
 }

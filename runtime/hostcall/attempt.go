@@ -78,7 +78,7 @@ func (a *Attempt) Reset() {
 	if cap(output) > keepOutput {
 		output = nil
 	}
-	*a = Attempt{output: output}
+	*a = Attempt{output: output, ops: ops{pending: a.ops.pending[:0]}}
 }
 
 // keepOutput is how much memory for output a reused attempt holds on to.

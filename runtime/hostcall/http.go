@@ -82,7 +82,7 @@ func (a *Attempt) send(r *HTTPRequest) (Exchange, error) {
 		if a.ops.open >= a.Limits.OpenRequests {
 			return nil, a.tooMuch("an attempt may have %s HTTP requests open", strconv.Itoa(a.Limits.OpenRequests))
 		}
-		if len(a.ops.handles) >= maxHandles {
+		if a.ops.held >= maxHandles {
 			return nil, a.tooMuch("an attempt may hold %s handles", strconv.Itoa(maxHandles))
 		}
 	}

@@ -45,12 +45,15 @@ const (
 
 // ops are the handles of an attempt.
 type ops struct {
-	handles  map[int32]*handle
-	last     int32 // number that was given out, less firstHandle
-	open     int   // requests
+	handles  []*handle // by their number, from firstHandle; nil = dropped
+	children []*handle // by their number, from 1; nil = not waited for
+	held     int       // that are not nil
+	open     int       // requests
 	requests int   // that were sent or deferred
 	moved    int64 // bytes of bodies, both ways
 	told     bool  // that the attempt is cancelled
+
+	pending []Pending // of a Wait: a variable would be allocated each time
 }
 
 // handle is one pending thing and how far its message was read.
@@ -63,13 +66,20 @@ type handle struct {
 
 // keep gives a handle a number.
 func (a *Attempt) keep(h *handle) int32 {
-	if a.ops.handles == nil {
-		a.ops.handles = map[int32]*handle{}
+	a.ops.handles = append(a.ops.handles, h)
+	a.ops.held++
+	return firstHandle + int32(len(a.ops.handles)) - 1
+}
+
+// place returns where the handle of a number stands; nil = there can't be one.
+func (o *ops) place(number int32) **handle {
+	switch i := int(number) - firstHandle; {
+	case i >= 0 && i < len(o.handles):
+		return &o.handles[i]
+	case number >= 1 && int(number) <= len(o.children):
+		return &o.children[number-1]
 	}
-	a.ops.last++
-	number := firstHandle + a.ops.last - 1
-	a.ops.handles[number] = h
-	return number
+	return nil
 }
 
 // waiting returns the Ops and the handle of a number; that of a child is made
@@ -79,8 +89,8 @@ func (a *Attempt) waiting(number int32) (Ops, *handle, Errno) {
 	if !ok {
 		return nil, nil, ErrDenied
 	}
-	if h := a.ops.handles[number]; h != nil {
-		return o, h, OK
+	if at := a.ops.place(number); at != nil && *at != nil {
+		return o, *at, OK
 	}
 	if number < 1 || int(number) > len(a.submitted) || a.submitted[number-1].when != SubmitNow {
 		return o, nil, ErrInvalid // a job that comes with success can't be waited for
@@ -90,11 +100,12 @@ func (a *Attempt) waiting(number int32) (Ops, *handle, Errno) {
 		a.Log(LevelWarn, []byte("wait: "+err.Error()))
 		return o, nil, ErrnoOf(err)
 	}
-	h := &handle{pending: pending}
-	if a.ops.handles == nil {
-		a.ops.handles = map[int32]*handle{}
+	for len(a.ops.children) < len(a.submitted) {
+		a.ops.children = append(a.ops.children, nil)
 	}
-	a.ops.handles[number] = h
+	h := &handle{pending: pending}
+	a.ops.children[number-1] = h
+	a.ops.held++
 	return o, h, OK
 }
 
@@ -106,7 +117,7 @@ func (a *Attempt) Timer(ms int64) (int32, Errno) {
 		return 0, ErrDenied
 	case ms < 0 || ms > int64(jobhost.MaxDelay/time.Millisecond):
 		return 0, ErrInvalid
-	case len(a.ops.handles) >= maxHandles:
+	case a.ops.held >= maxHandles:
 		return 0, ErrLimit
 	}
 	return a.keep(&handle{pending: o.After(a, time.Duration(ms)*time.Millisecond)}), OK
@@ -124,7 +135,7 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 	if len(numbers) == 0 || len(numbers) > MaxWait || timeout < NoTimeout {
 		return 0, ErrInvalid
 	}
-	pending := make([]Pending, len(numbers))
+	pending := a.ops.pending[:0]
 	var o Ops
 	for i, number := range numbers {
 		var h *handle
@@ -135,8 +146,10 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 		if h.taken {
 			return int32(i), OK // what is left of it can be read, if only its end
 		}
-		pending[i] = h.pending
+		pending = append(pending, h.pending)
 	}
+	a.ops.pending = pending
+	defer clear(pending) // so that nothing is kept that was dropped
 	if a.cancelled.Load() && !a.ops.told {
 		return 0, a.stopped()
 	}
@@ -224,11 +237,13 @@ func messageOf(r *HTTPResponse, err error) []byte {
 // Drop gives a handle up: a request that is under way is cancelled, and the
 // number means nothing any more. A number that is no handle is [ErrInvalid].
 func (a *Attempt) Drop(number int32) Errno {
-	h := a.ops.handles[number]
-	if h == nil {
+	at := a.ops.place(number)
+	if at == nil || *at == nil {
 		return ErrInvalid
 	}
-	delete(a.ops.handles, number)
+	h := *at
+	*at = nil
+	a.ops.held--
 	if h.request {
 		a.ops.open--
 	}
@@ -238,8 +253,14 @@ func (a *Attempt) Drop(number int32) Errno {
 
 // Release drops all handles, when the attempt has ended.
 func (a *Attempt) Release() {
-	for number := range a.ops.handles {
-		a.Drop(number)
+	if a.ops.held == 0 {
+		return
+	}
+	for i := range a.ops.handles {
+		a.Drop(firstHandle + int32(i))
+	}
+	for i := range a.ops.children {
+		a.Drop(int32(i) + 1)
 	}
 }
 

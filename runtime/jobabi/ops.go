@@ -58,7 +58,8 @@ func wait(ctx context.Context, m api.Module, stack []uint64) {
 		return
 	}
 	list := view(m, "wait", stack[0], 4*n)
-	handles := make([]int32, n)
+	// On the stack as long as there are few.
+	handles := append(make([]int32, 0, 64), make([]int32, n)...)
 	for i := range handles {
 		handles[i] = int32(binary.LittleEndian.Uint32(list[4*i:]))
 	}
