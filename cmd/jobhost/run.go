@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"maps"
 	"net"
@@ -68,6 +69,9 @@ type runOptions struct {
 // runHost runs a host with its API until a signal comes.
 func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptions) (err error) {
 	logger := newLogger(e.stderr, m.Host.LogLevel, m.Host.LogFormat)
+	// What net/http has to say of peers goes to the log, where they can't flood it.
+	log.SetFlags(0)                                                              //nolint:forbidigo // the logger that net/http has
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) //nolint:forbidigo // the same
 	for _, warning := range m.Warnings {
 		logger.Warn("manifest", logkey.Reason, warning.Error())
 	}

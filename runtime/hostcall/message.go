@@ -2,7 +2,6 @@ package hostcall
 
 import (
 	"bytes"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -64,7 +63,12 @@ func badRequest(message string) error {
 // and in order.
 func AppendResponse(b []byte, r *HTTPResponse) []byte {
 	b = append(strconv.AppendInt(b, int64(r.Status), 10), '\n')
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+	names := make([]string, 0, 24) // on the stack, for most
+	for name := range r.Header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		for _, value := range r.Header[name] {
 			b = append(append(b, strings.ToLower(name)...), ": "...)
 			b = append(append(b, oneLine.Replace(value)...), '\n')

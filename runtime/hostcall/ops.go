@@ -49,9 +49,9 @@ type ops struct {
 	children []*handle // by their number, from 1; nil = not waited for
 	held     int       // that are not nil
 	open     int       // requests
-	requests int   // that were sent or deferred
-	moved    int64 // bytes of bodies, both ways
-	told     bool  // that the attempt is cancelled
+	requests int       // that were sent or deferred
+	moved    int64     // bytes of bodies, both ways
+	told     bool      // that the attempt is cancelled
 
 	pending []Pending // of a Wait: a variable would be allocated each time
 }
@@ -153,6 +153,9 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 	if a.cancelled.Load() && !a.ops.told {
 		return 0, a.stopped()
 	}
+	if i := o.Wait(ended, pending); i >= 0 || timeout == 0 {
+		return found(i)
+	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	limited := ctx
@@ -161,13 +164,27 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 		limited, end = context.WithTimeout(ctx, time.Duration(min(timeout, int64(jobhost.MaxDelay/time.Millisecond)))*time.Millisecond)
 		defer end()
 	}
-	if i := o.Wait(limited, pending); i >= 0 {
-		return int32(i), OK
-	}
-	if ctx.Err() != nil {
+	i := o.Wait(limited, pending)
+	if i < 0 && ctx.Err() != nil {
 		return 0, a.stopped()
 	}
-	return 0, ErrNotFound
+	return found(i)
+}
+
+// ended is a context with which a wait only looks: most find something ready, and
+// need none with a deadline.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// found is the answer to a wait that has not been stopped.
+func found(i int) (int32, Errno) {
+	if i < 0 {
+		return 0, ErrNotFound
+	}
+	return int32(i), OK
 }
 
 // stopped is the answer to a call whose wait was ended.
@@ -203,10 +220,14 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 	if a.cancelled.Load() && !a.ops.told {
 		return a.stopped()
 	}
-	ctx, cancel := a.bounded(ctx)
-	defer cancel()
-	if o.Wait(ctx, []Pending{h.pending}) < 0 {
-		return a.stopped()
+	a.ops.pending = append(a.ops.pending[:0], h.pending)
+	defer clear(a.ops.pending)
+	if o.Wait(ended, a.ops.pending) < 0 {
+		ctx, cancel := a.bounded(ctx)
+		defer cancel()
+		if o.Wait(ctx, a.ops.pending) < 0 {
+			return a.stopped()
+		}
 	}
 	switch p := h.pending.(type) {
 	case Exchange:
@@ -215,7 +236,9 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 		a.ops.moved += int64(len(h.message))
 		h.request = false
 	case Ending:
+		ctx, cancel := a.bounded(ctx)
 		message, err := p.Message(ctx)
+		cancel()
 		if err != nil {
 			a.Log(LevelWarn, []byte("read: "+err.Error()))
 			return ErrnoOf(err)
