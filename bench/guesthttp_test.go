@@ -25,7 +25,6 @@ type senders struct {
 	b         *testing.B
 	pool      netproxy.Pool
 	sandboxes []*runtime.Sandbox
-	waits     []*pending.Waits
 }
 
 func newSenders(b *testing.B, url string, n int) *senders {
@@ -50,7 +49,7 @@ func newSenders(b *testing.B, url string, n int) *senders {
 	for range n {
 		sandbox := runtime.NewSandbox(plugin, nil)
 		b.Cleanup(func() { _ = sandbox.Close(context.Background()) })
-		s.sandboxes, s.waits = append(s.sandboxes, sandbox), append(s.waits, pending.New())
+		s.sandboxes = append(s.sandboxes, sandbox)
 	}
 	return s
 }
@@ -59,7 +58,7 @@ func newSenders(b *testing.B, url string, n int) *senders {
 func (s *senders) run(i int, entry, input string) int {
 	outcome := s.sandboxes[i].Run(context.Background(), &hostcall.Attempt{
 		Job: "0199f0e2-7e2b-7000-8000-000000000000", Entry: entry, Input: []byte(input), Deadline: time.Now().Add(time.Minute),
-		Services: &pending.Alone{Waits: s.waits[i], Pool: s.pool},
+		Services: &pending.Alone{Pool: s.pool},
 		Limits: hostcall.Limits{
 			OutputBytes: 100, LogBytes: 1000, LineBytes: 1000, OpenRequests: 4000, Requests: 1 << 30, RequestBytes: 1 << 40,
 		},

@@ -106,15 +106,13 @@ func send(ctx context.Context, to chan<- *item, it *item) bool {
 func (b *batch) work(ctx context.Context, todo <-chan *item) error {
 	sandbox := runtime.NewSandbox(b.plugin, nil)
 	defer func() { _ = sandbox.Close(context.WithoutCancel(ctx)) }()
-	services := &pending.Alone{Waits: pending.New(), Pool: b.http}
-	defer services.End()
 	for {
 		select {
 		case it, more := <-todo:
 			if !more {
 				return nil
 			}
-			at := b.attempt(it, services)
+			at := b.attempt(it)
 			it.outcome = sandbox.Run(ctx, at)
 			it.log, it.dropped = at.TakeLog()
 			close(it.done)
@@ -124,7 +122,7 @@ func (b *batch) work(ctx context.Context, todo <-chan *item) error {
 	}
 }
 
-func (b *batch) attempt(it *item, services hostcall.Services) *hostcall.Attempt {
+func (b *batch) attempt(it *item) *hostcall.Attempt {
 	limits := b.worker.Limits.OrDefaults()
 	return &hostcall.Attempt{
 		Job:      "exec",
@@ -135,7 +133,7 @@ func (b *batch) attempt(it *item, services hostcall.Services) *hostcall.Attempt 
 		Deadline: time.Now().Add(limits.Timeout),
 		Config:   b.worker.Config,
 		Secrets:  b.worker.Secrets,
-		Services: services,
+		Services: &pending.Alone{Pool: b.http},
 		Limits: hostcall.Limits{
 			OutputBytes: limits.OutputBytes,
 			LogBytes:    limits.LogBytes,

@@ -46,7 +46,7 @@ func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome 
 
 // exchange sends a request and returns the response as the worker is to read it.
 func (s *sender) exchange(ctx context.Context, pool netproxy.Pool, r *request) (message []byte, status int, err error) {
-	x, err := pending.New().Send(pool, &hostcall.HTTPRequest{
+	x, err := pending.Send(pool, &hostcall.HTTPRequest{
 		Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, Key: r.Key, MaxBytes: int64(max(s.cfg.MaxPayload-headRoom, 1)),
 	})
 	if err != nil {

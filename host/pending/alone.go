@@ -1,6 +1,7 @@
 package pending
 
 import (
+	"context"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -11,7 +12,6 @@ import (
 // Alone is what an attempt has that runs without a host: it may send requests and
 // wait for them and for times. It has no queue, and what it tells goes nowhere.
 type Alone struct {
-	*Waits
 	Pool netproxy.Pool // nil = it may send no requests
 }
 
@@ -36,14 +36,17 @@ func (*Alone) Metric(*hostcall.Attempt, hostcall.MetricKind, string) (int32, hos
 func (*Alone) Observe(*hostcall.Attempt, int32, float64) hostcall.Errno { return hostcall.ErrDenied }
 
 // After implements [hostcall.Ops].
-func (a *Alone) After(_ *hostcall.Attempt, d time.Duration) hostcall.Pending { return a.Waits.After(d) }
+func (*Alone) After(_ *hostcall.Attempt, d time.Duration) hostcall.Pending { return After(d) }
 
 // Await implements [hostcall.Ops].
 func (*Alone) Await(*hostcall.Attempt, string) (hostcall.Ending, error) { return nil, errNoQueue }
 
+// Wait implements [hostcall.Ops].
+func (*Alone) Wait(ctx context.Context, list []hostcall.Pending) int { return Wait(ctx, list) }
+
 // Send implements [hostcall.HTTP].
 func (a *Alone) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
-	return a.Waits.Send(a.Pool, r)
+	return Send(a.Pool, r)
 }
 
 // Defer implements [hostcall.HTTP].

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -20,22 +21,20 @@ type Jobs interface {
 
 // ending is the end of a job.
 type ending struct {
-	event
 	jobs Jobs
-	job  jobhost.Job // once it is ready
-	err  error
+	end  op.Future[jobhost.Job]
 	drop context.CancelFunc
 }
 
 // Await returns something that is ready when a job has ended. A goroutine of s
 // waits for that, until it is dropped.
-func (w *Waits) Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
+func Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &ending{event: event{waits: w}, jobs: jobs, drop: cancel}
+	e := &ending{jobs: jobs, drop: cancel}
 	err := s.Go("", func(stop context.Context) error {
 		defer context.AfterFunc(stop, cancel)()
-		e.job, e.err = jobs.Wait(ctx, id)
-		e.happen()
+		job, err := jobs.Wait(ctx, id)
+		e.end.Set(job, err)
 		return nil
 	})
 	if err != nil {
@@ -45,15 +44,17 @@ func (w *Waits) Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, er
 	return e, nil
 }
 
+func (e *ending) ready() op.Op[struct{}] { return ready(e.end.Get()) }
+
 // Drop implements [hostcall.Pending].
 func (e *ending) Drop() { e.drop() }
 
 // Message implements [hostcall.Ending].
 func (e *ending) Message(ctx context.Context) ([]byte, error) {
-	if e.err != nil {
-		return nil, e.err
+	job, err := op.Perform(ctx, e.end.Get())
+	if err != nil {
+		return nil, err
 	}
-	job := &e.job
 	var counts jobhost.Counts
 	for i := range job.Tasks {
 		counts[job.Tasks[i].State]++
@@ -65,7 +66,7 @@ func (e *ending) Message(ctx context.Context) ([]byte, error) {
 		ended.EndedAt = *job.EndedAt
 	}
 	if len(job.Tasks) == 1 {
-		if err := e.addOnly(ctx, job, &ended); err != nil {
+		if err := e.addOnly(ctx, &job, &ended); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -12,17 +13,15 @@ import (
 // exchange is a request on its way, and then its response. It implements
 // [netproxy.Handler] and [hostcall.Exchange].
 type exchange struct {
-	event
-	task     *netproxy.Task
-	response *netproxy.Response // once it is ready; nil = err says why
-	err      error
+	task *netproxy.Task
+	end  op.Future[*netproxy.Response]
 }
 
 // idempotencyKey is the field by which a server knows a repetition.
 const idempotencyKey = "Idempotency-Key"
 
 // Send hands a guest's request to a pool; nil = it may send none. Errors are of type [*jobhost.Error].
-func (w *Waits) Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
+func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
 	if pool == nil {
 		return nil, ErrNoHTTP
 	}
@@ -36,7 +35,7 @@ func (w *Waits) Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exch
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{event: event{waits: w}}
+	x := &exchange{}
 	x.task = netproxy.NewTask(request, x, "", nil)
 	if err := pool.Enqueue(x.task); err != nil {
 		return nil, err
@@ -44,36 +43,36 @@ func (w *Waits) Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exch
 	return x, nil
 }
 
+func (x *exchange) ready() op.Op[struct{}] { return ready(x.end.Get()) }
+
 // Drop implements [hostcall.Pending].
 func (x *exchange) Drop() { x.task.Cancel() }
 
 // Response implements [hostcall.Exchange].
 func (x *exchange) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
-	if x.waits.Wait(ctx, []hostcall.Pending{x}) < 0 {
+	r, err := op.Perform(ctx, x.end.Get())
+	if ctx.Err() != nil && err != nil {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "there was no time left for the response"}
 	}
-	if x.err != nil {
-		return nil, x.err
+	if err != nil {
+		return nil, err
 	}
-	return &hostcall.HTTPResponse{Status: x.response.Status, Header: x.response.Header, Body: x.response.Body}, nil
+	return &hostcall.HTTPResponse{Status: r.Status, Header: r.Header, Body: r.Body}, nil
 }
 
 // OnComplete implements [netproxy.Handler].
 func (x *exchange) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
-	x.response = r
-	x.happen()
+	x.end.Set(r, nil)
 }
 
 // OnError implements [netproxy.Handler].
 func (x *exchange) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
-	x.err = shown(e)
-	x.happen()
+	x.end.Set(nil, shown(e))
 }
 
 // Retry implements [netproxy.Handler].
 func (x *exchange) Retry(context.Context, *netproxy.Task) {
-	x.err = &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed}
-	x.happen()
+	x.end.Set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
 }
 
 // shown is what a guest is told of an error: without its cause.

@@ -110,7 +110,7 @@ func (p *Pool) growLocked(size int) error {
 		if p.live[i] {
 			continue
 		}
-		s := &slot{number: i, pool: p, waits: pending.New(), Services: p.cfg.Services, queue: p.cfg.Queue.Slot(p.cfg.Worker)}
+		s := &slot{number: i, pool: p, Services: p.cfg.Services, queue: p.cfg.Queue.Slot(p.cfg.Worker)}
 		if err := p.scope.Go(fmt.Sprintf("slot %d", i), s.run); err != nil {
 			return fmt.Errorf("start slots of %s: %w", p.cfg.Worker, err)
 		}

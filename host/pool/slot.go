@@ -9,7 +9,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/effect"
-	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -28,7 +27,6 @@ type slot struct {
 	sandbox *runtime.Sandbox
 	lease   *queue.Lease
 	attempt hostcall.Attempt // reused
-	waits   *pending.Waits
 	// gathered are the effects of the attempt; nil = it asked for none.
 	gathered *effect.Attempt
 	// contents are what the attempt reads and writes that is not in memory; nil =
@@ -88,7 +86,6 @@ func (s *slot) renew() {
 // leave gives up the slot's version, when the slot ends.
 func (s *slot) leave() {
 	s.close()
-	s.waits.End()
 	s.pool.release(s.number, s.version)
 	s.version = nil
 }

@@ -16,20 +16,20 @@ var (
 
 // After implements [hostcall.Ops].
 func (s *slot) After(_ *hostcall.Attempt, d time.Duration) hostcall.Pending {
-	return s.waits.After(d)
+	return pending.After(d)
 }
 
 // Await implements [hostcall.Ops].
 func (s *slot) Await(_ *hostcall.Attempt, job string) (hostcall.Ending, error) {
-	return s.waits.Await(s.pool.scope, s.pool.cfg.Jobs, job)
+	return pending.Await(s.pool.scope, s.pool.cfg.Jobs, job)
 }
 
 // Wait implements [hostcall.Ops].
-func (s *slot) Wait(ctx context.Context, list []hostcall.Pending) int { return s.waits.Wait(ctx, list) }
+func (s *slot) Wait(ctx context.Context, list []hostcall.Pending) int { return pending.Wait(ctx, list) }
 
 // Send implements [hostcall.HTTP].
 func (s *slot) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
-	return s.waits.Send(s.version.HTTP, r)
+	return pending.Send(s.version.HTTP, r)
 }
 
 // Defer implements [hostcall.HTTP].
