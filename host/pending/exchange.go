@@ -75,7 +75,8 @@ func (x *exchange) Retry(context.Context, *netproxy.Task) {
 	x.end.Set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
 }
 
-// shown is what a guest is told of an error: without its cause.
+// shown is what a guest is told of an error: without its cause, but for
+// [netproxy.ErrExhausted] when nothing was sent.
 func shown(e *netproxy.Error) error {
 	shown := &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(e.Code), Message: e.Message}
 	switch e.Code {
@@ -85,8 +86,13 @@ func shown(e *netproxy.Error) error {
 		shown.Code = jobhost.CodeInvalid
 	case netproxy.CodeTooLarge:
 		shown.Code = jobhost.CodeTooLarge
-	case netproxy.CodeExhausted, netproxy.CodeRateLimited:
+	case netproxy.CodeExhausted:
 		shown.Code = jobhost.CodeExhausted
+	case netproxy.CodeRateLimited:
+		shown.Code = jobhost.CodeExhausted
+		if len(e.Redirects) == 0 { // nothing was sent
+			shown.Cause = netproxy.ErrExhausted
+		}
 	}
 	return shown
 }
