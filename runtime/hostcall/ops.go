@@ -55,7 +55,7 @@ type ops struct {
 
 // handle is one pending thing and how far its message was read.
 type handle struct {
-	pending Pending
+	pending Pending // nil = its message was taken
 	request bool // it counts as an open HTTP request
 	taken   bool // its message is there
 	message []byte
@@ -125,6 +125,7 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 		return 0, ErrInvalid
 	}
 	pending := make([]Pending, len(numbers))
+	taken := -1
 	var o Ops
 	for i, number := range numbers {
 		var h *handle
@@ -133,12 +134,15 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 			return 0, e
 		}
 		if h.taken {
-			return int32(i), OK // what is left of it can be read, if only its end
+			taken = i
 		}
 		pending[i] = h.pending
 	}
 	if a.cancelled.Load() && !a.ops.told {
 		return 0, a.stopped()
+	}
+	if taken >= 0 {
+		return int32(taken), OK // what is left of it can be read, if only its end
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
@@ -181,7 +185,9 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 		return len(h.message), OK
 	}
 	n := copy(buf, h.message)
-	h.message = h.message[n:]
+	if h.message = h.message[n:]; len(h.message) == 0 {
+		h.message = nil // so that it takes no memory
+	}
 	return n, OK
 }
 
@@ -209,7 +215,8 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 		}
 		h.message = message
 	}
-	h.taken = true
+	h.pending.Drop()
+	h.taken, h.pending = true, nil
 	return OK
 }
 
@@ -231,9 +238,25 @@ func (a *Attempt) Drop(number int32) Errno {
 	delete(a.ops.handles, number)
 	if h.request {
 		a.ops.open--
+		a.ops.moved += a.unread(h.pending)
 	}
-	h.pending.Drop()
+	if h.pending != nil {
+		h.pending.Drop()
+	}
 	return OK
+}
+
+// unread returns the size of a response that has come and that nobody has read.
+func (a *Attempt) unread(p Pending) int64 {
+	o, ok := a.Services.(Ops)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if x, exchange := p.(Exchange); ok && exchange && o.Wait(over, []Pending{p}) == 0 {
+		if r, err := x.Response(context.Background()); err == nil {
+			return int64(len(r.Body))
+		}
+	}
+	return 0
 }
 
 // Release drops all handles, when the attempt has ended.
