@@ -61,10 +61,11 @@ func (r *requests) Stop(timeout time.Duration) error {
 }
 
 // poolOf returns what sends the requests of a worker, for those that it has
-// deferred; false = there is no such worker now.
+// deferred; false = there is no such worker now, or it would not take the
+// responses.
 func (h *Host) poolOf(name string) (netproxy.Pool, bool) {
 	r := h.running.Load()
-	if r == nil || r.workers[name] == nil {
+	if r == nil || r.workers[name] == nil || r.queue.Takes(name) != nil {
 		return nil, false
 	}
 	return r.workers[name].pool.HTTP()

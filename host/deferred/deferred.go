@@ -70,7 +70,7 @@ func Spec(at *hostcall.Attempt, r *hostcall.HTTPRequest, entry string, args []by
 // Config says what requests are sent by.
 type Config struct {
 	// Pool returns what sends the requests of a worker: nil = it may send none any
-	// more; false = there is no such worker now.
+	// more; false = there is no such worker now, or it takes no jobs.
 	Pool func(worker string) (netproxy.Pool, bool)
 	// MaxPayload bounds the job that a response becomes, in bytes.
 	MaxPayload int
@@ -90,3 +90,6 @@ const (
 	awaitWorker = 10 * time.Second
 	awaitRoom   = time.Second
 )
+
+// bringWithin is how long a response waits for a place in the queue of its worker.
+const bringWithin = time.Minute

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -31,17 +33,27 @@ func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome 
 	switch {
 	case ctx.Err() != nil:
 		return jobhost.Outcome{} // stopped
-	case jobhost.CodeOf(err) == jobhost.CodeExhausted, errors.Is(err, netproxy.ErrClosed):
-		return snooze(awaitRoom) // nothing was sent
+	case errors.Is(err, netproxy.ErrExhausted), errors.Is(err, netproxy.ErrClosed):
+		return snooze(awaitRoom) // nothing was sent, or the grant has changed meanwhile
 	case err != nil && at.Number < MaxAttempts && mayPass(err):
 		return failed(at, err)
 	case err != nil:
 		message = hostcall.AppendNoResponse(nil, err)
 	}
-	if err := s.bring(at, &r, message); err != nil {
-		return failed(at, err)
+	took := time.Since(began)
+	lost := s.bring(ctx, at, &r, message)
+	if jobhost.CodeOf(lost) == jobhost.CodeTooLarge && err == nil {
+		err = &jobhost.Error{Code: jobhost.CodeTooLarge, Field: string(netproxy.CodeTooLarge), Message: "the response is too large for a job"}
+		message, status = hostcall.AppendNoResponse(nil, err), 0
+		lost = s.bring(ctx, at, &r, message)
 	}
-	return summary(at, status, len(message), err, time.Since(began))
+	switch {
+	case lost != nil && ctx.Err() != nil:
+		return jobhost.Outcome{} // stopped
+	case lost != nil:
+		return failed(at, lost)
+	}
+	return summary(at, status, len(message), err, took)
 }
 
 // exchange sends a request and returns the response as the worker is to read it.
@@ -57,21 +69,43 @@ func (s *sender) exchange(ctx context.Context, pool netproxy.Pool, r *request) (
 	if err != nil {
 		return nil, 0, err
 	}
+	maps.DeleteFunc(response.Header, func(name string, _ []string) bool { // they are the host's to say
+		return strings.HasPrefix(strings.ToLower(name), ownFields)
+	})
 	return hostcall.AppendResponse(nil, response), response.Status, nil
 }
 
 // bring submits the job with the response, together with the success of this one.
-func (s *sender) bring(at *hostcall.Attempt, r *request, message []byte) error {
+// While the worker takes none it waits a while, rather than send the request again.
+func (s *sender) bring(ctx context.Context, at *hostcall.Attempt, r *request, message []byte) error {
 	jobs, ok := at.Services.(hostcall.Jobs)
 	if !ok {
 		return errors.New("there is no queue to submit to")
 	}
-	_, err := jobs.SubmitJob(at, &jobhost.Spec{
+	spec := &jobhost.Spec{
 		Worker: r.Worker, Entry: r.Entry, Payload: withFields(message, at.Job, r.Args), ContentType: "application/http",
 		Priority: at.Priority, Labels: at.Labels,
-	}, hostcall.SubmitWithSuccess)
-	return err
+	}
+	for began := time.Now(); ; {
+		_, err := jobs.SubmitJob(at, spec, hostcall.SubmitWithSuccess)
+		switch jobhost.CodeOf(err) {
+		case jobhost.CodeExhausted, jobhost.CodeUnavailable, jobhost.CodeNotFound:
+		default:
+			return err
+		}
+		if time.Since(began) > bringWithin {
+			return err
+		}
+		select {
+		case <-time.After(awaitRoom):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
+
+// ownFields is how the names of the fields begin that only the host adds.
+const ownFields = "jobhost-"
 
 // withFields puts what the worker wants to know of its request into the header.
 func withFields(message []byte, id string, args []byte) []byte {
@@ -79,7 +113,7 @@ func withFields(message []byte, id string, args []byte) []byte {
 	for message[line] != '\n' { // there is one: AppendResponse ends each line so
 		line++
 	}
-	fields := "jobhost-request: " + id + "\njobhost-args: " + base64.StdEncoding.EncodeToString(args) + "\n"
+	fields := ownFields + "request: " + id + "\n" + ownFields + "args: " + base64.StdEncoding.EncodeToString(args) + "\n"
 	whole := make([]byte, 0, len(message)+len(fields))
 	whole = append(append(whole, message[:line+1]...), fields...)
 	return append(whole, message[line+1:]...)

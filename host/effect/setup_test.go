@@ -32,6 +32,7 @@ func setup(t *testing.T) *fixture {
 	q, err := queue.New(t.Context(), store, queue.Config{Workers: []queue.Worker{
 		{Name: "w", Capacity: 10_000, Retry: retry, Timeout: time.Minute},
 		{Name: "small", Capacity: 2, Retry: retry, Timeout: time.Minute},
+		{Name: jobhost.HTTPWorker, Capacity: 10, Retry: retry, Timeout: time.Minute},
 	}})
 	if err != nil {
 		t.Fatal(err)

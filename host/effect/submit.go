@@ -24,10 +24,13 @@ func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
 }
 
 // SubmitOwn submits a job for a worker of the host's own, when the attempt has
-// succeeded.
+// succeeded. There must be room below it for one more generation.
 func (a *Attempt) SubmitOwn(spec jobhost.Spec) (id string, err error) {
 	if err := a.name(&spec); err != nil {
 		return "", err
+	}
+	if a.parent.Depth+1 > jobhost.MaxDepth {
+		return "", a.tooDeep()
 	}
 	return a.submitLater(spec, a.cfg.Queue.OwnChild)
 }
@@ -104,9 +107,13 @@ func (a *Attempt) adopt() error {
 		a.room = max(jobhost.MaxChildren-family.Children, 0)
 	}
 	if a.parent.Depth > jobhost.MaxDepth {
-		return a.over(LimitChildren, "a job may have %d generations of parents", jobhost.MaxDepth)
+		return a.tooDeep()
 	}
 	return nil
+}
+
+func (a *Attempt) tooDeep() error {
+	return a.over(LimitChildren, "a job may have %d generations of parents", jobhost.MaxDepth)
 }
 
 // submitted reports whether the attempt wants the same job already. Errors:

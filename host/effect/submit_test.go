@@ -221,3 +221,24 @@ func attempt(t *testing.T, f *fixture, lease *queue.Lease) {
 	}
 	f.Settle(lease, queue.Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeSucceeded}, Effects: a.Take()})
 }
+
+// TestOwnHasChildren: a job of the host's own is refused where it could not have
+// children itself, such as the response to its request.
+func TestOwnHasChildren(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	a, lease := f.start()
+	for depth := range jobhost.MaxDepth {
+		_, err := a.SubmitOwn(jobhost.Spec{Worker: jobhost.HTTPWorker})
+		if got, want := err == nil, depth+2 <= jobhost.MaxDepth; got != want {
+			t.Errorf("%d generations down it is taken: %v, %v", depth, got, err)
+		}
+		f.settle(a, lease, jobhost.OutcomeFailed)
+		a, lease = f.begin()
+		if _, err := a.Submit(jobhost.Spec{Worker: "w"}, false); err != nil {
+			t.Fatal(err)
+		}
+		f.settle(a, lease, jobhost.OutcomeSucceeded)
+		a, lease = f.begin()
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -22,7 +21,7 @@ type Jobs interface {
 // ending is the end of a job.
 type ending struct {
 	jobs Jobs
-	end  op.Future[jobhost.Job]
+	promise[jobhost.Job]
 	drop context.CancelFunc
 }
 
@@ -34,7 +33,7 @@ func Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
 	err := s.Go("", func(stop context.Context) error {
 		defer context.AfterFunc(stop, cancel)()
 		job, err := jobs.Wait(ctx, id)
-		e.end.Set(job, err)
+		e.set(job, err)
 		return nil
 	})
 	if err != nil {
@@ -44,14 +43,12 @@ func Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
 	return e, nil
 }
 
-func (e *ending) ready() op.Op[struct{}] { return ready(e.end.Get()) }
-
 // Drop implements [hostcall.Pending].
 func (e *ending) Drop() { e.drop() }
 
 // Message implements [hostcall.Ending].
 func (e *ending) Message(ctx context.Context) ([]byte, error) {
-	job, err := op.Perform(ctx, e.end.Get())
+	job, err := e.get(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -14,7 +13,7 @@ import (
 // [netproxy.Handler] and [hostcall.Exchange].
 type exchange struct {
 	task *netproxy.Task
-	end  op.Future[*netproxy.Response]
+	promise[*netproxy.Response]
 }
 
 // idempotencyKey is the field by which a server knows a repetition.
@@ -43,14 +42,12 @@ func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error
 	return x, nil
 }
 
-func (x *exchange) ready() op.Op[struct{}] { return ready(x.end.Get()) }
-
 // Drop implements [hostcall.Pending].
 func (x *exchange) Drop() { x.task.Cancel() }
 
 // Response implements [hostcall.Exchange].
 func (x *exchange) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
-	r, err := op.Perform(ctx, x.end.Get())
+	r, err := x.get(ctx)
 	if ctx.Err() != nil && err != nil {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "there was no time left for the response"}
 	}
@@ -62,20 +59,21 @@ func (x *exchange) Response(ctx context.Context) (*hostcall.HTTPResponse, error)
 
 // OnComplete implements [netproxy.Handler].
 func (x *exchange) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
-	x.end.Set(r, nil)
+	x.set(r, nil)
 }
 
 // OnError implements [netproxy.Handler].
 func (x *exchange) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
-	x.end.Set(nil, shown(e))
+	x.set(nil, shown(e))
 }
 
 // Retry implements [netproxy.Handler].
 func (x *exchange) Retry(context.Context, *netproxy.Task) {
-	x.end.Set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
+	x.set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
 }
 
-// shown is what a guest is told of an error: without its cause.
+// shown is what a guest is told of an error: without its cause, but for
+// [netproxy.ErrExhausted] when nothing was sent.
 func shown(e *netproxy.Error) error {
 	shown := &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(e.Code), Message: e.Message}
 	switch e.Code {
@@ -85,8 +83,13 @@ func shown(e *netproxy.Error) error {
 		shown.Code = jobhost.CodeInvalid
 	case netproxy.CodeTooLarge:
 		shown.Code = jobhost.CodeTooLarge
-	case netproxy.CodeExhausted, netproxy.CodeRateLimited:
+	case netproxy.CodeExhausted:
 		shown.Code = jobhost.CodeExhausted
+	case netproxy.CodeRateLimited:
+		shown.Code = jobhost.CodeExhausted
+		if len(e.Redirects) == 0 { // nothing was sent
+			shown.Cause = netproxy.ErrExhausted
+		}
 	}
 	return shown
 }

@@ -79,3 +79,53 @@ func TestSetModeOfNobody(t *testing.T) {
 		t.Errorf("a queue that has stopped answers %q", code)
 	}
 }
+
+// TestTakes: what a submit would be told can be asked before.
+func TestTakes(t *testing.T) {
+	t.Parallel()
+	store := queuetest.NewMemory()
+	defer func() { _ = store.Close() }()
+	q, err := queue.New(t.Context(), store, queue.Config{
+		Workers: []queue.Worker{{Name: "w", Capacity: 1, Retry: jobhost.DefaultRetry(), Timeout: time.Minute}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Stop()
+	for _, tt := range []struct {
+		name, worker string
+		do           func() error
+		want         jobhost.Code
+	}{
+		{name: "no such worker", worker: "other", want: jobhost.CodeNotFound},
+		{name: "room", worker: "w"},
+		{name: "room is not taken", worker: "w"},
+		{
+			name: "the host takes nothing", worker: "w", want: jobhost.CodeUnavailable,
+			do: func() error { q.Refuse(&jobhost.Error{Code: jobhost.CodeUnavailable}); return nil },
+		},
+		{
+			name: "draining", worker: "w", want: jobhost.CodeUnavailable,
+			do: func() error { q.Refuse(nil); return q.SetMode(t.Context(), "w", jobhost.WorkerDraining) },
+		},
+		{
+			name: "full", worker: "w", want: jobhost.CodeExhausted,
+			do: func() error {
+				if err := q.SetMode(t.Context(), "w", jobhost.WorkerRunning); err != nil {
+					return err
+				}
+				_, err := q.Submit(t.Context(), jobhost.Spec{Worker: "w"})
+				return err
+			},
+		},
+	} {
+		if tt.do != nil {
+			if err := tt.do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := q.Takes(tt.worker); jobhost.CodeOf(err) != tt.want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

@@ -91,10 +91,12 @@ func (a *Attempt) send(r *HTTPRequest) (Exchange, error) {
 		return nil, err
 	}
 	x, err := h.Send(a, r)
-	if err == nil {
-		a.ops.open++
+	if err != nil {
+		a.notSent(r)
+		return nil, err
 	}
-	return x, err
+	a.ops.open++
+	return x, nil
 }
 
 // mayRequest counts a request and gives it its key.
@@ -118,6 +120,13 @@ func (a *Attempt) mayRequest(r *HTTPRequest) (HTTP, error) {
 	return h, nil
 }
 
+// notSent takes back what mayRequest has counted: another attempt, for which there
+// is room, must give those that follow the same keys.
+func (a *Attempt) notSent(r *HTTPRequest) {
+	a.ops.requests--
+	a.ops.moved -= int64(len(r.Body))
+}
+
 // Fetch sends a request and waits for the whole response, at most until the
 // attempt is stopped. Errors are those of [HTTP] and [Exchange].
 func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
@@ -125,16 +134,10 @@ func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 	if err != nil {
 		return nil, err
 	}
-	h := &handle{pending: x, request: true}
-	number := a.keep(h)
-	defer a.Drop(number)
+	defer a.Drop(a.keep(&handle{pending: x, request: true}))
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	response, err := x.Response(ctx)
-	if err == nil {
-		a.ops.moved += int64(len(response.Body))
-	}
-	return response, err
+	return x.Response(ctx) // Drop counts it
 }
 
 // Defer lets the host send a request once the attempt has succeeded, and bring the
@@ -162,5 +165,9 @@ func (a *Attempt) deferred(text []byte, entry string, args []byte) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return h.Defer(a, r, entry, args)
+	id, err := h.Defer(a, r, entry, args)
+	if err != nil {
+		a.notSent(r)
+	}
+	return id, err
 }

@@ -58,9 +58,9 @@ type ops struct {
 
 // handle is one pending thing and how far its message was read.
 type handle struct {
-	pending Pending
-	request bool // it counts as an open HTTP request
-	taken   bool // its message is there
+	pending Pending // nil = its message was taken
+	request bool    // it counts as an open HTTP request
+	taken   bool    // its message is there
 	message []byte
 }
 
@@ -135,7 +135,7 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 	if len(numbers) == 0 || len(numbers) > MaxWait || timeout < NoTimeout {
 		return 0, ErrInvalid
 	}
-	pending := a.ops.pending[:0]
+	pending, taken := a.ops.pending[:0], -1
 	var o Ops
 	for i, number := range numbers {
 		var h *handle
@@ -144,7 +144,7 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 			return 0, e
 		}
 		if h.taken {
-			return int32(i), OK // what is left of it can be read, if only its end
+			taken = i
 		}
 		pending = append(pending, h.pending)
 	}
@@ -152,6 +152,9 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 	defer clear(pending) // so that nothing is kept that was dropped
 	if a.cancelled.Load() && !a.ops.told {
 		return 0, a.stopped()
+	}
+	if taken >= 0 {
+		return int32(taken), OK // what is left of it can be read, if only its end
 	}
 	if i := o.Wait(ended, pending); i >= 0 || timeout == 0 {
 		return found(i)
@@ -211,7 +214,9 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 		return len(h.message), OK
 	}
 	n := copy(buf, h.message)
-	h.message = h.message[n:]
+	if h.message = h.message[n:]; len(h.message) == 0 {
+		h.message = nil // so that it takes no memory
+	}
 	return n, OK
 }
 
@@ -245,7 +250,8 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 		}
 		h.message = message
 	}
-	h.taken = true
+	h.pending.Drop()
+	h.taken, h.pending = true, nil
 	return OK
 }
 
@@ -269,9 +275,23 @@ func (a *Attempt) Drop(number int32) Errno {
 	a.ops.held--
 	if h.request {
 		a.ops.open--
+		a.ops.moved += a.unread(h.pending)
 	}
-	h.pending.Drop()
+	if h.pending != nil {
+		h.pending.Drop()
+	}
 	return OK
+}
+
+// unread returns the size of a response that has come and that nobody has read.
+func (a *Attempt) unread(p Pending) int64 {
+	o, ok := a.Services.(Ops)
+	if x, exchange := p.(Exchange); ok && exchange && o.Wait(ended, []Pending{p}) == 0 {
+		if r, err := x.Response(context.Background()); err == nil {
+			return int64(len(r.Body))
+		}
+	}
+	return 0
 }
 
 // Release drops all handles, when the attempt has ended.

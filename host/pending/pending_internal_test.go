@@ -1,0 +1,169 @@
+package pending
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/netproxy"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// begin returns requests that are under way.
+func begin(n int) (all []*exchange, list []hostcall.Pending) {
+	for range n {
+		x := &exchange{}
+		all, list = append(all, x), append(list, x)
+	}
+	return all, list
+}
+
+func (x *exchange) answer() { x.OnComplete(context.Background(), nil, &netproxy.Response{}) }
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		list    func() []hostcall.Pending
+		timeout time.Duration
+		want    int
+		after   time.Duration
+	}{
+		{
+			name: "one that comes", timeout: time.Minute, want: 2, after: time.Second,
+			list: func() []hostcall.Pending {
+				all, list := begin(3)
+				time.AfterFunc(time.Second, all[2].answer)
+				return list
+			},
+		},
+		{
+			name: "the first of many timers", timeout: time.Minute, want: 1, after: 2 * time.Second,
+			list: func() []hostcall.Pending {
+				return []hostcall.Pending{After(3 * time.Second), After(2 * time.Second), After(time.Hour)}
+			},
+		},
+		{
+			name: "a response before a timer", timeout: time.Minute, want: 0, after: time.Second,
+			list: func() []hostcall.Pending {
+				all, list := begin(1)
+				time.AfterFunc(time.Second, all[0].answer)
+				return append(list, After(2*time.Second))
+			},
+		},
+		{
+			name: "nothing in time", timeout: time.Second, want: -1, after: time.Second,
+			list: func() []hostcall.Pending {
+				_, list := begin(1)
+				return append(list, After(time.Hour))
+			},
+		},
+		{name: "a look at nothing", want: -1, list: func() []hostcall.Pending { _, list := begin(2); return list }},
+		{
+			name: "a look at one that is ready", want: 1,
+			list: func() []hostcall.Pending {
+				all, list := begin(2)
+				all[1].OnError(t.Context(), nil, &netproxy.Error{Code: netproxy.CodeDenied})
+				return list
+			},
+		},
+		{name: "at the end of the time", timeout: time.Second, want: 0, after: time.Second, list: func() []hostcall.Pending {
+			return []hostcall.Pending{After(time.Second)}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				list := tt.list()
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+				defer cancel()
+				if got := Wait(ctx, list); got != tt.want || time.Since(began) != tt.after {
+					t.Errorf("%d after %v, want %d after %v", got, time.Since(began), tt.want, tt.after)
+				}
+			})
+		})
+	}
+}
+
+// TestWaitIsFair: none of those that are ready starves another.
+func TestWaitIsFair(t *testing.T) {
+	t.Parallel()
+	all, list := begin(4)
+	var won [4]int
+	for _, x := range all[1:] {
+		x.answer()
+	}
+	for range 3000 {
+		won[Wait(t.Context(), list)]++
+	}
+	if won[0] != 0 || slices.Min(won[1:]) < 300 {
+		t.Errorf("they were chosen %v times", won)
+	}
+}
+
+// TestWaitHammer collects requests that are answered by others meanwhile, with
+// waits that end early.
+func TestWaitHammer(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		all, list := begin(100)
+		for _, part := range [][]*exchange{all[:50], all[50:]} {
+			go func() {
+				for _, i := range rand.Perm(len(part)) {
+					part[i].answer()
+				}
+			}()
+		}
+		for len(list) > 0 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(50))*time.Microsecond)
+			if rand.IntN(2) == 0 {
+				ctx = t.Context()
+			}
+			if i := Wait(ctx, list); i >= 0 {
+				if _, err := list[i].(*exchange).Response(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				list = slices.Delete(list, i, i+1)
+			}
+			cancel()
+		}
+	}
+}
+
+// TestShown: who waits is told no causes, but whether anything was sent.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err    netproxy.Error
+		code   jobhost.Code
+		unsent bool
+	}{
+		{err: netproxy.Error{Code: netproxy.CodeDenied}, code: jobhost.CodeDenied},
+		{err: netproxy.Error{Code: netproxy.CodeExhausted}, code: jobhost.CodeExhausted},
+		{err: netproxy.Error{Code: netproxy.CodeRateLimited}, code: jobhost.CodeExhausted, unsent: true},
+		{err: netproxy.Error{Code: netproxy.CodeRateLimited, Redirects: []string{"https://a"}}, code: jobhost.CodeExhausted},
+		{err: netproxy.Error{Code: netproxy.CodeTimeout}, code: jobhost.CodeUnavailable},
+	} {
+		err := shown(&tt.err)
+		if cause := err.(*jobhost.Error).Cause; jobhost.CodeOf(err) != tt.code || (cause == netproxy.ErrExhausted) != tt.unsent {
+			t.Errorf("%s with redirects %v: %v because of %v", tt.err.Code, tt.err.Redirects, err, cause)
+		}
+	}
+}
+
+// BenchmarkCollect waits for each of many requests that are under way.
+func BenchmarkCollect(b *testing.B) {
+	for b.Loop() {
+		all, list := begin(2500)
+		for len(list) > 0 {
+			go all[len(list)-1].answer()
+			i := Wait(b.Context(), list)
+			list = slices.Delete(list, i, i+1)
+		}
+	}
+}
