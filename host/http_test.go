@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -295,5 +296,33 @@ func TestDeferFails(t *testing.T) {
 	}
 	if got := answer(t, h, "later", "GET ftp://example.com"); got != "-5" {
 		t.Errorf("one that can't be sent is answered with %s", got)
+	}
+}
+
+// TestExtismHTTP: plugins of Extism go the same way, with the same grants and limits.
+func TestExtismHTTP(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, r.Method, " ", r.URL, " ", r.Header.Get("Idempotency-Key"))
+	})
+	probe, err := os.ReadFile("../runtime/extismabi/testdata/probe.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httpHost(t, grant(t, "GET "+s.URL+"/open/*"), func(c *host.Config) {
+		w := &c.Workers[0]
+		w.Plugin, w.Entry, w.Retry.MaxAttempts = probe, "http", 1
+	})
+	request := func(path string) string { return fmt.Sprintf(`{"method":"GET","url":%q}`, s.URL+path) }
+	id := submit(t, h, jobhost.Spec{Payload: []byte(request("/open/x"))})
+	if job := wait(t, h, id); job.State != jobhost.Succeeded {
+		t.Fatalf("the job is %v: %+v", job.State, job.Failures)
+	}
+	if got, err := h.Result(t.Context(), id, 0); err != nil || string(got.Data) != "GET /open/x "+id+"/0/1" {
+		t.Errorf("got %q, %v", got.Data, err)
+	}
+	job := wait(t, h, submit(t, h, jobhost.Spec{Payload: []byte(request("/closed"))}))
+	if job.State != jobhost.Dead || !strings.Contains(job.Failures[0].Message, "is not allowed") {
+		t.Errorf("the job is %v: %+v", job.State, job.Failures)
 	}
 }
