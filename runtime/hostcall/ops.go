@@ -56,8 +56,8 @@ type ops struct {
 // handle is one pending thing and how far its message was read.
 type handle struct {
 	pending Pending // nil = its message was taken
-	request bool // it counts as an open HTTP request
-	taken   bool // its message is there
+	request bool    // it counts as an open HTTP request
+	taken   bool    // its message is there
 	message []byte
 }
 
