@@ -60,7 +60,22 @@ func (h *Host) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error) 
 	if running.objects == nil {
 		return jobhost.Upload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "this host keeps no uploads"}
 	}
-	return running.objects.Upload(ctx, r)
+	return running.objects.Upload(ctx, &admitted{h, r})
+}
+
+// admitted is an upload that ends when the host takes no new jobs any more: it may
+// be larger than what was free when it began.
+type admitted struct {
+	h *Host
+	r io.Reader
+}
+
+// Read implements [io.Reader].
+func (a *admitted) Read(p []byte) (int, error) {
+	if err := a.h.Admits(); err != nil {
+		return 0, err
+	}
+	return a.r.Read(p)
 }
 
 // OpenPayload implements [jobhost.PayloadStorer].

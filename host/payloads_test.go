@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -330,4 +331,38 @@ func TestUploadsOverRestart(t *testing.T) {
 	if job := wait(t, s.Host, id); job.State != jobhost.Succeeded {
 		t.Errorf("got %+v", job)
 	}
+}
+
+// filling is a body during which the disk fills up.
+type filling struct {
+	r    io.Reader
+	fill func()
+}
+
+func (f *filling) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p[:min(len(p), 10_000)])
+	f.fill()
+	return n, err
+}
+
+// TestUploadFillsDisk: an upload doesn't go on below the space that is to be kept
+// free, however much it had when it began.
+func TestUploadFillsDisk(t *testing.T) {
+	t.Parallel()
+	var free atomic.Int64
+	free.Store(1 << 30)
+	s := setupStored(t, func(c *host.Config) {
+		c.MinFree = 1 << 20
+		c.FreeSpace = func() (int64, error) { return free.Load(), nil }
+	})
+	body := &filling{bytes.NewReader(bigText(500_000)), func() {
+		free.Store(0)
+		for s.Admits() == nil {
+			<-time.After(time.Millisecond)
+		}
+	}}
+	if _, err := s.Upload(t.Context(), body); jobhost.CodeOf(err) != jobhost.CodeUnavailable {
+		t.Errorf("got %v", err)
+	}
+	s.awaitObjects(t, 0)
 }

@@ -233,11 +233,18 @@ func (x *exchange) attempt() (*http.Response, error) {
 		x.summary.Sent += int64(len(body))
 	}
 	resp, err := x.client.transport.Send(req, x.url)
+	if err == nil && (resp.StatusCode < 200 || resp.StatusCode > 999) {
+		resp, err = nil, errors.Join(errStatus, resp.Body.Close())
+	}
 	if pass.Judges() {
 		pass.end(resp, err, context.Cause(x.ctx))
 	}
 	return resp, err
 }
+
+// errStatus: net/http takes 000, and with HTTP/2 any number. Guests are told that
+// there was no response by status 0, and metrics count by the first digit.
+var errStatus = &fault{code: CodeProtocol, message: "the server's answer has no status"}
 
 // newBody returns a body in the form in which net/http knows that it is in memory:
 // it sends any other after the header, in a packet of its own.

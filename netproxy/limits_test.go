@@ -115,6 +115,10 @@ func TestHostileServers(t *testing.T) {
 			_, _ = io.WriteString(conn, header+"Content-Encoding: gzip\r\n\r\n"+gzipped(1000)[:20])
 		}, netproxy.CodeConnection, "", 0},
 		{"no HTTP", func(conn net.Conn) { _, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.2\r\n") }, netproxy.CodeProtocol, "", 0},
+		{"a status that means no response", func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 000 No\r\nError: denied\r\nContent-Length: 0\r\n\r\n")
+		}, netproxy.CodeProtocol, "", 0},
+		{"a status below all", func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 042 No\r\nContent-Length: 0\r\n\r\n") }, netproxy.CodeProtocol, "", 0},
 		{"two lengths", func(conn net.Conn) {
 			_, _ = io.WriteString(conn, header+"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx")
 		}, netproxy.CodeConnection, "", 0},

@@ -62,8 +62,8 @@ func newSecrets(list []Secret) (secrets, error) {
 	return all, nil
 }
 
-// inject adds the secrets for a place in place of what is there, and takes those
-// for other places away.
+// inject adds the secrets for a place in place of what is there. h is of one hop,
+// so those for other places are not in it.
 func (all secrets) inject(h http.Header, method string, u httpurl.URL) {
 	for _, s := range all {
 		if slices.ContainsFunc(s.For, func(r policy.Rule) bool { return r.Match(method, u) }) {

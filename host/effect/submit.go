@@ -14,6 +14,7 @@ import (
 // the task, for the first, the second, … job that it submits. Errors: those of
 // a submit, and exhausted when the job has too many children or forebears.
 func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
+	defer func() { a.forget(err) }()
 	if err := a.name(&spec); err != nil {
 		return "", err
 	}
@@ -26,6 +27,7 @@ func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
 // SubmitOwn submits a job for a worker of the host's own, when the attempt has
 // succeeded. There must be room below it for one more generation.
 func (a *Attempt) SubmitOwn(spec jobhost.Spec) (id string, err error) {
+	defer func() { a.forget(err) }()
 	if err := a.name(&spec); err != nil {
 		return "", err
 	}
@@ -45,6 +47,15 @@ func (a *Attempt) name(spec *jobhost.Spec) error {
 		spec.ID = queue.ChildID(a.cfg.Lease.Job, a.cfg.Lease.Index, a.numbers)
 	}
 	return nil
+}
+
+// forget takes a number back whose job was refused: another attempt, for which
+// there is room, must give those that follow the same names. A name that is taken
+// by another job stays so.
+func (a *Attempt) forget(err error) {
+	if err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict {
+		a.numbers--
+	}
 }
 
 // submitLater gives a job its place, which admit finds.

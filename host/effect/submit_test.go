@@ -242,3 +242,21 @@ func TestOwnHasChildren(t *testing.T) {
 		a, lease = f.begin()
 	}
 }
+
+// TestRefusedHasNoNumber: a job that was refused takes no name, so that another
+// attempt, for which there is room, gives those that follow the same ones.
+func TestRefusedHasNoNumber(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	a, lease := f.start()
+	for _, now := range []bool{true, false} {
+		if _, err := a.Submit(jobhost.Spec{Worker: "nobody"}, now); err == nil {
+			t.Fatal("a job for nobody was taken")
+		}
+	}
+	first, err := a.Submit(jobhost.Spec{Worker: "w"}, true)
+	if want := queue.ChildID(lease.Job, lease.Index, 1); err != nil || first != want {
+		t.Errorf("the first job is %s, want %s, %v", first, want, err)
+	}
+	f.settle(a, lease, jobhost.OutcomeSucceeded)
+}

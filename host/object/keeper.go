@@ -49,6 +49,7 @@ type Config struct {
 type Keeper struct {
 	cfg    Config
 	secret []byte // of what uploaders are told
+	origin payload.Origin
 	wake   chan struct{}
 	swept  map[string]string // by store, the key up to which objects were judged; only Run has it
 
@@ -81,6 +82,8 @@ func New(ctx context.Context, cfg Config) (*Keeper, error) {
 	if k.secret, err = loadSecret(ctx, cfg.Store); err != nil {
 		return nil, fmt.Errorf("open payloads: %w", err)
 	}
+	k.origin = originOf(k.secret)
+	cfg.Set.SetOrigin(k.origin)
 	return k, nil
 }
 

@@ -229,6 +229,27 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// TestSweepLeavesOthers: what another database refers to is none of this one's
+// business, though both have the same store.
+func TestSweepLeavesOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, other := setup(t), setup(t)
+		other.objects = b.objects
+		other.Keeper = other.open()
+		ref := other.put()
+		other.submit("job", ref)
+		other.Release(ref.String(), false)
+		b.put() // an orphan, as soon as its process has ended
+		defer b.run(b.open())()
+		time.Sleep(62 * time.Hour)
+		b.want(1)
+		if _, err := other.Open(t.Context(), ref); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// sweep removes objects of a certain age that no row refers to: what a crash has
+// sweep removes objects of this database, of a certain age, that no row refers to: what a crash has
 // left between an object and its commit, and uploads that no job has taken. An
 // object that was judged is not looked at again, since its row, when that goes,
 // leaves its reference for the janitor.
@@ -36,16 +37,17 @@ func (k *Keeper) sweepStore(ctx context.Context, store string, before time.Time)
 		if err != nil || len(keys) == 0 {
 			return removed, err
 		}
-		n, all, err := k.judge(ctx, store, keys)
+		full := len(keys) == page
+		after = keys[len(keys)-1]
+		n, all, err := k.judge(ctx, store, slices.DeleteFunc(keys, func(key string) bool { return !k.origin.Made(key) }))
 		removed += n
 		if err != nil {
 			return removed, err
 		}
-		after = keys[len(keys)-1]
 		if judged = judged && all; judged {
 			k.swept[store] = after
 		}
-		if len(keys) < page {
+		if !full {
 			return removed, nil
 		}
 	}

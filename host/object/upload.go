@@ -38,6 +38,12 @@ func loadSecret(ctx context.Context, store queue.Store) ([]byte, error) {
 	return secret, err
 }
 
+// originOf returns the origin of the objects of a database, by its secret.
+func originOf(secret []byte) payload.Origin {
+	sum := sha256.Sum256(append([]byte("origin "), secret...))
+	return payload.Origin(sum[:len(payload.Origin{})])
+}
+
 // commit commits an operation and waits for it.
 func commit(ctx context.Context, store queue.Store, op queue.Op) error {
 	answer := make(chan error, 1)

@@ -2,6 +2,7 @@ package pending
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -150,8 +151,8 @@ func TestShown(t *testing.T) {
 		{err: netproxy.Error{Code: netproxy.CodeTimeout}, code: jobhost.CodeUnavailable},
 	} {
 		err := shown(&tt.err)
-		if cause := err.(*jobhost.Error).Cause; jobhost.CodeOf(err) != tt.code || (cause == netproxy.ErrExhausted) != tt.unsent {
-			t.Errorf("%s with redirects %v: %v because of %v", tt.err.Code, tt.err.Redirects, err, cause)
+		if jobhost.CodeOf(err) != tt.code || errors.Is(err, netproxy.ErrExhausted) != tt.unsent {
+			t.Errorf("%s with redirects %v: %#v", tt.err.Code, tt.err.Redirects, err)
 		}
 	}
 }

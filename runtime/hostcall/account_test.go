@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"time"
 	"weak"
 
 	"github.com/jobhost/jobhost"
@@ -101,4 +102,50 @@ func TestToldInAnyCase(t *testing.T) {
 		_, e = at.Wait(t.Context(), []int32{h}, hostcall.NoTimeout)
 		wantErrno(t, "wait again", e, hostcall.OK)
 	})
+}
+
+// endings has jobs that have ended, with large results.
+type endings struct{ runtimetest.Services }
+
+func (*endings) SubmitJob(*hostcall.Attempt, *jobhost.Spec, hostcall.SubmitTime) (string, error) {
+	return "child", nil
+}
+func (*endings) After(*hostcall.Attempt, time.Duration) hostcall.Pending { return ended{} }
+func (*endings) Await(*hostcall.Attempt, string) (hostcall.Ending, error) {
+	return ended{}, nil
+}
+func (*endings) Wait(context.Context, []hostcall.Pending) int { return 0 }
+
+type ended struct{}
+
+func (ended) Drop()                                   {}
+func (ended) Message(context.Context) ([]byte, error) { return make([]byte, 1<<20), nil }
+
+// TestUnreadEndings: a guest can't have the host keep the results of all its
+// children at a time.
+func TestUnreadEndings(t *testing.T) {
+	t.Parallel()
+	at := &hostcall.Attempt{Services: &endings{}, MaySubmit: []string{"w"}}
+	var children []int32
+	for range 100 {
+		n, e := at.Submit([]byte("worker: w\n\n"), hostcall.SubmitNow)
+		wantErrno(t, "submit", e, hostcall.OK)
+		children = append(children, n)
+	}
+	asked := 0
+	for _, child := range children {
+		if _, e := at.Read(t.Context(), child, nil); e != hostcall.OK {
+			wantErrno(t, "one too many", e, hostcall.ErrLimit)
+			break
+		}
+		asked++
+	}
+	if asked < 4 || asked > 32 {
+		t.Fatalf("the host keeps %d results", asked)
+	}
+	wantErrno(t, "drop", at.Drop(children[0]), hostcall.OK)
+	_, e := at.Read(t.Context(), children[asked], make([]byte, 1<<20))
+	wantErrno(t, "read after a drop", e, hostcall.OK)
+	_, e = at.Read(t.Context(), children[asked+1], nil)
+	wantErrno(t, "read after one that was read whole", e, hostcall.OK)
 }

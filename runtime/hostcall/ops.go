@@ -38,6 +38,7 @@ type Ending interface {
 const (
 	maxHandles = 4096
 	MaxWait    = maxHandles // handles in one call
+	maxUnread  = 8 << 20    // bytes of what was told of children, before the last
 	// firstHandle is the number of the first handle. Those below are the
 	// children's: see [Attempt.Submit].
 	firstHandle = 1 << 20
@@ -51,6 +52,7 @@ type ops struct {
 	open     int       // requests
 	requests int       // that were sent or deferred
 	moved    int64     // bytes of bodies, both ways
+	unread   int       // bytes of what was told of children, and not read yet
 	told     bool      // that the attempt is cancelled
 
 	pending []Pending // of a Wait: a variable would be allocated each time
@@ -61,6 +63,7 @@ type handle struct {
 	pending Pending // nil = its message was taken
 	request bool    // it counts as an open HTTP request
 	taken   bool    // its message is there
+	child   bool    // and counts as unread
 	message []byte
 }
 
@@ -214,6 +217,7 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 		return len(h.message), OK
 	}
 	n := copy(buf, h.message)
+	a.wasRead(h, n)
 	if h.message = h.message[n:]; len(h.message) == 0 {
 		h.message = nil // so that it takes no memory
 	}
@@ -241,6 +245,10 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 		a.ops.moved += int64(len(h.message))
 		h.request = false
 	case Ending:
+		if a.ops.unread > maxUnread {
+			a.Log(LevelWarn, []byte("read: read or drop what was told of other jobs first"))
+			return ErrLimit
+		}
 		ctx, cancel := a.bounded(ctx)
 		message, err := p.Message(ctx)
 		cancel()
@@ -248,7 +256,8 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 			a.Log(LevelWarn, []byte("read: "+err.Error()))
 			return ErrnoOf(err)
 		}
-		h.message = message
+		h.message, h.child = message, true
+		a.ops.unread += len(message)
 	}
 	h.pending.Drop()
 	h.taken, h.pending = true, nil
@@ -277,10 +286,18 @@ func (a *Attempt) Drop(number int32) Errno {
 		a.ops.open--
 		a.ops.moved += a.unread(h.pending)
 	}
+	a.wasRead(h, len(h.message))
 	if h.pending != nil {
 		h.pending.Drop()
 	}
 	return OK
+}
+
+// wasRead notes that n bytes of a message need not be kept any more.
+func (a *Attempt) wasRead(h *handle, n int) {
+	if h.child {
+		a.ops.unread -= n
+	}
 }
 
 // unread returns the size of a response that has come and that nobody has read.

@@ -23,6 +23,22 @@ func NewKey(at time.Time) string {
 	return keyTime(at) + "-" + hex.EncodeToString(random[:])
 }
 
+// Origin is whose an object is: of the hosts with one database. It stands in the
+// keys, so that nobody takes the objects of others for rubbish.
+type Origin [4]byte
+
+// NewKey is [NewKey] for an object of an origin.
+func (o Origin) NewKey(at time.Time) string {
+	key := NewKey(at)
+	return key[:timeDigits+1] + hex.EncodeToString(o[:]) + key[timeDigits+1+2*len(o):]
+}
+
+// Made reports whether a key is of the origin.
+func (o Origin) Made(key string) bool {
+	_, ok := KeyTime(key)
+	return ok && strings.HasPrefix(key[timeDigits+1:], hex.EncodeToString(o[:]))
+}
+
 // keyTime is what keys begin with that are made at a time.
 func keyTime(at time.Time) string {
 	text := strconv.FormatInt(max(at.UnixMilli(), 0), 16)

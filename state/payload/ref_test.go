@@ -87,3 +87,17 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestOrigin: who made an object stands in its key, which is one like all others.
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_700_000_000_000)
+	one, other := payload.Origin{1, 2, 3, 4}, payload.Origin{1, 2, 3, 5}
+	key := one.NewKey(now)
+	if at, ok := payload.KeyTime(key); !ok || !at.Equal(now) || !one.Made(key) || other.Made(key) || one.Made(key[:20]) {
+		t.Errorf("%s: %v, %v", key, at, ok)
+	}
+	if key == one.NewKey(now) {
+		t.Error("two keys are one")
+	}
+}

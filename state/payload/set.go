@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -64,8 +65,20 @@ type Set struct {
 	stores   map[string]Store
 	target   Named
 	seals    map[string]*seal
-	encoders sync.Pool // of *zstd.Encoder
-	decoders sync.Pool // of *zstd.Decoder
+	encoders sync.Pool              // of *zstd.Encoder
+	decoders sync.Pool              // of *zstd.Decoder
+	origin   atomic.Pointer[Origin] // of what is made; nil = none
+}
+
+// SetOrigin says whose the objects are that are made from now on.
+func (s *Set) SetOrigin(o Origin) { s.origin.Store(&o) }
+
+// newKey returns the key of an object that is made now.
+func (s *Set) newKey() string {
+	if o := s.origin.Load(); o != nil {
+		return o.NewKey(s.cfg.Now())
+	}
+	return NewKey(s.cfg.Now())
 }
 
 // New returns a set. It reports everything that is wrong with its

@@ -37,7 +37,7 @@ const bufferBytes = 64 << 10
 // Create begins an object of up to limit bytes, in the store that takes what is
 // written. ctx is that of all of its making. Errors are the store's.
 func (s *Set) Create(ctx context.Context, limit int64) (*Writer, error) {
-	key := NewKey(s.cfg.Now())
+	key := s.newKey()
 	w := &Writer{
 		set: s, ctx: ctx, limit: limit, digest: sha256.New(),
 		ref: Ref{Store: s.target.Name, Key: key, Zstd: s.cfg.Compress},
