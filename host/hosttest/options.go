@@ -60,8 +60,8 @@ func testUnique(s *setup) {
 	short := spec("echo", "x")
 	short.UniqueKey, short.UniqueFor = "short", time.Millisecond
 	first := s.finish(short)
+	group.Add(1) // before: the timer may be faster than the next line
 	time.AfterFunc(2*time.Millisecond, group.Done)
-	group.Add(1)
 	group.Wait()
 	if second := s.submit(short); second == first.ID {
 		s.Errorf("job %s keeps others out after its time", first.ID)
