@@ -78,8 +78,11 @@ func deferringWorker() Worker {
 		Isolation:     runtime.IsolateInstance,
 		PoolSize:      deferred.Slots,
 		QueueCapacity: deferred.Capacity,
-		Limits:        runtime.Limits{Timeout: deferred.Timeout},
-		Retry:         deferred.Retry(),
-		defers:        true,
+
+		ConcurrencyPerKey: deferred.PerWorker,
+
+		Limits: runtime.Limits{Timeout: deferred.Timeout},
+		Retry:  deferred.Retry(),
+		defers: true,
 	}
 }

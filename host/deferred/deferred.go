@@ -20,6 +20,9 @@ import (
 const (
 	// Slots is how many are under way at one time; those beyond wait in the queue.
 	Slots = 256
+	// PerWorker is how many of one worker are, so that one whose servers are slow
+	// leaves room for the others.
+	PerWorker = 192
 	// Capacity is how many may wait; over it attempts are refused to leave more.
 	Capacity = 1_000_000
 	// MaxAttempts is how often one is tried, each time with the retries of
