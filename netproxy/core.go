@@ -1,7 +1,6 @@
 package netproxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -165,9 +164,9 @@ func (p *core) send(t *Task) (resp *Response, failed *Error) {
 // handle calls a handler.
 func (p *core) handle(d delivery) {
 	t := d.task
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.HandlerTimeout)
+	ctx := &patience{until: time.Now().Add(p.cfg.HandlerTimeout)}
 	defer func() {
-		cancel()
+		ctx.end()
 		if v := recover(); v != nil {
 			p.cfg.Logger.Error("handler of an HTTP request has panicked", logkey.Request, t.request.id, logkey.Error, v, logkey.Stack, string(debug.Stack()))
 		}

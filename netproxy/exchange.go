@@ -25,8 +25,7 @@ import (
 type exchange struct {
 	client   *Client
 	req      *Request
-	ctx      context.Context // of this request alone, with the exchange as its watcher
-	cancel   context.CancelCauseFunc
+	life     lifetime // of this request alone, with the exchange as its watcher
 	began    time.Time
 	timeout  time.Duration
 	mu       sync.Mutex   // protects watchdog until start has set it
@@ -65,8 +64,7 @@ func (c *Client) start(ctx context.Context, r *Request) *exchange {
 		client: c, req: r, began: time.Now(), timeout: timeout,
 		method: r.method, header: r.header, url: r.url, text: r.text, target: r.target, body: r.body, firstHop: true,
 	}
-	ctx, x.cancel = context.WithCancelCause(ctx)
-	x.ctx = c.transport.Watch(ctx, x)
+	x.life.begin(ctx, c.transport.Watch(ctx, x))
 	x.mu.Lock()
 	x.watchdog = time.AfterFunc(min(timeout, c.cfg.IdleTimeout), x.bark)
 	x.mu.Unlock()
@@ -81,14 +79,14 @@ func (x *exchange) bark() {
 	next := x.timeout
 	if since := time.Duration(x.waiting.Load()); since > 0 {
 		if next = min(next, since+x.client.cfg.IdleTimeout); next <= now && next < x.timeout {
-			x.cancel(errStalled)
+			x.life.end(errStalled)
 			return
 		}
 	} else {
 		next = min(next, now+x.client.cfg.IdleTimeout)
 	}
 	if next <= now {
-		x.cancel(errDeadline)
+		x.life.end(errDeadline)
 		return
 	}
 	x.mu.Lock()
@@ -112,7 +110,7 @@ func (x *exchange) Connected(reused bool) {
 	x.connected.Store(true)
 	x.reused.Store(reused)
 	if !reused && x.fresh.Add(1) > maxFresh {
-		x.cancel(errGoingAway)
+		x.life.end(errGoingAway)
 	}
 }
 
@@ -128,7 +126,7 @@ func (x *exchange) end(f *fault) {
 		return
 	}
 	x.watchdog.Stop()
-	x.cancel(errReleased)
+	x.life.end(errReleased)
 	s := &x.summary
 	s.Hops, s.Reused, s.Duration = x.hop, x.reused.Load(), time.Since(x.began)
 	if f != nil {
@@ -176,7 +174,7 @@ func (x *exchange) send() (*http.Response, *fault) {
 		if err == nil {
 			return resp, nil
 		}
-		f := faultOf(err, context.Cause(x.ctx))
+		f := faultOf(err, x.life.why())
 		delay := retryPolicy().Delay(attempt+2, rand.Float64()) //nolint:gosec // jitter is no secret
 		if attempt >= x.client.retries || !x.mayRetry(f) || x.left() < delay {
 			return nil, f
@@ -185,16 +183,16 @@ func (x *exchange) send() (*http.Response, *fault) {
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
-		case <-x.ctx.Done():
+		case <-x.life.Done():
 			timer.Stop()
-			return nil, faultOf(nil, context.Cause(x.ctx))
+			return nil, faultOf(nil, x.life.why())
 		}
 	}
 }
 
 // mayRetry reports whether sending the hop again is safe, and may help.
 func (x *exchange) mayRetry(f *fault) bool {
-	if context.Cause(x.ctx) != nil {
+	if x.life.why() != nil {
 		return false
 	}
 	switch f.code {
@@ -216,7 +214,7 @@ func (x *exchange) idempotent() bool {
 
 // attempt sends the current hop once.
 func (x *exchange) attempt() (*http.Response, error) {
-	pass, err := x.client.destinations.enter(x.ctx, x.url, x.left())
+	pass, err := x.client.destinations.enter(&x.life, x.url, x.left())
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +223,7 @@ func (x *exchange) attempt() (*http.Response, error) {
 	req := (&http.Request{
 		Method: x.method, URL: x.target, Header: x.fields(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(x.body)),
-	}).WithContext(x.ctx)
+	}).WithContext(&x.life)
 	if len(x.body) > 0 {
 		body := x.body
 		req.Body = newBody(body)
@@ -237,7 +235,7 @@ func (x *exchange) attempt() (*http.Response, error) {
 		resp, err = nil, errors.Join(errStatus, resp.Body.Close())
 	}
 	if pass.Judges() {
-		pass.end(resp, err, context.Cause(x.ctx))
+		pass.end(resp, err, x.life.why())
 	}
 	return resp, err
 }

@@ -47,7 +47,7 @@ func (c *Client) Call(ctx context.Context, r *Request) (*Response, error) {
 // bodies.
 func (c *Client) callTask(t *Task) (*Response, error) {
 	x := c.start(context.Background(), t.request)
-	t.bind(x.cancel)
+	t.bind(x.life.end)
 	return x.call(&t.room)
 }
 
@@ -145,7 +145,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		s.finish(io.EOF, nil)
 	case err != nil:
-		f := faultOf(err, context.Cause(s.x.ctx))
+		f := faultOf(err, s.x.life.why())
 		s.finish(s.x.error(f), f)
 	}
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *Stream) finish(err error, f *fault) {
 // others; any other ends with it.
 func (s *Stream) Close() error {
 	if s.err == nil {
-		s.x.cancel(errReleased)
+		s.x.life.end(errReleased)
 		s.finish(s.x.error(errReleased), errReleased)
 	}
 	return nil
@@ -260,7 +260,7 @@ func (s *Stream) buffer(room *room) (*Response, error) {
 
 // full ends a stream for whose body there is no room.
 func (s *Stream) full() error {
-	s.x.cancel(errFull)
+	s.x.life.end(errFull)
 	s.finish(s.x.error(errFull), errFull)
 	return s.err
 }

@@ -1,0 +1,47 @@
+package netproxy
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// patience is the context of one call of a handler. Few look at theirs: it makes
+// its timer when somebody does.
+type patience struct {
+	until time.Time
+	once  sync.Once
+	ctx   context.Context
+	stop  context.CancelFunc
+}
+
+// begun returns the context that has the timer.
+func (p *patience) begun() context.Context {
+	p.once.Do(func() { p.ctx, p.stop = context.WithDeadline(context.Background(), p.until) })
+	return p.ctx
+}
+
+// end is called when the handler has returned: then the context has ended too.
+func (p *patience) end() {
+	p.once.Do(func() { p.ctx, p.stop = ended, func() {} })
+	p.stop()
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// Deadline implements [context.Context].
+func (p *patience) Deadline() (time.Time, bool) { return p.until, true }
+
+// Done implements [context.Context].
+func (p *patience) Done() <-chan struct{} { return p.begun().Done() }
+
+// Err implements [context.Context].
+func (p *patience) Err() error { return p.begun().Err() }
+
+// Value implements [context.Context].
+func (*patience) Value(any) any { return nil }
