@@ -19,7 +19,11 @@ const ratedFrom = 64 << 10
 // isEncoded reports whether the body of a response has to be decoded here. An
 // encoding that nobody asked for is left to whoever wrote the request.
 func isEncoded(resp *http.Response) (bool, *fault) {
-	encoding := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ","))
+	encodings := resp.Header["Content-Encoding"]
+	if encodings == nil {
+		return false, nil
+	}
+	encoding := strings.ToLower(strings.Join(encodings, ","))
 	if strings.Contains(encoding, ",") {
 		return false, &fault{code: CodeProtocol, message: "the response is encoded more than once"}
 	}

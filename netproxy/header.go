@@ -71,16 +71,38 @@ func cleanHeader(h http.Header) (http.Header, error) {
 func named(h http.Header) []string {
 	var names []string
 	for key, values := range h {
-		if http.CanonicalHeaderKey(key) != "Connection" {
-			continue
-		}
-		for _, value := range values {
-			for name := range strings.SplitSeq(value, ",") {
-				names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
-			}
+		if http.CanonicalHeaderKey(key) == "Connection" {
+			names = append(names, listed(values)...)
 		}
 	}
 	return names
+}
+
+// listed returns the names of fields that the values of a field list.
+func listed(values []string) []string {
+	var names []string
+	for _, value := range values {
+		for name := range strings.SplitSeq(value, ",") {
+			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	return names
+}
+
+// forReader removes what speaks of the connection from the header of a response.
+// net/http has made its names canonical.
+func forReader(h http.Header) {
+	for key, values := range h { // is mostly shorter than the list of what goes
+		switch key {
+		case "Connection":
+			for _, name := range listed(values) {
+				delete(h, name)
+			}
+			delete(h, key)
+		case "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+			delete(h, key)
+		}
+	}
 }
 
 // isToken reports whether s is a token (RFC 9110, 5.6.2).

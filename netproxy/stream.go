@@ -113,12 +113,7 @@ func (s *Stream) begin(resp *http.Response) *fault {
 	if f != nil {
 		return f
 	}
-	for _, name := range named(s.Header) {
-		s.Header.Del(name)
-	}
-	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
-		s.Header.Del(name)
-	}
+	forReader(s.Header)
 	switch {
 	case s.Method == http.MethodHead:
 		s.Length = 0
