@@ -80,6 +80,16 @@ func (e *env) note(format string, args ...any) {
 // json writes v on stdout as one line of JSON.
 func (e *env) json(v any) error { return writeJSON(e.stdout, v) }
 
+// jsonLines writes a list, one element a line.
+func jsonLines[T any](e *env, list []T) error {
+	for i := range list {
+		if err := e.json(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func writeJSON(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

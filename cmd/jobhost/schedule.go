@@ -72,12 +72,7 @@ func (e *env) listSchedules(ctx context.Context) error {
 		return err
 	}
 	if e.wantsJSON() {
-		for i := range list {
-			if err := e.json(&list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return jsonLines(e, list)
 	}
 	t := e.newTable("NAME", "WORKER", "DUE", "NEXT", "LAST", "LAST JOB")
 	for i := range list {

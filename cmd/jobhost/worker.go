@@ -45,12 +45,7 @@ func (e *env) listWorkers(ctx context.Context) error {
 		return err
 	}
 	if e.wantsJSON() {
-		for i := range workers {
-			if err := e.json(&workers[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return jsonLines(e, workers)
 	}
 	e.listWorkerRows(workers)
 	return nil

@@ -81,6 +81,16 @@ func destinationBreakerFields() (fields []field[jobhost.BreakerPolicy]) {
 	return fields
 }
 
+// allowPrivate is what a policy lets be dialled beside the public internet.
+func allowPrivate[T any](of func(*T) *policy.Policy) field[T] {
+	return field[T]{
+		name: "allow_private", kind: "list of ranges", meaning: "Addresses that may be dialled although they are not of the public internet, such as `10.0.0.0/8` or `127.0.0.1`; at most 100. A rule of `allow` must match too.",
+		bind: func(_ string, t *T) setting {
+			return list(&of(t).AllowPrivate, maxPrivate, "10.0.0.0/8", policy.ParsePrefix)
+		},
+	}
+}
+
 // httpFields reads secrets with secret, which showing does without.
 func httpFields(secret func(any) (Secret, error)) []field[HTTP] { //nolint:revive // it is a table, however long
 	type f = field[HTTP]
@@ -91,12 +101,7 @@ func httpFields(secret func(any) (Secret, error)) []field[HTTP] { //nolint:reviv
 				return list(&h.Policy.Allow, maxRules, "https://api.example.com", policy.ParseRule)
 			},
 		},
-		{
-			name: "allow_private", kind: "list of ranges", meaning: "Addresses that may be dialled although they are not of the public internet, such as `10.0.0.0/8` or `127.0.0.1`; at most 100. A rule of `allow` must match too.",
-			bind: func(_ string, h *HTTP) setting {
-				return list(&h.Policy.AllowPrivate, maxPrivate, "10.0.0.0/8", policy.ParsePrefix)
-			},
-		},
+		allowPrivate(func(h *HTTP) *policy.Policy { return &h.Policy }),
 		{
 			name: "inject", kind: "list of tables", meaning: "Secrets that the host adds to requests, so that the plugin never has them: `{ header = \"Authorization\", prefix = \"Bearer \", value = { env = \"TOKEN\" }, for = [\"https://api.example.com\"] }`; at most 100.",
 			bind: func(dir string, h *HTTP) setting { return injections(dir, h, secret) },

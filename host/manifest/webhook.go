@@ -79,12 +79,7 @@ func webhookFields(secret func(any) (Secret, error)) []field[Webhook] {
 				return list(&w.Policy.Allow, maxRules, "https://hooks.example.com/*", policy.ParseRule)
 			},
 		},
-		{
-			name: "allow_private", kind: "list of ranges", meaning: "Addresses that may be dialled although they are not of the public internet, such as `10.0.0.0/8` or `127.0.0.1`; at most 100. A rule of `allow` must match too.",
-			bind: func(_ string, w *Webhook) setting {
-				return list(&w.Policy.AllowPrivate, maxPrivate, "10.0.0.0/8", policy.ParsePrefix)
-			},
-		},
+		allowPrivate(func(w *Webhook) *policy.Policy { return &w.Policy }),
 		{
 			name: "secrets", kind: "list of `{ env = NAME }` or `{ file = PATH }`", meaning: "Keys that sign the messages, each with a signature of its own, so that a new one can be added before the old one goes: `whsec_` and 24 to 64 bytes as base64. At least one unless nothing is allowed, at most 10.",
 			bind: func(dir string, w *Webhook) setting { return webhookSecrets(dir, w, secret) },
