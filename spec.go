@@ -95,7 +95,7 @@ func (s *Spec) Check() error {
 		s.checkRunAt(),
 		checkText("entry", s.Entry, MaxEntryBytes),
 		checkText("content_type", s.ContentType, MaxContentType),
-		s.checkLabels(),
+		checkLabels(s.Labels),
 		checkText("concurrency_key", s.ConcurrencyKey, MaxConcurrencyKeyBytes),
 		checkText("payload_ref", s.PayloadRef, MaxRefBytes),
 		checkText("unique_key", s.UniqueKey, MaxConcurrencyKeyBytes),
@@ -161,11 +161,11 @@ func (s *Spec) checkRunAt() error {
 	return nil
 }
 
-func (s *Spec) checkLabels() error {
-	if len(s.Labels) > MaxLabels {
-		return invalid("labels", "%d labels are more than %d", len(s.Labels), MaxLabels)
+func checkLabels(labels map[string]string) error {
+	if len(labels) > MaxLabels {
+		return invalid("labels", "%d labels are more than %d", len(labels), MaxLabels)
 	}
-	for k, v := range s.Labels {
+	for k, v := range labels {
 		if k == "" {
 			return invalid("labels", "a label has no name")
 		}

@@ -1,0 +1,242 @@
+package jobhost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Statuses of task states. Other positive numbers are the application's: how far
+// it is. Other negative ones are its errors.
+const (
+	StatusNotStarted int32 = 0
+	StatusStarted    int32 = 1
+	StatusFinished   int32 = math.MaxInt32
+	StatusError      int32 = -1
+	StatusWarning    int32 = -2
+)
+
+// Bounds of task states that no configuration changes.
+const (
+	MaxTagBytes          = 128
+	MaxStateMessageBytes = 4 << 10
+	MaxStatePayloadBytes = 64 << 10
+	MaxStatesPerJob      = 100_000  // states that one job has
+	MaxStateBytesPerJob  = 64 << 20 // of the tags, messages and payloads of one job
+	// ReservedTags begin the tags that only the host sets.
+	ReservedTags = "_"
+	// TagRun is the tag under which the host tells how the attempts of a task go.
+	TagRun = "_run"
+)
+
+// TaskState is what a task of a job has reported under a tag, which is one of its
+// streams of work.
+type TaskState struct {
+	JobID  string `json:"job"`
+	TaskID int    `json:"task"` // its index, from 0
+	Tag    string `json:"tag"`
+	// Status is how far it is: 0 not started, [StatusFinished], below 0 an error.
+	Status  int32  `json:"status"`
+	Message string `json:"message,omitempty"`
+	// Timestamp is when the store took it, by the store's clock; zero = it was
+	// never reported.
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	// Version counts the changes of a job's (task, tag) from 1, by the store; 0 =
+	// it was never reported.
+	Version int64 `json:"version"`
+	// EventID is of the write: one that is sent again with the EventID of the last
+	// write of its (task, tag) changes nothing. Empty = the store gives one.
+	EventID string `json:"event_id,omitempty"`
+	// Payload is a JSON object of the application's, up to [MaxStatePayloadBytes],
+	// or empty. It must not be changed.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// SchemaVersion is of the payload, at least 1; 0 in a write = 1.
+	SchemaVersion int `json:"schema_version,omitempty"`
+}
+
+// StateEvent is one event of what is watched: first the states that there are,
+// each with Replay, then the sentinel, which has no state, then each change.
+type StateEvent struct {
+	State    TaskState `json:"state"`
+	Replay   bool      `json:"replay"`
+	Sentinel bool      `json:"sentinel,omitempty"`
+	// Cursor is where to go on: see [StateQuery.After].
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// StateQuery selects states of a job.
+type StateQuery struct {
+	Job string
+	// Run selects a run of the job whose states are kept apart; empty = the plain one.
+	Run string
+	// Task selects those of one task; nil = of all.
+	Task *int
+	// Tag selects those of one tag; empty = of all.
+	Tag string
+	// After is the Cursor of the last event that a watcher has seen: what has not
+	// changed since is not told again. When the host has been started anew since,
+	// it is all told.
+	After string
+}
+
+// StateJob is what is known of a job that has states.
+type StateJob struct {
+	Job   string `json:"job"`
+	Run   string `json:"run,omitempty"`
+	Tasks int    `json:"tasks"`
+	// States counts the states that there are.
+	States    int       `json:"states"`
+	CreatedAt time.Time `json:"created_at"`
+	ChangedAt time.Time `json:"changed_at"`
+	// DeletedAt is when it was marked as deleted; nil = it was not.
+	DeletedAt *time.Time `json:"deleted_at,omitempty"`
+}
+
+// StateJobFilter selects jobs that have states.
+type StateJobFilter struct {
+	// Deleted lists those that are marked as deleted too.
+	Deleted bool
+	// Cursor continues a list: the Next of the page before.
+	Cursor string
+	// Limit is the size of a page, up to [MaxPage]; 0 = 50.
+	Limit int
+}
+
+// Check reports everything that is wrong with the filter.
+func (f *StateJobFilter) Check() error {
+	return errors.Join(checkText("cursor", f.Cursor, 2*MaxIDBytes+1), inRange("limit", f.Limit, 0, MaxPage))
+}
+
+// StateJobPage is one page of a list of jobs that have states, by id.
+type StateJobPage struct {
+	Jobs []StateJob `json:"jobs"`
+	// Next is the cursor of the page that follows; empty on the last one.
+	Next string `json:"next,omitempty"`
+}
+
+// StateReport answers what the states of a job are.
+type StateReport struct {
+	Job   string `json:"job"`
+	Run   string `json:"run,omitempty"`
+	Tasks int    `json:"tasks"`
+	// State is the lowest of those that were asked for, with those of tasks that
+	// have reported nothing counted as not started.
+	State TaskState `json:"state"`
+	// States are those that there are, by task and tag.
+	States []TaskState `json:"states"`
+}
+
+// StateCleanup says which states to clean up: of jobs that the queue doesn't
+// know, since those of others go with them.
+type StateCleanup struct {
+	// TombstoneAge is how long after its last change a job is marked as deleted,
+	// and DeleteAge how long after it is removed; that must be longer.
+	TombstoneAge Duration `json:"tombstone_age"`
+	DeleteAge    Duration `json:"delete_age"`
+	// DryRun only counts.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// Check reports everything that is wrong with the request.
+func (c *StateCleanup) Check() error {
+	var order error
+	if c.DeleteAge <= c.TombstoneAge {
+		order = invalid("delete_age", "delete_age %v must be longer than tombstone_age %v", c.DeleteAge, c.TombstoneAge)
+	}
+	return errors.Join(
+		inRange("tombstone_age", c.TombstoneAge, Duration(time.Second), Duration(MaxDelay)),
+		inRange("delete_age", c.DeleteAge, Duration(time.Second), Duration(MaxDelay)),
+		order,
+	)
+}
+
+// StateCleaned says what a cleanup did, or would do.
+type StateCleaned struct {
+	Tombstoned int  `json:"tombstoned"`
+	Deleted    int  `json:"deleted"`
+	DryRun     bool `json:"dry_run,omitempty"`
+}
+
+// StateKeeper tells of the states of tasks, and takes those of tasks that run
+// elsewhere. A job that the host doesn't know, neither by its queue nor by its
+// states, is not_found.
+type StateKeeper interface {
+	// StateJobs lists the jobs that have states, by id.
+	StateJobs(ctx context.Context, filter StateJobFilter) (StateJobPage, error)
+	// States returns the states of a job, and which one prevails: the lowest.
+	States(ctx context.Context, query StateQuery) (StateReport, error)
+	// SetState makes a state durable and returns it with its version. The job is
+	// made with so many tasks if it isn't there, unless tasks is 0; if it is, its
+	// own number counts. Errors: invalid (a task that the job doesn't have, say),
+	// denied (a tag of the host), not_found, too_large, exhausted.
+	SetState(ctx context.Context, run string, state TaskState, tasks int) (TaskState, error)
+	// WatchStates yields states and their changes until ctx ends, the job is
+	// deleted, the host stops or the reader was too slow; the last pair carries
+	// the error that says which.
+	WatchStates(ctx context.Context, query StateQuery) iter.Seq2[StateEvent, error]
+}
+
+// StateCleaner removes states.
+type StateCleaner interface {
+	// DeleteStates removes all states of a job that the queue doesn't know;
+	// conflict for others. Who watches them is told.
+	DeleteStates(ctx context.Context, job, run string) error
+	// CleanStates removes states of jobs that nobody has changed for long.
+	CleanStates(ctx context.Context, c StateCleanup) (StateCleaned, error)
+}
+
+// CheckTag reports what is wrong with a tag: it is what [CheckID] takes, and may
+// begin with [ReservedTags].
+func CheckTag(tag string) error {
+	rest := tag
+	if len(rest) > 1 && rest[:1] == ReservedTags {
+		rest = rest[1:]
+	}
+	if len(tag) <= MaxTagBytes && isName(rest, true) {
+		return nil
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "tag", Message: fmt.Sprintf("%s is not a tag", clip(tag)),
+		Hint: "use 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter, digit or _",
+	}
+}
+
+// Check reports everything that is wrong with a state that is to be set.
+func (s *TaskState) Check() error {
+	var payload error
+	switch {
+	case len(s.Payload) > MaxStatePayloadBytes:
+		payload = &Error{
+			Code: CodeTooLarge, Field: "payload", Message: fmt.Sprintf("the payload has %d bytes; it may have %d", len(s.Payload), MaxStatePayloadBytes),
+			Hint: "keep it elsewhere, and where it is in the payload",
+		}
+	case len(s.Payload) > 0 && (s.Payload[0] != '{' || !json.Valid(s.Payload)):
+		payload = invalid("payload", "the payload is not a JSON object")
+	}
+	return errors.Join(
+		CheckTag(s.Tag),
+		inRange("task", s.TaskID, 0, MaxTasks-1),
+		checkStateMessage(s.Message),
+		checkText("event_id", s.EventID, MaxIDBytes),
+		inRange("schema_version", s.SchemaVersion, 0, math.MaxInt32),
+		payload,
+	)
+}
+
+// checkStateMessage keeps what is no text out of messages, which may have several
+// lines.
+func checkStateMessage(s string) error {
+	switch {
+	case len(s) > MaxStateMessageBytes:
+		return invalid("message", "message of %d bytes is longer than %d", len(s), MaxStateMessageBytes)
+	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
+		return invalid("message", "message is not valid UTF-8")
+	}
+	return nil
+}
