@@ -1,0 +1,162 @@
+package state
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// Boards opens the board of each job once, for all who use it at the same time,
+// and keeps those in memory for a while that nobody uses. It is safe for many
+// goroutines.
+type Boards struct {
+	store   Store
+	observe Observer
+
+	mu     sync.Mutex // protects the fields below
+	open   map[Job]*shared
+	idle   list.List // of boards that nobody uses, the last used first
+	bytes  int       // of the idle ones
+	closed bool
+}
+
+// Bounds of the boards that are kept without being used.
+const (
+	maxIdle      = 1024
+	maxIdleBytes = 64 << 20
+)
+
+// shared is a board with its users.
+type shared struct {
+	job   Job
+	ready chan struct{} // closed when board or err is set
+	board *Board
+	err   error
+	users int
+	size  int           // as it counts while it is idle
+	idle  *list.Element // nil while it is used
+}
+
+// NewBoards returns boards of a store, which the caller closes after them.
+func NewBoards(store Store, observe Observer) *Boards {
+	return &Boards{store: store, observe: observe, open: map[Job]*shared{}}
+}
+
+// Acquire returns the board of a job, and a function to call once when it is no
+// longer used. Errors are those of [NewBoard].
+func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(), error) {
+	for {
+		s, first, err := b.join(job)
+		if err != nil {
+			return nil, nil, err
+		}
+		if first {
+			// Others may wait for it, so it isn't given up with the caller.
+			s.board, s.err = NewBoard(context.WithoutCancel(ctx), b.store, job, tasks, b.observe)
+			close(s.ready)
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			b.leave(s)
+			return nil, nil, context.Cause(ctx)
+		}
+		if s.err == nil && s.board.Err() == nil {
+			return s.board, sync.OnceFunc(func() { b.leave(s) }), nil
+		}
+		b.leave(s)
+		if s.err != nil && first {
+			return nil, nil, s.err
+		}
+		// It ended, or another asked for it with another number of tasks: anew.
+	}
+}
+
+// join returns the shared board of a job; first = the caller has to open it.
+func (b *Boards) join(job Job) (_ *shared, first bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, false, ErrClosed
+	}
+	s := b.open[job]
+	if s != nil && s.idle != nil {
+		b.idle.Remove(s.idle)
+		s.idle, b.bytes = nil, b.bytes-s.size
+	}
+	if first = s == nil; first {
+		s = &shared{job: job, ready: make(chan struct{})}
+		b.open[job] = s
+	}
+	s.users++
+	if b.observe.Opened != nil {
+		b.observe.Opened(!first)
+	}
+	return s, first, nil
+}
+
+// leave gives a use up. What has ended or failed is forgotten at once.
+func (b *Boards) leave(s *shared) {
+	b.mu.Lock()
+	s.users--
+	var over []*shared
+	select {
+	case <-s.ready:
+		over = b.settleLocked(s)
+	default: // it is still being opened, by another
+	}
+	b.mu.Unlock()
+	for _, s := range over {
+		_ = s.board.Close()
+	}
+}
+
+// settleLocked finds a place for a board that was left, and returns those to close.
+func (b *Boards) settleLocked(s *shared) (over []*shared) {
+	bad := s.err != nil || s.board.Err() != nil
+	if bad && b.open[s.job] == s {
+		delete(b.open, s.job)
+	}
+	switch {
+	case s.users > 0:
+		return nil
+	case s.err != nil:
+		return nil
+	case bad || b.closed:
+		return []*shared{s}
+	}
+	states, bytes := s.board.Size()
+	s.size = bytes + states*stateBytes
+	b.bytes += s.size
+	s.idle = b.idle.PushFront(s)
+	for b.idle.Len() > maxIdle || b.bytes > maxIdleBytes {
+		last := b.idle.Remove(b.idle.Back()).(*shared)
+		last.idle, b.bytes = nil, b.bytes-last.size
+		delete(b.open, last.job)
+		over = append(over, last)
+	}
+	return over
+}
+
+// stateBytes is about what a state takes besides its texts.
+const stateBytes = 400
+
+// Close ends all boards, used ones too, with [ErrClosed].
+func (b *Boards) Close() {
+	b.mu.Lock()
+	b.closed = true
+	var all []*shared
+	for job, s := range b.open {
+		delete(b.open, job)
+		all = append(all, s)
+	}
+	b.idle.Init()
+	b.bytes = 0
+	b.mu.Unlock()
+	for _, s := range all {
+		<-s.ready
+		if s.err == nil {
+			_ = s.board.Close()
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package state
+
+import "slices"
+
+// Get returns the state that prevails among those of a query.
+func (b *Board) Get(q Query) (State, error) {
+	if err := q.check(b.tasks); err != nil {
+		return State{}, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.ended != nil {
+		return State{}, b.ended
+	}
+	return b.getLocked(q), nil
+}
+
+// getLocked returns the prevailing state, by one of four looks at the board.
+func (b *Board) getLocked(q Query) State {
+	switch {
+	case q.one && q.Tag != "":
+		if e := b.states[key{q.task, q.Tag}]; e != nil {
+			return e.state
+		}
+		return b.notStarted(q.task, q.Tag)
+	case q.Tag != "":
+		return b.ofTagLocked(q.Tag)
+	case q.one:
+		if s := b.byTask[q.task].first(); s != nil {
+			return *s
+		}
+		return b.notStarted(q.task, "")
+	}
+	return b.prevailing(b.all.first(), b.silent, "")
+}
+
+func (b *Board) ofTagLocked(tag string) State {
+	t := b.tags[tag]
+	if t == nil {
+		return b.notStarted(0, tag)
+	}
+	return b.prevailing(t.first(), t.missing, tag)
+}
+
+// prevailing returns the lower of a state and that of the first task that has
+// reported nothing, if there is such a task.
+func (b *Board) prevailing(first *State, missing int, tag string) State {
+	if missing >= b.tasks && first != nil {
+		return *first
+	}
+	if silent := b.notStarted(missing, tag); first == nil || before(&silent, first) {
+		return silent
+	}
+	return *first
+}
+
+// notStarted is the state of a task that has reported nothing.
+func (b *Board) notStarted(task int, tag string) State {
+	return State{JobID: b.job.ID, TaskID: task, Tag: tag, SchemaVersion: 1}
+}
+
+// List returns the states that there are, by task and tag.
+func (b *Board) List(q Query) ([]State, error) {
+	if err := q.check(b.tasks); err != nil {
+		return nil, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.ended != nil {
+		return nil, b.ended
+	}
+	list := b.selectLocked(q, func(*entry) bool { return true })
+	slices.SortFunc(list, inOrder)
+	return list, nil
+}
+
+// selectLocked returns the states of a query, in no order.
+func (b *Board) selectLocked(q Query, pick func(*entry) bool) []State {
+	among := b.all.entries
+	switch t := b.tags[q.Tag]; {
+	case q.one && q.Tag != "":
+		if e := b.states[key{q.task, q.Tag}]; e != nil && pick(e) {
+			return []State{e.state}
+		}
+		return nil
+	case q.one:
+		among = nil
+		if of := b.byTask[q.task]; of != nil {
+			among = of.entries
+		}
+	case q.Tag != "":
+		among = nil
+		if t != nil {
+			among = t.entries
+		}
+	}
+	list := make([]State, 0, len(among))
+	for _, e := range among {
+		if pick(e) {
+			list = append(list, e.state)
+		}
+	}
+	return list
+}
