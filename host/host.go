@@ -24,6 +24,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/host/taskstate"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -48,6 +49,8 @@ type Host struct {
 	reloading chan struct{}  // holds one value while a reload is under way
 	swap      sync.Mutex     // held while versions are swapped, and while draining begins
 	loads     map[string]int // how often each worker was loaded; whoever reloads has it
+
+	states *taskstate.Keeper // nil when no states are kept
 
 	running atomic.Pointer[running] // nil until the queue is open
 	hooks   hooks
@@ -92,6 +95,7 @@ func New(cfg Config) (*Host, error) {
 		reloading: make(chan struct{}, 1),
 		loads:     map[string]int{},
 	}
+	h.states = h.newStates()
 	h.leaving, h.leave = context.WithCancelCause(context.Background())
 	return h, nil
 }

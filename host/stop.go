@@ -37,6 +37,9 @@ func (h *Host) stop(root *scope.Scope) error {
 	if r != nil {
 		err = errors.Join(err, r.queue.Close(context.Background()))
 	}
+	if h.states != nil {
+		h.states.Close()
+	}
 	return errors.Join(err, h.storeError())
 }
 

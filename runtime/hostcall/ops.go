@@ -54,6 +54,8 @@ type ops struct {
 	moved    int64     // bytes of bodies, both ways
 	unread   int       // bytes of what was told of children, and not read yet
 	told     bool      // that the attempt is cancelled
+	streams  int       // that are held
+	inbox    int32     // the handle of what a fiber is sent; 0 = not asked for
 
 	pending []Pending // of a Wait: a variable would be allocated each time
 }
@@ -64,6 +66,7 @@ type handle struct {
 	request bool    // it counts as an open HTTP request
 	taken   bool    // its message is there
 	child   bool    // and counts as unread
+	stream  bool    // of many messages: pending stays, and taken is about one of them
 	message []byte
 }
 
@@ -208,6 +211,9 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 	if e != OK {
 		return 0, e
 	}
+	if h.stream {
+		return a.readStream(ctx, o, h, buf)
+	}
 	if !h.taken {
 		if e := a.take(ctx, o, h); e != OK {
 			return 0, e
@@ -226,17 +232,8 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 
 // take waits for a handle and fetches its message.
 func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
-	if a.cancelled.Load() && !a.ops.told {
-		return a.stopped()
-	}
-	a.ops.pending = append(a.ops.pending[:0], h.pending)
-	defer clear(a.ops.pending)
-	if o.Wait(ended, a.ops.pending) < 0 {
-		ctx, cancel := a.bounded(ctx)
-		defer cancel()
-		if o.Wait(ctx, a.ops.pending) < 0 {
-			return a.stopped()
-		}
+	if e := a.await(ctx, o, h.pending); e != OK {
+		return e
 	}
 	switch p := h.pending.(type) {
 	case Exchange:
@@ -264,6 +261,24 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 	return OK
 }
 
+// await waits until one pending thing is ready.
+func (a *Attempt) await(ctx context.Context, o Ops, p Pending) Errno {
+	if a.cancelled.Load() && !a.ops.told {
+		return a.stopped()
+	}
+	a.ops.pending = append(a.ops.pending[:0], p)
+	defer clear(a.ops.pending)
+	if o.Wait(ended, a.ops.pending) >= 0 {
+		return OK
+	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	if o.Wait(ctx, a.ops.pending) < 0 {
+		return a.stopped()
+	}
+	return OK
+}
+
 // messageOf returns what a guest reads of an exchange.
 func messageOf(r *HTTPResponse, err error) []byte {
 	if err != nil {
@@ -287,6 +302,12 @@ func (a *Attempt) Drop(number int32) Errno {
 		a.ops.moved += a.unread(h.pending)
 	}
 	a.wasRead(h, len(h.message))
+	if h.stream {
+		a.ops.streams--
+		if number == a.ops.inbox {
+			a.ops.inbox = 0
+		}
+	}
 	if h.pending != nil {
 		h.pending.Drop()
 	}
