@@ -28,7 +28,7 @@ func errNotFound(id string) error {
 // errOver is the error for a fiber that is remembered but has ended.
 func errOver(code jobhost.Code, end *jobhost.Fiber) error {
 	return &jobhost.Error{
-		Code: code, Message: fmt.Sprintf("the fiber %s is %s", end.ID, end.Status),
+		Code: code, Message: fmt.Sprintf("the fiber %s has ended (%s)", end.ID, end.Status),
 		Hint: "it can be started again", Cause: jobhost.ErrFiberEnded,
 	}
 }

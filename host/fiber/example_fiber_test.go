@@ -56,6 +56,7 @@ func Example_fiber() {
 	_, _ = fibers.Interrupt("chat-1")
 	_, err = answers.Next(ctx)
 	fmt.Println(errors.Is(err, jobhost.ErrFiberEnded), "-", err)
+	_, _ = fibers.Wait(ctx, "chat-1")
 	fmt.Println(fibers.Submit(ctx, "chat-1", []byte("still there?"), false))
 
 	host.Cancel(nil)
@@ -65,5 +66,5 @@ func Example_fiber() {
 	// 2 FIBER!
 	// chat-1 is killed
 	// true - the fiber was killed: it was interrupted: the fiber has ended
-	// the fiber chat-1 is killed: the fiber has ended
+	// the fiber chat-1 has ended (killed): the fiber has ended
 }

@@ -23,9 +23,13 @@ type exit struct {
 
 // run is the life of a fiber with a permit, in its goroutine.
 func (r *Registry) run(f *Fiber) {
-	// What it is if the body ends the goroutine.
-	e := exit{status: jobhost.FiberFailed, failure: fault()}
-	defer func() { r.finish(f, e) }()
+	var e exit
+	defer func() {
+		if e.status == "" { // the body has ended the goroutine
+			e = exit{status: jobhost.FiberFailed, failure: fault()}
+		}
+		r.finish(f, e)
+	}()
 	for {
 		last := r.attempt(f)
 		delay, again := r.again(f, &last)
