@@ -42,5 +42,6 @@ const (
 	Signal    = "signal"    // name of a signal
 	Setting   = "setting"   // name of a setting of the manifest
 	Schedule  = "schedule"  // name of a schedule
+	Fiber     = "fiber"     // id of a fiber
 	Payloads  = "payloads"  // name of a payload store
 )
