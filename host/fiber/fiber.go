@@ -34,11 +34,11 @@ type Fiber struct {
 
 	mu        sync.Mutex // protects the fields below; taken before the hub's
 	in        input
-	runs      bool   // a run of the body is under way
-	waits     bool   // the body says that it waits for input
-	paused    bool   // from outside
-	killed    string // code of the failure, once it was interrupted; empty = it wasn't
-	ending    bool   // its exit is known, and no restart comes
+	runs      bool         // a run of the body is under way
+	waits     bool         // the body says that it waits for input
+	paused    bool         // from outside
+	killed    string       // code of the failure, once it was interrupted; empty = it wasn't
+	ending    bool         // its exit is known, and no restart comes
 	run       *scope.Scope // of the body; nil = it doesn't run
 	tell      func()       // tells the body of an interrupt; nil = nobody wants to know
 	grace     *time.Timer

@@ -55,6 +55,9 @@ type Config struct {
 	Logger  *slog.Logger // nil = no log
 }
 
+// DefaultMax is the Max of configurations that say nothing else.
+const DefaultMax = 10
+
 // Observe counts, for metrics. Its functions may be called under locks and so
 // must be quick and not use the registry; nil ones are left out.
 type Observe struct {
@@ -106,7 +109,7 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.Scope == nil {
 		return nil, errors.New("new fiber registry: it needs a scope")
 	}
-	cfg.Max = cmp.Or(max(cfg.Max, 0), 10)
+	cfg.Max = cmp.Or(max(cfg.Max, 0), DefaultMax)
 	cfg.InputMessages = cmp.Or(max(cfg.InputMessages, 0), 64)
 	cfg.InputBytes = cmp.Or(max(cfg.InputBytes, 0), 4<<20)
 	cfg.Replay = cmp.Or(cfg.Replay, 64)

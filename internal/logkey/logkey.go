@@ -43,5 +43,6 @@ const (
 	Setting   = "setting"   // name of a setting of the manifest
 	Schedule  = "schedule"  // name of a schedule
 	Fiber     = "fiber"     // id of a fiber
+	Line      = "line"      // that a guest has logged
 	Payloads  = "payloads"  // name of a payload store
 )
