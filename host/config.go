@@ -32,6 +32,8 @@ type Config struct {
 	// Schedules submit jobs at their times; each name once, and their workers
 	// among Workers. They need a store that is a [schedule.Store] too.
 	Schedules []schedule.Schedule
+	// Fibers bounds the fibers, and says which start with the host.
+	Fibers Fibers
 	// Webhook says which URLs may be told of the ends of jobs, and which one is of
 	// dead letters, and how; nil = none.
 	Webhook *webhook.Settings
@@ -193,7 +195,7 @@ func (c *Config) Check() error {
 		}
 	}
 	errs = append(errs, c.checkOwn()...)
-	return errors.Join(append(errs, c.checkSchedules(seen))...)
+	return errors.Join(append(errs, c.checkSchedules(seen), c.checkFibers(seen))...)
 }
 
 func (w *Worker) check() error {

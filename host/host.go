@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/fiber"
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/object"
@@ -61,6 +62,7 @@ type running struct {
 	queue   *queue.Queue
 	objects *object.Keeper      // nil when there are no payload stores
 	timed   *schedule.Scheduler // nil when the store keeps no schedules
+	fibers  *fiber.Registry
 	root    *scope.Scope
 	workers map[string]*worker // fixed: a reload makes another running
 }
@@ -162,6 +164,11 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	}
 	h.cfg.Workers = nil // what runs is what counts from now on
 	r.timed = h.newScheduler(r.queue)
+	// Before the workers, so that they are joined first: their guests run on what
+	// the workers have loaded.
+	if r.fibers, err = h.newFibers(root); err != nil {
+		return errors.Join(err, closeAll(plugins))
+	}
 	h.running.Store(r)
 	h.cfg.Metrics.SetSource(h)
 	var errs []error
@@ -169,6 +176,9 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 		errs = append(errs, h.startWorker(root, w))
 	}
 	if err := errors.Join(append(errs, h.tend(root, r))...); err != nil {
+		return err
+	}
+	if err := h.startFibers(r, h.cfg.Fibers.Start); err != nil {
 		return err
 	}
 	return h.startSchedules(ctx, r)

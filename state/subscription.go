@@ -120,10 +120,13 @@ func (s *Subscription) tell() {
 func (s *Subscription) end(reason error) {
 	s.board.mu.Lock()
 	defer s.board.mu.Unlock()
-	if s.err == nil && s.board.observe.Dropped != nil {
-		if n := len(s.events); n > 0 {
-			s.board.observe.Dropped(n)
-		}
+	s.leaveLocked(reason)
+}
+
+// leaveLocked ends a subscription that its reader has left.
+func (s *Subscription) leaveLocked(reason error) {
+	if f, n := s.board.observe.Dropped, len(s.events); s.err == nil && f != nil && n > 0 {
+		f(n)
 	}
 	s.endLocked(reason)
 }

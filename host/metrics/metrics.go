@@ -40,6 +40,7 @@ type Metrics struct {
 	http     *httpMetrics
 	payloads payloads
 	states   *stateMetrics
+	fibers   *fiberMetrics
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -68,6 +69,7 @@ func New() *Metrics {
 		workers:  map[string]*Worker{},
 		payloads: newPayloads(),
 		states:   newStateMetrics(),
+		fibers:   newFiberMetrics(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_jobs_total",
 			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
@@ -112,6 +114,7 @@ func New() *Metrics {
 	m.registry.MustRegister(m.http.collectors()...)
 	m.payloads.register(m.registry)
 	m.states.register(m.registry)
+	m.fibers.register(m.registry)
 	return m
 }
 

@@ -24,6 +24,9 @@ type Attempt struct {
 	Priority    jobhost.Priority
 	Labels      map[string]string
 	Trace       string
+	// KeyPrefix begins the keys of its requests; empty = JOB/TASK, by which the next
+	// attempt has the same.
+	KeyPrefix string
 
 	// Entry is the export to call; empty = the plugin's default.
 	Entry string

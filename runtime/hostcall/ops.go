@@ -50,7 +50,9 @@ type ops struct {
 	children []*handle // by their number, from 1; nil = not waited for
 	held     int       // that are not nil
 	open     int       // requests
-	requests int       // that were sent or deferred
+	requests int       // that were sent or deferred, since the last message to a fiber
+	number   int       // of all of them
+	free     []int32   // places in handles that may be used again
 	moved    int64     // bytes of bodies, both ways
 	unread   int       // bytes of what was told of children, and not read yet
 	told     bool      // that the attempt is cancelled
@@ -70,11 +72,18 @@ type handle struct {
 	message []byte
 }
 
-// keep gives a handle a number.
+// keep gives a handle a number; there are fewer than maxHandles. Numbers of handles
+// that were dropped are given again only after so many, as fibers need it.
 func (a *Attempt) keep(h *handle) int32 {
-	a.ops.handles = append(a.ops.handles, h)
-	a.ops.held++
-	return firstHandle + int32(len(a.ops.handles)) - 1
+	o := &a.ops
+	o.held++
+	if last := len(o.free) - 1; last >= 0 && len(o.handles) >= maxHandles {
+		i := o.free[last]
+		o.free, o.handles[i] = o.free[:last], h
+		return firstHandle + i
+	}
+	o.handles = append(o.handles, h)
+	return firstHandle + int32(len(o.handles)) - 1
 }
 
 // place returns where the handle of a number stands; nil = there can't be one.
@@ -297,6 +306,9 @@ func (a *Attempt) Drop(number int32) Errno {
 	h := *at
 	*at = nil
 	a.ops.held--
+	if number >= firstHandle {
+		a.ops.free = append(a.ops.free, number-firstHandle)
+	}
 	if h.request {
 		a.ops.open--
 		a.ops.moved += a.unread(h.pending)

@@ -67,6 +67,9 @@ func (a *Attempt) current(ctx context.Context, o Ops, h *handle) Errno {
 			return ErrClosed
 		case ok:
 			h.message, h.taken = message, true
+			if a.ops.inbox != 0 && a.ops.handles[a.ops.inbox-firstHandle] == h {
+				a.renew()
+			}
 		default:
 			if e := a.await(ctx, o, h.pending); e != OK {
 				return e
@@ -75,6 +78,9 @@ func (a *Attempt) current(ctx context.Context, o Ops, h *handle) Errno {
 	}
 	return OK
 }
+
+// renew gives a fiber anew what an attempt may do, for each message that it is sent.
+func (a *Attempt) renew() { a.ops.requests, a.ops.moved = 0, 0 }
 
 // readStream is [Attempt.Read] of a stream: a message that was copied to its end
 // is gone, and the next one follows it.
