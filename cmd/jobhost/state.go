@@ -85,7 +85,7 @@ type stateSelection struct {
 
 func (s *stateSelection) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&s.task, "task", -1, "only states of the task with this `INDEX`, from 0 (default all)")
+	flags.IntVar(&s.task, "task", 0, "only states of the task with this `INDEX`, from 0 (default all)")
 	flags.StringVar(&s.tag, "tag", "", "only states under this `TAG` (default all)")
 	s.registerRun(cmd)
 }
