@@ -16,7 +16,7 @@ import (
 type Board struct {
 	job     Job
 	observe Observer
-	epoch   string       // of its cursors: another one for every board
+	epoch   string // of its cursors: another one for every board
 	store   Store
 	source  Source       // set by NewBoard
 	close   func() error // closes the source once

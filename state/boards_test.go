@@ -318,10 +318,8 @@ func TestBoardsKeepSoMuch(t *testing.T) {
 		b, leave := acquire(t, boards, state.Job{ID: id}, 1)
 		for i := range payloads {
 			s := of(0, fmt.Sprint("tag-", i), 1)
-			s.Payload = large
-			if _, err := b.Set(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			s.Version, s.Payload = 1, large
+			b.Put(s)
 		}
 		leave()
 	}

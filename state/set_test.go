@@ -178,7 +178,7 @@ func TestBoundOfBytes(t *testing.T) {
 	full.Payload = large
 	_, err := f.Set(t.Context(), full)
 	wantCode(t, "a large one more", err, jobhost.CodeExhausted)
-	f.set(of(1, "a", 1)) // a small one has room
+	f.set(of(1, "a", 1))     // a small one has room
 	f.set(of(0, "tag-0", 2)) // what takes less always has
 	f.set(full)
 	if _, bytes := f.Size(); bytes > jobhost.MaxStateBytesPerJob {
