@@ -287,6 +287,9 @@ func TestBoardsKeepSoMany(t *testing.T) {
 	name := func(i int) state.Job { return state.Job{ID: fmt.Sprint("job-", i)} }
 	used, leave := acquire(t, boards, state.Job{ID: "used"}, 1)
 	defer leave()
+	_, leaveTwice := acquire(t, boards, state.Job{ID: "used"}, 1)
+	leaveTwice()
+	leaveTwice() // counts once
 	for i := range most {
 		_, leave := acquire(t, boards, name(i), 1)
 		leave()
