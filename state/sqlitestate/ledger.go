@@ -38,17 +38,17 @@ func (g *ledger) now() int64 {
 }
 
 // idOf returns the id of a job, which is made if it isn't there.
-func (g *ledger) idOf(l *life) int64 {
+func (g *ledger) idOf(l *life) (id int64, isNew bool) {
 	if id := l.id.Load(); id != 0 {
-		return id
+		return id, false
 	}
-	id := g.next
+	id = g.next
 	g.next++
 	g.rows++
 	l.id.Store(id)
 	l.isNew = true
 	g.made = append(g.made, l)
-	return id
+	return id, true
 }
 
 // note keeps the sums of a job that has changed.

@@ -133,8 +133,12 @@ func (l *life) end(reason error) {
 
 // tellLocked hands a state to all feeds.
 func (l *life) tellLocked(s state.State) {
+	if len(l.feeds) == 0 {
+		return
+	}
+	states := []state.State{s}
 	for _, feed := range l.feeds {
-		feed.Put(s)
+		feed.Put(states...)
 	}
 }
 

@@ -105,27 +105,31 @@ func (g *ledger) mark(tx *sqlitedb.Tx, job state.Job) (there bool, err error) {
 	return true, nil
 }
 
-// delete deletes a job that is there.
+// delete deletes a job. One that is followed is there, if without a row.
 func (g *ledger) delete(tx *sqlitedb.Tx, job state.Job) (there bool, err error) {
-	there, err = g.deleteRows(tx, job)
-	if err != nil || !there && !g.followed(job) {
+	found, err := find(tx, job)
+	if err != nil || found.id == 0 && !g.followed(job) {
 		return false, err
 	}
-	g.doom(job)
-	return true, nil
+	return true, g.deleteJob(tx, remains{job, found.id})
 }
 
-func (g *ledger) deleteRows(tx *sqlitedb.Tx, job state.Job) (there bool, err error) {
-	var id int64
-	s := tx.Stmt("DELETE FROM state_job WHERE name=? RETURNING id").Text(job.Key())
-	if there = s.Step(); there {
-		id = s.ColInt(0)
-		g.rows--
+// remains are what there is of a job that goes.
+type remains struct {
+	state.Job
+	id int64 // of its row; 0 = it has none
+}
+
+func (g *ledger) deleteJob(tx *sqlitedb.Tx, r remains) error {
+	g.doom(r.Job)
+	if r.id == 0 {
+		return nil
 	}
-	if err := s.Done(); err != nil || !there {
-		return false, err
+	g.rows--
+	if err := tx.Stmt("DELETE FROM state_job WHERE name=?").Text(r.Key()).Exec(); err != nil {
+		return err
 	}
-	return true, tx.Stmt("DELETE FROM state WHERE job=?").Int(id).Exec()
+	return tx.Stmt("DELETE FROM state WHERE job=?").Int(r.id).Exec()
 }
 
 // Any reports whether there is anything to remove at all. The writer calls it,
@@ -152,38 +156,40 @@ func (s *Store) Removing(tx *sqlitedb.Tx, ids []string) error {
 		return err
 	}
 	for _, id := range ids {
-		jobs, err := s.jobsOf(tx, id)
+		list, err := s.remainsOf(tx, id)
 		if err != nil {
 			return err
 		}
-		for _, job := range jobs {
-			if _, err := g.deleteRows(tx, job); err != nil {
+		for _, r := range list {
+			if err := g.deleteJob(tx, r); err != nil {
 				return err
 			}
-			g.doom(job)
 		}
 	}
 	return nil
 }
 
-// jobsOf returns what there is of a job and its runs: rows, and lives without one.
-// Keys of other jobs may lie between that of the plain run and those of the
+// remainsOf returns what there is of a job and its runs: rows, and lives without
+// one. Keys of other jobs may lie between that of the plain run and those of the
 // others, which begin with the id and "~".
-func (s *Store) jobsOf(tx *sqlitedb.Tx, id string) (jobs []state.Job, err error) {
-	st := tx.Stmt("SELECT name FROM state_job WHERE name=? UNION ALL SELECT name FROM state_job WHERE name>? AND name<?").
-		Text(id).Text(id + "~").Text(id + "\x7f")
-	for st.Step() {
-		jobs = append(jobs, state.ParseKey(st.ColText(0)))
-	}
-	if err := st.Done(); err != nil {
-		return nil, err
+func (s *Store) remainsOf(tx *sqlitedb.Tx, id string) (list []remains, err error) {
+	for _, st := range []*sqlitedb.Stmt{
+		tx.Stmt("SELECT name, id FROM state_job WHERE name=?").Text(id),
+		tx.Stmt("SELECT name, id FROM state_job WHERE name>? AND name<?").Text(id + "~").Text(id + "\x7f"),
+	} {
+		for st.Step() {
+			list = append(list, remains{state.ParseKey(st.ColText(0)), st.ColInt(1)})
+		}
+		if err := st.Done(); err != nil {
+			return nil, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lives[id] {
 		if l.id.Load() == 0 {
-			jobs = append(jobs, l.job)
+			list = append(list, remains{Job: l.job})
 		}
 	}
-	return jobs, nil
+	return list, nil
 }

@@ -97,13 +97,6 @@ const content = 16 << 10
 // Ops implements [sqlitedb.Change].
 func (c *change) Ops() int { return 1 + (len(c.asked.Payload)+len(c.asked.Message))/content }
 
-const upsert = `INSERT INTO state(job, task, tag, status, version, at, event_id, schema_version, message, payload)
-	VALUES(?,?,?,?,1,?,?,?,?,?)
-	ON CONFLICT DO UPDATE SET status=excluded.status, version=version+1, at=excluded.at, event_id=excluded.event_id,
-		schema_version=excluded.schema_version, message=excluded.message, payload=excluded.payload
-		WHERE event_id<>excluded.event_id
-	RETURNING version`
-
 // Apply implements [sqlitedb.Change].
 func (c *change) Apply(tx *sqlitedb.Tx) error {
 	c.isNews, c.refusal = false, nil
@@ -113,27 +106,44 @@ func (c *change) Apply(tx *sqlitedb.Tx) error {
 		return nil
 	}
 	tx.Join(g)
-	id, at, st := g.idOf(l), g.now(), &c.asked
-	s := tx.Stmt(upsert).
-		Int(id).Int(int64(st.TaskID)).Text(st.Tag).Int(int64(st.Status)).Int(at).Text(st.EventID).
-		Int(int64(st.SchemaVersion)).TextOrNull(st.Message).TextOrNull(string(st.Payload))
-	if !s.Step() {
-		if err := s.Done(); err != nil {
+	id, isNew := g.idOf(l)
+	var last lastWrite
+	if !isNew {
+		var err error
+		if last, err = c.look(tx, id); err != nil {
 			return err
 		}
-		return c.find(tx, id)
+		if last.event == c.asked.EventID {
+			return c.find(tx, id)
+		}
 	}
-	c.stored, c.isNews = *st, true
-	c.stored.Version, c.stored.Timestamp = s.ColInt(0), timeOf(at)
-	if err := s.Done(); err != nil {
-		return err
-	}
+	at := g.now()
+	c.stored, c.isNews = c.asked, true
+	c.stored.Version, c.stored.Timestamp = last.version+1, timeOf(at)
 	var added int64
-	if c.stored.Version == 1 {
+	if last.version == 0 {
 		added = 1
 	}
 	g.note(l, added, at)
-	return nil
+	return c.write(tx, id, at)
+}
+
+// lastWrite is what there is of a state; the zero value = nothing.
+type lastWrite struct {
+	version int64
+	event   string
+}
+
+// look reads what there is of the state. Together with the write that follows it
+// takes a third less than one statement that does both and returns the version,
+// since SQLite keeps such results in a table of their own.
+func (c *change) look(tx *sqlitedb.Tx, id int64) (last lastWrite, err error) {
+	s := tx.Stmt("SELECT version, event_id FROM state WHERE job=? AND task=? AND tag=?").
+		Int(id).Int(int64(c.asked.TaskID)).Text(c.asked.Tag)
+	if s.Step() {
+		last = lastWrite{s.ColInt(0), s.ColText(1)}
+	}
+	return last, s.Done()
 }
 
 // find answers a write that was made before.
@@ -144,6 +154,25 @@ func (c *change) find(tx *sqlitedb.Tx, id int64) error {
 		c.stored = scan(s, c.life.job.ID)
 	}
 	return s.Done()
+}
+
+const (
+	insert = `INSERT INTO state(status, version, at, event_id, schema_version, message, payload, job, task, tag)
+		VALUES(?,?,?,?,?,?,?,?,?,?)`
+	update = `UPDATE state SET status=?, version=?, at=?, event_id=?, schema_version=?, message=?, payload=?
+		WHERE job=? AND task=? AND tag=?`
+)
+
+// write writes the state.
+func (c *change) write(tx *sqlitedb.Tx, id, at int64) error {
+	st, sql := &c.stored, update
+	if st.Version == 1 {
+		sql = insert
+	}
+	return tx.Stmt(sql).
+		Int(int64(st.Status)).Int(st.Version).Int(at).Text(st.EventID).Int(int64(st.SchemaVersion)).
+		TextOrNull(st.Message).TextOrNull(string(st.Payload)).
+		Int(id).Int(int64(st.TaskID)).Text(st.Tag).Exec()
 }
 
 // Done implements [sqlitedb.Change].
