@@ -382,4 +382,3 @@ func TestContextEndsMeanwhile(t *testing.T) {
 		t.Errorf("the write before was not made: %+v", got)
 	}
 }
-
