@@ -60,11 +60,16 @@ func TestHammer(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := &hammer{T: t, db: db, store: store}
-			var wg sync.WaitGroup
-			for seed := range uint64(8) {
-				wg.Go(func() { h.run(rand.New(rand.NewPCG(seed, 5))) })
+			for _, h.removes = range []bool{true, false} {
+				var wg sync.WaitGroup
+				for seed := range uint64(8) {
+					wg.Go(func() { h.run(rand.New(rand.NewPCG(seed, 5))) })
+				}
+				wg.Wait()
+				if h.removes {
+					h.unmark()
+				}
 			}
-			wg.Wait()
 			h.check()
 		})
 	}
@@ -72,8 +77,9 @@ func TestHammer(t *testing.T) {
 
 type hammer struct {
 	*testing.T
-	db    *sqlitedb.DB
-	store *sqlitestate.Store
+	db      *sqlitedb.DB
+	store   *sqlitestate.Store
+	removes bool
 
 	mu       sync.Mutex // protects watchers
 	watchers []follower
@@ -87,7 +93,7 @@ type follower struct {
 }
 
 func (h *hammer) run(rng *rand.Rand) {
-	for range 150 {
+	for range 100 {
 		j := state.Job{ID: fmt.Sprint("job", rng.IntN(2)), Run: []string{"", "r"}[rng.IntN(2)]}
 		w := watch()
 		src, err := h.store.Open(h.Context(), j, 4, w)
@@ -95,7 +101,9 @@ func (h *hammer) run(rng *rand.Rand) {
 			if jobhost.CodeOf(err) != jobhost.CodeConflict {
 				h.Errorf("open: %v", err)
 			}
-			h.remove(rng, j, nil)
+			if h.removes {
+				h.remove(rng, j, nil)
+			}
 			continue
 		}
 		for range rng.IntN(6) {
@@ -113,10 +121,10 @@ func (h *hammer) run(rng *rand.Rand) {
 				}
 			}
 		}
-		switch rng.IntN(8) {
-		case 0:
+		switch n := rng.IntN(8); {
+		case n == 0 && h.removes:
 			h.remove(rng, j, src)
-		case 1:
+		case n == 1:
 			c := &spoiler{make(chan error, 1)}
 			h.db.Write(c)
 			<-c.done
@@ -160,6 +168,21 @@ func (h *hammer) remove(rng *rand.Rand, j state.Job, src state.Source) {
 	}
 }
 
+// unmark deletes what is marked.
+func (h *hammer) unmark() {
+	list, err := h.store.Jobs(h.Context(), "", 100)
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, info := range list {
+		if !info.DeletedAt.IsZero() {
+			if err := h.store.Delete(h.Context(), info.Job); err != nil {
+				h.Error(err)
+			}
+		}
+	}
+}
+
 // check sees that those who still follow know what is there.
 func (h *hammer) check() {
 	ended := 0
@@ -188,9 +211,6 @@ func (h *hammer) check() {
 		h.Fatal(err)
 	}
 	for _, info := range list {
-		if !info.DeletedAt.IsZero() {
-			continue
-		}
 		w := watch()
 		follow(h, h.store, info.Job, 0, w)
 		if len(w.states) != info.States {

@@ -13,7 +13,38 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/sqlitestate"
+	"github.com/jobhost/jobhost/state/statetest"
 )
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		statetest.Run(t, statetest.Harness{
+			Open: func(t testing.TB) state.Store { return open(t, sqlitestate.Options{}) },
+		})
+	})
+	t.Run("file", func(t *testing.T) {
+		t.Parallel()
+		var dirs sync.Map // the directory of each store
+		openDir := func(t testing.TB, dir string) state.Store {
+			// Strict stores differ by their syncs alone, which the power tests look at.
+			s := open(t, sqlitestate.Options{Dir: dir, Relaxed: true})
+			dirs.Store(s, dir)
+			return s
+		}
+		statetest.Run(t, statetest.Harness{
+			Open: func(t testing.TB) state.Store { return openDir(t, t.TempDir()) },
+			Reopen: func(t testing.TB, s state.Store) state.Store {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				dir, _ := dirs.Load(s)
+				return openDir(t, dir.(string))
+			},
+		})
+	})
+}
 
 // each runs a test on disk and in memory.
 func each(t *testing.T, test func(t *testing.T, store *sqlitestate.Store)) {
