@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -386,30 +387,93 @@ func (c *blocked) Apply(*sqlitedb.Tx) error {
 }
 func (c *blocked) Done(error) {}
 
-func TestContextEndsMeanwhile(t *testing.T) {
-	t.Parallel()
-	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: sqlitestate.Schemas()})
+// stall opens a store and keeps its writer busy until release is called.
+func stall(t *testing.T, dir string) (db *sqlitedb.DB, store *sqlitestate.Store, release func()) {
+	t.Helper()
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: sqlitestate.Schemas()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	store, err := sqlitestate.New(db)
-	if err != nil {
+	t.Cleanup(func() { _ = db.Close() })
+	if store, err = sqlitestate.New(db); err != nil {
 		t.Fatal(err)
 	}
-	w := watch()
-	src := follow(t, store, job, 3, w)
 	c := &blocked{make(chan struct{}), make(chan struct{})}
 	db.Write(c)
 	<-c.begun
-	cause := errors.New("enough")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, cause)
-	defer cancel()
-	if _, err := src.Set(ctx, state.State{Tag: "x", Status: 4, SchemaVersion: 1}); !errors.Is(err, cause) {
-		t.Errorf("set: %v", err)
-	}
-	close(c.release)
-	if got := mustSet(t, src, 0, "x", 5); got.Version != 2 {
-		t.Errorf("the write before was not made: %+v", got)
-	}
+	return db, store, func() { close(c.release) }
+}
+
+// What a transaction has made is forgotten when it is undone, and made by the next.
+func TestRollbackOfFirstState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, store, release := stall(t, t.TempDir())
+		src := follow(t, store, job, 3, watch())
+		done := make(chan error, 1)
+		go func() {
+			_, err := src.Set(t.Context(), state.State{Tag: "x", SchemaVersion: 1})
+			done <- err
+		}()
+		synctest.Wait() // it is queued
+		c := &spoiler{make(chan error, 1)}
+		db.Write(c)
+		release()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		mustSet(t, src, 1, "x", 1)
+		if list, err := store.Jobs(t.Context(), "", 9); err != nil || len(list) != 1 || list[0].States != 2 {
+			t.Errorf("%+v, %v", list, err)
+		}
+		_ = db.Close()
+	})
+}
+
+// A write that is under way is of the job, even when nobody follows it any more.
+func TestWriteUnderWayHoldsJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, store, release := stall(t, t.TempDir())
+		src := follow(t, store, job, 3, watch())
+		done := make(chan error, 1)
+		go func() {
+			_, err := src.Set(t.Context(), state.State{Tag: "x", SchemaVersion: 1})
+			done <- err
+		}()
+		synctest.Wait() // it is queued
+		_ = src.Close()
+		w := watch()
+		next := follow(t, store, job, 5, w)
+		if next.Tasks() != 3 {
+			t.Errorf("the job has %d tasks", next.Tasks())
+		}
+		release()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := mustSet(t, next, 0, "x", 1); got.Version != 2 {
+			t.Errorf("version %d", got.Version)
+		}
+		_ = db.Close()
+	})
+}
+
+func TestContextEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, store, release := stall(t, t.TempDir())
+		src := follow(t, store, job, 3, watch())
+		cause := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+		defer cancel()
+		if _, err := src.Set(ctx, state.State{Tag: "x", Status: 4, SchemaVersion: 1}); !errors.Is(err, cause) {
+			t.Errorf("set: %v", err)
+		}
+		release()
+		if got := mustSet(t, src, 0, "x", 5); got.Version != 2 {
+			t.Errorf("the write before was not made: %+v", got)
+		}
+		_ = db.Close()
+	})
 }
