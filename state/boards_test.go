@@ -287,6 +287,9 @@ func TestBoardsKeepSoMany(t *testing.T) {
 	name := func(i int) state.Job { return state.Job{ID: fmt.Sprint("job-", i)} }
 	used, leave := acquire(t, boards, state.Job{ID: "used"}, 1)
 	defer leave()
+	_, leaveTwice := acquire(t, boards, state.Job{ID: "used"}, 1)
+	leaveTwice()
+	leaveTwice() // counts once
 	for i := range most {
 		_, leave := acquire(t, boards, name(i), 1)
 		leave()
@@ -318,10 +321,8 @@ func TestBoardsKeepSoMuch(t *testing.T) {
 		b, leave := acquire(t, boards, state.Job{ID: id}, 1)
 		for i := range payloads {
 			s := of(0, fmt.Sprint("tag-", i), 1)
-			s.Payload = large
-			if _, err := b.Set(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			s.Version, s.Payload = 1, large
+			b.Put(s)
 		}
 		leave()
 	}

@@ -178,8 +178,10 @@ func TestBoundOfBytes(t *testing.T) {
 	full.Payload = large
 	_, err := f.Set(t.Context(), full)
 	wantCode(t, "a large one more", err, jobhost.CodeExhausted)
-	f.set(of(1, "a", 1))     // a small one has room
-	f.set(of(0, "tag-0", 2)) // what takes less always has
+	f.set(of(1, "a", 1)) // a small one has room
+	first.EventID = "event-2"
+	f.set(first)             // what takes no more than before always has
+	f.set(of(0, "tag-0", 2)) // and what takes less
 	f.set(full)
 	if _, bytes := f.Size(); bytes > jobhost.MaxStateBytesPerJob {
 		t.Errorf("there are %d bytes", bytes)
