@@ -47,7 +47,7 @@ func (c *Client) Call(ctx context.Context, r *Request) (*Response, error) {
 // bodies.
 func (c *Client) callTask(t *Task) (*Response, error) {
 	x := c.start(context.Background(), t.request)
-	t.bind(x.life.end)
+	t.bind(&x.life)
 	return x.call(&t.room)
 }
 
