@@ -96,8 +96,13 @@ func (x *exchange) bark() {
 	}
 }
 
-// expect gives the server the idle timeout to send something.
-func (x *exchange) expect() { x.waiting.Store(max(int64(time.Since(x.began)), 1)) }
+// expect gives the server the idle timeout to send something, and returns how long
+// after began that was.
+func (x *exchange) expect() time.Duration {
+	since := max(time.Since(x.began), 1)
+	x.waiting.Store(int64(since))
+	return since
+}
 
 // rest lets the server take its time up to the deadline.
 func (x *exchange) rest() { x.waiting.Store(0) }
@@ -214,7 +219,7 @@ func (x *exchange) idempotent() bool {
 
 // attempt sends the current hop once.
 func (x *exchange) attempt() (*http.Response, error) {
-	pass, err := x.client.destinations.enter(&x.life, x.url, x.left())
+	pass, err := x.client.destinations.enter(&x.life, x.url, x.began.Add(x.timeout))
 	if err != nil {
 		return nil, err
 	}
