@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"sync"
@@ -100,8 +101,7 @@ type Client struct {
 	destinations *destinations
 	observer     Observer
 	logger       *slog.Logger
-	userAgent    []string // of headers, as the next
-	accept       []string
+	own          http.Header // of each request, unless it says otherwise; nobody changes it
 	decoders     sync.Pool // of *gzip.Reader
 }
 
@@ -118,7 +118,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, redirects: DefaultMaxRedirects, retries: DefaultMaxRetries,
 		secrets: injected, destinations: newDestinations(cfg.Destinations), observer: cfg.Observer, logger: cfg.Logger,
-		userAgent: []string{cfg.UserAgent}, accept: []string{encodingGzip},
+		own: http.Header{"User-Agent": {cfg.UserAgent}, "Accept-Encoding": {encodingGzip}},
 	}
 	if cfg.MaxRedirects != nil {
 		c.redirects = *cfg.MaxRedirects

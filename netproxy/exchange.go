@@ -253,12 +253,16 @@ var errStatus = &fault{code: CodeProtocol, message: "the server's answer has no 
 // it sends any other after the header, in a packet of its own.
 func newBody(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
 
-// fields returns the header of the current hop.
+// fields returns the header of the current hop, which is only read from then on:
+// requests that add nothing to what the client sends have theirs in common.
 func (x *exchange) fields() http.Header {
+	if len(x.header) == 0 && len(x.req.hostHeader) == 0 && len(x.client.secrets) == 0 {
+		return x.client.own
+	}
 	h := make(http.Header, len(x.header)+len(x.req.hostHeader)+3)
-	h["User-Agent"] = x.client.userAgent
-	if x.header["Range"] == nil { // a range of something encoded can't be decoded
-		h["Accept-Encoding"] = x.client.accept
+	maps.Copy(h, x.client.own)
+	if x.header["Range"] != nil { // a range of something encoded can't be decoded
+		delete(h, "Accept-Encoding")
 	}
 	maps.Copy(h, x.header)
 	if x.firstHop {
