@@ -104,6 +104,9 @@ func (t *Task) ran() bool {
 // done with the task.
 func (t *Task) delivered() bool { return t.course.Or(taskDelivered)&taskRan != 0 }
 
+// isDelivering reports whether a handler is, or will be, told of the task's end.
+func (t *Task) isDelivering() bool { return t.course.Load()&(taskClaimed|taskDelivered) == taskClaimed }
+
 // bind makes abort end a request.
 func (t *Task) bind(life *lifetime) {
 	t.life.Store(life)
