@@ -102,7 +102,8 @@ type Client struct {
 	observer     Observer
 	logger       *slog.Logger
 	own          http.Header // of each request, unless it says otherwise; nobody changes it
-	decoders     sync.Pool // of *gzip.Reader
+	decoders     sync.Pool   // of *gzip.Reader
+	watchdogs    sync.Pool   // of *watchdog without an exchange
 }
 
 // New returns a client. The error tells everything that is wrong with cfg.
