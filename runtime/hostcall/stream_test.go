@@ -10,7 +10,11 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
-	"github.com/jobhost/jobhost/state"
+)
+
+var (
+	errSlow    = &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the reader was too slow"}
+	errDeleted = &jobhost.Error{Code: jobhost.CodeNotFound, Message: "the states were deleted"}
 )
 
 // receive returns the handle of what the attempt is sent.
@@ -41,7 +45,7 @@ func TestMessagesInPieces(t *testing.T) {
 		for _, m := range []string{"hello", "", "next", ""} {
 			b.Sent.Send(m)
 		}
-		b.Sent.End(state.ErrClosed)
+		b.Sent.End(jobhost.ErrFiberEnded)
 		for i, step := range []struct {
 			room int
 			want string
@@ -84,7 +88,7 @@ func TestMessagesToCome(t *testing.T) {
 		}
 		_, e = at.Wait(t.Context(), []int32{h}, 1000)
 		wantErrno(t, "a second", e, hostcall.ErrNotFound)
-		time.AfterFunc(time.Second, func() { b.Sent.End(state.ErrClosed) })
+		time.AfterFunc(time.Second, func() { b.Sent.End(jobhost.ErrFiberEnded) })
 		if got := read(t, at, h, 9); got != "-7" || time.Since(began) != 3*time.Second {
 			t.Errorf("%s after %v", got, time.Since(began))
 		}
@@ -98,7 +102,7 @@ func TestEnds(t *testing.T) {
 		for i, tt := range []struct {
 			reason error
 			want   string
-		}{{state.ErrSlow, "-4"}, {fmt.Errorf("watch: %w", state.ErrSlow), "-4"}, {state.ErrDeleted, "-7"}, {jobhost.ErrFiberEnded, "-7"}} {
+		}{{errSlow, "-4"}, {fmt.Errorf("watch: %w", errSlow), "-4"}, {errDeleted, "-7"}, {jobhost.ErrFiberEnded, "-7"}} {
 			h, e := at.WatchState(t.Context(), -1, "")
 			wantErrno(t, "watch", e, hostcall.OK)
 			b.Watched(i).End(tt.reason)
