@@ -60,13 +60,22 @@ func testMeets(t *testing.T, g *guesttest.Guest) {
 		states                []guesttest.Reply
 		watch                 guesttest.Stream
 	}{
-		{"they come", "2", "", []guesttest.Reply{status("0", "", 0), status("2", "", time.Second)},
-			guesttest.Stream{Messages: []guesttest.Reply{{Text: event}, {Text: event, After: time.Second}}}},
-		{"late", "", `{"message":"synchronize a: task 3 is at 1 (half): not in time","code":"timeout","category":"timeout"}`,
-			[]guesttest.Reply{status("1", "half", 0)}, guesttest.Stream{Messages: []guesttest.Reply{{Text: event}}}},
+		{
+			"they come", "2", "",
+			[]guesttest.Reply{status("0", "", 0), status("2", "", time.Second)},
+			guesttest.Stream{Messages: []guesttest.Reply{{Text: event}, {Text: event, After: time.Second}}},
+		},
+		{
+			"late", "", `{"message":"synchronize a: task 3 is at 1 (half): not in time","code":"timeout","category":"timeout"}`,
+			[]guesttest.Reply{status("1", "half", 0)},
+			guesttest.Stream{Messages: []guesttest.Reply{{Text: event}}},
+		},
 		{"deleted", "", `{"message":"watch states: closed"}`, []guesttest.Reply{status("1", "", 0)}, guesttest.Stream{End: -7}},
-		{"more changes than it holds", "2", "", []guesttest.Reply{status("1", "", 0), status("2", "", time.Second)},
-			guesttest.Stream{Messages: []guesttest.Reply{{Text: event, After: time.Second}}, End: -4}},
+		{
+			"more changes than it holds", "2", "",
+			[]guesttest.Reply{status("1", "", 0), status("2", "", time.Second)},
+			guesttest.Stream{Messages: []guesttest.Reply{{Text: event, After: time.Second}}, End: -4},
+		},
 	} {
 		got := call(t, g, "meets", guesttest.Attempt{
 			States: map[string][]guesttest.Reply{"-1 a": tt.states}, Streams: map[string]guesttest.Stream{"-1 a": tt.watch},

@@ -159,7 +159,8 @@ func TestSynchronize(t *testing.T) {
 	t.Parallel()
 	reports := []jobhost.Report{
 		report(time.Second, 1, "a", 1), report(2*time.Second, 2, "a", 2), report(3*time.Second, 1, "a", 2),
-		{State: jobhost.State{Job: "k", Tag: "b", Status: 1}}, {State: jobhost.State{Job: "k", Tag: "b", Status: jobhost.StateFinished}, After: time.Minute},
+		{State: jobhost.State{Job: "k", Tag: "b", Status: 1}},
+		{State: jobhost.State{Job: "k", Tag: "b", Status: jobhost.StateFinished}, After: time.Minute},
 	}
 	for _, tt := range []struct {
 		name, tag string
