@@ -33,7 +33,9 @@ func tell(t *testing.T, last string, events ...string) http.HandlerFunc {
 	}
 }
 
-func refuse(w http.ResponseWriter, _ *http.Request) { http.Error(w, "starting", http.StatusServiceUnavailable) }
+func refuse(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "starting", http.StatusServiceUnavailable)
+}
 
 // TestStatesGoOn wants a stream to go on at the last event with a cursor, and no
 // event of a replay to be taken for one.
