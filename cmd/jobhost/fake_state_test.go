@@ -7,7 +7,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/taskstate"
-	statestore "github.com/jobhost/jobhost/state"
+	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/statetest"
 )
 
@@ -25,5 +25,5 @@ func newFakeStates(jobs taskstate.Jobs) fakeStates {
 
 // CleanStates is 60 days later.
 func (s fakeStates) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobhost.StateCleaned, error) {
-	return statestore.Clean(ctx, s.store, c, testTime.AddDate(0, 0, 60), nil)
+	return state.Clean(ctx, s.store, c, testTime.AddDate(0, 0, 60), nil)
 }

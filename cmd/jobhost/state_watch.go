@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -122,9 +123,7 @@ func (e *env) showStateEvent(v *jobhost.StateEvent) error {
 		stamp = s.Timestamp.Local().Format("15:04:05.000")
 	}
 	line := fmt.Sprintf("%s  task %-3d  %-12s  %-11s", stamp, s.TaskID, s.Tag, statusName(s.Status))
-	if s.Message != "" {
-		line += "  " + clip(s.Message)
-	}
+	line = strings.TrimRight(line+"  "+clip(s.Message), " ")
 	_, err := fmt.Fprintln(e.stdout, printable(line))
 	return err
 }
