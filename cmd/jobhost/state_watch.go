@@ -25,7 +25,7 @@ far under --tag. A task that is in error may be tried again, so it is waited for
 With -o json each line is an event: replay marks the states that there were, and
 the one with sentinel says that this was all.`,
 		Example: `  jobhost state watch import-2026-02
-  jobhost state watch import-2026-02 --tag ingest --until finished && echo "all have ingested"
+  jobhost state watch import-2026-02 --tag ingest --until finished
   jobhost state watch import-2026-02 --task 3 -o json | jq .state.message`,
 		Args: exactly("JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
