@@ -2,9 +2,7 @@ package firestorestate_test
 
 import (
 	"net"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,9 +67,8 @@ func open(t testing.TB, opts firestorestate.Options) *firestorestate.Store {
 	return s
 }
 
-// harness gives each test of the suite a database of its own.
-func harness(options func() firestorestate.Options) statetest.Harness {
-	var number atomic.Int32
+// harness gives each test of the suite a server of its own.
+func harness(options func(t testing.TB) firestorestate.Options) statetest.Harness {
 	var made sync.Map // the options of each store
 	opened := func(t testing.TB, opts firestorestate.Options) state.Store {
 		s := open(t, opts)
@@ -79,11 +76,7 @@ func harness(options func() firestorestate.Options) statetest.Harness {
 		return s
 	}
 	return statetest.Harness{
-		Open: func(t testing.TB) state.Store {
-			opts := options()
-			opts.Database = "db-" + strconv.Itoa(int(number.Add(1)))
-			return opened(t, opts)
-		},
+		Open: func(t testing.TB) state.Store { return opened(t, options(t)) },
 		Reopen: func(t testing.TB, s state.Store) state.Store {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -98,6 +91,5 @@ func harness(options func() firestorestate.Options) statetest.Harness {
 // TestFake runs the suite on the fake.
 func TestFake(t *testing.T) {
 	t.Parallel()
-	address := serve(t, firestorefake.New())
-	statetest.Run(t, harness(func() firestorestate.Options { return at(address) }))
+	statetest.Run(t, harness(func(t testing.TB) firestorestate.Options { return at(serve(t, firestorefake.New())) }))
 }

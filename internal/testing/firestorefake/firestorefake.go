@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ type Server struct {
 	pb.UnimplementedFirestoreServer
 
 	mu      sync.Mutex // protects the fields below
-	docs    map[string]*document
+	docs    map[string]map[string]*document // by collection and name
 	txs     map[string]*transaction
 	number  uint64        // of the last transaction
 	commits int           // that wrote something
@@ -46,7 +47,7 @@ type document struct {
 
 // New returns a server without documents.
 func New() *Server {
-	return &Server{docs: map[string]*document{}, txs: map[string]*transaction{}, changed: make(chan struct{})}
+	return &Server{docs: map[string]map[string]*document{}, txs: map[string]*transaction{}, changed: make(chan struct{})}
 }
 
 // Commits returns how many commits there were, and how many were aborted.
@@ -57,12 +58,14 @@ func (s *Server) Commits() (made, aborted int) {
 }
 
 // Document returns a copy of a document by the end of its name; nil = there is none.
-func (s *Server) Document(path string) *pb.Document {
+func (s *Server) Document(end string) *pb.Document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, d := range s.docs {
-		if strings.HasSuffix(name, "/documents/"+path) {
-			return proto.CloneOf(d.Document)
+	for _, docs := range s.docs {
+		for name, d := range docs {
+			if strings.HasSuffix(name, "/documents/"+end) {
+				return proto.CloneOf(d.Document)
+			}
 		}
 	}
 	return nil
@@ -96,15 +99,28 @@ func (s *Server) Commit(_ context.Context, req *pb.CommitRequest) (*pb.CommitRes
 	if len(req.GetWrites()) > 0 {
 		s.commits++
 		for name, d := range w.after {
-			if delete(s.docs, name); d != nil {
-				s.docs[name] = &document{Document: d, commit: s.commits}
-			}
+			s.replaceLocked(name, d)
 		}
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
 	return resp, nil
 }
+
+// replaceLocked puts a document in the place of what was there; nil removes it.
+func (s *Server) replaceLocked(name string, d *pb.Document) {
+	docs := s.docs[path.Dir(name)]
+	if docs == nil {
+		docs = map[string]*document{}
+		s.docs[path.Dir(name)] = docs
+	}
+	if delete(docs, name); d != nil {
+		docs[name] = &document{Document: d, commit: s.commits}
+	}
+}
+
+// docLocked returns a document; nil = there is none.
+func (s *Server) docLocked(name string) *document { return s.docs[path.Dir(name)][name] }
 
 // later returns a time that no commit has had.
 func later(last time.Time) time.Time {
@@ -141,7 +157,7 @@ func (t *transaction) holdsLocked(s *Server) bool {
 }
 
 func (s *Server) commitLocked(name string) int {
-	if d := s.docs[name]; d != nil {
+	if d := s.docLocked(name); d != nil {
 		return d.commit
 	}
 	return 0
@@ -193,7 +209,7 @@ func (s *Server) get(req *pb.BatchGetDocumentsRequest) ([]*pb.BatchGetDocumentsR
 	}
 	for _, name := range req.GetDocuments() {
 		resp := &pb.BatchGetDocumentsResponse{ReadTime: timestamppb.Now(), Result: &pb.BatchGetDocumentsResponse_Missing{Missing: name}}
-		if d := s.docs[name]; d != nil {
+		if d := s.docLocked(name); d != nil {
 			resp.Result = &pb.BatchGetDocumentsResponse_Found{Found: d.Document}
 		}
 		if t != nil {

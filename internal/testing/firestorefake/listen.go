@@ -83,7 +83,7 @@ func (l *listening) news() (changed <-chan struct{}, list []*pb.ListenResponse, 
 		docs = sel.found
 	}
 	for _, name := range l.target.GetDocuments().GetDocuments() {
-		if d := l.docs[name]; d != nil {
+		if d := l.docLocked(name); d != nil {
 			docs = append(docs, d)
 		}
 	}

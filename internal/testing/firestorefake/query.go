@@ -33,7 +33,7 @@ func (s *Server) selectLocked(parent string, q *pb.StructuredQuery) (*selection,
 }
 
 func (q *selection) runLocked(s *Server) []*document {
-	prefix := q.parent + "/" + q.query.GetFrom()[0].GetCollectionId() + "/"
+	collection := q.parent + "/" + q.query.GetFrom()[0].GetCollectionId()
 	field, sign := byName, 1
 	for _, o := range q.query.GetOrderBy() {
 		field = o.GetField().GetFieldPath()
@@ -42,9 +42,8 @@ func (q *selection) runLocked(s *Server) []*document {
 		}
 	}
 	var found []*document
-	for name, d := range s.docs {
-		rest, ok := strings.CutPrefix(name, prefix)
-		if !ok || strings.Contains(rest, "/") || field != byName && d.GetFields()[field] == nil {
+	for _, d := range s.docs[collection] {
+		if field != byName && d.GetFields()[field] == nil {
 			continue
 		}
 		if c := q.query.GetStartAt(); c != nil {

@@ -21,7 +21,7 @@ func (w *writing) find(name string) *pb.Document {
 	if d, ok := w.after[name]; ok {
 		return d
 	}
-	if d := w.docs[name]; d != nil {
+	if d := w.docLocked(name); d != nil {
 		return d.Document
 	}
 	return nil
