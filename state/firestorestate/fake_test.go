@@ -229,12 +229,12 @@ func TestDeleteInBatches(t *testing.T) {
 	var crash atomic.Bool
 	s := open(t, at(serve(t, fake, grpc.UnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			if c, ok := req.(*pb.CommitRequest); ok && len(c.GetWrites()) > 1 && deletes.Add(1) == 2 && crash.Load() {
+			if c, ok := req.(*pb.CommitRequest); ok && len(c.GetWrites()) > 1 && crash.Load() && deletes.Add(1) == 2 {
 				return nil, status.Error(codes.PermissionDenied, "no")
 			}
 			return handle(ctx, req)
 		}))))
-	const states = 250
+	const states = 120
 	src, _ := follow(t, s, 1)
 	var wg sync.WaitGroup
 	for w := range 10 {

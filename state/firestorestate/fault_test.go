@@ -57,7 +57,7 @@ func TestGiveUp(t *testing.T) {
 	p := newProxy(t, serve(t, firestorefake.New()))
 	log := newLines()
 	opts := at(p.address())
-	opts.Logger, opts.RetryFor = log.logger(), 50*time.Millisecond
+	opts.Logger, opts.RetryFor = log.logger(), 2*time.Second
 	s := open(t, opts)
 	src, f := follow(t, s, 1)
 	set(t, src, of("tag", 1))

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -34,26 +34,33 @@ func (l *listener) listen(ctx context.Context) (lived bool, err error) {
 	ctx = metadata.AppendToOutgoingContext(ctx, "google-cloud-resource-prefix", s.path,
 		"x-goog-request-params", "project_id="+url.QueryEscape(s.opts.Project)+"&database_id="+url.QueryEscape(s.opts.Database))
 
-	var current atomic.Int32 // targets that were told what there is
 	group, groupCtx := errgroup.WithContext(ctx)
-	follow := func(target *pb.Target, take func(*batch) error) {
-		group.Go(func() error {
-			return s.watch(groupCtx, line.client, target, func(b *batch) error {
-				if err := take(b); err != nil {
-					return err
-				}
-				if b.first && current.Add(1) == targets {
-					late.Stop()
-					l.nowLive()
-				}
-				return nil
-			})
+	there := make(chan struct{}) // closed when the job was seen to be there
+	group.Go(func() error {
+		return s.watch(groupCtx, line.client, onlyDocument(l.job.name), func(b *batch) error {
+			err := l.takeJob(b)
+			if err == nil && b.first {
+				close(there)
+			}
+			return err
 		})
-	}
-	follow(&pb.Target{TargetType: &pb.Target_Documents{Documents: &pb.Target_DocumentsTarget{Documents: []string{l.job.name}}}}, l.takeJob)
-	follow(&pb.Target{TargetType: &pb.Target_Query{Query: &pb.Target_QueryTarget{
-		Parent: l.job.name, QueryType: &pb.Target_QueryTarget_StructuredQuery{StructuredQuery: from(statesID, 0)},
-	}}}, l.takeStates)
+	})
+	group.Go(func() error {
+		return s.watch(groupCtx, line.client, allStates(l.job.name), func(b *batch) error {
+			select {
+			case <-there: // they are those of this job, not of one that was made after it
+			case <-groupCtx.Done():
+				return groupCtx.Err()
+			}
+			err := l.takeStates(b)
+			if err == nil && b.first {
+				late.Stop()
+				lived = true
+				l.nowLive()
+			}
+			return err
+		})
+	})
 	err = group.Wait()
 	if cause := context.Cause(ctx); errors.Is(cause, errLate) {
 		err = cause
@@ -61,11 +68,18 @@ func (l *listener) listen(ctx context.Context) (lived bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lostLocked()
-	return current.Load() == targets, err
+	return lived, err
 }
 
-// targets is how many a job has: its document and its states.
-const targets = 2
+func onlyDocument(name string) *pb.Target {
+	return &pb.Target{TargetType: &pb.Target_Documents{Documents: &pb.Target_DocumentsTarget{Documents: []string{name}}}}
+}
+
+func allStates(job string) *pb.Target {
+	return &pb.Target{TargetType: &pb.Target_Query{Query: &pb.Target_QueryTarget{
+		Parent: job, QueryType: &pb.Target_QueryTarget_StructuredQuery{StructuredQuery: from(statesID, 0)},
+	}}}
+}
 
 // nowLive tells who waits that what there is was handed over.
 func (l *listener) nowLive() {
@@ -97,32 +111,32 @@ func (l *listener) takeJob(b *batch) error {
 }
 
 // takeStates hands over what has changed. States don't go one by one, so when one
-// is gone, or its version is lower, the job was deleted.
+// is gone or is another document than it was, the job was deleted.
 func (l *listener) takeStates(b *batch) error {
-	var docs []*pb.Document
-	gone := false
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for name, d := range b.docs {
-		if d != nil {
-			docs = append(docs, d)
-		} else if l.seen[lastOf(name)] > 0 {
-			gone = true
-		}
+	if l.ended != nil {
+		return nil
 	}
 	var news []state.State
-	for _, s := range l.decode(docs) {
-		id := stateID(s.TaskID, s.Tag)
-		switch seen := l.seen[id]; {
-		case s.Version < seen:
-			gone = true
-		case s.Version > seen:
-			news = append(news, s)
+	gone := b.all && slices.ContainsFunc(slices.Collect(maps.Keys(l.seen)), func(id string) bool {
+		return b.docs[l.job.name+"/"+statesID+"/"+id] == nil
+	})
+	for name, d := range b.docs {
+		seen := l.seen[lastOf(name)]
+		if d == nil {
+			gone = gone || seen.version > 0
+			continue
 		}
-	}
-	if b.all {
-		for id := range l.seen {
-			gone = gone || b.docs[l.job.name+"/"+statesID+"/"+id] == nil
+		s, ok := l.decode(d)
+		if !ok {
+			continue
+		}
+		born := d.GetCreateTime().AsTime()
+		gone = gone || seen.version > 0 && (!born.Equal(seen.born) || s.Version < seen.version)
+		if s.Version > seen.version {
+			l.seen[lastOf(name)] = sight{s.Version, born}
+			news = append(news, s)
 		}
 	}
 	if gone {
@@ -130,12 +144,19 @@ func (l *listener) takeStates(b *batch) error {
 		return nil
 	}
 	slices.SortFunc(news, inTime)
-	l.putLocked(news...)
-	for i := range news {
-		l.seen[stateID(news[i].TaskID, news[i].Tag)] = news[i].Version
-	}
+	l.putLocked(slices.DeleteFunc(news, l.aheadLocked)...)
 	l.wakeLocked()
 	return nil
+}
+
+// aheadLocked reports whether the feeds have a state that the listener brings.
+func (l *listener) aheadLocked(s state.State) bool {
+	id := stateID(s.TaskID, s.Tag)
+	ahead := l.ahead[id]
+	if ahead <= s.Version {
+		delete(l.ahead, id)
+	}
+	return ahead >= s.Version
 }
 
 func inTime(a, b state.State) int {
@@ -145,7 +166,7 @@ func inTime(a, b state.State) int {
 // wakeLocked lets those go whose writes have come.
 func (l *listener) wakeLocked() {
 	l.waits = slices.DeleteFunc(l.waits, func(w *wait) bool {
-		if l.seen[w.id] < w.version {
+		if l.seen[w.id].version < w.version {
 			return false
 		}
 		close(w.over)

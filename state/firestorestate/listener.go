@@ -24,14 +24,21 @@ type listener struct {
 
 	mu    sync.Mutex // protects the fields below
 	feeds map[*source]state.Feed
-	// seen are the versions that were handed over as the listener brought them, by
-	// the id of their document.
-	seen  map[string]int64
+	// seen are the states that the listener has brought, by the ids of their documents.
+	seen map[string]sight
+	// ahead are versions that were handed over before it brought them.
+	ahead map[string]int64
 	told  bool // what there is was handed over
 	live  bool // it is being told what changes
 	waits []*wait
 	turns map[string]chan struct{} // of writes to a document that are under way
 	ended error                    // why there will be no more; nil = there will
+}
+
+// sight is a state as the listener has brought it last.
+type sight struct {
+	version int64
+	born    time.Time // when its document was made
 }
 
 // wait is a write that waits for the listener to bring it.
@@ -44,7 +51,7 @@ type wait struct {
 func newListener(s *Store, job *jobDoc) *listener {
 	l := &listener{
 		store: s, job: job, ready: make(chan struct{}), done: make(chan struct{}),
-		feeds: map[*source]state.Feed{}, seen: map[string]int64{}, turns: map[string]chan struct{}{},
+		feeds: map[*source]state.Feed{}, seen: map[string]sight{}, ahead: map[string]int64{}, turns: map[string]chan struct{}{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
@@ -208,7 +215,7 @@ func (l *listener) await(ctx context.Context, s state.State) {
 	id := stateID(s.TaskID, s.Tag)
 	w := &wait{id: id, version: s.Version, over: make(chan struct{})}
 	l.mu.Lock()
-	if l.seen[id] >= s.Version || l.ended != nil {
+	if l.seen[id].version >= s.Version || l.ended != nil {
 		l.mu.Unlock()
 		return
 	}
@@ -226,7 +233,8 @@ func (l *listener) await(ctx context.Context, s state.State) {
 	}
 	defer l.mu.Unlock()
 	l.waits = slices.DeleteFunc(l.waits, func(other *wait) bool { return other == w })
-	if l.seen[id] < s.Version && l.ended == nil {
+	if max(l.seen[id].version, l.ahead[id]) < s.Version && l.ended == nil {
+		l.ahead[id] = s.Version
 		l.putLocked(s)
 	}
 }
@@ -237,16 +245,11 @@ func (l *listener) putLocked(states ...state.State) {
 	}
 }
 
-// decode reads documents, and leaves out what is no state.
-func (l *listener) decode(docs []*pb.Document) []state.State {
-	states := make([]state.State, 0, len(docs))
-	for _, d := range docs {
-		s, err := decodeState(l.job.Job, d)
-		if err != nil {
-			l.store.opts.Logger.Warn("🟡 left out a document", logkey.Job, l.job.Key(), logkey.Error, err)
-			continue
-		}
-		states = append(states, s)
+// decode reads a document; ok = false: it is no state, and left out.
+func (l *listener) decode(d *pb.Document) (_ state.State, ok bool) {
+	s, err := decodeState(l.job.Job, d)
+	if err != nil {
+		l.store.opts.Logger.Warn("🟡 left out a document", logkey.Job, l.job.Key(), logkey.Error, err)
 	}
-	return states
+	return s, err == nil
 }

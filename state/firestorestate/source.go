@@ -98,7 +98,13 @@ func (s *source) list(ctx context.Context, feed state.Feed) error {
 	if err != nil {
 		return err
 	}
-	feed.Put(s.decode(docs)...)
+	states := make([]state.State, 0, len(docs))
+	for _, d := range docs {
+		if st, ok := s.decode(d); ok {
+			states = append(states, st)
+		}
+	}
+	feed.Put(states...)
 	return s.Err()
 }
 
