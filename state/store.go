@@ -100,6 +100,17 @@ type Observer struct {
 	Reconnected func()
 }
 
+// checkTasks returns an error unless a job may have so many tasks; 0 = its own number.
+func checkTasks(tasks int) error {
+	if tasks >= 0 && tasks <= jobhost.MaxTasks {
+		return nil
+	}
+	return &jobhost.Error{
+		Code: jobhost.CodeInvalid, Field: "tasks",
+		Message: "a job can't have " + itoa(tasks) + " tasks: it has 1 to " + itoa(jobhost.MaxTasks),
+	}
+}
+
 // checkTask returns an error unless a job has the task.
 func checkTask(task, tasks int) error {
 	if task >= 0 && task < tasks {
