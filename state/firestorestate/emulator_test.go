@@ -27,10 +27,10 @@ type emulators struct {
 // emulatorFolder is where the package is; the Makefile has the same.
 func emulatorFolder(t testing.TB) string {
 	t.Helper()
-	cache, err := os.UserCacheDir()
+	cache := cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(os.Getenv("HOME"), ".cache"))
 	folder := cmp.Or(os.Getenv("JOBHOST_FIRESTORE_EMULATOR"), filepath.Join(cache, "jobhost", "firestore-emulator-0.3.15"))
-	if _, missing := os.Stat(filepath.Join(folder, "node_modules", "@firestore-emulator", "server")); missing != nil {
-		t.Skipf("no emulator of Firestore in %s, %v: `make firestore-emulator` installs it", folder, err)
+	if _, err := os.Stat(filepath.Join(folder, "node_modules", "@firestore-emulator", "server")); err != nil {
+		t.Skipf("no emulator of Firestore: `make firestore-emulator` installs it (%v)", err)
 	}
 	return folder
 }

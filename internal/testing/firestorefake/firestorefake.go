@@ -29,7 +29,7 @@ import (
 type Server struct {
 	pb.UnimplementedFirestoreServer
 
-	mu      sync.Mutex // protects the fields below
+	mu      sync.Mutex                      // protects the fields below
 	docs    map[string]map[string]*document // by collection and name
 	txs     map[string]*transaction
 	number  uint64        // of the last transaction
