@@ -296,3 +296,33 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignDocuments leaves out what others have put into the collections.
+func TestForeignDocuments(t *testing.T) {
+	t.Parallel()
+	fake := firestorefake.New()
+	log := newLines()
+	opts := at(serve(t, fake))
+	opts.Logger = log.logger()
+	s := open(t, opts)
+	src, _ := follow(t, s, 1)
+	set(t, src, of("tag", 1))
+	const root = "projects/test/databases/(default)/documents/jobs/"
+	for _, name := range []string{"a", "b", "job-1/states/note", "z"} {
+		write := &pb.Write{Operation: &pb.Write_Update{Update: &pb.Document{Name: root + name}}}
+		if _, err := fake.Commit(t.Context(), &pb.CommitRequest{Writes: []*pb.Write{write}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log.until(t, "states/note", 1)
+	for _, limit := range []int{1, 2, 10} {
+		jobs, err := s.Jobs(t.Context(), "", limit)
+		if err != nil || len(jobs) != 1 || jobs[0].Job != job {
+			t.Errorf("up to %d jobs are %v, %v", limit, jobs, err)
+		}
+	}
+	if _, f := follow(t, s, 0); f.version("tag") != 1 || f.reason() != nil {
+		t.Errorf("opened again: version %d, %v", f.version("tag"), f.reason())
+	}
+	set(t, src, of("tag", 2))
+}

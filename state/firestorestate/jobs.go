@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state"
 )
 
@@ -25,28 +26,51 @@ func (s *Store) Jobs(ctx context.Context, after string, limit int) ([]state.Info
 	if s.isClosed() {
 		return nil, state.ErrClosed
 	}
-	var docs []*pb.Document
-	err := s.retry(ctx, s.opts.CallTimeout, func(ctx context.Context) (err error) {
-		docs, err = s.query(ctx, nil, s.root(), s.jobsAfter(after, limit))
-		return err
-	})
+	jobs, err := s.jobs(ctx, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]state.Info, len(docs))
+	list := make([]state.Info, len(jobs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(jobsAtOnce)
-	for i, d := range docs {
+	for i, job := range jobs {
 		group.Go(func() error {
-			job, err := decodeJob(d)
-			if err != nil {
-				return err
-			}
 			list[i] = job.Info
 			return s.retry(ctx, s.opts.CallTimeout, func(ctx context.Context) error { return s.survey(ctx, &list[i], job.name) })
 		})
 	}
-	return list, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// jobs reads documents of jobs. What others have put between them is left out.
+func (s *Store) jobs(ctx context.Context, after string, limit int) (jobs []*jobDoc, err error) {
+	for len(jobs) < limit {
+		var docs []*pb.Document
+		missing := limit - len(jobs)
+		err := s.retry(ctx, s.opts.CallTimeout, func(ctx context.Context) (err error) {
+			docs, err = s.query(ctx, nil, s.root(), s.jobsAfter(after, missing))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			job, err := decodeJob(d)
+			if err != nil {
+				s.opts.Logger.Warn("🟡 left out a document", logkey.Error, err)
+				continue
+			}
+			jobs = append(jobs, job)
+		}
+		if len(docs) < missing {
+			break
+		}
+		after = lastOf(docs[len(docs)-1].GetName())
+	}
+	return jobs, nil
 }
 
 // jobsAfter selects jobs by their keys.

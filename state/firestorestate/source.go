@@ -16,9 +16,12 @@ type source struct {
 	*listener
 }
 
+// openTries is how often a job may be deleted while it is being opened.
+const openTries = 10
+
 // Open implements [state.Store].
 func (s *Store) Open(ctx context.Context, job state.Job, tasks int, feed state.Feed) (state.Source, error) {
-	for {
+	for tries := 0; ; tries++ {
 		if s.isClosed() {
 			return nil, state.ErrClosed
 		}
@@ -27,7 +30,7 @@ func (s *Store) Open(ctx context.Context, job state.Job, tasks int, feed state.F
 			return nil, err
 		}
 		src, err := s.follow(ctx, doc, feed)
-		if errors.Is(err, state.ErrDeleted) {
+		if errors.Is(err, state.ErrDeleted) && tries < openTries {
 			continue // meanwhile: it is made anew, or marked
 		}
 		if err != nil {
