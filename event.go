@@ -47,6 +47,9 @@ type Event struct {
 	Task     int        `json:"task"`
 	Attempt  int        `json:"attempt,omitempty"`
 	State    State      `json:"state,omitempty"`
+	// Course comes with events that change the course of a task: see [Task]. What
+	// is told of a task holds until one with a higher number.
+	Course int64 `json:"course,omitempty"`
 	// Done and Total come with EventProgress.
 	Done  int64 `json:"done,omitempty"`
 	Total int64 `json:"total,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extismabi"
+	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -31,6 +32,8 @@ type Config struct {
 	// Schedules submit jobs at their times; each name once, and their workers
 	// among Workers. They need a store that is a [schedule.Store] too.
 	Schedules []schedule.Schedule
+	// Fibers bounds the fibers, and says which start with the host.
+	Fibers Fibers
 	// Webhook says which URLs may be told of the ends of jobs, and which one is of
 	// dead letters, and how; nil = none.
 	Webhook *webhook.Settings
@@ -45,6 +48,9 @@ type Config struct {
 	// each counted with the limit of its worker; 0 = three quarters of the
 	// machine's, negative = no bound. Tasks over it wait.
 	MaxMemory int64
+	// States keep what tasks report; nil = nobody can report anything. The caller
+	// closes them after the host has stopped.
+	States state.Store
 	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB. What was uploaded
 	// before may be larger: see Payloads.
 	MaxPayload int
@@ -124,6 +130,8 @@ type Worker struct {
 	Config, Secrets map[string]string
 	// MaySubmit are the workers that guests may submit jobs to; empty = none, not even their own.
 	MaySubmit []string
+	// MayWatch are the workers whose jobs' states guests may see; those of its own job each may.
+	MayWatch []string
 	// KVQuota bounds what the guests' keys and values cost together, in bytes,
 	// each key with 40 more than its own; 0 = [DefaultKVQuota], negative = no bound.
 	KVQuota int64
@@ -187,7 +195,7 @@ func (c *Config) Check() error {
 		}
 	}
 	errs = append(errs, c.checkOwn()...)
-	return errors.Join(append(errs, c.checkSchedules(seen))...)
+	return errors.Join(append(errs, c.checkSchedules(seen), c.checkFibers(seen))...)
 }
 
 func (w *Worker) check() error {

@@ -101,6 +101,7 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		Config:    w.Config,
 		Secrets:   secrets,
 		MaySubmit: w.MaySubmit,
+		MayWatch:  w.MayWatch,
 		KVQuota:   w.KVQuota,
 	}
 	if w.HTTP != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/fiber"
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/object"
@@ -24,6 +25,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/host/taskstate"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -49,6 +51,8 @@ type Host struct {
 	swap      sync.Mutex     // held while versions are swapped, and while draining begins
 	loads     map[string]int // how often each worker was loaded; whoever reloads has it
 
+	states *taskstate.Keeper // nil when no states are kept
+
 	running atomic.Pointer[running] // nil until the queue is open
 	hooks   hooks
 }
@@ -58,6 +62,7 @@ type running struct {
 	queue   *queue.Queue
 	objects *object.Keeper      // nil when there are no payload stores
 	timed   *schedule.Scheduler // nil when the store keeps no schedules
+	fibers  *fiber.Registry
 	root    *scope.Scope
 	workers map[string]*worker // fixed: a reload makes another running
 }
@@ -92,6 +97,7 @@ func New(cfg Config) (*Host, error) {
 		reloading: make(chan struct{}, 1),
 		loads:     map[string]int{},
 	}
+	h.states = h.newStates()
 	h.leaving, h.leave = context.WithCancelCause(context.Background())
 	return h, nil
 }
@@ -158,6 +164,11 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	}
 	h.cfg.Workers = nil // what runs is what counts from now on
 	r.timed = h.newScheduler(r.queue)
+	// Before the workers, so that they are joined first: their guests run on what
+	// the workers have loaded.
+	if r.fibers, err = h.newFibers(root); err != nil {
+		return errors.Join(err, closeAll(plugins))
+	}
 	h.running.Store(r)
 	h.cfg.Metrics.SetSource(h)
 	var errs []error
@@ -165,6 +176,9 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 		errs = append(errs, h.startWorker(root, w))
 	}
 	if err := errors.Join(append(errs, h.tend(root, r))...); err != nil {
+		return err
+	}
+	if err := h.startFibers(r, h.cfg.Fibers.Start); err != nil {
 		return err
 	}
 	return h.startSchedules(ctx, r)

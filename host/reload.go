@@ -22,6 +22,8 @@ type Update struct {
 	Workers   []Worker
 	Schedules []schedule.Schedule
 	Webhook   *webhook.Settings
+	// Fibers are those that start with the host, as in [Config].
+	Fibers []jobhost.FiberSpec
 	// NeedsRestart names settings that changed and that only a start takes up.
 	NeedsRestart []string
 }
@@ -44,7 +46,10 @@ func (h *Host) Reload(ctx context.Context, worker string) (jobhost.Reload, error
 // host; there must be at least one. Schedules and webhooks stay as they are.
 func (h *Host) SetWorkers(ctx context.Context, workers []Worker) (jobhost.Reload, error) {
 	update := Update{Workers: slices.Clone(workers), Schedules: h.definedSchedules(), Webhook: h.hooks.settings.Load()}
-	return h.reload(ctx, "", func(context.Context) (Update, error) { return update, nil })
+	return h.reload(ctx, "", func(context.Context) (Update, error) {
+		update.Fibers = h.cfg.Fibers.Start // whoever reads has its turn
+		return update, nil
+	})
 }
 
 // reload waits for its turn and goes through the steps. Until the last one
@@ -57,7 +62,7 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.leaving, func() { cancel(context.Cause(h.leaving)) })()
-	changes, schedules, report, err := h.compare(ctx, worker, read)
+	changes, update, report, err := h.compare(ctx, worker, read)
 	if err == nil {
 		err = h.prepare(ctx, changes)
 	}
@@ -74,9 +79,9 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	if worker != "" {
 		return report, nil
 	}
-	// The schedules come last, since their workers must be there. What can fail
+	// Schedules and fibers come last, since their workers must be there. What can fail
 	// now is the store, which ends the host.
-	return report, h.setSchedules(context.WithoutCancel(ctx), schedules)
+	return report, errors.Join(h.setSchedules(context.WithoutCancel(ctx), update.Schedules), h.setFibers(update.Fibers))
 }
 
 // beginReload waits until no other reload is under way; whoever gets nil takes
@@ -116,29 +121,31 @@ func (c *change) loads() bool {
 }
 
 // compare reads what is to run and tells what is to be done for it, by name.
-func (h *Host) compare(ctx context.Context, worker string, read func(context.Context) (Update, error)) ([]change, []schedule.Schedule, jobhost.Reload, error) {
+func (h *Host) compare(ctx context.Context, worker string, read func(context.Context) (Update, error)) ([]change, Update, jobhost.Reload, error) {
 	update, err := read(ctx)
 	if err != nil {
 		h.cfg.Metrics.Reloaded("", metrics.ReloadFailed)
-		return nil, nil, jobhost.Reload{}, err
+		return nil, Update{}, jobhost.Reload{}, err
 	}
 	next := Config{
 		Store: h.cfg.Store, Engine: h.cfg.Engine, Workers: update.Workers, Schedules: update.Schedules, Webhook: update.Webhook, MaxMemory: h.cfg.MaxMemory,
+		Fibers: h.cfg.Fibers,
 	}
+	next.Fibers.Start = update.Fibers
 	if err := next.Check(); err != nil {
-		return nil, nil, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
+		return nil, Update{}, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
 	changes := compare(h.running.Load().workers, withOwn(update.Workers, update.Webhook))
 	if worker != "" {
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.name != worker })
 		if len(changes) == 0 {
-			return nil, nil, jobhost.Reload{}, &jobhost.Error{
+			return nil, Update{}, jobhost.Reload{}, &jobhost.Error{
 				Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", worker),
 				Hint: "neither the host nor its manifest has it",
 			}
 		}
 	}
-	return changes, update.Schedules, jobhost.Reload{Workers: []jobhost.WorkerReload{}, NeedsRestart: update.NeedsRestart}, nil
+	return changes, update, jobhost.Reload{Workers: []jobhost.WorkerReload{}, NeedsRestart: update.NeedsRestart}, nil
 }
 
 // compare tells the changes from what runs to what is to run, sorted by name.

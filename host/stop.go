@@ -18,6 +18,7 @@ func (h *Host) stop(root *scope.Scope) error {
 	r := h.running.Load() // the last one: nothing is swapped any more
 	if r != nil {
 		r.queue.Stop()
+		r.fibers.Stop()
 	}
 	h.swap.Unlock()
 	if err := h.drain(root); err != nil {
@@ -36,6 +37,9 @@ func (h *Host) stop(root *scope.Scope) error {
 	h.reloading <- struct{}{}
 	if r != nil {
 		err = errors.Join(err, r.queue.Close(context.Background()))
+	}
+	if h.states != nil {
+		h.states.Close()
 	}
 	return errors.Join(err, h.storeError())
 }

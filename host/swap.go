@@ -88,14 +88,15 @@ func (h *Host) commit(changes []change) error {
 		return errors.Join(errDrains, closePlugins(changes))
 	}
 	now := h.running.Load()
-	next := &running{queue: now.queue, timed: now.timed, root: now.root, workers: map[string]*worker{}}
+	next := *now
+	next.workers = map[string]*worker{}
 	for name, w := range now.workers {
 		next.workers[name] = w
 	}
 	var errs []error
 	for i := range changes {
 		c := &changes[i]
-		if err := h.change(next, c); err != nil {
+		if err := h.change(&next, c); err != nil {
 			errs = append(errs, fmt.Errorf("reload worker %s: %w", c.name, err))
 			continue
 		}
@@ -105,9 +106,9 @@ func (h *Host) commit(changes []change) error {
 			delete(next.workers, c.name)
 		}
 	}
-	h.running.Store(next)
+	h.running.Store(&next)
 	h.hooks.settings.Store(settingsIn(next.workers))
-	next.queue.SetMaxMemory(h.taskMemory(next))
+	next.queue.SetMaxMemory(h.taskMemory(&next))
 	return errors.Join(errs...)
 }
 
@@ -138,6 +139,7 @@ func (h *Host) change(r *running, c *change) error {
 	case jobhost.WorkerRemoved:
 		r.queue.Park(c.name)
 		c.old.pool.Close()
+		h.endFibersOf(r, c.name)
 		return h.retire(r.root, c.old)
 	default:
 		c.new = c.old

@@ -23,6 +23,9 @@ func (h *Host) publish(e jobhost.Event) {
 		h.jobEnded(e.Job)
 	}
 	h.cfg.OnEvent(e)
+	if h.states != nil {
+		h.states.Published(&e)
+	}
 	h.hub.PublishFunc(e.Job, func(seq uint64) jobhost.Event {
 		e.Seq = seq
 		return e

@@ -22,6 +22,7 @@ func (h *Host) newWorker(cfg *Worker, plugin loaded, q *queue.Queue) *worker {
 	w.pool = pool.New(pool.Config{
 		Worker:      cfg.Name,
 		Queue:       q,
+		States:      h.states,
 		Services:    &services{host: h, guest: m.Guest(), now: q.Now},
 		Jobs:        h,
 		CancelGrace: h.cfg.CancelGrace,
@@ -81,6 +82,7 @@ func (w *Worker) forPool(plugin loaded, spill int) pool.Version {
 		Config:    w.Config,
 		Secrets:   w.Secrets,
 		MaySubmit: w.MaySubmit,
+		MayWatch:  w.MayWatch,
 		KVQuota:   w.kvQuota(plugin.Info().ABI),
 		Limits: hostcall.Limits{
 			OutputBytes: w.Limits.OutputBytes,

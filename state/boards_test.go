@@ -287,6 +287,9 @@ func TestBoardsKeepSoMany(t *testing.T) {
 	name := func(i int) state.Job { return state.Job{ID: fmt.Sprint("job-", i)} }
 	used, leave := acquire(t, boards, state.Job{ID: "used"}, 1)
 	defer leave()
+	_, leaveTwice := acquire(t, boards, state.Job{ID: "used"}, 1)
+	leaveTwice()
+	leaveTwice() // counts once
 	for i := range most {
 		_, leave := acquire(t, boards, name(i), 1)
 		leave()
@@ -328,6 +331,12 @@ func TestBoardsKeepSoMuch(t *testing.T) {
 	use("c", 300) // more than 64 MiB in all
 	use("small", 1)
 	for key, closed := range map[string]int{"a": 1, "b": 0, "c": 0, "small": 0} {
+		wantCounts(t, store, key, 1, closed)
+	}
+	for range 10 { // taken and given back it counts once
+		use("b", 0)
+	}
+	for key, closed := range map[string]int{"b": 0, "c": 0, "small": 0} {
 		wantCounts(t, store, key, 1, closed)
 	}
 	use("huge", 1020) // with what a state takes besides, more than all may

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/state"
-	"github.com/jobhost/jobhost/state/statetest"
 )
 
 // manage returns the manager of a task on a board that others use too.
@@ -253,7 +252,7 @@ func wantClosed(t *testing.T, m *state.Manager) {
 // TestManagerOpens opens boards for managers, which others don't notice.
 func TestManagerOpens(t *testing.T) {
 	t.Parallel()
-	store := statetest.NewMemory()
+	store := newCounting()
 	_, err := state.Open(t.Context(), store, job, state.Monitor, 0, state.Observer{})
 	wantCode(t, "a monitor of nothing", err, jobhost.CodeNotFound)
 	first, second := openManager(t, store, 0, 2), openManager(t, store, 1, 9)
@@ -263,9 +262,15 @@ func TestManagerOpens(t *testing.T) {
 	if err := first.SetFinished(t.Context(), of(0, "a", 0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
+	for range 2 { // again is fine
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wantCounts(t, store, job.Key(), 3, 1)
 	}
+	_, err = state.Open(t.Context(), store, job, 2, 0, state.Observer{})
+	wantCode(t, "a manager of no task", err, jobhost.CodeInvalid)
+	wantCounts(t, store, job.Key(), 4, 2)
 	if err := second.SetFinished(t.Context(), of(1, "a", 0)); err != nil {
 		t.Fatal(err)
 	}

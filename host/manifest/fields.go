@@ -225,6 +225,10 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return texts(&w.MaySubmit, maxGrants, grantee) },
 		},
 		{
+			name: "watch", kind: "list of workers", auto: "none", meaning: "Workers whose jobs' states the module may see, besides those of its own job.",
+			bind: func(_ string, w *Worker) setting { return texts(&w.MayWatch, maxGrants, grantee) },
+		},
+		{
 			name: "kv_quota", kind: kindSize, meaning: "What the keys and values of the worker may take together, each key counted with 40B besides; 1KiB to 1TiB. Of an Extism plugin no more than 1MiB counts.",
 			bind: func(_ string, w *Worker) setting { return size(&w.KVQuota, 1<<10, 1<<40) },
 		},

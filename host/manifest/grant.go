@@ -6,7 +6,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// grantee checks the name of a worker that another one may submit jobs to.
+// grantee checks the name of a worker that is granted to another one.
 func grantee(s string) (string, error) {
 	if err := jobhost.CheckWorker(s); err != nil {
 		return "", wrong(jobhost.HintOf(err), "%s is not the name of a worker", clip(s))
@@ -18,15 +18,20 @@ func grantee(s string) (string, error) {
 // is a slip of the pen, or what is left of a worker that was removed.
 func (r *reader) checkGrants(workers []Worker, names []string) {
 	for i := range workers {
-		for _, to := range workers[i].MaySubmit {
-			if slices.Contains(names, to) {
-				continue
-			}
-			hint := "name a worker of this manifest"
-			if near := nearest(to, names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			r.faultValue([]string{"worker", workers[i].Name, "submit"}, wrong(hint, "there is no worker %s", clip(to)))
+		r.checkGrant(workers[i].Name, "submit", workers[i].MaySubmit, names)
+		r.checkGrant(workers[i].Name, "watch", workers[i].MayWatch, names)
+	}
+}
+
+func (r *reader) checkGrant(worker, grant string, granted, names []string) {
+	for _, to := range granted {
+		if slices.Contains(names, to) {
+			continue
 		}
+		hint := "name a worker of this manifest"
+		if near := nearest(to, names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		r.faultValue([]string{"worker", worker, grant}, wrong(hint, "there is no worker %s", clip(to)))
 	}
 }

@@ -137,6 +137,8 @@ type Worker struct {
 	Secrets   map[string]Secret
 	// MaySubmit are the workers that the plugin may submit jobs to.
 	MaySubmit []string
+	// MayWatch are the workers whose jobs' states the plugin may see.
+	MayWatch []string
 	// HTTP is where the plugin may go; nil = nowhere.
 	HTTP *HTTP
 	// KVQuota bounds what its keys and values cost together, in bytes.

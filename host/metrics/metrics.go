@@ -39,6 +39,8 @@ type Metrics struct {
 	limits   [limitCount]prometheus.Counter
 	http     *httpMetrics
 	payloads payloads
+	states   *stateMetrics
+	fibers   *fiberMetrics
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -66,6 +68,8 @@ func New() *Metrics {
 		guests:   newGuestCollector(),
 		workers:  map[string]*Worker{},
 		payloads: newPayloads(),
+		states:   newStateMetrics(),
+		fibers:   newFiberMetrics(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_jobs_total",
 			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
@@ -109,6 +113,8 @@ func New() *Metrics {
 	)
 	m.registry.MustRegister(m.http.collectors()...)
 	m.payloads.register(m.registry)
+	m.states.register(m.registry)
+	m.fibers.register(m.registry)
 	return m
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/host/taskstate"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime"
@@ -35,6 +36,8 @@ type Config struct {
 	Services hostcall.Services
 	// Jobs is what attempts may wait for.
 	Jobs pending.Jobs
+	// States are what attempts report, and see of others; nil = nothing.
+	States *taskstate.Keeper
 	// CancelGrace is how long an attempt of a cancelled job may go on.
 	CancelGrace time.Duration
 	// Ran is told of every run, before its task is settled; may be nil.

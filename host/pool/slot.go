@@ -11,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost/host/effect"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/host/taskstate"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -32,7 +33,9 @@ type slot struct {
 	// contents are what the attempt reads and writes that is not in memory; nil =
 	// nothing.
 	contents *contents
-	ctx      context.Context // of the running attempt
+	// states are what the attempt reports and sees; nil = nothing yet.
+	states *taskstate.Guest
+	ctx    context.Context // of the running attempt
 }
 
 // Progress notes how far the attempt is, for those who ask for the job.
@@ -114,6 +117,7 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 		lease.OnCancel(func() { s.cancel(task) })
 		defer lease.OnCancel(nil)
 		s.ctx = ctx
+		defer s.closeStates()
 		report.Outcome = s.sandbox.Run(ctx, &s.attempt)
 		if s.contents != nil {
 			s.endContents(&report)
@@ -144,7 +148,7 @@ func (s *slot) prepare(lease *queue.Lease) {
 		at.LargeInput = job.PayloadSize()
 	}
 	at.Deadline = time.Now().Add(job.Timeout)
-	at.Config, at.Secrets, at.MaySubmit = v.Config, v.Secrets, v.MaySubmit
+	at.Config, at.Secrets, at.MaySubmit, at.MayWatch = v.Config, v.Secrets, v.MaySubmit, v.MayWatch
 	at.Limits, at.Services = v.Limits, s
 }
 

@@ -20,6 +20,8 @@ type Version struct {
 	Limits          hostcall.Limits
 	// MaySubmit are the workers that attempts may submit jobs to.
 	MaySubmit []string
+	// MayWatch are the workers whose jobs' states attempts may see.
+	MayWatch []string
 	// HTTP sends what attempts request; nil = they may request nothing. It
 	// runs, and is stopped with the version.
 	HTTP netproxy.Pool

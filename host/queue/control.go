@@ -51,7 +51,7 @@ func (q *Queue) cancelled(id string, result OpResult) {
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
 			Kind: jobhost.EventCancelled, Time: q.clock.now(), Job: id, Worker: result.Worker,
-			Task: task.Index, State: jobhost.Cancelled,
+			Task: task.Index, State: jobhost.Cancelled, Course: courseOf(task.Token+1, false),
 		})
 	}
 	q.publishEnded(id, result.Worker, result)
@@ -134,7 +134,7 @@ func (q *Queue) revived(id string, reserved *lane, room int, result OpResult) {
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
 			Kind: jobhost.EventRetrying, Time: q.clock.now(), Job: id, Worker: result.Worker,
-			Task: task.Index, State: jobhost.Ready,
+			Task: task.Index, State: jobhost.Ready, Course: courseOf(task.Token, false),
 		})
 	}
 	l := q.lanes.of(result.Worker)

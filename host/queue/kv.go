@@ -80,8 +80,7 @@ func (q *Queue) SetKey(ctx context.Context, worker, key string, value []byte, tt
 	if l := q.lanes.of(worker); l == nil || l.parked.Load() {
 		return q.noWorker(worker)
 	}
-	change := KVChange{Key: key, Value: value, Expires: q.Expiry(ttl)}
-	return q.changeKey(ctx, worker, change)
+	return q.ChangeKey(ctx, worker, 0, KVChange{Key: key, Value: value, Expires: q.Expiry(ttl)})
 }
 
 // Expiry is when something set now for ttl expires; 0 = never.
@@ -97,11 +96,14 @@ func (q *Queue) DeleteKey(ctx context.Context, worker, key string) error {
 	if _, err := q.Key(ctx, worker, key); err != nil {
 		return err
 	}
-	return q.changeKey(ctx, worker, KVChange{Key: key, Kind: KVDelete})
+	return q.ChangeKey(ctx, worker, 0, KVChange{Key: key, Kind: KVDelete})
 }
 
-func (q *Queue) changeKey(ctx context.Context, worker string, change KVChange) error {
-	op := &ChangeKV{Worker: worker, At: MillisOf(q.clock.now()), Changes: []KVChange{change}}
+// ChangeKey makes a change of a key of a worker durable. What all keys of the
+// worker cost together stays within a quota; 0 = there is none. Errors: conflict,
+// exhausted.
+func (q *Queue) ChangeKey(ctx context.Context, worker string, quota int64, change KVChange) error {
+	op := &ChangeKV{Worker: worker, At: MillisOf(q.clock.now()), Changes: []KVChange{change}, Quota: quota}
 	if err := q.commitOne(ctx, op, func(OpResult) {}); err != nil {
 		return fmt.Errorf("change key: %w", err)
 	}

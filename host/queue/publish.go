@@ -12,8 +12,16 @@ import (
 func (q *Queue) publish(kind jobhost.EventKind, lease *Lease, state jobhost.State) {
 	q.cfg.Publish(jobhost.Event{
 		Kind: kind, Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
-		Task: lease.Index, Attempt: lease.Number(), State: state,
+		Task: lease.Index, Attempt: lease.Number(), State: state, Course: courseOf(lease.Token, true),
 	})
+}
+
+// courseOf is the number of a task's course under a lease, or after it.
+func courseOf(token int64, running bool) int64 {
+	if running {
+		return 2*token + 1
+	}
+	return 2 * token
 }
 
 var settledKinds = map[jobhost.OutcomeKind]jobhost.EventKind{
@@ -27,6 +35,7 @@ func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settl
 	event := jobhost.Event{
 		Kind: settledKinds[kind], Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Failure: op.Failure,
+		Course: courseOf(lease.Token+1, false),
 	}
 	switch {
 	case kind != jobhost.OutcomeFailed:

@@ -109,6 +109,7 @@ func describeTask(record *TaskRecord, l *lane, id Group, now Millis) jobhost.Tas
 	task := jobhost.Task{
 		Index:      record.Index,
 		Attempt:    record.Attempt,
+		Course:     courseOf(record.Token, false),
 		ReadyAt:    record.ReadyAt.Time(),
 		StartedAt:  timeOrNil(record.StartedAt),
 		EndedAt:    timeOrNil(record.EndedAt),
@@ -135,6 +136,7 @@ func describeTask(record *TaskRecord, l *lane, id Group, now Millis) jobhost.Tas
 	if lease := l.running[record.Key]; lease != nil {
 		task.State = jobhost.Running
 		task.Attempt++ // the one under way
+		task.Course = courseOf(int64(lease.entry.token), true)
 		started := lease.TakenAt.UTC()
 		task.StartedAt = &started
 		task.Done, task.Total = lease.done.Load(), lease.total.Load()

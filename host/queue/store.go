@@ -246,6 +246,7 @@ type TaskRecord struct {
 	Status     Status
 	Attempt    int
 	ReadyAt    Millis
+	Token      int64  // of the lease that is or was the last
 	StartedAt  Millis // of the last settled attempt
 	Fuel       int64  // of all settled attempts together
 	EndedAt    Millis

@@ -42,5 +42,7 @@ const (
 	Signal    = "signal"    // name of a signal
 	Setting   = "setting"   // name of a setting of the manifest
 	Schedule  = "schedule"  // name of a schedule
+	Fiber     = "fiber"     // id of a fiber
+	Line      = "line"      // that a guest has logged
 	Payloads  = "payloads"  // name of a payload store
 )

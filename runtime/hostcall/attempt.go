@@ -24,6 +24,9 @@ type Attempt struct {
 	Priority    jobhost.Priority
 	Labels      map[string]string
 	Trace       string
+	// KeyPrefix begins the keys of its requests; empty = JOB/TASK, by which the next
+	// attempt has the same.
+	KeyPrefix string
 
 	// Entry is the export to call; empty = the plugin's default.
 	Entry string
@@ -39,6 +42,8 @@ type Attempt struct {
 	Config, Secrets map[string]string
 	// MaySubmit are the workers that it may submit jobs to.
 	MaySubmit []string
+	// MayWatch are the workers whose jobs' states it may see.
+	MayWatch []string
 
 	Limits Limits
 	// Services may be nil: then nothing is emitted, progress goes nowhere and
@@ -100,7 +105,7 @@ type Limits struct {
 // Services is what stands behind the calls that leave the sandbox. The host
 // implements it over its pillars. The goroutine that runs the guest calls it,
 // so an implementation that blocks holds up the guest and its deadline. It may
-// implement [KV], [Jobs], [Ops], [HTTP] and [Contents] besides.
+// implement [KV], [Jobs], [Ops], [HTTP], [Contents], [States] and [Inbox] besides.
 type Services interface {
 	// Emit publishes data on the output hub. It doesn't keep data.
 	Emit(at *Attempt, data []byte)

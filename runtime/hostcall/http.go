@@ -1,6 +1,7 @@
 package hostcall
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -112,11 +113,12 @@ func (a *Attempt) mayRequest(r *HTTPRequest) (HTTP, error) {
 		return nil, a.tooMuch("an attempt may send and receive %s bytes over HTTP", strconv.FormatInt(a.Limits.RequestBytes, 10))
 	}
 	a.ops.requests++
+	a.ops.number++
 	a.ops.moved += int64(len(r.Body))
 	if r.MaxBytes == 0 || r.MaxBytes > left {
 		r.MaxBytes = left
 	}
-	r.Key = a.Job + "/" + strconv.Itoa(a.Task) + "/" + strconv.Itoa(a.ops.requests)
+	r.Key = cmp.Or(a.KeyPrefix, a.Job+"/"+strconv.Itoa(a.Task)) + "/" + strconv.Itoa(a.ops.number)
 	return h, nil
 }
 
@@ -124,6 +126,7 @@ func (a *Attempt) mayRequest(r *HTTPRequest) (HTTP, error) {
 // is room, must give those that follow the same keys.
 func (a *Attempt) notSent(r *HTTPRequest) {
 	a.ops.requests--
+	a.ops.number--
 	a.ops.moved -= int64(len(r.Body))
 }
 

@@ -50,10 +50,14 @@ type ops struct {
 	children []*handle // by their number, from 1; nil = not waited for
 	held     int       // that are not nil
 	open     int       // requests
-	requests int       // that were sent or deferred
+	requests int       // that were sent or deferred, since the last message to a fiber
+	number   int       // of all of them
+	free     []int32   // places in handles that may be used again
 	moved    int64     // bytes of bodies, both ways
 	unread   int       // bytes of what was told of children, and not read yet
 	told     bool      // that the attempt is cancelled
+	streams  int       // that are held
+	inbox    int32     // the handle of what a fiber is sent; 0 = not asked for
 
 	pending []Pending // of a Wait: a variable would be allocated each time
 }
@@ -64,14 +68,22 @@ type handle struct {
 	request bool    // it counts as an open HTTP request
 	taken   bool    // its message is there
 	child   bool    // and counts as unread
+	stream  bool    // of many messages: pending stays, and taken is about one of them
 	message []byte
 }
 
-// keep gives a handle a number.
+// keep gives a handle a number; there are fewer than maxHandles. Numbers of handles
+// that were dropped are given again only after so many, as fibers need it.
 func (a *Attempt) keep(h *handle) int32 {
-	a.ops.handles = append(a.ops.handles, h)
-	a.ops.held++
-	return firstHandle + int32(len(a.ops.handles)) - 1
+	o := &a.ops
+	o.held++
+	if last := len(o.free) - 1; last >= 0 && len(o.handles) >= maxHandles {
+		i := o.free[last]
+		o.free, o.handles[i] = o.free[:last], h
+		return firstHandle + i
+	}
+	o.handles = append(o.handles, h)
+	return firstHandle + int32(len(o.handles)) - 1
 }
 
 // place returns where the handle of a number stands; nil = there can't be one.
@@ -208,6 +220,9 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 	if e != OK {
 		return 0, e
 	}
+	if h.stream {
+		return a.readStream(ctx, o, h, buf)
+	}
 	if !h.taken {
 		if e := a.take(ctx, o, h); e != OK {
 			return 0, e
@@ -226,17 +241,8 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 
 // take waits for a handle and fetches its message.
 func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
-	if a.cancelled.Load() && !a.ops.told {
-		return a.stopped()
-	}
-	a.ops.pending = append(a.ops.pending[:0], h.pending)
-	defer clear(a.ops.pending)
-	if o.Wait(ended, a.ops.pending) < 0 {
-		ctx, cancel := a.bounded(ctx)
-		defer cancel()
-		if o.Wait(ctx, a.ops.pending) < 0 {
-			return a.stopped()
-		}
+	if e := a.await(ctx, o, h.pending); e != OK {
+		return e
 	}
 	switch p := h.pending.(type) {
 	case Exchange:
@@ -264,6 +270,24 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 	return OK
 }
 
+// await waits until one pending thing is ready.
+func (a *Attempt) await(ctx context.Context, o Ops, p Pending) Errno {
+	if a.cancelled.Load() && !a.ops.told {
+		return a.stopped()
+	}
+	a.ops.pending = append(a.ops.pending[:0], p)
+	defer clear(a.ops.pending)
+	if o.Wait(ended, a.ops.pending) >= 0 {
+		return OK
+	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	if o.Wait(ctx, a.ops.pending) < 0 {
+		return a.stopped()
+	}
+	return OK
+}
+
 // messageOf returns what a guest reads of an exchange.
 func messageOf(r *HTTPResponse, err error) []byte {
 	if err != nil {
@@ -282,11 +306,20 @@ func (a *Attempt) Drop(number int32) Errno {
 	h := *at
 	*at = nil
 	a.ops.held--
+	if number >= firstHandle {
+		a.ops.free = append(a.ops.free, number-firstHandle)
+	}
 	if h.request {
 		a.ops.open--
 		a.ops.moved += a.unread(h.pending)
 	}
 	a.wasRead(h, len(h.message))
+	if h.stream {
+		a.ops.streams--
+		if number == a.ops.inbox {
+			a.ops.inbox = 0
+		}
+	}
 	if h.pending != nil {
 		h.pending.Drop()
 	}

@@ -43,7 +43,7 @@ const (
 
 // Functions returns all host calls, group by group.
 func Functions() []Function {
-	return slices.Concat(jobCalls(), outCalls(), logCalls(), metricCalls(), timeCalls(), kvCalls(), opCalls())
+	return slices.Concat(jobCalls(), outCalls(), logCalls(), metricCalls(), timeCalls(), kvCalls(), stateCalls(), opCalls())
 }
 
 // Instantiate defines the module in a wazero runtime.

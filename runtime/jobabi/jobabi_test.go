@@ -241,10 +241,14 @@ func ExampleFunctions() {
 	// kv_del
 	// kv_add
 	// kv_cas
+	// state_set
+	// state_get
+	// state_watch
 	// http
 	// timer
 	// wait
 	// read
+	// recv
 	// drop
 	// http_defer
 }

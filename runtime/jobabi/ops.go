@@ -17,6 +17,7 @@ func opCalls() []Function {
 		{Name: "timer", Params: []api.ValueType{i64}, Names: []string{"ms"}, Results: []api.ValueType{i32}, call: timer},
 		{Name: "wait", Params: []api.ValueType{i32, i32, i64}, Names: []string{"handles", "n", "timeout"}, Results: []api.ValueType{i32}, call: wait},
 		{Name: "read", Params: []api.ValueType{i32, i32, i32}, Names: []string{"handle", "buf", "cap"}, Results: []api.ValueType{i32}, call: read},
+		{Name: "recv", Results: []api.ValueType{i32}, call: recv},
 		{Name: "drop", Params: []api.ValueType{i32}, Names: []string{"handle"}, Results: []api.ValueType{i32}, call: drop},
 		{
 			Name: "http_defer", Params: []api.ValueType{i32, i32, i32, i32, i32, i32},
@@ -86,6 +87,12 @@ func read(ctx context.Context, m api.Module, stack []uint64) {
 	n, e := at.Read(ctx, api.DecodeI32(stack[0]), buf)
 	leaveIfOver(ctx, at, e)
 	answer(stack, int32(n), e)
+}
+
+// recv() → handle of what the fiber is sent.
+func recv(ctx context.Context, _ api.Module, stack []uint64) {
+	handle, e := attempt(ctx).Receive()
+	answer(stack, handle, e)
 }
 
 // drop(handle) → errno gives a handle up.

@@ -33,7 +33,6 @@ type modelJob struct {
 
 type modelTask struct {
 	queue.TaskRecord
-	token    int64
 	deadline queue.Millis
 	expires  queue.Millis
 	letter   *queue.DeadRecord // since it died, until it dies again
@@ -174,7 +173,7 @@ func (m *model) task(key queue.Key) (*modelJob, *modelTask) {
 
 func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, error) {
 	job, task := m.task(op.Key)
-	if task == nil || task.Status != queue.Open || task.token != op.Token {
+	if task == nil || task.Status != queue.Open || task.Token != op.Token {
 		return queue.OpResult{Err: queue.ErrFenced}, nil
 	}
 	var res queue.OpResult
@@ -192,9 +191,9 @@ func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, er
 	}
 	task.Attempt, task.StartedAt = op.Attempt, op.StartedAt
 	task.Fuel += op.Fuel
+	task.Token++
 	if op.Status == queue.Open {
 		task.ReadyAt = op.ReadyAt
-		task.token++
 		return res, nil
 	}
 	task.Status, task.EndedAt, task.expires = op.Status, op.EndedAt, op.ExpiresAt
@@ -252,7 +251,7 @@ func (j *modelJob) ended(res queue.OpResult) queue.OpResult {
 
 func (j *modelJob) changed(t *modelTask) queue.Changed {
 	return queue.Changed{
-		Key: t.Key, Index: t.Index, Level: j.spec.Priority.Level(), Group: queue.GroupOf(j.spec.ConcurrencyKey), Attempt: t.Attempt, ReadyAt: t.ReadyAt, Token: t.token,
+		Key: t.Key, Index: t.Index, Level: j.spec.Priority.Level(), Group: queue.GroupOf(j.spec.ConcurrencyKey), Attempt: t.Attempt, ReadyAt: t.ReadyAt, Token: t.Token,
 	}
 }
 
@@ -276,7 +275,7 @@ func (m *model) cancel(op *queue.Cancel) queue.OpResult {
 		if t.Status == queue.Open {
 			res.Tasks = append(res.Tasks, job.changed(t))
 			t.Status, t.EndedAt, t.expires = queue.Cancelled, op.At, op.ExpiresAt
-			t.token++
+			t.Token++
 		}
 	}
 	return job.ended(res)
@@ -299,7 +298,7 @@ func (m *model) revive(op *queue.Revive) queue.OpResult {
 			}
 			t.Status, t.Attempt, t.ReadyAt, t.EndedAt, t.expires = queue.Open, 0, op.At, 0, 0
 			t.deadline = 0
-			t.token++
+			t.Token++
 			res.Tasks = append(res.Tasks, job.changed(t))
 		}
 	}
@@ -357,7 +356,7 @@ func (m *model) claim(worker string, after queue.Place, limit int) []queue.Claim
 			place := queue.Place{ReadyAt: t.ReadyAt, Key: t.Key}
 			if job.spec.Worker == worker && t.Status == queue.Open && comparePlaces(place, after) > 0 {
 				out = append(out, queue.Claimed{
-					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Group: queue.GroupOf(job.spec.ConcurrencyKey), Token: t.token, Deadline: t.deadline,
+					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Group: queue.GroupOf(job.spec.ConcurrencyKey), Token: t.Token, Deadline: t.deadline,
 				})
 			}
 		}

@@ -269,7 +269,7 @@ func (m *model) load(keys []queue.Key) []queue.Body {
 		if task != nil && task.Status == queue.Open {
 			spec := job.spec
 			spec.Parent = nil // not promised
-			out = append(out, queue.Body{Key: key, Token: task.token, Attempt: task.Attempt, Index: task.Index, Deadline: task.deadline, Job: &spec})
+			out = append(out, queue.Body{Key: key, Token: task.Token, Attempt: task.Attempt, Index: task.Index, Deadline: task.deadline, Job: &spec})
 		}
 	}
 	return out

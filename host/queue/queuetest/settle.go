@@ -20,31 +20,31 @@ func testSettle(t *testing.T, h Harness) {
 		{
 			"succeeded",
 			queue.Settle{Status: queue.Succeeded, Attempt: 2, StartedAt: 30, EndedAt: 40, Result: []byte("yes")},
-			queue.TaskRecord{Status: queue.Succeeded, Attempt: 2, ReadyAt: epoch, StartedAt: 30, EndedAt: 40, ResultSize: 3},
+			queue.TaskRecord{Status: queue.Succeeded, Attempt: 2, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40, ResultSize: 3},
 			40, "yes",
 		},
 		{
 			"succeeded with nothing",
 			queue.Settle{Status: queue.Succeeded, Attempt: 1, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Succeeded, Attempt: 1, ReadyAt: epoch, StartedAt: 30, EndedAt: 40},
+			queue.TaskRecord{Status: queue.Succeeded, Attempt: 1, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
 			40, "",
 		},
 		{
 			"dead",
 			queue.Settle{Status: queue.Dead, Attempt: 3, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Dead, Attempt: 3, ReadyAt: epoch, StartedAt: 30, EndedAt: 40},
+			queue.TaskRecord{Status: queue.Dead, Attempt: 3, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
 			40, "-",
 		},
 		{
 			"cancelled",
 			queue.Settle{Status: queue.Cancelled, Attempt: 1, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Cancelled, Attempt: 1, ReadyAt: epoch, StartedAt: 30, EndedAt: 40},
+			queue.TaskRecord{Status: queue.Cancelled, Attempt: 1, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
 			40, "-",
 		},
 		{
 			"open again",
 			queue.Settle{Status: queue.Open, Attempt: 1, ReadyAt: 99, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Open, Attempt: 1, ReadyAt: 99, StartedAt: 30},
+			queue.TaskRecord{Status: queue.Open, Attempt: 1, ReadyAt: 99, StartedAt: 30, Token: 1},
 			0, "-",
 		},
 	} {

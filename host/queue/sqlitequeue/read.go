@@ -65,7 +65,7 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
 func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 	tasks := make([]queue.TaskRecord, 0, r.JobSpec.Tasks)
 	open := false
-	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel, retention_ms, ref
+	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel, retention_ms, ref, token
 		FROM task WHERE seq>=? AND seq<? ORDER BY seq`).Int(int64(r.Key)).Int(int64(r.Key) + int64(r.JobSpec.Tasks))
 	for s.Step() {
 		t := queue.TaskRecord{
@@ -79,6 +79,7 @@ func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 			ResultSize: int(s.ColInt(7)),
 			Fuel:       s.ColInt(8),
 			ResultRef:  s.ColText(10),
+			Token:      s.ColInt(11),
 		}
 		r.Retention = millis(s.ColInt(9))
 		open = open || t.Status == queue.Open

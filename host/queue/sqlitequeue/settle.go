@@ -39,7 +39,7 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 		size = int64(len(op.Result))
 	}
 	l.expires(job, op.ExpiresAt)
-	err := tx.Stmt(`UPDATE task SET status=?, attempt=?, started_at=?, ended_at=?, result_size=?, fuel=fuel+?, expires_at=?
+	err := tx.Stmt(`UPDATE task SET status=?, token=token+1, attempt=?, started_at=?, ended_at=?, result_size=?, fuel=fuel+?, expires_at=?
 		WHERE seq=?`).
 		Int(int64(op.Status)).Int(int64(op.Attempt)).Int(int64(op.StartedAt)).Int(int64(op.EndedAt)).
 		Int(size).Int(op.Fuel).Int(int64(op.ExpiresAt)).Int(int64(op.Key)).Exec()

@@ -1,0 +1,238 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/fiber"
+	"github.com/jobhost/jobhost/host/fiberguest"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// Fibers bounds the fibers of a host; zero values are the defaults of [fiber.Config].
+type Fibers struct {
+	// Max is how many live at one time; 0 = 10. Each has a sandbox of its own, up to
+	// its worker's memory, which counts for nothing else.
+	Max int
+	// FailWhenFull answers a start over Max as exhausted, rather than let it wait.
+	FailWhenFull bool
+	// InputMessages and InputBytes bound what waits for one fiber; 0 = 64 and 4 MiB.
+	InputMessages, InputBytes int
+	// Replay is how many outputs of a fiber are remembered; 0 = 64, below 0 = none.
+	Replay int
+	// History is how many ended fibers can still be read; 0 = 1000.
+	History int
+	// Start are those that start with the host; each id once, their workers among
+	// [Config.Workers].
+	Start []jobhost.FiberSpec
+}
+
+// checkFibers looks at the fibers of the configuration, of which the workers are known.
+func (c *Config) checkFibers(workers map[string]bool) error {
+	var errs []error
+	if c.Fibers.Max < 0 || c.Fibers.Max > jobhost.MaxFibers {
+		errs = append(errs, fmt.Errorf("fibers: there can't be %d at one time", c.Fibers.Max))
+	}
+	seen := map[string]bool{}
+	for i := range c.Fibers.Start {
+		f := &c.Fibers.Start[i]
+		err := f.Check()
+		switch {
+		case err != nil:
+		case seen[f.ID]:
+			err = errors.New("it is there twice")
+		case !workers[f.Worker]:
+			err = fmt.Errorf("there is no worker %s", f.Worker)
+		}
+		seen[f.ID] = true
+		if err != nil {
+			errs = append(errs, fmt.Errorf("fiber %s: %w", f.ID, err))
+		}
+	}
+	most := c.Fibers.Max
+	if most == 0 {
+		most = fiber.DefaultMax
+	}
+	if len(seen) > most {
+		errs = append(errs, fmt.Errorf("%d fibers start with the host, and %d may live at one time", len(seen), most))
+	}
+	return errors.Join(errs...)
+}
+
+// newFibers returns the registry of fibers, in a scope of its own.
+func (h *Host) newFibers(root *scope.Scope) (*fiber.Registry, error) {
+	child, err := root.Child("fibers")
+	if err != nil {
+		return nil, fmt.Errorf("start fibers: %w", err)
+	}
+	h.watch(child)
+	f := &h.cfg.Fibers
+	return fiber.New(fiber.Config{
+		Scope: child, Max: f.Max, FailWhenFull: f.FailWhenFull, InputMessages: f.InputMessages, InputBytes: f.InputBytes,
+		Replay: f.Replay, History: f.History, Grace: h.cfg.CancelGrace, Observe: h.cfg.Metrics.Fibers(), Logger: h.cfg.Logger,
+	})
+}
+
+// startFibers starts those that start with the host. Nobody waits for them.
+func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
+	for i := range specs {
+		spec := specs[i]
+		err := r.root.Go("start fiber "+spec.ID, func(context.Context) error {
+			if _, err := h.StartFiber(h.leaving, spec); err != nil && h.leaving.Err() == nil {
+				h.cfg.Logger.Error("fiber does not start", logkey.Fiber, spec.ID, logkey.Worker, spec.Worker, logkey.Error, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("start fiber %s: %w", spec.ID, err)
+		}
+	}
+	return nil
+}
+
+// setFibers goes over to other fibers that start with the host, after a reload:
+// those that are no longer named end, those that are new begin, and those that are
+// named otherwise do both. What else runs goes on.
+func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
+	r := h.running.Load()
+	named := map[string]jobhost.FiberSpec{}
+	for i := range specs {
+		named[specs[i].ID] = specs[i]
+	}
+	var begin []jobhost.FiberSpec
+	for i := range h.cfg.Fibers.Start {
+		old := &h.cfg.Fibers.Start[i]
+		spec, stays := named[old.ID]
+		if stays && reflect.DeepEqual(spec, *old) {
+			delete(named, old.ID)
+			continue
+		}
+		_, _ = r.fibers.Interrupt(old.ID) // it may have ended long ago
+	}
+	for i := range specs {
+		if _, ok := named[specs[i].ID]; ok {
+			begin = append(begin, specs[i])
+		}
+	}
+	h.cfg.Fibers.Start = specs
+	return h.startFibers(r, begin)
+}
+
+// endFibersOf ends the fibers of a worker that was removed.
+func (h *Host) endFibersOf(r *running, worker string) {
+	filter := jobhost.FiberFilter{Worker: worker, Limit: jobhost.MaxPage}
+	for {
+		page, err := r.fibers.List(filter)
+		if err != nil {
+			return
+		}
+		for i := range page.Fibers {
+			_, _ = r.fibers.Interrupt(page.Fibers[i].ID)
+		}
+		if filter.Cursor = page.Next; filter.Cursor == "" {
+			return
+		}
+	}
+}
+
+// StartFiber implements [jobhost.FiberRunner].
+func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.Fiber, error) {
+	r, err := h.now()
+	if err != nil {
+		return jobhost.Fiber{}, err
+	}
+	if err := spec.Check(); err != nil {
+		return jobhost.Fiber{}, err
+	}
+	w := r.workers[spec.Worker]
+	switch {
+	case w == nil || w.cfg.own():
+		return jobhost.Fiber{}, &jobhost.Error{
+			Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", spec.Worker),
+		}
+	case w.info.ABI != runtime.ABIJobhost:
+		return jobhost.Fiber{}, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: "worker", Message: fmt.Sprintf("worker %s can't be a fiber: only plugins of the native ABI can", spec.Worker),
+			Hint: "its ABI is " + w.info.ABI + ", which has no call for what a fiber is sent",
+		}
+	}
+	return r.fibers.Start(ctx, spec, fiberguest.Body(h.guestOf(r, w)), nil)
+}
+
+// guestOf is what the guests of a worker's fibers work with. A fiber that is
+// restarted finds the version of that moment.
+func (h *Host) guestOf(r *running, w *worker) fiberguest.Config {
+	return fiberguest.Config{
+		Borrow: w.pool.Borrow, Queue: r.queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.queue.Now},
+		Jobs: h, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
+	}
+}
+
+// Fiber implements [jobhost.FiberRunner].
+func (h *Host) Fiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	r, err := h.now()
+	if err != nil {
+		return jobhost.Fiber{}, err
+	}
+	return r.fibers.Get(id)
+}
+
+// Fibers implements [jobhost.FiberRunner].
+func (h *Host) Fibers(_ context.Context, filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
+	r, err := h.now()
+	if err != nil {
+		return jobhost.FiberPage{}, err
+	}
+	return r.fibers.List(filter)
+}
+
+// SendFiber implements [jobhost.FiberTalker].
+func (h *Host) SendFiber(ctx context.Context, id string, message []byte, wait bool) error {
+	r, err := h.now()
+	if err != nil {
+		return err
+	}
+	return r.fibers.Submit(ctx, id, message, wait)
+}
+
+// WatchFiber implements [jobhost.FiberTalker].
+func (h *Host) WatchFiber(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
+	r, err := h.now()
+	if err != nil {
+		return func(yield func(jobhost.FiberOutput, error) bool) { yield(jobhost.FiberOutput{}, err) }
+	}
+	return r.fibers.Watch(ctx, query)
+}
+
+// PauseFiber implements [jobhost.FiberController].
+func (h *Host) PauseFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	r, err := h.now()
+	if err != nil {
+		return jobhost.Fiber{}, err
+	}
+	return r.fibers.Pause(id)
+}
+
+// ResumeFiber implements [jobhost.FiberController].
+func (h *Host) ResumeFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	r, err := h.now()
+	if err != nil {
+		return jobhost.Fiber{}, err
+	}
+	return r.fibers.Resume(id)
+}
+
+// InterruptFiber implements [jobhost.FiberController].
+func (h *Host) InterruptFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	r, err := h.now()
+	if err != nil {
+		return jobhost.Fiber{}, err
+	}
+	return r.fibers.Interrupt(id)
+}

@@ -1,0 +1,145 @@
+package taskstate
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/pending"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/state"
+)
+
+// Guest is what one task reaches of the states: it sets its own, and sees those of
+// its job and of others. One goroutine uses it.
+type Guest struct {
+	keeper  *Keeper
+	job     state.Job
+	task    int
+	tasks   int
+	board   *state.Board // of its job; nil until it is needed
+	manager *state.Manager
+	release func()
+}
+
+// Guest returns what a task of a job reaches. Nothing is opened until it is used.
+func (k *Keeper) Guest(job state.Job, task, tasks int) *Guest {
+	return &Guest{keeper: k, job: job, task: task, tasks: tasks}
+}
+
+// own opens the board of the guest's job.
+func (g *Guest) own(ctx context.Context) error {
+	if g.board != nil {
+		return nil
+	}
+	board, release, err := g.keeper.board(ctx, g.job, g.tasks)
+	if err != nil {
+		return err
+	}
+	manager, err := state.NewManager(board, g.task)
+	if err != nil {
+		release()
+		return err
+	}
+	g.board, g.manager, g.release = board, manager, release
+	return nil
+}
+
+// Set makes a state of the task durable.
+func (g *Guest) Set(ctx context.Context, s jobhost.TaskState) error {
+	if err := g.own(ctx); err != nil {
+		return err
+	}
+	return g.manager.SetState(ctx, s)
+}
+
+// State returns the state that prevails among those asked for.
+func (g *Guest) State(ctx context.Context, q hostcall.StateQuery) (jobhost.TaskState, error) {
+	board, release, err := g.boardOf(ctx, q.Job)
+	if err != nil {
+		return jobhost.TaskState{}, err
+	}
+	defer release()
+	return board.Get(queryOfGuest(q))
+}
+
+// Watch returns what tells of the states asked for, until it is dropped.
+func (g *Guest) Watch(ctx context.Context, q hostcall.StateQuery) (hostcall.Stream, error) {
+	board, release, err := g.boardOf(ctx, q.Job)
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{release: release}
+	stream := pending.NewStream(w)
+	// It ends when it is dropped, not with the call.
+	if w.sub, err = board.Subscribe(context.WithoutCancel(ctx), queryOfGuest(q), stream.Ring); err != nil {
+		release()
+		return nil, err
+	}
+	return stream, nil
+}
+
+// boardOf returns the board of the guest's own job, or of another one.
+func (g *Guest) boardOf(ctx context.Context, job string) (*state.Board, func(), error) {
+	if job != "" {
+		return g.keeper.board(ctx, state.Job{ID: job}, 0)
+	}
+	if err := g.own(ctx); err != nil {
+		return nil, nil, err
+	}
+	return g.board, func() {}, nil
+}
+
+// Close gives everything back. Streams have been dropped before.
+func (g *Guest) Close() {
+	if g.release != nil {
+		_ = g.manager.Close()
+		g.release()
+		g.board, g.manager, g.release = nil, nil, nil
+	}
+}
+
+func queryOfGuest(q hostcall.StateQuery) state.Query {
+	opts := []state.Option{state.WithTag(q.Tag)}
+	if q.Task != hostcall.AllTasks {
+		opts = append(opts, state.WithTaskID(q.Task))
+	}
+	return state.NewQuery(opts...)
+}
+
+// watch makes messages of the events of a subscription. It implements
+// [pending.Source].
+type watch struct {
+	sub     *state.Subscription
+	release func()
+}
+
+// Ready implements [pending.Source].
+func (w *watch) Ready() bool { return len(w.sub.Events()) > 0 || w.sub.Err() != nil }
+
+// Next implements [pending.Source].
+func (w *watch) Next() ([]byte, bool, error) {
+	select {
+	case e, ok := <-w.sub.Events():
+		if !ok {
+			return nil, false, w.sub.Err()
+		}
+		e.Cursor = "" // a guest can't go on anywhere
+		message, err := json.Marshal(&e)
+		return message, err == nil, err
+	default:
+		return nil, false, nil
+	}
+}
+
+// Close implements [pending.Source].
+func (w *watch) Close() {
+	w.sub.Close()
+	w.release()
+}
+
+// WorkerOf returns the worker of a job of the queue.
+func (k *Keeper) WorkerOf(ctx context.Context, id string) (string, error) {
+	job, err := k.jobs.Job(ctx, id)
+	return job.Worker, err
+}

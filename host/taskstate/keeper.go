@@ -1,0 +1,232 @@
+// Package taskstate joins what the tasks of jobs report to the queue: how far each
+// is, who may see it, and, under the tag "_run", how the queue's own attempts go.
+//
+//	guests, API ─► Keeper ─► state.Boards ─► runs ─► the store of states
+//	                                          ▲
+//	                         events of the queue, and its jobs as they are
+//
+// The states under "_run" are written nowhere: they follow from what the queue
+// keeps of a task, and from its events while somebody looks.
+package taskstate
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/state"
+)
+
+// Jobs is what there is to know of the queue's jobs.
+type Jobs interface {
+	Job(ctx context.Context, id string) (jobhost.Job, error)
+}
+
+// Config says what a keeper works with.
+type Config struct {
+	// Store keeps the states. The caller closes it after the keeper.
+	Store state.Store
+	Jobs  Jobs
+	// Observe is told of what happens, for metrics.
+	Observe state.Observer
+	Logger  *slog.Logger
+}
+
+// ErrNone is the answer where no states are kept.
+var ErrNone error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host keeps no states"}
+
+// Keeper keeps the states of all jobs of a host. It is safe for many goroutines.
+type Keeper struct {
+	store  state.Store
+	jobs   Jobs
+	runs   *runs
+	boards *state.Boards
+	log    *slog.Logger
+}
+
+var (
+	_ jobhost.StateKeeper  = (*Keeper)(nil)
+	_ jobhost.StateCleaner = (*Keeper)(nil)
+)
+
+// New returns a keeper.
+func New(cfg Config) *Keeper {
+	r := &runs{Store: cfg.Store, jobs: cfg.Jobs, followed: map[string]map[*run]struct{}{}}
+	return &Keeper{store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), log: cfg.Logger}
+}
+
+// Published takes an event of the queue. It must be called in the order of events
+// of a task; events that are nobody's business cost next to nothing.
+func (k *Keeper) Published(e *jobhost.Event) { k.runs.published(e) }
+
+// Close ends everybody who watches.
+func (k *Keeper) Close() { k.boards.Close() }
+
+// board returns the board of a job. It is made with so many tasks if the queue
+// doesn't know it; 0 = then it must be there.
+func (k *Keeper) board(ctx context.Context, job state.Job, tasks int) (*state.Board, func(), error) {
+	if err := job.Check(); err != nil {
+		return nil, nil, err
+	}
+	return k.boards.Acquire(ctx, job, tasks)
+}
+
+// StateJobs implements [jobhost.StateKeeper].
+func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (jobhost.StateJobPage, error) {
+	page := jobhost.StateJobPage{Jobs: []jobhost.StateJob{}}
+	if err := filter.Check(); err != nil {
+		return page, err
+	}
+	limit := filter.Limit
+	if limit == 0 {
+		limit = 50
+	}
+	for after := filter.Cursor; ; {
+		batch, err := k.store.Jobs(ctx, after, limit+1)
+		if err != nil {
+			return page, err
+		}
+		for i := range batch {
+			if !batch[i].DeletedAt.IsZero() && !filter.Deleted {
+				continue
+			}
+			if len(page.Jobs) == limit {
+				last := page.Jobs[limit-1]
+				page.Next = state.Job{ID: last.Job, Run: last.Run}.Key()
+				return page, nil
+			}
+			page.Jobs = append(page.Jobs, describe(&batch[i]))
+		}
+		if len(batch) <= limit {
+			return page, nil
+		}
+		after = batch[limit].Key()
+	}
+}
+
+func describe(info *state.Info) jobhost.StateJob {
+	job := jobhost.StateJob{
+		Job: info.ID, Run: info.Run, Tasks: info.Tasks, States: info.States,
+		CreatedAt: info.CreatedAt.UTC(), ChangedAt: info.ChangedAt.UTC(),
+	}
+	if !info.DeletedAt.IsZero() {
+		at := info.DeletedAt.UTC()
+		job.DeletedAt = &at
+	}
+	return job
+}
+
+// queryOf is what a query asks of a board.
+func queryOf(q *jobhost.StateQuery) state.Query {
+	opts := []state.Option{state.WithTag(q.Tag), state.WithAfter(q.After)}
+	if q.Task != nil {
+		opts = append(opts, state.WithTaskID(*q.Task))
+	}
+	return state.NewQuery(opts...)
+}
+
+// States implements [jobhost.StateKeeper].
+func (k *Keeper) States(ctx context.Context, query jobhost.StateQuery) (jobhost.StateReport, error) {
+	b, release, err := k.board(ctx, state.Job{ID: query.Job, Run: query.Run}, 0)
+	if err != nil {
+		return jobhost.StateReport{}, err
+	}
+	defer release()
+	q := queryOf(&query)
+	lowest, err := b.Get(q)
+	if err != nil {
+		return jobhost.StateReport{}, err
+	}
+	list, err := b.List(q)
+	if err != nil {
+		return jobhost.StateReport{}, err
+	}
+	return jobhost.StateReport{Job: query.Job, Run: query.Run, Tasks: b.Tasks(), State: lowest, States: list}, nil
+}
+
+// SetState implements [jobhost.StateKeeper].
+func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, tasks int) (jobhost.TaskState, error) {
+	if err := errors.Join(s.Check(), checkOwn(s.Tag)); err != nil {
+		return s, err
+	}
+	b, release, err := k.board(ctx, state.Job{ID: s.JobID, Run: run}, tasks)
+	if err != nil {
+		return s, err
+	}
+	defer release()
+	return b.Set(ctx, s)
+}
+
+// checkOwn keeps everybody but the host away from its tags.
+func checkOwn(tag string) error {
+	if !strings.HasPrefix(tag, jobhost.ReservedTags) {
+		return nil
+	}
+	return &jobhost.Error{Code: jobhost.CodeDenied, Field: "tag", Message: "tag " + tag + " is the host's own"}
+}
+
+// WatchStates implements [jobhost.StateKeeper].
+func (k *Keeper) WatchStates(ctx context.Context, query jobhost.StateQuery) iter.Seq2[jobhost.StateEvent, error] {
+	return func(yield func(jobhost.StateEvent, error) bool) {
+		b, release, err := k.board(ctx, state.Job{ID: query.Job, Run: query.Run}, 0)
+		if err != nil {
+			yield(jobhost.StateEvent{}, err)
+			return
+		}
+		defer release()
+		sub, err := b.Subscribe(ctx, queryOf(&query), nil)
+		if err != nil {
+			yield(jobhost.StateEvent{}, err)
+			return
+		}
+		defer sub.Close()
+		for event := range sub.Events() {
+			if !yield(event, nil) {
+				return
+			}
+		}
+		yield(jobhost.StateEvent{}, sub.Err())
+	}
+}
+
+// DeleteStates implements [jobhost.StateCleaner].
+func (k *Keeper) DeleteStates(ctx context.Context, id, run string) error {
+	job := state.Job{ID: id, Run: run}
+	if err := job.Check(); err != nil {
+		return err
+	}
+	known, err := k.queued(ctx, job)
+	if err != nil {
+		return err
+	}
+	if known {
+		return &jobhost.Error{
+			Code: jobhost.CodeConflict, Field: "job", Message: "job " + id + " is in the queue",
+			Hint: "its states go with it: delete the job",
+		}
+	}
+	return k.store.Delete(ctx, job)
+}
+
+// CleanStates implements [jobhost.StateCleaner].
+func (k *Keeper) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobhost.StateCleaned, error) {
+	done, err := state.Clean(ctx, k.store, c, time.Now(), func(job state.Job) (bool, error) { return k.queued(ctx, job) })
+	if err == nil && !c.DryRun && done.Tombstoned+done.Deleted > 0 {
+		k.log.Info("states were cleaned up", logkey.Count, done.Tombstoned+done.Deleted)
+	}
+	return done, err
+}
+
+// queued reports whether the queue knows a job.
+func (k *Keeper) queued(ctx context.Context, job state.Job) (bool, error) {
+	_, err := k.jobs.Job(ctx, job.ID)
+	if jobhost.CodeOf(err) == jobhost.CodeNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,99 @@
+package hostcall
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Stream is a [Pending] that has many messages, one after the other. It is ready
+// when there is one, and when it has ended.
+type Stream interface {
+	Pending
+	// Next returns the next message, or false when there is none now. An error says
+	// why there will be no more, after the last one.
+	Next() (message []byte, ok bool, err error)
+}
+
+// Inbox is an optional ability of [Services]: what a fiber is sent.
+type Inbox interface {
+	// Receive returns what the fiber is sent, always the same; nil = the attempt is
+	// no fiber's.
+	Receive(at *Attempt) Stream
+}
+
+// maxStreams bounds the streams of an attempt, each of which may hold messages.
+const maxStreams = 64
+
+// Receive returns the handle of what the fiber is sent: each message is one that
+// somebody sent. It is the same handle each time, until it is dropped. It answers
+// [ErrDenied] to attempts that are no fiber's.
+func (a *Attempt) Receive() (int32, Errno) {
+	inbox, ok := a.Services.(Inbox)
+	if !ok {
+		return 0, ErrDenied
+	}
+	if a.ops.inbox != 0 {
+		return a.ops.inbox, OK
+	}
+	stream := inbox.Receive(a)
+	switch {
+	case stream == nil:
+		return 0, ErrDenied
+	case a.ops.held >= maxHandles:
+		return 0, ErrLimit
+	}
+	a.ops.inbox = a.keepStream(stream)
+	return a.ops.inbox, OK
+}
+
+// keepStream gives a stream a handle.
+func (a *Attempt) keepStream(s Stream) int32 {
+	a.ops.streams++
+	return a.keep(&handle{pending: s, stream: true})
+}
+
+// current waits for a message of a stream, unless one is being read. The end of
+// the stream is [ErrClosed], or [ErrLimit] when it has overflowed.
+func (a *Attempt) current(ctx context.Context, o Ops, h *handle) Errno {
+	for !h.taken {
+		message, ok, err := h.pending.(Stream).Next()
+		switch {
+		case err != nil:
+			if errors.Is(err, &jobhost.Error{Code: jobhost.CodeExhausted}) {
+				return ErrLimit
+			}
+			return ErrClosed
+		case ok:
+			h.message, h.taken = message, true
+			if a.ops.inbox != 0 && a.ops.handles[a.ops.inbox-firstHandle] == h {
+				a.renew()
+			}
+		default:
+			if e := a.await(ctx, o, h.pending); e != OK {
+				return e
+			}
+		}
+	}
+	return OK
+}
+
+// renew gives a fiber anew what an attempt may do, for each message that it is sent.
+func (a *Attempt) renew() { a.ops.requests, a.ops.moved = 0, 0 }
+
+// readStream is [Attempt.Read] of a stream: a message that was copied to its end
+// is gone, and the next one follows it.
+func (a *Attempt) readStream(ctx context.Context, o Ops, h *handle, buf []byte) (int, Errno) {
+	if e := a.current(ctx, o, h); e != OK {
+		return 0, e
+	}
+	if len(buf) == 0 {
+		return len(h.message), OK
+	}
+	n := copy(buf, h.message)
+	if h.message = h.message[n:]; len(h.message) == 0 {
+		h.message, h.taken = nil, false
+	}
+	return n, OK
+}

@@ -1,0 +1,73 @@
+package jobabi
+
+import (
+	"context"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// stateCalls are about what tasks report of their progress.
+func stateCalls() []Function {
+	return []Function{
+		{
+			Name: "state_set", Params: []api.ValueType{i32, i32, i32, i32, i32, i32, i32},
+			Names: []string{"tag", "tlen", "status", "message", "mlen", "payload", "plen"}, Results: []api.ValueType{i32}, call: stateSet,
+		},
+		{
+			Name: "state_get", Params: []api.ValueType{i32, i32, i32, i32, i32},
+			Names: []string{"task", "tag", "tlen", "buf", "cap"}, Results: []api.ValueType{i32}, call: stateGet,
+		},
+		{Name: "state_watch", Params: []api.ValueType{i32, i32, i32}, Names: []string{"task", "tag", "tlen"}, Results: []api.ValueType{i32}, call: stateWatch},
+	}
+}
+
+// maxTag is the longest tag, with the job that it may be of.
+const maxTag = jobhost.MaxIDBytes + 1 + jobhost.MaxTagBytes
+
+// state_set(tag, tlen, status, message, mlen, payload, plen) → errno reports how far the task is.
+func stateSet(ctx context.Context, m api.Module, stack []uint64) {
+	tag := view(m, "state_set", stack[0], stack[1])
+	message := view(m, "state_set", stack[3], stack[4])
+	payload := view(m, "state_set", stack[5], stack[6])
+	if len(tag) > jobhost.MaxTagBytes || len(message) > jobhost.MaxStateMessageBytes || len(payload) > jobhost.MaxStatePayloadBytes {
+		errno(stack, hostcall.ErrLimit)
+		return
+	}
+	at := attempt(ctx)
+	e := at.SetState(ctx, string(tag), api.DecodeI32(stack[2]), message, payload)
+	leaveIfOver(ctx, at, e)
+	errno(stack, e)
+}
+
+// state_get(task, tag, tlen, buf, cap) → n fills or sizes a state, as JSON.
+func stateGet(ctx context.Context, m api.Module, stack []uint64) {
+	tag, ok := bounded(m, "state_get", stack[1], stack[2], maxTag)
+	if !ok {
+		errno(stack, hostcall.ErrInvalid)
+		return
+	}
+	at := attempt(ctx)
+	text, e := at.State(ctx, api.DecodeI32(stack[0]), string(tag))
+	if e != hostcall.OK {
+		leaveIfOver(ctx, at, e)
+		errno(stack, e)
+		return
+	}
+	fill(m, "state_get", stack, stack[3], stack[4], text)
+}
+
+// state_watch(task, tag, tlen) → handle begins to follow states.
+func stateWatch(ctx context.Context, m api.Module, stack []uint64) {
+	tag, ok := bounded(m, "state_watch", stack[1], stack[2], maxTag)
+	if !ok {
+		errno(stack, hostcall.ErrInvalid)
+		return
+	}
+	at := attempt(ctx)
+	handle, e := at.WatchState(ctx, api.DecodeI32(stack[0]), string(tag))
+	leaveIfOver(ctx, at, e)
+	answer(stack, handle, e)
+}
