@@ -22,8 +22,8 @@ TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
 # Workers are libraries, commands are programs with a main function.
-HTTP_GUESTS := fetch webhook-fanout scrape-defer
-GO_GUESTS   := wordcount loganalyzer visits $(HTTP_GUESTS)
+DEMOS       := fetch webhook-fanout scrape-defer partitioned-ingest
+GO_GUESTS   := wordcount loganalyzer visits $(DEMOS)
 GO_COMMANDS := csvstats
 GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g).wasm)
 
@@ -39,12 +39,12 @@ build: $(GO_WASM) ## build bin/jobhost and the example workers
 run: build ## build and run a host with manifest.toml
 	exec bin/jobhost run -f $(MANIFEST)
 
-# Each of these serves a site of its own on this machine, and runs a host on it.
+# Each of these runs a host of its own on this machine, some with a site to go to.
 .PHONY: examples
-examples: $(addprefix example-,$(HTTP_GUESTS)) ## run the examples that use HTTP; one of them: make example-fetch
+examples: $(addprefix example-,$(DEMOS)) ## run the examples that need a host; one of them: make example-fetch
 
-.PHONY: $(addprefix example-,$(HTTP_GUESTS))
-$(addprefix example-,$(HTTP_GUESTS)): example-%: build
+.PHONY: $(addprefix example-,$(DEMOS))
+$(addprefix example-,$(DEMOS)): example-%: build
 	go run ./plugins/examples/internal/demo $*
 
 .PHONY: test

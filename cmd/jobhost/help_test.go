@@ -35,6 +35,7 @@ func TestHelp(t *testing.T) {
 	for _, path := range []string{
 		"jobhost", "submit", "job", "job ls", "job show", "job result", "job logs", "job why", "job cancel", "job retry", "job rm",
 		"job watch", "dead", "dead ls", "dead show", "dead summary", "dead retry", "dead rm", "worker ls", "worker show", "worker reload", "worker inspect", "kv", "kv ls", "kv get", "kv set", "kv rm",
+		"state", "state ls", "state get", "state set", "state watch", "state gc", "state rm",
 		"schedule", "schedule ls", "schedule show", "schedule run", "schedule pause", "schedule resume", "run", "dev", "manifest", "manifest check",
 		"manifest show", "backup", "restore", "version",
 	} {

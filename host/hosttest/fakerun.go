@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/state"
 )
 
 // fakeBackoff is the delay between attempts.
@@ -43,6 +44,7 @@ func (f *Fake) runLocked(job *fakeJob, i int) {
 	}
 	t.State, t.StartedAt = jobhost.Running, &now
 	t.Attempt++
+	t.Course++
 	f.tellTaskLocked(job, i, jobhost.EventStarted, nil)
 	switch job.spec.Entry {
 	case "", "echo":
@@ -69,6 +71,9 @@ func (f *Fake) runLocked(job *fakeJob, i int) {
 	}
 }
 
+// turn changes the course of a task by anything but the begin of an attempt.
+func (t *fakeTask) turn() { t.Course += 2 - t.Course%2 }
+
 func (f *Fake) succeedLocked(job *fakeJob, i int, result []byte) {
 	job.tasks[i].result = result
 	job.tasks[i].ResultSize = len(result)
@@ -83,6 +88,7 @@ func (f *Fake) snoozeLocked(job *fakeJob, i int) {
 		return
 	}
 	t.Attempt--
+	t.turn()
 	t.State, t.ReadyAt = jobhost.Scheduled, time.Now().Add(time.Duration(d)).UTC()
 	f.tellTaskLocked(job, i, jobhost.EventSnoozed, nil)
 	f.scheduleLocked(job, i)
@@ -100,6 +106,7 @@ func (f *Fake) failLocked(job *fakeJob, i int, code, message string, retryable b
 		f.endLocked(job, i, jobhost.Dead, jobhost.EventDead, &failure)
 		return
 	}
+	t.turn()
 	t.State, t.ReadyAt = jobhost.Retrying, time.Now().Add(fakeBackoff).UTC()
 	f.tellTaskLocked(job, i, jobhost.EventRetrying, &failure)
 	f.scheduleLocked(job, i)
@@ -109,6 +116,7 @@ func (f *Fake) failLocked(job *fakeJob, i int, code, message string, retryable b
 func (f *Fake) endLocked(job *fakeJob, i int, state jobhost.State, kind jobhost.EventKind, failure *jobhost.Failure) {
 	t, now := &job.tasks[i], time.Now().UTC()
 	t.run++
+	t.turn()
 	t.State, t.EndedAt = state, &now
 	f.open--
 	f.tellTaskLocked(job, i, kind, failure)
@@ -164,7 +172,7 @@ func (f *Fake) Retry(_ context.Context, id string) (jobhost.Job, error) {
 }
 
 // Delete implements [jobhost.Controller].
-func (f *Fake) Delete(_ context.Context, id string) error {
+func (f *Fake) Delete(ctx context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	job, err := f.findLocked(id)
@@ -181,5 +189,21 @@ func (f *Fake) Delete(_ context.Context, id string) error {
 			break
 		}
 	}
-	return nil
+	return f.deleteStates(ctx, id)
+}
+
+// deleteStates removes the states of a job, with those of all of its runs.
+func (f *Fake) deleteStates(ctx context.Context, id string) error {
+	_ = f.cfg.States.Delete(ctx, state.Job{ID: id}) // there may be none
+	for after := id; ; {
+		batch, err := f.cfg.States.Jobs(ctx, after, 100)
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		for i := range batch {
+			if after = batch[i].Key(); batch[i].ID == id {
+				_ = f.cfg.States.Delete(ctx, batch[i].Job)
+			}
+		}
+	}
 }

@@ -32,25 +32,34 @@ func NewDecoder(maxPayload int) *Decoder { return &Decoder{maxPayload: maxPayloa
 // not checked, see [jobhost.Spec.Check]. Errors: invalid with the offset or
 // the field, too_large for the payload.
 func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
-	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
-		return jobhost.Spec{}, invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
-	}
-	d.buf = *bytes.NewBuffer(body)
-	d.json.Reset(&d.buf)
-	defer func() { d.buf = bytes.Buffer{} }()
 	var s submit
-	if err := d.object(func(name []byte) error { return d.member(&s, name) }, "the body"); err != nil {
+	err := d.document(body, "send one JSON object; many jobs go to /v1/jobs:batch, one per line", func(name []byte) error { return d.member(&s, name) })
+	if err != nil {
 		return jobhost.Spec{}, err
-	}
-	end := d.json.InputOffset()
-	if _, err := d.json.ReadToken(); err != io.EOF {
-		return jobhost.Spec{}, invalid("", "send one JSON object; many jobs go to /v1/jobs:batch, one per line",
-			"there is more after the end of the object at byte %d", end)
 	}
 	if s.json && s.spec.ContentType == "" {
 		s.spec.ContentType = JSON
 	}
 	return s.spec, nil
+}
+
+// document reads a body that is one object, and calls member for each of its
+// names, to read the value. hint is what to do about more than one.
+func (d *Decoder) document(body []byte, hint string, member func(name []byte) error) error {
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		return invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
+	}
+	d.buf = *bytes.NewBuffer(body)
+	d.json.Reset(&d.buf)
+	defer func() { d.buf = bytes.Buffer{} }()
+	if err := d.object(member, "the body"); err != nil {
+		return err
+	}
+	end := d.json.InputOffset()
+	if _, err := d.json.ReadToken(); err != io.EOF {
+		return invalid("", hint, "there is more after the end of the object at byte %d", end)
+	}
+	return nil
 }
 
 // submit is a spec in the making.
