@@ -29,7 +29,7 @@ GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: $(GO_WASM) ## build bin/jobhost and the example workers
@@ -121,6 +121,15 @@ guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installe
 .PHONY: fixtures
 fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is
 	go mod download github.com/extism/go-sdk@v1.7.1
+
+# Node runs it; tests that need it are skipped where it is not. It goes into a cache folder with
+# all that it needs, and nothing of it into the tree.
+FIRESTORE_EMULATOR := $(or $(JOBHOST_FIRESTORE_EMULATOR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobhost/firestore-emulator-0.3.15)
+
+.PHONY: firestore-emulator
+firestore-emulator: ## install the emulator of Firestore that tests run, from npm
+	@[ -d "$(FIRESTORE_EMULATOR)/node_modules/@firestore-emulator/server" ] || { mkdir -p "$(FIRESTORE_EMULATOR)" && \
+		npm install --prefix "$(FIRESTORE_EMULATOR)" --no-save --no-package-lock --ignore-scripts --no-audit --no-fund @firestore-emulator/server@0.3.15; }
 
 .PHONY: clean
 clean: ## remove what was built
