@@ -81,7 +81,7 @@ type StateQuery struct {
 	Tag string
 	// After is the Cursor of the last event that a watcher has seen: what has not
 	// changed since is not told again. When the host has been started anew since,
-	// it is all told.
+	// or has put the job aside while nobody looked, it is all told.
 	After string
 }
 
