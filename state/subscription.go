@@ -37,8 +37,8 @@ type Subscription struct {
 // ended, after what was sent before; [Subscription.Err] says why.
 func (s *Subscription) Events() <-chan Event { return s.events }
 
-// Weight is about how many bytes the subscription may hold for its reader.
-func (s *Subscription) Weight() int { return s.weight + BufferBytes }
+// Weight is about how many bytes the subscription began with.
+func (s *Subscription) Weight() int { return s.weight }
 
 // Err says why the subscription has ended: the cause of its context, [ErrSlow],
 // [ErrDeleted], [ErrClosed], or what made the store give up; nil = it has not.

@@ -20,7 +20,12 @@ type Guest struct {
 	board   *state.Board // of its job; nil until it is needed
 	manager *state.Manager
 	release func()
+	watched int // bytes that its watches began with
 }
+
+// maxWatched bounds what the watches of a guest began with, in bytes; one watch
+// there may always be. What they are told later has bounds of its own.
+const maxWatched = 64 << 20
 
 // Guest returns what a task of a job reaches. Nothing is opened until it is used.
 func (k *Keeper) Guest(job state.Job, task, tasks int) *Guest {
@@ -69,14 +74,25 @@ func (g *Guest) Watch(ctx context.Context, q hostcall.StateQuery) (hostcall.Stre
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{release: release}
+	w := &watch{guest: g, release: release}
 	stream := pending.NewStream(w)
 	// It ends when it is dropped, not with the call.
 	if w.sub, err = board.Subscribe(context.WithoutCancel(ctx), queryOfGuest(q), stream.Ring); err != nil {
 		release()
 		return nil, err
 	}
+	w.weight = w.sub.Weight()
+	if g.watched > 0 && g.watched+w.weight > maxWatched {
+		w.sub.Close()
+		release()
+		return nil, errWatched
+	}
+	g.watched += w.weight
 	return stream, nil
+}
+
+var errWatched error = &jobhost.Error{
+	Code: jobhost.CodeExhausted, Message: "the watches of this guest hold too many states: together 64 MiB", Hint: "drop some, or watch one tag or task",
 }
 
 // boardOf returns the board of the guest's own job, or of another one.
@@ -110,7 +126,9 @@ func queryOfGuest(q hostcall.StateQuery) state.Query {
 // watch makes messages of the events of a subscription. It implements
 // [pending.Source].
 type watch struct {
+	guest   *Guest
 	sub     *state.Subscription
+	weight  int // in the guest's watched
 	release func()
 }
 
@@ -134,6 +152,8 @@ func (w *watch) Next() ([]byte, bool, error) {
 
 // Close implements [pending.Source].
 func (w *watch) Close() {
+	w.guest.watched -= w.weight
+	w.weight = 0
 	w.sub.Close()
 	w.release()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,6 +159,35 @@ func TestGuestIsTooSlow(t *testing.T) {
 		}
 		told++
 	}
+}
+
+// TestGuestWatchesMuch: watches begin with copies of what there was, which must not
+// pile up while the states change.
+func TestGuestWatchesMuch(t *testing.T) {
+	t.Parallel()
+	g, _, _ := guest(t)
+	large := json.RawMessage(`{"text":"` + strings.Repeat("x", 60<<10) + `"}`)
+	const tags = 300 // 18 MiB
+	var watches []hostcall.Stream
+	for {
+		for tag := range tags {
+			if err := g.Set(t.Context(), jobhost.TaskState{TaskID: 1, Tag: fmt.Sprint("tag-", tag), Payload: large}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := g.Watch(t.Context(), hostcall.StateQuery{Task: 1})
+		if err != nil {
+			if jobhost.CodeOf(err) != jobhost.CodeExhausted || len(watches) != 3 {
+				t.Fatalf("watch %d: %v", len(watches), err)
+			}
+			break
+		}
+		if watches = append(watches, s); len(watches) > 3 {
+			t.Fatal("there is no end of it")
+		}
+	}
+	watches[0].Drop()
+	watch(t, g, hostcall.StateQuery{Task: 1})
 }
 
 // TestGuestCloses: an attempt that ends leaves its watches ended, and the board to others.
