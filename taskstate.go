@@ -133,7 +133,7 @@ type StateReport struct {
 }
 
 // StateCleanup says which states to clean up: of jobs that the queue doesn't
-// know, since those of others go with them.
+// know, since those of others go with them, and that nobody works with or watches.
 type StateCleanup struct {
 	// TombstoneAge is how long after its last change a job is marked as deleted,
 	// and DeleteAge how long after it is removed; that must be longer.

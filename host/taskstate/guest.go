@@ -3,6 +3,7 @@ package taskstate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/pending"
@@ -32,10 +33,14 @@ func (k *Keeper) Guest(job state.Job, task, tasks int) *Guest {
 	return &Guest{keeper: k, job: job, task: task, tasks: tasks}
 }
 
-// own opens the board of the guest's job.
+// own opens the board of the guest's job. What was deleted stays so for tasks of the
+// queue, whose job is gone; a fiber, which is no job, begins anew.
 func (g *Guest) own(ctx context.Context) error {
 	if g.board != nil {
-		return nil
+		if g.job.Run == "" || !errors.Is(g.board.Err(), state.ErrDeleted) {
+			return nil
+		}
+		g.Close()
 	}
 	board, release, err := g.keeper.board(ctx, g.job, g.tasks)
 	if err != nil {
@@ -106,7 +111,7 @@ func (g *Guest) boardOf(ctx context.Context, job string) (*state.Board, func(), 
 	return g.board, func() {}, nil
 }
 
-// Close gives everything back. Streams have been dropped before.
+// Close gives everything back but the streams, which are dropped by themselves.
 func (g *Guest) Close() {
 	if g.release != nil {
 		_ = g.manager.Close()
