@@ -29,7 +29,8 @@ const (
 	MaxStatePayloadBytes = 64 << 10
 	MaxStatesPerJob      = 100_000  // states that one job has
 	MaxStateBytesPerJob  = 64 << 20 // of the tags, messages and payloads of one job
-	// ReservedTags begin the tags that only the host sets.
+	// ReservedTags begin the tags that only the host sets, and the runs that only it
+	// has: those are of something else than the job of the queue with that name.
 	ReservedTags = "_"
 	// TagRun is the tag under which the host tells how the attempts of a task go.
 	TagRun = "_run"
@@ -133,7 +134,7 @@ type StateReport struct {
 }
 
 // StateCleanup says which states to clean up: of jobs that the queue doesn't
-// know, since those of others go with them, and that nobody works with or watches.
+// know, since those of others go with them, and of fibers that have ended.
 type StateCleanup struct {
 	// TombstoneAge is how long after its last change a job is marked as deleted,
 	// and DeleteAge how long after it is removed; that must be longer.
@@ -194,17 +195,33 @@ type StateCleaner interface {
 // CheckTag reports what is wrong with a tag: it is what [CheckID] takes, and may
 // begin with [ReservedTags].
 func CheckTag(tag string) error {
-	rest := tag
-	if len(rest) > 1 && rest[:1] == ReservedTags {
-		rest = rest[1:]
-	}
-	if len(tag) <= MaxTagBytes && isName(rest, true) {
+	if isStateName(tag) {
 		return nil
 	}
 	return &Error{
 		Code: CodeInvalid, Field: "tag", Message: fmt.Sprintf("%s is not a tag", clip(tag)),
 		Hint: "use 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter, digit or _",
 	}
+}
+
+// CheckRun reports what is wrong with the name of a run: it is as a tag, or empty for
+// the plain run.
+func CheckRun(run string) error {
+	if run == "" || isStateName(run) {
+		return nil
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "run", Message: fmt.Sprintf("%s is not a run", clip(run)),
+		Hint: "use 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter, digit or _",
+	}
+}
+
+func isStateName(s string) bool {
+	rest := s
+	if len(rest) > 1 && rest[:1] == ReservedTags {
+		rest = rest[1:]
+	}
+	return len(s) <= MaxTagBytes && isName(rest, true)
 }
 
 // Check reports everything that is wrong with a state that is to be set.

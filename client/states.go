@@ -45,14 +45,7 @@ func aboutStates(query *jobhost.StateQuery) (path string, q url.Values, err erro
 	if query.Task != nil {
 		q.Set("task", strconv.Itoa(*query.Task))
 	}
-	return "/v1/states/" + query.Job, q, errors.Join(jobhost.CheckID(query.Job), checkRun(query.Run))
-}
-
-func checkRun(run string) error {
-	if run == "" {
-		return nil
-	}
-	return jobhost.CheckID(run)
+	return "/v1/states/" + query.Job, q, errors.Join(jobhost.CheckID(query.Job), jobhost.CheckRun(query.Run))
 }
 
 // SetState implements [jobhost.StateKeeper].

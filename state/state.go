@@ -72,11 +72,12 @@ func ParseKey(key string) Job {
 
 // Check reports what is wrong with the names.
 func (j Job) Check() error {
-	if j.Run == "" {
-		return jobhost.CheckID(j.ID)
-	}
-	return errors.Join(jobhost.CheckID(j.ID), jobhost.CheckID(j.Run))
+	return errors.Join(jobhost.CheckID(j.ID), jobhost.CheckRun(j.Run))
 }
+
+// OfHost reports whether these are states that the host keeps of something else than a
+// job of the queue: they don't come and go with the job of that name.
+func (j Job) OfHost() bool { return strings.HasPrefix(j.Run, jobhost.ReservedTags) }
 
 // The errors that callers may want to tell apart.
 var (

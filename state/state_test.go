@@ -150,6 +150,8 @@ func TestJobNames(t *testing.T) {
 	}{
 		{"plain", state.Job{ID: "a"}, "a", true},
 		{"run", state.Job{ID: "a.b-c_d", Run: "2"}, "a.b-c_d~2", true},
+		{"run of the host", state.Job{ID: "a", Run: "_fiber"}, "a~_fiber", true},
+		{"no run of the host", state.Job{ID: "a", Run: "_"}, "a~_", false},
 		{"no id", state.Job{}, "", false},
 		{"no id but a run", state.Job{Run: "2"}, "~2", false},
 		{"mark in the id", state.Job{ID: "a~b"}, "a~b", false},

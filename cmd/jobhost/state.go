@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -111,11 +112,7 @@ func (s *stateSelection) query(cmd *cobra.Command, job string) (jobhost.StateQue
 }
 
 func checkStateJob(job, run string) error {
-	err := jobhost.CheckID(job)
-	if err == nil && run != "" {
-		err = jobhost.CheckID(run)
-	}
-	return asUsage(err)
+	return asUsage(cmp.Or(jobhost.CheckID(job), jobhost.CheckRun(run)))
 }
 
 // showState shows a state in a line of its own for each thing that is known of it.

@@ -62,7 +62,7 @@ func TestStatesRefused(t *testing.T) {
 		{"tag", "PUT", "j/0/a%2Fb", `{"status":1}`, 400, "is not a tag"},
 		{"tag of the host", "PUT", "j/0/_run", `{"status":1}`, 403, "the host's own"},
 		{"job", "PUT", "a%2Fb/0/a?tasks=1", `{"status":1}`, 400, `"field":"id"`},
-		{"run", "PUT", "j/0/a?tasks=1&run=a%2Fb", `{"status":1}`, 400, `"field":"id"`},
+		{"run", "PUT", "j/0/a?tasks=1&run=a%2Fb", `{"status":1}`, 400, `"field":"run"`},
 		{"empty run", "PUT", "j/0/a?run=", `{"status":1}`, 400, "the parameter is empty"},
 		{"tasks", "PUT", "j/0/a?tasks=0", `{"status":1}`, 400, `"field":"tasks"`},
 		{"many tasks", "PUT", "k/0/a?tasks=10001", `{"status":1}`, 400, `"field":"tasks"`},

@@ -46,8 +46,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// StatesRun keeps the states of fibers apart from those of jobs with the same ids.
-const StatesRun = "fiber"
+// StatesRun keeps the states of fibers apart from those of jobs with the same ids,
+// which are no business of theirs.
+const StatesRun = jobhost.ReservedTags + "fiber"
 
 // Body returns the body of fibers of a worker.
 func Body(cfg Config) fiber.Body {

@@ -195,7 +195,7 @@ func TestGuestWatchesMuch(t *testing.T) {
 func TestFiberOutlivesItsStates(t *testing.T) {
 	t.Parallel()
 	_, k, store := guest(t)
-	fiber := state.Job{ID: "f", Run: "fiber"}
+	fiber := state.Job{ID: "f", Run: "_fiber"}
 	g := k.Guest(fiber, 0, 1)
 	defer g.Close()
 	set := func(version int64) {
@@ -216,12 +216,12 @@ func TestFiberOutlivesItsStates(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	set(3)
-	if err := k.DeleteStates(t.Context(), "f", "fiber"); err != nil {
+	if err := k.DeleteStates(t.Context(), "f", "_fiber"); err != nil {
 		t.Fatal(err)
 	}
 	set(1)
 	g.Close()
-	if err := k.DeleteStates(t.Context(), "f", "fiber"); err != nil {
+	if err := k.DeleteStates(t.Context(), "f", "_fiber"); err != nil {
 		t.Fatal(err)
 	}
 }

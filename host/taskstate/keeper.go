@@ -152,7 +152,7 @@ func (k *Keeper) States(ctx context.Context, query jobhost.StateQuery) (jobhost.
 
 // SetState implements [jobhost.StateKeeper].
 func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, tasks int) (jobhost.TaskState, error) {
-	if err := errors.Join(s.Check(), checkOwn(s.Tag)); err != nil {
+	if err := errors.Join(s.Check(), checkOwn("tag", s.Tag), checkOwn("run", run)); err != nil {
 		return s, err
 	}
 	b, release, err := k.board(ctx, state.Job{ID: s.JobID, Run: run}, tasks)
@@ -163,12 +163,12 @@ func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, 
 	return b.Set(ctx, s)
 }
 
-// checkOwn keeps everybody but the host away from its tags.
-func checkOwn(tag string) error {
-	if !strings.HasPrefix(tag, jobhost.ReservedTags) {
+// checkOwn keeps everybody but the host away from its tags and runs.
+func checkOwn(field, name string) error {
+	if !strings.HasPrefix(name, jobhost.ReservedTags) || jobhost.CheckRun(name) != nil {
 		return nil
 	}
-	return &jobhost.Error{Code: jobhost.CodeDenied, Field: "tag", Message: "tag " + tag + " is the host's own"}
+	return &jobhost.Error{Code: jobhost.CodeDenied, Field: field, Message: field + " " + name + " is the host's own"}
 }
 
 // WatchStates implements [jobhost.StateKeeper].
@@ -214,11 +214,10 @@ func (k *Keeper) DeleteStates(ctx context.Context, id, run string) error {
 	return k.store.Delete(ctx, job)
 }
 
-// CleanStates implements [jobhost.StateCleaner]. States that somebody works with or
-// watches stay.
+// CleanStates implements [jobhost.StateCleaner]. States of fibers that live stay.
 func (k *Keeper) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobhost.StateCleaned, error) {
 	done, err := state.Clean(ctx, k.store, c, time.Now(), func(job state.Job) (bool, error) {
-		if k.boards.InUse(job) { // by a fiber that has nothing new to say, for instance
+		if job.OfHost() && k.boards.InUse(job) { // a fiber may have nothing new to say for long
 			return true, nil
 		}
 		return k.queued(ctx, job)
@@ -229,8 +228,11 @@ func (k *Keeper) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobho
 	return done, err
 }
 
-// queued reports whether the queue knows a job.
+// queued reports whether the queue knows the job of states.
 func (k *Keeper) queued(ctx context.Context, job state.Job) (bool, error) {
+	if job.OfHost() {
+		return false, nil
+	}
 	_, err := k.jobs.Job(ctx, job.ID)
 	if jobhost.CodeOf(err) == jobhost.CodeNotFound {
 		return false, nil

@@ -31,6 +31,10 @@ func TestRefusals(t *testing.T) {
 		_, err := s.keeper.SetState(s.ctx, "", st, tasks)
 		return err
 	}
+	setRun := func(run string) error {
+		_, err := s.keeper.SetState(s.ctx, run, state.State{JobID: "queued", Tag: "x"}, 1)
+		return err
+	}
 	get := func(q jobhost.StateQuery) error {
 		_, err := s.keeper.States(s.ctx, q)
 		return err
@@ -43,6 +47,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"a tag of the host", set(state.State{JobID: "queued", Tag: "_run"}, 0), jobhost.CodeDenied},
 		{"an unknown job", set(state.State{JobID: "unknown", Tag: "x"}, 0), jobhost.CodeNotFound},
+		{"a run of the host", setRun("_fiber"), jobhost.CodeDenied},
+		{"a run that is none", setRun("-"), jobhost.CodeInvalid},
+		{"delete a run of the host that isn't there", s.keeper.DeleteStates(s.ctx, "queued", "_fiber"), jobhost.CodeNotFound},
 		{"no such task", set(state.State{JobID: "external", TaskID: 2, Tag: "x"}, 0), jobhost.CodeInvalid},
 		{"too many tasks", set(state.State{JobID: "new", Tag: "x"}, jobhost.MaxTasks+1), jobhost.CodeInvalid},
 		{"no job", set(state.State{Tag: "x"}, 1), jobhost.CodeInvalid},

@@ -171,14 +171,16 @@ func (s *Store) Removing(tx *sqlitedb.Tx, ids []string) error {
 
 // remainsOf returns what there is of a job and its runs: rows, and lives without
 // one. Keys of other jobs may lie between that of the plain run and those of the
-// others, which begin with the id and "~".
+// others, which begin with the id and "~". Those of the host's own runs aren't the job's.
 func (s *Store) remainsOf(tx *sqlitedb.Tx, id string) (list []remains, err error) {
 	for _, st := range []*sqlitedb.Stmt{
 		tx.Stmt("SELECT name, id FROM state_job WHERE name=?").Text(id),
 		tx.Stmt("SELECT name, id FROM state_job WHERE name>? AND name<?").Text(id + "~").Text(id + "\x7f"),
 	} {
 		for st.Step() {
-			list = append(list, remains{state.ParseKey(st.ColText(0)), st.ColInt(1)})
+			if r := (remains{state.ParseKey(st.ColText(0)), st.ColInt(1)}); !r.OfHost() {
+				list = append(list, r)
+			}
 		}
 		if err := st.Done(); err != nil {
 			return nil, err
@@ -187,7 +189,7 @@ func (s *Store) remainsOf(tx *sqlitedb.Tx, id string) (list []remains, err error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lives[id] {
-		if l.id.Load() == 0 {
+		if l.id.Load() == 0 && !l.job.OfHost() {
 			list = append(list, remains{Job: l.job})
 		}
 	}

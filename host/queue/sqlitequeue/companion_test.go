@@ -76,7 +76,7 @@ func (p pair) keys(t *testing.T) (keys []string) {
 }
 
 // Whatever removes a job takes its states along, those of all its runs and of no
-// other job, and tells who follows them.
+// other job, nor of a fiber of its name, and tells who follows them.
 func TestStatesGoWithTheirJob(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -98,7 +98,7 @@ func TestStatesGoWithTheirJob(t *testing.T) {
 				kept := p.submit(t, "a-b")
 				feeds := map[string]*jobFeed{}
 				var sources []state.Source
-				for _, k := range []string{"a", "a~1", "a~zz", "a-b", "a-b~1", "aa", "b"} {
+				for _, k := range []string{"a", "a~1", "a~zz", "a~_fiber", "a-b", "a-b~1", "aa", "b"} {
 					feed, src := p.report(t, k)
 					feeds[k], sources = feed, append(sources, src)
 				}
@@ -109,7 +109,7 @@ func TestStatesGoWithTheirJob(t *testing.T) {
 				if res, err := commitAll(p.queue, tt.remove(key)); err != nil {
 					t.Fatal(res, err)
 				}
-				if got := p.keys(t); !slices.Equal(got, []string{"a-b", "a-b~1", "aa", "b"}) {
+				if got := p.keys(t); !slices.Equal(got, []string{"a-b", "a-b~1", "aa", "a~_fiber", "b"}) {
 					t.Errorf("there are states of %v", got)
 				}
 				if _, err := p.queue.Job(t.Context(), "a-b"); err != nil {
@@ -123,7 +123,7 @@ func TestStatesGoWithTheirJob(t *testing.T) {
 				if _, err := sources[0].Set(t.Context(), state.State{Tag: "x", SchemaVersion: 1}); !errors.Is(err, state.ErrDeleted) {
 					t.Errorf("set: %v", err)
 				}
-				for _, k := range []string{"a-b", "a-b~1", "aa", "b"} {
+				for _, k := range []string{"a~_fiber", "a-b", "a-b~1", "aa", "b"} {
 					select {
 					case err := <-feeds[k].end:
 						t.Errorf("%s ended with %v", k, err)
