@@ -49,8 +49,13 @@ func (a *Attempt) SetState(ctx context.Context, tag string, status int32, messag
 
 func (a *Attempt) setState(ctx context.Context, tag string, status int32, message, payload []byte) error {
 	states, ok := a.Services.(States)
-	if !ok {
+	switch {
+	case !ok:
 		return errNoStates
+	case len(message) > jobhost.MaxStateMessageBytes:
+		return tooLarge("message", len(message), jobhost.MaxStateMessageBytes)
+	case len(payload) > jobhost.MaxStatePayloadBytes: // before it is copied
+		return tooLarge("payload", len(payload), jobhost.MaxStatePayloadBytes)
 	}
 	s := jobhost.TaskState{
 		JobID: a.Job, TaskID: a.Task, Tag: tag, Status: status, Message: string(message), Payload: json.RawMessage(slices.Clone(payload)),
@@ -64,6 +69,10 @@ func (a *Attempt) setState(ctx context.Context, tag string, status int32, messag
 	ctx, done := a.bounded(ctx)
 	defer done()
 	return states.SetState(ctx, a, s)
+}
+
+func tooLarge(field string, size, most int) error {
+	return &jobhost.Error{Code: jobhost.CodeTooLarge, Field: field, Message: fmt.Sprintf("the %s has %d bytes; it may have %d", field, size, most)}
 }
 
 // State returns a [jobhost.TaskState] as JSON: the one of a task, or [AllTasks], under a
@@ -119,6 +128,9 @@ func (a *Attempt) stateQuery(ctx context.Context, task int32, tag string) (State
 	}
 	q := StateQuery{Task: int(task), Tag: tag}
 	if job, rest, other := strings.Cut(tag, otherJob); other {
+		if err := jobhost.CheckID(job); err != nil { // an empty one isn't the guest's own
+			return nil, q, err
+		}
 		q.Job, q.Tag = job, rest
 	}
 	if q.Task < AllTasks {
@@ -139,9 +151,6 @@ func (a *Attempt) stateQuery(ctx context.Context, task int32, tag string) (State
 // mayWatch sees that a job is of a worker whose states are granted. A job that
 // isn't there is denied as well, so that nobody can find out which ones are.
 func (a *Attempt) mayWatch(ctx context.Context, states States, job string) error {
-	if err := jobhost.CheckID(job); err != nil {
-		return err
-	}
 	worker, err := states.WorkerOf(ctx, job)
 	if err != nil && jobhost.CodeOf(err) != jobhost.CodeNotFound {
 		return err

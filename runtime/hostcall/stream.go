@@ -41,7 +41,7 @@ func (a *Attempt) Receive() (int32, Errno) {
 	switch {
 	case stream == nil:
 		return 0, ErrDenied
-	case a.ops.held >= maxHandles:
+	case a.ops.held >= maxHandles || a.ops.streams >= maxStreams:
 		return 0, ErrLimit
 	}
 	a.ops.inbox = a.keepStream(stream)
@@ -55,8 +55,12 @@ func (a *Attempt) keepStream(s Stream) int32 {
 }
 
 // current waits for a message of a stream, unless one is being read. The end of
-// the stream is [ErrClosed], or [ErrLimit] when it has overflowed.
+// the stream is [ErrClosed], or [ErrLimit] when it has overflowed. A guest with
+// ever more to read is told that it is cancelled before the next message.
 func (a *Attempt) current(ctx context.Context, o Ops, h *handle) Errno {
+	if !h.taken && a.cancelled.Load() && !a.ops.told {
+		return a.stopped()
+	}
 	for !h.taken {
 		message, ok, err := h.pending.(Stream).Next()
 		switch {

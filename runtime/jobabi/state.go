@@ -29,11 +29,11 @@ const maxTag = jobhost.MaxIDBytes + 1 + jobhost.MaxTagBytes
 
 // state_set(tag, tlen, status, message, mlen, payload, plen) → errno reports how far the task is.
 func stateSet(ctx context.Context, m api.Module, stack []uint64) {
-	tag := view(m, "state_set", stack[0], stack[1])
+	tag, ok := bounded(m, "state_set", stack[0], stack[1], maxTag)
 	message := view(m, "state_set", stack[3], stack[4])
 	payload := view(m, "state_set", stack[5], stack[6])
-	if len(tag) > jobhost.MaxTagBytes || len(message) > jobhost.MaxStateMessageBytes || len(payload) > jobhost.MaxStatePayloadBytes {
-		errno(stack, hostcall.ErrLimit)
+	if !ok {
+		errno(stack, hostcall.ErrInvalid)
 		return
 	}
 	at := attempt(ctx)

@@ -88,31 +88,31 @@ func (n *Network) SubmitJob(_ *hostcall.Attempt, spec *jobhost.Spec, _ hostcall.
 	return spec.ID, nil
 }
 
+// look reports whether the event has come, and what is closed when it does.
+func (e *event) look() (bool, <-chan struct{}) {
+	select {
+	case <-e.ready:
+		return true, e.ready
+	default:
+		return false, e.ready
+	}
+}
+
 // Wait implements [hostcall.Ops].
 func (n *Network) Wait(ctx context.Context, pending []hostcall.Pending) int {
-	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
-	for _, i := range rand.Perm(len(pending)) {
-		var ready chan struct{}
-		switch p := pending[i].(type) {
-		case *event:
-			ready = p.ready
-		case ending:
-			ready = p.ready
+	for {
+		cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
+		for _, i := range rand.Perm(len(pending)) {
+			ready, changed := pending[i].(interface {
+				look() (bool, <-chan struct{})
+			}).look()
+			if ready {
+				return i
+			}
+			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(changed)})
 		}
-		select {
-		case <-ready:
-			return i
-		default:
-		}
-	}
-	for _, p := range pending {
-		switch p := p.(type) {
-		case *event:
-			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.ready)})
-		case ending:
-			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.ready)})
+		if i, _, _ := reflect.Select(cases); i == 0 {
+			return -1
 		}
 	}
-	i, _, _ := reflect.Select(cases)
-	return i - 1
 }

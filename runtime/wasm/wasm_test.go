@@ -97,4 +97,5 @@ func TestSuite(t *testing.T) {
 	s := runtimetest.Subject{Open: opener(guests.Outcomes), Lacks: []string{"sleep", "ok"}}
 	runtimetest.Run(t, s)
 	runtimetest.RunCalls(t, s)
+	runtimetest.RunStates(t, runtimetest.Subject{Open: opener(guests.States)})
 }

@@ -40,6 +40,7 @@ build echo echo.c -Wl,--strip-all
 build outcomes outcomes.c -Wno-infinite-recursion # with names, for the stack traces
 build effects effects.c -Wl,--strip-all
 build ops ops.c -Wl,--strip-all
+build states states.c -Wl,--strip-all
 build exit exit.c -Wl,--strip-all
 build init init.c -Wl,--strip-all
 build init_spin init.c -DSPIN -Wl,--strip-all

@@ -31,6 +31,12 @@ var Effects []byte
 //go:embed ops.wasm
 var Ops []byte
 
+// States has an entry for each call about the states of tasks and about what fibers
+// are sent: see src/states.c.
+//
+//go:embed states.wasm
+var States []byte
+
 // Exit calls WASI: jh_run exits with the code in its payload; streams, flood,
 // sleep and random do what they say.
 //

@@ -29,6 +29,10 @@ IMPORT(kv_set) i32 jh_kv_set(const void *key, u32 klen, const void *value, u32 v
 IMPORT(kv_del) i32 jh_kv_del(const void *key, u32 klen);
 IMPORT(kv_add) i64 jh_kv_add(const void *key, u32 klen, i64 delta);
 IMPORT(kv_cas) i32 jh_kv_cas(const void *key, u32 klen, i64 version, const void *value, u32 vlen);
+IMPORT(state_set) i32 jh_state_set(const void *tag, u32 tlen, i32 status, const void *message, u32 mlen, const void *payload, u32 plen);
+IMPORT(state_get) i32 jh_state_get(i32 task, const void *tag, u32 tlen, void *buf, u32 cap);
+IMPORT(state_watch) i32 jh_state_watch(i32 task, const void *tag, u32 tlen);
+IMPORT(recv) i32 jh_recv(void);
 IMPORT(http) i32 jh_http(const void *req, u32 len);
 IMPORT(timer) i32 jh_timer(i64 ms);
 IMPORT(wait) i32 jh_wait(const i32 *handles, u32 n, i64 timeout);
