@@ -98,15 +98,32 @@ func (p RestartPolicy) Check() error {
 		most = invalid("restart.max", "max %v is less than initial %v", p.Max, p.Initial)
 	}
 	return errors.Join(when, most,
+		inRange("restart.max", p.Max, 0, Duration(MaxDelay)),
 		inRange("restart.initial", p.Initial, Duration(time.Millisecond), Duration(MaxTimeout)),
 		inRange("restart.intensity", p.Intensity, 1, 1_000_000),
 		inRange("restart.within", p.Within, Duration(time.Second), Duration(MaxDelay)),
 	)
 }
 
+// CheckFiber returns an error with code [CodeInvalid] unless id may name a fiber: it
+// is like that of a job, and must be given.
+func CheckFiber(id string) error {
+	if len(id) <= MaxIDBytes && isName(id, true) {
+		return nil
+	}
+	message := clip(id) + " is not the id of a fiber"
+	if id == "" {
+		message = "a fiber needs an id"
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "id", Message: message,
+		Hint: "use 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit",
+	}
+}
+
 // FiberSpec is a fiber to start.
 type FiberSpec struct {
-	// ID names the fiber, as [CheckID] takes it; it must be given.
+	// ID names the fiber, as [CheckFiber] takes it.
 	ID     string `json:"id"`
 	Worker string `json:"worker"`
 	// Entry is the export to call; empty = the worker's own.
@@ -119,16 +136,11 @@ type FiberSpec struct {
 
 // Check reports everything that is wrong with the spec.
 func (s *FiberSpec) Check() error {
-	var id, init error
-	if s.ID == "" {
-		id = invalid("id", "a fiber needs an id")
-	} else {
-		id = CheckID(s.ID)
-	}
+	var init error
 	if len(s.Init) > MaxFiberMessage {
 		init = tooLong("init", len(s.Init))
 	}
-	return errors.Join(id, CheckWorker(s.Worker), checkText("entry", s.Entry, MaxEntryBytes), init, checkLabels(s.Labels), s.Restart.Check())
+	return errors.Join(CheckFiber(s.ID), CheckWorker(s.Worker), checkText("entry", s.Entry, MaxEntryBytes), init, checkLabels(s.Labels), s.Restart.Check())
 }
 
 // tooLong is the error for more than [MaxFiberMessage] bytes.
