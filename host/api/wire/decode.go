@@ -32,25 +32,34 @@ func NewDecoder(maxPayload int) *Decoder { return &Decoder{maxPayload: maxPayloa
 // not checked, see [jobhost.Spec.Check]. Errors: invalid with the offset or
 // the field, too_large for the payload.
 func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
-	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
-		return jobhost.Spec{}, invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
-	}
-	d.buf = *bytes.NewBuffer(body)
-	d.json.Reset(&d.buf)
-	defer func() { d.buf = bytes.Buffer{} }()
 	var s submit
-	if err := d.object(func(name []byte) error { return d.member(&s, name) }, "the body"); err != nil {
+	err := d.document(body, "send one JSON object; many jobs go to /v1/jobs:batch, one per line",
+		func(name []byte) error { return d.member(&s, name) })
+	if err != nil {
 		return jobhost.Spec{}, err
-	}
-	end := d.json.InputOffset()
-	if _, err := d.json.ReadToken(); err != io.EOF {
-		return jobhost.Spec{}, invalid("", "send one JSON object; many jobs go to /v1/jobs:batch, one per line",
-			"there is more after the end of the object at byte %d", end)
 	}
 	if s.json && s.spec.ContentType == "" {
 		s.spec.ContentType = JSON
 	}
 	return s.spec, nil
+}
+
+// document reads a body that is one object; one says what to do about more.
+func (d *Decoder) document(body []byte, one string, member func(name []byte) error) error {
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		return invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
+	}
+	d.buf = *bytes.NewBuffer(body)
+	d.json.Reset(&d.buf)
+	defer func() { d.buf = bytes.Buffer{} }()
+	if err := d.object(member, "the body"); err != nil {
+		return err
+	}
+	end := d.json.InputOffset()
+	if _, err := d.json.ReadToken(); err != io.EOF {
+		return invalid("", one, "there is more after the end of the object at byte %d", end)
+	}
+	return nil
 }
 
 // submit is a spec in the making.
@@ -136,51 +145,54 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 }
 
 // payload reads either form of the payload.
-func (d *Decoder) payload(s *submit, name string) error {
+func (d *Decoder) payload(s *submit, name string) (err error) {
 	if s.payload {
 		return invalid(name, "", "payload and payload_base64 are both set")
 	}
 	s.payload = true
-	raw, err := d.json.ReadValue()
-	if err != nil {
-		return syntax(err)
-	}
-	switch kind := raw.Kind(); {
-	case name == namePayloadBase64 && kind != jsontext.KindString:
-		return wrongKind(name, "a string", kind)
-	case name == namePayloadBase64:
-		s.spec.Payload, err = decodeBase64(raw)
-	case kind == jsontext.KindString:
-		s.spec.Payload, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
-	default:
-		if at := tooDeep(raw, MaxDepth-1); at >= 0 {
-			return invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
-		}
-		s.spec.Payload = bytes.Clone(raw)
-		s.json = true
-	}
-	if err != nil {
-		return err
-	}
-	if size := len(s.spec.Payload); size > d.maxPayload {
+	s.spec.Payload, s.json, err = d.content(name, name == namePayloadBase64)
+	if size := len(s.spec.Payload); err == nil && size > d.maxPayload {
 		return &jobhost.Error{
 			Code: jobhost.CodeTooLarge, Field: name,
 			Message: fmt.Sprintf("the payload of %d bytes is larger than %d", size, d.maxPayload),
 			Hint:    "upload it first: POST /v1/payloads, jobhost submit --file; or raise max_payload in the manifest",
 		}
 	}
-	return nil
+	return err
+}
+
+// content reads bytes: those of a string in base64, or the text of a string, or
+// the JSON text of any other value.
+func (d *Decoder) content(name string, isBase64 bool) (data []byte, isJSON bool, err error) {
+	raw, err := d.json.ReadValue()
+	if err != nil {
+		return nil, false, syntax(err)
+	}
+	switch kind := raw.Kind(); {
+	case isBase64 && kind != jsontext.KindString:
+		return nil, false, wrongKind(name, "a string", kind)
+	case isBase64:
+		data, err = decodeBase64(name, raw)
+	case kind == jsontext.KindString:
+		data, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
+	default:
+		if at := tooDeep(raw, MaxDepth-1); at >= 0 {
+			return nil, false, invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
+		}
+		return bytes.Clone(raw), true, nil
+	}
+	return data, false, err
 }
 
 // decodeBase64 reads a quoted string without copying it first.
-func decodeBase64(raw []byte) ([]byte, error) {
+func decodeBase64(name string, raw []byte) ([]byte, error) {
 	text := raw[1 : len(raw)-1]
 	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(data, text)
 	if err != nil {
 		return nil, &jobhost.Error{
-			Code: jobhost.CodeInvalid, Field: namePayloadBase64, Cause: err,
-			Message: "payload_base64 is not base64",
+			Code: jobhost.CodeInvalid, Field: name, Cause: err,
+			Message: name + " is not base64",
 			Hint:    "use the standard alphabet (+ and /) with padding",
 		}
 	}
