@@ -133,6 +133,8 @@ type Server interface {
 	Reloader
 	Operator
 	KeyKeeper
+	StateKeeper
+	StateCleaner
 	Scheduler
 	PayloadStorer
 }

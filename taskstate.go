@@ -53,8 +53,8 @@ type TaskState struct {
 	// EventID is of the write: one that is sent again with the EventID of the last
 	// write of its (task, tag) changes nothing. Empty = the store gives one.
 	EventID string `json:"event_id,omitempty"`
-	// Payload is a JSON object of the application's, up to [MaxStatePayloadBytes],
-	// or empty. It must not be changed.
+	// Payload is a JSON object of the application's, up to [MaxStatePayloadBytes]
+	// and nested up to 64 deep, or empty. It must not be changed.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// SchemaVersion is of the payload, at least 1; 0 in a write = 1.
 	SchemaVersion int `json:"schema_version,omitempty"`
@@ -216,8 +216,10 @@ func (s *TaskState) Check() error {
 			Code: CodeTooLarge, Field: "payload", Message: fmt.Sprintf("the payload has %d bytes; it may have %d", len(s.Payload), MaxStatePayloadBytes),
 			Hint: "keep it elsewhere, and where it is in the payload",
 		}
-	case len(s.Payload) > 0 && (s.Payload[0] != '{' || !json.Valid(s.Payload)):
-		payload = invalid("payload", "the payload is not a JSON object")
+	case len(s.Payload) > 0 && (s.Payload[0] != '{' || !utf8.Valid(s.Payload) || !json.Valid(s.Payload)):
+		payload = invalid("payload", "the payload is not a JSON object in UTF-8")
+	case nesting(s.Payload) > maxPayloadDepth:
+		payload = invalid("payload", "the payload is nested more than %d deep", maxPayloadDepth)
 	}
 	return errors.Join(
 		CheckTag(s.Tag),
@@ -227,6 +229,29 @@ func (s *TaskState) Check() error {
 		inRange("schema_version", s.SchemaVersion, 0, math.MaxInt32),
 		payload,
 	)
+}
+
+// maxPayloadDepth is what every reader of JSON takes, also within an answer.
+const maxPayloadDepth = 64
+
+// nesting returns how deep valid JSON is nested.
+func nesting(data []byte) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
 }
 
 // checkStateMessage keeps what is no text out of messages, which may have several

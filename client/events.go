@@ -1,178 +1,22 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
-	"io"
 	"iter"
-	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/api/wire"
-)
-
-const (
-	silence    = 60 * time.Second // after which a stream is dead: hosts say something every 15 s
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
-	maxRetries = 6 // in a row, about 10 s
 )
 
 // Events implements [jobhost.Watcher]. A connection that breaks is made again
 // and goes on after the last event. When that cannot be, because the host was
 // started anew or is gone for more than some seconds, the error says so.
 func (c *Client) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
-	return func(yield func(jobhost.Event, error) bool) {
-		f := &follower{client: c, query: query, yield: yield}
-		for {
-			err := f.connect(ctx)
-			if errors.Is(err, errDone) {
-				return
-			}
-			if err = f.again(ctx, err); err != nil {
-				yield(jobhost.Event{Time: time.Now()}, err)
-				return
-			}
-		}
+	s := source{what: "events", path: "/v1/events", query: url.Values{}}
+	setText(s.query, "job", query.Job)
+	if query.After > 0 {
+		s.after = strconv.FormatUint(query.After, 10)
 	}
-}
-
-// follower reads one stream of events, over several connections if need be.
-type follower struct {
-	client   *Client
-	query    jobhost.EventQuery
-	yield    func(jobhost.Event, error) bool
-	last     string // id of the last event, or ""
-	failures int    // connections in a row without an event
-}
-
-var (
-	errDone         = errors.New("the reader wants no more")
-	errSilent error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the host has gone silent"}
-)
-
-// brokenError is a connection that ended by itself, for this reason.
-type brokenError struct{ cause error }
-
-func (b *brokenError) Error() string { return b.cause.Error() }
-
-// again returns nil, after a while, when the stream can go on over a new
-// connection after err, and else the error for the reader.
-func (f *follower) again(ctx context.Context, err error) error {
-	broken, ok := errors.AsType[*brokenError](err)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case !ok:
-		return err
-	case f.failures < maxRetries && (f.last != "" || f.query.After > 0):
-		f.failures++
-		return pause(ctx, min(lastRetry, firstRetry<<(f.failures-1)))
-	}
-	return &jobhost.Error{
-		Code: jobhost.CodeUnavailable, Message: "the stream of events broke off", Cause: broken.cause,
-		Hint: "is jobhost running? start it with: jobhost run",
-	}
-}
-
-func (f *follower) connect(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watchdog := time.AfterFunc(silence, func() { cancel(errSilent) })
-	defer watchdog.Stop()
-	resp, err := f.client.send(ctx, f.request())
-	if err != nil {
-		if f.last != "" && jobhost.CodeOf(err) == jobhost.CodeUnavailable {
-			return &brokenError{err}
-		}
-		return err
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, int(min(f.client.maxResponse, 1<<30)))
-	var m message
-	for lines.Scan() {
-		watchdog.Reset(silence)
-		if !m.add(lines.Bytes()) {
-			continue
-		}
-		if err := f.deliver(&m); err != nil {
-			return err
-		}
-		m = message{data: m.data[:0]}
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return errTooLarge(f.client.maxResponse)
-	}
-	return &brokenError{cmp.Or(lines.Err(), io.ErrUnexpectedEOF)}
-}
-
-func (f *follower) request() request {
-	q, header := url.Values{}, http.Header{"Accept": {wire.Stream}}
-	if f.query.Job != "" {
-		q.Set("job", f.query.Job)
-	}
-	if f.last != "" {
-		header.Set("Last-Event-ID", f.last)
-	} else if f.query.After > 0 {
-		q.Set("after", strconv.FormatUint(f.query.After, 10))
-	}
-	return request{method: "GET", path: "/v1/events?" + q.Encode(), header: header}
-}
-
-// deliver hands a message on.
-func (f *follower) deliver(m *message) error {
-	switch m.event {
-	case wire.EventResync:
-		return &jobhost.Error{
-			Code: jobhost.CodeUnavailable, Message: "jobhost was started anew: events are lost",
-			Hint: "look at the jobs again, then subscribe again",
-		}
-	case wire.EventEnd:
-		var p wire.Problem
-		if err := f.client.decode(m.data, &p); err != nil {
-			return err
-		}
-		return p.Err()
-	}
-	var event jobhost.Event
-	if err := f.client.decode(m.data, &event); err != nil {
-		return err
-	}
-	f.failures = 0
-	f.last = m.id
-	if !f.yield(event, nil) {
-		return errDone
-	}
-	return nil
-}
-
-// message is one message of a stream.
-type message struct {
-	id, event string
-	data      []byte
-}
-
-// add adds a line and reports whether the message is complete.
-func (m *message) add(line []byte) bool {
-	if len(line) == 0 {
-		return len(m.data) > 0
-	}
-	name, value, _ := bytes.Cut(line, []byte(":"))
-	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(name) {
-	case "id":
-		m.id = string(value)
-	case "event":
-		m.event = string(value)
-	case "data":
-		m.data = append(m.data, value...)
-	}
-	return false
+	return followed[jobhost.Event](ctx, c, s)
 }

@@ -88,7 +88,7 @@ func (b *batch) read() error {
 		line, err := b.lines.next()
 		switch {
 		case errors.Is(err, errLongLine):
-			b.add(jobhost.Spec{}, b.api.errTooLarge())
+			b.add(jobhost.Spec{}, errBodyTooLarge)
 			continue
 		case err != nil && err != io.EOF:
 			return err

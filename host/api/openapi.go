@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -16,7 +17,11 @@ type object map[string]any
 
 // describe makes the OpenAPI document from the table of routes.
 func describe(table []route) ([]byte, error) {
-	models := &models{schemas: object{"Submit": submitSchema()}}
+	models := &models{schemas: object{
+		"Submit":   bodySchema(wire.Members(), "worker"),
+		"StateSet": bodySchema(wire.StateMembers(), "status"),
+		"Cleanup":  bodySchema(wire.CleanupMembers(), "tombstone_age", "delete_age"),
+	}}
 	paths := object{}
 	for i := range table {
 		r := &table[i]
@@ -51,6 +56,9 @@ func describe(table []route) ([]byte, error) {
 	return append(document, '\n'), nil
 }
 
+// bodies names the schemas of JSON bodies that are no submits, by the name of the route.
+var bodies = map[string]string{"setState": "StateSet", "cleanStates": "Cleanup"}
+
 func operation(r *route, models *models) object {
 	op := object{"operationId": r.name, "summary": r.summary, "responses": responses(r, models)}
 	switch r.access {
@@ -63,7 +71,7 @@ func operation(r *route, models *models) object {
 		op["parameters"] = params
 	}
 	if r.body != "" {
-		content := object{"schema": object{"$ref": "#/components/schemas/Submit"}}
+		content := object{"schema": object{"$ref": "#/components/schemas/" + cmp.Or(bodies[r.name], "Submit")}}
 		if r.body == wire.Bytes {
 			content = object{}
 		}
@@ -109,20 +117,21 @@ func responses(r *route, models *models) object {
 	return list
 }
 
-func submitSchema() object {
+// bodySchema describes a body with some members.
+func bodySchema(members []wire.Member, required ...string) object {
 	properties := object{}
-	for _, m := range wire.Members() {
+	for _, m := range members {
 		property := object{"description": m.Doc}
 		if m.Type != "" {
 			property["type"] = m.Type
 		}
-		if m.Type == "object" {
+		if m.Name == "labels" || m.Name == "callback" {
 			property["additionalProperties"] = object{"type": "string"}
 		}
 		properties[m.Name] = property
 	}
 	return object{
 		"type": "object", "properties": properties,
-		"required": []string{"worker"}, "additionalProperties": false,
+		"required": required, "additionalProperties": false,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strconv"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
@@ -16,11 +15,11 @@ import (
 func (a *API) getResult(w http.ResponseWriter, r *http.Request) error {
 	id, task := r.PathValue("id"), 0
 	if text := r.URL.Query().Get("task"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 31)
+		n, err := parseTask(text)
 		if err != nil {
-			return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "task", Message: "task is not the number of a task", Hint: "tasks count from 0"}
+			return err
 		}
-		task = int(n)
+		task = n
 	} else {
 		job, err := a.server.Job(r.Context(), id)
 		if err != nil {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding"
+	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ func (m *models) of(t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[json.RawMessage]():
+		return object{} // any value
 	case reflect.TypeFor[jobhost.State]():
 		return enum(jobhost.States())
 	case reflect.TypeFor[jobhost.Priority]():
@@ -66,7 +69,7 @@ func (m *models) fields(t reflect.Type, properties object, required *[]string) {
 		case name == "-" || !f.IsExported():
 		default:
 			properties[name] = m.of(f.Type)
-			if !strings.Contains(options, "omitempty") {
+			if !strings.Contains(options, "omit") {
 				*required = append(*required, name)
 			}
 		}

@@ -41,38 +41,46 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request) error {
 }
 
 // readSpec reads the body into m and decodes it.
-func (a *API) readSpec(w http.ResponseWriter, r *http.Request, m *memory) (jobhost.Spec, error) {
+func (a *API) readSpec(w http.ResponseWriter, r *http.Request, m *memory) (spec jobhost.Spec, err error) {
+	err = a.readBody(w, r, m, a.maxBody, errBodyTooLarge, func() (err error) {
+		spec, err = m.decoder.Decode(m.in)
+		return err
+	})
+	return spec, err
+}
+
+// readBody reads a body of up to most bytes into m.in and has it decoded, while it
+// counts for what all bodies may take.
+func (a *API) readBody(w http.ResponseWriter, r *http.Request, m *memory, most int, tooLarge error, decode func() error) error {
 	size := r.ContentLength
-	if size > int64(a.maxBody) {
-		return jobhost.Spec{}, a.errTooLarge()
+	if size > int64(most) {
+		return tooLarge
 	}
 	if size < 0 {
-		size = int64(a.maxBody) // it doesn't say
+		size = int64(most) // it doesn't say
 	}
 	if !a.bodies.take(size) {
-		return jobhost.Spec{}, errBusy
+		return errBusy
 	}
 	defer a.bodies.free(size)
-	body := http.MaxBytesReader(w, r.Body, int64(a.maxBody))
+	body := http.MaxBytesReader(w, r.Body, int64(most))
 	var err error
 	if m.in, err = readAll(m.in[:0], body, int(max(0, r.ContentLength))); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return jobhost.Spec{}, a.errTooLarge()
+			return tooLarge
 		}
-		return jobhost.Spec{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the body did not arrive", Cause: err}
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the body did not arrive", Cause: err}
 	}
-	return m.decoder.Decode(m.in)
+	return decode()
 }
 
 var errBusy = &jobhost.Error{
 	Code: jobhost.CodeUnavailable, Message: "too many large requests are under way", RetryAfter: time.Second,
 }
 
-func (a *API) errTooLarge() error {
-	return &jobhost.Error{
-		Code: jobhost.CodeTooLarge, Message: "the body is larger than the payload may be",
-		Hint: "upload it first: POST /v1/payloads, jobhost submit --file; or raise max_payload in the manifest",
-	}
+var errBodyTooLarge = &jobhost.Error{
+	Code: jobhost.CodeTooLarge, Message: "the body is larger than the payload may be",
+	Hint: "upload it first: POST /v1/payloads, jobhost submit --file; or raise max_payload in the manifest",
 }
 
 // readAll appends all of r to b. size is how much is expected; 0 = unknown.

@@ -3,12 +3,16 @@ package hosttest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/taskstate"
+	"github.com/jobhost/jobhost/state"
+	"github.com/jobhost/jobhost/state/statetest"
 )
 
 // Fake is a host in memory, for tests of what stands before a host. It has
@@ -16,6 +20,10 @@ import (
 // once, in the goroutine that makes it ready. It starts no goroutines of its
 // own, only timers.
 type Fake struct {
+	jobhost.StateKeeper  // states
+	jobhost.StateCleaner // states
+	states               *taskstate.Keeper
+
 	cfg FakeConfig
 
 	mu      sync.Mutex // protects the fields below
@@ -42,6 +50,8 @@ type FakeConfig struct {
 	MaxPayload    int // bytes; 0 = 1 MiB
 	Keep          int // jobs; the oldest ones that have ended make room; 0 = 10,000
 	EventBuffer   int // events that a reader may lag behind; 0 = 1,024
+	// States keeps the states of tasks; nil = in memory.
+	States state.Store
 }
 
 // FakeWorker is the name of the fake's only worker.
@@ -78,11 +88,17 @@ func NewFake(cfg FakeConfig) *Fake {
 		keys: map[string]fakeKey{}, uploads: map[string]*fakeUpload{},
 	}
 	f.hub.buffer = cfg.EventBuffer
+	if cfg.States == nil {
+		cfg.States = statetest.NewMemory()
+	}
+	f.states = taskstate.New(taskstate.Config{Store: cfg.States, Jobs: f, Logger: slog.New(slog.DiscardHandler)})
+	f.StateKeeper, f.StateCleaner = f.states, f.states
 	return f
 }
 
-// Close ends all streams of events; submits are refused from now on.
+// Close ends all streams of events and of states; submits are refused from now on.
 func (f *Fake) Close() {
+	f.states.Close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true

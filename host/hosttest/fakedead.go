@@ -188,7 +188,9 @@ func (f *Fake) findTaskLocked(id string, task int) (*fakeJob, error) {
 func (f *Fake) reviveLocked(job *fakeJob, tasks []int) jobhost.Job {
 	for _, i := range tasks {
 		t, now := &job.tasks[i], time.Now().UTC()
-		t.Task = jobhost.Task{Index: i, State: jobhost.Ready, ReadyAt: now}
+		t.Task = jobhost.Task{Index: i, State: jobhost.Ready, ReadyAt: now, Course: t.Course}
+		t.turn()
+		f.tellTaskLocked(job, i, jobhost.EventRetrying, nil)
 		if t.letter != nil {
 			t.letter.Retried, t.letter.RetriedAt = true, &now
 		}

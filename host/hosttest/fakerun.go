@@ -43,6 +43,7 @@ func (f *Fake) runLocked(job *fakeJob, i int) {
 	}
 	t.State, t.StartedAt = jobhost.Running, &now
 	t.Attempt++
+	t.Course++
 	f.tellTaskLocked(job, i, jobhost.EventStarted, nil)
 	switch job.spec.Entry {
 	case "", "echo":
@@ -69,6 +70,9 @@ func (f *Fake) runLocked(job *fakeJob, i int) {
 	}
 }
 
+// turn changes the course of a task by anything but the begin of an attempt.
+func (t *fakeTask) turn() { t.Course += 2 - t.Course%2 }
+
 func (f *Fake) succeedLocked(job *fakeJob, i int, result []byte) {
 	job.tasks[i].result = result
 	job.tasks[i].ResultSize = len(result)
@@ -83,6 +87,7 @@ func (f *Fake) snoozeLocked(job *fakeJob, i int) {
 		return
 	}
 	t.Attempt--
+	t.turn()
 	t.State, t.ReadyAt = jobhost.Scheduled, time.Now().Add(time.Duration(d)).UTC()
 	f.tellTaskLocked(job, i, jobhost.EventSnoozed, nil)
 	f.scheduleLocked(job, i)
@@ -100,6 +105,7 @@ func (f *Fake) failLocked(job *fakeJob, i int, code, message string, retryable b
 		f.endLocked(job, i, jobhost.Dead, jobhost.EventDead, &failure)
 		return
 	}
+	t.turn()
 	t.State, t.ReadyAt = jobhost.Retrying, time.Now().Add(fakeBackoff).UTC()
 	f.tellTaskLocked(job, i, jobhost.EventRetrying, &failure)
 	f.scheduleLocked(job, i)
@@ -109,6 +115,7 @@ func (f *Fake) failLocked(job *fakeJob, i int, code, message string, retryable b
 func (f *Fake) endLocked(job *fakeJob, i int, state jobhost.State, kind jobhost.EventKind, failure *jobhost.Failure) {
 	t, now := &job.tasks[i], time.Now().UTC()
 	t.run++
+	t.turn()
 	t.State, t.EndedAt = state, &now
 	f.open--
 	f.tellTaskLocked(job, i, kind, failure)

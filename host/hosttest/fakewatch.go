@@ -72,7 +72,7 @@ func (h *fakeHub) drop(r *fakeReader, err error) {
 	r.signal()
 }
 
-func (h *fakeHub) publish(e jobhost.Event) {
+func (h *fakeHub) publish(e jobhost.Event) jobhost.Event {
 	h.seq++
 	e.Seq, e.Time = h.seq, time.Now().UTC()
 	if len(h.past) == 2*fakePast {
@@ -89,16 +89,18 @@ func (h *fakeHub) publish(e jobhost.Event) {
 			r.signal()
 		}
 	}
+	return e
 }
 
 func (f *Fake) tellLocked(job *fakeJob, e jobhost.Event) {
 	e.Job, e.Worker = job.spec.ID, job.spec.Worker
-	f.hub.publish(e)
+	e = f.hub.publish(e)
+	f.states.Published(&e)
 }
 
 func (f *Fake) tellTaskLocked(job *fakeJob, i int, kind jobhost.EventKind, failure *jobhost.Failure) {
 	t := &job.tasks[i]
-	f.tellLocked(job, jobhost.Event{Kind: kind, Task: i, Attempt: t.Attempt, State: t.State, Failure: failure})
+	f.tellLocked(job, jobhost.Event{Kind: kind, Task: i, Attempt: t.Attempt, State: t.State, Course: t.Course, Failure: failure})
 }
 
 // Events implements [jobhost.Watcher].

@@ -33,8 +33,7 @@ func NewDecoder(maxPayload int) *Decoder { return &Decoder{maxPayload: maxPayloa
 // the field, too_large for the payload.
 func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
 	var s submit
-	err := d.document(body, "send one JSON object; many jobs go to /v1/jobs:batch, one per line",
-		func(name []byte) error { return d.member(&s, name) })
+	err := d.document(body, "send one JSON object; many jobs go to /v1/jobs:batch, one per line", func(name []byte) error { return d.member(&s, name) })
 	if err != nil {
 		return jobhost.Spec{}, err
 	}
@@ -44,8 +43,9 @@ func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
 	return s.spec, nil
 }
 
-// document reads a body that is one object; one says what to do about more.
-func (d *Decoder) document(body []byte, one string, member func(name []byte) error) error {
+// document reads a body that is one object, and calls member for each of its
+// names, to read the value. hint is what to do about more than one.
+func (d *Decoder) document(body []byte, hint string, member func(name []byte) error) error {
 	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
 		return invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
 	}
@@ -57,7 +57,7 @@ func (d *Decoder) document(body []byte, one string, member func(name []byte) err
 	}
 	end := d.json.InputOffset()
 	if _, err := d.json.ReadToken(); err != io.EOF {
-		return invalid("", one, "there is more after the end of the object at byte %d", end)
+		return invalid("", hint, "there is more after the end of the object at byte %d", end)
 	}
 	return nil
 }

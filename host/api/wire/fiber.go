@@ -35,19 +35,11 @@ func FiberMembers() []Member {
 	}
 }
 
-func fiberMemberNames() []string {
-	var names []string
-	for _, m := range FiberMembers() {
-		names = append(names, m.Name)
-	}
-	return names
-}
-
 // DecodeFiber reads the body that starts a fiber, as [Decoder.Decode] reads that of
 // a submit. What the spec says is not checked, see [jobhost.FiberSpec.Check].
 func (d *Decoder) DecodeFiber(body []byte) (spec jobhost.FiberSpec, err error) {
 	given := false
-	err = d.document(body, "send one JSON object", func(key []byte) (err error) {
+	err = d.document(body, oneObject, func(key []byte) (err error) {
 		switch name := string(key); name {
 		case nameID:
 			spec.ID, err = d.text(name)
@@ -66,7 +58,7 @@ func (d *Decoder) DecodeFiber(body []byte) (spec jobhost.FiberSpec, err error) {
 		case nameRestart:
 			spec.Restart, err = d.restart()
 		default:
-			err = Unknown("member", name, fiberMemberNames())
+			err = Unknown("member", name, names(FiberMembers()))
 		}
 		return err
 	})

@@ -65,13 +65,7 @@ func Members() []Member {
 	}
 }
 
-func memberNames() []string {
-	var names []string
-	for _, m := range Members() {
-		names = append(names, m.Name)
-	}
-	return names
-}
+func memberNames() []string { return names(Members()) }
 
 // AppendSubmit appends the body that asks for spec. Decoding it gives an equal
 // spec, unless texts of the spec are not valid UTF-8 (which no host accepts).

@@ -39,6 +39,17 @@ func (d *Decoder) number(name string) (int, error) {
 	return int(n), nil
 }
 
+func (d *Decoder) flag(name string) (bool, error) {
+	if kind := d.json.PeekKind(); kind != jsontext.KindTrue && kind != jsontext.KindFalse {
+		return false, d.unexpected(name, "true or false")
+	}
+	token, err := d.json.ReadToken()
+	if err != nil {
+		return false, syntax(err)
+	}
+	return token.Bool(), nil
+}
+
 func (d *Decoder) duration(name string) (time.Duration, error) {
 	text, err := d.text(name)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package wire is the JSON that travels between host/api and client: the body
-// of a submit, both ways, the answers of a batch, results and problems.
+// of a submit and of a state, both ways, the answers of a batch, results and problems.
 package wire
 
 import (
@@ -34,6 +34,12 @@ const (
 	// EventResync says that the host was started anew since the id that the
 	// reader wants to go on from: events are lost, and what the reader knows is old.
 	EventResync = "resync"
+)
+
+// Names of the events of a stream of states.
+const (
+	EventState    = "state"    // a state, of those that there are or a change
+	EventSentinel = "sentinel" // those that there are have been told
 )
 
 // Submitted is the answer to a submit that waits: the job as it is then, and
