@@ -203,7 +203,7 @@ func (f *FiberFilter) Check() error {
 	return errors.Join(worker, status, checkText("cursor", f.Cursor, MaxIDBytes), inRange("limit", f.Limit, 0, MaxPage))
 }
 
-// FiberPage is one page of a list of fibers, by id.
+// FiberPage is one page of a list of fibers, by id, without their results.
 type FiberPage struct {
 	Fibers []Fiber `json:"fibers"`
 	// Next is the cursor of the page that follows; empty on the last one.
@@ -216,8 +216,12 @@ type FiberQuery struct {
 	// After asks for the outputs after this Seq first, as far as they are
 	// remembered; 0 with Replay = all that are.
 	After uint64
-	// Replay asks for outputs of the past; without it there are only those from now on.
+	// Replay asks for outputs of the past; without it and After there are only those
+	// from now on.
 	Replay bool
+	// CreatedAt, if it is set, is that of the fiber that is meant: another one with
+	// its ID isn't, but says that that one has ended.
+	CreatedAt time.Time
 }
 
 // FiberRunner starts fibers and tells of them. A fiber that is not there, and
