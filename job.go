@@ -45,7 +45,7 @@ type Task struct {
 	Attempt int `json:"attempt"`
 	// Course rises with each change of the task's course: an attempt that begins
 	// makes it odd, its end, a cancel and a retry even.
-	Course int64 `json:"course"`
+	Course int64 `json:"course,omitempty"`
 	// ReadyAt is when the task may run or could have run.
 	ReadyAt   time.Time  `json:"ready_at"`
 	StartedAt *time.Time `json:"started_at,omitempty"`

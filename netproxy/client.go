@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"sync"
@@ -100,9 +101,9 @@ type Client struct {
 	destinations *destinations
 	observer     Observer
 	logger       *slog.Logger
-	userAgent    []string // of headers, as the next
-	accept       []string
-	decoders     sync.Pool // of *gzip.Reader
+	own          http.Header // of each request, unless it says otherwise; nobody changes it
+	decoders     sync.Pool   // of *gzip.Reader
+	watchdogs    sync.Pool   // of *watchdog without an exchange
 }
 
 // New returns a client. The error tells everything that is wrong with cfg.
@@ -118,7 +119,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, redirects: DefaultMaxRedirects, retries: DefaultMaxRetries,
 		secrets: injected, destinations: newDestinations(cfg.Destinations), observer: cfg.Observer, logger: cfg.Logger,
-		userAgent: []string{cfg.UserAgent}, accept: []string{encodingGzip},
+		own: http.Header{"User-Agent": {cfg.UserAgent}, "Accept-Encoding": {encodingGzip}},
 	}
 	if cfg.MaxRedirects != nil {
 		c.redirects = *cfg.MaxRedirects

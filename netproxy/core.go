@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -22,10 +21,7 @@ type core struct {
 	open     func()           // before the pool runs
 	shut     func()           // after the last task
 
-	queued     atomic.Int64
-	inFlight   atomic.Int64
-	delivering atomic.Int64
-	memory     memory
+	memory memory
 
 	mu      sync.Mutex // protects the following
 	state   State
@@ -76,6 +72,7 @@ func (p *core) Enqueue(t *Task) error {
 
 // admit makes a task one of the pool's.
 func (p *core) admit(t *Task) error {
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -93,13 +90,12 @@ func (p *core) admit(t *Task) error {
 		return ErrTaskUsed
 	}
 	t.room = room{of: &p.memory, taken: size}
-	t.enqueue.Store(time.Now().UnixNano())
+	t.enqueue.Store(now.UnixNano())
 	if t.next = p.first; t.next != nil {
 		t.next.prev = t
 	}
 	p.first = t
 	p.pending++
-	p.queued.Add(1)
 	return nil
 }
 
@@ -122,14 +118,10 @@ func (p *core) refused(t *Task, err error) {
 // run sends the request of a task and has its handler told.
 func (p *core) run(t *Task) {
 	t.start.Store(time.Now().UnixNano())
-	p.queued.Add(-1)
-	p.inFlight.Add(1)
 	d := delivery{task: t}
 	d.resp, d.err = p.send(t)
 	t.end.Store(time.Now().UnixNano())
-	p.inFlight.Add(-1)
 	if t.claim() {
-		p.delivering.Add(1)
 		p.deliver(d)
 	}
 	if t.ran() {
@@ -170,7 +162,6 @@ func (p *core) handle(d delivery) {
 		if v := recover(); v != nil {
 			p.cfg.Logger.Error("handler of an HTTP request has panicked", logkey.Request, t.request.id, logkey.Error, v, logkey.Stack, string(debug.Stack()))
 		}
-		p.delivering.Add(-1)
 		if t.delivered() {
 			p.remove(t)
 		}
@@ -205,12 +196,22 @@ func (p *core) remove(t *Task) {
 	}
 }
 
-// Stats implements [Pool].
+// Stats implements [Pool]. It looks at each task, as there are more tasks than calls
+// of it: counters would be written several times by each of them, on all processors.
 func (p *core) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{
-		Pending: p.pending, Queued: int(p.queued.Load()), InFlight: int(p.inFlight.Load()),
-		Delivering: int(p.delivering.Load()), Buffered: p.memory.used.Load(),
+	s := Stats{Pending: p.pending, Buffered: p.memory.used.Load()}
+	for t := p.first; t != nil; t = t.next {
+		switch {
+		case t.start.Load() == 0:
+			s.Queued++
+		case t.end.Load() == 0:
+			s.InFlight++
+		}
+		if t.isDelivering() {
+			s.Delivering++
+		}
 	}
+	return s
 }

@@ -56,12 +56,12 @@ func (d *destinations) ofLocked(origin string, now time.Time) *destination {
 }
 
 // enter lets a request through to its origin, when its turn has come. It may wait
-// for that as long as there is time left.
-func (d *destinations) enter(ctx context.Context, u httpurl.URL, left time.Duration) (passage, error) {
+// for that until the deadline.
+func (d *destinations) enter(ctx context.Context, u httpurl.URL, deadline time.Time) (passage, error) {
 	if d == nil {
 		return passage{}, nil
 	}
-	one, at, f := d.reserve(u.Origin(), left)
+	one, at, f := d.reserve(u.Origin(), deadline)
 	if f != nil {
 		return passage{}, f
 	}
@@ -85,7 +85,7 @@ func (d *destinations) enter(ctx context.Context, u httpurl.URL, left time.Durat
 }
 
 // reserve returns when the turn of a request comes.
-func (d *destinations) reserve(origin string, left time.Duration) (*destination, time.Time, *fault) {
+func (d *destinations) reserve(origin string, deadline time.Time) (*destination, time.Time, *fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -99,7 +99,7 @@ func (d *destinations) reserve(origin string, left time.Duration) (*destination,
 	if at.Before(now) {
 		at = now
 	}
-	if at.Sub(now) >= left {
+	if !at.Before(deadline) {
 		return nil, at, errRate
 	}
 	one.rate.Take(at)

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,8 +27,7 @@ type exchange struct {
 	life     lifetime // of this request alone, with the exchange as its watcher
 	began    time.Time
 	timeout  time.Duration
-	mu       sync.Mutex   // protects watchdog until start has set it
-	watchdog *time.Timer  // cancels ctx at the deadline, or when the response stalls
+	watchdog *watchdog    // ends life at the deadline, or when the response stalls
 	waiting  atomic.Int64 // since when bytes are waited for, in nanoseconds after began; 0 = they aren't
 	over     atomic.Bool
 
@@ -65,39 +63,18 @@ func (c *Client) start(ctx context.Context, r *Request) *exchange {
 		method: r.method, header: r.header, url: r.url, text: r.text, target: r.target, body: r.body, firstHop: true,
 	}
 	x.life.begin(ctx, c.transport.Watch(ctx, x))
-	x.mu.Lock()
-	x.watchdog = time.AfterFunc(min(timeout, c.cfg.IdleTimeout), x.bark)
-	x.mu.Unlock()
+	x.watchdog = c.watch(x)
 	c.observer.Started(r)
 	return x
 }
 
-// bark ends the exchange if something took too long, and looks again later. A
-// timer that is set anew for each read would cost more than the read.
-func (x *exchange) bark() {
-	now := time.Since(x.began)
-	next := x.timeout
-	if since := time.Duration(x.waiting.Load()); since > 0 {
-		if next = min(next, since+x.client.cfg.IdleTimeout); next <= now && next < x.timeout {
-			x.life.end(errStalled)
-			return
-		}
-	} else {
-		next = min(next, now+x.client.cfg.IdleTimeout)
-	}
-	if next <= now {
-		x.life.end(errDeadline)
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.over.Load() {
-		x.watchdog.Reset(next - now)
-	}
+// expect gives the server the idle timeout to send something, and returns how long
+// after began that was.
+func (x *exchange) expect() time.Duration {
+	since := max(time.Since(x.began), 1)
+	x.waiting.Store(int64(since))
+	return since
 }
-
-// expect gives the server the idle timeout to send something.
-func (x *exchange) expect() { x.waiting.Store(max(int64(time.Since(x.began)), 1)) }
 
 // rest lets the server take its time up to the deadline.
 func (x *exchange) rest() { x.waiting.Store(0) }
@@ -125,7 +102,7 @@ func (x *exchange) end(f *fault) {
 	if x.over.Swap(true) {
 		return
 	}
-	x.watchdog.Stop()
+	x.client.unwatch(x.watchdog)
 	x.life.end(errReleased)
 	s := &x.summary
 	s.Hops, s.Reused, s.Duration = x.hop, x.reused.Load(), time.Since(x.began)
@@ -214,7 +191,7 @@ func (x *exchange) idempotent() bool {
 
 // attempt sends the current hop once.
 func (x *exchange) attempt() (*http.Response, error) {
-	pass, err := x.client.destinations.enter(&x.life, x.url, x.left())
+	pass, err := x.client.destinations.enter(&x.life, x.url, x.began.Add(x.timeout))
 	if err != nil {
 		return nil, err
 	}
@@ -248,12 +225,16 @@ var errStatus = &fault{code: CodeProtocol, message: "the server's answer has no 
 // it sends any other after the header, in a packet of its own.
 func newBody(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
 
-// fields returns the header of the current hop.
+// fields returns the header of the current hop, which is only read from then on:
+// requests that add nothing to what the client sends have theirs in common.
 func (x *exchange) fields() http.Header {
+	if len(x.header) == 0 && len(x.req.hostHeader) == 0 && len(x.client.secrets) == 0 {
+		return x.client.own
+	}
 	h := make(http.Header, len(x.header)+len(x.req.hostHeader)+3)
-	h["User-Agent"] = x.client.userAgent
-	if x.header["Range"] == nil { // a range of something encoded can't be decoded
-		h["Accept-Encoding"] = x.client.accept
+	maps.Copy(h, x.client.own)
+	if x.header["Range"] != nil { // a range of something encoded can't be decoded
+		delete(h, "Accept-Encoding")
 	}
 	maps.Copy(h, x.header)
 	if x.firstHop {

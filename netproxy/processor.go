@@ -88,7 +88,12 @@ func (p *Processor) work(t *Task) {
 // goroutine has nothing to do with connections any more: those are net/http's.
 // Results that find no handler free are taken by those who call one.
 func (p *Processor) hand(d delivery) {
-	p.results <- d
+	if len(p.results) == 0 && p.mayHandle() {
+		p.handle(d)
+		p.busy.Add(-1)
+	} else {
+		p.results <- d
+	}
 	p.handleSome()
 }
 
@@ -110,14 +115,21 @@ func (p *Processor) handBack(all []delivery) {
 // do. One that does so looks again after it counts no more, so that
 // whoever was turned away because of it leaves nothing behind.
 func (p *Processor) handleSome() {
-	for len(p.results) > 0 {
+	for len(p.results) > 0 && p.mayHandle() {
+		p.handleAll()
+		p.busy.Add(-1)
+	}
+}
+
+// mayHandle counts one more who calls handlers, if there are not too many.
+func (p *Processor) mayHandle() bool {
+	for {
 		busy := p.busy.Load()
 		if busy >= int64(p.cfg.Handlers) {
-			return
+			return false
 		}
 		if p.busy.CompareAndSwap(busy, busy+1) {
-			p.handleAll()
-			p.busy.Add(-1)
+			return true
 		}
 	}
 }

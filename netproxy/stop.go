@@ -84,6 +84,5 @@ func (p *core) abandon() {
 	for _, d := range all {
 		d.task.abort()
 	}
-	p.delivering.Add(int64(len(all)))
 	p.giveBack(all)
 }

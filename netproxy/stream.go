@@ -47,7 +47,7 @@ func (c *Client) Call(ctx context.Context, r *Request) (*Response, error) {
 // bodies.
 func (c *Client) callTask(t *Task) (*Response, error) {
 	x := c.start(context.Background(), t.request)
-	t.bind(x.life.end)
+	t.bind(&x.life)
 	return x.call(&t.room)
 }
 
@@ -154,8 +154,7 @@ func (s *Stream) read(p []byte) (int, error) {
 	if left := s.max - s.x.summary.Received; int64(len(p)) > left+1 {
 		p = p[:left+1]
 	}
-	s.x.expect()
-	began := time.Now()
+	began := s.x.expect()
 	var n int
 	var err error
 	if s.decoder != nil {
@@ -169,7 +168,7 @@ func (s *Stream) read(p []byte) (int, error) {
 	if s.x.summary.Received+int64(n) > s.max {
 		return n - 1, errTooLarge
 	}
-	slow := s.tooSlow(int64(n), time.Since(began), n == len(p))
+	slow := s.tooSlow(int64(n), time.Since(s.x.began)-began, n == len(p))
 	if err == nil && slow {
 		err = errSlow
 	}
@@ -248,7 +247,7 @@ func (s *Stream) buffer(room *room) (*Response, error) {
 		}
 	}
 	return &Response{
-		Status: s.Status, Header: s.Header, Body: body, Duration: time.Since(s.x.began),
+		Status: s.Status, Header: s.Header, Body: body, Duration: s.x.summary.Duration,
 		RequestID: s.RequestID, Method: s.Method, URL: s.URL, Redirects: s.Redirects,
 	}, nil
 }

@@ -2,7 +2,6 @@ package netproxy
 
 import (
 	"bytes"
-	"context"
 	"sync/atomic"
 	"time"
 )
@@ -14,9 +13,9 @@ type Task struct {
 	callback string
 	args     []byte
 
-	course  atomic.Uint32                           // of course bits
-	cancel  atomic.Pointer[context.CancelCauseFunc] // of its request
-	enqueue atomic.Int64                            // times, in nanoseconds since 1970; 0 = not yet
+	course  atomic.Uint32            // of course bits
+	life    atomic.Pointer[lifetime] // of its request; nil = not yet
+	enqueue atomic.Int64             // times, in nanoseconds since 1970; 0 = not yet
 	start   atomic.Int64
 	end     atomic.Int64
 
@@ -105,17 +104,20 @@ func (t *Task) ran() bool {
 // done with the task.
 func (t *Task) delivered() bool { return t.course.Or(taskDelivered)&taskRan != 0 }
 
+// isDelivering reports whether a handler is, or will be, told of the task's end.
+func (t *Task) isDelivering() bool { return t.course.Load()&(taskClaimed|taskDelivered) == taskClaimed }
+
 // bind makes abort end a request.
-func (t *Task) bind(cancel context.CancelCauseFunc) {
-	t.cancel.Store(&cancel)
+func (t *Task) bind(life *lifetime) {
+	t.life.Store(life)
 	if t.course.Load()&(taskClaimed|taskCancelled) != 0 {
-		cancel(errCancelled)
+		life.end(errCancelled)
 	}
 }
 
 // abort cancels the request that is under way, or will be.
 func (t *Task) abort() {
-	if cancel := t.cancel.Load(); cancel != nil {
-		(*cancel)(errCancelled)
+	if life := t.life.Load(); life != nil {
+		life.end(errCancelled)
 	}
 }

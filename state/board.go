@@ -17,7 +17,8 @@ import (
 type Board struct {
 	job     Job
 	observe Observer
-	epoch   string       // of its cursors: another one for every board
+	epoch   string // of its cursors: another one for every board
+	store   Store
 	source  Source       // set by NewBoard
 	close   func() error // closes the source once
 
@@ -41,13 +42,14 @@ type key struct {
 	tag  string
 }
 
-// NewBoard opens a job of a store: see [Store.Open].
+// NewBoard opens a job of a store, which the caller closes after it: see
+// [Store.Open]. Errors besides: invalid.
 func NewBoard(ctx context.Context, store Store, job Job, tasks int, observe Observer) (*Board, error) {
-	if err := job.Check(); err != nil {
+	if err := errors.Join(job.Check(), checkTasks(tasks)); err != nil {
 		return nil, err
 	}
 	b := &Board{
-		job: job, observe: observe, epoch: strconv.FormatUint(rand.Uint64(), 36),
+		job: job, store: store, observe: observe, epoch: strconv.FormatUint(rand.Uint64(), 36),
 		states: map[key]*entry{}, tags: map[string]*stream{}, byTask: map[int]*lowest{},
 		all: lowest{view: ofAll}, subs: map[*Subscription]struct{}{},
 	}

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/jobhost/jobhost"
 )
 
 // Boards opens the board of each job once, for all who use it at the same time,
@@ -32,6 +34,7 @@ type shared struct {
 	ready chan struct{} // closed when board or err is set
 	board *Board
 	err   error
+	own   bool // err is the opener's alone: others may have more luck
 	users int
 	size  int           // as it counts while it is idle
 	idle  *list.Element // nil while it is used
@@ -51,8 +54,8 @@ func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(
 			return nil, nil, err
 		}
 		if first {
-			// Others may wait for it, so it isn't given up with the caller.
-			s.board, s.err = NewBoard(context.WithoutCancel(ctx), b.store, job, tasks, b.observe)
+			s.board, s.err = NewBoard(ctx, b.store, job, tasks, b.observe)
+			s.own = ctx.Err() != nil || tasks == 0 && jobhost.CodeOf(s.err) == jobhost.CodeNotFound
 			close(s.ready)
 		}
 		select {
@@ -65,10 +68,10 @@ func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(
 			return s.board, sync.OnceFunc(func() { b.leave(s) }), nil
 		}
 		b.leave(s)
-		if s.err != nil && first {
+		if s.err != nil && (first || !s.own) {
 			return nil, nil, s.err
 		}
-		// It ended, or another asked for it with another number of tasks: anew.
+		// It ended, or another gave up, or did not want to make the job: anew.
 	}
 }
 
@@ -127,6 +130,10 @@ func (b *Boards) settleLocked(s *shared) (over []*shared) {
 	}
 	states, bytes := s.board.Size()
 	s.size = bytes + states*stateBytes
+	if s.size > maxIdleBytes { // all others would have to go for it
+		delete(b.open, s.job)
+		return []*shared{s}
+	}
 	b.bytes += s.size
 	s.idle = b.idle.PushFront(s)
 	for b.idle.Len() > maxIdle || b.bytes > maxIdleBytes {

@@ -69,20 +69,25 @@ func (b *Board) List(q Query) ([]State, error) {
 	if b.ended != nil {
 		return nil, b.ended
 	}
-	list := b.selectLocked(q, func(*entry) bool { return true })
-	slices.SortFunc(list, inOrder)
+	entries := b.selectLocked(q, 0)
+	slices.SortFunc(entries, inOrder)
+	list := make([]State, len(entries))
+	for i, e := range entries {
+		list[i] = e.state
+	}
 	return list, nil
 }
 
-// selectLocked returns the states of a query, in no order.
-func (b *Board) selectLocked(q Query, pick func(*entry) bool) []State {
+// selectLocked returns the entries of a query that have changed after a change, in
+// no order.
+func (b *Board) selectLocked(q Query, after uint64) []*entry {
 	among := b.all.entries
 	switch t := b.tags[q.Tag]; {
 	case q.one && q.Tag != "":
-		if e := b.states[key{q.task, q.Tag}]; e != nil && pick(e) {
-			return []State{e.state}
+		among = nil
+		if e := b.states[key{q.task, q.Tag}]; e != nil {
+			among = []*entry{e}
 		}
-		return nil
 	case q.one:
 		among = nil
 		if of := b.byTask[q.task]; of != nil {
@@ -94,10 +99,10 @@ func (b *Board) selectLocked(q Query, pick func(*entry) bool) []State {
 			among = t.entries
 		}
 	}
-	list := make([]State, 0, len(among))
+	list := make([]*entry, 0, len(among))
 	for _, e := range among {
-		if pick(e) {
-			list = append(list, e.state)
+		if e.seq > after {
+			list = append(list, e)
 		}
 	}
 	return list

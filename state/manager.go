@@ -15,10 +15,10 @@ import (
 type Manager struct {
 	board *Board
 	task  int
-	store Store // of a manager that opened it; nil = somebody else closes the board
+	owns  bool // it opened the board; otherwise somebody else closes it
 
-	mu     sync.Mutex // protects closed
-	closed bool
+	mu     sync.Mutex    // held while it is closed, and where that must not happen
+	closed chan struct{} // closed by Close
 }
 
 // NewManager returns the manager of a task on a board, which others may use too:
@@ -29,7 +29,7 @@ func NewManager(b *Board, task int) (*Manager, error) {
 			return nil, err
 		}
 	}
-	return &Manager{board: b, task: task}, nil
+	return &Manager{board: b, task: task, closed: make(chan struct{})}, nil
 }
 
 // Open returns the manager of a task on a board of its own, which it closes: see
@@ -44,7 +44,7 @@ func Open(ctx context.Context, store Store, job Job, task, tasks int, observe Ob
 		_ = b.Close()
 		return nil, err
 	}
-	m.store = store
+	m.owns = true
 	return m, nil
 }
 
@@ -160,57 +160,65 @@ func (m *Manager) GetState(_ context.Context, opts ...Option) (State, error) {
 func (m *Manager) Subscribe(ctx context.Context, opts ...Option) (*Subscription, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
+	if m.isClosed() {
 		return nil, ErrClosed
 	}
 	return m.board.subscribe(ctx, NewQuery(opts...), m, nil)
 }
 
-// Synchronize is [Board.Synchronize].
+// Synchronize is [Board.Synchronize]; closing the manager ends it too.
 func (m *Manager) Synchronize(ctx context.Context, tag string, target int32) ([]State, error) {
 	if m.isClosed() {
 		return nil, ErrClosed
 	}
-	return m.board.Synchronize(ctx, tag, target)
+	return m.board.synchronize(ctx, tag, target, m.closed)
 }
 
 // MarkJobDeleted marks the job as deleted, and DeleteJob removes it: see [Store].
-// That is for task 0 of a manager that has opened its board; others do nothing.
+// That is for task 0; the managers of others do nothing.
 func (m *Manager) MarkJobDeleted(ctx context.Context) error {
-	if m.task != 0 || m.store == nil {
-		return nil
-	}
-	return m.store.Mark(ctx, m.board.job)
+	return m.ofJob(func() error { return m.board.store.Mark(ctx, m.board.job) })
 }
 
 // DeleteJob removes the job with its states: see [Manager.MarkJobDeleted].
 func (m *Manager) DeleteJob(ctx context.Context) error {
-	if m.task != 0 || m.store == nil {
-		return nil
-	}
-	return m.store.Delete(ctx, m.board.job)
+	return m.ofJob(func() error { return m.board.store.Delete(ctx, m.board.job) })
 }
 
-// Close ends the manager's subscriptions, and closes its board if it opened it.
+// ofJob does what only task 0 does for the whole job.
+func (m *Manager) ofJob(do func() error) error {
+	switch {
+	case m.isClosed():
+		return ErrClosed
+	case m.task != 0:
+		return nil
+	}
+	return do()
+}
+
+// Close ends what waits with the manager, and closes its board if it opened it.
 // Closing twice is fine.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
+	if m.isClosed() {
 		return nil
 	}
-	m.closed = true
+	close(m.closed)
 	m.board.endOf(m)
-	if m.store == nil {
+	if !m.owns {
 		return nil
 	}
 	return m.board.Close()
 }
 
 func (m *Manager) isClosed() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.closed
+	select {
+	case <-m.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // endOf ends the subscriptions of an owner.
@@ -219,7 +227,7 @@ func (b *Board) endOf(owner any) {
 	defer b.mu.Unlock()
 	for s := range b.subs {
 		if s.owner == owner {
-			s.endLocked(ErrClosed)
+			s.leaveLocked(ErrClosed)
 		}
 	}
 }

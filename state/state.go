@@ -28,7 +28,9 @@ import (
 
 // The words of states are those of the root package, for all who don't import this one.
 type (
+	// State is what a task of a job has reported under a tag.
 	State = jobhost.TaskState
+	// Event is one event of what is watched.
 	Event = jobhost.StateEvent
 )
 

@@ -15,24 +15,28 @@ type Store interface {
 	// Open begins to follow the states of a job: all that there are have been
 	// handed to feed when it returns, and every change is from then on, until
 	// the source is closed. A change may be handed over twice, and one that
-	// another has followed may be left out; the last one never is.
+	// another has followed may be left out; the last one never is. ctx is for the
+	// opening alone.
 	//
 	// A job that isn't there is made with so many tasks, at the latest with its
-	// first state; one that is there keeps its own number. Errors: not_found when
-	// it isn't there and tasks is 0, conflict when it is marked as deleted.
+	// first state; one that is there keeps its own number, which is the same for
+	// all who have it open. Errors: not_found when it isn't there and tasks is 0,
+	// conflict when it is marked as deleted, [ErrClosed].
 	Open(ctx context.Context, job Job, tasks int, feed Feed) (Source, error)
 
-	// Jobs lists up to limit jobs in the order of their keys, after the one given,
-	// those that are marked as deleted too.
+	// Jobs lists up to limit jobs in the order of the bytes of their keys, after the
+	// one given, those that are marked as deleted too.
 	Jobs(ctx context.Context, after string, limit int) ([]Info, error)
 	// Mark marks a job as deleted: nobody can open it any more, and its feeds are
-	// ended with [ErrDeleted]. Marking it again is fine. Errors: not_found.
+	// ended with [ErrDeleted]. Marking it again is fine, and neither is a change of
+	// its states. Errors: not_found.
 	Mark(ctx context.Context, job Job) error
 	// Delete removes a job with its states, and ends its feeds with [ErrDeleted].
 	// Errors: not_found.
 	Delete(ctx context.Context, job Job) error
 
-	// Close ends all feeds with [ErrClosed].
+	// Close ends all feeds with [ErrClosed], and what is called later fails with it.
+	// Closing twice is fine.
 	Close() error
 }
 
@@ -44,7 +48,13 @@ type Source interface {
 	// Version of its (task, tag), the store's time, and an EventID if it had none.
 	// Its feed has been handed it by then. If the last write of the (task, tag) had
 	// the same EventID nothing changes, and what is there is returned. The state
-	// has been checked. Calls for one (task, tag) take effect one after the other.
+	// has been checked. Calls for one (task, tag) take effect one after the other,
+	// and a write that begins when another has returned has no earlier time.
+	//
+	// What is returned, handed to feeds and found later is the same, its time to
+	// the last digit and its payload as JSON. Errors: [ErrDeleted] when the job was
+	// marked or deleted since it was opened, even if there is another of its name
+	// by now; [ErrClosed] when the store was closed.
 	Set(ctx context.Context, s State) (State, error)
 	// Close ends the feed, which is told nothing any more.
 	Close() error
@@ -88,6 +98,17 @@ type Observer struct {
 	Drift func(versions int64)
 	// Reconnected is told each time that a store has to listen anew.
 	Reconnected func()
+}
+
+// checkTasks returns an error unless a job may have so many tasks; 0 = its own number.
+func checkTasks(tasks int) error {
+	if tasks >= 0 && tasks <= jobhost.MaxTasks {
+		return nil
+	}
+	return &jobhost.Error{
+		Code: jobhost.CodeInvalid, Field: "tasks",
+		Message: "a job can't have " + itoa(tasks) + " tasks: it has 1 to " + itoa(jobhost.MaxTasks),
+	}
 }
 
 // checkTask returns an error unless a job has the task.

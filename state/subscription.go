@@ -72,12 +72,11 @@ func (b *Board) subscribe(ctx context.Context, q Query, owner any, notify func()
 
 // replayLocked makes the channel of a subscription, with what it begins with.
 func (b *Board) replayLocked(s *Subscription) {
-	after := b.seqOf(s.After)
-	list := b.selectLocked(s.Query, func(e *entry) bool { return e.seq > after })
+	list := b.selectLocked(s.Query, b.seqOf(s.After))
 	slices.SortFunc(list, asReplayed)
 	s.events = make(chan Event, len(list)+1+Buffer)
-	for i := range list {
-		s.events <- Event{State: list[i], Replay: true}
+	for _, e := range list {
+		s.events <- Event{State: e.state, Replay: true}
 	}
 	s.events <- Event{Sentinel: true, Replay: true, Cursor: b.cursorLocked()}
 }
@@ -120,10 +119,13 @@ func (s *Subscription) tell() {
 func (s *Subscription) end(reason error) {
 	s.board.mu.Lock()
 	defer s.board.mu.Unlock()
-	if s.err == nil && s.board.observe.Dropped != nil {
-		if n := len(s.events); n > 0 {
-			s.board.observe.Dropped(n)
-		}
+	s.leaveLocked(reason)
+}
+
+// leaveLocked ends a subscription that its reader has left.
+func (s *Subscription) leaveLocked(reason error) {
+	if f, n := s.board.observe.Dropped, len(s.events); s.err == nil && f != nil && n > 0 {
+		f(n)
 	}
 	s.endLocked(reason)
 }

@@ -3,13 +3,15 @@ package state
 import (
 	"context"
 	"slices"
+
+	"github.com/jobhost/jobhost"
 )
 
 // barrier waits for all tasks to come as far as a status.
 type barrier struct {
 	target  int32
 	reached chan struct{} // closed then, and when the board ends
-	states  []State       // of all tasks at that moment; nil when the board ended
+	states  []State       // of all tasks at that moment, for all who waited; nil when the board ended
 }
 
 // Synchronize waits until every task has at least the status target under a tag,
@@ -17,8 +19,12 @@ type barrier struct {
 // before, they come as far as they are, with its cause; a task that has reported
 // nothing is not started. When the board ends there are no states, and the reason.
 func (b *Board) Synchronize(ctx context.Context, tag string, target int32) ([]State, error) {
-	q := Query{Tag: tag}
-	if err := q.check(b.tasks); err != nil {
+	return b.synchronize(ctx, tag, target, nil)
+}
+
+// synchronize is Synchronize for one who may be closed meanwhile.
+func (b *Board) synchronize(ctx context.Context, tag string, target int32, closed <-chan struct{}) ([]State, error) {
+	if err := jobhost.CheckTag(tag); err != nil {
 		return nil, err
 	}
 	w, err := b.await(tag, target)
@@ -28,16 +34,21 @@ func (b *Board) Synchronize(ctx context.Context, tag string, target int32) ([]St
 	select {
 	case <-w.reached:
 	case <-ctx.Done():
+	case <-closed:
 	}
 	b.mu.Lock()
+	if w.states != nil {
+		b.mu.Unlock() // many may have waited, and all copy
+		return slices.Clone(w.states), nil
+	}
 	defer b.mu.Unlock()
-	switch {
-	case w.states != nil:
-		return w.states, nil
-	case b.ended != nil:
+	if b.ended != nil {
 		return nil, b.ended
 	}
 	b.leaveLocked(tag, w)
+	if ctx.Err() == nil {
+		return nil, ErrClosed
+	}
 	return b.everyLocked(tag), context.Cause(ctx)
 }
 
@@ -56,6 +67,7 @@ func (b *Board) await(tag string, target int32) (*barrier, error) {
 	}
 	t.waiting = append(t.waiting, w)
 	b.wakeLocked(tag, t)
+	b.forgetLocked(tag, t)
 	return w, nil
 }
 
@@ -65,11 +77,15 @@ func (b *Board) wakeLocked(tag string, t *stream) {
 		return
 	}
 	low := b.ofTagLocked(tag).Status
+	var states []State // once for all, since they may be as many as the tasks
 	t.waiting = slices.DeleteFunc(t.waiting, func(w *barrier) bool {
 		if low < w.target {
 			return false
 		}
-		w.states = b.everyLocked(tag)
+		if states == nil {
+			states = b.everyLocked(tag)
+		}
+		w.states = states
 		close(w.reached)
 		return true
 	})
@@ -88,6 +104,11 @@ func (b *Board) everyLocked(tag string) []State {
 func (b *Board) leaveLocked(tag string, w *barrier) {
 	t := b.tags[tag]
 	t.waiting = slices.DeleteFunc(t.waiting, func(other *barrier) bool { return other == w })
+	b.forgetLocked(tag, t)
+}
+
+// forgetLocked forgets a tag that was only waited for.
+func (b *Board) forgetLocked(tag string, t *stream) {
 	if len(t.waiting) == 0 && t.Len() == 0 {
 		delete(b.tags, tag)
 	}

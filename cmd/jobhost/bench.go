@@ -96,7 +96,7 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	defer stop()
 	b := newBenchRun(f, w)
 	settings := f.settings(dir)
-	store, err := openStore(&settings, b.observer(), logger)
+	store, err := openStores(&settings, b.observer(), logger)
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
-	if err := b.fill(ctx, store); err != nil {
+	if err := b.fill(ctx, store.jobs); err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
 	}
 	h, err := host.New(host.Config{
-		Store: store, Engine: engine, Workers: []host.Worker{w}, Logger: logger, Aging: -1, OnEvent: b.event,
+		Store: store.jobs, States: store.states, Engine: engine, Workers: []host.Worker{w}, Logger: logger, Aging: -1, OnEvent: b.event,
 		ShutdownTimeout: 10 * time.Second,
 	})
 	if err != nil {

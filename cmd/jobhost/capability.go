@@ -40,6 +40,8 @@ var meanings = []meaning{
 	{"say how far the attempt is", nativeModule, []string{"progress"}},
 	{"ask for the time it has left", nativeModule, []string{"remaining"}},
 	{"keep keys and values of the worker, from job to job", nativeModule, []string{"kv_"}},
+	{"report how far its task is, and follow the states of its job and of others that it is granted", nativeModule, []string{"state_"}},
+	{"take what a fiber is sent", nativeModule, []string{"recv"}},
 	{"submit further jobs, to workers that it is granted", nativeModule, []string{"submit"}},
 	{"send HTTP requests, to places that it is granted", nativeModule, []string{"http", "http_defer"}},
 	{"wait for what it has begun, and for times", nativeModule, []string{"timer", "wait", "read", "drop"}},

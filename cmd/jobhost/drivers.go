@@ -13,24 +13,53 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
+	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/payload"
 	"github.com/jobhost/jobhost/state/payload/filepayload"
 	"github.com/jobhost/jobhost/state/payload/redispayload"
 	"github.com/jobhost/jobhost/state/payload/s3payload"
+	"github.com/jobhost/jobhost/state/sqlitestate"
 )
 
 // This file is the one place that knows the concrete drivers.
 
-// openStore opens the store that a manifest names. Both of its drivers are
-// SQLite: "mem" has no folder, and so no file.
-func openStore(h *manifest.Host, observer sqlitedb.Observer, logger *slog.Logger) (*sqlitequeue.Store, error) {
-	return sqlitequeue.Open(sqlitequeue.Options{
-		Dir:      h.Store.Dir,
-		Relaxed:  h.Durability == manifest.Relaxed,
-		Logger:   logger,
-		Observer: observer,
-	})
+// stores are where jobs are kept, and the states of their tasks.
+type stores struct {
+	db     *sqlitedb.DB
+	jobs   *sqlitequeue.Store
+	states state.Store
 }
+
+// schemas returns the tables of the store.
+func schemas() []sqlitedb.Schema { return append(sqlitequeue.Schemas(), sqlitestate.Schemas()...) }
+
+// openStores opens the store that a manifest names. Both of its drivers are
+// SQLite: "mem" has no folder, and so no file. Jobs and states share a database,
+// so that states cost no sync of their own and go with their job.
+func openStores(h *manifest.Host, observer sqlitedb.Observer, logger *slog.Logger) (_ *stores, err error) {
+	s := &stores{}
+	s.db, err = sqlitedb.Open(sqlitedb.Options{
+		Dir: h.Store.Dir, Relaxed: h.Durability == manifest.Relaxed, Schemas: schemas(), Logger: logger, Observer: observer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+	}()
+	states, err := sqlitestate.New(s.db)
+	if err != nil {
+		return nil, err
+	}
+	s.states = states
+	s.jobs, err = sqlitequeue.New(s.db, states)
+	return s, err
+}
+
+// Close closes them.
+func (s *stores) Close() error { return errors.Join(s.states.Close(), s.jobs.Close(), s.db.Close()) }
 
 // freeSpace returns how to tell the free space of a store; nil when it has no files.
 func freeSpace(h *manifest.Host) func() (int64, error) {
@@ -81,7 +110,7 @@ func restoreStore(ctx context.Context, m *manifest.Manifest, from string, replac
 			return "", err
 		}
 	}
-	opts := sqlitedb.Options{Dir: m.Host.Store.Dir, Schemas: sqlitequeue.Schemas()}
+	opts := sqlitedb.Options{Dir: m.Host.Store.Dir, Schemas: schemas()}
 	return sqlitedb.Restore(ctx, opts, from, replace)
 }
 

@@ -111,24 +111,24 @@ func (i *instant) Set(s string) error {
 	return nil
 }
 
-// state is a flag that names a state; zero = any.
-type state jobhost.State
+// jobState is a flag that names a state of jobs; zero = any.
+type jobState jobhost.State
 
-func (s *state) Type() string { return "string" }
+func (s *jobState) Type() string { return "string" }
 
-func (s *state) String() string {
+func (s *jobState) String() string {
 	if *s == 0 {
 		return ""
 	}
 	return jobhost.State(*s).String()
 }
 
-func (s *state) Set(name string) error {
+func (s *jobState) Set(name string) error {
 	parsed, err := jobhost.ParseState(name)
 	if err != nil {
 		return fmt.Errorf("%s", jobhost.HintOf(err))
 	}
-	*s = state(parsed)
+	*s = jobState(parsed)
 	return nil
 }
 

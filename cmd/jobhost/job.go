@@ -58,7 +58,7 @@ type jobQuery struct {
 	worker        string
 	parent        string
 	labels        []string
-	state         state
+	state         jobState
 	after, before instant
 	limit         int
 	all           bool

@@ -95,12 +95,12 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	if relaxed {
 		logger.Warn("durability is relaxed: what is acknowledged can be lost when the machine stops")
 	}
-	store, err := openStore(&m.Host, sqlitedb.Observer{Commit: cfg.Metrics.StoreCommit}, logger)
+	store, err := openStores(&m.Host, sqlitedb.Observer{Commit: cfg.Metrics.StoreCommit}, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	cfg.Store, cfg.FreeSpace = store, freeSpace(&m.Host)
+	cfg.Store, cfg.States, cfg.FreeSpace = store.jobs, store.states, freeSpace(&m.Host)
 	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package fiber_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +110,28 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
+// TestInterruptCountsOnce: what comes after it changes nothing.
+func TestInterruptCountsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := setup(t)
+		told := 0
+		f.start("a", func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
+			f.OnInterrupt(func() { told++ })
+			return deaf(ctx, f)
+		})
+		synctest.Wait()
+		began := time.Now()
+		_, _ = f.Interrupt("a")
+		time.Sleep(grace / 2)
+		_, _ = f.Interrupt("a")
+		f.Stop()
+		end := f.end("a")
+		if d := time.Since(began); told != 1 || d != grace || end.Failure.Code != fiber.FailInterrupted {
+			t.Errorf("it was told %d times, and ended after %v as %+v", told, d, end.Failure)
+		}
+	})
+}
+
 // TestCleanup: everything happens in one order.
 func TestCleanup(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -128,7 +149,6 @@ func TestCleanup(t *testing.T) {
 		var outputs interface{ Err() error }
 		_, err := f.Start(t.Context(), spec("a"), body, func(end jobhost.Fiber) error {
 			note("on_terminate " + string(end.Status))
-			synctestSettle()
 			// The fiber is still there, with its hub, what it has not read, and its permit.
 			if message, ok, err := inside.Take(); !ok || err != nil {
 				t.Errorf("its input is %q %v %v", message, ok, err)
@@ -136,6 +156,8 @@ func TestCleanup(t *testing.T) {
 			if got := f.get("a"); got.Status.Ended() || outputs.Err() != nil || f.Stats().Live != 1 {
 				t.Errorf("in on_terminate it is %+v, subscriptions %v", got, outputs.Err())
 			}
+			// What came now would be lost.
+			wantCode(t, f.Submit(t.Context(), "a", []byte("x"), true), jobhost.CodeNotFound, true)
 			return nil
 		})
 		if err != nil {
@@ -165,13 +187,6 @@ func TestCleanup(t *testing.T) {
 			t.Errorf("order %q, want %q", order, want)
 		}
 	})
-}
-
-// synctestSettle lets others run that could.
-func synctestSettle() {
-	for range 10 {
-		runtime.Gosched()
-	}
 }
 
 // TestOnTerminateFails: the fiber ends as it did.

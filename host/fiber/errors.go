@@ -74,9 +74,9 @@ func errUnlike(id string) error {
 	}
 }
 
-func errTooMany(most int) error {
+func errTooMany(there int) error {
 	return &jobhost.Error{
-		Code: jobhost.CodeExhausted, RetryAfter: time.Second, Message: fmt.Sprintf("%d fibers run, which is as many as may", most),
+		Code: jobhost.CodeExhausted, RetryAfter: time.Second, Message: fmt.Sprintf("there are %d fibers already, which is as many as may be", there),
 		Hint: "interrupt one that isn't needed, or raise max_fibers",
 	}
 }

@@ -28,7 +28,8 @@ type Config struct {
 	// Scope is what fibers live in: its join waits for them, its cancellation
 	// stops them.
 	Scope *scope.Scope
-	// Max is how many fibers may have a permit at one time; 0 = 10.
+	// Max is how many fibers may have a permit at one time, up to
+	// [jobhost.MaxFibers]; 0 = 10. Those that wait count for that constant too.
 	Max int
 	// FailWhenFull makes Start answer exhausted when no permit is free, rather
 	// than wait for one.
@@ -109,7 +110,7 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.Scope == nil {
 		return nil, errors.New("new fiber registry: it needs a scope")
 	}
-	cfg.Max = cmp.Or(max(cfg.Max, 0), DefaultMax)
+	cfg.Max = min(cmp.Or(max(cfg.Max, 0), DefaultMax), jobhost.MaxFibers)
 	cfg.InputMessages = cmp.Or(max(cfg.InputMessages, 0), 64)
 	cfg.InputBytes = cmp.Or(max(cfg.InputBytes, 0), 4<<20)
 	cfg.Replay = cmp.Or(cfg.Replay, 64)

@@ -38,19 +38,25 @@ func TestRestarts(t *testing.T) {
 		{"not on success", jobhost.RestartPolicy{When: jobhost.RestartOnFailure}, returns("x"), "[0]", jobhost.FiberCompleted, ""},
 		{"panics are failures", jobhost.RestartPolicy{When: jobhost.RestartOnFailure, Intensity: 1}, panics, "[0 1]", jobhost.FiberFailed, jobhost.FailInternal},
 		{
-			"always", jobhost.RestartPolicy{When: jobhost.RestartAlways, Intensity: 2}, returns("x"), "[0 1 3]",
+			"always",
+			jobhost.RestartPolicy{When: jobhost.RestartAlways, Intensity: 2},
+			returns("x"), "[0 1 3]",
 			jobhost.FiberFailed, jobhost.FailLimit,
 		},
 		{
-			"up to max", jobhost.RestartPolicy{When: jobhost.RestartAlways, Initial: 2 * second, Max: 5 * second, Intensity: 4}, fails,
+			"up to max",
+			jobhost.RestartPolicy{When: jobhost.RestartAlways, Initial: 2 * second, Max: 5 * second, Intensity: 4},
+			fails,
 			"[0 2 6 11 16]", jobhost.FiberFailed, "broken",
 		},
 		{
-			"the window moves on", jobhost.RestartPolicy{When: jobhost.RestartAlways, Intensity: 2, Within: 3 * second},
+			"the window moves on",
+			jobhost.RestartPolicy{When: jobhost.RestartAlways, Intensity: 2, Within: 3 * second},
 			fails, "[0 1 3 7 15 31 63 123 183 243 303]", "", "",
 		},
 		{
-			"a good run begins anew", jobhost.RestartPolicy{When: jobhost.RestartAlways, Intensity: 2, Within: 10 * second},
+			"a good run begins anew",
+			jobhost.RestartPolicy{When: jobhost.RestartAlways, Intensity: 2, Within: 10 * second},
 			after(10*time.Second, fails), "[0 11 22 33 44 55 66 77 88 99 110]", "", "",
 		},
 	} {
@@ -144,6 +150,31 @@ func TestRestartKeeps(t *testing.T) {
 		if f.restarted != 2 || f.started != 2 {
 			t.Errorf("%d starts and %d restarts were counted", f.started, f.restarted)
 		}
+	})
+}
+
+// TestRestartOfOneThatWaited: a run does not begin as one that waits.
+func TestRestartOfOneThatWaited(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := setup(t)
+		s := spec("a")
+		s.Restart.When = jobhost.RestartOnFailure
+		rung, g := 0, make(gate)
+		f.startSpec(s, func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
+			if f.Restarts() == 0 {
+				f.Waiting(true)
+				f.Ring(func() { rung++ })
+				return fails(ctx, f)
+			}
+			return g.body(ctx, f)
+		})
+		time.Sleep(time.Second)
+		f.wantStatus("a", jobhost.FiberRunning)
+		if f.submit("a", "x"); rung != 0 {
+			t.Error("the bell of an earlier run was rung")
+		}
+		close(g)
+		f.end("a")
 	})
 }
 

@@ -57,7 +57,7 @@ func (r *Registry) attempt(f *Fiber) (e exit) {
 	now := time.Now()
 	admitted := result.ID != 0 // otherwise the scope takes in nothing more
 	if err := errors.Join(append(result.Extra, result.Primary)...); err != nil && admitted {
-		r.logFault(f, "fiber met a fault of the host", err)
+		r.cfg.Logger.Error("fiber met a fault of the host", f.faultAttrs(err)...)
 	}
 	if result.Primary != nil && admitted {
 		e.failure = fault()
@@ -104,13 +104,13 @@ func fault() *jobhost.Failure {
 	}
 }
 
-// logFault logs what strangers aren't told.
-func (r *Registry) logFault(f *Fiber, what string, err error) {
+// faultAttrs are for the log: strangers aren't told.
+func (f *Fiber) faultAttrs(err error) []any {
 	attrs := []any{logkey.Fiber, f.spec.ID, logkey.Worker, f.spec.Worker, logkey.Error, err}
 	if fault, panicked := errors.AsType[*scope.PanicError](err); panicked {
 		attrs = append(attrs, logkey.Stack, string(fault.Stack))
 	}
-	r.cfg.Logger.Error(what, attrs...)
+	return attrs
 }
 
 // again reports whether a fiber is to be started again, and after what time. If
@@ -176,7 +176,7 @@ func (r *Registry) finish(f *Fiber, e exit) {
 		return
 	}
 	if err := terminate(f.onTerminate, end); err != nil {
-		r.logFault(f, "on_terminate of a fiber has failed", err)
+		r.cfg.Logger.Error("on_terminate of a fiber has failed", f.faultAttrs(err)...)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 // Start starts a fiber and returns when it runs. onTerminate may be nil.
@@ -62,10 +63,10 @@ func (r *Registry) reserve(spec jobhost.FiberSpec, body Body, onTerminate OnTerm
 	if r.stopped {
 		return nil, nil, errStopping(nil)
 	}
-	immediate := r.free > 0 && r.waiting.Len() == 0
-	if !immediate && r.cfg.FailWhenFull || len(r.live) >= jobhost.MaxFibers {
+	immediate := r.free > 0 // then nobody waits
+	if full := !immediate && r.cfg.FailWhenFull; full || len(r.live) >= jobhost.MaxFibers {
 		r.cfg.Observe.Refused(LimitFibers)
-		return nil, nil, errTooMany(min(r.cfg.Max, jobhost.MaxFibers))
+		return nil, nil, errTooMany(len(r.live))
 	}
 	f = r.newFiber(spec, body, onTerminate)
 	f.starters = 1
@@ -129,9 +130,12 @@ func (r *Registry) withdrawLocked(f *Fiber, err error) {
 	f.ending = true
 	gone := errNotFound(f.spec.ID)
 	f.in.shutWith(gone)
-	f.in.clear()
+	unread := f.in.clear()
 	f.closeHubLocked(gone)
 	f.mu.Unlock()
+	if unread > 0 {
+		r.cfg.Logger.Warn("fiber never began, and messages to it are lost", logkey.Fiber, f.spec.ID, logkey.Count, unread)
+	}
 	f.begun.Set(struct{}{}, err)
 	f.ended.Set(nil, gone)
 }

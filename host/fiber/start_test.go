@@ -3,6 +3,7 @@ package fiber_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -245,6 +246,22 @@ func TestStartOfOneThatIsEnding(t *testing.T) {
 		after := f.startSpec(next, echo)
 		if d := after.CreatedAt.Sub(before.CreatedAt); d != grace || after.Worker != "other" {
 			t.Errorf("%v after the first there is %+v", d, after)
+		}
+		f.wantTerminated("a", 1)
+	})
+}
+
+// TestGoexit: a body that ends its goroutine leaves no fiber behind.
+func TestGoexit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		// The scope fails by it, but not those above.
+		f := setup(t, func(c *fiber.Config) { c.Scope, _ = c.Scope.Child("fibers") })
+		f.start("a", func(context.Context, *fiber.Fiber) ([]byte, *jobhost.Failure) {
+			runtime.Goexit()
+			return nil, nil
+		})
+		if end := f.end("a"); end.Status != jobhost.FiberFailed || end.Failure.Code != jobhost.FailInternal {
+			t.Errorf("it ended as %+v", end)
 		}
 		f.wantTerminated("a", 1)
 	})

@@ -53,7 +53,7 @@ func (r *Registry) Submit(ctx context.Context, id string, message []byte, wait b
 func (f *Fiber) offer(message []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err, full := f.refusalLocked(message)
+	full, err := f.refusalLocked(message)
 	switch {
 	case full:
 		return errFull(f.spec.ID, f.in.len(), f.in.bytes)
@@ -65,14 +65,14 @@ func (f *Fiber) offer(message []byte) error {
 
 // refusalLocked returns why a message is not taken in, or whether it isn't since
 // there is no room, for it or for those who came before.
-func (f *Fiber) refusalLocked(message []byte) (err error, full bool) { //nolint:revive // the error comes first as it goes before
+func (f *Fiber) refusalLocked(message []byte) (full bool, err error) {
 	switch {
 	case f.paused:
-		return errPaused(f.spec.ID), false
+		return false, errPaused(f.spec.ID)
 	case f.in.shut != nil:
-		return f.in.shut, false
+		return false, f.in.shut
 	}
-	return nil, len(f.in.senders) > 0 || !f.in.fits(message)
+	return len(f.in.senders) > 0 || !f.in.fits(message), nil
 }
 
 // send returns an op that puts a message in when there is room.
@@ -81,7 +81,7 @@ func (f *Fiber) send(message []byte) op.Op[struct{}] {
 		func() (none struct{}, ok bool, err error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			err, full := f.refusalLocked(message)
+			full, err := f.refusalLocked(message)
 			if !full && err == nil {
 				f.in.push(message)
 			}
@@ -90,7 +90,7 @@ func (f *Fiber) send(message []byte) op.Op[struct{}] {
 		func(w *op.Waiter[struct{}]) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if err, full := f.refusalLocked(message); !full { // since try
+			if full, err := f.refusalLocked(message); !full { // since try
 				if w.Complete(struct{}{}, err) && err == nil {
 					f.in.push(message)
 				}

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -175,12 +176,9 @@ func (g *guest) Wait(ctx context.Context, list []hostcall.Pending) int {
 		return pending.Wait(ctx, list) // it only looks
 	}
 	g.flush()
-	for _, p := range list {
-		if p == hostcall.Pending(g.inbox) {
-			g.fiber.Waiting(true)
-			defer g.fiber.Waiting(false)
-			break
-		}
+	if slices.Contains(list, hostcall.Pending(g.inbox)) {
+		g.fiber.Waiting(true)
+		defer g.fiber.Waiting(false)
 	}
 	return pending.Wait(ctx, list)
 }

@@ -151,9 +151,6 @@ func (k *Keeper) States(ctx context.Context, query jobhost.StateQuery) (jobhost.
 
 // SetState implements [jobhost.StateKeeper].
 func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, tasks int) (jobhost.TaskState, error) {
-	if tasks < 0 || tasks > jobhost.MaxTasks {
-		return s, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "tasks", Message: "a job has 1 to 10000 tasks"}
-	}
 	if err := errors.Join(s.Check(), checkOwn(s.Tag)); err != nil {
 		return s, err
 	}

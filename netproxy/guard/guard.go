@@ -165,23 +165,32 @@ func (t *Transport) Watch(ctx context.Context, watcher Watcher) context.Context 
 		}
 		watcher = unwatched{}
 	}
-	interim := 0 // one attempt comes after the other
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) {
-			if t.meter {
-				grant(info.Conn)
-			}
-			watcher.Connected(info.Reused)
-		},
-		GotFirstResponseByte: watcher.FirstByte,
-		Got1xxResponse: func(int, textproto.MIMEHeader) error {
-			if interim++; interim > maxInterim {
-				return errFlood{}
-			}
-			watcher.Interim()
-			return nil
-		},
-	})
+	w := &watch{watcher: watcher, meter: t.meter}
+	w.trace = httptrace.ClientTrace{GotConn: w.connected, GotFirstResponseByte: watcher.FirstByte, Got1xxResponse: w.interim}
+	return httptrace.WithClientTrace(ctx, &w.trace)
+}
+
+// watch has all that a trace needs in one piece, as there is one for each request.
+type watch struct {
+	trace    httptrace.ClientTrace
+	watcher  Watcher
+	meter    bool
+	interims int // so far; one attempt comes after the other
+}
+
+func (w *watch) connected(info httptrace.GotConnInfo) {
+	if w.meter {
+		grant(info.Conn)
+	}
+	w.watcher.Connected(info.Reused)
+}
+
+func (w *watch) interim(int, textproto.MIMEHeader) error {
+	if w.interims++; w.interims > maxInterim {
+		return errFlood{}
+	}
+	w.watcher.Interim()
+	return nil
 }
 
 // unwatched watches nothing.

@@ -74,6 +74,9 @@ func (m *Memory) Open(_ context.Context, job state.Job, tasks int, feed state.Fe
 func (m *Memory) Jobs(_ context.Context, after string, limit int) ([]state.Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return nil, state.ErrClosed
+	}
 	var list []state.Info
 	for key, j := range m.jobs {
 		if key > after {
@@ -90,6 +93,9 @@ func (m *Memory) Jobs(_ context.Context, after string, limit int) ([]state.Info,
 func (m *Memory) Mark(_ context.Context, job state.Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return state.ErrClosed
+	}
 	j := m.jobs[job.Key()]
 	if j == nil {
 		return state.NotFound(job)
@@ -105,6 +111,9 @@ func (m *Memory) Mark(_ context.Context, job state.Job) error {
 func (m *Memory) Delete(_ context.Context, job state.Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return state.ErrClosed
+	}
 	j := m.jobs[job.Key()]
 	if j == nil {
 		return state.NotFound(job)
@@ -123,6 +132,14 @@ func (m *Memory) Close() error {
 		j.end(state.ErrClosed)
 	}
 	return nil
+}
+
+// Reopen closes the store and returns one with the states that it had.
+func (m *Memory) Reopen() *Memory {
+	_ = m.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Memory{Now: m.Now, Before: m.Before, jobs: m.jobs, events: m.events}
 }
 
 func (j *memoryJob) end(reason error) {

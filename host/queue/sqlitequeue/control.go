@@ -217,7 +217,7 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 
 // remove removes a job.
 func (l *ledger) remove(tx *sqlitedb.Tx, t *target) error {
-	if err := deleteRange(tx, t.key, t.end()); err != nil {
+	if err := l.deleteRange(tx, t.key, t.end()); err != nil {
 		return err
 	}
 	for status, n := range t.counts {
@@ -230,7 +230,19 @@ func (l *ledger) remove(tx *sqlitedb.Tx, t *target) error {
 
 // deleteRange deletes all rows of the jobs with keys from low up to, and not
 // including, high.
-func deleteRange(tx *sqlitedb.Tx, low, high int64) error {
+func (l *ledger) deleteRange(tx *sqlitedb.Tx, low, high int64) error {
+	for _, c := range l.companions {
+		if !c.Any() {
+			continue
+		}
+		ids, err := idsOf(tx, low, high)
+		if err != nil {
+			return err
+		}
+		if err := c.Removing(tx, ids); err != nil {
+			return fmt.Errorf("remove what belongs to jobs: %w", err)
+		}
+	}
 	for _, sql := range []string{
 		"DELETE FROM job WHERE seq>=? AND seq<?",
 		"DELETE FROM part WHERE job>=? AND job<?",
@@ -246,4 +258,13 @@ func deleteRange(tx *sqlitedb.Tx, low, high int64) error {
 		}
 	}
 	return nil
+}
+
+// idsOf returns the ids of the jobs with keys from low up to, and not including, high.
+func idsOf(tx *sqlitedb.Tx, low, high int64) (ids []string, err error) {
+	s := tx.Stmt("SELECT id FROM job WHERE seq>=? AND seq<?").Int(low).Int(high)
+	for s.Step() {
+		ids = append(ids, s.ColText(0))
+	}
+	return ids, s.Done()
 }

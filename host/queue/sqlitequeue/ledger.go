@@ -16,6 +16,8 @@ type ledger struct {
 	keys    *keys
 	added   []string // workers of the open transaction
 
+	companions []Companion
+
 	deltas [][4]int64 // by worker and status, of the open transaction
 	dirty  []int64    // workers with an entry in deltas
 	spans  []span     // of the open transaction

@@ -59,11 +59,22 @@ func Open(opts Options) (*Store, error) {
 	return s, nil
 }
 
+// Companion keeps something of jobs in tables of its own, in the same database.
+// The writer calls its methods, within a transaction.
+type Companion interface {
+	// Any reports whether there may be anything at all. It is called often.
+	Any() bool
+	// Removing is told of jobs that are being removed, whatever removes them. Its
+	// error undoes the removal, and so does a rollback.
+	Removing(tx *sqlitedb.Tx, ids []string) error
+}
+
 // New returns a store in a database that was opened with [Schemas] among its
 // schemas and may hold other packages' tables too. Closing the store leaves
 // the database open.
-func New(db *sqlitedb.DB) (*Store, error) {
+func New(db *sqlitedb.DB, companions ...Companion) (*Store, error) {
 	l := newLedger()
+	l.companions = companions
 	if err := db.Read(context.Background(), func(r *sqlitedb.Reader) error { return l.load(r) }); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}

@@ -83,7 +83,7 @@ func (l *ledger) visit(tx *sqlitedb.Tx, v *visit, lag int64) error {
 		}
 	}
 	if v.high > v.low {
-		if err := deleteRange(tx, v.low, v.high); err != nil {
+		if err := l.deleteRange(tx, v.low, v.high); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (l *ledger) judge(tx *sqlitedb.Tx, v *visit, job *ended) error {
 	}
 	if job.key != v.high {
 		if v.high > v.low {
-			if err := deleteRange(tx, v.low, v.high); err != nil {
+			if err := l.deleteRange(tx, v.low, v.high); err != nil {
 				return err
 			}
 		}

@@ -16,12 +16,18 @@ type Attempt struct {
 	LogLevel int32
 	// Left is the answer of remaining.
 	Left int64
-	// Errno is the answer to output, emit, metric and observe if it isn't 0.
+	// Errno is the answer to output, emit, metric, observe and state_set if it isn't 0.
 	Errno int32
 	// HTTP answers requests; nil = denied.
 	HTTP func(request string) Reply
 	// Ends is what is told of the ends of jobs, by their numbers; others don't end.
 	Ends map[int]string
+	// Streams are what watches tell, by "TASK TAG", and what a fiber is sent, by
+	// "recv"; others are denied.
+	Streams map[string]Stream
+	// States are the answers of state_get, by "TASK TAG", each from its time on;
+	// others are denied.
+	States map[string][]Reply
 	// Stopped = whatever waits is told to stop.
 	Stopped bool
 
@@ -35,6 +41,7 @@ type Attempt struct {
 	Progress []string          // "DONE/TOTAL"
 	Keys     map[string]string // of the worker; nil = denied
 	Jobs     []string          // "WHEN TEXT", or "deferred"
+	Sets     []string          // "TAG STATUS MESSAGE PAYLOAD"
 	Ops      Ops
 }
 
@@ -101,6 +108,7 @@ func (g *Guest) defineHost(ctx context.Context, r wazero.Runtime) error {
 	})
 	defineEffects(define)
 	defineOps(define)
+	defineStates(define)
 	_, err := b.Instantiate(ctx)
 	return err
 }

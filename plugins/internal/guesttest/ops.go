@@ -32,6 +32,7 @@ type Ops struct {
 
 	handles map[int32]*pending
 	last    int32
+	inbox   int32 // the handle of recv; 0 = not asked for
 }
 
 // pending is what a handle stands for.
@@ -39,6 +40,16 @@ type pending struct {
 	at   time.Duration // when it is ready, as Elapsed will be
 	text string
 	open string // the first line of a request that is under way
+
+	stream *stream // of many messages; nil = of one
+}
+
+// when is when it is ready, as Elapsed will be.
+func (p *pending) when() time.Duration {
+	if p.stream != nil {
+		return p.stream.when()
+	}
+	return p.at
 }
 
 const (
@@ -90,14 +101,14 @@ func (at *Attempt) wait(numbers []int32, timeout int64) int32 {
 		if p == nil {
 			return -5
 		}
-		if first == nil || p.at < first.at {
+		if first == nil || p.when() < first.when() {
 			first, index = p, int32(i)
 		}
 	}
 	if first == nil || at.Stopped {
 		return min(index, -3)
 	}
-	if first.at <= o.Elapsed {
+	if first.when() <= o.Elapsed {
 		return index
 	}
 	o.Waits++
@@ -105,11 +116,11 @@ func (at *Attempt) wait(numbers []int32, timeout int64) int32 {
 	if timeout >= 0 {
 		until = o.Elapsed + time.Duration(timeout)*time.Millisecond
 	}
-	if first.at == never && until == never {
+	if first.when() == never && until == never {
 		return -3
 	}
-	o.Elapsed = min(first.at, until)
-	if first.at > o.Elapsed {
+	o.Elapsed = min(first.when(), until)
+	if first.when() > o.Elapsed {
 		return -1
 	}
 	return index
@@ -134,6 +145,9 @@ func (at *Attempt) read(m api.Memory, number int32, buf, room uint64) int32 {
 		return i
 	}
 	p := at.Ops.handles[number]
+	if p.stream != nil {
+		return p.stream.read(m, buf, room)
+	}
 	p.open = ""
 	if uint32(room) == 0 {
 		return int32(len(p.text))

@@ -2,3 +2,10 @@ package jobhost
 
 // FailText is what the host is told of an error.
 var FailText = failText
+
+// ReadEvent reads an event of a watch.
+func ReadEvent(text []byte) (e StateEvent, ok bool) {
+	r := jsonReader{rest: text}
+	e = r.event()
+	return e, r.ended()
+}

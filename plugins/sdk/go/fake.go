@@ -40,6 +40,12 @@ type Attempt struct {
 	HTTP func(Request) (*Response, error)
 	// Ended is what is told of the ends of jobs, by their ids; others don't end.
 	Ended map[string]string
+	// Reports are what other tasks report, and tasks of other jobs that the worker may
+	// watch; it may watch no others.
+	Reports []Report
+	// Messages are what is sent to the fiber, after which nobody can send any more;
+	// nil = the attempt is no fiber's.
+	Messages []Message
 	// Remaining is what is left for the attempt; 0 = no deadline, negative = it
 	// is over, or cancelled. No time passes but that of waits, which don't take it:
 	// a timer is ready as soon as nothing else is.
@@ -69,6 +75,8 @@ type Result struct {
 	// to send, if the attempt succeeded.
 	Requests []Sent
 	Deferred []Deferred
+	// States are those that the handler has set.
+	States []State
 	// Done and Total are the last progress.
 	Done, Total int64
 }
@@ -77,6 +85,7 @@ type Result struct {
 // in wasm. A panic of the handler passes through, as a test wants to see it.
 func Run(h Handler, at Attempt) *Result {
 	f := &fake{at: at, result: Result{Observed: map[string][]float64{}}, keys: newKeys(at.Keys), ops: map[int32]*fakeOp{}}
+	f.board = newBoard(&f.at)
 	job := &Job{input: slices.Clone(at.Input), host: host{f}}
 	out := run(job, func(job *Job) ([]byte, error) {
 		out, err := h(job)
@@ -112,6 +121,8 @@ type fake struct {
 	opened  int32
 	clock   time.Duration // since the beginning of the attempt
 	idle    time.Duration // of it since something came
+	board   []fakeState   // by their time
+	inbox   int32         // its handle; 0 = not asked for
 	told    bool          // that the attempt is cancelled
 }
 

@@ -33,6 +33,15 @@ type fakeOp struct {
 	at      time.Duration // by the clock of the attempt; never = it doesn't come
 	message []byte
 	request int // that it is, from 1; 0 = none
+	stream  *fakeStream
+}
+
+// when is when it is ready.
+func (o *fakeOp) when() time.Duration {
+	if o.stream != nil {
+		return o.stream.when()
+	}
+	return o.at
 }
 
 const (
@@ -130,8 +139,8 @@ func (h host) wait(numbers []int32, timeout int64) int32 {
 		if o == nil {
 			return int32(ErrInvalid)
 		}
-		if o.at < at || first < 0 {
-			first, at = i, o.at
+		if when := o.when(); when < at || first < 0 {
+			first, at = i, when
 		}
 	}
 	if first < 0 || timeout < -1 {

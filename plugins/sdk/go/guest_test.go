@@ -31,6 +31,10 @@ func TestGuest(t *testing.T) {
 		{"waits", testWaits},
 		{"stale", testStale},
 		{"defer", testDefer},
+		{"reports", testReports},
+		{"follows", testFollows},
+		{"meets", testMeets},
+		{"fiber", testFiber},
 		{"memory", testMemory},
 		{"reset", testReset},
 		{"panic", testPanic}, // the last one: the instance is gone

@@ -93,6 +93,21 @@ func hostDrop(handle int32) int32
 //go:noescape
 func hostHTTPDefer(request unsafe.Pointer, n uint32, entry string, args unsafe.Pointer, argsLen uint32) int32
 
+//go:wasmimport jobhost1 state_set
+//go:noescape
+func hostStateSet(tag string, status int32, message string, payload unsafe.Pointer, n uint32) int32
+
+//go:wasmimport jobhost1 state_get
+//go:noescape
+func hostStateGet(task int32, tag string, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport jobhost1 state_watch
+//go:noescape
+func hostStateWatch(task int32, tag string) int32
+
+//go:wasmimport jobhost1 recv
+func hostRecv() int32
+
 //go:wasmimport wasi_snapshot_preview1 random_get
 //go:noescape
 func wasiRandom(p unsafe.Pointer, n uint32) uint32
@@ -200,6 +215,38 @@ func (host) read(handle int32) ([]byte, Errno) {
 	}
 	return message, 0
 }
+
+// next returns the next message of a handle with many. One that is empty is gone
+// only after a read with room.
+func (h host) next(handle int32) ([]byte, Errno) {
+	message, e := h.read(handle)
+	if e == 0 && len(message) == 0 {
+		var room [1]byte
+		e = min(Errno(hostRead(handle, unsafe.Pointer(&room), 1)), 0)
+	}
+	return message, e
+}
+
+func (host) stateSet(tag string, status int32, message string, payload []byte) Errno {
+	return Errno(hostStateSet(tag, status, message, unsafe.Pointer(unsafe.SliceData(payload)), uint32(len(payload))))
+}
+
+func (host) stateGet(task int32, tag string) ([]byte, Errno) {
+	room := make([]byte, 512)
+	for {
+		n := hostStateGet(task, tag, unsafe.Pointer(unsafe.SliceData(room)), uint32(len(room)))
+		if n < 0 {
+			return nil, Errno(n)
+		}
+		if int(n) <= len(room) {
+			return room[:n], 0
+		}
+		room = make([]byte, n)
+	}
+}
+
+func (host) stateWatch(task int32, tag string) int32 { return hostStateWatch(task, tag) }
+func (host) recv() int32                             { return hostRecv() }
 
 // entropy fills p with random bytes of the host.
 func entropy(p []byte) {

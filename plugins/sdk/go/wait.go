@@ -2,8 +2,8 @@ package jobhost
 
 import "time"
 
-// Pending is something that a job waits for: a [*Call], a [*Timer] or a
-// [*Child]. It belongs to the attempt that began it, and is given up when that
+// Pending is something that a job waits for: a [*Call], a [*Timer], a [*Child], a
+// [*StateWatch] or an [*Inbox]. It belongs to the attempt that began it, and is given up when that
 // ends. One goroutine uses it at a time.
 type Pending interface{ pending() *op }
 
@@ -43,6 +43,15 @@ func (o *op) take(what string) ([]byte, error) {
 	o.job.host.drop(o.number)
 	o.taken = true
 	return message, nil
+}
+
+// next waits for the next of its messages and returns it.
+func (o *op) next(what string) ([]byte, error) {
+	if err := o.fault(); err != nil {
+		return nil, err
+	}
+	message, e := o.job.host.next(o.number)
+	return message, failed(what, e)
 }
 
 // drop gives it up.

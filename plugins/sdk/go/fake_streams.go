@@ -1,0 +1,77 @@
+//go:build !wasip1
+
+package jobhost
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Message is something that a fiber is sent in [Run].
+type Message struct {
+	Data []byte
+	// After is when it is sent, since the beginning of the attempt.
+	After time.Duration
+}
+
+// fakeStream is something with many messages.
+type fakeStream struct {
+	queue []Message   // by their time
+	ends  bool        // after the last
+	watch *fakeFilter // of states; nil = it is the inbox
+}
+
+// when is when there is something to read.
+func (s *fakeStream) when() time.Duration {
+	switch {
+	case len(s.queue) > 0:
+		return s.queue[0].After
+	case s.ends:
+		return 0
+	}
+	return never
+}
+
+// add puts a message in its place.
+func (s *fakeStream) add(m Message) {
+	i := 0
+	for i < len(s.queue) && s.queue[i].After <= m.After {
+		i++
+	}
+	s.queue = slices.Insert(s.queue, i, m)
+}
+
+func (h host) recv() int32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at.Messages == nil {
+		return int32(ErrDenied)
+	}
+	if h.inbox == 0 {
+		queue := slices.Clone(h.at.Messages)
+		slices.SortStableFunc(queue, func(a, b Message) int { return cmp.Compare(a.After, b.After) })
+		h.inbox = h.open(&fakeOp{stream: &fakeStream{queue: queue, ends: true}})
+	}
+	return h.inbox
+}
+
+func (h host) next(number int32) ([]byte, Errno) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.op(number)
+	if o == nil || o.stream == nil {
+		return nil, ErrInvalid
+	}
+	at := o.stream.when()
+	if h.pass(max(at, h.clock)) || at == never {
+		return nil, ErrStopped
+	}
+	h.idle = 0
+	queue := o.stream.queue
+	if len(queue) == 0 {
+		return nil, ErrClosed
+	}
+	o.stream.queue = queue[1:]
+	return slices.Clone(queue[0].Data), 0
+}
