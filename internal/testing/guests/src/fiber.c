@@ -40,6 +40,12 @@ static int act(i32 n, u32 len) {
     for (i32 i = 0; i < 2000; i++) jh_log(0, out, 4000);
     jh_emit(TEXT("flooded"));
   }
+  else if (BEGINS(n, "http ")) {  // emits the status, or an errno
+    i32 handle = jh_http(heard + 5, n - 5), size = handle < 0 ? handle : jh_read(handle, out, sizeof out);
+    if (size < 0) emitNumber(size);
+    else jh_emit(out, 3);
+    if (handle >= 0) jh_drop(handle);
+  }
   else if (SAYS(n, "work")) work(10000000), jh_emit(TEXT("worked"));
   else return 0;
   return 1;
