@@ -22,14 +22,14 @@ TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
 # Workers are libraries, commands are programs with a main function.
-HTTP_GUESTS := fetch webhook-fanout scrape-defer
-GO_GUESTS   := wordcount loganalyzer visits $(HTTP_GUESTS)
+DEMOS       := fetch webhook-fanout scrape-defer partitioned-ingest
+GO_GUESTS   := wordcount loganalyzer visits $(DEMOS)
 GO_COMMANDS := csvstats
 GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g).wasm)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: $(GO_WASM) ## build bin/jobhost and the example workers
@@ -39,12 +39,12 @@ build: $(GO_WASM) ## build bin/jobhost and the example workers
 run: build ## build and run a host with manifest.toml
 	exec bin/jobhost run -f $(MANIFEST)
 
-# Each of these serves a site of its own on this machine, and runs a host on it.
+# Each of these runs a host of its own on this machine, some with a site to go to.
 .PHONY: examples
-examples: $(addprefix example-,$(HTTP_GUESTS)) ## run the examples that use HTTP; one of them: make example-fetch
+examples: $(addprefix example-,$(DEMOS)) ## run the examples that need a host; one of them: make example-fetch
 
-.PHONY: $(addprefix example-,$(HTTP_GUESTS))
-$(addprefix example-,$(HTTP_GUESTS)): example-%: build
+.PHONY: $(addprefix example-,$(DEMOS))
+$(addprefix example-,$(DEMOS)): example-%: build
 	go run ./plugins/examples/internal/demo $*
 
 .PHONY: test
@@ -121,6 +121,15 @@ guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installe
 .PHONY: fixtures
 fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is
 	go mod download github.com/extism/go-sdk@v1.7.1
+
+# Node runs it; tests that need it are skipped where it is not. It goes into a cache folder with
+# all that it needs, and nothing of it into the tree.
+FIRESTORE_EMULATOR := $(or $(JOBHOST_FIRESTORE_EMULATOR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobhost/firestore-emulator-0.3.15)
+
+.PHONY: firestore-emulator
+firestore-emulator: ## install the emulator of Firestore that tests run, from npm
+	@[ -d "$(FIRESTORE_EMULATOR)/node_modules/@firestore-emulator/server" ] || { mkdir -p "$(FIRESTORE_EMULATOR)" && \
+		npm install --prefix "$(FIRESTORE_EMULATOR)" --no-save --no-package-lock --ignore-scripts --no-audit --no-fund @firestore-emulator/server@0.3.15; }
 
 .PHONY: clean
 clean: ## remove what was built

@@ -63,7 +63,7 @@ type TaskState struct {
 // StateEvent is one event of what is watched: first the states that there are,
 // each with Replay, then the sentinel, which has no state, then each change.
 type StateEvent struct {
-	State    TaskState `json:"state"`
+	State    TaskState `json:"state,omitzero"`
 	Replay   bool      `json:"replay"`
 	Sentinel bool      `json:"sentinel,omitempty"`
 	// Cursor is where to go on: see [StateQuery.After].

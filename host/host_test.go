@@ -14,9 +14,11 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
+	"github.com/jobhost/jobhost/state/sqlitestate"
 )
 
 // cacheDir holds compiled modules for all tests of the package.
@@ -34,7 +36,15 @@ func TestMain(m *testing.M) {
 // entries of guests.Outcomes.
 func config(t testing.TB) host.Config {
 	t.Helper()
-	store, err := sqlitequeue.Open(sqlitequeue.Options{})
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: append(sqlitequeue.Schemas(), sqlitestate.Schemas()...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	states, err := sqlitestate.New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlitequeue.New(db, states)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +57,7 @@ func config(t testing.TB) host.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(engine.Close(context.Background()), store.Close()); err != nil {
+		if err := errors.Join(engine.Close(context.Background()), states.Close(), store.Close(), db.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -58,7 +68,7 @@ func config(t testing.TB) host.Config {
 		Limits: runtime.DefaultLimits(), Retry: retry,
 	}}
 	return host.Config{
-		Store: store, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers,
+		Store: store, States: states, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers,
 		Reread: func(context.Context) (host.Update, error) {
 			return host.Update{Workers: workers}, nil
 		},

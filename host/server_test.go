@@ -14,7 +14,6 @@ import (
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/state/payload"
 	"github.com/jobhost/jobhost/state/payload/payloadtest"
-	"github.com/jobhost/jobhost/state/statetest"
 )
 
 // yearly is config with the schedule that the suite asks for.
@@ -29,7 +28,6 @@ func yearly(t testing.TB) host.Config {
 		Name: "yearly", Timing: timing, Job: jobhost.Spec{Worker: "test", Entry: "echo", Payload: []byte("happy new year")},
 	}}
 	cfg.Payloads, cfg.PayloadThreshold = payloads(t), 1024
-	cfg.States = statetest.NewMemory()
 	workers, schedules := cfg.Workers, cfg.Schedules
 	cfg.Reread = func(context.Context) (host.Update, error) {
 		return host.Update{Workers: workers, Schedules: schedules}, nil

@@ -48,6 +48,10 @@ func NewBoards(store Store, observe Observer) *Boards {
 // Acquire returns the board of a job, and a function to call once when it is no
 // longer used. Errors are those of [NewBoard].
 func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(), error) {
+	// Here too, so that the answer doesn't depend on what is in memory.
+	if err := checkTasks(tasks); err != nil {
+		return nil, nil, err
+	}
 	for {
 		s, first, err := b.join(job)
 		if err != nil {

@@ -333,6 +333,12 @@ func TestBoardsKeepSoMuch(t *testing.T) {
 	for key, closed := range map[string]int{"a": 1, "b": 0, "c": 0, "small": 0} {
 		wantCounts(t, store, key, 1, closed)
 	}
+	for range 10 { // taken and given back it counts once
+		use("b", 0)
+	}
+	for key, closed := range map[string]int{"b": 0, "c": 0, "small": 0} {
+		wantCounts(t, store, key, 1, closed)
+	}
 	use("huge", 1020) // with what a state takes besides, more than all may
 	for key, closed := range map[string]int{"b": 0, "c": 0, "small": 0, "huge": 1} {
 		wantCounts(t, store, key, 1, closed)

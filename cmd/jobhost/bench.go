@@ -16,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/state"
 )
 
 // benchFlags are the flags of bench.
@@ -96,7 +97,7 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	defer stop()
 	b := newBenchRun(f, w)
 	settings := f.settings(dir)
-	store, err := openStores(&settings, b.observer(), logger)
+	store, err := openStores(ctx, &settings, b.observer(), state.Observer{}, logger)
 	if err != nil {
 		return err
 	}

@@ -166,16 +166,11 @@ func (e *env) listDead(ctx context.Context, q *letterQuery) error {
 }
 
 func (e *env) letterCells(l *jobhost.DeadLetter) []string {
-	const most = 60 // characters of a message
-	message := []rune(strings.ToValidUTF8(l.Message, "\ufffd"))
-	if len(message) > most {
-		message = append(message[:most-1:most-1], '…')
-	}
 	died := e.when(l.DiedAt)
 	if l.Retried {
 		died += " (retried)"
 	}
-	return []string{l.Job, strconv.Itoa(l.Task), l.Worker, died, strconv.Itoa(l.Attempts), l.Code, string(message)}
+	return []string{l.Job, strconv.Itoa(l.Task), l.Worker, died, strconv.Itoa(l.Attempts), l.Code, shorten(l.Message, mostCell)}
 }
 
 func newDeadShowCommand(e *env) *cobra.Command {

@@ -14,6 +14,7 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
 	"github.com/jobhost/jobhost/state"
+	"github.com/jobhost/jobhost/state/firestorestate"
 	"github.com/jobhost/jobhost/state/payload"
 	"github.com/jobhost/jobhost/state/payload/filepayload"
 	"github.com/jobhost/jobhost/state/payload/redispayload"
@@ -33,10 +34,11 @@ type stores struct {
 // schemas returns the tables of the store.
 func schemas() []sqlitedb.Schema { return append(sqlitequeue.Schemas(), sqlitestate.Schemas()...) }
 
-// openStores opens the store that a manifest names. Both of its drivers are
-// SQLite: "mem" has no folder, and so no file. Jobs and states share a database,
-// so that states cost no sync of their own and go with their job.
-func openStores(h *manifest.Host, observer sqlitedb.Observer, logger *slog.Logger) (_ *stores, err error) {
+// openStores opens the store that a manifest names, of which watch observes the
+// states. Both of its drivers are SQLite: "mem" has no folder, and so no file. Jobs
+// and states share a database, so that states cost no sync of their own and go with
+// their job; unless the manifest wants them elsewhere.
+func openStores(ctx context.Context, h *manifest.Host, observer sqlitedb.Observer, watch state.Observer, logger *slog.Logger) (_ *stores, err error) {
 	s := &stores{}
 	s.db, err = sqlitedb.Open(sqlitedb.Options{
 		Dir: h.Store.Dir, Relaxed: h.Durability == manifest.Relaxed, Schemas: schemas(), Logger: logger, Observer: observer,
@@ -49,6 +51,15 @@ func openStores(h *manifest.Host, observer sqlitedb.Observer, logger *slog.Logge
 			err = errors.Join(err, s.db.Close())
 		}
 	}()
+	if h.States.Project != "" {
+		s.states, err = firestorestate.Open(context.WithoutCancel(ctx), firestorestate.Options{
+			Project: h.States.Project, Database: h.States.Database, Logger: logger, Observer: watch,
+		})
+		if err == nil {
+			s.jobs, err = sqlitequeue.New(s.db)
+		}
+		return s, err
+	}
 	states, err := sqlitestate.New(s.db)
 	if err != nil {
 		return nil, err

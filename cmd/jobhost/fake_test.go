@@ -27,6 +27,8 @@ const hostile = "\x1b[31mred\x1b]0;title\x07\r\u009b2J\u202eevil\x7f\nsecond lin
 // returns bytes that are no text, and everything else the number of its words.
 // All jobs of the worker "hostile" are full of escape sequences.
 type fakeServer struct {
+	fakeStates
+
 	// onBatch and onWait are called first, if they are set.
 	onBatch func(specs []jobhost.Spec) ([]jobhost.Submitted, error)
 	onWait  func(ctx context.Context, job *fakeJob)
@@ -45,7 +47,11 @@ type fakeJob struct {
 	ended chan struct{}
 }
 
-func newFakeServer() *fakeServer { return &fakeServer{jobs: map[string]*fakeJob{}} }
+func newFakeServer() *fakeServer {
+	s := &fakeServer{jobs: map[string]*fakeJob{}}
+	s.fakeStates = newFakeStates(s)
+	return s
+}
 
 func notFound(id string) error {
 	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: fmt.Sprintf("there is no job %q", id)}
@@ -107,6 +113,7 @@ func (s *fakeServer) end(j *fakeJob, state jobhost.State) {
 	j.State, j.EndedAt = state, &ended
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
+		t.Course = 2
 		t.State, t.Attempt, t.StartedAt, t.EndedAt = state, 1, &j.CreatedAt, &ended
 		if state == jobhost.Succeeded {
 			t.ResultSize, t.Fuel = len(result(j, i)), 59157

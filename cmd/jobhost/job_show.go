@@ -174,9 +174,7 @@ func (e *env) showTasks(j *jobhost.Job) {
 		t.row(cells...)
 	}
 	t.flush()
-	if n := len(j.Tasks) - len(tasks); n > 0 {
-		_, _ = fmt.Fprintf(e.stdout, "and %s; -o json shows all\n", plural(n, "further task"))
-	}
+	e.andMore(len(j.Tasks)-len(tasks), "further task")
 }
 
 func rank(s jobhost.State) int {

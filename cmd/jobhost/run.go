@@ -95,7 +95,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	if relaxed {
 		logger.Warn("durability is relaxed: what is acknowledged can be lost when the machine stops")
 	}
-	store, err := openStores(&m.Host, sqlitedb.Observer{Commit: cfg.Metrics.StoreCommit}, logger)
+	store, err := openStores(ctx, &m.Host, sqlitedb.Observer{Commit: cfg.Metrics.StoreCommit}, cfg.Metrics.States(), logger)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,18 @@ func (t *table) row(cells ...string) {
 	_, _ = fmt.Fprintln(t.w, strings.Join(cells, "\t"))
 }
 
+// mostCell is how much of a text for people a table shows, in characters.
+const mostCell = 60
+
+// shorten returns s with most characters at the most.
+func shorten(s string, most int) string {
+	text := []rune(strings.ToValidUTF8(s, "\ufffd"))
+	if len(text) > most {
+		text = append(text[:most-1:most-1], '…')
+	}
+	return string(text)
+}
+
 // field is a row of a table of names and values; without a value it is left out.
 func (t *table) field(name, value string) {
 	if value != "" {

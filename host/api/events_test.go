@@ -23,10 +23,16 @@ type events struct {
 // message is one message of a stream; comment is set for comments.
 type message struct{ id, event, data, comment string }
 
-// follow opens a stream, and returns when it is live.
+// follow opens a stream of events, and returns when it is live.
 func (f *fixture) follow(query string, header ...string) *events {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), "GET", "http://"+f.addr+"/v1/events"+query, nil)
+	return f.open("/v1/events"+query, header...)
+}
+
+// open opens a stream, and returns when it is live.
+func (f *fixture) open(path string, header ...string) *events {
+	f.Helper()
+	r, err := http.NewRequestWithContext(f.Context(), "GET", "http://"+f.addr+path, nil)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -89,15 +89,15 @@ func NewFake(cfg FakeConfig) *Fake {
 			*n = value
 		}
 	}
+	if cfg.States == nil {
+		cfg.States = statetest.NewMemory()
+	}
 	f := &Fake{
 		cfg: cfg, jobs: map[string]*fakeJob{}, mode: jobhost.WorkerRunning, slots: 1,
 		keys: map[string]fakeKey{}, uploads: map[string]*fakeUpload{},
 	}
 	f.hub.buffer = cfg.EventBuffer
 	f.newFibers()
-	if cfg.States == nil {
-		cfg.States = statetest.NewMemory()
-	}
 	f.states = taskstate.New(taskstate.Config{Store: cfg.States, Jobs: f, Logger: slog.New(slog.DiscardHandler)})
 	f.StateKeeper, f.StateCleaner = f.states, f.states
 	return f

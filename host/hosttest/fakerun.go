@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/state"
 )
 
 // fakeBackoff is the delay between attempts.
@@ -171,7 +172,7 @@ func (f *Fake) Retry(_ context.Context, id string) (jobhost.Job, error) {
 }
 
 // Delete implements [jobhost.Controller].
-func (f *Fake) Delete(_ context.Context, id string) error {
+func (f *Fake) Delete(ctx context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	job, err := f.findLocked(id)
@@ -188,5 +189,21 @@ func (f *Fake) Delete(_ context.Context, id string) error {
 			break
 		}
 	}
-	return nil
+	return f.deleteStates(ctx, id)
+}
+
+// deleteStates removes the states of a job, with those of all of its runs.
+func (f *Fake) deleteStates(ctx context.Context, id string) error {
+	_ = f.cfg.States.Delete(ctx, state.Job{ID: id}) // there may be none
+	for after := id; ; {
+		batch, err := f.cfg.States.Jobs(ctx, after, 100)
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		for i := range batch {
+			if after = batch[i].Key(); batch[i].ID == id {
+				_ = f.cfg.States.Delete(ctx, batch[i].Job)
+			}
+		}
+	}
 }

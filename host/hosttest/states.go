@@ -206,6 +206,40 @@ func testStatesOfJob(s *setup) {
 	s.wantStates(query, "0/=0")
 }
 
+// testStatesGo wants states to go with their job, and with them those who watch, and
+// another job of the same id to begin anew.
+func testStatesGo(s *setup) {
+	for _, own := range []bool{true, false} {
+		job := spec("fail_permanent", "no luck")
+		job.ID = fmt.Sprintf("job-%t", own)
+		for _, again := range []bool{false, true} {
+			s.finish(job)
+			query := jobhost.StateQuery{Job: job.ID}
+			want := []string{"0/_run=-1"}
+			if own {
+				set, err := s.server.SetState(s.ctx, "", jobhost.TaskState{JobID: job.ID, Tag: "a", Status: 7}, 0)
+				s.check(err)
+				if set.Version != 1 {
+					s.Errorf("the first state is %+v", set)
+				}
+				_, err = s.server.SetState(s.ctx, "again", jobhost.TaskState{JobID: job.ID, Tag: "a", Status: 7}, 1)
+				s.check(err)
+				want = append(want, "0/a=7")
+			}
+			s.wantStates(query, "0/_run=-1", want...)
+			w := s.watchStates(query)
+			w.want("replay 0/_run=-1")
+			s.check(s.server.Delete(s.ctx, job.ID))
+			s.wantCode(w.end(), jobhost.CodeNotFound)
+			for _, run := range []string{"", "again"} {
+				_, err := s.server.States(s.ctx, jobhost.StateQuery{Job: job.ID, Run: run})
+				s.Logf("again: %t, own: %t, run: %q", again, own, run)
+				s.wantCode(err, jobhost.CodeNotFound)
+			}
+		}
+	}
+}
+
 func testStateJobs(s *setup) {
 	const jobs, size = 25, 10
 	for i := range jobs {

@@ -82,6 +82,7 @@ func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 		"payloads refused": testPayloadsRefused,
 		"states":           testStates,
 		"states refused":   testStatesRefused,
+		"states of a gone": testStatesGo,
 		"states of a job":  testStatesOfJob,
 		"jobs with states": testStateJobs,
 		"runs":             testStateRuns,

@@ -69,6 +69,10 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(dir string, h *Host) setting { return store(dir, &h.Store) },
 		},
 		{
+			name: "states", kind: "`store` or `firestore:PROJECT`", meaning: "Where the [states of tasks](task-states.md) are kept: with the jobs, or in [Firestore](firestore.md). A slash and a name behind the project choose another database than the default one.",
+			bind: func(_ string, h *Host) setting { return states(&h.States) },
+		},
+		{
 			name: "durability", kind: "`strict` or `relaxed`", meaning: "When a write is acknowledged: once it survives power loss, or once the operating system has it.",
 			bind: func(_ string, h *Host) setting { return oneOf(&h.Durability, Strict, Relaxed) },
 		},

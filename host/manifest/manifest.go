@@ -65,7 +65,9 @@ type Host struct {
 	// Listen, in lower case, without port.
 	AllowedHosts []string
 	Store        Store
-	Durability   Durability
+	// States is where the states of tasks are kept.
+	States     States
+	Durability Durability
 	// Data is the folder, absolute, for what is not in the store: the compile cache, the token.
 	Data string
 	// TokenFile is where the token of the API is kept, absolute.
@@ -95,6 +97,13 @@ type Store struct {
 	Driver string
 	// Dir is the folder of the database, absolute; empty for "mem".
 	Dir string
+}
+
+// States says where the states of tasks are kept; the zero value = in the store.
+type States struct {
+	// Project is that of Google Firestore, and Database its database there, empty =
+	// the default one. Without a project they are in the store, beside the jobs.
+	Project, Database string
 }
 
 // Durability says when a write is acknowledged.

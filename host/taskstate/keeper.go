@@ -92,7 +92,8 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 			return page, err
 		}
 		for i := range batch {
-			if !batch[i].DeletedAt.IsZero() && !filter.Deleted {
+			// A store may know of a job by somebody who looked at it.
+			if batch[i].States == 0 || !batch[i].DeletedAt.IsZero() && !filter.Deleted {
 				continue
 			}
 			if len(page.Jobs) == limit {

@@ -193,7 +193,7 @@ func TestMixedWait(t *testing.T) {
 			index int32
 			after time.Duration
 			text  string
-		}{{3, 0, `{"state":`}, {0, time.Second, "1"}, {3, 2 * time.Second, "2"}, {1, 3 * time.Second, "200"}, {2, 10 * time.Second, ""}} {
+		}{{3, 0, `{"replay":true`}, {0, time.Second, "1"}, {3, 2 * time.Second, "2"}, {1, 3 * time.Second, "200"}, {2, 10 * time.Second, ""}} {
 			n, e := at.Wait(t.Context(), all, hostcall.NoTimeout)
 			if n != want.index || e != hostcall.OK || time.Since(began) != want.after {
 				t.Fatalf("%d: index %d, errno %d after %v", i, n, e, time.Since(began))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
@@ -263,4 +264,63 @@ func TestStatesStayWithTheirJob(t *testing.T) {
 			t.Error(got, feed.states, len(feed.end))
 		}
 	})
+}
+
+// BenchmarkTidyWithStates removes finished jobs, 200 at a time, beside states: no
+// companion, one without states, one with states of other jobs, and of all jobs.
+func BenchmarkTidyWithStates(b *testing.B) {
+	for _, kind := range []string{"no companion", "no states", "of another job", "of each job"} {
+		b.Run(kind, func(b *testing.B) {
+			const jobs = 5_000
+			db, err := sqlitedb.Open(sqlitedb.Options{
+				Dir: b.TempDir(), Relaxed: true, Schemas: append(sqlitequeue.Schemas(), sqlitestate.Schemas()...),
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			states, err := sqlitestate.New(db)
+			if err != nil {
+				b.Fatal(err)
+			}
+			companions := []sqlitequeue.Companion{states}
+			if kind == "no companion" {
+				companions = nil
+			}
+			q, err := sqlitequeue.New(db, companions...)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if kind == "of another job" {
+				setOf(b, states, "other")
+			}
+			var cpu time.Duration
+			for n := 0; b.Loop(); n++ {
+				b.StopTimer()
+				finish(b, q, fmt.Sprint(n), jobs, 0)
+				if kind == "of each job" {
+					for i := range jobs {
+						setOf(b, states, fmt.Sprintf("%d-%08d", n, i))
+					}
+				}
+				b.StartTimer()
+				began := cpuTime()
+				tidyAll(b, q)
+				cpu += cpuTime() - began
+			}
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N*jobs), "cpu-ns/task")
+		})
+	}
+}
+
+func setOf(tb testing.TB, states *sqlitestate.Store, id string) {
+	tb.Helper()
+	src, err := states.Open(tb.Context(), state.Job{ID: id}, 1, &jobFeed{end: make(chan error, 1)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := src.Set(tb.Context(), state.State{Tag: "_run", Status: 1, SchemaVersion: 1}); err != nil {
+		tb.Fatal(err)
+	}
 }

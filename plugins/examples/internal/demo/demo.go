@@ -19,7 +19,7 @@ import (
 
 // example is what differs between the examples.
 type example struct {
-	site string // its address, as the manifest has it
+	site string // its address, as the manifest has it; empty = it needs none
 	api  string // that of the host
 	play func(ctx context.Context, d *demo) error
 }
@@ -37,8 +37,16 @@ type demo struct {
 // the plugin, which takes some seconds.
 const startTimeout = time.Minute
 
-// run serves the site and the host, plays the example, and ends both.
-func (d *demo) run(ctx context.Context) (err error) {
+// run serves the site, if there is one, and the host, plays the example, and ends both.
+func (d *demo) run(ctx context.Context) error {
+	if d.site == "" {
+		return d.host(ctx)
+	}
+	return d.serve(ctx)
+}
+
+// serve serves the site while the host runs.
+func (d *demo) serve(ctx context.Context) (err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.site)
 	if err != nil {
 		return fmt.Errorf("serve the site: %w", err)
@@ -52,7 +60,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 			err = errors.Join(err, end)
 		}
 	}()
+	return d.host(ctx)
+}
 
+// host runs a host and plays the example.
+func (d *demo) host(ctx context.Context) (err error) {
 	var log bytes.Buffer
 	host := exec.CommandContext(ctx, d.program, "run", "-f", d.manifest())
 	host.Stderr = &log

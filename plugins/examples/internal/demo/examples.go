@@ -14,6 +14,8 @@ var examples = map[string]example{
 	"fetch":          {site: "127.0.0.1:8181", api: "127.0.0.1:7181", play: playFetch},
 	"webhook-fanout": {site: "127.0.0.1:8182", api: "127.0.0.1:7182", play: playFanOut},
 	"scrape-defer":   {site: "127.0.0.1:8183", api: "127.0.0.1:7183", play: playScrape},
+
+	"partitioned-ingest": {api: "127.0.0.1:7184", play: playIngest},
 }
 
 // input is a file of the example, as an argument of submit.
@@ -69,6 +71,24 @@ func playScrape(ctx context.Context, d *demo) error {
 	slices.Reverse(ids) // the first one began it all
 	for _, id := range ids[1:] {
 		if err := d.jobhost(ctx, "job", "result", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// playIngest submits a job in parts that begins a little later, and one that waits
+// for all of its tasks, and watches the states until then.
+func playIngest(ctx context.Context, d *demo) error {
+	for _, args := range [][]string{
+		{"submit", "ingest", "--id", "march", "--tasks", "8", "--delay", "1s"},
+		{"submit", "publish", "march", "--id", "report"},
+		{"state", "watch", "march", "--tag", "export", "--until", "finished"},
+		{"state", "get", "march"},
+		{"job", "watch", "report"},
+		{"job", "result", "report"},
+	} {
+		if err := d.jobhost(ctx, args...); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
-// Command demo runs an example that uses HTTP: it serves a local site, runs a host
-// with the example's manifest, submits jobs, and prints what comes of them.
+// Command demo runs an example: it runs a host with the example's manifest, and a
+// local site where one is needed, and plays what a user would do, with what it prints.
 //
 //	go run ./plugins/examples/internal/demo fetch
 package main
@@ -9,8 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -25,7 +28,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	example, ok := examples[flags.Arg(0)]
 	if !ok || flags.NArg() != 1 {
-		fmt.Fprintln(stderr, "usage: demo fetch | webhook-fanout | scrape-defer")
+		fmt.Fprintln(stderr, "usage: demo", strings.Join(slices.Sorted(maps.Keys(examples)), " | "))
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

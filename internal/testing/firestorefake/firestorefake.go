@@ -1,0 +1,222 @@
+// Package firestorefake is a small server of the Firestore protocol, in memory, for
+// tests of what the emulator on npm doesn't do: transactions that see what they
+// read unchanged or are aborted, writes that replace, batches that are made whole
+// or not at all, cursors. It is strict where Firestore is: what that refuses to
+// store is refused here.
+//
+// It knows the calls that state/firestorestate makes, and no others.
+package firestorefake
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// Server implements the service. The zero value is not usable: see [New].
+type Server struct {
+	pb.UnimplementedFirestoreServer
+
+	mu      sync.Mutex                      // protects the fields below
+	docs    map[string]map[string]*document // by collection and name
+	txs     map[string]*transaction
+	number  uint64        // of the last transaction
+	commits int           // that wrote something
+	aborted int           // commits that conflicted
+	now     time.Time     // of the last commit
+	changed chan struct{} // closed by the next commit
+}
+
+// document is one that is there. It isn't changed, but replaced.
+type document struct {
+	*pb.Document
+	commit int // that wrote it
+}
+
+// New returns a server without documents.
+func New() *Server {
+	return &Server{docs: map[string]map[string]*document{}, txs: map[string]*transaction{}, changed: make(chan struct{})}
+}
+
+// Commits returns how many commits there were, and how many were aborted.
+func (s *Server) Commits() (made, aborted int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commits, s.aborted
+}
+
+// Document returns a copy of a document by the end of its name; nil = there is none.
+func (s *Server) Document(end string) *pb.Document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, docs := range s.docs {
+		for name, d := range docs {
+			if strings.HasSuffix(name, "/documents/"+end) {
+				return proto.CloneOf(d.Document)
+			}
+		}
+	}
+	return nil
+}
+
+// Commit implements the service: all of the writes, or none.
+func (s *Server) Commit(_ context.Context, req *pb.CommitRequest) (*pb.CommitResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id := req.GetTransaction(); len(id) > 0 {
+		t := s.txs[string(id)]
+		delete(s.txs, string(id))
+		if t == nil {
+			return nil, status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid.")
+		}
+		if !t.holdsLocked(s) {
+			s.aborted++
+			return nil, status.Error(codes.Aborted, "Too much contention on these documents. Please try again.")
+		}
+	}
+	s.now = later(s.now)
+	w := writing{Server: s, after: map[string]*pb.Document{}}
+	resp := &pb.CommitResponse{CommitTime: timestamppb.New(s.now)}
+	for _, write := range req.GetWrites() {
+		result, err := w.apply(write)
+		if err != nil {
+			return nil, err
+		}
+		resp.WriteResults = append(resp.WriteResults, result)
+	}
+	if len(req.GetWrites()) > 0 {
+		s.commits++
+		for name, d := range w.after {
+			s.replaceLocked(name, d)
+		}
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+	return resp, nil
+}
+
+// replaceLocked puts a document in the place of what was there; nil removes it.
+func (s *Server) replaceLocked(name string, d *pb.Document) {
+	docs := s.docs[path.Dir(name)]
+	if docs == nil {
+		docs = map[string]*document{}
+		s.docs[path.Dir(name)] = docs
+	}
+	if delete(docs, name); d != nil {
+		docs[name] = &document{Document: d, commit: s.commits}
+	}
+}
+
+// docLocked returns a document; nil = there is none.
+func (s *Server) docLocked(name string) *document { return s.docs[path.Dir(name)][name] }
+
+// later returns a time that no commit has had.
+func later(last time.Time) time.Time {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	if !now.After(last) {
+		return last.Add(time.Microsecond)
+	}
+	return now
+}
+
+// Rollback implements the service.
+func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.Empty, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.txs, string(req.GetTransaction()))
+	return &emptypb.Empty{}, nil
+}
+
+// transaction remembers what was read in it: when it is committed that must be as
+// it was.
+type transaction struct {
+	docs    map[string]int // the commit of each document; 0 = it wasn't there
+	queries []*selection
+}
+
+// holdsLocked reports whether what the transaction has read is as it was.
+func (t *transaction) holdsLocked(s *Server) bool {
+	for name, commit := range t.docs {
+		if s.commitLocked(name) != commit {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(t.queries, func(q *selection) bool { return !q.same(q.runLocked(s)) })
+}
+
+func (s *Server) commitLocked(name string) int {
+	if d := s.docLocked(name); d != nil {
+		return d.commit
+	}
+	return 0
+}
+
+// beginLocked begins a transaction.
+func (s *Server) beginLocked() (id []byte, t *transaction) {
+	s.number++
+	id = binary.BigEndian.AppendUint64(nil, s.number)
+	t = &transaction{docs: map[string]int{}}
+	s.txs[string(id)] = t
+	return id, t
+}
+
+// txLocked finds a transaction; nil without an error when there is none to find.
+func (s *Server) txLocked(id []byte) (*transaction, error) {
+	if len(id) == 0 {
+		return nil, nil //nolint:nilnil // a read outside of transactions
+	}
+	if t := s.txs[string(bytes.Clone(id))]; t != nil {
+		return t, nil
+	}
+	return nil, status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid.")
+}
+
+// BatchGetDocuments implements the service.
+func (s *Server) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.Firestore_BatchGetDocumentsServer) error {
+	list, err := s.get(req)
+	for _, resp := range list {
+		if err == nil {
+			err = stream.Send(resp)
+		}
+	}
+	return err
+}
+
+func (s *Server) get(req *pb.BatchGetDocumentsRequest) ([]*pb.BatchGetDocumentsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*pb.BatchGetDocumentsResponse
+	t, err := s.txLocked(req.GetTransaction())
+	if err != nil {
+		return nil, err
+	}
+	if req.GetNewTransaction() != nil {
+		var id []byte
+		id, t = s.beginLocked()
+		list = append(list, &pb.BatchGetDocumentsResponse{Transaction: id})
+	}
+	for _, name := range req.GetDocuments() {
+		resp := &pb.BatchGetDocumentsResponse{ReadTime: timestamppb.Now(), Result: &pb.BatchGetDocumentsResponse_Missing{Missing: name}}
+		if d := s.docLocked(name); d != nil {
+			resp.Result = &pb.BatchGetDocumentsResponse_Found{Found: d.Document}
+		}
+		if t != nil {
+			t.docs[name] = s.commitLocked(name)
+		}
+		list = append(list, resp)
+	}
+	slices.Reverse(list[min(1, len(list)):]) // they come in any order
+	return list, nil
+}
