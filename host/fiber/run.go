@@ -54,7 +54,7 @@ func (r *Registry) attempt(f *Fiber) (e exit) {
 		}
 		return struct{}{}, nil
 	}, scope.Forget())
-	now := time.Now()
+	now := time.Now().UTC()
 	admitted := result.ID != 0 // otherwise the scope takes in nothing more
 	if err := errors.Join(append(result.Extra, result.Primary)...); err != nil && admitted {
 		r.cfg.Logger.Error("fiber met a fault of the host", f.faultAttrs(err)...)
@@ -169,7 +169,7 @@ func (r *Registry) finish(f *Fiber, e exit) {
 	}
 	end := f.nowLocked()
 	f.mu.Unlock()
-	now := time.Now()
+	now := time.Now().UTC()
 	end.Status, end.Failure, end.Result, end.EndedAt = e.status, e.failure, e.result, &now
 	defer r.settle(f, &end) // even if the hook ends the goroutine
 	if f.onTerminate == nil {
