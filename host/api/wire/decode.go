@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/jsondepth"
 )
 
 // MaxDepth is how deep values may be nested in a body.
@@ -162,7 +163,7 @@ func (d *Decoder) payload(s *submit, name string) error {
 	case kind == jsontext.KindString:
 		s.spec.Payload, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
 	default:
-		if at := tooDeep(raw, MaxDepth-1); at >= 0 {
+		if at := jsondepth.Exceeds(raw, MaxDepth-1); at >= 0 {
 			return invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
 		}
 		s.spec.Payload = bytes.Clone(raw)
@@ -194,25 +195,4 @@ func decodeBase64(raw []byte) ([]byte, error) {
 		}
 	}
 	return data[:n], nil
-}
-
-// tooDeep returns where valid JSON is nested more than most deep, or -1.
-func tooDeep(raw []byte, most int) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > most {
-				return i
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return -1
 }
