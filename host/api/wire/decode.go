@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/jsondepth"
 )
 
 // MaxDepth is how deep values may be nested in a body.
@@ -176,7 +177,7 @@ func (d *Decoder) content(name string, isBase64 bool) (data []byte, isJSON bool,
 	case kind == jsontext.KindString:
 		data, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
 	default:
-		if at := tooDeep(raw, MaxDepth-1); at >= 0 {
+		if at := jsondepth.Exceeds(raw, MaxDepth-1); at >= 0 {
 			return nil, false, invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
 		}
 		return bytes.Clone(raw), true, nil
@@ -197,25 +198,4 @@ func decodeBase64(name string, raw []byte) ([]byte, error) {
 		}
 	}
 	return data[:n], nil
-}
-
-// tooDeep returns where valid JSON is nested more than most deep, or -1.
-func tooDeep(raw []byte, most int) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > most {
-				return i
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return -1
 }
