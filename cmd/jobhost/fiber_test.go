@@ -33,6 +33,7 @@ func TestFiberWatch(t *testing.T) {
 		}
 		say("one")
 		say(hostile)
+		until(t, server, func(f *jobhost.Fiber) bool { return f.Emitted == 2 })
 		c := newConsole(t, server)
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -40,18 +41,27 @@ func TestFiberWatch(t *testing.T) {
 				t.Errorf("%v: exit code %d: %s", test.args, code, c.errOut.String())
 			}
 		})
-		tick := time.NewTicker(time.Millisecond)
-		for f := (jobhost.Fiber{}); f.Subscribers == 0 || f.Emitted < 2; <-tick.C {
-			var err error
-			if f, err = server.Fiber(t.Context(), "room"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		tick.Stop()
+		until(t, server, func(f *jobhost.Fiber) bool { return f.Subscribers > 0 })
 		say(test.end)
 		group.Wait()
 		if got := c.out.String(); !strings.HasPrefix(got, test.want) || !strings.Contains(c.errOut.String(), test.stderr) {
 			t.Errorf("%v: got %q and %q", test.args, got, c.errOut.String())
+		}
+	}
+}
+
+// until waits until the fiber room is as wanted.
+func until(t *testing.T, server jobhost.FiberRunner, wanted func(*jobhost.Fiber) bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		f, err := server.Fiber(t.Context(), "room")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wanted(&f) {
+			return
 		}
 	}
 }
