@@ -83,7 +83,7 @@ type StateQuery struct {
 	Tag string
 	// After is the Cursor of the last event that a watcher has seen: what has not
 	// changed since is not told again. When the host has been started anew since,
-	// it is all told.
+	// or has put the job aside while nobody looked, it is all told.
 	After string
 }
 
@@ -135,7 +135,7 @@ type StateReport struct {
 }
 
 // StateCleanup says which states to clean up: of jobs that the queue doesn't
-// know, since those of others go with them.
+// know, since those of others go with them, and that nobody works with or watches.
 type StateCleanup struct {
 	// TombstoneAge is how long after its last change a job is marked as deleted,
 	// and DeleteAge how long after it is removed; that must be longer.

@@ -79,21 +79,44 @@ func (h *Host) newFibers(root *scope.Scope) (*fiber.Registry, error) {
 	})
 }
 
+// fiberStart is the start of a fiber that starts with the host. It may have to wait
+// for the end of one of its id, or for a permit.
+type fiberStart struct {
+	cancel context.CancelFunc
+	over   chan struct{} // closed when the fiber runs, or won't
+}
+
 // startFibers starts those that start with the host. Nobody waits for them.
 func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
 	for i := range specs {
 		spec := specs[i]
+		ctx, cancel := context.WithCancel(h.leaving)
+		start := fiberStart{cancel: cancel, over: make(chan struct{})}
 		err := r.root.Go("start fiber "+spec.ID, func(context.Context) error {
-			if _, err := h.StartFiber(h.leaving, spec); err != nil && h.leaving.Err() == nil {
+			defer close(start.over)
+			defer cancel()
+			if _, err := h.StartFiber(ctx, spec); err != nil && ctx.Err() == nil {
 				h.cfg.Logger.Error("fiber does not start", logkey.Fiber, spec.ID, logkey.Worker, spec.Worker, logkey.Error, err)
 			}
 			return nil
 		})
 		if err != nil {
+			cancel()
 			return fmt.Errorf("start fiber %s: %w", spec.ID, err)
 		}
+		h.fiberStarts[spec.ID] = start
 	}
 	return nil
+}
+
+// endFiber ends a fiber that has started with the host, or that waits to start.
+func (h *Host) endFiber(r *running, id string) {
+	if start, ok := h.fiberStarts[id]; ok {
+		start.cancel()
+		<-start.over
+		delete(h.fiberStarts, id)
+	}
+	_, _ = r.fibers.Interrupt(id) // it may have ended long ago
 }
 
 // setFibers goes over to other fibers that start with the host, after a reload:
@@ -113,7 +136,7 @@ func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
 			delete(named, old.ID)
 			continue
 		}
-		_, _ = r.fibers.Interrupt(old.ID) // it may have ended long ago
+		h.endFiber(r, old.ID)
 	}
 	for i := range specs {
 		if _, ok := named[specs[i].ID]; ok {

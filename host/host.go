@@ -52,6 +52,8 @@ type Host struct {
 	loads     map[string]int // how often each worker was loaded; whoever reloads has it
 
 	states *taskstate.Keeper // nil when no states are kept
+	// fiberStarts are the starts of [Fibers.Start], by id; whoever reloads has it.
+	fiberStarts map[string]fiberStart
 
 	running atomic.Pointer[running] // nil until the queue is open
 	hooks   hooks
@@ -96,6 +98,8 @@ func New(cfg Config) (*Host, error) {
 
 		reloading: make(chan struct{}, 1),
 		loads:     map[string]int{},
+
+		fiberStarts: map[string]fiberStart{},
 	}
 	h.states = h.newStates()
 	h.leaving, h.leave = context.WithCancelCause(context.Background())

@@ -100,22 +100,24 @@ func (b *Board) putLocked(s *State) {
 	k := key{s.TaskID, s.Tag}
 	e := b.states[k]
 	isNew := e == nil
+	var known int64
 	if isNew {
 		e = &entry{}
 		b.states[k] = e
-	} else if s.Version <= e.state.Version {
+	} else if known = e.state.Version; s.Version <= known {
 		return
 	}
 	// The host's own versions follow the course of a task, which may go two steps at once.
 	own := strings.HasPrefix(s.Tag, jobhost.ReservedTags)
-	if missed := s.Version - e.state.Version - 1; missed > 0 && b.live && !own && b.observe.Drift != nil {
+	if missed := s.Version - known - 1; missed > 0 && b.live && !own && b.observe.Drift != nil {
 		b.observe.Drift(missed)
 	}
 	b.seq++
 	size := sizeOf(s)
 	b.bytes += size - e.size
-	e.state, e.seq, e.size = *s, b.seq, size
-	e.state.JobID = b.job.ID
+	now := *s
+	now.JobID = b.job.ID
+	e.state, e.seq, e.size = &now, b.seq, size
 	b.rankLocked(e, isNew)
 	b.tellLocked(e)
 }
@@ -148,13 +150,13 @@ func (b *Board) rankLocked(e *entry, isNew bool) {
 func (b *Board) tellLocked(e *entry) {
 	var event *Event
 	for s := range b.subs {
-		if !s.selects(&e.state) {
+		if !s.selects(e.state) {
 			continue
 		}
 		if event == nil {
-			event = &Event{State: e.state, Cursor: b.cursorLocked()}
+			event = &Event{State: *e.state, Cursor: b.cursorLocked()}
 		}
-		s.sendLocked(event)
+		s.sendLocked(event, e.size)
 	}
 	if event != nil && b.observe.Delivered != nil {
 		b.observe.Delivered(time.Since(e.state.Timestamp))

@@ -79,6 +79,14 @@ func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(
 	}
 }
 
+// InUse reports whether anybody uses the board of a job.
+func (b *Boards) InUse(job Job) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.open[job]
+	return s != nil && s.users > 0
+}
+
 // join returns the shared board of a job; first = the caller has to open it.
 func (b *Boards) join(job Job) (_ *shared, first bool, err error) {
 	b.mu.Lock()

@@ -20,7 +20,7 @@ func (b *Board) getLocked(q Query) State {
 	switch {
 	case q.one && q.Tag != "":
 		if e := b.states[key{q.task, q.Tag}]; e != nil {
-			return e.state
+			return *e.state
 		}
 		return b.notStarted(q.task, q.Tag)
 	case q.Tag != "":
@@ -64,23 +64,29 @@ func (b *Board) List(q Query) ([]State, error) {
 	if err := q.check(b.tasks); err != nil {
 		return nil, err
 	}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if b.ended != nil {
-		return nil, b.ended
+	states, err := b.selected(q)
+	if err != nil {
+		return nil, err
 	}
-	entries := b.selectLocked(q, 0)
-	slices.SortFunc(entries, inOrder)
-	list := make([]State, len(entries))
-	for i, e := range entries {
-		list[i] = e.state
+	slices.SortFunc(states, inOrder)
+	list := make([]State, len(states))
+	for i, s := range states {
+		list[i] = *s
 	}
 	return list, nil
 }
 
-// selectLocked returns the entries of a query that have changed after a change, in
+// selected returns the states of a query. Putting many in order takes long, and is
+// for callers to do without the lock: the store waits for it to tell of changes.
+func (b *Board) selected(q Query) ([]*State, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.selectLocked(q, 0), b.ended
+}
+
+// selectLocked returns the states of a query that have changed after a change, in
 // no order.
-func (b *Board) selectLocked(q Query, after uint64) []*entry {
+func (b *Board) selectLocked(q Query, after uint64) []*State {
 	among := b.all.entries
 	switch t := b.tags[q.Tag]; {
 	case q.one && q.Tag != "":
@@ -99,10 +105,10 @@ func (b *Board) selectLocked(q Query, after uint64) []*entry {
 			among = t.entries
 		}
 	}
-	list := make([]*entry, 0, len(among))
+	list := make([]*State, 0, len(among))
 	for _, e := range among {
 		if e.seq > after {
-			list = append(list, e)
+			list = append(list, e.state)
 		}
 	}
 	return list

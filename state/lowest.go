@@ -8,7 +8,7 @@ import (
 
 // entry is a state on a board.
 type entry struct {
-	state State
+	state *State        // replaced when it changes, never changed
 	seq   uint64        // of the change that brought it
 	at    [numViews]int // where it stands in the heap of each view
 	size  int           // of its texts, in bytes
@@ -39,7 +39,7 @@ func before(a, b *State) bool {
 func (l *lowest) Len() int { return len(l.entries) }
 
 // Less implements [heap.Interface].
-func (l *lowest) Less(i, j int) bool { return before(&l.entries[i].state, &l.entries[j].state) }
+func (l *lowest) Less(i, j int) bool { return before(l.entries[i].state, l.entries[j].state) }
 
 // Swap implements [heap.Interface].
 func (l *lowest) Swap(i, j int) {
@@ -71,7 +71,7 @@ func (l *lowest) first() *State {
 	if l == nil || len(l.entries) == 0 {
 		return nil
 	}
-	return &l.entries[0].state
+	return l.entries[0].state
 }
 
 // stream is a tag of a job: the states that there are under it, and which tasks

@@ -57,19 +57,19 @@ func (q *Query) selects(s *State) bool {
 }
 
 // inOrder is the order of lists.
-func inOrder(a, b *entry) int {
-	if c := cmp.Compare(a.state.TaskID, b.state.TaskID); c != 0 {
+func inOrder(a, b *State) int {
+	if c := cmp.Compare(a.TaskID, b.TaskID); c != 0 {
 		return c
 	}
-	return strings.Compare(a.state.Tag, b.state.Tag)
+	return strings.Compare(a.Tag, b.Tag)
 }
 
 // asReplayed is the order of replays: oldest first.
-func asReplayed(a, b *entry) int {
-	if c := a.state.Timestamp.Compare(b.state.Timestamp); c != 0 {
+func asReplayed(a, b *State) int {
+	if c := a.Timestamp.Compare(b.Timestamp); c != 0 {
 		return c // nearly always
 	}
-	if c := cmp.Compare(a.state.Version, b.state.Version); c != 0 {
+	if c := cmp.Compare(a.Version, b.Version); c != 0 {
 		return c
 	}
 	return inOrder(a, b)

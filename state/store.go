@@ -78,7 +78,7 @@ type Info struct {
 	DeletedAt            time.Time // when it was marked; zero = it wasn't
 }
 
-// Observer has functions to call, for metrics, each of which may be nil. They are
+// Observer has functions to call, for metrics, each of which may be nil. They may be
 // called under locks and must be quick.
 type Observer struct {
 	// Opened is told of each use of a job: hit = it was in memory.

@@ -9,8 +9,12 @@ import (
 )
 
 // Buffer is how many changes a subscription may have unread, besides what it
-// begins with.
-const Buffer = 256
+// begins with, and BufferBytes how large their texts may be together; one change
+// there may always be.
+const (
+	Buffer      = 256
+	BufferBytes = 4 << 20
+)
 
 // Subscription is what one reader is told of a job.
 type Subscription struct {
@@ -18,14 +22,23 @@ type Subscription struct {
 	board  *Board
 	owner  any         // what ends it besides; nil = nothing
 	notify func()      // called after each change of what there is to read; may be nil
-	events chan Event  // the board sends to it and closes it, under its lock
 	leave  func() bool // stops watching the context
-	err    error       // why it has ended; protected by the board's lock
+	weight int         // about how many bytes it begins with
+
+	// The board's lock protects these. The board sends to events and closes it.
+	events chan Event // nil while it is filled with what it begins with
+	early  []Event    // changes that came meanwhile
+	sizes  []int      // of the changes that were sent last, all that are unread among them
+	unread int        // bytes, as sizes has them
+	err    error      // why it has ended
 }
 
 // Events returns the channel of events. It is closed when the subscription has
 // ended, after what was sent before; [Subscription.Err] says why.
 func (s *Subscription) Events() <-chan Event { return s.events }
+
+// Weight is about how many bytes the subscription began with.
+func (s *Subscription) Weight() int { return s.weight }
 
 // Err says why the subscription has ended: the cause of its context, [ErrSlow],
 // [ErrDeleted], [ErrClosed], or what made the store give up; nil = it has not.
@@ -55,30 +68,62 @@ func (b *Board) subscribe(ctx context.Context, q Query, owner any, notify func()
 		return nil, err
 	}
 	s := &Subscription{Query: q, board: b, owner: owner, notify: notify}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ended != nil {
-		return nil, b.ended
-	}
 	began := time.Now()
-	b.replayLocked(s)
+	list, cursor, err := b.admit(s)
+	if err != nil {
+		return nil, err
+	}
+	events := replay(list, cursor)
+	for _, state := range list {
+		s.weight += sizeOf(state) + stateBytes
+	}
 	if b.observe.Replayed != nil {
 		b.observe.Replayed(time.Since(began))
 	}
-	b.subs[s] = struct{}{}
-	s.leave = context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
+	s.begin(ctx, events)
 	return s, nil
 }
 
-// replayLocked makes the channel of a subscription, with what it begins with.
-func (b *Board) replayLocked(s *Subscription) {
-	list := b.selectLocked(s.Query, b.seqOf(s.After))
-	slices.SortFunc(list, asReplayed)
-	s.events = make(chan Event, len(list)+1+Buffer)
-	for _, e := range list {
-		s.events <- Event{State: e.state, Replay: true}
+// admit makes a subscription one that is told of changes, and returns the states
+// that there are, in no order, and the cursor of that moment.
+func (b *Board) admit(s *Subscription) ([]*State, string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended != nil {
+		return nil, "", b.ended
 	}
-	s.events <- Event{Sentinel: true, Replay: true, Cursor: b.cursorLocked()}
+	b.subs[s] = struct{}{}
+	return b.selectLocked(s.Query, b.seqOf(s.After)), b.cursorLocked(), nil
+}
+
+// replay makes the channel of a subscription, with what it begins with. That may take
+// long, and so nobody waits for it: what changes meanwhile is kept for later.
+func replay(list []*State, cursor string) chan Event {
+	slices.SortFunc(list, asReplayed)
+	events := make(chan Event, len(list)+1+Buffer)
+	for _, s := range list {
+		events <- Event{State: *s, Replay: true}
+	}
+	events <- Event{Sentinel: true, Replay: true, Cursor: cursor}
+	return events
+}
+
+// begin hands a subscription its channel, with what has changed since it was admitted.
+func (s *Subscription) begin(ctx context.Context, events chan Event) {
+	s.board.mu.Lock()
+	defer s.board.mu.Unlock()
+	s.events = events
+	for i := range s.early { // not more than there is room for
+		s.events <- s.early[i]
+		s.tell()
+	}
+	s.early = nil
+	if s.err != nil {
+		close(s.events)
+		s.tell()
+		return
+	}
+	s.leave = context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
 }
 
 // cursorLocked names the last change.
@@ -97,17 +142,39 @@ func (b *Board) seqOf(cursor string) uint64 {
 	return seq
 }
 
-// sendLocked sends a change, or ends a subscription that has no room for it.
-func (s *Subscription) sendLocked(e *Event) {
-	select {
-	case s.events <- *e:
-		s.tell()
-	default:
+// sendLocked sends a change with texts of a size, or ends a subscription that has
+// no room for it.
+func (s *Subscription) sendLocked(e *Event, size int) {
+	switch {
+	case !s.roomLocked(size):
 		if f := s.board.observe.Slow; f != nil {
 			f()
 		}
 		s.endLocked(ErrSlow)
+	case s.events == nil:
+		s.early = append(s.early, *e)
+	default:
+		s.events <- *e
+		s.tell()
 	}
+}
+
+// roomLocked counts a change in if there is room for it. What was read is known by
+// how much is left, since it is read in order.
+func (s *Subscription) roomLocked(size int) bool {
+	unread := len(s.early) + len(s.events)
+	if read := len(s.sizes) - unread; read > 0 {
+		for _, n := range s.sizes[:read] {
+			s.unread -= n
+		}
+		s.sizes = slices.Delete(s.sizes, 0, read)
+	}
+	full := s.events == nil && unread >= Buffer || s.events != nil && unread == cap(s.events)
+	if full || len(s.sizes) > 0 && s.unread+size > BufferBytes {
+		return false
+	}
+	s.sizes, s.unread = append(s.sizes, size), s.unread+size
+	return true
 }
 
 func (s *Subscription) tell() {
@@ -136,6 +203,9 @@ func (s *Subscription) endLocked(reason error) {
 	}
 	s.err = reason
 	delete(s.board.subs, s)
+	if s.events == nil {
+		return // begin closes it
+	}
 	close(s.events)
 	if s.leave != nil {
 		s.leave()

@@ -3,6 +3,7 @@ package taskstate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/pending"
@@ -20,17 +21,26 @@ type Guest struct {
 	board   *state.Board // of its job; nil until it is needed
 	manager *state.Manager
 	release func()
+	watched int // bytes that its watches began with
 }
+
+// maxWatched bounds what the watches of a guest began with, in bytes; one watch
+// there may always be. What they are told later has bounds of its own.
+const maxWatched = 64 << 20
 
 // Guest returns what a task of a job reaches. Nothing is opened until it is used.
 func (k *Keeper) Guest(job state.Job, task, tasks int) *Guest {
 	return &Guest{keeper: k, job: job, task: task, tasks: tasks}
 }
 
-// own opens the board of the guest's job.
+// own opens the board of the guest's job. What was deleted stays so for tasks of the
+// queue, whose job is gone; a fiber, which is no job, begins anew.
 func (g *Guest) own(ctx context.Context) error {
 	if g.board != nil {
-		return nil
+		if g.job.Run == "" || !errors.Is(g.board.Err(), state.ErrDeleted) {
+			return nil
+		}
+		g.Close()
 	}
 	board, release, err := g.keeper.board(ctx, g.job, g.tasks)
 	if err != nil {
@@ -69,14 +79,25 @@ func (g *Guest) Watch(ctx context.Context, q hostcall.StateQuery) (hostcall.Stre
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{release: release}
+	w := &watch{guest: g, release: release}
 	stream := pending.NewStream(w)
 	// It ends when it is dropped, not with the call.
 	if w.sub, err = board.Subscribe(context.WithoutCancel(ctx), queryOfGuest(q), stream.Ring); err != nil {
 		release()
 		return nil, err
 	}
+	w.weight = w.sub.Weight()
+	if g.watched > 0 && g.watched+w.weight > maxWatched {
+		w.sub.Close()
+		release()
+		return nil, errWatched
+	}
+	g.watched += w.weight
 	return stream, nil
+}
+
+var errWatched error = &jobhost.Error{
+	Code: jobhost.CodeExhausted, Message: "the watches of this guest hold too many states: together 64 MiB", Hint: "drop some, or watch one tag or task",
 }
 
 // boardOf returns the board of the guest's own job, or of another one.
@@ -90,7 +111,7 @@ func (g *Guest) boardOf(ctx context.Context, job string) (*state.Board, func(), 
 	return g.board, func() {}, nil
 }
 
-// Close gives everything back. Streams have been dropped before.
+// Close gives everything back but the streams, which are dropped by themselves.
 func (g *Guest) Close() {
 	if g.release != nil {
 		_ = g.manager.Close()
@@ -110,7 +131,9 @@ func queryOfGuest(q hostcall.StateQuery) state.Query {
 // watch makes messages of the events of a subscription. It implements
 // [pending.Source].
 type watch struct {
+	guest   *Guest
 	sub     *state.Subscription
+	weight  int // in the guest's watched
 	release func()
 }
 
@@ -134,6 +157,8 @@ func (w *watch) Next() ([]byte, bool, error) {
 
 // Close implements [pending.Source].
 func (w *watch) Close() {
+	w.guest.watched -= w.weight
+	w.weight = 0
 	w.sub.Close()
 	w.release()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +158,71 @@ func TestGuestIsTooSlow(t *testing.T) {
 			return
 		}
 		told++
+	}
+}
+
+// TestGuestWatchesMuch: watches begin with copies of what there was, which must not
+// pile up while the states change.
+func TestGuestWatchesMuch(t *testing.T) {
+	t.Parallel()
+	g, _, _ := guest(t)
+	large := json.RawMessage(`{"text":"` + strings.Repeat("x", 60<<10) + `"}`)
+	const tags = 300 // 18 MiB
+	var watches []hostcall.Stream
+	for {
+		for tag := range tags {
+			if err := g.Set(t.Context(), jobhost.TaskState{TaskID: 1, Tag: fmt.Sprint("tag-", tag), Payload: large}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := g.Watch(t.Context(), hostcall.StateQuery{Task: 1})
+		if err != nil {
+			if jobhost.CodeOf(err) != jobhost.CodeExhausted || len(watches) != 3 {
+				t.Fatalf("watch %d: %v", len(watches), err)
+			}
+			break
+		}
+		if watches = append(watches, s); len(watches) > 3 {
+			t.Fatal("there is no end of it")
+		}
+	}
+	watches[0].Drop()
+	watch(t, g, hostcall.StateQuery{Task: 1})
+}
+
+// TestFiberOutlivesItsStates: what a fiber reports doesn't age while it lives, and
+// when somebody removes it the fiber begins anew.
+func TestFiberOutlivesItsStates(t *testing.T) {
+	t.Parallel()
+	_, k, store := guest(t)
+	fiber := state.Job{ID: "f", Run: "fiber"}
+	g := k.Guest(fiber, 0, 1)
+	defer g.Close()
+	set := func(version int64) {
+		t.Helper()
+		if err := g.Set(t.Context(), jobhost.TaskState{Tag: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := g.State(t.Context(), hostcall.StateQuery{Task: 0, Tag: "a"}); err != nil || s.Version != version {
+			t.Fatalf("version %d, %v, want %d", s.Version, err, version)
+		}
+	}
+	set(1)
+	store.Now = func() time.Time { return time.Now().Add(-100 * 24 * time.Hour) }
+	set(2)
+	store.Now = time.Now
+	old := jobhost.StateCleanup{TombstoneAge: jobhost.Duration(time.Hour), DeleteAge: jobhost.Duration(2 * time.Hour)}
+	if done, err := k.CleanStates(t.Context(), old); err != nil || done.Deleted+done.Tombstoned != 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	set(3)
+	if err := k.DeleteStates(t.Context(), "f", "fiber"); err != nil {
+		t.Fatal(err)
+	}
+	set(1)
+	g.Close()
+	if err := k.DeleteStates(t.Context(), "f", "fiber"); err != nil {
+		t.Fatal(err)
 	}
 }
 

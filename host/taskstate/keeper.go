@@ -214,9 +214,15 @@ func (k *Keeper) DeleteStates(ctx context.Context, id, run string) error {
 	return k.store.Delete(ctx, job)
 }
 
-// CleanStates implements [jobhost.StateCleaner].
+// CleanStates implements [jobhost.StateCleaner]. States that somebody works with or
+// watches stay.
 func (k *Keeper) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobhost.StateCleaned, error) {
-	done, err := state.Clean(ctx, k.store, c, time.Now(), func(job state.Job) (bool, error) { return k.queued(ctx, job) })
+	done, err := state.Clean(ctx, k.store, c, time.Now(), func(job state.Job) (bool, error) {
+		if k.boards.InUse(job) { // by a fiber that has nothing new to say, for instance
+			return true, nil
+		}
+		return k.queued(ctx, job)
+	})
 	if err == nil && !c.DryRun && done.Tombstoned+done.Deleted > 0 {
 		k.log.Info("states were cleaned up", logkey.Count, done.Tombstoned+done.Deleted)
 	}

@@ -233,3 +233,50 @@ func (h *hammer) orphans() {
 		h.Error(err)
 	}
 }
+
+// ending is a feed that waits for its end.
+type ending struct{ over chan error }
+
+func (*ending) Put(...state.State) {}
+func (e *ending) End(reason error) { e.over <- reason }
+
+// TestOpenWhileClosing closes a store while jobs of it are opened: whoever has got in
+// is told of the end.
+func TestOpenWhileClosing(t *testing.T) {
+	t.Parallel()
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: sqlitestate.Schemas()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for range 300 {
+		store, err := sqlitestate.New(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for i := range 4 {
+			group.Go(func() {
+				for n := 0; ; n++ {
+					feed := &ending{make(chan error, 1)}
+					src, err := store.Open(t.Context(), state.Job{ID: fmt.Sprint("job-", i, "-", n)}, 1, feed)
+					if errors.Is(err, state.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer func() {
+						if err := <-feed.over; !errors.Is(err, state.ErrClosed) {
+							t.Error(err)
+						}
+						_ = src.Close()
+					}()
+				}
+			})
+		}
+		_ = store.Close()
+		group.Wait()
+	}
+}

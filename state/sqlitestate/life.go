@@ -88,12 +88,14 @@ func (s *Store) bury(l *life) {
 // follow makes a source of a life that has not ended.
 func (s *Store) follow(job state.Job, feed state.Feed) (*source, error) {
 	for {
-		if s.isClosed() {
-			return nil, state.ErrClosed
-		}
 		l := s.join(job)
 		src := &source{store: s, life: l}
-		if l.add(src, feed) {
+		added := l.add(src, feed)
+		switch {
+		case s.isClosed(): // looked at now, since Close ends what it finds
+			_ = src.Close() // never fails
+			return nil, state.ErrClosed
+		case added:
 			return src, nil
 		}
 		s.leave(l)
