@@ -61,11 +61,17 @@ func TestReloadsBeforeFiberEnds(t *testing.T) {
 // awaitFiber waits until the fiber "a" is as it is wanted.
 func awaitFiber(t *testing.T, h *host.Host, want func(*jobhost.Fiber) bool) jobhost.Fiber {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if f, err := h.Fiber(t.Context(), "a"); err == nil && want(&f) {
+	tick, late := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for {
+		f, err := h.Fiber(t.Context(), "a")
+		if err == nil && want(&f) {
 			return f
 		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("the fiber is %+v, %v", f, err)
+		}
 	}
-	t.Fatal("the fiber does not become what is wanted")
-	return jobhost.Fiber{}
 }

@@ -64,7 +64,7 @@ func TestGet(t *testing.T) {
 			f := setup(t, 3)
 			f.set(c.set...)
 			got := f.get(c.opts...)
-			if text := brief(state.Event{State: got}); text != c.want {
+			if text := brief(&state.Event{State: got}); text != c.want {
 				t.Errorf("got %s, want %s", text, c.want)
 			}
 			if got.JobID != job.ID || got.SchemaVersion != 1 || (got.Version == 0) != got.Timestamp.IsZero() {

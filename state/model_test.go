@@ -161,7 +161,7 @@ func (m *model) write(r *rapid.T, s state.State) {
 			continue
 		}
 		sub.unread++
-		sub.want = append(sub.want, modelEvent{brief(state.Event{State: got}), m.seq})
+		sub.want = append(sub.want, modelEvent{brief(&state.Event{State: got}), m.seq})
 	}
 }
 
@@ -205,7 +205,7 @@ func (m *model) watch(r *rapid.T, task *int, tag, after string, seq int) {
 	})
 	w := &modelSub{sub: sub, life: m.life, task: task, tag: tag, room: len(replay) + 1 + state.Buffer}
 	for _, s := range replay {
-		w.want = append(w.want, modelEvent{text: brief(state.Event{State: s, Replay: true})})
+		w.want = append(w.want, modelEvent{text: brief(&state.Event{State: s, Replay: true})})
 	}
 	w.want = append(w.want, modelEvent{"sentinel", m.seq})
 	w.unread = len(w.want)
@@ -230,8 +230,12 @@ func (m *model) compare(r *rapid.T, sub *modelSub) {
 		select {
 		case e, open := <-sub.sub.Events():
 			switch {
-			case !open && want.text != "end", open && brief(e) != want.text:
-				r.Fatalf("told %s (open: %v), want %s", brief(e), open, want.text)
+			case !open:
+				if want.text != "end" {
+					r.Fatalf("it has ended, want %s", want.text)
+				}
+			case brief(e) != want.text:
+				r.Fatalf("told %s, want %s", brief(e), want.text)
 			case e.Cursor != "" && sub.life == m.life:
 				m.cursor[e.Cursor] = want.seq
 			}
@@ -311,8 +315,8 @@ func (m *model) check(r *rapid.T) {
 func (m *model) checkScope(r *rapid.T, task *int, tag string) {
 	q := queryOf(task, tag)
 	got, err := m.board.Get(q)
-	if want := m.lowest(task, tag); err != nil || brief(state.Event{State: got}) != brief(state.Event{State: want}) {
-		r.Fatalf("get: %s, %v; want %s", brief(state.Event{State: got}), err, brief(state.Event{State: want}))
+	if want := m.lowest(task, tag); err != nil || brief(&state.Event{State: got}) != brief(&state.Event{State: want}) {
+		r.Fatalf("get: %s, %v; want %s", brief(&state.Event{State: got}), err, brief(&state.Event{State: want}))
 	}
 	list, err := m.board.List(q)
 	n := 0

@@ -97,7 +97,7 @@ func told(s *state.Subscription) (events []string, cursor string) {
 }
 
 // brief shows an event as task/tag, version and status.
-func brief(e state.Event) string {
+func brief(e *state.Event) string {
 	switch text := fmt.Sprintf("%d/%s v%d =%d", e.State.TaskID, e.State.Tag, e.State.Version, e.State.Status); {
 	case e.Sentinel:
 		return "sentinel"

@@ -26,16 +26,17 @@ type Subscription struct {
 	weight int         // about how many bytes it begins with
 
 	// The board's lock protects these. The board sends to events and closes it.
-	events chan Event // nil while it is filled with what it begins with
-	early  []Event    // changes that came meanwhile
-	sizes  []int      // of the changes that were sent last, all that are unread among them
-	unread int        // bytes, as sizes has them
-	err    error      // why it has ended
+	events chan *Event // nil while it is filled with what it begins with
+	early  []*Event    // changes that came meanwhile
+	sizes  []int       // of the changes that were sent last, all that are unread among them
+	unread int         // bytes, as sizes has them
+	err    error       // why it has ended
 }
 
 // Events returns the channel of events. It is closed when the subscription has
-// ended, after what was sent before; [Subscription.Err] says why.
-func (s *Subscription) Events() <-chan Event { return s.events }
+// ended, after what was sent before; [Subscription.Err] says why. Others are told of
+// the same events, which must not be changed.
+func (s *Subscription) Events() <-chan *Event { return s.events }
 
 // Weight is about how many bytes the subscription began with.
 func (s *Subscription) Weight() int { return s.weight }
@@ -98,18 +99,21 @@ func (b *Board) admit(s *Subscription) ([]*State, string, error) {
 
 // replay makes the channel of a subscription, with what it begins with. That may take
 // long, and so nobody waits for it: what changes meanwhile is kept for later.
-func replay(list []*State, cursor string) chan Event {
+func replay(list []*State, cursor string) chan *Event {
 	slices.SortFunc(list, asReplayed)
-	events := make(chan Event, len(list)+1+Buffer)
-	for _, s := range list {
-		events <- Event{State: *s, Replay: true}
+	// What stays of it for as long as the subscription is a pointer for each.
+	events := make(chan *Event, len(list)+1+Buffer)
+	all := make([]Event, len(list))
+	for i, s := range list {
+		all[i] = Event{State: *s, Replay: true}
+		events <- &all[i]
 	}
-	events <- Event{Sentinel: true, Replay: true, Cursor: cursor}
+	events <- &Event{Sentinel: true, Replay: true, Cursor: cursor}
 	return events
 }
 
 // begin hands a subscription its channel, with what has changed since it was admitted.
-func (s *Subscription) begin(ctx context.Context, events chan Event) {
+func (s *Subscription) begin(ctx context.Context, events chan *Event) {
 	s.board.mu.Lock()
 	defer s.board.mu.Unlock()
 	s.events = events
@@ -152,9 +156,9 @@ func (s *Subscription) sendLocked(e *Event, size int) {
 		}
 		s.endLocked(ErrSlow)
 	case s.events == nil:
-		s.early = append(s.early, *e)
+		s.early = append(s.early, e)
 	default:
-		s.events <- *e
+		s.events <- e
 		s.tell()
 	}
 }

@@ -147,8 +147,9 @@ func (w *watch) Next() ([]byte, bool, error) {
 		if !ok {
 			return nil, false, w.sub.Err()
 		}
-		e.Cursor = "" // a guest can't go on anywhere
-		message, err := json.Marshal(&e)
+		mine := *e
+		mine.Cursor = "" // a guest can't go on anywhere
+		message, err := json.Marshal(&mine)
 		return message, err == nil, err
 	default:
 		return nil, false, nil

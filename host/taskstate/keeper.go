@@ -187,7 +187,7 @@ func (k *Keeper) WatchStates(ctx context.Context, query jobhost.StateQuery) iter
 		}
 		defer sub.Close()
 		for event := range sub.Events() {
-			if !yield(event, nil) {
+			if !yield(*event, nil) {
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package hostcall_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,5 +190,30 @@ func TestStatesOfAStoppedAttempt(t *testing.T) {
 		if log, _ := at.TakeLog(); len(log) != 0 || len(b.Set()) != 1 {
 			t.Errorf("log %s, %+v", log, b.Set())
 		}
+	})
+}
+
+// unasked is a board that nobody may ask whose a job is.
+type unasked struct {
+	*runtimetest.Board
+	t *testing.T
+}
+
+func (u *unasked) WorkerOf(context.Context, string) (string, error) {
+	u.t.Error("a job was looked at")
+	return "", nil
+}
+
+// TestStateWithoutGrant: a guest that may see nobody else's states costs the queue no
+// look, which would also take longer for jobs that are there.
+func TestStateWithoutGrant(t *testing.T) {
+	onBoard(t, func(t *testing.T, at *hostcall.Attempt, b *runtimetest.Board) {
+		at.MayWatch, at.Services = nil, &unasked{b, t}
+		_, e := at.State(t.Context(), 0, "of-friend/a")
+		wantErrno(t, "get", e, hostcall.ErrDenied)
+		_, e = at.WatchState(t.Context(), 0, "of-nobody/a")
+		wantErrno(t, "watch", e, hostcall.ErrDenied)
+		_, e = at.State(t.Context(), 0, "job/a")
+		wantErrno(t, "get one's own", e, hostcall.OK)
 	})
 }

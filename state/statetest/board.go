@@ -79,7 +79,7 @@ func (w *watcher) watch(ctx context.Context, b *state.Board, q state.Query, done
 			return err
 		}
 		for e := range sub.Events() {
-			if err := w.take(e); err != nil {
+			if err := w.take(*e); err != nil {
 				sub.Close()
 				return err
 			}
