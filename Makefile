@@ -22,7 +22,7 @@ TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
 # Workers are libraries, commands are programs with a main function.
-DEMOS       := fetch webhook-fanout scrape-defer partitioned-ingest
+DEMOS       := fetch webhook-fanout scrape-defer partitioned-ingest chat-room
 GO_GUESTS   := wordcount loganalyzer visits $(DEMOS)
 GO_COMMANDS := csvstats
 GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g).wasm)

@@ -98,15 +98,32 @@ func (p RestartPolicy) Check() error {
 		most = invalid("restart.max", "max %v is less than initial %v", p.Max, p.Initial)
 	}
 	return errors.Join(when, most,
+		inRange("restart.max", p.Max, 0, Duration(MaxDelay)),
 		inRange("restart.initial", p.Initial, Duration(time.Millisecond), Duration(MaxTimeout)),
 		inRange("restart.intensity", p.Intensity, 1, 1_000_000),
 		inRange("restart.within", p.Within, Duration(time.Second), Duration(MaxDelay)),
 	)
 }
 
+// CheckFiber returns an error with code [CodeInvalid] unless id may name a fiber: it
+// is like that of a job, and must be given.
+func CheckFiber(id string) error {
+	if len(id) <= MaxIDBytes && isName(id, true) {
+		return nil
+	}
+	message := clip(id) + " is not the id of a fiber"
+	if id == "" {
+		message = "a fiber needs an id"
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "id", Message: message,
+		Hint: "use 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit",
+	}
+}
+
 // FiberSpec is a fiber to start.
 type FiberSpec struct {
-	// ID names the fiber, as [CheckID] takes it; it must be given.
+	// ID names the fiber, as [CheckFiber] takes it.
 	ID     string `json:"id"`
 	Worker string `json:"worker"`
 	// Entry is the export to call; empty = the worker's own.
@@ -119,16 +136,11 @@ type FiberSpec struct {
 
 // Check reports everything that is wrong with the spec.
 func (s *FiberSpec) Check() error {
-	var id, init error
-	if s.ID == "" {
-		id = invalid("id", "a fiber needs an id")
-	} else {
-		id = CheckID(s.ID)
-	}
+	var init error
 	if len(s.Init) > MaxFiberMessage {
 		init = tooLong("init", len(s.Init))
 	}
-	return errors.Join(id, CheckWorker(s.Worker), checkText("entry", s.Entry, MaxEntryBytes), init, checkLabels(s.Labels), s.Restart.Check())
+	return errors.Join(CheckFiber(s.ID), CheckWorker(s.Worker), checkText("entry", s.Entry, MaxEntryBytes), init, checkLabels(s.Labels), s.Restart.Check())
 }
 
 // tooLong is the error for more than [MaxFiberMessage] bytes.
@@ -191,7 +203,7 @@ func (f *FiberFilter) Check() error {
 	return errors.Join(worker, status, checkText("cursor", f.Cursor, MaxIDBytes), inRange("limit", f.Limit, 0, MaxPage))
 }
 
-// FiberPage is one page of a list of fibers, by id.
+// FiberPage is one page of a list of fibers, by id, without their results.
 type FiberPage struct {
 	Fibers []Fiber `json:"fibers"`
 	// Next is the cursor of the page that follows; empty on the last one.
@@ -204,8 +216,12 @@ type FiberQuery struct {
 	// After asks for the outputs after this Seq first, as far as they are
 	// remembered; 0 with Replay = all that are.
 	After uint64
-	// Replay asks for outputs of the past; without it there are only those from now on.
+	// Replay asks for outputs of the past; without it and After there are only those
+	// from now on.
 	Replay bool
+	// CreatedAt, if it is set, is that of the fiber that is meant: another one with
+	// its ID isn't, but says that that one has ended.
+	CreatedAt time.Time
 }
 
 // FiberRunner starts fibers and tells of them. A fiber that is not there, and

@@ -137,4 +137,7 @@ type Server interface {
 	StateCleaner
 	Scheduler
 	PayloadStorer
+	FiberRunner
+	FiberTalker
+	FiberController
 }

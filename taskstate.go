@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/jobhost/jobhost/internal/jsondepth"
 )
 
 // Statuses of task states. Other positive numbers are the application's: how far
@@ -235,7 +237,7 @@ func (s *TaskState) Check() error {
 		}
 	case len(s.Payload) > 0 && (s.Payload[0] != '{' || !utf8.Valid(s.Payload) || !json.Valid(s.Payload)):
 		payload = invalid("payload", "the payload is not a JSON object in UTF-8")
-	case nesting(s.Payload) > maxPayloadDepth:
+	case jsondepth.Exceeds(s.Payload, maxPayloadDepth) >= 0:
 		payload = invalid("payload", "the payload is nested more than %d deep", maxPayloadDepth)
 	}
 	return errors.Join(
@@ -250,26 +252,6 @@ func (s *TaskState) Check() error {
 
 // maxPayloadDepth is what every reader of JSON takes, also within an answer.
 const maxPayloadDepth = 64
-
-// nesting returns how deep valid JSON is nested.
-func nesting(data []byte) (deepest int) {
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return deepest
-}
 
 // checkStateMessage keeps what is no text out of messages, which may have several
 // lines.

@@ -21,6 +21,7 @@ func TestSuite(t *testing.T) {
 	t.Parallel()
 	hosttest.Run(t, func(t testing.TB) jobhost.Server {
 		fake := hosttest.NewFake(hosttest.FakeConfig{})
+		t.Cleanup(fake.Close)
 		c, _ := serve(t, fake)
 		return c
 	})

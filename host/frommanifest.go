@@ -41,6 +41,18 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 		errs = append(errs, err)
 		cfg.Schedules = append(cfg.Schedules, s)
 	}
+	cfg.Fibers = Fibers{
+		Max: m.Fibers.Max, FailWhenFull: m.Fibers.WhenFull == manifest.FailWhenFull,
+		InputMessages: m.Fibers.Input, InputBytes: m.Fibers.InputBytes, Replay: m.Fibers.Replay, History: m.Fibers.History,
+	}
+	if cfg.Fibers.Replay == 0 {
+		cfg.Fibers.Replay = -1 // none
+	}
+	for i := range m.FiberList {
+		f, err := FiberFromManifest(m, &m.FiberList[i])
+		errs = append(errs, err)
+		cfg.Fibers.Start = append(cfg.Fibers.Start, f)
+	}
 	if m.Webhook != nil {
 		cfg.Webhook = &m.Webhook.Settings
 	}
@@ -71,6 +83,16 @@ func ScheduleFromManifest(m *manifest.Manifest, s *manifest.Schedule) (schedule.
 		CatchUpLimit: s.CatchUpLimit,
 		Overlap:      s.Overlap,
 	}, nil
+}
+
+// FiberFromManifest returns the fiber that a manifest asks for and reads the file of
+// what it begins with.
+func FiberFromManifest(m *manifest.Manifest, f *manifest.Fiber) (jobhost.FiberSpec, error) {
+	init, err := m.ReadInit(f)
+	if err != nil {
+		return jobhost.FiberSpec{}, fmt.Errorf("fiber %s: %w", f.ID, err)
+	}
+	return jobhost.FiberSpec{ID: f.ID, Worker: f.Worker, Entry: f.Entry, Init: init, Labels: f.Labels, Restart: f.Restart}, nil
 }
 
 // WorkerFromManifest returns the configuration of one worker and reads its
@@ -127,7 +149,7 @@ func Rereader(path string, started *manifest.Manifest) func(context.Context) (Up
 		if err != nil {
 			return Update{}, err
 		}
-		return Update{Workers: cfg.Workers, Schedules: cfg.Schedules, Webhook: cfg.Webhook, NeedsRestart: started.Changed(m)}, nil
+		return Update{Workers: cfg.Workers, Schedules: cfg.Schedules, Webhook: cfg.Webhook, Fibers: cfg.Fibers.Start, NeedsRestart: started.Changed(m)}, nil
 	}
 }
 

@@ -28,6 +28,7 @@ const hostile = "\x1b[31mred\x1b]0;title\x07\r\u009b2J\u202eevil\x7f\nsecond lin
 // All jobs of the worker "hostile" are full of escape sequences.
 type fakeServer struct {
 	fakeStates
+	fakeFibers
 
 	// onBatch and onWait are called first, if they are set.
 	onBatch func(specs []jobhost.Spec) ([]jobhost.Submitted, error)
@@ -48,7 +49,7 @@ type fakeJob struct {
 }
 
 func newFakeServer() *fakeServer {
-	s := &fakeServer{jobs: map[string]*fakeJob{}}
+	s := &fakeServer{jobs: map[string]*fakeJob{}, fakeFibers: newFakeFibers()}
 	s.fakeStates = newFakeStates(s)
 	return s
 }

@@ -37,7 +37,7 @@ func TestHelp(t *testing.T) {
 		"job watch", "dead", "dead ls", "dead show", "dead summary", "dead retry", "dead rm", "worker ls", "worker show", "worker reload", "worker inspect", "kv", "kv ls", "kv get", "kv set", "kv rm",
 		"state", "state ls", "state get", "state set", "state watch", "state gc", "state rm",
 		"schedule", "schedule ls", "schedule show", "schedule run", "schedule pause", "schedule resume", "run", "dev", "manifest", "manifest check",
-		"manifest show", "backup", "restore", "version",
+		"fiber", "fiber start", "fiber ls", "fiber status", "fiber send", "fiber watch", "fiber pause", "fiber resume", "fiber stop", "manifest show", "backup", "restore", "version",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,14 +82,7 @@ func (e *env) showFields(j *jobhost.Job) {
 	}
 	t.field("payload", payload)
 	t.field("attempts", fmt.Sprintf("%d at most, up to %v each", j.MaxAttempts, j.Timeout))
-	for i, name := range slices.Sorted(maps.Keys(j.Labels)) {
-		heading := ""
-		if i == 0 {
-			heading = "labels"
-		}
-		// Not a field: the heading of further labels is blank rather than a dash.
-		_, _ = fmt.Fprintf(t.w, "%s\t%s\n", heading, printable(name+"="+j.Labels[name]))
-	}
+	t.labels(j.Labels)
 	for _, f := range []struct{ name, value string }{
 		{"key", j.ConcurrencyKey}, {"unique key", j.UniqueKey},
 	} {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -46,6 +48,18 @@ func shorten(s string, most int) string {
 func (t *table) field(name, value string) {
 	if value != "" {
 		t.row(name, value)
+	}
+}
+
+// labels are rows of labels, of which the first has a heading.
+func (t *table) labels(labels map[string]string) {
+	for i, name := range slices.Sorted(maps.Keys(labels)) {
+		heading := ""
+		if i == 0 {
+			heading = "labels"
+		}
+		// Not a field: the heading of further labels is blank rather than a dash.
+		_, _ = fmt.Fprintf(t.w, "%s\t%s\n", heading, printable(name+"="+labels[name]))
 	}
 }
 

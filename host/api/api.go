@@ -52,7 +52,7 @@ type Limits struct {
 	Waits     int           // requests that wait for a job at once; 0 = 2,048; beyond it: exhausted
 	Uploads   int           // uploads at once; 0 = 16; beyond it: exhausted
 	Batches   int           // batches at once; 0 = 16, each holds up to 4 MiB and one line; beyond it: exhausted
-	BodyBytes int64         // bodies of single submits in memory at once; 0 = 64 MiB; beyond it: unavailable
+	BodyBytes int64         // bodies of single submits in memory at once, and messages that wait for room; 0 = 64 MiB; beyond it: unavailable
 	MaxWait   time.Duration // most that ?wait= may ask for; 0 = 5m
 	KeepAlive time.Duration // silence after which a stream sends a comment; 0 = 15s
 	Stall     time.Duration // how long a write to a client, or a read of a line of a batch, may take; 0 = 30s
@@ -88,6 +88,7 @@ type API struct {
 
 	streams, waits, batches, uploads gauge
 	bodies                           gauge // in bytes
+	parked                           gauge // bytes of messages that wait for room
 	memory                           sync.Pool
 
 	// stopping ends waits and streams; see Stop.
@@ -122,6 +123,7 @@ func New(cfg Config) (*API, error) {
 	a.uploads.limit = int64(cfg.Limits.Uploads)
 	a.batches.limit = int64(cfg.Limits.Batches)
 	a.bodies.limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
+	a.parked.limit = max(cfg.Limits.BodyBytes, jobhost.MaxFiberMessage)
 	a.memory.New = func() any { return &memory{decoder: wire.NewDecoder(cfg.MaxPayload)} }
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	table := a.routes()

@@ -18,9 +18,10 @@ type object map[string]any
 // describe makes the OpenAPI document from the table of routes.
 func describe(table []route) ([]byte, error) {
 	models := &models{schemas: object{
-		"Submit":   bodySchema(wire.Members(), "worker"),
-		"StateSet": bodySchema(wire.StateMembers(), "status"),
-		"Cleanup":  bodySchema(wire.CleanupMembers(), "tombstone_age", "delete_age"),
+		"Submit":     bodySchema(wire.Members(), "worker"),
+		"StateSet":   bodySchema(wire.StateMembers(), "status"),
+		"FiberStart": bodySchema(wire.FiberMembers(), "id", "worker"),
+		"Cleanup":    bodySchema(wire.CleanupMembers(), "tombstone_age", "delete_age"),
 	}}
 	paths := object{}
 	for i := range table {
@@ -57,7 +58,7 @@ func describe(table []route) ([]byte, error) {
 }
 
 // bodies names the schemas of JSON bodies that are no submits, by the name of the route.
-var bodies = map[string]string{"setState": "StateSet", "cleanStates": "Cleanup"}
+var bodies = map[string]string{"setState": "StateSet", "cleanStates": "Cleanup", "startFiber": "FiberStart"}
 
 func operation(r *route, models *models) object {
 	op := object{"operationId": r.name, "summary": r.summary, "responses": responses(r, models)}

@@ -68,7 +68,7 @@ func (a *API) problem(ctx context.Context, err error) *wire.Problem {
 	if p.RetryAfter == 0 && (p.Code == jobhost.CodeExhausted || p.Code == jobhost.CodeUnavailable) {
 		p.RetryAfter = jobhost.Duration(time.Second)
 	}
-	if known && e.Cause == nil && p.Code != jobhost.CodeInternal {
+	if known && (e.Cause == nil || p.FiberEnded) && p.Code != jobhost.CodeInternal {
 		return p
 	}
 	level := slog.LevelDebug

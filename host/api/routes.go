@@ -149,7 +149,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"GET", "/readyz", "ready", "Tell whether jobs are taken", open, "", nil, []answer{answers[status](200, "They are.")}, a.ready},
 		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", reads, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
-	table = append(table, slices.Concat(a.deadRoutes(), a.scheduleRoutes(), a.stateRoutes())...)
+	table = append(table, slices.Concat(a.deadRoutes(), a.scheduleRoutes(), a.stateRoutes(), a.fiberRoutes())...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,

@@ -128,7 +128,7 @@ func (f *Fiber) stopLocked() {
 func (f *Fiber) begin(restarts int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.runs, f.startedAt = true, time.Now()
+	f.runs, f.startedAt = true, time.Now().UTC()
 	f.restarts.count += restarts
 }
 

@@ -33,6 +33,14 @@ func errOver(code jobhost.Code, end *jobhost.Fiber) error {
 	}
 }
 
+// errAnother is the error for a fiber of which there is only a later one with its id.
+func errAnother(id string) error {
+	return &jobhost.Error{
+		Code: jobhost.CodeNotFound, Message: fmt.Sprintf("the fiber %s that is meant has ended, and is not the one that was started since", id),
+		Cause: jobhost.ErrFiberEnded,
+	}
+}
+
 // errEnding is the answer of a fiber that takes no more input since it will end.
 func errEnding(id string) error {
 	return &jobhost.Error{

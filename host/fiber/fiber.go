@@ -152,7 +152,7 @@ func (f *Fiber) Emit(message []byte) error {
 		return errTooLarge(len(message))
 	}
 	seq := f.hub().PublishFunc("", func(seq uint64) jobhost.FiberOutput {
-		return jobhost.FiberOutput{Seq: seq, Time: time.Now(), Data: message}
+		return jobhost.FiberOutput{Seq: seq, Time: time.Now().UTC(), Data: message}
 	})
 	if seq == 0 {
 		return jobhost.ErrFiberEnded

@@ -51,7 +51,7 @@ func (r *Registry) Wait(ctx context.Context, id string) (jobhost.Fiber, error) {
 }
 
 // List returns a page of fibers by id, those that have ended and are remembered
-// too.
+// too, without their results.
 func (r *Registry) List(filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
 	if err := filter.Check(); err != nil {
 		return jobhost.FiberPage{}, err
@@ -100,6 +100,7 @@ func (p *page) add(f jobhost.Fiber) {
 	if p.filter.Status != "" && f.Status != p.filter.Status {
 		return
 	}
+	f.Result = nil
 	if p.fibers = append(p.fibers, f); len(p.fibers) >= 2*p.most {
 		p.cut()
 	}

@@ -54,7 +54,7 @@ func (r *Registry) attempt(f *Fiber) (e exit) {
 		}
 		return struct{}{}, nil
 	}, scope.Forget())
-	now := time.Now()
+	now := time.Now().UTC()
 	admitted := result.ID != 0 // otherwise the scope takes in nothing more
 	if err := errors.Join(append(result.Extra, result.Primary)...); err != nil && admitted {
 		r.cfg.Logger.Error("fiber met a fault of the host", f.faultAttrs(err)...)
@@ -169,7 +169,7 @@ func (r *Registry) finish(f *Fiber, e exit) {
 	}
 	end := f.nowLocked()
 	f.mu.Unlock()
-	now := time.Now()
+	now := time.Now().UTC()
 	end.Status, end.Failure, end.Result, end.EndedAt = e.status, e.failure, e.result, &now
 	defer r.settle(f, &end) // even if the hook ends the goroutine
 	if f.onTerminate == nil {
@@ -192,19 +192,15 @@ func terminate(hook OnTerminate, end jobhost.Fiber) (err error) {
 
 // settle frees what a fiber has and remembers its end.
 func (r *Registry) settle(f *Fiber, end *jobhost.Fiber) {
+	// One step for all who look: whoever sees the end of a subscription finds the
+	// fiber ended, there is no moment without the fiber, and none with the fiber and
+	// a free permit.
+	r.mu.Lock()
 	f.mu.Lock()
 	end.Waiting = f.in.clear()
 	end.Received = f.in.received
 	end.Emitted = f.closeHubLocked(reason(end))
 	end.Subscribers = 0
-	f.mu.Unlock()
-	r.cfg.Logger.Info("fiber has ended", logkey.Fiber, end.ID, logkey.Worker, end.Worker, logkey.Outcome, string(end.Status),
-		logkey.Code, code(end.Failure), logkey.Count, end.Waiting)
-
-	// One step for all who look: there is no moment without the fiber, and none
-	// with the fiber and a free permit.
-	r.mu.Lock()
-	f.mu.Lock()
 	f.end = end
 	f.mu.Unlock()
 	r.past.add(end)
@@ -215,6 +211,8 @@ func (r *Registry) settle(f *Fiber, end *jobhost.Fiber) {
 		r.grantLocked()
 	}
 	r.mu.Unlock()
+	r.cfg.Logger.Info("fiber has ended", logkey.Fiber, end.ID, logkey.Worker, end.Worker, logkey.Outcome, string(end.Status),
+		logkey.Code, code(end.Failure), logkey.Count, end.Waiting)
 	r.cfg.Observe.Ended(end.Worker, end.Status)
 	if end.StartedAt == nil {
 		f.begun.Set(struct{}{}, errUnbegun(end.ID))

@@ -83,7 +83,7 @@ func (r *Registry) reserve(spec jobhost.FiberSpec, body Body, onTerminate OnTerm
 // copied, since it lives longer than the call.
 func (r *Registry) newFiber(spec jobhost.FiberSpec, body Body, onTerminate OnTerminate) *Fiber {
 	spec.Init, spec.Labels = bytes.Clone(spec.Init), maps.Clone(spec.Labels)
-	f := &Fiber{spec: spec, body: body, onTerminate: onTerminate, registry: r, createdAt: time.Now()}
+	f := &Fiber{spec: spec, body: body, onTerminate: onTerminate, registry: r, createdAt: time.Now().UTC()}
 	f.in.most, f.in.mostBytes = r.cfg.InputMessages, r.cfg.InputBytes
 	return f
 }

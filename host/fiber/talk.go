@@ -118,10 +118,17 @@ func (r *Registry) Subscribe(query jobhost.FiberQuery) (*hub.Subscription[jobhos
 	switch {
 	case f == nil && end == nil:
 		return nil, errNotFound(query.ID)
+	case f == nil && !meant(&query, end.CreatedAt), f != nil && !meant(&query, f.createdAt):
+		return nil, errAnother(query.ID)
 	case f == nil:
 		return nil, reason(end)
 	}
-	return f.hub().Subscribe(hub.Query{Replay: query.Replay, After: query.After}), nil
+	return f.hub().Subscribe(hub.Query{Replay: query.Replay || query.After > 0, After: query.After}), nil
+}
+
+// meant reports whether a query is about the fiber that was created at that time.
+func meant(query *jobhost.FiberQuery, createdAt time.Time) bool {
+	return query.CreatedAt.IsZero() || query.CreatedAt.Equal(createdAt)
 }
 
 // Watch yields what a fiber publishes, as [Registry.Subscribe] has it, until ctx

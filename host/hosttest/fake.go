@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/fiber"
+	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/statetest"
@@ -18,11 +20,13 @@ import (
 // Fake is a host in memory, for tests of what stands before a host. It has
 // one worker, "test", with the entries of [Run]; what a task does is done at
 // once, in the goroutine that makes it ready. It starts no goroutines of its
-// own, only timers.
+// own but those of fibers, only timers.
 type Fake struct {
 	jobhost.StateKeeper  // states
 	jobhost.StateCleaner // states
 	states               *taskstate.Keeper
+	fibers               *fiber.Registry
+	root                 *scope.Scope // of fibers
 
 	cfg FakeConfig
 
@@ -52,6 +56,8 @@ type FakeConfig struct {
 	EventBuffer   int // events that a reader may lag behind; 0 = 1,024
 	// States keeps the states of tasks; nil = in memory.
 	States state.Store
+	// Fibers bounds the fibers; its scope is the fake's.
+	Fibers fiber.Config
 }
 
 // FakeWorker is the name of the fake's only worker.
@@ -91,13 +97,15 @@ func NewFake(cfg FakeConfig) *Fake {
 		keys: map[string]fakeKey{}, uploads: map[string]*fakeUpload{},
 	}
 	f.hub.buffer = cfg.EventBuffer
+	f.newFibers()
 	f.states = taskstate.New(taskstate.Config{Store: cfg.States, Jobs: f, Logger: slog.New(slog.DiscardHandler)})
 	f.StateKeeper, f.StateCleaner = f.states, f.states
 	return f
 }
 
-// Close ends all streams of events and of states; submits are refused from now on.
+// Close ends all streams of events and of states, and all fibers; submits are refused from now on.
 func (f *Fake) Close() {
+	f.endFibers()
 	f.states.Close()
 	f.mu.Lock()
 	defer f.mu.Unlock()

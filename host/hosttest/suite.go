@@ -26,9 +26,13 @@ import (
 //	trap            executes an illegal operation
 //	spin            never returns
 //	log_echo        logs the payload and returns nothing
+//	fiber           publishes what it is sent, but for: "end", at which it returns
+//	                its input; "fail", "trap"; and "spin", at which it publishes
+//	                "spinning" and does nothing more. At the end of its input it returns.
 //
 // and a schedule "yearly" that is due at "0 0 1 1 *" in "Europe/Berlin" with the
-// payload "happy new year", for the entry "echo".
+// payload "happy new year", for the entry "echo". Of fibers there may be 10, and more
+// wait; 64 messages may wait for one, and 64 outputs or more are remembered.
 func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 	tests := map[string]func(*setup){
 		"submit":           testSubmit,
@@ -87,6 +91,16 @@ func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 		"watch a job":      testWatchStatesOfJob,
 		"delete states":    testDeleteStates,
 		"clean states":     testCleanStates,
+		"fibers":           testFibers,
+		"fiber ends":       testFiberEnds,
+		"fiber errors":     testFiberErrors,
+		"fibers refused":   testFibersRefused,
+		"fiber full":       testFiberFull,
+		"fiber interrupt":  testFiberInterrupt,
+		"fiber restarts":   testFiberRestarts,
+		"fibers max":       testFibersMax,
+		"list fibers":      testListFibers,
+		"watch fiber":      testWatchFiber,
 		"events":           testEvents,
 		"events again":     testEventsAgain,
 		"events of a job":  testEventsOfJob,

@@ -2,13 +2,19 @@ package manifest
 
 import "strings"
 
-// Changed returns the names of the settings of [host], such as "host.listen",
-// that next gives another value, and "payload" if anything of that is another.
+// Changed returns the names of the settings of [host] and [fibers], such as
+// "host.listen", that next gives another value, and "payload" if anything of that
+// is another.
 func (m *Manifest) Changed(next *Manifest) []string {
 	var changed []string
 	for _, f := range hostFields() {
 		if f.bind(m.Dir, &m.Host).show() != f.bind(next.Dir, &next.Host).show() {
 			changed = append(changed, "host."+f.name)
+		}
+	}
+	for _, f := range fibersFields() {
+		if f.bind(m.Dir, &m.Fibers).show() != f.bind(next.Dir, &next.Fibers).show() {
+			changed = append(changed, "fibers."+f.name)
 		}
 	}
 	if m.payloadText() != next.payloadText() {

@@ -52,7 +52,7 @@ func (r *reader) faultValue(path []string, err error) {
 }
 
 // sections are the names of what a manifest consists of.
-var sections = []string{"host", "worker", "schedule", "webhook", "payload"}
+var sections = []string{"host", "worker", "schedule", "fibers", "fiber", "webhook", "payload"}
 
 func (r *reader) manifest(doc map[string]any) *Manifest {
 	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
@@ -84,6 +84,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	}
 	r.checkGrants(m.Workers, slices.Sorted(maps.Keys(workers)))
 	r.schedules(doc, m)
+	r.fibers(doc, m)
 	r.payloads(doc, m)
 	m.Webhook = r.webhook(doc)
 	return m
@@ -99,6 +100,9 @@ func (r *reader) table(in map[string]any, path []string, name string) (map[strin
 	if !ok {
 		path = append(slices.Clone(path), name)
 		section := keyText(path)
+		if len(path) == 3 && path[0] != "worker" {
+			section = path[0] + "." + name // of the table of the list above it
+		}
 		if name == "worker" && len(path) == 1 {
 			section += ".NAME"
 		}
@@ -113,7 +117,7 @@ func (r *reader) table(in map[string]any, path []string, name string) (map[strin
 
 func (r *reader) unknownSection(name string, v any) {
 	fault := "is not a section"
-	hint := "the sections are [host], [worker.NAME], [[schedule]], [webhook] and [payload]"
+	hint := "the sections are [host], [worker.NAME], [[schedule]], [fibers], [[fiber]], [webhook] and [payload]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
 		if near := nearest(name, sections); near != "" {

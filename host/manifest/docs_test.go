@@ -26,12 +26,16 @@ func TestDocs(t *testing.T) {
 	host, worker, schedule := defaultHost("/"), defaultWorker("", 0), defaultSchedule()
 	webhook := defaultWebhook()
 	breaker := jobhost.DefaultBreaker("")
+	fibers, fiber := defaultFibers(), defaultFiber()
 	payloads, payloadStore := defaultPayload(), defaultPayloadStore()
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
 		"worker.NAME":       docTable(workerFields(), &worker),
 		"worker.NAME.retry": docTable(retryFields(), &worker.Retry),
 		"[schedule]":        docTable(scheduleFields(), &schedule),
+		"fibers":            docTable(fibersFields(), &fibers),
+		"[fiber]":           docTable(fiberFields(), &fiber),
+		"fiber.restart":     docTable(restartFields(), &fiber.Restart),
 		"payload":           docTable(payloadFields(), &payloads),
 		"[payload.store]":   docTable(payloadStoreFields(), &payloadStore),
 		"[payload.key]":     docTable(payloadKeyFields(), &PayloadKey{}),

@@ -1,7 +1,9 @@
 // Package manifest reads manifest.toml, the one file that says what a host
 // runs: its own settings in [host], one [worker.NAME] for each plugin, one
-// [[schedule]] for each job that comes at certain times, [webhook], which says who
-// may be told of jobs over HTTP, and [payload], which says where large payloads are.
+// [[schedule]] for each job that comes at certain times, one [[fiber]] for each
+// fiber that starts with the host, with [fibers] for what holds for all of them,
+// [webhook], which says who may be told of jobs over HTTP, and [payload], which
+// says where large payloads are.
 //
 // Reading is strict. A misspelt setting, a number without a unit or a file
 // that is not there is a [Fault] with file, line, column and a hint, and all
@@ -25,6 +27,7 @@ const (
 	MaxBytes        = 1 << 20  // of a manifest
 	MaxWorkers      = 1000     // in a manifest
 	MaxSchedules    = 1000     // in a manifest
+	MaxFibers       = 10_000   // in a manifest
 	MaxPluginBytes  = 32 << 20 // of a plugin's file
 	MaxEntries      = 256      // of a worker's config, and of its secrets
 	MaxConfigBytes  = 64 << 10 // of one value of a worker's config
@@ -42,6 +45,9 @@ type Manifest struct {
 	Workers []Worker
 	// Schedules are sorted by name.
 	Schedules []Schedule
+	Fibers    Fibers
+	// FiberList is what starts with the host, sorted by id.
+	FiberList []Fiber
 	Payload   Payload
 	// Webhook is nil when there is no such section.
 	Webhook *Webhook

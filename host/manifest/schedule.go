@@ -83,7 +83,7 @@ func (r *reader) schedules(doc map[string]any, m *Manifest) {
 		r.faultKey([]string{"schedule"}, nil, fmt.Sprintf("%d schedules are more than %d", len(tables), MaxSchedules), "")
 		return
 	}
-	names := r.scheduleNames(tables)
+	names := r.uniqueNames("schedule", "name", tables, jobhost.CheckSchedule)
 	for i, table := range tables {
 		name := element(i + 1)
 		if names[i] != "" {
@@ -94,21 +94,21 @@ func (r *reader) schedules(doc map[string]any, m *Manifest) {
 	slices.SortFunc(m.Schedules, func(a, b Schedule) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// scheduleNames returns the names by which the tables are told apart; "" for
-// those that have none of their own.
-func (r *reader) scheduleNames(tables []map[string]any) []string {
+// uniqueNames returns the names by which the tables of a list are told apart, which
+// stand under a key; "" for those that have none of their own.
+func (r *reader) uniqueNames(list, key string, tables []map[string]any, check func(string) error) []string {
 	names, seen := make([]string, len(tables)), map[string]bool{}
 	for i, table := range tables {
-		name, _ := table["name"].(string)
+		name, _ := table[key].(string)
 		switch {
-		case jobhost.CheckSchedule(name) != nil:
+		case check(name) != nil:
 		case seen[name]:
-			r.faultValue([]string{"schedule", element(i + 1), "name"}, wrong("", "%s is the name of another schedule", clip(name)))
+			r.faultValue([]string{list, element(i + 1), key}, wrong("", "%s is the %s of another %s", clip(name), key, list))
 		default:
 			seen[name], names[i] = true, name
 		}
 	}
-	r.atlas.rename("schedule", names)
+	r.atlas.rename(list, names)
 	return names
 }
 
@@ -117,21 +117,29 @@ func (r *reader) schedule(path []string, table map[string]any, m *Manifest) Sche
 	before := len(r.faults)
 	fill(r, path, table, scheduleFields(), &s, "labels")
 	if labels, ok := r.table(table, path, "labels"); ok {
-		s.Labels = r.labels(append(slices.Clone(path), "labels"), labels)
+		s.Labels = r.labels(at(path, "labels"), labels, schedule.MaxLabels, jobhost.LabelSchedule, jobhost.LabelTick)
 	}
 	if len(r.faults) > before {
 		return s // what depends on it would be told of as well
 	}
 	r.timing(path, table, &s)
-	if !slices.ContainsFunc(m.Workers, func(w Worker) bool { return w.Name == s.Worker }) {
-		hint := ""
-		if near := nearest(s.Worker, workerNamesOf(m)); near != "" {
-			hint = "did you mean " + near + "?"
-		}
-		r.faultValue(at(path, "worker"), wrong(hint, "there is no [worker.%s]", s.Worker))
-	}
+	r.knownWorker(path, s.Worker, m)
 	r.payload(path, table, &s, m.Host.MaxPayload)
 	return s
+}
+
+// knownWorker reports whether the worker that a section names is there, which is a
+// fault if it isn't.
+func (r *reader) knownWorker(path []string, worker string, m *Manifest) bool {
+	if slices.ContainsFunc(m.Workers, func(w Worker) bool { return w.Name == worker }) {
+		return true
+	}
+	hint := ""
+	if near := nearest(worker, workerNamesOf(m)); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	r.faultValue(at(path, "worker"), wrong(hint, "there is no [worker.%s]", worker))
+	return false
 }
 
 func at(path []string, name string) []string { return append(slices.Clone(path), name) }
@@ -189,9 +197,9 @@ func (r *reader) payload(path []string, table map[string]any, s *Schedule, most 
 	}
 }
 
-// labels reads [schedule.labels]: what a job may have, but for those that every
-// job of a schedule gets.
-func (r *reader) labels(path []string, table map[string]any) map[string]string {
+// labels reads a section of labels: what a job may have, but for those that are
+// the host's own.
+func (r *reader) labels(path []string, table map[string]any, most int, own ...string) map[string]string {
 	labels := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		text, ok := table[name].(string)
@@ -199,7 +207,7 @@ func (r *reader) labels(path []string, table map[string]any) map[string]string {
 			r.faultValue(at(path, name), mismatch(table[name], "a label is text; put it in quotes"))
 			continue
 		}
-		if name == jobhost.LabelSchedule || name == jobhost.LabelTick {
+		if slices.Contains(own, name) {
 			r.faultKey(at(path, name), path, name+" is the schedule's own label", "")
 			continue
 		}
@@ -210,8 +218,8 @@ func (r *reader) labels(path []string, table map[string]any) map[string]string {
 		}
 		labels[name] = text
 	}
-	if len(labels) > schedule.MaxLabels {
-		r.faultKey(path, path, fmt.Sprintf("%d labels are more than %d", len(labels), schedule.MaxLabels), "")
+	if len(labels) > most {
+		r.faultKey(path, path, fmt.Sprintf("%d labels are more than %d", len(labels), most), "")
 	}
 	return labels
 }

@@ -46,7 +46,7 @@ func scheduleFields() []field[Schedule] { //nolint:revive // it is a table, howe
 		},
 		{
 			name: "payload", kind: kindText, auto: "empty", meaning: "Payload of the jobs.",
-			bind: func(_ string, s *Schedule) setting { return text(&s.Payload, "hello", payloadText) },
+			bind: func(_ string, s *Schedule) setting { return text(&s.Payload, "hello", textOr("payload_file")) },
 		},
 		{
 			name: "payload_file", kind: kindPath, auto: "none", meaning: "File with the payload of the jobs, instead of `payload`; read when the manifest is. Paths are as those of plugins.",
@@ -137,10 +137,12 @@ func priority(p *jobhost.Priority) setting {
 	}
 }
 
-// payloadText takes any text.
-func payloadText(s string) error {
-	if !utf8.ValidString(s) {
-		return wrong("put it into a file, and name that in payload_file", "the payload is not valid UTF-8")
+// textOr takes any text; what is none belongs into a file.
+func textOr(file string) func(string) error {
+	return func(s string) error {
+		if !utf8.ValidString(s) {
+			return wrong("put it into a file, and name that in "+file, "the text is not valid UTF-8")
+		}
+		return nil
 	}
-	return nil
 }

@@ -23,6 +23,7 @@ func (m *Manifest) Show() []byte {
 	for i := range m.Schedules {
 		m.showSchedule(&b, &m.Schedules[i])
 	}
+	m.showFibers(&b)
 	if m.Webhook != nil {
 		m.showWebhook(&b)
 	}

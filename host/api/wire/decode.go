@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/jsondepth"
 )
 
 // MaxDepth is how deep values may be nested in a body.
@@ -145,74 +146,56 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 }
 
 // payload reads either form of the payload.
-func (d *Decoder) payload(s *submit, name string) error {
+func (d *Decoder) payload(s *submit, name string) (err error) {
 	if s.payload {
 		return invalid(name, "", "payload and payload_base64 are both set")
 	}
 	s.payload = true
-	raw, err := d.json.ReadValue()
-	if err != nil {
-		return syntax(err)
-	}
-	switch kind := raw.Kind(); {
-	case name == namePayloadBase64 && kind != jsontext.KindString:
-		return wrongKind(name, "a string", kind)
-	case name == namePayloadBase64:
-		s.spec.Payload, err = decodeBase64(raw)
-	case kind == jsontext.KindString:
-		s.spec.Payload, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
-	default:
-		if at := tooDeep(raw, MaxDepth-1); at >= 0 {
-			return invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
-		}
-		s.spec.Payload = bytes.Clone(raw)
-		s.json = true
-	}
-	if err != nil {
-		return err
-	}
-	if size := len(s.spec.Payload); size > d.maxPayload {
+	s.spec.Payload, s.json, err = d.content(name, name == namePayloadBase64)
+	if size := len(s.spec.Payload); err == nil && size > d.maxPayload {
 		return &jobhost.Error{
 			Code: jobhost.CodeTooLarge, Field: name,
 			Message: fmt.Sprintf("the payload of %d bytes is larger than %d", size, d.maxPayload),
 			Hint:    "upload it first: POST /v1/payloads, jobhost submit --file; or raise max_payload in the manifest",
 		}
 	}
-	return nil
+	return err
+}
+
+// content reads bytes: those of a string in base64, or the text of a string, or
+// the JSON text of any other value.
+func (d *Decoder) content(name string, isBase64 bool) (data []byte, isJSON bool, err error) {
+	raw, err := d.json.ReadValue()
+	if err != nil {
+		return nil, false, syntax(err)
+	}
+	switch kind := raw.Kind(); {
+	case isBase64 && kind != jsontext.KindString:
+		return nil, false, wrongKind(name, "a string", kind)
+	case isBase64:
+		data, err = decodeBase64(name, raw)
+	case kind == jsontext.KindString:
+		data, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
+	default:
+		if at := jsondepth.Exceeds(raw, MaxDepth-1); at >= 0 {
+			return nil, false, invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
+		}
+		return bytes.Clone(raw), true, nil
+	}
+	return data, false, err
 }
 
 // decodeBase64 reads a quoted string without copying it first.
-func decodeBase64(raw []byte) ([]byte, error) {
+func decodeBase64(name string, raw []byte) ([]byte, error) {
 	text := raw[1 : len(raw)-1]
 	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(data, text)
 	if err != nil {
 		return nil, &jobhost.Error{
-			Code: jobhost.CodeInvalid, Field: namePayloadBase64, Cause: err,
-			Message: "payload_base64 is not base64",
+			Code: jobhost.CodeInvalid, Field: name, Cause: err,
+			Message: name + " is not base64",
 			Hint:    "use the standard alphabet (+ and /) with padding",
 		}
 	}
 	return data[:n], nil
-}
-
-// tooDeep returns where valid JSON is nested more than most deep, or -1.
-func tooDeep(raw []byte, most int) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > most {
-				return i
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return -1
 }

@@ -23,6 +23,8 @@ type Problem struct {
 	Hint   string       `json:"hint,omitempty"`
 	// RetryAfter is when to try again; the header Retry-After is the same in whole seconds.
 	RetryAfter jobhost.Duration `json:"retry_after,omitempty"`
+	// FiberEnded says that it is the end of a fiber: the error is [jobhost.ErrFiberEnded].
+	FiberEnded bool `json:"fiber_ended,omitempty"`
 	// Instance is a URN that finds the cause of the problem in the host's log.
 	Instance string `json:"instance,omitempty"`
 	// Errors are all faults that were found, when there are more than one.
@@ -81,6 +83,7 @@ func NewProblem(err error) *Problem {
 		Field:      first.Field,
 		Hint:       first.Hint,
 		RetryAfter: jobhost.Duration(max(first.RetryAfter, 0)),
+		FiberEnded: errors.Is(err, jobhost.ErrFiberEnded),
 	}
 	if len(found) > 1 {
 		for _, e := range found {
@@ -113,6 +116,9 @@ func (p *Problem) Err() error {
 	first := &jobhost.Error{
 		Code: p.Code, Message: p.Detail, Field: p.Field, Hint: p.Hint,
 		RetryAfter: time.Duration(p.RetryAfter),
+	}
+	if p.FiberEnded {
+		first.Cause = jobhost.ErrFiberEnded
 	}
 	if len(p.Errors) < 2 {
 		return first

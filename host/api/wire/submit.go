@@ -1,12 +1,10 @@
 package wire
 
 import (
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
 )
@@ -74,7 +72,7 @@ func memberNames() []string { return names(Members()) }
 func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 	b = appendText(append(b, `{"worker":`...), spec.Worker)
 	b = appendMember(b, nameID, spec.ID)
-	b = appendPayload(b, spec.Payload)
+	b = appendContent(b, namePayload, namePayloadBase64, spec.Payload)
 	b = appendMember(b, namePayloadRef, spec.PayloadRef)
 	b = appendMember(b, nameContentType, spec.ContentType)
 	b = appendMember(b, nameEntry, spec.Entry)
@@ -147,20 +145,6 @@ func appendNumber(b []byte, name string, n int) []byte {
 }
 
 func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
-
-// appendPayload writes the payload as text or as base64, whichever is shorter.
-func appendPayload(b, payload []byte) []byte {
-	size := base64.StdEncoding.EncodedLen(len(payload))
-	switch {
-	case len(payload) == 0:
-		return b
-	case utf8.Valid(payload) && quotedLen(payload) <= size:
-		return appendText(appendName(b, namePayload), payload)
-	}
-	b = append(appendName(b, namePayloadBase64), '"')
-	b = base64.StdEncoding.AppendEncode(b, payload)
-	return append(b, '"')
-}
 
 // quotedLen bounds the length of text between the quotes of a JSON string.
 func quotedLen(text []byte) int {

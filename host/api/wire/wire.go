@@ -31,6 +31,8 @@ const (
 const (
 	// EventEnd is the last one: its data is the [Problem] that says why.
 	EventEnd = "end"
+	// EventOutput is something that a fiber published.
+	EventOutput = "output"
 	// EventResync says that the host was started anew since the id that the
 	// reader wants to go on from: events are lost, and what the reader knows is old.
 	EventResync = "resync"

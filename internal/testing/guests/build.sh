@@ -41,6 +41,7 @@ build outcomes outcomes.c -Wno-infinite-recursion # with names, for the stack tr
 build effects effects.c -Wl,--strip-all
 build ops ops.c -Wl,--strip-all
 build states states.c -Wl,--strip-all
+build fiber fiber.c -Wl,--strip-all
 build exit exit.c -Wl,--strip-all
 build init init.c -Wl,--strip-all
 build init_spin init.c -DSPIN -Wl,--strip-all

@@ -37,6 +37,11 @@ var Ops []byte
 //go:embed states.wasm
 var States []byte
 
+// Fiber publishes what it is sent, and does what messages ask for: see src/fiber.c.
+//
+//go:embed fiber.wasm
+var Fiber []byte
+
 // Exit calls WASI: jh_run exits with the code in its payload; streams, flood,
 // sleep and random do what they say.
 //

@@ -140,13 +140,15 @@ func (d *demo) quiet(ctx context.Context, args ...string) (string, error) {
 func (d *demo) jobhost(ctx context.Context, args ...string) error {
 	fmt.Fprintf(d.stdout, "$ jobhost")
 	for _, arg := range args {
-		if strings.HasPrefix(arg, "{") {
+		if strings.HasPrefix(arg, "{") || strings.ContainsAny(arg, " ?") {
 			arg = "'" + arg + "'"
 		}
 		fmt.Fprint(d.stdout, " ", arg)
 	}
 	fmt.Fprintln(d.stdout)
 	out, err := d.quiet(ctx, args...)
-	fmt.Fprintln(d.stdout, strings.TrimSuffix(out, "\n"))
+	if out != "" || err != nil {
+		fmt.Fprintln(d.stdout, strings.TrimSuffix(out, "\n"))
+	}
 	return err
 }

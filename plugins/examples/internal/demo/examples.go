@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // examples are those that there are, by the names of their folders.
@@ -16,6 +17,7 @@ var examples = map[string]example{
 	"scrape-defer":   {site: "127.0.0.1:8183", api: "127.0.0.1:7183", play: playScrape},
 
 	"partitioned-ingest": {api: "127.0.0.1:7184", play: playIngest},
+	"chat-room":          {api: "127.0.0.1:7185", play: playChat},
 }
 
 // input is a file of the example, as an argument of submit.
@@ -93,6 +95,58 @@ func playIngest(ctx context.Context, d *demo) error {
 		}
 	}
 	return nil
+}
+
+// playChat has one terminal watch a room, and two others write into it.
+func playChat(ctx context.Context, d *demo) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var read string
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		var err error
+		if read, err = d.quiet(ctx, "fiber", "watch", "lobby", "--replay"); err != nil {
+			stop(err)
+		}
+	})
+	defer reader.Wait()
+	if err := d.watched(ctx, "lobby"); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"fiber", "ls"},
+		{"fiber", "send", "lobby", "ann: hello?"},
+		{"fiber", "send", "lobby", "bob: I can read you", "ann: and I you"},
+		{"fiber", "send", "lobby", "/who"},
+		{"fiber", "send", "lobby", "/close"},
+	} {
+		if err := d.jobhost(ctx, args...); err != nil {
+			return err
+		}
+	}
+	reader.Wait()
+	fmt.Fprintf(d.stdout, "$ jobhost fiber watch lobby --replay    # in a terminal of its own, all the time\n%s\n", read)
+	return d.jobhost(ctx, "fiber", "status", "lobby")
+}
+
+// watched waits until somebody watches a fiber.
+func (d *demo) watched(ctx context.Context, id string) error {
+	for {
+		text, err := d.quiet(ctx, "fiber", "status", id, "-o", "json")
+		if err != nil {
+			return err
+		}
+		var fiber struct{ Subscribers int }
+		if err := json.Unmarshal([]byte(text), &fiber); err != nil {
+			return fmt.Errorf("read the status of fiber %s: %w", id, err)
+		}
+		if fiber.Subscribers > 0 {
+			return nil
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // ended waits until all jobs that ls lists have ended, and returns their ids, the
