@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jobhost/jobhost"
 )
@@ -15,7 +16,8 @@ type Boards struct {
 	store   Store
 	observe Observer
 
-	mu     sync.Mutex // protects the fields below
+	count  atomic.Int64 // of open, for those who look often
+	mu     sync.Mutex   // protects the fields below
 	open   map[Job]*shared
 	idle   list.List // of boards that nobody uses, the last used first
 	bytes  int       // of the idle ones
@@ -102,6 +104,7 @@ func (b *Boards) join(job Job) (_ *shared, first bool, err error) {
 	if first = s == nil; first {
 		s = &shared{job: job, ready: make(chan struct{})}
 		b.open[job] = s
+		b.count.Store(int64(len(b.open)))
 	}
 	s.users++
 	if b.observe.Opened != nil {
@@ -128,22 +131,22 @@ func (b *Boards) leave(s *shared) {
 
 // settleLocked finds a place for a board that was left, and returns those to close.
 func (b *Boards) settleLocked(s *shared) (over []*shared) {
-	bad := s.err != nil || s.board.Err() != nil
-	if bad && b.open[s.job] == s {
-		delete(b.open, s.job)
+	bad, listed := s.err != nil || s.board.Err() != nil, b.open[s.job] == s
+	if bad && listed {
+		b.forgetLocked(s.job)
 	}
 	switch {
 	case s.users > 0:
 		return nil
 	case s.err != nil:
 		return nil
-	case bad || b.closed:
+	case bad || !listed || b.closed: // nobody would find it again
 		return []*shared{s}
 	}
 	states, bytes := s.board.Size()
 	s.size = bytes + states*stateBytes
 	if s.size > maxIdleBytes { // all others would have to go for it
-		delete(b.open, s.job)
+		b.forgetLocked(s.job)
 		return []*shared{s}
 	}
 	b.bytes += s.size
@@ -151,7 +154,7 @@ func (b *Boards) settleLocked(s *shared) (over []*shared) {
 	for b.idle.Len() > maxIdle || b.bytes > maxIdleBytes {
 		last := b.idle.Remove(b.idle.Back()).(*shared)
 		last.idle, b.bytes = nil, b.bytes-last.size
-		delete(b.open, last.job)
+		b.forgetLocked(last.job)
 		over = append(over, last)
 	}
 	return over
@@ -160,13 +163,43 @@ func (b *Boards) settleLocked(s *shared) (over []*shared) {
 // stateBytes is about what a state takes besides its texts.
 const stateBytes = 400
 
+// Forget has the board of a job opened anew by whoever acquires it next. Who has it
+// goes on with it.
+func (b *Boards) Forget(job Job) {
+	if b.count.Load() == 0 {
+		return
+	}
+	b.mu.Lock()
+	s := b.open[job]
+	if s == nil {
+		b.mu.Unlock()
+		return
+	}
+	b.forgetLocked(job)
+	unused := s.idle != nil
+	if unused {
+		b.idle.Remove(s.idle)
+		s.idle, b.bytes = nil, b.bytes-s.size
+	}
+	b.mu.Unlock()
+	if unused {
+		_ = s.board.Close()
+	}
+}
+
+// forgetLocked takes a board off the list.
+func (b *Boards) forgetLocked(job Job) {
+	delete(b.open, job)
+	b.count.Store(int64(len(b.open)))
+}
+
 // Close ends all boards, used ones too, with [ErrClosed].
 func (b *Boards) Close() {
 	b.mu.Lock()
 	b.closed = true
 	var all []*shared
 	for job, s := range b.open {
-		delete(b.open, job)
+		b.forgetLocked(job)
 		all = append(all, s)
 	}
 	b.idle.Init()

@@ -47,9 +47,13 @@ func openStores(ctx context.Context, h *manifest.Host, observer sqlitedb.Observe
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.db.Close())
+		if err == nil {
+			return
 		}
+		if s.states != nil {
+			err = errors.Join(err, s.states.Close())
+		}
+		err = errors.Join(err, s.db.Close())
 	}()
 	if h.States.Project != "" {
 		s.states, err = firestorestate.Open(context.WithoutCancel(ctx), firestorestate.Options{

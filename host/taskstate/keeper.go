@@ -62,7 +62,13 @@ func New(cfg Config) *Keeper {
 
 // Published takes an event of the queue. It must be called in the order of events
 // of a task; events that are nobody's business cost next to nothing.
-func (k *Keeper) Published(e *jobhost.Event) { k.runs.published(e) }
+func (k *Keeper) Published(e *jobhost.Event) {
+	if e.Kind == jobhost.EventSubmitted {
+		// What somebody has reported of the id before knows nothing of the job.
+		k.boards.Forget(state.Job{ID: e.Job})
+	}
+	k.runs.published(e)
+}
 
 // Close ends everybody who watches.
 func (k *Keeper) Close() { k.boards.Close() }

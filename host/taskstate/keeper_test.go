@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/state"
@@ -21,6 +23,28 @@ func TestTasksOfQueue(t *testing.T) {
 	}
 	_, err := s.keeper.SetState(s.ctx, "", state.State{JobID: "a", TaskID: 3, Tag: "x"}, 0)
 	s.wantCode(err, jobhost.CodeInvalid)
+}
+
+// TestReportedBeforehand: somebody has reported of an id before the queue had a job of
+// it. The job has the queue's number of tasks, tells how it goes, and keeps what was reported.
+func TestReportedBeforehand(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	s.set("a", 2, "x", 7, 3)
+	s.queue.jobs["a"] = job("a", 5)
+	e := jobhost.Event{Kind: jobhost.EventSubmitted, Job: "a"}
+	s.keeper.Published(&e)
+	s.set("a", 4, "x", 1, 0)
+	started := jobhost.Event{Kind: jobhost.EventStarted, Job: "a", Task: 3, Attempt: 1, Course: 1, Time: epoch}
+	s.keeper.Published(&started)
+	r := s.report(jobhost.StateQuery{Job: "a"})
+	var got []string
+	for _, st := range r.States {
+		got = append(got, fmt.Sprintf("%d %s %d", st.TaskID, st.Tag, st.Status))
+	}
+	if diff := cmp.Diff([]string{"2 x 7", "3 _run 1", "4 x 1"}, got); diff != "" || r.Tasks != 5 {
+		t.Errorf("%d tasks\n%s", r.Tasks, diff)
+	}
 }
 
 func TestRefusals(t *testing.T) {

@@ -26,9 +26,19 @@ type runs struct {
 // run is a job of the queue that is followed.
 type run struct {
 	state.Source
-	runs *runs
-	job  string
-	feed state.Feed
+	runs  *runs
+	job   string
+	tasks int // as the queue has it; 0 = it doesn't know the job
+	feed  state.Feed
+}
+
+// Tasks implements [state.Source]. The queue's number counts, whatever somebody has
+// said of the job before it was submitted.
+func (f *run) Tasks() int {
+	if f.tasks > 0 {
+		return f.tasks
+	}
+	return f.Source.Tasks()
 }
 
 // Open implements [state.Store].
@@ -41,7 +51,7 @@ func (r *runs) Open(ctx context.Context, job state.Job, tasks int, feed state.Fe
 	r.follow(f)
 	known, err := r.jobs.Job(ctx, job.ID)
 	if err == nil {
-		tasks = known.TaskCount
+		tasks, f.tasks = known.TaskCount, known.TaskCount
 		feed.Put(statesOf(&known)...)
 	} else if jobhost.CodeOf(err) != jobhost.CodeNotFound {
 		r.forget(f)
