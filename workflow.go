@@ -179,6 +179,12 @@ const (
 // Ended reports whether a workflow in this status has come to its end.
 func (s WorkflowStatus) Ended() bool { return s != WorkflowRunning }
 
+// Codes of failures of steps that no attempt has had, beside [FailTimeout].
+const (
+	FailExpression = "expression" // an expression of the definition came to an error
+	FailCancelled  = "cancelled"  // the step's job or workflow was cancelled by itself
+)
+
 // WorkflowIDPrefix begins the ids of workflows, by which logs, jobs and metrics know them.
 const WorkflowIDPrefix = "wf-"
 
