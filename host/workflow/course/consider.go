@@ -66,8 +66,8 @@ func (t *turn) firstSkipped(node *Node) string {
 	return ""
 }
 
-// startReady starts a step that waits for others to end, the first of the
-// definition; false = none can start.
+// startReady starts a step, or its fallback worker, that waits for others to end,
+// the first of the definition; false = none can start.
 func (t *turn) startReady() bool {
 	if t.c.graph.MaxParallel == 0 || t.busy >= t.c.graph.MaxParallel {
 		return false
@@ -76,7 +76,11 @@ func (t *turn) startReady() bool {
 	if i < 0 {
 		return false
 	}
-	t.start(i)
+	if t.rec.detail(i).via == worker {
+		t.startFallback(i, nil)
+	} else {
+		t.start(i)
+	}
 	return true
 }
 

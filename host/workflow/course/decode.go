@@ -34,7 +34,7 @@ func (c *Course) decode(data []byte) (*record, error) {
 	for _, d := range r.details {
 		node := &c.graph.Steps[d.step]
 		if d.via == step && node.Fallback == None || d.via == worker && !node.FallbackWorker ||
-			d.via == signal && node.Kind != Signal || d.via == nothing && !node.HasFanOut {
+			d.via == signal && node.Kind != Signal || d.empty && !node.HasFanOut {
 			return nil, malformed("step %d can't have ended this way", d.step)
 		}
 	}
@@ -161,7 +161,7 @@ func (d *decoder) details(r *record) {
 		one := &r.details[i]
 		d.detail(one)
 		one.step = int32(last) //nolint:gosec // bounded
-		if d.bad || *one == usual(one.step, r.status[last]) || one.via >= viaKinds || one.slot > 0 && one.slot >= r.slots {
+		if d.bad || *one == usual(one.step, r.status[last]) || one.slot > 0 && one.slot >= r.slots {
 			d.fail()
 			return
 		}
@@ -170,8 +170,8 @@ func (d *decoder) details(r *record) {
 
 func (d *decoder) detail(one *detail) {
 	flags := byte(d.upTo(detailBits))
-	one.via = via(flags & 7)
-	one.untimed = flags&isUntimed != 0
+	one.via = via(flags & 3)
+	one.untimed, one.empty = flags&isUntimed != 0, flags&isEmpty != 0
 	for _, f := range one.numbers() {
 		*f.n = f.usual
 		if flags&f.flag == 0 {

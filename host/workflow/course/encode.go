@@ -51,13 +51,14 @@ func appendStatus(b []byte, list []status) []byte {
 	return b
 }
 
-// What a detail has, after the three bits of its via.
+// What a detail has, after the two bits of its via.
 const (
-	hasRuns = 1 << (iota + 3)
+	hasRuns = 1 << (iota + 2)
 	hasReplaced
-	isUntimed
 	hasSlot
-	detailBits = 1<<(iota+3) - 1
+	isUntimed
+	isEmpty
+	detailBits = 1<<(iota+2) - 1
 )
 
 // append adds a detail without its step. The numbers that are most often there
@@ -66,6 +67,9 @@ func (d *detail) append(b []byte) []byte {
 	flags := byte(d.via)
 	if d.untimed {
 		flags |= isUntimed
+	}
+	if d.empty {
+		flags |= isEmpty
 	}
 	for _, f := range d.numbers() {
 		if *f.n != f.usual {

@@ -18,7 +18,7 @@ func (t *turn) end(p phase, e *End) {
 			t.leave(i)
 		}
 		d := t.rec.detail(i)
-		t.put(i, stopped, detail{step: d.step, runs: d.runs, replaced: d.replaced})
+		t.put(i, stopped, d.anew(own))
 		if s != pending && s != ready {
 			t.out.Changes = append(t.out.Changes, c)
 		}

@@ -194,7 +194,7 @@ func (m *reference) agree(i int, got, want jobhost.StepStatus) bool {
 	case want != open:
 		return false
 	case got == jobhost.StepPending: // for its turn
-		return most > 0 && node.Kind <= course.Child && len(m.s.jobs)+len(m.s.children) >= most
+		return most > 0 && (node.Kind <= course.Child || node.FallbackWorker) && len(m.s.jobs)+len(m.s.children) >= most
 	}
 	return got == jobhost.StepRetrying
 }

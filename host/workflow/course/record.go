@@ -19,12 +19,10 @@ const (
 type via uint8
 
 const (
-	own      via = iota // its own run
-	worker              // its fallback worker
-	step                // its fallback step
-	nothing             // it had nothing to do: its fan-out is empty
-	signal              // a signal, which is kept in a slot
-	viaKinds            // how many there are
+	own    via = iota // its own run
+	worker            // its fallback worker
+	step              // its fallback step
+	signal            // a signal, which is kept in a slot
 )
 
 // detail is what there is to know of a step beside its status. Most have the
@@ -36,7 +34,14 @@ type detail struct {
 	via      via
 	// untimed: its job was revived, and has no deadline any more.
 	untimed bool
-	slot    uint32 // with via signal
+	// empty: its fan-out was, so there is no job.
+	empty bool
+	slot  uint32 // with via signal
+}
+
+// anew keeps of a detail only what numbers runs.
+func (d detail) anew(by via) detail {
+	return detail{step: d.step, runs: d.runs, replaced: d.replaced, via: by}
 }
 
 // kept is a signal that no step waits for yet.
@@ -147,12 +152,13 @@ func (r *record) run(i int) Run {
 func (c *Course) source(r *record, i int) Source {
 	for r.status[i] == completed {
 		d, node := r.detail(i), &c.graph.Steps[i]
+		if d.empty {
+			return Source{Kind: Empty}
+		}
 		switch d.via {
 		case step:
 			i = node.Fallback
 			continue
-		case nothing:
-			return Source{Kind: Empty}
 		case signal:
 			return Source{Kind: Kept, Slot: int(d.slot)}
 		case own:

@@ -30,7 +30,8 @@ func (t *turn) revive(run Run) bool {
 		return false
 	}
 	t.reopen(i)
-	d = detail{step: d.step, runs: d.runs, replaced: d.replaced, untimed: node.Limit > 0}
+	d = d.anew(own)
+	d.untimed = node.Limit > 0
 	if run.Fallback {
 		d.via = worker
 		t.put(i, fallback, d)
@@ -87,7 +88,8 @@ func (t *turn) stays(i int) string {
 		return "the workflow has ended, and did not fail"
 	}
 	for _, j := range t.c.graph.Steps[top].Next {
-		if s := t.rec.status[j]; s != pending && s != ready && s != stopped {
+		began := t.rec.detail(int(j)).via != own
+		if s := t.rec.status[j]; s != pending && (s != ready || began) && s != stopped {
 			return fmt.Sprintf("step %s went on without it", t.c.graph.Steps[j].Name)
 		}
 	}
@@ -140,7 +142,7 @@ func (t *turn) reset(i int) {
 		return
 	}
 	d := t.rec.detail(i)
-	t.put(i, pending, detail{step: d.step, runs: d.runs, replaced: d.replaced})
+	t.put(i, pending, d.anew(own))
 	t.tell(Change{Step: i})
 }
 

@@ -236,6 +236,22 @@ func TestRules(t *testing.T) {
 			! retrying a
 			ok a
 			= a:completed b:running`},
+		{"a fallback waits for its turn", "|max=1\na|signal=x|limit=1s|fallback=w\nb\nc<a", `
+			start
+			due a limit
+			= a:pending b:running c:pending
+			ok b
+			> submit a.f1
+			ok a
+			= a:completed b:completed c:running`},
+		{"an empty fan-out that fails has one fallback", "a|fanout=0|terminate=error|fallback=w", `
+			start
+			= a:failed
+			failure expression terminate: no such key: x`},
+		{"a job of several tasks", "a|tasks=3", `
+			start
+			ok a
+			output "a.1"`},
 		{"sub-workflow", "a|child\nb<a", `
 			start
 			> begin a.1

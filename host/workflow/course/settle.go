@@ -46,12 +46,18 @@ func (t *turn) fail(i int, failure *jobhost.Failure) {
 	first := d.via != worker && d.via != step // what has failed is not the fallback
 	switch {
 	case first && node.Fallback != None:
-		d.via, d.slot = step, 0
+		d = d.anew(step)
 		t.put(i, falling, d)
 		t.tell(Change{Step: i, Fallback: true, Failure: failure})
 		t.look = append(t.look, int32(node.Fallback)) //nolint:gosec // bounded by the number of steps
 	case first && node.FallbackWorker:
-		t.startFallback(i, failure)
+		if t.c.graph.MaxParallel == 0 {
+			t.startFallback(i, failure)
+			return
+		}
+		d = d.anew(worker)
+		t.put(i, ready, d)
+		t.tell(Change{Step: i, Reason: "its fallback waits for its turn", Fallback: true, Failure: failure})
 	default:
 		t.give(i, failure)
 	}

@@ -11,7 +11,8 @@ import (
 func (t *turn) start(i int) {
 	node := &t.c.graph.Steps[i]
 	d := t.rec.detail(i)
-	d = detail{step: d.step, runs: d.runs + 1, replaced: d.replaced}
+	d = d.anew(own)
+	d.runs++
 	t.put(i, ready, d)
 	run := t.rec.run(i)
 	change := Change{Step: i}
@@ -66,7 +67,7 @@ func (t *turn) submit(i int) (tasks int, begun bool) {
 		}
 		if s.Tasks = len(s.Items); s.Tasks == 0 {
 			d := t.rec.detail(i)
-			d.via = nothing
+			d.empty = true
 			t.put(i, ready, d)
 			t.complete(i)
 			return 0, false
@@ -116,7 +117,8 @@ func (t *turn) limit(run Run) {
 // the step's time for itself.
 func (t *turn) startFallback(i int, failure *jobhost.Failure) {
 	d := t.rec.detail(i)
-	d.via, d.untimed, d.slot, d.replaced = worker, false, 0, d.replaced+1
+	d = d.anew(worker)
+	d.replaced++
 	t.put(i, ready, d)
 	if tasks, begun := t.submit(i); begun {
 		t.put(i, fallback, d)

@@ -7,7 +7,7 @@ type status uint8
 
 const (
 	pending   status = iota // waits for others
-	ready                   // could run, but max_parallel others do
+	ready                   // could run, or its fallback worker could, but max_parallel others do
 	running                 // its job or workflow is there, or it waits for a signal or a time
 	retrying                // the same, and an attempt has failed
 	falling                 // has failed; its fallback step is pending or runs
