@@ -25,12 +25,6 @@ func (c *Course) decode(data []byte) (*record, error) {
 	if r.digest != c.graph.Digest || len(r.status) != len(c.graph.Steps) {
 		return nil, malformed("it is of another definition")
 	}
-	for i, s := range r.status {
-		node := &c.graph.Steps[i]
-		if s == falling && node.Fallback == None || s == fallback && !node.FallbackWorker {
-			return nil, malformed("step %d has no fallback", i)
-		}
-	}
 	for _, d := range r.details {
 		node := &c.graph.Steps[d.step]
 		if d.via == step && node.Fallback == None || d.via == worker && !node.FallbackWorker ||
@@ -61,7 +55,7 @@ func decode(data []byte) (*record, error) {
 	d.details(r)
 	d.signals(r)
 	switch {
-	case d.bad:
+	case d.bad, d.replaced != 0:
 		return nil, malformed("it is damaged")
 	case len(d.rest) > 0:
 		return nil, malformed("%d bytes are left over", len(d.rest))
@@ -75,6 +69,8 @@ func decode(data []byte) (*record, error) {
 type decoder struct {
 	rest []byte
 	bad  bool
+	// replaced counts the steps whose fallback has its turn, and of which no detail says so yet.
+	replaced int
 }
 
 func (d *decoder) fail() {
@@ -136,12 +132,21 @@ func (d *decoder) status(r *record) {
 		if !s.ended() {
 			r.open += length
 		}
+		if s == falling || s == fallback {
+			d.replaced += length
+		}
 		if s != pending {
-			for i := at; i < at+length; i++ {
-				r.status[i] = s
-			}
+			fill(r.status[at:at+length], s)
 		}
 		at, last = at+length, s
+	}
+}
+
+// fill makes all of a list the same, a growing part of it at a time.
+func fill(list []status, s status) {
+	list[0] = s
+	for n := 1; n < len(list); n *= 2 {
+		copy(list[n:], list[:n])
 	}
 }
 
@@ -161,6 +166,9 @@ func (d *decoder) details(r *record) {
 		one := &r.details[i]
 		d.detail(one)
 		one.step = int32(last) //nolint:gosec // bounded
+		if s := r.status[last]; s == falling && one.via == step || s == fallback && one.via == worker {
+			d.replaced--
+		}
 		if d.bad || *one == usual(one.step, r.status[last]) || one.slot > 0 && one.slot >= r.slots {
 			d.fail()
 			return
