@@ -179,7 +179,7 @@ func New(graph *Graph, eval Evaluator) (*Course, error) {
 			c.ends = append(c.ends, i)
 		}
 		if len(s.Needs) == 0 && s.FallbackOf == None {
-			c.first = append(c.first, int32(i)) //nolint:gosec // check bounds the number of steps
+			c.first = append(c.first, int32(i))
 		}
 		if s.Kind == Signal {
 			c.signals[s.Signal] = append(c.signals[s.Signal], i)

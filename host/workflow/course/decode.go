@@ -48,7 +48,7 @@ func decode(data []byte) (*record, error) {
 	d := decoder{rest: data[1:]}
 	r := &record{digest: d.fixed()}
 	r.phase = phase(d.upTo(uint64(phases) - 1))
-	r.started = int64(d.upTo(math.MaxInt64)) //nolint:gosec // bounded
+	r.started = int64(d.upTo(math.MaxInt64))
 	r.begun = d.uint32()
 	r.slots = d.uint32()
 	d.status(r)
@@ -92,7 +92,7 @@ func (d *decoder) upTo(most uint64) uint64 {
 	return n
 }
 
-func (d *decoder) uint32() uint32 { return uint32(d.upTo(math.MaxUint32)) } //nolint:gosec // bounded
+func (d *decoder) uint32() uint32 { return uint32(d.upTo(math.MaxUint32)) }
 
 func (d *decoder) fixed() uint64 {
 	if len(d.rest) < 8 {
@@ -106,7 +106,7 @@ func (d *decoder) fixed() uint64 {
 
 // count reads how many things follow, each of which takes at least size bytes.
 func (d *decoder) count(most, size int) int {
-	n := int(d.upTo(uint64(most))) //nolint:gosec // bounded
+	n := int(d.upTo(uint64(most)))
 	if n*size > len(d.rest) {
 		d.fail()
 		return 0
@@ -115,7 +115,7 @@ func (d *decoder) count(most, size int) int {
 }
 
 func (d *decoder) status(r *record) {
-	n := int(d.upTo(jobhost.MaxSteps)) //nolint:gosec // bounded
+	n := int(d.upTo(jobhost.MaxSteps))
 	if n == 0 || len(d.rest) == 0 {
 		d.fail()
 		return
@@ -124,7 +124,7 @@ func (d *decoder) status(r *record) {
 	last := statuses
 	for at := 0; at < n; {
 		run := d.upTo(jobhost.MaxSteps<<4 | 0xf)
-		s, length := status(run&0xf), int(run>>4) //nolint:gosec // bounded
+		s, length := status(run&0xf), int(run>>4)
 		if s >= statuses || s == last || s == stopped && r.phase == underway || length == 0 || length > n-at {
 			d.fail()
 			return
@@ -158,14 +158,14 @@ func (d *decoder) details(r *record) {
 	r.details = make([]detail, n, n+4)
 	last := -1
 	for i := range r.details {
-		last += 1 + int(d.upTo(jobhost.MaxSteps)) //nolint:gosec // bounded
+		last += 1 + int(d.upTo(jobhost.MaxSteps))
 		if last >= len(r.status) {
 			d.fail()
 			return
 		}
 		one := &r.details[i]
 		d.detail(one)
-		one.step = int32(last) //nolint:gosec // bounded
+		one.step = int32(last)
 		if s := r.status[last]; s == falling && one.via == step || s == fallback && one.via == worker {
 			d.replaced--
 		}
@@ -195,7 +195,7 @@ func (d *decoder) signals(r *record) {
 	if n := d.count(MaxSignals, 2); n > 0 {
 		r.signals = make([]kept, n, n+1)
 		for i := range r.signals {
-			r.signals[i].step = int32(d.upTo(uint64(len(r.status)) - 1)) //nolint:gosec // bounded
+			r.signals[i].step = int32(d.upTo(uint64(len(r.status)) - 1))
 			r.signals[i].slot = d.uint32()
 			if r.signals[i].slot >= r.slots {
 				d.fail()

@@ -3,6 +3,7 @@ package course_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -249,5 +250,50 @@ func TestLongSkip(t *testing.T) {
 		if s.end == nil {
 			t.Error("it goes on")
 		}
+	}
+}
+
+func TestGraphOf(t *testing.T) {
+	t.Parallel()
+	w := jobhost.Workflow{
+		Name: "w", Output: "1", MaxParallel: 3, Timeout: jobhost.Duration(time.Hour),
+		Steps: []jobhost.Step{
+			{Name: "a", Worker: "x", Fallback: "f", When: "true", Tasks: 2, Deadline: 5, OnError: jobhost.ContinueWorkflow},
+			{Name: "b", Signal: "s", Needs: []string{"a"}, Timeout: 7, Deadline: 9, Fallback: "worker", WhenSkipped: jobhost.RunAnyway, Output: true},
+			{Name: "f", Worker: "x", FanOut: "[]", Input: "item", Terminate: "true"},
+			{Name: "c", Workflow: "v", Needs: []string{"a", "b"}},
+			{Name: "d", Sleep: 4},
+		},
+	}
+	g, err := course.GraphOf(&w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := g.Digest
+	g.Digest = 0
+	want := &course.Graph{HasOutput: true, Output: 1, MaxParallel: 3, Timeout: time.Hour, Steps: []course.Node{
+		{Name: "a", Next: []int32{1, 3}, Fallback: 2, FallbackOf: -1, HasWhen: true, Tasks: 2, Limit: 5, OnError: jobhost.ContinueWorkflow},
+		{
+			Name: "b", Kind: course.Signal, Signal: "s", Needs: []int32{0}, Next: []int32{3}, Fallback: -1, FallbackOf: -1,
+			FallbackWorker: true, WhenSkipped: jobhost.RunAnyway, Limit: 7,
+		},
+		{Name: "f", Fallback: -1, FallbackOf: 0, HasFanOut: true, HasInput: true, HasTerminate: true},
+		{Name: "c", Kind: course.Child, Needs: []int32{0, 1}, Fallback: -1, FallbackOf: -1},
+		{Name: "d", Kind: course.Sleep, Sleep: 4, Fallback: -1, FallbackOf: -1},
+	}}
+	if !reflect.DeepEqual(g, want) {
+		t.Errorf("got  %+v\nwant %+v", g, want)
+	}
+	w.Steps[0].Worker = "y"
+	if g, err := course.GraphOf(&w); err != nil || g.Digest == digest {
+		t.Errorf("another definition has the same digest, %v", err)
+	}
+	w.Steps[3].Needs = []string{"z"}
+	if _, err := course.GraphOf(&w); err == nil {
+		t.Error("a step needs none")
+	}
+	w.Steps[3] = w.Steps[0]
+	if _, err := course.GraphOf(&w); err == nil {
+		t.Error("two steps have one name")
 	}
 }

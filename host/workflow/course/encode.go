@@ -15,7 +15,7 @@ func (r *record) encode() []byte {
 	b = append(b, version)
 	b = binary.LittleEndian.AppendUint64(b, r.digest)
 	b = append(b, byte(r.phase))
-	b = binary.AppendUvarint(b, uint64(r.started)) //nolint:gosec // not before 1970
+	b = binary.AppendUvarint(b, uint64(r.started))
 	b = binary.AppendUvarint(b, uint64(r.begun))
 	b = binary.AppendUvarint(b, uint64(r.slots))
 	b = appendStatus(b, r.status)

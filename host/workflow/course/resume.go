@@ -61,7 +61,7 @@ func (t *turn) retry(i int) bool {
 	}
 	t.reopen(i)
 	t.reset(i)
-	t.look = append(t.look, int32(i)) //nolint:gosec // bounded by the number of steps
+	t.look = append(t.look, int32(i))
 	return true
 }
 
@@ -161,7 +161,7 @@ func (t *turn) resume() {
 		}
 		d := t.rec.detail(i)
 		t.put(i, pending, d)
-		t.look = append(t.look, int32(i)) //nolint:gosec // bounded by the number of steps
+		t.look = append(t.look, int32(i))
 		if d.runs > 0 {
 			t.tell(Change{Step: i})
 		}

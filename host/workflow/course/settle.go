@@ -49,7 +49,7 @@ func (t *turn) fail(i int, failure *jobhost.Failure) {
 		d = d.anew(step)
 		t.put(i, falling, d)
 		t.tell(Change{Step: i, Fallback: true, Failure: failure})
-		t.look = append(t.look, int32(node.Fallback)) //nolint:gosec // bounded by the number of steps
+		t.look = append(t.look, int32(node.Fallback))
 	case first && node.FallbackWorker:
 		if t.c.graph.MaxParallel == 0 {
 			t.startFallback(i, failure)

@@ -43,7 +43,7 @@ func (t *turn) signal() bool {
 	t.rec.slots++
 	t.out.Keep = append(t.out.Keep, Keep{Slot: int(slot), Data: e.Payload})
 	if waits < 0 {
-		t.rec.signals = append(t.rec.signals, kept{step: int32(steps[0]), slot: slot}) //nolint:gosec // bounded by the number of steps
+		t.rec.signals = append(t.rec.signals, kept{step: int32(steps[0]), slot: slot})
 		return true
 	}
 	i := steps[waits]
@@ -57,7 +57,7 @@ func (t *turn) signal() bool {
 
 // kept takes the first signal of a name that has come already.
 func (t *turn) kept(name string) (slot uint32, found bool) {
-	first := int32(t.c.signals[name][0]) //nolint:gosec // bounded by the number of steps
+	first := int32(t.c.signals[name][0])
 	k := slices.IndexFunc(t.rec.signals, func(s kept) bool { return s.step == first })
 	if k < 0 {
 		return 0, false
