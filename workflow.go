@@ -185,6 +185,12 @@ const (
 	FailCancelled  = "cancelled"  // the step's job or workflow was cancelled by itself
 )
 
+// Labels of the jobs of steps.
+const (
+	LabelWorkflow = "workflow"      // id
+	LabelStep     = "workflow.step" // name
+)
+
 // WorkflowIDPrefix begins the ids of workflows, by which logs, jobs and metrics know them.
 const WorkflowIDPrefix = "wf-"
 

@@ -235,12 +235,13 @@ func (w *walk) signal(i int) {
 	w.send(course.Event{What: course.Signalled, Signal: node.Signal, ID: fmt.Sprint(w.s.now), Payload: []byte("1")})
 }
 
-// revive opens a job again that has ended in vain.
+// revive opens a job or a workflow again that has ended in vain.
 func (w *walk) revive() {
 	var runs []course.Run
 	for run, end := range w.s.ends {
 		kind := w.s.graph.Steps[run.Step].Kind
-		if (end == course.JobDead || end == course.JobCancelled) && w.s.jobs[run] == "" && (kind == course.Job || run.Fallback) {
+		isJob := kind == course.Job || run.Fallback
+		if w.s.jobs[run]+w.s.children[run] == "" && (end == course.JobDead || end == course.JobCancelled && isJob) {
 			runs = append(runs, run)
 		}
 	}
@@ -249,8 +250,12 @@ func (w *walk) revive() {
 	}
 	slices.SortFunc(runs, func(a, b course.Run) int { return slices.Compare([]byte(fmt.Sprint(a)), []byte(fmt.Sprint(b))) })
 	run := rapid.SampledFrom(runs).Draw(w.rt, "revived")
-	w.again(course.Event{What: course.JobRevived, Run: run}, func() {
-		w.s.jobs[run] = "revived"
+	what, list := course.JobRevived, w.s.jobs
+	if !run.Fallback && w.s.graph.Steps[run.Step].Kind == course.Child {
+		what, list = course.ChildResumed, w.s.children
+	}
+	w.again(course.Event{What: what, Run: run}, func() {
+		list[run] = "revived"
 		if run.Fallback {
 			delete(w.ref.replaced, run.Step)
 		} else {

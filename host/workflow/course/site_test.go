@@ -235,6 +235,12 @@ func (s *site) note(e *course.Event) {
 	case course.JobSucceeded, course.JobDead, course.JobCancelled, course.ChildEnded:
 		if s.jobs[e.Run] != "" || s.children[e.Run] != "" {
 			s.ends[e.Run] = e.What
+			switch e.Status {
+			case jobhost.WorkflowFailed:
+				s.ends[e.Run] = course.JobDead
+			case jobhost.WorkflowCancelled:
+				s.ends[e.Run] = course.JobCancelled
+			}
 		}
 		delete(s.jobs, e.Run)
 		delete(s.children, e.Run)
