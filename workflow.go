@@ -32,12 +32,14 @@ type Workflow struct {
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	// Output is an expression for what the workflow returns; empty = the output of
-	// the step with Output, or of its only last step, or a map of the outputs of the last ones.
+	// the step with Output, or of its only last step, or a map of the outputs of the last
+	// ones. What has no output, such as a skipped step, is null.
 	Output string `json:"output,omitempty"`
 	// Timeout bounds the whole; 0 = none.
 	Timeout  Duration `json:"timeout,omitempty"`
 	Priority Priority `json:"priority,omitempty"`
-	// MaxParallel bounds the steps that run at one time; 0 = no bound.
+	// MaxParallel bounds the steps whose jobs or workflows run at one time; 0 = no bound. Those
+	// that wait for a signal or a time don't count.
 	MaxParallel int               `json:"max_parallel,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Steps       []Step            `json:"steps"`
@@ -84,14 +86,16 @@ type Step struct {
 	Breaker *StepBreaker `json:"breaker,omitempty"`
 	// Timeout bounds each attempt of a worker; of a signal it is how long to wait. 0 = the worker's, or none.
 	Timeout Duration `json:"timeout,omitempty"`
-	// Deadline bounds the step as a whole, with all its attempts; 0 = none.
+	// Deadline bounds the step as a whole, with all its attempts; 0 = none. A fallback worker
+	// has as long again. A step whose job was revived by hand has none any more.
 	Deadline Duration          `json:"deadline,omitempty"`
 	Priority *Priority         `json:"priority,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 
 	// Fallback is a step, or a worker, that runs when this one has failed; if it
 	// succeeds, its output is this one's, and all goes on. A step that is a fallback
-	// runs for nothing else.
+	// runs for nothing else, and its OnError means nothing. A step that was cancelled by
+	// itself has not failed, and its fallback doesn't run.
 	Fallback string `json:"fallback,omitempty"`
 	// OnError says what the failure of the step means to the workflow.
 	OnError OnError `json:"on_error,omitempty"`
