@@ -1,0 +1,299 @@
+package course_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
+)
+
+func TestStoreThatCantRead(t *testing.T) {
+	t.Parallel()
+	s := define(t, "|output=ok\na")
+	s.play(t, "start")
+	run := s.run("a")
+	e := &course.Event{What: course.JobSucceeded, Run: run, At: s.now}
+	s.broken = errors.New("disk")
+	if out, err := s.course.Advance(s.id, s.record, e, s); !errors.Is(err, s.broken) || out.Record != nil {
+		t.Fatalf("a store with a fault: %+v, %v", out, err)
+	}
+	e.Output = []byte("1") // is at hand
+	if out, err := s.course.Advance(s.id, s.record, e, s); err != nil || string(out.End.Output.Data) != `{"a":1}` {
+		t.Fatalf("with the output: %+v, %v", out, err)
+	}
+	e.Output, s.broken = nil, fmt.Errorf("result of 10 MB: %w", course.ErrUnreadable)
+	out, err := s.course.Advance(s.id, s.record, e, s)
+	if err != nil || out.End.Failure == nil || out.End.Failure.Code != jobhost.FailExpression || !strings.Contains(out.End.Failure.Message, "10 MB") {
+		t.Fatalf("an output that is too large: %+v, %v", out.End, err)
+	}
+}
+
+func TestViewOfWorkflow(t *testing.T) {
+	t.Parallel()
+	s := define(t, "a|when=true")
+	e := &course.Event{What: course.Started, At: s.now.Add(1234567)}
+	eval := &watching{answers: s.eval}
+	c, err := course.New(s.graph, eval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Advance("wf-y", nil, e, s); err != nil {
+		t.Fatal(err)
+	}
+	if want := `wf-y 2001-09-09T01:46:40.001Z {"n":1}`; eval.saw != want {
+		t.Fatalf("it saw %s, not %s", eval.saw, want)
+	}
+}
+
+type watching struct {
+	*answers
+	saw string
+}
+
+func (w *watching) When(_ int, v *course.View) (bool, error) {
+	input, err := v.Input()
+	w.saw = fmt.Sprintf("%s %s %s", v.ID(), v.Started().Format(time.RFC3339Nano), input)
+	return true, err
+}
+
+func TestBoundsOfSignals(t *testing.T) {
+	t.Parallel()
+	s := define(t, "a\nb<a|signal=x")
+	s.play(t, "start\n"+strings.Repeat("signal x\n", course.MaxSignals)+"- exhausted signal x")
+	large := course.Event{What: course.Signalled, Signal: "x", Payload: make([]byte, jobhost.MaxStepData+1)}
+	if out, _ := s.try(large); out.Refused == nil || out.Refused.Code != jobhost.CodeTooLarge {
+		t.Fatalf("a large payload: %v", out.Refused)
+	}
+	if len(s.record) > 1024 {
+		t.Fatalf("a record of %d bytes", len(s.record))
+	}
+	for i := range 3 * course.MaxSignals { // ids are remembered up to a bound
+		s := define(t, "a|signal=x\nb<a|signal=x")
+		s.play(t, fmt.Sprintf("start\nsignal x %d\n! signal x %d", i, i))
+	}
+}
+
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 200)
+	g := link([]course.Node{{Name: "a"}, {Name: "b.2"}, {Name: long}, {Name: "--x"}, {Name: "ö"}, {Name: long + "2"}}, nil, nil)
+	c, err := course.New(g, nobody{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, workflow := range []string{"wf-a", "wf-" + strings.Repeat("b", course.MaxWorkflowID-3)} {
+		for i := range g.Steps {
+			for _, fallback := range []bool{false, true} {
+				for _, n := range []uint32{1, 2, 1<<32 - 1} {
+					run := course.Run{Step: i, Number: n, Fallback: fallback}
+					for _, id := range []string{
+						c.ID(workflow, run), c.TimerID(workflow, course.Timer{Run: run, Purpose: course.Wake}),
+						c.TimerID(workflow, course.Timer{Run: run, Purpose: course.Limit}),
+					} {
+						if err := jobhost.CheckID(id); err != nil || seen[id] {
+							t.Errorf("id %s: %v, seen %v", id, err, seen[id])
+						}
+						seen[id] = true
+					}
+				}
+			}
+		}
+	}
+	if id := c.ID("wf-a", course.Run{Step: 0, Number: 2}); id != "wf-a.a.2" {
+		t.Errorf("id %s", id)
+	}
+	if _, err := c.Advance(strings.Repeat("w", course.MaxWorkflowID+1), nil, &course.Event{What: course.Started}, nobody{}); err == nil {
+		t.Error("the id of a workflow may be too long")
+	}
+}
+
+// TestWorkflowsInWorkflows goes down until names no longer fit into ids.
+func TestWorkflowsInWorkflows(t *testing.T) {
+	t.Parallel()
+	g := link([]course.Node{{Name: strings.Repeat("step", 8), Kind: course.Child}}, nil, nil)
+	c, err := course.New(g, nobody{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, seen := "wf-0198b6a4-37a5-7c1e-9a3e-5d0c7e6f1a2b", map[string]bool{}
+	for range 32 {
+		out, err := c.Advance(id, nil, &course.Event{What: course.Started, At: time.Unix(1, 0)}, nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id = out.Begin[0].ID; seen[id] || !strings.HasPrefix(id, jobhost.WorkflowIDPrefix) || jobhost.CheckID(id) != nil {
+			t.Fatalf("id %s", id)
+		}
+		seen[id] = true
+	}
+}
+
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	read := func(s course.Source) ([]byte, error) {
+		return [][]byte{[]byte(`{"n":1}`), []byte("it's text"), {0xff}}[s.Slot], nil
+	}
+	var p course.Payload
+	for i, name := range []string{"json", "text", "b\"ytes"} {
+		p.From = append(p.From, course.Part{Name: name, Source: course.Source{Kind: course.Kept, Slot: i}})
+	}
+	p.From = append(p.From, course.Part{Name: "none"}, course.Part{Name: "empty", Source: course.Source{Kind: course.Empty}})
+	got, err := p.Compose(read)
+	if want := `{"json":{"n":1},"text":"it's text","b\"ytes":"/w==","none":null,"empty":[]}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	p.From = []course.Part{{Source: course.Source{Kind: course.Kept, Slot: 2}}}
+	if got, err := p.Compose(read); err != nil || string(got) != "\xff" {
+		t.Errorf("as it is: %q, %v", got, err)
+	}
+}
+
+func TestGraphsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		spoil func(g *course.Graph)
+	}{
+		{"no steps", func(g *course.Graph) { g.Steps = nil }},
+		{"too many", func(g *course.Graph) { g.Steps = make([]course.Node, jobhost.MaxSteps+1) }},
+		{"an edge to nowhere", func(g *course.Graph) { g.Steps[0].Next = []int32{9} }},
+		{"a step that needs itself", func(g *course.Graph) { g.Steps[0].Needs = []int32{0} }},
+		{"no first", func(g *course.Graph) { g.Steps, g.Steps[0].Needs = g.Steps[:2], []int32{1} }},
+		{"output of nowhere", func(g *course.Graph) { g.Output = 7 }},
+		{"a fallback that doesn't know", func(g *course.Graph) { g.Steps[0].Fallback = 1 }},
+		{"a fallback of nobody", func(g *course.Graph) { g.Steps[1].FallbackOf = 0 }},
+		{"a fallback nowhere", func(g *course.Graph) { g.Steps[0].Fallback = -2 }},
+		{"two fallbacks", func(g *course.Graph) {
+			g.Steps[0].Fallback, g.Steps[2].FallbackOf, g.Steps[0].FallbackWorker = 2, 0, true
+		}},
+		{"fallbacks in a circle", func(g *course.Graph) {
+			g.Steps[2].Fallback, g.Steps[2].FallbackOf, g.Steps[3].Fallback, g.Steps[3].FallbackOf = 3, 3, 2, 2
+		}},
+		{"a fallback that others need", func(g *course.Graph) { g.Steps[2].Fallback, g.Steps[0].FallbackOf = 0, 2 }},
+		{"a wait of several tasks", func(g *course.Graph) { g.Steps[1].Kind, g.Steps[1].Tasks = course.Sleep, 2 }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			g := link([]course.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, map[string]string{"b": "a"}, nil)
+			tc.spoil(g)
+			if _, err := course.New(g, nobody{}); err == nil {
+				t.Error("it is taken")
+			}
+		})
+	}
+}
+
+func TestRecordOfAnotherDefinition(t *testing.T) {
+	t.Parallel()
+	s := define(t, "a\nb<a")
+	s.play(t, "start")
+	for _, change := range []func(*course.Graph){
+		func(g *course.Graph) { g.Digest++ },
+		func(g *course.Graph) { g.Steps = g.Steps[:1]; g.Steps[0].Next = nil },
+	} {
+		other := *s.graph
+		change(&other)
+		c, err := course.New(&other, nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Advance(s.id, s.record, s.new(course.Cancelled), s); !errors.Is(err, course.ErrRecord) {
+			t.Errorf("another definition: %v", err)
+		}
+	}
+	if _, err := s.course.Advance(s.id, nil, s.new(course.Cancelled), s); !errors.Is(err, course.ErrRecord) {
+		t.Errorf("no record: %v", err)
+	}
+}
+
+func (s *site) new(what course.Happening) *course.Event { return &course.Event{What: what, At: s.now} }
+
+// TestManySteps goes through workflows of 10,000 steps.
+func TestManySteps(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name      string
+		before    func(int) []int32
+		lastFirst bool
+	}{{"chain", chain, false}, {"join", join(9998), false}, {"join, last first", join(9998), true}} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			events, size := drive(t, network(t, 10_000, tc.before), tc.lastFirst)
+			if events != 10_001 || size > 64 {
+				t.Errorf("%d events, records up to %d bytes", events, size)
+			}
+		})
+	}
+}
+
+// TestLongSkip skips 10,000 steps with one event, and a chain of fallbacks.
+func TestLongSkip(t *testing.T) {
+	t.Parallel()
+	var text, falls strings.Builder
+	text.WriteString("s0|when=false\n")
+	for i := 1; i < 10_000; i++ {
+		fmt.Fprintf(&text, "s%d<s%d\n", i, i-1)
+	}
+	for i := range 9_999 {
+		fmt.Fprintf(&falls, "s%d|fallback=s%d|input=error\n", i, i+1)
+	}
+	falls.WriteString("s9999|input=error\n")
+	for _, definition := range []string{text.String(), falls.String()} {
+		s := define(t, definition)
+		s.play(t, "start")
+		if s.end == nil {
+			t.Error("it goes on")
+		}
+	}
+}
+
+func TestGraphOf(t *testing.T) {
+	t.Parallel()
+	w := jobhost.Workflow{
+		Name: "w", Output: "1", MaxParallel: 3, Timeout: jobhost.Duration(time.Hour),
+		Steps: []jobhost.Step{
+			{Name: "a", Worker: "x", Fallback: "f", When: "true", Tasks: 2, Deadline: 5, OnError: jobhost.ContinueWorkflow},
+			{Name: "b", Signal: "s", Needs: []string{"a"}, Timeout: 7, Deadline: 9, Fallback: "worker", WhenSkipped: jobhost.RunAnyway, Output: true},
+			{Name: "f", Worker: "x", FanOut: "[]", Input: "item", Terminate: "true"},
+			{Name: "c", Workflow: "v", Needs: []string{"a", "b"}},
+			{Name: "d", Sleep: 4},
+		},
+	}
+	g, err := course.GraphOf(&w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := g.Digest
+	g.Digest = 0
+	want := &course.Graph{HasOutput: true, Output: 1, MaxParallel: 3, Timeout: time.Hour, Steps: []course.Node{
+		{Name: "a", Next: []int32{1, 3}, Fallback: 2, FallbackOf: -1, HasWhen: true, Tasks: 2, Limit: 5, OnError: jobhost.ContinueWorkflow},
+		{
+			Name: "b", Kind: course.Signal, Signal: "s", Needs: []int32{0}, Next: []int32{3}, Fallback: -1, FallbackOf: -1,
+			FallbackWorker: true, WhenSkipped: jobhost.RunAnyway, Limit: 7,
+		},
+		{Name: "f", Fallback: -1, FallbackOf: 0, HasFanOut: true, HasInput: true, HasTerminate: true},
+		{Name: "c", Kind: course.Child, Needs: []int32{0, 1}, Fallback: -1, FallbackOf: -1},
+		{Name: "d", Kind: course.Sleep, Sleep: 4, Fallback: -1, FallbackOf: -1},
+	}}
+	if !reflect.DeepEqual(g, want) {
+		t.Errorf("got  %+v\nwant %+v", g, want)
+	}
+	w.Steps[0].Worker = "y"
+	if g, err := course.GraphOf(&w); err != nil || g.Digest == digest {
+		t.Errorf("another definition has the same digest, %v", err)
+	}
+	w.Steps[3].Needs = []string{"z"}
+	if _, err := course.GraphOf(&w); err == nil {
+		t.Error("a step needs none")
+	}
+	w.Steps[3] = w.Steps[0]
+	if _, err := course.GraphOf(&w); err == nil {
+		t.Error("two steps have one name")
+	}
+}

@@ -1,0 +1,236 @@
+package jobhost
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Bounds of workflows that no configuration changes.
+const (
+	MaxSteps          = 10_000
+	MaxWorkflowBytes  = 8 << 20  // of a definition as JSON
+	MaxExpressionSize = 4 << 10  // of one expression
+	MaxFanOut         = MaxTasks // elements of one fan-out
+	MaxStepData       = 64 << 10 // bytes of one output that expressions look at
+)
+
+// Workflow is a directed graph of steps, each of which is a job, another workflow, a
+// wait for a signal or a wait for a time. Those that don't need each other run in
+// parallel.
+//
+// Expressions are in CEL. They see
+//
+//	input          what the workflow was started with, as JSON
+//	steps.NAME     of each step above: status, output, error, of those that have ended
+//	item, index    in the input of a step with fan_out
+//	output         in terminate: what the step itself has returned
+//	workflow       id, name, labels, started (a timestamp)
+type Workflow struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// InputSchema is a JSON Schema of the input, OutputSchema of the output; empty = any.
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// Output is an expression for what the workflow returns; empty = the output of
+	// the step with Output, or of its only last step, or a map of the outputs of the last
+	// ones. What has no output, such as a skipped step, is null.
+	Output string `json:"output,omitempty"`
+	// Timeout bounds the whole; 0 = none.
+	Timeout  Duration `json:"timeout,omitempty"`
+	Priority Priority `json:"priority,omitempty"`
+	// MaxParallel bounds the steps whose jobs or workflows run at one time; 0 = no bound. Those
+	// that wait for a signal or a time don't count.
+	MaxParallel int               `json:"max_parallel,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Steps       []Step            `json:"steps"`
+}
+
+// Step is a node of a [Workflow]. Exactly one of Worker, Workflow, Signal and
+// Sleep says what it does.
+type Step struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+
+	// Worker runs a job, for Entry, empty = the worker's own.
+	Worker string `json:"worker,omitempty"`
+	Entry  string `json:"entry,omitempty"`
+	// Workflow runs another workflow, by its name.
+	Workflow string `json:"workflow,omitempty"`
+	// Signal waits for a signal of that name, whose payload is the output.
+	Signal string `json:"signal,omitempty"`
+	// Sleep waits for a time.
+	Sleep Duration `json:"sleep,omitempty"`
+
+	// Needs are the steps that come before, by their names.
+	Needs []string `json:"needs,omitempty"`
+	// When is a condition: if it is false the step is skipped.
+	When string `json:"when,omitempty"`
+	// WhenSkipped says what becomes of a step of which a needed one was skipped.
+	WhenSkipped WhenSkipped `json:"when_skipped,omitempty"`
+	// Input is an expression for the payload; empty = the workflow's input for a step that
+	// needs none, the output of the only one needed, or a map of the outputs of all needed.
+	// A string or bytes are the payload as they are, anything else as JSON.
+	Input       string `json:"input,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	// FanOut is an expression for a list: there is a task for each element, whose
+	// payload is Input, or the element. The outputs are a list in the same order.
+	FanOut string `json:"fan_out,omitempty"`
+	// MaxParallel bounds the tasks of a fan-out that run at one time; 0 = no bound.
+	MaxParallel int `json:"max_parallel,omitempty"`
+	// Tasks is the number of tasks of a step without FanOut, which all have the same payload; 0 = 1.
+	Tasks int `json:"tasks,omitempty"`
+
+	// Retry says how often and when failed attempts are made again; nil = as the worker does.
+	Retry *StepRetry `json:"retry,omitempty"`
+	// Breaker holds the step's tasks while others of the same key fail; nil = only the worker's does.
+	Breaker *StepBreaker `json:"breaker,omitempty"`
+	// Timeout bounds each attempt of a worker; of a signal it is how long to wait. 0 = the worker's, or none.
+	Timeout Duration `json:"timeout,omitempty"`
+	// Deadline bounds the step as a whole, with all its attempts; 0 = none. A fallback worker
+	// has as long again. A step whose job was revived by hand has none any more.
+	Deadline Duration          `json:"deadline,omitempty"`
+	Priority *Priority         `json:"priority,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+
+	// Fallback is a step, or a worker, that runs when this one has failed; if it
+	// succeeds, its output is this one's, and all goes on. A step that is a fallback
+	// runs for nothing else, and its OnError means nothing. A step that was cancelled by
+	// itself has not failed, and its fallback doesn't run.
+	Fallback string `json:"fallback,omitempty"`
+	// OnError says what the failure of the step means to the workflow.
+	OnError OnError `json:"on_error,omitempty"`
+	// Terminate is a condition, looked at after success: if it is true the workflow
+	// ends there, succeeded, with the step's output, and what still runs is cancelled.
+	Terminate string `json:"terminate,omitempty"`
+	// Output makes the step's output that of the workflow.
+	Output bool `json:"output,omitempty"`
+
+	// InputSchema and OutputSchema are JSON Schemas of what the step takes and
+	// returns; empty = anything.
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+}
+
+// OnError says what the failure of a step means.
+type OnError string
+
+// What it means.
+const (
+	FailWorkflow     OnError = "fail"     // the workflow fails, and what still runs is cancelled; the default
+	ContinueWorkflow OnError = "continue" // those that need it run, with its error; the workflow can succeed
+)
+
+// WhenSkipped says what becomes of a step of which a needed one was skipped.
+type WhenSkipped string
+
+// What becomes of it.
+const (
+	SkipToo     WhenSkipped = "skip" // it is skipped too; the default
+	RunAnyway   WhenSkipped = "run"  // it runs if at least one that it needs was not skipped
+	RunWhatever WhenSkipped = "run_always"
+)
+
+// StepRetry is a [RetryPolicy] of a step. What is left out is the worker's.
+type StepRetry struct {
+	MaxAttempts int      `json:"max_attempts,omitempty"`
+	Backoff     Backoff  `json:"backoff,omitempty"`
+	Initial     Duration `json:"initial,omitempty"`
+	Multiplier  float64  `json:"multiplier,omitempty"`
+	Increment   Duration `json:"increment,omitempty"`
+	Max         Duration `json:"max,omitempty"`
+	Jitter      *float64 `json:"jitter,omitempty"`
+}
+
+// StepBreaker is a [BreakerPolicy] of a step. What is left out has its default.
+type StepBreaker struct {
+	Key      string   `json:"key,omitempty"` // empty = WORKFLOW/STEP
+	Failures int      `json:"failures,omitempty"`
+	Timeout  Duration `json:"timeout,omitempty"`
+	Probes   int      `json:"probes,omitempty"`
+	WhenOpen WhenOpen `json:"when_open,omitempty"`
+}
+
+// StepStatus is where a step of a running workflow stands.
+type StepStatus string
+
+// The statuses of steps. Those from StepCompleted on are ends.
+const (
+	StepPending   StepStatus = "pending"   // waits for others
+	StepRunning   StepStatus = "running"   // its job is there
+	StepRetrying  StepStatus = "retrying"  // an attempt failed, and there will be another
+	StepCompleted StepStatus = "completed" // also by its fallback
+	StepFailed    StepStatus = "failed"
+	StepSkipped   StepStatus = "skipped" // its condition was false, or a needed one was skipped
+	StepCancelled StepStatus = "cancelled"
+)
+
+// Ended reports whether a step in this status has come to its end.
+func (s StepStatus) Ended() bool {
+	return s == StepCompleted || s == StepFailed || s == StepSkipped || s == StepCancelled
+}
+
+// WorkflowStatus is where a workflow stands.
+type WorkflowStatus string
+
+// The statuses of workflows. Those after WorkflowRunning are ends.
+const (
+	WorkflowRunning   WorkflowStatus = "running"
+	WorkflowCompleted WorkflowStatus = "completed"
+	WorkflowFailed    WorkflowStatus = "failed"
+	WorkflowCancelled WorkflowStatus = "cancelled"
+)
+
+// Ended reports whether a workflow in this status has come to its end.
+func (s WorkflowStatus) Ended() bool { return s != WorkflowRunning }
+
+// Codes of failures of steps that no attempt has had, beside [FailTimeout].
+const (
+	FailExpression = "expression" // an expression of the definition came to an error
+	FailCancelled  = "cancelled"  // the step's job or workflow was cancelled by itself
+)
+
+// Labels of the jobs of steps.
+const (
+	LabelWorkflow = "workflow"      // id
+	LabelStep     = "workflow.step" // name
+)
+
+// WorkflowIDPrefix begins the ids of workflows, by which logs, jobs and metrics know them.
+const WorkflowIDPrefix = "wf-"
+
+// WorkflowRun is what is known of a workflow that was started.
+type WorkflowRun struct {
+	ID     string            `json:"id"`
+	Name   string            `json:"name"`
+	Status WorkflowStatus    `json:"status"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Parent is the workflow that this one is a step of, and ParentStep the step.
+	Parent     string     `json:"parent,omitempty"`
+	ParentStep string     `json:"parent_step,omitempty"`
+	StartedAt  time.Time  `json:"started_at"`
+	EndedAt    *time.Time `json:"ended_at,omitempty"`
+	// Step is the one that made it fail, or terminated it.
+	Step    string          `json:"step,omitempty"`
+	Failure *Failure        `json:"failure,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"` // not in lists
+	Steps   []StepRun       `json:"steps,omitempty"`  // not in lists
+}
+
+// StepRun is what is known of a step of a workflow that was started.
+type StepRun struct {
+	Name   string     `json:"name"`
+	Status StepStatus `json:"status"`
+	// Reason says why it was skipped or cancelled, for people.
+	Reason string `json:"reason,omitempty"`
+	// Job is what it runs, and Workflow the id of a workflow that it runs.
+	Job      string `json:"job,omitempty"`
+	Workflow string `json:"workflow,omitempty"`
+	Tasks    int    `json:"tasks,omitempty"`
+	Attempt  int    `json:"attempt,omitempty"`
+	// Fallback is the step or worker that ran in its place.
+	Fallback  string          `json:"fallback,omitempty"`
+	StartedAt *time.Time      `json:"started_at,omitempty"`
+	EndedAt   *time.Time      `json:"ended_at,omitempty"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	Failure   *Failure        `json:"failure,omitempty"`
+}
