@@ -56,12 +56,14 @@ func openStores(ctx context.Context, h *manifest.Host, observer sqlitedb.Observe
 		err = errors.Join(err, s.db.Close())
 	}()
 	if h.States.Project != "" {
-		s.states, err = firestorestate.Open(context.WithoutCancel(ctx), firestorestate.Options{
+		remote, err := firestorestate.Open(context.WithoutCancel(ctx), firestorestate.Options{
 			Project: h.States.Project, Database: h.States.Database, Logger: logger, Observer: watch,
 		})
-		if err == nil {
-			s.jobs, err = sqlitequeue.New(s.db)
+		if err != nil {
+			return nil, err
 		}
+		s.states = remote
+		s.jobs, err = sqlitequeue.New(s.db)
 		return s, err
 	}
 	states, err := sqlitestate.New(s.db)
