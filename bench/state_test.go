@@ -15,10 +15,10 @@ import (
 	"github.com/jobhost/jobhost/state/sqlitestate"
 )
 
-// openStates opens a store on disk, strict, and the board of a job.
-func openStates(b *testing.B, tasks int) *state.Board {
+// openStates opens a store in a folder, strict, or in memory, and the board of a job.
+func openStates(b *testing.B, dir string, tasks int) *state.Board {
 	b.Helper()
-	store, err := sqlitestate.Open(sqlitestate.Options{Dir: b.TempDir()})
+	store, err := sqlitestate.Open(sqlitestate.Options{Dir: dir})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func manager(b *testing.B, board *state.Board, task int) *state.Manager {
 func BenchmarkStateWrites(b *testing.B) {
 	for _, writers := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			board := openStates(b, writers)
+			board := openStates(b, b.TempDir(), writers)
 			cpu := spent(b)
 			var next atomic.Int64
 			var all sync.WaitGroup
@@ -88,7 +88,7 @@ func setMany(b *testing.B, board *state.Board, tasks, tags int) {
 
 // BenchmarkStateReplay subscribes to a job of 10,000 states, and reads all of them.
 func BenchmarkStateReplay(b *testing.B) {
-	board := openStates(b, 1000)
+	board := openStates(b, b.TempDir(), 1000)
 	setMany(b, board, 1000, 10)
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
@@ -114,7 +114,7 @@ func BenchmarkStateReplay(b *testing.B) {
 // BenchmarkStateGet asks for the lowest state of a tag that 1,000 tasks report
 // under, while they go on to report.
 func BenchmarkStateGet(b *testing.B) {
-	board := openStates(b, 1000)
+	board := openStates(b, b.TempDir(), 1000)
 	setMany(b, board, 1000, 1)
 	m := manager(b, board, state.Monitor)
 	b.ReportAllocs()
@@ -127,11 +127,17 @@ func BenchmarkStateGet(b *testing.B) {
 
 // BenchmarkStateDelivery watches a job by 100 subscriptions while its states change
 // 1,000 times a second, for five seconds, and tells how long it takes from the call that
-// sets a state to each of those who watch it.
+// sets a state to each of those who watch it: with the commit that makes it durable, and
+// without, in memory.
 func BenchmarkStateDelivery(b *testing.B) {
+	b.Run("disk", func(b *testing.B) { deliver(b, b.TempDir) })
+	b.Run("memory", func(b *testing.B) { deliver(b, func() string { return "" }) })
+}
+
+func deliver(b *testing.B, dir func() string) {
 	const watchers, rate, changes = 100, 1000, 5000
 	for b.Loop() {
-		board := openStates(b, 100)
+		board := openStates(b, dir(), 100)
 		began := make([]time.Time, changes+1) // by the status
 		took := make([][]time.Duration, watchers)
 		var all sync.WaitGroup
