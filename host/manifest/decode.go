@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/nearest"
 )
 
 // reader turns the tables that the TOML library read into a [Manifest] and
@@ -116,7 +117,7 @@ func (r *reader) unknownSection(name string, v any) {
 	hint := "the sections are [host], [worker.NAME], [[schedule]], [webhook] and [payload]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
-		if near := nearest(name, sections); near != "" {
+		if near := nearest.Name(name, sections); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 	default:
@@ -152,7 +153,7 @@ func fill[T any](r *reader, path []string, table map[string]any, fields []field[
 }
 
 func (r *reader) unknownKey(path []string, name string, known []string) {
-	hint, near := "", nearest(name, known)
+	hint, near := "", nearest.Name(name, known)
 	switch {
 	case (path[0] == "worker" && len(path) == 2 || path[0] == "webhook" && len(path) == 1) && slices.Contains(retryNames, name):
 		hint = "it belongs below [" + keyText(path) + ".retry]"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/nearest"
 	"github.com/jobhost/jobhost/host/schedule"
 )
 
@@ -125,7 +126,7 @@ func (r *reader) schedule(path []string, table map[string]any, m *Manifest) Sche
 	r.timing(path, table, &s)
 	if !slices.ContainsFunc(m.Workers, func(w Worker) bool { return w.Name == s.Worker }) {
 		hint := ""
-		if near := nearest(s.Worker, workerNamesOf(m)); near != "" {
+		if near := nearest.Name(s.Worker, workerNamesOf(m)); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		r.faultValue(at(path, "worker"), wrong(hint, "there is no [worker.%s]", s.Worker))

@@ -92,7 +92,7 @@ func TestNearest(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.word, func(t *testing.T) {
 			t.Parallel()
-			if got := nearest(tt.word, known); got != tt.want {
+			if got := nearest.Name(tt.word, known); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
