@@ -66,6 +66,8 @@ func (actual) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint
 		}
 	case operators.Equals, operators.NotEquals:
 		n += min(weight(args[0]), weight(args[1]))
+	case inOrder:
+		n += weight(result)
 	case operators.In:
 		n += weight(args[1])
 	case "contains", "startsWith", "endsWith":

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -185,7 +184,7 @@ func appendList(b []byte, l traits.Lister, depth int) ([]byte, error) {
 func appendMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 	values := map[string]ref.Val{}
 	var names []string
-	for i := m.Iterator(); i.HasNext() == types.True; {
+	for i := (orderedMap{m}).Iterator(); i.HasNext() == types.True; {
 		key := i.Next()
 		name, ok := key.(types.String)
 		if !ok {
@@ -194,7 +193,6 @@ func appendMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 		names = append(names, string(name))
 		values[string(name)] = m.Get(key)
 	}
-	slices.Sort(names)
 	b = append(b, '{')
 	for i, name := range names {
 		if i > 0 {

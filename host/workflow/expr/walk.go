@@ -63,14 +63,19 @@ func (w *walker) use(e ast.Expr) shape {
 	default:
 		return s
 	}
+	w.wrap(e, s.kind.marker())
+	return s
+}
+
+// wrap puts a call around an expression.
+func (w *walker) wrap(e ast.Expr, function string) {
 	w.nextID++
 	inner := w.make.NewUnspecifiedExpr(w.nextID)
 	inner.SetKindCase(e)
 	if r, ok := w.info.GetOffsetRange(e.ID()); ok {
 		w.info.SetOffsetRange(w.nextID, r)
 	}
-	e.SetKindCase(w.make.NewCall(e.ID(), s.kind.marker(), inner))
-	return s
+	e.SetKindCase(w.make.NewCall(e.ID(), function, inner))
 }
 
 // walk returns the shape of an expression and reports its faults.
@@ -288,6 +293,9 @@ func wrapped(e ast.Expr) bool {
 func (w *walker) loop(e ast.Expr) {
 	c := e.AsComprehension()
 	over := w.use(c.IterRange())
+	if c.IterRange().Kind() != ast.ListKind {
+		w.wrap(c.IterRange(), inOrder)
+	}
 	w.use(c.AccuInit())
 	before := len(w.scope)
 	declare := func(name string, s shape) {
