@@ -42,14 +42,18 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 }
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
-	if n.Expr() == nil {
-		return nil // a member of something, which is asked for when it is used
+	typical := &cost.SizeEstimate{Min: 0, Max: typicalSize}
+	if n.Expr() == nil { // a member of something, of which CEL knows at most the type
+		if t := n.Type(); t != nil && (t.Kind() == types.StringKind || t.Kind() == types.BytesKind) {
+			return typical
+		}
+		return nil
 	}
 	switch n.Expr().Kind() {
 	case ast.ListKind, ast.MapKind, ast.LiteralKind:
 		return nil // CEL counts them
 	}
-	return &cost.SizeEstimate{Min: 0, Max: typicalSize}
+	return typical
 }
 
 // actual counts what calls cost that depend on the size of their arguments. CEL
