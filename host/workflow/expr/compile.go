@@ -69,6 +69,11 @@ func (e *Env) checkAbove(p *Program, at Place) error {
 			faults = append(faults, fault{r.start, "a step does not see itself", "write output for what it has returned"})
 		case r.step == at.Step:
 			faults = append(faults, fault{r.start, "a step does not see itself", ""})
+		case e.steps[r.step].Fallback != "":
+			faults = append(faults, fault{
+				r.start, fmt.Sprintf("step %s is the fallback of another", clip(r.step)),
+				fmt.Sprintf("look at %s: it has the output of its fallback", stepText(e.steps[r.step].Fallback)),
+			})
 		default:
 			faults = append(faults, fault{
 				r.start, fmt.Sprintf("step %s does not come before this one", clip(r.step)),

@@ -56,6 +56,8 @@ type Step struct {
 	Output json.RawMessage
 	// List says that the output is a list of what the schema describes.
 	List bool
+	// Fallback is the step that this one stands in for; empty = it is none's.
+	Fallback string
 }
 
 // Env is what the expressions of one workflow can refer to. It may be used by

@@ -1,11 +1,11 @@
 package expr
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
+
+	"github.com/jobhost/jobhost/host/workflow/schema"
 )
 
 // kind is what is known of the type of a value.
@@ -35,21 +35,16 @@ type shape struct {
 }
 
 // schemaShape returns the shape of what a JSON Schema describes.
-func schemaShape(schema json.RawMessage) shape {
-	if len(schema) == 0 {
-		return shape{}
-	}
-	d := json.NewDecoder(bytes.NewReader(schema))
-	d.UseNumber()
-	var root any
-	if d.Decode(&root) != nil {
+func schemaShape(text json.RawMessage) shape {
+	root, err := schema.Decode(text)
+	if err != nil {
 		return shape{}
 	}
 	return subShape(root, root)
 }
 
-func subShape(schema, root any) shape {
-	m := resolve(schema, root)
+func subShape(sub, root any) shape {
+	m := schema.Resolve(sub, root)
 	if m == nil {
 		return shape{}
 	}
@@ -60,47 +55,6 @@ func subShape(schema, root any) shape {
 	}
 	return s
 }
-
-// resolve follows references within a document: #, #/$defs/name and the like.
-// It returns nil for what says nothing, or says it elsewhere.
-func resolve(schema, root any) map[string]any {
-	for range 16 {
-		m, ok := schema.(map[string]any)
-		if !ok {
-			return nil
-		}
-		ref, ok := m["$ref"].(string)
-		if !ok {
-			return m
-		}
-		rest, ok := strings.CutPrefix(ref, "#")
-		if !ok {
-			return nil
-		}
-		if schema = lookup(root, rest); schema == nil {
-			return nil
-		}
-	}
-	return nil
-}
-
-// lookup follows a JSON Pointer through objects.
-func lookup(root any, pointer string) any {
-	if pointer == "" {
-		return root
-	}
-	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		m, ok := root.(map[string]any)
-		if !ok {
-			return nil
-		}
-		root = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
-	}
-	return root
-}
-
-// open are keywords by which an object can have members that properties doesn't list.
-var open = []string{"additionalProperties", "patternProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "if", "not", "$dynamicRef", "dependentSchemas"}
 
 // field returns the shape of a member. missing says that there is none of that
 // name: the schema lists the members and does not say that there can be others.
@@ -116,13 +70,7 @@ func (s shape) field(name string) (member shape, missing bool) {
 	if s.kind != unknown && s.kind != object {
 		return shape{}, true
 	}
-	if s.schema["additionalProperties"] == false && s.schema["patternProperties"] == nil {
-		return shape{}, true
-	}
-	if len(properties) == 0 || slices.ContainsFunc(open, func(k string) bool { _, ok := s.schema[k]; return ok }) {
-		return shape{}, false
-	}
-	return shape{}, true
+	return shape{}, s.schema != nil && schema.Lacks(s.schema, name)
 }
 
 // names returns the members that are known.
