@@ -60,7 +60,7 @@ func (c *compiler) checkSize() bool {
 			Hint: "let one step collect what many others need",
 		})
 	}
-	return len(c.faults.list) == 0
+	return n <= jobhost.MaxSteps && needs <= jobhost.MaxNeeds
 }
 
 func (c *compiler) checkWorkflow() {

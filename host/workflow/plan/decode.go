@@ -84,6 +84,9 @@ func decodeError(err error) error {
 	if inner, ok := errors.AsType[*jobhost.Error](semantic.Err); ok {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: inner.Message, Hint: inner.Hint}
 	}
+	if semantic.GoType == reflect.TypeFor[jobhost.Duration]() && semantic.JSONKind != jsontext.KindString {
+		return invalid(field, `write text with a unit, such as "30s"`, "%s is not a duration", kindName(semantic.JSONKind))
+	}
 	if semantic.Err != nil {
 		return invalid(field, "", "%s", printable(semantic.Err))
 	}

@@ -134,7 +134,7 @@ func (c *compiler) checkSense(s *jobhost.Step, kind Kind, field string) {
 	if s.FanOut != "" && s.Tasks != 0 {
 		c.faults.add(field+".tasks", "leave one of them out", "the step has fan_out and tasks")
 	}
-	if s.MaxParallel != 0 && s.FanOut == "" && kind == KindWorker {
+	if s.MaxParallel > 0 && s.FanOut == "" && kind == KindWorker {
 		c.faults.add(field+".max_parallel", "", "max_parallel is for steps with fan_out")
 	}
 	if s.WhenSkipped != "" && len(s.Needs) == 0 {

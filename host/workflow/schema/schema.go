@@ -85,6 +85,9 @@ func (s *Schema) Check(value []byte) error {
 
 // plain returns the innermost causes of an error, without the names of the files that there are none of.
 func plain(err error) string {
+	if v, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		err = v.Err
+	}
 	if v, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		lines := leaves(v, nil)
 		return strings.Join(lines, ", ")
