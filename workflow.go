@@ -11,11 +11,11 @@ import (
 const (
 	MaxSteps          = 10_000
 	MaxNeeds          = 1_000_000 // of all steps together
-	MaxWorkflowBytes  = 8 << 20  // of a definition as JSON
-	MaxExpressionSize = 4 << 10  // of one expression
-	MaxFanOut         = MaxTasks // elements of one fan-out
-	MaxStepData       = 64 << 10 // bytes of one output that expressions look at
-	MaxStepBytes      = 63       // of the name of a step, or of a signal
+	MaxWorkflowBytes  = 8 << 20   // of a definition as JSON
+	MaxExpressionSize = 4 << 10   // of one expression
+	MaxFanOut         = MaxTasks  // elements of one fan-out
+	MaxStepData       = 64 << 10  // bytes of one output that expressions look at
+	MaxStepBytes      = 63        // of the name of a step, or of a signal
 	MaxDescription    = 4 << 10
 )
 

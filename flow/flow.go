@@ -4,7 +4,6 @@
 package flow
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -157,7 +156,7 @@ func with(needs []string, name string) []string {
 
 func clone(w jobhost.Workflow) jobhost.Workflow {
 	w.Labels = maps.Clone(w.Labels)
-	w.InputSchema, w.OutputSchema = json.RawMessage(slices.Clone(w.InputSchema)), json.RawMessage(slices.Clone(w.OutputSchema))
+	w.InputSchema, w.OutputSchema = slices.Clone(w.InputSchema), slices.Clone(w.OutputSchema)
 	steps := make([]jobhost.Step, len(w.Steps))
 	for i, s := range w.Steps {
 		steps[i] = cloneStep(s)

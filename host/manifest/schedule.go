@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/nearest"
 	"github.com/jobhost/jobhost/host/schedule"
+	"github.com/jobhost/jobhost/internal/nearest"
 )
 
 // Schedule is a section [[schedule]].

@@ -3,6 +3,8 @@ package manifest
 import (
 	"math"
 	"testing"
+
+	"github.com/jobhost/jobhost/internal/nearest"
 )
 
 func TestParseSize(t *testing.T) {

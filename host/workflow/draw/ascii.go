@@ -36,7 +36,6 @@ func ASCII(p *plan.Plan, o Options) string {
 
 // list writes a line for each step, by level.
 func list(p *plan.Plan, o Options) string {
-	const most = 6
 	longest := 0
 	for i := range p.Steps {
 		longest = max(longest, width(p.Steps[i].Name))
@@ -51,19 +50,8 @@ func list(p *plan.Plan, o Options) string {
 		}
 		m := cmp.Or(mark(o.status(s)), "•")
 		fmt.Fprintf(&b, "  %s %-*s  %s", m, longest, s.Name, what(s))
-		for k, need := range s.Needs {
-			switch {
-			case k == 0:
-				b.WriteString("  ← ")
-			case k == most:
-				fmt.Fprintf(&b, " and %d more", len(s.Needs)-most)
-			default:
-				b.WriteString(", ")
-			}
-			if k == most {
-				break
-			}
-			b.WriteString(p.Steps[need].Name)
+		if len(s.Needs) > 0 {
+			b.WriteString("  ← " + needs(p, s))
 		}
 		if s.FallbackOf >= 0 {
 			fmt.Fprintf(&b, "  ↷ fallback of %s", p.Steps[s.FallbackOf].Name)
@@ -71,6 +59,20 @@ func list(p *plan.Plan, o Options) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// needs lists the names of the first steps that a step needs.
+func needs(p *plan.Plan, s *plan.Step) string {
+	const most = 6
+	var names []string
+	for _, need := range s.Needs[:min(len(s.Needs), most)] {
+		names = append(names, p.Steps[need].Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(s.Needs) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func byLevel(p *plan.Plan) []int {

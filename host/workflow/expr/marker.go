@@ -57,5 +57,5 @@ func (m orderedMap) Iterator() traits.Iterator {
 		}
 		return strings.Compare(a.Type().TypeName(), b.Type().TypeName())
 	})
-	return types.NewRefValList(types.DefaultTypeAdapter, keys).(traits.Lister).Iterator()
+	return types.NewRefValList(types.DefaultTypeAdapter, keys).Iterator()
 }

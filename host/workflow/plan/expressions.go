@@ -10,10 +10,10 @@ import (
 func (c *compiler) compileExpressions() error {
 	c.programs = make([]programs, len(c.w.Steps))
 	known := make([]expr.Step, 0, len(c.w.Steps))
-	any := c.w.Output != ""
+	needed := c.w.Output != ""
 	for i := range c.w.Steps {
 		s := &c.w.Steps[i]
-		any = any || s.When != "" || s.Input != "" || s.FanOut != "" || s.Terminate != ""
+		needed = needed || s.When != "" || s.Input != "" || s.FanOut != "" || s.Terminate != ""
 		step := expr.Step{Name: s.Name, Output: s.OutputSchema, List: many(s)}
 		if sub := c.env.Workflows[s.Workflow]; s.Workflow != "" && sub != nil && len(step.Output) == 0 {
 			step.Output = sub.OutputSchema
@@ -23,7 +23,7 @@ func (c *compiler) compileExpressions() error {
 		}
 		known = append(known, step)
 	}
-	if !any {
+	if !needed {
 		return nil // an environment is not free
 	}
 	env, err := expr.New(c.w.InputSchema, known)
