@@ -307,3 +307,47 @@ func TestItemsShareDecodedData(t *testing.T) {
 		t.Errorf("the step was read %d times", calls)
 	}
 }
+
+func TestWhatIsPassedOnStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	large := `{ "n": 1.0, "x": "` + strings.Repeat("x", jobhost.MaxStepData) + `" }`
+	list := "[" + strings.Repeat(large+", ", 30) + "2.50]"
+	d := &Data{Input: []byte(list)}
+	env, err := New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compile := func(t *testing.T, source string, place Place) *Program {
+		t.Helper()
+		p, err := env.Compile(source, place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	elements, err := compile(t, "input.free", Place{Kind: FanOut}).List(t.Context(), d)
+	if jobhost.CodeOf(err) != jobhost.CodeTooLarge {
+		t.Errorf("a part of what is too large: got %d elements, %v", len(elements), err)
+	}
+	elements, err = compile(t, "input", Place{Kind: FanOut}).List(t.Context(), d)
+	if err != nil || len(elements) != 31 || string(elements[0]) != large || string(elements[30]) != "2.50" {
+		t.Errorf("got %d elements, %v", len(elements), err)
+	}
+	value, err := compile(t, "input", Place{Kind: Output}).JSON(t.Context(), d)
+	if err != nil || string(value) != list {
+		t.Errorf("got %d bytes, %v", len(value), err)
+	}
+	d = &Data{Input: []byte("[" + strings.Repeat("1,", jobhost.MaxFanOut) + "1]")}
+	if _, err = compile(t, "input", Place{Kind: FanOut}).List(t.Context(), d); jobhost.CodeOf(err) != jobhost.CodeTooLarge {
+		t.Errorf("too many: got %v", err)
+	}
+	for given, want := range map[string]string{"plain": "plain", ` "a\u0062" `: "ab", "\xff": "\xff", "[1, 2]": "[1, 2] JSON", "": ""} {
+		payload, asJSON, err := compile(t, "input", Place{Kind: Input}).Payload(t.Context(), &Data{Input: []byte(given)})
+		if asJSON {
+			payload = append(payload, " JSON"...)
+		}
+		if err != nil || string(payload) != want {
+			t.Errorf("%q: got %q, %v", given, payload, err)
+		}
+	}
+}

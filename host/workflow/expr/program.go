@@ -10,6 +10,9 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/jobhost/jobhost"
 )
 
 // Program is a compiled expression. It may be used by many goroutines at the
@@ -65,8 +68,14 @@ func (p *Program) Bool(ctx context.Context, d *Data) (bool, error) {
 }
 
 // JSON returns the value as JSON: members sorted by name, no space, numbers and
-// text in their shortest form. The same value always gives the same bytes.
+// text in their shortest form. The same value always gives the same bytes. JSON
+// that is passed on as it is stays as it is, of any size.
 func (p *Program) JSON(ctx context.Context, d *Data) (json.RawMessage, error) {
+	if raw, ok, err := p.raw(d); err != nil {
+		return nil, err
+	} else if ok && jsontext.Value(raw).IsValid() {
+		return raw, nil
+	}
 	v, err := p.run(ctx, d)
 	if err != nil {
 		return nil, err
@@ -75,8 +84,14 @@ func (p *Program) JSON(ctx context.Context, d *Data) (json.RawMessage, error) {
 }
 
 // Payload returns the value as a payload: text and bytes as they are, with
-// asJSON false, and anything else as JSON.
+// asJSON false, and anything else as JSON. What is passed on stays as it is, of any size.
 func (p *Program) Payload(ctx context.Context, d *Data) (payload []byte, asJSON bool, err error) {
+	if raw, ok, err := p.raw(d); err != nil {
+		return nil, false, err
+	} else if ok {
+		payload, asJSON = asPayload(raw)
+		return payload, asJSON, nil
+	}
 	v, err := p.run(ctx, d)
 	if err != nil {
 		return nil, false, err
@@ -96,9 +111,16 @@ func (p *Program) Payload(ctx context.Context, d *Data) (payload []byte, asJSON 
 	return payload, false, nil
 }
 
-// List returns the elements of the value, each as JSON; together they are
-// bounded as a value is.
+// List returns the elements of the value, at most [jobhost.MaxFanOut], each as
+// JSON; together they are bounded as a value is, if they are not passed on as they are.
 func (p *Program) List(ctx context.Context, d *Data) ([]json.RawMessage, error) {
+	if raw, ok, err := p.raw(d); err != nil {
+		return nil, err
+	} else if ok {
+		if elements, isList, err := split(raw); isList || err != nil {
+			return elements, err
+		}
+	}
 	v, err := p.run(ctx, d)
 	if err != nil {
 		return nil, err
@@ -116,6 +138,9 @@ func (p *Program) List(ctx context.Context, d *Data) ([]json.RawMessage, error) 
 		}
 		if total += len(element); total > MaxResultBytes {
 			return nil, tooLong()
+		}
+		if len(elements) == jobhost.MaxFanOut {
+			return nil, tooMany()
 		}
 		elements = append(elements, element)
 	}

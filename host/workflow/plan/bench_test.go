@@ -69,7 +69,9 @@ func large() map[string]jobhost.Workflow {
 func step(i int) string { return fmt.Sprintf("s%d", i) }
 
 func TestLargestWorkflowsAreQuick(t *testing.T) {
-	for name, w := range large() {
+	workflows := large()
+	delete(workflows, "different") // it measures CEL, and takes long with the race detector
+	for name, w := range workflows {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			_, err := Compile(w, Env{})
