@@ -37,8 +37,16 @@ func TestNamesOfWorkflowsAndSteps(t *testing.T) {
 		name           string
 		workflow, step bool
 	}{
-		{"a", true, true}, {"load-data_2", true, true}, {"Upper", false, true}, {"a.b", true, false}, {"", false, false}, {"-a", false, false},
-		{"1a", true, true}, {"é", false, false}, {"a b", false, false}, {strings.Repeat("a", 64), false, false},
+		{"a", true, true},
+		{"load-data_2", true, true},
+		{"Upper", false, true},
+		{"a.b", true, false},
+		{"", false, false},
+		{"-a", false, false},
+		{"1a", true, true},
+		{"é", false, false},
+		{"a b", false, false},
+		{strings.Repeat("a", 64), false, false},
 	}
 	for _, tt := range tests {
 		if CheckWorkflow(tt.name) == nil != tt.workflow || CheckStep(tt.name) == nil != tt.step {
