@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
 
 	"github.com/jobhost/jobhost"
 )
@@ -84,7 +85,14 @@ func (e *Env) checkAbove(p *Program, at Place) error {
 	return asError(faults)
 }
 
-func (e *Env) compile(source string, at Place) (*Program, error) {
+func (e *Env) compile(source string, at Place) (p *Program, err error) {
+	// A library that reads what strangers write is no reason for the host to end;
+	// when programs run, CEL itself sees to that.
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, invalid("write it in another way", "CEL can't compile this expression: %s", printable(fmt.Sprint(r)))
+		}
+	}()
 	if len(source) > jobhost.MaxExpressionSize {
 		return nil, tooLarge("", "an expression of %d bytes is longer than %d", len(source), jobhost.MaxExpressionSize)
 	}
@@ -115,11 +123,11 @@ func (e *Env) compile(source string, at Place) (*Program, error) {
 	if err := e.checkCost(checked); err != nil {
 		return nil, err
 	}
-	program, err := e.cel.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost), cel.CostTracking(actual{}), cel.InterruptCheckFrequency(interruptEvery))
+	program, err := e.cel.Program(checked, cel.OptimizeRegex(interpreter.MatchesRegexOptimization), cel.CostLimit(MaxCost), cel.CostTracking(actual{}), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
 		return nil, invalid("", "%s", printable(err.Error()))
 	}
-	p := &Program{kind: at.Kind, source: source, program: program, passes: passes, used: w.used}
+	p = &Program{kind: at.Kind, source: source, program: program, passes: passes, used: w.used}
 	for _, r := range w.reads {
 		p.reads = append(p.reads, place{r.step, w.info.GetStartLocation(r.at)})
 	}

@@ -93,7 +93,7 @@ func (w *walker) walk(e ast.Expr) shape {
 		}
 	case ast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
-			w.use(entry.AsMapEntry().Key())
+			w.key(entry.AsMapEntry().Key())
 			w.use(entry.AsMapEntry().Value())
 		}
 	case ast.StructKind:
@@ -102,6 +102,22 @@ func (w *walker) walk(e ast.Expr) shape {
 		w.loop(e)
 	}
 	return shape{}
+}
+
+// key walks the key of a map. CEL takes any, and panics for those that Go can't compare.
+func (w *walker) key(e ast.Expr) {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		switch e.AsLiteral().(type) {
+		case types.String, types.Int, types.Uint, types.Bool:
+		default:
+			w.report(e.ID(), "", "the key of a map is text, a whole number or a bool")
+		}
+	case ast.ListKind, ast.MapKind, ast.StructKind, ast.ComprehensionKind:
+		w.report(e.ID(), "", "the key of a map is text, a whole number or a bool")
+	default:
+		w.use(e)
+	}
 }
 
 func (w *walker) ident(e ast.Expr) shape {
