@@ -1,17 +1,22 @@
 package jobhost
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
 // Bounds of workflows that no configuration changes.
 const (
 	MaxSteps          = 10_000
-	MaxWorkflowBytes  = 8 << 20  // of a definition as JSON
-	MaxExpressionSize = 4 << 10  // of one expression
-	MaxFanOut         = MaxTasks // elements of one fan-out
-	MaxStepData       = 64 << 10 // bytes of one output that expressions look at
+	MaxNeeds          = 1_000_000 // of all steps together
+	MaxWorkflowBytes  = 8 << 20   // of a definition as JSON
+	MaxExpressionSize = 4 << 10   // of one expression
+	MaxFanOut         = MaxTasks  // elements of one fan-out
+	MaxStepData       = 64 << 10  // bytes of one output that expressions look at
+	MaxStepBytes      = 63        // of the name of a step, or of a signal
+	MaxDescription    = 4 << 10
 )
 
 // Workflow is a directed graph of steps, each of which is a job, another workflow, a
@@ -25,6 +30,9 @@ const (
 //	item, index    in the input of a step with fan_out
 //	output         in terminate: what the step itself has returned
 //	workflow       id, name, labels, started (a timestamp)
+//
+// steps["NAME"] is the same, for names that are no identifiers of CEL. output and
+// error are null where there is none.
 type Workflow struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -68,7 +76,8 @@ type Step struct {
 	// WhenSkipped says what becomes of a step of which a needed one was skipped.
 	WhenSkipped WhenSkipped `json:"when_skipped,omitempty"`
 	// Input is an expression for the payload; empty = the workflow's input for a step that
-	// needs none, the output of the only one needed, or a map of the outputs of all needed.
+	// needs none, the output of the only one needed, or a map of the outputs of all needed;
+	// for a fallback, what the step has got that it stands in for.
 	// A string or bytes are the payload as they are, anything else as JSON.
 	Input       string `json:"input,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
@@ -92,10 +101,13 @@ type Step struct {
 	Priority *Priority         `json:"priority,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 
-	// Fallback is a step, or a worker, that runs when this one has failed; if it
-	// succeeds, its output is this one's, and all goes on. A step that is a fallback
-	// runs for nothing else, and its OnError means nothing. A step that was cancelled by
-	// itself has not failed, and its fallback doesn't run.
+	// Fallback is a step, or if there is none of that name a worker, that runs when this
+	// one has failed; if it succeeds, its output is this one's, and all goes on. A step
+	// that is a fallback runs for nothing else: it has no needs, nobody needs it, and it
+	// is the fallback of one step only. It may have a fallback itself. Its expressions
+	// see what those of this step see, and steps.NAME of this one, with its error.
+	// Its OnError means nothing. A step that was cancelled by itself has not failed, and
+	// its fallback doesn't run.
 	Fallback string `json:"fallback,omitempty"`
 	// OnError says what the failure of the step means to the workflow.
 	OnError OnError `json:"on_error,omitempty"`
@@ -106,7 +118,7 @@ type Step struct {
 	Output bool `json:"output,omitempty"`
 
 	// InputSchema and OutputSchema are JSON Schemas of what the step takes and
-	// returns; empty = anything.
+	// returns; empty = anything. With FanOut or Tasks they are those of each task.
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
@@ -148,6 +160,61 @@ type StepBreaker struct {
 	Timeout  Duration `json:"timeout,omitempty"`
 	Probes   int      `json:"probes,omitempty"`
 	WhenOpen WhenOpen `json:"when_open,omitempty"`
+}
+
+// Over returns the policy of a worker with what the step says instead.
+func (r *StepRetry) Over(base RetryPolicy) RetryPolicy {
+	if r == nil {
+		return base
+	}
+	base.MaxAttempts = cmp.Or(r.MaxAttempts, base.MaxAttempts)
+	base.Backoff = cmp.Or(r.Backoff, base.Backoff)
+	base.Initial = cmp.Or(time.Duration(r.Initial), base.Initial)
+	base.Multiplier = cmp.Or(r.Multiplier, base.Multiplier)
+	base.Increment = cmp.Or(time.Duration(r.Increment), base.Increment)
+	// A delay that the step wants is not cut by a bound that it doesn't know.
+	base.Max = cmp.Or(time.Duration(r.Max), max(base.Max, base.Initial))
+	if r.Jitter != nil {
+		base.Jitter = *r.Jitter
+	}
+	return base
+}
+
+// Policy returns the policy of the breaker of a step, with the defaults.
+func (b *StepBreaker) Policy(workflow, step string) BreakerPolicy {
+	p := DefaultBreaker(cmp.Or(b.Key, workflow+"/"+step))
+	p.Failures = cmp.Or(b.Failures, p.Failures)
+	p.Timeout = cmp.Or(time.Duration(b.Timeout), p.Timeout)
+	p.Probes = cmp.Or(b.Probes, p.Probes)
+	p.WhenOpen = cmp.Or(b.WhenOpen, p.WhenOpen)
+	return p
+}
+
+// CheckWorkflow returns an error with code [CodeInvalid] unless name may name a
+// workflow: as a worker's, see [CheckWorker].
+func CheckWorkflow(name string) error {
+	if len(name) <= MaxWorkerBytes && isName(name, false) {
+		return nil
+	}
+	message := clip(name) + " is not a workflow name"
+	if name == "" {
+		message = "the workflow has no name"
+	}
+	return &Error{Code: CodeInvalid, Field: "name", Message: message, Hint: "use 1 to 63 of a-z 0-9 . _ - beginning with a letter or digit"}
+}
+
+// CheckStep returns an error with code [CodeInvalid] unless name may name a step
+// or a signal: 1 to [MaxStepBytes] letters, digits, underscores and dashes,
+// beginning with a letter or digit.
+func CheckStep(name string) error {
+	if len(name) <= MaxStepBytes && isName(name, true) && !strings.Contains(name, ".") {
+		return nil
+	}
+	message := clip(name) + " is not a step name"
+	if name == "" {
+		message = "the step has no name"
+	}
+	return &Error{Code: CodeInvalid, Field: "name", Message: message, Hint: "use 1 to 63 of A-Z a-z 0-9 _ - beginning with a letter or digit"}
 }
 
 // StepStatus is where a step of a running workflow stands.

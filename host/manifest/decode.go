@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/nearest"
 )
 
 // reader turns the tables that the TOML library read into a [Manifest] and
@@ -120,7 +121,7 @@ func (r *reader) unknownSection(name string, v any) {
 	hint := "the sections are [host], [worker.NAME], [[schedule]], [fibers], [[fiber]], [webhook] and [payload]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
-		if near := nearest(name, sections); near != "" {
+		if near := nearest.Name(name, sections); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 	default:
@@ -156,7 +157,7 @@ func fill[T any](r *reader, path []string, table map[string]any, fields []field[
 }
 
 func (r *reader) unknownKey(path []string, name string, known []string) {
-	hint, near := "", nearest(name, known)
+	hint, near := "", nearest.Name(name, known)
 	switch {
 	case (path[0] == "worker" && len(path) == 2 || path[0] == "webhook" && len(path) == 1) && slices.Contains(retryNames, name):
 		hint = "it belongs below [" + keyText(path) + ".retry]"

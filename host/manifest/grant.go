@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/nearest"
 )
 
 // grantee checks the name of a worker that is granted to another one.
@@ -29,7 +30,7 @@ func (r *reader) checkGrant(worker, grant string, granted, names []string) {
 			continue
 		}
 		hint := "name a worker of this manifest"
-		if near := nearest(to, names); near != "" {
+		if near := nearest.Name(to, names); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		r.faultValue([]string{"worker", worker, grant}, wrong(hint, "there is no worker %s", clip(to)))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/schedule"
+	"github.com/jobhost/jobhost/internal/nearest"
 )
 
 // Schedule is a section [[schedule]].
@@ -135,7 +136,7 @@ func (r *reader) knownWorker(path []string, worker string, m *Manifest) bool {
 		return true
 	}
 	hint := ""
-	if near := nearest(worker, workerNamesOf(m)); near != "" {
+	if near := nearest.Name(worker, workerNamesOf(m)); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	r.faultValue(at(path, "worker"), wrong(hint, "there is no [worker.%s]", worker))

@@ -3,6 +3,8 @@ package manifest
 import (
 	"math"
 	"testing"
+
+	"github.com/jobhost/jobhost/internal/nearest"
 )
 
 func TestParseSize(t *testing.T) {
@@ -92,7 +94,7 @@ func TestNearest(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.word, func(t *testing.T) {
 			t.Parallel()
-			if got := nearest(tt.word, known); got != tt.want {
+			if got := nearest.Name(tt.word, known); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

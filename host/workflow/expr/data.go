@@ -1,0 +1,192 @@
+package expr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Data is what expressions look at when they run. What an expression doesn't
+// look at is not decoded, and may be left out; what was decoded is kept for the
+// next run, so that the inputs of a fan-out share it. Data is for one goroutine
+// at a time; fields are not changed after the first run, except by [Data.SetItem].
+//
+// Payloads that are not JSON are text, or bytes if they are not UTF-8 either.
+type Data struct {
+	Input []byte
+	// Steps returns what is known of a step that has ended.
+	Steps    func(name string) (StepData, error)
+	Output   []byte // in terminate
+	Workflow WorkflowData
+
+	item    []byte
+	index   int
+	decoded map[string]any
+	trouble error // with which a value could not be had
+}
+
+// StepData is a step that has ended.
+type StepData struct {
+	Status jobhost.StepStatus
+	// Output is what it returned; nil = nothing, which expressions see as null.
+	Output []byte
+	// Failure is set if the step has failed.
+	Failure *jobhost.Failure
+}
+
+// WorkflowData is what expressions see of the workflow itself.
+type WorkflowData struct {
+	ID, Name string
+	Labels   map[string]string
+	Started  time.Time
+}
+
+// SetItem sets what item and index are in the next runs.
+func (d *Data) SetItem(index int, item []byte) {
+	d.index, d.item = index, item
+	delete(d.decoded, "item")
+}
+
+// activation hands Data to CEL. A value that can't be had ends the run.
+type activation struct {
+	data    *Data
+	program *Program
+}
+
+// Parent implements [cel.Activation].
+func (activation) Parent() cel.Activation { return nil }
+
+// ResolveName implements [cel.Activation].
+func (a activation) ResolveName(name string) (any, bool) {
+	d := a.data
+	if name == "steps" {
+		steps, err := d.steps(a.program.steps)
+		return d.orTrouble(steps, err), true
+	}
+	if v, ok := d.decoded[name]; ok {
+		return v, true
+	}
+	var v any
+	var err error
+	switch name {
+	case "input":
+		v, err = value("the input of the workflow", d.Input)
+	case "item":
+		v, err = value("the element", d.item)
+	case "output":
+		v, err = value("the output of the step", d.Output)
+	case "index":
+		return int64(d.index), true
+	case "workflow":
+		labels := make(map[string]any, len(d.Workflow.Labels))
+		for k, l := range d.Workflow.Labels {
+			labels[k] = l
+		}
+		v = map[string]any{"id": d.Workflow.ID, "name": d.Workflow.Name, "labels": labels, "started": d.Workflow.Started.UTC()}
+	default:
+		return nil, false
+	}
+	d.keep(name, v, err)
+	return d.orTrouble(v, err), true
+}
+
+func (d *Data) keep(name string, v any, err error) {
+	if err != nil {
+		return
+	}
+	if d.decoded == nil {
+		d.decoded = map[string]any{}
+	}
+	d.decoded[name] = v
+}
+
+func (d *Data) orTrouble(v any, err error) any {
+	if err != nil {
+		d.trouble = err
+		return types.WrapErr(err)
+	}
+	return v
+}
+
+// steps returns the steps of these names.
+func (d *Data) steps(names []string) (map[string]any, error) {
+	all := make(map[string]any, len(names))
+	for _, name := range names {
+		key := "steps." + name
+		v, ok := d.decoded[key]
+		if !ok {
+			var err error
+			if v, err = d.step(name); err != nil {
+				return nil, err
+			}
+			d.keep(key, v, nil)
+		}
+		all[name] = v
+	}
+	return all, nil
+}
+
+func (d *Data) step(name string) (any, error) {
+	if d.Steps == nil {
+		return nil, errors.New("no step has ended yet")
+	}
+	s, err := d.Steps(name)
+	if err != nil {
+		return nil, fmt.Errorf("read step %s: %w", name, err)
+	}
+	var output any
+	if s.Output != nil {
+		if output, err = value(fmt.Sprintf("the output of step %s", clip(name)), s.Output); err != nil {
+			return nil, err
+		}
+	}
+	var failure any
+	if s.Failure != nil {
+		if failure, err = failureValue(s.Failure); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]any{"status": string(s.Status), "output": output, "error": failure}, nil
+}
+
+// failureValue leaves out what is of no use in conditions: times, stack and context.
+func failureValue(f *jobhost.Failure) (any, error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("read the error of a step: %w", err)
+	}
+	v, _, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the error of a step: %w", err)
+	}
+	all, _ := v.(map[string]any)
+	for _, name := range []string{"context", "stack", "started_at", "ended_at"} {
+		delete(all, name)
+	}
+	return all, nil
+}
+
+// value decodes a payload. what names it in errors.
+func value(what string, payload []byte) (any, error) {
+	if len(payload) > jobhost.MaxStepData {
+		return nil, tooLarge("keep what expressions need small, and pass large data from step to step without them",
+			"%s is %d bytes long; expressions look at up to %d", what, len(payload), jobhost.MaxStepData)
+	}
+	v, isJSON, err := decode(payload)
+	switch {
+	case err != nil:
+		return nil, invalid("", "%s is not possible here: %v", what, err)
+	case isJSON:
+		return v, nil
+	case utf8.Valid(payload):
+		return string(payload), nil
+	}
+	return payload, nil
+}

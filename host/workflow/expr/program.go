@@ -1,0 +1,172 @@
+package expr
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Program is a compiled expression. It may be used by many goroutines at the
+// same time, each with [Data] of its own.
+type Program struct {
+	kind    Kind
+	source  string
+	program cel.Program
+	reads   []place
+	steps   []string
+	used    map[string]bool
+	passes  Passed
+}
+
+// place is where a step is referred to.
+type place struct {
+	step  string
+	start common.Location
+}
+
+// Passed is what an expression passes on as it is: input, item, or the output of a step.
+type Passed struct {
+	Root string // "input", "item" or "steps"; empty = the expression makes something of its own
+	Step string // with "steps"
+}
+
+// Source returns the text.
+func (p *Program) Source() string { return p.source }
+
+// Steps returns the names of the steps that the expression looks at, sorted:
+// nothing else of the [Data.Steps] is read.
+func (p *Program) Steps() []string { return p.steps }
+
+// Passes returns what the expression passes on as it is.
+func (p *Program) Passes() Passed { return p.passes }
+
+// Uses reports whether the expression looks at one of input, item, index, output and workflow.
+func (p *Program) Uses(root string) bool { return p.used[root] }
+
+// Bool runs a condition. Errors are the context's, or an invalid or too_large
+// [jobhost.Error] that says what is wrong with the expression or its data; so
+// are those of the other methods.
+func (p *Program) Bool(ctx context.Context, d *Data) (bool, error) {
+	v, err := p.run(ctx, d)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, invalid("write a comparison", "the condition is of type %s, not bool", valueName(v))
+	}
+	return bool(b), nil
+}
+
+// JSON returns the value as JSON: members sorted by name, no space, numbers and
+// text in their shortest form. The same value always gives the same bytes. JSON
+// that is passed on as it is stays as it is, of any size.
+func (p *Program) JSON(ctx context.Context, d *Data) (json.RawMessage, error) {
+	if raw, ok, err := p.raw(d); err != nil {
+		return nil, err
+	} else if ok && jsontext.Value(raw).IsValid() {
+		return raw, nil
+	}
+	v, err := p.run(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return encode(nil, v)
+}
+
+// Payload returns the value as a payload: text and bytes as they are, with
+// asJSON false, and anything else as JSON. What is passed on stays as it is, of any size.
+func (p *Program) Payload(ctx context.Context, d *Data) (payload []byte, asJSON bool, err error) {
+	if raw, ok, err := p.raw(d); err != nil {
+		return nil, false, err
+	} else if ok {
+		payload, asJSON = asPayload(raw)
+		return payload, asJSON, nil
+	}
+	v, err := p.run(ctx, d)
+	if err != nil {
+		return nil, false, err
+	}
+	switch v := v.(type) {
+	case types.String:
+		payload = []byte(v)
+	case types.Bytes:
+		payload = []byte(v)
+	default:
+		payload, err = encode(nil, v)
+		return payload, true, err
+	}
+	if len(payload) > MaxResultBytes {
+		return nil, false, tooLong()
+	}
+	return payload, false, nil
+}
+
+// List returns the elements of the value, at most [jobhost.MaxFanOut], each as
+// JSON; together they are bounded as a value is, if they are not passed on as they are.
+func (p *Program) List(ctx context.Context, d *Data) ([]json.RawMessage, error) {
+	if raw, ok, err := p.raw(d); err != nil {
+		return nil, err
+	} else if ok {
+		if elements, isList, err := split(raw); isList || err != nil {
+			return elements, err
+		}
+	}
+	v, err := p.run(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	l, ok := v.(traits.Lister)
+	if !ok {
+		return nil, invalid("", "fan_out is of type %s, not a list", valueName(v))
+	}
+	var elements []json.RawMessage
+	total := 0
+	for i := l.Iterator(); i.HasNext() == types.True; {
+		element, err := encode(nil, i.Next())
+		if err != nil {
+			return nil, err
+		}
+		if total += len(element); total > MaxResultBytes {
+			return nil, tooLong()
+		}
+		if len(elements) == jobhost.MaxFanOut {
+			return nil, tooMany()
+		}
+		elements = append(elements, element)
+	}
+	return elements, nil
+}
+
+func (p *Program) run(ctx context.Context, d *Data) (ref.Val, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("run an expression: %w", context.Cause(ctx))
+	}
+	v, _, err := p.program.ContextEval(ctx, activation{d, p})
+	if err == nil {
+		return v, nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("run an expression: %w", context.Cause(ctx))
+	}
+	if d.trouble != nil {
+		return nil, d.trouble
+	}
+	return nil, limit(err)
+}
+
+func valueName(v ref.Val) string {
+	if v == types.NullValue {
+		return "null"
+	}
+	return v.Type().TypeName()
+}

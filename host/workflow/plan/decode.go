@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/jobhost/jobhost"
+)
+
+// maxDepth is how deep JSON may be nested, as in other bodies of the API.
+const maxDepth = 64
+
+// Decode reads a workflow from JSON, strictly: names that are unknown, doubled
+// or written in another case, a second document, invalid UTF-8 and nesting
+// beyond 64 are errors, invalid or too_large, with the field. What the workflow
+// says is not checked: see [Compile].
+func Decode(text []byte) (jobhost.Workflow, error) {
+	var w jobhost.Workflow
+	if len(text) > jobhost.MaxWorkflowBytes {
+		return w, &jobhost.Error{
+			Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("a workflow of %d bytes is longer than %d", len(text), jobhost.MaxWorkflowBytes),
+			Hint: "make parts of it workflows of their own",
+		}
+	}
+	if err := checkDepth(text); err != nil {
+		return w, err
+	}
+	if err := json.Unmarshal(text, &w, json.RejectUnknownMembers(true)); err != nil {
+		return jobhost.Workflow{}, decodeError(err)
+	}
+	return w, nil
+}
+
+// checkDepth reports what is not one JSON object, or nested too deep.
+func checkDepth(text []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	if d.PeekKind() != jsontext.KindBeginObject && len(bytes.TrimSpace(text)) > 0 {
+		if _, err := d.ReadValue(); err == nil {
+			return invalid("", `write an object: {"name": …, "steps": […]}`, "this is not a workflow")
+		}
+	}
+	for {
+		if _, err := d.ReadToken(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return decodeError(err)
+		}
+		if d.StackDepth() > maxDepth {
+			return invalid(fieldOf(d.StackPointer()), "", "values are nested deeper than %d", maxDepth)
+		}
+	}
+}
+
+func invalid(field, hint, format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// decodeError says in words of the definition what is wrong with the JSON.
+func decodeError(err error) error {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		field := fieldOf(syntax.JSONPointer)
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return invalid(field, "", "%s is there twice", clip(syntax.JSONPointer.LastToken()))
+		}
+		return invalid(field, "", "this is not JSON: at byte %d: %s", syntax.ByteOffset, printable(syntax.Err, err))
+	}
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return invalid("", "", "%s", printable(err))
+	}
+	field := fieldOf(semantic.JSONPointer)
+	if errors.Is(err, json.ErrUnknownName) {
+		name := semantic.JSONPointer.LastToken()
+		return invalid(field, didYouMean(name, settings(semantic.GoType)), "there is no setting %s", clip(name))
+	}
+	if inner, ok := errors.AsType[*jobhost.Error](semantic.Err); ok {
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: inner.Message, Hint: inner.Hint}
+	}
+	if semantic.GoType == reflect.TypeFor[jobhost.Duration]() && semantic.JSONKind != jsontext.KindString {
+		return invalid(field, `write text with a unit, such as "30s"`, "%s is not a duration", kindName(semantic.JSONKind))
+	}
+	if semantic.Err != nil {
+		return invalid(field, "", "%s", printable(semantic.Err))
+	}
+	return invalid(field, "", "%s is not possible here", kindName(semantic.JSONKind))
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "true or false"
+	case jsontext.KindString:
+		return "text"
+	case jsontext.KindNumber:
+		return "this number"
+	case jsontext.KindBeginArray:
+		return "a list"
+	}
+	return "an object"
+}
+
+// fieldOf writes /steps/3/needs/0 as steps[3].needs[0].
+func fieldOf(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		if _, err := strconv.Atoi(token); err == nil {
+			b.WriteString("[" + token + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(".")
+		}
+		if strings.Trim(token, "abcdefghijklmnopqrstuvwxyz_") == "" && len(token) <= 64 {
+			b.WriteString(token)
+		} else {
+			b.WriteString(clip(token))
+		}
+	}
+	return b.String()
+}
+
+// settings returns the names that the object of a type has.
+func settings(t reflect.Type) []string {
+	var names []string
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/jobhost/jobhost"
+)
+
+// maxFaults is how many faults are listed.
+const maxFaults = 100
+
+// faults are what is wrong with a workflow.
+type faults struct {
+	list []error
+	more int
+}
+
+func (f *faults) add(field, hint, format string, args ...any) {
+	f.put(&jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (f *faults) put(e *jobhost.Error) {
+	if len(f.list) == maxFaults {
+		f.more++
+		return
+	}
+	f.list = append(f.list, e)
+}
+
+// addAll adds the errors that others have joined, with their fields below one.
+// A field of the error itself is kept if deep.
+func (f *faults) addAll(field string, err error, deep bool) {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand
+	case nil:
+	case *jobhost.Error:
+		copied := *e
+		copied.Field = field
+		if deep && e.Field != "" {
+			copied.Field += "." + e.Field
+		}
+		f.put(&copied)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			f.addAll(field, one, deep)
+		}
+	default:
+		f.add(field, "", "%s", printable(nil, err))
+	}
+}
+
+func (f *faults) join() error {
+	if f.more > 0 {
+		f.list = append(f.list, &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf("%d more faults are not listed", f.more)})
+		f.more = 0
+	}
+	return errors.Join(f.list...)
+}
+
+// clip quotes what stands in a definition for a message: short, and escaped.
+func clip(s string) string {
+	const most = 60
+	if len(s) > most {
+		return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// printable makes the text of the first error that there is safe and short.
+func printable(errs ...error) string {
+	const most = 300
+	text := ""
+	for _, err := range errs {
+		if err != nil {
+			text = err.Error()
+			break
+		}
+	}
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+}

@@ -1,0 +1,133 @@
+// Package schema reads the JSON Schemas of workflows: it says whether one is
+// valid, whether a value fits, and whether what one describes can fit another.
+//
+// Schemas are those of draft 2020-12, or of the older drafts that they name in
+// $schema. Nothing is loaded: references go to the schema itself. Regular
+// expressions are Go's, which take linear time.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/jobhost/jobhost"
+)
+
+// MaxBytes is the size of a schema.
+const MaxBytes = 256 << 10
+
+// Schema is a valid JSON Schema. It may be used by many goroutines at the same time.
+type Schema struct {
+	doc      any
+	compiled *jsonschema.Schema
+}
+
+// Parse reads a schema. Errors are invalid or too_large, and fit to print.
+func Parse(text json.RawMessage) (*Schema, error) {
+	if len(text) > MaxBytes {
+		return nil, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("a schema of %d bytes is longer than %d", len(text), MaxBytes)}
+	}
+	doc, err := Decode(text)
+	if err != nil {
+		return nil, invalid("the schema is not JSON: %s", printable(err.Error()))
+	}
+	const name = "schema:workflow"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(nothing{})
+	if err := c.AddResource(name, doc); err != nil {
+		return nil, invalid("this is not a JSON Schema: %s", printable(plain(err)))
+	}
+	compiled, err := c.Compile(name)
+	if err != nil {
+		return nil, invalid("this is not a JSON Schema: %s", printable(plain(err)))
+	}
+	return &Schema{doc: doc, compiled: compiled}, nil
+}
+
+// Decode reads JSON with its numbers as they are.
+func Decode(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("there is more after its end")
+	}
+	return v, nil
+}
+
+// nothing loads nothing.
+type nothing struct{}
+
+// Load implements [jsonschema.URLLoader].
+func (nothing) Load(string) (any, error) { return nil, errors.New("other documents are not loaded") }
+
+// Check returns an invalid error that says where and how JSON doesn't fit.
+func (s *Schema) Check(value []byte) error {
+	v, err := Decode(value)
+	if err != nil {
+		return invalid("it is not JSON: %s", printable(err.Error()))
+	}
+	if err := s.compiled.Validate(v); err != nil {
+		return invalid("%s", printable(plain(err)))
+	}
+	return nil
+}
+
+// plain returns the innermost causes of an error, without the names of the files that there are none of.
+func plain(err error) string {
+	if v, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		err = v.Err
+	}
+	if v, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		lines := leaves(v, nil)
+		return strings.Join(lines, ", ")
+	}
+	text := strings.NewReplacer("schema:workflow#", "#", "schema:workflow", "the schema").Replace(err.Error())
+	return text
+}
+
+func leaves(v *jsonschema.ValidationError, lines []string) []string {
+	const most = 4
+	if len(lines) >= most {
+		return lines
+	}
+	if len(v.Causes) == 0 {
+		text := v.Error()
+		if _, after, ok := strings.Cut(text, "\n"); ok {
+			text = strings.TrimPrefix(strings.TrimSpace(after), "- ")
+		}
+		return append(lines, text)
+	}
+	for _, cause := range v.Causes {
+		lines = leaves(cause, lines)
+	}
+	return lines
+}
+
+func invalid(format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// printable makes a message that others wrote safe and short.
+func printable(s string) string {
+	const most = 300
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+}
