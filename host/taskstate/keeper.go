@@ -171,7 +171,8 @@ func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, 
 
 // checkOwn keeps everybody but the host away from its tags and runs.
 func checkOwn(field, name string) error {
-	if !strings.HasPrefix(name, jobhost.ReservedTags) || jobhost.CheckRun(name) != nil {
+	proper := jobhost.CheckRun(name) == nil // what isn't is told of as well
+	if !proper || !strings.HasPrefix(name, jobhost.ReservedTags) {
 		return nil
 	}
 	return &jobhost.Error{Code: jobhost.CodeDenied, Field: field, Message: field + " " + name + " is the host's own"}

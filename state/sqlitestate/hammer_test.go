@@ -257,6 +257,12 @@ func TestOpenWhileClosing(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range 4 {
 			group.Go(func() {
+				var ends []func()
+				defer func() {
+					for _, end := range ends {
+						end()
+					}
+				}()
 				for n := 0; ; n++ {
 					feed := &ending{make(chan error, 1)}
 					src, err := store.Open(t.Context(), state.Job{ID: fmt.Sprint("job-", i, "-", n)}, 1, feed)
@@ -267,12 +273,12 @@ func TestOpenWhileClosing(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					defer func() {
+					ends = append(ends, func() {
 						if err := <-feed.over; !errors.Is(err, state.ErrClosed) {
 							t.Error(err)
 						}
 						_ = src.Close()
-					}()
+					})
 				}
 			})
 		}
