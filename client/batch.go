@@ -37,13 +37,15 @@ func (c *Client) SubmitSeq(ctx context.Context, specs iter.Seq[jobhost.Spec], wa
 			return
 		}
 		defer resp.Body.Close()
-		answered, err := c.readAnswers(resp.Body, body, yield)
-		if err != nil {
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
+		answered, err := c.readAnswers(resp.Body, yield)
+		sent := int(body.sent.Load())
+		switch {
+		case errors.Is(err, errDone): // and more may have been sent meanwhile
+		case err != nil && ctx.Err() != nil:
+			yield(Answer{}, context.Cause(ctx))
+		case err != nil:
 			yield(Answer{}, err)
-		} else if sent := int(body.sent.Load()); answered < sent {
+		case answered < sent:
 			yield(Answer{}, &jobhost.Error{
 				Code:    jobhost.CodeUnavailable,
 				Message: fmt.Sprintf("the answer ended after %d of %d jobs", answered, sent),
@@ -53,8 +55,9 @@ func (c *Client) SubmitSeq(ctx context.Context, specs iter.Seq[jobhost.Spec], wa
 	}
 }
 
-// readAnswers yields the answers in r and returns how many there were.
-func (c *Client) readAnswers(r io.Reader, sent *specReader, yield func(Answer, error) bool) (int, error) {
+// readAnswers yields the answers in r and returns how many there were, or errDone
+// when nobody wants more.
+func (c *Client) readAnswers(r io.Reader, yield func(Answer, error) bool) (int, error) {
 	lines, n := bufio.NewScanner(r), 0
 	lines.Buffer(nil, int(min(c.maxResponse, 1<<30)))
 	for lines.Scan() {
@@ -67,7 +70,7 @@ func (c *Client) readAnswers(r io.Reader, sent *specReader, yield func(Answer, e
 		}
 		n++
 		if !yield(answerOf(&line), nil) {
-			return int(sent.sent.Load()), nil
+			return n, errDone
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {

@@ -191,13 +191,16 @@ func TestSubmitSeqStops(t *testing.T) {
 		for yield(jobhost.Spec{Worker: "test"}) {
 		}
 	}
-	for _, err := range c.SubmitSeq(t.Context(), specs, 0) {
-		if err != nil {
-			t.Fatal(err)
+	for range 10 { // whoever stops does so while more is being sent
+		ended = make(chan struct{})
+		for _, err := range c.SubmitSeq(t.Context(), specs, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
 		}
-		break
+		<-ended
 	}
-	<-ended
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
