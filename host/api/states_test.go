@@ -116,6 +116,7 @@ func TestCleanStates(t *testing.T) {
 	f.set("j", 0, "a", 1)
 	f.submit(jobhost.Spec{Worker: "test", ID: "queued", Delay: time.Hour})
 	f.set("queued", 0, "a", 1)
+	watched := f.statesOf("j/watch")
 	clean := func(body string, status int, text string) {
 		t.Helper()
 		f.want(f.do("POST", "/v1/states:clean", body), status, text)
@@ -127,6 +128,7 @@ func TestCleanStates(t *testing.T) {
 	clean(`{"tombstone_age":"30d","delete_age":"90d","dry_run":"true"}`, 400, "dry_run is a string, not true or false")
 	clean(`{"tombstone_age":"30d","delete_age":"90d","dry_run":true}`, 200, `{"tombstoned":1,"deleted":0,"dry_run":true}`)
 	clean(`{"tombstone_age":"30d","delete_age":"90d"}`, 200, `{"tombstoned":1,"deleted":0}`)
+	wantEnd(watched, jobhost.CodeNotFound)
 	f.want(f.do("GET", "/v1/states/j", ""), 409, "marked as deleted")
 	f.want(f.do("GET", "/v1/states/queued", ""), 200, `"status":1`)
 	if got := f.do("GET", "/v1/states", ""); strings.Contains(got.body, `"j"`) {
