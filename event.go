@@ -28,6 +28,11 @@ const (
 	EventTickQueued  EventKind = "tick_queued"  // a tick of Schedule waits for the end of a job of it; there is no job
 	EventTickMissed  EventKind = "tick_missed"  // ticks of Schedule came while nobody could see them; there is no job
 
+	EventWorkflowStarted EventKind = "workflow_started" // Workflow is durable
+	EventStep            EventKind = "step"             // Step of Workflow has the status StepStatus from now on; Job if it has one
+	EventWorkflowResumed EventKind = "workflow_resumed" // Workflow had failed and goes on
+	EventWorkflowEnded   EventKind = "workflow_ended"   // Workflow ended with WorkflowStatus
+
 	EventEnded EventKind = "ended" // the job ended: its last task did; State is the job's
 )
 
@@ -55,7 +60,12 @@ type Event struct {
 	Total int64 `json:"total,omitempty"`
 	// Data comes with EventOutput.
 	Data []byte `json:"data,omitempty"`
-	// Failure comes with EventRetrying and EventDead.
+	// Workflow is the id that events about workflows and jobs of their steps have, Step the name of the step.
+	Workflow       string         `json:"workflow,omitempty"`
+	Step           string         `json:"step,omitempty"`
+	StepStatus     StepStatus     `json:"step_status,omitempty"`
+	WorkflowStatus WorkflowStatus `json:"workflow_status,omitempty"`
+	// Failure comes with EventRetrying and EventDead, and steps and workflows that failed.
 	Failure *Failure `json:"failure,omitempty"`
 }
 
@@ -63,6 +73,8 @@ type Event struct {
 type EventQuery struct {
 	// Job selects the events of one job; empty = of all jobs.
 	Job string
+	// Workflow selects the events of one workflow and of its jobs; empty = of all.
+	Workflow string
 	// After asks for the events after this Seq first, as far as the host still
 	// remembers them; 0 = only what happens from now on.
 	After uint64

@@ -28,6 +28,9 @@ type Job struct {
 	CreatedAt   time.Time `json:"created_at"`
 	// Parent is the id of the job that submitted this one; empty = somebody from outside did.
 	Parent string `json:"parent,omitempty"`
+	// Workflow is the id of the workflow that the job is a step of, and Step the step's name.
+	Workflow string `json:"workflow,omitempty"`
+	Step     string `json:"step,omitempty"`
 	// EndedAt is when the last task ended; nil while one is open.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 	// TaskCount is how many tasks there are; Tasks holds them when one job was asked for, not in lists.

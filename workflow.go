@@ -256,48 +256,5 @@ const (
 	FailCancelled  = "cancelled"  // the step's job or workflow was cancelled by itself
 )
 
-// Labels of the jobs of steps.
-const (
-	LabelWorkflow = "workflow"      // id
-	LabelStep     = "workflow.step" // name
-)
-
 // WorkflowIDPrefix begins the ids of workflows, by which logs, jobs and metrics know them.
 const WorkflowIDPrefix = "wf-"
-
-// WorkflowRun is what is known of a workflow that was started.
-type WorkflowRun struct {
-	ID     string            `json:"id"`
-	Name   string            `json:"name"`
-	Status WorkflowStatus    `json:"status"`
-	Labels map[string]string `json:"labels,omitempty"`
-	// Parent is the workflow that this one is a step of, and ParentStep the step.
-	Parent     string     `json:"parent,omitempty"`
-	ParentStep string     `json:"parent_step,omitempty"`
-	StartedAt  time.Time  `json:"started_at"`
-	EndedAt    *time.Time `json:"ended_at,omitempty"`
-	// Step is the one that made it fail, or terminated it.
-	Step    string          `json:"step,omitempty"`
-	Failure *Failure        `json:"failure,omitempty"`
-	Output  json.RawMessage `json:"output,omitempty"` // not in lists
-	Steps   []StepRun       `json:"steps,omitempty"`  // not in lists
-}
-
-// StepRun is what is known of a step of a workflow that was started.
-type StepRun struct {
-	Name   string     `json:"name"`
-	Status StepStatus `json:"status"`
-	// Reason says why it was skipped or cancelled, for people.
-	Reason string `json:"reason,omitempty"`
-	// Job is what it runs, and Workflow the id of a workflow that it runs.
-	Job      string `json:"job,omitempty"`
-	Workflow string `json:"workflow,omitempty"`
-	Tasks    int    `json:"tasks,omitempty"`
-	Attempt  int    `json:"attempt,omitempty"`
-	// Fallback is the step or worker that ran in its place.
-	Fallback  string          `json:"fallback,omitempty"`
-	StartedAt *time.Time      `json:"started_at,omitempty"`
-	EndedAt   *time.Time      `json:"ended_at,omitempty"`
-	Output    json.RawMessage `json:"output,omitempty"`
-	Failure   *Failure        `json:"failure,omitempty"`
-}

@@ -190,7 +190,9 @@ type Body struct {
 	Index   int
 	// Deadline is as with [Claimed].
 	Deadline Millis
-	Job      *JobSpec
+	// Payload is the task's own, of a job with Items; nil = that of the job.
+	Payload []byte
+	Job     *JobSpec
 }
 
 // JobSpec is what a job was submitted as, with all defaults filled in. It is
@@ -220,8 +222,20 @@ type JobSpec struct {
 	UniqueKey   string
 	UniqueUntil Millis
 	Callback    jobhost.Callback
-	CreatedAt   Millis
-	ReadyAt     Millis // of its tasks at submit
+	// Items are the payloads of the tasks, in their order; nil = all have Payload. They are
+	// not loaded with jobs and bodies: see [Body.Payload].
+	Items [][]byte
+	// Retry holds instead of the worker's; nil = that.
+	Retry *jobhost.RetryPolicy
+	// Breaker holds the job's tasks while others with its key fail, beside the worker's own; nil = none.
+	Breaker *jobhost.BreakerPolicy
+	// MaxParallel bounds the tasks of the job that run at one time; 0 = no bound. It goes
+	// without a ConcurrencyKey.
+	MaxParallel int
+	// Origin is the step of a workflow that the job is for; nil = none.
+	Origin    *Origin
+	CreatedAt Millis
+	ReadyAt   Millis // of its tasks at submit
 	// Parent says who submitted the job; nil = somebody from outside. It is not
 	// loaded with bodies.
 	Parent *Parent

@@ -1,0 +1,11 @@
+package queue
+
+// Origin says which step of which workflow a job is for.
+type Origin struct {
+	// Workflow is the key of the workflow, and ID its id.
+	Workflow Key
+	ID       string
+	Step     string // its name; empty = a timer of the workflow itself
+	// Mark tells whoever decides on workflows which run of the step it is. Stores don't look at it.
+	Mark string
+}
