@@ -65,7 +65,8 @@ type Node struct {
 	FallbackWorker bool
 	OnError        jobhost.OnError     // empty = FailWorkflow
 	WhenSkipped    jobhost.WhenSkipped // empty = SkipToo
-	// What there are expressions for.
+	// What there are expressions for. A fallback that doesn't say what it gets has the fan-out
+	// of the step that it stands in for.
 	HasWhen, HasInput, HasFanOut, HasTerminate bool
 
 	Tasks  int           // of its job, without HasFanOut; 0 = 1

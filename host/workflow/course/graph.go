@@ -50,7 +50,26 @@ func GraphOf(w *jobhost.Workflow) (*Graph, error) {
 			g.Steps[i].FallbackWorker = s.Fallback != ""
 		}
 	}
+	for i := range g.Steps {
+		g.Steps[i].HasFanOut = g.fansOut(i)
+	}
 	return g, nil
+}
+
+// fansOut reports whether a step has tasks for the elements of a list: its own, or as a
+// fallback that doesn't say what it gets, that of the step that it stands in for.
+func (g *Graph) fansOut(i int) bool {
+	node := &g.Steps[i]
+	if node.Kind != Job || node.Tasks > 1 {
+		return node.HasFanOut
+	}
+	for range g.Steps { // fallbacks that go in a circle are found later
+		if node.HasInput || node.HasFanOut || node.FallbackOf == None {
+			break
+		}
+		node = &g.Steps[node.FallbackOf]
+	}
+	return node.HasFanOut
 }
 
 func nodeOf(s *jobhost.Step) Node {

@@ -122,7 +122,7 @@ func (m *reference) stage(i int) jobhost.StepStatus {
 func (m *reference) outcome(i int, f fact) jobhost.StepStatus {
 	node := &m.s.graph.Steps[i]
 	switch {
-	case node.HasInput && m.s.eval.input[i] == "error", node.HasFanOut && m.s.eval.fanOut[i] < 0:
+	case m.s.eval.input[m.saysInput(i)] == "error", node.HasFanOut && m.s.eval.fanOut[i] < 0:
 		return jobhost.StepFailed
 	case node.HasFanOut && m.s.eval.fanOut[i] == 0:
 		return m.judge(i)
@@ -134,6 +134,23 @@ func (m *reference) outcome(i int, f fact) jobhost.StepStatus {
 		return jobhost.StepFailed
 	}
 	return m.judge(i)
+}
+
+// saysInput returns the step that says what a step gets: a fallback gets what the step
+// has got that it stands in for.
+func (m *reference) saysInput(i int) int {
+	node := &m.s.graph.Steps[i]
+	if waits := node.Kind == course.Signal || node.Kind == course.Sleep; waits {
+		return course.None
+	}
+	for node.FallbackOf != course.None && len(node.Needs) == 0 && !node.HasInput && !node.HasFanOut {
+		i = node.FallbackOf
+		node = &m.s.graph.Steps[i]
+	}
+	if !node.HasInput {
+		return course.None
+	}
+	return i
 }
 
 // judge is what a success comes to.

@@ -83,9 +83,14 @@ func (t *turn) submit(i int) (tasks int, begun bool) {
 	return s.Tasks, true
 }
 
-// input returns the payload of a step.
+// input returns the payload of a step. A fallback that doesn't say what it gets, gets
+// what the step has got that it stands in for.
 func (t *turn) input(i int) (Payload, error) {
 	node := &t.c.graph.Steps[i]
+	for !node.HasInput && !node.HasFanOut && len(node.Needs) == 0 && node.FallbackOf != None {
+		i = node.FallbackOf
+		node = &t.c.graph.Steps[i]
+	}
 	switch {
 	case node.HasInput:
 		return t.c.eval.Input(i, &View{t})

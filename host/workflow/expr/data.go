@@ -30,6 +30,7 @@ type Data struct {
 	index   int
 	decoded map[string]any
 	trouble error // with which a value could not be had
+	spent   uint64
 }
 
 // StepData is a step that has ended.

@@ -35,8 +35,9 @@ func (p *Program) raw(d *Data) (payload []byte, ok bool, err error) {
 	return nil, false, nil
 }
 
-// asPayload returns a payload without the quotes of JSON, if it is text.
-func asPayload(payload []byte) (data []byte, asJSON bool) {
+// AsPayload returns a payload without the quotes of JSON, if it is text: what
+// [Program.Payload] makes of what is passed on as it is.
+func AsPayload(payload []byte) (data []byte, asJSON bool) {
 	if !jsontext.Value(payload).IsValid() {
 		return payload, false
 	}

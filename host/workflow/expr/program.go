@@ -89,7 +89,7 @@ func (p *Program) Payload(ctx context.Context, d *Data) (payload []byte, asJSON 
 	if raw, ok, err := p.raw(d); err != nil {
 		return nil, false, err
 	} else if ok {
-		payload, asJSON = asPayload(raw)
+		payload, asJSON = AsPayload(raw)
 		return payload, asJSON, nil
 	}
 	v, err := p.run(ctx, d)
@@ -151,7 +151,14 @@ func (p *Program) run(ctx context.Context, d *Data) (ref.Val, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("run an expression: %w", context.Cause(ctx))
 	}
-	v, _, err := p.program.ContextEval(ctx, activation{d, p})
+	if d.spent > MaxTotalCost {
+		return nil, tooLarge("select less for each element, or let a worker do it",
+			"the expressions of the elements took more than %d operations together", MaxTotalCost)
+	}
+	v, details, err := p.program.ContextEval(ctx, activation{d, p})
+	if details != nil && details.ActualCost() != nil {
+		d.spent += *details.ActualCost()
+	}
 	if err == nil {
 		return v, nil
 	}

@@ -59,6 +59,24 @@ func (c *compiler) checkFallbacks() {
 		}
 	}
 	c.checkFallbackCycles()
+	c.checkFallbackInputs()
+}
+
+// checkFallbackInputs reports fallbacks that would get what the step has got that
+// they stand in for, but can't: there is a payload for each element of a list.
+func (c *compiler) checkFallbackInputs() {
+	for i := range c.w.Steps {
+		s, owner := &c.w.Steps[i], c.fallbackOf[i]
+		if owner < 0 || s.Input != "" || s.FanOut != "" || s.Workflow == "" && s.Tasks <= 1 {
+			continue
+		}
+		for c.w.Steps[owner].Input == "" && c.w.Steps[owner].FanOut == "" && c.fallbackOf[owner] >= 0 {
+			owner = c.fallbackOf[owner]
+		}
+		if of := &c.w.Steps[owner]; of.FanOut != "" {
+			c.faults.add(c.fields[i]+".input", "say what it gets with input", "the step stands in for %s, which has a payload for each element", clip(of.Name))
+		}
+	}
 }
 
 // checkFallbackWorker looks for a fallback that is no step.

@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/expr"
+)
+
+// MaxItems bounds the payloads of a fan-out, in bytes together: they are written in
+// one transaction.
+const MaxItems = 8 << 20
+
+const contentJSON = "application/json"
+
+// evaluator runs the expressions of a plan for its course. The course calls steps by
+// their places in the definition.
+//
+// Expressions run within a transaction, and what they may cost is bounded, so they
+// are not cancelled on the way.
+type evaluator struct {
+	plan *Plan
+	at   []int32 // place in the plan, by the one in the definition
+}
+
+func (e *evaluator) step(source int) *Step { return &e.plan.Steps[e.at[source]] }
+
+// When implements [course.Evaluator].
+func (e *evaluator) When(step int, v *course.View) (holds bool, err error) {
+	defer contain(&err)
+	return e.condition(e.step(step).When, v, step, course.Source{})
+}
+
+// Terminate implements [course.Evaluator].
+func (e *evaluator) Terminate(step int, v *course.View) (ends bool, err error) {
+	defer contain(&err)
+	return e.condition(e.step(step).Terminate, v, step, v.Source(step))
+}
+
+func (e *evaluator) condition(p *expr.Program, v *course.View, step int, output course.Source) (bool, error) {
+	if p == nil {
+		return false, errors.New("there is no condition")
+	}
+	s := scene{e: e, v: v, step: step}
+	d, err := s.data(p)
+	if err != nil {
+		return false, err
+	}
+	if p.Uses("output") {
+		if d.Output, err = s.read(output, "the output of the step"); err != nil {
+			return false, err
+		}
+		if output.Kind == course.Nothing { // that of a wait
+			d.Output = []byte("null")
+		}
+	}
+	return p.Bool(context.Background(), d)
+}
+
+// Input implements [course.Evaluator].
+func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err error) {
+	defer contain(&err)
+	p := e.step(step).Input
+	if p == nil {
+		return course.Payload{}, errors.New("there is no input")
+	}
+	s := scene{e: e, v: v, step: step}
+	if at, ok, err := s.passed(p); ok || err != nil {
+		return passOn(at), err
+	}
+	d, err := s.data(p)
+	if err != nil {
+		return course.Payload{}, err
+	}
+	data, asJSON, err := p.Payload(context.Background(), d)
+	if asJSON {
+		payload.ContentType = contentJSON
+	}
+	payload.Data = data
+	return payload, err
+}
+
+// Output implements [course.Evaluator].
+func (e *evaluator) Output(v *course.View) (payload course.Payload, err error) {
+	defer contain(&err)
+	p := e.plan.Output
+	if p == nil {
+		return course.Payload{}, errors.New("there is no output")
+	}
+	s := scene{e: e, v: v, step: course.None}
+	if at, ok, err := s.passed(p); ok || err != nil {
+		return passOn(at), err
+	}
+	d, err := s.data(p)
+	if err != nil {
+		return course.Payload{}, err
+	}
+	data, err := p.JSON(context.Background(), d)
+	return course.Payload{Data: data, ContentType: contentJSON}, err
+}
+
+// FanOut implements [course.Evaluator].
+func (e *evaluator) FanOut(step int, v *course.View) (items [][]byte, err error) {
+	defer contain(&err)
+	s := e.step(step)
+	for s.FanOut == nil { // a fallback that has the fan-out of the step that it stands in for
+		if s.FallbackOf < 0 {
+			return nil, errors.New("there is no fan_out")
+		}
+		s = &e.plan.Steps[s.FallbackOf]
+	}
+	view := scene{e: e, v: v, step: step}
+	d, err := view.data(s.FanOut, s.Input)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.FanOut.List(context.Background(), d)
+	if err != nil {
+		return nil, err
+	}
+	items = make([][]byte, len(list))
+	total := 0
+	for i, element := range list {
+		if items[i], err = payloadOf(s.Input, d, i, element); err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
+		if total += len(items[i]); total > MaxItems {
+			return nil, &jobhost.Error{
+				Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("the payloads of the elements are longer than %d bytes together", MaxItems),
+				Hint: "pass on where the data are instead, or split the list",
+			}
+		}
+	}
+	return items, nil
+}
+
+// payloadOf returns the payload of a task for an element.
+func payloadOf(input *expr.Program, d *expr.Data, i int, element []byte) ([]byte, error) {
+	if input == nil {
+		data, _ := expr.AsPayload(element)
+		return data, nil
+	}
+	d.SetItem(i, element)
+	data, _, err := input.Payload(context.Background(), d)
+	return data, err
+}
+
+// contain makes an error of a panic, so that a fault in an expression's library ends
+// the step and not the host.
+func contain(err *error) {
+	if r := recover(); r != nil {
+		*err = &jobhost.Error{Code: jobhost.CodeInternal, Message: "internal: the expression could not be run", Cause: fmt.Errorf("panic: %v", r)}
+	}
+}
+
+func passOn(at course.Source) course.Payload {
+	return course.Payload{From: []course.Part{{Source: at}}}
+}

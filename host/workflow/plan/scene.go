@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/expr"
+)
+
+// scene is what the expressions of a step see of a workflow that runs. It reads
+// nothing that they don't look at.
+type scene struct {
+	e    *evaluator
+	v    *course.View
+	step int // of the definition; None with the output of the workflow
+	// asItIs: what is large is read too, to be passed on.
+	asItIs bool
+}
+
+var input = course.Source{Kind: course.Input}
+
+// data returns what some programs, which may be nil, look at.
+func (s *scene) data(programs ...*expr.Program) (*expr.Data, error) {
+	d := &expr.Data{Steps: s.stepData}
+	for _, p := range programs {
+		if p == nil {
+			continue
+		}
+		s.asItIs = s.asItIs || p.Passes().Root != ""
+		if p.Uses("workflow") {
+			d.Workflow = expr.WorkflowData{ID: s.v.ID(), Name: s.e.plan.Workflow.Name, Labels: s.v.Labels(), Started: s.v.Started()}
+		}
+	}
+	for _, p := range programs {
+		if p != nil && d.Input == nil && (p.Uses("input") || p.Passes().Root == "input") {
+			var err error
+			if d.Input, err = s.read(input, "the input of the workflow"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d, nil
+}
+
+func (s *scene) stepData(name string) (expr.StepData, error) {
+	i, ok := s.e.plan.byName[name]
+	if !ok {
+		return expr.StepData{}, fmt.Errorf("there is no step %s", clip(name))
+	}
+	at := s.e.plan.Steps[i].Source
+	d := expr.StepData{Status: s.v.Status(at)}
+	if !d.Status.Ended() { // a fallback looks at the step that it stands in for
+		d.Status = jobhost.StepFailed
+	}
+	var err error
+	if d.Failure, err = s.v.Failure(at); err != nil {
+		return expr.StepData{}, err
+	}
+	if from := s.v.Source(at); from.Kind != course.Nothing {
+		d.Output, err = s.read(from, "the output of step "+clip(name))
+	}
+	return d, err
+}
+
+// read returns data that are there, and an error instead of those that an expression
+// couldn't look at.
+func (s *scene) read(from course.Source, what string) ([]byte, error) {
+	if !s.asItIs {
+		fits, err := s.v.Fits(from, jobhost.MaxStepData)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", what, err)
+		}
+		if !fits {
+			return nil, &jobhost.Error{
+				Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("%s is longer than the %d bytes that expressions look at", what, jobhost.MaxStepData),
+				Hint: "keep what expressions need small, and pass large data from step to step without them",
+			}
+		}
+	}
+	data, err := s.v.Read(from)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	if data == nil { // there are data, of no length
+		data = []byte{}
+	}
+	return data, nil
+}
+
+// passed returns where the data are that a program passes on as they are, if it
+// does. Those that may be JSON text, which a payload has without its quotes, have
+// to be looked at; but not large ones, which stay as they are.
+func (s *scene) passed(p *expr.Program) (at course.Source, ok bool, err error) {
+	switch passes := p.Passes(); passes.Root {
+	case "input":
+		at = input
+	case "steps":
+		i, found := s.e.plan.byName[passes.Step]
+		if !found {
+			return at, false, nil
+		}
+		at = s.v.Source(s.e.plan.Steps[i].Source)
+	default:
+		return at, false, nil
+	}
+	switch at.Kind {
+	case course.Nothing, course.Empty, course.Results: // null or a list
+		return at, true, nil
+	}
+	fits, err := s.v.Fits(at, jobhost.MaxStepData)
+	return at, !fits, err
+}
