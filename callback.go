@@ -26,6 +26,9 @@ const WebhookWorker = ReservedWorkers + "webhook"
 // leave to it. Nobody else submits jobs to it.
 const HTTPWorker = ReservedWorkers + "http"
 
+// WorkflowWorker is the host's own worker whose jobs are the timers of workflows.
+const WorkflowWorker = ReservedWorkers + "workflow"
+
 // ReservedWorkers is what the names of the host's own workers begin with, and no
 // others.
 const ReservedWorkers = "jobhost."

@@ -64,3 +64,39 @@ func (r Retention) String() string {
 	}
 	return s
 }
+
+// WorkflowRetention says how long workflows are kept after they ended, with the
+// jobs of their steps.
+type WorkflowRetention struct {
+	// Completed, Failed and Cancelled are counted from the end of a workflow; 0 = for ever.
+	Completed, Failed, Cancelled time.Duration
+}
+
+// DefaultWorkflowRetention returns the retention of hosts that say nothing else.
+func DefaultWorkflowRetention() WorkflowRetention {
+	const day = 24 * time.Hour
+	return WorkflowRetention{Completed: day, Failed: 30 * day, Cancelled: day}
+}
+
+// For returns how long a workflow is kept that ended in a status; 0 = for ever.
+func (r WorkflowRetention) For(status WorkflowStatus) time.Duration {
+	switch status {
+	case WorkflowCompleted:
+		return r.Completed
+	case WorkflowFailed:
+		return r.Failed
+	case WorkflowCancelled:
+		return r.Cancelled
+	default:
+		return 0
+	}
+}
+
+// Check reports everything that is wrong with the retention.
+func (r WorkflowRetention) Check() error {
+	return errors.Join(
+		inRange("completed", Duration(r.Completed), 0, Duration(MaxRetention)),
+		inRange("failed", Duration(r.Failed), 0, Duration(MaxRetention)),
+		inRange("cancelled", Duration(r.Cancelled), 0, Duration(MaxRetention)),
+	)
+}

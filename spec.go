@@ -82,9 +82,9 @@ type Spec struct {
 // the host's own. What depends on the host (an unknown worker, a payload over
 // the limit, a full queue, a URL that is not allowed) is not looked at.
 func (s *Spec) Check() error {
-	errs := append(make([]error, 0, 21), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
+	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
 	if s.ID != "" {
-		errs = append(errs, CheckID(s.ID))
+		errs = append(errs, CheckID(s.ID), checkStepID(s.ID))
 	}
 	errs = append(errs,
 		inRange("tasks", s.Tasks, 0, MaxTasks),
@@ -146,6 +146,17 @@ func checkReserved(worker string) error {
 	return &Error{
 		Code: CodeDenied, Field: "worker", Message: fmt.Sprintf("worker %s is the host's own and takes no jobs", clip(worker)),
 		Hint: "name a worker of the manifest",
+	}
+}
+
+// checkStepID keeps submits away from the ids of jobs of workflows.
+func checkStepID(id string) error {
+	if !strings.HasPrefix(id, WorkflowIDPrefix) {
+		return nil
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "id", Message: fmt.Sprintf("%s is the id of a workflow's step: those begin with %s", clip(id), WorkflowIDPrefix),
+		Hint: "choose another id",
 	}
 }
 

@@ -37,6 +37,8 @@ type Config struct {
 	// Webhook says which URLs may be told of the ends of jobs, and which one is of
 	// dead letters, and how; nil = none.
 	Webhook *webhook.Settings
+	// Workflows says which workflows there are, and how they are treated.
+	Workflows Workflows
 	// Clock is what schedules go by; nil = the system's.
 	Clock schedule.Clock
 	// Reread says what the host is to run from now on, for [Host.Reload]; nil =
@@ -141,6 +143,7 @@ type Worker struct {
 
 	// What the host's own workers are for, which have no plugin.
 	webhook *webhook.Settings
+	timers  bool // of workflows
 	defers  bool // requests that others have left to the host
 }
 
@@ -195,6 +198,7 @@ func (c *Config) Check() error {
 		}
 	}
 	errs = append(errs, c.checkOwn()...)
+	errs = append(errs, c.Workflows.Check())
 	return errors.Join(append(errs, c.checkSchedules(seen), c.checkFibers(seen))...)
 }
 
@@ -234,6 +238,7 @@ func (c *Config) setDefaults() {
 	}
 	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
 	c.Workers = withOwn(c.Workers, c.Webhook)
+	c.Workflows.setDefaults()
 	for i := range c.Workers {
 		c.Workers[i].setDefaults()
 	}

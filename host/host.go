@@ -26,6 +26,7 @@ import (
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
+	"github.com/jobhost/jobhost/host/workflow"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -64,6 +65,7 @@ type running struct {
 	queue   *queue.Queue
 	objects *object.Keeper      // nil when there are no payload stores
 	timed   *schedule.Scheduler // nil when the store keeps no schedules
+	flows   *workflow.Engine
 	fibers  *fiber.Registry
 	root    *scope.Scope
 	workers map[string]*worker // fixed: a reload makes another running
@@ -159,7 +161,14 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 		return errors.Join(err, closeAll(plugins))
 	}
 	h.objects = r.objects
+	if r.flows, err = h.newEngine(); err != nil {
+		return errors.Join(err, closeAll(plugins))
+	}
+	config.Workflows = r.flows
 	if r.queue, err = queue.New(ctx, h.cfg.Store, config); err != nil {
+		return errors.Join(err, closeAll(plugins))
+	}
+	if err := r.flows.Open(ctx, r.queue); err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}
 	for i := range h.cfg.Workers {

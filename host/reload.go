@@ -14,6 +14,7 @@ import (
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/webhook"
+	"github.com/jobhost/jobhost/host/workflow"
 )
 
 // Update is what a host is to run from now on.
@@ -24,6 +25,9 @@ type Update struct {
 	Webhook   *webhook.Settings
 	// Fibers are those that start with the host, as in [Config].
 	Fibers []jobhost.FiberSpec
+	// Workflows are the definitions that can be started by name; nil = as before.
+	Workflows []jobhost.Workflow
+	defined   workflow.Definitions
 	// NeedsRestart names settings that changed and that only a start takes up.
 	NeedsRestart []string
 }
@@ -79,6 +83,7 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	if worker != "" {
 		return report, nil
 	}
+	h.running.Load().flows.Define(update.defined)
 	// Schedules and fibers come last, since their workers must be there. What can fail
 	// now is the store, which ends the host.
 	return report, errors.Join(h.setSchedules(context.WithoutCancel(ctx), update.Schedules), h.setFibers(update.Fibers))
@@ -133,6 +138,9 @@ func (h *Host) compare(ctx context.Context, worker string, read func(context.Con
 	}
 	next.Fibers.Start = update.Fibers
 	if err := next.Check(); err != nil {
+		return nil, Update{}, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
+	}
+	if err := h.redefine(&update); worker == "" && err != nil {
 		return nil, Update{}, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
 	changes := compare(h.running.Load().workers, withOwn(update.Workers, update.Webhook))

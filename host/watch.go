@@ -26,10 +26,20 @@ func (h *Host) publish(e jobhost.Event) {
 	if h.states != nil {
 		h.states.Published(&e)
 	}
-	h.hub.PublishFunc(e.Job, func(seq uint64) jobhost.Event {
+	h.hub.PublishFunc(keyOf(&e), func(seq uint64) jobhost.Event {
 		e.Seq = seq
 		return e
 	})
+}
+
+// keyOf is what those subscribe to whom an event is about.
+func keyOf(e *jobhost.Event) string {
+	switch e.Kind {
+	case jobhost.EventWorkflowStarted, jobhost.EventStep, jobhost.EventWorkflowResumed, jobhost.EventWorkflowEnded:
+		return e.Workflow
+	default:
+		return e.Job
+	}
 }
 
 // Wait implements [jobhost.Watcher].

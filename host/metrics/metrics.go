@@ -26,21 +26,22 @@ type Metrics struct {
 	source   *sourceCollector
 	guests   *guestCollector
 
-	jobs     *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	wait     *prometheus.HistogramVec
-	replaced *prometheus.CounterVec
-	reset    *prometheus.HistogramVec
-	fuel     *prometheus.CounterVec
-	reloads  *prometheus.CounterVec
-	fires    *prometheus.CounterVec
-	lateness *prometheus.HistogramVec
-	removed  *prometheus.CounterVec
-	limits   [limitCount]prometheus.Counter
-	http     *httpMetrics
-	payloads payloads
-	states   *stateMetrics
-	fibers   *fiberMetrics
+	jobs      *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	wait      *prometheus.HistogramVec
+	replaced  *prometheus.CounterVec
+	reset     *prometheus.HistogramVec
+	fuel      *prometheus.CounterVec
+	reloads   *prometheus.CounterVec
+	fires     *prometheus.CounterVec
+	lateness  *prometheus.HistogramVec
+	removed   *prometheus.CounterVec
+	limits    [limitCount]prometheus.Counter
+	http      *httpMetrics
+	payloads  payloads
+	states    *stateMetrics
+	fibers    *fiberMetrics
+	workflows *Workflows
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -63,13 +64,14 @@ var (
 // New returns the metrics of a host, all at zero.
 func New() *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		source:   newSourceCollector(),
-		guests:   newGuestCollector(),
-		workers:  map[string]*Worker{},
-		payloads: newPayloads(),
-		states:   newStateMetrics(),
-		fibers:   newFiberMetrics(),
+		registry:  prometheus.NewRegistry(),
+		source:    newSourceCollector(),
+		guests:    newGuestCollector(),
+		workers:   map[string]*Worker{},
+		payloads:  newPayloads(),
+		states:    newStateMetrics(),
+		fibers:    newFiberMetrics(),
+		workflows: newWorkflows(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_jobs_total",
 			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
@@ -115,6 +117,7 @@ func New() *Metrics {
 	m.payloads.register(m.registry)
 	m.states.register(m.registry)
 	m.fibers.register(m.registry)
+	m.workflows.register(m.registry)
 	return m
 }
 

@@ -32,7 +32,16 @@ func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job
 		ExpiresAt: q.lanes.of(record.Worker).expires(&record.JobSpec, jobhost.Cancelled, now),
 		Then:      q.then(&record.JobSpec, nil),
 	}
-	if err := q.commitOne(ctx, op, func(result OpResult) { q.cancelled(id, result) }); err != nil {
+	if record.Origin != nil {
+		op.Transition = q.cfg.Workflows.Cancelled(&record.JobSpec, op.At)
+	}
+	err = q.commitOne(ctx, op, func(result OpResult) {
+		q.cancelled(id, result)
+		if result.Err == nil {
+			q.moved(op.Transition, result)
+		}
+	})
+	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}
 	return q.Job(ctx, id)
@@ -107,7 +116,17 @@ func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job,
 		}
 	}
 	op := &Revive{ID: id, Tasks: tasks, At: MillisOf(q.clock.now())}
-	if err := q.commitOne(ctx, op, func(result OpResult) { q.revived(id, l, room, result) }); err != nil {
+	if record.Origin != nil {
+		op.Transition = q.cfg.Workflows.Revived(&record.JobSpec, op.At)
+	}
+	err = q.commitOne(ctx, op, func(result OpResult) {
+		q.revived(id, l, room, result)
+		if result.Err == nil {
+			q.follow(result)
+			q.moved(op.Transition, result)
+		}
+	})
+	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 	}
 	return q.Job(ctx, id)

@@ -52,6 +52,8 @@ type OpResult struct {
 	Fired []OpResult
 	// Then are the jobs that the operation's Then made and that were added, with their keys.
 	Then []*JobSpec
+	// Dropped are jobs that a transition cancelled; those that it submitted are in Then.
+	Dropped []Dropped
 	// Removed counts the tasks that Tidy removed, or Settle to keep its bound;
 	// Evicted are the latter's jobs.
 	Removed int64
@@ -132,6 +134,8 @@ type Settle struct {
 	// task; nil = none. It may be called more than once, and must not block. The
 	// same goes for that of Cancel.
 	Then func(End) []*JobSpec
+	// Transition is what becomes of a workflow, unless the settlement is refused; nil = nothing.
+	Transition Transition
 }
 
 // End tells what an operation ended.
@@ -163,6 +167,8 @@ type Cancel struct {
 	// ExpiresAt is until when the tasks are kept; 0 = for ever.
 	ExpiresAt Millis
 	Then      func(End) []*JobSpec
+	// Transition is what becomes of a workflow if tasks were cancelled; nil = nothing.
+	Transition Transition
 }
 
 // Revive opens the dead and cancelled tasks of a job again with attempt 0 and
@@ -173,10 +179,12 @@ type Revive struct {
 	// not_found for an index that the job doesn't have.
 	Tasks []int
 	At    Millis
+	// Transition is what becomes of a workflow; nil = nothing.
+	Transition Transition
 }
 
 // Delete removes a job with all that belongs to it. Errors: not_found;
-// conflict while a task is open.
+// conflict while a task is open, or if the job is a step of a workflow.
 type Delete struct{ ID string }
 
 // Note keeps a short text under a name, for what outlives the process and is

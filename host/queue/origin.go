@@ -9,3 +9,17 @@ type Origin struct {
 	// Mark tells whoever decides on workflows which run of the step it is. Stores don't look at it.
 	Mark string
 }
+
+func (o *Origin) workflow() string {
+	if o == nil {
+		return ""
+	}
+	return o.ID
+}
+
+func (o *Origin) step() string {
+	if o == nil {
+		return ""
+	}
+	return o.Step
+}

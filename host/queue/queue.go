@@ -44,6 +44,8 @@ type Config struct {
 	Random func() float64
 	// Webhooks knows how receivers are told of ends and deaths over HTTP [nobody is].
 	Webhooks Webhooks
+	// Workflows decides what becomes of workflows [there are none].
+	Workflows Workflows
 	// Removed is told how many tasks were removed for a reason, and must not
 	// block [nobody].
 	Removed func(reason Removal, tasks int)
@@ -172,6 +174,9 @@ func setDefaults(cfg *Config) {
 	}
 	if cfg.Webhooks == nil {
 		cfg.Webhooks = noWebhooks{}
+	}
+	if cfg.Workflows == nil {
+		cfg.Workflows = noWorkflows{}
 	}
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64

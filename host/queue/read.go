@@ -78,6 +78,8 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		CreatedAt:   record.CreatedAt.Time(),
 		EndedAt:     timeOrNil(record.EndedAt),
 		Parent:      record.parentID(),
+		Workflow:    record.Origin.workflow(),
+		Step:        record.Origin.step(),
 		TaskCount:   record.JobSpec.Tasks,
 		Tasks:       make([]jobhost.Task, len(record.Tasks)),
 	}

@@ -79,13 +79,17 @@ func (q *Queue) settle(lease *Lease, report Report) {
 // on the store's goroutine; its error is that of the batch.
 func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error)) {
 	op.Then = q.then(job, op)
-	if op.Then != nil { // a callback comes to a lane that is looked up by name
+	if job.Origin != nil {
+		op.Transition = q.cfg.Workflows.Settled(job, op)
+	}
+	follows := op.Then != nil || op.Transition != nil
+	if follows { // jobs come to lanes that are looked up by name
 		q.lanes.opening.RLock()
 	}
 	q.inflight.add()
 	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
 		defer q.inflight.done()
-		if op.Then != nil {
+		if follows {
 			defer q.lanes.opening.RUnlock()
 		}
 		if err != nil {
@@ -97,6 +101,9 @@ func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error
 		q.tellGone(results[0])
 		told(results[0], nil)
 		q.follow(results[0])
+		if results[0].Err == nil {
+			q.moved(op.Transition, results[0])
+		}
 	})
 }
 

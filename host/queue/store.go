@@ -47,6 +47,7 @@ type Store interface {
 	EffectReader
 	DeadReader
 	ObjectReader
+	WorkflowReader
 
 	// Close waits for what is under way and frees the store.
 	Close() error
@@ -204,7 +205,9 @@ type JobSpec struct {
 	Payload []byte
 	// Ref names the object that the payload is in, outside of the store; empty =
 	// Payload is all of it. See [ObjectReader].
-	Ref         string
+	Ref string
+	// Borrowed: the object belongs to another job, which is kept as long.
+	Borrowed    bool
 	ContentType string
 	Entry       string
 	Priority    jobhost.Priority

@@ -91,6 +91,9 @@ func (q *Queue) tidyLag() time.Duration {
 // workers do that say nothing; and as long as its unique key keeps others out.
 func (l *lane) expires(job *JobSpec, state jobhost.State, now time.Time) Millis {
 	kept := job.Retention
+	if kept == 0 && job.Origin != nil {
+		return 0 // it is kept with its workflow
+	}
 	if kept == 0 {
 		kept = l.retention().For(state)
 	}

@@ -43,6 +43,8 @@ const (
 	Setting   = "setting"   // name of a setting of the manifest
 	Schedule  = "schedule"  // name of a schedule
 	Fiber     = "fiber"     // id of a fiber
+	Workflow  = "workflow"  // id of a workflow
+	Step      = "step"      // name of a step of a workflow
 	Line      = "line"      // that a guest has logged
 	Payloads  = "payloads"  // name of a payload store
 )

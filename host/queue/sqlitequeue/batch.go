@@ -161,17 +161,37 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 	case *queue.Submit:
 		return b.ledger.submit(tx, op.Job, text, res)
 	case *queue.Settle:
-		if err := b.settle(tx, op, text.first, res); err != nil || op.Then == nil || res.Err != nil || op.Status == queue.Open {
+		if err := b.settle(tx, op, text.first, res); err != nil || res.Err != nil {
 			return err
 		}
-		return b.ledger.then(tx, op.Then, res)
+		if op.Then != nil && op.Status != queue.Open {
+			if err := b.ledger.then(tx, op.Then, res); err != nil {
+				return err
+			}
+		}
+		return b.ledger.advance(tx, op.Transition, res)
 	case *queue.Cancel:
-		if err := b.ledger.cancel(tx, op, res); err != nil || op.Then == nil || len(res.Tasks) == 0 {
+		if err := b.ledger.cancel(tx, op, res); err != nil || len(res.Tasks) == 0 {
 			return err
 		}
-		return b.ledger.then(tx, op.Then, res)
+		if op.Then != nil {
+			if err := b.ledger.then(tx, op.Then, res); err != nil {
+				return err
+			}
+		}
+		return b.ledger.advance(tx, op.Transition, res)
 	case *queue.Revive:
-		return b.ledger.revive(tx, op, res)
+		if err := b.ledger.revive(tx, op, res); err != nil || res.Err != nil {
+			return err
+		}
+		return b.ledger.advance(tx, op.Transition, res)
+	case *queue.Advance:
+		return b.ledger.advance(tx, op.Transition, res)
+	case *queue.DeleteWorkflow:
+		if err := b.ledger.deleteWorkflow(tx, op, res); err != nil || res.Err != nil {
+			return err
+		}
+		return tellGone(tx, res)
 	case *queue.Delete:
 		return b.ledger.delete(tx, op, res)
 	case *queue.Note:

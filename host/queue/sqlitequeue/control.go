@@ -209,6 +209,9 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) 
 		res.Err = conflict("job %s has not ended", op.ID)
 		return nil
 	}
+	if err := isStep(tx, t, op.ID, res); err != nil || res.Err != nil {
+		return err
+	}
 	if err := l.remove(tx, t); err != nil {
 		return err
 	}

@@ -49,11 +49,28 @@ type options struct {
 	UniqueUntil    queue.Millis `json:"unique_until,omitempty"`
 	CallbackWorker string       `json:"callback_worker,omitempty"`
 	CallbackURL    string       `json:"callback_url,omitempty"`
+	// Borrowed is a reference that the job doesn't own, so that it doesn't go with it.
+	Borrowed string  `json:"borrowed,omitempty"`
+	Origin   *origin `json:"origin,omitempty"`
+}
+
+// origin is a [queue.Origin].
+type origin struct {
+	Workflow queue.Key `json:"workflow"`
+	ID       string    `json:"id"`
+	Step     string    `json:"step,omitempty"`
+	Mark     string    `json:"mark"`
 }
 
 // optionsOf returns the text that is kept of a job's options; empty = it has none.
 func optionsOf(job *queue.JobSpec) (string, error) {
-	o := options{job.ConcurrencyKey, job.Deadline, job.UniqueKey, job.UniqueUntil, job.Callback.Worker, job.Callback.URL}
+	o := options{
+		ConcurrencyKey: job.ConcurrencyKey, Deadline: job.Deadline, UniqueKey: job.UniqueKey, UniqueUntil: job.UniqueUntil,
+		CallbackWorker: job.Callback.Worker, CallbackURL: job.Callback.URL, Origin: (*origin)(job.Origin),
+	}
+	if job.Borrowed {
+		o.Borrowed = job.Ref
+	}
 	if o == (options{}) {
 		return "", nil
 	}
@@ -72,6 +89,10 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 	job.ConcurrencyKey, job.Deadline = o.ConcurrencyKey, o.Deadline
 	job.UniqueKey, job.UniqueUntil = o.UniqueKey, o.UniqueUntil
 	job.Callback.Worker, job.Callback.URL = o.CallbackWorker, o.CallbackURL
+	job.Origin = (*queue.Origin)(o.Origin)
+	if o.Borrowed != "" {
+		job.Ref, job.Borrowed = o.Borrowed, true
+	}
 	return nil
 }
 
@@ -84,7 +105,7 @@ func (l *ledger) index(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpec) e
 			return err
 		}
 	}
-	if job.Ref != "" {
+	if ownRef(job) != "" {
 		if err := addObject(tx, job.Ref); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ func Schemas() []sqlitedb.Schema {
 	return []sqlitedb.Schema{
 		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions, schemaUnique, schemaRetention, schemaDead, schemaObjects}},
 		{Name: "effects", Steps: []string{effectsSchema}},
+		{Name: "workflow", Steps: []string{workflowSchema}},
 		ScheduleSchema(),
 	}
 }

@@ -45,7 +45,7 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 		Int(key).Text(job.ID).Int(worker).Int(tasks).
 		Int(int64(job.Priority)).Int(int64(job.MaxAttempts)).Int(int64(job.Timeout)).
 		Int(int64(job.CreatedAt)).Int(int64(job.ReadyAt)).Blob(job.Digest[:]).
-		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(text.first).TextOrNull(text.options).TextOrNull(job.Ref).Blob(job.Payload).Exec()
+		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(text.first).TextOrNull(text.options).TextOrNull(ownRef(job)).Blob(job.Payload).Exec()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 			return err
 		}
 	}
-	if len(job.Labels) > 0 || job.UniqueKey != "" || job.Ref != "" {
+	if len(job.Labels) > 0 || job.UniqueKey != "" || ownRef(job) != "" {
 		if err := l.index(tx, key, worker, job); err != nil {
 			return err
 		}
@@ -104,4 +104,12 @@ func (l *ledger) existing(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResu
 	}
 	res.Key, res.Existing = queue.Key(key), true
 	return true, nil
+}
+
+// ownRef is the reference that goes with the job.
+func ownRef(job *queue.JobSpec) string {
+	if job.Borrowed {
+		return ""
+	}
+	return job.Ref
 }

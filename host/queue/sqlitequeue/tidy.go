@@ -33,16 +33,21 @@ func (l *ledger) tidy(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) erro
 		res.Removed += v.removed
 		looked, visited = looked+v.looked, true
 	}
+	left, err := l.tidyWorkflows(tx, op, res)
+	if err != nil {
+		return err
+	}
 	if err := tellGone(tx, res); err != nil {
 		return err
 	}
+	visited = visited || left
 	if !visited {
 		err := tx.Stmt("DELETE FROM death WHERE hour<?").Int(int64(op.At) - deathMemory.Milliseconds()).Exec()
 		if err != nil {
 			return err
 		}
 	}
-	more, err := visited, error(nil)
+	more := visited
 	if !more {
 		more, err = tx.Shrink(int64(op.Limit))
 	}
@@ -50,7 +55,7 @@ func (l *ledger) tidy(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) erro
 		res.Next = op.At
 		return err
 	}
-	s := tx.Stmt("SELECT min(due) FROM span WHERE due>0")
+	s := tx.Stmt("SELECT min(due) FROM (SELECT min(due) AS due FROM span WHERE due>0 UNION ALL SELECT min(expires_at) FROM workflow WHERE expires_at>0)")
 	if s.Step() {
 		res.Next = queue.Millis(s.ColInt(0))
 	}
@@ -198,6 +203,13 @@ func (l *ledger) evict(tx *sqlitedb.Tx, worker, except, most int64, res *queue.O
 		}
 		after = t.end()
 		if key == except || t.counts[queue.Open] > 0 {
+			continue
+		}
+		step := &queue.OpResult{}
+		if err := isStep(tx, t, id, step); err != nil {
+			return err
+		}
+		if step.Err != nil {
 			continue
 		}
 		if err := l.remove(tx, t); err != nil {

@@ -31,9 +31,9 @@ func (c *Course) ID(workflow string, r Run) string {
 	return string(strconv.AppendUint(b, uint64(r.Number), 10))
 }
 
-// childID returns the id of the workflow of a run, which has runs with ids in turn. One
+// ChildID returns the id of the workflow of a run, which has runs with ids in turn. One
 // that would leave them no room is there as a digest.
-func (c *Course) childID(workflow string, r Run) string {
+func (c *Course) ChildID(workflow string, r Run) string {
 	id := c.ID(workflow, r)
 	if len(id) <= MaxWorkflowID {
 		return id

@@ -64,7 +64,7 @@ func (p *Payload) Compose(read func(Source) ([]byte, error)) ([]byte, error) {
 		b.WriteByte("{,"[min(i, 1)])
 		b.Write(quote(part.Name))
 		b.WriteByte(':')
-		b.Write(asJSON(data))
+		b.Write(AsJSON(data))
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
@@ -81,7 +81,9 @@ func readAny(s Source, read func(Source) ([]byte, error)) ([]byte, error) {
 	}
 }
 
-func asJSON(data []byte) []byte {
+// AsJSON returns data as a JSON value: as they are if they are one, else as a string, which is
+// one in base64 if they are no text.
+func AsJSON(data []byte) []byte {
 	switch {
 	case json.Valid(data):
 		return data

@@ -35,7 +35,7 @@ func (t *turn) start(i int) {
 			t.fail(i, t.broken("input", err))
 			return
 		}
-		t.out.Begin = append(t.out.Begin, Begin{Run: run, ID: t.c.childID(t.id, run), Payload: payload})
+		t.out.Begin = append(t.out.Begin, Begin{Run: run, ID: t.c.ChildID(t.id, run), Payload: payload})
 	case Job:
 		tasks, begun := t.submit(i)
 		if !begun {

@@ -1,0 +1,27 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jobhost/jobhost/host/queue"
+)
+
+// errNoWorkflows is the answer of a [Memory] to questions for workflows: it keeps none.
+var errNoWorkflows = errors.New("this store keeps no workflows")
+
+// ViewWorkflows implements [queue.WorkflowReader].
+func (*Memory) ViewWorkflows(context.Context, func(queue.WorkflowView) error) error {
+	return errNoWorkflows
+}
+
+// Workflows implements [queue.WorkflowReader].
+func (*Memory) Workflows(context.Context, queue.WorkflowQuery) ([]queue.WorkflowRecord, error) {
+	return nil, nil
+}
+
+// OpenWorkflows implements [queue.WorkflowReader].
+func (*Memory) OpenWorkflows(context.Context) (map[string]int64, error) { return nil, nil }
+
+// OpenDefinitions implements [queue.WorkflowReader].
+func (*Memory) OpenDefinitions(context.Context) (map[string][]byte, error) { return nil, nil }

@@ -1,0 +1,157 @@
+package sqlitequeue
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// workflowTx implements [queue.WorkflowTx].
+type workflowTx struct {
+	workflowView
+	tx     *sqlitedb.Tx
+	ledger *ledger
+	res    *queue.OpResult
+}
+
+// advance lets a transition happen, if there is one.
+func (l *ledger) advance(tx *sqlitedb.Tx, t queue.Transition, res *queue.OpResult) error {
+	if t == nil {
+		return nil
+	}
+	return t.Apply(&workflowTx{workflowView{tx}, tx, l, res}, queue.End{Job: res.JobEnded, Final: res.Final})
+}
+
+// AddWorkflow implements [queue.WorkflowTx].
+func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) error {
+	s := t.tx.Stmt("INSERT INTO definition(hash, uses, text) VALUES(?,1,?) ON CONFLICT(hash) DO UPDATE SET uses=uses+1 RETURNING id").
+		Text(w.Definition).Blob(definition)
+	var id int64
+	if s.Step() {
+		id = s.ColInt(0)
+	}
+	if err := s.Done(); err != nil {
+		return err
+	}
+	labels, err := textOrEmpty(w.Labels, len(w.Labels) > 0)
+	if err != nil {
+		return err
+	}
+	w.Key = queue.Key(t.ledger.next)
+	t.ledger.next++
+	return t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
+			labels, started_at, retention_ms, ended_at, expires_at, record)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?)`).
+		Int(int64(w.Key)).Text(w.ID).Text(w.Name).Int(id).Int(int64(w.Status)).Blob(w.Digest[:]).Int(int64(w.Depth)).
+		Int(int64(w.Parent)).TextOrNull(w.ParentID).TextOrNull(w.ParentStep).TextOrNull(w.ParentMark).
+		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).Exec()
+}
+
+func textOrEmpty(v any, any bool) (string, error) {
+	if !any {
+		return "", nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode a workflow: %w", err)
+	}
+	return string(text), nil
+}
+
+// SaveWorkflow implements [queue.WorkflowTx].
+func (t *workflowTx) SaveWorkflow(w *queue.WorkflowRecord) error {
+	if w.Status == queue.WorkflowRunning && w.EndedAt == 0 {
+		// The usual case leaves all indexes alone.
+		err := t.tx.Stmt("UPDATE workflow SET record=? WHERE seq=? AND status=0").Blob(w.Record).Int(int64(w.Key)).Exec()
+		if err != nil || t.tx.Changes() > 0 {
+			return err
+		}
+	}
+	ending, err := textOrEmpty(&w.Ending, w.Ending != (queue.Ending{}))
+	if err != nil {
+		return err
+	}
+	return t.tx.Stmt("UPDATE workflow SET status=?, ended_at=?, expires_at=?, ending=?, record=? WHERE seq=?").
+		Int(int64(w.Status)).Int(int64(w.EndedAt)).Int(int64(w.ExpiresAt)).TextOrNull(ending).Blob(w.Record).Int(int64(w.Key)).Exec()
+}
+
+// SetWorkflowData implements [queue.WorkflowTx].
+func (t *workflowTx) SetWorkflowData(key queue.Key, slot int, data []byte) error {
+	return t.tx.Stmt("INSERT INTO workflow_data(workflow, slot, data) VALUES(?,?,?) ON CONFLICT DO UPDATE SET data=excluded.data").
+		Int(int64(key)).Int(int64(slot)).Blob(data).Exec()
+}
+
+// SaveStep implements [queue.WorkflowTx].
+func (t *workflowTx) SaveStep(key queue.Key, s *queue.StepRecord) error {
+	failure, err := textOrEmpty(s.Failure, s.Failure != nil)
+	if err != nil {
+		return err
+	}
+	var fallback int64
+	if s.Fallback {
+		fallback = 1
+	}
+	if s.Worker {
+		fallback |= 2
+	}
+	return t.tx.Stmt(`INSERT INTO workflow_step(workflow, step, status, number, fallback, reason, tasks, started_at, ended_at, failure)
+		VALUES(?,?,?,?,?,?,?,?,?,?)
+		ON CONFLICT DO UPDATE SET status=excluded.status, fallback=excluded.fallback, reason=excluded.reason,
+			tasks=CASE WHEN excluded.tasks>0 OR number<>excluded.number THEN excluded.tasks ELSE tasks END,
+			started_at=CASE WHEN number=excluded.number AND started_at>0 THEN started_at ELSE excluded.started_at END,
+			number=excluded.number, ended_at=excluded.ended_at, failure=coalesce(excluded.failure, failure)`).
+		Int(int64(key)).Int(int64(s.Step)).Text(string(s.Status)).Int(int64(s.Number)).Int(fallback).TextOrNull(s.Reason).
+		Int(int64(s.Tasks)).Int(int64(s.StartedAt)).Int(int64(s.EndedAt)).TextOrNull(failure).Exec()
+}
+
+// SubmitStep implements [queue.WorkflowTx].
+func (t *workflowTx) SubmitStep(job *queue.JobSpec) (bool, error) {
+	text, err := jobTexts(job)
+	if err != nil {
+		return false, err
+	}
+	var added queue.OpResult
+	if err := t.ledger.submit(t.tx, job, text, &added); err != nil {
+		return false, err
+	}
+	if added.Err != nil || added.Existing {
+		return false, nil //nolint:nilerr // a refusal is an answer
+	}
+	job.Key = added.Key
+	t.res.Then = append(t.res.Then, job)
+	return true, t.tx.Stmt("INSERT INTO workflow_job(workflow, job) VALUES(?,?)").Int(int64(job.Origin.Workflow)).Int(int64(job.Key)).Exec()
+}
+
+// CancelStep implements [queue.WorkflowTx].
+func (t *workflowTx) CancelStep(id string, at, expires queue.Millis) error {
+	var res queue.OpResult
+	if err := t.ledger.cancel(t.tx, &queue.Cancel{ID: id, At: at, ExpiresAt: expires}, &res); err != nil {
+		return err
+	}
+	if len(res.Tasks) == 0 {
+		return nil
+	}
+	for i, job := range t.res.Then { // it was submitted by this transition: no lane has heard of it
+		if job.ID == id {
+			t.res.Then = append(t.res.Then[:i:i], t.res.Then[i+1:]...)
+			return nil
+		}
+	}
+	t.res.Dropped = append(t.res.Dropped, queue.Dropped{ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded})
+	return nil
+}
+
+// isStep refuses the removal of a job that is kept with its workflow.
+func isStep(tx *sqlitedb.Tx, t *target, id string, res *queue.OpResult) error {
+	s := tx.Stmt("SELECT options->>'$.origin.id' FROM job WHERE seq=? AND options IS NOT NULL").Int(t.key)
+	if s.Step() && s.ColText(0) != "" {
+		res.Err = &jobhost.Error{
+			Code: jobhost.CodeConflict, Message: fmt.Sprintf("job %s is a step of workflow %s", id, s.ColText(0)),
+			Hint: "it goes with its workflow: jobhost workflow rm " + s.ColText(0),
+		}
+	}
+	return s.Done()
+}

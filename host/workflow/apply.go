@@ -1,0 +1,311 @@
+package workflow
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/course"
+)
+
+// applying writes what has become of a workflow by an event.
+type applying struct {
+	t         *transition
+	tx        queue.WorkflowTx
+	row       *row
+	reader    *reader
+	happening happening
+	out       *course.Outcome
+}
+
+func (a *applying) apply() error {
+	for _, keep := range a.out.Keep {
+		if err := a.tx.SetWorkflowData(a.row.Key, keep.Slot, keep.Data); err != nil {
+			return err
+		}
+	}
+	for i := range a.out.Changes {
+		if err := a.change(&a.out.Changes[i]); err != nil {
+			return err
+		}
+	}
+	if err := a.drop(); err != nil {
+		return err
+	}
+	if err := a.add(); err != nil {
+		return err
+	}
+	if a.out.Resumed {
+		a.resumed()
+	}
+	if a.out.End != nil {
+		if err := a.end(a.out.End); err != nil {
+			return err
+		}
+	}
+	return a.tx.SaveWorkflow(a.row.WorkflowRecord)
+}
+
+// change writes where a step stands.
+func (a *applying) change(c *course.Change) error {
+	s := queue.StepRecord{
+		Step: c.Step, Status: c.Status, Number: c.Run.Number, Fallback: c.Fallback, Worker: c.Run.Fallback,
+		Reason: c.Reason, Tasks: c.Tasks, Failure: c.Failure,
+	}
+	if s.Number > 0 {
+		s.StartedAt = a.t.at
+	}
+	if c.Status.Ended() {
+		s.EndedAt = a.t.at
+	}
+	n := note{
+		kind: jobhost.EventStep, id: a.row.ID, name: a.row.Name, step: a.row.def.name(c.Step), stands: c.Status, failure: c.Failure,
+	}
+	if s.Number > 0 && a.row.def.runsJob(c.Run) {
+		n.job = a.row.def.course.ID(a.row.ID, c.Run)
+	}
+	if c.Run == a.happening.event.Run && s.Number > 0 {
+		n.since = a.happening.since
+	}
+	a.t.note(n)
+	return a.tx.SaveStep(a.row.Key, &s)
+}
+
+// runsJob reports whether a run is a job.
+func (d *definition) runsJob(r course.Run) bool { return r.Fallback || d.step(r.Step).Worker != "" }
+
+// drop cancels what is not wanted any more.
+func (a *applying) drop() error {
+	c := a.row.def.course
+	for _, run := range a.out.Cancel {
+		if err := a.tx.CancelStep(c.ID(a.row.ID, run), a.t.at, 0); err != nil {
+			return err
+		}
+	}
+	for _, run := range a.out.Stop {
+		child, err := a.tx.WorkflowByID(c.ChildID(a.row.ID, run))
+		if err != nil {
+			return err
+		}
+		if child != nil {
+			a.t.todo = append(a.t.todo, happening{key: child.Key, event: course.Event{
+				What: course.Cancelled, At: a.t.at.Time(), Reason: "workflow " + a.row.ID + ", of which it is a step, doesn't need it any more",
+			}})
+		}
+	}
+	for _, timer := range a.out.Unset {
+		if err := a.tx.CancelStep(c.TimerID(a.row.ID, timer), a.t.at, a.t.at+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds what is to run.
+func (a *applying) add() error {
+	for i := range a.out.Submit {
+		if err := a.submit(&a.out.Submit[i]); err != nil {
+			return err
+		}
+	}
+	for i := range a.out.Begin {
+		if err := a.begin(&a.out.Begin[i]); err != nil {
+			return err
+		}
+	}
+	for i := range a.out.Set {
+		if err := a.set(&a.out.Set[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// submit adds the job of a step. If there can't be one the step has failed.
+func (a *applying) submit(s *course.Submit) error {
+	step := a.row.def.step(s.Run.Step)
+	content, err := a.reader.compose(&s.Payload)
+	if fault, ok := errors.AsType[*jobhost.Error](err); ok {
+		a.failed(s.Run, course.JobDead, fault.Message)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	job := a.job(s, step, content)
+	added, err := a.tx.SubmitStep(job)
+	if err == nil && !added {
+		a.failed(s.Run, course.JobDead, fmt.Sprintf("there is a job %s already, which is none of this workflow", job.ID))
+	}
+	return err
+}
+
+// job makes the job of a run.
+func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *queue.JobSpec {
+	e := a.t.engine
+	def := &a.row.def.Workflow
+	spec := jobhost.Spec{
+		ID: s.ID, Worker: step.Worker, Entry: step.Entry, Payload: c.data, ContentType: cmp.Or(s.Payload.ContentType, step.ContentType),
+		Tasks: s.Tasks, Priority: def.Priority, Timeout: time.Duration(step.Timeout), Labels: step.Labels,
+	}
+	if s.Run.Fallback {
+		spec.Worker, spec.Entry = step.Fallback, ""
+	}
+	if step.Priority != nil {
+		spec.Priority = *step.Priority
+	}
+	if step.Signal != "" {
+		spec.Timeout = 0 // that of the wait, which its fallback worker stands in for
+	}
+	job := e.queue.NewJob(&spec)
+	job.Items, job.Ref, job.Borrowed = s.Items, c.ref, c.ref != ""
+	if step.Retry != nil {
+		retry := step.Retry.Over(e.queue.RetryOf(spec.Worker))
+		job.Retry, job.MaxAttempts = &retry, retry.MaxAttempts
+	}
+	if step.Breaker != nil && !s.Run.Fallback {
+		policy := step.Breaker.Policy(def.Name, step.Name)
+		job.Breaker = &policy
+	}
+	job.MaxParallel = step.MaxParallel
+	job.CreatedAt, job.ReadyAt = a.t.at, a.t.at
+	job.Origin = &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: step.Name, Mark: markOf(s.Run)}
+	return job
+}
+
+// failed lets a run fail that could not begin.
+func (a *applying) failed(run course.Run, what course.Happening, message string) {
+	at := a.t.at.Time()
+	e := course.Event{What: what, At: at, Run: run, Failure: &jobhost.Failure{
+		Code: jobhost.FailExpression, Category: jobhost.CategoryValidation, Severity: jobhost.SeverityError, Message: message,
+		StartedAt: at, EndedAt: at,
+	}}
+	if what == course.ChildEnded {
+		e.Status = jobhost.WorkflowFailed
+	}
+	a.t.todo = append(a.t.todo, happening{key: a.row.Key, event: e})
+}
+
+// begin starts the workflow of a step.
+func (a *applying) begin(b *course.Begin) error {
+	e := a.t.engine
+	step := a.row.def.step(b.Run.Step)
+	def := e.defs.byName(step.Workflow)
+	if def == nil {
+		a.failed(b.Run, course.ChildEnded, e.defs.missing(step.Workflow).Message)
+		return nil
+	}
+	if a.row.Depth+1 >= e.cfg.MaxNesting {
+		a.failed(b.Run, course.ChildEnded, fmt.Sprintf("workflows are steps of each other more than %d deep", e.cfg.MaxNesting))
+		return nil
+	}
+	c, err := a.reader.compose(&b.Payload)
+	if err == nil && c.ref != "" {
+		err = tooLarge("the input of a workflow", c.size)
+	}
+	if err == nil && def.InputSchema != nil {
+		err = def.InputSchema.Check(c.data)
+	}
+	if fault, ok := errors.AsType[*jobhost.Error](err); ok {
+		a.failed(b.Run, course.ChildEnded, fault.Message)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	child := &queue.WorkflowRecord{
+		ID: b.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, a.row.Labels), Depth: a.row.Depth + 1,
+		Parent: a.row.Key, ParentID: a.row.ID, ParentStep: step.Name, ParentMark: markOf(b.Run), StartedAt: a.t.at,
+	}
+	return a.t.add(a.tx, child, def, c.data)
+}
+
+// add adds a workflow, which is then to start.
+func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) error {
+	if err := tx.AddWorkflow(w, def.text); err != nil {
+		return err
+	}
+	if err := tx.SetWorkflowData(w.Key, inputSlot, input); err != nil {
+		return err
+	}
+	t.know(w, def)
+	t.note(note{kind: jobhost.EventWorkflowStarted, id: w.ID, name: w.Name, status: jobhost.WorkflowRunning})
+	t.todo = append(t.todo, happening{key: w.Key, event: course.Event{What: course.Started, At: t.at.Time()}})
+	return nil
+}
+
+// merge returns labels, of which the second go before.
+func merge(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	all := maps.Clone(a)
+	if all == nil {
+		all = make(map[string]string, len(b))
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+// set adds a timer, which is a job of the host's own that waits for its time and does nothing.
+func (a *applying) set(s *course.SetTimer) error {
+	job := a.t.engine.queue.NewJob(&jobhost.Spec{ID: s.ID, Worker: jobhost.WorkflowWorker})
+	job.CreatedAt = a.t.at
+	job.ReadyAt = max(queue.MillisOf(s.At.Add(time.Millisecond-1)), a.t.at) // never before its time
+	job.Retention = time.Second
+	job.MaxAttempts = jobhost.MaxAttempts
+	job.Origin = &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: a.row.def.name(s.Timer.Step), Mark: timerMark(s.Timer)}
+	added, err := a.tx.SubmitStep(job)
+	if err == nil && !added {
+		return fmt.Errorf("timer %s of workflow %s is there already", s.ID, a.row.ID)
+	}
+	return err
+}
+
+// resumed opens a workflow again that had failed.
+func (a *applying) resumed() {
+	w := a.row.WorkflowRecord
+	w.Status, w.EndedAt, w.ExpiresAt, w.Ending = queue.WorkflowRunning, 0, 0, queue.Ending{}
+	a.t.note(note{kind: jobhost.EventWorkflowResumed, id: w.ID, name: w.Name, status: jobhost.WorkflowRunning})
+	if w.Parent != 0 {
+		a.t.tellParent(w, course.Event{What: course.ChildResumed})
+	}
+}
+
+// end writes how a workflow ended.
+func (a *applying) end(e *course.End) error {
+	w := a.row.WorkflowRecord
+	w.Status, w.EndedAt = storedStatus(e.Status), a.t.at
+	w.ExpiresAt = a.t.engine.expires(w, a.t.at)
+	w.Ending = queue.Ending{Step: a.row.def.name(e.Step), Reason: e.Reason, Failure: e.Failure}
+	event := course.Event{What: course.ChildEnded, Status: e.Status, Failure: e.Failure}
+	if e.Status == jobhost.WorkflowCompleted {
+		c, err := a.reader.compose(&e.Output)
+		if fault, ok := errors.AsType[*jobhost.Error](err); ok {
+			// The work is done; what it returns as a whole can't be had.
+			w.Ending.Reason = "it has no output: " + fault.Message
+			c, err = content{data: []byte("null"), size: 4}, nil
+		}
+		if err != nil {
+			return err
+		}
+		w.Ending.OutputRef, w.Ending.OutputSize = c.ref, c.size
+		if c.ref == "" {
+			if err := a.tx.SetWorkflowData(w.Key, outputSlot, c.data); err != nil {
+				return err
+			}
+			event.Output = c.data
+		}
+	}
+	a.t.note(note{
+		kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, step: w.Ending.Step, status: e.Status, failure: e.Failure, since: w.StartedAt,
+	})
+	if w.Parent != 0 {
+		a.t.tellParent(w, event)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/internal/nearest"
+)
+
+// ask lets an event happen to a workflow that somebody asks for. judge may refuse it.
+func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Event) *jobhost.Error, event course.Event) error {
+	if err := jobhost.CheckWorkflowID(id); err != nil && len(id) <= jobhost.MaxIDBytes {
+		return notFound(id)
+	} else if err != nil {
+		return err
+	}
+	if err := e.prepare(ctx, id); err != nil {
+		return err
+	}
+	t := &transition{engine: e, at: e.now()}
+	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
+		w, err := tx.WorkflowByID(id)
+		if err != nil {
+			return nil, err
+		}
+		if w == nil {
+			t.refused = notFound(id)
+			return nil, nil
+		}
+		r, err := t.ready(tx, w)
+		if r == nil || err != nil {
+			return nil, err
+		}
+		h := &happening{key: w.Key, event: event}
+		h.event.At = t.at.Time()
+		if t.refused = judge(r, &h.event); t.refused != nil {
+			return nil, nil
+		}
+		return h, nil
+	}
+	if err := e.queue.Advance(ctx, t); err != nil {
+		return err
+	}
+	if t.refused != nil {
+		return t.refused
+	}
+	return nil
+}
+
+// prepare compiles what a workflow runs before the store's writer would have to.
+func (e *Engine) prepare(ctx context.Context, id string) error {
+	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+		w, err := v.WorkflowByID(id)
+		if w == nil || err != nil {
+			return err
+		}
+		_, err = e.definition(v, w.Definition)
+		return err
+	})
+}
+
+// definition returns a definition by its hash.
+func (e *Engine) definition(v queue.WorkflowView, hash string) (*definition, error) {
+	if d := e.defs.cached(hash); d != nil {
+		return d, nil
+	}
+	text, err := v.Definition(hash)
+	if err != nil {
+		return nil, err
+	}
+	return e.defs.compile(hash, text)
+}
+
+// Signal hands a signal to a workflow: see [jobhost.WorkflowController].
+func (e *Engine) Signal(ctx context.Context, id string, s jobhost.WorkflowSignal) error {
+	if err := s.Check(); err != nil {
+		return fmt.Errorf("signal: %w", err)
+	}
+	if s.Payload == nil {
+		s.Payload = []byte("null")
+	}
+	err := e.ask(ctx, id, anyway, course.Event{What: course.Signalled, Signal: s.Name, ID: s.ID, Payload: s.Payload})
+	if err != nil {
+		return fmt.Errorf("signal: %w", err)
+	}
+	return nil
+}
+
+func anyway(*row, *course.Event) *jobhost.Error { return nil }
+
+// Cancel ends a workflow: see [jobhost.WorkflowController].
+func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
+	if reason == "" {
+		reason = reasonCancelled
+	}
+	if len(reason) > jobhost.MaxLabelBytes {
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
+	}
+	judge := func(r *row, _ *course.Event) *jobhost.Error {
+		if r.Status == queue.WorkflowRunning || r.Status == queue.WorkflowCancelled {
+			return nil
+		}
+		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has ended: it is %s", id, statusOf(r.Status))}
+	}
+	if err := e.ask(ctx, id, judge, course.Event{What: course.Cancelled, Reason: reason}); err != nil {
+		return fmt.Errorf("cancel workflow: %w", err)
+	}
+	return nil
+}
+
+// Retry lets a step run anew: see [jobhost.WorkflowController].
+func (e *Engine) Retry(ctx context.Context, id, step string) error {
+	judge := func(r *row, event *course.Event) *jobhost.Error {
+		if step == "" {
+			return nil
+		}
+		i, found := r.def.index[step]
+		if event.Step = i; found {
+			return nil
+		}
+		refusal := &jobhost.Error{
+			Code: jobhost.CodeNotFound, Field: "step", Message: fmt.Sprintf("workflow %s has no step %q", r.Name, step),
+		}
+		names := make([]string, 0, len(r.def.index))
+		for name := range r.def.index {
+			names = append(names, name)
+		}
+		if near := nearest.Name(step, names); near != "" {
+			refusal.Hint = "did you mean " + near + "?"
+		}
+		return refusal
+	}
+	if err := e.ask(ctx, id, judge, course.Event{What: course.Retry, Step: course.None}); err != nil {
+		return fmt.Errorf("retry workflow: %w", err)
+	}
+	return nil
+}
+
+// Delete removes a workflow that has ended: see [jobhost.WorkflowController].
+func (e *Engine) Delete(ctx context.Context, id string) error {
+	if err := e.queue.DeleteWorkflow(ctx, id); err != nil {
+		return fmt.Errorf("delete workflow: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package workflow
+
+import (
+	"container/list"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/plan"
+	"github.com/jobhost/jobhost/internal/nearest"
+)
+
+// definition is a definition ready to run. It doesn't change.
+type definition struct {
+	*plan.Plan
+	course *course.Course
+	hash   string // that it is kept under
+	text   []byte // JSON
+	index  map[string]int
+}
+
+// newDefinition readies a plan.
+func newDefinition(p *plan.Plan, hash string) (*definition, error) {
+	text, err := json.Marshal(&p.Workflow)
+	if err != nil {
+		return nil, fmt.Errorf("define workflow %s: %w", p.Workflow.Name, err)
+	}
+	c, err := p.Course()
+	if err != nil {
+		return nil, err
+	}
+	d := &definition{Plan: p, course: c, hash: hash, text: text, index: make(map[string]int, len(p.Workflow.Steps))}
+	for i := range p.Workflow.Steps {
+		d.index[p.Workflow.Steps[i].Name] = i
+	}
+	return d, nil
+}
+
+// step returns the step of an index of the definition.
+func (d *definition) step(i int) *jobhost.Step { return &d.Workflow.Steps[i] }
+
+// name returns the name of a step; empty for [course.None].
+func (d *definition) name(i int) string {
+	if i == course.None {
+		return ""
+	}
+	return d.step(i).Name
+}
+
+// cachedSteps bounds the steps of definitions that are kept ready although they have no name.
+const cachedSteps = 100_000
+
+// definitions are those that can be started by name, and those that were used last.
+type definitions struct {
+	mu      sync.Mutex // protects everything below
+	named   map[string]*definition
+	workers map[string]plan.Worker
+	ready   map[string]*list.Element // of *definition, by hash
+	order   *list.List               // those used last in front
+	steps   int                      // of all in order
+}
+
+func (ds *definitions) init() {
+	ds.ready, ds.order = map[string]*list.Element{}, list.New()
+}
+
+// Definitions are definitions without faults that go together.
+type Definitions struct {
+	named   map[string]*definition
+	workers map[string]plan.Worker
+}
+
+// Compile checks definitions, against workers and each other. The error joins the faults of all.
+func Compile(all []jobhost.Workflow, workers map[string]plan.Worker) (Definitions, error) {
+	others := make(map[string]*jobhost.Workflow, len(all))
+	for i := range all {
+		others[all[i].Name] = &all[i]
+	}
+	named := make(map[string]*definition, len(all))
+	var errs []error
+	for i := range all {
+		p, err := plan.Compile(all[i], plan.Env{Workers: workers, Workflows: others})
+		if err == nil {
+			named[all[i].Name], err = newDefinition(p, p.Hash)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("workflow %s: %w", all[i].Name, err))
+		}
+	}
+	return Definitions{named, workers}, errors.Join(errs...)
+}
+
+func (ds *definitions) define(d Definitions) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.named, ds.workers = d.named, d.workers
+	for _, def := range d.named {
+		ds.keepLocked(def)
+	}
+}
+
+// env is what a definition can refer to now.
+func (ds *definitions) env() plan.Env {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	env := plan.Env{Workers: ds.workers, Workflows: make(map[string]*jobhost.Workflow, len(ds.named))}
+	for name, d := range ds.named {
+		env.Workflows[name] = &d.Workflow
+	}
+	return env
+}
+
+// byName returns the definition of a name; nil = there is none.
+func (ds *definitions) byName(name string) *definition {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return ds.named[name]
+}
+
+// all returns those with names, sorted by them.
+func (ds *definitions) all() []jobhost.Workflow {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	list := make([]jobhost.Workflow, 0, len(ds.named))
+	for _, d := range ds.named {
+		list = append(list, d.Workflow)
+	}
+	slices.SortFunc(list, func(a, b jobhost.Workflow) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// missing is the error for a name that no definition has.
+func (ds *definitions) missing(name string) *jobhost.Error {
+	ds.mu.Lock()
+	names := slices.Sorted(maps.Keys(ds.named))
+	ds.mu.Unlock()
+	e := &jobhost.Error{Code: jobhost.CodeNotFound, Field: "workflow", Message: fmt.Sprintf("there is no workflow %q", name)}
+	switch near := nearest.Name(name, names); {
+	case near != "":
+		e.Hint = "did you mean " + near + "?"
+	case len(names) == 0:
+		e.Hint = "the manifest of this host has no section [workflow.NAME]; send the definition along"
+	default:
+		e.Hint = "this host has: " + strings.Join(names[:min(len(names), 20)], ", ")
+	}
+	return e
+}
+
+// cached returns the definition of a hash; nil = it must be compiled.
+func (ds *definitions) cached(hash string) *definition {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	at := ds.ready[hash]
+	if at == nil {
+		return nil
+	}
+	ds.order.MoveToFront(at)
+	return at.Value.(*definition)
+}
+
+// compile readies the definition of a hash from its text. What it refers to was looked at when it was
+// started, and may be gone.
+func (ds *definitions) compile(hash string, text []byte) (*definition, error) {
+	if d := ds.cached(hash); d != nil {
+		return d, nil
+	}
+	if text == nil {
+		return nil, errors.New("its definition is gone")
+	}
+	var w jobhost.Workflow
+	if err := json.Unmarshal(text, &w); err != nil {
+		return nil, fmt.Errorf("read its definition: %w", err)
+	}
+	p, err := plan.Compile(w, plan.Env{})
+	if err != nil {
+		return nil, fmt.Errorf("its definition can't be used any more: %w", err)
+	}
+	d, err := newDefinition(p, hash)
+	if err != nil {
+		return nil, err
+	}
+	ds.keep(d)
+	return d, nil
+}
+
+func (ds *definitions) keep(d *definition) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.keepLocked(d)
+}
+
+func (ds *definitions) keepLocked(d *definition) {
+	if ds.ready[d.hash] != nil {
+		return
+	}
+	ds.ready[d.hash] = ds.order.PushFront(d)
+	ds.steps += len(d.Steps)
+	for ds.steps > cachedSteps && ds.order.Len() > 1 {
+		last := ds.order.Remove(ds.order.Back()).(*definition)
+		delete(ds.ready, last.hash)
+		ds.steps -= len(last.Steps)
+	}
+}

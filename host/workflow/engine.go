@@ -1,0 +1,126 @@
+// Package workflow runs workflows over the queue: durable graphs of jobs, without
+// a goroutine, a timer or memory for those that wait.
+//
+// A running workflow is a record in the store. Whatever happens to it is an operation of the queue
+// that carries a [queue.Transition]: within the store's transaction this asks [course] what becomes of
+// the workflow, and writes that: its record, jobs for the steps that can run now, cancels, timers. So
+// a step that has ended and the step after it are one commit, and a crash falls between transitions.
+//
+//	job settled ─┐
+//	start ───────┤                    ┌─► record, steps, data      ┐
+//	signal ──────┼─► Apply ─► course ─┼─► jobs, cancels, timers    ├ one commit ─► Applied: events, metrics
+//	timer's job ─┘          ▲         └─► the workflow above/below ┘
+//	                     the plan's expressions
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// Config says how workflows are run. Zero values mean the defaults in brackets.
+type Config struct {
+	// MaxOpen bounds the workflows that run at one time [100,000].
+	MaxOpen int
+	// MaxNesting bounds how deep workflows are steps of each other [16].
+	MaxNesting int
+	// Retention says how long they are kept after their end.
+	Retention jobhost.WorkflowRetention
+	// MaxInput bounds what a workflow is started with, in bytes [1 MiB].
+	MaxInput int
+	// Publish is told of what happens, after it is durable, and must not block [nobody].
+	Publish func(jobhost.Event)
+	// Observer is told the same, for metrics [nobody].
+	Observer Observer
+	Logger   *slog.Logger // [discard]
+}
+
+// Observer hears of workflows. Its methods must not block.
+type Observer interface {
+	// Open tells how many run when the engine opens.
+	Open(name string, n int64)
+	WorkflowStarted(name string)
+	WorkflowResumed(name string)
+	WorkflowEnded(name string, status jobhost.WorkflowStatus, took time.Duration)
+	// StepEnded tells how long the job of a step took from its submit; 0 = it has had none.
+	StepEnded(workflow, step string, status jobhost.StepStatus, took time.Duration)
+}
+
+type noObserver struct{}
+
+func (noObserver) Open(string, int64)                                          {}
+func (noObserver) WorkflowStarted(string)                                      {}
+func (noObserver) WorkflowResumed(string)                                      {}
+func (noObserver) WorkflowEnded(string, jobhost.WorkflowStatus, time.Duration) {}
+func (noObserver) StepEnded(string, string, jobhost.StepStatus, time.Duration) {}
+
+// Engine runs workflows. It implements [queue.Workflows], and is of use once it is opened.
+type Engine struct {
+	cfg   Config
+	store queue.WorkflowReader
+	queue *queue.Queue // set by Open, before anything can ask for it
+	defs  definitions
+	open  atomic.Int64 // workflows that run
+}
+
+var _ queue.Workflows = (*Engine)(nil)
+
+// New returns an engine that has no definitions yet.
+func New(store queue.WorkflowReader, cfg Config) *Engine {
+	if cfg.MaxOpen == 0 {
+		cfg.MaxOpen = 100_000
+	}
+	if cfg.MaxNesting == 0 {
+		cfg.MaxNesting = 16
+	}
+	if cfg.MaxInput == 0 {
+		cfg.MaxInput = 1 << 20
+	}
+	if cfg.Publish == nil {
+		cfg.Publish = func(jobhost.Event) {}
+	}
+	if cfg.Observer == nil {
+		cfg.Observer = noObserver{}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{cfg: cfg, store: store}
+	e.defs.init()
+	return e
+}
+
+// Open lets the engine work on a queue that has it in its configuration. It compiles what open workflows
+// run. Definitions that can't be compiled any more are logged; their workflows fail with their next event.
+func (e *Engine) Open(ctx context.Context, q *queue.Queue) error {
+	e.queue = q
+	open, err := e.store.OpenWorkflows(ctx)
+	if err != nil {
+		return fmt.Errorf("open workflows: %w", err)
+	}
+	for name, n := range open {
+		e.open.Add(n)
+		e.cfg.Observer.Open(name, n)
+	}
+	texts, err := e.store.OpenDefinitions(ctx)
+	if err != nil {
+		return fmt.Errorf("open workflows: %w", err)
+	}
+	for hash, text := range texts {
+		if _, err := e.defs.compile(hash, text); err != nil {
+			e.cfg.Logger.Error("a definition that workflows run can't be read", logkey.SHA256, hash[:min(len(hash), 12)], logkey.Error, err)
+		}
+	}
+	return nil
+}
+
+// Define makes these the definitions that can be started by name. Those that have been started go on with
+// what they began with.
+func (e *Engine) Define(d Definitions) { e.defs.define(d) }

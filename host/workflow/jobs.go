@@ -1,0 +1,95 @@
+package workflow
+
+import (
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/course"
+)
+
+// Settled implements [queue.Workflows].
+func (e *Engine) Settled(job *queue.JobSpec, op *queue.Settle) queue.Transition {
+	mark, ok := readMark(job.Origin.Mark)
+	if !ok || op.Status == queue.Open && (op.Failure == nil || mark.Purpose != 0) {
+		return nil
+	}
+	return &transition{engine: e, at: op.EndedAt, first: func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error) {
+		h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
+		switch {
+		case op.Status == queue.Open:
+			h.event.What, h.event.Failure = course.JobRetrying, op.Failure
+			return h, nil
+		case !end.Job:
+			return nil, nil
+		case mark.Purpose != 0:
+			return due(h, mark), nil
+		}
+		if op.Status == queue.Succeeded && job.Tasks == 1 && op.ResultRef == "" {
+			h.event.Output = op.Result
+			if h.event.Output == nil {
+				h.event.Output = []byte{}
+			}
+		}
+		if op.Status == queue.Dead {
+			h.event.Failure = op.Failure
+		}
+		return h, ended(h, tx, job.ID, end)
+	}}
+}
+
+// due makes the end of a timer's job what it stands for.
+func due(h *happening, timer course.Timer) *happening {
+	h.event.What, h.event.Timer, h.event.Run, h.since = course.TimerDue, timer, course.Run{Step: course.None}, 0
+	return h
+}
+
+// ended makes the end of a step's job an event.
+func ended(h *happening, view queue.WorkflowView, id string, end queue.End) (err error) {
+	switch {
+	case end.Final[queue.Dead] > 0:
+		h.event.What = course.JobDead
+		if h.event.Failure == nil {
+			h.event.Failure, err = view.JobFailure(id)
+		}
+	case end.Final[queue.Cancelled] > 0:
+		h.event.What = course.JobCancelled
+	default:
+		h.event.What = course.JobSucceeded
+	}
+	return err
+}
+
+// Cancelled implements [queue.Workflows]. A timer whose job somebody cancels is due: the workflow would wait for ever.
+func (e *Engine) Cancelled(job *queue.JobSpec, at queue.Millis) queue.Transition {
+	mark, ok := readMark(job.Origin.Mark)
+	if !ok {
+		return nil
+	}
+	return &transition{engine: e, at: at, first: func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error) {
+		if !end.Job {
+			return nil, nil
+		}
+		h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
+		if mark.Purpose != 0 {
+			return due(h, mark), nil
+		}
+		return h, ended(h, tx, job.ID, end)
+	}}
+}
+
+// Revived implements [queue.Workflows].
+func (e *Engine) Revived(job *queue.JobSpec, at queue.Millis) queue.Transition {
+	mark, ok := readMark(job.Origin.Mark)
+	if !ok || mark.Purpose != 0 {
+		return nil
+	}
+	return &transition{engine: e, at: at, first: func(t *transition, _ queue.WorkflowTx, _ queue.End) (*happening, error) {
+		return &happening{key: job.Origin.Workflow, event: course.Event{What: course.JobRevived, At: t.at.Time(), Run: mark.Run}}, nil
+	}}
+}
+
+// reasonCancelled is what is told when nobody gave a reason.
+const reasonCancelled = "somebody cancelled it"
+
+func notFound(id string) *jobhost.Error {
+	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: "there is no workflow " + id}
+}

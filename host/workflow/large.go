@@ -1,0 +1,28 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
+)
+
+// tooLarge is the error for data that can't be put together within a transaction.
+func tooLarge(what string, size int64) *jobhost.Error {
+	return &jobhost.Error{
+		Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("%s would have %d bytes or more; there may be %d", what, size, maxComposed),
+		Hint: "take the output of one step as it is, or let steps return where their data are",
+	}
+}
+
+// forPeople makes an error that is no store's one that a step can fail with.
+func forPeople(err error) error {
+	if err == nil || !errors.Is(err, course.ErrUnreadable) {
+		return err
+	}
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		return e
+	}
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: err.Error()}
+}

@@ -1,0 +1,152 @@
+package workflow
+
+import (
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/course"
+)
+
+// Slots of the data of a workflow that no signal has.
+const (
+	inputSlot  = -1
+	outputSlot = -2
+)
+
+// maxComposed bounds what is put together from outputs within a transaction, in bytes. A single output
+// that is kept outside of the store is passed on by its reference, of any size.
+const maxComposed = 8 << 20
+
+// reader reads what the store has of a workflow. It implements [course.Reader].
+type reader struct {
+	view  queue.WorkflowView
+	row   *row
+	event *course.Event // what has happened; nil = nothing
+}
+
+// Labels are those of the workflow, for expressions.
+func (r *reader) Labels() map[string]string { return r.row.Labels }
+
+// Failure implements [course.Reader].
+func (r *reader) Failure(step int) (*jobhost.Failure, error) {
+	return r.view.StepFailure(r.row.Key, step)
+}
+
+// Read implements [course.Reader].
+func (r *reader) Read(s course.Source) ([]byte, error) {
+	c, err := r.find(s)
+	if err != nil {
+		return nil, err
+	}
+	if c.ref != "" {
+		return nil, fmt.Errorf("%w: %w", course.ErrUnreadable, tooLarge("it", c.size))
+	}
+	return c.data, nil
+}
+
+// content is data, or the name of the object that they are in.
+type content struct {
+	data []byte
+	ref  string
+	size int64
+}
+
+func inline(data []byte) content { return content{data: data, size: int64(len(data))} }
+
+// find returns what is at a place. Errors are those of the store, or wrap [course.ErrUnreadable].
+func (r *reader) find(s course.Source) (content, error) {
+	switch s.Kind {
+	case course.Nothing:
+		return inline([]byte("null")), nil
+	case course.Empty:
+		return inline([]byte("[]")), nil
+	case course.Input:
+		return r.data(r.row.Key, inputSlot)
+	case course.Kept:
+		return r.data(r.row.Key, s.Slot)
+	case course.Output:
+		return r.child(s.Run)
+	}
+	if r.event != nil && r.event.Run == s.Run && r.event.What == course.JobSucceeded && r.event.Output != nil && s.Kind == course.Result {
+		return inline(r.event.Output), nil
+	}
+	id := r.row.def.course.ID(r.row.ID, s.Run)
+	out, err := r.view.JobOutput(id, maxComposed)
+	switch {
+	case err != nil:
+		return content{}, err
+	case out == nil:
+		return content{}, fmt.Errorf("%w: job %s is gone", course.ErrUnreadable, id)
+	case out.Ref != "" && s.Kind == course.Result:
+		return content{ref: out.Ref, size: out.Size}, nil
+	case out.Ref != "" || !out.Whole():
+		return content{}, fmt.Errorf("%w: %w", course.ErrUnreadable, tooLarge("the output of step "+r.row.def.name(s.Run.Step), out.Size))
+	case s.Kind == course.Result:
+		return inline(out.Results[0]), nil
+	}
+	return inline(listOf(out.Results)), nil
+}
+
+// listOf makes a JSON list of results.
+func listOf(results [][]byte) []byte {
+	n := 2
+	for _, one := range results {
+		n += len(one) + 1
+	}
+	b := append(make([]byte, 0, n), '[')
+	for i, one := range results {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if len(one) == 0 {
+			b = append(b, "null"...)
+			continue
+		}
+		b = append(b, course.AsJSON(one)...)
+	}
+	return append(b, ']')
+}
+
+func (r *reader) data(key queue.Key, slot int) (content, error) {
+	data, err := r.view.WorkflowData(key, slot)
+	if err == nil && data == nil {
+		err = fmt.Errorf("%w: it is gone", course.ErrUnreadable)
+	}
+	return inline(data), err
+}
+
+// child returns the output of the workflow of a run.
+func (r *reader) child(run course.Run) (content, error) {
+	if r.event != nil && r.event.Run == run && r.event.What == course.ChildEnded && r.event.Output != nil {
+		return inline(r.event.Output), nil
+	}
+	id := r.row.def.course.ChildID(r.row.ID, run)
+	w, err := r.view.WorkflowByID(id)
+	switch {
+	case err != nil:
+		return content{}, err
+	case w == nil:
+		return content{}, fmt.Errorf("%w: workflow %s is gone", course.ErrUnreadable, id)
+	case w.Ending.OutputRef != "":
+		return content{ref: w.Ending.OutputRef, size: w.Ending.OutputSize}, nil
+	}
+	return r.data(w.Key, outputSlot)
+}
+
+// compose returns a payload. Errors are those of the store, or a [jobhost.Error] that says why there can be none.
+func (r *reader) compose(p *course.Payload) (content, error) {
+	if len(p.From) == 1 && p.From[0].Name == "" {
+		c, err := r.find(p.From[0].Source)
+		return c, forPeople(err)
+	}
+	total := int64(0)
+	data, err := p.Compose(func(s course.Source) ([]byte, error) {
+		c, err := r.find(s)
+		if total += c.size; err == nil && (c.ref != "" || total > maxComposed) {
+			err = fmt.Errorf("%w: %w", course.ErrUnreadable, tooLarge("an input that is put together from several outputs", total))
+		}
+		return c.data, err
+	})
+	return inline(data), forPeople(err)
+}

@@ -1,0 +1,178 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/course"
+)
+
+// shownOutputs bounds the outputs of all steps that are shown together, in bytes.
+const shownOutputs = 1 << 20
+
+// Workflow tells of a workflow: see [jobhost.WorkflowRunner].
+func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowRun, err error) {
+	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+		w, err := v.WorkflowByID(id)
+		if err != nil {
+			return err
+		}
+		if w == nil {
+			return notFound(id)
+		}
+		run = describe(w)
+		def, err := e.definition(v, w.Definition)
+		if err != nil {
+			run.Reason = err.Error() // what is known without it is told
+			return nil
+		}
+		s := &show{view: v, row: &row{w, def}, reader: &reader{view: v, row: &row{w, def}}}
+		return s.fill(&run)
+	})
+	if err != nil {
+		return jobhost.WorkflowRun{}, fmt.Errorf("read workflow: %w", err)
+	}
+	return run, nil
+}
+
+// describe tells of a workflow what a list has.
+func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
+	return jobhost.WorkflowRun{
+		ID: w.ID, Name: w.Name, Status: statusOf(w.Status), Labels: w.Labels, Definition: w.Definition,
+		Parent: w.ParentID, ParentStep: w.ParentStep, StartedAt: w.StartedAt.Time(), EndedAt: timeOrNil(w.EndedAt),
+		Step: w.Ending.Step, Reason: w.Ending.Reason, Failure: w.Ending.Failure,
+	}
+}
+
+func timeOrNil(m queue.Millis) *time.Time {
+	if m == 0 {
+		return nil
+	}
+	t := m.Time()
+	return &t
+}
+
+// show reads what is told of one workflow.
+type show struct {
+	view   queue.WorkflowView
+	row    *row
+	reader *reader
+	shown  int // bytes of outputs of steps
+}
+
+func (s *show) fill(run *jobhost.WorkflowRun) error {
+	if s.row.Status == queue.WorkflowCompleted {
+		run.OutputSize = s.row.Ending.OutputSize
+		if s.row.Ending.OutputRef == "" && run.OutputSize <= jobhost.MaxStepOutput {
+			data, err := s.view.WorkflowData(s.row.Key, outputSlot)
+			if err != nil {
+				return err
+			}
+			run.Output = json.RawMessage(course.AsJSON(data))
+		}
+	}
+	records, err := s.view.WorkflowSteps(s.row.Key)
+	if err != nil {
+		return err
+	}
+	look, err := s.row.def.course.Look(s.row.Record)
+	if err != nil {
+		run.Reason = err.Error()
+		return nil //nolint:nilerr // what is known without the record is told
+	}
+	run.Steps = make([]jobhost.StepRun, len(s.row.def.Workflow.Steps))
+	for i := range run.Steps {
+		run.Steps[i] = jobhost.StepRun{Name: s.row.def.name(i), Status: look.Step(i)}
+	}
+	for i := range records {
+		if err := s.step(&run.Steps[records[i].Step], &records[i], look); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step tells of a step that has begun or ended.
+func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look) error {
+	step := s.row.def.step(r.Step)
+	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
+	if to.Status == jobhost.StepCompleted && !r.Fallback {
+		to.Failure = nil // of a run before
+	}
+	if r.Fallback {
+		to.Fallback = step.Fallback
+	}
+	to.StartedAt, to.EndedAt = timeOrNil(r.StartedAt), timeOrNil(r.EndedAt)
+	run := look.Run(r.Step)
+	if to.Runs = int(run.Number); run.Number > 0 {
+		switch {
+		case s.row.def.runsJob(run) && r.Tasks > 0:
+			to.Job = s.row.def.course.ID(s.row.ID, run)
+		case step.Workflow != "" && !run.Fallback:
+			to.Workflow = s.row.def.course.ChildID(s.row.ID, run)
+		}
+	}
+	if to.Status != jobhost.StepCompleted {
+		return nil
+	}
+	c, err := s.reader.find(look.Output(r.Step))
+	switch {
+	case errors.Is(err, course.ErrUnreadable):
+		if e, ok := errors.AsType[*jobhost.Error](err); ok {
+			to.Reason = e.Message
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	to.OutputSize = c.size
+	if s.shown += len(c.data); c.ref == "" && c.size <= jobhost.MaxStepOutput && s.shown <= shownOutputs {
+		to.Output = json.RawMessage(course.AsJSON(c.data))
+	}
+	return nil
+}
+
+// DefinitionOf returns what a workflow runs: see [jobhost.WorkflowDefiner].
+func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflow, err error) {
+	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+		record, err := v.WorkflowByID(id)
+		if err != nil {
+			return err
+		}
+		if record == nil {
+			return notFound(id)
+		}
+		def, err := e.definition(v, record.Definition)
+		if err != nil {
+			return err
+		}
+		w = def.Workflow
+		return nil
+	})
+	if err != nil {
+		return jobhost.Workflow{}, fmt.Errorf("read definition: %w", err)
+	}
+	return w, nil
+}
+
+// Definitions returns those that have names, sorted by them.
+func (e *Engine) Definitions() []jobhost.Workflow { return e.defs.all() }
+
+// Definition returns one by its name.
+func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
+	if d := e.defs.byName(name); d != nil {
+		return d.Workflow, nil
+	}
+	return jobhost.Workflow{}, e.defs.missing(name)
+}
+
+// Check checks a definition: see [jobhost.WorkflowDefiner].
+func (e *Engine) Check(w jobhost.Workflow) error {
+	_, err := e.defs.inline(w)
+	return err
+}

@@ -1,0 +1,174 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/plan"
+)
+
+// Start starts a workflow: see [jobhost.WorkflowRunner].
+func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.WorkflowReceipt, error) {
+	def, err := e.startable(&s)
+	if err != nil {
+		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", err)
+	}
+	if s.ID == "" {
+		s.ID = jobhost.WorkflowIDPrefix + jobhost.NewID()
+	}
+	w := &queue.WorkflowRecord{
+		ID: s.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, s.Labels),
+		Retention: (s.Retention + time.Millisecond - 1).Truncate(time.Millisecond), Digest: digestOf(def, &s),
+	}
+	refusal := e.room(def)
+	t := &transition{engine: e, at: e.now()}
+	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
+		there, err := tx.WorkflowByID(w.ID)
+		if err != nil {
+			return nil, err
+		}
+		if t.there = there; there != nil || refusal != nil {
+			return nil, nil
+		}
+		fresh := *w
+		fresh.StartedAt = t.at
+		if err := t.add(tx, &fresh, def, s.Input); err != nil {
+			return nil, err
+		}
+		first := t.todo[0]
+		t.todo = t.todo[:0]
+		return &first, nil
+	}
+	if err := e.queue.Advance(ctx, t); err != nil {
+		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", err)
+	}
+	switch {
+	case t.there == nil && refusal != nil:
+		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", refusal)
+	case t.there == nil:
+		return jobhost.WorkflowReceipt{ID: w.ID, Status: t.status()}, nil
+	case t.there.Digest != w.Digest:
+		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", &jobhost.Error{
+			Code: jobhost.CodeConflict, Field: "id", Message: fmt.Sprintf("workflow %s exists with other content", w.ID),
+			Hint: "choose another id, or leave it out to get one",
+		})
+	}
+	return jobhost.WorkflowReceipt{ID: w.ID, Status: statusOf(t.there.Status), Deduplicated: true}, nil
+}
+
+// status is how the workflow stands that a start has made: one of which nothing runs has ended already.
+func (t *transition) status() jobhost.WorkflowStatus {
+	for i := len(t.notes) - 1; i > 0; i-- {
+		if n := &t.notes[i]; n.kind == jobhost.EventWorkflowEnded && n.id == t.notes[0].id {
+			return n.status
+		}
+	}
+	return jobhost.WorkflowRunning
+}
+
+// startable finds the definition of a start and looks whether its input fits.
+func (e *Engine) startable(s *jobhost.WorkflowStart) (*definition, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if len(s.Input) > e.cfg.MaxInput {
+		return nil, &jobhost.Error{
+			Code: jobhost.CodeTooLarge, Field: "input", Message: fmt.Sprintf("an input of %d bytes is larger than %d", len(s.Input), e.cfg.MaxInput),
+			Hint: "send where it is instead, or raise host.max_payload",
+		}
+	}
+	if s.Input == nil {
+		s.Input = []byte("null")
+	}
+	def := e.defs.byName(s.Workflow)
+	if s.Definition != nil {
+		var err error
+		if def, err = e.defs.inline(*s.Definition); err != nil {
+			return nil, err
+		}
+	}
+	if def == nil {
+		return nil, e.defs.missing(s.Workflow)
+	}
+	if def.InputSchema != nil {
+		if err := def.InputSchema.Check(s.Input); err != nil {
+			return nil, fmt.Errorf("input: %w", err)
+		}
+	}
+	return def, nil
+}
+
+// inline readies a definition that comes along with a start. The faults of all of it are one error.
+func (ds *definitions) inline(w jobhost.Workflow) (*definition, error) {
+	p, err := plan.Compile(w, ds.env())
+	if err != nil {
+		return nil, err
+	}
+	if d := ds.cached(p.Hash); d != nil {
+		return d, nil
+	}
+	d, err := newDefinition(p, p.Hash)
+	if err != nil {
+		return nil, err
+	}
+	ds.keep(d)
+	return d, nil
+}
+
+// room returns why no workflow of a definition can start now; nil = one can.
+func (e *Engine) room(def *definition) error {
+	if open := e.open.Load(); open >= int64(e.cfg.MaxOpen) {
+		return &jobhost.Error{
+			Code: jobhost.CodeExhausted, Message: fmt.Sprintf("%d workflows are open, of %d", open, e.cfg.MaxOpen),
+			Hint: "try again later, or raise workflows.max_open", RetryAfter: time.Second,
+		}
+	}
+	for i := range def.Steps {
+		s := &def.Steps[i]
+		if s.Level > 0 {
+			continue
+		}
+		if s.Worker != "" && s.FallbackOf < 0 {
+			if err := e.queue.Room(s.Worker); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Engine) now() queue.Millis { return queue.MillisOf(e.queue.Now()) }
+
+// digestOf identifies what a workflow is started with, apart from the id.
+func digestOf(def *definition, s *jobhost.WorkflowStart) [16]byte {
+	h := sha256.New()
+	text := func(s string) {
+		var size [8]byte
+		binary.LittleEndian.PutUint64(size[:], uint64(len(s)))
+		h.Write(size[:])
+		h.Write([]byte(s))
+	}
+	if s.Definition != nil {
+		text("definition")
+		text(def.hash)
+	} else {
+		// A definition that was changed meanwhile doesn't make it another start.
+		text("workflow")
+		text(s.Workflow)
+	}
+	text(string(s.Input))
+	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
+		text(k)
+		text(s.Labels[k])
+	}
+	text(s.Retention.String())
+	var sum [sha256.Size]byte
+	return [16]byte(h.Sum(sum[:0]))
+}

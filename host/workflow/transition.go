@@ -1,0 +1,249 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// happening is an event of a workflow, with what is only known here.
+type happening struct {
+	key   queue.Key
+	event course.Event
+	// since is when the job was submitted that the event is about; 0 = it is about none.
+	since queue.Millis
+}
+
+// transition implements [queue.Transition]: it lets something happen to a workflow, and
+// to those above and below it what follows.
+type transition struct {
+	engine *Engine
+	at     queue.Millis
+	// first returns what happens first; nil = nothing does, also since it is refused.
+	first func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error)
+
+	// What the last Apply has come to.
+	refused *jobhost.Error
+	there   *queue.WorkflowRecord // the one that was there already, of a start
+	notes   []note
+
+	rows map[queue.Key]*row
+	todo []happening
+}
+
+// row is a workflow within a transaction.
+type row struct {
+	*queue.WorkflowRecord
+	def *definition
+}
+
+// Apply implements [queue.Transition].
+func (t *transition) Apply(tx queue.WorkflowTx, end queue.End) error {
+	t.refused, t.there, t.notes, t.todo = nil, nil, t.notes[:0], t.todo[:0]
+	clear(t.rows)
+	first, err := t.first(t, tx, end)
+	if err != nil || first == nil {
+		return err
+	}
+	t.todo = append(t.todo, *first)
+	for i := 0; i < len(t.todo); i++ {
+		if err := t.let(tx, &t.todo[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row reads a workflow; nil = there is none, or its definition can't be used: then it has failed.
+func (t *transition) row(tx queue.WorkflowTx, key queue.Key) (*row, error) {
+	if r := t.rows[key]; r != nil {
+		return r, nil
+	}
+	w, err := tx.Workflow(key)
+	if w == nil || err != nil {
+		return nil, err
+	}
+	return t.ready(tx, w)
+}
+
+// ready finds what a workflow runs.
+func (t *transition) ready(tx queue.WorkflowTx, w *queue.WorkflowRecord) (*row, error) {
+	def := t.engine.defs.cached(w.Definition)
+	if def == nil {
+		text, err := tx.Definition(w.Definition)
+		if err != nil {
+			return nil, err
+		}
+		if def, err = t.engine.defs.compile(w.Definition, text); err != nil {
+			return nil, t.breakDown(tx, w, err)
+		}
+	}
+	return t.know(w, def), nil
+}
+
+func (t *transition) know(w *queue.WorkflowRecord, def *definition) *row {
+	r := &row{w, def}
+	if t.rows == nil {
+		t.rows = map[queue.Key]*row{}
+	}
+	t.rows[w.Key] = r
+	return r
+}
+
+// let lets one event happen. A pointer into todo is good until that grows.
+func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
+	r, err := t.row(tx, h.key)
+	if r == nil || err != nil {
+		return err
+	}
+	reader := &reader{view: tx, row: r, event: &h.event}
+	out, err := advance(r, &h.event, reader)
+	switch {
+	case errors.Is(err, errBroken), errors.Is(err, course.ErrRecord):
+		return t.breakDown(tx, r.WorkflowRecord, err)
+	case err != nil:
+		return err
+	case out.Refused != nil:
+		t.refused = out.Refused
+		return nil
+	case out.Record == nil:
+		return nil
+	}
+	r.Record = out.Record
+	a := applying{t: t, tx: tx, row: r, reader: reader, happening: *h, out: &out}
+	return a.apply()
+}
+
+// errBroken is for a fault of the code that decides.
+var errBroken = errors.New("a fault of the host")
+
+func advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errBroken, p)
+		}
+	}()
+	return r.def.course.Advance(r.ID, r.Record, e, reader)
+}
+
+// breakDown ends a workflow that can't go on. Its jobs run to their ends, of which nothing comes any more.
+func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cause error) error {
+	if w.Status != queue.WorkflowRunning {
+		return nil
+	}
+	t.engine.cfg.Logger.Error("workflow can't go on", logkey.Workflow, w.ID, logkey.Error, cause)
+	w.Status, w.EndedAt = queue.WorkflowFailed, t.at
+	w.ExpiresAt = t.engine.expires(w, t.at)
+	at := t.at.Time()
+	w.Ending = queue.Ending{Failure: &jobhost.Failure{
+		Code: jobhost.FailInternal, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical,
+		Message: fmt.Sprintf("the workflow can't go on: %v", cause), StartedAt: at, EndedAt: at,
+	}}
+	t.note(note{kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, status: jobhost.WorkflowFailed, failure: w.Ending.Failure, since: w.StartedAt})
+	if w.Parent != 0 {
+		t.tellParent(w, course.Event{What: course.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
+	}
+	return tx.SaveWorkflow(w)
+}
+
+// tellParent lets the workflow above know.
+func (t *transition) tellParent(w *queue.WorkflowRecord, e course.Event) {
+	if mark, ok := readMark(w.ParentMark); ok {
+		e.At, e.Run = t.at.Time(), mark.Run
+		t.todo = append(t.todo, happening{key: w.Parent, event: e})
+	}
+}
+
+// expires returns until when a workflow is kept that ends now. One that is a step of another
+// is kept as long as that.
+func (e *Engine) expires(w *queue.WorkflowRecord, now queue.Millis) queue.Millis {
+	if w.Parent != 0 {
+		return 0
+	}
+	kept := w.Retention
+	if kept == 0 {
+		kept = e.cfg.Retention.For(statusOf(w.Status))
+	}
+	if kept == 0 {
+		return 0
+	}
+	return now + queue.Millis(kept.Milliseconds())
+}
+
+func statusOf(s queue.WorkflowStatus) jobhost.WorkflowStatus {
+	switch s {
+	case queue.WorkflowCompleted:
+		return jobhost.WorkflowCompleted
+	case queue.WorkflowFailed:
+		return jobhost.WorkflowFailed
+	case queue.WorkflowCancelled:
+		return jobhost.WorkflowCancelled
+	default:
+		return jobhost.WorkflowRunning
+	}
+}
+
+func storedStatus(s jobhost.WorkflowStatus) queue.WorkflowStatus {
+	switch s {
+	case jobhost.WorkflowCompleted:
+		return queue.WorkflowCompleted
+	case jobhost.WorkflowFailed:
+		return queue.WorkflowFailed
+	case jobhost.WorkflowCancelled:
+		return queue.WorkflowCancelled
+	default:
+		return queue.WorkflowRunning
+	}
+}
+
+// note is something to be told once it is durable.
+type note struct {
+	kind     jobhost.EventKind
+	id, name string
+	step     string
+	job      string
+	status   jobhost.WorkflowStatus
+	stands   jobhost.StepStatus
+	failure  *jobhost.Failure
+	since    queue.Millis // since when it runs; 0 = it is not known
+}
+
+func (t *transition) note(n note) { t.notes = append(t.notes, n) }
+
+// Applied implements [queue.Transition].
+func (t *transition) Applied() {
+	for i := range t.notes {
+		t.engine.tell(&t.notes[i], t.at)
+	}
+}
+
+func (e *Engine) tell(n *note, at queue.Millis) {
+	var took time.Duration
+	if n.since != 0 {
+		took = max(at.Time().Sub(n.since.Time()), 0)
+	}
+	switch n.kind {
+	case jobhost.EventWorkflowStarted:
+		e.open.Add(1)
+		e.cfg.Observer.WorkflowStarted(n.name)
+	case jobhost.EventWorkflowResumed:
+		e.open.Add(1)
+		e.cfg.Observer.WorkflowResumed(n.name)
+	case jobhost.EventWorkflowEnded:
+		e.open.Add(-1)
+		e.cfg.Observer.WorkflowEnded(n.name, n.status, took)
+		e.cfg.Logger.Debug("workflow ended", logkey.Workflow, n.id, logkey.State, n.status, logkey.Duration, took)
+	case jobhost.EventStep:
+		if n.stands.Ended() {
+			e.cfg.Observer.StepEnded(n.name, n.step, n.stands, took)
+		}
+	}
+	e.cfg.Publish(jobhost.Event{
+		Kind: n.kind, Time: at.Time(), Job: n.job, Workflow: n.id, Step: n.step, StepStatus: n.stands, WorkflowStatus: n.status, Failure: n.failure,
+	})
+}

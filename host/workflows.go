@@ -1,0 +1,219 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/hub"
+	"github.com/jobhost/jobhost/host/workflow"
+	"github.com/jobhost/jobhost/host/workflow/plan"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/builtin"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// newEngine returns what runs workflows; it is opened with the queue.
+func (h *Host) newEngine() (*workflow.Engine, error) {
+	e := workflow.New(h.cfg.Store, workflow.Config{
+		MaxOpen: h.cfg.Workflows.MaxOpen, MaxNesting: h.cfg.Workflows.MaxNesting, Retention: h.cfg.Workflows.Retention,
+		MaxInput: h.cfg.MaxPayload, Publish: h.publish, Observer: h.cfg.Metrics.Workflows(), Logger: h.cfg.Logger,
+	})
+	defs, err := workflow.Compile(h.cfg.Workflows.Definitions, workersForPlans(h.cfg.Workers))
+	e.Define(defs)
+	return e, err
+}
+
+// redefine compiles what is to be started by name after a reload; with nil definitions those stay.
+func (h *Host) redefine(update *Update) (err error) {
+	defs := update.Workflows
+	if defs == nil {
+		defs = h.running.Load().flows.Definitions()
+	}
+	update.defined, err = workflow.Compile(defs, workersForPlans(update.Workers))
+	return err
+}
+
+// workersForPlans are the workers that steps can name.
+func workersForPlans(workers []Worker) map[string]plan.Worker {
+	named := make(map[string]plan.Worker, len(workers))
+	for i := range workers {
+		if !workers[i].own() {
+			named[workers[i].Name] = plan.Worker{}
+		}
+	}
+	return named
+}
+
+// timerSlots is how many timers of workflows end at one time.
+const timerSlots = 2
+
+// timerWorker is the host's own worker for timers of workflows: that one ends is all that it does.
+func timerWorker() Worker {
+	return Worker{
+		Name: jobhost.WorkflowWorker, Isolation: runtime.IsolateInstance, PoolSize: timerSlots, QueueCapacity: 1 << 30,
+		Retry: jobhost.DefaultRetry(), timers: true,
+	}
+}
+
+func newTimers() runtime.Plugin {
+	return builtin.New(func(context.Context, *hostcall.Attempt) jobhost.Outcome {
+		return jobhost.Outcome{Kind: jobhost.OutcomeSucceeded}
+	}, nil)
+}
+
+// engine returns what runs workflows, while the host runs.
+func (h *Host) engine() (*workflow.Engine, error) {
+	r, err := h.now()
+	if err != nil {
+		return nil, err
+	}
+	return r.flows, nil
+}
+
+// StartWorkflow implements [jobhost.WorkflowRunner].
+func (h *Host) StartWorkflow(ctx context.Context, s jobhost.WorkflowStart) (jobhost.WorkflowReceipt, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.WorkflowReceipt{}, err
+	}
+	receipt, err := e.Start(ctx, s)
+	h.countRefusal(err)
+	return receipt, err
+}
+
+// Workflow implements [jobhost.WorkflowRunner].
+func (h *Host) Workflow(ctx context.Context, id string) (jobhost.WorkflowRun, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.WorkflowRun{}, err
+	}
+	return e.Workflow(ctx, id)
+}
+
+// Workflows implements [jobhost.WorkflowRunner].
+func (h *Host) Workflows(ctx context.Context, filter jobhost.WorkflowFilter) (jobhost.WorkflowPage, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.WorkflowPage{}, err
+	}
+	return e.Workflows(ctx, filter)
+}
+
+// TraceWorkflow implements [jobhost.WorkflowRunner].
+func (h *Host) TraceWorkflow(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
+	e, err := h.engine()
+	if err != nil {
+		return nil, err
+	}
+	return e.Trace(ctx, id)
+}
+
+// WaitWorkflow implements [jobhost.WorkflowRunner].
+func (h *Host) WaitWorkflow(ctx context.Context, id string) (jobhost.WorkflowRun, error) {
+	for {
+		run, err := h.waitWorkflow(ctx, id)
+		if !errors.Is(err, hub.ErrSlow) {
+			return run, err
+		}
+	}
+}
+
+func (h *Host) waitWorkflow(ctx context.Context, id string) (jobhost.WorkflowRun, error) {
+	// Subscribed before it is looked at, so that its end is not missed.
+	events := h.hub.Subscribe(hub.Query{Key: id})
+	defer events.Close()
+	for {
+		run, err := h.Workflow(ctx, id)
+		if err != nil || run.Status.Ended() {
+			return run, err
+		}
+		for {
+			item, err := events.Next(ctx)
+			if err != nil {
+				return run, err
+			}
+			if item.Value.Kind == jobhost.EventWorkflowEnded {
+				break
+			}
+		}
+	}
+}
+
+// SignalWorkflow implements [jobhost.WorkflowController].
+func (h *Host) SignalWorkflow(ctx context.Context, id string, signal jobhost.WorkflowSignal) error {
+	e, err := h.engine()
+	if err != nil {
+		return err
+	}
+	return e.Signal(ctx, id, signal)
+}
+
+// CancelWorkflow implements [jobhost.WorkflowController].
+func (h *Host) CancelWorkflow(ctx context.Context, id, reason string) (jobhost.WorkflowRun, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.WorkflowRun{}, err
+	}
+	if err := e.Cancel(ctx, id, reason); err != nil {
+		return jobhost.WorkflowRun{}, err
+	}
+	return e.Workflow(ctx, id)
+}
+
+// RetryWorkflow implements [jobhost.WorkflowController].
+func (h *Host) RetryWorkflow(ctx context.Context, id, step string) (jobhost.WorkflowRun, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.WorkflowRun{}, err
+	}
+	if err := e.Retry(ctx, id, step); err != nil {
+		return jobhost.WorkflowRun{}, err
+	}
+	return e.Workflow(ctx, id)
+}
+
+// DeleteWorkflow implements [jobhost.WorkflowController].
+func (h *Host) DeleteWorkflow(ctx context.Context, id string) error {
+	e, err := h.engine()
+	if err != nil {
+		return err
+	}
+	return e.Delete(ctx, id)
+}
+
+// Definitions implements [jobhost.WorkflowDefiner].
+func (h *Host) Definitions(context.Context) ([]jobhost.Workflow, error) {
+	e, err := h.engine()
+	if err != nil {
+		return nil, err
+	}
+	return e.Definitions(), nil
+}
+
+// Definition implements [jobhost.WorkflowDefiner].
+func (h *Host) Definition(_ context.Context, name string) (jobhost.Workflow, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.Workflow{}, err
+	}
+	return e.Definition(name)
+}
+
+// DefinitionOf implements [jobhost.WorkflowDefiner].
+func (h *Host) DefinitionOf(ctx context.Context, id string) (jobhost.Workflow, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.Workflow{}, err
+	}
+	return e.DefinitionOf(ctx, id)
+}
+
+// CheckWorkflow implements [jobhost.WorkflowDefiner].
+func (h *Host) CheckWorkflow(_ context.Context, w jobhost.Workflow) error {
+	e, err := h.engine()
+	if err != nil {
+		return err
+	}
+	return e.Check(w)
+}
