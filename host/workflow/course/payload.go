@@ -81,6 +81,21 @@ func readAny(s Source, read func(Source) ([]byte, error)) ([]byte, error) {
 	}
 }
 
+// List returns the results of the tasks of a job as one, as [Results] names them. Those
+// that are not JSON become what they do in an object.
+func List(results [][]byte) []byte {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, data := range results {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(asJSON(data))
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
 func asJSON(data []byte) []byte {
 	switch {
 	case json.Valid(data):

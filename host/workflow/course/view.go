@@ -105,6 +105,15 @@ func (v *View) Failure(step int) (*jobhost.Failure, error) {
 	return f, v.note(err)
 }
 
+// Memo is where an Evaluator keeps what it will look at again before the Advance ends, such as data
+// that it has decoded. What is at a [Source] never changes.
+func (v *View) Memo() map[Source]any {
+	if v.t.memo == nil {
+		v.t.memo = map[Source]any{}
+	}
+	return v.t.memo
+}
+
 // Read returns what is at a place; nil for Nothing.
 func (v *View) Read(s Source) ([]byte, error) {
 	switch {
