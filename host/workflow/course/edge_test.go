@@ -36,7 +36,7 @@ func TestStoreThatCantRead(t *testing.T) {
 // large is a store with something that it doesn't read.
 type large struct {
 	*site
-	size int64 // 0 = it can't say
+	size int64
 	err  error
 }
 

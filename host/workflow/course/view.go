@@ -96,7 +96,7 @@ func (v *View) Fits(s Source, most int) (bool, error) {
 		return len(data) <= most, err
 	}
 	size, err := sizer.Size(s)
-	return size <= int64(most), v.note(err)
+	return err == nil && size <= int64(most), v.note(err)
 }
 
 // Failure returns why a step has failed; nil if it has not.
