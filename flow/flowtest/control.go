@@ -47,7 +47,7 @@ func (r *Run) Retry(step string) {
 func (r *Run) request(what string, e course.Event) {
 	r.kit.t.Helper()
 	r.kit.soon(func() {
-		if refused := r.deliver(e); refused != nil {
+		if refused := r.try(e); refused != nil {
 			r.kit.fatalf("%s of workflow %s: %v", what, r.Name(), refused)
 		}
 	})
