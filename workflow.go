@@ -78,7 +78,8 @@ type Step struct {
 	// Input is an expression for the payload; empty = the workflow's input for a step that
 	// needs none, the output of the only one needed, or a map of the outputs of all needed;
 	// for a fallback, what the step has got that it stands in for.
-	// A string or bytes are the payload as they are, anything else as JSON.
+	// A string or bytes are the payload as they are, anything else as JSON; so is a JSON string
+	// longer than [MaxStepData] that is passed on whole.
 	Input       string `json:"input,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 	// FanOut is an expression for a list: there is a task for each element, whose

@@ -41,8 +41,8 @@ type WorkflowView interface {
 	StepFailure(key Key, step int) (*jobhost.Failure, error)
 	// Definition returns the JSON of a definition by its hash.
 	Definition(hash string) ([]byte, error)
-	// JobOutput returns the results of a job that has succeeded, in the order of the tasks,
-	// up to most bytes of them together: see [JobOutput].
+	// JobOutput returns the results of a job that has succeeded, if they have no more than
+	// most bytes together and are in the store.
 	JobOutput(id string, most int) (*JobOutput, error)
 	// JobFailure returns the last failure of the first dead task of a job.
 	JobFailure(id string) (*jobhost.Failure, error)
@@ -136,11 +136,10 @@ type StepRecord struct {
 
 // JobOutput is what the tasks of a job returned.
 type JobOutput struct {
-	// Results are those of the tasks; those after the first that was too much are left out.
-	Results [][]byte
+	Results [][]byte // in the order of the tasks; nil = they are too large
 	Tasks   int
 	Size    int64 // of all results together
-	// Ref names the object that the result of the only task is in; empty = it is in the store.
+	// Ref names the object that a result is in, of one task the only one; empty = all are in the store.
 	Ref string
 }
 

@@ -40,9 +40,30 @@ func (r *reader) Read(s course.Source) ([]byte, error) {
 		return nil, err
 	}
 	if c.ref != "" {
-		return nil, fmt.Errorf("%w: %w", course.ErrUnreadable, tooLarge("it", c.size))
+		return nil, fmt.Errorf("%w: %w", course.ErrTooLarge, tooLarge("it", c.size))
 	}
 	return c.data, nil
+}
+
+// Size implements [course.Sizer]. That of a list is that of its elements together.
+func (r *reader) Size(s course.Source) (int64, error) {
+	if s.Kind != course.Result && s.Kind != course.Results || r.atHand(s) != nil {
+		c, err := r.find(s)
+		return c.size, err
+	}
+	out, err := r.view.JobOutput(r.row.def.course.ID(r.row.ID, s.Run), 0)
+	if out == nil || err != nil {
+		return 0, err
+	}
+	return out.Size, nil
+}
+
+// atHand returns the result that came with the event, if it is that.
+func (r *reader) atHand(s course.Source) []byte {
+	if r.event == nil || r.event.Run != s.Run || r.event.What != course.JobSucceeded || s.Kind != course.Result {
+		return nil
+	}
+	return r.event.Output
 }
 
 // content is data, or the name of the object that they are in.
@@ -68,8 +89,8 @@ func (r *reader) find(s course.Source) (content, error) {
 	case course.Output:
 		return r.child(s.Run)
 	}
-	if r.event != nil && r.event.Run == s.Run && r.event.What == course.JobSucceeded && r.event.Output != nil && s.Kind == course.Result {
-		return inline(r.event.Output), nil
+	if data := r.atHand(s); data != nil {
+		return inline(data), nil
 	}
 	id := r.row.def.course.ID(r.row.ID, s.Run)
 	out, err := r.view.JobOutput(id, maxComposed)
@@ -81,31 +102,11 @@ func (r *reader) find(s course.Source) (content, error) {
 	case out.Ref != "" && s.Kind == course.Result:
 		return content{ref: out.Ref, size: out.Size}, nil
 	case out.Ref != "" || !out.Whole():
-		return content{}, fmt.Errorf("%w: %w", course.ErrUnreadable, tooLarge("the output of step "+r.row.def.name(s.Run.Step), out.Size))
+		return content{}, fmt.Errorf("%w: %w", course.ErrTooLarge, tooLarge("the output of step "+r.row.def.name(s.Run.Step), out.Size))
 	case s.Kind == course.Result:
 		return inline(out.Results[0]), nil
 	}
-	return inline(listOf(out.Results)), nil
-}
-
-// listOf makes a JSON list of results.
-func listOf(results [][]byte) []byte {
-	n := 2
-	for _, one := range results {
-		n += len(one) + 1
-	}
-	b := append(make([]byte, 0, n), '[')
-	for i, one := range results {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if len(one) == 0 {
-			b = append(b, "null"...)
-			continue
-		}
-		b = append(b, course.AsJSON(one)...)
-	}
-	return append(b, ']')
+	return inline(course.List(out.Results)), nil
 }
 
 func (r *reader) data(key queue.Key, slot int) (content, error) {
@@ -144,7 +145,7 @@ func (r *reader) compose(p *course.Payload) (content, error) {
 	data, err := p.Compose(func(s course.Source) ([]byte, error) {
 		c, err := r.find(s)
 		if total += c.size; err == nil && (c.ref != "" || total > maxComposed) {
-			err = fmt.Errorf("%w: %w", course.ErrUnreadable, tooLarge("an input that is put together from several outputs", total))
+			err = fmt.Errorf("%w: %w", course.ErrTooLarge, tooLarge("an input that is put together from several outputs", total))
 		}
 		return c.data, err
 	})

@@ -58,6 +58,7 @@ func House() Rules {
 			{Dir: "", May: []string{"internal"}, Tests: []string{""}, Why: "the root package is the vocabulary and has no machinery"},
 			{Dir: "internal", May: vocabulary, Why: "everybody imports internal/, so it imports nobody but the vocabulary"},
 			{Dir: "flow", May: vocabulary, Why: "definitions of workflows are built without a host"},
+			{Dir: "flow/flowtest", May: []string{"", "internal", "flow", "host/workflow"}, Why: "workflows are tested without a host, but by its rules"},
 			{Dir: "runtime", May: vocabulary, Why: pillar},
 			{Dir: "state", May: vocabulary, Why: pillar},
 			{Dir: "netproxy", May: vocabulary, Why: pillar},

@@ -201,28 +201,25 @@ func (v workflowView) Definition(hash string) ([]byte, error) {
 
 // JobOutput implements [queue.WorkflowView].
 func (v workflowView) JobOutput(id string, most int) (*queue.JobOutput, error) {
-	s := v.q.Stmt(`SELECT seq, tasks, (SELECT ref FROM task WHERE task.seq=job.seq), (SELECT result_size FROM task WHERE task.seq=job.seq)
-		FROM job WHERE id=?`).Text(id)
+	s := v.q.Stmt("SELECT seq, tasks FROM job WHERE id=?").Text(id)
 	if !s.Step() {
 		return nil, s.Done()
 	}
-	key, out := s.ColInt(0), &queue.JobOutput{Tasks: int(s.ColInt(1)), Ref: s.ColText(2), Size: s.ColInt(3)}
+	key, out := s.ColInt(0), &queue.JobOutput{Tasks: int(s.ColInt(1))}
 	if err := s.Done(); err != nil {
 		return nil, err
 	}
-	if out.Tasks == 1 && out.Ref != "" {
-		return out, nil
+	s = v.q.Stmt("SELECT sum(result_size), max(ref) FROM task WHERE seq>=? AND seq<?").Int(key).Int(key + int64(out.Tasks))
+	if s.Step() {
+		out.Size, out.Ref = s.ColInt(0), s.ColText(1)
 	}
-	out.Ref, out.Size = "", 0
-	s = v.q.Stmt(`SELECT result_size, ref IS NOT NULL, result.data FROM task LEFT JOIN result ON result.task=task.seq
+	if err := s.Done(); err != nil || out.Ref != "" || out.Size > int64(most) {
+		return out, err
+	}
+	s = v.q.Stmt(`SELECT result.data FROM task LEFT JOIN result ON result.task=task.seq
 		WHERE task.seq>=? AND task.seq<? ORDER BY task.seq`).Int(key).Int(key + int64(out.Tasks))
 	for s.Step() {
-		out.Size += s.ColInt(0)
-		if len(out.Results) > 0 && out.Size > int64(most) || out.Size > int64(most) || s.ColInt(1) != 0 {
-			out.Size = max(out.Size, int64(most)+1)
-			break
-		}
-		out.Results = append(out.Results, append([]byte{}, s.ColBlob(2)...))
+		out.Results = append(out.Results, s.ColBlob(0))
 	}
 	return out, s.Done()
 }

@@ -20,7 +20,8 @@ type turn struct {
 	busy   int    // steps that count for max_parallel, if that is set
 	at     Source // of data that came with the event
 	data   []byte
-	err    error // of the reader
+	memo   map[Source]any // of the evaluator
+	err    error          // of the reader
 }
 
 // Advance tells what becomes of a workflow by an event: record is what was

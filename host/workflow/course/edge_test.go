@@ -33,6 +33,69 @@ func TestStoreThatCantRead(t *testing.T) {
 	}
 }
 
+// large is a store with something that it doesn't read.
+type large struct {
+	*site
+	size int64
+	err  error
+}
+
+func (l large) Read(course.Source) ([]byte, error) {
+	return nil, fmt.Errorf("output of 10 MB: %w", course.ErrTooLarge)
+}
+
+type sized struct{ large }
+
+func (s sized) Size(course.Source) (int64, error) { return s.size, s.err }
+func (s sized) Labels() map[string]string         { return map[string]string{"a": "b"} }
+
+// fitting notes whether the input fits into 100 bytes.
+type fitting struct {
+	*answers
+	fits   bool
+	err    error
+	labels map[string]string
+}
+
+func (f *fitting) When(_ int, v *course.View) (bool, error) {
+	f.labels = v.Labels()
+	f.fits, f.err = v.Fits(course.Source{Kind: course.Input}, 100)
+	return true, nil
+}
+
+func TestSizesAndLabelsAsTheReaderKnowsThem(t *testing.T) {
+	t.Parallel()
+	disk := errors.New("disk")
+	s := define(t, "a|when=true")
+	for name, tt := range map[string]struct {
+		reader course.Reader
+		fits   bool
+		labels int
+		err    error
+	}{
+		"read":      {s, true, 0, nil},
+		"not read":  {large{site: s}, false, 0, nil},
+		"large":     {sized{large{s, 101, nil}}, false, 1, nil},
+		"small":     {sized{large{s, 100, nil}}, true, 1, nil},
+		"disk":      {sized{large{s, 0, disk}}, false, 1, disk},
+		"gone":      {sized{large{s, 0, course.ErrUnreadable}}, false, 1, nil},
+		"too large": {sized{large{s, 1 << 40, nil}}, false, 1, nil},
+	} {
+		eval := &fitting{answers: s.eval}
+		c, err := course.New(s.graph, eval)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Advance("wf-y", nil, &course.Event{What: course.Started, At: s.now}, tt.reader)
+		if !errors.Is(err, tt.err) || eval.err == nil && eval.fits != tt.fits || len(eval.labels) != tt.labels {
+			t.Errorf("%s: fits: %v, %v; labels %v; %v", name, eval.fits, eval.err, eval.labels, err)
+		}
+		if (name == "gone" || name == "disk") != (eval.err != nil) {
+			t.Errorf("%s: %v", name, eval.err)
+		}
+	}
+}
+
 func TestViewOfWorkflow(t *testing.T) {
 	t.Parallel()
 	s := define(t, "a|when=true")

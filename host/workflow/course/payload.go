@@ -81,6 +81,21 @@ func readAny(s Source, read func(Source) ([]byte, error)) ([]byte, error) {
 	}
 }
 
+// List returns the results of the tasks of a job as one, as [Results] names them. Those
+// that are not JSON become what they do in an object.
+func List(results [][]byte) []byte {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, data := range results {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(AsJSON(data))
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
 // AsJSON returns data as a JSON value: as they are if they are one, else as a string, which is
 // one in base64 if they are no text.
 func AsJSON(data []byte) []byte {

@@ -96,13 +96,22 @@ func (v *View) Fits(s Source, most int) (bool, error) {
 		return len(data) <= most, err
 	}
 	size, err := sizer.Size(s)
-	return size <= int64(most), v.note(err)
+	return err == nil && size <= int64(most), v.note(err)
 }
 
 // Failure returns why a step has failed; nil if it has not.
 func (v *View) Failure(step int) (*jobhost.Failure, error) {
 	f, err := v.t.failure(step)
 	return f, v.note(err)
+}
+
+// Memo is where an Evaluator keeps what it will look at again before the Advance ends, such as data
+// that it has decoded. What is at a [Source] never changes.
+func (v *View) Memo() map[Source]any {
+	if v.t.memo == nil {
+		v.t.memo = map[Source]any{}
+	}
+	return v.t.memo
 }
 
 // Read returns what is at a place; nil for Nothing.

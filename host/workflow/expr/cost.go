@@ -37,8 +37,16 @@ func operations(n uint64) string {
 // sizes tells the estimate how large values are of which nothing is known.
 type sizes struct{}
 
-func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
-	return nil
+// EstimateCallCost implements [cost.Estimator]. What is selected from a value of unknown
+// type CEL takes to be of any size, and with that refuses a[0] + b and a.?b.orValue("") + c.
+func (sizes) EstimateCallCost(function, _ string, _ *cost.AstNode, args []cost.AstNode) *cost.CallEstimate {
+	switch {
+	case function == "orValue", function == "value":
+	case function == operators.Index && len(args) > 0 && args[0].Type().Kind() == types.DynKind:
+	default:
+		return nil
+	}
+	return cost.NewCallEstimate(cost.FixedCostEstimate(1), &cost.SizeEstimate{Min: 0, Max: typicalSize})
 }
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {

@@ -21,6 +21,8 @@ import (
 // Payloads that are not JSON are text, or bytes if they are not UTF-8 either.
 type Data struct {
 	Input []byte
+	// InputDecoded, if it is there, keeps the input for other Data too. What is known is not decoded.
+	InputDecoded *Decoded
 	// Steps returns what is known of a step that has ended.
 	Steps    func(name string) (StepData, error)
 	Output   []byte // in terminate
@@ -38,8 +40,32 @@ type StepData struct {
 	Status jobhost.StepStatus
 	// Output is what it returned; nil = nothing, which expressions see as null.
 	Output []byte
+	// Decoded is as [Data.InputDecoded].
+	Decoded *Decoded
 	// Failure is set if the step has failed.
 	Failure *jobhost.Failure
+}
+
+// Decoded keeps a payload that was decoded, for several [Data]. It is empty at first, and for one
+// goroutine at a time.
+type Decoded struct {
+	value any
+	known bool
+}
+
+// Known reports whether there is one: the payload itself need not be there then.
+func (d *Decoded) Known() bool { return d != nil && d.known }
+
+// decode returns the value of a payload.
+func (d *Decoded) decode(what string, payload []byte) (any, error) {
+	if d.Known() {
+		return d.value, nil
+	}
+	v, err := value(what, payload)
+	if d != nil && err == nil {
+		d.value, d.known = v, true
+	}
+	return v, err
 }
 
 // WorkflowData is what expressions see of the workflow itself.
@@ -78,7 +104,7 @@ func (a activation) ResolveName(name string) (any, bool) {
 	var err error
 	switch name {
 	case "input":
-		v, err = value("the input of the workflow", d.Input)
+		v, err = d.InputDecoded.decode("the input of the workflow", d.Input)
 	case "item":
 		v, err = value("the element", d.item)
 	case "output":
@@ -143,8 +169,8 @@ func (d *Data) step(name string) (any, error) {
 		return nil, fmt.Errorf("read step %s: %w", name, err)
 	}
 	var output any
-	if s.Output != nil {
-		if output, err = value(fmt.Sprintf("the output of step %s", clip(name)), s.Output); err != nil {
+	if s.Output != nil || s.Decoded.Known() {
+		if output, err = s.Decoded.decode(fmt.Sprintf("the output of step %s", clip(name)), s.Output); err != nil {
 			return nil, err
 		}
 	}

@@ -24,13 +24,13 @@ import (
 
 // Bounds that no configuration changes.
 const (
-	MaxResultBytes = 1 << 20   // of what an expression returns, as JSON
-	MaxCost        = 2_000_000 // of one run, in CEL's units: about one for each operation and for each ten bytes of text
+	MaxResultBytes = 1 << 20     // of what an expression returns, as JSON
+	MaxCost        = 2_000_000   // of one run, in CEL's units: about one for each operation and for each ten bytes of text
 	MaxTotalCost   = 5 * MaxCost // of all runs on the same [Data], such as the inputs of a fan-out
-	maxDepth       = 64        // of values
-	maxRegexp      = 1_000     // instructions of a regular expression that stands in an expression
-	typicalSize    = 100       // elements that the estimate takes lists to have, of which nothing else is known
-	interruptEvery = 100       // rounds of loops between two looks at the context
+	maxDepth       = 64          // of values
+	maxRegexp      = 1_000       // instructions of a regular expression that stands in an expression
+	typicalSize    = 100         // elements that the estimate takes lists to have, of which nothing else is known
+	interruptEvery = 100         // rounds of loops between two looks at the context
 )
 
 // Kind says what an expression is for, and with that what it may look at and return.

@@ -31,20 +31,20 @@ func (e *evaluator) step(source int) *Step { return &e.plan.Steps[e.at[source]] 
 // When implements [course.Evaluator].
 func (e *evaluator) When(step int, v *course.View) (holds bool, err error) {
 	defer contain(&err)
-	return e.condition(e.step(step).When, v, step, course.Source{})
+	return e.condition(e.step(step).When, v, course.Source{})
 }
 
 // Terminate implements [course.Evaluator].
 func (e *evaluator) Terminate(step int, v *course.View) (ends bool, err error) {
 	defer contain(&err)
-	return e.condition(e.step(step).Terminate, v, step, v.Source(step))
+	return e.condition(e.step(step).Terminate, v, v.Source(step))
 }
 
-func (e *evaluator) condition(p *expr.Program, v *course.View, step int, output course.Source) (bool, error) {
+func (e *evaluator) condition(p *expr.Program, v *course.View, output course.Source) (bool, error) {
 	if p == nil {
 		return false, errors.New("there is no condition")
 	}
-	s := scene{e: e, v: v, step: step}
+	s := scene{e: e, v: v}
 	d, err := s.data(p)
 	if err != nil {
 		return false, err
@@ -67,7 +67,7 @@ func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err
 	if p == nil {
 		return course.Payload{}, errors.New("there is no input")
 	}
-	s := scene{e: e, v: v, step: step}
+	s := scene{e: e, v: v}
 	if at, ok, err := s.passed(p); ok || err != nil {
 		return passOn(at), err
 	}
@@ -90,7 +90,7 @@ func (e *evaluator) Output(v *course.View) (payload course.Payload, err error) {
 	if p == nil {
 		return course.Payload{}, errors.New("there is no output")
 	}
-	s := scene{e: e, v: v, step: course.None}
+	s := scene{e: e, v: v}
 	if at, ok, err := s.passed(p); ok || err != nil {
 		return passOn(at), err
 	}
@@ -112,7 +112,7 @@ func (e *evaluator) FanOut(step int, v *course.View) (items [][]byte, err error)
 		}
 		s = &e.plan.Steps[s.FallbackOf]
 	}
-	view := scene{e: e, v: v, step: step}
+	view := scene{e: e, v: v}
 	d, err := view.data(s.FanOut, s.Input)
 	if err != nil {
 		return nil, err

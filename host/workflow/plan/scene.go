@@ -11,9 +11,8 @@ import (
 // scene is what the expressions of a step see of a workflow that runs. It reads
 // nothing that they don't look at.
 type scene struct {
-	e    *evaluator
-	v    *course.View
-	step int // of the definition; None with the output of the workflow
+	e *evaluator
+	v *course.View
 	// asItIs: what is large is read too, to be passed on.
 	asItIs bool
 }
@@ -34,6 +33,9 @@ func (s *scene) data(programs ...*expr.Program) (*expr.Data, error) {
 	}
 	for _, p := range programs {
 		if p != nil && d.Input == nil && (p.Uses("input") || p.Passes().Root == "input") {
+			if d.InputDecoded = s.decoded(input); d.InputDecoded.Known() {
+				break
+			}
 			var err error
 			if d.Input, err = s.read(input, "the input of the workflow"); err != nil {
 				return nil, err
@@ -57,10 +59,29 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 	if d.Failure, err = s.v.Failure(at); err != nil {
 		return expr.StepData{}, err
 	}
-	if from := s.v.Source(at); from.Kind != course.Nothing {
+	from := s.v.Source(at)
+	if from.Kind == course.Nothing {
+		return d, nil
+	}
+	if d.Decoded = s.decoded(from); !d.Decoded.Known() {
 		d.Output, err = s.read(from, "the output of step "+clip(name))
 	}
 	return d, err
+}
+
+// decoded is where decoded data are kept for other expressions of the same transition:
+// thousands of steps may look at one output. nil = they are needed as they are.
+func (s *scene) decoded(from course.Source) *expr.Decoded {
+	if s.asItIs {
+		return nil
+	}
+	memo := s.v.Memo()
+	kept, ok := memo[from].(*expr.Decoded)
+	if !ok {
+		kept = &expr.Decoded{}
+		memo[from] = kept
+	}
+	return kept
 }
 
 // read returns data that are there, and an error instead of those that an expression
