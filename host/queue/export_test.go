@@ -1,6 +1,19 @@
 package queue
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// Add submits a job that the host made itself.
+func (q *Queue) Add(ctx context.Context, job *JobSpec) error {
+	l := q.lanes.of(job.Worker)
+	if err := l.accept(job.Tasks); err != nil {
+		return err
+	}
+	_, err := q.commitSubmit(ctx, job, l)
+	return err
+}
 
 // Resident is how many bytes the bodies in memory are counted as.
 func (q *Queue) Resident() int64 { return q.resident.Load() }

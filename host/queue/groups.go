@@ -1,28 +1,11 @@
 package queue
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"iter"
 	"slices"
 
 	"github.com/jobhost/jobhost"
 )
-
-// Group stands for a concurrency key; 0 = none. Stores keep it beside each
-// task, so that claiming a million of them reads no texts. It is a part of a
-// digest: two keys in one group would share its turns and its limit, and do no
-// other harm.
-type Group int64
-
-// GroupOf returns the group of a concurrency key.
-func GroupOf(key string) Group {
-	if key == "" {
-		return 0
-	}
-	digest := sha256.Sum256([]byte(key))
-	return Group(binary.LittleEndian.Uint64(digest[:]) | 1)
-}
 
 // groups hold the ready tasks of one lane that have a concurrency key, and the
 // order in which keys have their turn. Each level of priority has a ring of the
@@ -35,7 +18,7 @@ func GroupOf(key string) Group {
 // Its nodes lie in pages that all groups share, so that a million groups of one
 // task cost 100 bytes each, and a view costs a copy of the pages' addresses.
 type groups struct {
-	limit int // tasks of one group that may run at once; 0 = no limit
+	limit int // tasks of one concurrency key that may run at once; 0 = no limit
 
 	refs      map[Group]ref
 	pages     []*[pageLen]group // of groups; ref 0 is the group without a key
@@ -208,7 +191,12 @@ func (g *groups) run(r ref, n int32) {
 
 // full reports whether a group must wait for the end of one of its tasks.
 func (g *groups) full(r ref) bool {
-	return r != 0 && g.limit > 0 && int(g.at(r).running) >= g.limit
+	if r == 0 {
+		return false
+	}
+	gr := g.at(r)
+	limit := gr.id.limit(g.limit)
+	return limit > 0 && int(gr.running) >= limit
 }
 
 // isFull is full for a group that may not be there.

@@ -49,11 +49,19 @@ type options struct {
 	UniqueUntil    queue.Millis `json:"unique_until,omitempty"`
 	CallbackWorker string       `json:"callback_worker,omitempty"`
 	CallbackURL    string       `json:"callback_url,omitempty"`
+	ItemBytes      *int64       `json:"item_bytes,omitempty"` // of all items; nil = the job has none
+	MaxParallel    int          `json:"max_parallel,omitempty"`
+	Retry          *retry       `json:"retry,omitempty"`
+	Breaker        *breaker     `json:"breaker,omitempty"`
 }
 
 // optionsOf returns the text that is kept of a job's options; empty = it has none.
 func optionsOf(job *queue.JobSpec) (string, error) {
-	o := options{job.ConcurrencyKey, job.Deadline, job.UniqueKey, job.UniqueUntil, job.Callback.Worker, job.Callback.URL}
+	o := options{
+		ConcurrencyKey: job.ConcurrencyKey, Deadline: job.Deadline, UniqueKey: job.UniqueKey, UniqueUntil: job.UniqueUntil,
+		CallbackWorker: job.Callback.Worker, CallbackURL: job.Callback.URL,
+		ItemBytes: itemBytes(job), MaxParallel: job.MaxParallel, Retry: retryOf(job.Retry), Breaker: breakerOf(job.Breaker),
+	}
 	if o == (options{}) {
 		return "", nil
 	}
@@ -72,6 +80,7 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 	job.ConcurrencyKey, job.Deadline = o.ConcurrencyKey, o.Deadline
 	job.UniqueKey, job.UniqueUntil = o.UniqueKey, o.UniqueUntil
 	job.Callback.Worker, job.Callback.URL = o.CallbackWorker, o.CallbackURL
+	job.MaxParallel, job.Retry, job.Breaker = o.MaxParallel, o.Retry.policy(), o.Breaker.policy()
 	return nil
 }
 
