@@ -15,6 +15,17 @@ func (q *Queue) Add(ctx context.Context, job *JobSpec) error {
 	return err
 }
 
+// Breakers is how many breakers are known, and of how many that are not it is known
+// where they stand.
+func (q *Queue) Breakers() (known, noted int) {
+	q.breakers.mu.Lock()
+	defer q.breakers.mu.Unlock()
+	return len(q.breakers.byKey), len(q.breakers.notes)
+}
+
+// MostBreakers bounds those that nobody uses.
+const MostBreakers = mostBreakers
+
 // Resident is how many bytes the bodies in memory are counted as.
 func (q *Queue) Resident() int64 { return q.resident.Load() }
 

@@ -28,7 +28,8 @@ type groups struct {
 	nodeCount ref // that were ever used
 	views     int64
 	// busy are the groups with tasks that run; no more than there are slots.
-	busy map[ref]struct{}
+	busy     map[ref]struct{}
+	breakers jobBreakers
 
 	rings [jobhost.Levels]ring
 	// ready counts the tasks here that are not gone.
@@ -113,6 +114,7 @@ func (g *groups) drop(r ref) {
 	if gr := g.at(r); r != 0 && gr.running == 0 && gr.inRing == 0 && gr.roots == [jobhost.Levels]ref{} {
 		delete(g.refs, gr.id)
 		g.free = append(g.free, r)
+		g.breakers.forget(gr.id)
 	}
 }
 
@@ -189,14 +191,15 @@ func (g *groups) run(r ref, n int32) {
 	}
 }
 
-// full reports whether a group must wait for the end of one of its tasks.
+// full reports whether a group must wait for the end of one of its tasks, or for a
+// breaker.
 func (g *groups) full(r ref) bool {
 	if r == 0 {
 		return false
 	}
 	gr := g.at(r)
 	limit := gr.id.limit(g.limit)
-	return limit > 0 && int(gr.running) >= limit
+	return limit > 0 && int(gr.running) >= limit || g.breakers.holds(gr.id)
 }
 
 // isFull is full for a group that may not be there.
@@ -213,8 +216,16 @@ func (g *groups) allFull() map[ref]bool {
 			full[r] = true
 		}
 	}
+	for id, b := range g.breakers.byGroup {
+		if r, there := g.refs[id]; there && b.holds {
+			full[r] = true
+		}
+	}
 	return full
 }
+
+// staleAll makes the next look find out again which tasks are the oldest.
+func (g *groups) staleAll() { g.stale = [jobhost.Levels]bool{true, true, true, true, true} }
 
 // tops yields up to n tasks from the top of a heap, about the oldest first.
 func (g *groups) tops(r ref, level, n int) iter.Seq[entry] {
