@@ -143,7 +143,7 @@ func (s *slot) prepare(lease *queue.Lease) {
 	at.Task, at.Tasks = lease.Index, job.Tasks
 	at.Number = lease.Number()
 	at.Priority, at.Labels = job.Priority, job.Labels
-	at.Entry, at.Input = job.Entry, job.Payload
+	at.Entry, at.Input = job.Entry, lease.Input()
 	if job.Ref != "" {
 		at.LargeInput = job.PayloadSize()
 	}

@@ -45,16 +45,17 @@ func (c *bodyCache) ahead() int {
 }
 
 // bodyCost is about what a body takes in memory.
-func bodyCost(b *Body) int64 { return int64(len(b.Job.Payload)) + 512 }
+func bodyCost(b *Body) int64 { return int64(len(b.Job.Payload)+len(b.Payload)) + 512 }
 
-// keep holds the body if the budget allows.
-func (c *bodyCache) keep(b *Body) {
+// keep holds the body if the budget allows, and reports whether it did.
+func (c *bodyCache) keep(b *Body) bool {
 	if c.q.resident.Add(bodyCost(b)) > c.q.cfg.ResidentBytes {
 		c.q.resident.Add(-bodyCost(b))
-		return
+		return false
 	}
 	c.drop(b.Key)
 	c.held[b.Key] = b
+	return true
 }
 
 // take removes the body that belongs to the entry; nil if it is not held.

@@ -7,13 +7,14 @@ import (
 	"github.com/jobhost/jobhost/internal/breaker"
 )
 
-// sharedBreaker is a circuit breaker that one or several lanes share.
+// sharedBreaker is a circuit breaker that workers and jobs of one or several lanes share.
 type sharedBreaker struct {
 	*breaker.Breaker
 	key string
 
-	mu    sync.Mutex // protects lanes
-	lanes map[*lane]struct{}
+	mu       sync.Mutex         // protects lanes and jobLanes
+	lanes    map[*lane]struct{} // of workers that have it
+	jobLanes map[*lane]struct{} // with tasks of jobs that have it
 
 	saving sync.Mutex // held from a look at the state to its place in the store; protects saved
 	saved  string

@@ -226,3 +226,32 @@ func TestBreakerFails(t *testing.T) {
 		}
 	})
 }
+
+// A lane that may try a breaker but finds no room on the host waits for that room,
+// and does nothing meanwhile.
+func TestHalfOpenBreakerAtAFullGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, func(c *queue.Config) {
+			c.MaxRunning = 1
+			c.Workers[0].Breaker = oneFailure
+			c.Workers = append(c.Workers, queue.Worker{Name: "x", Capacity: 10, Timeout: time.Minute})
+		})
+		for _, worker := range []string{"w", "x"} {
+			f.submit(jobhost.Spec{Worker: worker})
+		}
+		f.settle(f.take(f.Slot("w")), bad())
+		other := f.take(f.Slot("x"))
+		probe := make(chan *queue.Lease)
+		go func() {
+			lease, _ := f.Slot("w").Take(context.Background())
+			probe <- lease
+		}()
+		time.Sleep(2 * oneFailure.Timeout)
+		f.settle(other, good())
+		f.settle(<-probe, good())
+		if got := f.Breaker("w"); got.State != jobhost.BreakerClosed {
+			t.Errorf("the breaker is %+v", got)
+		}
+	})
+}

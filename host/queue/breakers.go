@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,14 +22,19 @@ const noteBreaker = "breaker/"
 type breakers struct {
 	mu    sync.Mutex // protects byKey and notes
 	byKey map[string]*sharedBreaker
-	notes map[string]string // what was noted when the last lane was filled
+	notes map[string]string // by key: what was noted of those that are not in byKey
 }
 
 // remember takes over what was noted.
 func (bs *breakers) remember(notes map[string]string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.notes = notes
+	bs.notes = map[string]string{}
+	for name, text := range notes {
+		if key, of := strings.CutPrefix(name, noteBreaker); of && bs.byKey[key] == nil {
+			bs.notes[key] = text
+		}
+	}
 }
 
 // join returns the breaker of a policy, which holds for it from now on, as one
@@ -36,23 +42,83 @@ func (bs *breakers) remember(notes map[string]string) {
 func (bs *breakers) join(policy jobhost.BreakerPolicy, l *lane) *sharedBreaker {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	b := bs.byKey[policy.Key]
-	if b == nil {
-		b = &sharedBreaker{Breaker: breaker.New(policy), key: policy.Key, lanes: map[*lane]struct{}{}}
-		if text, noted := bs.notes[noteBreaker+policy.Key]; noted {
-			until, _ := strconv.ParseInt(text, 10, 64) // what can't be read was open until 1970
-			b.Breaker, b.saved = breaker.Restore(policy, Millis(until).Time()), text
-		}
-		if bs.byKey == nil {
-			bs.byKey = map[string]*sharedBreaker{}
-		}
-		bs.byKey[policy.Key] = b
-	}
+	b := bs.ofLocked(policy)
 	b.SetPolicy(policy)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lanes[l] = struct{}{}
 	return b
+}
+
+// joinJobs is join for a policy that jobs bring along; if a worker has the
+// breaker its policy holds.
+func (bs *breakers) joinJobs(policy jobhost.BreakerPolicy, l *lane) *sharedBreaker {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b := bs.ofLocked(policy)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.lanes) == 0 {
+		b.SetPolicy(policy)
+	}
+	b.jobLanes[l] = struct{}{}
+	return b
+}
+
+// ofLocked returns the breaker of a policy's key.
+func (bs *breakers) ofLocked(policy jobhost.BreakerPolicy) *sharedBreaker {
+	if b := bs.byKey[policy.Key]; b != nil {
+		return b
+	}
+	b := &sharedBreaker{
+		Breaker: breaker.New(policy), key: policy.Key, lanes: map[*lane]struct{}{}, jobLanes: map[*lane]struct{}{},
+	}
+	if text, noted := bs.notes[policy.Key]; noted {
+		until, _ := strconv.ParseInt(text, 10, 64) // what can't be read was open until 1970
+		b.Breaker, b.saved = breaker.Restore(policy, Millis(until).Time()), text
+		delete(bs.notes, policy.Key)
+	}
+	if bs.byKey == nil {
+		bs.byKey = map[string]*sharedBreaker{}
+	}
+	bs.byKey[policy.Key] = b
+	return b
+}
+
+// mostBreakers is how many are kept before those are looked for that nobody uses and
+// that have only counted some failures.
+const mostBreakers = 1024
+
+// leave is for a lane without tasks, for now, of jobs that have a breaker. A breaker that
+// nobody uses is forgotten, unless it has counted failures: there may be more of
+// them when a task is tried again. Where an open one stands remains.
+func (bs *breakers) leave(of *jobBreaker) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b := of.sharedBreaker
+	b.mu.Lock()
+	delete(b.jobLanes, of.lane)
+	b.mu.Unlock()
+	switch text, state := b.note(); {
+	case b.used():
+	case state != jobhost.BreakerClosed:
+		delete(bs.byKey, b.key)
+		bs.notes[b.key] = text
+	case !b.Counts():
+		delete(bs.byKey, b.key)
+	case len(bs.byKey) > mostBreakers:
+		maps.DeleteFunc(bs.byKey, func(_ string, b *sharedBreaker) bool {
+			_, state := b.note()
+			return state == jobhost.BreakerClosed && !b.used()
+		})
+	}
+}
+
+// used reports whether any lane has the breaker.
+func (b *sharedBreaker) used() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.lanes)+len(b.jobLanes) > 0
 }
 
 // leave takes a lane off its breaker.
@@ -73,15 +139,14 @@ func (l *lane) breakLocked(policy jobhost.BreakerPolicy) {
 	}
 }
 
-// judge ends a lease's passage of a breaker. The caller holds no lane's lock.
+// judge ends a lease's passages of breakers. The caller holds no lane's lock.
 func (q *Queue) judge(lease *Lease, v breaker.Verdict) {
-	p := lease.passage
-	if p.of == nil {
-		return
-	}
-	lease.passage = passage{}
-	if p.End(v, q.clock.now()) {
-		q.changed(p.of)
+	passages := [...]passage{lease.passage, lease.jobPassage}
+	lease.passage, lease.jobPassage = passage{}, passage{}
+	for _, p := range passages {
+		if p.of != nil && p.End(v, q.clock.now()) {
+			q.changed(p.of)
+		}
 	}
 }
 
@@ -90,15 +155,18 @@ func (q *Queue) changed(b *sharedBreaker) {
 	q.save(b)
 	b.mu.Lock()
 	lanes := maps.Clone(b.lanes)
+	maps.Copy(lanes, b.jobLanes)
 	b.mu.Unlock()
 	for l := range lanes {
-		l.pump()
+		l.lookAgain()
 	}
 }
 
-func (l *lane) pump() {
+// lookAgain lets a lane find out what breakers hold now.
+func (l *lane) lookAgain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lookAgainLocked()
 	l.pumpLocked()
 }
 

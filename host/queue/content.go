@@ -78,10 +78,16 @@ func (q *Queue) OpenPayload(ctx context.Context, id string) (jobhost.Content, er
 	if err != nil {
 		return jobhost.Content{}, err
 	}
-	if record.Ref == "" {
-		return contentOf(record.Payload), nil
+	switch {
+	case record.Ref != "":
+		return q.OpenInput(ctx, &record.JobSpec)
+	case record.PayloadSize > len(record.Payload):
+		return jobhost.Content{}, &jobhost.Error{
+			Code:    jobhost.CodeNotFound,
+			Message: fmt.Sprintf("each task of job %s has a payload of its own", id),
+		}
 	}
-	return q.OpenInput(ctx, &record.JobSpec)
+	return contentOf(record.Payload), nil
 }
 
 func contentOf(data []byte) jobhost.Content {

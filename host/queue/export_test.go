@@ -1,6 +1,30 @@
 package queue
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// Add submits a job that the host made itself.
+func (q *Queue) Add(ctx context.Context, job *JobSpec) error {
+	l := q.lanes.of(job.Worker)
+	if err := l.accept(job.Tasks); err != nil {
+		return err
+	}
+	_, err := q.commitSubmit(ctx, job, l)
+	return err
+}
+
+// Breakers is how many breakers are known, and of how many that are not it is known
+// where they stand.
+func (q *Queue) Breakers() (known, noted int) {
+	q.breakers.mu.Lock()
+	defer q.breakers.mu.Unlock()
+	return len(q.breakers.byKey), len(q.breakers.notes)
+}
+
+// MostBreakers bounds those that nobody uses.
+const MostBreakers = mostBreakers
 
 // Resident is how many bytes the bodies in memory are counted as.
 func (q *Queue) Resident() int64 { return q.resident.Load() }

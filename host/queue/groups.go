@@ -1,28 +1,11 @@
 package queue
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"iter"
 	"slices"
 
 	"github.com/jobhost/jobhost"
 )
-
-// Group stands for a concurrency key; 0 = none. Stores keep it beside each
-// task, so that claiming a million of them reads no texts. It is a part of a
-// digest: two keys in one group would share its turns and its limit, and do no
-// other harm.
-type Group int64
-
-// GroupOf returns the group of a concurrency key.
-func GroupOf(key string) Group {
-	if key == "" {
-		return 0
-	}
-	digest := sha256.Sum256([]byte(key))
-	return Group(binary.LittleEndian.Uint64(digest[:]) | 1)
-}
 
 // groups hold the ready tasks of one lane that have a concurrency key, and the
 // order in which keys have their turn. Each level of priority has a ring of the
@@ -35,7 +18,7 @@ func GroupOf(key string) Group {
 // Its nodes lie in pages that all groups share, so that a million groups of one
 // task cost 100 bytes each, and a view costs a copy of the pages' addresses.
 type groups struct {
-	limit int // tasks of one group that may run at once; 0 = no limit
+	limit int // tasks of one concurrency key that may run at once; 0 = no limit
 
 	refs      map[Group]ref
 	pages     []*[pageLen]group // of groups; ref 0 is the group without a key
@@ -45,7 +28,8 @@ type groups struct {
 	nodeCount ref // that were ever used
 	views     int64
 	// busy are the groups with tasks that run; no more than there are slots.
-	busy map[ref]struct{}
+	busy     map[ref]struct{}
+	breakers jobBreakers
 
 	rings [jobhost.Levels]ring
 	// ready counts the tasks here that are not gone.
@@ -130,6 +114,7 @@ func (g *groups) drop(r ref) {
 	if gr := g.at(r); r != 0 && gr.running == 0 && gr.inRing == 0 && gr.roots == [jobhost.Levels]ref{} {
 		delete(g.refs, gr.id)
 		g.free = append(g.free, r)
+		g.breakers.forget(gr.id)
 	}
 }
 
@@ -206,9 +191,15 @@ func (g *groups) run(r ref, n int32) {
 	}
 }
 
-// full reports whether a group must wait for the end of one of its tasks.
+// full reports whether a group must wait for the end of one of its tasks, or for a
+// breaker.
 func (g *groups) full(r ref) bool {
-	return r != 0 && g.limit > 0 && int(g.at(r).running) >= g.limit
+	if r == 0 {
+		return false
+	}
+	gr := g.at(r)
+	limit := gr.id.limit(g.limit)
+	return limit > 0 && int(gr.running) >= limit || g.breakers.holds(gr.id)
 }
 
 // isFull is full for a group that may not be there.
@@ -225,8 +216,16 @@ func (g *groups) allFull() map[ref]bool {
 			full[r] = true
 		}
 	}
+	for id, b := range g.breakers.byGroup {
+		if r, there := g.refs[id]; there && b.holds {
+			full[r] = true
+		}
+	}
 	return full
 }
+
+// staleAll makes the next look find out again which tasks are the oldest.
+func (g *groups) staleAll() { g.stale = [jobhost.Levels]bool{true, true, true, true, true} }
 
 // tops yields up to n tasks from the top of a heap, about the oldest first.
 func (g *groups) tops(r ref, level, n int) iter.Seq[entry] {

@@ -49,10 +49,16 @@ func (l *lane) untilLocked(h hold) time.Time {
 	return time.Time{}
 }
 
-// wakeLocked sees to it that the lane goes on when what holds it ends by itself.
+// wakeLocked sees to it that the lane goes on when what holds it, or a group of it,
+// ends by itself.
 func (l *lane) wakeLocked() {
 	at := l.untilLocked(l.holdLocked())
-	if at.IsZero() || at.Equal(l.wakeAt) {
+	if l.groups != nil {
+		if until := l.groups.breakers.until(); at.IsZero() || !until.IsZero() && until.Before(at) {
+			at = until
+		}
+	}
+	if at.IsZero() || at.Equal(l.wakeAt) || l.q.closed.Load() {
 		return
 	}
 	l.wakeAt = at
@@ -69,7 +75,9 @@ func (l *lane) awake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wakeAt = time.Time{}
+	l.lookAgainLocked()
 	l.pumpLocked()
+	l.wakeLocked() // for what is held still
 }
 
 // noteMode is the prefix of the notes that keep modes; the worker's name follows.

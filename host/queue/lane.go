@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/rate"
 )
 
@@ -316,27 +315,19 @@ func (l *lane) pumpLocked() {
 			if next, some = l.nextTurnLocked(); !some {
 				return // the tasks of a key that has too many wait for their end
 			}
-		}
-		now := l.q.clock.now()
-		var p passage
-		if l.breaker != nil {
-			var ok bool
-			if p.Passage, ok = l.breaker.Pass(now); !ok {
-				return // other lanes have the probes; the end of one wakes this one
-			}
-			if p.Judges() {
-				p.of = l.breaker
+			if l.jobHoldsLocked(next.group) {
+				continue
 			}
 		}
 		memory, ok := l.q.gate.enter(l)
 		if !ok {
-			if p.End(breaker.None, now) {
-				// Another lane may have met the probe that this one gives back.
-				time.AfterFunc(0, func() { l.q.changed(p.of) })
-			}
 			return
 		}
-		lease := &Lease{lane: l, TakenAt: now, memory: memory, passage: p}
+		lease := &Lease{lane: l, TakenAt: l.q.clock.now(), memory: memory}
+		if !l.passLocked(lease, next.group) {
+			time.AfterFunc(0, func() { l.q.gate.leave(memory) })
+			continue // the look at what holds tasks finds it now
+		}
 		if l.groups != nil {
 			lease.entry, lease.group = next.entry, l.takeTurnLocked(next)
 		} else {
@@ -348,7 +339,7 @@ func (l *lane) pumpLocked() {
 
 // handLocked gives a lease to a slot.
 func (l *lane) handLocked(lease *Lease) {
-	if !lease.passage.Refused {
+	if lease.refusedBy == "" {
 		l.rate.Take(lease.TakenAt)
 	}
 	delete(l.moved, lease.entry.key)

@@ -112,6 +112,7 @@ func (q *Queue) Put(w Worker) {
 	l.rate.Set(w.Rate, w.RateBurst, q.clock.now())
 	l.limitLocked(w.PerKey)
 	l.breakLocked(w.Breaker)
+	l.lookAgainLocked() // a breaker may have another policy
 	l.pumpLocked()
 }
 

@@ -10,21 +10,26 @@ import (
 
 // Job returns a job with its tasks and error records.
 func (q *Queue) Job(ctx context.Context, id string) (jobhost.Job, error) {
-	record, err := q.record(ctx, id)
-	if err != nil {
-		return jobhost.Job{}, err
+	job, _, err := q.look(ctx, id)
+	return job, err
+}
+
+// look returns a job as people are told of it, and as the store has it.
+func (q *Queue) look(ctx context.Context, id string) (job jobhost.Job, record JobRecord, err error) {
+	if record, err = q.record(ctx, id); err != nil {
+		return job, record, err
 	}
-	job := q.describe(record)
+	job = q.describe(record)
 	if job.State == jobhost.Ready {
 		// It may have been settled between the read and the look at what runs
 		// here; then this read sees it.
 		if record, err = q.record(ctx, id); err != nil {
-			return jobhost.Job{}, err
+			return jobhost.Job{}, record, err
 		}
 		job = q.describe(record)
 	}
 	job.Failures = record.Failures
-	return job, nil
+	return job, record, nil
 }
 
 func (q *Queue) record(ctx context.Context, id string) (JobRecord, error) {
@@ -90,7 +95,7 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 	}
 	var counts jobhost.Counts
 	now := MillisOf(q.clock.now())
-	id := GroupOf(record.ConcurrencyKey)
+	id := record.Group()
 	for i := range record.Tasks {
 		job.Tasks[i] = describeTask(&record.Tasks[i], l, id, now)
 		counts[job.Tasks[i].State]++

@@ -157,7 +157,11 @@ func (q *Queue) failure(lease *Lease, op *Settle, outcome *jobhost.Outcome, now 
 		lease.lane.bury(op, lease.Job, now)
 		return op, jobhost.Dead
 	}
-	delay := lease.lane.worker.Load().Retry.Delay(op.Attempt+1, q.cfg.Random())
+	retry := &lease.lane.worker.Load().Retry
+	if lease.Job.Retry != nil {
+		retry = lease.Job.Retry
+	}
+	delay := retry.Delay(op.Attempt+1, q.cfg.Random())
 	op.ReadyAt = MillisOf(now.Add(max(delay, outcome.RetryAfter)))
 	return op, jobhost.Retrying
 }
@@ -198,7 +202,7 @@ func (l *Lease) traits() traits {
 	if l.Job == nil { // it was not read
 		return l.unread
 	}
-	return traits{GroupOf(l.Job.ConcurrencyKey), l.Deadline}
+	return traits{l.Job.Group(), l.Deadline}
 }
 
 // unsettled runs when a settlement was refused or could not be made durable.

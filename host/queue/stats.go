@@ -72,7 +72,7 @@ func (l *lane) oldestLocked() Millis {
 				oldest = min(oldest, l.groupHeadLocked(r, level).readyAt)
 			}
 		}
-		for r := range l.groups.busy {
+		for r := range l.groups.allFull() {
 			if l.groups.at(r).live[level] > 0 {
 				oldest = min(oldest, l.groupHeadLocked(r, level).readyAt)
 			}

@@ -191,7 +191,7 @@ type Body struct {
 	Index   int
 	// Deadline is as with [Claimed].
 	Deadline Millis
-	// Payload is the task's own, of a job with Items; nil = that of the job.
+	// Payload is the task's own, of a job with Items, and never nil there; nil = that of the job.
 	Payload []byte
 	Job     *JobSpec
 }
@@ -225,12 +225,13 @@ type JobSpec struct {
 	UniqueKey   string
 	UniqueUntil Millis
 	Callback    jobhost.Callback
-	// Items are the payloads of the tasks, in their order; nil = all have Payload. They are
-	// not loaded with jobs and bodies: see [Body.Payload].
+	// Items are the payloads of the tasks, in their order; nil = all have Payload. They go
+	// without a Payload and a Ref, and are not loaded with jobs and bodies: see [Body.Payload].
 	Items [][]byte
 	// Retry holds instead of the worker's; nil = that.
 	Retry *jobhost.RetryPolicy
 	// Breaker holds the job's tasks while others with its key fail, beside the worker's own; nil = none.
+	// It goes without a ConcurrencyKey.
 	Breaker *jobhost.BreakerPolicy
 	// MaxParallel bounds the tasks of the job that run at one time; 0 = no bound. It goes
 	// without a ConcurrencyKey.
@@ -250,7 +251,7 @@ type JobSpec struct {
 // JobRecord is a job as a store tells of it.
 type JobRecord struct {
 	JobSpec         // in lists without Payload
-	PayloadSize int // of Payload: with Ref it is 0
+	PayloadSize int // of Payload, or of all Items: with Ref it is 0
 	EndedAt     Millis
 	Tasks       []TaskRecord
 	Failures    []jobhost.Failure

@@ -378,11 +378,12 @@ func (q *Queue) enter(l *lane, job *JobSpec, reserved int) jobhost.State {
 	defer l.mu.Unlock()
 	l.pending -= reserved
 	keep := l.waitingLocked() < shortQueue
-	x := traits{GroupOf(job.ConcurrencyKey), job.Deadline}
+	x := traits{job.Group(), job.Deadline}
+	bare := job.withoutItems()
 	for i := range job.Tasks {
 		e := entry{key: job.Key + Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
 		if keep && l.soonLocked(e.readyAt) {
-			l.bodies.keep(&Body{Key: e.key, Index: i, Deadline: job.Deadline, Job: job})
+			l.keepNewLocked(e, bare, job.item(i))
 		}
 		l.pushLocked(e, x)
 	}

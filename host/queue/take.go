@@ -33,10 +33,14 @@ type Lease struct {
 	lane    *lane
 	entry   entry
 	group   Group     // that it counts for; 0 = none, or no more
-	passage passage   // of the worker's breaker
 	unread  traits    // of the task, until there is a body
 	memory  int64     // that the gate counts for it
 	endedAt time.Time // when it was settled
+
+	passage    passage // of the worker's breaker
+	jobPassage passage // of the job's
+	met        bool    // it has met the job's, if there is one
+	refusedBy  string  // the breaker that lets it pass in order to fail
 
 	mu        sync.Mutex // protects cancelled and onCancel
 	cancelled bool
@@ -100,11 +104,17 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		body, err := s.lane.body(ctx, lease.entry)
+		if body != nil && !s.lane.meet(lease, body) {
+			s.lane.q.judge(lease, breaker.None)
+			s.lane.q.gate.leave(lease.memory)
+			continue
+		}
 		if body != nil && lease.begin(body) {
-			if !lease.passage.Refused {
+			if lease.refusedBy == "" {
 				return lease, nil
 			}
-			s.lane.q.Settle(lease, Report{Outcome: refusal(s.lane.worker.Load().Breaker.Key)})
+			s.lane.q.judge(lease, breaker.None) // there is no attempt that tells the other breaker anything
+			s.lane.q.Settle(lease, Report{Outcome: refusal(lease.refusedBy)})
 			continue
 		}
 		s.lane.q.judge(lease, breaker.None)

@@ -47,7 +47,7 @@ func (l *lane) limitLocked(limit int) {
 		return
 	}
 	l.groups.limit = limit
-	l.groups.stale = [jobhost.Levels]bool{true, true, true, true, true}
+	l.groups.staleAll()
 	for _, r := range l.groups.refs {
 		l.enlistAllLocked(r)
 	}
@@ -229,6 +229,7 @@ func (l *lane) sweepGroupsLocked() {
 	}
 	old := l.groups
 	l.groups = newGroups(old.limit)
+	l.groups.breakers = old.breakers
 	for id, r := range old.refs {
 		if n := old.at(r).running; n > 0 {
 			l.groups.run(l.groups.find(id), n)
@@ -244,6 +245,11 @@ func (l *lane) sweepGroupsLocked() {
 	}
 	for _, r := range l.groups.refs {
 		l.enlistAllLocked(r)
+	}
+	for id := range l.groups.breakers.byGroup {
+		if _, there := l.groups.refs[id]; !there {
+			l.groups.breakers.forget(id)
+		}
 	}
 	if len(l.groups.refs) == 0 {
 		l.groups = nil

@@ -11,7 +11,7 @@ import (
 // Why tells why a job is where it is, and what would end that. Of a job with
 // several tasks it speaks of the first one that has the job's state.
 func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
-	job, err := q.Job(ctx, id)
+	job, record, err := q.look(ctx, id)
 	if err != nil {
 		return jobhost.Why{}, err
 	}
@@ -32,7 +32,7 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		why.Reason = fmt.Sprintf("attempt %d of %d failed (%s); the next one is at %s",
 			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
 	case jobhost.Held:
-		q.whyHeld(&why, job)
+		q.whyHeld(&why, job, &record.JobSpec)
 	case jobhost.Ready:
 		q.whyReady(&why, job)
 	case jobhost.Running:
@@ -46,7 +46,7 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 }
 
 // whyHeld tells what holds a job.
-func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
+func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, spec *JobSpec) {
 	l := q.lanes.of(job.Worker)
 	if l == nil {
 		whyParked(why, job)
@@ -67,30 +67,44 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job) {
 		why.Reason = fmt.Sprintf("tasks of worker %s begin no faster than its rate_limit of %v", job.Worker, l.worker.Load().Rate)
 		why.Ends = "time, or a higher rate_limit"
 	case holdBreaker:
-		q.whyBreaker(why, job, l.breaker.Status(q.clock.now()))
+		q.whyBreaker(why, l.breaker, "; or jobhost worker reset-breaker "+job.Worker)
 	case notHeld:
-		n := l.perKey()
-		why.Code = "concurrency"
-		why.Reason = fmt.Sprintf("%d of its tasks with the concurrency key %q run, which is the concurrency_per_key of worker %s",
-			n, job.ConcurrencyKey, job.Worker)
-		why.Ends = "the end of one of them, or a higher concurrency_per_key"
+		q.whyGroup(why, l, spec)
 	default:
 		whyParked(why, job)
 	}
 }
 
-// whyBreaker tells why a breaker holds a job.
-func (q *Queue) whyBreaker(why *jobhost.Why, job jobhost.Job, b jobhost.BreakerStatus) {
-	policy := q.lanes.of(job.Worker).worker.Load().Breaker
+// whyGroup tells what holds the tasks of a job's group.
+func (q *Queue) whyGroup(why *jobhost.Why, l *lane, spec *JobSpec) {
+	if l.groups != nil && l.groups.breakers.holds(spec.Group()) {
+		q.whyBreaker(why, l.groups.breakers.byGroup[spec.Group()].sharedBreaker, "")
+		return
+	}
+	if n := spec.Group().limit(0); n > 0 {
+		why.Code = "max_parallel"
+		why.Reason = fmt.Sprintf("%d of its tasks run, which is its max_parallel", n)
+		why.Ends = "the end of one of them"
+		return
+	}
+	why.Code = "concurrency"
+	why.Reason = fmt.Sprintf("%d of its tasks with the concurrency key %q run, which is the concurrency_per_key of worker %s",
+		l.perKey(), spec.ConcurrencyKey, spec.Worker)
+	why.Ends = "the end of one of them, or a higher concurrency_per_key"
+}
+
+// whyBreaker tells why a breaker holds a job; reset is how people end that, if they can.
+func (q *Queue) whyBreaker(why *jobhost.Why, shared *sharedBreaker, reset string) {
+	policy, b := shared.Policy(), shared.Status(q.clock.now())
 	if b.State == jobhost.BreakerHalfOpen {
 		why.Code = "breaker_half_open"
 		why.Reason = fmt.Sprintf("circuit breaker %s is half open, and %d tasks that try it run", b.Key, policy.Probes)
-		why.Ends = fmt.Sprintf("the success of %d of them, or jobhost worker reset-breaker %s", policy.Probes, job.Worker)
+		why.Ends = fmt.Sprintf("the success of %d of them%s", policy.Probes, reset)
 		return
 	}
 	why.Code, why.Until = "breaker_open", b.Until
 	why.Reason = fmt.Sprintf("circuit breaker %s is open after %d failures in a row", b.Key, policy.Failures)
-	why.Ends = "time: then some tasks try again; or jobhost worker reset-breaker " + job.Worker
+	why.Ends = "time: then some tasks try again" + reset
 }
 
 func whyParked(why *jobhost.Why, job jobhost.Job) {

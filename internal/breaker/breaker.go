@@ -175,6 +175,13 @@ func (b *Breaker) openLocked(now time.Time) {
 	b.until = now.Add(b.policy.Timeout)
 }
 
+// Counts reports whether it is closed and has counted failures.
+func (b *Breaker) Counts() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == jobhost.BreakerClosed && b.failures > 0
+}
+
 // Reset closes the breaker, whatever it was.
 func (b *Breaker) Reset() {
 	b.mu.Lock()

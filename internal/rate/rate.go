@@ -46,6 +46,9 @@ func (r *Rate) Next() time.Time {
 // Even is when another would begin if all came evenly.
 func (r *Rate) Even() time.Time { return r.even }
 
+// GiveBack notes that one which was taken has not begun.
+func (r *Rate) GiveBack() { r.even = r.even.Add(-r.every) }
+
 // Take notes that one begins.
 func (r *Rate) Take(now time.Time) {
 	if r.every == 0 {

@@ -251,7 +251,7 @@ func (j *modelJob) ended(res queue.OpResult) queue.OpResult {
 
 func (j *modelJob) changed(t *modelTask) queue.Changed {
 	return queue.Changed{
-		Key: t.Key, Index: t.Index, Level: j.spec.Priority.Level(), Group: queue.GroupOf(j.spec.ConcurrencyKey), Attempt: t.Attempt, ReadyAt: t.ReadyAt, Token: t.Token,
+		Key: t.Key, Index: t.Index, Level: j.spec.Priority.Level(), Group: j.spec.Group(), Attempt: t.Attempt, ReadyAt: t.ReadyAt, Token: t.Token,
 	}
 }
 
@@ -322,7 +322,8 @@ func (m *model) delete(op *queue.Delete) queue.OpResult {
 
 // record is what the store should tell of a job.
 func (j *modelJob) record() queue.JobRecord {
-	r := queue.JobRecord{JobSpec: j.spec, PayloadSize: len(j.spec.Payload), Failures: j.failures}
+	r := queue.JobRecord{JobSpec: j.spec, PayloadSize: len(j.spec.Payload) + int(j.spec.ItemBytes()), Failures: j.failures}
+	r.Items = nil // not loaded
 	for i := range j.tasks {
 		r.Tasks = append(r.Tasks, j.tasks[i].TaskRecord)
 		r.EndedAt = max(r.EndedAt, j.tasks[i].EndedAt)
@@ -356,7 +357,7 @@ func (m *model) claim(worker string, after queue.Place, limit int) []queue.Claim
 			place := queue.Place{ReadyAt: t.ReadyAt, Key: t.Key}
 			if job.spec.Worker == worker && t.Status == queue.Open && comparePlaces(place, after) > 0 {
 				out = append(out, queue.Claimed{
-					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Group: queue.GroupOf(job.spec.ConcurrencyKey), Token: t.Token, Deadline: t.deadline,
+					Place: place, Index: t.Index, Attempt: t.Attempt, Level: job.spec.Priority.Level(), Group: job.spec.Group(), Token: t.Token, Deadline: t.deadline,
 				})
 			}
 		}

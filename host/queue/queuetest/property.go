@@ -103,6 +103,7 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
 				s.Ref = genRef().Draw(t, "ref")
 				s.Parent = genParent(t)
+				genStepOptions(t, s)
 			})}
 	})
 	settle := rapid.Custom(func(t *rapid.T) queue.Op {
@@ -269,7 +270,12 @@ func (m *model) load(keys []queue.Key) []queue.Body {
 		if task != nil && task.Status == queue.Open {
 			spec := job.spec
 			spec.Parent = nil // not promised
-			out = append(out, queue.Body{Key: key, Token: task.Token, Attempt: task.Attempt, Index: task.Index, Deadline: task.deadline, Job: &spec})
+			body := queue.Body{Key: key, Token: task.Token, Attempt: task.Attempt, Index: task.Index, Deadline: task.deadline, Job: &spec}
+			if spec.Items != nil {
+				body.Payload = append([]byte{}, spec.Items[task.Index]...)
+				spec.Items = nil
+			}
+			out = append(out, body)
 		}
 	}
 	return out

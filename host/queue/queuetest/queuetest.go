@@ -76,6 +76,8 @@ func Run(t *testing.T, h Harness) {
 		{"quota", testQuota},
 		{"list keys", testListKeys},
 		{"exactly once", testExactlyOnce},
+		{"items", testItems},
+		{"options of steps", testStepOptions},
 		{"objects", testObjects},
 		{"objects tidied", testObjectsTidied},
 		{"objects taken", testObjectsTaken},

@@ -38,7 +38,7 @@ func (b *batch) encode() {
 		b.weight++
 		switch op := op.(type) {
 		case *queue.Submit:
-			b.weight += op.Job.Tasks - 1 + len(op.Job.Payload)/content
+			b.weight += weightOf(op.Job) - 1
 			if text := b.encodeJob(op.Job); text != (texts{}) {
 				*b.textOf(i) = text
 			}
@@ -63,6 +63,10 @@ func (b *batch) encode() {
 // content is how many bytes weigh as much as an operation.
 const content = 16 << 10
 
+func weightOf(job *queue.JobSpec) int {
+	return job.Tasks + (len(job.Payload)+int(job.ItemBytes()))/content
+}
+
 func (b *batch) weighKV(changes []queue.KVChange) {
 	b.weight += len(changes)
 	for i := range changes {
@@ -73,7 +77,7 @@ func (b *batch) weighKV(changes []queue.KVChange) {
 func (b *batch) encodeEffects(e *queue.Effects) {
 	b.weighKV(e.KV)
 	for _, job := range e.Jobs {
-		b.weight += job.Tasks + len(job.Payload)/content
+		b.weight += weightOf(job)
 		text := b.encodeJob(job)
 		if text == (texts{}) {
 			continue

@@ -87,7 +87,7 @@ func counter(q sqlitedb.Querier, worker int64, status queue.Status) (int64, erro
 func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error) {
 	bodies := make([]queue.Body, 0, len(keys))
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
-		jobs := make(map[int64]*queue.JobSpec, len(keys))
+		jobs := make(map[int64]loaded, len(keys))
 		for _, key := range keys {
 			st := r.Stmt("SELECT job, idx, token, attempt, deadline, retention_ms FROM task WHERE seq=? AND status=0").Int(int64(key))
 			if !st.Step() {
@@ -96,25 +96,29 @@ func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error
 				}
 				continue
 			}
-			job := st.ColInt(0)
+			id := st.ColInt(0)
 			body := queue.Body{Key: key, Index: int(st.ColInt(1)), Token: st.ColInt(2), Attempt: int(st.ColInt(3))}
 			body.Deadline = queue.Millis(st.ColInt(4))
 			retention := millis(st.ColInt(5))
 			if err := st.Done(); err != nil {
 				return err
 			}
-			if jobs[job] == nil {
-				record, err := scanJob(r.Stmt(selectJob+" WHERE seq=?").Int(job), true)
-				if err != nil {
+			job, there := jobs[id]
+			if !there {
+				var err error
+				if job, err = load(r, id); err != nil {
+					return fmt.Errorf("task %d: %w", key, err)
+				}
+				job.spec.Retention = retention
+				jobs[id] = job
+			}
+			body.Job = job.spec
+			if job.items {
+				var err error
+				if body.Payload, err = readItem(r, key); err != nil {
 					return err
 				}
-				if record == nil {
-					return fmt.Errorf("task %d has no job %d", key, job)
-				}
-				record.Retention = retention
-				jobs[job] = &record.JobSpec
 			}
-			body.Job = jobs[job]
 			bodies = append(bodies, body)
 		}
 		return nil
@@ -123,4 +127,22 @@ func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error
 		return nil, fmt.Errorf("load tasks: %w", err)
 	}
 	return bodies, nil
+}
+
+// loaded is a job of which tasks are loaded.
+type loaded struct {
+	spec  *queue.JobSpec
+	items bool // its tasks have payloads of their own
+}
+
+// load reads the job of a key, which must be there.
+func load(r *sqlitedb.Reader, key int64) (loaded, error) {
+	record, o, err := scanOptions(r.Stmt(selectJob+" WHERE seq=?").Int(key), true)
+	switch {
+	case err != nil:
+		return loaded{}, err
+	case record == nil:
+		return loaded{}, fmt.Errorf("there is no job %d", key)
+	}
+	return loaded{&record.JobSpec, o.ItemBytes != nil}, nil
 }

@@ -254,6 +254,7 @@ func (l *ledger) deleteRange(tx *sqlitedb.Tx, low, high int64) error {
 		"DELETE FROM result WHERE task>=? AND task<?",
 		"DELETE FROM failure WHERE task>=? AND task<?",
 		"DELETE FROM log WHERE task>=? AND task<?",
+		"DELETE FROM item WHERE task>=? AND task<?",
 		"DELETE FROM dead WHERE task>=? AND task<?",
 	} {
 		if err := tx.Stmt(sql).Int(low).Int(high).Exec(); err != nil {

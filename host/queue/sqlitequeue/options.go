@@ -49,6 +49,10 @@ type options struct {
 	UniqueUntil    queue.Millis `json:"unique_until,omitempty"`
 	CallbackWorker string       `json:"callback_worker,omitempty"`
 	CallbackURL    string       `json:"callback_url,omitempty"`
+	ItemBytes      *int64       `json:"item_bytes,omitempty"` // of all items; nil = the job has none
+	MaxParallel    int          `json:"max_parallel,omitempty"`
+	Retry          *retry       `json:"retry,omitempty"`
+	Breaker        *breaker     `json:"breaker,omitempty"`
 	// Borrowed is a reference that the job doesn't own, so that it doesn't go with it.
 	Borrowed string  `json:"borrowed,omitempty"`
 	Origin   *origin `json:"origin,omitempty"`
@@ -67,6 +71,7 @@ func optionsOf(job *queue.JobSpec) (string, error) {
 	o := options{
 		ConcurrencyKey: job.ConcurrencyKey, Deadline: job.Deadline, UniqueKey: job.UniqueKey, UniqueUntil: job.UniqueUntil,
 		CallbackWorker: job.Callback.Worker, CallbackURL: job.Callback.URL, Origin: (*origin)(job.Origin),
+		ItemBytes: itemBytes(job), MaxParallel: job.MaxParallel, Retry: retryOf(job.Retry), Breaker: breakerOf(job.Breaker),
 	}
 	if job.Borrowed {
 		o.Borrowed = job.Ref
@@ -89,6 +94,7 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 	job.ConcurrencyKey, job.Deadline = o.ConcurrencyKey, o.Deadline
 	job.UniqueKey, job.UniqueUntil = o.UniqueKey, o.UniqueUntil
 	job.Callback.Worker, job.Callback.URL = o.CallbackWorker, o.CallbackURL
+	job.MaxParallel, job.Retry, job.Breaker = o.MaxParallel, o.Retry.policy(), o.Breaker.policy()
 	job.Origin = (*queue.Origin)(o.Origin)
 	if o.Borrowed != "" {
 		job.Ref, job.Borrowed = o.Borrowed, true

@@ -22,8 +22,14 @@ const (
 // scanJob returns the job that a statement with the columns above finds, nil
 // when there is none.
 func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
+	r, _, err := scanOptions(s, payload)
+	return r, err
+}
+
+// scanOptions is scanJob that tells what else is kept of the job's options.
+func scanOptions(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, *options, error) {
 	if !s.Step() {
-		return nil, s.Done()
+		return nil, nil, s.Done()
 	}
 	r := &queue.JobRecord{
 		JobSpec: queue.JobSpec{
@@ -48,17 +54,21 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
 	}
 	labels, text := s.ColText(12), s.ColText(14)
 	if err := s.Done(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := new(options).fill(text, &r.JobSpec); err != nil {
-		return nil, err
+	o := new(options)
+	if err := o.fill(text, &r.JobSpec); err != nil {
+		return nil, nil, err
+	}
+	if o.ItemBytes != nil {
+		r.PayloadSize = int(*o.ItemBytes)
 	}
 	if labels != "" {
 		if err := json.Unmarshal([]byte(labels), &r.Labels); err != nil {
-			return nil, fmt.Errorf("labels of job %s: %w", r.ID, err)
+			return nil, nil, fmt.Errorf("labels of job %s: %w", r.ID, err)
 		}
 	}
-	return r, nil
+	return r, o, nil
 }
 
 // readTasks fills in the tasks of a job and when it ended.

@@ -54,7 +54,7 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 		return err
 	}
 	l.next += tasks
-	level, group := int64(job.Priority.Level()), int64(queue.GroupOf(job.ConcurrencyKey))
+	level, group := int64(job.Priority.Level()), int64(job.Group())
 	for i := range tasks {
 		err := tx.Stmt(`INSERT INTO task(seq, job, idx, tasks, worker, level, status, attempt, token,
 				ready_at, started_at, ended_at, result_size, lane_group, deadline, retention_ms)
@@ -72,19 +72,28 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 			return err
 		}
 	}
+	if err := l.accompany(tx, key, worker, job); err != nil {
+		return err
+	}
+	l.count(worker, queue.Open, tasks)
+	l.created(key, job.CreatedAt)
+	res.Key = queue.Key(key)
+	return nil
+}
+
+// accompany adds the rows that few jobs have beside their own and their tasks'.
+func (l *ledger) accompany(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpec) error {
+	if err := addItems(tx, key, job.Items); err != nil {
+		return err
+	}
 	if job.Parent != nil {
 		if err := addChild(tx, key, job.Parent); err != nil {
 			return err
 		}
 	}
 	if len(job.Labels) > 0 || job.UniqueKey != "" || ownRef(job) != "" {
-		if err := l.index(tx, key, worker, job); err != nil {
-			return err
-		}
+		return l.index(tx, key, worker, job)
 	}
-	l.count(worker, queue.Open, tasks)
-	l.created(key, job.CreatedAt)
-	res.Key = queue.Key(key)
 	return nil
 }
 

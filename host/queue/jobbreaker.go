@@ -1,0 +1,183 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/breaker"
+)
+
+// jobBreaker is a breaker that jobs bring along, as a lane knows it: from the first
+// task that it reads of a group, to the group's end. While it holds, its groups are
+// full: their tasks stay where they are, and those of others go on.
+type jobBreaker struct {
+	*sharedBreaker
+	lane   *lane
+	groups map[Group]struct{} // whose tasks meet it
+	holds  bool               // no task was let pass when it was looked at last
+	until  time.Time          // of holds; the zero time = not by time
+}
+
+// jobBreakers are those of a lane's groups. The zero value has none.
+type jobBreakers struct {
+	byGroup map[Group]*jobBreaker
+	byKey   map[string]*jobBreaker
+}
+
+// holds reports whether a breaker holds the tasks of a group.
+func (bs *jobBreakers) holds(id Group) bool {
+	b := bs.byGroup[id]
+	return b != nil && b.holds
+}
+
+// until is when the first of the breakers that hold may let tasks pass; the zero
+// time = none by time.
+func (bs *jobBreakers) until() (first time.Time) {
+	for _, b := range bs.byKey {
+		if b.holds && !b.until.IsZero() && (first.IsZero() || b.until.Before(first)) {
+			first = b.until
+		}
+	}
+	return first
+}
+
+// forget takes a group off its breaker.
+func (bs *jobBreakers) forget(id Group) {
+	b := bs.byGroup[id]
+	if b == nil {
+		return
+	}
+	delete(bs.byGroup, id)
+	delete(b.groups, id)
+	if len(b.groups) == 0 {
+		delete(bs.byKey, b.key)
+		b.lane.q.breakers.leave(b)
+	}
+}
+
+// learnLocked notes which breaker the tasks of a group meet. There must be such a group.
+func (l *lane) learnLocked(id Group, policy jobhost.BreakerPolicy) *jobBreaker {
+	bs := &l.groups.breakers
+	if b := bs.byGroup[id]; b != nil {
+		return b
+	}
+	if bs.byGroup == nil {
+		bs.byGroup, bs.byKey = map[Group]*jobBreaker{}, map[string]*jobBreaker{}
+	}
+	b := bs.byKey[policy.Key]
+	if b == nil {
+		b = &jobBreaker{lane: l, groups: map[Group]struct{}{}}
+		b.sharedBreaker = l.q.breakers.joinJobs(policy, l)
+		bs.byKey[policy.Key] = b
+	}
+	b.groups[id], bs.byGroup[id] = struct{}{}, b
+	l.groups.staleAll() // the group may be held from now on
+	return b
+}
+
+// jobHoldsLocked reports whether the breaker of a group's jobs holds them, if it is known.
+func (l *lane) jobHoldsLocked(r ref) bool {
+	b := l.groups.breakers.byGroup[l.groups.at(r).id]
+	return b != nil && l.lookLocked(b)
+}
+
+// lookLocked looks at where a breaker stands, and holds its groups or lets them go on.
+func (l *lane) lookLocked(b *jobBreaker) (held bool) {
+	held, b.until = b.Holds(l.q.clock.now())
+	switch {
+	case held:
+		b.holds = true
+		l.groups.staleAll()
+		l.wakeLocked()
+	case b.holds:
+		b.holds = false
+		for id := range b.groups {
+			if r, there := l.groups.refs[id]; there {
+				l.enlistAllLocked(r)
+			}
+		}
+	}
+	return held
+}
+
+// lookAgainLocked lets those groups go on whose breakers hold them no longer.
+func (l *lane) lookAgainLocked() {
+	if l.groups == nil {
+		return
+	}
+	for _, b := range l.groups.breakers.byKey {
+		if b.holds {
+			l.lookLocked(b)
+		}
+	}
+}
+
+// passLocked lets a lease of a group pass its worker's breaker, and that of its job if
+// it is known. It fails only where another lane was quicker since the last look at
+// them.
+func (l *lane) passLocked(lease *Lease, r ref) bool {
+	if l.breaker != nil && !lease.pass(&lease.passage, l.breaker) {
+		return false
+	}
+	if l.groups == nil {
+		return true
+	}
+	b := l.groups.breakers.byGroup[l.groups.at(r).id]
+	if b == nil || l.passJobLocked(lease, b) {
+		return true
+	}
+	if p := lease.passage; p.End(breaker.None, lease.TakenAt) {
+		// Another lane may have met the probe that this one gives back.
+		time.AfterFunc(0, func() { l.q.changed(p.of) })
+	}
+	return false
+}
+
+// passJobLocked lets a lease pass the breaker of its job. Where that is its worker's
+// too it is passed once: it would take two probes for one task.
+func (l *lane) passJobLocked(lease *Lease, b *jobBreaker) bool {
+	lease.met = true
+	return lease.refusedBy != "" || b.sharedBreaker == l.breaker || lease.pass(&lease.jobPassage, b.sharedBreaker)
+}
+
+// pass lets the lease pass a breaker, possibly in order to fail.
+func (l *Lease) pass(p *passage, b *sharedBreaker) bool {
+	passed, ok := b.Pass(l.TakenAt)
+	if passed.Refused {
+		l.refusedBy = b.key
+	}
+	if passed.Judges() {
+		*p = passage{passed, b}
+	}
+	return ok
+}
+
+// meet lets a lease pass the breaker of its job, unless it has when it was chosen. The
+// lane doesn't know of it before it has read a task of the group. False = it holds,
+// and the task waits again in its place.
+func (l *lane) meet(lease *Lease, body *Body) bool {
+	policy := body.Job.Breaker
+	if policy == nil || lease.met || lease.group == 0 {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.learnLocked(lease.group, *policy)
+	if l.passJobLocked(lease, b) {
+		if lease.refusedBy != "" {
+			l.rate.GiveBack()
+		}
+		return true
+	}
+	l.rate.GiveBack()
+	if e := lease.entry; l.running[e.key] == lease { // or it was cancelled meanwhile
+		delete(l.running, e.key)
+		l.moved[e.key] = e.readyAt // which may not be what the store says
+		l.pushLocked(e, lease.unread)
+		l.bodies.keep(body)
+	}
+	l.lookLocked(b)
+	l.leaveGroupLocked(lease)
+	l.pumpLocked()
+	return false
+}
