@@ -68,7 +68,7 @@ workflow = "file"
 		t.Errorf("the workflows are %+v", update.Workflows)
 	}
 	write("flow.json", `{"steps":[{"name":"y","worker":"v"}]}`)
-	if _, err = reread(t.Context()); err == nil || !strings.Contains(err.Error(), "flow.json:1:34: workflow.file.steps.y.worker") {
+	if _, err = reread(t.Context()); err == nil || !strings.Contains(err.Error(), "flow.json:1:32: workflow.file.steps.y.worker") {
 		t.Errorf("got %v", err)
 	}
 	var faults manifest.Faults

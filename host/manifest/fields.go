@@ -176,7 +176,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		},
 		{
 			name: "rate_burst", kind: kindWhole, auto: "what `rate_limit` allows in 100ms, at least 1", meaning: "Tasks that may begin at once after a rest; 1 to 1,000,000.",
-			bind: func(_ string, w *Worker) setting { return wholeOrLeft(&w.RateBurst, 1, jobhost.MaxRateCount) },
+			bind: func(_ string, w *Worker) setting { return wholeOrLeft(&w.RateBurst, jobhost.MaxRateCount) },
 		},
 		{
 			name: "concurrency_per_key", kind: kindWhole, meaning: "Tasks of jobs with one `concurrency_key` that run at one time; 0 = only `pool_size` bounds them.",

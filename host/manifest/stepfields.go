@@ -67,11 +67,11 @@ func stepFields() []field[stepSection] { //nolint:revive // it is a table, howev
 		},
 		{
 			name: "max_parallel", kind: kindWhole, auto: "no bound", meaning: "Most of those tasks that run at one time; 1 to 1,000,000.",
-			bind: func(_ string, s *step) setting { return wholeOrLeft(&s.MaxParallel, 1, maxParallel) },
+			bind: func(_ string, s *step) setting { return wholeOrLeft(&s.MaxParallel, maxParallel) },
 		},
 		{
 			name: "tasks", kind: kindWhole, auto: "`1`", meaning: "Tasks with the same input, 1 to 10,000.",
-			bind: func(_ string, s *step) setting { return wholeOrLeft(&s.Tasks, 1, jobhost.MaxTasks) },
+			bind: func(_ string, s *step) setting { return wholeOrLeft(&s.Tasks, jobhost.MaxTasks) },
 		},
 		{
 			name: "timeout", kind: kindDuration, auto: "the worker's", meaning: "Longest time of one attempt, 1ms to 1d; of a signal how long it waits, up to 3650d, without which it waits for ever.",
@@ -124,7 +124,7 @@ func stepRetryFields() []field[jobhost.StepRetry] {
 	return []f{
 		{
 			name: "max_attempts", kind: kindWhole, auto: same, meaning: "Attempts in all, the first included; 1 to 1000.",
-			bind: func(_ string, r *retry) setting { return wholeOrLeft(&r.MaxAttempts, 1, jobhost.MaxAttempts) },
+			bind: func(_ string, r *retry) setting { return wholeOrLeft(&r.MaxAttempts, jobhost.MaxAttempts) },
 		},
 		{
 			name: "backoff", kind: "`exponential`, `linear` or `constant`", auto: same, meaning: "How the delay grows, as of the worker.",
@@ -169,7 +169,7 @@ func stepBreakerFields() []field[jobhost.StepBreaker] {
 		},
 		{
 			name: "failures", kind: kindWhole, auto: code(strconv.Itoa(d.Failures)), meaning: "Failures in a row that open it; 1 to 1000.",
-			bind: func(_ string, b *breaker) setting { return wholeOrLeft(&b.Failures, 1, 1000) },
+			bind: func(_ string, b *breaker) setting { return wholeOrLeft(&b.Failures, 1000) },
 		},
 		{
 			name: "timeout", kind: kindDuration, auto: code(quote(jobhost.Duration(d.Timeout).String())), meaning: "How long it stays open before some tasks try again; 1ms to 1d.",
@@ -179,7 +179,7 @@ func stepBreakerFields() []field[jobhost.StepBreaker] {
 		},
 		{
 			name: "probes", kind: kindWhole, auto: code(strconv.Itoa(d.Probes)), meaning: "How many of those must succeed before it closes, and how many run at once; 1 to 1000.",
-			bind: func(_ string, b *breaker) setting { return wholeOrLeft(&b.Probes, 1, 1000) },
+			bind: func(_ string, b *breaker) setting { return wholeOrLeft(&b.Probes, 1000) },
 		},
 		{
 			name: "when_open", kind: "`hold` or `fail`", auto: code(quote(string(d.WhenOpen))), meaning: "Whether tasks wait while it is open, without costing an attempt, or their attempts fail at once.",
