@@ -1,6 +1,7 @@
 package jobhost_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,26 @@ func TestRetention(t *testing.T) {
 	r.Cancelled, r.MaxEntries = 0, 9
 	if got, want := r.String(), "succeeded 1d, cancelled for ever, dead 30d, at most 9 dead"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWorkflowRetention(t *testing.T) {
+	t.Parallel()
+	r := jobhost.DefaultWorkflowRetention()
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	for status, want := range map[jobhost.WorkflowStatus]time.Duration{
+		jobhost.WorkflowCompleted: 24 * time.Hour, jobhost.WorkflowCancelled: 24 * time.Hour,
+		jobhost.WorkflowFailed: 720 * time.Hour, jobhost.WorkflowRunning: 0,
+	} {
+		if got := r.For(status); got != want {
+			t.Errorf("%v is kept for %v, want %v", status, got, want)
+		}
+	}
+	r = jobhost.WorkflowRetention{Completed: -1, Failed: jobhost.MaxRetention + 1, Cancelled: -time.Hour}
+	if got := fields(t, r.Check()); !slices.Equal(got, []string{"completed", "failed", "cancelled"}) {
+		t.Errorf("faults in %v", got)
 	}
 }
 

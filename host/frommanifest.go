@@ -53,6 +53,11 @@ func FromManifest(m *manifest.Manifest) (Config, error) {
 		errs = append(errs, err)
 		cfg.Fibers.Start = append(cfg.Fibers.Start, f)
 	}
+	cfg.Workflows = Workflows{
+		Definitions: append([]jobhost.Workflow{}, m.Workflows...), // not nil, which a reload takes for what was there before
+		MaxOpen:     m.WorkflowSettings.MaxOpen, MaxNesting: m.WorkflowSettings.MaxNesting,
+		Retention: &m.WorkflowSettings.Retention,
+	}
 	if m.Webhook != nil {
 		cfg.Webhook = &m.Webhook.Settings
 	}
@@ -149,7 +154,10 @@ func Rereader(path string, started *manifest.Manifest) func(context.Context) (Up
 		if err != nil {
 			return Update{}, err
 		}
-		return Update{Workers: cfg.Workers, Schedules: cfg.Schedules, Webhook: cfg.Webhook, Fibers: cfg.Fibers.Start, NeedsRestart: started.Changed(m)}, nil
+		return Update{
+			Workers: cfg.Workers, Schedules: cfg.Schedules, Webhook: cfg.Webhook, Fibers: cfg.Fibers.Start,
+			Workflows: cfg.Workflows.Definitions, NeedsRestart: started.Changed(m),
+		}, nil
 	}
 }
 

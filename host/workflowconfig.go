@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -9,36 +10,48 @@ import (
 
 // Workflows says which workflows a host has, and how it treats them. Zero values mean the defaults in brackets.
 type Workflows struct {
-	// Definitions are those that can be started by name.
+	// Definitions are those that can be started by name; each name once.
 	Definitions []jobhost.Workflow
 	// MaxOpen bounds the workflows that run at one time [100,000].
 	MaxOpen int
 	// MaxNesting bounds how deep workflows are steps of each other [16].
 	MaxNesting int
 	// Retention says how long they are kept after their end, with their jobs [jobhost.DefaultWorkflowRetention].
-	Retention jobhost.WorkflowRetention
+	// It is a pointer since three zeros say something: for ever.
+	Retention *jobhost.WorkflowRetention
 }
 
 // Check reports everything that is wrong with the settings by themselves. What definitions say is looked at
 // when the host starts.
 func (w *Workflows) Check() error {
 	var errs []error
-	for name, n := range map[string]int{"max_open": w.MaxOpen, "max_nesting": w.MaxNesting} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("workflows: %s %d is negative", name, n))
+	if w.MaxOpen < 0 {
+		errs = append(errs, fmt.Errorf("workflows: max_open %d is negative", w.MaxOpen))
+	}
+	if w.MaxNesting < 0 || w.MaxNesting > jobhost.MaxDepth {
+		errs = append(errs, fmt.Errorf("workflows: max_nesting %d is not between 0 and %d", w.MaxNesting, jobhost.MaxDepth))
+	}
+	if w.Retention != nil {
+		if err := w.Retention.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("workflows: retention: %w", err))
 		}
 	}
-	return errors.Join(append(errs, w.Retention.Check())...)
+	seen := make(map[string]bool, len(w.Definitions))
+	for i := range w.Definitions {
+		name := w.Definitions[i].Name
+		if seen[name] {
+			errs = append(errs, fmt.Errorf("workflow %s is there twice", name))
+		}
+		seen[name] = true
+	}
+	return errors.Join(errs...)
 }
 
 func (w *Workflows) setDefaults() {
-	if w.MaxOpen == 0 {
-		w.MaxOpen = 100_000
-	}
-	if w.MaxNesting == 0 {
-		w.MaxNesting = 16
-	}
-	if w.Retention == (jobhost.WorkflowRetention{}) {
-		w.Retention = jobhost.DefaultWorkflowRetention()
+	w.MaxOpen = cmp.Or(w.MaxOpen, 100_000)
+	w.MaxNesting = cmp.Or(w.MaxNesting, 16)
+	if w.Retention == nil {
+		retention := jobhost.DefaultWorkflowRetention()
+		w.Retention = &retention
 	}
 }

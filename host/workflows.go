@@ -16,7 +16,7 @@ import (
 // newEngine returns what runs workflows; it is opened with the queue.
 func (h *Host) newEngine() (*workflow.Engine, error) {
 	e := workflow.New(h.cfg.Store, workflow.Config{
-		MaxOpen: h.cfg.Workflows.MaxOpen, MaxNesting: h.cfg.Workflows.MaxNesting, Retention: h.cfg.Workflows.Retention,
+		MaxOpen: h.cfg.Workflows.MaxOpen, MaxNesting: h.cfg.Workflows.MaxNesting, Retention: *h.cfg.Workflows.Retention,
 		MaxInput: h.cfg.MaxPayload, Publish: h.publish, Observer: h.cfg.Metrics.Workflows(), Logger: h.cfg.Logger,
 	})
 	defs, err := workflow.Compile(h.cfg.Workflows.Definitions, workersForPlans(h.cfg.Workers))

@@ -56,20 +56,24 @@ func (e *env) manifestFile(args []string) string {
 
 // manifestReport is what manifest check says, as JSON.
 type manifestReport struct {
-	File     string          `json:"file"`
-	OK       bool            `json:"ok"`
-	Workers  []string        `json:"workers"`
-	Faults   manifest.Faults `json:"faults"`
-	Warnings manifest.Faults `json:"warnings"`
+	File      string          `json:"file"`
+	OK        bool            `json:"ok"`
+	Workers   []string        `json:"workers"`
+	Workflows []string        `json:"workflows"`
+	Faults    manifest.Faults `json:"faults"`
+	Warnings  manifest.Faults `json:"warnings"`
 }
 
 func (e *env) checkManifest(args []string) error {
 	path := e.manifestFile(args)
 	m, err := manifest.Load(path)
-	report := manifestReport{File: path, OK: err == nil, Workers: []string{}, Faults: manifest.Faults{}, Warnings: manifest.Faults{}}
+	report := manifestReport{File: path, OK: err == nil, Workers: []string{}, Workflows: []string{}, Faults: manifest.Faults{}, Warnings: manifest.Faults{}}
 	if m != nil {
 		for i := range m.Workers {
 			report.Workers = append(report.Workers, m.Workers[i].Name)
+		}
+		for i := range m.Workflows {
+			report.Workflows = append(report.Workflows, m.Workflows[i].Name)
 		}
 		report.Warnings = append(report.Warnings, m.Warnings...)
 	}
@@ -85,6 +89,10 @@ func (e *env) checkManifest(args []string) error {
 	for _, w := range m.Warnings {
 		e.note("warning: %v", w)
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s is fine: %s\n", printable(path), plural(len(m.Workers), "worker"))
+	found := plural(len(m.Workers), "worker")
+	if len(m.Workflows) > 0 {
+		found += ", " + plural(len(m.Workflows), "workflow")
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s is fine: %s\n", printable(path), found)
 	return err
 }

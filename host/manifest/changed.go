@@ -2,8 +2,8 @@ package manifest
 
 import "strings"
 
-// Changed returns the names of the settings of [host] and [fibers], such as
-// "host.listen", that next gives another value, and "payload" if anything of that
+// Changed returns the names of the settings of [host], [fibers] and [workflows], such
+// as "host.listen", that next gives another value, and "payload" if anything of that
 // is another.
 func (m *Manifest) Changed(next *Manifest) []string {
 	var changed []string
@@ -16,6 +16,14 @@ func (m *Manifest) Changed(next *Manifest) []string {
 		if f.bind(m.Dir, &m.Fibers).show() != f.bind(next.Dir, &next.Fibers).show() {
 			changed = append(changed, "fibers."+f.name)
 		}
+	}
+	for _, f := range workflowsFields() {
+		if f.bind(m.Dir, &m.WorkflowSettings).show() != f.bind(next.Dir, &next.WorkflowSettings).show() {
+			changed = append(changed, "workflows."+f.name)
+		}
+	}
+	if m.WorkflowSettings.Retention != next.WorkflowSettings.Retention {
+		changed = append(changed, "workflows.retention")
 	}
 	if m.payloadText() != next.payloadText() {
 		changed = append(changed, "payload")

@@ -53,7 +53,7 @@ func (r *reader) faultValue(path []string, err error) {
 }
 
 // sections are the names of what a manifest consists of.
-var sections = []string{"host", "worker", "schedule", "fibers", "fiber", "webhook", "payload"}
+var sections = []string{"host", "worker", "schedule", "fibers", "fiber", "workflows", "workflow", "webhook", "payload"}
 
 func (r *reader) manifest(doc map[string]any) *Manifest {
 	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
@@ -86,6 +86,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	r.checkGrants(m.Workers, slices.Sorted(maps.Keys(workers)))
 	r.schedules(doc, m)
 	r.fibers(doc, m)
+	r.workflows(doc, m)
 	r.payloads(doc, m)
 	m.Webhook = r.webhook(doc)
 	return m
@@ -101,15 +102,18 @@ func (r *reader) table(in map[string]any, path []string, name string) (map[strin
 	if !ok {
 		path = append(slices.Clone(path), name)
 		section := keyText(path)
-		if len(path) == 3 && path[0] != "worker" {
+		if len(path) == 3 && path[0] != "worker" && path[0] != "workflow" {
 			section = path[0] + "." + name // of the table of the list above it
 		}
-		if name == "worker" && len(path) == 1 {
+		if len(path) == 5 { // of a step
+			section = keyText([]string{"workflow", path[1], "step", name})
+		}
+		if (name == "worker" || name == "workflow") && len(path) == 1 {
 			section += ".NAME"
 		}
 		hint := "write it as a section: [" + section + "]"
-		if len(path) == 2 {
-			hint = "each worker is a section of its own: [worker.NAME]"
+		if len(path) == 2 && (path[0] == "worker" || path[0] == "workflow") {
+			hint = "each " + path[0] + " is a section of its own: [" + path[0] + ".NAME]"
 		}
 		r.faultValue(path, mismatch(v, hint))
 	}
@@ -118,7 +122,7 @@ func (r *reader) table(in map[string]any, path []string, name string) (map[strin
 
 func (r *reader) unknownSection(name string, v any) {
 	fault := "is not a section"
-	hint := "the sections are [host], [worker.NAME], [[schedule]], [fibers], [[fiber]], [webhook] and [payload]"
+	hint := "the sections are [host], [worker.NAME], [[schedule]], [fibers], [[fiber]], [workflows], [workflow.NAME], [webhook] and [payload]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
 		if near := nearest.Name(name, sections); near != "" {
@@ -163,6 +167,8 @@ func (r *reader) unknownKey(path []string, name string, known []string) {
 		hint = "it belongs below [" + keyText(path) + ".retry]"
 	case path[0] == "worker" && len(path) == 2 && slices.Contains(retentionNames, name):
 		hint = "it belongs below [" + keyText(path) + ".retention]"
+	case path[0] == "workflow" && len(path) == 2 && slices.Contains(stepNames, name):
+		hint = "it belongs below [[" + keyText(path) + ".step]]"
 	case path[0] == "worker" && slices.Contains(hostNames, name):
 		hint = "it belongs below [host]"
 	case path[0] == "worker" && len(path) == 3 && slices.Contains(workerNames, name):

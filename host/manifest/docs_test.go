@@ -27,6 +27,7 @@ func TestDocs(t *testing.T) {
 	webhook := defaultWebhook()
 	breaker := jobhost.DefaultBreaker("")
 	fibers, fiber := defaultFibers(), defaultFiber()
+	workflows := defaultWorkflowSettings()
 	payloads, payloadStore := defaultPayload(), defaultPayloadStore()
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
@@ -36,9 +37,16 @@ func TestDocs(t *testing.T) {
 		"fibers":            docTable(fibersFields(), &fibers),
 		"[fiber]":           docTable(fiberFields(), &fiber),
 		"fiber.restart":     docTable(restartFields(), &fiber.Restart),
+		"workflows":         docTable(workflowsFields(), &workflows),
+		"workflow.NAME":     docTable(workflowFields(), &workflowSection{}),
 		"payload":           docTable(payloadFields(), &payloads),
 		"[payload.store]":   docTable(payloadStoreFields(), &payloadStore),
 		"[payload.key]":     docTable(payloadKeyFields(), &PayloadKey{}),
+
+		"workflows.retention":        docTable(workflowRetentionFields(), &workflows.Retention),
+		"[workflow.NAME.step]":       docTable(stepFields(), &stepSection{}),
+		"workflow.NAME.step.retry":   docTable(stepRetryFields(), &jobhost.StepRetry{}),
+		"workflow.NAME.step.breaker": docTable(stepBreakerFields(), &jobhost.StepBreaker{}),
 
 		"webhook":       docTable(webhookFields(nil), &webhook),
 		"webhook.retry": docTable(retryFields(), &webhook.Retry),
@@ -80,20 +88,24 @@ func docTable[T any](fields []field[T], defaults *T) string {
 }
 
 // TestDocsExample checks that the manifest that the docs show is one, with the
-// files it names.
+// files it names, and so is the workflow.
 func TestDocsExample(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(docs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(data), "```toml\n")
-	example, _, end := strings.Cut(rest, "```\n")
-	if !ok || !end {
-		t.Fatal("docs/manifest.md has no example")
-	}
-	if _, err := parse("docs/manifest.md", []byte(example), setup(t)); err != nil {
-		t.Error(err)
+	text := string(data)
+	for i, workers := range []string{"", "worker.stock.plugin = 'plugins/a.wasm'\nworker.payments.plugin = 'plugins/b.wasm'\n"} {
+		_, rest, ok := strings.Cut(text, "```toml\n")
+		example, rest, end := strings.Cut(rest, "```\n")
+		if !ok || !end {
+			t.Fatalf("docs/manifest.md has only %d examples", i)
+		}
+		if _, err := parse("docs/manifest.md", []byte(workers+example), setup(t)); err != nil {
+			t.Error(err)
+		}
+		text = rest
 	}
 }
 

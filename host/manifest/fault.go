@@ -69,10 +69,18 @@ func (fs Faults) Unwrap() []error {
 	return errs
 }
 
-// settle sorts the faults and cuts the list.
-func (fs Faults) settle() Faults {
+// settle sorts the faults and cuts the list. Those of the manifest come first, and
+// then those of other files.
+func (fs Faults) settle(manifest string) Faults {
+	order := func(f *Fault) string {
+		if f.File == manifest {
+			return ""
+		}
+		return f.File
+	}
 	slices.SortFunc(fs, func(a, b *Fault) int {
 		return cmp.Or(
+			cmp.Compare(order(a), order(b)),
 			cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Column, b.Column),
 			cmp.Compare(a.Key, b.Key),
@@ -81,7 +89,7 @@ func (fs Faults) settle() Faults {
 	})
 	if more := len(fs) - maxFaults; more > 0 {
 		fs = append(fs[:maxFaults:maxFaults], &Fault{
-			File:    fs[0].File,
+			File:    manifest,
 			Message: fmt.Sprintf("%d more faults are not listed", more),
 		})
 	}

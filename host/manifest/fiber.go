@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -162,12 +161,7 @@ func (m *Manifest) showFibers(b *strings.Builder) {
 		f := &m.FiberList[i]
 		b.WriteString("\n[[fiber]]\n")
 		showFields(b, m.Dir, fiberFields(), f)
-		if len(f.Labels) > 0 {
-			b.WriteString("\n[fiber.labels]\n")
-			for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
-				fmt.Fprintf(b, "%s = %s\n", showKey(name), quote(f.Labels[name]))
-			}
-		}
+		showLabels(b, "fiber", f.Labels)
 		b.WriteString("\n[fiber.restart]\n")
 		showFields(b, m.Dir, restartFields(), &f.Restart)
 	}

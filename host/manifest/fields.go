@@ -33,6 +33,8 @@ const (
 	kindFlag     = "true or false"
 	kindPath     = "path"
 	kindKept     = "duration or `forever`"
+	kindTexts    = "list of text"
+	kindPriority = "`critical`, `high`, `normal`, `low` or `background`"
 )
 
 const (
@@ -61,7 +63,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return boolean(&h.BehindProxy) },
 		},
 		{
-			name: "allowed_hosts", kind: "list of text", meaning: "Names to accept in the `Host` header besides those of `listen`, without port; at most 100.",
+			name: "allowed_hosts", kind: kindTexts, meaning: "Names to accept in the `Host` header besides those of `listen`, without port; at most 100.",
 			bind: func(_ string, h *Host) setting { return texts(&h.AllowedHosts, maxAllowedHosts, allowedHost) },
 		},
 		{
@@ -174,7 +176,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		},
 		{
 			name: "rate_burst", kind: kindWhole, auto: "what `rate_limit` allows in 100ms, at least 1", meaning: "Tasks that may begin at once after a rest; 1 to 1,000,000.",
-			bind: func(_ string, w *Worker) setting { return wholeOrLeft(&w.RateBurst, 1, jobhost.MaxRateCount) },
+			bind: func(_ string, w *Worker) setting { return wholeOrLeft(&w.RateBurst, jobhost.MaxRateCount) },
 		},
 		{
 			name: "concurrency_per_key", kind: kindWhole, meaning: "Tasks of jobs with one `concurrency_key` that run at one time; 0 = only `pool_size` bounds them.",
@@ -201,7 +203,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return whole(&w.Limits.Fuel, 0, 1<<62) },
 		},
 		{
-			name: "args", kind: "list of text", auto: "none", meaning: "Arguments of a WASI command, after its name; at most 1000.",
+			name: "args", kind: kindTexts, auto: "none", meaning: "Arguments of a WASI command, after its name; at most 1000.",
 			bind: func(_ string, w *Worker) setting { return texts(&w.System.Args, maxArgs, argument) },
 		},
 		{
@@ -336,7 +338,7 @@ func retentionFields() []field[jobhost.Retention] {
 // breakerKey checks a key, which is shown to people.
 func breakerKey(s string) error {
 	if s == "" {
-		return wrong("leave it out to have one of the worker's own", "it is empty")
+		return wrong("leave it out to have one of its own", "it is empty")
 	}
 	return line(jobhost.MaxKeyBytes)(s)
 }
@@ -355,6 +357,7 @@ var (
 	hostNames   = names(hostFields())
 	workerNames = names(workerFields())
 	retryNames  = names(retryFields())
+	stepNames   = names(stepFields())
 
 	retentionNames = names(retentionFields())
 )

@@ -175,7 +175,7 @@ func httpFields(secret func(any) (Secret, error)) []field[HTTP] { //nolint:reviv
 		{
 			name: "rate_burst", kind: kindWhole, auto: "what `rate_limit` allows in 100ms, at least 1", meaning: "Requests to one origin that may begin at once after a rest; 1 to 1,000,000.",
 			bind: func(_ string, h *HTTP) setting {
-				return wholeOrLeft(&h.Destinations.Burst, 1, jobhost.MaxRateCount)
+				return wholeOrLeft(&h.Destinations.Burst, jobhost.MaxRateCount)
 			},
 		},
 	}

@@ -101,11 +101,11 @@ func parse(name string, data []byte, around surroundings) (*Manifest, error) {
 	if doc := r.decode(text); doc != nil {
 		m := r.manifest(doc)
 		if len(r.faults) == 0 {
-			m.Warnings = r.warnings.settle()
+			m.Warnings = r.warnings.settle(name)
 			return m, nil
 		}
 	}
-	return nil, r.faults.settle()
+	return nil, r.faults.settle(name)
 }
 
 // decode reads the text as TOML and notes where everything stands; nil after a fault.

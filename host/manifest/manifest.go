@@ -2,7 +2,7 @@
 // runs: its own settings in [host], one [worker.NAME] for each plugin, one
 // [[schedule]] for each job that comes at certain times, one [[fiber]] for each
 // fiber that starts with the host, with [fibers] for what holds for all of them,
-// [webhook], which says who may be told of jobs over HTTP, and [payload], which
+// one [workflow.NAME] for each workflow, with [workflows] for all of them, [webhook], which says who may be told of jobs over HTTP, and [payload], which
 // says where large payloads are.
 //
 // Reading is strict. A misspelt setting, a number without a unit or a file
@@ -28,6 +28,7 @@ const (
 	MaxWorkers      = 1000     // in a manifest
 	MaxSchedules    = 1000     // in a manifest
 	MaxFibers       = 10_000   // in a manifest
+	MaxWorkflows    = 1000     // in a manifest
 	MaxPluginBytes  = 32 << 20 // of a plugin's file
 	MaxEntries      = 256      // of a worker's config, and of its secrets
 	MaxConfigBytes  = 64 << 10 // of one value of a worker's config
@@ -48,7 +49,15 @@ type Manifest struct {
 	Fibers    Fibers
 	// FiberList is what starts with the host, sorted by id.
 	FiberList []Fiber
-	Payload   Payload
+
+	WorkflowSettings WorkflowSettings
+	// Workflows are sorted by name. They are without faults, also together.
+	Workflows []jobhost.Workflow
+	// WorkflowFiles are the files, absolute, that parts of them were read from; what is
+	// not there stands in the manifest.
+	WorkflowFiles map[WorkflowPart]string
+
+	Payload Payload
 	// Webhook is nil when there is no such section.
 	Webhook *Webhook
 	// Warnings are what is allowed but probably not meant, sorted by position.

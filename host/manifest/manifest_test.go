@@ -31,6 +31,7 @@ var update = flag.Bool("update", false, "rewrite the golden files and the tables
 //	secrets/token                   "from a file\n"
 //	secrets/blank                   "\n"
 //	secrets/hook                    a key of webhooks
+//	flows/*.json schemas/*.json     those of testdata/files
 //
 // API_KEY is "from the environment", HOOK_KEY a key of webhooks, EMPTY is set and empty, OTHER is not set.
 func setup(t testing.TB) surroundings {
@@ -51,6 +52,9 @@ func setup(t testing.TB) surroundings {
 	write("secrets/seal", strings.Repeat("0f", 32)+"\n")
 	write("secrets/hook", "whsec_"+strings.Repeat("b", 32)+"\n")
 	write("../elsewhere.wasm", "\x00asm elsewhere")
+	if err := os.CopyFS(dir, os.DirFS("testdata/files")); err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(
 		os.Symlink("a.wasm", filepath.Join(dir, "plugins/inside.wasm")),
 		os.Symlink("../../elsewhere.wasm", filepath.Join(dir, "plugins/outside.wasm")),

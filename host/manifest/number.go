@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -11,35 +12,49 @@ import (
 // them the same path. The second [[schedule]] gets "schedule", "#2".
 type numberer map[string]int
 
-// path returns the path of a key that begins at a place in the text.
+// path returns the path of a key that begins at a place in the text. The tables of
+// an array in a table of another count from 1 in each.
 func (n numberer) path(key []string, at place, text string) []string {
-	if strings.HasPrefix(text[at.key:], "[[") {
-		array := pathKey(key)
-		n[array]++
-		return append(slices.Clone(key), element(n[array]))
-	}
-	for i := len(key) - 1; i > 0; i-- {
-		if count := n[pathKey(key[:i])]; count > 0 {
-			return slices.Concat(key[:i], []string{element(count)}, key[i:])
+	path := make([]string, 0, len(key)+1)
+	for i, k := range key {
+		path = append(path, k)
+		array := pathKey(path)
+		if i == len(key)-1 {
+			if strings.HasPrefix(text[at.key:], "[[") {
+				n[array]++
+				path = append(path, element(n[array]))
+			}
+		} else if count := n[array]; count > 0 {
+			path = append(path, element(count))
 		}
 	}
-	return key
+	return path
 }
 
-// rename lets the places of an array's tables be found by names instead of
-// numbers; tables without a name keep their number.
-func (a *atlas) rename(array string, names []string) {
+// rename lets the places of the tables of arrays be found by names instead of
+// numbers; tables without a name keep their number. The arrays are there by [pathKey].
+func (a *atlas) rename(arrays map[string][]string) {
 	for _, key := range slices.Collect(maps.Keys(a.places)) {
-		path := strings.Split(key, "\x00")
-		if len(path) < 2 || path[0] != array {
-			continue
+		for from := 0; ; {
+			i := strings.Index(key[from:], "\x00#")
+			if i < 0 {
+				break
+			}
+			from += i + 2
+			number, rest, more := strings.Cut(key[from:], "\x00")
+			array := key[:from-2]
+			n, err := strconv.Atoi(number)
+			names := arrays[array]
+			if err != nil || n < 1 || n > len(names) || names[n-1] == "" {
+				continue
+			}
+			renamed := array + "\x00" + names[n-1]
+			if more {
+				renamed += "\x00" + rest
+			}
+			a.places[renamed] = a.places[key]
+			break
 		}
-		var n int
-		if _, err := fmt.Sscanf(path[1], "#%d", &n); err != nil || n < 1 || n > len(names) || names[n-1] == "" {
-			continue
-		}
-		path[1] = names[n-1]
-		a.places[pathKey(path)] = a.places[key]
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *reader) uniqueNames(list, key string, tables []map[string]any, check fu
 			seen[name], names[i] = true, name
 		}
 	}
-	r.atlas.rename(list, names)
+	r.atlas.rename(map[string][]string{list: names})
 	return names
 }
 
@@ -228,10 +228,5 @@ func (r *reader) labels(path []string, table map[string]any, most int, own ...st
 func (m *Manifest) showSchedule(b *strings.Builder, s *Schedule) {
 	b.WriteString("\n[[schedule]]\n")
 	showFields(b, m.Dir, scheduleFields(), s)
-	if len(s.Labels) > 0 {
-		b.WriteString("\n[schedule.labels]\n")
-		for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
-			fmt.Fprintf(b, "%s = %s\n", showKey(name), quote(s.Labels[name]))
-		}
-	}
+	showLabels(b, "schedule", s.Labels)
 }

@@ -69,7 +69,7 @@ func scheduleFields() []field[Schedule] { //nolint:revive // it is a table, howe
 			bind: func(_ string, s *Schedule) setting { return text(&s.Entry, "run", line(jobhost.MaxEntryBytes)) },
 		},
 		{
-			name: "priority", kind: "`critical`, `high`, `normal`, `low` or `background`", meaning: "Priority of the jobs.",
+			name: "priority", kind: kindPriority, meaning: "Priority of the jobs.",
 			bind: func(_ string, s *Schedule) setting { return priority(&s.Priority) },
 		},
 		{

@@ -208,9 +208,9 @@ func whole[N int | int64](p *N, low, high N) setting {
 	}
 }
 
-// wholeOrLeft is a whole number that is left out when it is 0, and settled later.
-func wholeOrLeft(p *int, low, high int) setting {
-	n := whole(p, low, high)
+// wholeOrLeft is a whole number from 1 on that is left out when it is 0, and settled later.
+func wholeOrLeft(p *int, high int) setting {
+	n := whole(p, 1, high)
 	return setting{set: n.set, show: func() string {
 		if *p == 0 {
 			return ""

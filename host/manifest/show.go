@@ -24,6 +24,7 @@ func (m *Manifest) Show() []byte {
 		m.showSchedule(&b, &m.Schedules[i])
 	}
 	m.showFibers(&b)
+	m.showWorkflows(&b)
 	if m.Webhook != nil {
 		m.showWebhook(&b)
 	}

@@ -106,7 +106,7 @@ func (e *Env) compile(source string, at Place) (p *Program, err error) {
 	tree := parsed.NativeRep()
 	w := &walker{
 		env: e, place: at, info: tree.SourceInfo(), make: ast.NewExprFactory(), nextID: ast.MaxID(tree) + 1,
-		used: map[string]bool{}, own: stepShape(e.steps[at.Step]).fields["output"],
+		used: map[string]bool{},
 	}
 	passes := passedBy(tree.Expr())
 	w.use(tree.Expr())

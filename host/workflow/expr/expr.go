@@ -68,6 +68,7 @@ type Env struct {
 	steps     map[string]Step
 	names     []string // of the steps, sorted
 	input     shape
+	failure   shape // of each step
 	functions []string
 
 	mu    sync.Mutex
@@ -97,7 +98,7 @@ func New(input json.RawMessage, steps []Step) (*Env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare expressions: %w", err)
 	}
-	e := &Env{cel: base, steps: make(map[string]Step, len(steps)), input: schemaShape(input), cache: map[key]*Program{}}
+	e := &Env{cel: base, steps: make(map[string]Step, len(steps)), input: schemaShape(input), failure: failureShape(), cache: map[key]*Program{}}
 	for _, s := range steps {
 		e.steps[s.Name] = s
 		e.names = append(e.names, s.Name)

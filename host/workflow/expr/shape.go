@@ -36,6 +36,9 @@ type shape struct {
 
 // schemaShape returns the shape of what a JSON Schema describes.
 func schemaShape(text json.RawMessage) shape {
+	if len(text) == 0 {
+		return shape{}
+	}
 	root, err := schema.Decode(text)
 	if err != nil {
 		return shape{}
@@ -100,16 +103,25 @@ func (s shape) nullable() shape {
 }
 
 // stepShape returns the shape of steps.NAME.
-func stepShape(s Step) shape {
+func (e *Env) stepShape(s Step) shape {
+	return shape{kind: object, fields: map[string]shape{"status": {kind: text}, "output": outputShape(s), "error": e.failure}}
+}
+
+// outputShape returns the shape of the output of a step.
+func outputShape(s Step) shape {
 	output := schemaShape(s.Output)
 	if one := output; s.List {
 		output = shape{kind: list, items: &one}
 	}
-	failure := shape{fields: map[string]shape{
+	return output.nullable()
+}
+
+// failureShape is the shape of steps.NAME.error.
+func failureShape() shape {
+	return shape{fields: map[string]shape{
 		"code": {kind: text}, "category": {kind: text}, "severity": {kind: text}, "message": {kind: text},
 		"retryable": {kind: boolean}, "task": {kind: whole}, "attempt": {kind: whole},
 	}}
-	return shape{kind: object, fields: map[string]shape{"status": {kind: text}, "output": output.nullable(), "error": failure}}
 }
 
 // workflowShape is the shape of workflow.

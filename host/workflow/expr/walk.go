@@ -31,7 +31,6 @@ type walker struct {
 	reads  []read
 	faults []fault
 	used   map[string]bool // roots
-	own    shape
 }
 
 type variable struct {
@@ -141,7 +140,7 @@ func (w *walker) ident(e ast.Expr) shape {
 		if w.place.Kind != Terminate {
 			w.report(e.ID(), "write steps.NAME.output for the output of a step", "output is only there in terminate")
 		}
-		return w.own
+		return outputShape(w.env.steps[w.place.Step])
 	default:
 		if !slices.Contains(typeNames(), name) {
 			w.unknownName(e.ID(), name)
@@ -227,7 +226,7 @@ func (w *walker) step(at int64, name string) shape {
 		return shape{}
 	}
 	w.reads = append(w.reads, read{step: name, at: at})
-	return stepShape(s)
+	return w.env.stepShape(s)
 }
 
 func (w *walker) call(e ast.Expr) shape {

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 	"strconv"
 	"strings"
@@ -20,8 +22,8 @@ const maxDepth = 64
 
 // Decode reads a workflow from JSON, strictly: names that are unknown, doubled
 // or written in another case, a second document, invalid UTF-8 and nesting
-// beyond 64 are errors, invalid or too_large, with the field. What the workflow
-// says is not checked: see [Compile].
+// beyond 64 are errors, invalid or too_large, with the field. What is JSON gives all
+// of them at once. What the workflow says is not checked: see [Compile].
 func Decode(text []byte) (jobhost.Workflow, error) {
 	var w jobhost.Workflow
 	if len(text) > jobhost.MaxWorkflowBytes {
@@ -34,9 +36,70 @@ func Decode(text []byte) (jobhost.Workflow, error) {
 		return w, err
 	}
 	if err := json.Unmarshal(text, &w, json.RejectUnknownMembers(true)); err != nil {
-		return jobhost.Workflow{}, decodeError(err)
+		var f faults
+		f.decodeEach(text)
+		return jobhost.Workflow{}, cmp.Or(f.join(), decodeError(err))
 	}
 	return w, nil
+}
+
+// decodeEach decodes each setting of the workflow and of its steps by itself, since
+// the JSON library stops at the first that is wrong. The text is valid JSON.
+func (f *faults) decodeEach(text jsontext.Value) {
+	for name, value := range members(text) {
+		if name != "steps" || value.Kind() != jsontext.KindBeginArray {
+			f.decode("", member(name, value), new(jobhost.Workflow))
+			continue
+		}
+		d := jsontext.NewDecoder(bytes.NewReader(value))
+		_, _ = d.ReadToken()
+		for i := 0; d.PeekKind() != jsontext.KindEndArray; i++ {
+			place := jsontext.Pointer("/steps/" + strconv.Itoa(i))
+			step, _ := d.ReadValue()
+			if step.Kind() != jsontext.KindBeginObject {
+				f.decode(place, step, new(jobhost.Step))
+				continue
+			}
+			for name, value := range members(step) {
+				f.decode(place, member(name, value), new(jobhost.Step))
+			}
+		}
+	}
+}
+
+func (f *faults) decode(place jsontext.Pointer, text jsontext.Value, into any) {
+	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true))
+	if err == nil {
+		return
+	}
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		semantic.JSONPointer = place + semantic.JSONPointer
+	}
+	if e, ok := errors.AsType[*jobhost.Error](decodeError(err)); ok {
+		f.put(e)
+	}
+}
+
+// members goes through the members of an object.
+func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
+	return func(yield func(string, jsontext.Value) bool) {
+		d := jsontext.NewDecoder(bytes.NewReader(object))
+		_, _ = d.ReadToken()
+		for d.PeekKind() == jsontext.KindString {
+			name, _ := d.ReadToken()
+			text := name.String()
+			value, err := d.ReadValue()
+			if err != nil || !yield(text, value) {
+				return
+			}
+		}
+	}
+}
+
+// member is an object with one member.
+func member(name string, value jsontext.Value) jsontext.Value {
+	text, _ := jsontext.AppendQuote([]byte("{"), name)
+	return append(append(append(text, ':'), value...), '}')
 }
 
 // checkDepth reports what is not one JSON object, or nested too deep.

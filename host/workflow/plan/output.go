@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -24,55 +25,69 @@ func (c *compiler) checkOutputs() {
 	}
 }
 
-// maxNesting is how deep workflows can be steps of workflows, as with jobs.
-const maxNesting = jobhost.MaxDepth
+// DefaultMaxNesting is the bound of environments that say nothing else.
+const DefaultMaxNesting = 16
 
-// checkRecursion reports workflows that come to be a step of themselves, once
-// for each, and those that are nested too deep.
+// checkRecursion reports that the workflow comes to be a step of itself, and that
+// workflows are nested too deep. Circles of others are faults of theirs.
 func (c *compiler) checkRecursion() {
-	r := recursion{c: c, state: map[string]int{}}
-	r.visit(c.w.Name, c.w)
+	r := recursion{c: c, height: map[string]int{}, tallest: map[string]string{}}
+	height, most := r.visit(c.w.Name, c.w), cmp.Or(c.env.MaxNesting, DefaultMaxNesting)
+	if height <= most || r.circles {
+		return
+	}
+	path := []string{c.w.Name}
+	for name := r.tallest[c.w.Name]; name != ""; name = r.tallest[name] {
+		path = append(path, name)
+	}
+	c.faults.add(c.firstOf(path[1]), "", "workflows are nested deeper than %d: %s", most, strings.Join(short(path), " → "))
+}
+
+// firstOf returns the field by which the first step says that it is another workflow.
+func (c *compiler) firstOf(workflow string) string {
+	i := slices.IndexFunc(c.w.Steps, func(s jobhost.Step) bool { return s.Workflow == workflow })
+	return c.fields[i] + ".workflow"
 }
 
 type recursion struct {
-	c     *compiler
-	path  []string
-	state map[string]int // 1 = on the path, 2 = done
+	c       *compiler
+	path    []string
+	height  map[string]int    // levels of a workflow, itself counted; -1 = it is on the path
+	tallest map[string]string // the workflow below that has most levels
+	circles bool
 }
 
-// visit follows the steps of a workflow that are workflows. Names have been
-// checked, and definitions of others are not followed twice.
-func (r *recursion) visit(name string, w *jobhost.Workflow) {
-	r.state[name] = 1
+// visit follows the steps of a workflow that are workflows, and returns how many
+// levels there are. Names have been checked, and no definition is followed twice.
+func (r *recursion) visit(name string, w *jobhost.Workflow) int {
+	r.height[name] = -1
 	r.path = append(r.path, name)
-	defer func() {
-		r.state[name] = 2
-		r.path = r.path[:len(r.path)-1]
-	}()
-	field := "steps"
-	if len(r.path) > maxNesting {
-		r.c.faults.add(field, "", "workflows are nested deeper than %d: %s", maxNesting, strings.Join(short(r.path), " → "))
-		return
-	}
-	called := map[string]string{} // by name, the field of the first step
+	called := map[string]bool{}
 	for i := range w.Steps {
-		if sub := w.Steps[i].Workflow; sub != "" && called[sub] == "" {
-			called[sub] = "steps"
-			if len(r.path) == 1 {
-				called[sub] = r.c.fields[i] + ".workflow"
-			}
+		if sub := w.Steps[i].Workflow; sub != "" {
+			called[sub] = true
 		}
 	}
+	below := 0
 	for _, sub := range slices.Sorted(maps.Keys(called)) {
-		switch r.state[sub] {
-		case 1:
-			from := slices.Index(r.path, sub)
-			circle := append(slices.Clone(r.path[from:]), sub)
-			r.c.faults.add(called[sub], "", "the workflow is a step of itself: %s", strings.Join(short(circle), " → "))
-		case 0:
-			if next := r.c.env.Workflows[sub]; next != nil {
-				r.visit(sub, next)
+		height := r.height[sub]
+		switch next := r.c.env.Workflows[sub]; {
+		case height < 0:
+			r.circles = true
+			if circle := append(slices.Clone(r.path), sub); sub == circle[0] {
+				r.c.faults.add(r.c.firstOf(circle[1]), "", "the workflow is a step of itself: %s", strings.Join(short(circle), " → "))
 			}
+		case height > 0:
+		case next == nil: // it is not known, or not there
+			height = 1
+		default:
+			height = r.visit(sub, next)
+		}
+		if height > below {
+			below, r.tallest[name] = height, sub
 		}
 	}
+	r.path = r.path[:len(r.path)-1]
+	r.height[name] = below + 1
+	return below + 1
 }

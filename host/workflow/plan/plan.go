@@ -24,6 +24,8 @@ type Env struct {
 	Workers map[string]Worker
 	// Workflows are the other definitions by name; nil = they are not looked at.
 	Workflows map[string]*jobhost.Workflow
+	// MaxNesting is how deep workflows can be steps of workflows, the outermost counted; 0 = [DefaultMaxNesting].
+	MaxNesting int
 }
 
 // Worker is what a plan wants to know of a worker.

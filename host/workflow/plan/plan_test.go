@@ -73,6 +73,32 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestNesting checks that the longest way down counts, wherever it is found first.
+func TestNesting(t *testing.T) {
+	t.Parallel()
+	named := func(name string, below ...string) *jobhost.Workflow {
+		w := &jobhost.Workflow{Name: name}
+		for _, b := range below {
+			w.Steps = append(w.Steps, jobhost.Step{Name: "to-" + b, Workflow: b})
+		}
+		return w
+	}
+	env := Env{Workflows: map[string]*jobhost.Workflow{"a": named("a", "b", "c"), "b": named("b"), "c": named("c", "d"), "d": named("d", "b")}}
+	top := *named("top", "b", "a")
+	for most, want := range map[int]string{
+		4: "steps.to-a.workflow: workflows are nested deeper than 4: top → a → c → d → b\n", 5: "", 0: "",
+	} {
+		env.MaxNesting = most
+		got := ""
+		if _, err := Compile(top, env); err != nil {
+			got = lines(err)
+		}
+		if got != want {
+			t.Errorf("%d: got %q, want %q", most, got, want)
+		}
+	}
+}
+
 func lines(err error) string {
 	var b strings.Builder
 	for _, e := range leaves(err) {
