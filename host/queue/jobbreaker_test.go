@@ -141,7 +141,9 @@ func TestJobBreaker(t *testing.T) {
 func TestJobBreakerSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newJobBench(t, func(c *queue.Config) { c.Workers[0].Rate, c.Workers[0].RateBurst = jobhost.Rate{Count: 1, Per: time.Second}, 3 })
+		b := newJobBench(t, func(c *queue.Config) {
+			c.Workers[0].Rate, c.Workers[0].RateBurst = jobhost.Rate{Count: 1, Per: time.Second}, 3
+		})
 		b.add(stepJob("s", 3, withBreaker(shared)))
 		b.run()
 		b.end("s", 3, bad)
