@@ -265,7 +265,8 @@ func (a *applying) set(s *course.SetTimer) error {
 	job.Origin = &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: a.row.def.name(s.Timer.Step), Mark: timerMark(s.Timer)}
 	added, err := a.tx.SubmitStep(job)
 	if err == nil && !added {
-		return fmt.Errorf("timer %s of workflow %s is there already", s.ID, a.row.ID)
+		// An error would undo whatever this comes of, and that again and again.
+		return a.t.breakDown(a.tx, a.row.WorkflowRecord, fmt.Errorf("there is a job %s already, which is none of its timers", s.ID))
 	}
 	return err
 }
