@@ -69,8 +69,8 @@ func TestBrokenWorkflows(t *testing.T) {
 			if err != nil || run.Status != jobhost.WorkflowFailed || run.Failure == nil || run.Failure.Code != jobhost.FailInternal {
 				t.Errorf("%+v, %v", run, err)
 			}
-			if s.ends[id] != 1 {
-				t.Errorf("it has ended %d times", s.ends[id])
+			if n := s.told(id); n != 1 {
+				t.Errorf("it has ended %d times", n)
 			}
 			if err := s.e.Delete(t.Context(), id); err != nil {
 				t.Error(err)

@@ -103,14 +103,21 @@ func drawGraph(rt *rapid.T) *jobhost.Workflow {
 		case 1:
 			f := jobhost.Step{Name: fmt.Sprint("f", i)}
 			drawStep(rt, &f)
-			f.FanOut, f.When = "", ""
+			f.FanOut, f.When, f.OnError, f.Terminate, f.MaxParallel = "", "", "", "", 0
 			s.Fallback = f.Name
 			w.Steps = append(w.Steps, f)
 		}
 		w.Steps = append(w.Steps, s)
 	}
 	for i := range w.Steps {
-		if s := &w.Steps[i]; s.Sleep != 0 { // which can't fail, or be late
+		s := &w.Steps[i]
+		if len(s.Needs) == 0 {
+			s.WhenSkipped = ""
+		}
+		if s.Signal != "" {
+			s.Timeout, s.Deadline = s.Deadline, 0
+		}
+		if s.Sleep != 0 { // which can't fail, or be late
 			if s.Fallback != "" && s.Fallback != "x" {
 				s.Sleep, s.Worker, s.Entry = 0, "w", "dead"
 				continue
@@ -130,6 +137,9 @@ func drawGraph(rt *rapid.T) *jobhost.Workflow {
 func checkGraph(rt *rapid.T, s *site) {
 	w := drawGraph(rt)
 	r, err := s.e.Start(s.t.Context(), jobhost.WorkflowStart{Definition: w, Input: []byte("{}")})
+	if jobhost.CodeOf(err) == jobhost.CodeInvalid { // few are
+		rt.Skip(err)
+	}
 	if err != nil {
 		rt.Fatalf("%v", err)
 	}
@@ -146,10 +156,7 @@ func checkGraph(rt *rapid.T, s *site) {
 		rt.Fatalf("%v", err)
 	}
 	newReference(w).compare(rt, &run)
-	s.mu.Lock()
-	ends := s.ends[r.ID]
-	s.mu.Unlock()
-	if ends != 1 {
+	if ends := s.told(r.ID); ends != 1 {
 		rt.Fatalf("it has ended %d times", ends)
 	}
 	page, err := s.q.Jobs(s.t.Context(), jobhost.Filter{Limit: 200})

@@ -191,6 +191,19 @@ func (s *site) await(id string) (jobhost.WorkflowRun, error) {
 	}
 }
 
+// told waits until the end of a workflow was told, and returns how often it was.
+func (s *site) told(id string) int {
+	for {
+		s.mu.Lock()
+		n, ended := s.ends[id], s.ended
+		s.mu.Unlock()
+		if n > 0 {
+			return n
+		}
+		<-ended
+	}
+}
+
 // start starts a workflow and returns its id.
 func (s *site) start(start jobhost.WorkflowStart) string {
 	s.t.Helper()
