@@ -8,9 +8,6 @@ import (
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/workflow"
 	"github.com/jobhost/jobhost/host/workflow/plan"
-	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/builtin"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // newEngine returns what runs workflows; it is opened with the queue.
@@ -43,23 +40,6 @@ func workersForPlans(workers []Worker) map[string]plan.Worker {
 		}
 	}
 	return named
-}
-
-// timerSlots is how many timers of workflows end at one time.
-const timerSlots = 2
-
-// timerWorker is the host's own worker for timers of workflows: that one ends is all that it does.
-func timerWorker() Worker {
-	return Worker{
-		Name: jobhost.WorkflowWorker, Isolation: runtime.IsolateInstance, PoolSize: timerSlots, QueueCapacity: 1 << 30,
-		Retry: jobhost.DefaultRetry(), timers: true,
-	}
-}
-
-func newTimers() runtime.Plugin {
-	return builtin.New(func(context.Context, *hostcall.Attempt) jobhost.Outcome {
-		return jobhost.Outcome{Kind: jobhost.OutcomeSucceeded}
-	}, nil)
 }
 
 // engine returns what runs workflows, while the host runs.
