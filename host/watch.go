@@ -98,6 +98,9 @@ func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[j
 				yield(jobhost.Event{Time: time.Now()}, err)
 				return
 			}
+			if query.Workflow != "" && item.Value.Workflow != query.Workflow {
+				continue // events of a workflow have the keys of its jobs
+			}
 			if !yield(item.Value, nil) {
 				return
 			}
