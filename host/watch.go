@@ -99,7 +99,7 @@ func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[j
 				return
 			}
 			if query.Workflow != "" && item.Value.Workflow != query.Workflow {
-				continue // events of a workflow have the keys of its jobs
+				continue // they have several keys: that of the workflow, and those of its jobs
 			}
 			if !yield(item.Value, nil) {
 				return

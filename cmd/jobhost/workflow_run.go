@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -137,7 +136,7 @@ func (e *env) printOutput(run *jobhost.WorkflowRun) error {
 	case run.Output == nil:
 		return nil
 	}
-	return e.json(json.RawMessage(run.Output))
+	return e.json(run.Output)
 }
 
 // workflowEnd returns the error of a workflow that has not completed.

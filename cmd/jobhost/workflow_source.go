@@ -27,7 +27,7 @@ func isDefinitionFile(arg string) bool {
 func (e *env) readDefinition(name string) (jobhost.Workflow, error) {
 	if filepath.Ext(name) == ".toml" {
 		return jobhost.Workflow{}, &usageError{cause: &jobhost.Error{
-			Code: jobhost.CodeInvalid, Message: "workflows of a manifest can't be read from " + name, Hint: "give a definition as JSON, or the name of one of the host's",
+			Code: jobhost.CodeInvalid, Message: "workflows of a manifest can't be read from " + name, Hint: "jobhost manifest check " + name + " checks them; here a host that has them is asked by NAME",
 		}}
 	}
 	file := io.NopCloser(e.stdin)

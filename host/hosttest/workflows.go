@@ -251,16 +251,22 @@ func testAllFaults(s *setup) {
 	s.check(s.server.CheckWorkflow(s.ctx, *define(step("a", "echo"))))
 }
 
-// allOf returns the errors for people that were joined into one.
-func allOf(err error) (all []*jobhost.Error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the tree is walked here
-		for _, one := range joined.Unwrap() {
+// allOf returns the errors for people in a tree of errors.
+func allOf(err error) []*jobhost.Error {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here, one level at a time
+	case nil:
+		return nil
+	case *jobhost.Error:
+		return []*jobhost.Error{e}
+	case interface{ Unwrap() []error }:
+		var all []*jobhost.Error
+		for _, one := range e.Unwrap() {
 			all = append(all, allOf(one)...)
 		}
-	} else if e, ok := errors.AsType[*jobhost.Error](err); ok {
-		all = append(all, e)
+		return all
+	default:
+		return allOf(errors.Unwrap(err))
 	}
-	return all
 }
 
 func firstOf(err error) error {
