@@ -104,6 +104,12 @@ func TestJobBreaker(t *testing.T) {
 		if n := b.Stats("w").Counts(); n[jobhost.Held] != 5 || n[jobhost.Ready]+n[jobhost.Retrying] != 0 {
 			t.Errorf("the numbers are %v, want 5 held", n)
 		}
+		if page, err := b.Jobs(t.Context(), jobhost.Filter{State: jobhost.Held}); err != nil || len(page.Jobs) != 1 || page.Jobs[0].ID != "s" {
+			t.Errorf("held are %+v, %v", page.Jobs, err)
+		}
+		if waits := b.Stats("w").OldestReady; waits < 900*time.Millisecond {
+			t.Errorf("the oldest has waited for %v", waits)
+		}
 		b.add(stepJob("same", 2, withBreaker(shared)))
 		for i := range 20 {
 			b.submit(jobhost.Spec{ID: fmt.Sprint("other", i)})
