@@ -35,7 +35,7 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 			return nil, err
 		}
 		if t.there = there; there != nil || refusal != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // a refusal is an answer
 		}
 		fresh := *w
 		fresh.StartedAt = t.at
