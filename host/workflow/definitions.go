@@ -58,12 +58,11 @@ const cachedSteps = 100_000
 
 // definitions are those that can be started by name, and those that were used last.
 type definitions struct {
-	mu      sync.Mutex // protects everything below
-	named   map[string]*definition
-	workers map[string]plan.Worker
-	ready   map[string]*list.Element // of *definition, by hash
-	order   *list.List               // those used last in front
-	steps   int                      // of all in order
+	mu sync.Mutex // protects everything below
+	Definitions
+	ready map[string]*list.Element // of *definition, by hash
+	order *list.List               // those used last in front
+	steps int                      // of all in order
 }
 
 func (ds *definitions) init() {
@@ -74,10 +73,12 @@ func (ds *definitions) init() {
 type Definitions struct {
 	named   map[string]*definition
 	workers map[string]plan.Worker
+	nesting int
 }
 
-// Compile checks definitions, against workers and each other. The error joins the faults of all.
-func Compile(all []jobhost.Workflow, workers map[string]plan.Worker) (Definitions, error) {
+// Compile checks definitions, against workers and each other, of which there may be so many below each
+// other. The error joins the faults of all.
+func Compile(all []jobhost.Workflow, workers map[string]plan.Worker, nesting int) (Definitions, error) {
 	others := make(map[string]*jobhost.Workflow, len(all))
 	for i := range all {
 		others[all[i].Name] = &all[i]
@@ -85,7 +86,7 @@ func Compile(all []jobhost.Workflow, workers map[string]plan.Worker) (Definition
 	named := make(map[string]*definition, len(all))
 	var errs []error
 	for i := range all {
-		p, err := plan.Compile(all[i], plan.Env{Workers: workers, Workflows: others})
+		p, err := plan.Compile(all[i], plan.Env{Workers: workers, Workflows: others, MaxNesting: nesting})
 		if err == nil {
 			named[all[i].Name], err = newDefinition(p, p.Hash)
 		}
@@ -93,13 +94,13 @@ func Compile(all []jobhost.Workflow, workers map[string]plan.Worker) (Definition
 			errs = append(errs, fmt.Errorf("workflow %s: %w", all[i].Name, err))
 		}
 	}
-	return Definitions{named, workers}, errors.Join(errs...)
+	return Definitions{named, workers, nesting}, errors.Join(errs...)
 }
 
 func (ds *definitions) define(d Definitions) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	ds.named, ds.workers = d.named, d.workers
+	ds.Definitions = d
 	for _, def := range d.named {
 		ds.keepLocked(def)
 	}
@@ -109,7 +110,7 @@ func (ds *definitions) define(d Definitions) {
 func (ds *definitions) env() plan.Env {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	env := plan.Env{Workers: ds.workers, Workflows: make(map[string]*jobhost.Workflow, len(ds.named))}
+	env := plan.Env{Workers: ds.workers, MaxNesting: ds.nesting, Workflows: make(map[string]*jobhost.Workflow, len(ds.named))}
 	for name, d := range ds.named {
 		env.Workflows[name] = &d.Workflow
 	}
