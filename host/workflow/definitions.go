@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/course"
@@ -16,13 +17,15 @@ import (
 	"github.com/jobhost/jobhost/internal/nearest"
 )
 
-// definition is a definition ready to run. It doesn't change.
+// definition is a definition ready to run.
 type definition struct {
 	*plan.Plan
 	course *course.Course
 	hash   string // that it is kept under
 	text   []byte // JSON
 	index  map[string]int
+	// checked is the generation of definitions that what it refers to was last held against.
+	checked atomic.Int64
 }
 
 // newDefinition readies a plan.
@@ -60,9 +63,10 @@ const cachedSteps = 100_000
 type definitions struct {
 	mu sync.Mutex // protects everything below
 	Definitions
-	ready map[string]*list.Element // of *definition, by hash
-	order *list.List               // those used last in front
-	steps int                      // of all in order
+	generation int64                    // how often they were defined
+	ready      map[string]*list.Element // of *definition, by hash
+	order      *list.List               // those used last in front
+	steps      int                      // of all in order
 }
 
 func (ds *definitions) init() {
@@ -101,20 +105,24 @@ func (ds *definitions) define(d Definitions) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	ds.Definitions = d
+	ds.generation++
 	for _, def := range d.named {
 		ds.keepLocked(def)
 	}
 }
 
-// env is what a definition can refer to now.
-func (ds *definitions) env() plan.Env {
+// env is what a definition can refer to now; the number changes with it.
+func (ds *definitions) env() (env func() plan.Env, generation int64) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	env := plan.Env{Workers: ds.workers, MaxNesting: ds.nesting, Workflows: make(map[string]*jobhost.Workflow, len(ds.named))}
-	for name, d := range ds.named {
-		env.Workflows[name] = &d.Workflow
-	}
-	return env
+	d := ds.Definitions // which don't change
+	return func() plan.Env {
+		e := plan.Env{Workers: d.workers, MaxNesting: d.nesting, Workflows: make(map[string]*jobhost.Workflow, len(d.named))}
+		for name, def := range d.named {
+			e.Workflows[name] = &def.Workflow
+		}
+		return e
+	}, ds.generation
 }
 
 // byName returns the definition of a name; nil = there is none.
