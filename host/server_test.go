@@ -58,7 +58,6 @@ func TestHostOverHTTP(t *testing.T) {
 }
 
 func TestHostWorkflows(t *testing.T) {
-	t.Skip("ENGINE: remove this line when the host passes the suite of workflows")
 	t.Parallel()
 	t.Run("in process", func(t *testing.T) { hosttest.RunWorkflows(t, inProcess) })
 	t.Run("over HTTP", func(t *testing.T) { hosttest.RunWorkflows(t, overHTTP) })

@@ -46,18 +46,19 @@ func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settl
 		event.Kind = jobhost.EventRetrying
 	}
 	q.cfg.Publish(event)
-	q.publishEnded(lease.Job.ID, lease.Job.Worker, result)
+	q.publishEnded(lease.Job.ID, lease.Job.Worker, lease.Job.Origin, result)
 	q.observe(lease, op, kind, state)
 }
 
 // publishEnded tells that a job ended, if it did.
-func (q *Queue) publishEnded(id, worker string, result OpResult) {
+func (q *Queue) publishEnded(id, worker string, origin *Origin, result OpResult) {
 	if !result.JobEnded {
 		return
 	}
 	final := countsOf(result.Final)
 	q.cfg.Publish(jobhost.Event{
 		Kind: jobhost.EventEnded, Time: q.clock.now(), Job: id, Worker: worker, State: jobhost.JobState(&final),
+		Workflow: origin.WorkflowID(), Step: origin.StepName(),
 	})
 }
 

@@ -12,9 +12,7 @@ import (
 
 // ask lets an event happen to a workflow that somebody asks for. judge may refuse it.
 func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Event) *jobhost.Error, event course.Event) error {
-	if err := jobhost.CheckWorkflowID(id); err != nil && len(id) <= jobhost.MaxIDBytes {
-		return notFound(id)
-	} else if err != nil {
+	if err := jobhost.CheckAnyWorkflowID(id); err != nil {
 		return err
 	}
 	if err := e.prepare(ctx, id); err != nil {
@@ -31,8 +29,12 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 			return nil, nil
 		}
 		r, err := t.ready(tx, w)
-		if r == nil || err != nil {
+		if err != nil {
 			return nil, err
+		}
+		if r == nil {
+			t.refused = &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: its definition can't be used any more", id)}
+			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}
 		h.event.At = t.at.Time()

@@ -50,8 +50,8 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) err
 		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).Exec()
 }
 
-func textOrEmpty(v any, any bool) (string, error) {
-	if !any {
+func textOrEmpty(v any, there bool) (string, error) {
+	if !there {
 		return "", nil
 	}
 	text, err := json.Marshal(v)
@@ -126,7 +126,7 @@ func (t *workflowTx) SubmitStep(job *queue.JobSpec) (bool, error) {
 }
 
 // CancelStep implements [queue.WorkflowTx].
-func (t *workflowTx) CancelStep(id string, at, expires queue.Millis) error {
+func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires queue.Millis) error {
 	var res queue.OpResult
 	if err := t.ledger.cancel(t.tx, &queue.Cancel{ID: id, At: at, ExpiresAt: expires}, &res); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (t *workflowTx) CancelStep(id string, at, expires queue.Millis) error {
 			return nil
 		}
 	}
-	t.res.Dropped = append(t.res.Dropped, queue.Dropped{ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded})
+	t.res.Dropped = append(t.res.Dropped, queue.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded})
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (l *ledger) removeWorkflow(tx *sqlitedb.Tx, key, limit int64, res *queue.Op
 	if err := tx.Stmt("UPDATE workflow SET status=4, expires_at=1 WHERE seq=? AND status<>4").Int(key).Exec(); err != nil {
 		return false, err
 	}
-	children, err := numbers(tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_parent WHERE parent=? LIMIT ?").Int(key).Int(limit))
+	children, err := numbers(tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_parent WHERE parent=? AND parent>0 LIMIT ?").Int(key).Int(limit))
 	if err != nil {
 		return false, err
 	}
