@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // playETL runs the pipeline, looks at what was kept, and runs it again with less patience
@@ -34,6 +35,9 @@ func playThumbnails(ctx context.Context, d *demo) error {
 		return err
 	}
 	if err := d.jobhost(ctx, "job", "show", "wf-sheet.shrink.1"); err != nil {
+		return err
+	}
+	if err := d.atOnce(ctx, "wf-sheet.shrink.1", 3); err != nil {
 		return err
 	}
 	sheet, err := d.quiet(ctx, "job", "result", "wf-sheet.sheet.1")
@@ -107,6 +111,35 @@ func playResilient(ctx context.Context, d *demo) error {
 		}
 	}
 	return d.expect(ctx, "wf-shop", "completed", map[string]string{"prices": "completed", "report": "completed"})
+}
+
+// atOnce makes sure that no more than so many tasks of a job ran at one time.
+func (d *demo) atOnce(ctx context.Context, id string, most int) error {
+	text, err := d.quiet(ctx, "job", "show", id, "-o", "json")
+	if err != nil {
+		return err
+	}
+	var job struct {
+		Tasks []struct {
+			StartedAt time.Time `json:"started_at"`
+			EndedAt   time.Time `json:"ended_at"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &job); err != nil {
+		return fmt.Errorf("read job %s: %w", id, err)
+	}
+	for _, at := range job.Tasks {
+		n := 0
+		for _, t := range job.Tasks {
+			if !t.StartedAt.After(at.StartedAt) && t.EndedAt.After(at.StartedAt) {
+				n++
+			}
+		}
+		if n > most {
+			return fmt.Errorf("%d tasks of job %s ran at %s, more than %d", n, id, at.StartedAt, most)
+		}
+	}
+	return nil
 }
 
 // expect makes sure how a workflow and some of its steps stand.
