@@ -156,7 +156,7 @@ func (e *env) printWorkflow(run *jobhost.WorkflowRun) error {
 		t.field("output", text)
 	}
 	if run.OutputSize > 0 {
-		t.field("output", size(run.OutputSize))
+		t.field("output size", size(run.OutputSize))
 	}
 	t.flush()
 	e.printSteps(run.Steps)

@@ -21,25 +21,22 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 	t := &transition{engine: e, at: e.now()}
 	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
 		w, err := tx.WorkflowByID(id)
-		if err != nil {
-			return nil, err
-		}
 		if w == nil {
 			t.refused = notFound(id)
-			return nil, nil
-		}
-		r, err := t.ready(tx, w)
-		if err != nil {
 			return nil, err
 		}
-		if r == nil {
+		r, err := t.ready(tx, w)
+		switch {
+		case err != nil:
+			return nil, err
+		case r == nil:
 			t.refused = &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: its definition can't be used any more", id)}
 			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}
 		h.event.At = t.at.Time()
 		if t.refused = judge(r, &h.event); t.refused != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // a refusal is an answer
 		}
 		return h, nil
 	}
