@@ -131,7 +131,7 @@ const (
 	FailConflict       = "conflict"         // what the attempt's effects depend on was changed meanwhile
 	FailLimit          = "limit"            // the attempt's effects are over a limit
 	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
-	FailBreaker        = "breaker_open"     // the worker's circuit breaker is open, and says to fail
+	FailBreaker        = "breaker_open"     // a circuit breaker of its worker or step is open, and says to fail
 	FailPayload        = "payload"          // the payload could not be read, or the result not be stored
 	FailInputTooLarge  = "input_too_large"  // the payload doesn't fit into the worker's memory
 	FailDenied         = "denied"           // a place that may not be reached

@@ -140,4 +140,7 @@ type Server interface {
 	FiberRunner
 	FiberTalker
 	FiberController
+	WorkflowRunner
+	WorkflowController
+	WorkflowDefiner
 }

@@ -59,6 +59,18 @@ func CheckWorkflowID(id string) error {
 	}
 }
 
+// CheckAnyWorkflowID returns an error with code [CodeInvalid] unless id may be that of a workflow
+// that was started: one that [CheckWorkflowID] takes, or that of a step of another, which has dots.
+func CheckAnyWorkflowID(id string) error {
+	rest, found := strings.CutPrefix(id, WorkflowIDPrefix)
+	if found && len(id) <= MaxIDBytes && isName(rest, true) {
+		return nil
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "id", Message: clip(id) + " is not the id of a workflow", Hint: "they begin with " + WorkflowIDPrefix,
+	}
+}
+
 // WorkflowReceipt acknowledges a start: the workflow is durable.
 type WorkflowReceipt struct {
 	ID     string         `json:"id"`
@@ -141,7 +153,7 @@ func (f *WorkflowFilter) Check() error {
 		status = invalid("status", "%s is not a status of workflows", clip(string(f.Status)))
 	}
 	if f.Parent != "" {
-		parent = CheckWorkflowID(f.Parent)
+		parent = CheckAnyWorkflowID(f.Parent)
 	}
 	return errors.Join(name, status, parent, checkText("cursor", f.Cursor, MaxIDBytes), inRange("limit", f.Limit, 0, MaxPage))
 }

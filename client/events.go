@@ -15,6 +15,7 @@ import (
 func (c *Client) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
 	s := source{what: "events", path: "/v1/events", query: url.Values{}}
 	setText(s.query, "job", query.Job)
+	setText(s.query, "workflow", query.Workflow)
 	if query.After > 0 {
 		s.after = strconv.FormatUint(query.After, 10)
 	}

@@ -19,12 +19,21 @@ const token = "0123456789abcdefghijklmnopqrstuv"
 // TestSuite runs the suite of all servers on a client, over HTTP, of a fake host.
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	hosttest.Run(t, func(t testing.TB) jobhost.Server {
-		fake := hosttest.NewFake(hosttest.FakeConfig{})
-		t.Cleanup(fake.Close)
-		c, _ := serve(t, fake)
-		return c
-	})
+	hosttest.Run(t, fakeOverHTTP)
+}
+
+// TestWorkflows runs that of workflows.
+func TestWorkflows(t *testing.T) {
+	t.Parallel()
+	hosttest.RunWorkflows(t, fakeOverHTTP)
+}
+
+func fakeOverHTTP(t testing.TB) jobhost.Server {
+	t.Helper()
+	fake := hosttest.NewFake(hosttest.FakeConfig{})
+	t.Cleanup(fake.Close)
+	c, _ := serve(t, fake)
+	return c
 }
 
 // serve serves a server over HTTP until the test ends, and returns a client of it and its address.

@@ -143,7 +143,6 @@ type Worker struct {
 
 	// What the host's own workers are for, which have no plugin.
 	webhook *webhook.Settings
-	timers  bool // of workflows
 	defers  bool // requests that others have left to the host
 }
 

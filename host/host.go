@@ -202,6 +202,7 @@ func (h *Host) queueConfig() queue.Config {
 	for i := range h.cfg.Workers {
 		workers[i] = h.cfg.Workers[i].forQueue()
 	}
+	workers = append(workers, workflow.Timers())
 	return queue.Config{
 		Workers:    workers,
 		Aging:      h.cfg.Aging,

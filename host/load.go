@@ -72,8 +72,6 @@ func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error
 	switch {
 	case w.webhook != nil:
 		return w.webhook.Open(), nil
-	case w.timers:
-		return newTimers(), nil
 	case w.defers:
 		return deferred.New(deferred.Config{Pool: h.poolOf, MaxPayload: h.cfg.MaxPayload}), nil
 	}

@@ -27,6 +27,7 @@ func yearly(t testing.TB) host.Config {
 	cfg.Schedules = []schedule.Schedule{{
 		Name: "yearly", Timing: timing, Job: jobhost.Spec{Worker: "test", Entry: "echo", Payload: []byte("happy new year")},
 	}}
+	cfg.Workflows.Definitions = hosttest.Definitions()
 	cfg.Payloads, cfg.PayloadThreshold = payloads(t), 1024
 	workers, schedules := cfg.Workers, cfg.Schedules
 	cfg.Reread = func(context.Context) (host.Update, error) {
@@ -47,27 +48,39 @@ func payloads(t testing.TB) *payload.Set {
 
 func TestHostIsAServer(t *testing.T) {
 	t.Parallel()
-	hosttest.Run(t, func(t testing.TB) jobhost.Server {
-		h, _ := run(t, yearly(t))
-		return h
-	})
+	hosttest.Run(t, inProcess)
 }
 
 // The same suite, through the API and its client.
 func TestHostOverHTTP(t *testing.T) {
 	t.Parallel()
-	hosttest.Run(t, func(t testing.TB) jobhost.Server {
-		h, _ := run(t, yearly(t))
-		token := strings.Repeat("0123456789abcdef", 4)
-		face, err := api.New(api.Config{Server: h, Token: token, Ready: h.Ready})
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := httptest.NewServer(face)
-		t.Cleanup(func() {
-			face.Stop()
-			server.Close()
-		})
-		return client.New(server.URL, token)
+	hosttest.Run(t, overHTTP)
+}
+
+func TestHostWorkflows(t *testing.T) {
+	t.Parallel()
+	t.Run("in process", func(t *testing.T) { hosttest.RunWorkflows(t, inProcess) })
+	t.Run("over HTTP", func(t *testing.T) { hosttest.RunWorkflows(t, overHTTP) })
+}
+
+func inProcess(t testing.TB) jobhost.Server {
+	t.Helper()
+	h, _ := run(t, yearly(t))
+	return h
+}
+
+func overHTTP(t testing.TB) jobhost.Server {
+	t.Helper()
+	h, _ := run(t, yearly(t))
+	token := strings.Repeat("0123456789abcdef", 4)
+	face, err := api.New(api.Config{Server: h, Token: token, Ready: h.Ready})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(face)
+	t.Cleanup(func() {
+		face.Stop()
+		server.Close()
 	})
+	return client.New(server.URL, token)
 }

@@ -98,6 +98,9 @@ func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[j
 				yield(jobhost.Event{Time: time.Now()}, err)
 				return
 			}
+			if query.Workflow != "" && item.Value.Workflow != query.Workflow {
+				continue // they have several keys: that of the workflow, and those of its jobs
+			}
 			if !yield(item.Value, nil) {
 				return
 			}

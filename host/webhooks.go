@@ -43,7 +43,7 @@ func (h *hooks) Dead(letter *jobhost.DeadLetter) (jobhost.Spec, bool) {
 
 // withOwn returns the workers together with the host's own.
 func withOwn(workers []Worker, settings *webhook.Settings) []Worker {
-	all := append(slices.Clone(workers), timerWorker())
+	all := slices.Clone(workers)
 	if slices.ContainsFunc(workers, func(w Worker) bool { return w.HTTP != nil }) {
 		all = append(all, deferringWorker())
 	}
@@ -63,7 +63,7 @@ func withOwn(workers []Worker, settings *webhook.Settings) []Worker {
 }
 
 // own reports whether the worker is one of the host's own.
-func (w *Worker) own() bool { return w.webhook != nil || w.defers || w.timers }
+func (w *Worker) own() bool { return w.webhook != nil || w.defers }
 
 // settingsIn returns the settings of the worker for webhooks, if there is one.
 func settingsIn(workers map[string]*worker) *webhook.Settings {
@@ -87,10 +87,9 @@ func (c *Config) checkOwn() []error {
 	if err := c.Webhook.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("webhook: %w", err))
 	}
-	for _, own := range withOwn(nil, c.Webhook) {
-		if err := own.check(); err != nil {
-			errs = append(errs, fmt.Errorf("webhook: %w", err))
-		}
+	own := withOwn(nil, c.Webhook)
+	if err := own[0].check(); err != nil {
+		errs = append(errs, fmt.Errorf("webhook: %w", err))
 	}
 	return errs
 }

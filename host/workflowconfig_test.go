@@ -17,7 +17,8 @@ func TestWorkflowsCheck(t *testing.T) {
 		{"nothing", Workflows{}, ""},
 		{"fine", Workflows{MaxOpen: 1, MaxNesting: 32, Definitions: []jobhost.Workflow{{Name: "a"}, {Name: "b"}}}, ""},
 		{
-			"bounds", Workflows{MaxOpen: -1, MaxNesting: 33, Retention: &jobhost.WorkflowRetention{Failed: -1}},
+			"bounds",
+			Workflows{MaxOpen: -1, MaxNesting: 33, Retention: &jobhost.WorkflowRetention{Failed: -1}},
 			"max_open -1,max_nesting 33,retention: failed",
 		},
 		{"twice", Workflows{Definitions: []jobhost.Workflow{{Name: "a"}, {Name: "a"}}}, "workflow a is there twice"},

@@ -8,9 +8,6 @@ import (
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/workflow"
 	"github.com/jobhost/jobhost/host/workflow/plan"
-	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/builtin"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // newEngine returns what runs workflows; it is opened with the queue.
@@ -19,7 +16,7 @@ func (h *Host) newEngine() (*workflow.Engine, error) {
 		MaxOpen: h.cfg.Workflows.MaxOpen, MaxNesting: h.cfg.Workflows.MaxNesting, Retention: *h.cfg.Workflows.Retention,
 		MaxInput: h.cfg.MaxPayload, Publish: h.publish, Observer: h.cfg.Metrics.Workflows(), Logger: h.cfg.Logger,
 	})
-	defs, err := workflow.Compile(h.cfg.Workflows.Definitions, workersForPlans(h.cfg.Workers))
+	defs, err := workflow.Compile(h.cfg.Workflows.Definitions, workersForPlans(h.cfg.Workers), h.cfg.Workflows.MaxNesting)
 	e.Define(defs)
 	return e, err
 }
@@ -30,7 +27,7 @@ func (h *Host) redefine(update *Update) (err error) {
 	if defs == nil {
 		defs = h.running.Load().flows.Definitions()
 	}
-	update.defined, err = workflow.Compile(defs, workersForPlans(update.Workers))
+	update.defined, err = workflow.Compile(defs, workersForPlans(update.Workers), h.cfg.Workflows.MaxNesting)
 	return err
 }
 
@@ -43,23 +40,6 @@ func workersForPlans(workers []Worker) map[string]plan.Worker {
 		}
 	}
 	return named
-}
-
-// timerSlots is how many timers of workflows end at one time.
-const timerSlots = 2
-
-// timerWorker is the host's own worker for timers of workflows: that one ends is all that it does.
-func timerWorker() Worker {
-	return Worker{
-		Name: jobhost.WorkflowWorker, Isolation: runtime.IsolateInstance, PoolSize: timerSlots, QueueCapacity: 1 << 30,
-		Retry: jobhost.DefaultRetry(), timers: true,
-	}
-}
-
-func newTimers() runtime.Plugin {
-	return builtin.New(func(context.Context, *hostcall.Attempt) jobhost.Outcome {
-		return jobhost.Outcome{Kind: jobhost.OutcomeSucceeded}
-	}, nil)
 }
 
 // engine returns what runs workflows, while the host runs.

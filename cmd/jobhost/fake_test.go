@@ -29,6 +29,7 @@ const hostile = "\x1b[31mred\x1b]0;title\x07\r\u009b2J\u202eevil\x7f\nsecond lin
 type fakeServer struct {
 	fakeStates
 	fakeFibers
+	fakeWorkflows
 
 	// onBatch and onWait are called first, if they are set.
 	onBatch func(specs []jobhost.Spec) ([]jobhost.Submitted, error)
@@ -49,7 +50,7 @@ type fakeJob struct {
 }
 
 func newFakeServer() *fakeServer {
-	s := &fakeServer{jobs: map[string]*fakeJob{}, fakeFibers: newFakeFibers()}
+	s := &fakeServer{jobs: map[string]*fakeJob{}, fakeFibers: newFakeFibers(), fakeWorkflows: newFakeWorkflows()}
 	s.fakeStates = newFakeStates(s)
 	return s
 }
@@ -305,6 +306,9 @@ func (s *fakeServer) Wait(ctx context.Context, id string) (jobhost.Job, error) {
 
 // Events yields a started event and, when the job has ended, that.
 func (s *fakeServer) Events(ctx context.Context, q jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
+	if q.Workflow != "" {
+		return s.workflowEvents(ctx, q)
+	}
 	return func(yield func(jobhost.Event, error) bool) {
 		started := jobhost.Event{Seq: 1, Kind: jobhost.EventStarted, Time: testTime, Job: cmp.Or(q.Job, "job-1"), Worker: "wordcount", Attempt: 1}
 		output := started

@@ -37,6 +37,8 @@ func TestHelp(t *testing.T) {
 		"job watch", "dead", "dead ls", "dead show", "dead summary", "dead retry", "dead rm", "worker ls", "worker show", "worker reload", "worker inspect", "kv", "kv ls", "kv get", "kv set", "kv rm",
 		"state", "state ls", "state get", "state set", "state watch", "state gc", "state rm",
 		"schedule", "schedule ls", "schedule show", "schedule run", "schedule pause", "schedule resume", "run", "dev", "manifest", "manifest check",
+		"workflow", "workflow check", "workflow graph", "workflow run", "workflow ls", "workflow show", "workflow trace", "workflow watch",
+		"workflow signal", "workflow cancel", "workflow retry", "workflow rm",
 		"fiber", "fiber start", "fiber ls", "fiber status", "fiber send", "fiber watch", "fiber pause", "fiber resume", "fiber stop", "manifest show", "backup", "restore", "version",
 	} {
 		t.Run(path, func(t *testing.T) {

@@ -174,7 +174,7 @@ func (b *batch) answer(w http.ResponseWriter, c *http.ResponseController) error 
 // waited waits for a job and appends the answer with it.
 func (b *batch) waited(line []byte, index int, receipt jobhost.Receipt, until time.Time) []byte {
 	answer := &wire.Answer{Index: index, ID: receipt.ID, State: receipt.State, Deduplicated: receipt.Deduplicated}
-	job, err := b.api.awaitUntil(b.ctx, receipt.ID, until)
+	job, err := awaitUntil(b.ctx, b.api, until, b.api.server.Wait, b.api.server.Job, receipt.ID)
 	if err != nil {
 		return b.appendJSON(line, &wire.Answer{Index: index, Error: b.api.problem(b.ctx, err)})
 	}

@@ -38,6 +38,11 @@ func (a *API) eventQuery(r *http.Request) (query jobhost.EventQuery, fresh bool,
 			return query, false, err
 		}
 	}
+	if query.Workflow = q.Get("workflow"); query.Workflow != "" {
+		if err := jobhost.CheckAnyWorkflowID(query.Workflow); err != nil {
+			return query, false, err
+		}
+	}
 	if text := q.Get("after"); text != "" {
 		if query.After, err = parseSeq("after", text); err != nil {
 			return query, false, err

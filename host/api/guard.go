@@ -202,6 +202,9 @@ func checkQuery(raw string, to *route) error {
 	return nil
 }
 
+// maybeJSON is the type of bodies that may be left out.
+const maybeJSON = wire.JSON + "?"
+
 // checkBody checks that a body is of the right type, or not there.
 func checkBody(r *http.Request, want string) error {
 	if want == "" {
@@ -209,6 +212,12 @@ func checkBody(r *http.Request, want string) error {
 			return nil
 		}
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "this takes no body"}
+	}
+	if want == maybeJSON {
+		if r.ContentLength == 0 {
+			return nil
+		}
+		want = wire.JSON
 	}
 	types := r.Header["Content-Type"]
 	if len(types) == 1 && (types[0] == want || isType(types[0], want)) && r.Header.Get("Content-Encoding") == "" {

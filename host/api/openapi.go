@@ -22,6 +22,11 @@ func describe(table []route) ([]byte, error) {
 		"StateSet":   bodySchema(wire.StateMembers(), "status"),
 		"FiberStart": bodySchema(wire.FiberMembers(), "id", "worker"),
 		"Cleanup":    bodySchema(wire.CleanupMembers(), "tombstone_age", "delete_age"),
+
+		"WorkflowStart":  bodySchema(wire.WorkflowMembers()),
+		"WorkflowSignal": bodySchema(wire.SignalMembers()),
+		"WorkflowCancel": bodySchema(wire.CancelMembers()),
+		"WorkflowRetry":  bodySchema(wire.RetryMembers()),
 	}}
 	paths := object{}
 	for i := range table {
@@ -58,7 +63,11 @@ func describe(table []route) ([]byte, error) {
 }
 
 // bodies names the schemas of JSON bodies that are no submits, by the name of the route.
-var bodies = map[string]string{"setState": "StateSet", "cleanStates": "Cleanup", "startFiber": "FiberStart"}
+var bodies = map[string]string{
+	"setState": "StateSet", "cleanStates": "Cleanup", "startFiber": "FiberStart",
+	"startWorkflow": "WorkflowStart", "checkWorkflow": "Workflow",
+	"signalWorkflow": "WorkflowSignal", "cancelWorkflow": "WorkflowCancel", "retryWorkflow": "WorkflowRetry",
+}
 
 func operation(r *route, models *models) object {
 	op := object{"operationId": r.name, "summary": r.summary, "responses": responses(r, models)}
@@ -76,7 +85,8 @@ func operation(r *route, models *models) object {
 		if r.body == wire.Bytes {
 			content = object{}
 		}
-		op["requestBody"] = object{"required": true, "content": object{r.body: content}}
+		kind, optional := strings.CutSuffix(r.body, "?")
+		op["requestBody"] = object{"required": !optional, "content": object{kind: content}}
 	}
 	return op
 }
@@ -131,8 +141,9 @@ func bodySchema(members []wire.Member, required ...string) object {
 		}
 		properties[m.Name] = property
 	}
-	return object{
-		"type": "object", "properties": properties,
-		"required": required, "additionalProperties": false,
+	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		schema["required"] = required
 	}
+	return schema
 }

@@ -24,7 +24,7 @@ type route struct {
 	// name is the operationId of OpenAPI.
 	name, summary string
 	access        access
-	// body is the media type of the body; empty = a body is refused.
+	// body is the media type of the body, [maybeJSON] for one that may be left out; empty = a body is refused.
 	body    string
 	query   []param
 	answers []answer
@@ -141,6 +141,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"POST", "/v1/reload", "reload", "Load anew what has changed in the manifest", writes, "", nil, []answer{reloaded}, a.reload},
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},
+			{"workflow", "Only events of this workflow and of the jobs of its steps."},
 			{"after", "Begin after the event of this number, as far as it is remembered; the header Last-Event-ID does the same and sees restarts too."},
 		}, []answer{
 			{200, "Server-sent events until one of them is called end; the data is JSON.", wire.Stream, []reflect.Type{reflect.TypeFor[jobhost.Event]()}},
@@ -149,7 +150,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"GET", "/readyz", "ready", "Tell whether jobs are taken", open, "", nil, []answer{answers[status](200, "They are.")}, a.ready},
 		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", reads, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
-	table = append(table, slices.Concat(a.deadRoutes(), a.scheduleRoutes(), a.stateRoutes(), a.fiberRoutes())...)
+	table = append(table, slices.Concat(a.deadRoutes(), a.scheduleRoutes(), a.stateRoutes(), a.fiberRoutes(), a.workflowRoutes())...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,

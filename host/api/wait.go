@@ -38,27 +38,37 @@ func (a *API) waitOf(r *http.Request) (time.Duration, error) {
 
 // await waits for a job to end, for at most d, and returns it as it is then.
 func (a *API) await(w http.ResponseWriter, r *http.Request, id string, d time.Duration) (jobhost.Job, error) {
+	return awaitFor(a, w, r, d, a.server.Wait, a.server.Job, id)
+}
+
+// asked is what asks for one thing by its id.
+type asked[T any] func(ctx context.Context, id string) (T, error)
+
+// awaitFor waits for something to end, for at most d; when that is over it looks at how far it is.
+func awaitFor[T any](a *API, w http.ResponseWriter, r *http.Request, d time.Duration, wait, look asked[T], id string) (T, error) {
 	if err := a.waits.takeOne("requests that wait"); err != nil {
-		return jobhost.Job{}, err
+		var none T
+		return none, err
 	}
 	defer a.waits.free(1)
 	c := http.NewResponseController(w)
 	// The server's deadlines are for requests that are answered at once.
 	if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Now().Add(d+a.cfg.Limits.Stall))); err != nil {
-		return jobhost.Job{}, fmt.Errorf("set deadlines: %w", err)
+		var none T
+		return none, fmt.Errorf("set deadlines: %w", err)
 	}
-	return a.awaitUntil(r.Context(), id, time.Now().Add(d))
+	return awaitUntil(r.Context(), a, time.Now().Add(d), wait, look, id)
 }
 
-func (a *API) awaitUntil(parent context.Context, id string, until time.Time) (jobhost.Job, error) {
+func awaitUntil[T any](parent context.Context, a *API, until time.Time, wait, look asked[T], id string) (T, error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	defer context.AfterFunc(a.stopping, func() { cancel(errEnough) })()
 	ctx, stop := context.WithDeadlineCause(ctx, until, errEnough)
 	defer stop()
-	job, err := a.server.Wait(ctx, id)
+	thing, err := wait(ctx, id)
 	if err != nil && ctx.Err() != nil && parent.Err() == nil {
-		return a.server.Job(parent, id)
+		return look(parent, id)
 	}
-	return job, err
+	return thing, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jobhost/jobhost/host/fiber"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
+	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/statetest"
 )
@@ -42,8 +43,10 @@ type Fake struct {
 	uploads map[string]*fakeUpload
 	version int64 // of the last change of a key
 	hub     fakeHub
-	paused  *time.Time // of the schedule
-	lastJob string     // of the schedule
+
+	workflows fakeWorkflows
+	paused    *time.Time // of the schedule
+	lastJob   string     // of the schedule
 }
 
 var _ jobhost.Server = (*Fake)(nil)
@@ -73,6 +76,18 @@ type fakeJob struct {
 	tasks    []fakeTask
 	failures []jobhost.Failure
 	logs     []jobhost.AttemptLog
+
+	workflow *fakeWorkflow // that it is a step of; nil = none
+	run      course.Run    // of the step
+	items    [][]byte      // payloads of the tasks; nil = all have that of the spec
+}
+
+// payload returns that of a task.
+func (j *fakeJob) payload(task int) []byte {
+	if j.items != nil {
+		return j.items[task]
+	}
+	return j.spec.Payload
 }
 
 type fakeTask struct {
@@ -94,7 +109,7 @@ func NewFake(cfg FakeConfig) *Fake {
 	}
 	f := &Fake{
 		cfg: cfg, jobs: map[string]*fakeJob{}, mode: jobhost.WorkerRunning, slots: 1,
-		keys: map[string]fakeKey{}, uploads: map[string]*fakeUpload{},
+		keys: map[string]fakeKey{}, uploads: map[string]*fakeUpload{}, workflows: fakeWorkflows{byID: map[string]*fakeWorkflow{}},
 	}
 	f.hub.buffer = cfg.EventBuffer
 	f.newFibers()
@@ -205,9 +220,13 @@ func normalise(s *jobhost.Spec) {
 
 // addLocked adds a job with its tasks, not scheduled yet.
 func (f *Fake) addLocked(spec jobhost.Spec) *fakeJob {
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	return f.addJobLocked(&fakeJob{spec: spec})
+}
+
+func (f *Fake) addJobLocked(job *fakeJob) *fakeJob {
+	now, spec := time.Now().UTC().Truncate(time.Millisecond), &job.spec
 	f.lastKey++
-	job := &fakeJob{key: f.lastKey, spec: spec, created: now, done: make(chan struct{}), tasks: make([]fakeTask, spec.Tasks)}
+	job.key, job.created, job.done, job.tasks = f.lastKey, now, make(chan struct{}), make([]fakeTask, spec.Tasks)
 	ready, state := now.Add(spec.Delay), jobhost.Ready
 	if !spec.RunAt.IsZero() {
 		ready = spec.RunAt

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
 // Dead implements [jobhost.DeadLetters]. Cursors are numbers of letters.
@@ -198,6 +199,9 @@ func (f *Fake) reviveLocked(job *fakeJob, tasks []int) jobhost.Job {
 	f.open += len(tasks)
 	if job.ended != nil {
 		job.ended, job.done = nil, make(chan struct{})
+	}
+	if job.workflow != nil {
+		f.happenLocked(job.workflow, course.Event{What: course.JobRevived, Run: job.run})
 	}
 	answer := job.describe(true)
 	for _, i := range tasks {

@@ -39,6 +39,9 @@ func (j *fakeJob) describe(full bool) jobhost.Job {
 		ContentType: s.ContentType, ConcurrencyKey: s.ConcurrencyKey, UniqueKey: s.UniqueKey, Labels: s.Labels, PayloadSize: len(s.Payload), MaxAttempts: s.MaxAttempts,
 		Timeout: jobhost.Duration(s.Timeout), CreatedAt: j.created, EndedAt: j.ended, TaskCount: len(j.tasks),
 	}
+	if j.workflow != nil {
+		job.Workflow, job.Step = j.workflow.id, j.workflow.steps[j.run.Step].Name
+	}
 	if full {
 		for i := range j.tasks {
 			job.Tasks = append(job.Tasks, j.tasks[i].Task)

@@ -46,18 +46,19 @@ func (f *Fake) runLocked(job *fakeJob, i int) {
 	t.Attempt++
 	t.Course++
 	f.tellTaskLocked(job, i, jobhost.EventStarted, nil)
+	payload := job.payload(i)
 	switch job.spec.Entry {
 	case "", "echo":
-		f.succeedLocked(job, i, job.spec.Payload)
+		f.succeedLocked(job, i, payload)
 	case "empty":
 		f.succeedLocked(job, i, nil)
 	case "log_echo":
-		job.logs = append(job.logs, jobhost.AttemptLog{Task: i, Attempt: t.Attempt, Lines: []string{"info " + string(job.spec.Payload)}})
+		job.logs = append(job.logs, jobhost.AttemptLog{Task: i, Attempt: t.Attempt, Lines: []string{"info " + string(payload)}})
 		f.succeedLocked(job, i, nil)
 	case "fail_retry":
-		f.failLocked(job, i, jobhost.FailWorker, string(job.spec.Payload), true)
+		f.failLocked(job, i, jobhost.FailWorker, string(payload), true)
 	case "fail_permanent":
-		f.failLocked(job, i, jobhost.FailWorker, string(job.spec.Payload), false)
+		f.failLocked(job, i, jobhost.FailWorker, string(payload), false)
 	case "trap":
 		f.failLocked(job, i, jobhost.FailTrap, "unreachable", true)
 	case "snooze":
@@ -82,7 +83,7 @@ func (f *Fake) succeedLocked(job *fakeJob, i int, result []byte) {
 
 func (f *Fake) snoozeLocked(job *fakeJob, i int) {
 	t := &job.tasks[i]
-	d, err := jobhost.ParseDuration(string(job.spec.Payload))
+	d, err := jobhost.ParseDuration(string(job.payload(i)))
 	if err != nil {
 		f.failLocked(job, i, "bad_snooze", err.Error(), true)
 		return
@@ -101,7 +102,9 @@ func (f *Fake) failLocked(job *fakeJob, i int, code, message string, retryable b
 		Retryable: retryable, Task: i, Attempt: t.Attempt, StartedAt: *t.StartedAt, EndedAt: time.Now().UTC(),
 	}
 	job.failures = append(job.failures, failure)
-	if !retryable || t.Attempt >= job.spec.MaxAttempts {
+	again := retryable && t.Attempt < job.spec.MaxAttempts
+	f.stepFailedLocked(job, &failure, again)
+	if !again {
 		f.buryLocked(job, i, &failure)
 		f.endLocked(job, i, jobhost.Dead, jobhost.EventDead, &failure)
 		return
@@ -125,6 +128,7 @@ func (f *Fake) endLocked(job *fakeJob, i int, state jobhost.State, kind jobhost.
 		f.tellLocked(job, jobhost.Event{Kind: jobhost.EventEnded, State: all, Task: i})
 		close(job.done)
 		f.followLocked(job)
+		f.stepJobEndedLocked(job)
 	}
 }
 

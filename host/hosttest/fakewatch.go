@@ -81,7 +81,7 @@ func (h *fakeHub) publish(e jobhost.Event) jobhost.Event {
 	h.past = append(h.past, e)
 	for r := range h.readers {
 		switch {
-		case r.query.Job != "" && r.query.Job != e.Job:
+		case !matches(&r.query, &e):
 		case len(r.events) >= h.buffer:
 			h.drop(r, problem(jobhost.CodeExhausted, "", "the reader was too slow"))
 		default:
@@ -92,8 +92,16 @@ func (h *fakeHub) publish(e jobhost.Event) jobhost.Event {
 	return e
 }
 
+// matches reports whether a query asks for an event.
+func matches(q *jobhost.EventQuery, e *jobhost.Event) bool {
+	return (q.Job == "" || q.Job == e.Job) && (q.Workflow == "" || q.Workflow == e.Workflow)
+}
+
 func (f *Fake) tellLocked(job *fakeJob, e jobhost.Event) {
 	e.Job, e.Worker = job.spec.ID, job.spec.Worker
+	if job.workflow != nil {
+		e.Workflow, e.Step = job.workflow.id, job.workflow.steps[job.run.Step].Name
+	}
 	e = f.hub.publish(e)
 	f.states.Published(&e)
 }
@@ -138,7 +146,7 @@ func (f *Fake) subscribe(query jobhost.EventQuery) *fakeReader {
 	defer f.mu.Unlock()
 	r := &fakeReader{query: query, wake: make(chan struct{}, 1)}
 	for _, e := range f.hub.past {
-		if query.After > 0 && e.Seq > query.After && (query.Job == "" || query.Job == e.Job) {
+		if query.After > 0 && e.Seq > query.After && matches(&query, &e) {
 			r.events = append(r.events, e)
 		}
 	}

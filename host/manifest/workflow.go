@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
 // WorkflowSettings is the section [workflows]: what holds for all workflows of the host.
@@ -57,7 +56,7 @@ type workflowText struct {
 }
 
 func defaultWorkflowSettings() WorkflowSettings {
-	return WorkflowSettings{MaxOpen: 100_000, MaxNesting: plan.DefaultMaxNesting, Retention: jobhost.DefaultWorkflowRetention()}
+	return WorkflowSettings{MaxOpen: 100_000, MaxNesting: 16, Retention: jobhost.DefaultWorkflowRetention()}
 }
 
 // workflows reads the sections [workflows] and [workflow.NAME].

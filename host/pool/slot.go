@@ -111,7 +111,7 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 	var report queue.Report
 	result := scope.Run(s.pool.scope, "task", func(ctx context.Context, task *scope.Scope) (struct{}, error) {
 		if log := s.pool.cfg.Logger; log.Enabled(ctx, slog.LevelDebug) {
-			log.Debug("attempt begins", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
+			log.Debug("attempt begins", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker, logkey.Workflow, lease.Job.Origin.WorkflowID(),
 				logkey.Task, lease.Index, logkey.Attempt, lease.Number())
 		}
 		lease.OnCancel(func() { s.cancel(task) })
@@ -141,7 +141,7 @@ func (s *slot) prepare(lease *queue.Lease) {
 	at.Reset()
 	at.Job, at.Worker = job.ID, job.Worker
 	at.Task, at.Tasks = lease.Index, job.Tasks
-	at.Number = lease.Number()
+	at.Number, at.Trace = lease.Number(), job.Origin.WorkflowID()
 	at.Priority, at.Labels = job.Priority, job.Labels
 	at.Entry, at.Input = job.Entry, lease.Input()
 	if job.Ref != "" {

@@ -87,7 +87,7 @@ func (bs *breakers) ofLocked(policy jobhost.BreakerPolicy) *sharedBreaker {
 
 // mostBreakers is how many are kept before those are looked for that nobody uses and
 // that have only counted some failures.
-const mostBreakers = 1024
+const mostBreakers = 256
 
 // leave is for a lane without tasks, for now, of jobs that have a breaker. A breaker that
 // nobody uses is forgotten, unless it has counted failures: there may be more of

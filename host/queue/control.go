@@ -36,7 +36,7 @@ func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job
 		op.Transition = q.cfg.Workflows.Cancelled(&record.JobSpec, op.At)
 	}
 	err = q.commitOne(ctx, op, func(result OpResult) {
-		q.cancelled(id, result)
+		q.cancelled(id, record.Origin, result)
 		if result.Err == nil {
 			q.moved(op.Transition, result)
 		}
@@ -48,7 +48,7 @@ func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job
 }
 
 // cancelled takes the tasks that were cancelled out of their lane.
-func (q *Queue) cancelled(id string, result OpResult) {
+func (q *Queue) cancelled(id string, origin *Origin, result OpResult) {
 	if result.Err != nil {
 		return
 	}
@@ -61,9 +61,10 @@ func (q *Queue) cancelled(id string, result OpResult) {
 		q.cfg.Publish(jobhost.Event{
 			Kind: jobhost.EventCancelled, Time: q.clock.now(), Job: id, Worker: result.Worker,
 			Task: task.Index, State: jobhost.Cancelled, Course: courseOf(task.Token+1, false),
+			Workflow: origin.WorkflowID(), Step: origin.StepName(),
 		})
 	}
-	q.publishEnded(id, result.Worker, result)
+	q.publishEnded(id, result.Worker, origin, result)
 	q.follow(result)
 }
 
@@ -120,7 +121,7 @@ func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job,
 		op.Transition = q.cfg.Workflows.Revived(&record.JobSpec, op.At)
 	}
 	err = q.commitOne(ctx, op, func(result OpResult) {
-		q.revived(id, l, room, result)
+		q.revived(&record.JobSpec, l, room, result)
 		if result.Err == nil {
 			q.follow(result)
 			q.moved(op.Transition, result)
@@ -146,14 +147,15 @@ func (r *JobRecord) ended(tasks []int) int {
 
 // revived puts the tasks that were opened again into their lane, if there is
 // one. reserved is the lane in which room was reserved; nil = there was none yet.
-func (q *Queue) revived(id string, reserved *lane, room int, result OpResult) {
+func (q *Queue) revived(job *JobSpec, reserved *lane, room int, result OpResult) {
 	if reserved != nil {
 		reserved.vacate(room)
 	}
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
-			Kind: jobhost.EventRetrying, Time: q.clock.now(), Job: id, Worker: result.Worker,
+			Kind: jobhost.EventRetrying, Time: q.clock.now(), Job: job.ID, Worker: result.Worker,
 			Task: task.Index, State: jobhost.Ready, Course: courseOf(task.Token, false),
+			Workflow: job.Origin.WorkflowID(), Step: job.Origin.StepName(),
 		})
 	}
 	l := q.lanes.of(result.Worker)

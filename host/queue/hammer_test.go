@@ -31,7 +31,7 @@ func TestHammer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	h := &hammer{t: t, tasks: map[string]bool{}, jobs: map[string]bool{}, leased: map[[2]int64]bool{}, empty: make(chan struct{}), limit: running}
+	h := &hammer{t: t, tasks: map[string]bool{}, jobs: map[string]bool{}, leased: map[[2]int64]bool{}, beside: map[string]int{}, empty: make(chan struct{}), limit: running}
 	retry := jobhost.RetryPolicy{MaxAttempts: 3, Backoff: jobhost.BackoffConstant, Initial: time.Millisecond, Max: time.Millisecond}
 	breaker := jobhost.BreakerPolicy{Key: "k", Failures: 4, Timeout: 2 * time.Millisecond, Probes: 2, WhenOpen: jobhost.HoldWhenOpen}
 	h.q, err = queue.New(t.Context(), store, queue.Config{
@@ -83,8 +83,9 @@ type hammer struct {
 	tasks  map[string]bool // whether it is open
 	jobs   map[string]bool // whether it is open
 	leased map[[2]int64]bool
-	open   int           // jobs
-	empty  chan struct{} // closed when nothing is open after the end of the work
+	beside map[string]int // tasks that run, by job
+	open   int            // jobs
+	empty  chan struct{}  // closed when nothing is open after the end of the work
 }
 
 // told keeps book of what is open, by the events alone.
@@ -181,6 +182,32 @@ func (h *hammer) produce(p, each int) {
 				h.t.Error(a.Err)
 			}
 		}
+		h.produceStep(fmt.Sprintf("step.%d.%d", p, i), []string{"w", "x"}[p%2])
+	}
+}
+
+// produceStep submits a job with the options that only jobs of steps have.
+func (h *hammer) produceStep(id, worker string) {
+	job := stepJob(id, 1+rand.N(5), func(j *queue.JobSpec) {
+		j.Worker, j.MaxParallel, j.Priority = worker, rand.N(3), jobhost.PriorityAt(rand.N(5))
+		if rand.N(2) == 0 {
+			j.Breaker = &jobhost.BreakerPolicy{
+				Key: []string{"k", "l", "m"}[rand.N(3)], Failures: 2, Timeout: 2 * time.Millisecond, Probes: 1,
+				WhenOpen: []jobhost.WhenOpen{jobhost.HoldWhenOpen, jobhost.HoldWhenOpen, jobhost.FailWhenOpen}[rand.N(3)],
+			}
+		}
+	})
+	for i := range job.Tasks {
+		job.Items = append(job.Items, fmt.Appendf(nil, "%s/%d", id, i))
+	}
+	switch err := h.q.Add(h.t.Context(), job); jobhost.CodeOf(err) {
+	case "":
+		h.mu.Lock()
+		h.ids = append(h.ids, id)
+		h.mu.Unlock()
+	case jobhost.CodeExhausted, jobhost.CodeUnavailable:
+	default:
+		h.t.Error(err)
 	}
 }
 
@@ -203,6 +230,9 @@ func (h *hammer) runTasks(worker string) {
 		outcome := h.outcome(cancelled)
 		lease.OnCancel(nil)
 		h.runs.Add(-1)
+		h.mu.Lock()
+		h.beside[lease.Job.ID]--
+		h.mu.Unlock()
 		h.q.Settle(lease, queue.Report{Outcome: outcome})
 	}
 }
@@ -218,6 +248,13 @@ func (h *hammer) begin(lease *queue.Lease) {
 		h.t.Errorf("task %d was leased twice with token %d", lease.Key, lease.Token)
 	}
 	h.leased[id] = true
+	job := lease.Job
+	if h.beside[job.ID]++; job.MaxParallel > 0 && h.beside[job.ID] > job.MaxParallel {
+		h.t.Errorf("%d tasks of a job run, of %d", h.beside[job.ID], job.MaxParallel)
+	}
+	if want := fmt.Sprintf("%s/%d", job.ID, lease.Index); lease.Payload != nil && string(lease.Input()) != want {
+		h.t.Errorf("task %s has %q", want, lease.Input())
+	}
 }
 
 func (h *hammer) outcome(cancelled <-chan struct{}) jobhost.Outcome {

@@ -10,14 +10,16 @@ type Origin struct {
 	Mark string
 }
 
-func (o *Origin) workflow() string {
+// WorkflowID returns the id of the workflow; empty for a nil Origin.
+func (o *Origin) WorkflowID() string {
 	if o == nil {
 		return ""
 	}
 	return o.ID
 }
 
-func (o *Origin) step() string {
+// StepName returns the name of the step; empty for a nil Origin.
+func (o *Origin) StepName() string {
 	if o == nil {
 		return ""
 	}

@@ -13,7 +13,7 @@ func (q *Queue) publish(kind jobhost.EventKind, lease *Lease, state jobhost.Stat
 	q.cfg.Publish(jobhost.Event{
 		Kind: kind, Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Course: courseOf(lease.Token, true),
-		Workflow: lease.Job.Origin.workflow(), Step: lease.Job.Origin.step(),
+		Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	})
 }
 
@@ -36,7 +36,7 @@ func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settl
 	event := jobhost.Event{
 		Kind: settledKinds[kind], Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Failure: op.Failure,
-		Course: courseOf(lease.Token+1, false), Workflow: lease.Job.Origin.workflow(), Step: lease.Job.Origin.step(),
+		Course: courseOf(lease.Token+1, false), Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	}
 	switch {
 	case kind != jobhost.OutcomeFailed:
@@ -46,18 +46,19 @@ func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settl
 		event.Kind = jobhost.EventRetrying
 	}
 	q.cfg.Publish(event)
-	q.publishEnded(lease.Job.ID, lease.Job.Worker, result)
+	q.publishEnded(lease.Job.ID, lease.Job.Worker, lease.Job.Origin, result)
 	q.observe(lease, op, kind, state)
 }
 
 // publishEnded tells that a job ended, if it did.
-func (q *Queue) publishEnded(id, worker string, result OpResult) {
+func (q *Queue) publishEnded(id, worker string, origin *Origin, result OpResult) {
 	if !result.JobEnded {
 		return
 	}
 	final := countsOf(result.Final)
 	q.cfg.Publish(jobhost.Event{
 		Kind: jobhost.EventEnded, Time: q.clock.now(), Job: id, Worker: worker, State: jobhost.JobState(&final),
+		Workflow: origin.WorkflowID(), Step: origin.StepName(),
 	})
 }
 

@@ -83,8 +83,8 @@ func (q *Queue) describe(record JobRecord) jobhost.Job {
 		CreatedAt:   record.CreatedAt.Time(),
 		EndedAt:     timeOrNil(record.EndedAt),
 		Parent:      record.parentID(),
-		Workflow:    record.Origin.workflow(),
-		Step:        record.Origin.step(),
+		Workflow:    record.Origin.WorkflowID(),
+		Step:        record.Origin.StepName(),
 		TaskCount:   record.JobSpec.Tasks,
 		Tasks:       make([]jobhost.Task, len(record.Tasks)),
 	}

@@ -370,6 +370,7 @@ func (q *Queue) enter(l *lane, job *JobSpec, reserved int) jobhost.State {
 	}
 	q.cfg.Publish(jobhost.Event{
 		Kind: jobhost.EventSubmitted, Time: q.clock.now(), Job: job.ID, Worker: job.Worker, State: state,
+		Workflow: job.Origin.WorkflowID(), Step: job.Origin.StepName(),
 	})
 	if l == nil {
 		return state

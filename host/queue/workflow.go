@@ -62,8 +62,8 @@ type WorkflowTx interface {
 	SaveStep(key Key, s *StepRecord) error
 	// SubmitStep adds a job, whose lane learns of it after the commit; false = its id is taken.
 	SubmitStep(job *JobSpec) (bool, error)
-	// CancelStep ends the open tasks of a job of a workflow, if there are any, whose lane learns of it after the commit.
-	CancelStep(key Key, id string, at, expires Millis) error
+	// CancelStep ends the open tasks of a job of the origin's workflow, if there are any, whose lane learns of it after the commit.
+	CancelStep(id string, origin *Origin, at, expires Millis) error
 }
 
 // WorkflowReader is the part of a store that tells of workflows.
@@ -177,6 +177,7 @@ func (*DeleteWorkflow) op() {}
 
 // Dropped is a job that was cancelled with a transition.
 type Dropped struct {
+	Origin     Origin
 	ID, Worker string
 	Tasks      []Changed
 	Final      StatusCounts
@@ -207,7 +208,7 @@ func (q *Queue) moved(t Transition, result OpResult) {
 func (q *Queue) dropped(result OpResult) {
 	for i := range result.Dropped {
 		d := &result.Dropped[i]
-		q.cancelled(d.ID, OpResult{Worker: d.Worker, Tasks: d.Tasks, JobEnded: d.JobEnded, Final: d.Final})
+		q.cancelled(d.ID, &d.Origin, OpResult{Worker: d.Worker, Tasks: d.Tasks, JobEnded: d.JobEnded, Final: d.Final})
 	}
 }
 
@@ -215,7 +216,7 @@ func (q *Queue) dropped(result OpResult) {
 // whether there is room for it.
 func (q *Queue) NewJob(spec *jobhost.Spec) *JobSpec { return q.fill(q.settingsOf(spec.Worker), spec) }
 
-// Retry returns how a worker's failed attempts are made again.
+// RetryOf returns how a worker's failed attempts are made again.
 func (q *Queue) RetryOf(worker string) jobhost.RetryPolicy { return q.settingsOf(worker).Retry }
 
 // Room returns an error with code exhausted or unavailable while a worker takes no jobs, and

@@ -82,7 +82,7 @@ func (d *definition) runsJob(r course.Run) bool { return r.Fallback || d.step(r.
 func (a *applying) drop() error {
 	c := a.row.def.course
 	for _, run := range a.out.Cancel {
-		if err := a.tx.CancelStep(a.row.Key, c.ID(a.row.ID, run), a.t.at, 0); err != nil {
+		if err := a.tx.CancelStep(c.ID(a.row.ID, run), a.origin(run.Step, markOf(run)), a.t.at, 0); err != nil {
 			return err
 		}
 	}
@@ -98,11 +98,16 @@ func (a *applying) drop() error {
 		}
 	}
 	for _, timer := range a.out.Unset {
-		if err := a.tx.CancelStep(a.row.Key, c.TimerID(a.row.ID, timer), a.t.at, a.t.at+1); err != nil {
+		if err := a.tx.CancelStep(c.TimerID(a.row.ID, timer), a.origin(timer.Step, timerMark(timer)), a.t.at, a.t.at+1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// origin says what a job of the workflow is for.
+func (a *applying) origin(step int, mark string) *queue.Origin {
+	return &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: a.row.def.name(step), Mark: mark}
 }
 
 // add adds what is to run.
@@ -173,7 +178,7 @@ func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *queue.J
 	}
 	job.MaxParallel = step.MaxParallel
 	job.CreatedAt, job.ReadyAt = a.t.at, a.t.at
-	job.Origin = &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: step.Name, Mark: markOf(s.Run)}
+	job.Origin = a.origin(s.Run.Step, markOf(s.Run))
 	return job
 }
 
@@ -262,7 +267,7 @@ func (a *applying) set(s *course.SetTimer) error {
 	job.ReadyAt = max(queue.MillisOf(s.At.Add(time.Millisecond-1)), a.t.at) // never before its time
 	job.Retention = time.Second
 	job.MaxAttempts = jobhost.MaxAttempts
-	job.Origin = &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: a.row.def.name(s.Timer.Step), Mark: timerMark(s.Timer)}
+	job.Origin = a.origin(s.Timer.Step, timerMark(s.Timer))
 	added, err := a.tx.SubmitStep(job)
 	if err == nil && !added {
 		// An error would undo whatever this comes of, and that again and again.

@@ -15,9 +15,9 @@ type damage struct {
 	done chan error
 }
 
-func (*damage) Ops() int                     { return 1 }
+func (*damage) Ops() int                      { return 1 }
 func (d *damage) Apply(tx *sqlitedb.Tx) error { return tx.Stmt(d.sql).Exec() }
-func (d *damage) Done(err error)             { d.done <- err }
+func (d *damage) Done(err error)              { d.done <- err }
 
 // A workflow that can't go on fails once, whatever comes later, and who asks for something is told.
 func TestBrokenWorkflows(t *testing.T) {

@@ -12,9 +12,8 @@ import (
 
 // ask lets an event happen to a workflow that somebody asks for. judge may refuse it.
 func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Event) *jobhost.Error, event course.Event) error {
-	// Those of steps have ids that nobody can choose, which a check would refuse.
-	if len(id) > jobhost.MaxIDBytes {
-		return jobhost.CheckWorkflowID(id)
+	if err := jobhost.CheckAnyWorkflowID(id); err != nil {
+		return err
 	}
 	if err := e.prepare(ctx, id); err != nil {
 		return err
@@ -22,21 +21,22 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 	t := &transition{engine: e, at: e.now()}
 	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
 		w, err := tx.WorkflowByID(id)
-		if err != nil {
-			return nil, err
-		}
 		if w == nil {
 			t.refused = notFound(id)
-			return nil, nil
+			return nil, err
 		}
 		r, err := t.ready(tx, w)
-		if r == nil || err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case r == nil:
+			t.refused = &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: its definition can't be used any more", id)}
+			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}
 		h.event.At = t.at.Time()
 		if t.refused = judge(r, &h.event); t.refused != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // a refusal is an answer
 		}
 		return h, nil
 	}

@@ -16,6 +16,15 @@ func tooLarge(what string, size int64) *jobhost.Error {
 	}
 }
 
+// elsewhere is the error for an output that is to be a part of something.
+func elsewhere(step string) *jobhost.Error {
+	return &jobhost.Error{
+		Code:    jobhost.CodeTooLarge,
+		Message: fmt.Sprintf("a result of step %s is larger than payload.threshold, so that it can't be put together with others", step),
+		Hint:    "take the output of the step as it is, let it return less or where its data are, or raise payload.threshold",
+	}
+}
+
 // forPeople makes an error that is no store's one that a step can fail with.
 func forPeople(err error) error {
 	if err == nil || !errors.Is(err, course.ErrUnreadable) {

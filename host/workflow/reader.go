@@ -101,7 +101,9 @@ func (r *reader) find(s course.Source) (content, error) {
 		return content{}, fmt.Errorf("%w: job %s is gone", course.ErrUnreadable, id)
 	case out.Ref != "" && s.Kind == course.Result:
 		return content{ref: out.Ref, size: out.Size}, nil
-	case out.Ref != "" || !out.Whole():
+	case out.Ref != "":
+		return content{}, fmt.Errorf("%w: %w", course.ErrTooLarge, elsewhere(r.row.def.name(s.Run.Step)))
+	case !out.Whole():
 		return content{}, fmt.Errorf("%w: %w", course.ErrTooLarge, tooLarge("the output of step "+r.row.def.name(s.Run.Step), out.Size))
 	case s.Kind == course.Result:
 		return inline(out.Results[0]), nil
@@ -144,7 +146,10 @@ func (r *reader) compose(p *course.Payload) (content, error) {
 	total := int64(0)
 	data, err := p.Compose(func(s course.Source) ([]byte, error) {
 		c, err := r.find(s)
-		if total += c.size; err == nil && (c.ref != "" || total > maxComposed) {
+		if err == nil && c.ref != "" {
+			err = fmt.Errorf("%w: %w", course.ErrTooLarge, elsewhere(r.row.def.name(s.Run.Step)))
+		}
+		if total += c.size; err == nil && total > maxComposed {
 			err = fmt.Errorf("%w: %w", course.ErrTooLarge, tooLarge("an input that is put together from several outputs", total))
 		}
 		return c.data, err

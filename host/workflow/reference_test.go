@@ -43,7 +43,8 @@ func (m *reference) status(name string) jobhost.StepStatus {
 	s, step := m.alone(name), m.step(name)
 	if s == jobhost.StepFailed && step.Fallback != "" {
 		s = jobhost.StepCompleted
-		if m.step(step.Fallback) != nil && m.status(step.Fallback) != jobhost.StepCompleted {
+		isStep := m.step(step.Fallback) != nil
+		if isStep && m.status(step.Fallback) != jobhost.StepCompleted || !isStep && m.fanOut(step) == "input.none" {
 			s = jobhost.StepFailed
 		}
 	}

@@ -28,8 +28,8 @@ func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowR
 		run = describe(w)
 		def, err := e.definition(v, w.Definition)
 		if err != nil {
-			run.Reason = err.Error() // what is known without it is told
-			return nil
+			run.Reason = err.Error()
+			return nil //nolint:nilerr // what is known without it is told
 		}
 		s := &show{view: v, row: &row{w, def}, reader: &reader{view: v, row: &row{w, def}}}
 		return s.fill(&run)

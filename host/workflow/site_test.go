@@ -62,7 +62,7 @@ func newSite(t testing.TB, store *sqlitequeue.Store, p plant) (*site, error) {
 		known[name] = plan.Worker{}
 	}
 	delete(known, jobhost.WorkflowWorker)
-	defs, err := workflow.Compile(p.defs, known)
+	defs, err := workflow.Compile(p.defs, known, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

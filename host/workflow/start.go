@@ -35,7 +35,7 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 			return nil, err
 		}
 		if t.there = there; there != nil || refusal != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // a refusal is an answer
 		}
 		fresh := *w
 		fresh.StartedAt = t.at
@@ -114,18 +114,26 @@ func (e *Engine) startable(s *jobhost.WorkflowStart) (*definition, error) {
 
 // inline readies a definition that comes along with a start. The faults of all of it are one error.
 func (ds *definitions) inline(w jobhost.Workflow) (*definition, error) {
-	p, err := plan.Compile(w, ds.env())
+	env, generation := ds.env()
+	hash, err := plan.Hash(&w)
 	if err != nil {
 		return nil, err
 	}
-	if d := ds.cached(p.Hash); d != nil {
+	if d := ds.cached(hash); d != nil && d.checked.Load() == generation {
 		return d, nil
 	}
-	d, err := newDefinition(p, p.Hash)
+	p, err := plan.Compile(w, env())
 	if err != nil {
 		return nil, err
 	}
-	ds.keep(d)
+	d := ds.cached(hash)
+	if d == nil {
+		if d, err = newDefinition(p, hash); err != nil {
+			return nil, err
+		}
+		ds.keep(d)
+	}
+	d.checked.Store(generation)
 	return d, nil
 }
 

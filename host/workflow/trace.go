@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -66,6 +67,8 @@ func (t *tracing) full() bool {
 
 func (t *tracing) add(entry jobhost.TraceEntry) {
 	if !t.full() {
+		// The store knows of steps by the millisecond; within one the order is that of the calls.
+		entry.Time = entry.Time.Truncate(time.Millisecond)
 		t.entries = append(t.entries, entry)
 	}
 }

@@ -114,7 +114,7 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 		return err
 	case out.Refused != nil:
 		t.refused = out.Refused
-		return nil
+		return nil //nolint:nilerr // a refusal is an answer
 	case out.Record == nil:
 		return nil
 	}

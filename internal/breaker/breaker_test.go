@@ -27,7 +27,7 @@ func TestLife(t *testing.T) {
 	for _, v := range []Verdict{WentWrong, WentWrong, WentWell, WentWrong, None, WentWrong} {
 		pass(t, b, now).End(v, now)
 	}
-	if got := b.Status(now); got.State != jobhost.BreakerClosed || got.Failures != 2 {
+	if got := b.Status(now); got.State != jobhost.BreakerClosed || got.Failures != 2 || !b.Counts() {
 		t.Errorf("got %+v, want closed after 2 failures in a row", got)
 	}
 	if !pass(t, b, now).End(WentWrong, now) {

@@ -26,6 +26,11 @@ func TestRate(t *testing.T) {
 	if got := r.Next().Sub(now); got != 100*time.Millisecond {
 		t.Errorf("the next after a burst is %v later", got)
 	}
+	r.GiveBack()
+	if got := r.Next().Sub(now); got != 0 {
+		t.Errorf("the next after one that was given back is %v later", got)
+	}
+	r.Take(now)
 	r.Set(jobhost.Rate{Count: 1000, Per: time.Second}, 3, now)
 	if got := r.Next().Sub(now); got != time.Millisecond {
 		t.Errorf("the next at a higher rate is %v later", got)

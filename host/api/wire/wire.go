@@ -1,5 +1,5 @@
-// Package wire is the JSON that travels between host/api and client: the body
-// of a submit and of a state, both ways, the answers of a batch, results and problems.
+// Package wire is the JSON that travels between host/api and client: the bodies
+// of requests, both ways, the answers of a batch, results and problems.
 package wire
 
 import (

@@ -18,7 +18,7 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 		if err := checkRoom(tx, job.Parent, 1, res); err != nil || res.Err != nil {
 			return err
 		}
-		if job.Ref != "" {
+		if ownRef(job) != "" {
 			if answered, err := l.checkRef(tx, job, res); answered || err != nil {
 				return err
 			}

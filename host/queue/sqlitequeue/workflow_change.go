@@ -32,13 +32,8 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bo
 	if err := s.Done(); taken || err != nil {
 		return false, err
 	}
-	s = t.tx.Stmt("INSERT INTO definition(hash, uses, text) VALUES(?,1,?) ON CONFLICT(hash) DO UPDATE SET uses=uses+1 RETURNING id").
-		Text(w.Definition).Blob(definition)
-	var id int64
-	if s.Step() {
-		id = s.ColInt(0)
-	}
-	if err := s.Done(); err != nil {
+	id, err := t.useDefinition(w.Definition, definition)
+	if err != nil {
 		return false, err
 	}
 	labels, err := textOrEmpty(w.Labels, len(w.Labels) > 0)
@@ -55,8 +50,31 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bo
 		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).Exec()
 }
 
-func textOrEmpty(v any, any bool) (string, error) {
-	if !any {
+// useDefinition counts a workflow more that runs a definition, which is kept if it is new, and returns its number.
+func (t *workflowTx) useDefinition(hash string, text []byte) (id int64, err error) {
+	s := t.tx.Stmt("SELECT id FROM definition WHERE hash=?").Text(hash)
+	found := s.Step()
+	if found {
+		id = s.ColInt(0)
+	}
+	if err := s.Done(); err != nil {
+		return 0, err
+	}
+	if found {
+		return id, t.tx.Stmt("UPDATE definition_use SET n=n+1 WHERE definition=?").Int(id).Exec()
+	}
+	s = t.tx.Stmt("INSERT INTO definition(hash, text) VALUES(?,?) RETURNING id").Text(hash).Blob(text)
+	if s.Step() {
+		id = s.ColInt(0)
+	}
+	if err := s.Done(); err != nil {
+		return 0, err
+	}
+	return id, t.tx.Stmt("INSERT INTO definition_use(definition, n) VALUES(?,1)").Int(id).Exec()
+}
+
+func textOrEmpty(v any, there bool) (string, error) {
+	if !there {
 		return "", nil
 	}
 	text, err := json.Marshal(v)
@@ -131,8 +149,8 @@ func (t *workflowTx) SubmitStep(job *queue.JobSpec) (bool, error) {
 }
 
 // CancelStep implements [queue.WorkflowTx].
-func (t *workflowTx) CancelStep(key queue.Key, id string, at, expires queue.Millis) error {
-	s := t.tx.Stmt("SELECT 1 FROM workflow_job WHERE workflow=? AND job=(SELECT seq FROM job WHERE id=?)").Int(int64(key)).Text(id)
+func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires queue.Millis) error {
+	s := t.tx.Stmt("SELECT 1 FROM workflow_job WHERE workflow=? AND job=(SELECT seq FROM job WHERE id=?)").Int(int64(origin.Workflow)).Text(id)
 	own := s.Step()
 	if err := s.Done(); !own || err != nil {
 		return err
@@ -150,12 +168,12 @@ func (t *workflowTx) CancelStep(key queue.Key, id string, at, expires queue.Mill
 			return nil
 		}
 	}
-	t.res.Dropped = append(t.res.Dropped, droppedOf(id, &res))
+	t.res.Dropped = append(t.res.Dropped, droppedOf(id, origin, &res))
 	return nil
 }
 
-func droppedOf(id string, res *queue.OpResult) queue.Dropped {
-	return queue.Dropped{ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded}
+func droppedOf(id string, origin *queue.Origin, res *queue.OpResult) queue.Dropped {
+	return queue.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded}
 }
 
 // isStep refuses the removal of a job that is kept with its workflow.

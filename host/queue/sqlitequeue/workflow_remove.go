@@ -146,10 +146,10 @@ func (l *ledger) removeWorkflow(tx *sqlitedb.Tx, key int64, r *removal) (more bo
 
 // removeStep removes a job of a workflow, if it is still there.
 func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) error {
-	s := tx.Stmt("SELECT id FROM job WHERE seq=?").Int(job)
-	id := ""
+	s := tx.Stmt("SELECT id, options->>'$.origin.id', options->>'$.origin.step' FROM job WHERE seq=?").Int(job)
+	id, origin := "", &queue.Origin{Workflow: queue.Key(workflow)}
 	if s.Step() {
-		id = s.ColText(0)
+		id, origin.ID, origin.Step = s.ColText(0), s.ColText(1), s.ColText(2)
 	}
 	if err := s.Done(); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) er
 			if err := l.cancel(tx, &queue.Cancel{ID: id, At: r.at}, &found); err != nil {
 				return err
 			}
-			r.res.Dropped = append(r.res.Dropped, droppedOf(id, &found))
+			r.res.Dropped = append(r.res.Dropped, droppedOf(id, origin, &found))
 			t.counts[queue.Cancelled] += t.counts[queue.Open]
 			t.counts[queue.Open] = 0
 		}
@@ -181,8 +181,9 @@ func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) er
 // dropWorkflow deletes the rows of a workflow without jobs, and its definition with the last that runs it.
 func dropWorkflow(tx *sqlitedb.Tx, key int64) error {
 	for _, sql := range []string{
-		"UPDATE definition SET uses=uses-1 WHERE id=(SELECT definition FROM workflow WHERE seq=?)",
-		"DELETE FROM definition WHERE uses<=0 AND id=(SELECT definition FROM workflow WHERE seq=?)",
+		"UPDATE definition_use SET n=n-1 WHERE definition=(SELECT definition FROM workflow WHERE seq=?)",
+		"DELETE FROM definition WHERE id=(SELECT definition FROM definition_use WHERE n<=0 AND definition=(SELECT definition FROM workflow WHERE seq=?))",
+		"DELETE FROM definition_use WHERE n<=0 AND definition=(SELECT definition FROM workflow WHERE seq=?)",
 		"DELETE FROM workflow WHERE seq=?",
 		"DELETE FROM workflow_data WHERE workflow=?",
 		"DELETE FROM workflow_step WHERE workflow=?",

@@ -21,7 +21,7 @@ func ASCII(p *plan.Plan, o Options) string {
 		for i := range p.Steps {
 			s := &p.Steps[i]
 			name := s.Name
-			if m := mark(o.status(s)); m != "" {
+			if m := Mark(o.status(s)); m != "" {
 				name = m + " " + name
 			}
 			labels[i] = [2]string{clean(name, 40), what(s)}
@@ -48,7 +48,7 @@ func list(p *plan.Plan, o Options) string {
 			level = s.Level
 			fmt.Fprintf(&b, "level %d\n", level)
 		}
-		m := cmp.Or(mark(o.status(s)), "•")
+		m := cmp.Or(Mark(o.status(s)), "•")
 		fmt.Fprintf(&b, "  %s %-*s  %s", m, longest, s.Name, what(s))
 		if len(s.Needs) > 0 {
 			b.WriteString("  ← " + needs(p, s))

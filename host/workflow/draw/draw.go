@@ -30,8 +30,8 @@ func (o *Options) status(s *plan.Step) jobhost.StepStatus {
 	return o.Status(s.Name)
 }
 
-// mark returns a sign for a status, of one column.
-func mark(s jobhost.StepStatus) string {
+// Mark returns a sign for a status, of one column.
+func Mark(s jobhost.StepStatus) string {
 	switch s {
 	case jobhost.StepPending:
 		return "·"

@@ -37,7 +37,7 @@ func Mermaid(p *plan.Plan, o Options) string {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		fmt.Fprintf(&b, "  n%d[\"%s<br>%s\"]", i, mermaidText(s.Name), mermaidText(what(s)))
-		if status := o.status(s); mark(status) != "" {
+		if status := o.status(s); Mark(status) != "" {
 			b.WriteString(":::" + string(status))
 		}
 		b.WriteString("\n")

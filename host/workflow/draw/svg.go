@@ -144,7 +144,7 @@ func direct(p *plan.Plan, pic picture) []string {
 func writeStep(b *strings.Builder, s *plan.Step, o *Options, at point, w int) {
 	status := o.status(s)
 	name := s.Name
-	if m := mark(status); m != "" {
+	if m := Mark(status); m != "" {
 		name = m + " " + name
 	} else {
 		status = ""

@@ -25,14 +25,11 @@ func (c *compiler) checkOutputs() {
 	}
 }
 
-// DefaultMaxNesting is the bound of environments that say nothing else.
-const DefaultMaxNesting = 16
-
 // checkRecursion reports that the workflow comes to be a step of itself, and that
 // workflows are nested too deep. Circles of others are faults of theirs.
 func (c *compiler) checkRecursion() {
 	r := recursion{c: c, height: map[string]int{}, tallest: map[string]string{}}
-	height, most := r.visit(c.w.Name, c.w), cmp.Or(c.env.MaxNesting, DefaultMaxNesting)
+	height, most := r.visit(c.w.Name, c.w), cmp.Or(c.env.MaxNesting, jobhost.MaxDepth)
 	if height <= most || r.circles {
 		return
 	}

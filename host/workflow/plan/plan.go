@@ -24,7 +24,7 @@ type Env struct {
 	Workers map[string]Worker
 	// Workflows are the other definitions by name; nil = they are not looked at.
 	Workflows map[string]*jobhost.Workflow
-	// MaxNesting is how deep workflows can be steps of workflows, the outermost counted; 0 = [DefaultMaxNesting].
+	// MaxNesting is how deep workflows can be steps of workflows, the outermost counted; 0 = [jobhost.MaxDepth], as of jobs.
 	MaxNesting int
 }
 

@@ -146,7 +146,7 @@ func (j *Job) Priority() string { return j.text("job.priority") }
 // Worker returns the name of the worker in the manifest.
 func (j *Job) Worker() string { return j.text("worker") }
 
-// Trace returns the trace context that came with the job, or "".
+// Trace returns what the job belongs to: the id of the workflow that it is a step of, or "".
 func (j *Job) Trace() string { return j.text("trace") }
 
 // Config returns a value of the worker's config in the manifest, and whether
