@@ -5,7 +5,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -28,15 +27,8 @@ func TestBrokenWorkflows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, err := sqlitedb.Open(sqlitedb.Options{Schemas: sqlitequeue.Schemas()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			db, store := openMemory(t)
 			defer db.Close()
-			store, err := sqlitequeue.New(db)
-			if err != nil {
-				t.Fatal(err)
-			}
 			p := plant{workers: []string{"w"}, work: obedient}
 			s, err := newSite(t, store, p)
 			if err != nil {

@@ -179,6 +179,17 @@ func nothingLeft(t *testing.T, s *site) {
 	if err := queuetest.Recount(t.Context(), s.store); err != nil {
 		t.Error(err)
 	}
+	s.tidyAll(queue.MillisOf(s.q.Now()) + 3_600_000)
+	rows := s.rows()
+	for _, table := range []string{"schema", "worker", "counter", "sequence", "death", "kv", "kv_worker", "sqlite_stat1"} { // which are not of jobs
+		delete(rows, table)
+	}
+	if rows["span"] == 1 { // of the block of the next key
+		delete(rows, "span")
+	}
+	if len(rows) > 0 {
+		t.Errorf("rows are left: %v", rows)
+	}
 	open, err := s.store.OpenWorkflows(t.Context())
 	if err != nil || len(open) != 0 {
 		t.Errorf("open are %v, %v", open, err)

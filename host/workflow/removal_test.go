@@ -27,19 +27,6 @@ func (s *site) mustAwait(id string) jobhost.WorkflowRun {
 	return run
 }
 
-// tidy commits operations that remove, until nothing is left to do.
-func (s *site) commit(op queue.Op) queue.OpResult {
-	s.t.Helper()
-	done := make(chan queue.OpResult, 1)
-	s.store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
-		if err != nil {
-			results = []queue.OpResult{{Err: err}}
-		}
-		done <- results[0]
-	})
-	return <-done
-}
-
 func TestRemovalTakesChildrenAlong(t *testing.T) {
 	t.Parallel()
 	s := newMemorySite(t, plant{workers: []string{"w", "other"}, defs: children(), work: obedient})
@@ -148,11 +135,7 @@ func TestRemovalWaitsForChildren(t *testing.T) {
 	unblock()
 	s.mustAwait(child)
 	tidy.At += 10 * 60_000
-	for res := s.commit(tidy); res.Next != 0; res = s.commit(tidy) {
-		if res.Err != nil || res.Next > tidy.At {
-			t.Fatalf("%+v", res)
-		}
-	}
+	s.tidyAll(tidy.At)
 	if _, err := s.e.Workflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeNotFound {
 		t.Errorf("%v", err)
 	}

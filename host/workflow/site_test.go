@@ -15,6 +15,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/host/workflow"
 	"github.com/jobhost/jobhost/host/workflow/plan"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 func chaos() bool { return os.Getenv("JOBHOST_CHAOS") != "" }
@@ -22,6 +23,7 @@ func chaos() bool { return os.Getenv("JOBHOST_CHAOS") != "" }
 // site is an engine on a queue, with workers written in Go.
 type site struct {
 	t      testing.TB
+	db     *sqlitedb.DB // of a site in memory
 	store  *sqlitequeue.Store
 	q      *queue.Queue
 	e      *workflow.Engine
@@ -83,20 +85,31 @@ func newSite(t testing.TB, store *sqlitequeue.Store, p plant) (*site, error) {
 	return s, nil
 }
 
-// newMemorySite is newSite in memory, until the test ends.
-func newMemorySite(t testing.TB, p plant) *site {
+func openMemory(t testing.TB) (*sqlitedb.DB, *sqlitequeue.Store) {
 	t.Helper()
-	store, err := sqlitequeue.Open(sqlitequeue.Options{})
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: sqlitequeue.Schemas()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	store, err := sqlitequeue.New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db, store
+}
+
+// newMemorySite is newSite in memory, until the test ends.
+func newMemorySite(t testing.TB, p plant) *site {
+	t.Helper()
+	db, store := openMemory(t)
 	s, err := newSite(t, store, p)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.db = db
 	t.Cleanup(func() {
 		s.close()
-		if err := store.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -220,4 +233,58 @@ func statuses(run *jobhost.WorkflowRun) string {
 		text += " " + run.Steps[i].Name + "=" + string(run.Steps[i].Status)
 	}
 	return text
+}
+
+// rows counts the rows of all tables that have any.
+func (s *site) rows() map[string]int64 {
+	s.t.Helper()
+	rows := map[string]int64{}
+	err := s.db.Read(s.t.Context(), func(r *sqlitedb.Reader) error {
+		var tables []string
+		st := r.Stmt("SELECT name FROM sqlite_schema WHERE type='table'")
+		for st.Step() {
+			tables = append(tables, st.ColText(0))
+		}
+		if err := st.Done(); err != nil {
+			return err
+		}
+		for _, table := range tables {
+			st := r.Stmt("SELECT count(*) FROM " + table)
+			if st.Step() && st.ColInt(0) > 0 {
+				rows[table] = st.ColInt(0)
+			}
+			if err := st.Done(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rows
+}
+
+// commit commits one operation, as the queue does.
+func (s *site) commit(op queue.Op) queue.OpResult {
+	s.t.Helper()
+	done := make(chan queue.OpResult, 1)
+	s.store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
+		if err != nil {
+			results = []queue.OpResult{{Err: err}}
+		}
+		done <- results[0]
+	})
+	return <-done
+}
+
+// tidyAll removes whatever is over at a time.
+func (s *site) tidyAll(at queue.Millis) {
+	s.t.Helper()
+	tidy := &queue.Tidy{At: at, Limit: 100}
+	for res := s.commit(tidy); res.Next != 0 && res.Next <= at || res.Err != nil; res = s.commit(tidy) {
+		if res.Err != nil {
+			s.t.Fatal(res.Err)
+		}
+	}
 }

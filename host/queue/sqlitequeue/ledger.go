@@ -18,6 +18,10 @@ type ledger struct {
 
 	companions []Companion
 
+	// evicting are keys, by worker, below which dead tasks that an eviction looked at are steps of
+	// workflows. It goes on from there, and begins again when it has come to the last.
+	evicting map[int64]int64
+
 	deltas [][4]int64 // by worker and status, of the open transaction
 	dirty  []int64    // workers with an entry in deltas
 	spans  []span     // of the open transaction
@@ -37,7 +41,7 @@ func blockEnd(block int64) int64 { return (block + 1) << 10 }
 func newLedger() *ledger {
 	return &ledger{
 		workers: make(map[string]int64), names: make(map[int64]string), keys: newKeys(),
-		dues: make(map[int64]int64),
+		dues: make(map[int64]int64), evicting: make(map[int64]int64),
 	}
 }
 

@@ -186,11 +186,12 @@ func (l *ledger) evict(tx *sqlitedb.Tx, worker, except, most int64, res *queue.O
 		return err
 	}
 	n += l.deltas[worker][queue.Dead]
-	after := int64(0)
+	after := l.evicting[worker]
 	for looked := 0; n > most && looked < evictLooks; looked++ {
 		s := tx.Stmt(`SELECT task.job, job.id FROM task INDEXED BY task_list JOIN job ON job.seq=task.job
 			WHERE task.worker=? AND task.status=2 AND task.seq>=? ORDER BY task.seq LIMIT 1`).Int(worker).Int(after)
 		if !s.Step() {
+			delete(l.evicting, worker)
 			return s.Done()
 		}
 		key, id := s.ColInt(0), s.ColText(1)
@@ -210,6 +211,9 @@ func (l *ledger) evict(tx *sqlitedb.Tx, worker, except, most int64, res *queue.O
 			return err
 		}
 		if step.Err != nil {
+			if len(res.Evicted) == 0 {
+				l.evicting[worker] = after // or those would be all that is ever looked at
+			}
 			continue
 		}
 		if err := l.remove(tx, t); err != nil {
