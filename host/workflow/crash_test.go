@@ -54,11 +54,11 @@ func everything() jobhost.Workflow {
 		}
 		w.Steps = append(w.Steps, job(fmt.Sprint("m", i), needs...))
 	}
-	return append2(w, job("both", "fan", "m8"),
+	return appendSteps(w, job("both", "fan", "m8"),
 		with(job("all", "both", "three", "flaky", "bad", "badly", "anyway", "on", "sub", "subvain", "up", "told"), func(s *jobhost.Step) { s.Output = true }))
 }
 
-func append2(w jobhost.Workflow, steps ...jobhost.Step) jobhost.Workflow {
+func appendSteps(w jobhost.Workflow, steps ...jobhost.Step) jobhost.Workflow {
 	w.Steps = append(w.Steps, steps...)
 	return w
 }
@@ -252,8 +252,8 @@ func TestPowerLossAtEachSync(t *testing.T) {
 		stride, most int
 		fault        func(n int) crashvfs.Faults
 	}{
-		{"sync", strideOf(syncs, 6, syncs), syncs, func(n int) crashvfs.Faults { return crashvfs.Faults{PowerOffAtSync: n} }},
-		{"write", strideOf(writes, 3, 250), writes, func(n int) crashvfs.Faults { return crashvfs.Faults{FailWrite: n} }},
+		{"sync", strideOf(syncs, 4, syncs), syncs, func(n int) crashvfs.Faults { return crashvfs.Faults{PowerOffAtSync: n} }},
+		{"write", strideOf(writes, 2, 250), writes, func(n int) crashvfs.Faults { return crashvfs.Faults{FailWrite: n} }},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
@@ -294,7 +294,7 @@ func TestPowerLossAgainAndAgain(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, uint64(seed)))
 		l := newLives(t, crashvfs.New(t), t.TempDir())
 		lost := 0
-		for ; lost < 8; lost++ {
+		for ; lost < 4; lost++ {
 			l.disk.Set(crashvfs.Faults{PowerOffAtSync: 3 + rng.IntN(12)})
 			if l.live(nil) == nil {
 				break

@@ -68,6 +68,9 @@ type Engine struct {
 	queue *queue.Queue // set by Open, before anything can ask for it
 	defs  definitions
 	open  atomic.Int64 // workflows that run
+	// starting are calls of Start under way: each may add one to open, which then has it before
+	// they have ended.
+	starting atomic.Int64
 }
 
 var _ queue.Workflows = (*Engine)(nil)

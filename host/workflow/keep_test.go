@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,5 +116,32 @@ func TestResumedStays(t *testing.T) {
 	}
 	if run := s.mustAwait(id); run.Status != jobhost.WorkflowCompleted || string(run.Output) != "7" {
 		t.Error(statuses(&run), string(run.Output))
+	}
+}
+
+// However many start at one time, no more than may be are open.
+func TestMostOpen(t *testing.T) {
+	t.Parallel()
+	const most = 5
+	s := newMemorySite(t, plant{workers: []string{"w"}, work: obedient, config: workflow.Config{MaxOpen: most}})
+	w := &jobhost.Workflow{Name: "x", Steps: []jobhost.Step{{Name: "a", Signal: "go"}}}
+	if err := s.e.Check(*w); err != nil {
+		t.Fatal(err)
+	}
+	gate := make(chan struct{})
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			<-gate
+			_, err := s.e.Start(t.Context(), jobhost.WorkflowStart{Definition: w})
+			if err != nil && jobhost.CodeOf(err) != jobhost.CodeExhausted {
+				t.Error(err)
+			}
+		})
+	}
+	close(gate)
+	all.Wait()
+	if n := s.e.OpenCount(); n > most || n == 0 {
+		t.Errorf("%d workflows are open, of %d", n, most)
 	}
 }

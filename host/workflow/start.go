@@ -27,7 +27,9 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 		ID: s.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, s.Labels),
 		Retention: (s.Retention + time.Millisecond - 1).Truncate(time.Millisecond), Digest: digestOf(def, &s),
 	}
-	refusal := e.room(def)
+	starting := e.starting.Add(1)
+	defer e.starting.Add(-1)
+	refusal := e.room(def, starting)
 	t := &transition{engine: e, at: e.now()}
 	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
 		there, err := tx.WorkflowByID(w.ID)
@@ -137,9 +139,9 @@ func (ds *definitions) inline(w jobhost.Workflow) (*definition, error) {
 	return d, nil
 }
 
-// room returns why no workflow of a definition can start now; nil = one can.
-func (e *Engine) room(def *definition) error {
-	if open := e.open.Load(); open >= int64(e.cfg.MaxOpen) {
+// room returns why no workflow of a definition can start now, of so many that are about to; nil = one can.
+func (e *Engine) room(def *definition, starting int64) error {
+	if open := e.open.Load(); open+starting > int64(e.cfg.MaxOpen) {
 		return &jobhost.Error{
 			Code: jobhost.CodeExhausted, Message: fmt.Sprintf("%d workflows are open, of %d", open, e.cfg.MaxOpen),
 			Hint: "try again later, or raise workflows.max_open", RetryAfter: time.Second,
