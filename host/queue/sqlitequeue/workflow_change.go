@@ -27,13 +27,8 @@ func (l *ledger) advance(tx *sqlitedb.Tx, t queue.Transition, res *queue.OpResul
 
 // AddWorkflow implements [queue.WorkflowTx].
 func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) error {
-	s := t.tx.Stmt("INSERT INTO definition(hash, uses, text) VALUES(?,1,?) ON CONFLICT(hash) DO UPDATE SET uses=uses+1 RETURNING id").
-		Text(w.Definition).Blob(definition)
-	var id int64
-	if s.Step() {
-		id = s.ColInt(0)
-	}
-	if err := s.Done(); err != nil {
+	id, err := t.useDefinition(w.Definition, definition)
+	if err != nil {
 		return err
 	}
 	labels, err := textOrEmpty(w.Labels, len(w.Labels) > 0)
@@ -48,6 +43,29 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) err
 		Int(int64(w.Key)).Text(w.ID).Text(w.Name).Int(id).Int(int64(w.Status)).Blob(w.Digest[:]).Int(int64(w.Depth)).
 		Int(int64(w.Parent)).TextOrNull(w.ParentID).TextOrNull(w.ParentStep).TextOrNull(w.ParentMark).
 		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).Exec()
+}
+
+// useDefinition counts a workflow more that runs a definition, which is kept if it is new, and returns its number.
+func (t *workflowTx) useDefinition(hash string, text []byte) (id int64, err error) {
+	s := t.tx.Stmt("SELECT id FROM definition WHERE hash=?").Text(hash)
+	found := s.Step()
+	if found {
+		id = s.ColInt(0)
+	}
+	if err := s.Done(); err != nil {
+		return 0, err
+	}
+	if found {
+		return id, t.tx.Stmt("UPDATE definition_use SET n=n+1 WHERE definition=?").Int(id).Exec()
+	}
+	s = t.tx.Stmt("INSERT INTO definition(hash, text) VALUES(?,?) RETURNING id").Text(hash).Blob(text)
+	if s.Step() {
+		id = s.ColInt(0)
+	}
+	if err := s.Done(); err != nil {
+		return 0, err
+	}
+	return id, t.tx.Stmt("INSERT INTO definition_use(definition, n) VALUES(?,1)").Int(id).Exec()
 }
 
 func textOrEmpty(v any, there bool) (string, error) {

@@ -120,8 +120,9 @@ func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, res *queue.OpR
 // dropWorkflow deletes the rows of a workflow without jobs, and its definition with the last that runs it.
 func dropWorkflow(tx *sqlitedb.Tx, key int64) error {
 	for _, sql := range []string{
-		"UPDATE definition SET uses=uses-1 WHERE id=(SELECT definition FROM workflow WHERE seq=?)",
-		"DELETE FROM definition WHERE uses<=0 AND id=(SELECT definition FROM workflow WHERE seq=?)",
+		"UPDATE definition_use SET n=n-1 WHERE definition=(SELECT definition FROM workflow WHERE seq=?)",
+		"DELETE FROM definition WHERE id=(SELECT definition FROM definition_use WHERE n<=0 AND definition=(SELECT definition FROM workflow WHERE seq=?))",
+		"DELETE FROM definition_use WHERE n<=0 AND definition=(SELECT definition FROM workflow WHERE seq=?)",
 		"DELETE FROM workflow WHERE seq=?",
 		"DELETE FROM workflow_data WHERE workflow=?",
 		"DELETE FROM workflow_step WHERE workflow=?",
