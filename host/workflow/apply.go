@@ -91,7 +91,7 @@ func (a *applying) drop() error {
 		if err != nil {
 			return err
 		}
-		if child != nil {
+		if child != nil && child.Parent == a.row.Key {
 			a.t.todo = append(a.t.todo, happening{key: child.Key, event: course.Event{
 				What: course.Cancelled, At: a.t.at.Time(), Reason: "workflow " + a.row.ID + ", of which it is a step, doesn't need it any more",
 			}})
@@ -226,21 +226,25 @@ func (a *applying) begin(b *course.Begin) error {
 		ID: b.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, a.row.Labels), Depth: a.row.Depth + 1,
 		Parent: a.row.Key, ParentID: a.row.ID, ParentStep: step.Name, ParentMark: markOf(b.Run), StartedAt: a.t.at,
 	}
-	return a.t.add(a.tx, child, def, c.data)
+	added, err := a.t.add(a.tx, child, def, c.data)
+	if err == nil && !added {
+		a.failed(b.Run, course.ChildEnded, fmt.Sprintf("there is a workflow %s already, which is no step of this one", child.ID))
+	}
+	return err
 }
 
-// add adds a workflow, which is then to start.
-func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) error {
-	if err := tx.AddWorkflow(w, def.text); err != nil {
-		return err
+// add adds a workflow, which is then to start; false = its id is taken.
+func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) (bool, error) {
+	if added, err := tx.AddWorkflow(w, def.text); !added || err != nil {
+		return false, err
 	}
 	if err := tx.SetWorkflowData(w.Key, inputSlot, input); err != nil {
-		return err
+		return false, err
 	}
 	t.know(w, def)
 	t.note(note{kind: jobhost.EventWorkflowStarted, id: w.ID, name: w.Name, status: jobhost.WorkflowRunning})
 	t.todo = append(t.todo, happening{key: w.Key, event: course.Event{What: course.Started, At: t.at.Time()}})
-	return nil
+	return true, nil
 }
 
 // merge returns labels, of which the second go before.
@@ -266,7 +270,8 @@ func (a *applying) set(s *course.SetTimer) error {
 	job.Origin = a.origin(s.Timer.Step, timerMark(s.Timer))
 	added, err := a.tx.SubmitStep(job)
 	if err == nil && !added {
-		return fmt.Errorf("timer %s of workflow %s is there already", s.ID, a.row.ID)
+		// An error would undo whatever this comes of, and that again and again.
+		return a.t.breakDown(a.tx, a.row.WorkflowRecord, fmt.Errorf("there is a job %s already, which is none of its timers", s.ID))
 	}
 	return err
 }

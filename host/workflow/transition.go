@@ -101,6 +101,10 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	if r == nil || err != nil {
 		return err
 	}
+	if r.brokenDown() {
+		t.refused = cantGoOn(r.WorkflowRecord, errors.New("it has failed by a fault of the host"))
+		return nil
+	}
 	reader := &reader{view: tx, row: r, event: &h.event}
 	out, err := advance(r, &h.event, reader)
 	switch {
@@ -131,8 +135,22 @@ func advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome,
 	return r.def.course.Advance(r.ID, r.Record, e, reader)
 }
 
+// brokenDown reports whether it has ended without its record having heard of that.
+func (r *row) brokenDown() bool {
+	if r.Status == queue.WorkflowRunning {
+		return false
+	}
+	look, err := r.def.course.Look(r.Record)
+	return err == nil && look.Status() == jobhost.WorkflowRunning
+}
+
+func cantGoOn(w *queue.WorkflowRecord, cause error) *jobhost.Error {
+	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: %v", w.ID, cause)}
+}
+
 // breakDown ends a workflow that can't go on. Its jobs run to their ends, of which nothing comes any more.
 func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cause error) error {
+	t.refused = cantGoOn(w, cause)
 	if w.Status != queue.WorkflowRunning {
 		return nil
 	}

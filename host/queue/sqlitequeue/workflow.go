@@ -299,7 +299,7 @@ func listWorkflows(r sqlitedb.Querier, q *queue.WorkflowQuery) (string, []func(*
 		if err := s.Done(); err != nil {
 			return "", nil, err
 		}
-		number(" AND parent=?", parent)
+		number(" AND parent>0 AND parent=?", parent) // or its index can't be used
 	}
 	if q.Name != "" {
 		sql += " AND name=?"

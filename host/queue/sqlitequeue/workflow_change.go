@@ -26,18 +26,23 @@ func (l *ledger) advance(tx *sqlitedb.Tx, t queue.Transition, res *queue.OpResul
 }
 
 // AddWorkflow implements [queue.WorkflowTx].
-func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) error {
+func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bool, error) {
+	s := t.tx.Stmt("SELECT 1 FROM workflow WHERE id=?").Text(w.ID)
+	taken := s.Step()
+	if err := s.Done(); taken || err != nil {
+		return false, err
+	}
 	id, err := t.useDefinition(w.Definition, definition)
 	if err != nil {
-		return err
+		return false, err
 	}
 	labels, err := textOrEmpty(w.Labels, len(w.Labels) > 0)
 	if err != nil {
-		return err
+		return false, err
 	}
 	w.Key = queue.Key(t.ledger.next)
 	t.ledger.next++
-	return t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
+	return true, t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
 			labels, started_at, retention_ms, ended_at, expires_at, record)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?)`).
 		Int(int64(w.Key)).Text(w.ID).Text(w.Name).Int(id).Int(int64(w.Status)).Blob(w.Digest[:]).Int(int64(w.Depth)).
@@ -145,6 +150,11 @@ func (t *workflowTx) SubmitStep(job *queue.JobSpec) (bool, error) {
 
 // CancelStep implements [queue.WorkflowTx].
 func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires queue.Millis) error {
+	s := t.tx.Stmt("SELECT 1 FROM workflow_job WHERE workflow=? AND job=(SELECT seq FROM job WHERE id=?)").Int(int64(origin.Workflow)).Text(id)
+	own := s.Step()
+	if err := s.Done(); !own || err != nil {
+		return err
+	}
 	var res queue.OpResult
 	if err := t.ledger.cancel(t.tx, &queue.Cancel{ID: id, At: at, ExpiresAt: expires}, &res); err != nil {
 		return err
@@ -158,8 +168,12 @@ func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires que
 			return nil
 		}
 	}
-	t.res.Dropped = append(t.res.Dropped, queue.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded})
+	t.res.Dropped = append(t.res.Dropped, droppedOf(id, origin, &res))
 	return nil
+}
+
+func droppedOf(id string, origin *queue.Origin, res *queue.OpResult) queue.Dropped {
+	return queue.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded}
 }
 
 // isStep refuses the removal of a job that is kept with its workflow.

@@ -27,12 +27,47 @@ func (l *ledger) deleteWorkflow(tx *sqlitedb.Tx, op *queue.DeleteWorkflow, res *
 		res.Err = conflict("workflow %s is a step of %s and goes with it", op.ID, parent)
 		return nil
 	}
-	more, err := l.removeWorkflow(tx, key, int64(op.Limit), res)
+	runs, err := runningStep(tx, key)
+	if err != nil {
+		return err
+	}
+	if runs != "" {
+		res.Err = conflict("workflow %s, a step of %s, has not ended", runs, op.ID)
+		return nil
+	}
+	more, err := l.removeWorkflow(tx, key, &removal{int64(op.Limit), op.At, res})
 	if more {
 		res.Next = op.At
 	}
 	return err
 }
+
+// below are a workflow and those that are its steps, and theirs.
+const below = `WITH RECURSIVE below(seq) AS (VALUES(?)
+	UNION ALL SELECT workflow.seq FROM below JOIN workflow ON workflow.parent=below.seq WHERE workflow.parent>0) `
+
+// runningStep returns the id of a workflow that runs as a step of another, or of one of its steps; empty = none
+// does. That is so when somebody has retried it after the end of the other.
+func runningStep(tx *sqlitedb.Tx, key int64) (id string, err error) {
+	s := tx.Stmt(below + "SELECT id FROM workflow WHERE seq IN below AND status=0 LIMIT 1").Int(key)
+	if s.Step() {
+		id = s.ColText(0)
+	}
+	return id, s.Done()
+}
+
+// laterRemoval is how much longer a workflow is kept of which a step still runs.
+const laterRemoval = 60_000 // milliseconds
+
+// removal is how much may be removed, and what comes of it.
+type removal struct {
+	limit int64
+	at    queue.Millis
+	res   *queue.OpResult
+}
+
+// full reports whether no more may be removed.
+func (r *removal) full() bool { return r.res.Removed >= r.limit }
 
 // tidyWorkflows removes workflows whose time is over, about as many tasks as there is room for.
 // more says that there are others, or something is left of one.
@@ -47,7 +82,17 @@ func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpRes
 		if err := s.Done(); err != nil {
 			return false, err
 		}
-		if more, err := l.removeWorkflow(tx, key, int64(op.Limit), res); more || err != nil {
+		runs, err := runningStep(tx, key)
+		if err != nil {
+			return false, err
+		}
+		if runs != "" {
+			if err := tx.Stmt("UPDATE workflow SET expires_at=? WHERE seq=?").Int(int64(op.At) + laterRemoval).Int(key).Exec(); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if more, err := l.removeWorkflow(tx, key, &removal{int64(op.Limit), op.At, res}); more || err != nil {
 			return more, err
 		}
 		res.Removed++ // itself: else those without jobs would have no bound
@@ -57,62 +102,78 @@ func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpRes
 
 // removeWorkflow removes jobs of a workflow, and it with the last of them. From its first job on nobody
 // sees it any more, and if somebody stops on the way it is over, so that it is tidied away.
-func (l *ledger) removeWorkflow(tx *sqlitedb.Tx, key, limit int64, res *queue.OpResult) (more bool, err error) {
+func (l *ledger) removeWorkflow(tx *sqlitedb.Tx, key int64, r *removal) (more bool, err error) {
 	if err := tx.Stmt("UPDATE workflow SET status=4, expires_at=1 WHERE seq=? AND status<>4").Int(key).Exec(); err != nil {
 		return false, err
 	}
-	children, err := numbers(tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_parent WHERE parent=? AND parent>0 LIMIT ?").Int(key).Int(limit))
+	if tx.Changes() > 0 { // nor can anybody retry one of those below
+		if err := tx.Stmt(below + "UPDATE workflow SET status=4 WHERE seq IN below").Int(key).Exec(); err != nil {
+			return false, err
+		}
+	}
+	children, err := numbers(tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_parent WHERE parent>0 AND parent=? LIMIT ?").Int(key).Int(r.limit))
 	if err != nil {
 		return false, err
 	}
 	for _, child := range children {
-		if more, err := l.removeWorkflow(tx, child, limit, res); more || err != nil {
+		if more, err := l.removeWorkflow(tx, child, r); more || err != nil {
 			return more, err
 		}
-		if res.Removed >= limit {
+		if r.full() {
 			return true, nil
 		}
 	}
-	if len(children) == int(limit) {
+	if len(children) == int(r.limit) {
 		return true, nil
 	}
-	jobs, err := numbers(tx.Stmt("SELECT job FROM workflow_job WHERE workflow=? LIMIT ?").Int(key).Int(limit))
+	jobs, err := numbers(tx.Stmt("SELECT job FROM workflow_job WHERE workflow=? LIMIT ?").Int(key).Int(r.limit))
 	if err != nil {
 		return false, err
 	}
 	for i, job := range jobs {
-		if i > 0 && res.Removed >= limit {
+		if i > 0 && r.full() {
 			return true, nil
 		}
-		if err := l.removeStep(tx, key, job, res); err != nil {
+		if err := l.removeStep(tx, key, job, r); err != nil {
 			return false, err
 		}
 	}
-	if len(jobs) == int(limit) {
+	if len(jobs) == int(r.limit) {
 		return true, nil
 	}
 	return false, dropWorkflow(tx, key)
 }
 
 // removeStep removes a job of a workflow, if it is still there.
-func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, res *queue.OpResult) error {
-	s := tx.Stmt("SELECT worker, tasks FROM job WHERE seq=?").Int(job)
-	found := s.Step()
-	t := &target{key: job}
-	if found {
-		t.worker, t.tasks = s.ColInt(0), s.ColInt(1)
+func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) error {
+	s := tx.Stmt("SELECT id, options->>'$.origin.id', options->>'$.origin.step' FROM job WHERE seq=?").Int(job)
+	id, origin := "", &queue.Origin{Workflow: queue.Key(workflow)}
+	if s.Step() {
+		id, origin.ID, origin.Step = s.ColText(0), s.ColText(1), s.ColText(2)
 	}
 	if err := s.Done(); err != nil {
 		return err
 	}
-	if found {
-		if err := t.count(tx, t.key, t.end(), &t.counts); err != nil {
+	if id != "" {
+		var found queue.OpResult
+		t, err := find(tx, id, &found)
+		if err != nil {
 			return err
+		}
+		if t.counts[queue.Open] > 0 {
+			// Somebody revived it. Its lane must forget it, and whoever runs it be told.
+			if err := l.cancel(tx, &queue.Cancel{ID: id, At: r.at}, &found); err != nil {
+				return err
+			}
+			r.res.Dropped = append(r.res.Dropped, droppedOf(id, origin, &found))
+			t.counts[queue.Cancelled] += t.counts[queue.Open]
+			t.counts[queue.Open] = 0
 		}
 		if err := l.remove(tx, t); err != nil {
 			return err
 		}
-		res.Removed += t.tasks
+		r.res.Removed += t.tasks
+		l.expires(t.key, r.at) // or nobody would look any more whether its block is empty
 	}
 	return tx.Stmt("DELETE FROM workflow_job WHERE workflow=? AND job=?").Int(workflow).Int(job).Exec()
 }
