@@ -60,8 +60,9 @@ type WorkflowTx interface {
 	// SaveStep adds a step or changes it. A nil Failure leaves that as it is, and so does the same
 	// Number for StartedAt.
 	SaveStep(key Key, s *StepRecord) error
-	// SubmitStep adds a job, whose lane learns of it after the commit; false = its id is taken.
-	SubmitStep(job *JobSpec) (bool, error)
+	// SubmitStep adds a job, whose lane learns of it after the commit. refused says why it can't be added, such
+	// as that its id is taken; nil = it is there.
+	SubmitStep(job *JobSpec) (refused *jobhost.Error, err error)
 	// CancelStep ends the open tasks of a job of the origin's workflow, if there are any, whose lane learns of it after the commit.
 	CancelStep(id string, origin *Origin, at, expires Millis) error
 }

@@ -142,9 +142,9 @@ func (a *applying) submit(s *course.Submit) error {
 		return err
 	}
 	job := a.job(s, step, content)
-	added, err := a.tx.SubmitStep(job)
-	if err == nil && !added {
-		a.failed(s.Run, course.JobDead, fmt.Sprintf("there is a job %s already, which is none of this workflow", job.ID))
+	refused, err := a.tx.SubmitStep(job)
+	if refused != nil {
+		a.failed(s.Run, course.JobDead, "its job can't be submitted: "+refused.Message)
 	}
 	return err
 }
@@ -213,7 +213,9 @@ func (a *applying) begin(b *course.Begin) error {
 		err = tooLarge("the input of a workflow", c.size)
 	}
 	if err == nil && def.InputSchema != nil {
-		err = def.InputSchema.Check(c.data)
+		if err = def.InputSchema.Check(c.data); err != nil {
+			err = misfit(err)
+		}
 	}
 	if fault, ok := errors.AsType[*jobhost.Error](err); ok {
 		a.failed(b.Run, course.ChildEnded, fault.Message)
@@ -268,10 +270,10 @@ func (a *applying) set(s *course.SetTimer) error {
 	job.Retention = time.Second
 	job.MaxAttempts = jobhost.MaxAttempts
 	job.Origin = a.origin(s.Timer.Step, timerMark(s.Timer))
-	added, err := a.tx.SubmitStep(job)
-	if err == nil && !added {
+	refused, err := a.tx.SubmitStep(job)
+	if refused != nil {
 		// An error would undo whatever this comes of, and that again and again.
-		return a.t.breakDown(a.tx, a.row.WorkflowRecord, fmt.Errorf("there is a job %s already, which is none of its timers", s.ID))
+		return a.t.breakDown(a.tx, a.row.WorkflowRecord, fmt.Errorf("its timer can't be set: %w", refused))
 	}
 	return err
 }

@@ -48,6 +48,13 @@ func newDefinition(p *plan.Plan, hash string) (*definition, error) {
 // step returns the step of an index of the definition.
 func (d *definition) step(i int) *jobhost.Step { return &d.Workflow.Steps[i] }
 
+// hasFallbackWorker reports whether a worker stands in for a step, and no step.
+func (d *definition) hasFallbackWorker(i int) bool {
+	name := d.step(i).Fallback
+	_, isStep := d.index[name]
+	return name != "" && !isStep
+}
+
 // name returns the name of a step; empty for [course.None].
 func (d *definition) name(i int) string {
 	if i == course.None {

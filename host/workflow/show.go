@@ -101,7 +101,7 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look) error {
 	step := s.row.def.step(r.Step)
 	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
-	if to.Status == jobhost.StepCompleted && !r.Fallback {
+	if !r.Fallback && (to.Status == jobhost.StepCompleted || to.Status == jobhost.StepRunning || to.Status == jobhost.StepPending) {
 		to.Failure = nil // of a run before
 	}
 	if r.Fallback {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,10 +109,22 @@ func (e *Engine) startable(s *jobhost.WorkflowStart) (*definition, error) {
 	}
 	if def.InputSchema != nil {
 		if err := def.InputSchema.Check(s.Input); err != nil {
-			return nil, fmt.Errorf("input: %w", err)
+			return nil, misfit(err)
 		}
 	}
 	return def, nil
+}
+
+// misfit is the error for an input that isn't as the definition wants it.
+func misfit(err error) error {
+	message := err.Error()
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		message = e.Message
+	}
+	return &jobhost.Error{
+		Code: jobhost.CodeInvalid, Field: "input", Message: "the input doesn't fit the workflow's input_schema: " + message,
+		Hint: "GET /v1/definitions/NAME shows what it wants",
+	}
 }
 
 // inline readies a definition that comes along with a start. The faults of all of it are one error.

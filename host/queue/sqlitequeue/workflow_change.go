@@ -2,6 +2,7 @@ package sqlitequeue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/jobhost/jobhost"
@@ -131,21 +132,24 @@ func (t *workflowTx) SaveStep(key queue.Key, s *queue.StepRecord) error {
 }
 
 // SubmitStep implements [queue.WorkflowTx].
-func (t *workflowTx) SubmitStep(job *queue.JobSpec) (bool, error) {
+func (t *workflowTx) SubmitStep(job *queue.JobSpec) (refused *jobhost.Error, err error) {
 	text, err := jobTexts(job)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	var added queue.OpResult
 	if err := t.ledger.submit(t.tx, job, text, &added); err != nil {
-		return false, err
+		return nil, err
 	}
-	if added.Err != nil || added.Existing {
-		return false, nil //nolint:nilerr // a refusal is an answer
+	if added.Existing {
+		added.Err = queue.TakenID(job.ID)
+	}
+	if refused, ok := errors.AsType[*jobhost.Error](added.Err); ok {
+		return refused, nil
 	}
 	job.Key = added.Key
 	t.res.Then = append(t.res.Then, job)
-	return true, t.tx.Stmt("INSERT INTO workflow_job(workflow, job) VALUES(?,?)").Int(int64(job.Origin.Workflow)).Int(int64(job.Key)).Exec()
+	return nil, t.tx.Stmt("INSERT INTO workflow_job(workflow, job) VALUES(?,?)").Int(int64(job.Origin.Workflow)).Int(int64(job.Key)).Exec()
 }
 
 // CancelStep implements [queue.WorkflowTx].
