@@ -28,11 +28,15 @@ func counted() *jobhost.Workflow {
 	all.WhenSkipped = jobhost.RunAnyway
 	w := &jobhost.Workflow{Name: "counted", Timeout: jobhost.Duration(time.Hour), Steps: []jobhost.Step{
 		add("a"), fan, never, anyway,
-		{Name: "bad", Worker: "echo", Entry: "fail_permanent", Needs: []string{"a"}, Fallback: "instead"}, add("instead"),
+		{Name: "bad", Worker: "echo", Entry: "fail_permanent", Needs: []string{"a"}, Fallback: "instead"},
+		add("instead"),
 		{Name: "vain", Worker: "echo", Entry: "fail_retry", Retry: &jobhost.StepRetry{MaxAttempts: 2, Initial: jobhost.Duration(time.Millisecond)}, OnError: jobhost.ContinueWorkflow},
-		{Name: "nap", Sleep: jobhost.Duration(5 * time.Millisecond)}, add("up", "nap"),
-		{Name: "ask", Signal: "go", Needs: []string{"a"}}, add("told", "ask"),
-		{Name: "sub", Workflow: "below", Needs: []string{"a"}}, all,
+		{Name: "nap", Sleep: jobhost.Duration(5 * time.Millisecond)},
+		add("up", "nap"),
+		{Name: "ask", Signal: "go", Needs: []string{"a"}},
+		add("told", "ask"),
+		{Name: "sub", Workflow: "below", Needs: []string{"a"}},
+		all,
 	}}
 	for i := range 4 {
 		w.Steps = append(w.Steps, add(fmt.Sprint("m", i), []string{"a", "m0", "m1", "m2"}[i]))

@@ -17,7 +17,7 @@ import (
 // their steps stand at the end with what a reference works out from the definition.
 func TestRandomGraphs(t *testing.T) {
 	t.Parallel()
-	groups := 2 // of 100 workflows each
+	groups := 1 // of 100 workflows each
 	if chaos() {
 		groups = 10
 	}

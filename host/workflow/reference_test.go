@@ -73,10 +73,10 @@ func (m *reference) alone(name string) jobhost.StepStatus {
 	case "input.none == 1":
 		return jobhost.StepFailed
 	}
-	switch fanOut := m.fanOut(step); {
-	case fanOut == "input.none":
+	switch m.fanOut(step) {
+	case "input.none":
 		return jobhost.StepFailed
-	case fanOut == "[]":
+	case "[]":
 		return jobhost.StepCompleted
 	}
 	if step.Workflow == "dead" || step.Entry == "dead" || step.Entry == "worn" || step.Entry == "last" {
@@ -107,7 +107,7 @@ func (m *reference) terminates(name string) bool {
 // those that run beside that still came to their ends is open.
 func (m *reference) compare(rt *rapid.T, run *jobhost.WorkflowRun) {
 	rt.Helper()
-	early, fatal, terminal := false, []string{}, []string{}
+	var fatal, terminal []string
 	for i := range m.w.Steps {
 		name := m.w.Steps[i].Name
 		if m.fatal(name) {
@@ -117,7 +117,7 @@ func (m *reference) compare(rt *rapid.T, run *jobhost.WorkflowRun) {
 			terminal = append(terminal, name)
 		}
 	}
-	early = len(fatal)+len(terminal) > 0
+	early := len(fatal)+len(terminal) > 0
 	switch {
 	case !early && (run.Status != jobhost.WorkflowCompleted || run.Step != ""),
 		early && run.Status == jobhost.WorkflowFailed && !slices.Contains(fatal, run.Step),

@@ -31,7 +31,7 @@ func addWorkflow(tx queue.WorkflowTx, w *queue.WorkflowRecord) error {
 	}
 	job := newSpec(w.ID+".a.1", "w", 1)
 	job.Origin = &queue.Origin{Workflow: w.Key, ID: w.ID, Step: "a", Mark: "s0.1"}
-	if added, err := tx.SubmitStep(job); !added || err != nil {
+	if refused, err := tx.SubmitStep(job); refused != nil || err != nil {
 		return errors.Join(err, errors.New("its job is there"))
 	}
 	return errors.Join(tx.SaveStep(w.Key, &queue.StepRecord{Status: jobhost.StepRunning, Number: 1, Tasks: 1}), tx.SetWorkflowData(w.Key, -1, []byte("1")))
