@@ -60,6 +60,7 @@ const cachedSteps = 100_000
 type definitions struct {
 	mu      sync.Mutex // protects everything below
 	named   map[string]*definition
+	byHash  map[string]*definition // the same ones
 	workers map[string]plan.Worker
 	ready   map[string]*list.Element // of *definition, by hash
 	order   *list.List               // those used last in front
@@ -99,9 +100,12 @@ func Compile(all []jobhost.Workflow, workers map[string]plan.Worker) (Definition
 func (ds *definitions) define(d Definitions) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	ds.named, ds.workers = d.named, d.workers
+	for _, old := range ds.named { // workflows may run it
+		ds.keepLocked(old)
+	}
+	ds.named, ds.byHash, ds.workers = d.named, make(map[string]*definition, len(d.named)), d.workers
 	for _, def := range d.named {
-		ds.keepLocked(def)
+		ds.byHash[def.hash] = def
 	}
 }
 
@@ -156,6 +160,9 @@ func (ds *definitions) missing(name string) *jobhost.Error {
 func (ds *definitions) cached(hash string) *definition {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
+	if d := ds.byHash[hash]; d != nil {
+		return d
+	}
 	at := ds.ready[hash]
 	if at == nil {
 		return nil
