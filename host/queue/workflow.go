@@ -51,8 +51,9 @@ type WorkflowView interface {
 // WorkflowTx changes workflows within a transaction.
 type WorkflowTx interface {
 	WorkflowView
-	// AddWorkflow adds a workflow, with its definition if that is not there yet, and sets its Key.
-	AddWorkflow(w *WorkflowRecord, definition []byte) error
+	// AddWorkflow adds a workflow, with its definition if that is not there yet, and sets its Key; false = its
+	// id is taken, perhaps by one that is being removed.
+	AddWorkflow(w *WorkflowRecord, definition []byte) (bool, error)
 	// SaveWorkflow writes what can change of one: Status, Record, EndedAt, ExpiresAt and Ending.
 	SaveWorkflow(w *WorkflowRecord) error
 	SetWorkflowData(key Key, slot int, data []byte) error

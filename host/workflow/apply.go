@@ -245,21 +245,26 @@ func (a *applying) begin(b *course.Begin) error {
 		ID: b.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, a.row.Labels), Depth: a.row.Depth + 1,
 		Parent: a.row.Key, ParentID: a.row.ID, ParentStep: step.Name, ParentMark: markOf(b.Run), StartedAt: a.t.at,
 	}
-	return a.t.add(a.tx, child, def, c.data)
+	added, err := a.t.add(a.tx, child, def, c.data)
+	if err == nil && !added {
+		a.failed(b.Run, course.ChildEnded, fmt.Sprintf("there is a workflow %s already, which is none of this one", b.ID))
+	}
+	return err
 }
 
-// add adds a workflow, which is then to start.
-func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) error {
-	if err := tx.AddWorkflow(w, def.text); err != nil {
-		return err
+// add adds a workflow, which is then to start; false = its id is taken.
+func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) (bool, error) {
+	added, err := tx.AddWorkflow(w, def.text)
+	if !added || err != nil {
+		return false, err
 	}
 	if err := tx.SetWorkflowData(w.Key, inputSlot, input); err != nil {
-		return err
+		return false, err
 	}
 	t.know(w, def)
 	t.note(note{kind: jobhost.EventWorkflowStarted, id: w.ID, name: w.Name, status: jobhost.WorkflowRunning})
 	t.todo = append(t.todo, happening{key: w.Key, event: course.Event{What: course.Started, At: t.at.Time()}})
-	return nil
+	return true, nil
 }
 
 // merge returns labels, of which the second go before.

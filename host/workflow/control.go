@@ -30,7 +30,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		case err != nil:
 			return nil, err
 		case r == nil:
-			t.refused = &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: its definition can't be used any more", id)}
+			t.refused = cantGoOn(id)
 			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}
@@ -49,15 +49,15 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 	return nil
 }
 
-// prepare compiles what a workflow runs before the store's writer would have to.
+// prepare compiles what a workflow runs before the store's writer would have to. If that fails, the workflow does in its transition.
 func (e *Engine) prepare(ctx context.Context, id string) error {
 	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if w == nil || err != nil {
 			return err
 		}
-		_, err = e.definition(v, w.Definition)
-		return err
+		_, _ = e.definition(v, w.Definition) // whose error the transition has too
+		return nil
 	})
 }
 

@@ -39,8 +39,16 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 		}
 		fresh := *w
 		fresh.StartedAt = t.at
-		if err := t.add(tx, &fresh, def, s.Input); err != nil {
+		added, err := t.add(tx, &fresh, def, s.Input)
+		if err != nil {
 			return nil, err
+		}
+		if !added {
+			t.refused = &jobhost.Error{
+				Code: jobhost.CodeConflict, Field: "id", Message: fmt.Sprintf("workflow %s is being removed", w.ID),
+				Hint: "start it again in a moment, or choose another id",
+			}
+			return nil, nil
 		}
 		first := t.todo[0]
 		t.todo = t.todo[:0]
@@ -52,6 +60,8 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 	switch {
 	case t.there == nil && refusal != nil:
 		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", refusal)
+	case t.refused != nil:
+		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", t.refused)
 	case t.there == nil:
 		return jobhost.WorkflowReceipt{ID: w.ID, Status: t.status()}, nil
 	case t.there.Digest != w.Digest:

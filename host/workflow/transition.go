@@ -114,6 +114,12 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	if r == nil || err != nil {
 		return err
 	}
+	if r.brokeDown() {
+		if h.event.What == course.Signalled || h.event.What == course.Retry {
+			t.refused = cantGoOn(r.ID)
+		}
+		return nil
+	}
 	reader := &reader{view: tx, row: r, event: &h.event}
 	out, err := advance(r, &h.event, reader)
 	switch {
@@ -130,6 +136,19 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	r.Record = out.Record
 	a := applying{t: t, tx: tx, row: r, reader: reader, happening: *h, out: &out}
 	return a.apply()
+}
+
+// brokeDown reports whether the workflow has ended without its record, which says that it goes on.
+func (r *row) brokeDown() bool {
+	if r.Status != queue.WorkflowFailed {
+		return false
+	}
+	look, err := r.def.course.Look(r.Record)
+	return err != nil || look.Status() == jobhost.WorkflowRunning
+}
+
+func cantGoOn(id string) *jobhost.Error {
+	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has failed and can't go on", id), Hint: "jobhost workflow show " + id}
 }
 
 // errBroken is for a fault of the code that decides.

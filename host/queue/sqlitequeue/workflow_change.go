@@ -26,7 +26,7 @@ func (l *ledger) advance(tx *sqlitedb.Tx, t queue.Transition, res *queue.OpResul
 }
 
 // AddWorkflow implements [queue.WorkflowTx].
-func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) error {
+func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bool, error) {
 	s := t.tx.Stmt("INSERT INTO definition(hash, uses, text) VALUES(?,1,?) ON CONFLICT(hash) DO UPDATE SET uses=uses+1 RETURNING id").
 		Text(w.Definition).Blob(definition)
 	var id int64
@@ -34,20 +34,27 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) err
 		id = s.ColInt(0)
 	}
 	if err := s.Done(); err != nil {
-		return err
+		return false, err
 	}
 	labels, err := textOrEmpty(w.Labels, len(w.Labels) > 0)
 	if err != nil {
-		return err
+		return false, err
 	}
 	w.Key = queue.Key(t.ledger.next)
-	t.ledger.next++
-	return t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
+	err = t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
 			labels, started_at, retention_ms, ended_at, expires_at, record)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?)`).
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?) ON CONFLICT(id) DO NOTHING`).
 		Int(int64(w.Key)).Text(w.ID).Text(w.Name).Int(id).Int(int64(w.Status)).Blob(w.Digest[:]).Int(int64(w.Depth)).
 		Int(int64(w.Parent)).TextOrNull(w.ParentID).TextOrNull(w.ParentStep).TextOrNull(w.ParentMark).
 		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).Exec()
+	if err != nil {
+		return false, err
+	}
+	if t.tx.Changes() == 0 {
+		return false, leaveDefinition(t.tx, id)
+	}
+	t.ledger.next++
+	return true, nil
 }
 
 func textOrEmpty(v any, there bool) (string, error) {

@@ -2,6 +2,7 @@ package sqlitequeue
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
@@ -27,6 +28,12 @@ func (l *ledger) deleteWorkflow(tx *sqlitedb.Tx, op *queue.DeleteWorkflow, res *
 		res.Err = conflict("workflow %s is a step of %s and goes with it", op.ID, parent)
 		return nil
 	}
+	if status != queue.WorkflowRemoving {
+		if busy, err := l.goesOn(tx, key); busy || err != nil {
+			res.Err = conflict("workflow %s has ended, but a job or workflow of it was retried by itself and has not", op.ID)
+			return err
+		}
+	}
 	more, err := l.removeWorkflow(tx, key, int64(op.Limit), res)
 	if more {
 		res.Next = op.At
@@ -37,15 +44,28 @@ func (l *ledger) deleteWorkflow(tx *sqlitedb.Tx, op *queue.DeleteWorkflow, res *
 // tidyWorkflows removes workflows whose time is over, about as many tasks as there is room for.
 // more says that there are others, or something is left of one.
 func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) (more bool, err error) {
-	for res.Removed < int64(op.Limit) {
-		s := tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_due WHERE expires_at>0 AND expires_at<=? ORDER BY expires_at LIMIT 1").
+	for busy := int64(0); res.Removed+busy < int64(op.Limit); {
+		s := tx.Stmt("SELECT seq, status FROM workflow INDEXED BY workflow_due WHERE expires_at>0 AND expires_at<=? ORDER BY expires_at LIMIT 1").
 			Int(int64(op.At))
 		if !s.Step() {
 			return false, s.Done()
 		}
-		key := s.ColInt(0)
+		key, status := s.ColInt(0), queue.WorkflowStatus(s.ColInt(1))
 		if err := s.Done(); err != nil {
 			return false, err
+		}
+		if status != queue.WorkflowRemoving {
+			later, err := l.goesOn(tx, key)
+			if later && err == nil {
+				busy++
+				err = tx.Stmt("UPDATE workflow SET expires_at=? WHERE seq=?").Int(int64(op.At) + lookAgain.Milliseconds()).Int(key).Exec()
+			}
+			if err != nil {
+				return false, err
+			}
+			if later {
+				continue
+			}
 		}
 		if more, err := l.removeWorkflow(tx, key, int64(op.Limit), res); more || err != nil {
 			return more, err
@@ -53,6 +73,34 @@ func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpRes
 		res.Removed++ // itself: else those without jobs would have no bound
 	}
 	return true, nil
+}
+
+// lookAgain is how long a workflow is kept longer that is over, but of which something goes on.
+const lookAgain = time.Minute
+
+// goesOn reports whether something of a workflow that has ended has not: a job or a workflow that somebody retried by
+// itself, whose lane or engine counts on it. Timers are let go: with nobody to tell, they do nothing.
+func (l *ledger) goesOn(tx *sqlitedb.Tx, key int64) (bool, error) {
+	open, err := numbers(tx.Stmt(`SELECT job.seq FROM workflow_job JOIN job ON job.seq=workflow_job.job
+		WHERE workflow_job.workflow=? AND job.worker<>? AND CASE
+			WHEN job.tasks=1 THEN EXISTS(SELECT 1 FROM task WHERE task.seq=job.seq AND task.status=0)
+			ELSE EXISTS(SELECT 1 FROM part WHERE part.job=job.seq AND part.open>0) END
+		LIMIT 1`).Int(key).Int(l.workers[jobhost.WorkflowWorker]))
+	if len(open) > 0 || err != nil {
+		return len(open) > 0, err
+	}
+	open, err = numbers(tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_parent WHERE parent=? AND parent>0 AND status=0 LIMIT 1").Int(key))
+	if len(open) > 0 || err != nil {
+		return len(open) > 0, err
+	}
+	children, err := numbers(tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_parent WHERE parent=? AND parent>0").Int(key))
+	for i := 0; i < len(children) && err == nil; i++ {
+		var busy bool
+		if busy, err = l.goesOn(tx, children[i]); busy {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // removeWorkflow removes jobs of a workflow, and it with the last of them. From its first job on nobody
@@ -119,9 +167,16 @@ func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, res *queue.OpR
 
 // dropWorkflow deletes the rows of a workflow without jobs, and its definition with the last that runs it.
 func dropWorkflow(tx *sqlitedb.Tx, key int64) error {
+	of, err := numbers(tx.Stmt("SELECT definition FROM workflow WHERE seq=?").Int(key))
+	if err != nil {
+		return err
+	}
+	for _, id := range of {
+		if err := leaveDefinition(tx, id); err != nil {
+			return err
+		}
+	}
 	for _, sql := range []string{
-		"UPDATE definition SET uses=uses-1 WHERE id=(SELECT definition FROM workflow WHERE seq=?)",
-		"DELETE FROM definition WHERE uses<=0 AND id=(SELECT definition FROM workflow WHERE seq=?)",
 		"DELETE FROM workflow WHERE seq=?",
 		"DELETE FROM workflow_data WHERE workflow=?",
 		"DELETE FROM workflow_step WHERE workflow=?",
@@ -131,6 +186,14 @@ func dropWorkflow(tx *sqlitedb.Tx, key int64) error {
 		}
 	}
 	return nil
+}
+
+// leaveDefinition notes that one workflow less runs a definition.
+func leaveDefinition(tx *sqlitedb.Tx, id int64) error {
+	if err := tx.Stmt("UPDATE definition SET uses=uses-1 WHERE id=?").Int(id).Exec(); err != nil {
+		return err
+	}
+	return tx.Stmt("DELETE FROM definition WHERE id=? AND uses<=0").Int(id).Exec()
 }
 
 func numbers(s *sqlitedb.Stmt) (list []int64, err error) {

@@ -99,7 +99,8 @@ func (t *turn) tooMuch() *jobhost.Failure {
 }
 
 // TooMuch says what is wrong with a step that is over [MaxAtOnce] or [MaxBytesAtOnce].
-var TooMuch = fmt.Sprintf("what begins at the same moment has more than %d tasks or %d bytes together: let steps need each other, or set max_parallel", MaxAtOnce, MaxBytesAtOnce)
+var TooMuch = fmt.Sprintf("what begins at the same moment has more than %d tasks or %d bytes together: "+
+	"let steps need each other, or set max_parallel", MaxAtOnce, MaxBytesAtOnce)
 
 // input returns the payload of a step. A fallback that doesn't say what it gets, gets
 // what the step has got that it stands in for.
