@@ -22,7 +22,7 @@ TOOL := go tool -modfile=tools/go.mod
 
 # Guests in Go need no other toolchain, so they are built here and not checked in.
 # Workers are libraries, commands are programs with a main function.
-DEMOS       := fetch webhook-fanout scrape-defer partitioned-ingest chat-room
+DEMOS       := fetch webhook-fanout scrape-defer partitioned-ingest chat-room etl image-thumbnails order-approval resilient-fetch
 GO_GUESTS   := wordcount loganalyzer visits $(DEMOS)
 GO_COMMANDS := csvstats
 GO_WASM     := $(foreach g,$(GO_GUESTS) $(GO_COMMANDS),plugins/examples/$(g)/$(g).wasm)
@@ -46,6 +46,14 @@ examples: $(addprefix example-,$(DEMOS)) ## run the examples that need a host; o
 .PHONY: $(addprefix example-,$(DEMOS))
 $(addprefix example-,$(DEMOS)): example-%: build
 	go run ./plugins/examples/internal/demo $*
+
+# Pictures for an example, which are not checked in.
+PICTURES := plugins/examples/image-thumbnails/pictures
+
+example-image-thumbnails: $(PICTURES)
+$(PICTURES): plugins/examples/image-thumbnails/genpictures.go
+	rm -rf $@
+	cd $(@D) && go run genpictures.go $(@F)
 
 .PHONY: test
 test: $(GO_WASM) ## run all tests
@@ -108,7 +116,7 @@ fuzz-modules: $(GO_WASM) ## damage modules in MUTANTS ways and show that the hos
 
 .PHONY: chaos
 chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
-	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./state/sqlitestate/... -count=1 -timeout 30m
+	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... -count=1 -timeout 30m
 
 .PHONY: guests
 guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installed
@@ -133,7 +141,7 @@ firestore-emulator: ## install the emulator of Firestore that tests run, from np
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin $(GO_WASM)
+	rm -rf bin $(GO_WASM) $(PICTURES)
 
 # A Go guest is built again when its sources or the SDK's changed.
 GO_SDK := $(filter-out %_test.go,$(wildcard plugins/sdk/go/*.go plugins/sdk/go/*/*.go))

@@ -10,6 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/wasm"
@@ -17,9 +18,9 @@ import (
 
 // runHost runs a host with the no-op guest on a store on disk until the
 // benchmark ends.
-func runHost(b *testing.B, onEvent func(jobhost.Event)) *host.Host {
+func runHost(b *testing.B, onEvent func(jobhost.Event), observer sqlitedb.Observer) *host.Host {
 	b.Helper()
-	store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: b.TempDir()})
+	store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: b.TempDir(), Observer: observer})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func BenchmarkJobs(b *testing.B) {
 				if e.Kind == jobhost.EventEnded {
 					ended.Done()
 				}
-			})
+			}, sqlitedb.Observer{})
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			ended.Add(b.N)

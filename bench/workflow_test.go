@@ -8,10 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/workflow/plan"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // chainOf is a workflow whose steps follow each other.
@@ -50,18 +52,19 @@ func start(b *testing.B, h *host.Host, s jobhost.WorkflowStart) string {
 func BenchmarkWorkflows(b *testing.B) {
 	for _, flight := range []int{1, 256} {
 		b.Run(fmt.Sprintf("inflight=%d", flight), func(b *testing.B) {
-			var left atomic.Int64
+			var left, commits atomic.Int64
 			var flying sync.WaitGroup
 			next := make(chan struct{}, flight)
 			h := runHost(b, func(e jobhost.Event) {
 				if e.Kind == jobhost.EventWorkflowEnded {
 					next <- struct{}{}
 				}
-			})
+			}, sqlitedb.Observer{Commit: func(int, time.Duration) { commits.Add(1) }})
 			w := chainOf(5)
 			left.Store(int64(b.N))
 			b.ReportAllocs()
 			b.ResetTimer()
+			commits.Store(0)
 			for range flight {
 				flying.Go(func() {
 					for left.Add(-1) >= 0 {
@@ -75,6 +78,7 @@ func BenchmarkWorkflows(b *testing.B) {
 			}
 			flying.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "workflows/s")
+			b.ReportMetric(float64(commits.Load())/float64(5*b.N), "commits/step")
 		})
 	}
 }
@@ -82,7 +86,7 @@ func BenchmarkWorkflows(b *testing.B) {
 // BenchmarkFanOut measures a step of 10,000 tasks with the collection of what they return.
 func BenchmarkFanOut(b *testing.B) {
 	e := &endings{ended: make(chan string, 1)}
-	h := runHost(b, e.hear)
+	h := runHost(b, e.hear, sqlitedb.Observer{})
 	input := "[" + strings.Repeat("1,", 9_999) + "1]"
 	w := &jobhost.Workflow{Name: "fan", Steps: []jobhost.Step{
 		{Name: "each", Worker: "noop", FanOut: "input"}, {Name: "all", Worker: "noop", Needs: []string{"each"}},
@@ -97,7 +101,7 @@ func BenchmarkFanOut(b *testing.B) {
 func BenchmarkOpenWorkflows(b *testing.B) {
 	const n = 100_000
 	for b.Loop() {
-		h := runHost(b, nil)
+		h := runHost(b, nil, sqlitedb.Observer{})
 		w := &jobhost.Workflow{Name: "waits", Steps: []jobhost.Step{{Name: "go", Signal: "go"}, {Name: "then", Worker: "noop", Needs: []string{"go"}}}}
 		start(b, h, jobhost.WorkflowStart{Definition: w})
 		before := heap()

@@ -119,6 +119,27 @@ func TestPayloadsGoWithTheirJob(t *testing.T) {
 	}
 }
 
+// TestStepsBorrowOutputs: an output that is in a payload store is passed on by its name, to
+// several steps, and goes with the workflow.
+func TestStepsBorrowOutputs(t *testing.T) {
+	t.Parallel()
+	s := setupStored(t)
+	id := startWorkflow(t, s.Host, jobhost.WorkflowStart{Input: []byte(strings.Repeat("large ", 20_000)), Definition: &jobhost.Workflow{Name: "w", Steps: []jobhost.Step{
+		{Name: "a", Worker: "test"},
+		{Name: "b", Worker: "test", Needs: []string{"a"}},
+		{Name: "c", Worker: "test", Needs: []string{"a"}, Input: "steps.a.output", Output: true},
+	}}})
+	got := workflowEnded(t, s.Host, id)
+	if text := statuses(&got); text != "completed a=completed b=completed c=completed" || got.OutputSize != 120_000 {
+		t.Errorf("%s, %d bytes: %+v", text, got.OutputSize, got.Failure)
+	}
+	s.awaitObjects(t, 3)
+	if err := s.DeleteWorkflow(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitObjects(t, 0)
+}
+
 // TestPayloadsRefused: what comes of a submit that makes no job is removed.
 func TestPayloadsRefused(t *testing.T) {
 	t.Parallel()

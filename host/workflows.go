@@ -16,7 +16,7 @@ func (h *Host) newEngine() (*workflow.Engine, error) {
 		MaxOpen: h.cfg.Workflows.MaxOpen, MaxNesting: h.cfg.Workflows.MaxNesting, Retention: *h.cfg.Workflows.Retention,
 		MaxInput: h.cfg.MaxPayload, Publish: h.publish, Observer: h.cfg.Metrics.Workflows(), Logger: h.cfg.Logger,
 	})
-	defs, err := workflow.Compile(h.cfg.Workflows.Definitions, workersForPlans(h.cfg.Workers))
+	defs, err := workflow.Compile(h.cfg.Workflows.Definitions, workersForPlans(h.cfg.Workers), h.cfg.Workflows.MaxNesting)
 	e.Define(defs)
 	return e, err
 }
@@ -27,7 +27,7 @@ func (h *Host) redefine(update *Update) (err error) {
 	if defs == nil {
 		defs = h.running.Load().flows.Definitions()
 	}
-	update.defined, err = workflow.Compile(defs, workersForPlans(update.Workers))
+	update.defined, err = workflow.Compile(defs, workersForPlans(update.Workers), h.cfg.Workflows.MaxNesting)
 	return err
 }
 

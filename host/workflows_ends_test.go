@@ -102,62 +102,40 @@ func TestWorkflowsWithoutDefinition(t *testing.T) {
 	}
 }
 
-// TestWorkflowsAreKeptWhileSomethingRuns removes workflows that have ended, of which a job or a workflow was retried.
+// TestWorkflowsAreKeptWhileSomethingRuns removes workflows that have ended, of which a workflow was retried.
 func TestWorkflowsAreKeptWhileSomethingRuns(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	fails := jobhost.Step{Name: "a", Worker: "test", Entry: "fail_permanent", OnError: jobhost.ContinueWorkflow}
-	bad := fails
-	bad.OnError = ""
-	cfg.Workflows.Definitions = []jobhost.Workflow{{Name: "child", Steps: []jobhost.Step{bad}}}
+	cfg.Workflows.Definitions = []jobhost.Workflow{{Name: "child", Steps: []jobhost.Step{{Name: "a", Worker: "test", Entry: "fail_permanent"}}}}
 	h, _ := run(t, cfg)
-	for _, test := range []struct {
-		name, retry string
-		step        jobhost.Step
-	}{
-		{"job", "", fails},
-		{"child", ".c.1", jobhost.Step{Name: "c", Workflow: "child", OnError: jobhost.ContinueWorkflow}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			id := startWorkflow(t, h, jobhost.WorkflowStart{
-				ID: "wf-" + test.name, Definition: &jobhost.Workflow{Name: "w", Steps: []jobhost.Step{test.step}}, Retention: time.Millisecond,
-			})
-			if got := workflowEnded(t, h, id); got.Status != jobhost.WorkflowCompleted {
-				t.Fatal(statuses(&got))
-			}
-			if _, err := h.PauseWorker(t.Context(), "test"); err != nil {
-				t.Fatal(err)
-			}
-			var err error
-			if test.retry == "" {
-				_, err = h.Retry(t.Context(), id+".a.1")
-			} else {
-				_, err = h.RetryWorkflow(t.Context(), id+test.retry, "")
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := h.DeleteWorkflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
-				t.Errorf("delete: %v", err)
-			}
-			done := make(chan queue.OpResult, 1)
-			at := queue.MillisOf(time.Now().Add(time.Hour))
-			cfg.Store.Commit([]queue.Op{&queue.Tidy{At: at, Limit: 100}}, func(r []queue.OpResult, _ error) { done <- r[0] })
-			if r := <-done; r.Next <= at {
-				t.Errorf("the next look at what is over is at %d, this was %d", r.Next, at)
-			}
-			if _, err := h.ResumeWorker(t.Context(), "test"); err != nil {
-				t.Fatal(err)
-			}
-			if test.retry == "" {
-				wait(t, h, id+".a.1")
-			} else {
-				workflowEnded(t, h, id+test.retry)
-			}
-			if err := h.DeleteWorkflow(t.Context(), id); err != nil {
-				t.Error(err)
-			}
-		})
+	id := startWorkflow(t, h, jobhost.WorkflowStart{
+		Definition: &jobhost.Workflow{Name: "w", Steps: []jobhost.Step{{Name: "c", Workflow: "child", OnError: jobhost.ContinueWorkflow}}},
+		Retention:  time.Millisecond,
+	})
+	if got := workflowEnded(t, h, id); got.Status != jobhost.WorkflowCompleted {
+		t.Fatal(statuses(&got))
+	}
+	if _, err := h.PauseWorker(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.RetryWorkflow(t.Context(), id+".c.1", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.DeleteWorkflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
+		t.Errorf("delete: %v", err)
+	}
+	done := make(chan queue.OpResult, 1)
+	at := queue.MillisOf(time.Now().Add(time.Hour))
+	cfg.Store.Commit([]queue.Op{&queue.Tidy{At: at, Limit: 100}}, func(r []queue.OpResult, _ error) { done <- r[0] })
+	if r := <-done; r.Next <= at {
+		t.Errorf("the next look at what is over is at %d, this was %d", r.Next, at)
+	}
+	if _, err := h.ResumeWorker(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	workflowEnded(t, h, id+".c.1")
+	if err := h.DeleteWorkflow(t.Context(), id); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,6 +107,7 @@ func (d *dev) aim() error {
 				t.Trees = append(t.Trees, filepath.Dir(w.Plugin))
 			}
 		}
+		t.Files = slices.AppendSeq(t.Files, maps.Values(m.WorkflowFiles))
 	}
 	return d.watcher.Set(t)
 }
@@ -138,7 +140,10 @@ func (d *dev) changed(ctx context.Context, h *host.Host, paths []string) error {
 	d.env.note("%s changed", listed(names))
 	all := false
 	manifestPath, _ := filepath.Abs(d.env.manifestPath()) // it was found before
-	if slices.Contains(paths, manifestPath) {
+	isManifest := func(path string) bool {
+		return path == manifestPath || slices.Contains(slices.Collect(maps.Values(d.manifest.WorkflowFiles)), path)
+	}
+	if slices.ContainsFunc(paths, isManifest) {
 		all = true
 		// A faulty one leaves the old targets; the reload tells what is wrong.
 		if m, err := manifest.LoadUnbuilt(manifestPath); err == nil {

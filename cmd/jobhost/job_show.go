@@ -73,6 +73,8 @@ func (e *env) showFields(j *jobhost.Job) {
 	t.field("id", j.ID)
 	t.field("worker", j.Worker)
 	t.field("parent", j.Parent)
+	t.field("workflow", j.Workflow)
+	t.field("step", j.Step)
 	t.field("state", j.State.String())
 	t.field("priority", j.Priority.String())
 	t.field("entry", j.Entry)

@@ -156,7 +156,7 @@ func (e *env) printWorkflow(run *jobhost.WorkflowRun) error {
 		t.field("output", text)
 	}
 	if run.OutputSize > 0 {
-		t.field("output", size(run.OutputSize))
+		t.field("output size", size(run.OutputSize))
 	}
 	t.flush()
 	e.printSteps(run.Steps)
@@ -180,17 +180,21 @@ func (e *env) printSteps(all []jobhost.StepRun) {
 	t := e.newTable("STEP", "STATUS", "RUNS", "STARTED", "TOOK", "TASKS", "JOB", "WHY")
 	for i := range steps {
 		s := &steps[i]
-		why := s.Reason
-		if s.Failure != nil {
-			why = s.Failure.Code + ": " + s.Failure.Message
-		}
-		if s.Fallback != "" && s.Status == jobhost.StepCompleted {
-			why = "by its fallback " + s.Fallback
-		}
-		t.row(s.Name, string(s.Status), number(s.Runs), e.whenever(s.StartedAt), ran(s.StartedAt, s.EndedAt), number(s.Tasks), cmp.Or(s.Workflow, s.Job), shorten(why, mostCell))
+		t.row(s.Name, string(s.Status), number(s.Runs), e.whenever(s.StartedAt), ran(s.StartedAt, s.EndedAt), number(s.Tasks), cmp.Or(s.Workflow, s.Job), shorten(whyStep(s), mostCell))
 	}
 	t.flush()
 	e.andMore(len(all)-len(steps), "further step")
+}
+
+// whyStep says what there is to say of where a step stands.
+func whyStep(s *jobhost.StepRun) string {
+	switch {
+	case s.Fallback != "" && s.Status == jobhost.StepCompleted:
+		return "by its fallback " + s.Fallback
+	case s.Failure != nil:
+		return s.Failure.Code + ": " + s.Failure.Message
+	}
+	return s.Reason
 }
 
 func completedLast(s *jobhost.StepRun) int {

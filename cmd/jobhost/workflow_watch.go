@@ -196,11 +196,8 @@ func (f *following) line(s *jobhost.StepRun) string {
 	if d := ran(s.StartedAt, end); d != "" && s.Status != jobhost.StepPending {
 		text += "  " + d
 	}
-	switch {
-	case s.Failure != nil:
-		text += "  " + s.Failure.Code + ": " + clip(s.Failure.Message)
-	case s.Reason != "":
-		text += "  " + clip(s.Reason)
+	if why := whyStep(s); why != "" {
+		text += "  " + clip(why)
 	}
 	return text
 }

@@ -52,7 +52,8 @@ type OpResult struct {
 	Fired []OpResult
 	// Then are the jobs that the operation's Then made and that were added, with their keys.
 	Then []*JobSpec
-	// Dropped are jobs that a transition cancelled; those that it submitted are in Then.
+	// Dropped are jobs that a transition or the removal of a workflow cancelled; those that a
+	// transition submitted are in Then.
 	Dropped []Dropped
 	// Removed counts the tasks that Tidy removed, or Settle to keep its bound;
 	// Evicted are the latter's jobs.

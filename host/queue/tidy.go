@@ -38,6 +38,7 @@ func (q *Queue) Tidy(ctx context.Context) error {
 		op := &Tidy{At: MillisOf(q.clock.now()), Limit: tidyTasks, Lag: q.tidyLag()}
 		var result OpResult
 		err := q.commitOne(ctx, op, func(r OpResult) {
+			q.dropped(r)
 			q.tellGone(r)
 			result = r
 		})

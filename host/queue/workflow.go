@@ -52,7 +52,7 @@ type WorkflowView interface {
 type WorkflowTx interface {
 	WorkflowView
 	// AddWorkflow adds a workflow, with its definition if that is not there yet, and sets its Key; false = its
-	// id is taken, perhaps by one that is being removed.
+	// id is taken, if only by one that is being removed.
 	AddWorkflow(w *WorkflowRecord, definition []byte) (bool, error)
 	// SaveWorkflow writes what can change of one: Status, Record, EndedAt, ExpiresAt and Ending.
 	SaveWorkflow(w *WorkflowRecord) error
@@ -60,9 +60,10 @@ type WorkflowTx interface {
 	// SaveStep adds a step or changes it. A nil Failure leaves that as it is, and so does the same
 	// Number for StartedAt.
 	SaveStep(key Key, s *StepRecord) error
-	// SubmitStep adds a job, whose lane learns of it after the commit; false = its id is taken.
-	SubmitStep(job *JobSpec) (bool, error)
-	// CancelStep ends the open tasks of a job, if there are any, whose lane learns of it after the commit.
+	// SubmitStep adds a job, whose lane learns of it after the commit. refused says why it can't be added, such
+	// as that its id is taken; nil = it is there.
+	SubmitStep(job *JobSpec) (refused *jobhost.Error, err error)
+	// CancelStep ends the open tasks of a job of the origin's workflow, if there are any, whose lane learns of it after the commit.
 	CancelStep(id string, origin *Origin, at, expires Millis) error
 }
 
@@ -163,8 +164,9 @@ type WorkflowQuery struct {
 type Advance struct{ Transition Transition }
 
 // DeleteWorkflow removes workflows that have ended, with their jobs and the workflows that are their steps:
-// about Limit tasks at once. Next is At while something is left. Errors: not_found; conflict while
-// it runs, or if it is a step of another.
+// about Limit tasks at once. Next is At while something is left. Open tasks, which it has only when
+// somebody revived them after its end, are cancelled: they are in Dropped. Errors: not_found; conflict while
+// it or one of its steps runs, or if it is a step of another.
 type DeleteWorkflow struct {
 	ID    string
 	At    Millis
@@ -199,11 +201,16 @@ func (q *Queue) moved(t Transition, result OpResult) {
 	if t == nil {
 		return
 	}
+	q.dropped(result)
+	t.Applied()
+}
+
+// dropped takes jobs out of their lanes that were cancelled by the way.
+func (q *Queue) dropped(result OpResult) {
 	for i := range result.Dropped {
 		d := &result.Dropped[i]
 		q.cancelled(d.ID, &d.Origin, OpResult{Worker: d.Worker, Tasks: d.Tasks, JobEnded: d.JobEnded, Final: d.Final})
 	}
-	t.Applied()
 }
 
 // NewJob makes a job of a step: the spec with all defaults of its worker. Nobody looks
@@ -246,6 +253,7 @@ func (q *Queue) DeleteWorkflow(ctx context.Context, id string) error {
 		op := &DeleteWorkflow{ID: id, At: MillisOf(q.clock.now()), Limit: tidyTasks}
 		var more bool
 		err := q.commitOne(ctx, op, func(r OpResult) {
+			q.dropped(r)
 			q.tellGone(r)
 			more = r.Next != 0
 		})

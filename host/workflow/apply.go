@@ -91,7 +91,7 @@ func (a *applying) drop() error {
 		if err != nil {
 			return err
 		}
-		if child != nil {
+		if child != nil && child.Parent == a.row.Key {
 			a.t.todo = append(a.t.todo, happening{key: child.Key, event: course.Event{
 				What: course.Cancelled, At: a.t.at.Time(), Reason: "workflow " + a.row.ID + ", of which it is a step, doesn't need it any more",
 			}})
@@ -150,9 +150,9 @@ func (a *applying) submit(s *course.Submit) error {
 		return nil
 	}
 	job := a.job(s, step, content)
-	added, err := a.tx.SubmitStep(job)
-	if err == nil && !added {
-		a.failed(s.Run, course.JobDead, fmt.Sprintf("there is a job %s already, which is none of this workflow", job.ID))
+	refused, err := a.tx.SubmitStep(job)
+	if refused != nil {
+		a.failed(s.Run, course.JobDead, "its job can't be submitted: "+refused.Message)
 	}
 	return err
 }
@@ -228,7 +228,9 @@ func (a *applying) begin(b *course.Begin) error {
 		err = tooLarge("the input of a workflow", c.size)
 	}
 	if err == nil && def.InputSchema != nil {
-		err = def.InputSchema.Check(c.data)
+		if err = def.InputSchema.Check(c.data); err != nil {
+			err = misfit(err)
+		}
 	}
 	if fault, ok := errors.AsType[*jobhost.Error](err); ok {
 		a.failed(b.Run, course.ChildEnded, fault.Message)
@@ -247,15 +249,14 @@ func (a *applying) begin(b *course.Begin) error {
 	}
 	added, err := a.t.add(a.tx, child, def, c.data)
 	if err == nil && !added {
-		a.failed(b.Run, course.ChildEnded, fmt.Sprintf("there is a workflow %s already, which is none of this one", b.ID))
+		a.failed(b.Run, course.ChildEnded, fmt.Sprintf("there is a workflow %s already, which is no step of this one", child.ID))
 	}
 	return err
 }
 
 // add adds a workflow, which is then to start; false = its id is taken.
 func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) (bool, error) {
-	added, err := tx.AddWorkflow(w, def.text)
-	if !added || err != nil {
+	if added, err := tx.AddWorkflow(w, def.text); !added || err != nil {
 		return false, err
 	}
 	if err := tx.SetWorkflowData(w.Key, inputSlot, input); err != nil {
@@ -288,9 +289,10 @@ func (a *applying) set(s *course.SetTimer) error {
 	job.Retention = time.Second
 	job.MaxAttempts = jobhost.MaxAttempts
 	job.Origin = a.origin(s.Timer.Step, timerMark(s.Timer))
-	added, err := a.tx.SubmitStep(job)
-	if err == nil && !added {
-		return fmt.Errorf("timer %s of workflow %s is there already", s.ID, a.row.ID)
+	refused, err := a.tx.SubmitStep(job)
+	if refused != nil {
+		// An error would undo whatever this comes of, and that again and again.
+		return a.t.breakDown(a.tx, a.row.WorkflowRecord, fmt.Errorf("its timer can't be set: %w", refused))
 	}
 	return err
 }

@@ -29,8 +29,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		switch {
 		case err != nil:
 			return nil, err
-		case r == nil:
-			t.refused = cantGoOn(id)
+		case r == nil: // it has broken down, which is told
 			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}
@@ -49,14 +48,15 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 	return nil
 }
 
-// prepare compiles what a workflow runs before the store's writer would have to. If that fails, the workflow does in its transition.
+// prepare compiles what a workflow runs before the store's writer would have to. One that can't be compiled any
+// more is for the transition to end.
 func (e *Engine) prepare(ctx context.Context, id string) error {
 	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if w == nil || err != nil {
 			return err
 		}
-		_, _ = e.definition(v, w.Definition) // whose error the transition has too
+		_, _ = e.definition(v, w.Definition)
 		return nil
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/course"
@@ -16,13 +17,15 @@ import (
 	"github.com/jobhost/jobhost/internal/nearest"
 )
 
-// definition is a definition ready to run. It doesn't change.
+// definition is a definition ready to run.
 type definition struct {
 	*plan.Plan
 	course *course.Course
 	hash   string // that it is kept under
 	text   []byte // JSON
 	index  map[string]int
+	// checked is the generation of definitions that what it refers to was last held against.
+	checked atomic.Int64
 }
 
 // newDefinition readies a plan.
@@ -45,6 +48,13 @@ func newDefinition(p *plan.Plan, hash string) (*definition, error) {
 // step returns the step of an index of the definition.
 func (d *definition) step(i int) *jobhost.Step { return &d.Workflow.Steps[i] }
 
+// hasFallbackWorker reports whether a worker stands in for a step, and no step.
+func (d *definition) hasFallbackWorker(i int) bool {
+	name := d.step(i).Fallback
+	_, isStep := d.index[name]
+	return name != "" && !isStep
+}
+
 // name returns the name of a step; empty for [course.None].
 func (d *definition) name(i int) string {
 	if i == course.None {
@@ -58,13 +68,12 @@ const cachedSteps = 100_000
 
 // definitions are those that can be started by name, and those that were used last.
 type definitions struct {
-	mu      sync.Mutex // protects everything below
-	named   map[string]*definition
-	byHash  map[string]*definition // the same ones
-	workers map[string]plan.Worker
-	ready   map[string]*list.Element // of *definition, by hash
-	order   *list.List               // those used last in front
-	steps   int                      // of all in order
+	mu sync.Mutex // protects everything below
+	Definitions
+	generation int64                    // how often they were defined
+	ready      map[string]*list.Element // of *definition, by hash
+	order      *list.List               // those used last in front
+	steps      int                      // of all in order
 }
 
 func (ds *definitions) init() {
@@ -74,27 +83,32 @@ func (ds *definitions) init() {
 // Definitions are definitions without faults that go together.
 type Definitions struct {
 	named   map[string]*definition
+	byHash  map[string]*definition // the same ones
 	workers map[string]plan.Worker
+	nesting int
 }
 
-// Compile checks definitions, against workers and each other. The error joins the faults of all.
-func Compile(all []jobhost.Workflow, workers map[string]plan.Worker) (Definitions, error) {
+// Compile checks definitions, against workers and each other, of which there may be so many below each
+// other. The error joins the faults of all.
+func Compile(all []jobhost.Workflow, workers map[string]plan.Worker, nesting int) (Definitions, error) {
 	others := make(map[string]*jobhost.Workflow, len(all))
 	for i := range all {
 		others[all[i].Name] = &all[i]
 	}
-	named := make(map[string]*definition, len(all))
+	named, byHash := make(map[string]*definition, len(all)), make(map[string]*definition, len(all))
 	var errs []error
 	for i := range all {
-		p, err := plan.Compile(all[i], plan.Env{Workers: workers, Workflows: others})
+		p, err := plan.Compile(all[i], plan.Env{Workers: workers, Workflows: others, MaxNesting: nesting})
 		if err == nil {
 			named[all[i].Name], err = newDefinition(p, p.Hash)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("workflow %s: %w", all[i].Name, err))
+			continue
 		}
+		byHash[p.Hash] = named[all[i].Name]
 	}
-	return Definitions{named, workers}, errors.Join(errs...)
+	return Definitions{named, byHash, workers, nesting}, errors.Join(errs...)
 }
 
 func (ds *definitions) define(d Definitions) {
@@ -103,21 +117,22 @@ func (ds *definitions) define(d Definitions) {
 	for _, old := range ds.named { // workflows may run it
 		ds.keepLocked(old)
 	}
-	ds.named, ds.byHash, ds.workers = d.named, make(map[string]*definition, len(d.named)), d.workers
-	for _, def := range d.named {
-		ds.byHash[def.hash] = def
-	}
+	ds.Definitions = d
+	ds.generation++
 }
 
-// env is what a definition can refer to now.
-func (ds *definitions) env() plan.Env {
+// env is what a definition can refer to now; the number changes with it.
+func (ds *definitions) env() (env func() plan.Env, generation int64) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	env := plan.Env{Workers: ds.workers, Workflows: make(map[string]*jobhost.Workflow, len(ds.named))}
-	for name, d := range ds.named {
-		env.Workflows[name] = &d.Workflow
-	}
-	return env
+	d := ds.Definitions // which don't change
+	return func() plan.Env {
+		e := plan.Env{Workers: d.workers, MaxNesting: d.nesting, Workflows: make(map[string]*jobhost.Workflow, len(d.named))}
+		for name, def := range d.named {
+			e.Workflows[name] = &def.Workflow
+		}
+		return e
+	}, ds.generation
 }
 
 // byName returns the definition of a name; nil = there is none.

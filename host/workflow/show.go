@@ -102,7 +102,7 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look) error {
 	step := s.row.def.step(r.Step)
 	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
-	if to.Status == jobhost.StepCompleted && !r.Fallback {
+	if !r.Fallback && (to.Status == jobhost.StepCompleted || to.Status == jobhost.StepRunning || to.Status == jobhost.StepPending) {
 		to.Failure = nil // of a run before
 	}
 	if r.Fallback {
@@ -184,7 +184,8 @@ func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
 
 // Check checks a definition: see [jobhost.WorkflowDefiner]. It is not kept, so that those that run are.
 func (e *Engine) Check(w jobhost.Workflow) error {
-	p, err := plan.Compile(w, e.defs.env())
+	env, _ := e.defs.env()
+	p, err := plan.Compile(w, env())
 	if err == nil {
 		_, err = newDefinition(p, p.Hash)
 	}

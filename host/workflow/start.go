@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,14 +40,11 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 		}
 		fresh := *w
 		fresh.StartedAt = t.at
-		added, err := t.add(tx, &fresh, def, s.Input)
-		if err != nil {
+		if added, err := t.add(tx, &fresh, def, s.Input); err != nil {
 			return nil, err
-		}
-		if !added {
+		} else if !added {
 			t.refused = &jobhost.Error{
-				Code: jobhost.CodeConflict, Field: "id", Message: fmt.Sprintf("workflow %s is being removed", w.ID),
-				Hint: "start it again in a moment, or choose another id",
+				Code: jobhost.CodeConflict, Field: "id", Message: fmt.Sprintf("workflow %s is being removed", w.ID), Hint: "try again later, or choose another id",
 			}
 			return nil, nil
 		}
@@ -60,7 +58,7 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 	switch {
 	case t.there == nil && refusal != nil:
 		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", refusal)
-	case t.refused != nil:
+	case t.there == nil && t.refused != nil:
 		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", t.refused)
 	case t.there == nil:
 		return jobhost.WorkflowReceipt{ID: w.ID, Status: t.status()}, nil
@@ -109,26 +107,46 @@ func (e *Engine) startable(s *jobhost.WorkflowStart) (*definition, error) {
 	}
 	if def.InputSchema != nil {
 		if err := def.InputSchema.Check(s.Input); err != nil {
-			return nil, fmt.Errorf("input: %w", err)
+			return nil, misfit(err)
 		}
 	}
 	return def, nil
 }
 
+// misfit is the error for an input that isn't as the definition wants it.
+func misfit(err error) error {
+	message := err.Error()
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		message = e.Message
+	}
+	return &jobhost.Error{
+		Code: jobhost.CodeInvalid, Field: "input", Message: "the input doesn't fit the workflow's input_schema: " + message,
+		Hint: "GET /v1/definitions/NAME shows what it wants",
+	}
+}
+
 // inline readies a definition that comes along with a start. The faults of all of it are one error.
 func (ds *definitions) inline(w jobhost.Workflow) (*definition, error) {
-	p, err := plan.Compile(w, ds.env())
+	env, generation := ds.env()
+	hash, err := plan.Hash(&w)
 	if err != nil {
 		return nil, err
 	}
-	if d := ds.cached(p.Hash); d != nil {
+	if d := ds.cached(hash); d != nil && d.checked.Load() == generation {
 		return d, nil
 	}
-	d, err := newDefinition(p, p.Hash)
+	p, err := plan.Compile(w, env())
 	if err != nil {
 		return nil, err
 	}
-	ds.keep(d)
+	d := ds.cached(hash)
+	if d == nil {
+		if d, err = newDefinition(p, hash); err != nil {
+			return nil, err
+		}
+		ds.keep(d)
+	}
+	d.checked.Store(generation)
 	return d, nil
 }
 

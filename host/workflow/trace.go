@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
 // Trace tells what happened in a workflow, in the order of time: see [jobhost.WorkflowRunner].
@@ -15,12 +16,13 @@ func (e *Engine) Trace(ctx context.Context, id string) ([]jobhost.TraceEntry, er
 	if err != nil {
 		return nil, err
 	}
+	def := e.defs.cached(run.Definition) // showing it has readied that, if it can be
 	t := &tracing{entries: []jobhost.TraceEntry{{Time: run.StartedAt, What: "started", Detail: "workflow " + run.Name}}}
 	for i := range run.Steps {
 		if t.full() {
 			break
 		}
-		if err := t.step(ctx, e, &run.Steps[i]); err != nil {
+		if err := t.step(ctx, e, id, def, &run.Steps[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -73,29 +75,23 @@ func (t *tracing) add(entry jobhost.TraceEntry) {
 	}
 }
 
-// step tells of a step and of the attempts of its job that failed.
-func (t *tracing) step(ctx context.Context, e *Engine, s *jobhost.StepRun) error {
+// step tells of a step and of the attempts of its jobs that failed.
+func (t *tracing) step(ctx context.Context, e *Engine, id string, def *definition, s *jobhost.StepRun) error {
 	if s.StartedAt != nil {
-		detail := s.Reason
+		detail := ""
 		switch {
 		case s.Workflow != "":
 			detail = "workflow " + s.Workflow
 		case s.Tasks > 1:
 			detail = fmt.Sprintf("%d tasks", s.Tasks)
+		case s.EndedAt == nil:
+			detail = s.Reason // what it waits for
 		}
 		t.add(jobhost.TraceEntry{Time: *s.StartedAt, Step: s.Name, What: "started", Job: s.Job, Detail: detail})
 	}
-	if s.Job != "" {
-		job, err := e.queue.Job(ctx, s.Job)
-		if err != nil && jobhost.CodeOf(err) != jobhost.CodeNotFound {
+	if s.Runs > 0 && def != nil {
+		if err := t.runs(ctx, e, id, def, s); err != nil {
 			return err
-		}
-		for i := range job.Failures {
-			f := &job.Failures[i]
-			t.add(jobhost.TraceEntry{
-				Time: f.EndedAt, Step: s.Name, What: "attempt", Job: s.Job, Task: f.Task, Attempt: f.Attempt,
-				Took: jobhost.Duration(f.EndedAt.Sub(f.StartedAt)), Detail: f.Message, Failure: f,
-			})
 		}
 	}
 	if s.EndedAt == nil {
@@ -106,8 +102,46 @@ func (t *tracing) step(ctx context.Context, e *Engine, s *jobhost.StepRun) error
 		entry.Took = jobhost.Duration(s.EndedAt.Sub(*s.StartedAt))
 	}
 	if s.Fallback != "" && s.Status == jobhost.StepCompleted {
-		entry.Detail = "by its fallback " + s.Fallback
+		entry.Detail, entry.Failure = "by its fallback "+s.Fallback, nil
 	}
 	t.add(entry)
+	return nil
+}
+
+// runs tells of the attempts that failed, of all runs of a step and of its fallback worker.
+func (t *tracing) runs(ctx context.Context, e *Engine, id string, def *definition, s *jobhost.StepRun) error {
+	step := def.index[s.Name]
+	isFallback := s.Fallback != "" && def.step(step).Fallback == s.Fallback && def.hasFallbackWorker(step)
+	if def.step(step).Worker != "" {
+		if err := t.attempts(ctx, e, id, def, course.Run{Step: step}, s.Runs, isFallback); err != nil {
+			return err
+		}
+	}
+	if !isFallback {
+		return nil
+	}
+	return t.attempts(ctx, e, id, def, course.Run{Step: step, Fallback: true}, s.Runs, false)
+}
+
+// attempts tells of those of the first runs of a step, or with all as many as there are.
+func (t *tracing) attempts(ctx context.Context, e *Engine, id string, def *definition, run course.Run, runs int, all bool) error {
+	for n := 1; (n <= runs || all) && !t.full(); n++ {
+		run.Number = uint32(n)
+		name := def.course.ID(id, run)
+		job, err := e.queue.Job(ctx, name)
+		if jobhost.CodeOf(err) == jobhost.CodeNotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range job.Failures {
+			f := &job.Failures[i]
+			t.add(jobhost.TraceEntry{
+				Time: f.EndedAt, Step: def.name(run.Step), What: "attempt", Job: name, Task: f.Task, Attempt: f.Attempt,
+				Took: jobhost.Duration(f.EndedAt.Sub(f.StartedAt)), Detail: f.Message, Failure: f,
+			})
+		}
+	}
 	return nil
 }

@@ -65,8 +65,12 @@ func (t *transition) Apply(tx queue.WorkflowTx, end queue.End) error {
 		t.todo = append(t.todo, *first)
 	}
 	for i := 0; i < len(t.todo); i++ {
+		refused := t.refused
 		if err := t.let(tx, &t.todo[i]); err != nil {
 			return err
+		}
+		if i > 0 { // nobody has asked for it
+			t.refused = refused
 		}
 	}
 	return nil
@@ -114,10 +118,8 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	if r == nil || err != nil {
 		return err
 	}
-	if r.brokeDown() {
-		if h.event.What == course.Signalled || h.event.What == course.Retry {
-			t.refused = cantGoOn(r.ID)
-		}
+	if r.brokenDown() {
+		t.refused = cantGoOn(r.WorkflowRecord, errors.New("it has failed by a fault of the host"))
 		return nil
 	}
 	reader := &reader{view: tx, row: r, event: &h.event}
@@ -138,19 +140,6 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	return a.apply()
 }
 
-// brokeDown reports whether the workflow has ended without its record, which says that it goes on.
-func (r *row) brokeDown() bool {
-	if r.Status != queue.WorkflowFailed {
-		return false
-	}
-	look, err := r.def.course.Look(r.Record)
-	return err != nil || look.Status() == jobhost.WorkflowRunning
-}
-
-func cantGoOn(id string) *jobhost.Error {
-	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has failed and can't go on", id), Hint: "jobhost workflow show " + id}
-}
-
 // errBroken is for a fault of the code that decides.
 var errBroken = errors.New("a fault of the host")
 
@@ -163,8 +152,22 @@ func advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome,
 	return r.def.course.Advance(r.ID, r.Record, e, reader)
 }
 
+// brokenDown reports whether it has ended without its record having heard of that.
+func (r *row) brokenDown() bool {
+	if r.Status == queue.WorkflowRunning {
+		return false
+	}
+	look, err := r.def.course.Look(r.Record)
+	return err == nil && look.Status() == jobhost.WorkflowRunning
+}
+
+func cantGoOn(w *queue.WorkflowRecord, cause error) *jobhost.Error {
+	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: %v", w.ID, cause)}
+}
+
 // breakDown ends a workflow that can't go on. Its jobs run to their ends, of which nothing comes any more.
 func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cause error) error {
+	t.refused = cantGoOn(w, cause)
 	if w.Status != queue.WorkflowRunning {
 		return nil
 	}

@@ -13,7 +13,8 @@ import (
 // workflowSchema keeps workflows. It is a schema of its own, so that the tables of
 // the queue need not know of it.
 //
-//   - definition: what workflows run, each once; uses counts them
+//   - definition: what workflows run, each once; definition_use counts them, beside it so that a start
+//     doesn't rewrite the text
 //   - workflow: its key is taken from the same sequence as those of tasks. record decides
 //     on its course; what people see of its steps is in workflow_step
 //   - workflow_data: the input (slot -1), the output (slot -2), and signals
@@ -22,8 +23,11 @@ const workflowSchema = `
 CREATE TABLE definition(
 	id   INTEGER PRIMARY KEY,
 	hash TEXT NOT NULL UNIQUE,
-	uses INTEGER NOT NULL,
 	text BLOB NOT NULL
+);
+CREATE TABLE definition_use(
+	definition INTEGER PRIMARY KEY,
+	n          INTEGER NOT NULL
 );
 CREATE TABLE workflow(
 	seq          INTEGER PRIMARY KEY,
@@ -46,8 +50,8 @@ CREATE TABLE workflow(
 	record       BLOB
 );
 CREATE INDEX workflow_name ON workflow(name);
-CREATE INDEX workflow_open ON workflow(name) WHERE status=0;
-CREATE INDEX workflow_failed ON workflow(name) WHERE status=2;
+CREATE INDEX workflow_open ON workflow(status) WHERE status=0;
+CREATE INDEX workflow_failed ON workflow(status) WHERE status=2;
 CREATE INDEX workflow_parent ON workflow(parent) WHERE parent>0;
 CREATE INDEX workflow_due ON workflow(expires_at) WHERE expires_at>0;
 CREATE TABLE workflow_data(
@@ -295,7 +299,7 @@ func listWorkflows(r sqlitedb.Querier, q *queue.WorkflowQuery) (string, []func(*
 		if err := s.Done(); err != nil {
 			return "", nil, err
 		}
-		number(" AND parent=?", parent)
+		number(" AND parent>0 AND parent=?", parent) // or its index can't be used
 	}
 	if q.Name != "" {
 		sql += " AND name=?"

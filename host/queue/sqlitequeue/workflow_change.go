@@ -2,6 +2,7 @@ package sqlitequeue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/jobhost/jobhost"
@@ -27,13 +28,13 @@ func (l *ledger) advance(tx *sqlitedb.Tx, t queue.Transition, res *queue.OpResul
 
 // AddWorkflow implements [queue.WorkflowTx].
 func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bool, error) {
-	s := t.tx.Stmt("INSERT INTO definition(hash, uses, text) VALUES(?,1,?) ON CONFLICT(hash) DO UPDATE SET uses=uses+1 RETURNING id").
-		Text(w.Definition).Blob(definition)
-	var id int64
-	if s.Step() {
-		id = s.ColInt(0)
+	s := t.tx.Stmt("SELECT 1 FROM workflow WHERE id=?").Text(w.ID)
+	taken := s.Step()
+	if err := s.Done(); taken || err != nil {
+		return false, err
 	}
-	if err := s.Done(); err != nil {
+	id, err := t.useDefinition(w.Definition, definition)
+	if err != nil {
 		return false, err
 	}
 	labels, err := textOrEmpty(w.Labels, len(w.Labels) > 0)
@@ -41,20 +42,36 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bo
 		return false, err
 	}
 	w.Key = queue.Key(t.ledger.next)
-	err = t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
+	t.ledger.next++
+	return true, t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
 			labels, started_at, retention_ms, ended_at, expires_at, record)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?) ON CONFLICT(id) DO NOTHING`).
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?)`).
 		Int(int64(w.Key)).Text(w.ID).Text(w.Name).Int(id).Int(int64(w.Status)).Blob(w.Digest[:]).Int(int64(w.Depth)).
 		Int(int64(w.Parent)).TextOrNull(w.ParentID).TextOrNull(w.ParentStep).TextOrNull(w.ParentMark).
 		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).Exec()
-	if err != nil {
-		return false, err
+}
+
+// useDefinition counts a workflow more that runs a definition, which is kept if it is new, and returns its number.
+func (t *workflowTx) useDefinition(hash string, text []byte) (id int64, err error) {
+	s := t.tx.Stmt("SELECT id FROM definition WHERE hash=?").Text(hash)
+	found := s.Step()
+	if found {
+		id = s.ColInt(0)
 	}
-	if t.tx.Changes() == 0 {
-		return false, leaveDefinition(t.tx, id)
+	if err := s.Done(); err != nil {
+		return 0, err
 	}
-	t.ledger.next++
-	return true, nil
+	if found {
+		return id, t.tx.Stmt("UPDATE definition_use SET n=n+1 WHERE definition=?").Int(id).Exec()
+	}
+	s = t.tx.Stmt("INSERT INTO definition(hash, text) VALUES(?,?) RETURNING id").Text(hash).Blob(text)
+	if s.Step() {
+		id = s.ColInt(0)
+	}
+	if err := s.Done(); err != nil {
+		return 0, err
+	}
+	return id, t.tx.Stmt("INSERT INTO definition_use(definition, n) VALUES(?,1)").Int(id).Exec()
 }
 
 func textOrEmpty(v any, there bool) (string, error) {
@@ -115,25 +132,33 @@ func (t *workflowTx) SaveStep(key queue.Key, s *queue.StepRecord) error {
 }
 
 // SubmitStep implements [queue.WorkflowTx].
-func (t *workflowTx) SubmitStep(job *queue.JobSpec) (bool, error) {
+func (t *workflowTx) SubmitStep(job *queue.JobSpec) (refused *jobhost.Error, err error) {
 	text, err := jobTexts(job)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	var added queue.OpResult
 	if err := t.ledger.submit(t.tx, job, text, &added); err != nil {
-		return false, err
+		return nil, err
 	}
-	if added.Err != nil || added.Existing {
-		return false, nil //nolint:nilerr // a refusal is an answer
+	if added.Existing {
+		added.Err = queue.TakenID(job.ID)
+	}
+	if refused, ok := errors.AsType[*jobhost.Error](added.Err); ok {
+		return refused, nil
 	}
 	job.Key = added.Key
 	t.res.Then = append(t.res.Then, job)
-	return true, t.tx.Stmt("INSERT INTO workflow_job(workflow, job) VALUES(?,?)").Int(int64(job.Origin.Workflow)).Int(int64(job.Key)).Exec()
+	return nil, t.tx.Stmt("INSERT INTO workflow_job(workflow, job) VALUES(?,?)").Int(int64(job.Origin.Workflow)).Int(int64(job.Key)).Exec()
 }
 
 // CancelStep implements [queue.WorkflowTx].
 func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires queue.Millis) error {
+	s := t.tx.Stmt("SELECT 1 FROM workflow_job WHERE workflow=? AND job=(SELECT seq FROM job WHERE id=?)").Int(int64(origin.Workflow)).Text(id)
+	own := s.Step()
+	if err := s.Done(); !own || err != nil {
+		return err
+	}
 	var res queue.OpResult
 	if err := t.ledger.cancel(t.tx, &queue.Cancel{ID: id, At: at, ExpiresAt: expires}, &res); err != nil {
 		return err
@@ -147,8 +172,12 @@ func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires que
 			return nil
 		}
 	}
-	t.res.Dropped = append(t.res.Dropped, queue.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded})
+	t.res.Dropped = append(t.res.Dropped, droppedOf(id, origin, &res))
 	return nil
+}
+
+func droppedOf(id string, origin *queue.Origin, res *queue.OpResult) queue.Dropped {
+	return queue.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded}
 }
 
 // isStep refuses the removal of a job that is kept with its workflow.

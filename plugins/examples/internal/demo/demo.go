@@ -147,7 +147,7 @@ func (d *demo) jobhost(ctx context.Context, args ...string) error {
 	}
 	fmt.Fprintln(d.stdout)
 	out, err := d.quiet(ctx, args...)
-	if out != "" || err != nil {
+	if out != "" {
 		fmt.Fprintln(d.stdout, strings.TrimSuffix(out, "\n"))
 	}
 	return err

@@ -18,6 +18,11 @@ var examples = map[string]example{
 
 	"partitioned-ingest": {api: "127.0.0.1:7184", play: playIngest},
 	"chat-room":          {api: "127.0.0.1:7185", play: playChat},
+
+	"etl":              {api: "127.0.0.1:7186", play: playETL},
+	"image-thumbnails": {api: "127.0.0.1:7187", play: playThumbnails},
+	"order-approval":   {api: "127.0.0.1:7188", play: playApproval},
+	"resilient-fetch":  {site: "127.0.0.1:8189", api: "127.0.0.1:7189", play: playResilient},
 }
 
 // input is a file of the example, as an argument of submit.

@@ -22,6 +22,14 @@ type Site struct {
 
 	mu       sync.Mutex
 	received map[string][]Delivery // protected by mu
+	down     bool                  // protected by mu
+}
+
+// SetDown makes /prices answer 503, or be well again.
+func (s *Site) SetDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
 }
 
 // Delivery is a webhook that a receiver has taken.
@@ -39,6 +47,7 @@ func (s *Site) Received(receiver string) []Delivery {
 //	/status/N   an answer with that status
 //	/slow/N     an answer after N milliseconds
 //	/large/N    an answer of N bytes
+//	/prices     a list, unless it is down: see [Site.SetDown]
 //	/hook/NAME  a receiver: "flaky" is down for the first two deliveries, "gone"
 //	            wants no more
 //
@@ -49,6 +58,8 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case group == "shop":
 		s.shop(w, rest)
+	case group == "prices":
+		s.prices(w)
 	case group == "hook" && r.Method == http.MethodPost:
 		s.hook(w, r, rest)
 	case err != nil:
@@ -68,6 +79,16 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+func (s *Site) prices(w http.ResponseWriter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		http.Error(w, "the prices are being changed", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "item,price\natlas,48\npoems,12\nmoon,30\n")
 }
 
 // hook takes a webhook. A repetition, which it knows by the key, counts once.

@@ -1,0 +1,121 @@
+package workflow_test
+
+import (
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// damage is a change of rows behind everybody's back.
+type damage struct {
+	sql  string
+	done chan error
+}
+
+func (*damage) Ops() int                      { return 1 }
+func (d *damage) Apply(tx *sqlitedb.Tx) error { return tx.Stmt(d.sql).Exec() }
+func (d *damage) Done(err error)              { d.done <- err }
+
+// A workflow that can't go on fails once, whatever comes later, and who asks for something is told.
+func TestBrokenWorkflows(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string]string{
+		"record":     "UPDATE workflow SET record=x'07'",
+		"definition": "DELETE FROM definition",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, err := sqlitedb.Open(sqlitedb.Options{Schemas: sqlitequeue.Schemas()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			store, err := sqlitequeue.New(db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := plant{workers: []string{"w"}, work: obedient}
+			s, err := newSite(t, store, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := s.start(jobhost.WorkflowStart{Definition: &jobhost.Workflow{Name: "x", Timeout: jobhost.Duration(1e12), Steps: []jobhost.Step{
+				{Name: "a", Signal: "go"}, {Name: "b", Signal: "gone", OnError: jobhost.ContinueWorkflow},
+			}}})
+			s.close()
+			d := &damage{sql, make(chan error, 1)}
+			db.Write(d)
+			if err := <-d.done; err != nil {
+				t.Fatal(err)
+			}
+			if s, err = newSite(t, store, p); err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+			for range 3 {
+				for what, err := range map[string]error{
+					"signal": s.e.Signal(t.Context(), id, jobhost.WorkflowSignal{Name: "go"}),
+					"retry":  s.e.Retry(t.Context(), id, ""),
+				} {
+					if jobhost.CodeOf(err) != jobhost.CodeConflict {
+						t.Errorf("%s of a broken workflow: %v", what, err)
+					}
+				}
+			}
+			run, err := s.await(id)
+			if err != nil || run.Status != jobhost.WorkflowFailed || run.Failure == nil || run.Failure.Code != jobhost.FailInternal {
+				t.Errorf("%+v, %v", run, err)
+			}
+			if n := s.told(id); n != 1 {
+				t.Errorf("it has ended %d times", n)
+			}
+			if err := s.e.Delete(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+			if counts, err := store.Counts(t.Context()); err != nil || counts[jobhost.WorkflowWorker][0] != 0 {
+				t.Errorf("%v, %v", counts, err)
+			}
+		})
+	}
+}
+
+// Ids of jobs of a workflow may be taken by jobs of a host from before there were workflows.
+func TestTakenIDs(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	s := newMemorySite(t, plant{workers: []string{"w"}, work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {
+		if l.Job.Origin == nil {
+			<-held
+			return succeed("")
+		}
+		return obedient(s, l)
+	}})
+	t.Cleanup(func() { close(held) })
+	var foreign []string
+	for _, id := range []string{"wf-jobs.a.1", "wf-jobs.b.1", "wf-timer.nap.1.wake"} {
+		if res := s.commit(&queue.Submit{Job: s.q.NewJob(&jobhost.Spec{ID: id, Worker: "w"})}); res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		foreign = append(foreign, id)
+	}
+	jobs := s.mustAwait(s.start(jobhost.WorkflowStart{ID: "wf-jobs", Definition: &jobhost.Workflow{Name: "x", Steps: []jobhost.Step{
+		{Name: "a", Worker: "w"}, {Name: "b", Worker: "w"},
+	}}}))
+	if got := statuses(&jobs); got != "failed a=failed b=cancelled" {
+		t.Error(got)
+	}
+	timer := s.mustAwait(s.start(jobhost.WorkflowStart{ID: "wf-timer", Definition: &jobhost.Workflow{Name: "x", Steps: []jobhost.Step{
+		{Name: "a", Worker: "w"}, {Name: "nap", Sleep: 1, Needs: []string{"a"}},
+	}}}))
+	if timer.Status != jobhost.WorkflowFailed || timer.Steps[0].Status != jobhost.StepCompleted {
+		t.Error(statuses(&timer))
+	}
+	for _, id := range foreign {
+		if job, err := s.q.Job(t.Context(), id); err != nil || job.State.Ended() {
+			t.Errorf("job %s, which is of nobody: %v, %v", id, job.State, err)
+		}
+	}
+}
