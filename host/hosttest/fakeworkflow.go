@@ -255,7 +255,7 @@ func shown(data []byte) (json.RawMessage, int64) {
 	if len(data) > jobhost.MaxStepOutput {
 		return nil, int64(len(data))
 	}
-	return asJSON(data), 0
+	return asJSON(data), int64(len(data))
 }
 
 // Workflow implements [jobhost.WorkflowRunner].

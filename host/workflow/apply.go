@@ -141,6 +141,14 @@ func (a *applying) submit(s *course.Submit) error {
 	if err != nil {
 		return err
 	}
+	size := len(content.data)
+	for _, item := range s.Items {
+		size += len(item)
+	}
+	if !a.t.room(s.Tasks, size) {
+		a.tooMuch(s.Run, course.JobDead)
+		return nil
+	}
 	job := a.job(s, step, content)
 	refused, err := a.tx.SubmitStep(job)
 	if refused != nil {
@@ -184,11 +192,18 @@ func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *queue.J
 
 // failed lets a run fail that could not begin.
 func (a *applying) failed(run course.Run, what course.Happening, message string) {
+	a.failedBy(run, what, &jobhost.Failure{Code: jobhost.FailExpression, Category: jobhost.CategoryValidation, Message: message})
+}
+
+// tooMuch lets a run fail for which there is no room in the transition.
+func (a *applying) tooMuch(run course.Run, what course.Happening) {
+	a.failedBy(run, what, &jobhost.Failure{Code: jobhost.FailLimit, Category: jobhost.CategoryResource, Message: course.TooMuch})
+}
+
+func (a *applying) failedBy(run course.Run, what course.Happening, f *jobhost.Failure) {
 	at := a.t.at.Time()
-	e := course.Event{What: what, At: at, Run: run, Failure: &jobhost.Failure{
-		Code: jobhost.FailExpression, Category: jobhost.CategoryValidation, Severity: jobhost.SeverityError, Message: message,
-		StartedAt: at, EndedAt: at,
-	}}
+	f.Severity, f.StartedAt, f.EndedAt = jobhost.SeverityError, at, at
+	e := course.Event{What: what, At: at, Run: run, Failure: f}
 	if what == course.ChildEnded {
 		e.Status = jobhost.WorkflowFailed
 	}
@@ -223,6 +238,10 @@ func (a *applying) begin(b *course.Begin) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !a.t.room(1+len(def.Steps), len(c.data)) {
+		a.tooMuch(b.Run, course.ChildEnded)
+		return nil
 	}
 	child := &queue.WorkflowRecord{
 		ID: b.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, a.row.Labels), Depth: a.row.Depth + 1,

@@ -29,8 +29,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		switch {
 		case err != nil:
 			return nil, err
-		case r == nil:
-			t.refused = &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: its definition can't be used any more", id)}
+		case r == nil: // it has broken down, which is told
 			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}

@@ -83,6 +83,7 @@ func (ds *definitions) init() {
 // Definitions are definitions without faults that go together.
 type Definitions struct {
 	named   map[string]*definition
+	byHash  map[string]*definition // the same ones
 	workers map[string]plan.Worker
 	nesting int
 }
@@ -94,7 +95,7 @@ func Compile(all []jobhost.Workflow, workers map[string]plan.Worker, nesting int
 	for i := range all {
 		others[all[i].Name] = &all[i]
 	}
-	named := make(map[string]*definition, len(all))
+	named, byHash := make(map[string]*definition, len(all)), make(map[string]*definition, len(all))
 	var errs []error
 	for i := range all {
 		p, err := plan.Compile(all[i], plan.Env{Workers: workers, Workflows: others, MaxNesting: nesting})
@@ -103,19 +104,21 @@ func Compile(all []jobhost.Workflow, workers map[string]plan.Worker, nesting int
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("workflow %s: %w", all[i].Name, err))
+			continue
 		}
+		byHash[p.Hash] = named[all[i].Name]
 	}
-	return Definitions{named, workers, nesting}, errors.Join(errs...)
+	return Definitions{named, byHash, workers, nesting}, errors.Join(errs...)
 }
 
 func (ds *definitions) define(d Definitions) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
+	for _, old := range ds.named { // workflows may run it
+		ds.keepLocked(old)
+	}
 	ds.Definitions = d
 	ds.generation++
-	for _, def := range d.named {
-		ds.keepLocked(def)
-	}
 }
 
 // env is what a definition can refer to now; the number changes with it.
@@ -172,6 +175,9 @@ func (ds *definitions) missing(name string) *jobhost.Error {
 func (ds *definitions) cached(hash string) *definition {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
+	if d := ds.byHash[hash]; d != nil {
+		return d
+	}
 	at := ds.ready[hash]
 	if at == nil {
 		return nil

@@ -40,22 +40,39 @@ func (r *reader) Read(s course.Source) ([]byte, error) {
 		return nil, err
 	}
 	if c.ref != "" {
-		return nil, fmt.Errorf("%w: %w", course.ErrTooLarge, tooLarge("it", c.size))
+		return nil, fmt.Errorf("%w: %w", course.ErrTooLarge, elsewhere(r.row.def.name(s.Run.Step)))
 	}
 	return c.data, nil
 }
 
-// Size implements [course.Sizer]. That of a list is that of its elements together.
+// Size implements [course.Sizer]. That of a list is that of its elements together. What is kept outside of the
+// store is too large for expressions, whatever its size: it can be passed on.
 func (r *reader) Size(s course.Source) (int64, error) {
-	if s.Kind != course.Result && s.Kind != course.Results || r.atHand(s) != nil {
+	size, ref, err := r.size(s)
+	if err == nil && ref != "" {
+		err = fmt.Errorf("%w: %w", course.ErrTooLarge, elsewhere(r.row.def.name(s.Run.Step)))
+	}
+	return size, err
+}
+
+// size returns the size of what is at a place without reading it, if that can be had, and the name of its object.
+func (r *reader) size(s course.Source) (size int64, ref string, err error) {
+	switch {
+	case s.Kind == course.Output:
+		w, err := r.view.WorkflowByID(r.row.def.course.ChildID(r.row.ID, s.Run))
+		if w == nil || err != nil {
+			return 0, "", err
+		}
+		return w.Ending.OutputSize, w.Ending.OutputRef, nil
+	case s.Kind != course.Result && s.Kind != course.Results || r.atHand(s) != nil:
 		c, err := r.find(s)
-		return c.size, err
+		return c.size, c.ref, err
 	}
 	out, err := r.view.JobOutput(r.row.def.course.ID(r.row.ID, s.Run), 0)
 	if out == nil || err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	return out.Size, nil
+	return out.Size, out.Ref, nil
 }
 
 // atHand returns the result that came with the event, if it is that.

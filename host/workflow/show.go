@@ -10,6 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
 // shownOutputs bounds the outputs of all steps that are shown together, in bytes.
@@ -120,7 +121,16 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 	if to.Status != jobhost.StepCompleted {
 		return nil
 	}
-	c, err := s.reader.find(look.Output(r.Step))
+	source := look.Output(r.Step)
+	size, ref, err := s.reader.size(source)
+	if err == nil && (ref != "" || size > jobhost.MaxStepOutput || int64(s.shown)+size > shownOutputs) {
+		to.OutputSize = size
+		return nil
+	}
+	var c content
+	if err == nil {
+		c, err = s.reader.find(source)
+	}
 	switch {
 	case errors.Is(err, course.ErrUnreadable):
 		if e, ok := errors.AsType[*jobhost.Error](err); ok {
@@ -131,7 +141,8 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 		return err
 	}
 	to.OutputSize = c.size
-	if s.shown += len(c.data); c.ref == "" && c.size <= jobhost.MaxStepOutput && s.shown <= shownOutputs {
+	if c.ref == "" && c.size <= jobhost.MaxStepOutput {
+		s.shown += len(c.data)
 		to.Output = json.RawMessage(course.AsJSON(c.data))
 	}
 	return nil
@@ -171,8 +182,12 @@ func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
 	return jobhost.Workflow{}, e.defs.missing(name)
 }
 
-// Check checks a definition: see [jobhost.WorkflowDefiner].
+// Check checks a definition: see [jobhost.WorkflowDefiner]. It is not kept, so that those that run are.
 func (e *Engine) Check(w jobhost.Workflow) error {
-	_, err := e.defs.inline(w)
+	env, _ := e.defs.env()
+	p, err := plan.Compile(w, env())
+	if err == nil {
+		_, err = newDefinition(p, p.Hash)
+	}
 	return err
 }

@@ -34,6 +34,16 @@ type transition struct {
 
 	rows map[queue.Key]*row
 	todo []happening
+	// What it has begun: tasks, workflows with their steps, and the bytes that they got.
+	begun, bytes int
+}
+
+// room counts what is to begin, and reports whether there is room for it: all is one transaction, which keeps
+// everything else waiting. However large it is, the first has room.
+func (t *transition) room(n, bytes int) bool {
+	first := t.begun == 0
+	t.begun, t.bytes = t.begun+n, t.bytes+bytes
+	return first || t.begun <= course.MaxAtOnce && t.bytes <= course.MaxBytesAtOnce
 }
 
 // row is a workflow within a transaction.
@@ -45,15 +55,22 @@ type row struct {
 // Apply implements [queue.Transition].
 func (t *transition) Apply(tx queue.WorkflowTx, end queue.End) error {
 	t.refused, t.there, t.notes, t.todo = nil, nil, t.notes[:0], t.todo[:0]
+	t.begun, t.bytes = 0, 0
 	clear(t.rows)
 	first, err := t.first(t, tx, end)
-	if err != nil || first == nil {
+	if err != nil {
 		return err
 	}
-	t.todo = append(t.todo, *first)
+	if first != nil {
+		t.todo = append(t.todo, *first)
+	}
 	for i := 0; i < len(t.todo); i++ {
+		refused := t.refused
 		if err := t.let(tx, &t.todo[i]); err != nil {
 			return err
+		}
+		if i > 0 { // nobody has asked for it
+			t.refused = refused
 		}
 	}
 	return nil

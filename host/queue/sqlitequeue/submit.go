@@ -9,7 +9,7 @@ import (
 
 // submit adds a job with its tasks, or finds the one that is there.
 func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *queue.OpResult) error {
-	if _, known := l.workers[job.Worker]; !known || job.Parent != nil || job.Ref != "" {
+	if _, known := l.workers[job.Worker]; !known || job.Parent != nil || ownRef(job) != "" {
 		// A submit that turns out to be a duplicate must not leave a worker
 		// behind, nor does it need room among the children.
 		if there, err := l.existing(tx, job, res); there || err != nil {

@@ -18,6 +18,8 @@ type turn struct {
 	look   []int32 // pending steps that may be able to go on, from next
 	next   int
 	busy   int    // steps that count for max_parallel, if that is set
+	tasks  int    // of the jobs that were asked for
+	bytes  int    // of their items
 	at     Source // of data that came with the event
 	data   []byte
 	memo   map[Source]any // of the evaluator

@@ -49,6 +49,13 @@ const (
 	Sleep              // waits for a time
 )
 
+// What one event may begin, since it is one transaction: a job counts with its tasks, and of
+// the payloads of fan-outs the bytes. What is over it fails with [jobhost.FailLimit].
+const (
+	MaxAtOnce      = 100_000
+	MaxBytesAtOnce = 64 << 20
+)
+
 // None is the index of no step.
 const None = -1
 

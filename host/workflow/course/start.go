@@ -57,6 +57,9 @@ func (t *turn) submit(i int) (tasks int, begun bool) {
 	s := Submit{Run: t.rec.run(i), Tasks: max(node.Tasks, 1)}
 	var err error
 	switch {
+	case t.tasks+s.Tasks > MaxAtOnce || t.bytes > MaxBytesAtOnce:
+		t.fail(i, t.tooMuch())
+		return 0, false
 	case node.HasFanOut:
 		if s.Items, err = t.c.eval.FanOut(i, &View{t}); err == nil && len(s.Items) > jobhost.MaxFanOut {
 			err = fmt.Errorf("a list of %d elements is longer than %d", len(s.Items), jobhost.MaxFanOut)
@@ -78,10 +81,26 @@ func (t *turn) submit(i int) (tasks int, begun bool) {
 			return 0, false
 		}
 	}
+	for _, item := range s.Items {
+		t.bytes += len(item)
+	}
+	if t.tasks += s.Tasks; t.tasks > MaxAtOnce || t.bytes > MaxBytesAtOnce {
+		t.fail(i, t.tooMuch())
+		return 0, false
+	}
 	s.ID = t.c.ID(t.id, s.Run)
 	t.out.Submit = append(t.out.Submit, s)
 	return s.Tasks, true
 }
+
+// tooMuch is the failure of a step that can't begin together with what has begun already.
+func (t *turn) tooMuch() *jobhost.Failure {
+	return t.fault(jobhost.FailLimit, jobhost.CategoryResource, TooMuch)
+}
+
+// TooMuch says what is wrong with a step that is over [MaxAtOnce] or [MaxBytesAtOnce].
+var TooMuch = fmt.Sprintf("what begins at the same moment has more than %d tasks or %d bytes together: "+
+	"let steps need each other, or set max_parallel", MaxAtOnce, MaxBytesAtOnce)
 
 // input returns the payload of a step. A fallback that doesn't say what it gets, gets
 // what the step has got that it stands in for.

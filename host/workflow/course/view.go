@@ -96,6 +96,9 @@ func (v *View) Fits(s Source, most int) (bool, error) {
 		return len(data) <= most, err
 	}
 	size, err := sizer.Size(s)
+	if errors.Is(err, ErrTooLarge) {
+		return false, nil
+	}
 	return err == nil && size <= int64(most), v.note(err)
 }
 
