@@ -110,7 +110,7 @@ func TestWorkflowsAreKeptWhileSomethingRuns(t *testing.T) {
 	h, _ := run(t, cfg)
 	id := startWorkflow(t, h, jobhost.WorkflowStart{
 		Definition: &jobhost.Workflow{Name: "w", Steps: []jobhost.Step{{Name: "c", Workflow: "child", OnError: jobhost.ContinueWorkflow}}},
-		Retention:  time.Millisecond,
+		Retention:  30 * time.Minute,
 	})
 	if got := workflowEnded(t, h, id); got.Status != jobhost.WorkflowCompleted {
 		t.Fatal(statuses(&got))
