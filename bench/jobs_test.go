@@ -29,7 +29,7 @@ func runHost(b *testing.B, onEvent func(jobhost.Event), observer sqlitedb.Observ
 		b.Fatal(err)
 	}
 	h, err := host.New(host.Config{
-		Store: store, Engine: engine, OnEvent: onEvent,
+		Store: store, Engine: engine, OnEvent: onEvent, Workflows: host.Workflows{MaxOpen: 1 << 20},
 		Workers: []host.Worker{{
 			Name: "noop", Plugin: guests.Noop, PoolSize: 2, QueueCapacity: 1 << 30,
 			Limits: runtime.DefaultLimits(), Retry: jobhost.DefaultRetry(),
