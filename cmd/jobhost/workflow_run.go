@@ -131,7 +131,7 @@ func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id strin
 func (e *env) printOutput(run *jobhost.WorkflowRun) error {
 	switch {
 	case run.OutputSize > 0 && run.Output == nil:
-		e.note("the output of %s is too large to be shown; it is the result of a job: jobhost workflow show %s", size(run.OutputSize), run.ID)
+		e.note("the output of %s is too large to be shown; what it is made of are results of jobs: jobhost workflow show %s", size(run.OutputSize), run.ID)
 		return nil
 	case run.Output == nil:
 		return nil
@@ -151,8 +151,8 @@ func workflowEnd(run *jobhost.WorkflowRun) error {
 		e.Message = fmt.Sprintf("workflow %s has failed", run.ID)
 		if run.Step != "" {
 			e.Message += " at step " + run.Step
-			e.Hint += "; when the cause is gone: jobhost workflow retry " + run.ID
 		}
+		e.Hint += "; when the cause is gone: jobhost workflow retry " + run.ID
 	}
 	if run.Failure != nil {
 		e.Message += fmt.Sprintf(": %s: %s", run.Failure.Code, run.Failure.Message)
