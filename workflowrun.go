@@ -97,7 +97,8 @@ type WorkflowRun struct {
 	Reason  string   `json:"reason,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 	// Output is what it returned. What is no JSON is a string, or one in base64 if it is not
-	// text; what is larger than [MaxStepOutput] is not here, and has OutputSize.
+	// text; what is larger than [MaxStepOutput] is not here, and has OutputSize: see
+	// [WorkflowRunner.OpenWorkflowOutput].
 	// Outputs and steps are not in lists.
 	Output     json.RawMessage `json:"output,omitempty"`
 	OutputSize int64           `json:"output_size,omitempty"`
@@ -221,6 +222,9 @@ type WorkflowRunner interface {
 	// WaitWorkflow returns the workflow when it has ended. The error is the context's
 	// cause when that ends first; the workflow is then as far as it is.
 	WaitWorkflow(ctx context.Context, id string) (WorkflowRun, error)
+	// OpenWorkflowOutput returns what a workflow has returned as a stream, of any size; conflict
+	// while it has not completed.
+	OpenWorkflowOutput(ctx context.Context, id string) (Content, error)
 	// TraceWorkflow tells what happened, in the order of time; up to [MaxTrace] entries.
 	TraceWorkflow(ctx context.Context, id string) ([]TraceEntry, error)
 }

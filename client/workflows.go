@@ -204,6 +204,11 @@ func (c *Client) Definition(ctx context.Context, name string) (definition jobhos
 	return definition, err
 }
 
+// OpenWorkflowOutput implements [jobhost.WorkflowRunner].
+func (c *Client) OpenWorkflowOutput(ctx context.Context, id string) (jobhost.Content, error) {
+	return c.open(ctx, aboutWorkflow("GET", id, "/output"))
+}
+
 // DefinitionOf implements [jobhost.WorkflowDefiner].
 func (c *Client) DefinitionOf(ctx context.Context, id string) (definition jobhost.Workflow, err error) {
 	err = c.ask(ctx, aboutWorkflow("GET", id, "/definition"), &definition)

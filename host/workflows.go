@@ -80,6 +80,15 @@ func (h *Host) Workflows(ctx context.Context, filter jobhost.WorkflowFilter) (jo
 	return e.Workflows(ctx, filter)
 }
 
+// OpenWorkflowOutput implements [jobhost.WorkflowRunner].
+func (h *Host) OpenWorkflowOutput(ctx context.Context, id string) (jobhost.Content, error) {
+	e, err := h.engine()
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	return e.OpenOutput(ctx, id)
+}
+
 // TraceWorkflow implements [jobhost.WorkflowRunner].
 func (h *Host) TraceWorkflow(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
 	e, err := h.engine()

@@ -15,6 +15,7 @@ func newWorkflowCommand(e *env) *cobra.Command {
 	return newGroup("workflow", "Check, draw, run and follow workflows",
 		newWorkflowCheckCommand(e), newWorkflowGraphCommand(e), newWorkflowRunCommand(e), newWorkflowListCommand(e),
 		e.oneWorkflow("show", "Show all that is known of a workflow, with its steps", "", e.showWorkflow),
+		newWorkflowResultCommand(e),
 		e.oneWorkflow("trace", "Tell what happened in a workflow, in order", "", e.traceWorkflow),
 		newWorkflowWatchCommand(e), newWorkflowSignalCommand(e), newWorkflowCancelCommand(e), newWorkflowRetryCommand(e),
 		e.oneWorkflow("rm", "Remove a workflow that has ended, with its jobs", "", e.removeWorkflow))

@@ -131,7 +131,7 @@ func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id strin
 func (e *env) printOutput(run *jobhost.WorkflowRun) error {
 	switch {
 	case run.OutputSize > 0 && run.Output == nil:
-		e.note("the output of %s is too large to be shown; what it is made of are results of jobs: jobhost workflow show %s", size(run.OutputSize), run.ID)
+		e.note("the output of %s is too large to be shown: jobhost workflow result %s", size(run.OutputSize), run.ID)
 		return nil
 	case run.Output == nil:
 		return nil

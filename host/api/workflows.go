@@ -44,6 +44,9 @@ func (a *API) workflowRoutes() []route {
 		{"GET", "/v1/workflows/{id}/trace", "traceWorkflow", "Tell what happened in a workflow", reads, "", nil, []answer{
 			answers[[]jobhost.TraceEntry](200, "What happened, in the order of time."),
 		}, a.traceWorkflow},
+		{"GET", "/v1/workflows/{id}/output", "getWorkflowOutput", "Fetch what a workflow returned", reads, "", nil, []answer{
+			{200, "The bytes.", wire.Bytes, nil},
+		}, a.getWorkflowOutput},
 		{"GET", "/v1/workflows/{id}/definition", "getDefinitionOf", "Show the definition that a workflow runs", reads, "", nil, []answer{aDefinition}, a.getDefinitionOf},
 		{"POST", "/v1/workflows/{id}/cancel", "cancelWorkflow", "End a workflow and all that it runs", writes, maybeJSON, nil, []answer{aRun}, a.cancelWorkflow},
 		{"POST", "/v1/workflows/{id}/retry", "retryWorkflow", "Let a step that has failed run anew", writes, maybeJSON, nil, []answer{aRun}, a.retryWorkflow},

@@ -78,6 +78,16 @@ func (a *API) traceWorkflow(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, http.StatusOK, trace)
 }
 
+func (a *API) getWorkflowOutput(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	content, err := a.server.OpenWorkflowOutput(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	return a.stream(w, content, id)
+}
+
 func (a *API) getDefinitionOf(w http.ResponseWriter, r *http.Request) error {
 	return answerDefinition(w, r, r.PathValue("id"), a.server.DefinitionOf)
 }

@@ -104,6 +104,20 @@ func (f *Fake) Definition(_ context.Context, name string) (jobhost.Workflow, err
 	return f.definitionLocked(name)
 }
 
+// OpenWorkflowOutput implements [jobhost.WorkflowRunner].
+func (f *Fake) OpenWorkflowOutput(_ context.Context, id string) (jobhost.Content, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w, err := f.findWorkflowLocked(id)
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	if run := w.describe(false); run.Status != jobhost.WorkflowCompleted {
+		return jobhost.Content{}, &jobhost.Error{Code: jobhost.CodeConflict, Message: "workflow " + id + " has no output: it is " + string(run.Status)}
+	}
+	return contentOf(w.output), nil
+}
+
 // DefinitionOf implements [jobhost.WorkflowDefiner].
 func (f *Fake) DefinitionOf(_ context.Context, id string) (jobhost.Workflow, error) {
 	f.mu.Lock()

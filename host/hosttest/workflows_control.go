@@ -181,6 +181,7 @@ func testNoWorkflow(s *setup) {
 		"child":      func() error { _, err := s.server.Workflow(s.ctx, id+".step.1"); return err },
 		"wait":       func() error { _, err := s.server.WaitWorkflow(s.ctx, id); return err },
 		"trace":      func() error { _, err := s.server.TraceWorkflow(s.ctx, id); return err },
+		"output":     func() error { _, err := s.server.OpenWorkflowOutput(s.ctx, id); return err },
 		"definition": func() error { _, err := s.server.DefinitionOf(s.ctx, id); return err },
 		"signal":     func() error { return s.server.SignalWorkflow(s.ctx, id, approved("", "")) },
 		"cancel":     func() error { _, err := s.server.CancelWorkflow(s.ctx, id, ""); return err },

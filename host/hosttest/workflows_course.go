@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"io"
 	"strings"
 	"time"
 
@@ -138,9 +139,31 @@ func testWorkflowOutput(s *setup) {
 	run = s.finishWorkflow(w, `1`)
 	s.wantRun(&run, "completed: a completed, b completed", `2`)
 	large := `"` + strings.Repeat("x", 40_000) + `"` // it may be kept elsewhere, and not shown
-	run = s.finishWorkflow(define(a), large)
-	if run.OutputSize != int64(len(large)) || run.Output != nil && string(run.Output) != large {
-		s.Errorf("of an output of %d bytes it shows %d and says %d: %s, %s, %+v", len(large), len(run.Output), run.OutputSize, run.Status, run.Reason, run.Failure)
+	s.wantOutput(define(a), large, large)
+	if small := `"` + strings.Repeat("x", 500) + `"`; !s.Failed() {
+		// Put together it is too large to be shown, though each part may be kept anywhere.
+		a.Tasks = 200
+		s.wantOutput(define(a), small, "["+strings.Repeat(small+",", 199)+small+"]")
+	}
+	id := s.startWorkflow(jobhost.WorkflowStart{Definition: define(jobhost.Step{Name: "waits", Signal: "never"})})
+	_, err := s.server.OpenWorkflowOutput(s.ctx, id)
+	s.wantCode(err, jobhost.CodeConflict)
+}
+
+// wantOutput wants a workflow to return something of which the whole can be had.
+func (s *setup) wantOutput(w *jobhost.Workflow, input, output string) {
+	s.Helper()
+	run := s.finishWorkflow(w, input)
+	if run.OutputSize != int64(len(output)) || run.Output != nil && string(run.Output) != output {
+		s.Errorf("of an output of %d bytes it shows %d and says %d: %s, %s, %+v", len(output), len(run.Output), run.OutputSize, run.Status, run.Reason, run.Failure)
+	}
+	content, err := s.server.OpenWorkflowOutput(s.ctx, run.ID)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer content.Close()
+	if got, err := io.ReadAll(content); err != nil || string(got) != output || content.Size != int64(len(output)) {
+		s.Errorf("an output of %d bytes, said to be %d, instead of %d: %v", len(got), content.Size, len(output), err)
 	}
 }
 

@@ -72,6 +72,18 @@ func (q *Queue) OpenResult(ctx context.Context, id string, task int) (jobhost.Co
 	return contentOf(data), err
 }
 
+// OpenOutput returns what a workflow returned as a stream: data, or the object of a name.
+func (q *Queue) OpenOutput(ctx context.Context, data []byte, ref string) (jobhost.Content, error) {
+	if ref == "" {
+		return contentOf(data), nil
+	}
+	content, err := q.open(ctx, ref)
+	if err != nil {
+		return jobhost.Content{}, fmt.Errorf("open output: %w", err)
+	}
+	return content, nil
+}
+
 // OpenPayload returns the payload of a job as a stream.
 func (q *Queue) OpenPayload(ctx context.Context, id string) (jobhost.Content, error) {
 	record, err := q.record(ctx, id)
