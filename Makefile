@@ -134,6 +134,8 @@ protocol: ## compile the protocol of workers that are processes, where protoc is
 	go build -modfile=tools/go.mod -o bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	PATH="$(CURDIR)/bin:$$PATH" protoc -I $(PROTOCOL) --go_out=$(PROTOCOL) --go_opt=paths=source_relative \
 		--go-grpc_out=$(PROTOCOL) --go-grpc_opt=paths=source_relative worker.proto
+	PATH="$(CURDIR)/bin:$$PATH" protoc -I runtime/process/loadpb --go_out=runtime/process/loadpb --go_opt=paths=source_relative \
+		--go-grpc_out=runtime/process/loadpb --go-grpc_opt=paths=source_relative load.proto
 
 .PHONY: fixtures
 fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is

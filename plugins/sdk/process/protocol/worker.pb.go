@@ -291,6 +291,8 @@ type HostFrame struct {
 	//	*HostFrame_Answer
 	//	*HostFrame_Cancel
 	//	*HostFrame_Stop
+	//	*HostFrame_Piece
+	//	*HostFrame_Release
 	Frame         isHostFrame_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -376,6 +378,24 @@ func (x *HostFrame) GetStop() *Stop {
 	return nil
 }
 
+func (x *HostFrame) GetPiece() *Piece {
+	if x != nil {
+		if x, ok := x.Frame.(*HostFrame_Piece); ok {
+			return x.Piece
+		}
+	}
+	return nil
+}
+
+func (x *HostFrame) GetRelease() *Release {
+	if x != nil {
+		if x, ok := x.Frame.(*HostFrame_Release); ok {
+			return x.Release
+		}
+	}
+	return nil
+}
+
 type isHostFrame_Frame interface {
 	isHostFrame_Frame()
 }
@@ -396,6 +416,14 @@ type HostFrame_Stop struct {
 	Stop *Stop `protobuf:"bytes,5,opt,name=stop,proto3,oneof"` // end now: whoever doesn't is killed
 }
 
+type HostFrame_Piece struct {
+	Piece *Piece `protobuf:"bytes,6,opt,name=piece,proto3,oneof"` // of a frame that is too large for a batch
+}
+
+type HostFrame_Release struct {
+	Release *Release `protobuf:"bytes,7,opt,name=release,proto3,oneof"` // a slot is given up; run means nothing
+}
+
 func (*HostFrame_Task) isHostFrame_Frame() {}
 
 func (*HostFrame_Answer) isHostFrame_Frame() {}
@@ -403,6 +431,10 @@ func (*HostFrame_Answer) isHostFrame_Frame() {}
 func (*HostFrame_Cancel) isHostFrame_Frame() {}
 
 func (*HostFrame_Stop) isHostFrame_Frame() {}
+
+func (*HostFrame_Piece) isHostFrame_Frame() {}
+
+func (*HostFrame_Release) isHostFrame_Frame() {}
 
 // Task is one attempt at a task.
 type Task struct {
@@ -421,6 +453,7 @@ type Task struct {
 	TimeoutUs     int64                  `protobuf:"varint,12,opt,name=timeout_us,json=timeoutUs,proto3" json:"timeout_us,omitempty"`       // microseconds left; 0 = no deadline
 	LogLevel      int32                  `protobuf:"varint,13,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`          // lowest level that is kept
 	OutputLimit   int64                  `protobuf:"varint,14,opt,name=output_limit,json=outputLimit,proto3" json:"output_limit,omitempty"` // bytes of the result
+	Slot          uint32                 `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`                                  // runs with the same slot are never under way at the same time
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -553,6 +586,13 @@ func (x *Task) GetOutputLimit() int64 {
 	return 0
 }
 
+func (x *Task) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -625,6 +665,51 @@ func (*Stop) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{8}
 }
 
+// Release says that no task will come with a slot any more, so that what was kept for it can go.
+type Release struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slot          uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Release) Reset() {
+	*x = Release{}
+	mi := &file_worker_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Release) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Release) ProtoMessage() {}
+
+func (x *Release) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Release.ProtoReflect.Descriptor instead.
+func (*Release) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Release) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 // ToHost is a batch of what the worker has to say, at most 8 MiB.
 type ToHost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -635,7 +720,7 @@ type ToHost struct {
 
 func (x *ToHost) Reset() {
 	*x = ToHost{}
-	mi := &file_worker_proto_msgTypes[9]
+	mi := &file_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +732,7 @@ func (x *ToHost) String() string {
 func (*ToHost) ProtoMessage() {}
 
 func (x *ToHost) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[9]
+	mi := &file_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +745,7 @@ func (x *ToHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToHost.ProtoReflect.Descriptor instead.
 func (*ToHost) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{9}
+	return file_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ToHost) GetFrames() []*WorkerFrame {
@@ -677,6 +762,7 @@ type WorkerFrame struct {
 	//
 	//	*WorkerFrame_Call
 	//	*WorkerFrame_Result
+	//	*WorkerFrame_Piece
 	Frame         isWorkerFrame_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -684,7 +770,7 @@ type WorkerFrame struct {
 
 func (x *WorkerFrame) Reset() {
 	*x = WorkerFrame{}
-	mi := &file_worker_proto_msgTypes[10]
+	mi := &file_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +782,7 @@ func (x *WorkerFrame) String() string {
 func (*WorkerFrame) ProtoMessage() {}
 
 func (x *WorkerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[10]
+	mi := &file_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +795,7 @@ func (x *WorkerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerFrame.ProtoReflect.Descriptor instead.
 func (*WorkerFrame) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{10}
+	return file_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WorkerFrame) GetRun() uint64 {
@@ -744,6 +830,15 @@ func (x *WorkerFrame) GetResult() *Result {
 	return nil
 }
 
+func (x *WorkerFrame) GetPiece() *Piece {
+	if x != nil {
+		if x, ok := x.Frame.(*WorkerFrame_Piece); ok {
+			return x.Piece
+		}
+	}
+	return nil
+}
+
 type isWorkerFrame_Frame interface {
 	isWorkerFrame_Frame()
 }
@@ -756,9 +851,69 @@ type WorkerFrame_Result struct {
 	Result *Result `protobuf:"bytes,3,opt,name=result,proto3,oneof"` // ends the run
 }
 
+type WorkerFrame_Piece struct {
+	Piece *Piece `protobuf:"bytes,4,opt,name=piece,proto3,oneof"` // of a frame that is too large for a batch
+}
+
 func (*WorkerFrame_Call) isWorkerFrame_Frame() {}
 
 func (*WorkerFrame_Result) isWorkerFrame_Frame() {}
+
+func (*WorkerFrame_Piece) isWorkerFrame_Frame() {}
+
+// Piece is a part of a HostFrame or WorkerFrame in its encoded form. Those of a run follow each
+// other; no other frame of the run comes in between.
+type Piece struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"` // at most 2 MiB
+	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Piece) Reset() {
+	*x = Piece{}
+	mi := &file_worker_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Piece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Piece) ProtoMessage() {}
+
+func (x *Piece) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Piece.ProtoReflect.Descriptor instead.
+func (*Piece) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Piece) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *Piece) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
 
 // Call asks for what guests in a sandbox ask for by the imports of docs/abi.md; grants, limits
 // and answers are the same.
@@ -791,6 +946,7 @@ type Call struct {
 	//	*Call_Wait
 	//	*Call_Read
 	//	*Call_Drop
+	//	*Call_Fetch
 	Call          isCall_Call `protobuf_oneof:"call"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -798,7 +954,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_worker_proto_msgTypes[11]
+	mi := &file_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +966,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[11]
+	mi := &file_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +979,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{11}
+	return file_worker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Call) GetId() uint32 {
@@ -1056,6 +1212,15 @@ func (x *Call) GetDrop() *Drop {
 	return nil
 }
 
+func (x *Call) GetFetch() *Fetch {
+	if x != nil {
+		if x, ok := x.Call.(*Call_Fetch); ok {
+			return x.Fetch
+		}
+	}
+	return nil
+}
+
 type isCall_Call interface {
 	isCall_Call()
 }
@@ -1156,6 +1321,10 @@ type Call_Drop struct {
 	Drop *Drop `protobuf:"bytes,25,opt,name=drop,proto3,oneof"`
 }
 
+type Call_Fetch struct {
+	Fetch *Fetch `protobuf:"bytes,26,opt,name=fetch,proto3,oneof"`
+}
+
 func (*Call_Info) isCall_Call() {}
 
 func (*Call_Output) isCall_Call() {}
@@ -1204,6 +1373,8 @@ func (*Call_Read) isCall_Call() {}
 
 func (*Call_Drop) isCall_Call() {}
 
+func (*Call_Fetch) isCall_Call() {}
+
 // Answer is the host's to a call.
 type Answer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1211,13 +1382,16 @@ type Answer struct {
 	Errno         int32                  `protobuf:"varint,2,opt,name=errno,proto3" json:"errno,omitempty"` // 0, or a negative number of docs/abi.md
 	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	Number        int64                  `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"` // what went wrong, for people; most errors have none
+	Code          string                 `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`   // of error, such as denied or too_large
+	Field         string                 `protobuf:"bytes,7,opt,name=field,proto3" json:"field,omitempty"` // what error is about, or a word for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_worker_proto_msgTypes[12]
+	mi := &file_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1403,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[12]
+	mi := &file_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1416,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{12}
+	return file_worker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Answer) GetCall() uint32 {
@@ -1273,6 +1447,27 @@ func (x *Answer) GetNumber() int64 {
 	return 0
 }
 
+func (x *Answer) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Answer) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Answer) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
 // Info asks by a key: data is the value. Its secrets are those that were granted.
 type Info struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1283,7 +1478,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_worker_proto_msgTypes[13]
+	mi := &file_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1490,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[13]
+	mi := &file_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1503,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{13}
+	return file_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Info) GetKey() string {
@@ -1328,7 +1523,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1535,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1548,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{14}
+	return file_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Output) GetData() []byte {
@@ -1373,7 +1568,7 @@ type Log struct {
 
 func (x *Log) Reset() {
 	*x = Log{}
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1580,7 @@ func (x *Log) String() string {
 func (*Log) ProtoMessage() {}
 
 func (x *Log) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1593,7 @@ func (x *Log) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Log.ProtoReflect.Descriptor instead.
 func (*Log) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{15}
+	return file_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Log) GetLevel() int32 {
@@ -1425,7 +1620,7 @@ type Emit struct {
 
 func (x *Emit) Reset() {
 	*x = Emit{}
-	mi := &file_worker_proto_msgTypes[16]
+	mi := &file_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1632,7 @@ func (x *Emit) String() string {
 func (*Emit) ProtoMessage() {}
 
 func (x *Emit) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[16]
+	mi := &file_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1645,7 @@ func (x *Emit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emit.ProtoReflect.Descriptor instead.
 func (*Emit) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{16}
+	return file_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Emit) GetData() []byte {
@@ -1471,7 +1666,7 @@ type Submit struct {
 
 func (x *Submit) Reset() {
 	*x = Submit{}
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1678,7 @@ func (x *Submit) String() string {
 func (*Submit) ProtoMessage() {}
 
 func (x *Submit) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1691,7 @@ func (x *Submit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Submit.ProtoReflect.Descriptor instead.
 func (*Submit) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{17}
+	return file_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Submit) GetSpec() []byte {
@@ -1524,7 +1719,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1731,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1744,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{18}
+	return file_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Metric) GetKind() int32 {
@@ -1576,7 +1771,7 @@ type Observe struct {
 
 func (x *Observe) Reset() {
 	*x = Observe{}
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1783,7 @@ func (x *Observe) String() string {
 func (*Observe) ProtoMessage() {}
 
 func (x *Observe) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1796,7 @@ func (x *Observe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observe.ProtoReflect.Descriptor instead.
 func (*Observe) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{19}
+	return file_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Observe) GetId() int32 {
@@ -1628,7 +1823,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1835,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1848,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{20}
+	return file_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Progress) GetDone() int64 {
@@ -1680,7 +1875,7 @@ type ReadInput struct {
 
 func (x *ReadInput) Reset() {
 	*x = ReadInput{}
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1887,7 @@ func (x *ReadInput) String() string {
 func (*ReadInput) ProtoMessage() {}
 
 func (x *ReadInput) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1900,7 @@ func (x *ReadInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadInput.ProtoReflect.Descriptor instead.
 func (*ReadInput) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{21}
+	return file_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReadInput) GetMax() int32 {
@@ -1725,7 +1920,7 @@ type KVGet struct {
 
 func (x *KVGet) Reset() {
 	*x = KVGet{}
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1932,7 @@ func (x *KVGet) String() string {
 func (*KVGet) ProtoMessage() {}
 
 func (x *KVGet) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1945,7 @@ func (x *KVGet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KVGet.ProtoReflect.Descriptor instead.
 func (*KVGet) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{22}
+	return file_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KVGet) GetKey() []byte {
@@ -1771,7 +1966,7 @@ type KVSet struct {
 
 func (x *KVSet) Reset() {
 	*x = KVSet{}
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1978,7 @@ func (x *KVSet) String() string {
 func (*KVSet) ProtoMessage() {}
 
 func (x *KVSet) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1991,7 @@ func (x *KVSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KVSet.ProtoReflect.Descriptor instead.
 func (*KVSet) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{23}
+	return file_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KVSet) GetKey() []byte {
@@ -1829,7 +2024,7 @@ type KVDelete struct {
 
 func (x *KVDelete) Reset() {
 	*x = KVDelete{}
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +2036,7 @@ func (x *KVDelete) String() string {
 func (*KVDelete) ProtoMessage() {}
 
 func (x *KVDelete) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +2049,7 @@ func (x *KVDelete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KVDelete.ProtoReflect.Descriptor instead.
 func (*KVDelete) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{24}
+	return file_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KVDelete) GetKey() []byte {
@@ -1875,7 +2070,7 @@ type KVAdd struct {
 
 func (x *KVAdd) Reset() {
 	*x = KVAdd{}
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2082,7 @@ func (x *KVAdd) String() string {
 func (*KVAdd) ProtoMessage() {}
 
 func (x *KVAdd) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2095,7 @@ func (x *KVAdd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KVAdd.ProtoReflect.Descriptor instead.
 func (*KVAdd) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{25}
+	return file_worker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *KVAdd) GetKey() []byte {
@@ -1928,7 +2123,7 @@ type KVCompareAndSet struct {
 
 func (x *KVCompareAndSet) Reset() {
 	*x = KVCompareAndSet{}
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2135,7 @@ func (x *KVCompareAndSet) String() string {
 func (*KVCompareAndSet) ProtoMessage() {}
 
 func (x *KVCompareAndSet) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2148,7 @@ func (x *KVCompareAndSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KVCompareAndSet.ProtoReflect.Descriptor instead.
 func (*KVCompareAndSet) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{26}
+	return file_worker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *KVCompareAndSet) GetKey() []byte {
@@ -1989,7 +2184,7 @@ type StateSet struct {
 
 func (x *StateSet) Reset() {
 	*x = StateSet{}
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2196,7 @@ func (x *StateSet) String() string {
 func (*StateSet) ProtoMessage() {}
 
 func (x *StateSet) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2209,7 @@ func (x *StateSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateSet.ProtoReflect.Descriptor instead.
 func (*StateSet) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{27}
+	return file_worker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StateSet) GetTag() string {
@@ -2056,7 +2251,7 @@ type StateGet struct {
 
 func (x *StateGet) Reset() {
 	*x = StateGet{}
-	mi := &file_worker_proto_msgTypes[28]
+	mi := &file_worker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2263,7 @@ func (x *StateGet) String() string {
 func (*StateGet) ProtoMessage() {}
 
 func (x *StateGet) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[28]
+	mi := &file_worker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2276,7 @@ func (x *StateGet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateGet.ProtoReflect.Descriptor instead.
 func (*StateGet) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{28}
+	return file_worker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StateGet) GetTask() int32 {
@@ -2109,7 +2304,7 @@ type StateWatch struct {
 
 func (x *StateWatch) Reset() {
 	*x = StateWatch{}
-	mi := &file_worker_proto_msgTypes[29]
+	mi := &file_worker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2316,7 @@ func (x *StateWatch) String() string {
 func (*StateWatch) ProtoMessage() {}
 
 func (x *StateWatch) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[29]
+	mi := &file_worker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2329,7 @@ func (x *StateWatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateWatch.ProtoReflect.Descriptor instead.
 func (*StateWatch) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{29}
+	return file_worker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StateWatch) GetTask() int32 {
@@ -2161,7 +2356,7 @@ type HTTP struct {
 
 func (x *HTTP) Reset() {
 	*x = HTTP{}
-	mi := &file_worker_proto_msgTypes[30]
+	mi := &file_worker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2368,7 @@ func (x *HTTP) String() string {
 func (*HTTP) ProtoMessage() {}
 
 func (x *HTTP) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[30]
+	mi := &file_worker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2381,7 @@ func (x *HTTP) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTP.ProtoReflect.Descriptor instead.
 func (*HTTP) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{30}
+	return file_worker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HTTP) GetRequest() []byte {
@@ -2194,6 +2389,59 @@ func (x *HTTP) GetRequest() []byte {
 		return x.Request
 	}
 	return nil
+}
+
+// Fetch sends a request and waits for the response: data is what is read of a handle of HTTP.
+type Fetch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	MaxBytes      int64                  `protobuf:"varint,2,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of the body of the response, below the worker's own limit; 0 = that alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Fetch) Reset() {
+	*x = Fetch{}
+	mi := &file_worker_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Fetch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Fetch) ProtoMessage() {}
+
+func (x *Fetch) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
+func (*Fetch) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Fetch) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Fetch) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
 }
 
 // HTTPDefer leaves a request to the host: number is that of a job.
@@ -2208,7 +2456,7 @@ type HTTPDefer struct {
 
 func (x *HTTPDefer) Reset() {
 	*x = HTTPDefer{}
-	mi := &file_worker_proto_msgTypes[31]
+	mi := &file_worker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2468,7 @@ func (x *HTTPDefer) String() string {
 func (*HTTPDefer) ProtoMessage() {}
 
 func (x *HTTPDefer) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[31]
+	mi := &file_worker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2481,7 @@ func (x *HTTPDefer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPDefer.ProtoReflect.Descriptor instead.
 func (*HTTPDefer) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{31}
+	return file_worker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HTTPDefer) GetRequest() []byte {
@@ -2267,7 +2515,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_worker_proto_msgTypes[32]
+	mi := &file_worker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2527,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[32]
+	mi := &file_worker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2540,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{32}
+	return file_worker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Timer) GetMs() int64 {
@@ -2311,7 +2559,7 @@ type Receive struct {
 
 func (x *Receive) Reset() {
 	*x = Receive{}
-	mi := &file_worker_proto_msgTypes[33]
+	mi := &file_worker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2323,7 +2571,7 @@ func (x *Receive) String() string {
 func (*Receive) ProtoMessage() {}
 
 func (x *Receive) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[33]
+	mi := &file_worker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2336,7 +2584,7 @@ func (x *Receive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receive.ProtoReflect.Descriptor instead.
 func (*Receive) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{33}
+	return file_worker_proto_rawDescGZIP(), []int{36}
 }
 
 // Wait waits until one of the handles is ready: number is its index.
@@ -2350,7 +2598,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_worker_proto_msgTypes[34]
+	mi := &file_worker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2610,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[34]
+	mi := &file_worker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2623,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{34}
+	return file_worker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Wait) GetHandles() []int32 {
@@ -2392,19 +2640,18 @@ func (x *Wait) GetTimeoutMs() int64 {
 	return 0
 }
 
-// Read waits for what comes of a handle: data is what is next of it, nothing = it has ended. number is
-// how much of the message is left after it.
+// Read waits for what comes of a handle: data is what is next of it, nothing = it has ended.
 type Read struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Handle        int32                  `protobuf:"varint,1,opt,name=handle,proto3" json:"handle,omitempty"`
-	Max           int32                  `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"` // bytes; at least 1
+	Max           int32                  `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"` // bytes; 0 = number tells how much of the message is left
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Read) Reset() {
 	*x = Read{}
-	mi := &file_worker_proto_msgTypes[35]
+	mi := &file_worker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2663,7 @@ func (x *Read) String() string {
 func (*Read) ProtoMessage() {}
 
 func (x *Read) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[35]
+	mi := &file_worker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2676,7 @@ func (x *Read) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Read.ProtoReflect.Descriptor instead.
 func (*Read) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{35}
+	return file_worker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Read) GetHandle() int32 {
@@ -2455,7 +2702,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_worker_proto_msgTypes[36]
+	mi := &file_worker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2714,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[36]
+	mi := &file_worker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2727,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{36}
+	return file_worker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Drop) GetHandle() int32 {
@@ -2507,7 +2754,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_worker_proto_msgTypes[37]
+	mi := &file_worker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2766,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[37]
+	mi := &file_worker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2779,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{37}
+	return file_worker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Result) GetOutcome() isResult_Outcome {
@@ -2630,7 +2877,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_worker_proto_msgTypes[38]
+	mi := &file_worker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2889,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[38]
+	mi := &file_worker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2902,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{38}
+	return file_worker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Failure) GetCode() string {
@@ -2715,7 +2962,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_worker_proto_msgTypes[39]
+	mi := &file_worker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2974,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[39]
+	mi := &file_worker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2987,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{39}
+	return file_worker_proto_rawDescGZIP(), []int{42}
 }
 
 // Sandbox is what a sandbox tells besides.
@@ -2756,7 +3003,7 @@ type Sandbox struct {
 
 func (x *Sandbox) Reset() {
 	*x = Sandbox{}
-	mi := &file_worker_proto_msgTypes[40]
+	mi := &file_worker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2768,7 +3015,7 @@ func (x *Sandbox) String() string {
 func (*Sandbox) ProtoMessage() {}
 
 func (x *Sandbox) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[40]
+	mi := &file_worker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2781,7 +3028,7 @@ func (x *Sandbox) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sandbox.ProtoReflect.Descriptor instead.
 func (*Sandbox) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{40}
+	return file_worker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Sandbox) GetFuel() int64 {
@@ -2833,14 +3080,16 @@ const file_worker_proto_rawDesc = "" +
 	"\fDrainRequest\"\x0f\n" +
 	"\rDrainResponse\"@\n" +
 	"\bToWorker\x124\n" +
-	"\x06frames\x18\x01 \x03(\v2\x1c.jobhost.worker.v1.HostFrameR\x06frames\"\xee\x01\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1c.jobhost.worker.v1.HostFrameR\x06frames\"\xd8\x02\n" +
 	"\tHostFrame\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x04R\x03run\x12-\n" +
 	"\x04task\x18\x02 \x01(\v2\x17.jobhost.worker.v1.TaskH\x00R\x04task\x123\n" +
 	"\x06answer\x18\x03 \x01(\v2\x19.jobhost.worker.v1.AnswerH\x00R\x06answer\x123\n" +
 	"\x06cancel\x18\x04 \x01(\v2\x19.jobhost.worker.v1.CancelH\x00R\x06cancel\x12-\n" +
-	"\x04stop\x18\x05 \x01(\v2\x17.jobhost.worker.v1.StopH\x00R\x04stopB\a\n" +
-	"\x05frame\"\xcc\x03\n" +
+	"\x04stop\x18\x05 \x01(\v2\x17.jobhost.worker.v1.StopH\x00R\x04stop\x120\n" +
+	"\x05piece\x18\x06 \x01(\v2\x18.jobhost.worker.v1.PieceH\x00R\x05piece\x126\n" +
+	"\arelease\x18\a \x01(\v2\x1a.jobhost.worker.v1.ReleaseH\x00R\areleaseB\a\n" +
+	"\x05frame\"\xe0\x03\n" +
 	"\x04Task\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker\x12\x14\n" +
@@ -2858,19 +3107,26 @@ const file_worker_proto_rawDesc = "" +
 	"\n" +
 	"timeout_us\x18\f \x01(\x03R\ttimeoutUs\x12\x1b\n" +
 	"\tlog_level\x18\r \x01(\x05R\blogLevel\x12!\n" +
-	"\foutput_limit\x18\x0e \x01(\x03R\voutputLimit\x1a9\n" +
+	"\foutput_limit\x18\x0e \x01(\x03R\voutputLimit\x12\x12\n" +
+	"\x04slot\x18\x0f \x01(\rR\x04slot\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\b\n" +
 	"\x06Cancel\"\x06\n" +
-	"\x04Stop\"@\n" +
+	"\x04Stop\"\x1d\n" +
+	"\aRelease\x12\x12\n" +
+	"\x04slot\x18\x01 \x01(\rR\x04slot\"@\n" +
 	"\x06ToHost\x126\n" +
-	"\x06frames\x18\x01 \x03(\v2\x1e.jobhost.worker.v1.WorkerFrameR\x06frames\"\x8c\x01\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1e.jobhost.worker.v1.WorkerFrameR\x06frames\"\xbe\x01\n" +
 	"\vWorkerFrame\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x04R\x03run\x12-\n" +
 	"\x04call\x18\x02 \x01(\v2\x17.jobhost.worker.v1.CallH\x00R\x04call\x123\n" +
-	"\x06result\x18\x03 \x01(\v2\x19.jobhost.worker.v1.ResultH\x00R\x06resultB\a\n" +
-	"\x05frame\"\xc0\n" +
+	"\x06result\x18\x03 \x01(\v2\x19.jobhost.worker.v1.ResultH\x00R\x06result\x120\n" +
+	"\x05piece\x18\x04 \x01(\v2\x18.jobhost.worker.v1.PieceH\x00R\x05pieceB\a\n" +
+	"\x05frame\"/\n" +
+	"\x05Piece\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\bR\x04last\"\xf2\n" +
 	"\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12-\n" +
@@ -2901,13 +3157,17 @@ const file_worker_proto_rawDesc = "" +
 	"\areceive\x18\x16 \x01(\v2\x1a.jobhost.worker.v1.ReceiveH\x00R\areceive\x12-\n" +
 	"\x04wait\x18\x17 \x01(\v2\x17.jobhost.worker.v1.WaitH\x00R\x04wait\x12-\n" +
 	"\x04read\x18\x18 \x01(\v2\x17.jobhost.worker.v1.ReadH\x00R\x04read\x12-\n" +
-	"\x04drop\x18\x19 \x01(\v2\x17.jobhost.worker.v1.DropH\x00R\x04dropB\x06\n" +
-	"\x04call\"^\n" +
+	"\x04drop\x18\x19 \x01(\v2\x17.jobhost.worker.v1.DropH\x00R\x04drop\x120\n" +
+	"\x05fetch\x18\x1a \x01(\v2\x18.jobhost.worker.v1.FetchH\x00R\x05fetchB\x06\n" +
+	"\x04call\"\x9e\x01\n" +
 	"\x06Answer\x12\x12\n" +
 	"\x04call\x18\x01 \x01(\rR\x04call\x12\x14\n" +
 	"\x05errno\x18\x02 \x01(\x05R\x05errno\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x16\n" +
-	"\x06number\x18\x04 \x01(\x03R\x06number\"\x18\n" +
+	"\x06number\x18\x04 \x01(\x03R\x06number\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12\x12\n" +
+	"\x04code\x18\x06 \x01(\tR\x04code\x12\x14\n" +
+	"\x05field\x18\a \x01(\tR\x05field\"\x18\n" +
 	"\x04Info\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\"\x1c\n" +
 	"\x06Output\x12\x12\n" +
@@ -2959,7 +3219,10 @@ const file_worker_proto_rawDesc = "" +
 	"\x04task\x18\x01 \x01(\x05R\x04task\x12\x10\n" +
 	"\x03tag\x18\x02 \x01(\tR\x03tag\" \n" +
 	"\x04HTTP\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\fR\arequest\"O\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\">\n" +
+	"\x05Fetch\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\x12\x1b\n" +
+	"\tmax_bytes\x18\x02 \x01(\x03R\bmaxBytes\"O\n" +
 	"\tHTTPDefer\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\fR\arequest\x12\x14\n" +
 	"\x05entry\x18\x02 \x01(\tR\x05entry\x12\x12\n" +
@@ -3014,7 +3277,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 	return file_worker_proto_rawDescData
 }
 
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_worker_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: jobhost.worker.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: jobhost.worker.v1.DescribeResponse
@@ -3025,90 +3288,97 @@ var file_worker_proto_goTypes = []any{
 	(*Task)(nil),             // 6: jobhost.worker.v1.Task
 	(*Cancel)(nil),           // 7: jobhost.worker.v1.Cancel
 	(*Stop)(nil),             // 8: jobhost.worker.v1.Stop
-	(*ToHost)(nil),           // 9: jobhost.worker.v1.ToHost
-	(*WorkerFrame)(nil),      // 10: jobhost.worker.v1.WorkerFrame
-	(*Call)(nil),             // 11: jobhost.worker.v1.Call
-	(*Answer)(nil),           // 12: jobhost.worker.v1.Answer
-	(*Info)(nil),             // 13: jobhost.worker.v1.Info
-	(*Output)(nil),           // 14: jobhost.worker.v1.Output
-	(*Log)(nil),              // 15: jobhost.worker.v1.Log
-	(*Emit)(nil),             // 16: jobhost.worker.v1.Emit
-	(*Submit)(nil),           // 17: jobhost.worker.v1.Submit
-	(*Metric)(nil),           // 18: jobhost.worker.v1.Metric
-	(*Observe)(nil),          // 19: jobhost.worker.v1.Observe
-	(*Progress)(nil),         // 20: jobhost.worker.v1.Progress
-	(*ReadInput)(nil),        // 21: jobhost.worker.v1.ReadInput
-	(*KVGet)(nil),            // 22: jobhost.worker.v1.KVGet
-	(*KVSet)(nil),            // 23: jobhost.worker.v1.KVSet
-	(*KVDelete)(nil),         // 24: jobhost.worker.v1.KVDelete
-	(*KVAdd)(nil),            // 25: jobhost.worker.v1.KVAdd
-	(*KVCompareAndSet)(nil),  // 26: jobhost.worker.v1.KVCompareAndSet
-	(*StateSet)(nil),         // 27: jobhost.worker.v1.StateSet
-	(*StateGet)(nil),         // 28: jobhost.worker.v1.StateGet
-	(*StateWatch)(nil),       // 29: jobhost.worker.v1.StateWatch
-	(*HTTP)(nil),             // 30: jobhost.worker.v1.HTTP
-	(*HTTPDefer)(nil),        // 31: jobhost.worker.v1.HTTPDefer
-	(*Timer)(nil),            // 32: jobhost.worker.v1.Timer
-	(*Receive)(nil),          // 33: jobhost.worker.v1.Receive
-	(*Wait)(nil),             // 34: jobhost.worker.v1.Wait
-	(*Read)(nil),             // 35: jobhost.worker.v1.Read
-	(*Drop)(nil),             // 36: jobhost.worker.v1.Drop
-	(*Result)(nil),           // 37: jobhost.worker.v1.Result
-	(*Failure)(nil),          // 38: jobhost.worker.v1.Failure
-	(*Stopped)(nil),          // 39: jobhost.worker.v1.Stopped
-	(*Sandbox)(nil),          // 40: jobhost.worker.v1.Sandbox
-	nil,                      // 41: jobhost.worker.v1.DescribeRequest.ConfigEntry
-	nil,                      // 42: jobhost.worker.v1.Task.LabelsEntry
+	(*Release)(nil),          // 9: jobhost.worker.v1.Release
+	(*ToHost)(nil),           // 10: jobhost.worker.v1.ToHost
+	(*WorkerFrame)(nil),      // 11: jobhost.worker.v1.WorkerFrame
+	(*Piece)(nil),            // 12: jobhost.worker.v1.Piece
+	(*Call)(nil),             // 13: jobhost.worker.v1.Call
+	(*Answer)(nil),           // 14: jobhost.worker.v1.Answer
+	(*Info)(nil),             // 15: jobhost.worker.v1.Info
+	(*Output)(nil),           // 16: jobhost.worker.v1.Output
+	(*Log)(nil),              // 17: jobhost.worker.v1.Log
+	(*Emit)(nil),             // 18: jobhost.worker.v1.Emit
+	(*Submit)(nil),           // 19: jobhost.worker.v1.Submit
+	(*Metric)(nil),           // 20: jobhost.worker.v1.Metric
+	(*Observe)(nil),          // 21: jobhost.worker.v1.Observe
+	(*Progress)(nil),         // 22: jobhost.worker.v1.Progress
+	(*ReadInput)(nil),        // 23: jobhost.worker.v1.ReadInput
+	(*KVGet)(nil),            // 24: jobhost.worker.v1.KVGet
+	(*KVSet)(nil),            // 25: jobhost.worker.v1.KVSet
+	(*KVDelete)(nil),         // 26: jobhost.worker.v1.KVDelete
+	(*KVAdd)(nil),            // 27: jobhost.worker.v1.KVAdd
+	(*KVCompareAndSet)(nil),  // 28: jobhost.worker.v1.KVCompareAndSet
+	(*StateSet)(nil),         // 29: jobhost.worker.v1.StateSet
+	(*StateGet)(nil),         // 30: jobhost.worker.v1.StateGet
+	(*StateWatch)(nil),       // 31: jobhost.worker.v1.StateWatch
+	(*HTTP)(nil),             // 32: jobhost.worker.v1.HTTP
+	(*Fetch)(nil),            // 33: jobhost.worker.v1.Fetch
+	(*HTTPDefer)(nil),        // 34: jobhost.worker.v1.HTTPDefer
+	(*Timer)(nil),            // 35: jobhost.worker.v1.Timer
+	(*Receive)(nil),          // 36: jobhost.worker.v1.Receive
+	(*Wait)(nil),             // 37: jobhost.worker.v1.Wait
+	(*Read)(nil),             // 38: jobhost.worker.v1.Read
+	(*Drop)(nil),             // 39: jobhost.worker.v1.Drop
+	(*Result)(nil),           // 40: jobhost.worker.v1.Result
+	(*Failure)(nil),          // 41: jobhost.worker.v1.Failure
+	(*Stopped)(nil),          // 42: jobhost.worker.v1.Stopped
+	(*Sandbox)(nil),          // 43: jobhost.worker.v1.Sandbox
+	nil,                      // 44: jobhost.worker.v1.DescribeRequest.ConfigEntry
+	nil,                      // 45: jobhost.worker.v1.Task.LabelsEntry
 }
 var file_worker_proto_depIdxs = []int32{
-	41, // 0: jobhost.worker.v1.DescribeRequest.config:type_name -> jobhost.worker.v1.DescribeRequest.ConfigEntry
+	44, // 0: jobhost.worker.v1.DescribeRequest.config:type_name -> jobhost.worker.v1.DescribeRequest.ConfigEntry
 	5,  // 1: jobhost.worker.v1.ToWorker.frames:type_name -> jobhost.worker.v1.HostFrame
 	6,  // 2: jobhost.worker.v1.HostFrame.task:type_name -> jobhost.worker.v1.Task
-	12, // 3: jobhost.worker.v1.HostFrame.answer:type_name -> jobhost.worker.v1.Answer
+	14, // 3: jobhost.worker.v1.HostFrame.answer:type_name -> jobhost.worker.v1.Answer
 	7,  // 4: jobhost.worker.v1.HostFrame.cancel:type_name -> jobhost.worker.v1.Cancel
 	8,  // 5: jobhost.worker.v1.HostFrame.stop:type_name -> jobhost.worker.v1.Stop
-	42, // 6: jobhost.worker.v1.Task.labels:type_name -> jobhost.worker.v1.Task.LabelsEntry
-	10, // 7: jobhost.worker.v1.ToHost.frames:type_name -> jobhost.worker.v1.WorkerFrame
-	11, // 8: jobhost.worker.v1.WorkerFrame.call:type_name -> jobhost.worker.v1.Call
-	37, // 9: jobhost.worker.v1.WorkerFrame.result:type_name -> jobhost.worker.v1.Result
-	13, // 10: jobhost.worker.v1.Call.info:type_name -> jobhost.worker.v1.Info
-	14, // 11: jobhost.worker.v1.Call.output:type_name -> jobhost.worker.v1.Output
-	15, // 12: jobhost.worker.v1.Call.log:type_name -> jobhost.worker.v1.Log
-	16, // 13: jobhost.worker.v1.Call.emit:type_name -> jobhost.worker.v1.Emit
-	17, // 14: jobhost.worker.v1.Call.submit:type_name -> jobhost.worker.v1.Submit
-	18, // 15: jobhost.worker.v1.Call.metric:type_name -> jobhost.worker.v1.Metric
-	19, // 16: jobhost.worker.v1.Call.observe:type_name -> jobhost.worker.v1.Observe
-	20, // 17: jobhost.worker.v1.Call.progress:type_name -> jobhost.worker.v1.Progress
-	21, // 18: jobhost.worker.v1.Call.read_input:type_name -> jobhost.worker.v1.ReadInput
-	22, // 19: jobhost.worker.v1.Call.kv_get:type_name -> jobhost.worker.v1.KVGet
-	23, // 20: jobhost.worker.v1.Call.kv_set:type_name -> jobhost.worker.v1.KVSet
-	24, // 21: jobhost.worker.v1.Call.kv_delete:type_name -> jobhost.worker.v1.KVDelete
-	25, // 22: jobhost.worker.v1.Call.kv_add:type_name -> jobhost.worker.v1.KVAdd
-	26, // 23: jobhost.worker.v1.Call.kv_compare_and_set:type_name -> jobhost.worker.v1.KVCompareAndSet
-	27, // 24: jobhost.worker.v1.Call.state_set:type_name -> jobhost.worker.v1.StateSet
-	28, // 25: jobhost.worker.v1.Call.state_get:type_name -> jobhost.worker.v1.StateGet
-	29, // 26: jobhost.worker.v1.Call.state_watch:type_name -> jobhost.worker.v1.StateWatch
-	30, // 27: jobhost.worker.v1.Call.http:type_name -> jobhost.worker.v1.HTTP
-	31, // 28: jobhost.worker.v1.Call.http_defer:type_name -> jobhost.worker.v1.HTTPDefer
-	32, // 29: jobhost.worker.v1.Call.timer:type_name -> jobhost.worker.v1.Timer
-	33, // 30: jobhost.worker.v1.Call.receive:type_name -> jobhost.worker.v1.Receive
-	34, // 31: jobhost.worker.v1.Call.wait:type_name -> jobhost.worker.v1.Wait
-	35, // 32: jobhost.worker.v1.Call.read:type_name -> jobhost.worker.v1.Read
-	36, // 33: jobhost.worker.v1.Call.drop:type_name -> jobhost.worker.v1.Drop
-	38, // 34: jobhost.worker.v1.Result.failure:type_name -> jobhost.worker.v1.Failure
-	39, // 35: jobhost.worker.v1.Result.stopped:type_name -> jobhost.worker.v1.Stopped
-	40, // 36: jobhost.worker.v1.Result.sandbox:type_name -> jobhost.worker.v1.Sandbox
-	0,  // 37: jobhost.worker.v1.Worker.Describe:input_type -> jobhost.worker.v1.DescribeRequest
-	4,  // 38: jobhost.worker.v1.Worker.Run:input_type -> jobhost.worker.v1.ToWorker
-	2,  // 39: jobhost.worker.v1.Worker.Drain:input_type -> jobhost.worker.v1.DrainRequest
-	1,  // 40: jobhost.worker.v1.Worker.Describe:output_type -> jobhost.worker.v1.DescribeResponse
-	9,  // 41: jobhost.worker.v1.Worker.Run:output_type -> jobhost.worker.v1.ToHost
-	3,  // 42: jobhost.worker.v1.Worker.Drain:output_type -> jobhost.worker.v1.DrainResponse
-	40, // [40:43] is the sub-list for method output_type
-	37, // [37:40] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	12, // 6: jobhost.worker.v1.HostFrame.piece:type_name -> jobhost.worker.v1.Piece
+	9,  // 7: jobhost.worker.v1.HostFrame.release:type_name -> jobhost.worker.v1.Release
+	45, // 8: jobhost.worker.v1.Task.labels:type_name -> jobhost.worker.v1.Task.LabelsEntry
+	11, // 9: jobhost.worker.v1.ToHost.frames:type_name -> jobhost.worker.v1.WorkerFrame
+	13, // 10: jobhost.worker.v1.WorkerFrame.call:type_name -> jobhost.worker.v1.Call
+	40, // 11: jobhost.worker.v1.WorkerFrame.result:type_name -> jobhost.worker.v1.Result
+	12, // 12: jobhost.worker.v1.WorkerFrame.piece:type_name -> jobhost.worker.v1.Piece
+	15, // 13: jobhost.worker.v1.Call.info:type_name -> jobhost.worker.v1.Info
+	16, // 14: jobhost.worker.v1.Call.output:type_name -> jobhost.worker.v1.Output
+	17, // 15: jobhost.worker.v1.Call.log:type_name -> jobhost.worker.v1.Log
+	18, // 16: jobhost.worker.v1.Call.emit:type_name -> jobhost.worker.v1.Emit
+	19, // 17: jobhost.worker.v1.Call.submit:type_name -> jobhost.worker.v1.Submit
+	20, // 18: jobhost.worker.v1.Call.metric:type_name -> jobhost.worker.v1.Metric
+	21, // 19: jobhost.worker.v1.Call.observe:type_name -> jobhost.worker.v1.Observe
+	22, // 20: jobhost.worker.v1.Call.progress:type_name -> jobhost.worker.v1.Progress
+	23, // 21: jobhost.worker.v1.Call.read_input:type_name -> jobhost.worker.v1.ReadInput
+	24, // 22: jobhost.worker.v1.Call.kv_get:type_name -> jobhost.worker.v1.KVGet
+	25, // 23: jobhost.worker.v1.Call.kv_set:type_name -> jobhost.worker.v1.KVSet
+	26, // 24: jobhost.worker.v1.Call.kv_delete:type_name -> jobhost.worker.v1.KVDelete
+	27, // 25: jobhost.worker.v1.Call.kv_add:type_name -> jobhost.worker.v1.KVAdd
+	28, // 26: jobhost.worker.v1.Call.kv_compare_and_set:type_name -> jobhost.worker.v1.KVCompareAndSet
+	29, // 27: jobhost.worker.v1.Call.state_set:type_name -> jobhost.worker.v1.StateSet
+	30, // 28: jobhost.worker.v1.Call.state_get:type_name -> jobhost.worker.v1.StateGet
+	31, // 29: jobhost.worker.v1.Call.state_watch:type_name -> jobhost.worker.v1.StateWatch
+	32, // 30: jobhost.worker.v1.Call.http:type_name -> jobhost.worker.v1.HTTP
+	34, // 31: jobhost.worker.v1.Call.http_defer:type_name -> jobhost.worker.v1.HTTPDefer
+	35, // 32: jobhost.worker.v1.Call.timer:type_name -> jobhost.worker.v1.Timer
+	36, // 33: jobhost.worker.v1.Call.receive:type_name -> jobhost.worker.v1.Receive
+	37, // 34: jobhost.worker.v1.Call.wait:type_name -> jobhost.worker.v1.Wait
+	38, // 35: jobhost.worker.v1.Call.read:type_name -> jobhost.worker.v1.Read
+	39, // 36: jobhost.worker.v1.Call.drop:type_name -> jobhost.worker.v1.Drop
+	33, // 37: jobhost.worker.v1.Call.fetch:type_name -> jobhost.worker.v1.Fetch
+	41, // 38: jobhost.worker.v1.Result.failure:type_name -> jobhost.worker.v1.Failure
+	42, // 39: jobhost.worker.v1.Result.stopped:type_name -> jobhost.worker.v1.Stopped
+	43, // 40: jobhost.worker.v1.Result.sandbox:type_name -> jobhost.worker.v1.Sandbox
+	0,  // 41: jobhost.worker.v1.Worker.Describe:input_type -> jobhost.worker.v1.DescribeRequest
+	4,  // 42: jobhost.worker.v1.Worker.Run:input_type -> jobhost.worker.v1.ToWorker
+	2,  // 43: jobhost.worker.v1.Worker.Drain:input_type -> jobhost.worker.v1.DrainRequest
+	1,  // 44: jobhost.worker.v1.Worker.Describe:output_type -> jobhost.worker.v1.DescribeResponse
+	10, // 45: jobhost.worker.v1.Worker.Run:output_type -> jobhost.worker.v1.ToHost
+	3,  // 46: jobhost.worker.v1.Worker.Drain:output_type -> jobhost.worker.v1.DrainResponse
+	44, // [44:47] is the sub-list for method output_type
+	41, // [41:44] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -3121,12 +3391,15 @@ func file_worker_proto_init() {
 		(*HostFrame_Answer)(nil),
 		(*HostFrame_Cancel)(nil),
 		(*HostFrame_Stop)(nil),
-	}
-	file_worker_proto_msgTypes[10].OneofWrappers = []any{
-		(*WorkerFrame_Call)(nil),
-		(*WorkerFrame_Result)(nil),
+		(*HostFrame_Piece)(nil),
+		(*HostFrame_Release)(nil),
 	}
 	file_worker_proto_msgTypes[11].OneofWrappers = []any{
+		(*WorkerFrame_Call)(nil),
+		(*WorkerFrame_Result)(nil),
+		(*WorkerFrame_Piece)(nil),
+	}
+	file_worker_proto_msgTypes[13].OneofWrappers = []any{
 		(*Call_Info)(nil),
 		(*Call_Output)(nil),
 		(*Call_Log)(nil),
@@ -3151,8 +3424,9 @@ func file_worker_proto_init() {
 		(*Call_Wait)(nil),
 		(*Call_Read)(nil),
 		(*Call_Drop)(nil),
+		(*Call_Fetch)(nil),
 	}
-	file_worker_proto_msgTypes[37].OneofWrappers = []any{
+	file_worker_proto_msgTypes[40].OneofWrappers = []any{
 		(*Result_Output)(nil),
 		(*Result_Failure)(nil),
 		(*Result_SnoozeMs)(nil),
@@ -3164,7 +3438,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
