@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
 		HandshakeConfig:  link.Handshake(),
 		VersionedPlugins: map[int]plugin.PluginSet{link.Protocol: {link.Name: connection{}}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		AutoMTLS:         true,
+		AutoMTLS:         c.encrypted,
 		SkipHostEnv:      true,
 		StartTimeout:     within,
 		Logger:           hclog.NewNullLogger(),

@@ -21,6 +21,8 @@ type command struct {
 	env   []string   // all there is, but for what the handshake adds
 	dir   string     // to start it in; empty = the host's
 	files []*os.File // that it gets, from descriptor 3 on
+	// encrypted says that both sides show each other certificates, and encrypt what they say.
+	encrypted bool
 	// line is told of each line that it writes to its standard streams, cut at maxLine, up to
 	// a rate. It must not block.
 	line func(string)

@@ -55,8 +55,11 @@ func (r *run) take(f *protocol.WorkerFrame) error {
 // send tells the process something about the run. When that fails the stream has ended, which is noticed elsewhere.
 func (r *run) send(f *protocol.HostFrame) {
 	f.Run = r.id
-	_ = r.child.out.Send(f)
+	_ = r.child.out.Send(f, frameBytes+len(f.GetAnswer().GetData())+len(f.GetTask().GetInput()))
 }
+
+// frameBytes is about what a frame costs besides payloads and answers.
+const frameBytes = 256
 
 // stopTime is how long a process may go on with an attempt that it was told to end. Sandboxes
 // notice a deadline by themselves, some milliseconds after it.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
@@ -37,6 +38,7 @@ type server struct {
 	protocol.UnimplementedWorkerServer
 
 	program Program
+	idle    chan *Run     // to goroutines that have nothing to do
 	ended   chan struct{} // closed when the stream has ended
 
 	mu   sync.Mutex // protects the rest
@@ -46,7 +48,7 @@ type server struct {
 }
 
 func newServer(p Program) *server {
-	return &server{program: p, ended: make(chan struct{}), runs: map[uint64]*Run{}}
+	return &server{program: p, idle: make(chan *Run), ended: make(chan struct{}), runs: map[uint64]*Run{}}
 }
 
 // Describe implements [protocol.WorkerServer].
@@ -170,7 +172,24 @@ func (s *server) begin(ctx context.Context, id uint64, task *protocol.Task, out 
 	s.runs[id] = r
 	s.busy.Add(1)
 	s.mu.Unlock()
-	go s.run(r)
+	select {
+	case s.idle <- r:
+	default:
+		go s.serve(r)
+	}
+}
+
+// serve runs a task, and then others until the stream ends: a goroutine that has run one has the stack for the
+// next.
+func (s *server) serve(r *Run) {
+	for {
+		s.run(r)
+		select {
+		case r = <-s.idle:
+		case <-s.ended:
+			return
+		}
+	}
 }
 
 // run runs a task and tells how it ended.
@@ -182,5 +201,8 @@ func (s *server) run(r *Run) {
 	s.mu.Unlock()
 	r.stop(nil)
 	// An error says that the stream has ended, and with it everybody who would want to know.
-	_ = r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Result{Result: result}})
+	_ = r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Result{Result: result}}, proto.Size(result)+frameBytes)
 }
+
+// frameBytes is more than a frame costs besides what is in it.
+const frameBytes = 32

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
@@ -81,7 +83,7 @@ func (r *Run) Post(c *protocol.Call) error {
 }
 
 func (r *Run) post(c *protocol.Call) error {
-	return r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Call{Call: c}})
+	return r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Call{Call: c}}, proto.Size(c)+frameBytes)
 }
 
 // Cancelled is closed when the job was cancelled: the run should end soon.

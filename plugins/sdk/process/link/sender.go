@@ -48,9 +48,9 @@ func NewSender[F proto.Message](send func([]F) error, cut func(of F, data []byte
 }
 
 // Send sends a frame after those that were sent before. It waits while too much is waiting, and returns
-// before the frame is on its way if somebody else sends it.
-func (s *Sender[F]) Send(frame F) error {
-	size := proto.Size(frame)
+// before the frame is on its way if somebody else sends it. size is about the size of the frame,
+// rather more than less; the frame must not be changed any more.
+func (s *Sender[F]) Send(frame F, size int) error {
 	if size <= maxFrame {
 		return s.put([]sized[F]{{frame, size}}, size)
 	}
