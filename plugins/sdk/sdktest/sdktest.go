@@ -77,24 +77,6 @@ func Run(t *testing.T, s Subject) {
 	}
 }
 
-// Call runs one job of a worker, such as an example, in a sandbox of its own and
-// returns the result; a job that doesn't succeed fails the test. An empty entry is
-// the worker's own.
-func Call(t *testing.T, module []byte, entry, input string) string {
-	t.Helper()
-	box := newSandbox(t, load(t, module))
-	box.entry = entry
-	return box.succeed(t, newWorld(), input)
-}
-
-// Fail is [Call] for a job that must fail.
-func Fail(t *testing.T, module []byte, entry, input string) *jobhost.Failure {
-	t.Helper()
-	box := newSandbox(t, load(t, module))
-	box.entry = entry
-	return box.fail(t, newWorld(), input)
-}
-
 // cacheDir is shared by all tests and their later runs, so that each guest is
 // compiled once.
 var cacheDir = filepath.Join(os.TempDir(), fmt.Sprintf("jobhost-test-cache-%d", os.Getuid()))
