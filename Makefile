@@ -121,6 +121,8 @@ chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
 .PHONY: guests
 guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installed
 	./plugins/examples/vowels/build.sh
+	./plugins/examples/imagesize/build.sh
+	./plugins/sdk/c/conform/build.sh
 	./plugins/examples/crc32/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh

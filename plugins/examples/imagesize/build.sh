@@ -1,0 +1,5 @@
+#!/bin/sh
+# Builds imagesize.wasm, which is checked in so that tests need no C compiler.
+set -eu
+cd "$(dirname "$0")"
+../../sdk/c/build.sh "${1-imagesize.wasm}" imagesize.c

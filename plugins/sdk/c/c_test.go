@@ -1,0 +1,91 @@
+// Package c_test tests the SDK for C: as a guest, and its parts that need no host
+// on this machine.
+package c_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/toolchain"
+	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
+)
+
+func TestConform(t *testing.T) {
+	t.Parallel()
+	sdktest.Run(t, sdktest.Subject{Module: sdktest.Prebuilt(t)})
+}
+
+// build builds a worker with a script of the SDK, and returns it.
+func build(t *testing.T, script string, args ...string) []byte {
+	t.Helper()
+	toolchain.Need(t, "clang")
+	toolchain.Need(t, "wasm-ld")
+	out := filepath.Join(t.TempDir(), "worker.wasm")
+	for i, arg := range args {
+		if arg == "OUT" {
+			args[i] = out
+		}
+	}
+	toolchain.Build(t, ".", os.Environ(), script, args...)
+	module, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+func TestPrebuilt(t *testing.T) {
+	t.Parallel()
+	built := build(t, "conform/build.sh", "OUT")
+	version, err := exec.CommandContext(t.Context(), "clang", "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(version), "\n")
+	sdktest.Same(t, built, line)
+}
+
+// needLibc skips the test without wasi-libc.
+func needLibc(t *testing.T) {
+	t.Helper()
+	probe := exec.CommandContext(t.Context(), "clang", "--target=wasm32-wasi", "-E", "-x", "c", "-")
+	probe.Stdin = strings.NewReader("#include <stdio.h>\n")
+	if err := probe.Run(); err != nil {
+		t.Skip("there is no clang with a libc for wasm32-wasi here (Debian: clang, wasi-libc)")
+	}
+}
+
+func TestConformWithLibc(t *testing.T) {
+	t.Parallel()
+	needLibc(t)
+	sdktest.Run(t, sdktest.Subject{Module: build(t, "./build.sh", "--libc", "OUT", "conform/conform.c")})
+}
+
+func TestHello(t *testing.T) {
+	t.Parallel()
+	module := build(t, "hello/build.sh", "OUT")
+	if got := sdktest.Call(t, module, "", "Ada\n"); got != "hello, Ada" {
+		t.Errorf("%q", got)
+	}
+	if f := sdktest.Fail(t, module, "", "\n"); f.Retryable || f.Code != jobhost.FailWorker {
+		t.Errorf("%+v", f)
+	}
+	if len(module) > 8<<10 {
+		t.Errorf("hello has %d bytes", len(module))
+	}
+}
+
+// TestNative runs the tests that are in C themselves, where a bad pointer shows.
+func TestNative(t *testing.T) {
+	t.Parallel()
+	cc := toolchain.Need(t, "cc")
+	out := filepath.Join(t.TempDir(), "native")
+	toolchain.Build(t, ".", os.Environ(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-g",
+		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Ijobhost", "-o", out,
+		"testdata/native.c", "jobhost/text.c", "jobhost/json.c", "jobhost/calls.c", "jobhost/ops.c", "jobhost/http.c")
+	toolchain.Build(t, ".", append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0"), out)
+}
