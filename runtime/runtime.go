@@ -196,6 +196,16 @@ type Plugin interface {
 	Close(ctx context.Context) error
 }
 
+// Fallible is what plugins may be besides that can lose what they need to run anything, and do not try
+// for ever to get it back.
+type Fallible interface {
+	// OnDisabled sets who is told why the plugin runs nothing any more, and with an empty
+	// reason that it does again; nil = nobody. Attempts come back meanwhile with [jobhost.OutcomeReturned].
+	OnDisabled(told func(reason string))
+	// Enable makes it try again.
+	Enable()
+}
+
 // Instance is one sandbox. One goroutine uses it at a time.
 type Instance interface {
 	// Run runs one attempt to its end. Everything that can happen to a guest
