@@ -128,6 +128,17 @@ guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installe
 	./runtime/extismabi/build.sh
 	./runtime/wasm/rewrite/testdata/build.sh
 
+# What the protocol's description is compiled to is checked in, so that nobody needs protoc.
+PROTOCOL := plugins/sdk/process/protocol
+.PHONY: protocol
+protocol: ## compile the protocol of workers that are processes, where protoc is installed
+	mkdir -p bin
+	go build -modfile=tools/go.mod -o bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
+	PATH="$(CURDIR)/bin:$$PATH" protoc -I $(PROTOCOL) --go_out=$(PROTOCOL) --go_opt=paths=source_relative \
+		--go-grpc_out=$(PROTOCOL) --go-grpc_opt=paths=source_relative worker.proto
+	PATH="$(CURDIR)/bin:$$PATH" protoc -I runtime/process/loadpb --go_out=runtime/process/loadpb --go_opt=paths=source_relative \
+		--go-grpc_out=runtime/process/loadpb --go-grpc_opt=paths=source_relative load.proto
+
 .PHONY: fixtures
 fixtures: ## download the Extism plugins that tests run, into the module cache; go.mod stays as it is
 	go mod download github.com/extism/go-sdk@v1.7.1

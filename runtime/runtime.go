@@ -46,6 +46,8 @@ type Source struct {
 	System System
 	// Linked are further modules of the plugin, for ABIs that have such.
 	Linked []Linked
+	// Processes is how many processes run the plugin, for engines that have such; 0 = 1.
+	Processes int
 	// Extism bounds plugins of Extism further.
 	Extism extismabi.Options
 	// Config is what the plugin finds of its configuration while it

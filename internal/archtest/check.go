@@ -50,7 +50,7 @@ func (c *checker) checkLength() {
 func (c *checker) checkSyntax() {
 	guest := within(c.file.dir, c.rules.Guests...)
 	for _, decl := range c.file.syntax.Decls {
-		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" && !guest {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" && !guest && !c.file.generated {
 			c.report(f.Pos(), "init", "func init runs before anybody asks: make it a function that main calls")
 		}
 	}

@@ -3,6 +3,7 @@ package extismabi
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -16,6 +17,7 @@ import (
 // Hosts only narrow what the host allows: where a name leads, and whether a
 // worker may go there, is for [hostcall.HTTP] to judge.
 type Hosts struct {
+	texts    []string // as they were given
 	patterns []*regexp.Regexp
 }
 
@@ -30,7 +32,7 @@ func NewHosts(patterns []string) (*Hosts, error) {
 	if len(patterns) > maxHosts {
 		return nil, fmt.Errorf("%d patterns are more than %d", len(patterns), maxHosts)
 	}
-	h := &Hosts{}
+	h := &Hosts{texts: slices.Clone(patterns)}
 	for _, pattern := range patterns {
 		if len(pattern) > maxHostPattern {
 			return nil, fmt.Errorf("a pattern of %d bytes is longer than %d", len(pattern), maxHostPattern)
@@ -128,4 +130,20 @@ func translateSet(rest string) (set string, n int, err error) {
 		return "[^" + escape(members) + "]", end + 1, nil
 	}
 	return "[" + escape(members) + "]", end + 1, nil
+}
+
+// MarshalBinary writes the patterns, one a line, for hosts that run a plugin in another process.
+func (h *Hosts) MarshalBinary() ([]byte, error) { return []byte(strings.Join(h.texts, "\n")), nil }
+
+// UnmarshalBinary reads what MarshalBinary has written.
+func (h *Hosts) UnmarshalBinary(text []byte) error {
+	var patterns []string
+	if len(text) > 0 {
+		patterns = strings.Split(string(text), "\n")
+	}
+	read, err := NewHosts(patterns)
+	if err == nil {
+		*h = *read
+	}
+	return err
 }

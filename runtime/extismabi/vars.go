@@ -66,7 +66,7 @@ func (v *vars) clear() {
 
 // inKV reports whether the vars of an attempt are the worker's, rather than the
 // plugin's own.
-func (p *Plugin) inKV(at *hostcall.Attempt) bool { return !p.options.KeepVars && at.KV() != nil }
+func (p *Plugin) inKV(at *hostcall.Attempt) bool { return !p.options.KeepVars && at.HasKV() }
 
 // var_get(name) → value, or 0 without one.
 func varGet(ctx context.Context, m api.Module, stack []uint64) {

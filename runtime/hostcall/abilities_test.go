@@ -62,7 +62,7 @@ func TestAbilities(t *testing.T) {
 	request := &hostcall.HTTPRequest{Method: "GET", URL: "http://a.example"}
 	for name, s := range map[string]hostcall.Services{"no services": nil, "services without": &reports{}} {
 		at := &hostcall.Attempt{Services: s}
-		if at.KV() != nil {
+		if at.HasKV() {
 			t.Errorf("%s: there are keys and values", name)
 		}
 		if _, e := at.KVGet([]byte("key")); e != hostcall.ErrDenied {

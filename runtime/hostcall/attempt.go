@@ -52,6 +52,7 @@ type Attempt struct {
 
 	cancelled atomic.Bool
 	waits     atomic.Pointer[context.CancelFunc] // of a call that waits; nil = none does
+	onCancel  atomic.Pointer[func()]             // who else wants to know; nil = nobody
 	output    []byte
 	overflow  bool // output was refused, so the result is not whole
 	failure   *jobhost.Failure

@@ -66,6 +66,9 @@ type HTTPResponse struct {
 // when it has moved too many bytes, or the host has no room. Whether that very
 // place may be reached shows in the response.
 func (a *Attempt) Send(text []byte) (int32, Errno) {
+	if far := a.far(); far != nil {
+		return far.Send(text)
+	}
 	r, err := ParseRequest(text)
 	if err == nil {
 		var x Exchange
@@ -133,6 +136,9 @@ func (a *Attempt) notSent(r *HTTPRequest) {
 // Fetch sends a request and waits for the whole response, at most until the
 // attempt is stopped. Errors are those of [HTTP] and [Exchange].
 func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
+	if far := a.far(); far != nil {
+		return far.Fetch(ctx, r)
+	}
 	x, err := a.send(r)
 	if err != nil {
 		return nil, err
@@ -148,6 +154,9 @@ func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 // returns a number by which [Attempt.Info] knows the id of the request's job, as
 // with [Attempt.Submit]. It is answered as [Attempt.Send] is.
 func (a *Attempt) Defer(text []byte, entry string, args []byte) (int32, Errno) {
+	if far := a.far(); far != nil {
+		return far.Defer(text, entry, args)
+	}
 	id, err := a.deferred(text, entry, args)
 	if err != nil {
 		a.Log(LevelWarn, []byte("http_defer: "+err.Error()))

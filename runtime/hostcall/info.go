@@ -41,6 +41,9 @@ func (a *Attempt) Info(key string) (string, Errno) {
 }
 
 func (a *Attempt) lookUp(group, name string) (string, Errno) {
+	if far := a.far(); far != nil && (group == "child" || group == "secret") {
+		return far.Info(group + "." + name)
+	}
 	values, missing := map[string]string(nil), ErrNotFound
 	switch group {
 	case "child":

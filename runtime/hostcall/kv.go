@@ -37,15 +37,19 @@ type KV interface {
 	KVCompareAndSet(at *Attempt, key []byte, version int64, value []byte) Errno
 }
 
-// KV returns the keys and values that the attempt may use, nil = none.
-func (a *Attempt) KV() KV {
-	kv, _ := a.Services.(KV)
-	return kv
+// HasKV reports whether the attempt may use keys and values.
+func (a *Attempt) HasKV() bool {
+	if far := a.far(); far != nil {
+		_, _, e := far.KVGet([]byte("."))
+		return e != ErrDenied
+	}
+	_, ok := a.Services.(KV)
+	return ok
 }
 
 // keys returns the KV for a key that can be one.
 func (a *Attempt) keys(key []byte) (KV, Errno) {
-	kv := a.KV()
+	kv, _ := a.Services.(KV)
 	switch {
 	case kv == nil:
 		return nil, ErrDenied
@@ -59,23 +63,28 @@ func (a *Attempt) keys(key []byte) (KV, Errno) {
 // [ErrDenied] where there are none, and [ErrInvalid] for a key that
 // [jobhost.CheckKey] refuses.
 func (a *Attempt) KVGet(key []byte) ([]byte, Errno) {
+	value, _, e := a.KVLookUp(key)
+	return value, e
+}
+
+// KVLookUp returns the value of a key with its version. With [ErrNotFound] the
+// version is what [Attempt.KVVersion] returns.
+func (a *Attempt) KVLookUp(key []byte) (value []byte, version int64, e Errno) {
+	if far := a.far(); far != nil {
+		return far.KVGet(key)
+	}
 	kv, e := a.keys(key)
 	if e != OK {
-		return nil, e
+		return nil, 0, e
 	}
-	value, _, e := kv.KVGet(a, key)
-	return value, e
+	return kv.KVGet(a, key)
 }
 
 // KVVersion returns the version of a key, 0 = there is no such key.
 func (a *Attempt) KVVersion(key []byte) (int64, Errno) {
-	kv, e := a.keys(key)
-	if e != OK {
-		return 0, e
-	}
-	_, version, e := kv.KVGet(a, key)
+	_, version, e := a.KVLookUp(key)
 	if e == ErrNotFound {
-		return version, OK
+		e = OK
 	}
 	return version, e
 }
@@ -83,6 +92,9 @@ func (a *Attempt) KVVersion(key []byte) (int64, Errno) {
 // KVSet sets a value for ttl milliseconds; 0 = for good. A value over
 // [jobhost.MaxValueBytes] is [ErrLimit].
 func (a *Attempt) KVSet(key, value []byte, ttl int64) Errno {
+	if far := a.far(); far != nil {
+		return far.KVSet(key, value, ttl)
+	}
 	kv, e := a.keys(key)
 	switch {
 	case e != OK:
@@ -97,6 +109,9 @@ func (a *Attempt) KVSet(key, value []byte, ttl int64) Errno {
 
 // KVDelete removes a key.
 func (a *Attempt) KVDelete(key []byte) Errno {
+	if far := a.far(); far != nil {
+		return far.KVDelete(key)
+	}
 	kv, e := a.keys(key)
 	if e != OK {
 		return e
@@ -106,6 +121,9 @@ func (a *Attempt) KVDelete(key []byte) Errno {
 
 // KVAdd adds to a number and returns the sum.
 func (a *Attempt) KVAdd(key []byte, delta int64) (int64, Errno) {
+	if far := a.far(); far != nil {
+		return far.KVAdd(key, delta)
+	}
 	kv, e := a.keys(key)
 	if e != OK {
 		return 0, e
@@ -115,6 +133,9 @@ func (a *Attempt) KVAdd(key []byte, delta int64) (int64, Errno) {
 
 // KVCompareAndSet sets a value if the key has that version.
 func (a *Attempt) KVCompareAndSet(key []byte, version int64, value []byte) Errno {
+	if far := a.far(); far != nil {
+		return far.KVCompareAndSet(key, version, value)
+	}
 	kv, e := a.keys(key)
 	switch {
 	case e != OK:

@@ -33,6 +33,10 @@ func (a *Attempt) Log(level slog.Level, msg []byte) {
 	if level < a.Limits.LogLevel {
 		return
 	}
+	if far := a.far(); far != nil {
+		far.Log(level, msg)
+		return
+	}
 	l := &a.log
 	if l.dropped > 0 {
 		l.dropped++

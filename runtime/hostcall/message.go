@@ -2,6 +2,7 @@ package hostcall
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -56,6 +57,18 @@ func trimCR(line []byte) []byte { return bytes.TrimSuffix(line, []byte{'\r'}) }
 
 func badRequest(message string) error {
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: message}
+}
+
+// AppendRequest appends a request as [ParseRequest] reads it.
+func AppendRequest(b []byte, r *HTTPRequest) []byte {
+	b = append(append(append(append(b, r.Method...), ' '), oneLine.Replace(r.URL)...), '\n')
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		for _, value := range r.Header[name] {
+			b = append(append(b, oneLine.Replace(name)...), ": "...)
+			b = append(append(b, oneLine.Replace(value)...), '\n')
+		}
+	}
+	return append(append(b, '\n'), r.Body...)
 }
 
 // AppendResponse appends a response as a guest reads it: the status, a line for

@@ -126,6 +126,9 @@ func (a *Attempt) waiting(number int32) (Ops, *handle, Errno) {
 
 // Timer returns a handle that is ready after ms milliseconds.
 func (a *Attempt) Timer(ms int64) (int32, Errno) {
+	if far := a.far(); far != nil {
+		return far.Timer(ms)
+	}
 	o, ok := a.Services.(Ops)
 	switch {
 	case !ok:
@@ -149,6 +152,9 @@ const NoTimeout = -1
 func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int32, Errno) {
 	if len(numbers) == 0 || len(numbers) > MaxWait || timeout < NoTimeout {
 		return 0, ErrInvalid
+	}
+	if far := a.far(); far != nil {
+		return far.Wait(ctx, numbers, timeout)
 	}
 	pending, taken := a.ops.pending[:0], -1
 	var o Ops
@@ -216,6 +222,9 @@ func (a *Attempt) stopped() Errno {
 // one. With an empty buf it returns how much is left. It is answered as
 // [Attempt.Wait] is.
 func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errno) {
+	if far := a.far(); far != nil {
+		return far.Read(ctx, number, buf)
+	}
 	o, h, e := a.waiting(number)
 	if e != OK {
 		return 0, e
@@ -299,6 +308,9 @@ func messageOf(r *HTTPResponse, err error) []byte {
 // Drop gives a handle up: a request that is under way is cancelled, and the
 // number means nothing any more. A number that is no handle is [ErrInvalid].
 func (a *Attempt) Drop(number int32) Errno {
+	if far := a.far(); far != nil {
+		return far.Drop(number)
+	}
 	at := a.ops.place(number)
 	if at == nil || *at == nil {
 		return ErrInvalid

@@ -43,6 +43,9 @@ const otherJob = "/"
 // be one, [ErrDenied] for a tag of the host, [ErrLimit] for what is too large or too
 // much, and [ErrStopped] when it wasn't durable in time.
 func (a *Attempt) SetState(ctx context.Context, tag string, status int32, message, payload []byte) Errno {
+	if far := a.far(); far != nil {
+		return far.SetState(ctx, tag, status, message, payload)
+	}
 	err := a.setState(ctx, tag, status, message, payload)
 	return a.told(ctx, "state_set", err)
 }
@@ -79,6 +82,9 @@ func tooLarge(field string, size, most int) error {
 // tag, or an empty one for all, that prevails. What nobody has reported is not
 // started. "JOB/" before the tag asks for another job's, whose worker must be granted.
 func (a *Attempt) State(ctx context.Context, task int32, tag string) ([]byte, Errno) {
+	if far := a.far(); far != nil {
+		return far.State(ctx, task, tag)
+	}
 	text, err := a.state(ctx, task, tag)
 	return text, a.told(ctx, "state_get", err)
 }
@@ -100,6 +106,9 @@ func (a *Attempt) state(ctx context.Context, task int32, tag string) ([]byte, er
 // WatchState returns a handle of what [Attempt.State] tells of: each message is a
 // [jobhost.StateEvent] as JSON.
 func (a *Attempt) WatchState(ctx context.Context, task int32, tag string) (int32, Errno) {
+	if far := a.far(); far != nil {
+		return far.WatchState(ctx, task, tag)
+	}
 	if a.ops.held >= maxHandles || a.ops.streams >= maxStreams {
 		return 0, ErrLimit
 	}

@@ -32,7 +32,27 @@ func (a *Attempt) Cancel() {
 	if wake := a.waits.Load(); wake != nil {
 		(*wake)()
 	}
+	if tell := a.onCancel.Load(); tell != nil {
+		(*tell)()
+	}
 }
+
+// OnCancel sets who is told of [Attempt.Cancel], once it was called, at once if it was already;
+// nil = nobody any more. It may be told twice.
+func (a *Attempt) OnCancel(tell func()) {
+	if tell == nil {
+		a.onCancel.Store(nil)
+		return
+	}
+	// In this order, as Cancel does it the other way round: one of them sees the other.
+	a.onCancel.Store(&tell)
+	if a.cancelled.Load() {
+		tell()
+	}
+}
+
+// Cancelled reports whether the attempt was cancelled.
+func (a *Attempt) Cancelled() bool { return a.cancelled.Load() }
 
 // Over reports whether the attempt is past its deadline, or the context of its
 // run has ended.

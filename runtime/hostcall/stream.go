@@ -30,6 +30,9 @@ const maxStreams = 64
 // somebody sent. It is the same handle each time, until it is dropped. It answers
 // [ErrDenied] to attempts that are no fiber's.
 func (a *Attempt) Receive() (int32, Errno) {
+	if far := a.far(); far != nil {
+		return far.Receive()
+	}
 	inbox, ok := a.Services.(Inbox)
 	if !ok {
 		return 0, ErrDenied

@@ -37,6 +37,9 @@ const MaxSubmitBytes = 64<<20 + maxHeadBytes
 // when there is no room in the worker's queue, or the job has too many children
 // or is one of too many generations.
 func (a *Attempt) Submit(text []byte, when SubmitTime) (int32, Errno) {
+	if far := a.far(); far != nil {
+		return far.Submit(text, when)
+	}
 	jobs, _ := a.Services.(Jobs)
 	id, err := "", error(nil)
 	if jobs == nil {

@@ -1,0 +1,208 @@
+// Package link is the worker's end of the stream between jobhost and a process: it serves a
+// [Program], gives each task a goroutine, batches what goes to the host, and brings answers
+// to those who asked. Package process makes an SDK of it, and jobhost's own sandboxes
+// use it as it is.
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+)
+
+// Protocol is the version of the protocol that this package speaks.
+const Protocol = 1
+
+// Program is what a process does.
+type Program interface {
+	// Describe tells what it can do. It is called once, before Run.
+	Describe(ctx context.Context, r *protocol.DescribeRequest) (*protocol.DescribeResponse, error)
+	// Run runs a task to its end. ctx ends when the host says that it must end now, and with
+	// the stream. It is called by many goroutines at once.
+	Run(ctx context.Context, run *Run) *protocol.Result
+	// Release says that no run will come with a slot any more.
+	Release(slot uint32)
+}
+
+// server serves a program over one stream.
+type server struct {
+	protocol.UnimplementedWorkerServer
+
+	program Program
+	idle    chan *Run     // to goroutines that have nothing to do
+	ended   chan struct{} // closed when the stream has ended
+
+	mu   sync.Mutex // protects the rest
+	runs map[uint64]*Run
+	busy sync.WaitGroup // of runs
+	used bool           // there was a stream
+}
+
+func newServer(p Program) *server {
+	return &server{program: p, idle: make(chan *Run), ended: make(chan struct{}), runs: map[uint64]*Run{}}
+}
+
+// Describe implements [protocol.WorkerServer].
+func (s *server) Describe(ctx context.Context, r *protocol.DescribeRequest) (*protocol.DescribeResponse, error) {
+	if r.GetProtocol() != Protocol {
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"this worker speaks version %d of the protocol, and jobhost %s speaks version %d", Protocol, r.GetHost(), r.GetProtocol())
+	}
+	return s.program.Describe(ctx, r)
+}
+
+// Drain implements [protocol.WorkerServer].
+func (s *server) Drain(ctx context.Context, _ *protocol.DrainRequest) (*protocol.DrainResponse, error) {
+	done := make(chan struct{})
+	go func() {
+		s.busy.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return &protocol.DrainResponse{}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Run implements [protocol.WorkerServer].
+func (s *server) Run(stream grpc.BidiStreamingServer[protocol.ToWorker, protocol.ToHost]) error {
+	s.mu.Lock()
+	if s.used {
+		s.mu.Unlock()
+		return status.Error(codes.FailedPrecondition, "there is one stream for all tasks, and it is open already")
+	}
+	s.used = true
+	s.mu.Unlock()
+	defer close(s.ended)
+	out := NewSender(func(frames []*protocol.WorkerFrame) error {
+		return stream.Send(&protocol.ToHost{Frames: frames})
+	}, func(of *protocol.WorkerFrame, data []byte, last bool) *protocol.WorkerFrame {
+		return &protocol.WorkerFrame{Run: of.GetRun(), Frame: &protocol.WorkerFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
+	})
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	err := s.receive(ctx, stream, out)
+	cancel(errEnded)
+	out.Close(errEnded)
+	s.mu.Lock()
+	for _, r := range s.runs {
+		r.abandon()
+	}
+	s.mu.Unlock()
+	s.busy.Wait()
+	return err
+}
+
+var errEnded = errors.New("the host has ended the stream")
+
+// receive takes what the host says until it ends the stream. It never waits for anything else.
+func (s *server) receive(ctx context.Context, stream grpc.BidiStreamingServer[protocol.ToWorker, protocol.ToHost], out *Sender[*protocol.WorkerFrame]) error {
+	for {
+		batch, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range batch.GetFrames() {
+			if err := s.take(ctx, f, out); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// take takes a frame. What is about a run that has ended says nothing any more.
+func (s *server) take(ctx context.Context, f *protocol.HostFrame, out *Sender[*protocol.WorkerFrame]) error {
+	s.mu.Lock()
+	r := s.runs[f.GetRun()]
+	s.mu.Unlock()
+	switch frame := f.GetFrame().(type) {
+	case *protocol.HostFrame_Task:
+		if r != nil {
+			return status.Errorf(codes.InvalidArgument, "run %d is under way already", f.GetRun())
+		}
+		s.begin(ctx, f.GetRun(), frame.Task, out)
+	case *protocol.HostFrame_Answer:
+		if r != nil {
+			r.answer(frame.Answer)
+		}
+	case *protocol.HostFrame_Cancel:
+		if r != nil {
+			r.cancel()
+		}
+	case *protocol.HostFrame_Stop:
+		if r != nil {
+			r.stop(ErrStopped)
+		}
+	case *protocol.HostFrame_Release:
+		s.program.Release(frame.Release.GetSlot())
+	case *protocol.HostFrame_Piece:
+		if r == nil {
+			return nil
+		}
+		var whole protocol.HostFrame
+		ok, err := r.pieces.Add(frame.Piece, &whole)
+		switch {
+		case err != nil:
+			return fmt.Errorf("put a frame together: %w", err)
+		case ok:
+			whole.Run = f.GetRun()
+			return s.take(ctx, &whole, out)
+		}
+	}
+	return nil
+}
+
+// begin gives a task a goroutine.
+func (s *server) begin(ctx context.Context, id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) {
+	r := newRun(ctx, id, task, out)
+	s.mu.Lock()
+	s.runs[id] = r
+	s.busy.Add(1)
+	s.mu.Unlock()
+	select {
+	case s.idle <- r:
+	default:
+		go s.serve(r)
+	}
+}
+
+// serve runs a task, and then others until the stream ends: a goroutine that has run one has the stack for the
+// next.
+func (s *server) serve(r *Run) {
+	for {
+		s.run(r)
+		select {
+		case r = <-s.idle:
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// run runs a task and tells how it ended.
+func (s *server) run(r *Run) {
+	defer s.busy.Done()
+	result := s.program.Run(r.ctx, r)
+	s.mu.Lock()
+	delete(s.runs, r.id)
+	s.mu.Unlock()
+	r.stop(nil)
+	// An error says that the stream has ended, and with it everybody who would want to know.
+	_ = r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Result{Result: result}}, proto.Size(result)+frameBytes)
+}
+
+// frameBytes is more than a frame costs besides what is in it.
+const frameBytes = 32

@@ -1,0 +1,33 @@
+package link
+
+import (
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+)
+
+// maxWhole bounds a frame that comes in pieces: the largest request a worker may send, and
+// some room.
+const maxWhole = 80 << 20
+
+var errTooLarge = errors.New("a frame in pieces is larger than 80 MiB")
+
+// Pieces puts a frame together that comes in pieces. The zero value has none.
+type Pieces struct{ data []byte }
+
+// Add adds a piece and reports whether it was the last; then frame is decoded.
+func (p *Pieces) Add(piece *protocol.Piece, frame proto.Message) (whole bool, err error) {
+	if len(p.data)+len(piece.GetData()) > maxWhole {
+		p.data = nil
+		return false, errTooLarge
+	}
+	p.data = append(p.data, piece.GetData()...)
+	if !piece.GetLast() {
+		return false, nil
+	}
+	data := p.data
+	p.data = nil
+	return true, proto.Unmarshal(data, frame)
+}

@@ -1,0 +1,114 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+)
+
+// ErrStopped is the cause with which the context of a run ends that the host has stopped.
+var ErrStopped = errors.New("the host has stopped the attempt")
+
+// Run is one run of a task. Its methods may be called by many goroutines.
+type Run struct {
+	// Task is what to run. It isn't changed.
+	Task *protocol.Task
+	// Deadline is when the host stops it; zero = never.
+	Deadline time.Time
+
+	id        uint64
+	ctx       context.Context // of the run: handed to the program, and the end of calls
+	stop      context.CancelCauseFunc
+	out       *Sender[*protocol.WorkerFrame]
+	pieces    Pieces
+	cancelled atomic.Bool
+	told      chan struct{} // closed by cancel
+	once      sync.Once     // of cancel
+
+	mu    sync.Mutex // protects the rest
+	calls map[uint32]chan *protocol.Answer
+	last  uint32 // id of a call
+}
+
+func newRun(ctx context.Context, id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) *Run {
+	r := &Run{Task: task, id: id, out: out, told: make(chan struct{})}
+	r.ctx, r.stop = context.WithCancelCause(ctx)
+	if us := task.GetTimeoutUs(); us > 0 {
+		r.Deadline = time.Now().Add(time.Duration(us) * time.Microsecond)
+	}
+	return r
+}
+
+// Call asks the host for something and waits for the answer. It fails only when the
+// run has been stopped or the stream has ended.
+func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
+	answer := make(chan *protocol.Answer, 1)
+	r.mu.Lock()
+	if r.calls == nil {
+		r.calls = map[uint32]chan *protocol.Answer{}
+	}
+	r.last++
+	if r.last == 0 { // which would want no answer
+		r.last++
+	}
+	c.Id = r.last
+	r.calls[c.GetId()] = answer
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		delete(r.calls, c.GetId())
+		r.mu.Unlock()
+	}()
+	if err := r.post(c); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-answer:
+		return a, nil
+	case <-r.ctx.Done():
+		return nil, context.Cause(r.ctx)
+	}
+}
+
+// Post asks the host for something without waiting. Calls are taken in their order.
+func (r *Run) Post(c *protocol.Call) error {
+	c.Id = 0
+	return r.post(c)
+}
+
+func (r *Run) post(c *protocol.Call) error {
+	return r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Call{Call: c}}, proto.Size(c)+frameBytes)
+}
+
+// Cancelled is closed when the job was cancelled: the run should end soon.
+func (r *Run) Cancelled() <-chan struct{} { return r.told }
+
+// IsCancelled reports whether the job was cancelled.
+func (r *Run) IsCancelled() bool { return r.cancelled.Load() }
+
+func (r *Run) cancel() {
+	r.once.Do(func() {
+		r.cancelled.Store(true)
+		close(r.told)
+	})
+}
+
+// answer brings an answer to whoever waits for it.
+func (r *Run) answer(a *protocol.Answer) {
+	r.mu.Lock()
+	waiting := r.calls[a.GetCall()]
+	delete(r.calls, a.GetCall())
+	r.mu.Unlock()
+	if waiting != nil {
+		waiting <- a
+	}
+}
+
+// abandon ends the run since the stream has ended.
+func (r *Run) abandon() { r.stop(errEnded) }

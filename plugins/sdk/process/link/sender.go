@@ -1,0 +1,143 @@
+package link
+
+import (
+	"runtime"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Bounds of what goes over the stream.
+const (
+	// MaxMessage bounds a message, which either side refuses to receive if it is larger.
+	MaxMessage = 16 << 20
+	// maxBatch is the size of a batch to which nothing is added.
+	maxBatch = 1 << 20
+	// maxFrame is the largest frame that isn't cut into pieces.
+	maxFrame = 2 << 20
+	// maxWaiting is how much may wait to be sent: then whoever wants to send waits, too.
+	maxWaiting = 4 << 20
+)
+
+// Sender sends frames in batches. Whoever finds that nobody is sending sends all that is
+// there, so a frame that is alone goes at once, and many go together.
+type Sender[F proto.Message] struct {
+	send func([]F) error
+	cut  func(F, []byte, bool) F // makes a piece of an encoded frame of the same run
+
+	mu      sync.Mutex // protects the rest
+	room    sync.Cond
+	waiting []sized[F]
+	bytes   int // of waiting
+	sending bool
+	err     error // the first of send, after which nothing is sent
+	batch   []F   // being sent; reused
+}
+
+type sized[F any] struct {
+	frame F
+	size  int
+}
+
+// NewSender returns a sender. send is called by one goroutine at a time. cut makes a frame
+// that is a piece.
+func NewSender[F proto.Message](send func([]F) error, cut func(of F, data []byte, last bool) F) *Sender[F] {
+	s := &Sender[F]{send: send, cut: cut}
+	s.room.L = &s.mu
+	return s
+}
+
+// Send sends a frame after those that were sent before. It waits while too much is waiting, and returns
+// before the frame is on its way if somebody else sends it. size is about the size of the frame,
+// rather more than less; the frame must not be changed any more.
+func (s *Sender[F]) Send(frame F, size int) error {
+	if size <= maxFrame {
+		return s.put([]sized[F]{{frame, size}}, size)
+	}
+	encoded, err := proto.Marshal(frame)
+	if err != nil {
+		return err
+	}
+	var pieces []sized[F]
+	for total := len(encoded); len(encoded) > 0; {
+		n := min(len(encoded), maxFrame/2)
+		pieces = append(pieces, sized[F]{s.cut(frame, encoded[:n:n], n == len(encoded)), n})
+		if encoded = encoded[n:]; len(encoded) == 0 {
+			return s.put(pieces, total)
+		}
+	}
+	return nil
+}
+
+// put adds frames that stay together.
+func (s *Sender[F]) put(frames []sized[F], size int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.bytes > maxWaiting && s.err == nil {
+		s.room.Wait()
+	}
+	if s.err != nil {
+		return s.err
+	}
+	s.waiting = append(s.waiting, frames...)
+	s.bytes += size
+	if s.sending {
+		return nil
+	}
+	s.sending = true
+	if s.batchLocked(); len(s.waiting) == 0 || s.err != nil {
+		s.sending = false
+		return s.err
+	}
+	// Under load there is always more: whoever sent the first batch has other things to do.
+	go s.drain()
+	return nil
+}
+
+// drain sends batches until nothing waits.
+func (s *Sender[F]) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.waiting) > 0 && s.err == nil {
+		s.batchLocked()
+	}
+	s.sending = false
+}
+
+// batchLocked sends a batch. Whoever has it called is the one that is sending.
+func (s *Sender[F]) batchLocked() {
+	// Those that are about to send something get the chance to join.
+	s.mu.Unlock()
+	runtime.Gosched()
+	s.mu.Lock()
+	n, size := 0, 0
+	for n < len(s.waiting) && (n == 0 || size+s.waiting[n].size <= maxBatch) {
+		size += s.waiting[n].size
+		s.batch = append(s.batch, s.waiting[n].frame)
+		n++
+	}
+	left := copy(s.waiting, s.waiting[n:])
+	clear(s.waiting[left:])
+	s.waiting = s.waiting[:left]
+	s.mu.Unlock()
+	err := s.send(s.batch)
+	s.mu.Lock()
+	clear(s.batch)
+	s.batch = s.batch[:0]
+	s.bytes -= size
+	if s.err == nil {
+		s.err = err
+	}
+	s.room.Broadcast()
+}
+
+// Close lets everything that is sent from now on fail with err.
+func (s *Sender[F]) Close(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.waiting, s.bytes = nil, 0
+	s.room.Broadcast()
+}

@@ -1,0 +1,61 @@
+package hostcall
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Far is an optional ability of [Services]: they stand in another process, which has an attempt of its own. Calls
+// that leave the sandbox are carried there as they are and checked, counted and answered there, so that nothing
+// depends on the process of the sandbox being honest. The methods are those of [Attempt] of the same names.
+//
+// [Services] and [Contents] are asked as ever.
+type Far interface {
+	FarJob
+	FarKV
+	FarStates
+	FarOps
+}
+
+// FarJob are calls about the job itself.
+type FarJob interface {
+	// Info is asked for secrets and children only.
+	Info(key string) (string, Errno)
+	Log(level slog.Level, msg []byte)
+	Submit(text []byte, when SubmitTime) (int32, Errno)
+}
+
+// FarKV are calls about keys and values. Keys and values are valid during the call.
+type FarKV interface {
+	KVGet(key []byte) (value []byte, version int64, e Errno)
+	KVSet(key, value []byte, ttl int64) Errno
+	KVDelete(key []byte) Errno
+	KVAdd(key []byte, delta int64) (int64, Errno)
+	KVCompareAndSet(key []byte, version int64, value []byte) Errno
+}
+
+// FarStates are calls about what tasks report.
+type FarStates interface {
+	SetState(ctx context.Context, tag string, status int32, message, payload []byte) Errno
+	State(ctx context.Context, task int32, tag string) ([]byte, Errno)
+	WatchState(ctx context.Context, task int32, tag string) (int32, Errno)
+}
+
+// FarOps are calls that begin what takes time, and wait for it.
+type FarOps interface {
+	Send(text []byte) (int32, Errno)
+	Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
+	Defer(text []byte, entry string, args []byte) (int32, Errno)
+	Timer(ms int64) (int32, Errno)
+	Receive() (int32, Errno)
+	Wait(ctx context.Context, numbers []int32, timeout int64) (int32, Errno)
+	// Read with an empty buf returns how much of the message is left.
+	Read(ctx context.Context, number int32, buf []byte) (int, Errno)
+	Drop(number int32) Errno
+}
+
+// far returns what carries calls elsewhere; nil = they are answered here.
+func (a *Attempt) far() Far {
+	far, _ := a.Services.(Far)
+	return far
+}

@@ -1,0 +1,242 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+)
+
+// child is a process with which the host is connected.
+type child struct {
+	process *launched
+	client  *plugin.Client
+	conn    *grpc.ClientConn
+	worker  protocol.WorkerClient
+
+	out    *link.Sender[*protocol.HostFrame]
+	endRun context.CancelFunc // ends the stream
+	life   context.Context    // ends when the process has ended
+	die    context.CancelFunc // ends life
+
+	lastRun atomic.Uint64
+
+	mu    sync.Mutex // protects the rest
+	runs  map[uint64]*run
+	dead  bool   // nothing can be run any more
+	fault error  // why the stream has ended
+	kill  uint64 // the run that has made the host kill it; 0 = none has
+}
+
+// startChild starts a process and shakes hands with it, for at most within. What it returns is connected, but
+// has no stream yet: see open.
+func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
+	ch := &child{runs: map[uint64]*run{}}
+	ch.life, ch.die = context.WithCancel(context.Background())
+	ch.client = plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  link.Handshake(),
+		VersionedPlugins: map[int]plugin.PluginSet{link.Protocol: {link.Name: connection{}}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		AutoMTLS:         c.encrypted,
+		SkipHostEnv:      true,
+		StartTimeout:     within,
+		Logger:           hclog.NewNullLogger(),
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: e.sockets},
+		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(link.MaxMessage), grpc.MaxCallSendMsgSize(link.MaxMessage)),
+		},
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
+			ch.process = newLaunched(e.spawner, c, cmd.Env)
+			return ch.process, nil
+		},
+	})
+	dispensed, err := ch.connect()
+	if err != nil {
+		ch.close()
+		return nil, ch.explain(err)
+	}
+	ch.conn = dispensed
+	ch.worker = protocol.NewWorkerClient(ch.conn)
+	return ch, nil
+}
+
+// connect shakes hands.
+func (c *child) connect() (*grpc.ClientConn, error) {
+	client, err := c.client.Client()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := client.Dispense(link.Name)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*grpc.ClientConn), nil
+}
+
+// connection is the host's side of go-plugin's plugin: what is dispensed is the connection.
+type connection struct{ plugin.NetRPCUnsupportedPlugin }
+
+// GRPCServer implements [plugin.GRPCPlugin]; a host serves nothing.
+func (connection) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
+
+// GRPCClient implements [plugin.GRPCPlugin].
+func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return conn, nil
+}
+
+// open opens the stream.
+func (c *child) open() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, err := c.worker.Run(ctx)
+	if err != nil {
+		cancel()
+		return fmt.Errorf("open the stream: %w", err)
+	}
+	c.endRun = cancel
+	c.out = link.NewSender(func(frames []*protocol.HostFrame) error {
+		return stream.Send(&protocol.ToWorker{Frames: frames})
+	}, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
+		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
+	})
+	go func() {
+		err := c.receive(stream)
+		cancel()
+		c.out.Close(errEnded)
+		c.end(err)
+	}()
+	return nil
+}
+
+// errEnded is for frames that come after the end of the stream.
+var errEnded = errors.New("the stream has ended")
+
+// receive takes what the process says, until the stream ends.
+func (c *child) receive(stream grpc.BidiStreamingClient[protocol.ToWorker, protocol.ToHost]) error {
+	for {
+		batch, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		for _, f := range batch.GetFrames() {
+			c.mu.Lock()
+			r := c.runs[f.GetRun()]
+			c.mu.Unlock()
+			if r == nil {
+				continue // it has ended
+			}
+			if err := r.take(f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// end notes the end of the stream. Without one a process is of no use.
+func (c *child) end(err error) {
+	c.mu.Lock()
+	c.dead, c.fault = true, err
+	c.mu.Unlock()
+	timer := time.NewTimer(leaveTime)
+	defer timer.Stop()
+	select {
+	case <-c.process.exited: // which is why the stream has ended, or follows from it
+	case <-timer.C:
+		_ = c.process.Kill(context.Background())
+		<-c.process.exited
+	}
+	c.die()
+}
+
+// begin adds a run; false = the process is of no use any more.
+func (c *child) begin(r *run) bool {
+	r.id, r.child = c.lastRun.Add(1), c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead {
+		return false
+	}
+	c.runs[r.id] = r
+	return true
+}
+
+// finish forgets a run.
+func (c *child) finish(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.runs, r.id)
+}
+
+// busy returns how many runs are under way.
+func (c *child) busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.runs)
+}
+
+// killFor ends the process because of a run.
+func (c *child) killFor(r *run) {
+	c.mu.Lock()
+	if c.kill == 0 && !c.dead {
+		c.kill = r.id
+	}
+	c.dead = true
+	c.mu.Unlock()
+	_ = c.process.Kill(context.Background())
+}
+
+// explain says why a process could not be started.
+func (c *child) explain(err error) error {
+	if c.process == nil {
+		return err
+	}
+	select {
+	case <-c.process.exited:
+		return fmt.Errorf("%w (%s)", err, c.process.end())
+	default:
+		return err
+	}
+}
+
+// leave lets the process end by itself, since its stream ends, and kills it if it doesn't soon.
+func (c *child) leave() {
+	c.mu.Lock()
+	c.dead = true
+	c.mu.Unlock()
+	if c.endRun == nil {
+		return
+	}
+	c.endRun()
+	timer := time.NewTimer(leaveTime)
+	defer timer.Stop()
+	select {
+	case <-c.process.exited:
+	case <-timer.C:
+	}
+}
+
+// close ends the process at once and frees what there is of it.
+func (c *child) close() {
+	c.mu.Lock()
+	c.dead = true
+	c.mu.Unlock()
+	if c.process != nil && c.process.cmd.Process != nil {
+		_ = c.process.Kill(context.Background())
+		<-c.process.exited
+	}
+	c.client.Kill() // frees what go-plugin has; there is no process any more
+}
+
+// leaveTime is how long a process has to end by itself.
+const leaveTime = 2 * time.Second

@@ -1,0 +1,168 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+
+	"github.com/hashicorp/go-plugin/runner"
+)
+
+// command says what to start.
+type command struct {
+	path  string     // of the program
+	args  []string   // with the name first
+	env   []string   // all there is, but for what the handshake adds
+	dir   string     // to start it in; empty = the host's
+	files []*os.File // that it gets, from descriptor 3 on
+	// encrypted says that both sides show each other certificates, and encrypt what they say.
+	encrypted bool
+	// line is told of each line that it writes to its standard streams, cut at maxLine, up to
+	// a rate. It must not block.
+	line func(string)
+}
+
+// launched is a process. It implements [runner.Runner], in place of go-plugin's own: that takes a process for alive as
+// long as anybody has its standard output, reads lines without an end, and leaves its group alone.
+type launched struct {
+	spawner *spawner
+	cmd     *exec.Cmd
+	line    func(string)
+
+	hello  *io.PipeReader // the first line of its output, for the handshake
+	exited chan struct{}  // closed when it has ended
+	err    error          // how; set before exited is closed
+	tail   tail           // of what it has written
+	once   sync.Once      // of the end of hello
+}
+
+var _ runner.Runner = (*launched)(nil)
+
+// newLaunched prepares a process. env is what the handshake adds to the environment.
+func newLaunched(s *spawner, c *command, env []string) *launched {
+	cmd := &exec.Cmd{
+		Path: c.path, Args: c.args, Dir: c.dir, ExtraFiles: c.files,
+		Env:         append(append([]string{}, c.env...), env...),
+		SysProcAttr: attributes(),
+	}
+	return &launched{spawner: s, cmd: cmd, line: c.line, exited: make(chan struct{})}
+}
+
+// Start implements [runner.Runner].
+func (l *launched) Start(context.Context) error {
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+	errRead, errWrite, err := os.Pipe()
+	if err != nil {
+		return errors.Join(fmt.Errorf("make a pipe: %w", err), outRead.Close(), outWrite.Close())
+	}
+	l.cmd.Stdout, l.cmd.Stderr = outWrite, errWrite
+	err = l.spawner.start(l.cmd)
+	_, _ = outWrite.Close(), errWrite.Close()
+	if err != nil {
+		_, _ = outRead.Close(), errRead.Close()
+		return fmt.Errorf("start the process: %w", err)
+	}
+	hello, first := io.Pipe()
+	l.hello = hello
+	var readers sync.WaitGroup
+	readers.Go(func() { l.readOutput(outRead, first) })
+	readers.Go(func() { l.copyLines(bufio.NewReaderSize(errRead, maxLine)) })
+	go func() {
+		l.err = l.cmd.Wait()
+		_ = killGroup(l.cmd.Process.Pid) // what it has left behind
+		// Whoever has escaped from the group may have the pipes for ever.
+		_, _ = outRead.Close(), errRead.Close()
+		readers.Wait()
+		close(l.exited)
+	}()
+	return nil
+}
+
+// readOutput hands the first line to the handshake. What follows is as good as what comes on the error output.
+func (l *launched) readOutput(r io.Reader, first *io.PipeWriter) {
+	lines := bufio.NewReaderSize(r, maxLine)
+	line, err := lines.ReadSlice('\n')
+	if err != nil {
+		line = append(line, '\n') // too long or without an end: no greeting
+	}
+	_, _ = first.Write(line)
+	_ = first.Close()
+	l.copyLines(lines)
+}
+
+// Wait implements [runner.Runner].
+func (l *launched) Wait(context.Context) error {
+	<-l.exited
+	return l.err
+}
+
+// Kill implements [runner.Runner]: it ends the process and all of its group at once.
+func (l *launched) Kill(context.Context) error {
+	if l.cmd.Process == nil {
+		return nil
+	}
+	select {
+	case <-l.exited: // its number may be somebody else's
+		return nil
+	default:
+	}
+	return killGroup(l.cmd.Process.Pid)
+}
+
+// Stdout implements [runner.Runner].
+func (l *launched) Stdout() io.ReadCloser { return l.hello }
+
+// Stderr implements [runner.Runner]. The lines are taken elsewhere.
+func (l *launched) Stderr() io.ReadCloser { return io.NopCloser(eof{}) }
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+
+// Name implements [runner.Runner].
+func (l *launched) Name() string { return l.cmd.Path }
+
+// ID implements [runner.Runner].
+func (l *launched) ID() string {
+	if l.cmd.Process == nil {
+		return ""
+	}
+	return strconv.Itoa(l.cmd.Process.Pid)
+}
+
+// Diagnose implements [runner.Runner].
+func (l *launched) Diagnose(context.Context) string { return "" }
+
+// PluginToHost implements [runner.Runner].
+func (l *launched) PluginToHost(network, address string) (hostNetwork, hostAddress string, err error) {
+	if network != "unix" {
+		return "", "", fmt.Errorf("it listens on %s instead of a unix socket", network)
+	}
+	return network, address, nil
+}
+
+// HostToPlugin implements [runner.Runner].
+func (l *launched) HostToPlugin(network, address string) (pluginNetwork, pluginAddress string, err error) {
+	return network, address, nil
+}
+
+// end says how the process has ended; it must have.
+func (l *launched) end() string {
+	text := "exit status 0"
+	if l.err != nil {
+		text = l.err.Error()
+	}
+	if said := l.tail.String(); said != "" {
+		text += "; it said: " + said
+	}
+	return text
+}

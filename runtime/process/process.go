@@ -1,0 +1,45 @@
+// Package process runs plugins in processes of their own: Wasm in children of the host's own binary (the process
+// sandbox), and native executables. Both speak one protocol, that of plugins/sdk/process.
+//
+//	Instance.Run ─► run ─► frames ─► batches ─► stream ═► process
+//	                 ▲                                       │
+//	   hostcall ◄────┴─ calls ◄─ frames ◄─ batches ◄═════════┘
+//
+// Whatever a process asks for is done by the attempt in the host, with its grants and limits. A process that
+// doesn't end in time is killed, and one that has died is started again; what else it had under way is not counted
+// as an attempt.
+//
+// Each process has a few goroutines: two read what it writes, one waits for its end, one receives from its stream, one
+// keeps it running. They end with the process, and Close waits for that.
+package process
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+)
+
+// engine is what both kinds of processes have in common.
+type engine struct {
+	logger  *slog.Logger
+	spawner *spawner
+	sockets string // folder for sockets, of mode 0700
+}
+
+func newEngine(logger *slog.Logger) (*engine, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	// The path of a socket is short, so it can't be below the folder of the data.
+	sockets, err := os.MkdirTemp("", "jobhost-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for sockets: %w", err)
+	}
+	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets}, nil
+}
+
+// close frees it. No process may be left.
+func (e *engine) close() error {
+	e.spawner.close()
+	return os.RemoveAll(e.sockets)
+}

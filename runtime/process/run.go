@@ -1,0 +1,172 @@
+package process
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// run is one attempt in a process. The goroutine of the attempt does everything, also what
+// the process asks for; only take is called by that of the stream.
+type run struct {
+	id     uint64
+	child  *child
+	at     *hostcall.Attempt
+	frames chan *protocol.WorkerFrame
+	gone   chan struct{} // closed when nobody takes frames any more
+	pieces link.Pieces
+	// wake ends a wait since there is a frame; nil = nobody waits.
+	wake  atomic.Pointer[context.CancelFunc]
+	waits []*waiting // of the process, that nothing has been ready for yet
+}
+
+// maxFrames is how many frames of a run may wait to be looked at; then the stream waits.
+const maxFrames = 8
+
+func newRun(at *hostcall.Attempt) *run {
+	return &run{at: at, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{})}
+}
+
+// take hands a frame to the run. A process that talks faster than is listened to has to wait, with all of its runs.
+func (r *run) take(f *protocol.WorkerFrame) error {
+	if piece := f.GetPiece(); piece != nil {
+		whole := &protocol.WorkerFrame{}
+		ok, err := r.pieces.Add(piece, whole)
+		if err != nil || !ok {
+			return err
+		}
+		f = whole
+	}
+	select {
+	case r.frames <- f:
+	case <-r.gone:
+	}
+	if wake := r.wake.Load(); wake != nil {
+		(*wake)()
+	}
+	return nil
+}
+
+// send tells the process something about the run. When that fails the stream has ended, which is noticed elsewhere.
+func (r *run) send(f *protocol.HostFrame) {
+	f.Run = r.id
+	_ = r.child.out.Send(f, frameBytes+len(f.GetAnswer().GetData())+len(f.GetTask().GetInput()))
+}
+
+// frameBytes is about what a frame costs besides payloads and answers.
+const frameBytes = 256
+
+// stopTime is how long a process may go on with an attempt that it was told to end. Sandboxes
+// notice a deadline by themselves, some milliseconds after it.
+const stopTime = time.Second
+
+// ending is how a run has come to an end.
+type ending int
+
+const (
+	byResult   ending = iota // the process says how it ended
+	byDeadline               // it had to be killed at the deadline
+	byContext                // or when the context had ended
+	byDeath                  // the process has died
+)
+
+// do runs the attempt to its end.
+func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, ending) {
+	r.at.OnCancel(func() { r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}}) })
+	defer r.at.OnCancel(nil)
+	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Task{Task: task}})
+	var late <-chan time.Time
+	if !r.at.Deadline.IsZero() {
+		timer := time.NewTimer(time.Until(r.at.Deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		r.waitAll(ctx)
+		select {
+		case f := <-r.frames:
+			if result := f.GetResult(); result != nil {
+				return result, byResult
+			}
+			r.answer(ctx, f.GetCall())
+		case <-r.child.life.Done():
+			return r.last(byDeath)
+		case <-late:
+			return r.stop(byDeadline)
+		case <-ctx.Done():
+			return r.stop(byContext)
+		}
+	}
+}
+
+// stop tells the process to end the attempt, and ends the process if it doesn't.
+func (r *run) stop(why ending) (*protocol.Result, ending) {
+	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Stop{Stop: &protocol.Stop{}}})
+	timer := time.NewTimer(stopTime)
+	defer timer.Stop()
+	for {
+		select {
+		case f := <-r.frames:
+			if result := f.GetResult(); result != nil {
+				return result, why
+			}
+			r.refuse(f.GetCall())
+		case <-r.child.life.Done():
+			return r.last(why)
+		case <-timer.C:
+			r.child.killFor(r)
+			return nil, why
+		}
+	}
+}
+
+// last looks whether the process has said how the run ended before it has died.
+func (r *run) last(why ending) (*protocol.Result, ending) {
+	for {
+		select {
+		case f := <-r.frames:
+			if result := f.GetResult(); result != nil {
+				return result, why
+			}
+		default:
+			return nil, why
+		}
+	}
+}
+
+// taskOf describes an attempt.
+func taskOf(at *hostcall.Attempt) *protocol.Task {
+	t := &protocol.Task{
+		Job: at.Job, Worker: at.Worker, Index: int32(at.Task), Tasks: int32(at.Tasks), Attempt: int32(at.Number),
+		Priority: at.Priority.String(), Labels: at.Labels, Trace: at.Trace, Entry: at.Entry,
+		InputBytes: at.InputSize(), LogLevel: int32(at.Limits.LogLevel), OutputLimit: int64(at.Limits.OutputBytes),
+	}
+	if at.LargeInput == 0 && len(at.Input) <= maxInput {
+		t.Input = at.Input
+	}
+	if !at.Deadline.IsZero() {
+		t.TimeoutUs = max(time.Until(at.Deadline).Microseconds(), 1)
+	}
+	return t
+}
+
+// maxInput is the largest payload that goes with its task; others are asked for.
+const maxInput = 1 << 20
+
+// resultOf is what an engine makes of how a run ended.
+func (r *run) resultOf(ctx context.Context, result *protocol.Result, why ending) runtime.Result {
+	out := runtime.Result{}
+	if s := result.GetSandbox(); s != nil {
+		out.Replace = reason(s.GetReplace())
+		out.Reset = time.Duration(max(s.GetResetNs(), 0))
+		out.MemoryRefused = s.GetMemoryRefused()
+	}
+	out.Outcome = r.outcome(ctx, result, why)
+	out.Outcome.Fuel = max(result.GetSandbox().GetFuel(), 0)
+	return out
+}

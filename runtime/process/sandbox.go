@@ -1,0 +1,172 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/process/loadpb"
+)
+
+// SandboxConfig configures an engine that runs Wasm in children.
+type SandboxConfig struct {
+	// Command is what starts a sandbox process: a program that calls [ServeSandbox], with its arguments.
+	Command []string
+	// CacheDir keeps compiled modules over restarts, each plugin's in a folder of its own, so that no
+	// sandbox writes what another runs. Empty = they are kept in memory only.
+	CacheDir string
+	Logger   *slog.Logger // nil = nothing is logged
+}
+
+// Sandboxes implements [runtime.Engine]: it runs Wasm in children of the host.
+type Sandboxes struct {
+	*engine
+
+	command  []string
+	cacheDir string
+}
+
+var _ runtime.Engine = (*Sandboxes)(nil)
+
+// NewSandboxes returns an engine that runs Wasm in children. Close frees it.
+func NewSandboxes(cfg SandboxConfig) (*Sandboxes, error) {
+	if len(cfg.Command) == 0 {
+		return nil, errors.New("open the engine of sandbox processes: there is no command to start them")
+	}
+	e, err := newEngine(cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Sandboxes{engine: e, command: cfg.Command, cacheDir: cfg.CacheDir}, nil
+}
+
+// Load implements [runtime.Engine]: the plugin is checked and compiled in a child.
+func (s *Sandboxes) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
+	p := &sandboxed{engine: s, source: src}
+	p.crew = newCrew(s.engine, src.Worker, func() (*child, error) {
+		ch, _, err := p.start(context.Background())
+		return ch, err
+	})
+	first, info, err := p.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.info = info
+	p.crew.run(first, max(src.Processes, 1))
+	return p, nil
+}
+
+// Close implements [runtime.Engine].
+func (s *Sandboxes) Close(context.Context) error { return s.close() }
+
+// sandboxed is a plugin in sandbox processes.
+type sandboxed struct {
+	engine *Sandboxes
+	source runtime.Source
+	crew   *crew
+	info   runtime.Info
+}
+
+// start starts a process, loads the plugin in it and opens its stream.
+func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err error) {
+	began := time.Now()
+	worker := p.source.Worker
+	ch, err := p.engine.startChild(&command{
+		path: p.engine.command[0], args: append([]string{filepath.Base(p.engine.command[0])}, p.engine.command[1:]...),
+		env:  []string{"GOGC=400"},
+		line: func(line string) { p.engine.logger.Warn("sandbox process says", logkey.Worker, worker, "line", line) },
+	}, startTime)
+	if err != nil {
+		return nil, info, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process does not start", Cause: err}
+	}
+	defer func() {
+		if err != nil {
+			ch.close()
+		}
+	}()
+	started := time.Since(began)
+	if info, err = ch.load(ctx, &loading{Source: p.source, CacheDir: p.engine.cacheDir}); err != nil {
+		return nil, info, err
+	}
+	if err := ch.open(); err != nil {
+		return nil, info, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process does not answer", Cause: err}
+	}
+	p.engine.logger.Debug("sandbox process", logkey.Worker, worker, "pid", ch.process.ID(), "started", started, "loaded", time.Since(began)-started)
+	return ch, info, nil
+}
+
+// startTime is how long a process may take until it has shaken hands.
+const startTime = 10 * time.Second
+
+// loading is what a sandbox process is told to load.
+type loading struct {
+	Source   runtime.Source
+	CacheDir string // for this plugin alone; empty = none
+}
+
+// partBytes is the size of the parts in which a source goes to a process.
+const partBytes = 1 << 20
+
+// load makes a sandbox process load a plugin.
+func (c *child) load(ctx context.Context, l *loading) (info runtime.Info, err error) {
+	var encoded bytes.Buffer
+	if err := gob.NewEncoder(&encoded).Encode(l); err != nil {
+		return info, fmt.Errorf("encode the plugin: %w", err)
+	}
+	stream, err := loadpb.NewLoaderClient(c.conn).Load(ctx)
+	if err != nil {
+		return info, fmt.Errorf("load the plugin in a process: %w", err)
+	}
+	for part := encoded.Next(partBytes); len(part) > 0; part = encoded.Next(partBytes) {
+		if err := stream.Send(&loadpb.Part{Data: part}); err != nil {
+			break // CloseAndRecv tells why
+		}
+	}
+	loaded, err := stream.CloseAndRecv()
+	if err != nil {
+		return info, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the process that was to compile the plugin has ended", Cause: c.explain(err)}
+	}
+	if f := loaded.GetFault(); f != nil {
+		return info, &jobhost.Error{Code: jobhost.Code(f.GetCode()), Field: f.GetField(), Message: f.GetMessage(), Hint: f.GetHint()}
+	}
+	return info, json.Unmarshal(loaded.GetInfo(), &info)
+}
+
+// Info implements [runtime.Plugin].
+func (p *sandboxed) Info() runtime.Info { return p.info }
+
+// Instantiate implements [runtime.Plugin]. The instance is made with the first attempt.
+func (p *sandboxed) Instantiate(context.Context) (runtime.Instance, error) { return p.crew.join(), nil }
+
+// Close implements [runtime.Plugin].
+func (p *sandboxed) Close(context.Context) error {
+	p.crew.close()
+	return nil
+}
+
+// receiveSource puts a source together in the process.
+func receiveSource(stream interface{ Recv() (*loadpb.Part, error) }) (*loading, error) {
+	var encoded bytes.Buffer
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		encoded.Write(part.GetData())
+	}
+	l := &loading{}
+	return l, gob.NewDecoder(&encoded).Decode(l)
+}

@@ -1,0 +1,169 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/process/loadpb"
+)
+
+// ServeSandbox is what a sandbox process does: it loads the plugin that the host sends, and runs its tasks until the
+// host ends the stream, and with it the process. open opens the engine; compiled modules may be kept in cache.
+func ServeSandbox(open func(cache string, logger *slog.Logger) (runtime.Engine, error)) {
+	s := &sandbox{open: open, slots: map[uint32]*slot{}}
+	link.Serve(s, func(g *grpc.Server) { loadpb.RegisterLoaderServer(g, s) })
+}
+
+// sandbox is the program of a sandbox process.
+type sandbox struct {
+	loadpb.UnimplementedLoaderServer
+
+	open   func(cache string, logger *slog.Logger) (runtime.Engine, error)
+	plugin runtime.Plugin // set by Load, before there are tasks
+	source runtime.Source
+
+	mu    sync.Mutex // protects slots
+	slots map[uint32]*slot
+}
+
+// slot is a sandbox of the process. One run uses it at a time.
+type slot struct {
+	sandbox *runtime.Sandbox
+	attempt hostcall.Attempt
+	result  runtime.Result // of the last run
+}
+
+// Load implements [loadpb.LoaderServer].
+func (s *sandbox) Load(stream grpc.ClientStreamingServer[loadpb.Part, loadpb.Loaded]) error {
+	l, err := receiveSource(stream)
+	if err != nil {
+		return err
+	}
+	plugin, err := s.load(stream.Context(), l)
+	if err != nil {
+		return stream.SendAndClose(&loadpb.Loaded{Fault: faultOf(err)})
+	}
+	info, err := json.Marshal(plugin.Info())
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(&loadpb.Loaded{Info: info})
+}
+
+func (s *sandbox) load(ctx context.Context, l *loading) (runtime.Plugin, error) {
+	engine, err := s.open(l.CacheDir, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		return nil, err
+	}
+	plugin, err := engine.Load(context.WithoutCancel(ctx), l.Source)
+	if err != nil {
+		return nil, err
+	}
+	s.plugin, s.source = plugin, l.Source
+	s.source.Limits = s.source.Limits.OrDefaults()
+	return plugin, nil
+}
+
+func faultOf(err error) *loadpb.Fault {
+	f := &loadpb.Fault{Code: string(jobhost.CodeOf(err)), Message: err.Error(), Hint: jobhost.HintOf(err)}
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		f.Field, f.Message = e.Field, e.Message
+	}
+	return f
+}
+
+// Describe implements [link.Program].
+func (s *sandbox) Describe(context.Context, *protocol.DescribeRequest) (*protocol.DescribeResponse, error) {
+	return &protocol.DescribeResponse{Protocol: link.Protocol, Sdk: "sandbox"}, nil
+}
+
+// Run implements [link.Program].
+func (s *sandbox) Run(ctx context.Context, run *link.Run) *protocol.Result {
+	slot := s.slot(run.Task.GetSlot())
+	slot.attempt.Reset()
+	s.prepare(&slot.attempt, run)
+	slot.result = runtime.Result{}
+	outcome := slot.sandbox.Run(ctx, &slot.attempt)
+	if run.IsCancelled() {
+		slot.attempt.Cancel()
+	}
+	return resultOf(&outcome, &slot.result)
+}
+
+// slot returns a slot, which is made when it is first used.
+func (s *sandbox) slot(number uint32) *slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have := s.slots[number]; have != nil {
+		return have
+	}
+	made := &slot{}
+	made.sandbox = runtime.NewSandbox(s.plugin, func(r *runtime.Result) { made.result = *r })
+	s.slots[number] = made
+	return made
+}
+
+// Release implements [link.Program].
+func (s *sandbox) Release(number uint32) {
+	s.mu.Lock()
+	gone := s.slots[number]
+	delete(s.slots, number)
+	s.mu.Unlock()
+	if gone != nil {
+		_ = gone.sandbox.Close(context.Background())
+	}
+}
+
+// prepare sets an attempt up for a task. What it is granted, and how much, the host knows; limits that are
+// met here spare it the work.
+func (s *sandbox) prepare(at *hostcall.Attempt, run *link.Run) {
+	t := run.Task
+	at.Job, at.Worker, at.Trace, at.Entry = t.GetJob(), t.GetWorker(), t.GetTrace(), t.GetEntry()
+	at.Task, at.Tasks, at.Number = int(t.GetIndex()), int(t.GetTasks()), int(t.GetAttempt())
+	at.Priority, _ = jobhost.ParsePriority(t.GetPriority())
+	at.Labels, at.Config = t.GetLabels(), s.source.Config
+	at.Input = t.GetInput()
+	if size := t.GetInputBytes(); size > int64(len(at.Input)) {
+		at.LargeInput, at.Input = size, nil
+	}
+	at.Deadline = run.Deadline
+	at.Limits = hostcall.Limits{
+		OutputBytes: int(t.GetOutputLimit()), SpillBytes: maxInput,
+		LogBytes: s.source.Limits.LogBytes, LineBytes: s.source.Limits.LineBytes, LogLevel: slog.Level(t.GetLogLevel()),
+	}
+	at.Services = &far{run: run}
+}
+
+// resultOf tells the host how an attempt has ended.
+func resultOf(o *jobhost.Outcome, r *runtime.Result) *protocol.Result {
+	result := &protocol.Result{}
+	switch o.Kind {
+	case jobhost.OutcomeSucceeded:
+		result.Outcome = &protocol.Result_Output{Output: o.Output}
+	case jobhost.OutcomeSnoozed:
+		result.Outcome = &protocol.Result_SnoozeMs{SnoozeMs: o.Snooze.Milliseconds()}
+	case jobhost.OutcomeFailed:
+		f := o.Failure
+		result.Outcome = &protocol.Result_Failure{Failure: &protocol.Failure{
+			Code: f.Code, Category: string(f.Category), Severity: string(f.Severity), Message: f.Message,
+			Context: f.Context, Stack: f.Stack, Permanent: !f.Retryable,
+		}}
+	default:
+		result.Outcome = &protocol.Result_Stopped{Stopped: &protocol.Stopped{}}
+	}
+	if o.Fuel != 0 || r.Replace != "" || r.Reset != 0 || r.MemoryRefused {
+		result.Sandbox = &protocol.Sandbox{Fuel: o.Fuel, Replace: string(r.Replace), ResetNs: r.Reset.Nanoseconds(), MemoryRefused: r.MemoryRefused}
+	}
+	return result
+}
