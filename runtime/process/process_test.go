@@ -10,6 +10,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/process"
@@ -25,10 +26,21 @@ func TestMain(m *testing.M) {
 		})
 		return
 	}
+	if len(os.Args) >= 2 && os.Args[1] == "guard" {
+		os.Exit(process.ServeGuard(os.Args[2:]))
+	}
+	if len(os.Args) >= 2 && os.Args[1] == "rogue" {
+		link.Serve(rogue{})
+		return
+	}
 	os.Exit(m.Run())
 }
 
 var cacheDir = filepath.Join(os.TempDir(), fmt.Sprintf("jobhost-test-cache-%d", os.Getuid()))
+
+func testLogger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 func newSandboxes(t testing.TB) *process.Sandboxes {
 	t.Helper()
@@ -36,7 +48,7 @@ func newSandboxes(t testing.TB) *process.Sandboxes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := process.NewSandboxes(process.SandboxConfig{Command: []string{exe, "sandbox"}, CacheDir: cacheDir, Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	e, err := process.NewSandboxes(process.SandboxConfig{Command: []string{exe, "sandbox"}, CacheDir: cacheDir, Logger: testLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
