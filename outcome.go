@@ -126,6 +126,7 @@ const (
 	FailOutputTooLarge = "output_too_large" // the result is over the limit
 	FailBadResult      = "bad_result"       // the entry returned a place outside of its memory
 	FailNoEntry        = "no_entry"         // the module has no such export
+	FailCrash          = "crash"            // the process that it ran in has ended
 	FailStart          = "start_failed"     // no sandbox could be made
 	FailInternal       = "internal"         // a fault of the host
 	FailConflict       = "conflict"         // what the attempt's effects depend on was changed meanwhile

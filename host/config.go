@@ -103,6 +103,12 @@ type Worker struct {
 	ABI string
 	// Isolation is what sandboxes keep between jobs; empty = [runtime.IsolateJob].
 	Isolation runtime.Isolation
+	// Sandbox is where sandboxes run, and Processes in how many processes, if not in that of the
+	// host; zero values = [runtime.SandboxInline], and one.
+	Sandbox   runtime.Placement
+	Processes int
+	// Env is what a native plugin finds in its environment, besides what it finds anyway.
+	Env map[string]string
 	// System is what the plugin finds of an operating system.
 	System runtime.System
 	// Linked and Extism are what a manifest of Extism says besides.
@@ -165,6 +171,10 @@ func (w *Worker) Source() runtime.Source {
 		Entry:     w.Entry,
 		Limits:    w.Limits,
 		Isolation: w.Isolation,
+		Sandbox:   w.Sandbox,
+		Processes: w.Processes,
+		Slots:     w.PoolSize,
+		Env:       w.Env,
 		System:    w.System,
 		Linked:    w.Linked,
 		Extism:    w.Extism,

@@ -42,12 +42,19 @@ type Source struct {
 	Limits Limits
 	// Isolation is what a sandbox keeps between jobs; empty = [IsolateJob].
 	Isolation Isolation
+	// Sandbox is where it runs; empty = [SandboxInline].
+	Sandbox Placement
+	// Processes is how many processes run it, for plugins that run in such; 0 = 1. The
+	// slots of its pool are spread over them.
+	Processes int
+	// Slots is how many instances there will be at one time, for what must be known before; 0 = 1.
+	Slots int
+	// Env is the environment of a native plugin besides what it finds anyway.
+	Env map[string]string
 	// System is what the plugin finds of an operating system.
 	System System
 	// Linked are further modules of the plugin, for ABIs that have such.
 	Linked []Linked
-	// Processes is how many processes run the plugin, for engines that have such; 0 = 1.
-	Processes int
 	// Extism bounds plugins of Extism further.
 	Extism extismabi.Options
 	// Config is what the plugin finds of its configuration while it
@@ -67,11 +74,24 @@ const (
 	ABIJobhost = "jobhost" // the native ABI, docs/abi.md
 	ABIWASI    = "wasi"    // a WASI preview 1 command: docs/wasi.md
 	ABIExtism  = "extism"  // an Extism plugin: docs/extism.md
+	ABIProcess = "process" // a native executable: docs/processes.md
 	ABIBuiltin = "builtin" // a function of the host: package builtin
 )
 
-// ABIs returns all but auto and builtin, which are no ways to write a plugin.
+// ABIs returns those of modules: all but process, auto and builtin.
 func ABIs() []string { return []string{ABIJobhost, ABIWASI, ABIExtism} }
+
+// Placement says where a sandbox runs.
+type Placement string
+
+// The placements.
+const (
+	SandboxInline  Placement = "inline"  // in the process of the host
+	SandboxProcess Placement = "process" // in a process of its own
+)
+
+// Placements lists them.
+func Placements() []Placement { return []Placement{SandboxInline, SandboxProcess} }
 
 // Isolation says what a sandbox keeps from one job to the next.
 type Isolation string
@@ -174,6 +194,16 @@ type Plugin interface {
 	Instantiate(ctx context.Context) (Instance, error)
 	// Close frees the plugin; its instances must be closed before.
 	Close(ctx context.Context) error
+}
+
+// Fallible is what plugins may be besides that can lose what they need to run anything, and do not try
+// for ever to get it back.
+type Fallible interface {
+	// OnDisabled sets who is told why the plugin runs nothing any more, and with an empty
+	// reason that it does again; nil = nobody. Attempts come back meanwhile with [jobhost.OutcomeReturned].
+	OnDisabled(told func(reason string))
+	// Enable makes it try again.
+	Enable()
 }
 
 // Instance is one sandbox. One goroutine uses it at a time.

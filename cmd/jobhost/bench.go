@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -22,7 +24,8 @@ import (
 // benchFlags are the flags of bench.
 type benchFlags struct {
 	jobs, producers, batch, backlog, slots, payload int
-	worker, dir                                     string
+	worker, dir, sandbox                            string
+	processes                                       int
 	relaxed, memory, sequential                     bool
 }
 
@@ -54,6 +57,8 @@ lower priority than the jobs; with --jobs 0 what is measured is its end.`,
 	flags.IntVar(&f.payload, "payload", 64, "size of the payloads, in `BYTES`")
 	flags.StringVar(&f.worker, "worker", "noop", "the built-in noop, or a `WORKER` of the manifest")
 	flags.StringVar(&f.dir, "dir", "", "`FOLDER` for the store (default: a temporary one; it matters which disk that is on)")
+	flags.StringVar(&f.sandbox, "sandbox", "", "where sandboxes run: `inline` or process (default: as the worker says)")
+	flags.IntVar(&f.processes, "processes", 0, "`NUMBER` of processes that they run in, if in such (default: as the worker says)")
 	flags.BoolVar(&f.relaxed, "relaxed", false, "don't wait for the disk")
 	flags.BoolVar(&f.memory, "memory", false, "a store in memory")
 	flags.BoolVar(&f.sequential, "sequential", false, "each producer waits for the end of its job")
@@ -72,6 +77,10 @@ func (f *benchFlags) check() error {
 		return usagef("--batch %d is not between 1 and 1000", f.batch)
 	case f.backlog < 0 || f.backlog > 50_000_000:
 		return usagef("--backlog %d is not between 0 and 50000000", f.backlog)
+	case f.sandbox != "" && !slices.Contains(runtime.Placements(), runtime.Placement(f.sandbox)):
+		return usagef("--sandbox %s is neither inline nor process", f.sandbox)
+	case f.processes < 0 || f.processes > 64:
+		return usagef("--processes %d is not between 1 and 64", f.processes)
 	case f.payload < 0 || f.payload > 1<<20:
 		return usagef("--payload %d is not between 0 and 1048576", f.payload)
 	}
@@ -160,6 +169,7 @@ func benchWorker(e *env, f *benchFlags) (host.Worker, error) {
 			return w, err
 		}
 	}
+	w.Sandbox, w.Processes = cmp.Or(runtime.Placement(f.sandbox), w.Sandbox), cmp.Or(f.processes, w.Processes)
 	w.QueueCapacity = f.jobs + f.backlog + f.producers*f.batch
 	if w.PoolSize = f.slots; f.slots == 0 {
 		w.PoolSize = defaultSlots()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/process"
 	"github.com/jobhost/jobhost/runtime/wasm"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/firestorestate"
@@ -180,7 +182,28 @@ func openPayloadStore(s *manifest.PayloadStore) (payload.Store, error) {
 	return filepayload.Open(s.Path)
 }
 
-// openEngine opens the Wasm engine with its compile cache in the data folder.
-func openEngine(data string, logger *slog.Logger) (runtime.Engine, error) {
-	return wasm.New(wasm.Config{CacheDir: filepath.Join(data, "compiled"), Logger: logger})
+// openEngine opens the engines of all kinds of plugins, with compiled modules kept in the data folder.
+func openEngine(data string, logger *slog.Logger) (_ runtime.Engine, err error) {
+	engines := &runtime.Engines{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, engines.Close(context.Background()))
+		}
+	}()
+	if engines.Inline, err = openWasm(filepath.Join(data, "compiled"), logger); err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program, which sandbox processes run: %w", err)
+	}
+	engines.Sandboxes, err = process.NewSandboxes(process.SandboxConfig{
+		Command: []string{exe, sandboxCommand}, CacheDir: filepath.Join(data, "compiled", "processes"), Logger: logger,
+	})
+	return engines, err
+}
+
+// openWasm opens the engine that runs modules in this process.
+func openWasm(cache string, logger *slog.Logger) (runtime.Engine, error) {
+	return wasm.New(wasm.Config{CacheDir: cache, Logger: logger})
 }

@@ -139,6 +139,11 @@ type Worker struct {
 	ABI string
 	// Isolation is what sandboxes keep between jobs.
 	Isolation runtime.Isolation
+	// Sandbox is where sandboxes run; Processes is in how many processes, if in such.
+	Sandbox   runtime.Placement
+	Processes int
+	// Env is the environment of a native plugin; what it finds anyway is not in it.
+	Env map[string]string
 	// System is what the plugin finds of an operating system.
 	System runtime.System
 	// Entry is the export to call; empty = the ABI's own.

@@ -19,7 +19,7 @@ type Far interface {
 
 // FarJob are calls about the job itself.
 type FarJob interface {
-	// Info is asked for secrets and children only.
+	// Info is asked for what has a group, other than job, and isn't in the attempt's Config.
 	Info(key string) (string, Errno)
 	Log(level slog.Level, msg []byte)
 	Submit(text []byte, when SubmitTime) (int32, Errno)

@@ -41,7 +41,10 @@ func (a *Attempt) Info(key string) (string, Errno) {
 }
 
 func (a *Attempt) lookUp(group, name string) (string, Errno) {
-	if far := a.far(); far != nil && (group == "child" || group == "secret") {
+	if far := a.far(); far != nil {
+		if value, ok := a.Config[name]; ok && group == "config" {
+			return value, OK
+		}
 		return far.Info(group + "." + name)
 	}
 	values, missing := map[string]string(nil), ErrNotFound

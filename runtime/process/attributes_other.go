@@ -4,6 +4,6 @@ package process
 
 import "syscall"
 
-// attributes make a process the first of a group. Only the end of its stream tells it that
+// sandboxAttributes make a process the first of a group. Only the end of its stream tells it that
 // the host has gone.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func sandboxAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
@@ -25,6 +26,7 @@ type child struct {
 	client  *plugin.Client
 	conn    *grpc.ClientConn
 	worker  protocol.WorkerClient
+	health  healthpb.HealthClient
 
 	out    *link.Sender[*protocol.HostFrame]
 	endRun context.CancelFunc // ends the stream
@@ -38,6 +40,9 @@ type child struct {
 	dead  bool   // nothing can be run any more
 	fault error  // why the stream has ended
 	kill  uint64 // the run that has made the host kill it; 0 = none has
+	hung  bool   // it was killed since it did not answer
+	left  bool   // it was told to end
+	dying int    // runs that were under way when it ended
 }
 
 // startChild starts a process and shakes hands with it, for at most within. What it returns is connected, but
@@ -68,7 +73,7 @@ func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
 		return nil, ch.explain(err)
 	}
 	ch.conn = dispensed
-	ch.worker = protocol.NewWorkerClient(ch.conn)
+	ch.worker, ch.health = protocol.NewWorkerClient(ch.conn), healthpb.NewHealthClient(ch.conn)
 	return ch, nil
 }
 
@@ -146,7 +151,7 @@ func (c *child) receive(stream grpc.BidiStreamingClient[protocol.ToWorker, proto
 // end notes the end of the stream. Without one a process is of no use.
 func (c *child) end(err error) {
 	c.mu.Lock()
-	c.dead, c.fault = true, err
+	c.dead, c.fault, c.dying = true, err, len(c.runs)
 	c.mu.Unlock()
 	timer := time.NewTimer(leaveTime)
 	defer timer.Stop()
@@ -209,10 +214,71 @@ func (c *child) explain(err error) error {
 	}
 }
 
+// victims returns how many runs were under way when the process ended.
+func (c *child) victims() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dying
+}
+
+// killer returns the run because of which the process was killed; 0 = none was.
+func (c *child) killer() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kill
+}
+
+// cause says why the process has ended.
+func (c *child) cause(dismissed bool) End {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.kill != 0:
+		return EndedKilled
+	case c.hung:
+		return EndedHung
+	case c.left, dismissed:
+		return EndedClosed
+	}
+	return EndedCrashed
+}
+
+// release tells the process that a slot is given up.
+func (c *child) release(slot uint32) {
+	c.mu.Lock()
+	dead := c.dead
+	c.mu.Unlock()
+	if !dead {
+		_ = c.out.Send(&protocol.HostFrame{Frame: &protocol.HostFrame_Release{Release: &protocol.Release{Slot: slot}}}, frameBytes)
+	}
+}
+
+// How often a process is asked whether it is alive, and how long it has to answer.
+const (
+	healthTime   = 10 * time.Second
+	healthWithin = 10 * time.Second
+)
+
+// healthy asks the process whether it is alive.
+func (c *child) healthy() bool {
+	ctx, cancel := context.WithTimeout(c.life, healthWithin)
+	defer cancel()
+	r, err := c.health.Check(ctx, &healthpb.HealthCheckRequest{Service: plugin.GRPCServiceName})
+	return c.life.Err() != nil || err == nil && r.GetStatus() == healthpb.HealthCheckResponse_SERVING
+}
+
+// hang ends the process since it doesn't answer.
+func (c *child) hang() {
+	c.mu.Lock()
+	c.dead, c.hung = true, true
+	c.mu.Unlock()
+	_ = c.process.Kill(context.Background())
+}
+
 // leave lets the process end by itself, since its stream ends, and kills it if it doesn't soon.
 func (c *child) leave() {
 	c.mu.Lock()
-	c.dead = true
+	c.dead, c.left = true, true
 	c.mu.Unlock()
 	if c.endRun == nil {
 		return

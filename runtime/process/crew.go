@@ -6,24 +6,30 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
-	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// crew are the processes of a plugin. Each is started again when it ends.
+// crew are the processes of a plugin. Each is started again when it has ended.
 type crew struct {
 	engine *engine
 	worker string
-	start  func() (*child, error) // starts one and opens its stream
+	start  func(context.Context) (*child, error) // starts one and opens its stream
+	// strict says that whatever ends a process is a failure of the plugin, and not only that it doesn't start.
+	strict bool
 
-	mu      sync.Mutex // protects the rest
-	members []*member
-	slot    uint32 // the last that was given
-	changed chan struct{}
-	closing bool
-	wait    sync.WaitGroup // of the members
+	life context.Context // ends when the crew is dismissed
+	end  context.CancelFunc
+	wait sync.WaitGroup // of the members' goroutines
+
+	mu       sync.Mutex // protects the rest
+	members  []*member
+	slot     uint32        // the last that was given
+	changed  chan struct{} // closed when a place gets a process or the crew is disabled or enabled
+	failures []time.Time   // of the last minute
+	disabled string        // why nothing is started any more; empty = something is
+	told     func(reason string)
+	suspects suspects
+	alone    sync.Mutex // held by the run of a suspect
 }
 
 // member is a place for a process.
@@ -32,58 +38,201 @@ type member struct {
 	slots int    // instances that use it
 }
 
-func newCrew(e *engine, worker string, start func() (*child, error)) *crew {
-	return &crew{engine: e, worker: worker, start: start, changed: make(chan struct{})}
+// A plugin is disabled after so many failures in so long.
+const (
+	maxFailures = 5
+	failureTime = time.Minute
+)
+
+func newCrew(e *engine, worker string, strict bool, start func(context.Context) (*child, error)) *crew {
+	c := &crew{engine: e, worker: worker, strict: strict, start: start, changed: make(chan struct{})}
+	c.life, c.end = context.WithCancel(context.Background())
+	return c
 }
 
-// run keeps n processes running, of which the first is there already.
-func (c *crew) run(first *child, n int) {
+// hire keeps n processes running, of which the first is there already.
+func (c *crew) hire(first *child, n int) {
 	for i := range n {
 		m := &member{}
 		if i == 0 {
 			m.child = first
+			c.engine.observe.Started(c.worker)
 		}
 		c.members = append(c.members, m)
+	}
+	for _, m := range c.members {
 		c.wait.Go(func() { c.keep(m) })
 	}
 }
 
-// keep keeps a process running.
+// dismiss ends the processes and waits for that.
+func (c *crew) dismiss() {
+	c.end()
+	c.wait.Wait()
+}
+
+// keep keeps a process running, until the crew is dismissed.
 func (c *crew) keep(m *member) {
-	for {
-		if m.child == nil {
-			child, err := c.start()
-			if err != nil {
-				c.engine.logger.Error("process does not start", logkey.Worker, c.worker, logkey.Error, err)
-				time.Sleep(time.Second)
-				continue
-			}
-			if !c.set(m, child) {
-				child.close()
-				return
-			}
+	for c.life.Err() == nil {
+		if m.child == nil && !c.replace(m) {
+			continue
 		}
-		<-m.child.life.Done()
-		ended := m.child
-		more := c.set(m, nil)
-		ended.close()
-		if !more {
+		c.watch(m.child)
+		c.bury(m)
+	}
+	if m.child != nil {
+		m.child.leave()
+		c.bury(m)
+	}
+}
+
+// watch waits until a process has ended, or is to. One that doesn't answer is ended.
+func (c *crew) watch(ch *child) {
+	ticker := time.NewTicker(healthTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ch.life.Done():
 			return
+		case <-c.life.Done():
+			ch.leave()
+			return
+		case <-ticker.C:
+			if !ch.healthy() {
+				ch.hang()
+			}
 		}
 	}
 }
 
-// set changes the process of a place, and reports whether there is to be one.
-func (c *crew) set(m *member, child *child) bool {
+// bury takes a process out of its place that has ended, or is to.
+func (c *crew) bury(m *member) {
+	gone := m.child
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing {
+	m.child = nil
+	c.mu.Unlock()
+	gone.close()
+	why := gone.cause(c.life.Err() != nil)
+	c.engine.observe.Ended(c.worker, why)
+	if why == EndedClosed {
+		return
+	}
+	c.engine.logger.Warn("process has ended", logkey.Worker, c.worker, "pid", gone.process.ID(), logkey.Reason, string(why), "end", gone.process.end())
+	if c.strict {
+		c.failed("its process ended (" + string(why) + "): " + gone.process.end())
+	}
+}
+
+// replace starts a process for a place, when it is time, and reports whether there is one.
+func (c *crew) replace(m *member) bool {
+	if !c.pause() {
 		return false
 	}
+	child, err := c.start(c.life)
+	if c.life.Err() != nil {
+		if err == nil {
+			child.close()
+		}
+		return false
+	}
+	if err != nil {
+		c.engine.logger.Error("process does not start", logkey.Worker, c.worker, logkey.Error, err)
+		c.failed("its process does not start: " + err.Error())
+		return false
+	}
+	c.engine.observe.Started(c.worker)
+	c.mu.Lock()
 	m.child = child
+	c.turnLocked()
+	c.mu.Unlock()
+	return true
+}
+
+// pause waits as long as there were failures lately: not at all after the first, and until somebody enables the
+// plugin if there were too many. It reports whether to go on.
+func (c *crew) pause() bool {
+	for {
+		c.mu.Lock()
+		wait, changed, disabled := c.backoffLocked(), c.changed, c.disabled != ""
+		c.mu.Unlock()
+		if !disabled && wait <= 0 {
+			return c.life.Err() == nil
+		}
+		var after <-chan time.Time
+		if !disabled {
+			after = time.After(wait)
+		}
+		select {
+		case <-after:
+			return true
+		case <-changed:
+		case <-c.life.Done():
+			return false
+		}
+	}
+}
+
+// backoffLocked is how long to wait since the last failure.
+func (c *crew) backoffLocked() time.Duration {
+	c.forgetLocked()
+	n := len(c.failures)
+	if n < 2 {
+		return 0
+	}
+	return time.Until(c.failures[n-1].Add(100 * time.Millisecond << (2 * (n - 2))))
+}
+
+func (c *crew) forgetLocked() {
+	for len(c.failures) > 0 && time.Since(c.failures[0]) > failureTime {
+		c.failures = c.failures[1:]
+	}
+}
+
+// failed counts a failure, and disables the plugin when there were too many.
+func (c *crew) failed(why string) {
+	c.mu.Lock()
+	c.failures = append(c.failures, time.Now())
+	c.forgetLocked()
+	if len(c.failures) < maxFailures || c.disabled != "" {
+		c.mu.Unlock()
+		return
+	}
+	c.disabled = "5 failures within a minute, the last: " + why
+	reason, told := c.disabled, c.told
+	c.turnLocked()
+	c.mu.Unlock()
+	c.engine.logger.Error("worker is disabled", logkey.Worker, c.worker, logkey.Reason, reason)
+	if told != nil {
+		told(reason)
+	}
+}
+
+// onDisabled sets who is told; nil = nobody any more.
+func (c *crew) onDisabled(told func(reason string)) {
+	c.mu.Lock()
+	c.told = told
+	reason := c.disabled
+	c.mu.Unlock()
+	if told != nil && reason != "" {
+		told(reason)
+	}
+}
+
+// enable makes a plugin that was disabled begin anew.
+func (c *crew) enable() {
+	c.mu.Lock()
+	was, told := c.disabled, c.told
+	c.disabled, c.failures = "", nil
+	c.turnLocked()
+	c.mu.Unlock()
+	if was != "" && told != nil {
+		told("")
+	}
+}
+
+func (c *crew) turnLocked() {
 	close(c.changed)
 	c.changed = make(chan struct{})
-	return true
 }
 
 // join gives an instance its place: the one with the fewest others.
@@ -101,82 +250,57 @@ func (c *crew) join() *instance {
 	return &instance{crew: c, place: place, slot: c.slot}
 }
 
-// close ends the processes and waits for that.
-func (c *crew) close() {
+// leave gives the place of an instance up.
+func (c *crew) leave(i *instance) {
 	c.mu.Lock()
-	c.closing = true
-	children := make([]*child, 0, len(c.members))
-	for _, m := range c.members {
-		if m.child != nil {
-			children = append(children, m.child)
-		}
-	}
+	i.place.slots--
+	child := i.place.child
 	c.mu.Unlock()
-	for _, ch := range children {
-		ch.leave()
+	if child != nil {
+		child.release(i.slot)
 	}
-	c.wait.Wait()
 }
 
-// errClosed is for runs of a plugin that is closed.
-var errClosed = errors.New("the plugin is closed")
+// Why a run could not begin.
+var (
+	errDismissed = errors.New("the plugin is closed")
+	errDisabled  = errors.New("the plugin is disabled")
+)
 
 // enter waits for the process of a place and begins a run in it.
 func (c *crew) enter(ctx context.Context, m *member, r *run) error {
 	for {
 		c.mu.Lock()
-		child, changed, closing := m.child, c.changed, c.closing
+		child, changed, disabled := m.child, c.changed, c.disabled
 		c.mu.Unlock()
-		if closing {
-			return errClosed
-		}
-		if child != nil && child.begin(r) {
+		switch {
+		case c.life.Err() != nil:
+			return errDismissed
+		case child != nil && child.begin(r):
 			return nil
+		case disabled != "":
+			return errDisabled
+		}
+		var gone <-chan struct{} // a process that is dead, but still in its place
+		if child != nil {
+			gone = child.life.Done()
 		}
 		select {
 		case <-changed:
+			continue
+		case <-c.life.Done():
+			return errDismissed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-gone:
+		}
+		// It will be taken out of its place, and another put there.
+		select {
+		case <-changed:
+		case <-c.life.Done():
+			return errDismissed
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// instance is a slot of a process; it implements [runtime.Instance].
-type instance struct {
-	crew  *crew
-	place *member
-	slot  uint32
-}
-
-// Run implements [runtime.Instance].
-func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result {
-	if ctx.Err() != nil {
-		return runtime.Result{Outcome: at.Stopped(ctx)}
-	}
-	if at.Over(ctx) {
-		return runtime.Result{Outcome: at.TimedOut()}
-	}
-	r := newRun(at)
-	if err := i.crew.enter(ctx, i.place, r); err != nil {
-		return runtime.Result{Outcome: at.Stopped(ctx)}
-	}
-	task := taskOf(at)
-	task.Slot = i.slot
-	result, why := r.do(ctx, task)
-	r.child.finish(r)
-	close(r.gone)
-	at.Flush()
-	out := r.resultOf(ctx, result, why)
-	if out.Outcome.Kind == 0 {
-		out.Outcome = at.Failure(jobhost.FailStart, jobhost.CategorySystem, "the worker's process has ended: "+r.child.process.end())
-	}
-	return out
-}
-
-// Close implements [runtime.Instance].
-func (i *instance) Close(context.Context) error {
-	i.crew.mu.Lock()
-	defer i.crew.mu.Unlock()
-	i.place.slots--
-	return nil
 }

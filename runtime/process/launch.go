@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
 )
@@ -21,6 +23,9 @@ type command struct {
 	env   []string   // all there is, but for what the handshake adds
 	dir   string     // to start it in; empty = the host's
 	files []*os.File // that it gets, from descriptor 3 on
+	sys   *syscall.SysProcAttr
+	// gentle says that it ends what it has started when it is told to end.
+	gentle bool
 	// encrypted says that both sides show each other certificates, and encrypt what they say.
 	encrypted bool
 	// line is told of each line that it writes to its standard streams, cut at maxLine, up to
@@ -34,12 +39,12 @@ type launched struct {
 	spawner *spawner
 	cmd     *exec.Cmd
 	line    func(string)
+	gentle  bool
 
 	hello  *io.PipeReader // the first line of its output, for the handshake
 	exited chan struct{}  // closed when it has ended
 	err    error          // how; set before exited is closed
 	tail   tail           // of what it has written
-	once   sync.Once      // of the end of hello
 }
 
 var _ runner.Runner = (*launched)(nil)
@@ -49,9 +54,9 @@ func newLaunched(s *spawner, c *command, env []string) *launched {
 	cmd := &exec.Cmd{
 		Path: c.path, Args: c.args, Dir: c.dir, ExtraFiles: c.files,
 		Env:         append(append([]string{}, c.env...), env...),
-		SysProcAttr: attributes(),
+		SysProcAttr: c.sys,
 	}
-	return &launched{spawner: s, cmd: cmd, line: c.line, exited: make(chan struct{})}
+	return &launched{spawner: s, cmd: cmd, line: c.line, gentle: c.gentle, exited: make(chan struct{})}
 }
 
 // Start implements [runner.Runner].
@@ -115,8 +120,20 @@ func (l *launched) Kill(context.Context) error {
 		return nil
 	default:
 	}
+	if l.gentle && l.cmd.Process.Signal(syscall.SIGTERM) == nil {
+		timer := time.NewTimer(gentleTime)
+		defer timer.Stop()
+		select {
+		case <-l.exited:
+			return nil
+		case <-timer.C:
+		}
+	}
 	return killGroup(l.cmd.Process.Pid)
 }
+
+// gentleTime is how long it may take a guard to end what it guards.
+const gentleTime = time.Second
 
 // Stdout implements [runner.Runner].
 func (l *launched) Stdout() io.ReadCloser { return l.hello }

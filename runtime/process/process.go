@@ -24,9 +24,38 @@ type engine struct {
 	logger  *slog.Logger
 	spawner *spawner
 	sockets string // folder for sockets, of mode 0700
+	observe Observer
 }
 
-func newEngine(logger *slog.Logger) (*engine, error) {
+// Observer hears of processes. Its methods must not block.
+type Observer interface {
+	Started(worker string)
+	Ended(worker string, why End)
+}
+
+// End is why a process has ended. There are few, so that they can be labels of a metric.
+type End string
+
+// The ends.
+const (
+	EndedClosed  End = "closed"  // it is not needed any more
+	EndedCrashed End = "crashed" // by itself
+	EndedKilled  End = "killed"  // an attempt in it did not end in time
+	EndedHung    End = "hung"    // it did not answer
+)
+
+// Ends lists them.
+func Ends() []End { return []End{EndedClosed, EndedCrashed, EndedKilled, EndedHung} }
+
+type noObserver struct{}
+
+func (noObserver) Started(string)    {}
+func (noObserver) Ended(string, End) {}
+
+func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
+	if observe == nil {
+		observe = noObserver{}
+	}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
@@ -35,7 +64,7 @@ func newEngine(logger *slog.Logger) (*engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for sockets: %w", err)
 	}
-	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets}, nil
+	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, observe: observe}, nil
 }
 
 // close frees it. No process may be left.

@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/process"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 	"github.com/jobhost/jobhost/runtime/wasm"
@@ -23,10 +26,21 @@ func TestMain(m *testing.M) {
 		})
 		return
 	}
+	if len(os.Args) >= 2 && os.Args[1] == "guard" {
+		os.Exit(process.ServeGuard(os.Args[2:]))
+	}
+	if len(os.Args) >= 2 && os.Args[1] == "rogue" {
+		link.Serve(rogue{})
+		return
+	}
 	os.Exit(m.Run())
 }
 
 var cacheDir = filepath.Join(os.TempDir(), fmt.Sprintf("jobhost-test-cache-%d", os.Getuid()))
+
+func testLogger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 func newSandboxes(t testing.TB) *process.Sandboxes {
 	t.Helper()
@@ -34,7 +48,7 @@ func newSandboxes(t testing.TB) *process.Sandboxes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := process.NewSandboxes(process.SandboxConfig{Command: []string{exe, "sandbox"}, CacheDir: cacheDir, Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	e, err := process.NewSandboxes(process.SandboxConfig{Command: []string{exe, "sandbox"}, CacheDir: cacheDir, Logger: testLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,18 +60,53 @@ func newSandboxes(t testing.TB) *process.Sandboxes {
 	return e
 }
 
-func TestEcho(t *testing.T) {
-	e := newSandboxes(t)
-	p, err := e.Load(t.Context(), runtime.Source{Worker: "echo", Bytes: guests.Echo})
-	if err != nil {
-		t.Fatal(err)
+// opener loads a guest for the suite.
+func opener(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
+	return func(t *testing.T, src runtime.Source) runtime.Plugin {
+		src.Worker, src.Bytes = "suite", guest
+		p, err := newSandboxes(t).Load(t.Context(), src)
+		if err != nil {
+			t.Fatalf("load: %v", err)
+		}
+		t.Cleanup(func() {
+			if err := p.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return p
 	}
-	i := runtimetest.Instance(t, p)
-	for range 3 {
-		r := i.Run(t.Context(), runtimetest.Attempt("", "hello"))
-		t.Log(r, string(r.Outcome.Output), r.Outcome.Failure)
-	}
-	p.Close(t.Context())
+}
+
+// The suites are those of runtime/wasm: what a guest does has the same outcome in a process of its own.
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	s := runtimetest.Subject{Open: opener(guests.Outcomes), Lacks: []string{"sleep", "ok"}}
+	runtimetest.Run(t, s)
+	runtimetest.RunCalls(t, s)
+	runtimetest.RunStates(t, runtimetest.Subject{Open: opener(guests.States)})
+}
+
+func TestExtismSuite(t *testing.T) {
+	t.Parallel()
+	open := opener(guests.Extism)
+	runtimetest.Run(t, runtimetest.Subject{
+		Open: func(t *testing.T, src runtime.Source) runtime.Plugin {
+			src.Entry = "ok"
+			return open(t, src)
+		},
+		Lacks: runtimetest.ExtismLacks(),
+	})
+}
+
+func TestCommandSuite(t *testing.T) {
+	t.Parallel()
+	runtimetest.Run(t, runtimetest.Subject{
+		Open: opener(guests.Command),
+		Call: func(behaviour, input string) *hostcall.Attempt {
+			return runtimetest.Attempt("", behaviour+"\n"+input)
+		},
+		Lacks: runtimetest.CommandLacks(), Once: true, FailCode: jobhost.FailExit,
+	})
 }
 
 func BenchmarkRun(b *testing.B) {

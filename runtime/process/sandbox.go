@@ -25,6 +25,7 @@ type SandboxConfig struct {
 	// CacheDir keeps compiled modules over restarts, each plugin's in a folder of its own, so that no
 	// sandbox writes what another runs. Empty = they are kept in memory only.
 	CacheDir string
+	Observer Observer     // nil = nobody
 	Logger   *slog.Logger // nil = nothing is logged
 }
 
@@ -43,7 +44,7 @@ func NewSandboxes(cfg SandboxConfig) (*Sandboxes, error) {
 	if len(cfg.Command) == 0 {
 		return nil, errors.New("open the engine of sandbox processes: there is no command to start them")
 	}
-	e, err := newEngine(cfg.Logger)
+	e, err := newEngine(cfg.Logger, cfg.Observer)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +54,8 @@ func NewSandboxes(cfg SandboxConfig) (*Sandboxes, error) {
 // Load implements [runtime.Engine]: the plugin is checked and compiled in a child.
 func (s *Sandboxes) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
 	p := &sandboxed{engine: s, source: src}
-	p.crew = newCrew(s.engine, src.Worker, func() (*child, error) {
-		ch, _, err := p.start(context.Background())
+	p.crew = newCrew(s.engine, src.Worker, false, func(ctx context.Context) (*child, error) {
+		ch, _, err := p.start(ctx)
 		return ch, err
 	})
 	first, info, err := p.start(ctx)
@@ -62,7 +63,7 @@ func (s *Sandboxes) Load(ctx context.Context, src runtime.Source) (runtime.Plugi
 		return nil, err
 	}
 	p.info = info
-	p.crew.run(first, max(src.Processes, 1))
+	p.crew.hire(first, max(src.Processes, 1))
 	return p, nil
 }
 
@@ -83,7 +84,7 @@ func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err
 	worker := p.source.Worker
 	ch, err := p.engine.startChild(&command{
 		path: p.engine.command[0], args: append([]string{filepath.Base(p.engine.command[0])}, p.engine.command[1:]...),
-		env:  []string{"GOGC=400"},
+		env: []string{"GOGC=400"}, sys: sandboxAttributes(),
 		line: func(line string) { p.engine.logger.Warn("sandbox process says", logkey.Worker, worker, "line", line) },
 	}, startTime)
 	if err != nil {
@@ -150,9 +151,15 @@ func (p *sandboxed) Instantiate(context.Context) (runtime.Instance, error) { ret
 
 // Close implements [runtime.Plugin].
 func (p *sandboxed) Close(context.Context) error {
-	p.crew.close()
+	p.crew.dismiss()
 	return nil
 }
+
+// OnDisabled implements [runtime.Fallible].
+func (p *sandboxed) OnDisabled(told func(reason string)) { p.crew.onDisabled(told) }
+
+// Enable implements [runtime.Fallible].
+func (p *sandboxed) Enable() { p.crew.enable() }
 
 // receiveSource puts a source together in the process.
 func receiveSource(stream interface{ Recv() (*loadpb.Part, error) }) (*loading, error) {

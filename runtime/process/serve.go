@@ -42,6 +42,29 @@ type slot struct {
 	sandbox *runtime.Sandbox
 	attempt hostcall.Attempt
 	result  runtime.Result // of the last run
+
+	mu      sync.Mutex // protects current
+	current *link.Run  // that attempt is of; nil = none
+}
+
+// begin makes the slot work for a run, and end ends that: it isn't cancelled any more.
+func (s *slot) begin(run *link.Run) {
+	s.mu.Lock()
+	s.current = run
+	s.mu.Unlock()
+	run.OnCancel(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.current == run {
+			s.attempt.Cancel()
+		}
+	})
+}
+
+func (s *slot) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = nil
 }
 
 // Load implements [loadpb.LoaderServer].
@@ -94,10 +117,9 @@ func (s *sandbox) Run(ctx context.Context, run *link.Run) *protocol.Result {
 	slot.attempt.Reset()
 	s.prepare(&slot.attempt, run)
 	slot.result = runtime.Result{}
+	slot.begin(run)
 	outcome := slot.sandbox.Run(ctx, &slot.attempt)
-	if run.IsCancelled() {
-		slot.attempt.Cancel()
-	}
+	slot.end()
 	return resultOf(&outcome, &slot.result)
 }
 

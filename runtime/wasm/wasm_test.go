@@ -65,11 +65,7 @@ func TestExtismSuite(t *testing.T) {
 			src.Entry = "ok"
 			return open(t, src)
 		},
-		Lacks: []string{
-			"zero_length", "pull", "pieces", "fail_permanent", "fail_kind", "snooze", "fail_trap", "bad_pointer", "bad_result", "nope\x1b",
-			"big_result", "emit_big", "wait_cancel", "progress", "sleep",
-			"detailed", "no mailbox for the input", "stacks",
-		},
+		Lacks: runtimetest.ExtismLacks(),
 	})
 }
 
@@ -82,11 +78,7 @@ func TestCommandSuite(t *testing.T) {
 		Call: func(behaviour, input string) *hostcall.Attempt {
 			return runtimetest.Attempt("", behaviour+"\n"+input)
 		},
-		Lacks: []string{
-			"zero_length", "pull", "pieces", "fail_kind", "snooze", "fail_trap", "bad_pointer", "bad_result", "nope\x1b",
-			"big_result", "emit_big", "wait_cancel", "progress",
-			"detailed", "echo a full mailbox", "no mailbox for the input", "stacks",
-		},
+		Lacks: runtimetest.CommandLacks(),
 		Once:     true,
 		FailCode: jobhost.FailExit,
 	})

@@ -30,6 +30,7 @@ type Run struct {
 	cancelled atomic.Bool
 	told      chan struct{} // closed by cancel
 	once      sync.Once     // of cancel
+	onCancel  atomic.Pointer[func()]
 
 	mu    sync.Mutex // protects the rest
 	calls map[uint32]chan *protocol.Answer
@@ -92,10 +93,27 @@ func (r *Run) Cancelled() <-chan struct{} { return r.told }
 // IsCancelled reports whether the job was cancelled.
 func (r *Run) IsCancelled() bool { return r.cancelled.Load() }
 
+// OnCancel sets what is called when the job is cancelled, at once if it was already; it may be called twice. nil = nothing
+// any more.
+func (r *Run) OnCancel(tell func()) {
+	if tell == nil {
+		r.onCancel.Store(nil)
+		return
+	}
+	// In this order, as cancel does it the other way round: one of them sees the other.
+	r.onCancel.Store(&tell)
+	if r.cancelled.Load() {
+		tell()
+	}
+}
+
 func (r *Run) cancel() {
 	r.once.Do(func() {
 		r.cancelled.Store(true)
 		close(r.told)
+		if tell := r.onCancel.Load(); tell != nil {
+			(*tell)()
+		}
 	})
 }
 

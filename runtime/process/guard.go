@@ -1,0 +1,112 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// guardArgs are the arguments of a guard.
+type guardArgs struct {
+	Memory int64  // bytes that the plugin may write to
+	Name   string // of the plugin
+	Args   []string
+}
+
+func (g *guardArgs) encode() []string {
+	return append([]string{strconv.FormatInt(g.Memory, 10), g.Name}, g.Args...)
+}
+
+func parseGuardArgs(args []string) (*guardArgs, error) {
+	if len(args) < 2 {
+		return nil, errors.New("guard: memory, name and arguments of a plugin are expected")
+	}
+	memory, err := strconv.ParseInt(args[0], 10, 64)
+	return &guardArgs{Memory: memory, Name: args[1], Args: args[2:]}, err
+}
+
+// maxOpenFiles is how many files a plugin may have open.
+const maxOpenFiles = 1024
+
+// ServeGuard is what stands between the host and a native plugin: it sets limits that the plugin can't
+// get rid of, starts the program that it was given as descriptor 3, and ends whatever that has started, in whichever
+// group, when the plugin ends, when it is told to, or when the host is gone. It returns the exit code.
+func ServeGuard(args []string) int {
+	if len(args) == 0 {
+		return 0 // the host wants to know whether it can start a guard like this
+	}
+	g, err := parseGuardArgs(args)
+	if err == nil {
+		err = becomeReaper()
+	}
+	if err == nil {
+		err = limitPlugin(g.Memory)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guard:", err)
+		return 1
+	}
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // of a terminal, which are the host's to heed
+	program := os.NewFile(3, g.Name)
+	cmd := &exec.Cmd{
+		Path: programPath(), Args: append([]string{g.Name}, g.Args...), ExtraFiles: []*os.File{program},
+		Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: guardedAttributes(),
+	}
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintf(os.Stderr, "start %s: %v\n", g.Name, explainStart(err))
+		return 126
+	}
+	_ = program.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-ends:
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	reap()
+	return exitCode(cmd.ProcessState)
+}
+
+// explainStart adds what mostly is wrong.
+func explainStart(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("%w: it is neither a program for this machine nor a script with a #! line", err)
+	case errors.Is(err, syscall.ENOENT):
+		return fmt.Errorf("%w: the interpreter that its #! line names is not there", err)
+	}
+	return err
+}
+
+// exitCode is that of the plugin as a shell tells it.
+func exitCode(s *os.ProcessState) int {
+	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return s.ExitCode()
+}
+
+// limitPlugin sets what the plugin can't get rid of.
+func limitPlugin(memory int64) error {
+	for _, l := range []struct {
+		resource int
+		most     uint64
+	}{
+		{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, maxOpenFiles}, {unix.RLIMIT_DATA, uint64(memory)},
+	} {
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

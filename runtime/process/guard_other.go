@@ -1,0 +1,16 @@
+//go:build !linux
+
+package process
+
+import "syscall"
+
+// guardAttributes start a guard.
+func guardAttributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// guardedAttributes start a plugin. It is in the group of its guard, which the host ends as a whole.
+func guardedAttributes() *syscall.SysProcAttr { return nil }
+
+// becomeReaper can't be done here: what leaves the group and its parent is not found again.
+func becomeReaper() error { return nil }
+
+func reap() {}

@@ -1,0 +1,83 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// instance is a slot of a process; it implements [runtime.Instance].
+type instance struct {
+	crew  *crew
+	place *member
+	slot  uint32
+}
+
+// Run implements [runtime.Instance].
+func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result {
+	switch {
+	case ctx.Err() != nil:
+		return runtime.Result{Outcome: at.Stopped(ctx)}
+	case at.Over(ctx):
+		return runtime.Result{Outcome: at.TimedOut()}
+	}
+	r := newRun(at)
+	leave, err := i.enter(ctx, r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return runtime.Result{Outcome: at.Stopped(ctx)}
+		}
+		// Nothing can be run at the moment. That is no fault of the task.
+		return runtime.Result{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeReturned}}
+	}
+	defer leave()
+	task := taskOf(at)
+	task.Slot = i.slot
+	result, why := r.do(ctx, task)
+	r.child.finish(r)
+	close(r.gone)
+	at.Flush()
+	out := r.resultOf(ctx, result, why)
+	if out.Outcome.Kind == 0 {
+		out.Outcome, out.Replace = i.blame(r), runtime.ReplacedTrap
+	}
+	return out
+}
+
+// enter begins a run. Until there is a process for it, its time stands still.
+func (i *instance) enter(ctx context.Context, r *run) (leave func(), err error) {
+	began := time.Now()
+	if i.crew.takeSuspect(r.at) {
+		leave, err = i.crew.enterAlone(ctx, r)
+	} else {
+		leave, err = func() {}, i.crew.enter(ctx, i.place, r)
+	}
+	if waited := time.Since(began); waited > time.Millisecond && !r.at.Deadline.IsZero() {
+		r.at.Deadline = r.at.Deadline.Add(waited)
+	}
+	return leave, err
+}
+
+// blame says what becomes of an attempt whose process has died. It has failed if it is known to be why; otherwise it
+// goes back to where it came from, without counting.
+func (i *instance) blame(r *run) jobhost.Outcome {
+	victims, killer, dismissed := r.child.victims(), r.child.killer(), i.crew.life.Err() != nil
+	switch {
+	case dismissed, killer != 0:
+		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
+	case victims > 1:
+		i.crew.suspect(r.at)
+		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
+	}
+	return r.at.Failure(jobhost.FailCrash, jobhost.CategorySystem,
+		"the worker's process ended while it ran: "+hostcall.Escape([]byte(r.child.process.end()), 2000))
+}
+
+// Close implements [runtime.Instance].
+func (i *instance) Close(context.Context) error {
+	i.crew.leave(i)
+	return nil
+}
