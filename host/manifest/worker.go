@@ -194,6 +194,8 @@ func (r *reader) secret(v any) (Secret, error) {
 	switch {
 	case len(ref) != 1 || !isEnv && !isFile:
 		return Secret{}, wrong(secretHint, "a secret has one source, named as text")
+	case r.unsecret:
+		return Secret{env: env, file: file, value: new(FakeSecret)}, nil
 	case isFile:
 		return r.secretFile(file)
 	case !envPattern.MatchString(env):
