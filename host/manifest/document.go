@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -56,8 +57,15 @@ func (d *Document) Err() error {
 	if len(d.r.faults) == 0 {
 		return nil
 	}
-	return d.r.faults.settle(d.r.file)
+	faults := d.r.faults.settle(d.r.file)
+	for _, f := range faults {
+		f.Key = elements.ReplaceAllString(f.Key, "[$1]")
+	}
+	return faults
 }
+
+// elements are the tables of a list in the key of a fault, by their numbers.
+var elements = regexp.MustCompile(`\."#([0-9]+)"`)
 
 // Table is a table of a document. Each setting is asked for by its name and
 // type; what it may not be is noted as a fault of the document, and the zero

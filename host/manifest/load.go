@@ -41,8 +41,8 @@ func LoadUnbuilt(path string) (*Manifest, error) {
 	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), unbuilt: true})
 }
 
-// LoadForTests is [LoadUnbuilt] without a look at secrets, for tests of workers,
-// which run where there are none. All of them are [FakeSecret].
+// LoadForTests is [Load] for tests of one worker, which run where the plugins of
+// others need not be there, nor any secrets: all of them are [FakeSecret].
 func LoadForTests(path string) (*Manifest, error) {
 	data, err := read(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func LoadForTests(path string) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the manifest's folder: %w", err)
 	}
-	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), unbuilt: true, unsecret: true})
+	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), tests: true})
 }
 
 // FakeSecret is the value of every secret of a manifest that was loaded for tests:
@@ -111,8 +111,8 @@ type surroundings struct {
 	cpus   int
 	// unbuilt leaves out the files of plugins that have a build.
 	unbuilt bool
-	// unsecret gives all secrets one value, without a look at where they are.
-	unsecret bool
+	// tests leaves out the files of all plugins, and gives all secrets one value.
+	tests bool
 }
 
 func parse(name string, data []byte, around surroundings) (*Manifest, error) {

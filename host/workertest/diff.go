@@ -22,7 +22,7 @@ func compareBytes(what string, want, got []byte) []Difference {
 	switch {
 	case bytes.Equal(want, got):
 		return nil
-	case isText(want) && isText(got):
+	case isText(want) && isText(got), utf8.Valid(want) && utf8.Valid(got) && max(len(want), len(got)) <= 70:
 		return compareText(what, string(want), string(got))
 	}
 	at := 0
@@ -122,7 +122,7 @@ func hunk(edits []edit, from int) (begin, end int) {
 		return first, first
 	}
 	last := first
-	for i := first; i < len(edits) && i-last <= 2*contextLines; i++ {
+	for i := first; i < len(edits) && i-last <= 2*contextLines+1; i++ {
 		if edits[i].kind != ' ' {
 			last = i
 		}

@@ -81,7 +81,7 @@ func (c *Case) readExpect(t *manifest.Table) {
 	if pattern := t.Text("match"); pattern != "" {
 		var err error
 		if e.Match, err = regexp.Compile(pattern); err != nil {
-			t.Faultf("match", "docs of Go's package regexp say what can be written", "%v", err)
+			t.Faultf("match", "write it as Go's package regexp has it", "%v", err)
 		}
 	}
 	if text, given := readValue(t, "output"); given {

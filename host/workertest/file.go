@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/jobhost/jobhost"
@@ -51,7 +52,11 @@ func (f *File) compare(got []byte, ignore []string) []Difference {
 	}
 	switch f.format() {
 	case text:
-		return compareBytes(what, trimmed(f.data), trimmed(got))
+		want, got := trimmed(f.data), trimmed(got)
+		if bytes.ContainsRune(want, '\n') || bytes.ContainsRune(got, '\n') { // so that the comparison doesn't speak of line ends
+			want, got = append(want, '\n'), append(got, '\n')
+		}
+		return compareBytes(what, want, got)
 	case document:
 		return f.compareAs(canonical, got, ignore)
 	case lines:
@@ -61,7 +66,7 @@ func (f *File) compare(got []byte, ignore []string) []Difference {
 }
 
 // trimmed is a text without the line ends at its end.
-func trimmed(b []byte) []byte { return bytes.TrimRight(b, "\r\n") }
+func trimmed(b []byte) []byte { return slices.Clip(bytes.TrimRight(b, "\r\n")) }
 
 // compareAs holds both against each other in the form that read gives them.
 func (f *File) compareAs(read func([]byte, []string) (string, error), got []byte, ignore []string) []Difference {
@@ -76,22 +81,9 @@ func (f *File) compareAs(read func([]byte, []string) (string, error), got []byte
 	return compareText("output", want, have)
 }
 
-// write makes the file one that an output passes, without fields that don't count.
+// write makes the file one that an output passes.
 func (f *File) write(got []byte, ignore []string) error {
-	var err error
-	switch f.format() {
-	case text:
-		got = append(bytes.Clone(trimmed(got)), '\n')
-	case document:
-		var s string
-		s, err = canonical(got, ignore)
-		got = []byte(s)
-	case lines:
-		var s string
-		s, err = canonicalLines(got, ignore)
-		got = []byte(s)
-	case exact:
-	}
+	got, err := f.written(got, ignore)
 	if err != nil {
 		return fmt.Errorf("write %s: the output can't be in it: %w", f.path, err)
 	}
@@ -100,6 +92,31 @@ func (f *File) write(got []byte, ignore []string) error {
 	}
 	f.data, f.exists = got, true
 	return nil
+}
+
+// written is what the file has for an output: fit for people to read, and without
+// fields that don't count.
+func (f *File) written(got []byte, ignore []string) ([]byte, error) {
+	switch f.format() {
+	case text:
+		return append(bytes.Clone(trimmed(got)), '\n'), nil
+	case document:
+		s, err := canonical(got, ignore)
+		if err != nil || len(ignore) > 0 {
+			return []byte(s), err
+		}
+		var b bytes.Buffer // with its names in the order in which they came
+		err = json.Indent(&b, bytes.TrimSpace(got), "", "  ")
+		b.WriteByte('\n')
+		return b.Bytes(), err
+	case lines:
+		s, err := canonicalLines(got, ignore)
+		if err != nil || len(ignore) > 0 {
+			return []byte(s), err
+		}
+	case exact:
+	}
+	return got, nil
 }
 
 // nameFor returns the name of a file for an output that has none yet: one that says

@@ -3,7 +3,9 @@ package workertest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -152,10 +154,22 @@ func (b *box) check(r *hostcall.HTTPRequest) (*request, error) {
 	if asked.canonical, err = httpurl.Parse(asked.url); err != nil {
 		return nil, &jobhost.Error{Code: jobhost.CodeInvalid, Message: err.Error()}
 	}
-	for name, values := range checked.HostHeader() {
-		asked.header[name] = values
+	if asked.header == nil {
+		asked.header = map[string][]string{}
 	}
+	maps.Copy(asked.header, checked.HostHeader())
 	return asked, nil
+}
+
+// judge asks the policy whether a request may be sent; its cause is not for the guest.
+func (b *box) judge(r *request) error {
+	err := b.policy.Judge(r.method, r.canonical)
+	if err == nil {
+		return nil
+	}
+	b.notef("%s %s was denied: no rule of http.allow in the manifest allows it", r.method, r.url)
+	e, _ := errors.AsType[*jobhost.Error](err)
+	return failed(netproxy.CodeDenied, e.Message)
 }
 
 // maxHops is how many redirects are followed.
@@ -166,9 +180,8 @@ func (b *box) answer(r *request) (*hostcall.HTTPResponse, time.Duration, error) 
 	var delay time.Duration
 	for hop := 0; ; hop++ {
 		if b.policy != nil {
-			if err := b.policy.Judge(r.method, r.canonical); err != nil {
-				b.notef("%s %s was denied: no rule of http.allow in the manifest allows it", r.method, r.url)
-				return nil, delay, &jobhost.Error{Code: jobhost.CodeDenied, Field: string(netproxy.CodeDenied), Message: err.Error()}
+			if err := b.judge(r); err != nil {
+				return nil, delay, err
 			}
 		}
 		m := b.find(r)
@@ -290,8 +303,8 @@ func (b *box) Defer(at *hostcall.Attempt, r *hostcall.HTTPRequest, entry string,
 		return "", err
 	}
 	if b.policy != nil {
-		if err := b.policy.Judge(asked.method, asked.canonical); err != nil {
-			return "", &jobhost.Error{Code: jobhost.CodeDenied, Message: err.Error()}
+		if err := b.judge(asked); err != nil {
+			return "", err
 		}
 	}
 	if len(b.deferred) == maxKept {

@@ -1,6 +1,7 @@
 package workertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (r *Runner) load(ctx context.Context, config map[string]string) (runtime.Pl
 	p, ok := r.plugins[id]
 	if !ok {
 		src := r.Worker.Source()
-		src.Config = config
+		src.Config, src.Entry = config, cmp.Or(r.suite.Entry, src.Entry)
 		p.Plugin, p.err = r.Engine.Load(ctx, src)
 		r.plugins[id] = p
 	}
@@ -195,9 +196,6 @@ func (r *Runner) limit(c *Case, at *hostcall.Attempt) {
 	var level slog.Level
 	if c.LogLevel != "" && level.UnmarshalText([]byte(c.LogLevel)) == nil {
 		at.Limits.LogLevel = level
-	}
-	if at.Entry == "" {
-		at.Entry = r.suite.Entry
 	}
 	if labels := r.suite.Labels; len(labels) > 0 {
 		at.Labels = maps.Clone(labels)

@@ -158,7 +158,6 @@ func (f *finder) walk() {
 			}
 		case d.IsDir() && caseIn(path):
 			f.folder(path, name)
-			return fs.SkipDir
 		case strings.HasSuffix(name, ".in"):
 			f.flat(filepath.Dir(path), strings.TrimSuffix(name, ".in"))
 		}

@@ -47,7 +47,7 @@ func (v *value) compare(what string, got []byte) []Difference {
 	}
 	text, err := canonical(got, nil)
 	if err != nil {
-		return []Difference{{What: what, Want: "JSON:\n" + v.text, Got: shown(got) + " (" + err.Error() + ")"}}
+		return []Difference{{What: what, Want: string(v.bytes()), Got: shown(got) + " (" + err.Error() + ")"}}
 	}
 	return compareText(what, v.text, text)
 }
