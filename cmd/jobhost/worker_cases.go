@@ -219,7 +219,7 @@ func (p *casePrinter) print(r *workertest.Result) {
 		p.printDifference(&r.Differences[i])
 	}
 	for _, note := range r.Notes {
-		p.lines("    ", "note: "+note)
+		p.lines("    ", "note: "+strings.ReplaceAll(note, "\n", "\n      "))
 	}
 	if r.Log != "" {
 		p.lines("    ", "log:")
@@ -234,8 +234,9 @@ func (p *casePrinter) printDifference(d *workertest.Difference) {
 		return
 	}
 	p.lines("    ", d.What)
-	p.lines("      ", "want "+d.Want)
-	p.lines("      ", "got  "+d.Got)
+	const hang = "\n     "
+	p.lines("      ", "want "+strings.ReplaceAll(d.Want, "\n", hang))
+	p.lines("      ", "got  "+strings.ReplaceAll(d.Got, "\n", hang))
 }
 
 // lines prints a text of which no line steers a terminal.

@@ -256,6 +256,10 @@ func (r *Runner) update(j *judge, result *Result) {
 		c.Output.inline != nil || c.Expect.Match != nil {
 		return
 	}
+	if len(j.box.unanswered) > 0 { // it is the output of a world that isn't whole
+		j.notes = append(j.notes, "the output is not written before the case answers all that the worker asks")
+		return
+	}
 	i := slices.IndexFunc(result.Differences, func(d Difference) bool { return d.What == "output" })
 	if i < 0 {
 		return
