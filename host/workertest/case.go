@@ -5,6 +5,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/netproxy/policy"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -105,7 +106,7 @@ func (c *Case) readChildren(t *manifest.Table) {
 // readMock reads a request with its response.
 func (c *Case) readMock(t *manifest.Table) *Mock {
 	m := &Mock{
-		Method: cmp.Or(t.Text("method"), "GET"), URL: t.Text("url"), Header: t.TextTable("header"), times: 1,
+		Method: cmp.Or(t.OneOf("method", policy.Methods()...), "GET"), URL: t.Text("url"), Header: t.TextTable("header"), times: 1,
 	}
 	if m.URL == "" {
 		t.Missing("url", "say which URL is asked; * stands for anything")
@@ -118,7 +119,7 @@ func (c *Case) readMock(t *manifest.Table) *Mock {
 	} else if _, text := times.(string); text {
 		t.Faultf("times", `write a whole number, or "any"`, "this is not a number of times")
 	} else {
-		m.times = int(t.Whole("times", 0, hostcallRequests, 1))
+		m.times = int(t.Whole("times", 0, maxTimes, 1))
 	}
 	if r := t.Table("response"); r != nil {
 		c.readResponse(m, r)
@@ -129,8 +130,8 @@ func (c *Case) readMock(t *manifest.Table) *Mock {
 	return m
 }
 
-// hostcallRequests is how often one mock may answer.
-const hostcallRequests = 100_000
+// maxTimes is how often one mock may answer.
+const maxTimes = 100_000
 
 func (c *Case) readResponse(m *Mock, t *manifest.Table) {
 	r := &m.Response
@@ -141,9 +142,7 @@ func (c *Case) readResponse(m *Mock, t *manifest.Table) {
 	body, given := readValue(t, "body")
 	if given {
 		r.Body = body.bytes()
-		if _, typed := r.Header["content-type"]; body.isJSON && !typed {
-			r.jsonBody = true
-		}
+		r.jsonBody = body.isJSON
 	}
 	if file := t.Text("file"); file != "" {
 		if given {

@@ -1,13 +1,13 @@
 package workertest
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
 // Expect is what a case wants besides the output. What it doesn't mention is not
@@ -159,7 +159,7 @@ func (e *Expect) readEffects(t *manifest.Table) {
 		e.Submits = append(e.Submits, w)
 	}
 	for _, d := range t.Tables("defer") {
-		w := WantDefer{Method: d.Text("method"), URL: d.Text("url"), Entry: d.Text("entry"), Header: d.TextTable("header")}
+		w := WantDefer{Method: d.OneOf("method", policy.Methods()...), URL: d.Text("url"), Entry: d.Text("entry"), Header: d.TextTable("header")}
 		w.Args, _ = readValue(d, "args")
 		w.Body, _ = readValue(d, "body")
 		d.Close()
@@ -222,7 +222,7 @@ func flag(t *manifest.Table, name string) *bool {
 func priority(t *manifest.Table) string {
 	name := t.Text("priority")
 	if _, err := jobhost.ParsePriority(name); name != "" && err != nil {
-		t.Fault("priority", fmt.Errorf("%w", err))
+		t.Fault("priority", err)
 		return ""
 	}
 	return name

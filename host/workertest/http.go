@@ -42,7 +42,7 @@ type Response struct {
 	Delay    time.Duration // which takes no time
 	Error    string        // why there is none
 	Message  string
-	jsonBody bool
+	jsonBody bool // whose type goes without saying
 }
 
 // compile reads the URL.

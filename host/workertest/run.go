@@ -173,7 +173,7 @@ func (r *Runner) run(ctx context.Context, c *Case) *Result {
 	if r.Update {
 		r.update(j, result)
 	}
-	result.Notes = append(b.notes, j.notes...)
+	result.Notes = slices.Concat(b.notes, j.notes)
 	return result
 }
 
