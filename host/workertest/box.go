@@ -27,6 +27,7 @@ type box struct {
 	keys         map[string]*key
 	version      int64
 	emitted      [][]byte
+	emittedMore  bool // than are kept
 	progress     [2]int64
 	submitted    []submitted
 	deferred     []deferredRequest
@@ -73,9 +74,14 @@ const maxKept = 10_000
 
 // Emit implements [hostcall.Services].
 func (b *box) Emit(_ *hostcall.Attempt, data []byte) {
-	if len(b.emitted) < maxKept {
-		b.emitted = append(b.emitted, bytes.Clone(data))
+	if len(b.emitted) == maxKept {
+		if !b.emittedMore {
+			b.emittedMore = true
+			b.notef("only the first %d messages are looked at", maxKept)
+		}
+		return
 	}
+	b.emitted = append(b.emitted, bytes.Clone(data))
 }
 
 // Progress implements [hostcall.Services].
