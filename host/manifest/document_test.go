@@ -54,7 +54,7 @@ func TestDocumentFaults(t *testing.T) {
 		{"another type", "text = 7", "a:1:8: text: a whole number is not possible here; put it in quotes"},
 		{"no list", "list = 7", "a:1:8: list: a whole number is not possible here; write a list of tables, such as [{ … }]"},
 		{"out of range", "\nwhole = 10", "a:2:9: whole: 10 is not between 0 and 9"},
-		{"in a list", "[[list]]\n[[list]]\nnmae = 1", "a:3:1: list[2]: nmae is not a setting; did you mean name?"},
+		{"in a list", "[[list]]\n[[list]]\nnama = 1", "a:3:1: list[2]: nama is not a setting; did you mean name?"},
 		{"no TOML", "text = ", "a:1:7: unexpected EOF; expected value"},
 		{"not UTF-8", "text = \"\xff\"", "a:1:9: the file is not valid UTF-8; save it as UTF-8"},
 		{"too deep", "text = " + strings.Repeat("[", 100), "a:1:25: values are nested deeper than 16"},
