@@ -41,6 +41,24 @@ func LoadUnbuilt(path string) (*Manifest, error) {
 	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), unbuilt: true})
 }
 
+// LoadForTests is [Load] for tests of one worker, which run where the plugins of
+// others need not be there, nor any secrets: all of them are [FakeSecret].
+func LoadForTests(path string) (*Manifest, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("find the manifest's folder: %w", err)
+	}
+	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), tests: true})
+}
+
+// FakeSecret is the value of every secret of a manifest that was loaded for tests:
+// such that it can be the key of a webhook's signature too.
+const FakeSecret = "whsec_ZmFrZSBzZWNyZXQgb2YgYSB0ZXN0IG9mIGEgd29ya2Vy"
+
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -93,6 +111,8 @@ type surroundings struct {
 	cpus   int
 	// unbuilt leaves out the files of plugins that have a build.
 	unbuilt bool
+	// tests leaves out the files of all plugins, and gives all secrets one value.
+	tests bool
 }
 
 func parse(name string, data []byte, around surroundings) (*Manifest, error) {
