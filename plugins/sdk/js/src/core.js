@@ -94,15 +94,20 @@ function show(v) {
   return String(v);
 }
 
-function line(level) {
-  return (...values) => {
-    if (host.log_level() > level) return;
-    for (const text of values.map(show).join(" ").split("\n")) host.log(level, text);
-  };
-}
+const writer = (level) => (...values) => {
+  if (host.log_level() <= level) host.log(level, values.map(show).join(" "));
+};
 
-export const log = { debug: line(-4), info: line(0), warn: line(4), error: line(8) };
-globalThis.console = { ...log, log: log.info, trace: log.debug };
+export const log = { debug: writer(-4), info: writer(0), warn: writer(4), error: writer(8) };
+
+// A call of console is as many lines as it prints elsewhere; one of log is one line.
+const printer = (write) => (...values) => {
+  for (const text of values.map(show).join(" ").split("\n")) write(text);
+};
+globalThis.console = {
+  debug: printer(log.debug), trace: printer(log.debug), log: printer(log.info), info: printer(log.info),
+  warn: printer(log.warn), error: printer(log.error),
+};
 
 export const encode = (text) => host.encode(String(text).toWellFormed());
 export const decode = (bytes) => {
