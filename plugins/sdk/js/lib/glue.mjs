@@ -22,11 +22,15 @@ const special = ["decode", "encode", "input_text", "input_bytes", "random", "mat
 const wasmTypes = { b: "i32 i32", h: "i32 i32", i: "i32", l: "i64", d: "f64" };
 const readers = { i: "$int", l: "$long", d: "$double" };
 
+/** reserved are exports that mean something to the host, or link the glue with QuickJS. */
+export const reserved = ["memory", "jh_run", "jh_buf", "jh_wake", "_initialize", "_start", "host_get_timezone_offset", "host_interrupt",
+  "host_promise_rejection", "host_module_normalize", "host_module_load", "host_call"];
+
 /** hostFunctions are the names that the SDK's own sources may use as host.NAME. */
 export const hostFunctions = [...Object.keys(signatures), "read", ...special];
 
 /**
- * glue returns the module as text.
+ * glue returns the module as text, and how many functions it puts into QuickJS's table.
  * used: names of host functions; modules: {name, source} in the order in which
  * they are to be compiled, the last one is run; entries: the exports;
  * table: the size of QuickJS's table, after which the functions' places are.
@@ -49,7 +53,7 @@ export function glue({ used, modules, entries, table }) {
   const hostName = strings.add("__jobhost");
   strings.add("stack");
   strings.add(waits);
-  return `(module
+  const text = `(module
 ${imports(imported)}
 (memory (import "qjs" "memory") 1)
 (table (import "qjs" "__indirect_function_table") ${table + natives.length} funcref)
@@ -87,12 +91,13 @@ ${used.includes("read") ? reading : ""}
 ${entries.map((name, i) => `(func (export ${quote(name)}) (param i32) (result i64) (call $enter (i32.const ${i}) (local.get 0)))`).join("\n")}
 )
 `;
+  return { text, functions: natives.length };
 }
 
 function imports(used) {
   const fromQuickJS = {
     _initialize: "", qjs_init: ":i32", qjs_get_runtime_ptr: ":i32", qjs_get_context_ptr: ":i32", qjs_run_gc: "",
-    qjs_set_max_stack_size: "i32", qjs_set_gc_threshold: "i32", malloc: "i32:i32", free: "i32",
+    qjs_set_promise_rejection_handler: "i32", qjs_free_value: "i32", qjs_set_max_stack_size: "i32", qjs_set_gc_threshold: "i32", malloc: "i32:i32", free: "i32",
     JS_NewCFunction2: "i32 i32 i32 i32 i32 i32:i64", JS_NewObject: "i32:i64", JS_GetGlobalObject: "i32:i64",
     JS_SetPropertyStr: "i32 i64 i32 i64:i32", JS_GetPropertyStr: "i32 i64 i32:i64", JS_Eval: "i32 i32 i32 i32 i32:i64",
     JS_Call: "i32 i64 i64 i32 i32:i64", JS_DupValue: "i32 i64:i64", JS_FreeValue: "i32 i64",
@@ -123,7 +128,7 @@ function hostType(signature) {
 }
 
 function arity(name) {
-  return name in signatures ? signatures[name].indexOf(":") : { decode: 3, start: 2, math_random: 0 }[name] ?? 1;
+  return name in signatures ? signatures[name].indexOf(":") : { decode: 3, start: 3, math_random: 0 }[name] ?? 1;
 }
 
 // A function that JavaScript calls: it takes the arguments apart, calls the host and makes a value of the answer.
@@ -188,7 +193,7 @@ const runtime = (stack, waits) => `
 (global $rt (mut i32) (i32.const 0))
 (global $ctx (mut i32) (i32.const 0))
 (global $strings (mut i32) (i32.const 0))
-(global $tmp (mut i32) (i32.const 0))   ;; 64 bytes: what functions return by pointer; from 16 arguments
+(global $tmp (mut i32) (i32.const 0))   ;; 64 bytes: what functions return by pointer, at 16 and 40 arguments
 (global $buf (mut i32) (i32.const 0))   ;; answers of the host
 (global $cap (mut i32) (i32.const 0))
 (global $box (mut i32) (i32.const 0))   ;; the mailbox
@@ -199,6 +204,7 @@ const runtime = (stack, waits) => `
 (global $resulttext (mut i32) (i32.const 0))
 (global $run (mut i64) (i64.const 0))
 (global $step (mut i64) (i64.const 0))
+(global $rejected (mut i64) (i64.const 0))
 (global $woken (mut i32) (i32.const 0))
 (global $seeded (mut i32) (i32.const 0)) ;; and the state of Math.random
 (global $s0 (mut i64) (i64.const 0))
@@ -288,6 +294,8 @@ const runtime = (stack, waits) => `
 (func $op_start ${cfunction}
   (global.set $run (call $JS_DupValue (local.get $ctx) (i64.load (local.get $argv))))
   (global.set $step (call $JS_DupValue (local.get $ctx) (i64.load offset=8 (local.get $argv))))
+  (global.set $rejected (call $JS_DupValue (local.get $ctx) (i64.load offset=16 (local.get $argv))))
+  (call $qjs_set_promise_rejection_handler (i32.const 1))
   (global.get $UNDEFINED))
 
 (func (export "jh_buf") (param $min i32) (result i32) (local $p i32)
@@ -351,7 +359,15 @@ const runtime = (stack, waits) => `
     (then (call $die (call $JS_PromiseResult (global.get $ctx) (local.get $promise))))))
 (func (export "host_get_timezone_offset") (param i32 i32) (result i32) (i32.const 0))
 (func (export "host_interrupt") (result i32) (i32.const 0))
-(func (export "host_promise_rejection") (param i32 i32 i32))
+(func (export "host_promise_rejection") (param $promise i32) (param $reason i32) (param $handled i32)
+  (i64.store offset=40 (global.get $tmp) (i64.load (local.get $promise)))
+  (i64.store offset=48 (global.get $tmp) (i64.load (local.get $reason)))
+  (i64.store offset=56 (global.get $tmp) (call $number (local.get $handled)))
+  (if (i64.ne (global.get $rejected) (i64.const 0))
+    (then (call $JS_FreeValue (global.get $ctx) (call $JS_Call (global.get $ctx) (global.get $rejected) (global.get $UNDEFINED)
+      (i32.const 3) (i32.add (global.get $tmp) (i32.const 40))))))
+  (call $qjs_free_value (local.get $promise))
+  (call $qjs_free_value (local.get $reason)))
 (func (export "host_module_normalize") (param i32 i32) (result i32) (i32.const 0))
 (func (export "host_module_load") (param i32 i32) (result i32) (i32.const 0))
 (func (export "host_call") (param i32 i32 i32 i32 i32) (result i32) (i32.const 0))`;

@@ -22,16 +22,12 @@ export function link({ modules, entries, used, quickjs, binaryen }) {
     }
   };
   try {
-    const table = tableSize(quickjs);
-    const text = glue({ used, modules, entries, table });
-    const places = text.match(/\$op_\w+/g).length; // at least as many as there are
+    const { text, functions } = glue({ used, modules, entries, table: tableSize(quickjs) });
     writeFileSync(at("glue.wat"), text);
-    writeFileSync(at("quickjs.wasm"), growTable(quickjs, places));
-    writeFileSync(at("roots.json"), JSON.stringify(["memory", "jh_buf", "jh_wake", "_initialize", ...entries].map((name, i) => ({ name: "root" + i, export: name, root: true }))));
+    writeFileSync(at("quickjs.wasm"), growTable(quickjs, functions));
     run("wasm-as", at("glue.wat"), "-o", at("glue.wasm"));
-    run("wasm-merge", at("glue.wasm"), "env", at("quickjs.wasm"), "qjs", "--rename-export-conflicts", "-o", at("merged.wasm"));
-    run("wasm-metadce", at("merged.wasm"), "-f", at("roots.json"), "-o", at("worker.wasm"));
-    return readFileSync(at("worker.wasm"));
+    run("wasm-merge", at("glue.wasm"), "env", at("quickjs.wasm"), "qjs", "--rename-export-conflicts", "-o", at("worker.wasm"));
+    return keepExports(readFileSync(at("worker.wasm")), ["memory", "jh_buf", "jh_wake", "_initialize", ...entries]);
   } finally {
     rmSync(dir, { recursive: true });
   }
@@ -39,40 +35,60 @@ export function link({ modules, entries, used, quickjs, binaryen }) {
 
 // The size of the only table of a module.
 function tableSize(wasm) {
-  const s = tableSection(wasm);
-  return s.min;
+  const r = reader(wasm, section(wasm, 4).body);
+  if (r.number() !== 1 || r.number() !== 0x70 || r.number() !== 0) {
+    throw new Error("this quickjs.wasm has no table of functions that may be larger; the SDK was made for quickjs-wasi 3.6.2");
+  }
+  return r.number();
 }
 
 // The module with a table that has room for more functions at its end. QuickJS
 // calls functions by their place there, and nothing may change it while the worker runs.
 function growTable(wasm, more) {
-  const s = tableSection(wasm);
-  const body = Buffer.concat([s.before, leb(s.min + more), s.after]);
-  return Buffer.concat([wasm.subarray(0, s.start), Buffer.of(4), leb(body.length), body, wasm.subarray(s.end)]);
+  return replace(wasm, 4, Buffer.of(1, 0x70, 0), leb(tableSize(wasm) + more));
 }
 
-function tableSection(wasm) {
-  let at = 8;
-  const number = () => {
-    let n = 0, shift = 0, b;
-    do {
-      b = wasm[at++];
-      n |= (b & 127) << shift;
-      shift += 7;
-    } while (b & 128);
-    return n;
-  };
-  while (at < wasm.length) {
-    const start = at, id = wasm[at++], size = number(), body = at, end = at + size;
-    if (id === 4) {
-      at += 3; // one table, of functions, with these limits
-      if (wasm[body] !== 1 || wasm[body + 2] !== 0) break;
-      const min = number();
-      return { start, end, min, before: wasm.subarray(body, body + 3), after: wasm.subarray(at, end) };
-    }
-    at = end;
+// The module without other exports: a job could name them as entries.
+function keepExports(wasm, names) {
+  const kept = [], r = reader(wasm, section(wasm, 7).body);
+  for (let n = r.number(); n > 0; n--) {
+    const start = r.at();
+    const name = r.bytes(r.number()).toString();
+    r.bytes(1);
+    r.number();
+    if (names.includes(name)) kept.push(wasm.subarray(start, r.at()));
   }
-  throw new Error("this quickjs.wasm has no table that can be larger; the SDK was made for quickjs-wasi 3.6.2");
+  return replace(wasm, 7, leb(kept.length), ...kept);
+}
+
+// Where a section is.
+function section(wasm, wanted) {
+  const r = reader(wasm, 8);
+  for (;;) {
+    const start = r.at(), [id] = r.bytes(1), size = r.number(), body = r.at();
+    r.bytes(size);
+    if (id === wanted) return { start, body, end: r.at() };
+  }
+}
+
+function replace(wasm, id, ...parts) {
+  const { start, end } = section(wasm, id), body = Buffer.concat(parts);
+  return Buffer.concat([wasm.subarray(0, start), Buffer.of(id), leb(body.length), body, wasm.subarray(end)]);
+}
+
+function reader(wasm, at) {
+  const bytes = (n) => {
+    if (at + n > wasm.length) throw new Error("a module ends within a section, or lacks one");
+    return wasm.subarray(at, at += n);
+  };
+  const number = () => {
+    for (let n = 0, shift = 0; ; shift += 7) {
+      const [b] = bytes(1);
+      n += (b & 127) * 2 ** shift;
+      if (b < 128) return n;
+    }
+  };
+  return { at: () => at, bytes, number };
 }
 
 function leb(n) {

@@ -4,7 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { hostFunctions } from "./glue.mjs";
+import { hostFunctions, reserved } from "./glue.mjs";
 
 // Where what `import … from "jobhost"` offers comes from. A worker has the
 // host functions of the parts that it imports, and no others.
@@ -55,6 +55,8 @@ export async function findModules(file, { QuickJS, wasm }) {
   if (!exports.includes("default")) {
     throw new BuildError(`${file} has no default export, which is what a job runs: export default (job) => …`);
   }
+  const taken = exports.find((name) => reserved.includes(name));
+  if (taken) throw new BuildError(`${file} exports ${taken}, which is no name for an entry; another would be: export { ${taken} as ${taken}_ }`);
   const used = usedParts([...worker.values()]);
   return assemble(entry, worker, edges, exports, used);
 }
@@ -111,7 +113,9 @@ function usedParts(texts) {
       named++;
       for (const item of list.split(",")) {
         const name = item.trim().split(/\s+/)[0];
-        for (const part in parts) if (parts[part].includes(name)) used.add(part);
+        const part = Object.keys(parts).find((p) => parts[p].includes(name));
+        if (part) used.add(part);
+        else if (name) throw new BuildError(`"jobhost" has no ${name}; it has ${Object.values(parts).flat().sort().join(", ")}`);
       }
     }
     if ((text.match(/["']jobhost["']/g) ?? []).length > named) for (const part in parts) used.add(part);

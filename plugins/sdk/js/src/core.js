@@ -57,23 +57,28 @@ function fail(e) {
   }
   const failure = e instanceof Failure ? e : ordinary(e);
   const { message, code, category, severity, context, permanent } = failure;
-  host.fail(permanent ? 2 : 1, JSON.stringify({ message: message.slice(0, 4096), code, category, severity, context: fitting(context) }));
+  host.fail(permanent ? 2 : 1, JSON.stringify({ message: String(message).slice(0, 4096), code, category, severity, context: fitting(context) }));
 }
 
 // An error that nobody made for the purpose: a bug, or one of a library.
 function ordinary(e) {
   if (!(e instanceof Error)) return { message: "thrown: " + show(e) };
+  if (e.name === "InternalError" && e.message === "out of memory") return { message: "out of memory", code: "out_of_memory", category: "resource" };
   const message = e.name === "Error" || e instanceof HostError ? e.message : e.name + ": " + e.message;
   const bug = e instanceof TypeError || e instanceof ReferenceError || e instanceof RangeError || e instanceof SyntaxError;
   const code = typeof e.code === "string" && /^[\w.-]{1,64}$/.test(e.code) ? e.code : bug ? "exception" : undefined;
   return { message, code, category: bug ? "system" : undefined, context: { stack: trace(e), cause: e.cause && show(e.cause) } };
 }
 
-// The host keeps no more than 16 KiB of a context.
+// The host keeps no more than 16 KiB of a context, and wants JSON.
 function fitting(context) {
   if (context === undefined) return undefined;
-  const size = JSON.stringify(context)?.length ?? 0;
-  return size > 16000 ? { omitted: `about ${size} bytes are over the limit of 16 KiB` } : context;
+  try {
+    const size = JSON.stringify(context).length;
+    return size > 16000 ? { omitted: `about ${size} bytes are over the limit of 16 KiB` } : context;
+  } catch (e) {
+    return { omitted: e.message };
+  }
 }
 
 function trace(e) {
@@ -260,27 +265,42 @@ export function setWait(f) {
 let entries;
 let settled; // a function that ends the job, when its handler has
 
+const unhandled = new Map(); // promises that were rejected, with the reasons
+
+function rejected(promise, reason, handled) {
+  if (handled) unhandled.delete(promise);
+  else unhandled.set(promise, reason);
+}
+
+function ended(result) {
+  if (unhandled.size > 0) {
+    for (const reason of unhandled.values()) log.warn("nobody awaits a promise that was rejected: " + show(reason));
+    unhandled.clear();
+  }
+  return result;
+}
+
 // Called by the glue for each job. True = not yet: promises are to be settled, then comes step.
 function run(entry, size, woken) {
   settled = undefined;
   try {
     if (woken) for (const f of wakers) f();
     const result = entries[entry](new Job(size));
-    if (typeof result?.then !== "function") return output(result);
+    if (typeof result?.then !== "function") return ended(output(result));
     result.then((v) => { settled = () => output(v); }, (e) => { settled = () => fail(e); });
     return true;
   } catch (e) {
-    return fail(e);
+    return ended(fail(e));
   }
 }
 
 function step() {
   try {
-    if (settled) return settled();
+    if (settled) return ended(settled());
     if (waitForOne()) return true;
     throw new Failure("the handler waits for something that never comes", { code: "deadlock", category: "system" });
   } catch (e) {
-    return fail(e);
+    return ended(fail(e));
   }
 }
 
@@ -294,5 +314,5 @@ export function start(exported, names) {
     if (typeof exported[name] !== "function") throw new TypeError(`the export ${name} is no function: what a worker exports are its entries`);
     return exported[name];
   });
-  host.start(run, step);
+  host.start(run, step, rejected);
 }

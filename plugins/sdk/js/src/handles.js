@@ -15,6 +15,7 @@ export class Operation extends Promise {
     if (entry?.promise !== this) return; // settled, or never begun
     waiting.delete(this.handle);
     if (!entry.stays) host.drop(this.handle);
+    this.then(undefined, () => {}); // nobody need look
     entry.reject(new HostError("dropped", -7));
   }
 }

@@ -1,4 +1,4 @@
-import { HostError, host } from "./core.js";
+import { answer, host } from "./core.js";
 import { Operation, operation, read } from "./handles.js";
 import { parseResponse, requestName, requestText } from "./message.js";
 
@@ -6,8 +6,12 @@ export { Headers, Response, ResponseError, StatusError } from "./message.js";
 
 export function fetch(url, init = {}) {
   const name = requestName(url, init);
-  const handle = host.http(requestText(url, init));
-  if (handle < 0) return Operation.reject(new HostError(name, handle));
+  let handle;
+  try {
+    handle = answer(name, host.http(requestText(url, init)));
+  } catch (e) {
+    return Operation.reject(e);
+  }
   return operation(handle, () => {
     const response = parseResponse(read(name, handle), name);
     if (response.status === 0) response.check();

@@ -72,8 +72,11 @@ export class Response extends Body {
 
 export function requestText(url, { method = "GET", headers, body } = {}) {
   if (/[\s]/.test(method + url)) throw new TypeError("method and URL must be without spaces: " + method + " " + url);
+  const fields = new Headers(headers);
+  const json = typeof body === "object" && body !== null && !(body instanceof ArrayBuffer) && !ArrayBuffer.isView(body);
+  if (json && !fields.has("content-type")) fields.append("content-type", "application/json");
   let head = `${method} ${url}\n`;
-  for (const [name, value] of new Headers(headers)) head += `${name}: ${value}\n`;
+  for (const [name, value] of fields) head += `${name}: ${value}\n`;
   return join(head + "\n", data(body));
 }
 

@@ -1,0 +1,139 @@
+package js_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/toolchain"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/wasm"
+)
+
+// A worker imports what it uses of the host and nothing else, and is put back
+// after each job rather than made anew.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	always := []string{"emit", "fail", "info", "log", "log_level", "output", "progress", "remaining"}
+	for name, c := range map[string]struct {
+		worker string
+		more   []string
+	}{
+		"a part":  {`import { kv as keys } from "jobhost"; export default () => keys.get("k");`, []string{"kv_add", "kv_cas", "kv_del", "kv_get", "kv_set", "kv_version"}},
+		"a timer": {`export default () => new Promise((done) => setTimeout(done, 1));`, []string{"drop", "read", "timer", "wait"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := write(t, map[string]string{"w.js": c.worker})
+			module := build(t, file)
+			info := inspect(t, module)
+			var got []string
+			for _, i := range info.Imports {
+				if call, ok := strings.CutPrefix(i, "jobhost1."); ok && !slices.Contains(always, call) {
+					got = append(got, call)
+				}
+			}
+			if !slices.Equal(got, c.more) {
+				t.Errorf("imports %q instead of %q", got, c.more)
+			}
+			if info.Isolation != runtime.IsolateJob || info.Replaced != "" || !slices.Equal(info.Entries, []string{"jh_run"}) {
+				t.Errorf("%+v", info)
+			}
+			if name == "a part" && !bytes.Equal(build(t, file), module) {
+				t.Error("the same sources make other bytes")
+			}
+		})
+	}
+}
+
+// What is wrong with a worker is told when it is built, where that can be known.
+func TestBuildErrors(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no file":      {map[string]string{}, "read w.js: there is no such file"},
+		"syntax":       {map[string]string{"w.js": "export default () => 1;\nlet let = 1;"}, "w.js:2:"},
+		"a taken name": {map[string]string{"w.js": "export default () => 1; export const memory = () => 1;"}, "exports memory, which is no name for an entry"},
+		"no default":   {map[string]string{"w.js": "export const run = () => 1;"}, "has no default export"},
+		"package":      {map[string]string{"w.js": `import _ from "lodash"; export default _;`}, "esbuild"},
+		"missing file": {map[string]string{"w.js": `import "./lib/x.js"; export default () => 1;`}, "read lib/x.js: there is no such file"},
+		"unknown name": {map[string]string{"w.js": `import { kw } from "jobhost"; export default () => kw.get("k");`}, `"jobhost" has no kw; it has Failure, Headers,`},
+		"a circle": {map[string]string{
+			"w.js": `import { b } from "./b.js"; export default () => b;`,
+			"b.js": `import w from "./w.js"; export const b = 1;`,
+		}, "w.js → b.js → w.js"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			toolchain.NeedModule(t, "quickjs-wasi")
+			toolchain.NeedModule(t, "binaryen")
+			cmd := exec.CommandContext(t.Context(), toolchain.Need(t, "node"), "build.mjs", write(t, c.files))
+			cmd.Env = toolchain.Env()
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.HasPrefix(string(out), "jobhost-js: ") || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// What is wrong with it when it starts is told by the host that loads it.
+func TestStartErrors(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ worker, want string }{
+		"throws":      {`export default () => 1; null.x;`, "cannot read property 'x' of null"},
+		"no function": {`export default () => 1; export const limit = 7;`, "the export limit is no function"},
+		"waits":       {`export default () => 1; await new Promise(() => {});`, "waits at its top level"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			module := build(t, write(t, map[string]string{"w.js": c.worker}))
+			p, err := load(t, module)
+			if err == nil {
+				_, err = p.Instantiate(t.Context())
+			}
+			if err == nil || !strings.Contains(jobhost.HintOf(err), c.want) {
+				t.Errorf("%v: %s", err, jobhost.HintOf(err))
+			}
+		})
+	}
+}
+
+// write writes files into a folder and returns the path of w.js there.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "w.js")
+}
+
+func inspect(t *testing.T, module []byte) runtime.Info {
+	t.Helper()
+	p, err := load(t, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Info()
+}
+
+func load(t *testing.T, module []byte) (runtime.Plugin, error) {
+	t.Helper()
+	engine, err := wasm.New(wasm.Config{CacheDir: cacheDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close(context.Background()) })
+	return engine.Load(t.Context(), runtime.Source{Worker: "w", Bytes: module})
+}
