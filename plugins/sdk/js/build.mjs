@@ -4,8 +4,9 @@
 
 import { createRequire } from "node:module";
 import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import path from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { BuildError, findModules } from "./lib/modules.mjs";
 import { link } from "./lib/link.mjs";
 
@@ -18,9 +19,12 @@ export async function build(file) {
   return link({ ...await findModules(file, { QuickJS, wasm: quickjs }), quickjs, binaryen: binaryen() });
 }
 
-// A file of a package: of this one's dependencies, of the current folder's, or of NODE_PATH.
+// A file of a package: of this one's dependencies, of the current folder's, of
+// NODE_PATH, or where `make toolchains` of the repository installs them.
 function find(name, needed) {
-  for (const from of [import.meta.url, path.join(process.cwd(), "package.json")]) {
+  const cache = process.env.XDG_CACHE_HOME || path.join(homedir(), ".cache");
+  const toolchains = process.env.JOBHOST_TOOLCHAINS || path.join(cache, "jobhost", "toolchains");
+  for (const from of [fileURLToPath(import.meta.url), path.resolve("package.json"), path.join(toolchains, "package.json")]) {
     try {
       return createRequire(from).resolve(name);
     } catch {

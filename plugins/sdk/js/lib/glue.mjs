@@ -24,7 +24,7 @@ const readers = { i: "$int", l: "$long", d: "$double" };
 
 /** reserved are exports that mean something to the host, or link the glue with QuickJS. */
 export const reserved = ["memory", "jh_run", "jh_buf", "jh_wake", "_initialize", "_start", "host_get_timezone_offset", "host_interrupt",
-  "host_promise_rejection", "host_module_normalize", "host_module_load", "host_call"];
+  "host_promise_rejection", "host_module_normalize", "host_module_load", "host_call", "fd_close", "fd_fdstat_get", "fd_seek", "fd_write"];
 
 /** hostFunctions are the names that the SDK's own sources may use as host.NAME. */
 export const hostFunctions = [...Object.keys(signatures), "read", ...special];
@@ -370,7 +370,12 @@ const runtime = (stack, waits) => `
   (call $qjs_free_value (local.get $reason)))
 (func (export "host_module_normalize") (param i32 i32) (result i32) (i32.const 0))
 (func (export "host_module_load") (param i32 i32) (result i32) (i32.const 0))
-(func (export "host_call") (param i32 i32 i32 i32 i32) (result i32) (i32.const 0))`;
+(func (export "host_call") (param i32 i32 i32 i32 i32) (result i32) (i32.const 0))
+;; There are no streams: 8 is EBADF.
+(func (export "fd_close") (param i32) (result i32) (i32.const 8))
+(func (export "fd_fdstat_get") (param i32 i32) (result i32) (i32.const 8))
+(func (export "fd_seek") (param i32 i64 i32 i32) (result i32) (i32.const 8))
+(func (export "fd_write") (param i32 i32 i32 i32) (result i32) (i32.const 8))`;
 
 // Where something is in the strings, as an expression.
 function rel({ offset }) {

@@ -24,7 +24,7 @@ export function link({ modules, entries, used, quickjs, binaryen }) {
   try {
     const { text, functions } = glue({ used, modules, entries, table: tableSize(quickjs) });
     writeFileSync(at("glue.wat"), text);
-    writeFileSync(at("quickjs.wasm"), growTable(quickjs, functions));
+    writeFileSync(at("quickjs.wasm"), withoutStreams(growTable(quickjs, functions)));
     run("wasm-as", at("glue.wat"), "-o", at("glue.wasm"));
     run("wasm-merge", at("glue.wasm"), "env", at("quickjs.wasm"), "qjs", "--rename-export-conflicts", "-o", at("worker.wasm"));
     return keepExports(readFileSync(at("worker.wasm")), ["memory", "jh_buf", "jh_wake", "_initialize", ...entries]);
@@ -46,6 +46,23 @@ function tableSize(wasm) {
 // calls functions by their place there, and nothing may change it while the worker runs.
 function growTable(wasm, more) {
   return replace(wasm, 4, Buffer.of(1, 0x70, 0), leb(tableSize(wasm) + more));
+}
+
+// The module with the glue's fd_write and its like in place of the host's:
+// QuickJS prints nothing, and what a worker imports is what it is seen to be able to do.
+function withoutStreams(wasm) {
+  const { body, end } = section(wasm, 2), parts = [], r = reader(wasm, body);
+  parts.push(leb(r.number()));
+  while (r.at() < end) {
+    const start = r.at();
+    r.bytes(r.number());
+    const field = r.at(), name = r.bytes(r.number()).toString();
+    const [kind] = r.bytes(1);
+    if (kind !== 0) throw new Error("this quickjs.wasm imports more than functions; the SDK was made for quickjs-wasi 3.6.2");
+    r.number();
+    parts.push(...name.startsWith("fd_") ? [Buffer.of(3), Buffer.from("env"), wasm.subarray(field, r.at())] : [wasm.subarray(start, r.at())]);
+  }
+  return replace(wasm, 2, ...parts);
 }
 
 // The module without other exports: a job could name them as entries.
