@@ -2,7 +2,6 @@ package js_test
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,18 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/toolchain"
-	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/wasm"
+	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
 // A worker imports what it uses of the host and nothing else, and is put back
 // after each job rather than made anew.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	always := []string{"emit", "fail", "info", "log", "log_level", "output", "progress", "remaining",
-		"wasi_snapshot_preview1.clock_time_get", "wasi_snapshot_preview1.random_get"}
+	always := []string{
+		"emit", "fail", "info", "log", "log_level", "output", "progress", "remaining",
+		"wasi_snapshot_preview1.clock_time_get", "wasi_snapshot_preview1.random_get",
+	}
 	for name, c := range map[string]struct {
 		worker string
 		more   []string
@@ -33,7 +32,7 @@ func TestImports(t *testing.T) {
 			t.Parallel()
 			file := write(t, map[string]string{"w.js": c.worker})
 			module := build(t, file)
-			info := inspect(t, module)
+			info := sdktest.Info(t, module)
 			var got []string
 			for _, i := range info.Imports {
 				if call := strings.TrimPrefix(i, "jobhost1."); !slices.Contains(always, call) {
@@ -43,7 +42,7 @@ func TestImports(t *testing.T) {
 			if !slices.Equal(got, c.more) {
 				t.Errorf("imports %q instead of %q", got, c.more)
 			}
-			if info.Isolation != runtime.IsolateJob || info.Replaced != "" || !slices.Equal(info.Entries, []string{"jh_run"}) {
+			if info.Isolation != "job" || info.Replaced != "" || !slices.Equal(info.Entries, []string{"jh_run"}) {
 				t.Errorf("%+v", info)
 			}
 			if name == "a part" && !bytes.Equal(build(t, file), module) {
@@ -97,12 +96,8 @@ func TestStartErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			module := build(t, write(t, map[string]string{"w.js": c.worker}))
-			p, err := load(t, module)
-			if err == nil {
-				_, err = p.Instantiate(t.Context())
-			}
-			if err == nil || !strings.Contains(jobhost.HintOf(err), c.want) {
-				t.Errorf("%v: %s", err, jobhost.HintOf(err))
+			if err := sdktest.Start(t, module); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v", err)
 			}
 		})
 	}
@@ -118,23 +113,4 @@ func write(t *testing.T, files map[string]string) string {
 		}
 	}
 	return filepath.Join(dir, "w.js")
-}
-
-func inspect(t *testing.T, module []byte) runtime.Info {
-	t.Helper()
-	p, err := load(t, module)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Info()
-}
-
-func load(t *testing.T, module []byte) (runtime.Plugin, error) {
-	t.Helper()
-	engine, err := wasm.New(wasm.Config{CacheDir: cacheDir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close(context.Background()) })
-	return engine.Load(t.Context(), runtime.Source{Worker: "w", Bytes: module})
 }
