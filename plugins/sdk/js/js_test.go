@@ -1,8 +1,12 @@
 package js_test
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost/internal/testing/toolchain"
@@ -23,14 +27,30 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// build makes a worker of a JavaScript file.
+// builds keeps what was built, since it takes seconds.
+var builds sync.Map // of the file to a function
+
+// build makes a worker of a JavaScript file, once.
 func build(t testing.TB, file string) []byte {
 	t.Helper()
 	toolchain.NeedModule(t, "quickjs-wasi")
 	toolchain.NeedModule(t, "binaryen")
-	out := filepath.Join(t.TempDir(), "worker.wasm")
-	toolchain.Build(t, ".", toolchain.Env(), toolchain.Need(t, "node"), "build.mjs", file, "-o", out)
-	module, err := os.ReadFile(out)
+	node := toolchain.Need(t, "node")
+	once, _ := builds.LoadOrStore(file, sync.OnceValues(func() ([]byte, error) {
+		dir, err := os.MkdirTemp("", "jobhost-js-test-")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		out := filepath.Join(dir, "worker.wasm")
+		cmd := exec.CommandContext(context.Background(), node, "build.mjs", file, "-o", out)
+		cmd.Env = toolchain.Env()
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build %s: %w\n%s", file, err, text)
+		}
+		return os.ReadFile(out)
+	}))
+	module, err := once.(func() ([]byte, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
