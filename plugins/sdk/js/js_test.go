@@ -37,7 +37,7 @@ func build(t testing.TB, file string) []byte {
 	toolchain.NeedModule(t, "binaryen")
 	node := toolchain.Need(t, "node")
 	once, _ := builds.LoadOrStore(file, sync.OnceValues(func() ([]byte, error) {
-		dir, err := os.MkdirTemp("", "jobhost-js-test-")
+		dir, err := os.MkdirTemp("", "jobhost-js-test-") //nolint:usetesting // it is for more tests than this one
 		if err != nil {
 			return nil, err
 		}
