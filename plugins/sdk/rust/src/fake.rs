@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{Job, Output, Result};
 
+/// Site answers requests in a test.
+pub type Site = Box<dyn Fn(&str) -> String>;
+
 /// Attempt is what a handler is given in a test.
 #[derive(Default)]
 #[allow(missing_docs)]
@@ -19,7 +22,7 @@ pub struct Attempt {
     pub may_submit: Vec<String>,
     /// Answers requests, as texts of the ABI: `GET http://a/\n\n`, `200\n\nhello`. Without it
     /// they are denied.
-    pub http: Option<fn(&str) -> String>,
+    pub http: Option<Site>,
     /// What a fiber is sent; `None` = it is a job, which is sent nothing.
     pub messages: Option<VecDeque<Vec<u8>>>,
 }
@@ -222,12 +225,11 @@ pub fn kv_cas(key: &str, version: i64, value: &[u8]) -> i32 {
 
 pub fn http(request: &[u8]) -> i32 {
     with(|h| {
-        let answer = match h.given.http {
-            Some(answer) => answer,
+        let request = text(request);
+        let reply = match &h.given.http {
+            Some(answer) => answer(&request),
             None => return -2,
         };
-        let request = text(request);
-        let reply = answer(&request);
         h.done.requests.push(request);
         h.open(reply.into())
     })

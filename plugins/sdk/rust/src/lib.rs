@@ -33,6 +33,8 @@ mod metrics;
 mod response;
 mod state;
 mod submit;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::marker::PhantomData;
@@ -51,7 +53,7 @@ pub use wait::{Inbox, Messages, Pending, Timer};
 /// A host in memory, for tests of handlers without wasm.
 #[cfg(not(target_family = "wasm"))]
 pub mod testing {
-    pub use crate::host::{run, Attempt, Outcome};
+    pub use crate::host::{run, Attempt, Outcome, Site};
 }
 
 /// What a handler returns.
