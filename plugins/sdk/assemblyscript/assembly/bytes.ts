@@ -1,7 +1,11 @@
 // Texts and bytes on their way to the host and back.
 
-/** Returns a text as UTF-8, and bytes as they are. */
+/** Returns a text as UTF-8, and bytes as they are; null is nothing. */
 export function toBytes<T>(data: T): Uint8Array {
+  if (isNullable<T>()) {
+    if (changetype<usize>(data) == 0) return new Uint8Array(0);
+    return toBytes(changetype<NonNullable<T>>(data));
+  }
   if (isString<T>()) {
     return Uint8Array.wrap(String.UTF8.encode(<string>data, false, String.UTF8.ErrorMode.REPLACE));
   }

@@ -4,7 +4,7 @@ import { Errno, Failure, must, snooze } from "./failure";
 import { Call, defer, Request, Response, send } from "./http";
 import { KV } from "./kv";
 import { Counter, Gauge, Histogram, metric } from "./metrics";
-import { getState, setState, State, StateFinished, StateStarted, Watch, watchState } from "./state";
+import { getState, setState, State, StateFinished, StateStarted, synchronize, Watch, watchState } from "./state";
 import { Child, Spec, submit } from "./submit";
 import { Inbox, inbox, Pending, Timer, timer, wait } from "./wait";
 
@@ -214,6 +214,12 @@ export class Job {
    * job is as far as its slowest task. A tag such as "JOB/TAG" is another job's, if the manifest grants it.
    */
   getState(tag: string, task: i32 = -1): State { return getState(tag, task); }
+  /**
+   * Waits at a barrier: until every task of the job has reported at least the status `target` under a tag. It
+   * returns the lowest state then. A worker whose tasks wait for each other needs a slot for each. If the time,
+   * in milliseconds, is up, the attempt fails with who has not come.
+   */
+  synchronize(tag: string, target: i32, timeout: i64): State { return synchronize(tag, target, timeout); }
   /** Begins to follow states. */
   watchState(tag: string, task: i32 = -1): Watch { return watchState(tag, task); }
 }

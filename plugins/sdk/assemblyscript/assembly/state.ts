@@ -1,8 +1,8 @@
 import * as host from "./host";
 import { toBytes, toText } from "./bytes";
-import { must } from "./failure";
+import { Errno, Failure, must, raise } from "./failure";
 import { field, number, text } from "./json";
-import { next, Pending } from "./wait";
+import { next, Pending, timer, wait } from "./wait";
 
 export const StateStarted: i32 = 1;
 export const StateFinished: i32 = i32.MAX_VALUE;
@@ -79,4 +79,28 @@ export function getState(tag: string, task: i32): State {
 export function watchState(tag: string, task: i32): Watch {
   const t = toBytes(tag);
   return new Watch(must("watch state " + tag, host.state_watch(task, t.dataStart, t.length)));
+}
+
+export function synchronize(tag: string, target: i32, timeout: i64): State {
+  const late = timer(timeout);
+  let watch = watchState(tag, -1);
+  while (true) {
+    // Asked for after the watch has begun, so that no change is missed.
+    const lowest = getState(tag, -1);
+    if (lowest.status >= target) {
+      watch.drop();
+      late.drop();
+      return lowest;
+    }
+    if (wait([watch, late], -1) == 1) {
+      const text = `synchronize ${tag}: task ${lowest.task} is at ${lowest.status}: not in time`;
+      raise(new Failure(text).code("timeout").category("timeout"));
+    }
+    if (host.read(watch.handle, 0, 0) == Errno.Limit) { // more changes than it holds: the next begins with what there is
+      watch.drop();
+      watch = watchState(tag, -1);
+    } else if (!watch.next()) {
+      must("watch state " + tag, Errno.Closed);
+    }
+  }
 }
