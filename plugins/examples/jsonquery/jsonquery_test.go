@@ -24,7 +24,8 @@ func TestJSONQuery(t *testing.T) {
 		want   string
 	}{
 		{
-			"which", map[string]string{"where": "client.country == JP"},
+			"which",
+			map[string]string{"where": "client.country == JP"},
 			`{"time":"09:00:04","method":"GET","path":"/","status":304,"ms":0.8,"client":{"country":"JP"}}` + "\n",
 		},
 		{"how many", map[string]string{"by": "status", "where": `path ~ "users"`}, `{"status":200,"count":1}

@@ -12,6 +12,10 @@ asc=$(PATH=$PATH:$toolchains/node_modules/.bin command -v "${ASC:-asc}") || {
 	echo "assemblyscript: not built: there is no asc here (make toolchains, or npm install assemblyscript)" >&2
 	exit 3
 }
+command -v node >/dev/null || {
+	echo "assemblyscript: not built: there is no node here, which asc runs in" >&2
+	exit 3
+}
 if [ "$1" = -V ]; then
 	echo "asc $("$asc" --version)"
 	exit

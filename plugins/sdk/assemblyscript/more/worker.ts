@@ -93,7 +93,7 @@ export function texts(len: i32): i64 {
 export function waste(len: i32): i64 {
   return run(len, (job: Job): Uint8Array => {
     let last = job.input;
-    for (let i = 0; i < 50; i++) last = job.input;
+    for (let i = 0; i < 20; i++) last = job.input;
     return last;
   });
 }
