@@ -30,15 +30,28 @@ func Load(path string) (*Manifest, error) {
 // LoadUnbuilt is [Load] without a look at the plugins that the host can build:
 // their files need not be there yet.
 func LoadUnbuilt(path string) (*Manifest, error) {
+	return load(path, surroundings{unbuilt: true, unpinned: true})
+}
+
+// LoadUnpinned is [Load] without a look at the digests of plugins that the host can build:
+// those that follow from a change of their sources are as meant.
+func LoadUnpinned(path string) (*Manifest, error) { return load(path, surroundings{unpinned: true}) }
+
+// Again loads the manifest at path in the way in which this one was loaded.
+func (m *Manifest) Again(path string) (*Manifest, error) {
+	return load(path, surroundings{unpinned: m.Unpinned})
+}
+
+func load(path string, around surroundings) (*Manifest, error) {
 	data, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
+	if around.dir, err = filepath.Abs(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("find the manifest's folder: %w", err)
 	}
-	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), unbuilt: true})
+	around.lookup, around.cpus = os.LookupEnv, cpus()
+	return parse(path, data, around)
 }
 
 func read(path string) ([]byte, error) {
@@ -93,6 +106,8 @@ type surroundings struct {
 	cpus   int
 	// unbuilt leaves out the files of plugins that have a build.
 	unbuilt bool
+	// unpinned leaves out their digests.
+	unpinned bool
 }
 
 func parse(name string, data []byte, around surroundings) (*Manifest, error) {

@@ -27,6 +27,8 @@ type lane struct {
 
 	mu      sync.Mutex // protects everything below
 	mode    jobhost.WorkerMode
+	// disabled is why the worker can't run anything, whatever its mode; empty = it can.
+	disabled string
 	levels  [jobhost.Levels]level
 	delayed entryHeap
 	// horizon parts the two: entries ready at or before it are in levels,
