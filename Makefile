@@ -118,11 +118,16 @@ fuzz-modules: $(GO_WASM) ## damage modules in MUTANTS ways and show that the hos
 chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
 	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... -count=1 -timeout 30m
 
+# guests_of runs the scripts of some folders, if there is a compiler for them.
+define guests_of
+@PATH="$$PATH:$(TOOLCHAINS)/node_modules/.bin"; if command -v $(1) >/dev/null; then \
+		for g in $(2); do ./$$g/build.sh || exit 1; done; else echo "there is no $(1) here; not built: $(2)"; fi
+endef
+
 .PHONY: guests
-guests: $(GO_WASM) ## rebuild all guests, those in C too where clang is installed
-	./plugins/examples/vowels/build.sh
-	./plugins/examples/imagesize/build.sh
-	./plugins/sdk/c/conform/build.sh
+guests: $(GO_WASM) ## rebuild all guests, those in other languages where their compilers are installed
+	$(call guests_of,clang,plugins/examples/vowels plugins/examples/imagesize plugins/sdk/c/conform)
+	$(call guests_of,zig,plugins/examples/mdtable plugins/sdk/zig/conform)
 	./plugins/examples/crc32/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh

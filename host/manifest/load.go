@@ -19,13 +19,7 @@ import (
 // Load reads the manifest at path. Relative paths in it start at its folder.
 // The error is a [Faults] when the manifest can be read but is wrong, else a
 // [jobhost.Error] that names the path.
-func Load(path string) (*Manifest, error) {
-	data, err := read(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, data, filepath.Dir(path))
-}
+func Load(path string) (*Manifest, error) { return load(path, surroundings{}) }
 
 // LoadUnbuilt is [Load] without a look at the plugins that the host can build:
 // their files need not be there yet.
@@ -53,6 +47,16 @@ func load(path string, around surroundings) (*Manifest, error) {
 	around.lookup, around.cpus = os.LookupEnv, cpus()
 	return parse(path, data, around)
 }
+
+// LoadForTests is [Load] for tests of one worker, which run where the plugins of
+// others need not be there, nor any secrets: all of them are [FakeSecret].
+func LoadForTests(path string) (*Manifest, error) {
+	return load(path, surroundings{tests: true, unpinned: true})
+}
+
+// FakeSecret is the value of every secret of a manifest that was loaded for tests:
+// such that it can be the key of a webhook's signature too.
+const FakeSecret = "whsec_ZmFrZSBzZWNyZXQgb2YgYSB0ZXN0IG9mIGEgd29ya2Vy"
 
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
@@ -108,6 +112,8 @@ type surroundings struct {
 	unbuilt bool
 	// unpinned leaves out their digests.
 	unpinned bool
+	// tests leaves out the files of all plugins, and gives all secrets one value.
+	tests bool
 }
 
 func parse(name string, data []byte, around surroundings) (*Manifest, error) {

@@ -132,7 +132,7 @@ func (r *reader) env(path []string, table map[string]any) map[string]string {
 
 // checkPlugin looks at the file: that it is one, and its digest if one is pinned.
 func (r *reader) checkPlugin(path []string, w *Worker) {
-	if r.unbuilt && w.Build != "" {
+	if r.tests || r.unbuilt && w.Build != "" {
 		return
 	}
 	if w.SHA256 == "" || r.unpinned && w.Build != "" {
@@ -262,6 +262,8 @@ func (r *reader) secret(v any) (Secret, error) {
 	switch {
 	case len(ref) != 1 || !isEnv && !isFile:
 		return Secret{}, wrong(secretHint, "a secret has one source, named as text")
+	case r.tests:
+		return Secret{env: env, file: file, value: new(FakeSecret)}, nil
 	case isFile:
 		return r.secretFile(file)
 	case !envPattern.MatchString(env):

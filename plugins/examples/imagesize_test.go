@@ -8,7 +8,6 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func rebuilt(t *testing.T, example string, programs ...string) []byte {
 		toolchain.Need(t, program)
 	}
 	out := filepath.Join(t.TempDir(), example+".wasm")
-	toolchain.Build(t, ".", os.Environ(), filepath.Join(example, "build.sh"), out)
+	toolchain.Build(t, ".", toolchain.Env(), filepath.Join(example, "build.sh"), out)
 	return guesttest.Read(t, out)
 }
 

@@ -89,3 +89,43 @@ func TestNative(t *testing.T) {
 		"testdata/native.c", "jobhost/text.c", "jobhost/json.c", "jobhost/calls.c", "jobhost/ops.c", "jobhost/http.c")
 	toolchain.Build(t, ".", append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0"), out)
 }
+
+// TestLife shows what the README says of memory.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	t.Run("alone", func(t *testing.T) { t.Parallel(); testLife(t, build(t, "./build.sh", "OUT", "testdata/life.c")) })
+	t.Run("with a libc", func(t *testing.T) {
+		t.Parallel()
+		needLibc(t)
+		testLife(t, build(t, "./build.sh", "--libc", "OUT", "testdata/life.c"))
+	})
+}
+
+func testLife(t *testing.T, module []byte) {
+	worker := sdktest.Open(t, module)
+	seeds := map[string]bool{}
+	for _, size := range []int{10, 100_000, 0, 10} {
+		input := strings.Repeat("i", size)
+		fields := strings.Split(worker.Call(t, "", input), " ")
+		if len(fields) != 3 || fields[0] != "abc" || fields[2] != input || seeds[fields[1]] {
+			t.Errorf("%.100q after %v", fields, seeds)
+		}
+		seeds[fields[1]] = true
+	}
+	messages := make([]string, 80) // which don't fit into memory together
+	for i := range messages {
+		messages[i] = strings.Repeat("m", 1<<20-i)
+	}
+	if got := worker.Fiber(t, "lengths", messages...); len(got) != 80 || got[79] != "1048497" {
+		t.Errorf("%q", got)
+	}
+	if f := worker.Fail(t, "hoard", ""); f.Code != jobhost.FailMemory {
+		t.Errorf("%+v", f)
+	}
+	if f := worker.Fail(t, "deep", ""); f.Code != jobhost.FailTrap && f.Code != jobhost.FailStack {
+		t.Errorf("%+v", f)
+	}
+	if got := worker.Call(t, "", ""); !strings.HasPrefix(got, "abc ") {
+		t.Errorf("after all that: %q", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
 // Worker is a worker, such as an example, with a sandbox of its own. One goroutine
@@ -29,6 +30,18 @@ func (w *Worker) Fail(t *testing.T, entry, input string) *jobhost.Failure {
 	t.Helper()
 	w.box.entry = entry
 	return w.box.fail(t, newWorld(), input)
+}
+
+// Fiber runs an entry as a fiber that is sent messages until nobody can send any more,
+// and returns what it has published. It must succeed.
+func (w *Worker) Fiber(t *testing.T, entry string, messages ...string) (emitted []string) {
+	t.Helper()
+	w.box.entry = entry
+	world := newWorld()
+	world.Sent = runtimetest.NewStream(messages...)
+	world.Sent.End(&jobhost.Error{Code: jobhost.CodeUnavailable, Message: "nobody can send any more"})
+	w.box.succeed(t, world, "")
+	return world.emitted
 }
 
 // Call is [Worker.Call] for one job.

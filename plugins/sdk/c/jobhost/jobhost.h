@@ -57,6 +57,10 @@ jh_bytes jh_error(int error);
 // jh_alloc returns memory for this job, for anything. When there is no more, the
 // attempt fails with code out_of_memory.
 void *jh_alloc(uint32_t size);
+// jh_release gives back what was allocated since jh_mark, for fibers, which have no end:
+// void *mark = jh_mark(); while (jh_recv(&message) == JH_OK) { …; jh_release(mark); }
+void *jh_mark(void);
+void jh_release(void *mark);
 
 // jh_buffer is bytes that grow: jh_buffer b = {0}.
 typedef struct {

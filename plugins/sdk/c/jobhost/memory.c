@@ -40,13 +40,19 @@ JH_EXPORT(jh_buf) void *jh_buf(uint32_t least) {
   return box;
 }
 
-jh_bytes jh_payload(uint32_t len) {
-  working = true;
-  while (chunks) {
+void *jh_mark(void) { return chunks; }
+
+void jh_release(void *mark) {
+  while (chunks && chunks != mark) {
     struct chunk *c = chunks;
     chunks = c->next;
     free(c);
   }
+}
+
+jh_bytes jh_payload(uint32_t len) {
+  working = true;
+  jh_release(0);
   return (jh_bytes){box, len};
 }
 
@@ -91,6 +97,10 @@ void *jh_resize(void *old, uint32_t old_size, uint32_t size) {
   jh_copy(p, old, old_size);
   return p;
 }
+
+void *jh_mark(void) { return jh_alloc(0); }
+
+void jh_release(void *mark) { next = mark; }
 
 JH_EXPORT(jh_buf) void *jh_buf(uint32_t least) {
   if (!box) box = jh_alloc(0);

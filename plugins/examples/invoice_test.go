@@ -1,0 +1,41 @@
+package examples_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/toolchain"
+	"github.com/jobhost/jobhost/plugins/internal/guesttest"
+	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
+)
+
+func TestInvoice(t *testing.T) {
+	t.Parallel()
+	toolchain.Need(t, "node")
+	toolchain.NeedModule(t, "quickjs-wasi")
+	toolchain.NeedModule(t, "binaryen")
+	file := filepath.Join(t.TempDir(), "invoice.wasm")
+	toolchain.Build(t, "invoice", toolchain.Env(), "sh", "build.sh", file)
+	module := guesttest.Read(t, file)
+
+	order, err := os.ReadFile("invoice/order.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := sdktest.Call(t, module, "", string(order))
+	readme, err := os.ReadFile("invoice/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "order.json\n"+page) {
+		t.Errorf("the README shows another page than\n%s", page)
+	}
+
+	f := sdktest.Fail(t, module, "", `{"number": "7", "date": "today", "customer": {"name": "x"}}`)
+	if f.Code != "bad_order" || f.Category != jobhost.CategoryValidation || f.Retryable || f.Message != "date must be like 2026-11-22; there are no items" {
+		t.Errorf("%+v", f)
+	}
+}

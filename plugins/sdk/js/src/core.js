@@ -1,0 +1,318 @@
+// What every worker has: the job, its failures, the log, random numbers.
+
+export const host = globalThis.__jobhost;
+delete globalThis.__jobhost;
+
+const errnos = {
+  1: ["not_found", "not found"], 2: ["denied", "not granted"], 3: ["stopped", "cancelled or past the deadline"],
+  4: ["limit", "over the limit"], 5: ["invalid", "invalid argument"], 6: ["io", "I/O error"], 7: ["closed", "closed"],
+  8: ["conflict", "conflict"],
+};
+
+export class HostError extends Error {
+  constructor(what, errno) {
+    const [code, text] = errnos[-errno] ?? ["unknown", "errno " + errno];
+    super(what + ": " + text);
+    this.code = code;
+    this.errno = errno;
+  }
+}
+HostError.prototype.name = "HostError";
+
+// Returns the answer of a call unless it is an errno.
+export function answer(what, n) {
+  if (typeof n === "number" && n < 0) throw new HostError(what, n);
+  return n;
+}
+
+export class Failure extends Error {
+  constructor(message, { code, category, severity, context, permanent = false, cause } = {}) {
+    super(message instanceof Error ? message.message : message, { cause: cause ?? (message instanceof Error ? message : undefined) });
+    Object.assign(this, { code, category, severity, context, permanent });
+  }
+}
+Failure.prototype.name = "Failure";
+
+export class Permanent extends Failure {
+  constructor(message, details = {}) {
+    super(message, { ...details, permanent: true });
+  }
+}
+Permanent.prototype.name = "Permanent";
+
+export class Snooze extends Error {
+  constructor(time) {
+    super("snooze for " + (typeof time === "number" ? time + " ms" : time));
+    this.time = time;
+  }
+}
+Snooze.prototype.name = "Snooze";
+
+// How a job ends that threw e.
+function fail(e) {
+  if (e instanceof Snooze) {
+    const { time } = e;
+    host.fail(3, JSON.stringify(typeof time === "number" ? { after_ms: Math.max(1, Math.ceil(time)) } : { snooze: String(time) }));
+    return;
+  }
+  const failure = e instanceof Failure ? e : ordinary(e);
+  const { message, code, category, severity, context, permanent } = failure;
+  host.fail(permanent ? 2 : 1, JSON.stringify({ message: String(message).slice(0, 4096), code, category, severity, context: fitting(context) }));
+}
+
+// An error that nobody made for the purpose: a bug, or one of a library.
+function ordinary(e) {
+  if (!(e instanceof Error)) return { message: "thrown: " + show(e) };
+  if (e.name === "InternalError" && e.message === "out of memory") return { message: "out of memory", code: "out_of_memory", category: "resource" };
+  const message = e.name === "Error" || e instanceof HostError ? e.message : e.name + ": " + e.message;
+  const bug = e instanceof TypeError || e instanceof ReferenceError || e instanceof RangeError || e instanceof SyntaxError;
+  const code = typeof e.code === "string" && /^[\w.-]{1,64}$/.test(e.code) ? e.code : bug ? "exception" : undefined;
+  return { message, code, category: bug ? "system" : undefined, context: { stack: trace(e), cause: e.cause && show(e.cause) } };
+}
+
+// The host keeps no more than 16 KiB of a context, and wants JSON.
+function fitting(context) {
+  if (context === undefined) return undefined;
+  try {
+    const size = JSON.stringify(context).length;
+    return size > 16000 ? { omitted: `about ${size} bytes are over the limit of 16 KiB` } : context;
+  } catch (e) {
+    return { omitted: e.message };
+  }
+}
+
+function trace(e) {
+  return String(e.stack ?? "").trim().slice(0, 4096);
+}
+
+// What console prints of a value.
+function show(v) {
+  if (typeof v === "string") return v;
+  if (v instanceof Error) return `${v.name}: ${v.message}\n${trace(v)}`.trimEnd();
+  if (typeof v === "object" && v !== null || typeof v === "function") {
+    try {
+      return JSON.stringify(v, (_, x) => typeof x === "bigint" ? String(x) : x) ?? String(v);
+    } catch {
+      return Object.prototype.toString.call(v);
+    }
+  }
+  return String(v);
+}
+
+const writer = (level) => (...values) => {
+  if (host.log_level() <= level) host.log(level, values.map(show).join(" "));
+};
+
+export const log = { debug: writer(-4), info: writer(0), warn: writer(4), error: writer(8) };
+
+// A call of console is as many lines as it prints elsewhere; one of log is one line.
+const printer = (write) => (...values) => {
+  for (const text of values.map(show).join(" ").split("\n")) write(text);
+};
+globalThis.console = {
+  debug: printer(log.debug), trace: printer(log.debug), log: printer(log.info), info: printer(log.info),
+  warn: printer(log.warn), error: printer(log.error),
+};
+
+export const encode = (text) => host.encode(String(text).toWellFormed());
+export const decode = (bytes) => {
+  const b = octets(bytes);
+  return host.decode(b, 0, b.length);
+};
+
+// The bytes of a view or a buffer, without a copy.
+export function octets(v) {
+  if (v instanceof Uint8Array) return v;
+  if (v instanceof ArrayBuffer) return new Uint8Array(v);
+  if (ArrayBuffer.isView(v)) return new Uint8Array(v.buffer, v.byteOffset, v.byteLength);
+  throw new TypeError("bytes are a Uint8Array, another view, or an ArrayBuffer, not " + show(v));
+}
+
+// What the host takes: text and bytes as they are, anything else as JSON.
+export function data(v) {
+  if (typeof v === "string" || v instanceof Uint8Array) return v;
+  if (v === undefined || v === null) return "";
+  if (v instanceof ArrayBuffer || ArrayBuffer.isView(v)) return octets(v);
+  return JSON.stringify(v) ?? "";
+}
+
+// A head and a body, as text if both are.
+export function join(head, body) {
+  if (typeof body === "string") return head + body;
+  const start = encode(head), all = new Uint8Array(start.length + body.length);
+  all.set(start);
+  all.set(body, start.length);
+  return all;
+}
+
+export class Body {
+  #bytes;
+  constructor(bytes) {
+    this.#bytes = bytes;
+  }
+  bytes() {
+    return this.#bytes;
+  }
+  text() {
+    return host.decode(this.#bytes, 0, this.#bytes.length);
+  }
+  json() {
+    return JSON.parse(this.text());
+  }
+}
+
+export const info = (key) => {
+  const value = host.info(key);
+  return value === -1 ? undefined : answer("read " + key.replace(".", " "), value);
+};
+export const config = (name) => info("config." + name);
+export const secret = (name) => info("secret." + name);
+
+class Job {
+  #size;
+  constructor(size) {
+    this.#size = size;
+  }
+  bytes() {
+    return host.input_bytes(this.#size);
+  }
+  text() {
+    return host.input_text(this.#size);
+  }
+  json() {
+    try {
+      return JSON.parse(this.text());
+    } catch (e) {
+      throw new Permanent("the payload is no JSON: " + e.message, { code: "bad_input", category: "validation", cause: e });
+    }
+  }
+  get id() { return info("job.id"); }
+  get task() { return Number(info("job.task")); }
+  get tasks() { return Number(info("job.tasks")); }
+  get attempt() { return Number(info("job.attempt")); }
+  get priority() { return info("job.priority"); }
+  get worker() { return info("worker"); }
+  get trace() { return info("trace"); }
+  label(name) {
+    return info("label." + name);
+  }
+  write(part) {
+    answer("write", host.output(data(part)));
+  }
+  emit(message) {
+    answer("emit", host.emit(data(message)));
+  }
+  progress(done, total = 0) {
+    host.progress(done, total);
+  }
+  remaining() {
+    const ms = host.remaining();
+    return ms === -1 ? Infinity : Math.max(ms, 0);
+  }
+}
+
+export function random(n) {
+  if (!(n >= 0 && n <= 1 << 20)) throw new RangeError("random gives 0 to 1048576 bytes at a time");
+  return host.random(n);
+}
+
+// Math.random of QuickJS is seeded while the worker is initialised, and would
+// draw the same numbers in every job.
+Math.random = host.math_random;
+
+globalThis.crypto = {
+  getRandomValues(view) {
+    octets(view).set(random(view.byteLength));
+    return view;
+  },
+  randomUUID() {
+    const b = random(16);
+    b[6] = b[6] & 0x0f | 0x40;
+    b[8] = b[8] & 0x3f | 0x80;
+    const hex = Array.from(b, (x) => x.toString(16).padStart(2, "0")).join("");
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+  },
+};
+
+globalThis.TextEncoder = class TextEncoder {
+  encoding = "utf-8";
+  encode(text = "") {
+    return encode(text);
+  }
+};
+globalThis.TextDecoder = class TextDecoder {
+  encoding = "utf-8";
+  constructor(encoding = "utf-8") {
+    if (!/^utf-?8$/i.test(encoding)) throw new RangeError("TextDecoder knows utf-8 alone, not " + encoding);
+  }
+  decode(bytes = new Uint8Array()) {
+    return decode(bytes);
+  }
+};
+
+const wakers = [];
+export function onWake(f) {
+  wakers.push(f);
+}
+
+// Waits until something is ready that a promise stands for, and settles it;
+// false when there is none. The module that has handles sets it.
+let waitForOne = () => false;
+export function setWait(f) {
+  waitForOne = f;
+}
+
+let entries;
+let settled; // a function that ends the job, when its handler has
+
+const unhandled = new Map(); // promises that were rejected, with the reasons
+
+function rejected(promise, reason, handled) {
+  if (handled) unhandled.delete(promise);
+  else unhandled.set(promise, reason);
+}
+
+function ended(result) {
+  if (unhandled.size > 0) {
+    for (const reason of unhandled.values()) log.warn("nobody awaits a promise that was rejected: " + show(reason));
+    unhandled.clear();
+  }
+  return result;
+}
+
+// Called by the glue for each job. True = not yet: promises are to be settled, then comes step.
+function run(entry, size, woken) {
+  settled = undefined;
+  try {
+    if (woken) for (const f of wakers) f();
+    const result = entries[entry](new Job(size));
+    if (typeof result?.then !== "function") return ended(output(result));
+    result.then((v) => { settled = () => output(v); }, (e) => { settled = () => fail(e); });
+    return true;
+  } catch (e) {
+    return ended(fail(e));
+  }
+}
+
+function step() {
+  try {
+    if (settled) return ended(settled());
+    if (waitForOne()) return true;
+    throw new Failure("the handler waits for something that never comes", { code: "deadlock", category: "system" });
+  } catch (e) {
+    return ended(fail(e));
+  }
+}
+
+function output(v) {
+  return v === undefined || v === null ? undefined : data(v);
+}
+
+// Takes the exports of the worker, in the order of the module's.
+export function start(exported, names) {
+  entries = names.map((name) => {
+    if (typeof exported[name] !== "function") throw new TypeError(`the export ${name} is no function: what a worker exports are its entries`);
+    return exported[name];
+  });
+  host.start(run, step, rejected);
+}

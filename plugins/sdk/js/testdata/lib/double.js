@@ -1,0 +1,1 @@
+export const double = (n) => 2 * n;
