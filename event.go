@@ -21,6 +21,8 @@ const (
 	EventUnloaded  EventKind = "unloaded"  // the worker was removed, and its tasks are held; there is no job
 	EventPaused    EventKind = "paused"    // the worker's tasks are held, or Schedule was paused; there is no job
 	EventDraining  EventKind = "draining"  // the worker's tasks are held, and it takes no jobs; there is no job
+	EventDisabled  EventKind = "disabled"  // the worker's tasks are held, since it can't run anything; there is no job
+	EventEnabled   EventKind = "enabled"   // the end of that; there is no job
 	EventResumed   EventKind = "resumed"   // the end of a pause or a drain of the worker, or of a pause of Schedule; there is no job
 
 	EventTickFired   EventKind = "tick_fired"   // a tick of Schedule made a job

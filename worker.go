@@ -40,6 +40,12 @@ type WorkerStatus struct {
 	Entry    string    `json:"entry"`
 	// Mode says whether tasks are taken and run.
 	Mode WorkerMode `json:"mode"`
+	// Disabled is why the worker can't run anything, whatever its mode; empty = it can.
+	Disabled string `json:"disabled,omitempty"`
+	// Sandbox is where it runs: inline, in the process of the host, or process. Processes is in how many
+	// processes of their own; 0 = in none.
+	Sandbox   string `json:"sandbox,omitempty"`
+	Processes int    `json:"processes,omitempty"`
 	// Slots is the size of the pool, Busy how many of them run a task. PoolSize
 	// is what the manifest says: another number when the pool was scaled.
 	Slots         int `json:"slots"`

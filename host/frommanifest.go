@@ -149,7 +149,7 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 // take up: what differs is named. Its errors say where in the file the faults are.
 func Rereader(path string, started *manifest.Manifest) func(context.Context) (Update, error) {
 	return func(context.Context) (Update, error) {
-		m, err := manifest.Load(path)
+		m, err := started.Again(path)
 		if err != nil {
 			return Update{}, located(err)
 		}

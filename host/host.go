@@ -80,6 +80,8 @@ type worker struct {
 	pool    *pool.Pool
 	scope   *scope.Scope // of the pool
 	metrics *metrics.Worker
+	// fallible is a plugin that may lose what it needs to run anything; nil = it can't.
+	fallible runtime.Fallible
 }
 
 // New returns a host; Run runs it.
@@ -173,7 +175,9 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	}
 	for i := range h.cfg.Workers {
 		cfg := h.cfg.Workers[i]
-		r.workers[cfg.Name] = h.newWorker(&cfg, plugins[i], r.queue)
+		w := h.newWorker(&cfg, plugins[i], r.queue)
+		h.heed(w, plugins[i].Plugin, r.queue)
+		r.workers[cfg.Name] = w
 	}
 	h.cfg.Workers = nil // what runs is what counts from now on
 	r.timed = h.newScheduler(r.queue)

@@ -16,7 +16,11 @@ import (
 // nothing; those that are not are counted as a whole, in [Config.kept]. The host's
 // own workers have none.
 func (w *Worker) taskMemory() int64 {
-	if w.Isolation == runtime.IsolateInstance {
+	switch {
+	case w.ABI == runtime.ABIProcess: // what all of its processes may take, spread over its slots
+		all := w.Limits.OrDefaults().MemoryBytes * int64(max(w.Processes, 1))
+		return (all + int64(w.PoolSize) - 1) / int64(max(w.PoolSize, 1))
+	case w.Isolation == runtime.IsolateInstance:
 		return 0
 	}
 	return w.Limits.OrDefaults().MemoryBytes
@@ -26,7 +30,7 @@ func (w *Worker) taskMemory() int64 {
 func (c *Config) kept() int64 {
 	var sum int64
 	for i := range c.Workers {
-		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance && !w.own() {
+		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance && w.ABI != runtime.ABIProcess && !w.own() {
 			sum += int64(w.PoolSize) * w.Limits.OrDefaults().MemoryBytes
 		}
 	}

@@ -188,6 +188,7 @@ func (h *Host) Workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
 		counts[jobhost.Dead] = ended[name][queue.Dead]
 		counts[jobhost.Cancelled] = ended[name][queue.Cancelled]
 		status := w.status()
+		status.Disabled = r.queue.Disabled(name)
 		status.Mode, status.Breaker = r.queue.Mode(name), r.queue.Breaker(name)
 		status.Tasks = counts.Numbers()
 		list = append(list, status)

@@ -128,15 +128,21 @@ func (h *Host) change(r *running, c *change) error {
 		if err := c.old.pool.Swap(c.cfg.forPool(c.plugin, h.spillBytes())); err != nil {
 			return errors.Join(err, c.plugin.close())
 		}
+		c.old.unheed()
 		c.new = h.next(c.old, c.cfg, c.plugin)
+		r.queue.Disable(c.name, "")
 		r.queue.Put(c.cfg.forQueue())
+		h.heed(c.new, c.plugin.Plugin, r.queue)
 	case jobhost.WorkerAdded:
 		c.new = h.newWorker(c.cfg, c.plugin, r.queue)
 		if err := h.startWorker(r.root, c.new); err != nil {
 			return err
 		}
 		r.queue.Put(c.cfg.forQueue())
+		h.heed(c.new, c.plugin.Plugin, r.queue)
 	case jobhost.WorkerRemoved:
+		c.old.unheed()
+		r.queue.Disable(c.name, "")
 		r.queue.Park(c.name)
 		c.old.pool.Close()
 		h.endFibersOf(r, c.name)

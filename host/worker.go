@@ -129,8 +129,36 @@ func (w *worker) status() jobhost.WorkerStatus {
 		Retry:       w.cfg.Retry.String(),
 		Retention:   w.cfg.Retention.String(),
 	}
-	if w.cfg.own() {
+	switch {
+	case w.cfg.own():
 		s.MemoryBytes = 0 // there is no sandbox
+	case w.cfg.inProcesses():
+		s.Sandbox, s.Processes = string(runtime.SandboxProcess), max(w.cfg.Processes, 1)
+	default:
+		s.Sandbox = string(runtime.SandboxInline)
 	}
 	return s
+}
+
+// inProcesses reports whether the worker runs in processes of its own.
+func (w *Worker) inProcesses() bool {
+	return w.ABI == runtime.ABIProcess || w.Sandbox == runtime.SandboxProcess
+}
+
+// heed holds the tasks of a worker while its plugin can't run anything. Of a version that was replaced nothing is
+// heard any more.
+func (h *Host) heed(w *worker, plugin runtime.Plugin, q *queue.Queue) {
+	fallible, ok := plugin.(runtime.Fallible)
+	if !ok {
+		return
+	}
+	w.fallible = fallible
+	fallible.OnDisabled(func(reason string) { q.Disable(w.cfg.Name, reason) })
+}
+
+// unheed is for a version that is replaced.
+func (w *worker) unheed() {
+	if w.fallible != nil {
+		w.fallible.OnDisabled(nil)
+	}
 }

@@ -111,7 +111,7 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	engine, err := openEngine(dir, logger)
+	engine, err := openEngine(dir, nil, logger)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (d *dev) run(ctx context.Context, dirs []string) (err error) {
 	if interrupted {
 		return errReported
 	}
-	m, err := manifest.Load(d.env.manifestPath())
+	m, err := manifest.LoadUnpinned(d.env.manifestPath())
 	if err != nil {
 		return err
 	}

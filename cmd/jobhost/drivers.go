@@ -183,7 +183,8 @@ func openPayloadStore(s *manifest.PayloadStore) (payload.Store, error) {
 }
 
 // openEngine opens the engines of all kinds of plugins, with compiled modules kept in the data folder.
-func openEngine(data string, logger *slog.Logger) (_ runtime.Engine, err error) {
+// observer hears of processes; nil = nobody.
+func openEngine(data string, observer process.Observer, logger *slog.Logger) (_ runtime.Engine, err error) {
 	engines := &runtime.Engines{}
 	defer func() {
 		if err != nil {
@@ -197,10 +198,19 @@ func openEngine(data string, logger *slog.Logger) (_ runtime.Engine, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("find this program, which sandbox processes run: %w", err)
 	}
-	engines.Sandboxes, err = process.NewSandboxes(process.SandboxConfig{
-		Command: []string{exe, sandboxCommand}, CacheDir: filepath.Join(data, "compiled", "processes"), Logger: logger,
+	sandboxes, err := process.NewSandboxes(process.SandboxConfig{
+		Command: []string{exe, sandboxCommand}, CacheDir: filepath.Join(data, "compiled", "processes"), Observer: observer, Logger: logger,
 	})
-	return engines, err
+	if err != nil {
+		return nil, err
+	}
+	engines.Sandboxes = sandboxes
+	natives, err := process.NewNatives(process.NativeConfig{Guard: []string{exe, guardCommand}, Observer: observer, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	engines.Native = natives
+	return engines, nil
 }
 
 // openWasm opens the engine that runs modules in this process.

@@ -172,7 +172,7 @@ func openUserEngine() (runtime.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a place for compiled modules: %w", err)
 	}
-	return openEngine(filepath.Join(dir, "jobhost"), slog.New(slog.DiscardHandler))
+	return openEngine(filepath.Join(dir, "jobhost"), nil, slog.New(slog.DiscardHandler))
 }
 
 // isFile reports whether a name is that of a file rather than of a worker: it

@@ -69,6 +69,9 @@ func TestHelp(t *testing.T) {
 func TestHelpIsComplete(t *testing.T) {
 	t.Parallel()
 	allCommands(testRoot(), func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return // a host starts it, not people
+		}
 		group := cmd.HasSubCommands() && cmd.HasParent()
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: its short description is %q", cmd.CommandPath(), cmd.Short)

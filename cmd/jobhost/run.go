@@ -105,7 +105,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Payloads.Close()) }()
-	if cfg.Engine, err = openEngine(m.Host.Data, logger); err != nil {
+	if cfg.Engine, err = openEngine(m.Host.Data, cfg.Metrics.Processes(), logger); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Engine.Close(context.WithoutCancel(ctx))) }()

@@ -56,7 +56,7 @@ func (r *reader) faultValue(path []string, err error) {
 var sections = []string{"host", "worker", "schedule", "fibers", "fiber", "workflows", "workflow", "webhook", "payload"}
 
 func (r *reader) manifest(doc map[string]any) *Manifest {
-	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
+	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir), Unpinned: r.unpinned}
 	for name := range doc {
 		if !slices.Contains(sections, name) {
 			r.unknownSection(name, doc[name])
@@ -80,7 +80,11 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	}
 	for _, name := range slices.Sorted(maps.Keys(workers)) {
 		if table, ok := r.table(workers, []string{"worker"}, name); ok {
-			m.Workers = append(m.Workers, r.worker(name, table))
+			w := r.worker(name, table)
+			if w.Sandbox == "" {
+				w.Sandbox = m.Host.Trust.sandbox()
+			}
+			m.Workers = append(m.Workers, w)
 		}
 	}
 	r.checkGrants(m.Workers, slices.Sorted(maps.Keys(workers)))

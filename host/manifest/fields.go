@@ -47,6 +47,7 @@ const (
 	maxMounts     = 100
 	maxBuild      = 4096
 	maxGrants     = 1000
+	maxProcesses  = 64
 )
 
 func hostFields() []field[Host] { //nolint:revive // it is a table, however long
@@ -117,6 +118,10 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			},
 		},
 		{
+			name: "trust", kind: "`all` or `none`", meaning: "Whether workers that don't say where their `sandbox` is run in the process of the host, or in processes of their own.",
+			bind: func(_ string, h *Host) setting { return oneOf(&h.Trust, TrustAll, TrustNone) },
+		},
+		{
 			name: "log_level", kind: "`debug`, `info`, `warn` or `error`", meaning: "The least important lines that are logged.",
 			bind: func(_ string, h *Host) setting { return logLevel(&h.LogLevel) },
 		},
@@ -131,13 +136,13 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 	type f = field[Worker]
 	return []f{
 		{
-			name: "plugin", kind: kindPath, auto: "none, must be set", required: true, meaning: "The WebAssembly module, up to 32MiB. Relative paths and the links on their way stay below the manifest's folder; anything else must be written absolute.",
+			name: "plugin", kind: kindPath, auto: "none, must be set", required: true, meaning: "The WebAssembly module, up to 32MiB, or with `abi = \"process\"` the executable, up to 256MiB. Relative paths and the links on their way stay below the manifest's folder; anything else must be written absolute.",
 			bind: func(dir string, w *Worker) setting {
 				return pathTo(&w.Plugin, dir, "plugins/hello.wasm", resolveWithin)
 			},
 		},
 		{
-			name: "sha256", kind: "64 hex digits", auto: "not checked", meaning: "SHA-256 that the module must have, when the manifest is read and when the module is loaded.",
+			name: "sha256", kind: "64 hex digits", auto: "not checked; must be set with `abi = \"process\"`", meaning: "SHA-256 that the plugin must have, when the manifest is read and when the plugin is loaded. `jobhost dev` does not ask for that of a plugin that it builds.",
 			bind: func(_ string, w *Worker) setting { return pin(&w.SHA256) },
 		},
 		{
@@ -149,10 +154,18 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return text(&w.Description, "counts words", line(maxTextOfUser)) },
 		},
 		{
-			name: "abi", kind: "`auto`, `jobhost`, `wasi` or `extism`", meaning: "How the host talks to the module; `auto` looks at what it imports and exports.",
+			name: "abi", kind: "`auto`, `jobhost`, `wasi`, `extism` or `process`", meaning: "How the host talks to the plugin; `auto` looks at what the module imports and exports. `process` is for [native executables](processes.md), which `auto` never takes a plugin for.",
 			bind: func(_ string, w *Worker) setting {
-				return oneOf(&w.ABI, append([]string{runtime.ABIAuto}, runtime.ABIs()...)...)
+				return oneOf(&w.ABI, append(append([]string{runtime.ABIAuto}, runtime.ABIs()...), runtime.ABIProcess)...)
 			},
+		},
+		{
+			name: "sandbox", kind: "`inline` or `process`", auto: "`inline`; `process` with `host.trust = \"none\"`", meaning: "Where the module runs: in the process of the host, or in [processes of its own](processes.md#sandboxes), which are confined and whose end is not the host's.",
+			bind: func(_ string, w *Worker) setting { return oneOf(&w.Sandbox, runtime.Placements()...) },
+		},
+		{
+			name: "processes", kind: kindWhole, meaning: "How many processes run the plugin, if it runs in such; the slots of its pool are spread over them. 1 to 64.",
+			bind: func(_ string, w *Worker) setting { return whole(&w.Processes, 1, maxProcesses) },
 		},
 		{
 			name: "isolation", kind: "`job`, `instance` or `fresh`", meaning: "What a sandbox keeps between jobs: nothing, by putting it back to its beginning; everything, for plugins that keep caches; or nothing, by initialising another one.",
@@ -195,7 +208,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			},
 		},
 		{
-			name: "memory", kind: kindSize, meaning: "Linear memory of one sandbox, 64KiB to 4095MiB; rounded up to whole 64KiB.",
+			name: "memory", kind: kindSize, auto: "`64MiB`; `1GiB` with `abi = \"process\"`", meaning: "Linear memory of one sandbox, 64KiB to 4095MiB; rounded up to whole 64KiB. Of a native plugin: what each of its processes may write to.",
 			bind: func(_ string, w *Worker) setting { return size(&w.Limits.MemoryBytes, 64<<10, maxMemory) },
 		},
 		{
@@ -203,7 +216,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return whole(&w.Limits.Fuel, 0, 1<<62) },
 		},
 		{
-			name: "args", kind: kindTexts, auto: "none", meaning: "Arguments of a WASI command, after its name; at most 1000.",
+			name: "args", kind: kindTexts, auto: "none", meaning: "Arguments of a WASI command or a native plugin, after its name; at most 1000.",
 			bind: func(_ string, w *Worker) setting { return texts(&w.System.Args, maxArgs, argument) },
 		},
 		{

@@ -19,40 +19,39 @@ import (
 // Load reads the manifest at path. Relative paths in it start at its folder.
 // The error is a [Faults] when the manifest can be read but is wrong, else a
 // [jobhost.Error] that names the path.
-func Load(path string) (*Manifest, error) {
-	data, err := read(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, data, filepath.Dir(path))
-}
+func Load(path string) (*Manifest, error) { return load(path, surroundings{}) }
 
 // LoadUnbuilt is [Load] without a look at the plugins that the host can build:
 // their files need not be there yet.
 func LoadUnbuilt(path string) (*Manifest, error) {
+	return load(path, surroundings{unbuilt: true, unpinned: true})
+}
+
+// LoadUnpinned is [Load] without a look at the digests of plugins that the host can build:
+// those that follow from a change of their sources are as meant.
+func LoadUnpinned(path string) (*Manifest, error) { return load(path, surroundings{unpinned: true}) }
+
+// Again loads the manifest at path in the way in which this one was loaded.
+func (m *Manifest) Again(path string) (*Manifest, error) {
+	return load(path, surroundings{unpinned: m.Unpinned})
+}
+
+func load(path string, around surroundings) (*Manifest, error) {
 	data, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
+	if around.dir, err = filepath.Abs(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("find the manifest's folder: %w", err)
 	}
-	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), unbuilt: true})
+	around.lookup, around.cpus = os.LookupEnv, cpus()
+	return parse(path, data, around)
 }
 
 // LoadForTests is [Load] for tests of one worker, which run where the plugins of
 // others need not be there, nor any secrets: all of them are [FakeSecret].
 func LoadForTests(path string) (*Manifest, error) {
-	data, err := read(path)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
-		return nil, fmt.Errorf("find the manifest's folder: %w", err)
-	}
-	return parse(path, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus(), tests: true})
+	return load(path, surroundings{tests: true, unpinned: true})
 }
 
 // FakeSecret is the value of every secret of a manifest that was loaded for tests:
@@ -111,6 +110,8 @@ type surroundings struct {
 	cpus   int
 	// unbuilt leaves out the files of plugins that have a build.
 	unbuilt bool
+	// unpinned leaves out their digests.
+	unpinned bool
 	// tests leaves out the files of all plugins, and gives all secrets one value.
 	tests bool
 }

@@ -24,16 +24,17 @@ import (
 
 // Bounds that no setting changes.
 const (
-	MaxBytes        = 1 << 20  // of a manifest
-	MaxWorkers      = 1000     // in a manifest
-	MaxSchedules    = 1000     // in a manifest
-	MaxFibers       = 10_000   // in a manifest
-	MaxWorkflows    = 1000     // in a manifest
-	MaxPluginBytes  = 32 << 20 // of a plugin's file
-	MaxEntries      = 256      // of a worker's config, and of its secrets
-	MaxConfigBytes  = 64 << 10 // of one value of a worker's config
-	MaxSecretBytes  = 64 << 10 // of one secret
-	maxFaults       = 100      // that are listed; the others are counted
+	MaxBytes        = 1 << 20   // of a manifest
+	MaxWorkers      = 1000      // in a manifest
+	MaxSchedules    = 1000      // in a manifest
+	MaxFibers       = 10_000    // in a manifest
+	MaxWorkflows    = 1000      // in a manifest
+	MaxPluginBytes  = 32 << 20  // of a plugin's file,
+	MaxProgramBytes = 256 << 20 // if it is an executable
+	MaxEntries      = 256       // of a worker's config, and of its secrets
+	MaxConfigBytes  = 64 << 10  // of one value of a worker's config
+	MaxSecretBytes  = 64 << 10  // of one secret
+	maxFaults       = 100       // that are listed; the others are counted
 	maxAllowedHosts = 100
 )
 
@@ -62,6 +63,9 @@ type Manifest struct {
 	Webhook *Webhook
 	// Warnings are what is allowed but probably not meant, sorted by position.
 	Warnings Faults
+
+	// Unpinned says that the digests of plugins that have a build don't count.
+	Unpinned bool
 }
 
 // Host is the section [host].
@@ -92,6 +96,8 @@ type Host struct {
 	MaxPayload int
 	// ShutdownTimeout is how long running tasks may go on after the signal; 0 = not at all.
 	ShutdownTimeout time.Duration
+	// Trust says where workers run that don't say that themselves.
+	Trust Trust
 	// CancelGrace is how long a cancelled attempt may go on after it was told; 0 = not at all.
 	CancelGrace time.Duration
 	// Aging is how long a task waits to rise by one level of priority; 0 = off.
@@ -123,6 +129,23 @@ const (
 	Strict  Durability = "strict"  // when it survives power loss
 	Relaxed Durability = "relaxed" // when the operating system has it
 )
+
+// Trust says whose faults the process of the host may meet.
+type Trust string
+
+// The kinds of trust.
+const (
+	TrustAll  Trust = "all"  // workers run in it
+	TrustNone Trust = "none" // they run in processes of their own
+)
+
+// sandbox is where workers run that say nothing else.
+func (t Trust) sandbox() runtime.Placement {
+	if t == TrustNone {
+		return runtime.SandboxProcess
+	}
+	return runtime.SandboxInline
+}
 
 // Worker is a section [worker.NAME].
 type Worker struct {
@@ -185,6 +208,7 @@ func defaultHost(dir string) Host {
 		ShutdownTimeout: 30 * time.Second,
 		CancelGrace:     5 * time.Second,
 		Aging:           time.Minute,
+		Trust:           TrustAll,
 		LogLevel:        slog.LevelInfo,
 		LogFormat:       "text",
 	}
@@ -208,6 +232,8 @@ func defaultWorker(name string, cpus int) Worker {
 		Name:          name,
 		ABI:           runtime.ABIAuto,
 		Isolation:     runtime.IsolateJob,
+		Processes:     1,
+		Env:           map[string]string{},
 		PoolSize:      cpus,
 		QueueCapacity: 1_000_000,
 		Limits:        runtime.DefaultLimits(),

@@ -52,6 +52,12 @@ func (m *Manifest) showWorker(b *strings.Builder, w *Worker) {
 			showFields(b, m.Dir, destinationBreakerFields(), &w.HTTP.Destinations.Breaker)
 		}
 	}
+	if len(w.Env) > 0 {
+		fmt.Fprintf(b, "\n[%s.env]\n", section)
+		for _, name := range slices.Sorted(maps.Keys(w.Env)) {
+			fmt.Fprintf(b, "%s = %s\n", showKey(name), quote(w.Env[name]))
+		}
+	}
 	if len(w.Config) > 0 {
 		fmt.Fprintf(b, "\n[%s.config]\n", section)
 		for _, name := range slices.Sorted(maps.Keys(w.Config)) {

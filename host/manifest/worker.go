@@ -22,11 +22,12 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 		r.faultKey(path, nil, "names that begin with "+jobhost.ReservedWorkers+" are the host's own", "use another name")
 	}
 	before := len(r.faults)
-	fill(r, path, table, workerFields(), &w, "retry", "retention", "breaker", "config", "secrets", "http")
+	fill(r, path, table, workerFields(), &w, "retry", "retention", "breaker", "config", "env", "secrets", "http")
 	if len(r.faults) == before {
 		r.checkPlugin(path, &w)
 	}
 	r.limits(path, table, &w.Limits)
+	r.native(path, table, &w)
 	if retry, ok := r.table(table, path, "retry"); ok {
 		r.retry(append(path, "retry"), retry, &w.Retry)
 	}
@@ -39,6 +40,9 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 	}
 	if config, ok := r.table(table, path, "config"); ok {
 		w.Config = r.config(append(path, "config"), config)
+	}
+	if env, ok := r.table(table, path, "env"); ok {
+		w.Env = r.env(append(path, "env"), env)
 	}
 	if secrets, ok := r.table(table, path, "secrets"); ok {
 		w.Secrets = r.secrets(append(path, "secrets"), secrets)
@@ -62,18 +66,82 @@ func (r *reader) limits(path []string, table map[string]any, l *runtime.Limits) 
 	}
 }
 
+// native settles what is other with native plugins.
+func (r *reader) native(path []string, table map[string]any, w *Worker) {
+	if w.ABI != runtime.ABIProcess {
+		if _, given := table["env"]; given {
+			r.faultKey(append(path, "env"), path, "only native plugins have an environment", `use config, which a module reads, or set abi = "process"`)
+		}
+		return
+	}
+	if _, given := table["memory"]; !given {
+		w.Limits.MemoryBytes = nativeMemory
+	}
+	for _, wrong := range []struct {
+		key string
+		is  bool
+	}{
+		{"sandbox", w.Sandbox == runtime.SandboxInline},
+		{"isolation", table["isolation"] != nil && w.Isolation != runtime.IsolateInstance},
+		{"fuel", w.Limits.Fuel != 0}, {"mounts", len(w.System.Mounts) > 0},
+	} {
+		if wrong.is {
+			r.faultKey(append(path, wrong.key), path, "a native plugin has no sandbox, so "+wrong.key+" can't hold", "leave it out")
+		}
+	}
+	w.Sandbox, w.Isolation = runtime.SandboxProcess, runtime.IsolateInstance
+	if w.SHA256 == "" && (!r.unpinned || w.Build == "") {
+		hint := "pin what you have checked: sha256 = \"…\""
+		if data, err := readFile(r.dir, w.Plugin, MaxProgramBytes); err == nil {
+			hint = "pin what you have checked: sha256 = \"" + digest(data) + "\""
+		}
+		r.faultKey(append(path, "abi"), path, "a native plugin needs its sha256", hint)
+	}
+}
+
+// nativeMemory is the memory of native plugins that say nothing else.
+const nativeMemory = 1 << 30
+
+// maxBytes is how large a worker's plugin may be.
+func (w *Worker) maxBytes() int64 {
+	if w.ABI == runtime.ABIProcess {
+		return MaxProgramBytes
+	}
+	return MaxPluginBytes
+}
+
+// env reads the environment of a native plugin.
+func (r *reader) env(path []string, table map[string]any) map[string]string {
+	env := map[string]string{}
+	r.entries(path, table, func(at []string, name string, v any) {
+		s, ok := v.(string)
+		switch {
+		case !envPattern.MatchString(name):
+			r.faultKey(at, path, clip(name)+" is not the name of an environment variable", "use A-Z a-z 0-9 _")
+		case !ok:
+			r.faultValue(at, mismatch(v, "put it in quotes"))
+		case strings.ContainsRune(s, 0) || len(s) > MaxConfigBytes:
+			r.faultValue(at, wrong("", "text of %d bytes is longer than %v, or has a NUL byte", len(s), Size(MaxConfigBytes)))
+		default:
+			env[name] = s
+			r.warnSecret(at, name, s)
+		}
+	})
+	return env
+}
+
 // checkPlugin looks at the file: that it is one, and its digest if one is pinned.
 func (r *reader) checkPlugin(path []string, w *Worker) {
 	if r.tests || r.unbuilt && w.Build != "" {
 		return
 	}
-	if w.SHA256 == "" {
-		if err := checkFile(r.dir, w.Plugin, MaxPluginBytes); err != nil {
+	if w.SHA256 == "" || r.unpinned && w.Build != "" {
+		if err := checkFile(r.dir, w.Plugin, w.maxBytes()); err != nil {
 			r.faultValue(append(path, "plugin"), err)
 		}
 		return
 	}
-	data, err := readFile(r.dir, w.Plugin, MaxPluginBytes)
+	data, err := readFile(r.dir, w.Plugin, w.maxBytes())
 	if err != nil {
 		r.faultValue(append(path, "plugin"), err)
 	} else if got := digest(data); got != w.SHA256 {

@@ -42,6 +42,7 @@ type Metrics struct {
 	states    *stateMetrics
 	fibers    *fiberMetrics
 	workflows *Workflows
+	processes *Processes
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -72,6 +73,7 @@ func New() *Metrics {
 		states:    newStateMetrics(),
 		fibers:    newFiberMetrics(),
 		workflows: newWorkflows(),
+		processes: newProcesses(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_jobs_total",
 			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
@@ -118,6 +120,7 @@ func New() *Metrics {
 	m.states.register(m.registry)
 	m.fibers.register(m.registry)
 	m.workflows.register(m.registry)
+	m.registry.MustRegister(m.processes.running, m.processes.ends)
 	return m
 }
 

@@ -16,6 +16,7 @@ const (
 	holdParked
 	holdPaused
 	holdDraining
+	holdDisabled
 	holdRate
 	holdBreaker
 )
@@ -29,6 +30,8 @@ func (l *lane) holdLocked() hold {
 		return holdPaused
 	case l.mode == jobhost.WorkerDraining:
 		return holdDraining
+	case l.disabled != "":
+		return holdDisabled
 	case l.rate.Bounded() && l.q.clock.now().Before(l.rate.Next()):
 		return holdRate
 	case l.breaker != nil && l.heldByBreaker(l.q.clock.now()):
@@ -134,6 +137,35 @@ func (l *lane) setMode(mode jobhost.WorkerMode) bool {
 	l.mode = mode
 	l.pumpLocked()
 	return true
+}
+
+// Disable holds the tasks of a worker that can't run anything, for a reason, until that is
+// empty. Jobs are taken. Nothing of it is kept: another queue over the same store finds out by itself.
+func (q *Queue) Disable(worker, reason string) {
+	l := q.lanes.of(worker)
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	kind := jobhost.EventDisabled
+	if reason == "" {
+		kind = jobhost.EventEnabled
+	}
+	changed := (l.disabled == "") != (reason == "")
+	l.disabled = reason
+	l.pumpLocked()
+	l.mu.Unlock()
+	if changed {
+		q.cfg.Publish(jobhost.Event{Kind: kind, Time: q.clock.now(), Worker: worker})
+	}
+}
+
+// Disabled returns why a worker, which must be one of the queue's, can't run anything; empty = it can.
+func (q *Queue) Disabled(worker string) string {
+	l := q.lanes.of(worker)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.disabled
 }
 
 // remember reads what was noted of the lane's worker.

@@ -25,10 +25,12 @@ type lane struct {
 	// waits is held. It is changed under mu.
 	parked atomic.Bool
 
-	mu      sync.Mutex // protects everything below
-	mode    jobhost.WorkerMode
-	levels  [jobhost.Levels]level
-	delayed entryHeap
+	mu   sync.Mutex // protects everything below
+	mode jobhost.WorkerMode
+	// disabled is why the worker can't run anything, whatever its mode; empty = it can.
+	disabled string
+	levels   [jobhost.Levels]level
+	delayed  entryHeap
 	// horizon parts the two: entries ready at or before it are in levels,
 	// later ones in delayed.
 	horizon Millis

@@ -61,6 +61,9 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, spec *JobSpec) {
 	case holdDraining:
 		why.Code, why.Reason = "draining", fmt.Sprintf("worker %s is draining", job.Worker)
 		why.Ends = "jobhost worker resume " + job.Worker
+	case holdDisabled:
+		why.Code, why.Reason = "disabled", fmt.Sprintf("worker %s is disabled: %s", job.Worker, l.disabled)
+		why.Ends = "jobhost worker resume " + job.Worker + ", or another version of it"
 	case holdRate:
 		until := l.rate.Next().UTC()
 		why.Code, why.Until = "rate_limit", &until

@@ -113,7 +113,7 @@ func (c *crew) bury(m *member) {
 	c.mu.Unlock()
 	gone.close()
 	why := gone.cause(c.life.Err() != nil)
-	c.engine.observe.Ended(c.worker, why)
+	c.engine.observe.Ended(c.worker, string(why))
 	if why == EndedClosed {
 		return
 	}

@@ -30,7 +30,7 @@ type engine struct {
 // Observer hears of processes. Its methods must not block.
 type Observer interface {
 	Started(worker string)
-	Ended(worker string, why End)
+	Ended(worker, why string) // why is one of [Ends]
 }
 
 // End is why a process has ended. There are few, so that they can be labels of a metric.
@@ -50,7 +50,7 @@ func Ends() []End { return []End{EndedClosed, EndedCrashed, EndedKilled, EndedHu
 type noObserver struct{}
 
 func (noObserver) Started(string)    {}
-func (noObserver) Ended(string, End) {}
+func (noObserver) Ended(string, string) {}
 
 func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
 	if observe == nil {
