@@ -14,14 +14,14 @@ import (
 // Expect is what a case wants besides the output. What it doesn't mention is not
 // looked at, but for jobs and requests, which are effects like the output.
 type Expect struct {
-	Match    *regexp.Regexp // of the output, instead of a file
-	Ignore   []string       // names in JSON that don't count
-	Fail     *WantFail      // nil = it succeeds
-	Snooze   time.Duration  // 0 = it doesn't
+	Match    *regexp.Regexp    // of the output, instead of a file
+	Ignore   []string          // names in JSON that don't count
+	Fail     *WantFail         // nil = it succeeds
+	Snooze   time.Duration     // 0 = it doesn't
 	KV       map[string]string // all keys after it; nil = they are not looked at
 	AnyKeys  *regexp.Regexp    // keys that don't count; nil = all do
-	Progress *[2]int64 // done and total of the last report
-	Logs     []WantLog // in this order, with others between them
+	Progress *[2]int64         // done and total of the last report
+	Logs     []WantLog         // in this order, with others between them
 	Emits    []value
 	emits    bool // all of them are known
 	Submits  []WantSubmit
