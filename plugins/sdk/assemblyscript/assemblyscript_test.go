@@ -39,6 +39,29 @@ func TestHello(t *testing.T) {
 	}
 }
 
+// A worker that depends on the package, as npm installs it, is built by its own asconfig.json.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	compiler(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "node_modules", "jobhost"), os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"worker.ts":     string(guesttest.Read(t, "hello/worker.ts")),
+		"asconfig.json": `{"extends": "jobhost/asconfig.json", "entries": ["worker.ts"], "targets": {"release": {"outFile": "worker.wasm"}}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asc := toolchain.Need(t, "asc")
+	toolchain.Build(t, dir, toolchain.Env(), asc)
+	if got := sdktest.Call(t, guesttest.Read(t, filepath.Join(dir, "worker.wasm")), "", "Ada"); got != "hello, Ada" {
+		t.Errorf("%q", got)
+	}
+}
+
 // compiler says what builds guests here, or skips the test.
 func compiler(t *testing.T) string {
 	t.Helper()
@@ -63,6 +86,6 @@ func build(t *testing.T, guest string) []byte {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	toolchain.Build(t, dir, toolchain.Env(), "./build.sh", guest, "guest.wasm")
+	toolchain.Build(t, dir, toolchain.Env(), "./build.sh", "guest.wasm", guest)
 	return guesttest.Read(t, filepath.Join(dir, "guest.wasm"))
 }
