@@ -72,6 +72,9 @@ func TestNatively(t *testing.T) {
 // The manifests of the crates are right, if there is a cargo to read them.
 func TestCargo(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("cargo takes seconds")
+	}
 	cargo := toolchain.Need(t, "cargo")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
@@ -83,6 +86,9 @@ func TestCargo(t *testing.T) {
 // compiler says what builds guests here, or skips the test.
 func compiler(t *testing.T, env ...string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("building a guest takes seconds")
+	}
 	cmd := exec.CommandContext(t.Context(), "./build.sh", "-V")
 	cmd.Env = toolchain.Env(env...)
 	out, err := cmd.Output()
