@@ -128,6 +128,8 @@ endef
 guests: $(GO_WASM) ## rebuild all guests, those in other languages where their compilers are installed
 	$(call guests_of,clang,plugins/examples/vowels plugins/examples/imagesize plugins/sdk/c/conform)
 	$(call guests_of,zig,plugins/examples/mdtable plugins/sdk/zig/conform)
+	./plugins/sdk/rust/conform/build.sh
+	./plugins/sdk/assemblyscript/conform/build.sh
 	./plugins/examples/crc32/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/workertest"
@@ -138,6 +139,11 @@ func (e *env) grantedWorker(name, path string) (host.Worker, error) {
 		path = e.manifestPath()
 	}
 	m, err := manifest.LoadForTests(path)
+	if e, ok := errors.AsType[*jobhost.Error](err); ok && e.Code == jobhost.CodeNotFound {
+		return host.Worker{}, &jobhost.Error{
+			Code: e.Code, Message: "find the worker to test: " + e.Message, Hint: "name a manifest by -f, or a module by --plugin",
+		}
+	}
 	if err != nil {
 		return host.Worker{}, fmt.Errorf("find the worker to test: %w", err)
 	}

@@ -3,6 +3,7 @@ package workertest
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -13,13 +14,14 @@ import (
 // Expect is what a case wants besides the output. What it doesn't mention is not
 // looked at, but for jobs and requests, which are effects like the output.
 type Expect struct {
-	Match    *regexp.Regexp // of the output, instead of a file
-	Ignore   []string       // names in JSON that don't count
-	Fail     *WantFail      // nil = it succeeds
-	Snooze   time.Duration  // 0 = it doesn't
-	KV       map[string]string
-	Progress *[2]int64 // done and total of the last report
-	Logs     []WantLog // in this order, with others between them
+	Match    *regexp.Regexp    // of the output, instead of a file
+	Ignore   []string          // names in JSON that don't count
+	Fail     *WantFail         // nil = it succeeds
+	Snooze   time.Duration     // 0 = it doesn't
+	KV       map[string]string // all keys after it; nil = they are not looked at
+	AnyKeys  *regexp.Regexp    // keys that don't count; nil = all do
+	Progress *[2]int64         // done and total of the last report
+	Logs     []WantLog         // in this order, with others between them
 	Emits    []value
 	emits    bool // all of them are known
 	Submits  []WantSubmit
@@ -93,6 +95,13 @@ func (c *Case) readExpect(t *manifest.Table) {
 		t.Faultf("snooze", "a case has one outcome", "the case fails already")
 	}
 	e.KV = t.TextTable("kv")
+	if names := t.Texts("ignore_keys"); len(names) > 0 {
+		patterns := make([]string, len(names))
+		for i, name := range names {
+			patterns[i] = anything(name)
+		}
+		e.AnyKeys = regexp.MustCompile(strings.Join(patterns, "|"))
+	}
 	if p := t.Table("progress"); p != nil {
 		e.Progress = &[2]int64{p.Whole("done", 0, 1<<62, 0), p.Whole("total", 0, 1<<62, 0)}
 		p.Close()
@@ -196,6 +205,15 @@ func (e *Expect) readReports(t *manifest.Table) {
 		s.Close()
 		e.States = append(e.States, w)
 	}
+}
+
+// anything returns the regular expression for a text in which * stands for anything.
+func anything(text string) string {
+	parts := strings.Split(text, "*")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return "(?s)^" + strings.Join(parts, ".*") + "$"
 }
 
 // readValue reads text, or anything else that stands for JSON.

@@ -54,12 +54,8 @@ func (m *Mock) compile() error {
 		}
 		m.URL = text
 	}
-	parts := strings.Split(m.URL, "*")
-	for i := range parts {
-		parts[i] = regexp.QuoteMeta(parts[i])
-	}
 	var err error
-	m.pattern, err = regexp.Compile("^" + strings.Join(parts, ".*") + "$")
+	m.pattern, err = regexp.Compile(anything(m.URL))
 	return err
 }
 

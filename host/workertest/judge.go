@@ -174,7 +174,8 @@ func (j *judge) compareKV(succeeded bool) {
 	got := j.box.kept(succeeded)
 	names := slices.Collect(maps.Keys(want))
 	for name := range got {
-		if _, ok := want[name]; !ok {
+		ignored := j.test.Expect.AnyKeys != nil && j.test.Expect.AnyKeys.MatchString(name)
+		if _, ok := want[name]; !ok && !ignored {
 			names = append(names, name)
 		}
 	}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Builds hello.wasm.
+cd "$(dirname "$0")" && exec ../build.sh . hello.wasm

@@ -1,0 +1,49 @@
+package confine
+
+import (
+	"fmt"
+
+	"github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// apply does what only Linux has. Each step may need what a later one takes, so the list of system calls is the last.
+func apply(c Config) (r Report, err error) {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return r, fmt.Errorf("keep its memory to itself: %w", err)
+	}
+	if err := syscall.AllThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return r, fmt.Errorf("renounce new privileges: %w", err)
+	}
+	r.NoNewPrivileges = true
+	if c.Files || c.NoNetwork || c.Calls == SandboxCalls {
+		if err := restrict(c, &r); err != nil {
+			return r, fmt.Errorf("restrict files: %w", err)
+		}
+	}
+	// Who runs the host as root means folders of others, too, which Landlock has just bounded.
+	if err := dropCapabilities(r.Files); err != nil {
+		return r, fmt.Errorf("drop capabilities: %w", err)
+	}
+	if c.Calls != AllCalls {
+		if err := filter(c, &r); err != nil {
+			return r, fmt.Errorf("restrict system calls: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func available() Report {
+	r := Report{NoNewPrivileges: true, Landlock: landlockVersion()}
+	r.Files, r.Network, r.Signals = r.Landlock >= filesVersion, r.Landlock >= networkVersion, scopes(r.Landlock)
+	if r.Landlock == 0 {
+		r.Missing = append(r.Missing, missingLandlock)
+	}
+	switch reason := filterFault(); reason {
+	case "":
+		r.Calls = SandboxCalls
+	default:
+		r.Missing = append(r.Missing, reason)
+	}
+	return r
+}

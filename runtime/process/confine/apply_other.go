@@ -1,0 +1,45 @@
+//go:build !linux
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// rlimitProcesses is what x/sys/unix lacks for some systems; all of BSD's descent have this number.
+const rlimitProcesses = 7
+
+func apply(c Config) (Report, error) {
+	r := available()
+	r.Missing = nil
+	for _, m := range []struct {
+		wanted bool
+		name   string
+	}{
+		{c.Files, "files"},
+		{c.NoNetwork, "network"},
+		{c.Calls != AllCalls, "system calls"},
+	} {
+		if m.wanted {
+			r.Missing = append(r.Missing, m.name+" (not on "+runtime.GOOS+")")
+		}
+	}
+	return r, nil
+}
+
+func available() Report {
+	return Report{Missing: []string{"Landlock and seccomp (not on " + runtime.GOOS + ")"}}
+}
+
+func limitOwnCPU(d time.Duration) error { return lower(unix.RLIMIT_CPU, seconds(d)) }
+
+// LimitCPU says how much CPU time another process of the same user may have used since its start; 0 = any. It can
+// raise what [Limits] said. Only Linux has that.
+func LimitCPU(pid int, _ time.Duration) error {
+	return fmt.Errorf("set the limit of process %d: %w", pid, errors.ErrUnsupported)
+}

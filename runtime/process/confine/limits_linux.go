@@ -1,0 +1,39 @@
+package confine
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const rlimitProcesses = unix.RLIMIT_NPROC
+
+// limitOwnCPU leaves the hard limit as it is, so that the host can raise the other one without privileges. Go
+// ignores the signal that comes then, so the kernel is told to do what it does by default: to end the process.
+func limitOwnCPU(d time.Duration) error {
+	var byDefault [4]uint64 // a struct sigaction, with SIG_DFL and no flags, for the kernels of all architectures
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGXCPU), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return change(unix.RLIMIT_CPU, func(r *unix.Rlimit) { r.Cur = atMost(seconds(d), r.Max) })
+}
+
+// LimitCPU says how much CPU time another process of the same user may have used since its start; 0 = any. It can
+// raise what [Limits] said.
+func LimitCPU(pid int, d time.Duration) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_CPU, nil, &limit); err != nil {
+		return fmt.Errorf("read the limit of process %d: %w", pid, err)
+	}
+	limit.Cur = limit.Max
+	if d > 0 {
+		limit.Cur = atMost(seconds(d), limit.Max)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_CPU, &limit, nil); err != nil {
+		return fmt.Errorf("set the limit of process %d: %w", pid, err)
+	}
+	return nil
+}
