@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jobhost/jobhost"
@@ -75,6 +76,27 @@ func Run(t *testing.T, s Subject) {
 			c.test(t, box)
 		})
 	}
+	if !slices.Contains(s.Lacks, "instance") {
+		t.Run("instance", func(t *testing.T) { testInstance(t, s) })
+	}
+}
+
+// testInstance: in a sandbox that is not put back, an SDK that keeps what a job
+// allocated runs out of memory in the end.
+func testInstance(t *testing.T, s Subject) {
+	box := newSandbox(t, loadAs(t, s.Module, runtime.IsolateInstance))
+	w := newWorld()
+	for i := range 72 { // of 64 MiB there is less than one for each
+		large := strings.Repeat("0123456789abcdef", 1<<16)[i+1:]
+		w.keys["k"] = item{value: []byte(large)}
+		box.entry = "keep"
+		check(t, box.succeed(t, w, ""), large)
+		if box.entry = "echo"; i%8 > 0 {
+			continue
+		}
+		check(t, box.succeed(t, w, large), large)
+		check(t, box.succeed(t, w, large[:i]), large[:i])
+	}
 }
 
 // cacheDir is shared by all tests and their later runs, so that each guest is
@@ -83,6 +105,11 @@ var cacheDir = filepath.Join(os.TempDir(), fmt.Sprintf("jobhost-test-cache-%d", 
 
 // load loads a guest into an engine that is closed at the end of t.
 func load(t *testing.T, module []byte) runtime.Plugin {
+	t.Helper()
+	return loadAs(t, module, runtime.IsolateJob)
+}
+
+func loadAs(t *testing.T, module []byte, isolation runtime.Isolation) runtime.Plugin {
 	t.Helper()
 	e, err := wasm.New(wasm.Config{CacheDir: cacheDir})
 	if err != nil {
@@ -93,7 +120,7 @@ func load(t *testing.T, module []byte) runtime.Plugin {
 			t.Errorf("close the engine: %v", err)
 		}
 	})
-	p, err := e.Load(t.Context(), runtime.Source{Worker: "sdk", Path: "sdk.wasm", Bytes: module})
+	p, err := e.Load(t.Context(), runtime.Source{Worker: "sdk", Path: "sdk.wasm", Bytes: module, Isolation: isolation})
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}

@@ -22,8 +22,10 @@ func apply(c Config) (r Report, err error) {
 		}
 	}
 	// Who runs the host as root means folders of others, too, which Landlock has just bounded.
-	if err := dropCapabilities(r.Files); err != nil {
-		return r, fmt.Errorf("drop capabilities: %w", err)
+	if !c.KeepCapabilities {
+		if err := dropCapabilities(r.Files); err != nil {
+			return r, fmt.Errorf("drop capabilities: %w", err)
+		}
 	}
 	if c.Calls != AllCalls {
 		if err := filter(c, &r); err != nil {

@@ -198,7 +198,37 @@ static void test_http(void) {
   check_int("payload", jh_parse_reply(copy("{}"), &reply), JH_INVALID);
 }
 
+// test_noise reads what was changed at random, each time in memory of its own, so that
+// the sanitizers see a reader that goes too far.
+static void test_noise(void) {
+  const char *const whole[] = {
+      "{\"a\":{\"b\":[1,\"\\ud83d\\udfe2\",{}]},\"state\":{\"status\":-7}}", "[1,[2,\"x\\n\"],{\"a\":3}]",
+      "200\na: x\njobhost-args: Zm9yIGxhdGVy\njobhost-request: r7\n\nbody"};
+  uint32_t random = 1;
+  for (int i = 0; i < 60000; i++) {
+    const char *from = whole[i % 3];
+    uint32_t n = strlen(from);
+    random = random * 1664525 + 1013904223;
+    if (i % 5 == 0) n = (random >> 8) % n;
+    char *text = malloc(n ? n : 1);
+    memcpy(text, from, n);
+    for (uint32_t k = random >> 30; n > 0 && k > 0; k--) {
+      random = random * 1664525 + 1013904223;
+      text[(random >> 8) % n] = "{}[]\\\":,u\n0-"[(random >> 24) % 12];
+    }
+    jh_bytes all = {text, n}, rest = all, value = jh_none;
+    int64_t number;
+    jh_reply reply;
+    if (jh_json_get(all, JH("a"), &value) == JH_OK) jh_json_text(value);
+    while (jh_json_next(&rest, &value)) jh_json_text(value), jh_json_int(value, &number);
+    jh_json_text(all);
+    jh_parse_reply(all, &reply);
+    free(text);
+  }
+}
+
 int main(void) {
+  test_noise();
   test_json();
   test_texts();
   test_calls();

@@ -210,6 +210,36 @@ test "states" {
     try expectEqualStrings("<h\n", got.output);
 }
 
+fn reading(job: *jobhost.Job) ![]const u8 {
+    try job.histogram("size", .{ .unit = "byte" }).observe(7);
+    const child = try job.submitNow(.{ .worker = "w", .priority = "high", .max_attempts = 3, .timeout_ms = 5000 });
+    const late = try job.timer(1);
+    try expectEqual(0, job.wait(0, &.{ late, child.handle, try job.inbox() }));
+    job.drop(late);
+    try expectEqual(7, job.remaining());
+    try job.kv().set("k", "v", 1000);
+    return job.print("{s} {d}/{d} {d} {s} {s} {s} {s} {?s}", .{
+        try job.id(),     try job.task(),  try job.tasks(),       try job.attempt(),     try job.priority(),
+        try job.worker(), try job.trace(), try job.secret("key"), try job.label("team"),
+    });
+}
+
+test "everything else" {
+    std.testing.refAllDecls(jobhost.Job);
+    std.testing.refAllDecls(jobhost.KV);
+    std.testing.refAllDecls(jobhost.Watch);
+    var got = try run(reading, .{ .remaining = 7, .info = &.{
+        .{ .name = "job.id", .value = "j1" },     .{ .name = "job.task", .value = "2" },        .{ .name = "job.tasks", .value = "3" },
+        .{ .name = "job.attempt", .value = "4" }, .{ .name = "job.priority", .value = "high" }, .{ .name = "worker", .value = "w" },
+        .{ .name = "trace", .value = "wf-1" },    .{ .name = "secret.key", .value = "s3" },     .{ .name = "label.team", .value = "red" },
+    } });
+    defer got.deinit();
+    try expectEqual(null, got.failed);
+    try expectEqualStrings("j1 2/3 4 high w wf-1 s3 red", got.output);
+    try expectEqualStrings("3 size{unit=\"byte\"}", got.metrics.items[0]);
+    try expectEqualStrings("1 worker: w\npriority: high\ntimeout: 5000ms\nmax_attempts: 3\n\n", got.submitted.items[0]);
+}
+
 fn drawing(job: *jobhost.Job) ![]const u8 {
     return job.print("{x}", .{job.random().int(u64)});
 }
