@@ -75,8 +75,11 @@ func ServeGuard(args []string) int {
 		return 126
 	}
 	_ = program.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it has ended is in its state
+		close(ended)
+	}()
 	select {
 	case <-ended:
 	case <-ends:
