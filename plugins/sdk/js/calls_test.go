@@ -96,7 +96,8 @@ func testBarrier(t *testing.T, g *guesttest.Guest) {
 		},
 		{
 			`{"message":"watch state a: closed","code":"closed",`,
-			[]guesttest.Reply{status("1", "", 0)}, guesttest.Stream{End: -7},
+			[]guesttest.Reply{status("1", "", 0)},
+			guesttest.Stream{End: -7},
 		},
 		{ // more changes than it holds
 			"2",
