@@ -19,6 +19,7 @@ func TestCalls(t *testing.T) {
 		name string
 		test func(*testing.T, *guesttest.Guest)
 	}{
+		{"results", testResults},
 		{"states", testStates},
 		{"barrier", testBarrier},
 		{"fiber", testFiber},
@@ -152,7 +153,7 @@ func testJobs(t *testing.T, g *guesttest.Guest) {
 	if !strings.Contains(got, "there is no option prio; there are worker, id, contentType") {
 		t.Error(got)
 	}
-	got, _ = call(t, g, "lines", guesttest.Attempt{})
+	got, _ = call(t, g, "twoLines", guesttest.Attempt{})
 	if !strings.Contains(got, "worker must be one line") {
 		t.Error(got)
 	}

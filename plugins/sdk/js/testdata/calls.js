@@ -1,7 +1,53 @@
 // What arrives at the host: each entry is a part of TestCalls.
-import { after, counter, defer, fetch, gauge, histogram, inbox, kv, race, start, state, submit, submitNow } from "jobhost";
+import { after, counter, defer, fetch, gauge, histogram, inbox, kv, log, race, start, state, submit, submitNow } from "jobhost";
 
 export default () => "";
+
+export const object = () => ({ a: [1, null] });
+export const nothing = () => null;
+export const unserializable = () => ({ a: 1n });
+export const text = () => new TextDecoder().decode(new TextEncoder().encode("größe \ud800"));
+export function parts(job) {
+  job.write("one ");
+  job.write(new Uint8Array([116, 119, 111]));
+  return new Uint16Array([0x2020]);
+}
+export const payload = (job) => job.json();
+export const thrown = () => {
+  throw { a: 1 };
+};
+export const rejects = async () => {
+  await null;
+  throw new RangeError("async");
+};
+export const context = () => {
+  throw Object.assign(new Error("no quota"), { code: "quota" });
+};
+
+export const hang = () => new Promise(() => {});
+export const thenable = () => ({ then: (resolve) => resolve("then") });
+export async function timers() {
+  const order = [];
+  setTimeout((x) => order.push(x), 20, "b");
+  setTimeout(() => order.push("a"), 1);
+  clearTimeout(setTimeout(() => order.push("never"), 5));
+  await after(40);
+  return order.join();
+}
+export async function dropped() {
+  const late = after(10000);
+  late.drop();
+  return late.catch((e) => e.code);
+}
+export const badURL = () => fetch("http://a b").catch((e) => e.name);
+export async function unawaited() {
+  Promise.reject(new Error("nobody looks"));
+  return "done";
+}
+export function lines() {
+  console.log("a", { b: 1 }, [2], "3\nnext");
+  log.warn("one\nline");
+}
 
 export function reports() {
   state.started("a");
@@ -47,7 +93,7 @@ export async function family() {
   return [...ids, child.id, (await child).state].join(" ");
 }
 export const misspelled = () => submit({ worker: "w", prio: "high" });
-export const lines = () => submit({ worker: "w\nid: x" });
+export const twoLines = () => submit({ worker: "w\nid: x" });
 
 export function metrics() {
   counter("n", { b: 'x"\\\n' }).add(2);
