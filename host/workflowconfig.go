@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
 // Workflows says which workflows a host has, and how it treats them. Zero values mean the defaults in brackets.
@@ -16,6 +17,8 @@ type Workflows struct {
 	MaxOpen int
 	// MaxNesting bounds how deep workflows are steps of each other [16].
 	MaxNesting int
+	// MaxAtOnce and MaxBytesAtOnce bound what one event may begin: tasks and bytes [100,000, 64 MiB].
+	MaxAtOnce, MaxBytesAtOnce int
 	// Retention says how long they are kept after their end, with their jobs [jobhost.DefaultWorkflowRetention].
 	// It is a pointer since three zeros say something: for ever.
 	Retention *jobhost.WorkflowRetention
@@ -50,6 +53,8 @@ func (w *Workflows) Check() error {
 func (w *Workflows) setDefaults() {
 	w.MaxOpen = cmp.Or(w.MaxOpen, 100_000)
 	w.MaxNesting = cmp.Or(w.MaxNesting, 16)
+	bounds := course.DefaultBounds()
+	w.MaxAtOnce, w.MaxBytesAtOnce = cmp.Or(w.MaxAtOnce, bounds.Tasks), cmp.Or(w.MaxBytesAtOnce, bounds.Bytes)
 	if w.Retention == nil {
 		retention := jobhost.DefaultWorkflowRetention()
 		w.Retention = &retention

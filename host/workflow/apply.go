@@ -197,7 +197,7 @@ func (a *applying) failed(run course.Run, what course.Happening, message string)
 
 // tooMuch lets a run fail for which there is no room in the transition.
 func (a *applying) tooMuch(run course.Run, what course.Happening) {
-	a.failedBy(run, what, &jobhost.Failure{Code: jobhost.FailLimit, Category: jobhost.CategoryResource, Message: course.TooMuch})
+	a.failedBy(run, what, &jobhost.Failure{Code: jobhost.FailLimit, Category: jobhost.CategoryResource, Message: a.t.engine.cfg.Bounds.TooMuch()})
 }
 
 func (a *applying) failedBy(run course.Run, what course.Happening, f *jobhost.Failure) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 	Retention jobhost.WorkflowRetention
 	// MaxInput bounds what a workflow is started with, in bytes [1 MiB].
 	MaxInput int
+	// Bounds are what one event may begin [those of course].
+	Bounds course.Bounds
 	// Publish is told of what happens, after it is durable, and must not block [nobody].
 	Publish func(jobhost.Event)
 	// Observer is told the same, for metrics [nobody].
@@ -77,6 +80,9 @@ var _ queue.Workflows = (*Engine)(nil)
 
 // New returns an engine that has no definitions yet.
 func New(store queue.WorkflowReader, cfg Config) *Engine {
+	if cfg.Bounds == (course.Bounds{}) {
+		cfg.Bounds = course.DefaultBounds()
+	}
 	if cfg.MaxOpen == 0 {
 		cfg.MaxOpen = 100_000
 	}

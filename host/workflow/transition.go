@@ -43,7 +43,7 @@ type transition struct {
 func (t *transition) room(n, bytes int) bool {
 	first := t.begun == 0
 	t.begun, t.bytes = t.begun+n, t.bytes+bytes
-	return first || t.begun <= course.MaxAtOnce && t.bytes <= course.MaxBytesAtOnce
+	return first || !t.engine.cfg.Bounds.Over(t.begun, t.bytes)
 }
 
 // row is a workflow within a transaction.
@@ -123,7 +123,7 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 		return nil
 	}
 	reader := &reader{view: tx, row: r, event: &h.event}
-	out, err := advance(r, &h.event, reader)
+	out, err := t.advance(r, &h.event, reader)
 	switch {
 	case errors.Is(err, errBroken), errors.Is(err, course.ErrRecord):
 		return t.breakDown(tx, r.WorkflowRecord, err)
@@ -143,13 +143,13 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 // errBroken is for a fault of the code that decides.
 var errBroken = errors.New("a fault of the host")
 
-func advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome, err error) {
+func (t *transition) advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errBroken, p)
 		}
 	}()
-	return r.def.course.Advance(r.ID, r.Record, e, reader)
+	return r.def.course.Within(t.engine.cfg.Bounds).Advance(r.ID, r.Record, e, reader)
 }
 
 // brokenDown reports whether it has ended without its record having heard of that.

@@ -94,7 +94,8 @@ func (r *run) readInput(most int, a *protocol.Answer) hostcall.Errno {
 
 // callKV are the calls about keys and values.
 func (r *run) callKV(c *protocol.Call, a *protocol.Answer) bool {
-	at, e := r.at, hostcall.OK
+	at := r.at
+	var e hostcall.Errno
 	switch c := c.GetCall().(type) {
 	case *protocol.Call_KvGet:
 		a.Data, a.Number, e = at.KVLookUp(c.KvGet.GetKey())
@@ -115,7 +116,8 @@ func (r *run) callKV(c *protocol.Call, a *protocol.Answer) bool {
 
 // callState are the calls about what tasks report.
 func (r *run) callState(ctx context.Context, c *protocol.Call, a *protocol.Answer) bool {
-	at, e := r.at, hostcall.OK
+	at := r.at
+	var e hostcall.Errno
 	switch c := c.GetCall().(type) {
 	case *protocol.Call_StateSet:
 		s := c.StateSet
@@ -133,7 +135,8 @@ func (r *run) callState(ctx context.Context, c *protocol.Call, a *protocol.Answe
 
 // callOp are the calls that begin what takes time, and wait for it.
 func (r *run) callOp(ctx context.Context, c *protocol.Call, a *protocol.Answer) (answered bool) {
-	at, e := r.at, hostcall.OK
+	at := r.at
+	var e hostcall.Errno
 	switch op := c.GetCall().(type) {
 	case *protocol.Call_Http:
 		a.Number, e = number(at.Send(op.Http.GetRequest()))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -181,13 +180,6 @@ func (c *child) finish(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, r.id)
-}
-
-// busy returns how many runs are under way.
-func (c *child) busy() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.runs)
 }
 
 // killFor ends the process because of a run.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/jobhost/jobhost/runtime/process/confine"
 )
 
 // guardArgs are the arguments of a guard.
@@ -39,14 +39,24 @@ const maxOpenFiles = 1024
 // group, when the plugin ends, when it is told to, or when the host is gone. It returns the exit code.
 func ServeGuard(args []string) int {
 	if len(args) == 0 {
-		return 0 // the host wants to know whether it can start a guard like this
+		// The host wants to know whether it can start a guard like this.
+		if err := hideOthers(); err != nil {
+			return 1
+		}
+		return 0
 	}
 	g, err := parseGuardArgs(args)
 	if err == nil {
 		err = becomeReaper()
 	}
 	if err == nil {
-		err = limitPlugin(g.Memory)
+		err = hideOthers()
+	}
+	if err == nil {
+		_, err = confine.Apply(confine.Config{
+			Limits: confine.Limits{Data: g.Memory, OpenFiles: maxOpenFiles},
+			Calls:  confine.ProgramCalls,
+		})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "guard:", err)
@@ -65,8 +75,11 @@ func ServeGuard(args []string) int {
 		return 126
 	}
 	_ = program.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it has ended is in its state
+		close(ended)
+	}()
 	select {
 	case <-ended:
 	case <-ends:
@@ -94,19 +107,4 @@ func exitCode(s *os.ProcessState) int {
 		return 128 + int(status.Signal())
 	}
 	return s.ExitCode()
-}
-
-// limitPlugin sets what the plugin can't get rid of.
-func limitPlugin(memory int64) error {
-	for _, l := range []struct {
-		resource int
-		most     uint64
-	}{
-		{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, maxOpenFiles}, {unix.RLIMIT_DATA, uint64(memory)},
-	} {
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -13,10 +13,11 @@ import (
 )
 
 // guardAttributes start a guard. Where that is allowed it gets a number space of its own, whose processes the
-// system ends with it, however it ends. Elsewhere it has to end them itself, and is told when the host has gone.
+// system ends with it, however it ends, and mounts of its own, so that they see no others. Elsewhere it has to end
+// them itself, and is told when the host has gone.
 func guardAttributes(space bool) *syscall.SysProcAttr {
 	if space {
-		return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID}
+		return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	}
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
@@ -30,6 +31,21 @@ func guardedAttributes() *syscall.SysProcAttr {
 func becomeReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become a reaper: %w", err)
+	}
+	return nil
+}
+
+// hideOthers makes /proc show nothing but the processes of the guard's number space, if it has one: those of the same
+// user can otherwise read each other's environment there.
+func hideOthers() error {
+	if os.Getpid() != 1 {
+		return nil
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts to itself: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
 	}
 	return nil
 }

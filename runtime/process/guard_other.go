@@ -13,4 +13,7 @@ func guardedAttributes() *syscall.SysProcAttr { return nil }
 // becomeReaper can't be done here: what leaves the group and its parent is not found again.
 func becomeReaper() error { return nil }
 
+// hideOthers can't be done here.
+func hideOthers() error { return nil }
+
 func reap() {}

@@ -42,7 +42,8 @@ type launched struct {
 	gentle  bool
 
 	hello  *io.PipeReader // the first line of its output, for the handshake
-	exited chan struct{}  // closed when it has ended
+	gone   chan struct{}  // closed when it has ended
+	exited chan struct{}  // closed when all that it has written was read, too
 	err    error          // how; set before exited is closed
 	tail   tail           // of what it has written
 }
@@ -56,7 +57,7 @@ func newLaunched(s *spawner, c *command, env []string) *launched {
 		Env:         append(append([]string{}, c.env...), env...),
 		SysProcAttr: c.sys,
 	}
-	return &launched{spawner: s, cmd: cmd, line: c.line, gentle: c.gentle, exited: make(chan struct{})}
+	return &launched{spawner: s, cmd: cmd, line: c.line, gentle: c.gentle, gone: make(chan struct{}), exited: make(chan struct{})}
 }
 
 // Start implements [runner.Runner].
@@ -83,6 +84,7 @@ func (l *launched) Start(context.Context) error {
 	readers.Go(func() { l.copyLines(bufio.NewReaderSize(errRead, maxLine)) })
 	go func() {
 		l.err = l.cmd.Wait()
+		close(l.gone)
 		_ = killGroup(l.cmd.Process.Pid) // what it has left behind
 		// Whoever has escaped from the group may have the pipes for ever.
 		_, _ = outRead.Close(), errRead.Close()
@@ -96,7 +98,14 @@ func (l *launched) Start(context.Context) error {
 func (l *launched) readOutput(r io.Reader, first *io.PipeWriter) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	line, err := lines.ReadSlice('\n')
-	if err != nil {
+	switch {
+	case err != nil && len(line) == 0:
+		// It has ended, or is about to. The handshake hears of it after that, so that it is known how.
+		select {
+		case <-l.gone:
+		case <-time.After(gentleTime):
+		}
+	case err != nil:
 		line = append(line, '\n') // too long or without an end: no greeting
 	}
 	_, _ = first.Write(line)

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/status"
 
@@ -31,16 +33,19 @@ import (
 type NativeConfig struct {
 	// Guard is what starts a plugin within its limits, and ends all that it has started when it or the host ends:
 	// a program that calls [ServeGuard], with its arguments.
-	Guard    []string
-	Observer Observer     // nil = nobody
-	Logger   *slog.Logger // nil = nothing is logged
+	Guard []string
+	// StartTime is how long a plugin may take until it has shaken hands and said what it does; 0 = 10 s.
+	StartTime time.Duration
+	Observer  Observer     // nil = nobody
+	Logger    *slog.Logger // nil = nothing is logged
 }
 
 // Natives implements [runtime.Engine]: it runs executables that speak the protocol of workers.
 type Natives struct {
 	*engine
 
-	guard []string
+	guard     []string
+	startTime time.Duration
 	// space reports whether guards may have a number space of their own.
 	space func() bool
 }
@@ -56,7 +61,7 @@ func NewNatives(cfg NativeConfig) (*Natives, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Natives{engine: e, guard: cfg.Guard}
+	n := &Natives{engine: e, guard: cfg.Guard, startTime: cmp.Or(cfg.StartTime, startTime)}
 	n.space = sync.OnceValue(func() bool { return n.try() == nil })
 	return n, nil
 }
@@ -118,16 +123,16 @@ func invalid(hint, format string, args ...any) error {
 
 // start starts a process, asks what it can do and opens its stream.
 func (p *native) start(ctx context.Context) (_ *child, d *protocol.DescribeResponse, err error) {
-	ch, err := p.engine.startChild(p.command(), startTime)
+	ch, err := p.engine.startChild(p.command(), p.engine.startTime)
 	if err != nil {
-		return nil, nil, invalid("see docs/processes.md", "plugin %s does not start: %v", filepath.Base(p.source.Path), startFault(err))
+		return nil, nil, invalid("see docs/processes.md", "plugin %s does not start: %v", filepath.Base(p.source.Path), startFault(err, p.engine.startTime))
 	}
 	defer func() {
 		if err != nil {
 			ch.close()
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, p.engine.startTime)
 	defer cancel()
 	d, err = ch.worker.Describe(ctx, &protocol.DescribeRequest{
 		Protocol: link.Protocol, Host: version.Get().Version, Worker: p.source.Worker, Config: p.source.Config, Slots: uint32(max(p.source.Slots, 1)),
@@ -213,7 +218,7 @@ func (p *native) Enable() { p.crew.enable() }
 var _ runtime.Fallible = (*native)(nil)
 
 // startFault says what is wrong with a plugin that doesn't start, in words of this project.
-func startFault(err error) string {
+func startFault(err error, within time.Duration) string {
 	text := err.Error()
 	if _, rest, ok := strings.Cut(text, "incompatible API version with plugin. "); ok {
 		var theirs int
@@ -221,8 +226,12 @@ func startFault(err error) string {
 			return fmt.Sprintf("it speaks version %d of the protocol, and this host speaks version %d", theirs, link.Protocol)
 		}
 	}
+	if strings.HasPrefix(text, "Unrecognized remote plugin message: \nFailed to read any lines") {
+		_, how, _ := strings.Cut(text, " (")
+		text = "plugin exited before we could connect (" + how
+	}
 	for from, to := range map[string]string{
-		"timeout while waiting for plugin to start": fmt.Sprintf("it has not shaken hands within %v", startTime),
+		"timeout while waiting for plugin to start": fmt.Sprintf("it has not shaken hands within %v", within),
 		"plugin exited before we could connect":     "it ended before it had shaken hands",
 		"Unrecognized remote plugin message":        "the first line that it printed is no handshake",
 	} {

@@ -49,7 +49,7 @@ func Ends() []End { return []End{EndedClosed, EndedCrashed, EndedKilled, EndedHu
 
 type noObserver struct{}
 
-func (noObserver) Started(string)    {}
+func (noObserver) Started(string)       {}
 func (noObserver) Ended(string, string) {}
 
 func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
-	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/process"
@@ -29,8 +28,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) >= 2 && os.Args[1] == "guard" {
 		os.Exit(process.ServeGuard(os.Args[2:]))
 	}
-	if len(os.Args) >= 2 && os.Args[1] == "rogue" {
-		link.Serve(rogue{})
+	if len(os.Args) == 4 && os.Args[1] == "host" {
+		startHost(os.Args[2], os.Args[3])
+		return
+	}
+	if len(os.Args) >= 3 && os.Args[1] == "rogue" {
+		startRogue(os.Args[2])
 		return
 	}
 	os.Exit(m.Run())
@@ -75,6 +78,21 @@ func opener(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
 		})
 		return p
 	}
+}
+
+// sandboxOf loads a guest that runs in so many processes, and closes it at the end of t.
+func sandboxOf(t testing.TB, guest []byte, processes int) runtime.Plugin {
+	t.Helper()
+	p, err := newSandboxes(t).Load(t.Context(), runtime.Source{Worker: "test", Bytes: guest, Processes: processes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }
 
 // The suites are those of runtime/wasm: what a guest does has the same outcome in a process of its own.

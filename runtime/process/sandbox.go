@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"encoding/json"
@@ -25,16 +26,19 @@ type SandboxConfig struct {
 	// CacheDir keeps compiled modules over restarts, each plugin's in a folder of its own, so that no
 	// sandbox writes what another runs. Empty = they are kept in memory only.
 	CacheDir string
-	Observer Observer     // nil = nobody
-	Logger   *slog.Logger // nil = nothing is logged
+	// CompileTime is how much CPU time a process may use to compile and initialise a plugin; 0 = two minutes.
+	CompileTime time.Duration
+	Observer    Observer     // nil = nobody
+	Logger      *slog.Logger // nil = nothing is logged
 }
 
 // Sandboxes implements [runtime.Engine]: it runs Wasm in children of the host.
 type Sandboxes struct {
 	*engine
 
-	command  []string
-	cacheDir string
+	command     []string
+	cacheDir    string
+	compileTime time.Duration
 }
 
 var _ runtime.Engine = (*Sandboxes)(nil)
@@ -48,12 +52,16 @@ func NewSandboxes(cfg SandboxConfig) (*Sandboxes, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sandboxes{engine: e, command: cfg.Command, cacheDir: cfg.CacheDir}, nil
+	return &Sandboxes{engine: e, command: cfg.Command, cacheDir: cfg.CacheDir, compileTime: cmp.Or(cfg.CompileTime, compileTime)}, nil
 }
 
 // Load implements [runtime.Engine]: the plugin is checked and compiled in a child.
 func (s *Sandboxes) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
-	p := &sandboxed{engine: s, source: src}
+	cacheDir, err := ofPlugin(s.cacheDir, &src)
+	if err != nil {
+		return nil, err
+	}
+	p := &sandboxed{engine: s, source: src, cacheDir: cacheDir}
 	p.crew = newCrew(s.engine, src.Worker, false, func(ctx context.Context) (*child, error) {
 		ch, _, err := p.start(ctx)
 		return ch, err
@@ -72,10 +80,11 @@ func (s *Sandboxes) Close(context.Context) error { return s.close() }
 
 // sandboxed is a plugin in sandbox processes.
 type sandboxed struct {
-	engine *Sandboxes
-	source runtime.Source
-	crew   *crew
-	info   runtime.Info
+	engine   *Sandboxes
+	source   runtime.Source
+	cacheDir string // of compiled modules, for it alone
+	crew     *crew
+	info     runtime.Info
 }
 
 // start starts a process, loads the plugin in it and opens its stream.
@@ -96,8 +105,11 @@ func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err
 		}
 	}()
 	started := time.Since(began)
-	if info, err = ch.load(ctx, &loading{Source: p.source, CacheDir: p.engine.cacheDir}); err != nil {
+	if info, err = ch.load(ctx, &loading{Source: p.source, CacheDir: p.cacheDir, CompileTime: p.engine.compileTime}); err != nil {
 		return nil, info, err
+	}
+	if err := ch.letRun(&p.source); err != nil {
+		return nil, info, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process can't be given what it needs", Cause: err}
 	}
 	if err := ch.open(); err != nil {
 		return nil, info, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process does not answer", Cause: err}
@@ -113,6 +125,8 @@ const startTime = 10 * time.Second
 type loading struct {
 	Source   runtime.Source
 	CacheDir string // for this plugin alone; empty = none
+	// CompileTime is how much CPU time the process may use until the plugin is loaded.
+	CompileTime time.Duration
 }
 
 // partBytes is the size of the parts in which a source goes to a process.
@@ -124,6 +138,9 @@ func (c *child) load(ctx context.Context, l *loading) (info runtime.Info, err er
 	if err := gob.NewEncoder(&encoded).Encode(l); err != nil {
 		return info, fmt.Errorf("encode the plugin: %w", err)
 	}
+	// Twice, since others may want the CPU, too.
+	ctx, cancel := context.WithTimeout(ctx, 2*l.CompileTime+l.Source.Limits.OrDefaults().StartTime)
+	defer cancel()
 	stream, err := loadpb.NewLoaderClient(c.conn).Load(ctx)
 	if err != nil {
 		return info, fmt.Errorf("load the plugin in a process: %w", err)
@@ -135,7 +152,7 @@ func (c *child) load(ctx context.Context, l *loading) (info runtime.Info, err er
 	}
 	loaded, err := stream.CloseAndRecv()
 	if err != nil {
-		return info, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the process that was to compile the plugin has ended", Cause: c.explain(err)}
+		return info, c.died(ctx, err)
 	}
 	if f := loaded.GetFault(); f != nil {
 		return info, &jobhost.Error{Code: jobhost.Code(f.GetCode()), Field: f.GetField(), Message: f.GetMessage(), Hint: f.GetHint()}

@@ -85,9 +85,14 @@ func (s *sandbox) Load(stream grpc.ClientStreamingServer[loadpb.Part, loadpb.Loa
 }
 
 func (s *sandbox) load(ctx context.Context, l *loading) (runtime.Plugin, error) {
-	engine, err := s.open(l.CacheDir, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	engine, err := s.open(l.CacheDir, logger)
 	if err != nil {
 		return nil, err
+	}
+	// The engine has what it needs of the system, and has seen nothing yet of what others have made.
+	if err := wall(l, logger); err != nil {
+		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process can't confine itself", Cause: err}
 	}
 	plugin, err := engine.Load(context.WithoutCancel(ctx), l.Source)
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/wasm/snapshot"
 )
 
 // maxPages bounds every memory below 4 GiB, where sums of 32-bit offsets could wrap.
@@ -79,6 +80,7 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 			Hint: "run the host on amd64 or arm64",
 		}
 	}
+	snapshot.Prepare()
 	cache, err := openCache(config.CacheDir)
 	if err != nil {
 		return nil, fmt.Errorf("open the compile cache: %w", err)

@@ -78,7 +78,7 @@ func TestCommandSuite(t *testing.T) {
 		Call: func(behaviour, input string) *hostcall.Attempt {
 			return runtimetest.Attempt("", behaviour+"\n"+input)
 		},
-		Lacks: runtimetest.CommandLacks(),
+		Lacks:    runtimetest.CommandLacks(),
 		Once:     true,
 		FailCode: jobhost.FailExit,
 	})

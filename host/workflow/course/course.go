@@ -49,12 +49,24 @@ const (
 	Sleep              // waits for a time
 )
 
-// What one event may begin, since it is one transaction: a job counts with its tasks, and of
-// the payloads of fan-outs the bytes. What is over it fails with [jobhost.FailLimit].
-const (
-	MaxAtOnce      = 100_000
-	MaxBytesAtOnce = 64 << 20
-)
+// Bounds are what one event may begin, since it is one transaction. What is over them fails
+// with [jobhost.FailLimit].
+type Bounds struct {
+	Tasks int // a job counts with its tasks
+	Bytes int // of the payloads of fan-outs
+}
+
+// DefaultBounds are those of a course that nobody has bounded otherwise.
+func DefaultBounds() Bounds { return Bounds{Tasks: 100_000, Bytes: 64 << 20} }
+
+// Over reports whether what has begun is more than one event may begin.
+func (b Bounds) Over(tasks, bytes int) bool { return tasks > b.Tasks || bytes > b.Bytes }
+
+// TooMuch says what is wrong with a step that is over them.
+func (b Bounds) TooMuch() string {
+	return fmt.Sprintf("what begins at the same moment has more than %d tasks or %d bytes together: "+
+		"let steps need each other, or set max_parallel", b.Tasks, b.Bytes)
+}
 
 // None is the index of no step.
 const None = -1
@@ -173,6 +185,14 @@ type Course struct {
 	ends    []int            // steps that no other needs
 	signals map[string][]int // steps that wait for a signal, by its name
 	first   []int32          // steps that need none
+	bounds  Bounds
+}
+
+// Within returns the course with other bounds.
+func (c *Course) Within(b Bounds) *Course {
+	bounded := *c
+	bounded.bounds = b
+	return &bounded
 }
 
 // New returns the course of a definition. Neither graph nor eval may change any more.
@@ -180,7 +200,7 @@ func New(graph *Graph, eval Evaluator) (*Course, error) {
 	if err := graph.check(); err != nil {
 		return nil, fmt.Errorf("course of a workflow: %w", err)
 	}
-	c := &Course{graph: graph, eval: eval, signals: map[string][]int{}}
+	c := &Course{bounds: DefaultBounds(), graph: graph, eval: eval, signals: map[string][]int{}}
 	for i := range graph.Steps {
 		s := &graph.Steps[i]
 		if len(s.Next) == 0 && s.FallbackOf == None {

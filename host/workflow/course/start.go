@@ -57,7 +57,7 @@ func (t *turn) submit(i int) (tasks int, begun bool) {
 	s := Submit{Run: t.rec.run(i), Tasks: max(node.Tasks, 1)}
 	var err error
 	switch {
-	case t.tasks+s.Tasks > MaxAtOnce || t.bytes > MaxBytesAtOnce:
+	case t.c.bounds.Over(t.tasks+s.Tasks, t.bytes):
 		t.fail(i, t.tooMuch())
 		return 0, false
 	case node.HasFanOut:
@@ -84,7 +84,7 @@ func (t *turn) submit(i int) (tasks int, begun bool) {
 	for _, item := range s.Items {
 		t.bytes += len(item)
 	}
-	if t.tasks += s.Tasks; t.tasks > MaxAtOnce || t.bytes > MaxBytesAtOnce {
+	if t.tasks += s.Tasks; t.c.bounds.Over(t.tasks, t.bytes) {
 		t.fail(i, t.tooMuch())
 		return 0, false
 	}
@@ -95,12 +95,8 @@ func (t *turn) submit(i int) (tasks int, begun bool) {
 
 // tooMuch is the failure of a step that can't begin together with what has begun already.
 func (t *turn) tooMuch() *jobhost.Failure {
-	return t.fault(jobhost.FailLimit, jobhost.CategoryResource, TooMuch)
+	return t.fault(jobhost.FailLimit, jobhost.CategoryResource, t.c.bounds.TooMuch())
 }
-
-// TooMuch says what is wrong with a step that is over [MaxAtOnce] or [MaxBytesAtOnce].
-var TooMuch = fmt.Sprintf("what begins at the same moment has more than %d tasks or %d bytes together: "+
-	"let steps need each other, or set max_parallel", MaxAtOnce, MaxBytesAtOnce)
 
 // input returns the payload of a step. A fallback that doesn't say what it gets, gets
 // what the step has got that it stands in for.

@@ -86,12 +86,14 @@ func Run(t *testing.T, s Subject) {
 func testInstance(t *testing.T, s Subject) {
 	box := newSandbox(t, loadAs(t, s.Module, runtime.IsolateInstance))
 	w := newWorld()
-	for i := range 80 { // of 64 MiB there is less than one for each
+	for i := range 72 { // of 64 MiB there is less than one for each
 		large := strings.Repeat("0123456789abcdef", 1<<16)[i+1:]
 		w.keys["k"] = item{value: []byte(large)}
 		box.entry = "keep"
 		check(t, box.succeed(t, w, ""), large)
-		box.entry = "echo"
+		if box.entry = "echo"; i%8 > 0 {
+			continue
+		}
 		check(t, box.succeed(t, w, large), large)
 		check(t, box.succeed(t, w, large[:i]), large[:i])
 	}

@@ -38,8 +38,12 @@ func available() Report {
 
 func limitOwnCPU(d time.Duration) error { return lower(unix.RLIMIT_CPU, seconds(d)) }
 
-// LimitCPU says how much CPU time another process of the same user may have used since its start; 0 = any. It can
-// raise what [Limits] said. Only Linux has that.
-func LimitCPU(pid int, _ time.Duration) error {
-	return fmt.Errorf("set the limit of process %d: %w", pid, errors.ErrUnsupported)
+// LimitCPU would say how much CPU time another process may have used since its start. Only Linux has that.
+func LimitCPU(pid int, _ time.Duration) error { return notHere(pid) }
+
+// LimitData would say how much memory another process may have for itself. Only Linux has that.
+func LimitData(pid int, _ int64) error { return notHere(pid) }
+
+func notHere(pid int) error {
+	return fmt.Errorf("set a limit of process %d: %w", pid, errors.ErrUnsupported)
 }

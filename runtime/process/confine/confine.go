@@ -33,6 +33,10 @@ type Config struct {
 	// the user, whatever Paths says.
 	SetTimes bool
 
+	// KeepCapabilities leaves what root may do besides others. Without, that is given up, but for opening files of other
+	// users where Landlock bounds that.
+	KeepCapabilities bool
+
 	// NoNetwork takes TCP (by Landlock) and all new sockets but those of the kind unix (by the list of calls).
 	NoNetwork bool
 	// Calls says which list of system calls holds.
@@ -68,8 +72,11 @@ type Limits struct {
 	FileSize     int64 // bytes of a file that it writes
 	OpenFiles    int
 	Processes    int // of the user, each thread of each counted
-	// CPU is how much it may use since its start; then it ends, unless somebody has raised that: see [LimitCPU].
+	// CPU is how much it may use since its start; then it ends. The host can raise it: see [LimitCPU].
 	CPU time.Duration
+	// Raisable says that the host can raise Data, too: see [LimitData]. So can the process, unless [SandboxCalls] keeps
+	// it from that.
+	Raisable bool
 }
 
 // Report says what holds.

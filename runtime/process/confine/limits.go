@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setLimits sets the limits of the calling process. They can't be raised again, but for that of CPU time.
+// setLimits sets the limits of the calling process.
 func setLimits(l Limits) error {
 	for _, limit := range []struct {
 		name     string
@@ -16,7 +16,7 @@ func setLimits(l Limits) error {
 	}{
 		{"core dumps", unix.RLIMIT_CORE, 0, true},
 		{"address space", unix.RLIMIT_AS, uint64(l.AddressSpace), l.AddressSpace > 0},
-		{"data", unix.RLIMIT_DATA, uint64(l.Data), l.Data > 0},
+		{"data", unix.RLIMIT_DATA, uint64(l.Data), l.Data > 0 && !l.Raisable},
 		{"file size", unix.RLIMIT_FSIZE, uint64(l.FileSize), l.FileSize > 0},
 		{"open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles), l.OpenFiles > 0},
 		{"processes", rlimitProcesses, uint64(l.Processes), l.Processes > 0},
@@ -26,6 +26,11 @@ func setLimits(l Limits) error {
 		}
 		if err := lower(limit.resource, limit.value); err != nil {
 			return fmt.Errorf("%s: %w", limit.name, err)
+		}
+	}
+	if l.Data > 0 && l.Raisable {
+		if err := change(unix.RLIMIT_DATA, func(r *unix.Rlimit) { r.Cur = atMost(uint64(l.Data), r.Max) }); err != nil {
+			return fmt.Errorf("data: %w", err)
 		}
 	}
 	if l.CPU == 0 {

@@ -23,17 +23,23 @@ func limitOwnCPU(d time.Duration) error {
 
 // LimitCPU says how much CPU time another process of the same user may have used since its start; 0 = any. It can
 // raise what [Limits] said.
-func LimitCPU(pid int, d time.Duration) error {
+func LimitCPU(pid int, d time.Duration) error { return limitOther(pid, unix.RLIMIT_CPU, seconds(d)) }
+
+// LimitData says how much memory another process of the same user may have for itself, in bytes; 0 = any. It can
+// raise what [Limits] said if that is Raisable.
+func LimitData(pid int, bytes int64) error { return limitOther(pid, unix.RLIMIT_DATA, uint64(bytes)) }
+
+func limitOther(pid, resource int, value uint64) error {
 	var limit unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_CPU, nil, &limit); err != nil {
-		return fmt.Errorf("read the limit of process %d: %w", pid, err)
+	if err := unix.Prlimit(pid, resource, nil, &limit); err != nil {
+		return fmt.Errorf("read a limit of process %d: %w", pid, err)
 	}
 	limit.Cur = limit.Max
-	if d > 0 {
-		limit.Cur = atMost(seconds(d), limit.Max)
+	if value > 0 {
+		limit.Cur = min(value, limit.Max)
 	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_CPU, &limit, nil); err != nil {
-		return fmt.Errorf("set the limit of process %d: %w", pid, err)
+	if err := unix.Prlimit(pid, resource, &limit, nil); err != nil {
+		return fmt.Errorf("set a limit of process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -44,6 +44,10 @@ type backing interface {
 	free() error
 }
 
+// Prepare opens what resets need of the system. Without, the first memory does; a process that will not be able to
+// open files has to do it before.
+func Prepare() { bestMethod() }
+
 // New makes a memory of at most limit bytes, rounded down to whole pages, which
 // begins as the image; nil stands for an empty one. The limit is between
 // [PageBytes] and [MaxBytes], and not less than the image. It is what each run

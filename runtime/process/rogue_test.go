@@ -1,0 +1,138 @@
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+)
+
+// rogue is a native plugin that does what its entry says. How it starts is its first argument.
+type rogue struct{ protocol uint32 }
+
+// startRogue is the main function of the plugin.
+func startRogue(how string) {
+	switch how {
+	case "":
+		link.Serve(rogue{link.Protocol})
+	case "exit":
+		fmt.Fprintln(os.Stderr, "no configuration")
+		os.Exit(7)
+	case "hang":
+		select {}
+	case "garbage":
+		fmt.Println("hello, world")
+		select {}
+	case "long": // a first line without an end
+		for {
+			if _, err := os.Stdout.Write(bytes.Repeat([]byte("x"), 1<<16)); err != nil {
+				return
+			}
+		}
+	case "version":
+		fmt.Println("1|2|unix|/nowhere|grpc|")
+		select {}
+	case "protocol":
+		link.Serve(rogue{link.Protocol + 6})
+	case "tcp":
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("1|1|tcp|%s|grpc|\n", listener.Addr())
+		select {}
+	case "netrpc":
+		fmt.Println("1|1|unix|/nowhere|netrpc|")
+		select {}
+	}
+}
+
+// Describe implements [link.Program].
+func (r rogue) Describe(context.Context, *protocol.DescribeRequest) (*protocol.DescribeResponse, error) {
+	return &protocol.DescribeResponse{Protocol: r.protocol, Sdk: "test", Entries: []string{
+		"echo", "exit", "hang", "until", "env", "limits", "flood", "huge", "memory", "daemon", "numbers", "stopped", "nothing",
+	}}, nil
+}
+
+// Release implements [link.Program].
+func (rogue) Release(uint32) {}
+
+func output(data []byte) *protocol.Result {
+	return &protocol.Result{Outcome: &protocol.Result_Output{Output: data}}
+}
+
+// Run implements [link.Program].
+func (rogue) Run(ctx context.Context, run *link.Run) *protocol.Result {
+	input := string(run.Task.GetInput())
+	switch run.Task.GetEntry() {
+	case "exit":
+		os.Exit(3)
+	case "hang":
+		say(run, "hangs")
+		select {}
+	case "until": // says that it is there, and waits to be stopped
+		say(run, "waits")
+		<-ctx.Done()
+		return &protocol.Result{Outcome: &protocol.Result_Stopped{Stopped: &protocol.Stopped{}}}
+	case "stopped": // though nobody has
+		return &protocol.Result{Outcome: &protocol.Result_Stopped{Stopped: &protocol.Stopped{}}}
+	case "nothing":
+		return &protocol.Result{}
+	case "env":
+		own, _ := os.ReadFile("/proc/self/environ")
+		return output(append([]byte(strings.Join(os.Environ(), "\n")+"\n"), own...))
+	case "numbers": // of all processes that it sees
+		names, _ := os.ReadDir("/proc")
+		var pids []string
+		for _, n := range names {
+			if strings.Trim(n.Name(), "0123456789") == "" {
+				pids = append(pids, n.Name())
+			}
+		}
+		return output([]byte(strings.Join(pids, " ")))
+	case "limits":
+		text, _ := os.ReadFile("/proc/self/limits")
+		status, _ := os.ReadFile("/proc/self/status")
+		return output(append(text, status...))
+	case "flood":
+		line := append(bytes.Repeat([]byte("y"), 1000), '\n')
+		for range 64 << 10 { // 64 MB, and as much without an end of line
+			_, _ = os.Stderr.Write(line)
+			_, _ = os.Stderr.Write(line[:1000])
+		}
+		return output([]byte("said"))
+	case "huge":
+		return output(make([]byte, 100<<20))
+	case "memory":
+		for all := [][]byte{}; ; {
+			all = append(all, bytes.Repeat([]byte{1}, 64<<20))
+			if len(all) > 1<<10 {
+				return output(nil)
+			}
+		}
+	case "daemon": // leaves processes in groups of their own
+		for range 3 {
+			cmd := exec.Command("/bin/sh", "-c", "setsid sh -c 'sleep "+input+" & sleep "+input+"' & setsid sleep "+input)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if err := cmd.Start(); err != nil {
+				return output([]byte(err.Error()))
+			}
+		}
+		say(run, "left")
+		<-ctx.Done()
+	}
+	return output(slices.Clone(run.Task.GetInput()))
+}
+
+// say publishes a message.
+func say(run *link.Run, text string) {
+	_ = run.Post(&protocol.Call{Call: &protocol.Call_Emit{Emit: &protocol.Emit{Data: []byte(text)}}})
+}
