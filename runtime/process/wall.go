@@ -10,7 +10,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -61,6 +64,7 @@ func wall(l *loading, logger *slog.Logger) error {
 		c.Paths = append(c.Paths, confine.Path{Path: m.Host, Write: m.Write})
 		c.SetTimes = c.SetTimes || m.Write
 	}
+	debug.SetMemoryLimit(compileBytes / 4 * 3) // then the collector works harder, before there is nothing left
 	report, err := confine.Apply(c)
 	if err != nil {
 		return err
@@ -120,8 +124,9 @@ func (c *child) died(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return &jobhost.Error{
-		Code: jobhost.CodeInvalid, Message: "the process that was to compile the plugin has ended", Cause: c.explain(err),
-		Hint: "compiling it takes more time or memory than there is for it; make the module smaller, or its functions",
+	e := &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the process that was to compile the plugin has ended", Cause: c.explain(err)}
+	if why := e.Cause.Error(); ctx.Err() != nil || strings.Contains(why, syscall.SIGXCPU.String()) || strings.Contains(why, "out of memory") {
+		e.Hint = "compiling it takes more time or memory than there is for it: make the module smaller, or its functions"
 	}
+	return e
 }

@@ -1,3 +1,5 @@
 #!/bin/sh
-# Builds csvjson.wasm.
-cd "$(dirname "$0")" && exec ../../sdk/assemblyscript/build.sh . csvjson.wasm
+# Builds csvjson.wasm, or what the argument names.
+set -eu
+cd "$(dirname "$0")"
+../../sdk/assemblyscript/build.sh "${1-csvjson.wasm}" .

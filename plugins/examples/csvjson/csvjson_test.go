@@ -105,7 +105,7 @@ func checkRecords(t *testing.T, input, output string) {
 func build(t *testing.T) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "csvjson.wasm")
-	cmd := exec.CommandContext(t.Context(), "../../sdk/assemblyscript/build.sh", ".", out)
+	cmd := exec.CommandContext(t.Context(), "./build.sh", out)
 	cmd.Env = toolchain.Env()
 	text, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 3 {

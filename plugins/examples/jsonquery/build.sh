@@ -1,3 +1,5 @@
 #!/bin/sh
-# Builds jsonquery.wasm.
-cd "$(dirname "$0")" && exec ../../sdk/rust/build.sh . jsonquery.wasm
+# Builds jsonquery.wasm, or what the argument names.
+set -eu
+cd "$(dirname "$0")"
+../../sdk/rust/build.sh "${1-jsonquery.wasm}" .

@@ -63,7 +63,7 @@ func TestJSONQuery(t *testing.T) {
 func build(t *testing.T) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "jsonquery.wasm")
-	cmd := exec.CommandContext(t.Context(), "../../sdk/rust/build.sh", ".", out)
+	cmd := exec.CommandContext(t.Context(), "./build.sh", out)
 	cmd.Env = os.Environ()
 	text, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 3 {

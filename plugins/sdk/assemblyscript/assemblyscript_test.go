@@ -25,11 +25,27 @@ func TestConformIsWhatItsSourcesMake(t *testing.T) {
 	sdktest.Same(t, build(t, "conform"), compiler(t))
 }
 
+// A worker that depends on the package, as npm installs it, is built by its own asconfig.json.
 func TestHello(t *testing.T) {
 	t.Parallel()
-	module := build(t, "hello")
+	compiler(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "node_modules", "jobhost"), os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"worker.ts":     string(guesttest.Read(t, "hello/worker.ts")),
+		"asconfig.json": `{"extends": "jobhost/asconfig.json", "entries": ["worker.ts"], "targets": {"release": {"outFile": "worker.wasm"}}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asc := toolchain.Need(t, "asc")
+	toolchain.Build(t, dir, toolchain.Env(), asc)
+	module := guesttest.Read(t, filepath.Join(dir, "worker.wasm"))
 	if len(module) > 16<<10 {
-		t.Errorf("hello.wasm has %d bytes", len(module))
+		t.Errorf("hello has %d bytes", len(module))
 	}
 	if got := sdktest.Call(t, module, "", "Ada\n"); got != "hello, Ada" {
 		t.Errorf("%q", got)
@@ -42,6 +58,9 @@ func TestHello(t *testing.T) {
 // compiler says what builds guests here, or skips the test.
 func compiler(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("building a guest takes seconds")
+	}
 	cmd := exec.CommandContext(t.Context(), "./build.sh", "-V")
 	cmd.Env = toolchain.Env()
 	out, err := cmd.Output()
@@ -63,6 +82,6 @@ func build(t *testing.T, guest string) []byte {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	toolchain.Build(t, dir, toolchain.Env(), "./build.sh", guest, "guest.wasm")
+	toolchain.Build(t, dir, toolchain.Env(), "./build.sh", "guest.wasm", guest)
 	return guesttest.Read(t, filepath.Join(dir, "guest.wasm"))
 }

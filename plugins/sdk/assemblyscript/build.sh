@@ -1,8 +1,6 @@
 #!/bin/sh
-# Builds the worker.ts of a folder with the AssemblyScript compiler, asc:
-#
-#   build.sh hello hello.wasm
-#   build.sh -V                  prints what it builds with; exit code 3 = there is nothing
+# Builds a worker in AssemblyScript, the worker.ts of a folder: build.sh WORKER.wasm FOLDER
+# -V prints what it builds with; exit code 3 = there is nothing.
 #
 # ASC says which asc to take; otherwise it is that of the PATH, or what `make toolchains` has installed.
 set -eu
@@ -16,13 +14,17 @@ command -v node >/dev/null || {
 	echo "assemblyscript: not built: there is no node here, which asc runs in" >&2
 	exit 3
 }
-if [ "$1" = -V ]; then
+if [ "${1-}" = -V ]; then
 	echo "asc $("$asc" --version)"
 	exit
 fi
+if [ $# != 2 ]; then
+	echo "usage: build.sh WORKER.wasm FOLDER" >&2
+	exit 2
+fi
 
-worker=$(cd "$1" && pwd)
-out=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+worker=$(cd "$2" && pwd)
 modules=$(mktemp -d)
 trap 'rm -rf "$modules"' EXIT
 ln -s "$sdk" "$modules/jobhost" # as npm does for a package of a path

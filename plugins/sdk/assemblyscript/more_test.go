@@ -32,7 +32,7 @@ func TestMore(t *testing.T) {
 	t.Parallel()
 	g := guesttest.Start(t, build(t, "more"))
 	for name, test := range map[string]func(*testing.T, *guesttest.Guest){
-		"follow": testFollow, "meet": testMeet, "fiber": testFiber, "reply": testReply, "get": testGet, "submit": testSubmit,
+		"follow": testFollow, "meet": testMeet, "fiber": testFiber, "reply": testReply, "get": testGet, "submit": testSubmit, "all": testAll, "first": testFirst,
 		"metrics": testMetrics, "broken": testBroken, "texts": testTexts, "random": testRandom, "waste": testWaste,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, g) })
@@ -139,6 +139,41 @@ func testGet(t *testing.T, g *guesttest.Guest) {
 		if string(got.Output)+got.Failure != tt.want || got.Kind != tt.kind {
 			t.Errorf("%s: %d %s %s", tt.want, got.Kind, got.Output, got.Failure)
 		}
+	}
+}
+
+func testAll(t *testing.T, g *guesttest.Guest) {
+	at := attempt{HTTP: func(request string) reply {
+		n := request[len("GET http://")]
+		return reply{Text: "200\n\n" + string(n), After: time.Duration('5'-n) * time.Second}
+	}}
+	got := call(t, g, "all", at)
+	if string(got.Output) != "0 1 invalid 3 4" || got.Ops.MostOpen != 2 {
+		t.Errorf("%s %s, %d at a time", got.Output, got.Failure, got.Ops.MostOpen)
+	}
+	at.Stopped = true
+	if got := call(t, g, "all", at); got.Failure != `{"message":"wait: cancelled or past the deadline"}` {
+		t.Error(got.Failure)
+	}
+}
+
+// What is not waited for any more is dropped.
+func testFirst(t *testing.T, g *guesttest.Guest) {
+	got := call(t, g, "first", attempt{HTTP: func(request string) reply {
+		switch n := request[len("GET http://")]; n {
+		case '0':
+			return reply{Never: true}
+		case '1':
+			return reply{Text: "500\n\n"}
+		}
+		return reply{Text: "200\n\nthird", After: time.Second}
+	}})
+	if diff := cmp.Diff([]string{"GET http://0/"}, got.Ops.Dropped); diff != "" || string(got.Output) != "third" {
+		t.Errorf("%s%s %s", diff, got.Output, got.Failure)
+	}
+	bad := call(t, g, "first", attempt{HTTP: func(string) reply { return reply{Text: "500\n\n"} }})
+	if want := `{"message":"GET http://2/: the server answered 500","code":"http_500","category":"network"}`; bad.Failure != want {
+		t.Error(bad.Failure)
 	}
 }
 

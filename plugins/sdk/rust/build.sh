@@ -1,8 +1,6 @@
 #!/bin/sh
-# Builds a worker with nothing but rustc, from the folder of its crate:
-#
-#   build.sh hello hello.wasm
-#   build.sh -V                  prints what it builds with; exit code 3 = there is nothing
+# Builds a worker in Rust with nothing but rustc: build.sh WORKER.wasm FOLDER, which is that of its
+# crate. -V prints what it builds with; exit code 3 = there is nothing.
 #
 # RUSTC and RUST_TARGET say which compiler and target to take; otherwise it is the first one that has
 # a library for WASI. Debian: apt install rustc libstd-rust-dev-wasm32 lld-14
@@ -30,13 +28,17 @@ if [ -z "$(echo "$("$rustc" --print sysroot)"/lib/rustlib/*/bin/rust-lld | grep 
 		exit 3
 	}
 fi
-if [ "$1" = -V ]; then
+if [ "${1-}" = -V ]; then
 	echo "$("$rustc" --version), $([ -z "$linker" ] || "$linker" --version), $target"
 	exit
 fi
+if [ $# != 2 ]; then
+	echo "usage: build.sh WORKER.wasm FOLDER" >&2
+	exit 2
+fi
 
-worker=$(cd "$1" && pwd)
-out=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+worker=$(cd "$2" && pwd)
 lib=$(mktemp -d)
 trap 'rm -rf "$lib"' EXIT
 

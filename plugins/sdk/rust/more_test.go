@@ -33,7 +33,7 @@ func TestMore(t *testing.T) {
 	g := guesttest.Start(t, build(t, "more"))
 	for name, test := range map[string]func(*testing.T, *guesttest.Guest){
 		"started": testStarted, "follow": testFollow, "meet": testMeet, "fiber": testFiber, "submit": testSubmit,
-		"first": testFirst, "broken": testBroken, "waste": testWaste,
+		"first": testFirst, "all": testAll, "broken": testBroken, "waste": testWaste,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, g) })
 	}
@@ -140,6 +140,22 @@ func testFirst(t *testing.T, g *guesttest.Guest) {
 	late := call(t, g, "first", attempt{HTTP: func(string) reply { return reply{Never: true} }})
 	if late.Failure != `{"message":"all are late"}` || late.Ops.Elapsed != time.Minute || len(late.Ops.Dropped) != 3 {
 		t.Errorf("%s after %v, dropped %q", late.Failure, late.Ops.Elapsed, late.Ops.Dropped)
+	}
+}
+
+func testAll(t *testing.T, g *guesttest.Guest) {
+	at := attempt{HTTP: func(request string) reply {
+		after := time.Duration('5'-request[len("GET http://")]) * time.Second
+		return reply{Text: "200\n\n", After: after}
+	}}
+	got := call(t, g, "all", at)
+	if want := "1 200\n0 200\n2 200\n3 200\n4 200"; string(got.Output) != want || got.Ops.MostOpen != 2 {
+		t.Errorf("%s, %d at a time", got.Output, got.Ops.MostOpen)
+	}
+	at.Stopped = true
+	stopped := call(t, g, "all", at)
+	if n := strings.Count(string(stopped.Output), "cancelled"); n != 5 || len(stopped.Ops.Requests) != 2 {
+		t.Errorf("%s, sent %q", stopped.Output, stopped.Ops.Requests)
 	}
 }
 

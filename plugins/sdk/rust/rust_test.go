@@ -69,9 +69,26 @@ func TestNatively(t *testing.T) {
 	}
 }
 
+// The manifests of the crates are right, if there is a cargo to read them.
+func TestCargo(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("cargo takes seconds")
+	}
+	cargo := toolchain.Need(t, "cargo")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	toolchain.Build(t, filepath.Join(dir, "hello"), os.Environ(), cargo, "test", "--quiet", "--offline", "--target-dir", "target")
+}
+
 // compiler says what builds guests here, or skips the test.
 func compiler(t *testing.T, env ...string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("building a guest takes seconds")
+	}
 	cmd := exec.CommandContext(t.Context(), "./build.sh", "-V")
 	cmd.Env = toolchain.Env(env...)
 	out, err := cmd.Output()
@@ -93,6 +110,6 @@ func build(t *testing.T, guest string, env ...string) []byte {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	toolchain.Build(t, dir, toolchain.Env(env...), "./build.sh", guest, "guest.wasm")
+	toolchain.Build(t, dir, toolchain.Env(env...), "./build.sh", "guest.wasm", guest)
 	return guesttest.Read(t, filepath.Join(dir, "guest.wasm"))
 }

@@ -2,6 +2,7 @@ package confine
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -9,20 +10,21 @@ import (
 
 // apply does what only Linux has. Each step may need what a later one takes, so the list of system calls is the last.
 func apply(c Config) (r Report, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return r, fmt.Errorf("keep its memory to itself: %w", err)
 	}
-	if err := syscall.AllThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return r, fmt.Errorf("renounce new privileges: %w", err)
 	}
-	r.NoNewPrivileges = true
 	if c.Files || c.NoNetwork || c.Calls == SandboxCalls {
 		if err := restrict(c, &r); err != nil {
 			return r, fmt.Errorf("restrict files: %w", err)
 		}
 	}
-	// Who runs the host as root means folders of others, too, which Landlock has just bounded.
 	if !c.KeepCapabilities {
+		// Who runs the host as root means folders of others, too, which Landlock has just bounded.
 		if err := dropCapabilities(r.Files); err != nil {
 			return r, fmt.Errorf("drop capabilities: %w", err)
 		}
@@ -32,6 +34,14 @@ func apply(c Config) (r Report, err error) {
 			return r, fmt.Errorf("restrict system calls: %w", err)
 		}
 	}
+	// A list of system calls makes no_new_privs hold for all threads. To do it otherwise takes a signal to each, and
+	// finding them in /proc, which may be that of another number space.
+	if r.Calls == AllCalls {
+		if err := syscall.AllThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return r, fmt.Errorf("renounce new privileges: %w", err)
+		}
+	}
+	r.NoNewPrivileges = true
 	return r, nil
 }
 

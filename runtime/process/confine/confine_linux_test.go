@@ -29,6 +29,8 @@ type order struct {
 	Outside string // folders
 	Port   int // of this machine, where somebody listens
 	Parent int
+
+	cloneFlags uintptr // to start it with
 }
 
 // answer is what a child did.
@@ -91,6 +93,7 @@ func run(t *testing.T, name string, o order) (answer, *os.ProcessState) {
 	}
 	cmd := exec.CommandContext(t.Context(), exe)
 	cmd.Env = []string{"CONFINE_TRY=" + name, "GORACE=atexit_sleep_ms=0"} // the race detector would sleep for a second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: o.cloneFlags}
 	cmd.Stdin = strings.NewReader(string(input))
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -4,13 +4,12 @@ package confine
 
 import (
 	"fmt"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// filter puts a list of system calls on all threads.
+// filter puts a list of system calls on all threads, and no_new_privs, which the calling one has.
 func filter(c Config, r *Report) error {
 	if fault := filterFault(); fault != "" {
 		r.Missing = append(r.Missing, fault)
@@ -20,9 +19,6 @@ func filter(c Config, r *Report) error {
 	if c.Calls == ProgramCalls {
 		code = programList(c)
 	}
-	// What no_new_privs holds for this thread, seccomp makes it hold for the others.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	stranger, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	switch {

@@ -223,6 +223,23 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestNumberSpace: the first process of a number space of its own, with the /proc of the one outside, as a guard of native
+// plugins is.
+func TestNumberSpace(t *testing.T) {
+	t.Parallel()
+	needs(t, confine.Available())
+	if os.Getuid() != 0 {
+		t.Skip("only root can make a number space")
+	}
+	o := order{Config: confine.Config{Calls: confine.ProgramCalls, KeepCapabilities: true}, cloneFlags: unix.CLONE_NEWPID}
+	for name, errno := range map[string]syscall.Errno{"start a program": 0, "fork": 0, "leave namespaces": unix.EPERM, "mount": unix.EPERM} {
+		a, state := run(t, name, o)
+		if !state.Success() || a.Errno != errno || !a.Report.NoNewPrivileges {
+			t.Fatalf("%s: %v: got %v (%s), want %v", name, state, a.Errno, a.Error, errno)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	t.Parallel()
 	needs(t, confine.Available())

@@ -81,7 +81,7 @@ var tries = map[string]try{
 	}},
 	"environment of the parent": {errno: unix.EACCES, privileged: true, do: func(o *order) (string, error) { return read("/proc", strconv.Itoa(o.Parent)+"/environ") }},
 	"memory of the parent":      {errno: unix.EACCES, privileged: true, do: func(o *order) (string, error) { return "", open("/proc/" + strconv.Itoa(o.Parent) + "/mem") }},
-	"its own memory as a file":  {errno: unix.EACCES, do: func(*order) (string, error) { return "", open("/proc/self/mem") }},
+	"its own memory as a file":  {errno: unix.EACCES, privileged: true, do: func(*order) (string, error) { return "", open("/proc/self/mem") }},
 	"open a device":             {errno: unix.EACCES, do: func(*order) (string, error) { return "", open("/dev/null") }},
 
 	// Processes.

@@ -48,7 +48,7 @@ function broken(text: string): bool { return text.includes("\n") || text.include
 
 /** A request on its way, and then its response. */
 export class Call extends Pending {
-  constructor(handle: i32, private what: string, private refused: Response | null = null) { super(handle); }
+  constructor(handle: i32, private what: string, readonly refused: Response | null = null) { super(handle); }
 
   /** Waits for the response. */
   response(): Response {
@@ -139,7 +139,7 @@ function category(error: string): string {
 }
 
 /** Makes a response of what the host answered instead of sending. */
-function none(what: string, errno: i32): Response {
+export function none(what: string, errno: i32): Response {
   const r = new Response(what);
   r.body = toBytes(errnoText(errno));
   r.error = "unknown";

@@ -1,4 +1,5 @@
 import * as host from "./host";
+import { fetchAll, race } from "./batch";
 import { toBytes, toText } from "./bytes";
 import { Errno, Failure, must, snooze } from "./failure";
 import { Call, defer, Request, Response, send } from "./http";
@@ -180,6 +181,10 @@ export class Job {
   fetch(request: Request): Response { return send(request).response(); }
   /** Is `fetch` for an URL. */
   get(url: string): Response { return send(new Request(url)).response(); }
+  /** Sends requests, at most so many at a time, and returns the answers in their order. */
+  fetchAll(requests: Request[], atOnce: i32 = 64): Response[] { return fetchAll(requests, atOnce); }
+  /** Sends all requests at once and returns the first good response, or a bad one if there is none. The others are dropped. */
+  race(requests: Request[]): Response { return race(requests); }
   /** Begins a request and returns at once. */
   send(request: Request): Call { return send(request); }
   /**

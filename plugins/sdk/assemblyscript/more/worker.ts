@@ -1,6 +1,6 @@
 // What the suite doesn't look at: streams of messages, replies, and what goes wrong.
 
-import { act, Job, quote, Reply, Request, run, Spec, toBytes } from "jobhost";
+import { act, Job, quote, Reply, Request, Response, run, Spec, toBytes } from "jobhost";
 import { field, number, text, unquote } from "jobhost/assembly/json";
 import { fromBase64 } from "jobhost/assembly/http";
 export { jh_buf, jh_wake } from "jobhost";
@@ -45,6 +45,21 @@ export function reply(len: i32): i64 {
 
 export function get(len: i32): i64 {
   return run(len, (job: Job): string => job.fetch(new Request(job.text, "PUT").header("a", "b").text("c")).good().text);
+}
+
+export function all(len: i32): i64 {
+  return run(len, (job: Job): string => {
+    const requests: Request[] = [];
+    for (let i = 0; i < 5; i++) requests.push(new Request(`http://${i}/`, i == 2 ? "G T" : "GET"));
+    return job.fetchAll(requests, 2).map<string>((r: Response): string => r.ok ? r.text : r.error).join(" ");
+  });
+}
+
+export function first(len: i32): i64 {
+  return run(len, (job: Job): string => {
+    const requests = ["0", "1", "2", "3"].map<Request>((n: string): Request => new Request(`http://${n}/`, n == "3" ? "G T" : "GET"));
+    return job.race(requests).good().text;
+  });
 }
 
 export function submit(len: i32): i64 {

@@ -87,7 +87,7 @@ ${used.includes("read") ? reading : ""}
   ;; A job should neither collect garbage nor make the memory grow: both would
   ;; have to be undone after it.
   (call $qjs_set_gc_threshold (i32.const ${8 << 20}))
-  (call $free (call $need (i32.const ${4 << 20}))))
+  (call $free (call $malloc (i32.const ${4 << 20}))))
 ${entries.map((name, i) => `(func (export ${quote(name)}) (param i32) (result i64) (call $enter (i32.const ${i}) (local.get 0)))`).join("\n")}
 )
 `;
@@ -337,9 +337,12 @@ const runtime = (stack, waits) => `
         (then (return (i64.or (i64.shl (i64.extend_i32_u (local.get $p)) (i64.const 32)) (i64.extend_i32_u (global.get $len))))))))
   ;; What run and step throw themselves is such as a lack of memory.
   (global.set $result (global.get $UNDEFINED))
-  (local.set $p (call $bytes (call $JS_GetException (global.get $ctx))))
-  (if (i32.eq (local.get $p) (i32.const -1)) (then (unreachable)))
-  (drop (call $jh_fail (i32.const 1) (local.get $p) (global.get $len)))
+  (local.set $v (call $JS_GetException (global.get $ctx)))
+  (local.set $p (call $JS_ToCStringLen2 (global.get $ctx) (global.get $tmp) (local.get $v) (i32.const 0)))
+  (if (i32.eqz (local.get $p)) (then (unreachable)))
+  (drop (call $jh_fail (i32.const 1) (local.get $p) (i32.load (global.get $tmp))))
+  (call $release (local.get $p))
+  (call $JS_FreeValue (global.get $ctx) (local.get $v))
   (i64.const 0))
 (func $complain (param $v i64) (local $p i32)
   (local.set $p (call $JS_ToCStringLen2 (global.get $ctx) (global.get $tmp) (local.get $v) (i32.const 0)))

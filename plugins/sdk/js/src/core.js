@@ -256,10 +256,12 @@ export function onWake(f) {
 }
 
 // Waits until something is ready that a promise stands for, and settles it;
-// false when there is none. The module that has handles sets it.
-let waitForOne = () => false;
-export function setWait(f) {
-  waitForOne = f;
+// false when there is none. The module that has handles sets it, and what it
+// does at the end of a job.
+let waitForOne = () => false, forget = () => {};
+export function setWait(wait, end) {
+  waitForOne = wait;
+  forget = end;
 }
 
 let entries;
@@ -273,6 +275,7 @@ function rejected(promise, reason, handled) {
 }
 
 function ended(result) {
+  forget();
   if (unhandled.size > 0) {
     for (const reason of unhandled.values()) log.warn("nobody awaits a promise that was rejected: " + show(reason));
     unhandled.clear();

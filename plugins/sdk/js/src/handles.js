@@ -59,7 +59,7 @@ setWait(() => {
   }
   if (!stays) host.drop(handles[i]);
   return true;
-});
+}, () => waiting.clear()); // the host drops all handles then
 
 // The first of several; the others are dropped.
 export async function race(operations) {
@@ -71,15 +71,17 @@ export async function race(operations) {
   }
 }
 
-// A handle with many messages.
+// A handle with many messages. Unless it is the only one of its kind, a loop over it that is left gives it up.
 export class Stream {
   #what;
   #handle;
   #message;
-  constructor(what, handle, message) {
+  #once;
+  constructor(what, handle, message, once = true) {
     this.#what = what;
     this.#handle = answer(what, handle);
     this.#message = message;
+    this.#once = once;
   }
   next() {
     if (isWaiting(this.#handle)) throw new Error(this.#what + ": next is awaited already");
@@ -96,7 +98,7 @@ export class Stream {
     return this;
   }
   return() {
-    this.drop();
+    if (this.#once) this.drop();
     return Promise.resolve({ done: true, value: undefined });
   }
 }

@@ -1,4 +1,4 @@
 import { Body, host } from "./core.js";
 import { Stream } from "./handles.js";
 
-export const inbox = () => new Stream("inbox", host.recv(), (bytes) => new Body(bytes));
+export const inbox = () => new Stream("inbox", host.recv(), (bytes) => new Body(bytes), false);

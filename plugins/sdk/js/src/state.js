@@ -1,4 +1,4 @@
-import { Failure, answer, decode, host } from "./core.js";
+import { Failure, HostError, answer, decode, host } from "./core.js";
 import { Stream } from "./handles.js";
 import { after } from "./timers.js";
 
@@ -36,6 +36,7 @@ export const state = {
         if (lowest.status >= status) return lowest;
         const next = watch.next();
         const first = late ? await Promise.race([next, late.then(() => "late")]) : await next;
+        if (first.done) throw new HostError("watch state " + tag, -7); // the job was deleted
         if (first === "late") {
           next.drop();
           const text = `synchronize ${tag}: task ${lowest.task} is at ${lowest.status}`;

@@ -3,4 +3,4 @@
 set -u
 cd "$(dirname "$0")" || exit
 version=$(../build.sh -V) || exit $(($? == 3 ? 0 : $?)) # where there is none, that is all
-../build.sh . ../testdata/conform.wasm && echo "$version" >../testdata/TOOLCHAIN
+../build.sh ../testdata/conform.wasm . && echo "$version" >../testdata/TOOLCHAIN

@@ -1,3 +1,5 @@
 #!/bin/sh
-# Builds hello.wasm.
-cd "$(dirname "$0")" && exec ../build.sh . hello.wasm
+# Builds hello.wasm, or what the argument names.
+set -eu
+cd "$(dirname "$0")"
+../build.sh "${1-hello.wasm}" .

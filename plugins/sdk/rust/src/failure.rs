@@ -130,6 +130,15 @@ impl Failure {
         self
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn with_message(mut self, message: String) -> Failure {
+        self.message = message;
+        self
+    }
+
     fn field(mut self, name: &str, value: &str) -> Failure {
         self.fields += &format!(",\"{}\":{}", name, quote(cut(value)));
         self

@@ -66,7 +66,7 @@ impl Request {
     }
 
     /// Names it in errors, without the query, in which there may be secrets.
-    fn what(&self) -> String {
+    pub(crate) fn what(&self) -> String {
         format!("{} {}", self.method, self.url.split('?').next().unwrap_or_default())
     }
 }

@@ -19,6 +19,7 @@
 //! Built for anything but wasm the crate has a host in memory instead, so that
 //! handlers run under `cargo test`: see [`testing`].
 
+mod batch;
 mod error;
 mod failure;
 #[doc(hidden)]
@@ -40,6 +41,7 @@ mod wait;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+pub use batch::Batch;
 pub use error::{Errno, Error};
 pub use failure::{permanent, snooze, Category, Failure, Severity, Value};
 pub use http::{Call, Reply, Request};

@@ -134,6 +134,28 @@ fn requests_are_answered() {
 }
 
 #[test]
+fn batches_are_answered() {
+    let requests = ["1", "2", "x y", "3"].map(|n| Request::new(&format!("GET{}", n), "http://a/"));
+    let site = |request: &str| match &request[..4] {
+        "GET1" => "404\n\n".to_string(),
+        method => format!("200\n\n{}", method),
+    };
+    let got = run(
+        |job| {
+            let mut answers: Vec<_> = job.fetch_all(&requests, 2).collect();
+            answers.sort_by_key(|(i, _)| *i);
+            let status = |(_, answer): &(usize, Result<Response, HttpError>)| answer.as_ref().map_or(0, |r| r.status);
+            assert_eq!(answers.iter().map(status).collect::<Vec<_>>(), [404, 200, 0, 200]);
+            assert_eq!(job.race(&requests)?.1.body, b"GET2");
+            job.race(&requests[..1]).map(drop)
+        },
+        Attempt { http: Some(Box::new(site)), ..given("") },
+    );
+    let text = r#"{"message":"the server answered 404","code":"http_404","category":"business"}"#;
+    assert_eq!(got.failure, Some((2, text.into())));
+}
+
+#[test]
 fn messages_come_in_order() {
     let messages = Some(["one", "", "three"].iter().map(|m| m.as_bytes().to_vec()).collect());
     let got = run(

@@ -12,6 +12,7 @@ jobhost::entry!(meet, |job: &Job| Ok(job.synchronize("a", 2, Duration::from_secs
 jobhost::entry!(fiber, fiber);
 jobhost::entry!(submit, submit);
 jobhost::entry!(first, first);
+jobhost::entry!(all, all);
 jobhost::entry!(broken, |job: &Job| Ok([b'a', b'b', b'c'][job.input().len()..job.input().len() + 2].to_vec()));
 jobhost::entry!(waste, |job: &Job| Ok((0..10).fold(vec![], |last, _| [job.input(), &last[..last.len() / 2]].concat())));
 
@@ -56,6 +57,16 @@ fn submit(job: &Job) -> Result<String> {
     let child = job.start(&Spec::new("other"))?;
     let id = child.id().to_string();
     Ok(format!("{} {}", id, String::from_utf8_lossy(&child.ended()?)))
+}
+
+/// Asks five places, two at a time.
+fn all(job: &Job) -> Result<String> {
+    let requests: Vec<_> = (0..5).map(|i| Request::get(&format!("http://{}/", i))).collect();
+    let answers = job.fetch_all(&requests, 2).map(|(i, answer)| match answer {
+        Ok(response) => format!("{} {}", i, response.status),
+        Err(e) => format!("{} {}", i, e),
+    });
+    Ok(answers.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns the first answer of three requests, or fails after a minute.
