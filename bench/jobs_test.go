@@ -20,20 +20,23 @@ import (
 // benchmark ends.
 func runHost(b *testing.B, onEvent func(jobhost.Event), observer sqlitedb.Observer) *host.Host {
 	b.Helper()
-	store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: b.TempDir(), Observer: observer})
-	if err != nil {
-		b.Fatal(err)
-	}
 	engine, err := wasm.New(wasm.Config{CacheDir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}
+	return runWorker(b, engine, host.Worker{Name: "noop", Plugin: guests.Noop, PoolSize: 2}, onEvent, observer)
+}
+
+// runWorker runs a host with a worker of an engine, which it closes, on a store on disk until the benchmark ends.
+func runWorker(b *testing.B, engine runtime.Engine, w host.Worker, onEvent func(jobhost.Event), observer sqlitedb.Observer) *host.Host {
+	b.Helper()
+	store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: b.TempDir(), Observer: observer})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.QueueCapacity, w.Retry = 1<<30, jobhost.DefaultRetry()
 	h, err := host.New(host.Config{
-		Store: store, Engine: engine, OnEvent: onEvent, Workflows: host.Workflows{MaxOpen: 1 << 20},
-		Workers: []host.Worker{{
-			Name: "noop", Plugin: guests.Noop, PoolSize: 2, QueueCapacity: 1 << 30,
-			Limits: runtime.DefaultLimits(), Retry: jobhost.DefaultRetry(),
-		}},
+		Store: store, Engine: engine, OnEvent: onEvent, Workflows: host.Workflows{MaxOpen: 1 << 20}, Workers: []host.Worker{w},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -24,7 +24,7 @@ func newProcesses() *Processes {
 func (m *Metrics) Processes() *Processes { return m.processes }
 
 // Started counts a process.
-func (p *Processes) Started(worker string) { p.running.WithLabelValues(worker).Inc() }
+func (p *Processes) Started(worker string, _ int) { p.running.WithLabelValues(worker).Inc() }
 
 // Ended counts the end of one, by a reason of a short list.
 func (p *Processes) Ended(worker, reason string) {

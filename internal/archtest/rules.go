@@ -70,7 +70,7 @@ func House() Rules {
 			{Dir: "plugins/sdk/sdktest", May: []string{"", "internal", "runtime"}, Why: "runs guests as a host does, for the tests of SDKs"},
 			{Dir: "plugins/internal/flowguest", May: []string{"", "flow", "host/manifest", "plugins/sdk"}, Why: "joins the handlers of a guest and the workflow of its manifest, for tests"},
 			{Dir: "cmd", May: append(everything, "plugins/sdk"), Why: "commands are built from host, client and drivers"},
-			{Dir: "bench", May: append(everything, "cmd"), Why: "benchmarks run the host from outside"},
+			{Dir: "bench", May: append(everything, "cmd", "plugins/sdk/process"), Why: "benchmarks run the host from outside"},
 			{Dir: "test", May: append(everything, "cmd"), Why: "whole-system tests run the host from outside"},
 		},
 		Drivers:       []string{"host/queue/*queue", "state/*state", "state/payload/*payload", "runtime/wasm", "runtime/process"},

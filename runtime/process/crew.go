@@ -56,7 +56,7 @@ func (c *crew) hire(first *child, n int) {
 		m := &member{}
 		if i == 0 {
 			m.child = first
-			c.engine.observe.Started(c.worker)
+			c.engine.observe.Started(c.worker, first.process.cmd.Process.Pid)
 		}
 		c.members = append(c.members, m)
 	}
@@ -140,7 +140,7 @@ func (c *crew) replace(m *member) bool {
 		c.failed("its process does not start: " + err.Error())
 		return false
 	}
-	c.engine.observe.Started(c.worker)
+	c.engine.observe.Started(c.worker, child.process.cmd.Process.Pid)
 	c.mu.Lock()
 	m.child = child
 	c.turnLocked()

@@ -29,7 +29,7 @@ type engine struct {
 
 // Observer hears of processes. Its methods must not block.
 type Observer interface {
-	Started(worker string)
+	Started(worker string, pid int)
 	Ended(worker, why string) // why is one of [Ends]
 }
 
@@ -49,7 +49,7 @@ func Ends() []End { return []End{EndedClosed, EndedCrashed, EndedKilled, EndedHu
 
 type noObserver struct{}
 
-func (noObserver) Started(string)       {}
+func (noObserver) Started(string, int)  {}
 func (noObserver) Ended(string, string) {}
 
 func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {

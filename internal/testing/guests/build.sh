@@ -37,6 +37,7 @@ build() {
 
 build noop noop.c -Wl,--strip-all
 build echo echo.c -Wl,--strip-all
+build sha256 sha256.c -Wl,--strip-all
 build outcomes outcomes.c -Wno-infinite-recursion # with names, for the stack traces
 build effects effects.c -Wl,--strip-all
 build ops ops.c -Wl,--strip-all

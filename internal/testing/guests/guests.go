@@ -14,6 +14,11 @@ var Noop []byte
 //go:embed echo.wasm
 var Echo []byte
 
+// SHA256 returns the SHA-256 of its input of up to 1 MiB, in hex: work that takes time.
+//
+//go:embed sha256.wasm
+var SHA256 []byte
+
 // Outcomes has an entry for each way an attempt can go: see src/outcomes.c.
 //
 //go:embed outcomes.wasm

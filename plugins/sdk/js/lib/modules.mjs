@@ -75,9 +75,14 @@ function read(root, name) {
   } catch (e) {
     throw new BuildError(`read ${name}: ${e.code === "ENOENT" ? "there is no such file" : e.message}`);
   }
-  if (/\.m?js$/.test(name)) return text;
+  if (/\.m?js$/.test(name)) return withoutAttributes(text);
   if (name.endsWith(".json")) return "export default " + text.trim() + ";";
   return "export default " + JSON.stringify(text) + ";"; // templates and other text
+}
+
+// The attribute in import … with { type: "json" } says what the file's name says already.
+function withoutAttributes(text) {
+  return text.replace(/(\bfrom\s*["'][^"'\n]*["']\s*)(with\s*\{[^}]*\})/g, (_, from, attributes) => from + attributes.replace(/[^\n]/g, " "));
 }
 
 function sdkSource(name) {
@@ -118,7 +123,7 @@ function usedParts(texts) {
         else if (name) throw new BuildError(`"jobhost" has no ${name}; it has ${Object.values(parts).flat().sort().join(", ")}`);
       }
     }
-    if ((text.match(/["']jobhost["']/g) ?? []).length > named) for (const part in parts) used.add(part);
+    if ((text.match(/\b(?:from|import)\s*\(?\s*["']jobhost["']/g) ?? []).length > named) for (const part in parts) used.add(part);
   }
   return Object.keys(parts).filter((part) => used.has(part));
 }

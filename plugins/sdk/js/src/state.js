@@ -27,28 +27,28 @@ export const state = {
     return new Stream("watch state " + tag, host.state_watch(task, tag), watchText);
   },
   async synchronize(tag, status, timeout = Infinity) {
-    const late = timeout === Infinity ? undefined : after(timeout);
-    const watch = state.watch({ tag });
+    const late = timeout === Infinity ? undefined : after(timeout, "late");
+    let watch = state.watch({ tag });
     try {
       for (;;) {
         // Asked for after the watch has begun, so that no change is missed.
         const lowest = state.get({ tag });
         if (lowest.status >= status) return lowest;
         const next = watch.next();
-        const first = late ? await Promise.race([next, late.then(() => "late")]) : await next;
-        if (first.done) throw new HostError("watch state " + tag, -7); // the job was deleted
+        const first = await Promise.race(late ? [next, late] : [next]).catch((e) => e);
         if (first === "late") {
           next.drop();
           const text = `synchronize ${tag}: task ${lowest.task} is at ${lowest.status}`;
           throw new Failure(lowest.message ? `${text} (${lowest.message})` : text, { code: "timeout", category: "timeout" });
         }
+        if (first.done) throw new HostError("watch state " + tag, -7); // the job was deleted
+        if (first.code === "limit") { // more changes than it holds: the next begins with what there is
+          watch.drop();
+          watch = state.watch({ tag });
+        } else if (first instanceof Error) {
+          throw first;
+        }
       }
-    } catch (e) {
-      if (e.code === "limit") { // more changes than it holds: the next begins with what there is
-        watch.drop();
-        return state.synchronize(tag, status, timeout);
-      }
-      throw e;
     } finally {
       watch.drop();
       late?.drop();

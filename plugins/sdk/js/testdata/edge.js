@@ -1,6 +1,7 @@
 // What workers do at the edges: each entry is a case of TestEdges.
 import { kv, onWake } from "jobhost";
 import page from "./page.html";
+import answer from "./lib/answer.json" with { type: "json" };
 import { double } from "./lib/double.js";
 
 let woken = 0;
@@ -9,7 +10,7 @@ const seed = Math.random();
 
 export default () => "ok";
 export const wakes = () => String(woken);
-export const imports = () => page.trim() + double(21);
+export const imports = () => page.trim() + double(answer.half);
 
 export const large = () => "x".repeat(1 + (1 << 20));
 

@@ -1,0 +1,283 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/process"
+	"github.com/jobhost/jobhost/runtime/wasm"
+)
+
+// TestMain makes the benchmarks' own binary what they start: a sandbox process, a guard, and a native plugin.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "sandbox":
+		process.ServeSandbox(openWasm)
+	case len(os.Args) > 1 && os.Args[1] == "guard":
+		os.Exit(process.ServeGuard(os.Args[2:]))
+	case len(os.Args) == 2 && os.Args[1] == "native":
+		link.Serve(nativeNoop{})
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// openWasm opens the engine that sandboxes run on.
+func openWasm(cache string, logger *slog.Logger) (runtime.Engine, error) {
+	return wasm.New(wasm.Config{CacheDir: cache, Logger: logger})
+}
+
+// nativeNoop is a native plugin that does nothing.
+type nativeNoop struct{}
+
+// Describe implements [link.Program].
+func (nativeNoop) Describe(context.Context, *protocol.DescribeRequest) (*protocol.DescribeResponse, error) {
+	return &protocol.DescribeResponse{Protocol: link.Protocol}, nil
+}
+
+// Release implements [link.Program].
+func (nativeNoop) Release(uint32) {}
+
+// Run implements [link.Program].
+func (nativeNoop) Run(context.Context, *link.Run) *protocol.Result { return &protocol.Result{} }
+
+// executable is this program.
+func executable(b *testing.B) string {
+	b.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return exe
+}
+
+// enginesOf returns the engines that a worker of a placement needs.
+func enginesOf(b *testing.B) *runtime.Engines {
+	b.Helper()
+	dir := b.TempDir()
+	inline, err := openWasm(filepath.Join(dir, "inline"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	sandboxes, err := process.NewSandboxes(process.SandboxConfig{Command: []string{executable(b), "sandbox"}, CacheDir: filepath.Join(dir, "processes")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	natives, err := process.NewNatives(process.NativeConfig{Guard: []string{executable(b), "guard"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &runtime.Engines{Inline: inline, Sandboxes: sandboxes, Native: natives}
+}
+
+// placement is a way to run a worker.
+type placement struct {
+	name  string
+	where runtime.Placement
+	slots int
+}
+
+// placements are compared with each other in one run.
+func placements() []placement {
+	return []placement{
+		{"inline", runtime.SandboxInline, 2}, {"inline/slots=64", runtime.SandboxInline, 64},
+		{"process", runtime.SandboxProcess, 2}, {"process/slots=64", runtime.SandboxProcess, 64},
+	}
+}
+
+// BenchmarkProcessJobs measures durable jobs of 256 producers whose sandboxes are in the host, and in a process of
+// their own: a no-op, and the SHA-256 of 64 KiB. The CPU time is that of all processes.
+func BenchmarkProcessJobs(b *testing.B) {
+	for _, work := range []struct {
+		name    string
+		plugin  []byte
+		payload []byte
+	}{{"noop", guests.Noop, nil}, {"sha256", guests.SHA256, make([]byte, 64<<10)}} {
+		for _, p := range placements() {
+			b.Run(work.name+"/"+p.name, func(b *testing.B) {
+				var ended sync.WaitGroup
+				h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: work.plugin, Sandbox: p.where, PoolSize: p.slots},
+					func(e jobhost.Event) {
+						if e.Kind == jobhost.EventEnded {
+							ended.Done()
+						}
+					}, sqlitedb.Observer{})
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				ended.Add(b.N)
+				b.ResetTimer()
+				var submitting sync.WaitGroup
+				for range 256 {
+					submitting.Go(func() {
+						for left.Add(-1) >= 0 {
+							if _, err := h.Submit(b.Context(), jobhost.Spec{Worker: "noop", Payload: work.payload}); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+				}
+				submitting.Wait()
+				ended.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+			})
+		}
+	}
+}
+
+// BenchmarkProcessIdle measures one job at a time on an idle host, from its submit to its durable end.
+func BenchmarkProcessIdle(b *testing.B) {
+	for _, p := range []placement{{"inline", runtime.SandboxInline, 2}, {"process", runtime.SandboxProcess, 2}} {
+		b.Run(p.name, func(b *testing.B) {
+			ended := make(chan struct{}, 1)
+			h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: guests.Noop, Sandbox: p.where, PoolSize: p.slots},
+				func(e jobhost.Event) {
+					if e.Kind == jobhost.EventEnded {
+						ended <- struct{}{}
+					}
+				}, sqlitedb.Observer{})
+			took := make([]time.Duration, 0, 1<<16)
+			for b.Loop() {
+				began := time.Now()
+				if _, err := h.Submit(b.Context(), jobhost.Spec{Worker: "noop"}); err != nil {
+					b.Fatal(err)
+				}
+				<-ended
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2])/1e3, "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100])/1e3, "p99-µs")
+		})
+	}
+}
+
+// attemptOf returns an attempt without a host behind it.
+func attemptOf(input []byte) *hostcall.Attempt {
+	return &hostcall.Attempt{
+		Job: "0198b6a4-37a5-7c1e-9a3e-5d0c7e6f1a2b", Worker: "noop", Tasks: 1, Number: 1, Priority: jobhost.Normal, Input: input,
+		Limits: hostcall.Limits{OutputBytes: 1 << 20}, Deadline: time.Now().Add(time.Hour),
+	}
+}
+
+// BenchmarkProcessRun measures attempts without a queue around them: through the stream of a sandbox process, and of
+// a native plugin in Go.
+func BenchmarkProcessRun(b *testing.B) {
+	program, err := os.ReadFile(executable(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, kind := range []struct {
+		name string
+		src  runtime.Source
+	}{
+		{"inline", runtime.Source{Bytes: guests.Noop}},
+		{"sandbox", runtime.Source{Bytes: guests.Noop, Sandbox: runtime.SandboxProcess}},
+		{"native", runtime.Source{
+			Bytes: program, ABI: runtime.ABIProcess, System: runtime.System{Args: []string{"native"}}, Limits: runtime.Limits{MemoryBytes: 1 << 30},
+		}},
+	} {
+		for _, parallel := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/parallel=%d", kind.name, parallel), func(b *testing.B) {
+				engines := enginesOf(b)
+				kind.src.Worker, kind.src.Path = "noop", executable(b)
+				p, err := engines.Load(b.Context(), kind.src)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer func() { _, _ = p.Close(context.Background()), engines.Close(context.Background()) }()
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				var running sync.WaitGroup
+				b.ResetTimer()
+				for range parallel {
+					running.Go(func() {
+						i, err := p.Instantiate(b.Context())
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						defer func() { _ = i.Close(context.Background()) }()
+						at := attemptOf(nil)
+						for left.Add(-1) >= 0 {
+							if r := i.Run(b.Context(), at); r.Outcome.Kind != jobhost.OutcomeSucceeded {
+								b.Error(r.Outcome.Failure)
+							}
+						}
+					})
+				}
+				running.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+			})
+		}
+	}
+}
+
+// BenchmarkProcessKilled measures how long a slot is without a process after that was killed: until the next
+// attempt in it has succeeded.
+func BenchmarkProcessKilled(b *testing.B) {
+	for _, guest := range []struct {
+		name   string
+		plugin []byte
+	}{{"c", guests.Noop}} {
+		b.Run(guest.name, func(b *testing.B) {
+			started := make(chan int, 8)
+			sandboxes, err := process.NewSandboxes(process.SandboxConfig{
+				Command: []string{executable(b), "sandbox"}, CacheDir: b.TempDir(), Observer: pids(started),
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			p, err := sandboxes.Load(b.Context(), runtime.Source{Worker: "noop", Bytes: guest.plugin})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _, _ = p.Close(context.Background()), sandboxes.Close(context.Background()) }()
+			i, err := p.Instantiate(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			run := func() jobhost.OutcomeKind { return i.Run(b.Context(), attemptOf(nil)).Outcome.Kind }
+			for run() != jobhost.OutcomeSucceeded {
+			}
+			var took []time.Duration
+			for b.Loop() {
+				if err := syscall.Kill(<-started, syscall.SIGKILL); err != nil {
+					b.Fatal(err)
+				}
+				began := time.Now()
+				for run() != jobhost.OutcomeSucceeded || len(started) == 0 {
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2])/1e6, "p50-ms")
+			b.ReportMetric(float64(took[len(took)-1])/1e6, "max-ms")
+		})
+	}
+}
+
+// pids is told of processes.
+type pids chan int
+
+// Started implements [process.Observer].
+func (p pids) Started(_ string, pid int) { p <- pid }
+
+// Ended implements [process.Observer].
+func (pids) Ended(string, string) {}
