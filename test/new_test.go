@@ -1,7 +1,10 @@
 package test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,12 +53,15 @@ func TestNewWorker(t *testing.T) {
 		{"zig", programs("zig"), "./build.sh test"},
 		{"assemblyscript", programs("node", "asc"), ""},
 		{"js", needModules("quickjs-wasi", "binaryen"), ""},
+		{"python", needPython, ""},
+		{"node", needModules("esbuild", "@grpc/grpc-js", "protobufjs"), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.lang, func(t *testing.T) {
 			t.Parallel()
 			tt.need(t)
 			dir := newProject(t, tt.lang)
+			install(t, dir)
 			build(t, dir, "./build.sh")
 			out := inProject(t, dir, "worker", "test")
 			if !strings.Contains(out, " 2 ok, 0 failed") {
@@ -97,6 +103,38 @@ func needRust(t *testing.T) {
 	}
 }
 
+// needPython looks for the modules that the SDK stands on.
+func needPython(t *testing.T) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import grpc, google.protobuf, cryptography").CombinedOutput(); err != nil {
+		t.Skipf("/usr/bin/python3 lacks modules (Debian: python3-grpcio, python3-protobuf, python3-cryptography): %v %s", err, out)
+	}
+}
+
+// install does what `npm install` does about packages that are folders of the project. Those of
+// the registry are found where `make toolchains` has put them.
+func install(t *testing.T, dir string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var project struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	if err := errors.Join(err, json.Unmarshal(data, &project)); err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range project.Dependencies {
+		if folder, local := strings.CutPrefix(from, "file:"); local {
+			link := filepath.Join(dir, "node_modules", name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(filepath.Join(dir, folder), link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // build runs a command in a project, with the tools of npm in its PATH.
 func build(t *testing.T, dir, command string) {
 	t.Helper()
@@ -110,11 +148,12 @@ func TestNewWorkerIsDeveloped(t *testing.T) {
 	tests := []struct {
 		lang, source string
 		need         func(t *testing.T)
-		broken       string // what takes the place of the greeting
+		good, broken string // code, and what takes its place
 		fault        string // that is shown of it
 	}{
-		{"go", "main.go", nothing, `"hello, `, "main.go:"},
-		{"c", "worker.c", programs("clang", "wasm-ld"), `("hello, "`, "the build of greeter failed: exit status 1"},
+		{"go", "main.go", nothing, `"hello, "`, `"hello, `, "main.go:"},
+		{"c", "worker.c", programs("clang", "wasm-ld"), `("hello, ")`, `("hello, "`, "the build of greeter failed: exit status 1"},
+		{"python", "src/worker.py", needPython, "greet(job):", "greet(job)", "SyntaxError"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.lang, func(t *testing.T) {
@@ -137,7 +176,7 @@ func TestNewWorkerIsDeveloped(t *testing.T) {
 			host.awaitLines(1, "worker greeter: changed, version 2")
 			host.greeted("good morning, Ada")
 
-			change(`"hello, "`, tt.broken)
+			change(tt.good, tt.broken)
 			host.awaitLines(1, tt.fault)
 			host.greeted("good morning, Ada")
 

@@ -13,4 +13,6 @@ import "embed"
 //go:embed assemblyscript/build.sh assemblyscript/README.md assemblyscript/package.json assemblyscript/asconfig.json
 //go:embed assemblyscript/index.ts assemblyscript/assembly
 //go:embed js/build.mjs js/README.md js/package.json js/index.d.ts js/lib js/src
+//go:embed process/python/README.md process/python/jobhost_worker/*.py
+//go:embed process/node/README.md process/node/package.json process/node/index.js process/node/index.d.ts process/node/lib
 var Files embed.FS

@@ -16,13 +16,13 @@ type Language struct {
 	UnitTest string
 	// Native = the worker is a process rather than a module.
 	Native bool
-	// PinNote says what the digest of a native worker does not cover; "" = it covers all there is.
+	// PinNote says of a native worker what its digest covers.
 	PinNote string
 	// Ignored are further entries of .gitignore.
 	Ignored []string
 
-	extension string // of the plugin
-	sdk       []source
+	extension string   // of the plugin
+	sdk       []source // the first one is its folder
 }
 
 // source is a part of an SDK that goes into a project.
@@ -62,6 +62,20 @@ func Languages() []Language {
 		{
 			Name: "js", Title: "JavaScript", Toolchain: "Node 20 or later to build it", Install: "npm install", Source: "worker.js",
 			extension: ".wasm", sdk: below("js", "sdk"), Ignored: []string{"/node_modules/"},
+		},
+		{
+			Name: "python", Title: "Python, as a process", Source: "src/worker.py", Native: true,
+			Toolchain: "Python 3.11 or later with grpcio, protobuf and cryptography (Debian: `apt install python3-grpcio python3-protobuf python3-cryptography`)",
+			extension: ".pyz", sdk: []source{
+				{"process/python/jobhost_worker", "src/jobhost_worker"}, {"process/python/README.md", "src/jobhost_worker/README.md"},
+			},
+			Ignored: []string{"__pycache__/"},
+			PinNote: "It covers what is in `src`, but neither Python nor the modules that are installed beside it.",
+		},
+		{
+			Name: "node", Title: "JavaScript, as a process of Node", Toolchain: "Node 20 or later", Install: "npm install", Source: "worker.js",
+			extension: ".bundle.js", sdk: below("process/node", "sdk"), Native: true, Ignored: []string{"/node_modules/"},
+			PinNote: "It covers whatever the worker imports, since that is bundled, but not Node.",
 		},
 	}
 }

@@ -32,10 +32,10 @@ type File struct {
 type project struct {
 	Language
 
-	Name      string // of the worker
-	Key       string // the name as the manifest writes it
-	Plugin    string // the file that is built
-	SDKReadme string
+	Name   string // of the worker
+	Key    string // the name as the manifest writes it
+	Plugin string // the file that is built
+	SDK    string // the folder of the SDK
 }
 
 // Files returns the files of a project, by their paths. name must be that of a worker.
@@ -43,7 +43,7 @@ func Files(name string, l *Language) ([]File, error) {
 	if err := jobhost.CheckWorker(name); err != nil {
 		return nil, err
 	}
-	p := project{Language: *l, Name: name, Key: name, Plugin: name + l.extension}
+	p := project{Language: *l, Name: name, Key: name, Plugin: name + l.extension, SDK: l.sdk[0].to}
 	if strings.Contains(name, ".") {
 		p.Key = `"` + name + `"` // a bare dot would make tables of it
 	}
@@ -54,11 +54,6 @@ func Files(name string, l *Language) ([]File, error) {
 			return nil, err
 		}
 		files = append(files, part...)
-	}
-	for i := range files {
-		if path.Base(files[i].Path) == "README.md" {
-			p.SDKReadme = files[i].Path
-		}
 	}
 	for _, folder := range []string{"common", l.Name} {
 		part, err := p.files(path.Join("templates", folder))
