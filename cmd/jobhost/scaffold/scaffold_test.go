@@ -82,6 +82,20 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// The docs compare all languages.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/workers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range scaffold.Languages() {
+		if !strings.Contains(string(text), "\n| `"+l.Name+"` |") || !strings.Contains(string(text), l.Source) {
+			t.Errorf("docs/workers.md doesn't know %s", l.Name)
+		}
+	}
+}
+
 func TestBadName(t *testing.T) {
 	t.Parallel()
 	l, _ := scaffold.Find("go")
