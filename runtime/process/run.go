@@ -23,6 +23,7 @@ type run struct {
 	// wake ends a wait since there is a frame; nil = nobody waits.
 	wake  atomic.Pointer[context.CancelFunc]
 	waits []*waiting // of the process, that nothing has been ready for yet
+	told  bool       // that the job was cancelled
 }
 
 // maxFrames is how many frames of a run may wait to be looked at; then the stream waits.

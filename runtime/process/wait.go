@@ -52,6 +52,8 @@ func (r *run) look(ctx context.Context, w *waiting, a *protocol.Answer) (answere
 	switch {
 	case e == hostcall.ErrNotFound && !w.look && !w.over():
 		return false
+	case e == hostcall.ErrStopped:
+		r.told = r.at.Cancelled()
 	case e == hostcall.OK && w.reads:
 		e = r.read(ctx, w, a)
 	case e == hostcall.OK:
@@ -63,12 +65,13 @@ func (r *run) look(ctx context.Context, w *waiting, a *protocol.Answer) (answere
 
 // read reads what is next of a handle that is ready.
 func (r *run) read(ctx context.Context, w *waiting, a *protocol.Answer) hostcall.Errno {
-	buf := make([]byte, w.most)
-	n, e := r.at.Read(ctx, w.handles[0], buf)
+	n, e := r.at.Read(ctx, w.handles[0], nil)
 	if e != hostcall.OK || w.most == 0 {
 		a.Number = int64(n)
 		return e
 	}
+	buf := make([]byte, max(min(w.most, n), 1)) // an empty message is gone after a read with room
+	n, e = r.at.Read(ctx, w.handles[0], buf)
 	a.Data = buf[:n]
 	return e
 }
@@ -104,9 +107,23 @@ func (r *run) waitOnce(ctx context.Context) {
 	defer context.AfterFunc(r.child.life, cancel)()
 	r.wake.Store(&cancel)
 	defer r.wake.Store(nil)
-	if len(r.frames) == 0 { // what comes from now on wakes
-		_, _ = r.at.Wait(ctx, all[:min(len(all), hostcall.MaxWait)], timeout)
+	if len(r.frames) > 0 { // what comes from now on wakes
+		return
 	}
+	_, e := r.at.Wait(ctx, all[:min(len(all), hostcall.MaxWait)], timeout)
+	if e == hostcall.ErrStopped && r.at.Cancelled() && !r.told {
+		r.tellAll(e) // the attempt is told once that it was cancelled, and this was it
+	}
+}
+
+// tellAll answers all calls that wait.
+func (r *run) tellAll(e hostcall.Errno) {
+	r.told = true
+	for _, w := range r.waits {
+		r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Answer{Answer: &protocol.Answer{Call: w.call, Errno: int32(e)}}})
+	}
+	clear(r.waits)
+	r.waits = r.waits[:0]
 }
 
 // settle answers the waiting calls that can be answered.

@@ -148,11 +148,12 @@ func testMixedWait(t *testing.T, p runtime.Plugin) {
 	}
 }
 
-// testStreamStops: a guest that waits for a message is told of a cancel.
+// testStreamStops: a guest that waits for a message is told of a cancel. It comes when the state is set, since a call for that
+// would be told instead.
 func testStreamStops(t *testing.T, p runtime.Plugin) {
 	b := &Board{Sent: NewStream("first")}
 	at := attemptOn(b, "receive", "")
-	b.Emitted = func(string) { go at.Cancel() }
+	b.Reported = func() { go at.Cancel() }
 	if got := run(t, p, at); got != "-3" {
 		t.Errorf("it ended with %s", got)
 	}

@@ -21,6 +21,8 @@ type Board struct {
 	Fails error
 	// Sent is what a fiber is sent; nil = the attempt is no fiber's.
 	Sent *Stream
+	// Reported is called when a state was set; may be nil.
+	Reported func()
 
 	mu      sync.Mutex // protects the rest
 	set     []jobhost.TaskState
@@ -53,6 +55,9 @@ func (b *Board) Watched(n int) *Stream {
 func (b *Board) SetState(ctx context.Context, _ *hostcall.Attempt, s jobhost.TaskState) error {
 	if err := cmp.Or(ctx.Err(), b.Fails); err != nil {
 		return err
+	}
+	if b.Reported != nil {
+		defer b.Reported()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,8 +5,6 @@ package jobhost
 import (
 	"cmp"
 	"crypto/rand"
-	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,9 +104,7 @@ func Run(h Handler, at Attempt) *Result {
 // Entry is of use in wasm only, where the host calls exports; tests call [Run].
 func Entry(uint32, Handler) uint64 { panic("jobhost: Entry works in wasm only; use Run in tests") }
 
-// host is the in-memory host; without a fake, that of code outside of Run.
-type host struct{ *fake }
-
+// fake is the in-memory host.
 type fake struct {
 	at Attempt
 
@@ -126,7 +122,7 @@ type fake struct {
 	told    bool          // that the attempt is cancelled
 }
 
-func (h host) output(p []byte) Errno {
+func (h *fake) output(p []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result.Output = append(h.result.Output, p...)
@@ -134,9 +130,9 @@ func (h host) output(p []byte) Errno {
 }
 
 // fail has nothing to do: Run hands on the error itself.
-func (h host) fail(int32, string) {}
+func (h *fake) fail(int32, string) {}
 
-func (h host) info(key string) (string, Errno) {
+func (h *fake) info(key string) (string, Errno) {
 	at := &h.at
 	if group, name, ok := strings.Cut(key, "."); ok && group != "job" {
 		if group == "child" {
@@ -162,33 +158,24 @@ func (h host) info(key string) (string, Errno) {
 	}[key], 0
 }
 
-func (h host) emit(p []byte) Errno {
+func (h *fake) emit(p []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result.Emitted = append(h.result.Emitted, slices.Clone(p))
 	return 0
 }
 
-func (h host) log(level Level, text string) {
+func (h *fake) log(level Level, text string) {
 	if level < h.logLevel() {
 		return
 	}
 	line := levelName(level) + " " + strings.TrimRight(text, "\r\n")
-	if h.fake == nil {
-		_, _ = fmt.Fprintln(os.Stderr, line)
-		return
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result.Logs = append(h.result.Logs, line)
 }
 
-func (h host) logLevel() Level {
-	if h.fake == nil {
-		return LevelInfo
-	}
-	return h.at.LogLevel
-}
+func (h *fake) logLevel() Level { return h.at.LogLevel }
 
 // levelName is what the host calls a level.
 func levelName(level Level) string {
@@ -203,7 +190,7 @@ func levelName(level Level) string {
 	return "error"
 }
 
-func (h host) metric(_ int32, name string) int32 {
+func (h *fake) metric(_ int32, name string) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := slices.Index(h.metrics, name)
@@ -214,7 +201,7 @@ func (h host) metric(_ int32, name string) int32 {
 	return int32(id)
 }
 
-func (h host) observe(id int32, value float64) Errno {
+func (h *fake) observe(id int32, value float64) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := h.metrics[id]
@@ -222,13 +209,13 @@ func (h host) observe(id int32, value float64) Errno {
 	return 0
 }
 
-func (h host) progress(done, total int64) {
+func (h *fake) progress(done, total int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result.Done, h.result.Total = done, total
 }
 
-func (h host) remaining() int64 {
+func (h *fake) remaining() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch left := h.at.Remaining - h.clock; {

@@ -35,32 +35,32 @@ type fakeSubmit struct {
 }
 
 // settle applies what the attempt asked for, if it succeeded.
-func (f *fake) settle() {
-	ok := f.result.Err == nil
-	if len(f.keys) > 0 {
-		f.result.Keys = map[string]string{}
+func (h *fake) settle() {
+	ok := h.result.Err == nil
+	if len(h.keys) > 0 {
+		h.result.Keys = map[string]string{}
 	}
 	if !ok {
-		maps.Copy(f.result.Keys, f.at.Keys)
+		maps.Copy(h.result.Keys, h.at.Keys)
 	}
-	for name, k := range f.keys {
+	for name, k := range h.keys {
 		if ok && !k.gone {
-			f.result.Keys[name] = k.value
+			h.result.Keys[name] = k.value
 		}
 	}
-	for _, s := range f.asked {
+	for _, s := range h.asked {
 		switch {
 		case !ok && !s.now:
 		case s.deferred != nil:
-			f.result.Deferred = append(f.result.Deferred, *s.deferred)
+			h.result.Deferred = append(h.result.Deferred, *s.deferred)
 		default:
-			f.result.Submitted = append(f.result.Submitted, s.text)
+			h.result.Submitted = append(h.result.Submitted, s.text)
 		}
 	}
 }
 
 // key returns a key, and whether it can be one.
-func (h host) key(name string) (fakeKey, Errno) {
+func (h *fake) key(name string) (fakeKey, Errno) {
 	if name == "" || len(name) > 512 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }) {
 		return fakeKey{}, ErrInvalid
 	}
@@ -72,7 +72,7 @@ func (h host) key(name string) (fakeKey, Errno) {
 }
 
 // put changes a key. Its version stays, as the attempt's own changes leave it.
-func (h host) put(name, value string) Errno {
+func (h *fake) put(name, value string) Errno {
 	k, e := h.key(name)
 	switch {
 	case e == ErrInvalid:
@@ -84,14 +84,14 @@ func (h host) put(name, value string) Errno {
 	return 0
 }
 
-func (h host) kvGet(key string) ([]byte, Errno) {
+func (h *fake) kvGet(key string) ([]byte, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
 	return []byte(k.value), e
 }
 
-func (h host) kvVersion(key string) int64 {
+func (h *fake) kvVersion(key string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
@@ -101,7 +101,7 @@ func (h host) kvVersion(key string) int64 {
 	return k.version
 }
 
-func (h host) kvSet(key string, value []byte, ttl int64) Errno {
+func (h *fake) kvSet(key string, value []byte, ttl int64) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ttl < 0 {
@@ -110,7 +110,7 @@ func (h host) kvSet(key string, value []byte, ttl int64) Errno {
 	return h.put(key, string(value))
 }
 
-func (h host) kvDel(key string) Errno {
+func (h *fake) kvDel(key string) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
@@ -121,7 +121,7 @@ func (h host) kvDel(key string) Errno {
 	return 0
 }
 
-func (h host) kvAdd(key string, delta int64) int64 {
+func (h *fake) kvAdd(key string, delta int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
@@ -141,7 +141,7 @@ func (h host) kvAdd(key string, delta int64) int64 {
 	return n + delta
 }
 
-func (h host) kvCas(key string, version int64, value []byte) Errno {
+func (h *fake) kvCas(key string, version int64, value []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch k, e := h.key(key); {
@@ -153,7 +153,7 @@ func (h host) kvCas(key string, version int64, value []byte) Errno {
 	return h.put(key, string(value))
 }
 
-func (h host) submit(text []byte, when int32) int32 {
+func (h *fake) submit(text []byte, when int32) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	head, _, _ := strings.Cut(string(text), "\n\n")
@@ -177,7 +177,7 @@ func (h host) submit(text []byte, when int32) int32 {
 }
 
 // child is the id of a job that was submitted.
-func (h host) child(number string) (string, Errno) {
+func (h *fake) child(number string) (string, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n, err := strconv.Atoi(number)

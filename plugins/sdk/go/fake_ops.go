@@ -56,14 +56,14 @@ const (
 )
 
 // open makes a handle. h.mu is held, here and below.
-func (h host) open(o *fakeOp) int32 {
+func (h *fake) open(o *fakeOp) int32 {
 	h.opened++
 	h.ops[firstHandle+h.opened] = o
 	return firstHandle + h.opened
 }
 
 // op returns what a number stands for, nil for nothing.
-func (h host) op(number int32) *fakeOp {
+func (h *fake) op(number int32) *fakeOp {
 	if o := h.ops[number]; o != nil || number < 1 || int(number) > len(h.asked) || !h.asked[number-1].now {
 		return o
 	}
@@ -77,7 +77,7 @@ func (h host) op(number int32) *fakeOp {
 }
 
 // http has the request answered by the test, without the lock: it is a stranger's code.
-func (h host) http(text []byte) int32 {
+func (h *fake) http(text []byte) int32 {
 	request := parseRequest(text)
 	h.mu.Lock()
 	underWay := 0
@@ -107,7 +107,7 @@ func (h host) http(text []byte) int32 {
 	return h.open(o)
 }
 
-func (h host) httpDefer(text []byte, entry string, args []byte) int32 {
+func (h *fake) httpDefer(text []byte, entry string, args []byte) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at.HTTP == nil {
@@ -122,7 +122,7 @@ func (h host) httpDefer(text []byte, entry string, args []byte) int32 {
 	return int32(len(h.asked))
 }
 
-func (h host) timer(ms int64) int32 {
+func (h *fake) timer(ms int64) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open(&fakeOp{at: h.clock + time.Duration(min(ms, math.MaxInt32))*time.Millisecond})
@@ -130,7 +130,7 @@ func (h host) timer(ms int64) int32 {
 
 // wait lets time pass until the first of the numbers is ready: those that are
 // ready at the same moment count in their order.
-func (h host) wait(numbers []int32, timeout int64) int32 {
+func (h *fake) wait(numbers []int32, timeout int64) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first, at := -1, time.Duration(never)
@@ -164,7 +164,7 @@ func (h host) wait(numbers []int32, timeout int64) int32 {
 }
 
 // pass lets time pass and reports whether the attempt is stopped by then.
-func (h host) pass(until time.Duration) (stopped bool) {
+func (h *fake) pass(until time.Duration) (stopped bool) {
 	left := h.at.Remaining
 	switch {
 	case left < 0: // cancelled, which is told once
@@ -182,7 +182,7 @@ func (h host) pass(until time.Duration) (stopped bool) {
 	return stopped
 }
 
-func (h host) read(number int32) ([]byte, Errno) {
+func (h *fake) read(number int32) ([]byte, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.op(number)
@@ -198,7 +198,7 @@ func (h host) read(number int32) ([]byte, Errno) {
 	return o.message, 0
 }
 
-func (h host) drop(number int32) {
+func (h *fake) drop(number int32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.ops, number)

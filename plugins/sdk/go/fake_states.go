@@ -58,7 +58,7 @@ func isTag(tag string) bool {
 	})
 }
 
-func (h host) stateSet(tag string, status int32, message string, payload []byte) Errno {
+func (h *fake) stateSet(tag string, status int32, message string, payload []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -97,7 +97,7 @@ func (f *fakeFilter) selects(s *State) bool {
 }
 
 // filter reads what is asked for, and sees whether it may.
-func (h host) filter(task int32, tag string) (*fakeFilter, Errno) {
+func (h *fake) filter(task int32, tag string) (*fakeFilter, Errno) {
 	own := cmp.Or(h.at.ID, "job")
 	f := &fakeFilter{job: own, task: int(task), tag: tag}
 	if job, rest, other := strings.Cut(tag, "/"); other {
@@ -123,7 +123,7 @@ func (h host) filter(task int32, tag string) (*fakeFilter, Errno) {
 }
 
 // current are the states there are now of those asked for, oldest first.
-func (h host) current(f *fakeFilter) (list []fakeState) {
+func (h *fake) current(f *fakeFilter) (list []fakeState) {
 	for _, s := range h.board {
 		if s.at > h.clock || !f.selects(&s.State) {
 			continue
@@ -134,7 +134,7 @@ func (h host) current(f *fakeFilter) (list []fakeState) {
 	return list
 }
 
-func (h host) stateGet(task int32, tag string) ([]byte, Errno) {
+func (h *fake) stateGet(task int32, tag string) ([]byte, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f, e := h.filter(task, tag)
@@ -154,7 +154,7 @@ func (h host) stateGet(task int32, tag string) ([]byte, Errno) {
 	return jsonOf(lowest.json()), 0
 }
 
-func (h host) stateWatch(task int32, tag string) int32 {
+func (h *fake) stateWatch(task int32, tag string) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f, e := h.filter(task, tag)

@@ -42,9 +42,11 @@ func testEcho(t *testing.T, s *sandbox) {
 	}
 }
 
+// wide is a value that is more than an SDK has room for at first.
+var wide = strings.Repeat("wide ", 2000)
+
 // info returns what the host knows by its input.
 func testInfo(t *testing.T, s *sandbox) {
-	wide := strings.Repeat("wide ", 2000)
 	for key, want := range map[string]string{
 		"job.id": "job-1", "job.task": "2", "job.tasks": "3", "job.attempt": "4", "job.priority": "high",
 		"worker": "outcomes", "trace": "trace-1", "label.team": "blue", "label.none": "none",

@@ -3,6 +3,7 @@
 package sdktest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -22,8 +23,32 @@ import (
 // after the cases of the suite: plugins/sdk/go/conform says what each has to do.
 type Subject struct {
 	Module []byte
+	// Open opens what is no Wasm, such as a process, until the end of t; nil = Module is loaded.
+	Open func(t *testing.T, src runtime.Source) runtime.Plugin
+	// Default is what the guest calls the entry jh_run; empty = jh_run.
+	Default string
 	// Lacks are cases that the SDK has no way to express.
 	Lacks []string
+}
+
+// open loads the guest.
+func (s *Subject) open(t *testing.T) runtime.Plugin {
+	if s.Open != nil {
+		return s.Open(t, runtime.Source{Worker: "sdk", Config: map[string]string{"greeting": "hello", "wide": wide, "empty": ""}})
+	}
+	p := load(t, s.Module)
+	if got := p.Info().ABI; got != runtime.ABIJobhost {
+		t.Fatalf("the guest's ABI is %s", got)
+	}
+	return p
+}
+
+// name is what the guest calls an entry.
+func (s *Subject) name(entry string) string {
+	if entry == "jh_run" {
+		return cmp.Or(s.Default, entry)
+	}
+	return entry
 }
 
 // cases are what the suite looks at, in the order in which one sandbox runs them:
@@ -57,34 +82,36 @@ var cases = []struct {
 
 // Run runs the suite.
 func Run(t *testing.T, s Subject) {
-	p := load(t, s.Module)
-	if got := p.Info().ABI; got != runtime.ABIJobhost {
-		t.Fatalf("the guest's ABI is %s", got)
-	}
+	p := s.open(t)
 	box := newSandbox(t, p)
 	for _, c := range cases {
 		if slices.Contains(s.Lacks, c.entry) {
 			continue
 		}
 		t.Run(c.entry, func(t *testing.T) {
-			if !slices.Contains(p.Info().Entries, c.entry) {
-				t.Fatalf("the guest doesn't export %s; it has %q", c.entry, p.Info().Entries)
+			box.entry = s.name(c.entry)
+			if !slices.Contains(p.Info().Entries, box.entry) {
+				t.Fatalf("the guest doesn't export %s; it has %q", box.entry, p.Info().Entries)
 			}
-			box.entry = c.entry
 			// Twice, since a guest that works once may leave something behind.
 			c.test(t, box)
 			c.test(t, box)
 		})
 	}
 	if !slices.Contains(s.Lacks, "instance") {
-		t.Run("instance", func(t *testing.T) { testInstance(t, s) })
+		t.Run("instance", func(t *testing.T) {
+			if s.Open == nil {
+				p = loadAs(t, s.Module, runtime.IsolateInstance)
+			}
+			testInstance(t, p)
+		})
 	}
 }
 
 // testInstance: in a sandbox that is not put back, an SDK that keeps what a job
 // allocated runs out of memory in the end.
-func testInstance(t *testing.T, s Subject) {
-	box := newSandbox(t, loadAs(t, s.Module, runtime.IsolateInstance))
+func testInstance(t *testing.T, p runtime.Plugin) {
+	box := newSandbox(t, p)
 	w := newWorld()
 	for i := range 72 { // of 64 MiB there is less than one for each
 		large := strings.Repeat("0123456789abcdef", 1<<16)[i+1:]
