@@ -119,7 +119,18 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 	t.field("loaded", e.when(w.LoadedAt))
 	t.field("abi", w.ABI)
 	t.field("entry", w.Entry)
+	switch {
+	case w.Processes == 1:
+		t.field("runs in", "a process of its own")
+	case w.Processes > 1:
+		t.field("runs in", fmt.Sprintf("%d processes of its own", w.Processes))
+	case w.Sandbox != "":
+		t.field("runs in", "the host")
+	}
 	t.field("mode", string(w.Mode))
+	if w.Disabled != "" {
+		t.field("disabled", w.Disabled)
+	}
 	t.field("busy", fmt.Sprintf("%d of %s", w.Busy, plural(w.Slots, "slot")))
 	if w.Slots != w.PoolSize {
 		t.field("scaled", fmt.Sprintf("from %s", plural(w.PoolSize, "slot")))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/runtime"
 )
 
 // reader turns the tables that the TOML library read into a [Manifest] and
@@ -84,6 +85,9 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 			if w.Sandbox == "" {
 				w.Sandbox = m.Host.Trust.sandbox()
 			}
+			if _, given := table["pool_size"]; !given && w.Sandbox == runtime.SandboxProcess && w.ABI != runtime.ABIProcess {
+				w.PoolSize *= slotsInProcess
+			}
 			m.Workers = append(m.Workers, w)
 		}
 	}
@@ -95,6 +99,10 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	m.Webhook = r.webhook(doc)
 	return m
 }
+
+// slotsInProcess is how many times more slots a worker has whose sandboxes are in a process of their own: a task that
+// is on its way there or back leaves the CPU to others.
+const slotsInProcess = 8
 
 // table returns the table of that name; a value that is none is a fault.
 func (r *reader) table(in map[string]any, path []string, name string) (map[string]any, bool) {
