@@ -74,6 +74,31 @@ func TestNewWorker(t *testing.T) {
 	}
 }
 
+// A build without its compiler says what to install.
+func TestNewWorkerWithoutTools(t *testing.T) {
+	t.Parallel()
+	bare := t.TempDir() // a PATH with nothing but what scripts need
+	for _, name := range []string{"sh", "dirname", "basename", "mktemp", "rm", "find", "grep"} {
+		if err := os.Symlink(toolchain.Need(t, name), filepath.Join(bare, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for lang, want := range map[string]string{
+		"go": "install Go 1.26", "c": "apt install clang lld", "rust": "rustup target add", "zig": "run npm install", "js": "install Node 20",
+		"assemblyscript": "run npm install", "python": "apt install python3-grpcio", "node": "install Node 20",
+	} {
+		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), "./build.sh")
+			cmd.Dir = newProject(t, lang)
+			cmd.Env = []string{"PATH=" + bare, "HOME=" + bare, "RUSTC=no-rustc", "PYTHON=no-python"}
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("%v: it does not say %q:\n%s", err, want, out)
+			}
+		})
+	}
+}
+
 func nothing(*testing.T) {}
 
 func programs(names ...string) func(t *testing.T) {
