@@ -74,6 +74,31 @@ func TestNewWorker(t *testing.T) {
 	}
 }
 
+// A build without its compiler says what to install.
+func TestNewWorkerWithoutTools(t *testing.T) {
+	t.Parallel()
+	bare := t.TempDir() // a PATH with nothing but what scripts need
+	for _, name := range []string{"sh", "dirname", "basename", "mktemp", "rm", "find", "grep"} {
+		if err := os.Symlink(toolchain.Need(t, name), filepath.Join(bare, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for lang, want := range map[string]string{
+		"go": "install Go 1.26", "c": "apt install clang lld", "rust": "rustup target add", "zig": "run npm install", "js": "install Node 20",
+		"assemblyscript": "run npm install", "python": "apt install python3-grpcio", "node": "install Node 20",
+	} {
+		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), "./build.sh")
+			cmd.Dir = newProject(t, lang)
+			cmd.Env = []string{"PATH=" + bare, "HOME=" + bare, "RUSTC=no-rustc", "PYTHON=no-python"}
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("%v: it does not say %q:\n%s", err, want, out)
+			}
+		})
+	}
+}
+
 func nothing(*testing.T) {}
 
 func programs(names ...string) func(t *testing.T) {
@@ -111,8 +136,7 @@ func needPython(t *testing.T) {
 	}
 }
 
-// install does what `npm install` does about packages that are folders of the project. Those of
-// the registry are found where `make toolchains` has put them.
+// install does what `npm install` does, with packages that `make toolchains` has installed.
 func install(t *testing.T, dir string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "package.json"))
@@ -120,29 +144,38 @@ func install(t *testing.T, dir string) {
 		return
 	}
 	var project struct {
-		Dependencies map[string]string `json:"dependencies"`
+		Dependencies    map[string]string `json:"dependencies"`
+		DevDependencies map[string]string `json:"devDependencies"`
 	}
 	if err := errors.Join(err, json.Unmarshal(data, &project)); err != nil {
 		t.Fatal(err)
 	}
-	for name, from := range project.Dependencies {
-		if folder, local := strings.CutPrefix(from, "file:"); local {
-			link := filepath.Join(dir, "node_modules", name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(filepath.Join(dir, folder), link)); err != nil {
-				t.Fatal(err)
+	links := map[string]string{".bin": filepath.Join(toolchain.Modules(), ".bin")}
+	for _, packages := range []map[string]string{project.Dependencies, project.DevDependencies} {
+		for name, version := range packages {
+			links[name] = filepath.Join(toolchain.Modules(), name)
+			if folder, own := strings.CutPrefix(version, "file:"); own {
+				links[name] = filepath.Join(dir, folder)
 			}
+		}
+	}
+	for name, target := range links {
+		link := filepath.Join(dir, "node_modules", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(target, link)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
 
-// build runs a command in a project, with the tools of npm in its PATH.
+// build runs a command in a project.
 func build(t *testing.T, dir, command string) {
 	t.Helper()
-	toolchain.Build(t, dir, toolchain.Env(), "sh", "-c", command)
+	toolchain.Build(t, dir, append(os.Environ(), "JOBHOST_TOOLCHAINS=/nowhere"), "sh", "-c", command)
 }
 
 // TestNewWorkerIsDeveloped is what an author sees: a project is built and run, its source is changed, and the next job
-// has it. What doesn't build changes nothing.
+// has it. What doesn't build changes nothing. The languages are those that build in no time; nothing differs in
+// the others but that.
 func TestNewWorkerIsDeveloped(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -153,13 +186,16 @@ func TestNewWorkerIsDeveloped(t *testing.T) {
 	}{
 		{"go", "main.go", nothing, `"hello, "`, `"hello, `, "main.go:"},
 		{"c", "worker.c", programs("clang", "wasm-ld"), `("hello, ")`, `("hello, "`, "the build of greeter failed: exit status 1"},
+		{"zig", "worker.zig", programs("zig"), "return job.print", "job.print", "worker.zig:"},
 		{"python", "src/worker.py", needPython, "greet(job):", "greet(job)", "SyntaxError"},
+		{"node", "worker.js", needModules("esbuild", "@grpc/grpc-js", "protobufjs"), "serve((job)", "serve((job", "worker.js:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.lang, func(t *testing.T) {
 			t.Parallel()
 			tt.need(t)
 			s := &site{t: t, dir: newProject(t, tt.lang), addr: freeAddr(t)}
+			install(t, s.dir)
 			s.replace("[host]\n", fmt.Sprintf("[host]\nlisten = %q\n", s.addr))
 			host := s.launch("dev") // the plugin isn't there before its build
 			host.greeted("hello, Ada")
