@@ -59,6 +59,7 @@ func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
 		Logger:           hclog.NewNullLogger(),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: e.sockets},
 		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithInitialWindowSize(link.Window), grpc.WithInitialConnWindowSize(link.Window),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(link.MaxMessage), grpc.MaxCallSendMsgSize(link.MaxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
