@@ -44,9 +44,9 @@ type child struct {
 	dying int    // runs that were under way when it ended
 }
 
-// startChild starts a process and shakes hands with it, for at most within. What it returns is connected, but
-// has no stream yet: see open.
-func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
+// startChild starts a process and shakes hands with it, for at most within and until ctx ends. What it returns is
+// connected, but has no stream yet: see open.
+func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := &child{runs: map[uint64]*run{}}
 	ch.life, ch.die = context.WithCancel(context.Background())
 	ch.client = plugin.NewClient(&plugin.ClientConfig{
@@ -62,15 +62,19 @@ func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(link.MaxMessage), grpc.MaxCallSendMsgSize(link.MaxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			ch.process = newLaunched(e.spawner, c, cmd.Env)
+			ch.process = newLaunched(ctx, e.spawner, c, cmd.Env)
 			return ch.process, nil
 		},
 	})
 	dispensed, err := ch.connect()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		ch.close()
 		return nil, ch.explain(err)
 	}
+	ch.process.started()
 	ch.conn = dispensed
 	ch.worker, ch.health = protocol.NewWorkerClient(ch.conn), healthpb.NewHealthClient(ch.conn)
 	return ch, nil
@@ -245,8 +249,10 @@ func (c *child) release(slot uint32) {
 	}
 }
 
-// How often a process is asked whether it is alive, and how long it has to answer.
+// How often a process is asked whether it is alive, how long it has to answer, and how often it is looked whether
+// it reads what it is told.
 const (
+	lookTime     = time.Second
 	healthTime   = 10 * time.Second
 	healthWithin = 10 * time.Second
 )
@@ -257,6 +263,21 @@ func (c *child) healthy() bool {
 	defer cancel()
 	r, err := c.health.Check(ctx, &healthpb.HealthCheckRequest{Service: plugin.GRPCServiceName})
 	return c.life.Err() != nil || err == nil && r.GetStatus() == healthpb.HealthCheckResponse_SERVING
+}
+
+// stuck reports whether the process has not read for too long what it is told.
+func (c *child) stuck() bool { return c.out.Stuck() > healthWithin }
+
+// overdue returns a run whose time is over, and that can't end since the process doesn't read; nil = there is none.
+func (c *child) overdue() *run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.runs {
+		if r.overdue() {
+			return r
+		}
+	}
+	return nil
 }
 
 // hang ends the process since it doesn't answer.
