@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
+
+// maxFetch bounds the body of a response that goes as a whole: a frame has at most 80 MiB.
+const maxFetch = 64 << 20
 
 // maxRead is how much is read at once, of payloads and messages.
 const maxRead = 1 << 20
@@ -167,7 +171,7 @@ func (r *run) callOp(ctx context.Context, c *protocol.Call, a *protocol.Answer) 
 func (r *run) fetch(ctx context.Context, f *protocol.Fetch, a *protocol.Answer) hostcall.Errno {
 	request, err := hostcall.ParseRequest(f.GetRequest())
 	if err == nil {
-		request.MaxBytes = max(f.GetMaxBytes(), 0)
+		request.MaxBytes = min(cmp.Or(max(f.GetMaxBytes(), 0), maxFetch), maxFetch)
 		request.Body = bytes.Clone(request.Body)
 		var response *hostcall.HTTPResponse
 		if response, err = r.at.Fetch(ctx, request); err == nil {

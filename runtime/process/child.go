@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
@@ -34,21 +36,30 @@ type child struct {
 
 	lastRun atomic.Uint64
 
-	mu    sync.Mutex // protects the rest
-	runs  map[uint64]*run
-	dead  bool   // nothing can be run any more
-	fault error  // why the stream has ended
-	kill  uint64 // the run that has made the host kill it; 0 = none has
-	hung  bool   // it was killed since it did not answer
-	left  bool   // it was told to end
-	dying int    // runs that were under way when it ended
+	mu      sync.Mutex // protects the rest
+	runs    map[uint64]*run
+	dead    bool      // nothing can be run any more
+	fault   error     // why the stream has ended
+	kill    uint64    // the run that has made the host kill it; 0 = none has
+	hung    bool      // it was killed since it did not answer
+	left    bool      // it was told to end
+	dying   int       // runs that were under way when it ended
+	held    int       // bytes of frames that no run has dealt with
+	partial int       // bytes of frames that are not whole
+	room    sync.Cond // for more of them
+}
+
+func newChild() *child {
+	c := &child{runs: map[uint64]*run{}}
+	c.life, c.die = context.WithCancel(context.Background())
+	c.room.L = &c.mu
+	return c
 }
 
 // startChild starts a process and shakes hands with it, for at most within and until ctx ends. What it returns is
 // connected, but has no stream yet: see open.
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
-	ch := &child{runs: map[uint64]*run{}}
-	ch.life, ch.die = context.WithCancel(context.Background())
+	ch := newChild()
 	ch.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  link.Handshake(),
 		VersionedPlugins: map[int]plugin.PluginSet{link.Protocol: {link.Name: connection{}}},
@@ -184,6 +195,18 @@ func (c *child) finish(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, r.id)
+	c.forgetLocked(r)
+}
+
+// endText says how the process has ended, and what it has said before that makes no sense.
+func (c *child) endText() string {
+	text := c.process.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ofStream := status.FromError(c.fault); c.fault != nil && !ofStream && !errors.Is(c.fault, io.EOF) {
+		text = c.fault.Error() + "; " + text
+	}
+	return text
 }
 
 // killFor ends the process because of a run.

@@ -128,9 +128,9 @@ func (c *crew) bury(m *member) {
 	if why == EndedClosed {
 		return
 	}
-	c.engine.logger.Warn("process has ended", logkey.Worker, c.worker, "pid", gone.process.ID(), logkey.Reason, string(why), "end", gone.process.end())
+	c.engine.logger.Warn("process has ended", logkey.Worker, c.worker, "pid", gone.process.ID(), logkey.Reason, string(why), "end", gone.endText())
 	if c.strict {
-		c.failed("its process ended (" + string(why) + "): " + gone.process.end())
+		c.failed("its process ended (" + string(why) + "): " + gone.endText())
 	}
 }
 

@@ -2,11 +2,14 @@ package process
 
 import (
 	"context"
+	"log/slog"
 	"os/exec"
 	"sync"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -45,8 +48,9 @@ func newFake(t testing.TB) *fake {
 // fakeChild returns the host's side of a process to which send sends.
 func fakeChild(t testing.TB, send func([]*protocol.HostFrame) error) *child {
 	t.Helper()
-	c := &child{runs: map[uint64]*run{}, process: &launched{cmd: &exec.Cmd{}, exited: make(chan struct{})}}
-	c.life, c.die = context.WithCancel(context.Background())
+	c := newChild()
+	c.client = plugin.NewClient(&plugin.ClientConfig{Logger: hclog.NewNullLogger()})
+	c.process = &launched{cmd: &exec.Cmd{}, exited: make(chan struct{})}
 	c.out = link.NewSender(send, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
 		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
 	})
@@ -148,3 +152,5 @@ type healthy struct{ healthpb.HealthClient }
 func (healthy) Check(context.Context, *healthpb.HealthCheckRequest, ...grpc.CallOption) (*healthpb.HealthCheckResponse, error) {
 	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
 }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

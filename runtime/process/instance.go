@@ -84,7 +84,7 @@ func (i *instance) blame(r *run) jobhost.Outcome {
 		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
 	}
 	return r.at.Failure(jobhost.FailCrash, jobhost.CategorySystem,
-		"the worker's process ended while it ran: "+hostcall.Escape([]byte(r.child.process.end()), 2000))
+		"the worker's process ended while it ran: "+hostcall.Escape([]byte(r.child.endText()), 2000))
 }
 
 // Close implements [runtime.Instance].

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 	"github.com/jobhost/jobhost/runtime"
@@ -28,6 +30,8 @@ type run struct {
 	cancelled chan struct{} // has one when the process is to be told that the job was cancelled
 	told      bool          // those who waited then
 
+	held, partial int // bytes that the process has said; protected by the mutex of child
+
 	sending  atomic.Bool     // something is being sent to the process, which may not take it
 	mu       sync.Mutex      // protects the rest
 	ctx      context.Context // of the attempt, once it has begun; the end of it and the deadline bound sending
@@ -46,10 +50,16 @@ func (r *run) take(f *protocol.WorkerFrame) error {
 	if piece := f.GetPiece(); piece != nil {
 		whole := &protocol.WorkerFrame{}
 		ok, err := r.pieces.Add(piece, whole)
+		if err == nil {
+			err = r.child.gather(r, r.pieces.Size())
+		}
 		if err != nil || !ok {
 			return err
 		}
 		f = whole
+	}
+	if size := proto.Size(f); size > lightFrame && !r.child.hold(r, size) {
+		return nil
 	}
 	select {
 	case r.frames <- f:
@@ -57,6 +67,13 @@ func (r *run) take(f *protocol.WorkerFrame) error {
 	}
 	r.rouse()
 	return nil
+}
+
+// took says that a frame was dealt with, so that there is room for others.
+func (r *run) took(f *protocol.WorkerFrame) {
+	if size := proto.Size(f); size > lightFrame {
+		r.child.letGo(r, size)
+	}
 }
 
 // rouse ends a wait.
@@ -71,7 +88,11 @@ func (r *run) rouse() {
 func (r *run) send(f *protocol.HostFrame) {
 	f.Run = r.id
 	r.sending.Store(true)
-	_ = r.child.out.Send(f, frameBytes+len(f.GetAnswer().GetData())+len(f.GetTask().GetInput()))
+	size := frameBytes + len(f.GetAnswer().GetData()) + len(f.GetTask().GetInput())
+	for name, value := range f.GetTask().GetLabels() {
+		size += len(name) + len(value)
+	}
+	_ = r.child.out.Send(f, size)
 	r.sending.Store(false)
 }
 
@@ -134,6 +155,7 @@ func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, en
 				return result, byResult
 			}
 			r.answer(ctx, f.GetCall())
+			r.took(f)
 		case <-r.cancelled:
 			r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}})
 		case <-r.child.life.Done():
@@ -169,6 +191,7 @@ func (r *run) stop(why ending) (*protocol.Result, ending) {
 				return result, why
 			}
 			r.refuse(f.GetCall())
+			r.took(f)
 		case <-r.child.life.Done():
 			return r.last(why)
 		case <-timer.C:
@@ -196,7 +219,7 @@ func (r *run) last(why ending) (*protocol.Result, ending) {
 func taskOf(at *hostcall.Attempt) *protocol.Task {
 	t := &protocol.Task{
 		Job: at.Job, Worker: at.Worker, Index: int32(at.Task), Tasks: int32(at.Tasks), Attempt: int32(at.Number),
-		Priority: at.Priority.String(), Labels: at.Labels, Trace: at.Trace, Entry: at.Entry,
+		Priority: at.Priority.String(), Labels: at.Labels, Trace: at.Trace, Entry: text(at.Entry),
 		InputBytes: at.InputSize(), LogLevel: int32(at.Limits.LogLevel), OutputLimit: int64(at.Limits.OutputBytes),
 	}
 	if at.LargeInput == 0 && len(at.Input) <= maxInput {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,9 @@ func timer(id uint32, ms int64) *protocol.WorkerFrame {
 // networked is an attempt that may wait for things.
 func networked() *hostcall.Attempt {
 	at := runtimetest.Attempt("", "")
-	at.Services = &runtimetest.Network{}
+	at.Services = &runtimetest.Network{Respond: func(context.Context, *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
+		return &hostcall.HTTPResponse{Status: 200, Body: []byte("hello")}, nil
+	}}
 	return at
 }
 
