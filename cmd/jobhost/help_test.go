@@ -34,7 +34,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		"jobhost", "submit", "job", "job ls", "job show", "job result", "job logs", "job why", "job cancel", "job retry", "job rm",
-		"job watch", "dead", "dead ls", "dead show", "dead summary", "dead retry", "dead rm", "worker ls", "worker show", "worker reload", "worker inspect", "kv", "kv ls", "kv get", "kv set", "kv rm",
+		"job watch", "dead", "dead ls", "dead show", "dead summary", "dead retry", "dead rm", "worker ls", "worker new", "worker show", "worker reload", "worker inspect", "kv", "kv ls", "kv get", "kv set", "kv rm",
 		"state", "state ls", "state get", "state set", "state watch", "state gc", "state rm",
 		"schedule", "schedule ls", "schedule show", "schedule run", "schedule pause", "schedule resume", "run", "dev", "manifest", "manifest check",
 		"workflow", "workflow check", "workflow graph", "workflow run", "workflow ls", "workflow show", "workflow trace", "workflow watch",

@@ -13,7 +13,7 @@ import (
 
 func newWorkerCommand(e *env) *cobra.Command {
 	return newGroup("worker", "Look at workers, and change how they run",
-		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerInspectCommand(e), newWorkerTestCommand(e), newWorkerHTTPCheckCommand(e),
+		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerNewCommand(e), newWorkerInspectCommand(e), newWorkerTestCommand(e), newWorkerHTTPCheckCommand(e),
 		newWorkerPauseCommand(e), newWorkerDrainCommand(e), newWorkerResumeCommand(e), newWorkerScaleCommand(e),
 		newWorkerResetBreakerCommand(e))
 }

@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/process"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 	"github.com/jobhost/jobhost/runtime/wasm"
@@ -64,7 +62,7 @@ func newSandboxes(t testing.TB) *process.Sandboxes {
 }
 
 // opener loads a guest for the suite.
-func opener(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
+func opener(guest []byte) runtimetest.Opener {
 	return func(t *testing.T, src runtime.Source) runtime.Plugin {
 		src.Worker, src.Bytes = "suite", guest
 		p, err := newSandboxes(t).Load(t.Context(), src)
@@ -95,36 +93,10 @@ func sandboxOf(t testing.TB, guest []byte, processes int) runtime.Plugin {
 	return p
 }
 
-// The suites are those of runtime/wasm: what a guest does has the same outcome in a process of its own.
+// TestSuite runs the suite of all engines: what a guest does has the same outcome in a process of its own.
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	s := runtimetest.Subject{Open: opener(guests.Outcomes), Lacks: []string{"sleep", "ok"}}
-	runtimetest.Run(t, s)
-	runtimetest.RunCalls(t, s)
-	runtimetest.RunStates(t, runtimetest.Subject{Open: opener(guests.States)})
-}
-
-func TestExtismSuite(t *testing.T) {
-	t.Parallel()
-	open := opener(guests.Extism)
-	runtimetest.Run(t, runtimetest.Subject{
-		Open: func(t *testing.T, src runtime.Source) runtime.Plugin {
-			src.Entry = "ok"
-			return open(t, src)
-		},
-		Lacks: runtimetest.ExtismLacks(),
-	})
-}
-
-func TestCommandSuite(t *testing.T) {
-	t.Parallel()
-	runtimetest.Run(t, runtimetest.Subject{
-		Open: opener(guests.Command),
-		Call: func(behaviour, input string) *hostcall.Attempt {
-			return runtimetest.Attempt("", behaviour+"\n"+input)
-		},
-		Lacks: runtimetest.CommandLacks(), Once: true, FailCode: jobhost.FailExit,
-	})
+	runtimetest.RunEngine(t, opener)
 }
 
 func BenchmarkRun(b *testing.B) {

@@ -20,7 +20,7 @@ import (
 type Subject struct {
 	// Open loads the guest, with what src says besides the bytes; it is closed
 	// at the end of t.
-	Open func(t *testing.T, src runtime.Source) runtime.Plugin
+	Open Opener
 	// Call makes an attempt at a behaviour; nil = behaviours are entries.
 	Call func(behaviour, input string) *hostcall.Attempt
 	// Lacks are behaviours that the ABI has no way to express, and cases of the

@@ -7,10 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
@@ -45,7 +42,7 @@ func load(t testing.TB, e *wasm.Engine, module []byte, limits runtime.Limits) ru
 }
 
 // opener loads a guest for the suite.
-func opener(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
+func opener(guest []byte) runtimetest.Opener {
 	return func(t *testing.T, src runtime.Source) runtime.Plugin {
 		src.Worker, src.Bytes = "suite", guest
 		p, err := newEngine(t).Load(t.Context(), src)
@@ -56,38 +53,8 @@ func opener(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
 	}
 }
 
-// TestExtismSuite runs the suite with an Extism plugin.
-func TestExtismSuite(t *testing.T) {
-	t.Parallel()
-	open := opener(guests.Extism)
-	runtimetest.Run(t, runtimetest.Subject{
-		Open: func(t *testing.T, src runtime.Source) runtime.Plugin {
-			src.Entry = "ok"
-			return open(t, src)
-		},
-		Lacks: runtimetest.ExtismLacks(),
-	})
-}
-
-// TestCommandSuite runs the suite with a WASI command, which is told what to do
-// by the first line of its input.
-func TestCommandSuite(t *testing.T) {
-	t.Parallel()
-	runtimetest.Run(t, runtimetest.Subject{
-		Open: opener(guests.Command),
-		Call: func(behaviour, input string) *hostcall.Attempt {
-			return runtimetest.Attempt("", behaviour+"\n"+input)
-		},
-		Lacks:    runtimetest.CommandLacks(),
-		Once:     true,
-		FailCode: jobhost.FailExit,
-	})
-}
-
+// TestSuite runs the suite of all engines.
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	s := runtimetest.Subject{Open: opener(guests.Outcomes), Lacks: []string{"sleep", "ok"}}
-	runtimetest.Run(t, s)
-	runtimetest.RunCalls(t, s)
-	runtimetest.RunStates(t, runtimetest.Subject{Open: opener(guests.States)})
+	runtimetest.RunEngine(t, opener)
 }
