@@ -174,7 +174,7 @@ func TestHammerEnds(t *testing.T) {
 				at.Deadline = time.Time{}
 			}
 			ctx, cancel := context.WithCancelCause(t.Context())
-			r, end := f.start(t, ctx, at)
+			r, end := f.start(ctx, t, at)
 			runs.Go(func() { at.Cancel() })
 			runs.Go(func() {
 				say(t, r, timer(1, 1))

@@ -87,7 +87,7 @@ func (f *fake) answer(t testing.TB, call uint32) *protocol.Answer {
 }
 
 // start begins a run, and returns it with a function that waits for its end.
-func (f *fake) start(t testing.TB, ctx context.Context, at *hostcall.Attempt) (*run, func() (*protocol.Result, ending)) {
+func (f *fake) start(ctx context.Context, t testing.TB, at *hostcall.Attempt) (*run, func() (*protocol.Result, ending)) {
 	t.Helper()
 	r := newRun(at)
 	if !f.begin(r) {

@@ -54,7 +54,7 @@ func FuzzFrames(f *testing.F) {
 		}
 		child, at := newFake(t), networked()
 		at.Deadline = time.Now().Add(10 * time.Second)
-		r, end := child.start(t, t.Context(), at)
+		r, end := child.start(t.Context(), t, at)
 		for _, frame := range said.GetFrames() {
 			if r.take(frame) != nil {
 				break

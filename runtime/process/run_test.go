@@ -37,7 +37,7 @@ func TestCancelWakesWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, at := newFake(t), networked()
 		at.Deadline = time.Time{}
-		r, end := f.start(t, t.Context(), at)
+		r, end := f.start(t.Context(), t, at)
 		say(t, r, timer(1, 3600_000))
 		handle := f.answer(t, 1).GetNumber()
 		for id := range uint32(3) {
@@ -66,7 +66,7 @@ func TestCancelledBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	f, at := newFake(t), networked()
 	at.Cancel()
-	r, end := f.start(t, t.Context(), at)
+	r, end := f.start(t.Context(), t, at)
 	f.hear(t, func(h *protocol.HostFrame) bool {
 		if h.GetCancel() != nil {
 			t.Error("the cancel came before the task")
@@ -82,7 +82,7 @@ func TestCancelledBeforeItBegan(t *testing.T) {
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	f, at := newFake(t), networked()
-	r, end := f.start(t, t.Context(), at)
+	r, end := f.start(t.Context(), t, at)
 	say(t, r, timer(1, 3600_000))
 	handle := f.answer(t, 1).GetNumber()
 	for id := range uint32(hostcall.MaxWait) {
@@ -110,7 +110,7 @@ func TestTalkWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	f, at := newFake(t), networked()
 	at.Limits.LogBytes = 1 << 20
-	r, end := f.start(t, t.Context(), at)
+	r, end := f.start(t.Context(), t, at)
 	say(t, r, timer(1, 3600_000))
 	say(t, r, waitFor(2, f.answer(t, 1).GetNumber()))
 	for n := range 10_000 {
@@ -182,7 +182,7 @@ func TestDeafProcess(t *testing.T) {
 func TestErrorsAreText(t *testing.T) {
 	t.Parallel()
 	f, at := newFake(t), networked()
-	r, end := f.start(t, t.Context(), at)
+	r, end := f.start(t.Context(), t, at)
 	for i, request := range []string{"G\xff http://x/\n\n", "GET \xff\xfe\n\n", "GET http://x/\n\xff: 1\n\n", "\xff"} {
 		id := uint32(i + 1)
 		say(t, r, call(id, &protocol.Call{Call: &protocol.Call_Fetch{Fetch: &protocol.Fetch{Request: []byte(request)}}}))

@@ -56,7 +56,7 @@ const maxText = 128 << 10
 func clean(r *protocol.Result, task *protocol.Task) {
 	switch o := r.GetOutcome().(type) {
 	case *protocol.Result_Output:
-		if most := task.GetOutputLimit(); int64(len(o.Output)) > most {
+		if most := task.GetOutputLimit(); most > 0 && int64(len(o.Output)) > most {
 			o.Output = o.Output[:most+1]
 		}
 	case *protocol.Result_Failure:
