@@ -2,13 +2,18 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
+
+// maxFetch bounds the body of a response that goes as a whole: a frame has at most 80 MiB.
+const maxFetch = 64 << 20
 
 // maxRead is how much is read at once, of payloads and messages.
 const maxRead = 1 << 20
@@ -86,7 +91,7 @@ func (r *run) readInput(most int, a *protocol.Answer) hostcall.Errno {
 	n, err := r.at.ReadInput(buf)
 	a.Data = buf[:n]
 	if n == 0 && r.at.HasLost() {
-		a.Error = err.Error()
+		a.Error = text(err.Error())
 		return hostcall.ErrIO
 	}
 	return hostcall.OK
@@ -166,7 +171,7 @@ func (r *run) callOp(ctx context.Context, c *protocol.Call, a *protocol.Answer) 
 func (r *run) fetch(ctx context.Context, f *protocol.Fetch, a *protocol.Answer) hostcall.Errno {
 	request, err := hostcall.ParseRequest(f.GetRequest())
 	if err == nil {
-		request.MaxBytes = max(f.GetMaxBytes(), 0)
+		request.MaxBytes = min(cmp.Or(max(f.GetMaxBytes(), 0), maxFetch), maxFetch)
 		request.Body = bytes.Clone(request.Body)
 		var response *hostcall.HTTPResponse
 		if response, err = r.at.Fetch(ctx, request); err == nil {
@@ -180,11 +185,14 @@ func (r *run) fetch(ctx context.Context, f *protocol.Fetch, a *protocol.Answer) 
 
 // explain says in an answer what went wrong.
 func explain(a *protocol.Answer, err error) {
-	a.Error, a.Code = err.Error(), string(jobhost.CodeOf(err))
+	a.Error, a.Code = text(err.Error()), text(string(jobhost.CodeOf(err)))
 	if e, ok := asError(err); ok {
-		a.Error, a.Field = e.Message, e.Field
+		a.Error, a.Field = text(e.Message), text(e.Field)
 	}
 }
+
+// text makes something text that may be sent as such: what isn't valid would end the stream.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // number makes the answers of calls with a number those of the protocol.
 func number(n int32, e hostcall.Errno) (int64, hostcall.Errno) { return int64(n), e }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
@@ -34,21 +36,30 @@ type child struct {
 
 	lastRun atomic.Uint64
 
-	mu    sync.Mutex // protects the rest
-	runs  map[uint64]*run
-	dead  bool   // nothing can be run any more
-	fault error  // why the stream has ended
-	kill  uint64 // the run that has made the host kill it; 0 = none has
-	hung  bool   // it was killed since it did not answer
-	left  bool   // it was told to end
-	dying int    // runs that were under way when it ended
+	mu      sync.Mutex // protects the rest
+	runs    map[uint64]*run
+	dead    bool      // nothing can be run any more
+	fault   error     // why the stream has ended
+	kill    uint64    // the run that has made the host kill it; 0 = none has
+	hung    bool      // it was killed since it did not answer
+	left    bool      // it was told to end
+	dying   int       // runs that were under way when it ended
+	held    int       // bytes of frames that no run has dealt with
+	partial int       // bytes of frames that are not whole
+	room    sync.Cond // for more of them
 }
 
-// startChild starts a process and shakes hands with it, for at most within. What it returns is connected, but
-// has no stream yet: see open.
-func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
-	ch := &child{runs: map[uint64]*run{}}
-	ch.life, ch.die = context.WithCancel(context.Background())
+func newChild() *child {
+	c := &child{runs: map[uint64]*run{}}
+	c.life, c.die = context.WithCancel(context.Background())
+	c.room.L = &c.mu
+	return c
+}
+
+// startChild starts a process and shakes hands with it, for at most within and until ctx ends. What it returns is
+// connected, but has no stream yet: see open.
+func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
+	ch := newChild()
 	ch.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  link.Handshake(),
 		VersionedPlugins: map[int]plugin.PluginSet{link.Protocol: {link.Name: connection{}}},
@@ -63,15 +74,19 @@ func (e *engine) startChild(c *command, within time.Duration) (*child, error) {
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(link.MaxMessage), grpc.MaxCallSendMsgSize(link.MaxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			ch.process = newLaunched(e.spawner, c, cmd.Env)
+			ch.process = newLaunched(ctx, e.spawner, c, cmd.Env)
 			return ch.process, nil
 		},
 	})
 	dispensed, err := ch.connect()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		ch.close()
 		return nil, ch.explain(err)
 	}
+	ch.process.started()
 	ch.conn = dispensed
 	ch.worker, ch.health = protocol.NewWorkerClient(ch.conn), healthpb.NewHealthClient(ch.conn)
 	return ch, nil
@@ -181,6 +196,18 @@ func (c *child) finish(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, r.id)
+	c.forgetLocked(r)
+}
+
+// endText says how the process has ended, and what it has said before that makes no sense.
+func (c *child) endText() string {
+	text := c.process.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ofStream := status.FromError(c.fault); c.fault != nil && !ofStream && !errors.Is(c.fault, io.EOF) {
+		text = c.fault.Error() + "; " + text
+	}
+	return text
 }
 
 // killFor ends the process because of a run.
@@ -246,8 +273,10 @@ func (c *child) release(slot uint32) {
 	}
 }
 
-// How often a process is asked whether it is alive, and how long it has to answer.
+// How often a process is asked whether it is alive, how long it has to answer, and how often it is looked whether
+// it reads what it is told.
 const (
+	lookTime     = time.Second
 	healthTime   = 10 * time.Second
 	healthWithin = 10 * time.Second
 )
@@ -258,6 +287,21 @@ func (c *child) healthy() bool {
 	defer cancel()
 	r, err := c.health.Check(ctx, &healthpb.HealthCheckRequest{Service: plugin.GRPCServiceName})
 	return c.life.Err() != nil || err == nil && r.GetStatus() == healthpb.HealthCheckResponse_SERVING
+}
+
+// stuck reports whether the process has not read for too long what it is told.
+func (c *child) stuck() bool { return c.out.Stuck() > healthWithin }
+
+// overdue returns a run whose time is over, and that can't end since the process doesn't read; nil = there is none.
+func (c *child) overdue() *run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.runs {
+		if r.overdue() {
+			return r
+		}
+	}
+	return nil
 }
 
 // hang ends the process since it doesn't answer.

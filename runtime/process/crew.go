@@ -26,10 +26,14 @@ type crew struct {
 	slot     uint32        // the last that was given
 	changed  chan struct{} // closed when a place gets a process or the crew is disabled or enabled
 	failures []time.Time   // of the last minute
+	lost     int           // starts that have failed one after the other
 	disabled string        // why nothing is started any more; empty = something is
 	told     func(reason string)
 	suspects suspects
-	alone    sync.Mutex // held by the run of a suspect
+
+	telling sync.Mutex    // held while somebody is told; before mu
+	said    string        // what was told last; of telling
+	alone   chan struct{} // has one while a suspect runs
 }
 
 // member is a place for a process.
@@ -38,14 +42,8 @@ type member struct {
 	slots int    // instances that use it
 }
 
-// A plugin is disabled after so many failures in so long.
-const (
-	maxFailures = 5
-	failureTime = time.Minute
-)
-
 func newCrew(e *engine, worker string, strict bool, start func(context.Context) (*child, error)) *crew {
-	c := &crew{engine: e, worker: worker, strict: strict, start: start, changed: make(chan struct{})}
+	c := &crew{engine: e, worker: worker, strict: strict, start: start, changed: make(chan struct{}), alone: make(chan struct{}, 1)}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -67,7 +65,9 @@ func (c *crew) hire(first *child, n int) {
 
 // dismiss ends the processes and waits for that.
 func (c *crew) dismiss() {
+	c.mu.Lock()
 	c.end()
+	c.mu.Unlock()
 	c.wait.Wait()
 }
 
@@ -86,10 +86,12 @@ func (c *crew) keep(m *member) {
 	}
 }
 
-// watch waits until a process has ended, or is to. One that doesn't answer is ended.
+// watch waits until a process has ended, or is to. One that doesn't answer is ended, and one that doesn't read when the
+// time of an attempt in it is over.
 func (c *crew) watch(ch *child) {
-	ticker := time.NewTicker(healthTime)
+	ticker := time.NewTicker(lookTime)
 	defer ticker.Stop()
+	asked := time.Now()
 	for {
 		select {
 		case <-ch.life.Done():
@@ -98,9 +100,18 @@ func (c *crew) watch(ch *child) {
 			ch.leave()
 			return
 		case <-ticker.C:
-			if !ch.healthy() {
-				ch.hang()
-			}
+		}
+		if r := ch.overdue(); r != nil {
+			ch.killFor(r)
+		}
+		if ch.stuck() {
+			ch.hang()
+		}
+		if time.Since(asked) < healthTime {
+			continue
+		}
+		if asked = time.Now(); !ch.healthy() {
+			ch.hang()
 		}
 	}
 }
@@ -117,15 +128,15 @@ func (c *crew) bury(m *member) {
 	if why == EndedClosed {
 		return
 	}
-	c.engine.logger.Warn("process has ended", logkey.Worker, c.worker, "pid", gone.process.ID(), logkey.Reason, string(why), "end", gone.process.end())
+	c.engine.logger.Warn("process has ended", logkey.Worker, c.worker, "pid", gone.process.ID(), logkey.Reason, string(why), "end", gone.endText())
 	if c.strict {
-		c.failed("its process ended (" + string(why) + "): " + gone.process.end())
+		c.failed("its process ended (" + string(why) + "): " + gone.endText())
 	}
 }
 
 // replace starts a process for a place, when it is time, and reports whether there is one.
 func (c *crew) replace(m *member) bool {
-	if !c.pause() {
+	if c.pause(c.life, true) != nil {
 		return false
 	}
 	child, err := c.start(c.life)
@@ -136,98 +147,15 @@ func (c *crew) replace(m *member) bool {
 		return false
 	}
 	if err != nil {
-		c.engine.logger.Error("process does not start", logkey.Worker, c.worker, logkey.Error, err)
-		c.failed("its process does not start: " + err.Error())
+		c.notStarted(err)
 		return false
 	}
 	c.engine.observe.Started(c.worker, child.process.cmd.Process.Pid)
 	c.mu.Lock()
-	m.child = child
+	m.child, c.lost = child, 0
 	c.turnLocked()
 	c.mu.Unlock()
 	return true
-}
-
-// pause waits as long as there were failures lately: not at all after the first, and until somebody enables the
-// plugin if there were too many. It reports whether to go on.
-func (c *crew) pause() bool {
-	for {
-		c.mu.Lock()
-		wait, changed, disabled := c.backoffLocked(), c.changed, c.disabled != ""
-		c.mu.Unlock()
-		if !disabled && wait <= 0 {
-			return c.life.Err() == nil
-		}
-		var after <-chan time.Time
-		if !disabled {
-			after = time.After(wait)
-		}
-		select {
-		case <-after:
-			return true
-		case <-changed:
-		case <-c.life.Done():
-			return false
-		}
-	}
-}
-
-// backoffLocked is how long to wait since the last failure.
-func (c *crew) backoffLocked() time.Duration {
-	c.forgetLocked()
-	n := len(c.failures)
-	if n < 2 {
-		return 0
-	}
-	return time.Until(c.failures[n-1].Add(100 * time.Millisecond << (2 * (n - 2))))
-}
-
-func (c *crew) forgetLocked() {
-	for len(c.failures) > 0 && time.Since(c.failures[0]) > failureTime {
-		c.failures = c.failures[1:]
-	}
-}
-
-// failed counts a failure, and disables the plugin when there were too many.
-func (c *crew) failed(why string) {
-	c.mu.Lock()
-	c.failures = append(c.failures, time.Now())
-	c.forgetLocked()
-	if len(c.failures) < maxFailures || c.disabled != "" {
-		c.mu.Unlock()
-		return
-	}
-	c.disabled = "5 failures within a minute, the last: " + why
-	reason, told := c.disabled, c.told
-	c.turnLocked()
-	c.mu.Unlock()
-	c.engine.logger.Error("worker is disabled", logkey.Worker, c.worker, logkey.Reason, reason)
-	if told != nil {
-		told(reason)
-	}
-}
-
-// onDisabled sets who is told; nil = nobody any more.
-func (c *crew) onDisabled(told func(reason string)) {
-	c.mu.Lock()
-	c.told = told
-	reason := c.disabled
-	c.mu.Unlock()
-	if told != nil && reason != "" {
-		told(reason)
-	}
-}
-
-// enable makes a plugin that was disabled begin anew.
-func (c *crew) enable() {
-	c.mu.Lock()
-	was, told := c.disabled, c.told
-	c.disabled, c.failures = "", nil
-	c.turnLocked()
-	c.mu.Unlock()
-	if was != "" && told != nil {
-		told("")
-	}
 }
 
 func (c *crew) turnLocked() {
@@ -266,6 +194,14 @@ var (
 	errDismissed = errors.New("the plugin is closed")
 	errDisabled  = errors.New("the plugin is disabled")
 )
+
+// enterNow begins a run in the process of a place if there is one.
+func (c *crew) enterNow(m *member, r *run) bool {
+	c.mu.Lock()
+	child := m.child
+	c.mu.Unlock()
+	return c.life.Err() == nil && child != nil && child.begin(r)
+}
 
 // enter waits for the process of a place and begins a run in it.
 func (c *crew) enter(ctx context.Context, m *member, r *run) error {

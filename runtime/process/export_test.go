@@ -1,5 +1,10 @@
 package process
 
+import (
+	"os"
+	goruntime "runtime"
+)
+
 // WithoutSpace makes guards do without a number space of their own, as where that isn't allowed.
 func (n *Natives) WithoutSpace() { n.space = func() bool { return false } }
 
@@ -20,4 +25,14 @@ func Pids(plugin any) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// Leftovers are what there is of processes.
+type Leftovers struct{ Goroutines, Descriptors, Sockets int }
+
+// Left counts what there is in this process, and in the folder of sockets of a plugin's engine.
+func Left(plugin any) Leftovers {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	sockets, _ := os.ReadDir(plugin.(*sandboxed).engine.sockets)
+	return Leftovers{goruntime.NumGoroutine(), len(fds), len(sockets)}
 }

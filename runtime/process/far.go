@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
@@ -111,6 +112,12 @@ func (w farOutput) Write(p []byte) (int, error) {
 
 // Info implements [hostcall.FarJob].
 func (f *far) Info(key string) (string, hostcall.Errno) {
+	if !utf8.ValidString(key) { // nobody has such a one, and it can't be asked for
+		if strings.HasPrefix(key, "secret.") {
+			return "", hostcall.ErrDenied
+		}
+		return "", hostcall.ErrNotFound
+	}
 	a, e := f.ask(&protocol.Call{Call: &protocol.Call_Info{Info: &protocol.Info{Key: key}}})
 	return string(a.GetData()), e
 }

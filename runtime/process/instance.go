@@ -27,8 +27,11 @@ func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	r := newRun(at)
 	leave, err := i.enter(ctx, r)
 	if err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return runtime.Result{Outcome: at.Stopped(ctx)}
+		case at.Cancelled(): // it never began, so there is nothing that it could bring to an end
+			return runtime.Result{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeCancelled}}
 		}
 		// Nothing can be run at the moment. That is no fault of the task.
 		return runtime.Result{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeReturned}}
@@ -47,15 +50,23 @@ func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	return out
 }
 
-// enter begins a run. Until there is a process for it, its time stands still.
+// enter begins a run. Until there is a process for it, its time stands still, and one that is cancelled doesn't wait.
 func (i *instance) enter(ctx context.Context, r *run) (leave func(), err error) {
+	suspect := i.crew.takeSuspect(r.at)
+	if !suspect && i.crew.enterNow(i.place, r) {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.at.OnCancel(func() { cancel(hostcall.ErrCancelled) })
+	defer r.at.OnCancel(nil)
 	began := time.Now()
-	if i.crew.takeSuspect(r.at) {
+	if suspect {
 		leave, err = i.crew.enterAlone(ctx, r)
 	} else {
 		leave, err = func() {}, i.crew.enter(ctx, i.place, r)
 	}
-	if waited := time.Since(began); waited > time.Millisecond && !r.at.Deadline.IsZero() {
+	if waited := time.Since(began); !r.at.Deadline.IsZero() {
 		r.at.Deadline = r.at.Deadline.Add(waited)
 	}
 	return leave, err
@@ -73,7 +84,7 @@ func (i *instance) blame(r *run) jobhost.Outcome {
 		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
 	}
 	return r.at.Failure(jobhost.FailCrash, jobhost.CategorySystem,
-		"the worker's process ended while it ran: "+hostcall.Escape([]byte(r.child.process.end()), 2000))
+		"the worker's process ended while it ran: "+hostcall.Escape([]byte(r.child.endText()), 2000))
 }
 
 // Close implements [runtime.Instance].

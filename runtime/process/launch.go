@@ -40,6 +40,8 @@ type launched struct {
 	cmd     *exec.Cmd
 	line    func(string)
 	gentle  bool
+	until   context.Context // of the start: when it ends the process does, too
+	started func() bool     // says that the start is over
 
 	hello  *io.PipeReader // the first line of its output, for the handshake
 	gone   chan struct{}  // closed when it has ended
@@ -50,14 +52,15 @@ type launched struct {
 
 var _ runner.Runner = (*launched)(nil)
 
-// newLaunched prepares a process. env is what the handshake adds to the environment.
-func newLaunched(s *spawner, c *command, env []string) *launched {
+// newLaunched prepares a process, which ends when until does as long as it is not said that it has started. env is what the
+// handshake adds to the environment.
+func newLaunched(until context.Context, s *spawner, c *command, env []string) *launched {
 	cmd := &exec.Cmd{
 		Path: c.path, Args: c.args, Dir: c.dir, ExtraFiles: c.files,
 		Env:         append(append([]string{}, c.env...), env...),
 		SysProcAttr: c.sys,
 	}
-	return &launched{spawner: s, cmd: cmd, line: c.line, gentle: c.gentle, gone: make(chan struct{}), exited: make(chan struct{})}
+	return &launched{spawner: s, cmd: cmd, line: c.line, gentle: c.gentle, until: until, gone: make(chan struct{}), exited: make(chan struct{})}
 }
 
 // Start implements [runner.Runner].
@@ -79,6 +82,7 @@ func (l *launched) Start(context.Context) error {
 	}
 	hello, first := io.Pipe()
 	l.hello = hello
+	l.started = context.AfterFunc(l.until, func() { _ = l.Kill(context.Background()) })
 	var readers sync.WaitGroup
 	readers.Go(func() { l.readOutput(outRead, first) })
 	readers.Go(func() { l.copyLines(bufio.NewReaderSize(errRead, maxLine)) })

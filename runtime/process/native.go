@@ -123,7 +123,7 @@ func invalid(hint, format string, args ...any) error {
 
 // start starts a process, asks what it can do and opens its stream.
 func (p *native) start(ctx context.Context) (_ *child, d *protocol.DescribeResponse, err error) {
-	ch, err := p.engine.startChild(p.command(), p.engine.startTime)
+	ch, err := p.engine.startChild(ctx, p.command(), p.engine.startTime)
 	if err != nil {
 		return nil, nil, invalid("see docs/processes.md", "plugin %s does not start: %v", filepath.Base(p.source.Path), startFault(err, p.engine.startTime))
 	}

@@ -152,7 +152,9 @@ func TestNativeEnds(t *testing.T) {
 	}
 	wantFailure(t, run(t, p, "stopped", ""), "stopped", "nobody has stopped it")
 	wantOutput(t, run(t, p, "nothing", ""), "")
-	wantFailure(t, run(t, p, "huge", ""), jobhost.FailCrash, "")
+	wantFailure(t, run(t, p, "huge", ""), jobhost.FailOutputTooLarge, "")
+	wantOutput(t, run(t, p, "emit", ""), "said")
+	wantFailure(t, run(t, p, "broken", ""), jobhost.FailWorker, "a \uFFFD")
 	wantFailure(t, run(t, p, "memory", ""), jobhost.FailCrash, "")
 }
 

@@ -58,7 +58,7 @@ func startRogue(how string) {
 // Describe implements [link.Program].
 func (r rogue) Describe(context.Context, *protocol.DescribeRequest) (*protocol.DescribeResponse, error) {
 	return &protocol.DescribeResponse{Protocol: r.protocol, Sdk: "test", Entries: []string{
-		"echo", "exit", "hang", "until", "env", "limits", "flood", "huge", "memory", "daemon", "numbers", "stopped", "nothing",
+		"echo", "exit", "hang", "until", "env", "limits", "flood", "huge", "memory", "daemon", "numbers", "stopped", "nothing", "emit", "broken",
 	}}, nil
 }
 
@@ -110,7 +110,17 @@ func (rogue) Run(ctx context.Context, run *link.Run) *protocol.Result {
 		}
 		return output([]byte("said"))
 	case "huge":
-		return output(make([]byte, 100<<20))
+		return output(make([]byte, 90<<20))
+	case "emit": // what is too large to be sent at all
+		_ = run.Post(&protocol.Call{Call: &protocol.Call_Emit{Emit: &protocol.Emit{Data: make([]byte, link.MaxCall)}}})
+		return output([]byte("said"))
+	case "broken": // strings that are none
+		_, _ = run.Call(&protocol.Call{Call: &protocol.Call_Info{Info: &protocol.Info{Key: "label.\xff"}}})
+		a, err := run.Call(&protocol.Call{Call: &protocol.Call_Metric{Metric: &protocol.Metric{Kind: 1, Name: "\xff"}}})
+		if err != nil || a.GetErrno() != -5 {
+			return output([]byte("the metric was taken"))
+		}
+		return &protocol.Result{Outcome: &protocol.Result_Failure{Failure: &protocol.Failure{Message: "a \xff", Stack: "\xfe", Code: "\xff"}}}
 	case "memory":
 		for all := [][]byte{}; ; {
 			all = append(all, bytes.Repeat([]byte{1}, 64<<20))

@@ -2,8 +2,11 @@ package process
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
@@ -21,16 +24,25 @@ type run struct {
 	gone   chan struct{} // closed when nobody takes frames any more
 	pieces link.Pieces
 	// wake ends a wait since there is a frame; nil = nobody waits.
-	wake  atomic.Pointer[context.CancelFunc]
-	waits []*waiting // of the process, that nothing has been ready for yet
-	told  bool       // that the job was cancelled
+	wake      atomic.Pointer[context.CancelFunc]
+	waits     []*waiting    // of the process, that nothing has been ready for yet
+	waitsFor  int           // handles of waits
+	cancelled chan struct{} // has one when the process is to be told that the job was cancelled
+	told      bool          // those who waited then
+
+	held, partial int // bytes that the process has said; protected by the mutex of child
+
+	sending  atomic.Bool     // something is being sent to the process, which may not take it
+	mu       sync.Mutex      // protects the rest
+	ctx      context.Context // of the attempt, once it has begun; the end of it and the deadline bound sending
+	deadline time.Time
 }
 
 // maxFrames is how many frames of a run may wait to be looked at; then the stream waits.
 const maxFrames = 8
 
 func newRun(at *hostcall.Attempt) *run {
-	return &run{at: at, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{})}
+	return &run{at: at, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{}), cancelled: make(chan struct{}, 1)}
 }
 
 // take hands a frame to the run. A process that talks faster than is listened to has to wait, with all of its runs.
@@ -38,25 +50,70 @@ func (r *run) take(f *protocol.WorkerFrame) error {
 	if piece := f.GetPiece(); piece != nil {
 		whole := &protocol.WorkerFrame{}
 		ok, err := r.pieces.Add(piece, whole)
+		if err == nil {
+			err = r.child.gather(r, r.pieces.Size())
+		}
 		if err != nil || !ok {
 			return err
 		}
 		f = whole
 	}
+	if size := proto.Size(f); size > lightFrame && !r.child.hold(r, size) {
+		return nil
+	}
 	select {
 	case r.frames <- f:
 	case <-r.gone:
 	}
-	if wake := r.wake.Load(); wake != nil {
-		(*wake)()
-	}
+	r.rouse()
 	return nil
 }
 
+// took says that a frame was dealt with, so that there is room for others.
+func (r *run) took(f *protocol.WorkerFrame) {
+	if size := proto.Size(f); size > lightFrame {
+		r.child.letGo(r, size)
+	}
+}
+
+// rouse ends a wait.
+func (r *run) rouse() {
+	if wake := r.wake.Load(); wake != nil {
+		(*wake)()
+	}
+}
+
 // send tells the process something about the run. When that fails the stream has ended, which is noticed elsewhere.
+// It waits for a process that doesn't read; see [child.overdue].
 func (r *run) send(f *protocol.HostFrame) {
 	f.Run = r.id
-	_ = r.child.out.Send(f, frameBytes+len(f.GetAnswer().GetData())+len(f.GetTask().GetInput()))
+	r.sending.Store(true)
+	size := frameBytes + len(f.GetAnswer().GetData()) + len(f.GetTask().GetInput())
+	for name, value := range f.GetTask().GetLabels() {
+		size += len(name) + len(value)
+	}
+	_ = r.child.out.Send(f, size)
+	r.sending.Store(false)
+}
+
+// cancel has the process told that the job was cancelled. Whoever cancels doesn't wait until the process takes that.
+func (r *run) cancel() {
+	select {
+	case r.cancelled <- struct{}{}:
+	default: // it is about to be told
+	}
+	r.rouse()
+}
+
+// overdue reports whether the attempt can't end, since the process doesn't take what it is told, though its time was
+// over a while ago.
+func (r *run) overdue() bool {
+	if !r.sending.Load() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ctx != nil && (r.ctx.Err() != nil || !r.deadline.IsZero() && time.Since(r.deadline) > stopTime)
 }
 
 // frameBytes is about what a frame costs besides payloads and answers.
@@ -78,7 +135,10 @@ const (
 
 // do runs the attempt to its end.
 func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, ending) {
-	r.at.OnCancel(func() { r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}}) })
+	r.mu.Lock()
+	r.ctx, r.deadline = ctx, r.at.Deadline
+	r.mu.Unlock()
+	r.at.OnCancel(r.cancel)
 	defer r.at.OnCancel(nil)
 	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Task{Task: task}})
 	var late <-chan time.Time
@@ -95,14 +155,28 @@ func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, en
 				return result, byResult
 			}
 			r.answer(ctx, f.GetCall())
+			r.took(f)
+		case <-r.cancelled:
+			r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}})
 		case <-r.child.life.Done():
-			return r.last(byDeath)
+			return r.last(r.endedBy(ctx))
 		case <-late:
 			return r.stop(byDeadline)
 		case <-ctx.Done():
 			return r.stop(byContext)
 		}
 	}
+}
+
+// endedBy says why the process has died that had to be killed since it took nothing any more.
+func (r *run) endedBy(ctx context.Context) ending {
+	switch {
+	case r.child.killer() != r.id:
+		return byDeath
+	case ctx.Err() != nil:
+		return byContext
+	}
+	return byDeadline
 }
 
 // stop tells the process to end the attempt, and ends the process if it doesn't.
@@ -117,6 +191,7 @@ func (r *run) stop(why ending) (*protocol.Result, ending) {
 				return result, why
 			}
 			r.refuse(f.GetCall())
+			r.took(f)
 		case <-r.child.life.Done():
 			return r.last(why)
 		case <-timer.C:
@@ -144,7 +219,7 @@ func (r *run) last(why ending) (*protocol.Result, ending) {
 func taskOf(at *hostcall.Attempt) *protocol.Task {
 	t := &protocol.Task{
 		Job: at.Job, Worker: at.Worker, Index: int32(at.Task), Tasks: int32(at.Tasks), Attempt: int32(at.Number),
-		Priority: at.Priority.String(), Labels: at.Labels, Trace: at.Trace, Entry: at.Entry,
+		Priority: at.Priority.String(), Labels: at.Labels, Trace: at.Trace, Entry: text(at.Entry),
 		InputBytes: at.InputSize(), LogLevel: int32(at.Limits.LogLevel), OutputLimit: int64(at.Limits.OutputBytes),
 	}
 	if at.LargeInput == 0 && len(at.Input) <= maxInput {

@@ -179,7 +179,7 @@ func resultOf(o *jobhost.Outcome, r *runtime.Result) *protocol.Result {
 	case jobhost.OutcomeSucceeded:
 		result.Outcome = &protocol.Result_Output{Output: o.Output}
 	case jobhost.OutcomeSnoozed:
-		result.Outcome = &protocol.Result_SnoozeMs{SnoozeMs: o.Snooze.Milliseconds()}
+		result.Outcome = &protocol.Result_SnoozeMs{SnoozeMs: max(o.Snooze.Milliseconds(), 1)}
 	case jobhost.OutcomeFailed:
 		f := o.Failure
 		result.Outcome = &protocol.Result_Failure{Failure: &protocol.Failure{

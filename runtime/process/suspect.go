@@ -52,17 +52,63 @@ func (c *crew) suspect(at *hostcall.Attempt) {
 	c.suspects.add(suspectKey(at))
 }
 
-// enterAlone begins a run in a process of its own, which leave ends. One suspect runs at a time.
+// enterAlone begins a run in a process of its own, which leave ends. One suspect runs at a time, but for those that have
+// no deadline, such as fibers: the others can't wait for them.
 func (c *crew) enterAlone(ctx context.Context, r *run) (leave func(), err error) {
-	c.alone.Lock()
-	child, err := c.start(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(errDismissed) })()
+	defer func() {
+		if err != nil {
+			c.suspect(r.at) // still
+		}
+	}()
+	done := func() {}
+	if !r.at.Deadline.IsZero() {
+		select {
+		case c.alone <- struct{}{}:
+			done = func() { <-c.alone }
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	child, err := c.startAlone(ctx)
+	if err == nil && !child.begin(r) {
+		child.close()
+		err = errEnded
+	}
 	if err != nil {
-		c.alone.Unlock()
+		done()
 		return nil, err
 	}
-	child.begin(r)
 	return func() {
 		child.close()
-		c.alone.Unlock()
+		done()
 	}, nil
+}
+
+// startAlone starts a process for one run, when it is time.
+func (c *crew) startAlone(ctx context.Context) (*child, error) {
+	if err := c.pause(ctx, false); err != nil {
+		return nil, err
+	}
+	child, err := c.start(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.notStarted(err)
+		}
+		return nil, err
+	}
+	c.mu.Lock()
+	dismissed := c.life.Err() != nil
+	if !dismissed {
+		c.lost = 0
+		c.wait.Go(func() { c.watch(child) })
+	}
+	c.mu.Unlock()
+	if dismissed {
+		child.close()
+		return nil, errDismissed
+	}
+	return child, nil
 }

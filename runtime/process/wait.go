@@ -39,10 +39,19 @@ func newReading(call uint32, r *protocol.Read) *waiting {
 
 // beginWait looks whether something is ready. If not it is waited for later, and there is no answer yet.
 func (r *run) beginWait(ctx context.Context, w *waiting, a *protocol.Answer) (answered bool) {
+	if r.at.Cancelled() && !r.told {
+		r.waits, r.waitsFor = append(r.waits, w), r.waitsFor+len(w.handles)
+		r.tell(ctx)
+		return false
+	}
 	if r.look(ctx, w, a) {
 		return true
 	}
-	r.waits = append(r.waits, w)
+	if r.waitsFor+len(w.handles) > hostcall.MaxWait {
+		a.Errno = int32(hostcall.ErrLimit)
+		return true
+	}
+	r.waits, r.waitsFor = append(r.waits, w), r.waitsFor+len(w.handles)
 	return false
 }
 
@@ -52,8 +61,6 @@ func (r *run) look(ctx context.Context, w *waiting, a *protocol.Answer) (answere
 	switch {
 	case e == hostcall.ErrNotFound && !w.look && !w.over():
 		return false
-	case e == hostcall.ErrStopped:
-		r.told = r.at.Cancelled()
 	case e == hostcall.OK && w.reads:
 		e = r.read(ctx, w, a)
 	case e == hostcall.OK:
@@ -82,10 +89,28 @@ func (w *waiting) over() bool { return !w.until.IsZero() && !time.Now().Before(w
 // waitAll waits for what the process waits for, and answers, until the process says something else, the attempt
 // is over or the process has died. It returns at once if the process waits for nothing.
 func (r *run) waitAll(ctx context.Context) {
-	for len(r.waits) > 0 && len(r.frames) == 0 && r.child.life.Err() == nil && !r.at.Over(ctx) {
+	for len(r.waits) > 0 && !r.called() && r.child.life.Err() == nil && !r.at.Over(ctx) {
+		if r.at.Cancelled() && !r.told {
+			r.tell(ctx)
+			return
+		}
 		r.waitOnce(ctx)
 		r.settle(ctx)
 	}
+}
+
+// called reports whether there is something else to do than to wait.
+func (r *run) called() bool { return len(r.frames) > 0 || len(r.cancelled) > 0 }
+
+// tell answers all that waits that the attempt is cancelled: each thread of the process should notice.
+func (r *run) tell(ctx context.Context) {
+	r.told = true
+	_, _ = r.at.Wait(ctx, r.waits[0].handles, 0) // which would be answered so, once
+	for _, w := range r.waits {
+		r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Answer{Answer: &protocol.Answer{Call: w.call, Errno: int32(hostcall.ErrStopped)}}})
+	}
+	clear(r.waits)
+	r.waits, r.waitsFor = r.waits[:0], 0
 }
 
 // waitOnce waits until something may have changed.
@@ -107,32 +132,19 @@ func (r *run) waitOnce(ctx context.Context) {
 	defer context.AfterFunc(r.child.life, cancel)()
 	r.wake.Store(&cancel)
 	defer r.wake.Store(nil)
-	if len(r.frames) > 0 { // what comes from now on wakes
-		return
+	if !r.called() { // what comes from now on wakes
+		_, _ = r.at.Wait(ctx, all, timeout)
 	}
-	_, e := r.at.Wait(ctx, all[:min(len(all), hostcall.MaxWait)], timeout)
-	if e == hostcall.ErrStopped && r.at.Cancelled() && !r.told {
-		r.tellAll(e) // the attempt is told once that it was cancelled, and this was it
-	}
-}
-
-// tellAll answers all calls that wait.
-func (r *run) tellAll(e hostcall.Errno) {
-	r.told = true
-	for _, w := range r.waits {
-		r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Answer{Answer: &protocol.Answer{Call: w.call, Errno: int32(e)}}})
-	}
-	clear(r.waits)
-	r.waits = r.waits[:0]
 }
 
 // settle answers the waiting calls that can be answered.
 func (r *run) settle(ctx context.Context) {
 	left := r.waits[:0]
+	r.waitsFor = 0
 	for _, w := range r.waits {
 		a := &protocol.Answer{Call: w.call}
 		if !r.look(ctx, w, a) {
-			left = append(left, w)
+			left, r.waitsFor = append(left, w), r.waitsFor+len(w.handles)
 			continue
 		}
 		r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Answer{Answer: a}})

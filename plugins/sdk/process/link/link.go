@@ -200,6 +200,8 @@ func (s *server) run(r *Run) {
 	delete(s.runs, r.id)
 	s.mu.Unlock()
 	r.stop(nil)
+	clean(result, r.Task)
+	r.pour(result)
 	// An error says that the stream has ended, and with it everybody who would want to know.
 	_ = r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Result{Result: result}}, proto.Size(result)+frameBytes)
 }

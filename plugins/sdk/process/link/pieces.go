@@ -17,6 +17,9 @@ var errTooLarge = errors.New("a frame in pieces is larger than 80 MiB")
 // Pieces puts a frame together that comes in pieces. The zero value has none.
 type Pieces struct{ data []byte }
 
+// Size returns how many bytes there are of a frame that isn't whole.
+func (p *Pieces) Size() int { return len(p.data) }
+
 // Add adds a piece and reports whether it was the last; then frame is decoded.
 func (p *Pieces) Add(piece *protocol.Piece, frame proto.Message) (whole bool, err error) {
 	if len(p.data)+len(piece.GetData()) > maxWhole {

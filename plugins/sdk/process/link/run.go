@@ -49,6 +49,10 @@ func newRun(ctx context.Context, id uint64, task *protocol.Task, out *Sender[*pr
 // Call asks the host for something and waits for the answer. It fails only when the
 // run has been stopped or the stream has ended.
 func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
+	size := proto.Size(c)
+	if refused := check(c, size); refused != 0 {
+		return &protocol.Answer{Errno: refused}, nil
+	}
 	answer := make(chan *protocol.Answer, 1)
 	r.mu.Lock()
 	if r.calls == nil {
@@ -66,7 +70,7 @@ func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
 		delete(r.calls, c.GetId())
 		r.mu.Unlock()
 	}()
-	if err := r.post(c); err != nil {
+	if err := r.post(c, size); err != nil {
 		return nil, err
 	}
 	select {
@@ -77,14 +81,19 @@ func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
 	}
 }
 
-// Post asks the host for something without waiting. Calls are taken in their order.
+// Post asks the host for something without waiting. Calls are taken in their order. What the host would
+// refuse to read is not sent.
 func (r *Run) Post(c *protocol.Call) error {
 	c.Id = 0
-	return r.post(c)
+	size := proto.Size(c)
+	if check(c, size) != 0 {
+		return nil
+	}
+	return r.post(c, size)
 }
 
-func (r *Run) post(c *protocol.Call) error {
-	return r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Call{Call: c}}, proto.Size(c)+frameBytes)
+func (r *Run) post(c *protocol.Call, size int) error {
+	return r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Call{Call: c}}, size+frameBytes)
 }
 
 // Cancelled is closed when the job was cancelled: the run should end soon.

@@ -3,6 +3,8 @@ package link
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -27,6 +29,8 @@ const (
 type Sender[F proto.Message] struct {
 	send func([]F) error
 	cut  func(F, []byte, bool) F // makes a piece of an encoded frame of the same run
+
+	since atomic.Int64 // when the batch began that is being sent, in Unix nanoseconds; 0 = none is
 
 	mu      sync.Mutex // protects the rest
 	room    sync.Cond
@@ -123,7 +127,9 @@ func (s *Sender[F]) batchLocked() {
 	clear(s.waiting[left:])
 	s.waiting = s.waiting[:left]
 	s.mu.Unlock()
+	s.since.Store(time.Now().UnixNano())
 	err := s.send(s.batch)
+	s.since.Store(0)
 	s.mu.Lock()
 	clear(s.batch)
 	s.batch = s.batch[:0]
@@ -132,6 +138,15 @@ func (s *Sender[F]) batchLocked() {
 		s.err = err
 	}
 	s.room.Broadcast()
+}
+
+// Stuck returns for how long what is being sent has not been taken.
+func (s *Sender[F]) Stuck() time.Duration {
+	since := s.since.Load()
+	if since == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, since))
 }
 
 // Close lets everything that is sent from now on fail with err.
