@@ -89,18 +89,20 @@ func enginesOf(b *testing.B) *runtime.Engines {
 
 // placement is a way to run a worker.
 type placement struct {
-	name  string
-	where runtime.Placement
-	slots int
+	name      string
+	where     runtime.Placement
+	slots     int
+	processes int
 }
 
 // placements are compared with each other in one run.
 func placements() []placement {
 	return []placement{
-		{"inline", runtime.SandboxInline, 2},
-		{"inline/slots=64", runtime.SandboxInline, 64},
-		{"process", runtime.SandboxProcess, 2},
-		{"process/slots=64", runtime.SandboxProcess, 64},
+		{"inline", runtime.SandboxInline, 2, 0},
+		{"process", runtime.SandboxProcess, 16, 1},
+		{"process/slots=64", runtime.SandboxProcess, 64, 1},
+		{"process/slots=256", runtime.SandboxProcess, 256, 1},
+		{"processes=2/slots=64", runtime.SandboxProcess, 64, 2},
 	}
 }
 
@@ -115,7 +117,7 @@ func BenchmarkProcessJobs(b *testing.B) {
 		for _, p := range placements() {
 			b.Run(work.name+"/"+p.name, func(b *testing.B) {
 				var ended sync.WaitGroup
-				h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: work.plugin, Sandbox: p.where, PoolSize: p.slots},
+				h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: work.plugin, Sandbox: p.where, PoolSize: p.slots, Processes: p.processes},
 					func(e jobhost.Event) {
 						if e.Kind == jobhost.EventEnded {
 							ended.Done()
@@ -145,10 +147,10 @@ func BenchmarkProcessJobs(b *testing.B) {
 
 // BenchmarkProcessIdle measures one job at a time on an idle host, from its submit to its durable end.
 func BenchmarkProcessIdle(b *testing.B) {
-	for _, p := range []placement{{"inline", runtime.SandboxInline, 2}, {"process", runtime.SandboxProcess, 2}} {
+	for _, p := range []placement{{"inline", runtime.SandboxInline, 2, 0}, {"process", runtime.SandboxProcess, 16, 1}, {"processes=2", runtime.SandboxProcess, 16, 2}} {
 		b.Run(p.name, func(b *testing.B) {
 			ended := make(chan struct{}, 1)
-			h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: guests.Noop, Sandbox: p.where, PoolSize: p.slots},
+			h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: guests.Noop, Sandbox: p.where, PoolSize: p.slots, Processes: p.processes},
 				func(e jobhost.Event) {
 					if e.Kind == jobhost.EventEnded {
 						ended <- struct{}{}

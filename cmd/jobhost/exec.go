@@ -70,7 +70,7 @@ code is 1 when any input failed, or when Ctrl-C ended it before the last one.`,
 	flags.StringVar(&f.entry, "entry", "", "the `EXPORT` to call (default: the worker's, or the ABI's own)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "`DURATION` that one input may take (default: the worker's, or 30s)")
 	flags.StringToStringVar(&f.config, "config", nil, "a setting for the worker, as `KEY=VALUE`; may be given several times")
-	flags.StringVar(&f.abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi or extism (default: the worker's, or auto)")
+	flags.StringVar(&f.abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi, extism or process (default: the worker's, or auto)")
 	flags.StringArrayVar(&f.arguments, "arg", nil, "an `ARGUMENT` for a WASI command, behind those of the worker; may be given several times")
 	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder that the module may read, as `FOLDER:PATH`: PATH is where it finds it; FOLDER:PATH:rw = it may change it, too")
 	flags.StringArrayVar(&f.allow, "allow", nil, "where HTTP requests may go, as a `RULE` such as https://api.example.com; may be given several times")
@@ -129,9 +129,7 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 
 // apply adds what the flags grant to the worker.
 func (f *execFlags) apply(e *env, w *host.Worker) error {
-	if f.abi != "" {
-		w.ABI = f.abi
-	}
+	useABI(w, f.abi)
 	w.System.Args = append(w.System.Args, f.arguments...)
 	for _, text := range f.mounts {
 		m, err := manifest.ParseMount(e.path("."), text)
@@ -141,6 +139,18 @@ func (f *execFlags) apply(e *env, w *host.Worker) error {
 		w.System.Mounts = append(w.System.Mounts, m)
 	}
 	return f.applyHTTP(w)
+}
+
+// useABI sets how to talk to a worker's plugin, if that is said: a native one that has no memory of its own in a manifest has
+// what the manifest would give it.
+func useABI(w *host.Worker, abi string) {
+	if abi == "" || abi == w.ABI {
+		return
+	}
+	w.ABI = abi
+	if abi == runtime.ABIProcess {
+		w.Limits.MemoryBytes = manifest.NativeMemory
+	}
 }
 
 // applyHTTP adds where the worker may go.

@@ -82,12 +82,13 @@ what the manifest grants for a WORKER of it, of secrets only the names.`,
 			if err != nil {
 				return err
 			}
-			w.Entry, w.ABI = cmp.Or(entry, w.Entry), cmp.Or(abi, w.ABI)
+			w.Entry = cmp.Or(entry, w.Entry)
+			useABI(&w, abi)
 			return e.inspect(cmd.Context(), &w, e.isFile(args[0]))
 		},
 	}
 	cmd.Flags().StringVar(&entry, "entry", "", "the `EXPORT` that will be called (default: the worker's, or the ABI's own)")
-	cmd.Flags().StringVar(&abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi or extism (default: the worker's, or auto)")
+	cmd.Flags().StringVar(&abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi, extism or process (default: the worker's, or auto)")
 	return cmd
 }
 

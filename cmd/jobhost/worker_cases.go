@@ -62,7 +62,7 @@ when a case failed.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.worker, "worker", "", "the worker of the manifest, by its `NAME`")
 	flags.StringVar(&f.plugin, "plugin", "", "a module, or the JSON of an Extism plugin, instead of a worker, as a `FILE`")
-	flags.StringVar(&f.abi, "abi", "", "how to talk to --plugin, as a `NAME`: auto, jobhost, wasi or extism")
+	flags.StringVar(&f.abi, "abi", "", "how to talk to --plugin, as a `NAME`: auto, jobhost, wasi, extism or process")
 	flags.StringVar(&f.only, "run", "", "only cases whose name matches the `REGEXP`")
 	flags.BoolVar(&f.update, "update", false, "write outputs that differ, or are not there, as they came")
 	flags.IntVarP(&f.parallel, "jobs", "j", goruntime.GOMAXPROCS(0), "`NUMBER` of cases to run at once")
@@ -129,7 +129,7 @@ func (e *env) testedWorker(f *casesFlags, suite *workertest.Suite) (w host.Worke
 		return w, false, err
 	}
 	w, err = fileWorker(path, name)
-	w.ABI = cmp.Or(f.abi, suite.ABI, w.ABI)
+	useABI(&w, cmp.Or(f.abi, suite.ABI))
 	return w, true, err
 }
 

@@ -102,7 +102,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 
 // slotsInProcess is how many times more slots a worker has whose sandboxes are in a process of their own: a task that
 // is on its way there or back leaves the CPU to others.
-const slotsInProcess = 8
+const slotsInProcess = 32
 
 // table returns the table of that name; a value that is none is a fault.
 func (r *reader) table(in map[string]any, path []string, name string) (map[string]any, bool) {

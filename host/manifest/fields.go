@@ -176,7 +176,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return text(&w.Entry, "run", line(jobhost.MaxEntryBytes)) },
 		},
 		{
-			name: "pool_size", kind: kindWhole, auto: "number of CPUs; 8 times that with `sandbox = \"process\"`", meaning: "Tasks of this worker that run at one time, each in its own sandbox; 1 to 4096.",
+			name: "pool_size", kind: kindWhole, auto: "number of CPUs; 32 times that with `sandbox = \"process\"`", meaning: "Tasks of this worker that run at one time, each in its own sandbox; 1 to 4096.",
 			bind: func(_ string, w *Worker) setting { return whole(&w.PoolSize, 1, maxPoolSize) },
 		},
 		{

@@ -75,7 +75,7 @@ func (r *reader) native(path []string, table map[string]any, w *Worker) {
 		return
 	}
 	if _, given := table["memory"]; !given {
-		w.Limits.MemoryBytes = nativeMemory
+		w.Limits.MemoryBytes = NativeMemory
 	}
 	for _, wrong := range []struct {
 		key string
@@ -100,8 +100,8 @@ func (r *reader) native(path []string, table map[string]any, w *Worker) {
 	}
 }
 
-// nativeMemory is the memory of native plugins that say nothing else.
-const nativeMemory = 1 << 30
+// NativeMemory is the memory of a native plugin that says nothing else, in bytes.
+const NativeMemory = 1 << 30
 
 // maxBytes is how large a worker's plugin may be.
 func (w *Worker) maxBytes() int64 {

@@ -70,6 +70,7 @@ func (e *engine) startChild(ctx context.Context, c *command, within time.Duratio
 		Logger:           hclog.NewNullLogger(),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: e.sockets},
 		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithInitialWindowSize(link.Window), grpc.WithInitialConnWindowSize(link.Window),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(link.MaxMessage), grpc.MaxCallSendMsgSize(link.MaxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {

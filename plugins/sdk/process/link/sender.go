@@ -13,6 +13,9 @@ import (
 const (
 	// MaxMessage bounds a message, which either side refuses to receive if it is larger.
 	MaxMessage = 16 << 20
+	// Window is how much may be under way that nobody has read yet. A window that is given spares gRPC the pings by
+	// which it would measure one, of which there is one for each message where they come one at a time.
+	Window = 16 << 20
 	// maxBatch is the size of a batch to which nothing is added.
 	maxBatch = 1 << 20
 	// maxFrame is the largest frame that isn't cut into pieces.

@@ -33,7 +33,9 @@ func Serve(p Program, more ...func(*grpc.Server)) {
 		VersionedPlugins: map[int]plugin.PluginSet{Protocol: {Name: &served{server: s, more: more}}},
 		Logger:           hclog.NewNullLogger(),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))...)
+			return grpc.NewServer(append(opts,
+				grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+				grpc.InitialWindowSize(Window), grpc.InitialConnWindowSize(Window))...)
 		},
 	})
 }
