@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -32,6 +34,9 @@ type batch struct {
 	plugin runtime.Plugin
 	http   netproxy.Pool // nil = no requests
 
+	begun    atomic.Int64           // inputs
+	disabled atomic.Pointer[string] // why the plugin can't run anything; nil = it can
+
 	bar        *progress
 	ok, failed int
 }
@@ -43,10 +48,15 @@ type item struct {
 	outcome jobhost.Outcome
 	log     []byte
 	dropped int64
+	why     string // it has come back; empty = it has not
 }
 
 func (b *batch) run(ctx context.Context, in *inputs) error {
 	began := time.Now()
+	if fallible, ok := b.plugin.(runtime.Fallible); ok {
+		fallible.OnDisabled(func(reason string) { b.disabled.Store(&reason) })
+		defer fallible.OnDisabled(nil)
+	}
 	todo := make(chan *item)
 	line := make(chan *item, 4*b.flags.parallel) // results may wait here for slower ones before them
 	b.bar = newProgress(b.env, b.flags.quiet || in.typed(), in.total())
@@ -112,9 +122,7 @@ func (b *batch) work(ctx context.Context, todo <-chan *item) error {
 			if !more {
 				return nil
 			}
-			at := b.attempt(it)
-			it.outcome = sandbox.Run(ctx, at)
-			it.log, it.dropped = at.TakeLog()
+			b.runItem(ctx, sandbox, it)
 			close(it.done)
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -122,10 +130,27 @@ func (b *batch) work(ctx context.Context, todo <-chan *item) error {
 	}
 }
 
-func (b *batch) attempt(it *item) *hostcall.Attempt {
+// runItem runs an input. One that comes back, since its process has ended because of another, say, is run again.
+func (b *batch) runItem(ctx context.Context, sandbox *runtime.Sandbox, it *item) {
+	id := fmt.Sprintf("exec-%d", b.begun.Add(1))
+	for {
+		at := b.attempt(id, it)
+		it.outcome = sandbox.Run(ctx, at)
+		it.log, it.dropped = at.TakeLog()
+		if it.outcome.Kind != jobhost.OutcomeReturned || ctx.Err() != nil {
+			return
+		}
+		if reason := b.disabled.Load(); reason != nil {
+			it.why = "the plugin can't run anything any more: " + *reason
+			return
+		}
+	}
+}
+
+func (b *batch) attempt(id string, it *item) *hostcall.Attempt {
 	limits := b.worker.Limits.OrDefaults()
 	return &hostcall.Attempt{
-		Job:      "exec",
+		Job:      id,
 		Worker:   b.worker.Name,
 		Tasks:    1,
 		Number:   1,
@@ -227,6 +252,6 @@ func outcomeError(it *item) error {
 	case jobhost.OutcomeSnoozed:
 		return fmt.Errorf("%s: the worker asked to run again in %v", it.name, it.outcome.Snooze)
 	default:
-		return fmt.Errorf("%s: %s", it.name, it.outcome.Kind)
+		return fmt.Errorf("%s: %s", it.name, cmp.Or(it.why, it.outcome.Kind.String()))
 	}
 }

@@ -175,7 +175,7 @@ func (c *crew) join() *instance {
 	}
 	place.slots++
 	c.slot++
-	return &instance{crew: c, place: place, slot: c.slot}
+	return &instance{crew: c, place: place, slot: c.slot, timer: stoppedTimer()}
 }
 
 // leave gives the place of an instance up.

@@ -49,12 +49,12 @@ func TestSuspectsDontWaitForFibers(t *testing.T) {
 	c := fakeCrew(t, listening(t))
 	fiber, task := runtimetest.Attempt("", ""), runtimetest.Attempt("", "")
 	fiber.Job, fiber.Deadline = "fiber", time.Time{}
-	leave, err := c.enterAlone(t.Context(), newRun(fiber))
+	leave, err := c.enterAlone(t.Context(), newRun(fiber, stoppedTimer()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer leave()
-	done, err := c.enterAlone(t.Context(), newRun(task))
+	done, err := c.enterAlone(t.Context(), newRun(task, stoppedTimer()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestSuspectIsCancelled(t *testing.T) {
 	c := fakeCrew(t, listening(t))
 	other, at := runtimetest.Attempt("", ""), runtimetest.Attempt("", "")
 	other.Job = "other"
-	leave, err := c.enterAlone(t.Context(), newRun(other))
+	leave, err := c.enterAlone(t.Context(), newRun(other, stoppedTimer()))
 	if err != nil {
 		t.Fatal(err)
 	}

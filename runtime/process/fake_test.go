@@ -89,7 +89,7 @@ func (f *fake) answer(t testing.TB, call uint32) *protocol.Answer {
 // start begins a run, and returns it with a function that waits for its end.
 func (f *fake) start(ctx context.Context, t testing.TB, at *hostcall.Attempt) (*run, func() (*protocol.Result, ending)) {
 	t.Helper()
-	r := newRun(at)
+	r := newRun(at, stoppedTimer())
 	if !f.begin(r) {
 		t.Fatal("the process is dead")
 	}

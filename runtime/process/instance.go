@@ -14,6 +14,7 @@ type instance struct {
 	crew  *crew
 	place *member
 	slot  uint32
+	timer *time.Timer // of its runs; reused
 }
 
 // Run implements [runtime.Instance].
@@ -24,7 +25,7 @@ func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	case at.Over(ctx):
 		return runtime.Result{Outcome: at.TimedOut()}
 	}
-	r := newRun(at)
+	r := newRun(at, i.timer)
 	leave, err := i.enter(ctx, r)
 	if err != nil {
 		switch {
@@ -91,4 +92,10 @@ func (i *instance) blame(r *run) jobhost.Outcome {
 func (i *instance) Close(context.Context) error {
 	i.crew.leave(i)
 	return nil
+}
+
+func stoppedTimer() *time.Timer {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return timer
 }

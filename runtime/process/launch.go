@@ -90,9 +90,11 @@ func (l *launched) Start(context.Context) error {
 		l.err = l.cmd.Wait()
 		close(l.gone)
 		_ = killGroup(l.cmd.Process.Pid) // what it has left behind
-		// Whoever has escaped from the group may have the pipes for ever.
-		_, _ = outRead.Close(), errRead.Close()
+		// What it said last is read to its end. But whoever has escaped from the group may have the pipes for ever.
+		patience := time.AfterFunc(gentleTime, func() { _, _ = outRead.Close(), errRead.Close() })
 		readers.Wait()
+		patience.Stop()
+		_, _ = outRead.Close(), errRead.Close()
 		close(l.exited)
 	}()
 	return nil

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"google.golang.org/grpc/status"
 
@@ -181,6 +182,9 @@ func (p *native) describe(d *protocol.DescribeResponse) error {
 	for _, name := range entries {
 		if len(name) > jobhost.MaxEntryBytes {
 			return invalid("", "plugin %s has an entry with a name of %d bytes, more than %d", filepath.Base(p.source.Path), len(name), jobhost.MaxEntryBytes)
+		}
+		if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
+			return invalid("", "plugin %s has an entry %q, which no job can name", filepath.Base(p.source.Path), name)
 		}
 	}
 	p.info.Entries = slices.Compact(slices.Sorted(slices.Values(entries)))

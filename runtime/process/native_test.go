@@ -103,6 +103,7 @@ func TestNativeThatDoesNotStart(t *testing.T) {
 		"long":     "the first line that it printed is no handshake",
 		"version":  "it speaks version 2 of the protocol, and this host speaks version 1",
 		"protocol": "speaks version 7 of the protocol, and this host speaks version 1",
+		"entries":  `has an entry "\x1b[2J", which no job can name`,
 		"tcp":      "it listens on tcp instead of a unix socket",
 		"netrpc":   "unsupported plugin protocol",
 	} {

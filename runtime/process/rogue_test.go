@@ -23,6 +23,8 @@ func startRogue(how string) {
 	switch how {
 	case "":
 		link.Serve(rogue{link.Protocol})
+	case "entries":
+		link.Serve(nameless{rogue{link.Protocol}})
 	case "exit":
 		fmt.Fprintln(os.Stderr, "no configuration")
 		os.Exit(7)
@@ -60,6 +62,14 @@ func (r rogue) Describe(context.Context, *protocol.DescribeRequest) (*protocol.D
 	return &protocol.DescribeResponse{Protocol: r.protocol, Sdk: "test", Entries: []string{
 		"echo", "exit", "hang", "until", "env", "limits", "flood", "huge", "memory", "daemon", "numbers", "stopped", "nothing", "emit", "broken",
 	}}, nil
+}
+
+// nameless has an entry that steers terminals.
+type nameless struct{ rogue }
+
+// Describe implements [link.Program].
+func (n nameless) Describe(context.Context, *protocol.DescribeRequest) (*protocol.DescribeResponse, error) {
+	return &protocol.DescribeResponse{Protocol: n.protocol, Entries: []string{"a", "\x1b[2J"}}, nil
 }
 
 // Release implements [link.Program].

@@ -20,6 +20,7 @@ type run struct {
 	id     uint64
 	child  *child
 	at     *hostcall.Attempt
+	timer  *time.Timer // for the deadline
 	frames chan *protocol.WorkerFrame
 	gone   chan struct{} // closed when nobody takes frames any more
 	pieces link.Pieces
@@ -41,8 +42,9 @@ type run struct {
 // maxFrames is how many frames of a run may wait to be looked at; then the stream waits.
 const maxFrames = 8
 
-func newRun(at *hostcall.Attempt) *run {
-	return &run{at: at, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{}), cancelled: make(chan struct{}, 1)}
+// newRun returns a run with a timer that is stopped, and that is for this run alone until it has ended.
+func newRun(at *hostcall.Attempt, timer *time.Timer) *run {
+	return &run{at: at, timer: timer, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{}), cancelled: make(chan struct{}, 1)}
 }
 
 // take hands a frame to the run. A process that talks faster than is listened to has to wait, with all of its runs.
@@ -143,9 +145,9 @@ func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, en
 	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Task{Task: task}})
 	var late <-chan time.Time
 	if !r.at.Deadline.IsZero() {
-		timer := time.NewTimer(time.Until(r.at.Deadline))
-		defer timer.Stop()
-		late = timer.C
+		r.timer.Reset(time.Until(r.at.Deadline))
+		defer r.timer.Stop()
+		late = r.timer.C
 	}
 	for {
 		r.waitAll(ctx)

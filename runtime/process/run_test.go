@@ -152,7 +152,7 @@ func TestDeafProcess(t *testing.T) {
 				}()
 				at := networked()
 				prepare(at)
-				r, began := newRun(at), time.Now()
+				r, began := newRun(at, stoppedTimer()), time.Now()
 				c.begin(r)
 				ended := make(chan ending)
 				go func() {
