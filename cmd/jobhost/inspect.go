@@ -60,8 +60,11 @@ type mountGrant struct {
 	Write  bool   `json:"write"`
 }
 
-// fit is the verdict on a module that can be loaded; another one is an error.
-const fit = "fit to run: checked, metered and compiled"
+// The verdicts on a module, and on a program, that can be loaded; another one is an error.
+const (
+	fit       = "fit to run: checked, metered and compiled"
+	fitNative = "fit to run: it starts, and speaks the protocol of workers"
+)
 
 func newWorkerInspectCommand(e *env) *cobra.Command {
 	var entry, abi string
@@ -121,6 +124,9 @@ func newInspection(w *host.Worker, info runtime.Info) inspection {
 		Verdict: fit, Isolation: string(info.Isolation), Replaced: info.Replaced,
 		Grants: grantsOf(w),
 	}
+	if i.ABI == runtime.ABIProcess {
+		i.Verdict = fitNative
+	}
 	for _, l := range w.Linked {
 		i.Linked = append(i.Linked, l.Name)
 	}
@@ -161,14 +167,19 @@ func (e *env) printInspection(i *inspection) {
 	t.field("abi", i.ABI)
 	t.field("entries", strings.Join(i.Entries, ", ")+" (default "+i.Entry+")")
 	t.field("linked", strings.Join(i.Linked, ", "))
-	t.field("memory", memoryText(i.MemoryMin, i.MemoryMax))
+	if i.ABI != runtime.ABIProcess {
+		t.field("memory", memoryText(i.MemoryMin, i.MemoryMax))
+	}
 	t.field("verdict", i.Verdict)
 	t.field("isolation", isolationText(i))
 	t.flush()
 
-	if len(i.Capabilities) == 0 {
+	switch {
+	case i.ABI == runtime.ABIProcess:
+		_, _ = fmt.Fprintln(e.stdout, "\nIt is a program: it can do what the host's user may, within limits. Besides, by its SDK, what Wasm can.")
+	case len(i.Capabilities) == 0:
 		_, _ = fmt.Fprintln(e.stdout, "\nIt imports nothing: it can only compute.")
-	} else {
+	default:
 		_, _ = fmt.Fprintln(e.stdout, "\nIt can, by what it imports:")
 		for _, c := range i.Capabilities {
 			_, _ = fmt.Fprintf(e.stdout, "  %s\n      %s\n", c.Means, printable(importsText(c.Imports)))

@@ -4,8 +4,9 @@ package sdk
 
 import "embed"
 
-// Files are the SDKs, each in its folder, without workers that test or show them.
+// Files are the SDKs, each in its folder, without workers that test or show them, and the license that they come under.
 //
+//go:embed LICENSE
 //go:embed go/*.go go/README.md go/jobhttp/*.go go/joblog/*.go
 //go:embed c/build.sh c/README.md c/jobhost
 //go:embed zig/build.sh zig/README.md zig/src

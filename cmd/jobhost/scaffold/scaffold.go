@@ -48,7 +48,7 @@ func Files(name string, l *Language) ([]File, error) {
 		p.Key = `"` + name + `"` // a bare dot would make tables of it
 	}
 	var files []File
-	for _, s := range l.sdk {
+	for _, s := range append(slices.Clone(l.sdk), source{"LICENSE", p.SDK + "/LICENSE"}) {
 		part, err := s.files()
 		if err != nil {
 			return nil, err

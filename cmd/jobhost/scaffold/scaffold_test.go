@@ -12,6 +12,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/cmd/jobhost/scaffold"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/plugins/sdk"
 )
 
 func files(t *testing.T, name string, l *scaffold.Language) map[string]scaffold.File {
@@ -147,5 +148,18 @@ func TestWriteTakesBack(t *testing.T) {
 	}
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("the folder is there")
+	}
+}
+
+// TestLicense wants the license of the SDKs in projects to be this project's.
+func TestLicense(t *testing.T) {
+	t.Parallel()
+	want, err := os.ReadFile(filepath.Join("..", "..", "..", "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := sdk.Files.ReadFile("LICENSE")
+	if err != nil || string(got) != string(want) {
+		t.Errorf("plugins/sdk/LICENSE is another one, %v: copy LICENSE", err)
 	}
 }
