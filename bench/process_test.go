@@ -95,80 +95,105 @@ type placement struct {
 	processes int
 }
 
-// placements are compared with each other in one run.
-func placements() []placement {
-	return []placement{
-		{"inline", runtime.SandboxInline, 2, 0},
-		{"process", runtime.SandboxProcess, 16, 1},
-		{"process/slots=64", runtime.SandboxProcess, 64, 1},
-		{"process/slots=256", runtime.SandboxProcess, 256, 1},
-		{"processes=2/slots=64", runtime.SandboxProcess, 64, 2},
+// placed is a host with one worker, and a way to wait for the end of its jobs.
+type placed struct {
+	host  *host.Host
+	ended sync.WaitGroup
+}
+
+// runPlaced runs a host whose worker is placed somewhere.
+func runPlaced(b *testing.B, p placement, plugin []byte) *placed {
+	b.Helper()
+	h := &placed{}
+	h.host = runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: plugin, Sandbox: p.where, PoolSize: p.slots, Processes: p.processes},
+		func(e jobhost.Event) {
+			if e.Kind == jobhost.EventEnded {
+				h.ended.Done()
+			}
+		}, sqlitedb.Observer{})
+	return h
+}
+
+// submit submits a job, of which ended is told.
+func (h *placed) submit(b *testing.B, payload []byte) {
+	h.ended.Add(1)
+	if _, err := h.host.Submit(b.Context(), jobhost.Spec{Worker: "noop", Payload: payload}); err != nil {
+		b.Error(err)
 	}
 }
 
-// BenchmarkProcessJobs measures durable jobs of 256 producers whose sandboxes are in the host, and in a process of
-// their own: a no-op, and the SHA-256 of 64 KiB. The CPU time is that of all processes.
+// load has 256 producers submit jobs until stop, waits until all have ended, and returns how many they were.
+func (h *placed) load(b *testing.B, payload []byte, stop *atomic.Bool) int {
+	var n atomic.Int64
+	var producers sync.WaitGroup
+	for range 256 {
+		producers.Go(func() {
+			for !stop.Load() {
+				h.submit(b, payload)
+				n.Add(1)
+			}
+		})
+	}
+	producers.Wait()
+	h.ended.Wait()
+	return int(n.Load())
+}
+
+// BenchmarkProcessJobs measures durable jobs whose sandboxes are in the host, and in a process of their own, which take
+// turns: a no-op, and the SHA-256 of 64 KiB.
 func BenchmarkProcessJobs(b *testing.B) {
+	placements := []placement{
+		{"inline", runtime.SandboxInline, 2, 0},
+		{"inline-64", runtime.SandboxInline, 64, 0},
+		{"process-16", runtime.SandboxProcess, 16, 1},
+		{"process-64", runtime.SandboxProcess, 64, 1},
+		{"process-256", runtime.SandboxProcess, 256, 1},
+		{"two-64", runtime.SandboxProcess, 64, 2},
+	}
 	for _, work := range []struct {
 		name    string
 		plugin  []byte
 		payload []byte
 	}{{"noop", guests.Noop, nil}, {"sha256", guests.SHA256, make([]byte, 64<<10)}} {
-		for _, p := range placements() {
-			b.Run(work.name+"/"+p.name, func(b *testing.B) {
-				var ended sync.WaitGroup
-				h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: work.plugin, Sandbox: p.where, PoolSize: p.slots, Processes: p.processes},
-					func(e jobhost.Event) {
-						if e.Kind == jobhost.EventEnded {
-							ended.Done()
-						}
-					}, sqlitedb.Observer{})
-				var left atomic.Int64
-				left.Store(int64(b.N))
-				ended.Add(b.N)
-				b.ResetTimer()
-				var submitting sync.WaitGroup
-				for range 256 {
-					submitting.Go(func() {
-						for left.Add(-1) >= 0 {
-							if _, err := h.Submit(b.Context(), jobhost.Spec{Worker: "noop", Payload: work.payload}); err != nil {
-								b.Error(err)
-							}
-						}
-					})
-				}
-				submitting.Wait()
-				ended.Wait()
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
-			})
-		}
+		b.Run(work.name, func(b *testing.B) {
+			names := make([]string, len(placements))
+			turns := make([]func(*atomic.Bool) int, len(placements))
+			for i, p := range placements {
+				h := runPlaced(b, p, work.plugin)
+				names[i] = p.name
+				turns[i] = func(stop *atomic.Bool) int { return h.load(b, work.payload, stop) }
+			}
+			contest(b, names, turns...)
+		})
 	}
 }
 
-// BenchmarkProcessIdle measures one job at a time on an idle host, from its submit to its durable end.
+// BenchmarkProcessIdle measures one job at a time on an idle host, from its submit to its durable end. Hosts whose
+// sandboxes are inline and in processes take turns.
 func BenchmarkProcessIdle(b *testing.B) {
-	for _, p := range []placement{{"inline", runtime.SandboxInline, 2, 0}, {"process", runtime.SandboxProcess, 16, 1}, {"processes=2", runtime.SandboxProcess, 16, 2}} {
-		b.Run(p.name, func(b *testing.B) {
-			ended := make(chan struct{}, 1)
-			h := runWorker(b, enginesOf(b), host.Worker{Name: "noop", Plugin: guests.Noop, Sandbox: p.where, PoolSize: p.slots, Processes: p.processes},
-				func(e jobhost.Event) {
-					if e.Kind == jobhost.EventEnded {
-						ended <- struct{}{}
-					}
-				}, sqlitedb.Observer{})
-			took := make([]time.Duration, 0, 1<<16)
-			for b.Loop() {
-				began := time.Now()
-				if _, err := h.Submit(b.Context(), jobhost.Spec{Worker: "noop"}); err != nil {
-					b.Fatal(err)
-				}
-				<-ended
-				took = append(took, time.Since(began))
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2])/1e3, "p50-µs")
-			b.ReportMetric(float64(took[len(took)*99/100])/1e3, "p99-µs")
-		})
+	placements := []placement{
+		{"inline", runtime.SandboxInline, 2, 0},
+		{"process", runtime.SandboxProcess, 64, 1},
+		{"two", runtime.SandboxProcess, 64, 2},
+	}
+	hosts := make([]*placed, len(placements))
+	took := make([][]float64, len(placements))
+	for i, p := range placements {
+		hosts[i] = runPlaced(b, p, guests.Noop)
+	}
+	for round := 0; b.Loop(); round++ {
+		for k := range hosts {
+			i := (k + round) % len(hosts) // nobody always comes after the same
+			began := time.Now()
+			hosts[i].submit(b, nil)
+			hosts[i].ended.Wait()
+			took[i] = append(took[i], float64(time.Since(began).Nanoseconds())/1e3)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for i, p := range placements {
+		b.ReportMetric(median(took[i]), p.name+"_p50-µs")
+		b.ReportMetric(took[i][len(took[i])*99/100], p.name+"_p99-µs")
 	}
 }
 

@@ -56,7 +56,8 @@ func TestWorkflowsBeginSoMuchAtOnce(t *testing.T) {
 	if n := failed(&r); n != 90 {
 		t.Errorf("of 100 fan-outs %d failed: %s", n, r.Status)
 	}
-	if _, err := h.CancelWorkflow(t.Context(), r.ID, ""); err != nil {
+	// Its jobs may all have run by now.
+	if _, err := h.CancelWorkflow(t.Context(), r.ID, ""); err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Error(err)
 	}
 	wide := &jobhost.Workflow{Name: "wide"}
