@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ type child struct {
 	worker  protocol.WorkerClient
 	health  healthpb.HealthClient
 
+	socket *toWorker // frames go over it; nil = over gRPC
 	out    *link.Sender[*protocol.HostFrame]
 	endRun context.CancelFunc // ends the stream
 	life   context.Context    // ends when the process has ended
@@ -60,6 +62,15 @@ func newChild() *child {
 // connected, but has no stream yet: see open.
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := newChild()
+	if c.socket {
+		own, theirs, err := link.Socketpair()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = theirs.Close() }()
+		ch.socket = &toWorker{link.NewSocket[*protocol.ToWorker, *protocol.ToHost](own)}
+		c.files = []*os.File{theirs}
+	}
 	ch.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  link.Handshake(),
 		VersionedPlugins: map[int]plugin.PluginSet{link.Protocol: {link.Name: connection{}}},
@@ -116,13 +127,37 @@ func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 	return conn, nil
 }
 
+// stream is what frames go over: a socket, or a stream of gRPC.
+type stream interface {
+	Send(m *protocol.ToWorker) error
+	Recv() (*protocol.ToHost, error)
+}
+
+// toWorker makes a socket a stream.
+type toWorker struct {
+	*link.Socket[*protocol.ToWorker, *protocol.ToHost]
+}
+
+// Recv implements stream.
+func (t *toWorker) Recv() (*protocol.ToHost, error) {
+	m := &protocol.ToHost{}
+	return m, t.Receive(m)
+}
+
 // open opens the stream.
 func (c *child) open() error {
 	ctx, cancel := context.WithCancel(context.Background())
-	stream, err := c.worker.Run(ctx)
-	if err != nil {
-		cancel()
-		return fmt.Errorf("open the stream: %w", err)
+	var stream stream
+	if c.socket != nil {
+		stream = c.socket
+		context.AfterFunc(ctx, func() { _ = c.socket.Close() })
+	} else {
+		over, err := c.worker.Run(ctx)
+		if err != nil {
+			cancel()
+			return fmt.Errorf("open the stream: %w", err)
+		}
+		stream = over
 	}
 	c.endRun = cancel
 	c.out = link.NewSender(func(frames []*protocol.HostFrame) error {
@@ -143,7 +178,7 @@ func (c *child) open() error {
 var errEnded = errors.New("the stream has ended")
 
 // receive takes what the process says, until the stream ends.
-func (c *child) receive(stream grpc.BidiStreamingClient[protocol.ToWorker, protocol.ToHost]) error {
+func (c *child) receive(stream stream) error {
 	for {
 		batch, err := stream.Recv()
 		if err != nil {
@@ -337,6 +372,9 @@ func (c *child) close() {
 	if c.process != nil && c.process.cmd.Process != nil {
 		_ = c.process.Kill(context.Background())
 		<-c.process.exited
+	}
+	if c.socket != nil {
+		_ = c.socket.Close()
 	}
 	c.client.Kill() // frees what go-plugin has; there is no process any more
 }

@@ -21,8 +21,9 @@ import (
 // ServeSandbox is what a sandbox process does: it loads the plugin that the host sends, and runs its tasks until the
 // host ends the stream, and with it the process. open opens the engine; compiled modules may be kept in cache.
 func ServeSandbox(open func(cache string, logger *slog.Logger) (runtime.Engine, error)) {
-	s := &sandbox{open: open, slots: map[uint32]*slot{}}
-	link.Serve(s, func(g *grpc.Server) { loadpb.RegisterLoaderServer(g, s) })
+	// Now, as go-plugin will put another file there, which leads nowhere.
+	s := &sandbox{open: open, stderr: os.Stderr, slots: map[uint32]*slot{}}
+	link.ServeSocket(s, func(g *grpc.Server) { loadpb.RegisterLoaderServer(g, s) })
 }
 
 // sandbox is the program of a sandbox process.
@@ -30,6 +31,7 @@ type sandbox struct {
 	loadpb.UnimplementedLoaderServer
 
 	open   func(cache string, logger *slog.Logger) (runtime.Engine, error)
+	stderr *os.File
 	plugin runtime.Plugin // set by Load, before there are tasks
 	source runtime.Source
 
@@ -85,7 +87,7 @@ func (s *sandbox) Load(stream grpc.ClientStreamingServer[loadpb.Part, loadpb.Loa
 }
 
 func (s *sandbox) load(ctx context.Context, l *loading) (runtime.Plugin, error) {
-	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	logger := slog.New(slog.NewTextHandler(s.stderr, nil))
 	engine, err := s.open(l.CacheDir, logger)
 	if err != nil {
 		return nil, err

@@ -33,6 +33,12 @@ type Program interface {
 	Release(slot uint32)
 }
 
+// stream is what tasks come over: that of gRPC, or a [Socket].
+type stream interface {
+	Send(m *protocol.ToHost) error
+	Recv() (*protocol.ToWorker, error)
+}
+
 // server serves a program over one stream.
 type server struct {
 	protocol.UnimplementedWorkerServer
@@ -77,6 +83,11 @@ func (s *server) Drain(ctx context.Context, _ *protocol.DrainRequest) (*protocol
 
 // Run implements [protocol.WorkerServer].
 func (s *server) Run(stream grpc.BidiStreamingServer[protocol.ToWorker, protocol.ToHost]) error {
+	return s.serveStream(stream.Context(), stream)
+}
+
+// serveStream runs the tasks that come over a stream until that ends. There is only one in the life of a server.
+func (s *server) serveStream(ctx context.Context, stream stream) error {
 	s.mu.Lock()
 	if s.used {
 		s.mu.Unlock()
@@ -90,7 +101,7 @@ func (s *server) Run(stream grpc.BidiStreamingServer[protocol.ToWorker, protocol
 	}, func(of *protocol.WorkerFrame, data []byte, last bool) *protocol.WorkerFrame {
 		return &protocol.WorkerFrame{Run: of.GetRun(), Frame: &protocol.WorkerFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
 	})
-	ctx, cancel := context.WithCancelCause(stream.Context())
+	ctx, cancel := context.WithCancelCause(ctx)
 	err := s.receive(ctx, stream, out)
 	cancel(errEnded)
 	out.Close(errEnded)
@@ -106,7 +117,7 @@ func (s *server) Run(stream grpc.BidiStreamingServer[protocol.ToWorker, protocol
 var errEnded = errors.New("the host has ended the stream")
 
 // receive takes what the host says until it ends the stream. It never waits for anything else.
-func (s *server) receive(ctx context.Context, stream grpc.BidiStreamingServer[protocol.ToWorker, protocol.ToHost], out *Sender[*protocol.WorkerFrame]) error {
+func (s *server) receive(ctx context.Context, stream stream, out *Sender[*protocol.WorkerFrame]) error {
 	for {
 		batch, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

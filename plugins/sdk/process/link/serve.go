@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/hashicorp/go-hclog"
@@ -20,17 +21,35 @@ func Handshake() plugin.HandshakeConfig {
 }
 
 // Serve serves a program until the host ends the stream, and then ends the process.
-// Each of more registers a further service.
-func Serve(p Program, more ...func(*grpc.Server)) {
-	s := newServer(p)
+func Serve(p Program) { (&served{server: newServer(p)}).serve() }
+
+// ServeSocket is Serve for a program whose tasks come over a socket that it has been started with: the second of
+// [Socketpair], as the first file of those that it inherits. register registers a further service.
+func ServeSocket(p Program, register func(*grpc.Server)) {
+	(&served{server: newServer(p), socket: true, register: register}).serve()
+}
+
+// inherited is the descriptor of the first file that a process is started with besides its standard streams.
+const inherited = 3
+
+// served is the worker's side of go-plugin's plugin.
+type served struct {
+	plugin.NetRPCUnsupportedPlugin
+
+	server   *server
+	socket   bool // tasks come over a socket
+	register func(*grpc.Server)
+}
+
+func (s *served) serve() {
 	go func() {
-		<-s.ended
+		<-s.server.ended
 		// The host has ended the stream, or is gone: nothing is left to do for anybody.
 		os.Exit(0)
 	}()
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  Handshake(),
-		VersionedPlugins: map[int]plugin.PluginSet{Protocol: {Name: &served{server: s, more: more}}},
+		VersionedPlugins: map[int]plugin.PluginSet{Protocol: {Name: s}},
 		Logger:           hclog.NewNullLogger(),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts,
@@ -40,24 +59,39 @@ func Serve(p Program, more ...func(*grpc.Server)) {
 	})
 }
 
-// served is the worker's side of go-plugin's plugin.
-type served struct {
-	plugin.NetRPCUnsupportedPlugin
-
-	server *server
-	more   []func(*grpc.Server)
-}
-
 // GRPCServer implements [plugin.GRPCPlugin].
 func (s *served) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 	protocol.RegisterWorkerServer(g, s.server)
-	for _, register := range s.more {
-		register(g)
+	if s.register != nil {
+		s.register(g)
 	}
+	if !s.socket {
+		return nil
+	}
+	socket, err := pollable(inherited, "host")
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := s.server.serveStream(context.Background(), fromHost{NewSocket[*protocol.ToHost, *protocol.ToWorker](socket)}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
 	return nil
 }
 
 // GRPCClient implements [plugin.GRPCPlugin]; a worker is no client.
 func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, errEnded
+}
+
+// fromHost makes a socket a stream.
+type fromHost struct {
+	*Socket[*protocol.ToHost, *protocol.ToWorker]
+}
+
+// Recv implements stream.
+func (f fromHost) Recv() (*protocol.ToWorker, error) {
+	m := &protocol.ToWorker{}
+	return m, f.Receive(m)
 }
