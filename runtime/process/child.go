@@ -30,7 +30,7 @@ type child struct {
 	worker  protocol.WorkerClient
 	health  healthpb.HealthClient
 
-	socket *toWorker // frames go over it; nil = over gRPC
+	pipes  *toWorker // frames go over them; nil = over gRPC
 	out    *link.Sender[*protocol.HostFrame]
 	endRun context.CancelFunc // ends the stream
 	life   context.Context    // ends when the process has ended
@@ -62,14 +62,14 @@ func newChild() *child {
 // connected, but has no stream yet: see open.
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := newChild()
-	if c.socket {
-		own, theirs, err := link.Socketpair()
+	if c.pipes {
+		own, theirs, err := link.NewEnds()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = theirs.Close() }()
-		ch.socket = &toWorker{link.NewSocket[*protocol.ToWorker, *protocol.ToHost](own)}
-		c.files = []*os.File{theirs}
+		ch.pipes = &toWorker{link.NewPipes[*protocol.ToWorker, *protocol.ToHost](own.Read, own.Write)}
+		c.files = []*os.File{theirs.Read, theirs.Write}
 	}
 	ch.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  link.Handshake(),
@@ -127,15 +127,15 @@ func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 	return conn, nil
 }
 
-// stream is what frames go over: a socket, or a stream of gRPC.
+// stream is what frames go over: pipes, or a stream of gRPC.
 type stream interface {
 	Send(m *protocol.ToWorker) error
 	Recv() (*protocol.ToHost, error)
 }
 
-// toWorker makes a socket a stream.
+// toWorker makes pipes a stream.
 type toWorker struct {
-	*link.Socket[*protocol.ToWorker, *protocol.ToHost]
+	*link.Pipes[*protocol.ToWorker, *protocol.ToHost]
 }
 
 // Recv implements stream.
@@ -148,9 +148,9 @@ func (t *toWorker) Recv() (*protocol.ToHost, error) {
 func (c *child) open() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var stream stream
-	if c.socket != nil {
-		stream = c.socket
-		context.AfterFunc(ctx, func() { _ = c.socket.Close() })
+	if c.pipes != nil {
+		stream = c.pipes
+		context.AfterFunc(ctx, func() { _ = c.pipes.Close() })
 	} else {
 		over, err := c.worker.Run(ctx)
 		if err != nil {
@@ -373,8 +373,8 @@ func (c *child) close() {
 		_ = c.process.Kill(context.Background())
 		<-c.process.exited
 	}
-	if c.socket != nil {
-		_ = c.socket.Close()
+	if c.pipes != nil {
+		_ = c.pipes.Close()
 	}
 	c.client.Kill() // frees what go-plugin has; there is no process any more
 }

@@ -28,8 +28,8 @@ type command struct {
 	gentle bool
 	// encrypted says that both sides show each other certificates, and encrypt what they say.
 	encrypted bool
-	// socket says that frames go over a socket, which it gets as its only file.
-	socket bool
+	// pipes says that frames go over pipes, which are its only files then.
+	pipes bool
 	// line is told of each line that it writes to its standard streams, cut at maxLine, up to
 	// a rate. It must not block.
 	line func(string)

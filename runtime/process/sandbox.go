@@ -96,8 +96,8 @@ func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err
 	ch, err := p.engine.startChild(ctx, &command{
 		path: p.engine.command[0], args: append([]string{filepath.Base(p.engine.command[0])}, p.engine.command[1:]...),
 		env: []string{"GOGC=400", "GOMAXPROCS=" + strconv.Itoa(max(goruntime.GOMAXPROCS(0)/max(p.source.Processes, 1), 1))}, sys: sandboxAttributes(),
-		socket: true,
-		line:   func(line string) { p.engine.logger.Warn("sandbox process says", logkey.Worker, worker, "line", line) },
+		pipes: true,
+		line:  func(line string) { p.engine.logger.Warn("sandbox process says", logkey.Worker, worker, "line", line) },
 	}, startTime)
 	if err != nil {
 		return nil, info, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process does not start", Cause: err}

@@ -23,7 +23,7 @@ import (
 func ServeSandbox(open func(cache string, logger *slog.Logger) (runtime.Engine, error)) {
 	// Now, as go-plugin will put another file there, which leads nowhere.
 	s := &sandbox{open: open, stderr: os.Stderr, slots: map[uint32]*slot{}}
-	link.ServeSocket(s, func(g *grpc.Server) { loadpb.RegisterLoaderServer(g, s) })
+	link.ServePipes(s, func(g *grpc.Server) { loadpb.RegisterLoaderServer(g, s) })
 }
 
 // sandbox is the program of a sandbox process.

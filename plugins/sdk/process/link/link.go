@@ -33,7 +33,7 @@ type Program interface {
 	Release(slot uint32)
 }
 
-// stream is what tasks come over: that of gRPC, or a [Socket].
+// stream is what tasks come over: that of gRPC, or [Pipes].
 type stream interface {
 	Send(m *protocol.ToHost) error
 	Recv() (*protocol.ToWorker, error)

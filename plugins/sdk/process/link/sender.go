@@ -37,6 +37,7 @@ type Sender[F proto.Message] struct {
 	waiting []sized[F]
 	bytes   int // of waiting
 	sending bool
+	many    bool  // the last batch had more than one frame, so the next may
 	err     error // the first of send, after which nothing is sent
 	batch   []F   // being sent; reused
 }
@@ -113,10 +114,12 @@ func (s *Sender[F]) drain() {
 
 // batchLocked sends a batch. Whoever has it called is the one that is sending.
 func (s *Sender[F]) batchLocked() {
-	// Those that are about to send something get the chance to join.
-	s.mu.Unlock()
-	runtime.Gosched()
-	s.mu.Lock()
+	if s.many {
+		// Those that are about to send something get the chance to join.
+		s.mu.Unlock()
+		runtime.Gosched()
+		s.mu.Lock()
+	}
 	n, size := 0, 0
 	for n < len(s.waiting) && (n == 0 || size+s.waiting[n].size <= maxBatch) {
 		size += s.waiting[n].size
@@ -126,6 +129,7 @@ func (s *Sender[F]) batchLocked() {
 	left := copy(s.waiting, s.waiting[n:])
 	clear(s.waiting[left:])
 	s.waiting = s.waiting[:left]
+	s.many = n > 1
 	s.mu.Unlock()
 	s.since.Store(time.Now().UnixNano())
 	err := s.send(s.batch)

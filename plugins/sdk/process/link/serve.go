@@ -23,21 +23,18 @@ func Handshake() plugin.HandshakeConfig {
 // Serve serves a program until the host ends the stream, and then ends the process.
 func Serve(p Program) { (&served{server: newServer(p)}).serve() }
 
-// ServeSocket is Serve for a program whose tasks come over a socket that it has been started with: the second of
-// [Socketpair], as the first file of those that it inherits. register registers a further service.
-func ServeSocket(p Program, register func(*grpc.Server)) {
-	(&served{server: newServer(p), socket: true, register: register}).serve()
+// ServePipes is Serve for a program whose tasks come over pipes that it has been started with, see [NewEnds], and not
+// over gRPC. register registers a further service.
+func ServePipes(p Program, register func(*grpc.Server)) {
+	(&served{server: newServer(p), pipes: true, register: register}).serve()
 }
-
-// inherited is the descriptor of the first file that a process is started with besides its standard streams.
-const inherited = 3
 
 // served is the worker's side of go-plugin's plugin.
 type served struct {
 	plugin.NetRPCUnsupportedPlugin
 
 	server   *server
-	socket   bool // tasks come over a socket
+	pipes    bool // tasks come over pipes
 	register func(*grpc.Server)
 }
 
@@ -65,15 +62,15 @@ func (s *served) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 	if s.register != nil {
 		s.register(g)
 	}
-	if !s.socket {
+	if !s.pipes {
 		return nil
 	}
-	socket, err := pollable(inherited, "host")
+	ends, err := inherited()
 	if err != nil {
 		return err
 	}
 	go func() {
-		if err := s.server.serveStream(context.Background(), fromHost{NewSocket[*protocol.ToHost, *protocol.ToWorker](socket)}); err != nil {
+		if err := s.server.serveStream(context.Background(), fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](ends.Read, ends.Write)}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
@@ -85,9 +82,9 @@ func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 	return nil, errEnded
 }
 
-// fromHost makes a socket a stream.
+// fromHost makes pipes a stream.
 type fromHost struct {
-	*Socket[*protocol.ToHost, *protocol.ToWorker]
+	*Pipes[*protocol.ToHost, *protocol.ToWorker]
 }
 
 // Recv implements stream.
