@@ -63,12 +63,11 @@ func newChild() *child {
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := newChild()
 	if c.pipes {
-		own, theirs, err := link.NewEnds()
+		theirs, err := ch.pipe()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = theirs.Close() }()
-		ch.pipes = &toWorker{link.NewPipes[*protocol.ToWorker, *protocol.ToHost](own.Read, own.Write)}
 		c.files = []*os.File{theirs.Read, theirs.Write}
 	}
 	ch.client = plugin.NewClient(&plugin.ClientConfig{
@@ -125,77 +124,6 @@ func (connection) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return ni
 // GRPCClient implements [plugin.GRPCPlugin].
 func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
 	return conn, nil
-}
-
-// stream is what frames go over: pipes, or a stream of gRPC.
-type stream interface {
-	Send(m *protocol.ToWorker) error
-	Recv() (*protocol.ToHost, error)
-}
-
-// toWorker makes pipes a stream.
-type toWorker struct {
-	*link.Pipes[*protocol.ToWorker, *protocol.ToHost]
-}
-
-// Recv implements stream.
-func (t *toWorker) Recv() (*protocol.ToHost, error) {
-	m := &protocol.ToHost{}
-	return m, t.Receive(m)
-}
-
-// open opens the stream.
-func (c *child) open() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	var stream stream
-	if c.pipes != nil {
-		stream = c.pipes
-		context.AfterFunc(ctx, func() { _ = c.pipes.Close() })
-	} else {
-		over, err := c.worker.Run(ctx)
-		if err != nil {
-			cancel()
-			return fmt.Errorf("open the stream: %w", err)
-		}
-		stream = over
-	}
-	c.endRun = cancel
-	c.out = link.NewSender(func(frames []*protocol.HostFrame) error {
-		return stream.Send(&protocol.ToWorker{Frames: frames})
-	}, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
-		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
-	})
-	go func() {
-		err := c.receive(stream)
-		cancel()
-		c.out.Close(errEnded)
-		c.end(err)
-	}()
-	return nil
-}
-
-// errEnded is for frames that come after the end of the stream.
-var errEnded = errors.New("the stream has ended")
-
-// receive takes what the process says, until the stream ends.
-func (c *child) receive(stream stream) error {
-	for {
-		batch, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		for _, f := range batch.GetFrames() {
-			c.mu.Lock()
-			r := c.runs[f.GetRun()]
-			c.mu.Unlock()
-			if r == nil {
-				continue // it has ended
-			}
-			if err := r.take(f); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // end notes the end of the stream. Without one a process is of no use.

@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/hashicorp/go-hclog"
@@ -70,9 +69,8 @@ func (s *served) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 		return err
 	}
 	go func() {
-		if err := s.server.serveStream(context.Background(), fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](ends.Read, ends.Write)}); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+		// The process ends with the stream, whatever has ended that.
+		_ = s.server.serveStream(context.Background(), fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](ends.Read, ends.Write)})
 	}()
 	return nil
 }

@@ -1,0 +1,91 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jobhost/jobhost/plugins/sdk/process/link"
+	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
+)
+
+// stream is what frames go over: pipes, or a stream of gRPC.
+type stream interface {
+	Send(m *protocol.ToWorker) error
+	Recv() (*protocol.ToHost, error)
+}
+
+// toWorker makes pipes a stream.
+type toWorker struct {
+	*link.Pipes[*protocol.ToWorker, *protocol.ToHost]
+}
+
+// Recv implements stream.
+func (t *toWorker) Recv() (*protocol.ToHost, error) {
+	m := &protocol.ToHost{}
+	return m, t.Receive(m)
+}
+
+// pipe makes the pipes of a process that is to be started, and returns those ends that it gets.
+func (c *child) pipe() (theirs link.Ends, err error) {
+	own, theirs, err := link.NewEnds()
+	if err != nil {
+		return theirs, err
+	}
+	c.pipes = &toWorker{link.NewPipes[*protocol.ToWorker, *protocol.ToHost](own.Read, own.Write)}
+	return theirs, nil
+}
+
+// open opens the stream.
+func (c *child) open() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var stream stream
+	if c.pipes != nil {
+		stream = c.pipes
+		context.AfterFunc(ctx, func() { _ = c.pipes.Close() })
+	} else {
+		over, err := c.worker.Run(ctx)
+		if err != nil {
+			cancel()
+			return fmt.Errorf("open the stream: %w", err)
+		}
+		stream = over
+	}
+	c.endRun = cancel
+	c.out = link.NewSender(func(frames []*protocol.HostFrame) error {
+		return stream.Send(&protocol.ToWorker{Frames: frames})
+	}, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
+		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
+	})
+	go func() {
+		err := c.receive(stream)
+		cancel()
+		c.out.Close(errEnded)
+		c.end(err)
+	}()
+	return nil
+}
+
+// errEnded is for frames that come after the end of the stream.
+var errEnded = errors.New("the stream has ended")
+
+// receive takes what the process says, until the stream ends.
+func (c *child) receive(stream stream) error {
+	for {
+		batch, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		for _, f := range batch.GetFrames() {
+			c.mu.Lock()
+			r := c.runs[f.GetRun()]
+			c.mu.Unlock()
+			if r == nil {
+				continue // it has ended
+			}
+			if err := r.take(f); err != nil {
+				return err
+			}
+		}
+	}
+}
