@@ -78,7 +78,7 @@ func (e *engine) startChild(ctx context.Context, c *command, within time.Duratio
 		SkipHostEnv:      true,
 		StartTimeout:     within,
 		Logger:           hclog.NewNullLogger(),
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: e.sockets},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: e.sockets.dir},
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithInitialWindowSize(link.Window), grpc.WithInitialConnWindowSize(link.Window),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(link.MaxMessage), grpc.MaxCallSendMsgSize(link.MaxMessage)),

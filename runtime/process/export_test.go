@@ -33,6 +33,6 @@ type Leftovers struct{ Goroutines, Descriptors, Sockets int }
 // Left counts what there is in this process, and in the folder of sockets of a plugin's engine.
 func Left(plugin any) Leftovers {
 	fds, _ := os.ReadDir("/proc/self/fd")
-	sockets, _ := os.ReadDir(plugin.(*sandboxed).engine.sockets)
+	sockets, _ := os.ReadDir(plugin.(*sandboxed).engine.sockets.dir)
 	return Leftovers{goruntime.NumGoroutine(), len(fds), len(sockets)}
 }

@@ -14,16 +14,14 @@
 package process
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
 )
 
 // engine is what both kinds of processes have in common.
 type engine struct {
 	logger  *slog.Logger
 	spawner *spawner
-	sockets string // folder for sockets, of mode 0700
+	sockets *sockets
 	observe Observer
 }
 
@@ -59,10 +57,9 @@ func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	// The path of a socket is short, so it can't be below the folder of the data.
-	sockets, err := os.MkdirTemp("", "jobhost-")
+	sockets, err := newSockets()
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for sockets: %w", err)
+		return nil, err
 	}
 	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, observe: observe}, nil
 }
@@ -70,5 +67,5 @@ func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
 // close frees it. No process may be left.
 func (e *engine) close() error {
 	e.spawner.close()
-	return os.RemoveAll(e.sockets)
+	return e.sockets.close()
 }

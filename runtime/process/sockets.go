@@ -1,0 +1,84 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// socketsPrefix begins the names of folders for sockets, and of nothing else. It is short, since their paths must be.
+const socketsPrefix = "jhsock-"
+
+// sockets is a folder for sockets, of mode 0700, that is locked as long as it is in use. It isn't below the folder of
+// the data, whose path may be too long for a socket.
+type sockets struct {
+	dir  string
+	lock *os.File
+}
+
+// newSockets makes a folder in the system's folder for temporary files, and removes those of hosts that could not: the lock
+// of a process ends with it, however that is.
+func newSockets() (*sockets, error) {
+	removeStale(os.TempDir())
+	for {
+		dir, err := os.MkdirTemp("", socketsPrefix)
+		if err != nil {
+			return nil, fmt.Errorf("make a folder for sockets: %w", err)
+		}
+		lock, err := lockFolder(dir)
+		switch {
+		case err == nil:
+			return &sockets{dir: dir, lock: lock}, nil
+		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, errors.Join(fmt.Errorf("lock the folder for sockets: %w", err), os.RemoveAll(dir))
+		}
+		// Another host has looked at it before it was locked, and removes it.
+	}
+}
+
+// lockFolder locks a folder that is there. Without a lock by then it may be removed by others.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	mine, err := f.Stat()
+	if err == nil {
+		var there os.FileInfo
+		if there, err = os.Lstat(dir); err == nil && !os.SameFile(mine, there) {
+			err = os.ErrNotExist
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// removeStale removes the folders that nobody has locked. What can't be locked or removed is somebody else's.
+func removeStale(temp string) {
+	all, _ := filepath.Glob(filepath.Join(temp, socketsPrefix+"*"))
+	for _, dir := range all {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 || !ownFile(info) {
+			continue
+		}
+		if lock, err := lockFolder(dir); err == nil {
+			_, _ = os.RemoveAll(dir), lock.Close()
+		}
+	}
+}
+
+// ownFile reports whether a file belongs to this process's user: root could remove what is another's.
+func ownFile(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Geteuid()
+}
+
+// close removes the folder.
+func (s *sockets) close() error { return errors.Join(os.RemoveAll(s.dir), s.lock.Close()) }
