@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -106,6 +107,17 @@ func target(name string) string {
 	return name
 }
 
+// relative is a link that leads to another file of the repository.
+var relative = regexp.MustCompile(`\]\(([^)#/:][^)#:]*)(#[^)]*)?\)`)
+
+// relink lets the links of a text that lies in a folder of the repository lead there from anywhere.
+func relink(folder string, text []byte) []byte {
+	return relative.ReplaceAllFunc(text, func(link []byte) []byte {
+		part := relative.FindSubmatch(link)
+		return fmt.Appendf(nil, "](https://github.com/jobhost/jobhost/blob/main/%s%s)", path.Join(folder, string(part[1])), part[2])
+	})
+}
+
 // files returns the part of the SDK as it is in the project: without tests of its own.
 func (s *source) files() (files []File, err error) {
 	err = fs.WalkDir(sdk.Files, s.from, func(name string, entry fs.DirEntry, err error) error {
@@ -115,6 +127,9 @@ func (s *source) files() (files []File, err error) {
 		data, err := sdk.Files.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		if path.Ext(name) == ".md" {
+			data = relink(path.Join("plugins/sdk", path.Dir(name)), data)
 		}
 		files = append(files, newFile(s.to+strings.TrimPrefix(name, s.from), data))
 		return nil

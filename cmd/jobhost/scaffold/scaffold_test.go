@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,13 @@ func TestFiles(t *testing.T) {
 				for _, leftover := range []string{"<no value>", "{{.", "{{-"} {
 					if bytes.Contains(f.Data, []byte(leftover)) {
 						t.Errorf("%s has %s", f.Path, leftover)
+					}
+				}
+				if path.Ext(f.Path) == ".md" && strings.Contains(f.Path, "/") {
+					for _, link := range regexp.MustCompile(`\]\(([^)]*)\)`).FindAllStringSubmatch(string(f.Data), -1) {
+						if !strings.HasPrefix(link[1], "https://") && !strings.HasPrefix(link[1], "#") {
+							t.Errorf("%s links to %s, which is not there", f.Path, link[1])
+						}
 					}
 				}
 				if strings.HasSuffix(f.Path, ".wasm") || path.Ext(f.Path) == ".tmpl" || strings.Contains(f.Path, "testdata") {
