@@ -339,7 +339,9 @@ func (s *fakeServer) Workers(context.Context) ([]jobhost.WorkerStatus, error) {
 			Retry: jobhost.DefaultRetry().String(), Tasks: jobhost.TaskNumbers{"ready": 12, "running": 1, "succeeded": 1234, "dead": 1},
 		}
 	}
-	return []jobhost.WorkerStatus{worker("loganalyzer"), worker("vowels"), worker("wordcount")}, nil
+	disabled := worker("loganalyzer")
+	disabled.Disabled = "5 failures within a minute"
+	return []jobhost.WorkerStatus{disabled, worker("vowels"), worker("wordcount")}, nil
 }
 
 func (s *fakeServer) PauseWorker(ctx context.Context, name string) (jobhost.WorkerStatus, error) {

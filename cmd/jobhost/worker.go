@@ -63,7 +63,11 @@ func (e *env) listWorkerRows(workers []jobhost.WorkerStatus) {
 			}
 			return strconv.FormatInt(n, 10)
 		}
-		t.row(w.Name, w.ABI, string(w.Mode), fmt.Sprintf("%d/%d", w.Busy, w.Slots),
+		mode := string(w.Mode)
+		if w.Disabled != "" {
+			mode = "disabled" // whatever it would do otherwise; show tells why
+		}
+		t.row(w.Name, w.ABI, mode, fmt.Sprintf("%d/%d", w.Busy, w.Slots),
 			count(jobhost.Scheduled, jobhost.Ready, jobhost.Retrying, jobhost.Held),
 			count(jobhost.Succeeded), count(jobhost.Dead), count(jobhost.Cancelled))
 	}
