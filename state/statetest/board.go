@@ -98,7 +98,7 @@ func (w *watcher) watch(ctx context.Context, b *state.Board, q state.Query, done
 // testReplayAndLive subscribes while others write: first what there is, oldest
 // first, then a sentinel, then each change, without a gap or anything twice.
 func testReplayAndLive(s store) {
-	const writers, writes, tags = 4, 30, 3
+	const writers, writes, tags = 4, 15, 3
 	boards := []*state.Board{s.board(plain, writers), s.board(plain, writers)}
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -143,7 +143,7 @@ func (w *watcher) all(keys int, version int64) bool {
 
 // testResume leaves in the middle and goes on after the cursor.
 func testResume(s store) {
-	const writes, tags = 60, 4
+	const writes, tags = 30, 4
 	b := s.board(plain, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -107,7 +107,7 @@ func testStepOptions(t *testing.T, h Harness) {
 		func(*queue.JobSpec) {},
 		func(j *queue.JobSpec) { j.Retry = someRetry() },
 		func(j *queue.JobSpec) { j.Breaker = someBreaker() },
-		func(j *queue.JobSpec) { j.Tasks, j.MaxParallel = 10_000, 9_999 },
+		func(j *queue.JobSpec) { j.Tasks, j.MaxParallel = 301, 300 },
 		func(j *queue.JobSpec) {
 			j.Tasks, j.MaxParallel, j.Retry, j.Breaker = 3, 2, &jobhost.RetryPolicy{}, someBreaker()
 			j.Deadline = epoch + 1

@@ -2,6 +2,7 @@ package course_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -14,16 +15,22 @@ import (
 
 // TestAgainstReference lets random workflows take random courses, with events
 // that come twice and jobs that are revived, and compares each step of the way
-// with the reference.
+// with the reference. JOBHOST_CHAOS=1 (make chaos) asks for many more.
 func TestAgainstReference(t *testing.T) {
 	t.Parallel()
-	for i := range 12 { // of 100 workflows each
+	groups := 5 // of 100 workflows each
+	if chaos() {
+		groups = 100
+	}
+	for i := range groups {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) { newWalk(rt).run() })
 		})
 	}
 }
+
+func chaos() bool { return os.Getenv("JOBHOST_CHAOS") != "" }
 
 // walk is a random course of a random workflow.
 type walk struct {

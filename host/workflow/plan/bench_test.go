@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,7 +68,7 @@ func large() map[string]jobhost.Workflow {
 	return all
 }
 
-func step(i int) string { return fmt.Sprintf("s%d", i) }
+func step(i int) string { return "s" + strconv.Itoa(i) }
 
 func TestLargestWorkflowsAreQuick(t *testing.T) {
 	workflows := large()
@@ -91,7 +93,7 @@ func TestTooLargeWorkflowsAreRefused(t *testing.T) {
 	many := jobhost.Workflow{Name: "many", Steps: make([]jobhost.Step, jobhost.MaxSteps+1)}
 	needs := make([]string, jobhost.MaxNeeds+1)
 	dense := jobhost.Workflow{Name: "dense", Steps: []jobhost.Step{{Name: "a", Worker: "w", Needs: needs}}}
-	long := jobhost.Workflow{Name: "long", Steps: []jobhost.Step{{Name: "a", Worker: "w", Input: string(make([]byte, jobhost.MaxWorkflowBytes))}}}
+	long := jobhost.Workflow{Name: "long", Steps: []jobhost.Step{{Name: "a", Worker: "w", Input: strings.Repeat("x", jobhost.MaxWorkflowBytes)}}}
 	for _, w := range []jobhost.Workflow{many, dense, long} {
 		if _, err := Compile(w, Env{}); jobhost.CodeOf(err) != jobhost.CodeTooLarge {
 			t.Errorf("%s: got %.200v", w.Name, err)
