@@ -2,6 +2,7 @@ package test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,7 +19,8 @@ func TestExampleCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := t.TempDir()
+	// Later runs have it, too, so that each guest is compiled once.
+	cache := filepath.Join(os.TempDir(), fmt.Sprintf("jobhost-test-cache-%d", os.Getuid()), "cases")
 	dirs, err := filepath.Glob("../plugins/examples/*/cases")
 	if err != nil || len(dirs) < 5 {
 		t.Fatalf("only the cases %q: %v", dirs, err)

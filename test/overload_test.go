@@ -20,7 +20,7 @@ func TestOverload(t *testing.T) {
 	s, book := newSite(t), newLedger()
 	s.replace("pool_size = 4", "pool_size = 1\nqueue_capacity = 4")
 	host := s.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	var (
 		mu       sync.Mutex // protects what follows

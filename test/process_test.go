@@ -21,14 +21,15 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
-// binary builds jobhost once for all tests.
+// binary builds jobhost once for all tests, without what debuggers need: linking
+// that takes longer than most tests.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "jobhost-test-*")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "jobhost")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/jobhost/jobhost/cmd/jobhost").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/jobhost/jobhost/cmd/jobhost").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build jobhost: %w\n%s", err, out)
 	}

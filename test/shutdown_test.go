@@ -19,6 +19,7 @@ import (
 func TestStopReturnsRunningTasks(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
+	site.replace(`shutdown_timeout = "5s"`, `shutdown_timeout = "1s"`) // it spins all the while
 	host := site.start()
 	receipt, err := host.Submit(t.Context(), jobhost.Spec{Worker: "spin"})
 	if err != nil {
@@ -60,7 +61,7 @@ func TestStopUnderLoad(t *testing.T) {
 				load.Go(func() { submitUntil(ctx, host, book, fmt.Sprintf("s%d-p%d", process, producer)) })
 			}
 			load.Go(func() { lookUntil(ctx, host, book, process) })
-			<-time.After(100*time.Millisecond + rand.N(300*time.Millisecond))
+			<-time.After(50*time.Millisecond + rand.N(min(loaded(), 300*time.Millisecond)))
 			t.Cleanup(load.Wait) // the producers end with their host
 			t.Cleanup(cancel)
 		}

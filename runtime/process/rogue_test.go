@@ -114,7 +114,7 @@ func (rogue) Run(ctx context.Context, run *link.Run) *protocol.Result {
 		return output(append(text, status...))
 	case "flood":
 		line := append(bytes.Repeat([]byte("y"), 1000), '\n')
-		for range 64 << 10 { // 64 MB, and as much without an end of line
+		for range 8 << 10 { // 8 MB, and as much without an end of line
 			_, _ = os.Stderr.Write(line)
 			_, _ = os.Stderr.Write(line[:1000])
 		}

@@ -2,6 +2,8 @@ package preflight_test
 
 import (
 	"context"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,12 +14,17 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
 )
 
-// TestCheckModules lets real modules pass, with room to spare.
+// TestCheckModules lets real modules pass, with room to spare. Those in Go are
+// nearly the same code: it takes the largest of them, JOBHOST_CHAOS=1 (make chaos) all.
 func TestCheckModules(t *testing.T) {
 	t.Parallel()
-	modules, _, err := originals()
+	modules, large, err := originals()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if inGo := modules[large:]; os.Getenv("JOBHOST_CHAOS") == "" && len(inGo) > 2 {
+		slices.SortFunc(inGo, func(a, b []byte) int { return len(b) - len(a) })
+		modules = modules[:large+2]
 	}
 	for _, b := range modules {
 		if _, err := preflight.Check(b, preflight.Limits{CompileBytes: 64 << 20}); err != nil {
