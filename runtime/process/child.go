@@ -30,12 +30,16 @@ type child struct {
 	worker  protocol.WorkerClient
 	health  healthpb.HealthClient
 
-	pipes  *toWorker // frames go over them; nil = over gRPC
+	pipes  *toWorker   // frames go over them; nil = over gRPC
+	bell   *os.File    // see ring; nil without pipes
+	alone  atomic.Bool // a task was sent as one that is alone, and its result has not come
 	out    *link.Sender[*protocol.HostFrame]
 	endRun context.CancelFunc // ends the stream
 	life   context.Context    // ends when the process has ended
 	die    context.CancelFunc // ends life
 
+	reading reading
+	looking *atomic.Bool // an attempt looks for its result, in whichever process of the engine
 	lastRun atomic.Uint64
 
 	mu      sync.Mutex // protects the rest
@@ -55,6 +59,7 @@ func newChild() *child {
 	c := &child{runs: map[uint64]*run{}}
 	c.life, c.die = context.WithCancel(context.Background())
 	c.room.L = &c.mu
+	c.reading.resume = make(chan struct{}, 1)
 	return c
 }
 
@@ -62,13 +67,14 @@ func newChild() *child {
 // connected, but has no stream yet: see open.
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := newChild()
+	ch.looking = &e.looking
 	if c.pipes {
 		theirs, err := ch.pipe()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = theirs.Close() }()
-		c.files = []*os.File{theirs.Read, theirs.Write}
+		c.files = theirs.Files()
 	}
 	ch.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  link.Handshake(),
@@ -160,6 +166,7 @@ func (c *child) finish(r *run) {
 	defer c.mu.Unlock()
 	delete(c.runs, r.id)
 	c.forgetLocked(r)
+	r.hasEnded()
 }
 
 // endText says how the process has ended, and what it has said before that makes no sense.
@@ -302,7 +309,7 @@ func (c *child) close() {
 		<-c.process.exited
 	}
 	if c.pipes != nil {
-		_ = c.pipes.Close()
+		_, _ = c.pipes.Close(), c.bell.Close()
 	}
 	c.client.Kill() // frees what go-plugin has; there is no process any more
 }

@@ -40,7 +40,9 @@ func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	defer leave()
 	task := taskOf(at)
 	task.Slot = i.slot
+	began := time.Now()
 	result, why := r.do(ctx, task)
+	r.child.reading.brief.Store(time.Since(began) < briefTime)
 	r.child.finish(r)
 	close(r.gone)
 	at.Flush()

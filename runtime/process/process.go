@@ -15,6 +15,7 @@ package process
 
 import (
 	"log/slog"
+	"sync/atomic"
 )
 
 // engine is what both kinds of processes have in common.
@@ -22,6 +23,7 @@ type engine struct {
 	logger  *slog.Logger
 	spawner *spawner
 	sockets *sockets
+	looking atomic.Bool // see child
 	observe Observer
 }
 

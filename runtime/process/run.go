@@ -31,6 +31,8 @@ type run struct {
 	cancelled chan struct{} // has one when the process is to be told that the job was cancelled
 	told      bool          // those who waited then
 
+	ended atomic.Bool // the result has come, or never will
+
 	held, partial int // bytes that the process has said; protected by the mutex of child
 
 	sending  atomic.Bool     // something is being sent to the process, which may not take it
@@ -59,6 +61,9 @@ func (r *run) take(f *protocol.WorkerFrame) error {
 			return err
 		}
 		f = whole
+	}
+	if f.GetResult() != nil {
+		r.hasEnded()
 	}
 	if size := proto.Size(f); size > lightFrame && !r.child.hold(r, size) {
 		return nil
@@ -142,7 +147,9 @@ func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, en
 	r.mu.Unlock()
 	r.at.OnCancel(r.cancel)
 	defer r.at.OnCancel(nil)
-	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Task{Task: task}})
+	if result := r.begin(task); result != nil {
+		return result, byResult
+	}
 	var late <-chan time.Time
 	if !r.at.Deadline.IsZero() {
 		r.timer.Reset(time.Until(r.at.Deadline))
@@ -167,6 +174,32 @@ func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, en
 		case <-ctx.Done():
 			return r.stop(byContext)
 		}
+	}
+}
+
+// begin sends the task, and returns the result if that comes at once.
+func (r *run) begin(task *protocol.Task) *protocol.Result {
+	c := r.child
+	task.Alone = c.reading.begin() && c.pipes != nil
+	if task.GetAlone() {
+		c.alone.Store(true)
+	}
+	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Task{Task: task}})
+	if task.GetAlone() {
+		if result := c.look(r); result != nil {
+			r.hasEnded()
+			return result
+		}
+	}
+	c.reading.wake()
+	return nil
+}
+
+// hasEnded notes that no result is to come any more.
+func (r *run) hasEnded() {
+	if r.ended.CompareAndSwap(false, true) {
+		r.child.alone.Store(false)
+		r.child.reading.end()
 	}
 }
 

@@ -32,6 +32,7 @@ func (c *child) pipe() (theirs link.Ends, err error) {
 	if err != nil {
 		return theirs, err
 	}
+	c.bell = own.Bell
 	c.pipes = &toWorker{link.NewPipes[*protocol.ToWorker, *protocol.ToHost](own.Read, own.Write)}
 	return theirs, nil
 }
@@ -42,7 +43,7 @@ func (c *child) open() error {
 	var stream stream
 	if c.pipes != nil {
 		stream = c.pipes
-		context.AfterFunc(ctx, func() { _ = c.pipes.Close() })
+		context.AfterFunc(ctx, func() { _, _ = c.pipes.Close(), c.bell.Close() })
 	} else {
 		over, err := c.worker.Run(ctx)
 		if err != nil {
@@ -53,12 +54,14 @@ func (c *child) open() error {
 	}
 	c.endRun = cancel
 	c.out = link.NewSender(func(frames []*protocol.HostFrame) error {
-		return stream.Send(&protocol.ToWorker{Frames: frames})
+		err := stream.Send(&protocol.ToWorker{Frames: frames})
+		c.ring(frames)
+		return err
 	}, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
 		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
 	})
 	go func() {
-		err := c.receive(stream)
+		err := c.receive(ctx, stream)
 		cancel()
 		c.out.Close(errEnded)
 		c.end(err)
@@ -70,9 +73,9 @@ func (c *child) open() error {
 var errEnded = errors.New("the stream has ended")
 
 // receive takes what the process says, until the stream ends.
-func (c *child) receive(stream stream) error {
+func (c *child) receive(ctx context.Context, stream stream) error {
 	for {
-		batch, err := stream.Recv()
+		batch, err := c.next(ctx, stream)
 		if err != nil {
 			return err
 		}

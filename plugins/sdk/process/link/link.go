@@ -83,11 +83,12 @@ func (s *server) Drain(ctx context.Context, _ *protocol.DrainRequest) (*protocol
 
 // Run implements [protocol.WorkerServer].
 func (s *server) Run(stream grpc.BidiStreamingServer[protocol.ToWorker, protocol.ToHost]) error {
-	return s.serveStream(stream.Context(), stream)
+	return s.serveStream(stream.Context(), stream, nil)
 }
 
-// serveStream runs the tasks that come over a stream until that ends. There is only one in the life of a server.
-func (s *server) serveStream(ctx context.Context, stream stream) error {
+// serveStream runs the tasks that come over a stream until that ends. There is only one in the life of a server. bell is what
+// tells that somebody has to read; nil = somebody always does.
+func (s *server) serveStream(ctx context.Context, stream stream, bell io.Reader) error {
 	s.mu.Lock()
 	if s.used {
 		s.mu.Unlock()
@@ -102,7 +103,12 @@ func (s *server) serveStream(ctx context.Context, stream stream) error {
 		return &protocol.WorkerFrame{Run: of.GetRun(), Frame: &protocol.WorkerFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
 	})
 	ctx, cancel := context.WithCancelCause(ctx)
-	err := s.receive(ctx, stream, out)
+	reading := newReading(ctx, s, stream, out)
+	go reading.read()
+	if bell != nil {
+		go reading.listen(bell)
+	}
+	err := <-reading.ended
 	cancel(errEnded)
 	out.Close(errEnded)
 	s.mu.Lock()
@@ -115,24 +121,6 @@ func (s *server) serveStream(ctx context.Context, stream stream) error {
 }
 
 var errEnded = errors.New("the host has ended the stream")
-
-// receive takes what the host says until it ends the stream. It never waits for anything else.
-func (s *server) receive(ctx context.Context, stream stream, out *Sender[*protocol.WorkerFrame]) error {
-	for {
-		batch, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, f := range batch.GetFrames() {
-			if err := s.take(ctx, f, out); err != nil {
-				return err
-			}
-		}
-	}
-}
 
 // take takes a frame. What is about a run that has ended says nothing any more.
 func (s *server) take(ctx context.Context, f *protocol.HostFrame, out *Sender[*protocol.WorkerFrame]) error {
@@ -178,11 +166,7 @@ func (s *server) take(ctx context.Context, f *protocol.HostFrame, out *Sender[*p
 
 // begin gives a task a goroutine.
 func (s *server) begin(ctx context.Context, id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) {
-	r := newRun(ctx, id, task, out)
-	s.mu.Lock()
-	s.runs[id] = r
-	s.busy.Add(1)
-	s.mu.Unlock()
+	r := s.add(newRun(ctx, id, task, out))
 	select {
 	case s.idle <- r:
 	default:
@@ -190,13 +174,34 @@ func (s *server) begin(ctx context.Context, id uint64, task *protocol.Task, out 
 	}
 }
 
+// add adds a run to those that are under way.
+func (s *server) add(r *Run) *Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[r.id] = r
+	s.busy.Add(1)
+	return r
+}
+
+// quiet reports whether nothing is under way.
+func (s *server) quiet() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs) == 0
+}
+
 // serve runs a task, and then others until the stream ends: a goroutine that has run one has the stack for the
 // next.
 func (s *server) serve(r *Run) {
+	s.run(r)
+	s.serveOthers()
+}
+
+func (s *server) serveOthers() {
 	for {
-		s.run(r)
 		select {
-		case r = <-s.idle:
+		case r := <-s.idle:
+			s.run(r)
 		case <-s.ended:
 			return
 		}

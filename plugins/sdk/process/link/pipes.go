@@ -1,7 +1,6 @@
 package link
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,14 +20,19 @@ import (
 type Pipes[Out, In proto.Message] struct {
 	read  io.ReadCloser
 	write io.WriteCloser
-	in    *bufio.Reader
-	body  []byte // of what was received last; reused
-	out   []byte // what was sent last; reused
+	raw   syscall.RawConn // of read, if that is a file
+	in    []byte          // what was read; reused
+	at    int             // how much of in was received
+	out   []byte          // what was sent last; reused
 }
 
 // NewPipes returns a stream over the ends of two pipes, which it closes.
 func NewPipes[Out, In proto.Message](read io.ReadCloser, write io.WriteCloser) *Pipes[Out, In] {
-	return &Pipes[Out, In]{read: read, write: write, in: bufio.NewReaderSize(read, 32<<10)}
+	p := &Pipes[Out, In]{read: read, write: write}
+	if file, ok := read.(syscall.Conn); ok {
+		p.raw, _ = file.SyscallConn() // without one nothing is ready before it is waited for
+	}
+	return p
 }
 
 // headBytes is the length of a length.
@@ -54,28 +58,102 @@ func (p *Pipes[Out, In]) Send(m Out) error {
 // Receive receives a message into m, which keeps nothing of what was read. The end of the stream is [io.EOF],
 // whichever side has brought it about.
 func (p *Pipes[Out, In]) Receive(m In) error {
-	var head [headBytes]byte
-	if _, err := io.ReadFull(p.in, head[:]); err != nil {
-		return asEnd(err)
+	for {
+		if ok, err := p.decode(m); ok || err != nil {
+			return err
+		}
+		n, err := p.read.Read(p.room())
+		if err = p.grow(n, err); err != nil {
+			return err
+		}
 	}
-	size := int(binary.LittleEndian.Uint32(head[:]))
-	if size > MaxMessage {
-		return fmt.Errorf("receive a message: it has %d bytes, and may have %d", size, MaxMessage)
-	}
-	if cap(p.body) < size {
-		p.body = make([]byte, size)
-	}
-	p.body = p.body[:size]
-	if _, err := io.ReadFull(p.in, p.body); err != nil {
-		return asEnd(err)
-	}
-	err := proto.Unmarshal(p.body, m)
-	p.body = shrink(p.body)
-	if err != nil {
-		return fmt.Errorf("decode a message: %w", err)
-	}
-	return nil
 }
+
+// Poll is Receive without waiting: it reports whether there was a whole message.
+func (p *Pipes[Out, In]) Poll(m In) (bool, error) {
+	for {
+		if ok, err := p.decode(m); ok || err != nil || p.raw == nil {
+			return ok, err
+		}
+		var n int
+		var err error
+		room := p.room()
+		failed := p.raw.Read(func(fd uintptr) bool {
+			for {
+				if n, err = syscall.Read(int(fd), room); err != syscall.EINTR {
+					return true
+				}
+			}
+		})
+		switch {
+		case failed != nil: // it is closed
+			return false, io.EOF
+		case err == syscall.EAGAIN:
+			return false, nil
+		case n == 0 && err == nil:
+			err = io.EOF
+		}
+		if err = p.grow(max(n, 0), err); err != nil {
+			return false, err
+		}
+	}
+}
+
+// decode takes a message from what was read, if it is there.
+func (p *Pipes[Out, In]) decode(m In) (ok bool, err error) {
+	size, known, err := p.size()
+	if err != nil || !known || len(p.in)-p.at < headBytes+size {
+		return false, err
+	}
+	body := p.in[p.at+headBytes:][:size]
+	if p.at += headBytes + size; p.at == len(p.in) {
+		p.in, p.at = shrink(p.in)[:0], 0
+	}
+	if err := proto.Unmarshal(body, m); err != nil {
+		return false, fmt.Errorf("decode a message: %w", err)
+	}
+	return true, nil
+}
+
+// size returns the size of the next message, if its head was read.
+func (p *Pipes[Out, In]) size() (size int, known bool, err error) {
+	if len(p.in)-p.at < headBytes {
+		return 0, false, nil
+	}
+	if size = int(binary.LittleEndian.Uint32(p.in[p.at:])); size > MaxMessage {
+		return 0, false, fmt.Errorf("receive a message: it has %d bytes, and may have %d", size, MaxMessage)
+	}
+	return size, true, nil
+}
+
+// room returns where to read to: the rest of the next message at least.
+func (p *Pipes[Out, In]) room() []byte {
+	size, _, _ := p.size()
+	need := max(headBytes+size, readBytes)
+	if p.at > 0 {
+		p.in = p.in[:copy(p.in, p.in[p.at:])]
+		p.at = 0
+	}
+	if cap(p.in) < need {
+		p.in = append(make([]byte, 0, need), p.in...)
+	}
+	return p.in[len(p.in):cap(p.in)]
+}
+
+// grow notes what was read to room.
+func (p *Pipes[Out, In]) grow(n int, err error) error {
+	p.in = p.in[:len(p.in)+n]
+	if n > 0 {
+		return nil
+	}
+	return asEnd(err)
+}
+
+// readBytes is how much is read at once.
+const readBytes = 64 << 10
+
+// Buffered returns how many bytes were read that belong to messages after the one that was received last.
+func (p *Pipes[Out, In]) Buffered() int { return len(p.in) - p.at }
 
 // Close ends the stream.
 func (p *Pipes[Out, In]) Close() error { return errors.Join(p.read.Close(), p.write.Close()) }
@@ -96,36 +174,4 @@ func asEnd(err error) error {
 		return io.EOF
 	}
 	return err
-}
-
-// Ends are one process's ends of two pipes.
-type Ends struct{ Read, Write *os.File }
-
-// Close closes both.
-func (e Ends) Close() error { return errors.Join(e.Read.Close(), e.Write.Close()) }
-
-// NewEnds returns the ends of two pipes: those of this process, and those that a child inherits, in the order in which
-// [ServePipes] expects them.
-func NewEnds() (own, child Ends, err error) {
-	var ofOwn, ofChild Ends
-	if ofChild.Read, ofOwn.Write, err = os.Pipe(); err != nil {
-		return own, child, fmt.Errorf("make a pipe: %w", err)
-	}
-	if ofOwn.Read, ofChild.Write, err = os.Pipe(); err != nil {
-		return own, child, errors.Join(fmt.Errorf("make a pipe: %w", err), ofChild.Read.Close(), ofOwn.Write.Close())
-	}
-	return ofOwn, ofChild, nil
-}
-
-// inherited returns the ends that this process has been started with, the first of its files after the standard streams.
-func inherited() (Ends, error) {
-	const first = 3
-	for fd := first; fd < first+2; fd++ {
-		// So that a goroutine waits for it, and no thread.
-		if err := syscall.SetNonblock(fd, true); err != nil {
-			return Ends{}, fmt.Errorf("the host has not given the process its pipes: %w", err)
-		}
-		syscall.CloseOnExec(fd)
-	}
-	return Ends{Read: os.NewFile(first, "host"), Write: os.NewFile(first+1, "host")}, nil
 }

@@ -151,3 +151,58 @@ func FuzzPipes(f *testing.F) {
 		}
 	})
 }
+
+// TestPipesPoll looks for messages without waiting: none, a part of one, one that is there beside another.
+func TestPipesPoll(t *testing.T) {
+	t.Parallel()
+	own, child, err := link.NewEnds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := link.NewPipes[*protocol.ToWorker, *protocol.ToHost](own.Read, own.Write)
+	poll := func(want bool, size int) {
+		t.Helper()
+		m := &protocol.ToHost{}
+		if ok, err := host.Poll(m); err != nil || ok != want || ok && !proto.Equal(m, outputs(size)) {
+			t.Errorf("%v %v, a message of %d bytes", ok, err, proto.Size(m))
+		}
+	}
+	message := func(size int) []byte {
+		body, err := proto.Marshal(outputs(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
+	}
+	write := func(b []byte) {
+		t.Helper()
+		if _, err := child.Write.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	poll(false, 0)
+	first, second := message(3), message(5000)
+	write(first[:2])
+	poll(false, 0)
+	write(first[2:5])
+	poll(false, 0)
+	write(append(first[5:], second...))
+	poll(true, 3)
+	if n := host.Buffered(); n != len(second) {
+		t.Errorf("%d bytes are buffered, and %d of the next message were written", n, len(second))
+	}
+	poll(true, 5000)
+	poll(false, 0)
+	if err := child.Close(); err != nil {
+		t.Error(err)
+	}
+	if ok, err := host.Poll(&protocol.ToHost{}); ok || !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v %v", ok, err)
+	}
+	if err := host.Close(); err != nil {
+		t.Error(err)
+	}
+	if ok, err := host.Poll(&protocol.ToHost{}); ok || !errors.Is(err, io.EOF) {
+		t.Errorf("closed: %v %v", ok, err)
+	}
+}

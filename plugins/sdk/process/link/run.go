@@ -31,6 +31,7 @@ type Run struct {
 	told      chan struct{} // closed by cancel
 	once      sync.Once     // of cancel
 	onCancel  atomic.Pointer[func()]
+	relieve   func() // has somebody read what the host says; nil = somebody does
 
 	mu    sync.Mutex // protects the rest
 	calls map[uint32]chan *protocol.Answer
@@ -72,6 +73,9 @@ func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
 	}()
 	if err := r.post(c, size); err != nil {
 		return nil, err
+	}
+	if r.relieve != nil {
+		r.relieve()
 	}
 	select {
 	case a := <-answer:

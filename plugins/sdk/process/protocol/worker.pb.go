@@ -438,22 +438,25 @@ func (*HostFrame_Release) isHostFrame_Frame() {}
 
 // Task is one attempt at a task.
 type Task struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Worker        string                 `protobuf:"bytes,2,opt,name=worker,proto3" json:"worker,omitempty"`
-	Index         int32                  `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`      // of the task, from 0
-	Tasks         int32                  `protobuf:"varint,4,opt,name=tasks,proto3" json:"tasks,omitempty"`      // of the job
-	Attempt       int32                  `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`  // from 1
-	Priority      string                 `protobuf:"bytes,6,opt,name=priority,proto3" json:"priority,omitempty"` // critical, high, normal, low or background
-	Labels        map[string]string      `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Trace         string                 `protobuf:"bytes,8,opt,name=trace,proto3" json:"trace,omitempty"`                                  // id of the workflow; empty = none
-	Entry         string                 `protobuf:"bytes,9,opt,name=entry,proto3" json:"entry,omitempty"`                                  // empty = the default
-	Input         []byte                 `protobuf:"bytes,10,opt,name=input,proto3" json:"input,omitempty"`                                 // the payload, unless it is longer
-	InputBytes    int64                  `protobuf:"varint,11,opt,name=input_bytes,json=inputBytes,proto3" json:"input_bytes,omitempty"`    // size of the payload; if input is shorter, ask by read_input
-	TimeoutUs     int64                  `protobuf:"varint,12,opt,name=timeout_us,json=timeoutUs,proto3" json:"timeout_us,omitempty"`       // microseconds left; 0 = no deadline
-	LogLevel      int32                  `protobuf:"varint,13,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`          // lowest level that is kept
-	OutputLimit   int64                  `protobuf:"varint,14,opt,name=output_limit,json=outputLimit,proto3" json:"output_limit,omitempty"` // bytes of the result
-	Slot          uint32                 `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`                                  // runs with the same slot are never under way at the same time
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Job         string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Worker      string                 `protobuf:"bytes,2,opt,name=worker,proto3" json:"worker,omitempty"`
+	Index       int32                  `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`      // of the task, from 0
+	Tasks       int32                  `protobuf:"varint,4,opt,name=tasks,proto3" json:"tasks,omitempty"`      // of the job
+	Attempt     int32                  `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`  // from 1
+	Priority    string                 `protobuf:"bytes,6,opt,name=priority,proto3" json:"priority,omitempty"` // critical, high, normal, low or background
+	Labels      map[string]string      `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Trace       string                 `protobuf:"bytes,8,opt,name=trace,proto3" json:"trace,omitempty"`                                  // id of the workflow; empty = none
+	Entry       string                 `protobuf:"bytes,9,opt,name=entry,proto3" json:"entry,omitempty"`                                  // empty = the default
+	Input       []byte                 `protobuf:"bytes,10,opt,name=input,proto3" json:"input,omitempty"`                                 // the payload, unless it is longer
+	InputBytes  int64                  `protobuf:"varint,11,opt,name=input_bytes,json=inputBytes,proto3" json:"input_bytes,omitempty"`    // size of the payload; if input is shorter, ask by read_input
+	TimeoutUs   int64                  `protobuf:"varint,12,opt,name=timeout_us,json=timeoutUs,proto3" json:"timeout_us,omitempty"`       // microseconds left; 0 = no deadline
+	LogLevel    int32                  `protobuf:"varint,13,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`          // lowest level that is kept
+	OutputLimit int64                  `protobuf:"varint,14,opt,name=output_limit,json=outputLimit,proto3" json:"output_limit,omitempty"` // bytes of the result
+	Slot        uint32                 `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`                                  // runs with the same slot are never under way at the same time
+	// No other task is under way, and this one should not take long: whoever has read it may run it before reading on. Only
+	// sandbox processes are told so, since only they are told when somebody has to read meanwhile.
+	Alone         bool `protobuf:"varint,16,opt,name=alone,proto3" json:"alone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -591,6 +594,13 @@ func (x *Task) GetSlot() uint32 {
 		return x.Slot
 	}
 	return 0
+}
+
+func (x *Task) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
 }
 
 type Cancel struct {
@@ -3089,7 +3099,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x04stop\x18\x05 \x01(\v2\x17.jobhost.worker.v1.StopH\x00R\x04stop\x120\n" +
 	"\x05piece\x18\x06 \x01(\v2\x18.jobhost.worker.v1.PieceH\x00R\x05piece\x126\n" +
 	"\arelease\x18\a \x01(\v2\x1a.jobhost.worker.v1.ReleaseH\x00R\areleaseB\a\n" +
-	"\x05frame\"\xe0\x03\n" +
+	"\x05frame\"\xf6\x03\n" +
 	"\x04Task\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker\x12\x14\n" +
@@ -3108,7 +3118,8 @@ const file_worker_proto_rawDesc = "" +
 	"timeout_us\x18\f \x01(\x03R\ttimeoutUs\x12\x1b\n" +
 	"\tlog_level\x18\r \x01(\x05R\blogLevel\x12!\n" +
 	"\foutput_limit\x18\x0e \x01(\x03R\voutputLimit\x12\x12\n" +
-	"\x04slot\x18\x0f \x01(\rR\x04slot\x1a9\n" +
+	"\x04slot\x18\x0f \x01(\rR\x04slot\x12\x14\n" +
+	"\x05alone\x18\x10 \x01(\bR\x05alone\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\b\n" +

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package process
+
+import "runtime"
+
+// yieldThread lets others run.
+func yieldThread() { runtime.Gosched() }
