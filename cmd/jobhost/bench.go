@@ -53,7 +53,7 @@ lower priority than the jobs; with --jobs 0 what is measured is its end.`,
 	flags.IntVar(&f.producers, "producers", 256, "`NUMBER` of goroutines that submit")
 	flags.IntVar(&f.batch, "batch", 1, "`NUMBER` of jobs in a submit")
 	flags.IntVar(&f.backlog, "backlog", 0, "`NUMBER` of jobs that are in the store before the host starts")
-	flags.IntVar(&f.slots, "slots", 0, "`NUMBER` of slots of the worker (default: one per CPU)")
+	flags.IntVar(&f.slots, "slots", 0, "`NUMBER` of slots of the worker (default: one per CPU, 32 per CPU if in processes)")
 	flags.IntVar(&f.payload, "payload", 64, "size of the payloads, in `BYTES`")
 	flags.StringVar(&f.worker, "worker", "noop", "the built-in noop, or a `WORKER` of the manifest")
 	flags.StringVar(&f.dir, "dir", "", "`FOLDER` for the store (default: a temporary one; it matters which disk that is on)")
@@ -173,6 +173,9 @@ func benchWorker(e *env, f *benchFlags) (host.Worker, error) {
 	w.QueueCapacity = f.jobs + f.backlog + f.producers*f.batch
 	if w.PoolSize = f.slots; f.slots == 0 {
 		w.PoolSize = defaultSlots()
+		if w.Sandbox == runtime.SandboxProcess {
+			w.PoolSize *= manifest.SlotsInProcess
+		}
 	}
 	return w, nil
 }

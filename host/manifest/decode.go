@@ -86,7 +86,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 				w.Sandbox = m.Host.Trust.sandbox()
 			}
 			if _, given := table["pool_size"]; !given && w.Sandbox == runtime.SandboxProcess && w.ABI != runtime.ABIProcess {
-				w.PoolSize *= slotsInProcess
+				w.PoolSize *= SlotsInProcess
 			}
 			m.Workers = append(m.Workers, w)
 		}
@@ -100,9 +100,9 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	return m
 }
 
-// slotsInProcess is how many times more slots a worker has whose sandboxes are in a process of their own: a task that
+// SlotsInProcess is how many times more slots a worker has whose sandboxes are in a process of their own: a task that
 // is on its way there or back leaves the CPU to others.
-const slotsInProcess = 32
+const SlotsInProcess = 32
 
 // table returns the table of that name; a value that is none is a fault.
 func (r *reader) table(in map[string]any, path []string, name string) (map[string]any, bool) {

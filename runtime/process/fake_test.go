@@ -53,7 +53,7 @@ func fakeChild(t testing.TB, send func([]*protocol.HostFrame) error) *child {
 	c.process = &launched{cmd: &exec.Cmd{}, exited: make(chan struct{})}
 	c.out = link.NewSender(send, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
 		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
-	})
+	}, func() bool { return true })
 	t.Cleanup(c.die)
 	return c
 }
@@ -119,7 +119,7 @@ func call(id uint32, c *protocol.Call) *protocol.WorkerFrame {
 // say has a run take a frame.
 func say(t testing.TB, r *run, f *protocol.WorkerFrame) {
 	t.Helper()
-	if err := r.take(f); err != nil {
+	if err := r.take(f, false); err != nil {
 		t.Error(err)
 	}
 }

@@ -56,11 +56,11 @@ func FuzzFrames(f *testing.F) {
 		at.Deadline = time.Now().Add(10 * time.Second)
 		r, end := child.start(t.Context(), t, at)
 		for _, frame := range said.GetFrames() {
-			if r.take(frame) != nil {
+			if r.take(frame, false) != nil {
 				break
 			}
 		}
-		if err := r.take(resultFrame()); err != nil {
+		if err := r.take(resultFrame(), false); err != nil {
 			t.Skip() // a piece was broken
 		}
 		result, why := end()

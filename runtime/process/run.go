@@ -49,8 +49,8 @@ func newRun(at *hostcall.Attempt, timer *time.Timer) *run {
 	return &run{at: at, timer: timer, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{}), cancelled: make(chan struct{}, 1)}
 }
 
-// take hands a frame to the run. A process that talks faster than is listened to has to wait, with all of its runs.
-func (r *run) take(f *protocol.WorkerFrame) error {
+// take hands a frame to the run; light says that it is known to be no larger than lightFrame. A process that talks faster than is listened to has to wait, with all of its runs.
+func (r *run) take(f *protocol.WorkerFrame, light bool) error {
 	if piece := f.GetPiece(); piece != nil {
 		whole := &protocol.WorkerFrame{}
 		ok, err := r.pieces.Add(piece, whole)
@@ -60,13 +60,15 @@ func (r *run) take(f *protocol.WorkerFrame) error {
 		if err != nil || !ok {
 			return err
 		}
-		f = whole
+		f, light = whole, false
 	}
 	if f.GetResult() != nil {
 		r.hasEnded()
 	}
-	if size := proto.Size(f); size > lightFrame && !r.child.hold(r, size) {
-		return nil
+	if !light {
+		if size := proto.Size(f); size > lightFrame && !r.child.hold(r, size) {
+			return nil
+		}
 	}
 	select {
 	case r.frames <- f:

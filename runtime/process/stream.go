@@ -59,7 +59,7 @@ func (c *child) open() error {
 		return err
 	}, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
 		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
-	})
+	}, func() bool { return c.reading.open.Load() > 1 })
 	go func() {
 		err := c.receive(ctx, stream)
 		cancel()
@@ -79,6 +79,7 @@ func (c *child) receive(ctx context.Context, stream stream) error {
 		if err != nil {
 			return err
 		}
+		light := c.pipes != nil && c.pipes.Size() <= lightFrame
 		for _, f := range batch.GetFrames() {
 			c.mu.Lock()
 			r := c.runs[f.GetRun()]
@@ -86,7 +87,7 @@ func (c *child) receive(ctx context.Context, stream stream) error {
 			if r == nil {
 				continue // it has ended
 			}
-			if err := r.take(f); err != nil {
+			if err := r.take(f, light); err != nil {
 				return err
 			}
 		}

@@ -22,6 +22,9 @@ func NewEnds() (own, child Ends, err error) {
 			return Ends{}, Ends{}, errors.Join(fmt.Errorf("make a pipe: %w", err), own.Close(), child.Close())
 		}
 	}
+	for _, f := range []*os.File{own.Read, own.Write} {
+		widen(f)
+	}
 	return own, child, nil
 }
 

@@ -83,12 +83,12 @@ func (s *server) Drain(ctx context.Context, _ *protocol.DrainRequest) (*protocol
 
 // Run implements [protocol.WorkerServer].
 func (s *server) Run(stream grpc.BidiStreamingServer[protocol.ToWorker, protocol.ToHost]) error {
-	return s.serveStream(stream.Context(), stream, nil)
+	return s.serveStream(stream, nil)
 }
 
 // serveStream runs the tasks that come over a stream until that ends. There is only one in the life of a server. bell is what
 // tells that somebody has to read; nil = somebody always does.
-func (s *server) serveStream(ctx context.Context, stream stream, bell io.Reader) error {
+func (s *server) serveStream(stream stream, bell io.Reader) error {
 	s.mu.Lock()
 	if s.used {
 		s.mu.Unlock()
@@ -101,15 +101,13 @@ func (s *server) serveStream(ctx context.Context, stream stream, bell io.Reader)
 		return stream.Send(&protocol.ToHost{Frames: frames})
 	}, func(of *protocol.WorkerFrame, data []byte, last bool) *protocol.WorkerFrame {
 		return &protocol.WorkerFrame{Run: of.GetRun(), Frame: &protocol.WorkerFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
-	})
-	ctx, cancel := context.WithCancelCause(ctx)
-	reading := newReading(ctx, s, stream, out)
+	}, s.crowded)
+	reading := newReading(s, stream, out)
 	go reading.read()
 	if bell != nil {
 		go reading.listen(bell)
 	}
 	err := <-reading.ended
-	cancel(errEnded)
 	out.Close(errEnded)
 	s.mu.Lock()
 	for _, r := range s.runs {
@@ -123,7 +121,7 @@ func (s *server) serveStream(ctx context.Context, stream stream, bell io.Reader)
 var errEnded = errors.New("the host has ended the stream")
 
 // take takes a frame. What is about a run that has ended says nothing any more.
-func (s *server) take(ctx context.Context, f *protocol.HostFrame, out *Sender[*protocol.WorkerFrame]) error {
+func (s *server) take(f *protocol.HostFrame, out *Sender[*protocol.WorkerFrame]) error {
 	s.mu.Lock()
 	r := s.runs[f.GetRun()]
 	s.mu.Unlock()
@@ -132,7 +130,7 @@ func (s *server) take(ctx context.Context, f *protocol.HostFrame, out *Sender[*p
 		if r != nil {
 			return status.Errorf(codes.InvalidArgument, "run %d is under way already", f.GetRun())
 		}
-		s.begin(ctx, f.GetRun(), frame.Task, out)
+		s.begin(f.GetRun(), frame.Task, out)
 	case *protocol.HostFrame_Answer:
 		if r != nil {
 			r.answer(frame.Answer)
@@ -158,15 +156,15 @@ func (s *server) take(ctx context.Context, f *protocol.HostFrame, out *Sender[*p
 			return fmt.Errorf("put a frame together: %w", err)
 		case ok:
 			whole.Run = f.GetRun()
-			return s.take(ctx, &whole, out)
+			return s.take(&whole, out)
 		}
 	}
 	return nil
 }
 
 // begin gives a task a goroutine.
-func (s *server) begin(ctx context.Context, id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) {
-	r := s.add(newRun(ctx, id, task, out))
+func (s *server) begin(id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) {
+	r := s.add(newRun(id, task, out))
 	select {
 	case s.idle <- r:
 	default:
@@ -183,11 +181,14 @@ func (s *server) add(r *Run) *Run {
 	return r
 }
 
-// quiet reports whether nothing is under way.
-func (s *server) quiet() bool {
+// quiet reports whether nothing is under way, and crowded whether several things are.
+func (s *server) quiet() bool   { return s.underWay() == 0 }
+func (s *server) crowded() bool { return s.underWay() > 1 }
+
+func (s *server) underWay() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.runs) == 0
+	return len(s.runs)
 }
 
 // serve runs a task, and then others until the stream ends: a goroutine that has run one has the stack for the

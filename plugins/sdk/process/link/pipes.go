@@ -23,6 +23,7 @@ type Pipes[Out, In proto.Message] struct {
 	raw   syscall.RawConn // of read, if that is a file
 	in    []byte          // what was read; reused
 	at    int             // how much of in was received
+	size  int             // of the message that was received last
 	out   []byte          // what was sent last; reused
 }
 
@@ -101,11 +102,12 @@ func (p *Pipes[Out, In]) Poll(m In) (bool, error) {
 
 // decode takes a message from what was read, if it is there.
 func (p *Pipes[Out, In]) decode(m In) (ok bool, err error) {
-	size, known, err := p.size()
+	size, known, err := p.nextSize()
 	if err != nil || !known || len(p.in)-p.at < headBytes+size {
 		return false, err
 	}
 	body := p.in[p.at+headBytes:][:size]
+	p.size = size
 	if p.at += headBytes + size; p.at == len(p.in) {
 		p.in, p.at = shrink(p.in)[:0], 0
 	}
@@ -115,8 +117,8 @@ func (p *Pipes[Out, In]) decode(m In) (ok bool, err error) {
 	return true, nil
 }
 
-// size returns the size of the next message, if its head was read.
-func (p *Pipes[Out, In]) size() (size int, known bool, err error) {
+// nextSize returns the size of the next message, if its head was read.
+func (p *Pipes[Out, In]) nextSize() (size int, known bool, err error) {
 	if len(p.in)-p.at < headBytes {
 		return 0, false, nil
 	}
@@ -128,7 +130,7 @@ func (p *Pipes[Out, In]) size() (size int, known bool, err error) {
 
 // room returns where to read to: the rest of the next message at least.
 func (p *Pipes[Out, In]) room() []byte {
-	size, _, _ := p.size()
+	size, _, _ := p.nextSize()
 	need := max(headBytes+size, readBytes)
 	if p.at > 0 {
 		p.in = p.in[:copy(p.in, p.in[p.at:])]
@@ -151,6 +153,9 @@ func (p *Pipes[Out, In]) grow(n int, err error) error {
 
 // readBytes is how much is read at once.
 const readBytes = 64 << 10
+
+// Size returns the size of the message that was received last.
+func (p *Pipes[Out, In]) Size() int { return p.size }
 
 // Buffered returns how many bytes were read that belong to messages after the one that was received last.
 func (p *Pipes[Out, In]) Buffered() int { return len(p.in) - p.at }

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -16,7 +15,6 @@ import (
 // something else.
 type reading struct {
 	server *server
-	ctx    context.Context //nolint:containedctx // of the stream
 	stream stream
 	out    *Sender[*protocol.WorkerFrame]
 	ended  chan error // has the error with which the stream has ended; nil = the host has ended it
@@ -26,8 +24,8 @@ type reading struct {
 }
 
 // newReading returns the right to read, which the caller has.
-func newReading(ctx context.Context, s *server, stream stream, out *Sender[*protocol.WorkerFrame]) *reading {
-	r := &reading{server: s, ctx: ctx, stream: stream, out: out, ended: make(chan error, 1)}
+func newReading(s *server, stream stream, out *Sender[*protocol.WorkerFrame]) *reading {
+	r := &reading{server: s, stream: stream, out: out, ended: make(chan error, 1)}
 	r.role.Lock()
 	return r
 }
@@ -53,7 +51,7 @@ func (r *reading) read() {
 			continue
 		}
 		for _, f := range batch.GetFrames() {
-			if err := r.server.take(r.ctx, f, r.out); err != nil {
+			if err := r.server.take(f, r.out); err != nil {
 				r.end(err)
 				return
 			}
@@ -77,7 +75,7 @@ func (r *reading) alone(batch *protocol.ToWorker) *Run {
 	if ahead, ok := r.stream.(interface{ Buffered() int }); !ok || ahead.Buffered() > 0 {
 		return nil
 	}
-	run := newRun(r.ctx, frames[0].GetRun(), frames[0].GetTask(), r.out)
+	run := newRun(frames[0].GetRun(), frames[0].GetTask(), r.out)
 	run.relieve = r.relieve
 	return r.server.add(run)
 }

@@ -37,7 +37,7 @@ func serveOver(t *testing.T, p programFunc) *hostEnd {
 	}
 	h := &hostEnd{T: t, Pipes: NewPipes[*protocol.ToWorker, *protocol.ToHost](own.Read, own.Write), own: own, ended: make(chan error, 1)}
 	go func() {
-		h.ended <- newServer(p).serveStream(t.Context(), fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](child.Read, child.Write)}, child.Bell)
+		h.ended <- newServer(p).serveStream(fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](child.Read, child.Write)}, child.Bell)
 		_ = child.Close()
 	}()
 	t.Cleanup(func() { _ = own.Close() })

@@ -38,9 +38,11 @@ type Run struct {
 	last  uint32 // id of a call
 }
 
-func newRun(ctx context.Context, id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) *Run {
+// newRun returns a run. When the stream ends it must be told: a context that was that of the stream's child would take a lock that
+// all runs share.
+func newRun(id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) *Run {
 	r := &Run{Task: task, id: id, out: out, told: make(chan struct{})}
-	r.ctx, r.stop = context.WithCancelCause(ctx)
+	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	if us := task.GetTimeoutUs(); us > 0 {
 		r.Deadline = time.Now().Add(time.Duration(us) * time.Microsecond)
 	}

@@ -29,6 +29,8 @@ const (
 type Sender[F proto.Message] struct {
 	send func([]F) error
 	cut  func(F, []byte, bool) F // makes a piece of an encoded frame of the same run
+	// crowded reports whether others may be about to send something.
+	crowded func() bool
 
 	since atomic.Int64 // when the batch began that is being sent, in Unix nanoseconds; 0 = none is
 
@@ -37,7 +39,6 @@ type Sender[F proto.Message] struct {
 	waiting []sized[F]
 	bytes   int // of waiting
 	sending bool
-	many    bool  // the last batch had more than one frame, so the next may
 	err     error // the first of send, after which nothing is sent
 	batch   []F   // being sent; reused
 }
@@ -48,9 +49,9 @@ type sized[F any] struct {
 }
 
 // NewSender returns a sender. send is called by one goroutine at a time. cut makes a frame
-// that is a piece.
-func NewSender[F proto.Message](send func([]F) error, cut func(of F, data []byte, last bool) F) *Sender[F] {
-	s := &Sender[F]{send: send, cut: cut}
+// that is a piece. crowded tells whether several may have something to send at about the same time.
+func NewSender[F proto.Message](send func([]F) error, cut func(of F, data []byte, last bool) F, crowded func() bool) *Sender[F] {
+	s := &Sender[F]{send: send, cut: cut, crowded: crowded}
 	s.room.L = &s.mu
 	return s
 }
@@ -114,8 +115,9 @@ func (s *Sender[F]) drain() {
 
 // batchLocked sends a batch. Whoever has it called is the one that is sending.
 func (s *Sender[F]) batchLocked() {
-	if s.many {
-		// Those that are about to send something get the chance to join.
+	// Those that are about to send something get the chance to join, as long as there are such.
+	for last := 0; len(s.waiting) > last && s.crowded(); {
+		last = len(s.waiting)
 		s.mu.Unlock()
 		runtime.Gosched()
 		s.mu.Lock()
@@ -129,7 +131,6 @@ func (s *Sender[F]) batchLocked() {
 	left := copy(s.waiting, s.waiting[n:])
 	clear(s.waiting[left:])
 	s.waiting = s.waiting[:left]
-	s.many = n > 1
 	s.mu.Unlock()
 	s.since.Store(time.Now().UnixNano())
 	err := s.send(s.batch)

@@ -18,6 +18,9 @@ func frame(run uint64, data []byte) *protocol.WorkerFrame {
 	return &protocol.WorkerFrame{Run: run, Frame: &protocol.WorkerFrame_Result{Result: &protocol.Result{Outcome: &protocol.Result_Output{Output: data}}}}
 }
 
+// crowded says that others may be about to send.
+func crowded() bool { return true }
+
 func piece(of *protocol.WorkerFrame, data []byte, last bool) *protocol.WorkerFrame {
 	return &protocol.WorkerFrame{Run: of.GetRun(), Frame: &protocol.WorkerFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
 }
@@ -51,7 +54,7 @@ func TestSenderKeepsOrder(t *testing.T) {
 		}
 		sending = false
 		return nil
-	}, piece)
+	}, piece, crowded)
 	var senders sync.WaitGroup
 	for run := range uint64(goroutines) {
 		senders.Go(func() {
@@ -96,7 +99,7 @@ func TestPieces(t *testing.T) {
 				}
 			}
 			return nil
-		}, piece)
+		}, piece, crowded)
 		want := frame(7, bytes.Repeat([]byte{'x'}, size))
 		if err := s.Send(want, proto.Size(want)); err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func (s *served) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 	}
 	go func() {
 		// The process ends with the stream, whatever has ended that.
-		_ = s.server.serveStream(context.Background(), fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](ends.Read, ends.Write)}, ends.Bell)
+		_ = s.server.serveStream(fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](ends.Read, ends.Write)}, ends.Bell)
 	}()
 	return nil
 }
