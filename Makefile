@@ -127,7 +127,7 @@ fuzz-modules: $(GO_WASM) ## damage modules in MUTANTS ways and show that the hos
 
 .PHONY: chaos
 chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
-	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... ./runtime/jobabi ./runtime/wasm/... -count=1 -timeout 30m
+	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... ./runtime/jobabi ./runtime/wasm/... ./runtime/process -count=1 -timeout 30m
 
 # guests_of runs the scripts of some folders, if there is a compiler for them.
 define guests_of

@@ -17,7 +17,7 @@ type relay struct {
 	alarm *time.Timer
 }
 
-// relayTime is for how long a task is kept at most while nobody takes one.
+// relayTime is how often it is looked whether nobody has taken a task meanwhile.
 const relayTime = time.Millisecond
 
 func (r *relay) init(most int, run func(*Task)) {

@@ -92,11 +92,11 @@ func (p *process) peak() int64 {
 	return kb << 10
 }
 
-// A payload of 96 MB is uploaded, run through a worker that returns it, and
+// A payload of 200 MB is uploaded, run through a worker that returns it, and
 // fetched again, by a host that never has more than a part of it in memory.
 func TestLargePayload(t *testing.T) {
 	t.Parallel()
-	const large, most = 96 << 20, 64 << 20
+	const large, most = 200 << 20, 128 << 20
 	s := newPayloadSite(t)
 	s.replace("orphan_age = \"1s\"\n", "") // an upload must not expire while it lasts
 	host := s.start()

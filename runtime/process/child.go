@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	goruntime "runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,14 +33,14 @@ type child struct {
 
 	pipes  *toWorker   // frames go over them; nil = over gRPC
 	bell   *os.File    // see ring; nil without pipes
-	alone  atomic.Bool // a task was sent as one that is alone, and its result has not come
+	unread atomic.Bool // a task that is alone is under way, and the process was not told to read meanwhile
 	out    *link.Sender[*protocol.HostFrame]
 	endRun context.CancelFunc // ends the stream
 	life   context.Context    // ends when the process has ended
 	die    context.CancelFunc // ends life
 
 	reading reading
-	looking *atomic.Bool // an attempt looks for its result, in whichever process of the engine
+	looking *atomic.Bool // an attempt of the engine looks for its result; nil = none may, as others need the processor
 	lastRun atomic.Uint64
 
 	mu      sync.Mutex // protects the rest
@@ -67,7 +68,9 @@ func newChild() *child {
 // connected, but has no stream yet: see open.
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := newChild()
-	ch.looking = &e.looking
+	if goruntime.GOMAXPROCS(0) > 1 {
+		ch.looking = &e.looking
+	}
 	if c.pipes {
 		theirs, err := ch.pipe()
 		if err != nil {

@@ -26,10 +26,11 @@ func (c *child) hold(r *run, size int) bool {
 	return true
 }
 
-// letGo makes room again.
+// letGo makes room again. A frame that was light as it came, and so isn't held, may have a size that isn't.
 func (c *child) letGo(r *run, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	size = min(size, r.held)
 	c.held -= size
 	r.held -= size
 	c.room.Broadcast()

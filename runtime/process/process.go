@@ -9,7 +9,7 @@
 // doesn't end in time is killed, and one that has died is started again; what else it had under way is not counted
 // as an attempt.
 //
-// Each process has a few goroutines: two read what it writes, one waits for its end, one receives from its stream, one
+// Each process has a few goroutines: two read what it writes, one waits for its end, one receives from its stream (or an attempt that is alone does), one
 // keeps it running. They end with the process, and Close waits for that.
 package process
 

@@ -13,7 +13,7 @@ import (
 // as long as results are to come. When there is none it gives the right up. Then the goroutine of an attempt that is alone in
 // the process may have it, and look for its result without sleeping: to wake a thread takes longer than what most tasks do.
 type reading struct {
-	open   atomic.Int64  // runs whose result is to come
+	due    atomic.Int64  // runs whose result is to come
 	brief  atomic.Bool   // the last attempt took less than briefTime
 	resume chan struct{} // has one when the goroutine of the stream is to look whether it should read
 
@@ -31,10 +31,10 @@ const (
 )
 
 // begin notes that a result is to come, and reports whether its run is alone, and can be expected to be brief.
-func (g *reading) begin() (alone bool) { return g.open.Add(1) == 1 && g.brief.Load() }
+func (g *reading) begin() (alone bool) { return g.due.Add(1) == 1 && g.brief.Load() }
 
 // end notes that a result has come, or never will.
-func (g *reading) end() { g.open.Add(-1) }
+func (g *reading) end() { g.due.Add(-1) }
 
 // wake has the goroutine of the stream read if it should.
 func (g *reading) wake() {
@@ -47,14 +47,14 @@ func (g *reading) wake() {
 // await waits until the goroutine of the stream should read: there is a result to come, and no attempt reads, or
 // the stream is over.
 func (g *reading) await(over, gone <-chan struct{}) {
-	if g.held && g.open.Load() > 0 {
+	if g.held && g.due.Load() > 0 {
 		return
 	}
 	if g.held {
 		g.role.Unlock()
 		g.held = false
 	}
-	for g.open.Load() == 0 || !g.role.TryLock() {
+	for g.due.Load() == 0 || !g.role.TryLock() {
 		select {
 		case <-g.resume:
 			continue
@@ -88,7 +88,7 @@ func (c *child) next(ctx context.Context, stream stream) (*protocol.ToHost, erro
 // of the stream. Only one attempt of all processes does so at a time: whoever looks keeps a processor busy.
 func (c *child) look(r *run) *protocol.Result {
 	g := &c.reading
-	if !c.looking.CompareAndSwap(false, true) {
+	if c.looking == nil || !c.looking.CompareAndSwap(false, true) {
 		return nil
 	}
 	defer c.looking.Store(false)
@@ -118,10 +118,10 @@ func (c *child) look(r *run) *protocol.Result {
 	return nil
 }
 
-// ring tells a process that runs a task that is alone that somebody has to read, since frames were sent that are not
-// that task. They must have been.
+// ring tells a process that runs a task that is alone that somebody has to read, before frames are sent that are not that
+// task: there may be more of them than fits into a pipe.
 func (c *child) ring(frames []*protocol.HostFrame) {
-	if len(frames) == 1 && frames[0].GetTask().GetAlone() || !c.alone.Swap(false) {
+	if len(frames) == 1 && frames[0].GetTask().GetAlone() || !c.unread.Swap(false) {
 		return
 	}
 	_, _ = c.bell.Write([]byte{0}) // it fails when the process has ended, which is noticed elsewhere

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -114,7 +115,8 @@ func (rogue) Run(ctx context.Context, run *link.Run) *protocol.Result {
 		return output(append(text, status...))
 	case "flood":
 		line := append(bytes.Repeat([]byte("y"), 1000), '\n')
-		for range 8 << 10 { // 8 MB, and as much without an end of line
+		lines, _ := strconv.Atoi(string(run.Task.GetInput()))
+		for range lines { // of 1 kB, and as much without an end of line
 			_, _ = os.Stderr.Write(line)
 			_, _ = os.Stderr.Write(line[:1000])
 		}

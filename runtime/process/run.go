@@ -184,12 +184,15 @@ func (r *run) begin(task *protocol.Task) *protocol.Result {
 	c := r.child
 	task.Alone = c.reading.begin() && c.pipes != nil
 	if task.GetAlone() {
-		c.alone.Store(true)
+		c.unread.Store(true)
 	}
 	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Task{Task: task}})
 	if task.GetAlone() {
 		if result := c.look(r); result != nil {
 			r.hasEnded()
+			if c.reading.due.Load() > 0 { // another has begun meanwhile, and nobody reads
+				c.reading.wake()
+			}
 			return result
 		}
 	}
@@ -200,7 +203,7 @@ func (r *run) begin(task *protocol.Task) *protocol.Result {
 // hasEnded notes that no result is to come any more.
 func (r *run) hasEnded() {
 	if r.ended.CompareAndSwap(false, true) {
-		r.child.alone.Store(false)
+		r.child.unread.Store(false)
 		r.child.reading.end()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -15,7 +16,7 @@ const socketsPrefix = "jhsock-"
 // the data, whose path may be too long for a socket.
 type sockets struct {
 	dir  string
-	lock *os.File
+	lock *os.File // nil where the file system has no locks
 }
 
 // newSockets makes a folder in the system's folder for temporary files, and removes those of hosts that could not: the lock
@@ -29,7 +30,7 @@ func newSockets() (*sockets, error) {
 		}
 		lock, err := lockFolder(dir)
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, errors.ErrUnsupported): // then nobody can lock it, and nobody removes it
 			return &sockets{dir: dir, lock: lock}, nil
 		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.EWOULDBLOCK):
 			return nil, errors.Join(fmt.Errorf("lock the folder for sockets: %w", err), os.RemoveAll(dir))
@@ -62,9 +63,13 @@ func lockFolder(dir string) (*os.File, error) {
 
 // removeStale removes the folders that nobody has locked. What can't be locked or removed is somebody else's.
 func removeStale(temp string) {
-	all, _ := filepath.Glob(filepath.Join(temp, socketsPrefix+"*"))
-	for _, dir := range all {
-		info, err := os.Lstat(dir)
+	all, _ := os.ReadDir(temp)
+	for _, entry := range all {
+		if !strings.HasPrefix(entry.Name(), socketsPrefix) {
+			continue
+		}
+		dir := filepath.Join(temp, entry.Name())
+		info, err := entry.Info()
 		if err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 || !ownFile(info) {
 			continue
 		}
@@ -81,4 +86,10 @@ func ownFile(info os.FileInfo) bool {
 }
 
 // close removes the folder.
-func (s *sockets) close() error { return errors.Join(os.RemoveAll(s.dir), s.lock.Close()) }
+func (s *sockets) close() error {
+	err := os.RemoveAll(s.dir)
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}

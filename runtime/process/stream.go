@@ -54,12 +54,11 @@ func (c *child) open() error {
 	}
 	c.endRun = cancel
 	c.out = link.NewSender(func(frames []*protocol.HostFrame) error {
-		err := stream.Send(&protocol.ToWorker{Frames: frames})
 		c.ring(frames)
-		return err
+		return stream.Send(&protocol.ToWorker{Frames: frames})
 	}, func(of *protocol.HostFrame, data []byte, last bool) *protocol.HostFrame {
 		return &protocol.HostFrame{Run: of.GetRun(), Frame: &protocol.HostFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
-	}, func() bool { return c.reading.open.Load() > 1 })
+	}, func() bool { return c.reading.due.Load() > 1 })
 	go func() {
 		err := c.receive(ctx, stream)
 		cancel()

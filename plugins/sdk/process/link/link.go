@@ -1,5 +1,5 @@
 // Package link is the worker's end of the stream between jobhost and a process: it serves a
-// [Program], gives each task a goroutine, batches what goes to the host, and brings answers
+// [Program], gives each task a goroutine, or runs it on that which has read it, batches what goes to the host, and brings answers
 // to those who asked. Package process makes an SDK of it, and jobhost's own sandboxes
 // use it as it is.
 package link
@@ -44,8 +44,9 @@ type server struct {
 	protocol.UnimplementedWorkerServer
 
 	program Program
-	idle    chan *Run     // to goroutines that have nothing to do
+	idle    chan *Run     // to goroutines that have nothing to do; nil = to read
 	ended   chan struct{} // closed when the stream has ended
+	reading *reading      // of the stream
 
 	mu   sync.Mutex // protects the rest
 	runs map[uint64]*Run
@@ -102,12 +103,12 @@ func (s *server) serveStream(stream stream, bell io.Reader) error {
 	}, func(of *protocol.WorkerFrame, data []byte, last bool) *protocol.WorkerFrame {
 		return &protocol.WorkerFrame{Run: of.GetRun(), Frame: &protocol.WorkerFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
 	}, s.crowded)
-	reading := newReading(s, stream, out)
-	go reading.read()
+	s.reading = newReading(s, stream, out)
+	go s.serve(nil)
 	if bell != nil {
-		go reading.listen(bell)
+		go s.reading.listen(bell)
 	}
-	err := <-reading.ended
+	err := <-s.reading.ended
 	out.Close(errEnded)
 	s.mu.Lock()
 	for _, r := range s.runs {
@@ -164,7 +165,11 @@ func (s *server) take(f *protocol.HostFrame, out *Sender[*protocol.WorkerFrame])
 
 // begin gives a task a goroutine.
 func (s *server) begin(id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) {
-	r := s.add(newRun(id, task, out))
+	s.employ(s.add(newRun(id, task, out)))
+}
+
+// employ has a goroutine run a task, or read: one that has nothing to do, or a new one.
+func (s *server) employ(r *Run) {
 	select {
 	case s.idle <- r:
 	default:
@@ -191,18 +196,17 @@ func (s *server) underWay() int {
 	return len(s.runs)
 }
 
-// serve runs a task, and then others until the stream ends: a goroutine that has run one has the stack for the
-// next.
+// serve runs a task or reads, and then does so again until the stream ends: a goroutine that has run a task has the stack
+// for the next.
 func (s *server) serve(r *Run) {
-	s.run(r)
-	s.serveOthers()
-}
-
-func (s *server) serveOthers() {
 	for {
-		select {
-		case r := <-s.idle:
+		if r != nil {
 			s.run(r)
+		} else {
+			s.reading.read()
+		}
+		select {
+		case r = <-s.idle:
 		case <-s.ended:
 			return
 		}

@@ -47,8 +47,8 @@ func (p *Pipes[Out, In]) Send(m Out) error {
 		return fmt.Errorf("encode a message: %w", err)
 	}
 	size := len(p.out) - headBytes
-	if size > MaxMessage {
-		return fmt.Errorf("send a message: it has %d bytes, and may have %d", size, MaxMessage)
+	if size > MaxPiped {
+		return fmt.Errorf("send a message: it has %d bytes, and may have %d", size, MaxPiped)
 	}
 	binary.LittleEndian.PutUint32(p.out, uint32(size))
 	_, err = p.write.Write(p.out)
@@ -122,10 +122,11 @@ func (p *Pipes[Out, In]) nextSize() (size int, known bool, err error) {
 	if len(p.in)-p.at < headBytes {
 		return 0, false, nil
 	}
-	if size = int(binary.LittleEndian.Uint32(p.in[p.at:])); size > MaxMessage {
-		return 0, false, fmt.Errorf("receive a message: it has %d bytes, and may have %d", size, MaxMessage)
+	head := binary.LittleEndian.Uint32(p.in[p.at:])
+	if head > MaxPiped {
+		return 0, false, fmt.Errorf("receive a message: it has %d bytes, and may have %d", head, MaxPiped)
 	}
-	return size, true, nil
+	return int(head), true, nil
 }
 
 // room returns where to read to: the rest of the next message at least.

@@ -44,7 +44,7 @@ func outputs(sizes ...int) *protocol.ToHost {
 func TestPipesCarryMessages(t *testing.T) {
 	t.Parallel()
 	host, worker := connected(t)
-	sizes := [][]int{{}, {0}, {1, 2, 3}, {32 << 10}, {link.MaxMessage - 100}, {7}}
+	sizes := [][]int{{}, {0}, {1, 2, 3}, {32 << 10}, {link.MaxPiped - 100}, {7}}
 	for n := range 64 {
 		sizes = append(sizes, []int{32<<10 - n}, []int{64<<10 - n})
 	}
@@ -82,10 +82,10 @@ func TestPipesCarryMessages(t *testing.T) {
 func TestPipesHaveBounds(t *testing.T) {
 	t.Parallel()
 	_, worker := connected(t)
-	if err := worker.Send(outputs(link.MaxMessage)); err == nil || !strings.Contains(err.Error(), "may have 16777216") {
-		t.Errorf("a message of 16 MiB and more: %v", err)
+	if err := worker.Send(outputs(link.MaxPiped)); err == nil || !strings.Contains(err.Error(), "may have 4194304") {
+		t.Errorf("a message that is too large: %v", err)
 	}
-	for head, want := range map[uint32]string{1<<32 - 1: "may have 16777216", 3: "decode a message"} {
+	for head, want := range map[uint32]string{1<<32 - 1: "may have 4194304", 3: "decode a message"} {
 		p := receiver(binary.LittleEndian.AppendUint32(nil, head), []byte{0xff, 0xff, 0xff})
 		if err := p.Receive(&protocol.ToHost{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a message that says it has %d bytes: %v", head, err)

@@ -31,6 +31,7 @@ func newReading(s *server, stream stream, out *Sender[*protocol.WorkerFrame]) *r
 }
 
 // read takes what the host says as long as it has the right to, or until the stream ends: then nobody gets that any more.
+// Another may have got it when a task has ended that was alone.
 func (r *reading) read() {
 	for {
 		batch, err := r.stream.Recv()
@@ -45,7 +46,6 @@ func (r *reading) read() {
 			}
 			r.server.run(run)
 			if !r.role.TryLock() {
-				r.server.serveOthers()
 				return
 			}
 			continue
@@ -83,7 +83,7 @@ func (r *reading) alone(batch *protocol.ToWorker) *Run {
 // relieve has another goroutine read if nobody does.
 func (r *reading) relieve() {
 	if r.role.TryLock() {
-		go r.read()
+		r.server.employ(nil)
 	}
 }
 

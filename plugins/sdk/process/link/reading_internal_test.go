@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -228,5 +229,43 @@ func TestHammerAlone(t *testing.T) {
 			ended++
 			<-room
 		}
+	}
+}
+
+// TestAloneBesideLarge sends what doesn't fit into a pipe beside a task that its reader runs: rung for before, it gets through.
+func TestAloneBesideLarge(t *testing.T) {
+	t.Parallel()
+	sent := make(chan struct{})
+	h := serveOver(t, func(_ context.Context, run *Run) *protocol.Result {
+		if run.id == 1 {
+			<-sent
+		}
+		return outputOf("done")
+	})
+	h.send(taskFrame(1, true, ""))
+	h.ring()
+	h.send(taskFrame(2, false, string(make([]byte, 3<<20))))
+	close(sent)
+	h.frames(2)
+}
+
+// TestAloneLeavesNothing has many tasks ask that are alone, for each of which another goroutine begins to read. It isn't parallel, as it counts
+// goroutines.
+func TestAloneLeavesNothing(t *testing.T) {
+	h := serveOver(t, func(_ context.Context, run *Run) *protocol.Result {
+		if _, err := run.Call(&protocol.Call{Call: &protocol.Call_Info{Info: &protocol.Info{Key: "k"}}}); err != nil {
+			return outputOf(err.Error())
+		}
+		return outputOf("done")
+	})
+	before := runtime.NumGoroutine()
+	for run := range uint64(500) {
+		h.send(taskFrame(run+1, true, ""))
+		c := h.frames(1)[0].GetCall()
+		h.send(&protocol.HostFrame{Run: run + 1, Frame: &protocol.HostFrame_Answer{Answer: &protocol.Answer{Call: c.GetId()}}})
+		h.frames(1)
+	}
+	if after := runtime.NumGoroutine(); after > before+10 {
+		t.Errorf("there were %d goroutines, and %d after 500 tasks", before, after)
 	}
 }

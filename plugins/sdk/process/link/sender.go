@@ -13,6 +13,9 @@ import (
 const (
 	// MaxMessage bounds a message, which either side refuses to receive if it is larger.
 	MaxMessage = 16 << 20
+	// MaxPiped bounds a message that goes over pipes: a batch, or a frame that isn't cut. It is smaller, as
+	// what a message takes when it is decoded is many times more if it is meant to be.
+	MaxPiped = 4 << 20
 	// Window is how much may be under way that nobody has read yet. A window that is given spares gRPC the pings by
 	// which it would measure one, of which there is one for each message where they come one at a time.
 	Window = 16 << 20

@@ -7,7 +7,7 @@ import (
 )
 
 // widen gives a pipe room for a batch, so that who sends a payload doesn't wait for the reader again and again. Where
-// the system refuses that, it is slower.
+// the system refuses that, it waits.
 func widen(f *os.File) {
 	if raw, err := f.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, maxBatch) })
