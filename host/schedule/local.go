@@ -53,6 +53,9 @@ func (t *Timing) nextLocal(after time.Time) time.Time {
 	at := after
 	for first := true; ; first = false {
 		s := stretchOf(at)
+		if !first {
+			s.start = at // which it isn't by itself where nothing changes: what lies before was looked at
+		}
 		shown := t.cron.Next(t.searchFrom(s, at, first))
 		if shown.IsZero() {
 			return time.Time{}

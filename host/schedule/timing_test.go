@@ -196,6 +196,27 @@ var zones = []string{
 	"Africa/Casablanca", "Antarctica/Troll", "Asia/Gaza",
 }
 
+// TestTicksGoForward looks at the ends of leap years that lie beyond the tables of zones, where bounds are that are none: each
+// tick comes after the one before.
+func TestTicksGoForward(t *testing.T) {
+	t.Parallel()
+	for _, zone := range zones {
+		for _, expr := range []string{"0 8 * * *", "15 3,8,14 * * *", "*/15 0-23 * * *", "0 0 * * *"} {
+			timing := mustCron(t, expr, zone)
+			for _, year := range []int{2036, 2040} {
+				at := time.Date(year, 12, 29, 0, 0, 0, 0, timing.Zone())
+				for until := at.AddDate(0, 0, 4); at.Before(until); {
+					next := timing.Next(at)
+					if d := next.Sub(at); d <= 0 || d > 25*time.Hour {
+						t.Fatalf("%s in %s: %v follows %v", expr, zone, next, at)
+					}
+					at = next
+				}
+			}
+		}
+	}
+}
+
 // TestTicksProperty compares the ticks of random expressions, around the
 // changes of random zones, with those found by looking at every minute.
 func TestTicksProperty(t *testing.T) {
