@@ -7,7 +7,7 @@ import (
 
 // relay keeps tasks for goroutines that call a handler and will be free soon. The handler of one response often begins
 // the next request, and to wake another goroutine for that takes longer than to return. There are never more tasks than such
-// goroutines, and those of whom nobody takes one for a while are run by others: handlers may wait for what they have begun.
+// goroutines, and those that nobody takes for one or two milliseconds are run by others: handlers may wait for what they have begun.
 type relay struct {
 	tasks chan *Task
 	run   func(*Task) // has another goroutine run a task

@@ -93,7 +93,7 @@ func TestStartsThatFailSlowly(t *testing.T) {
 		first, starts := newFake(t).child, 0
 		c := newCrew(&engine{logger: discard(), observe: noObserver{}}, "slow", false, func(context.Context) (*child, error) {
 			starts++
-			time.Sleep(failureTime)
+			time.Sleep(failureTime) // of the bubble
 			return nil, errors.New("no")
 		})
 		told := make(chan string, 10)
@@ -150,7 +150,7 @@ func TestCloseWhileStarting(t *testing.T) {
 	defer func() { _ = e.close() }()
 	path, err := exec.LookPath("sleep")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(hostcall.ErrReturned) })
@@ -161,7 +161,8 @@ func TestCloseWhileStarting(t *testing.T) {
 	}
 }
 
-// TestHammerEnds lets deadlines, cancels, ends of contexts, results and the death of the process meet.
+// TestHammerEnds lets deadlines, cancels, ends of contexts, results and the death of the process meet. Their moments are
+// moved against each other from round to round by sleeps; nothing is waited for by them.
 func TestHammerEnds(t *testing.T) {
 	t.Parallel()
 	for n := range 300 {

@@ -50,7 +50,7 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var said protocol.ToHost
 		if proto.Unmarshal(data, &said) != nil {
-			t.Skip()
+			return // it ends the stream before a run hears of it
 		}
 		child, at := newFake(t), networked()
 		at.Deadline = time.Now().Add(10 * time.Second)
@@ -61,7 +61,7 @@ func FuzzFrames(f *testing.F) {
 			}
 		}
 		if err := r.take(resultFrame(), false); err != nil {
-			t.Skip() // a piece was broken
+			return // a piece was broken, which ends the stream
 		}
 		result, why := end()
 		if out := r.resultOf(t.Context(), result, why); out.Outcome.Kind == 0 || out.Outcome.Fuel < 0 || out.Reset < 0 {

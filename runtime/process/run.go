@@ -49,7 +49,8 @@ func newRun(at *hostcall.Attempt, timer *time.Timer) *run {
 	return &run{at: at, timer: timer, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{}), cancelled: make(chan struct{}, 1)}
 }
 
-// take hands a frame to the run; light says that it is known to be no larger than lightFrame. A process that talks faster than is listened to has to wait, with all of its runs.
+// take hands a frame to the run; light says that it is known to be no larger than lightFrame. A process that talks faster
+// than is listened to has to wait, with all of its runs.
 func (r *run) take(f *protocol.WorkerFrame, light bool) error {
 	if piece := f.GetPiece(); piece != nil {
 		whole := &protocol.WorkerFrame{}

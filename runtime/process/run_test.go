@@ -145,7 +145,7 @@ func TestDeafProcess(t *testing.T) {
 				go w.watch(c)
 				go func() { // it ends when it is killed
 					for !isDead(c) {
-						time.Sleep(time.Millisecond)
+						time.Sleep(time.Millisecond) // of the bubble
 					}
 					close(gone)
 					c.die()
