@@ -1,6 +1,9 @@
 package module
 
-// Instruction is one instruction of a function.
+import "fmt"
+
+// Instruction is one instruction of a function. Of its operands only those
+// mean something that its opcode has: see [Opcode.Operands].
 type Instruction struct {
 	// Op is the opcode; for those with a prefix it is prefix<<8 | number, such
 	// as [MemoryCopy].
@@ -8,18 +11,25 @@ type Instruction struct {
 	// Start and End bound it in the module.
 	Start, End int
 	// Immediate is the first operand: an index, a depth, a constant (its bits,
-	// sign-extended for i32), or the offset of a memory access. Second is the
-	// second one, where there are two: the table of call_indirect and
-	// table.init, the source of table.copy. Align is the alignment of a memory
-	// access, as a power of two.
+	// sign-extended for i32), a reference type, or the offset of a memory
+	// access. Second is the second index: the table of call_indirect and
+	// table.init, the source of table.copy.
 	Immediate uint64
 	Second    uint32
-	Align     uint32
-	// Block is the type of block, loop, if; with others it means nothing.
+	// Align is the alignment of a memory access, as a power of two.
+	Align uint32
+	// Type is that of a select that has one.
+	Type byte
+	// Lane is the number of a lane.
+	Lane byte
+	// Block is the type of block, loop, if.
 	Block BlockType
-	// Depths are the targets of br_table, the default last; with others it
-	// means nothing. The next br_table overwrites it.
+	// Depths are the targets of br_table, the default last. The next br_table
+	// overwrites it.
 	Depths []uint32
+	// Bytes are the 16 bytes of v128.const and i8x16.shuffle, as they are in the
+	// module.
+	Bytes []byte
 }
 
 // BlockType is the type of a block.
@@ -43,6 +53,8 @@ const (
 	Return       uint32 = 0x0f
 	Call         uint32 = 0x10
 	CallIndirect uint32 = 0x11
+	Drop         uint32 = 0x1a
+	Select       uint32 = 0x1b
 	SelectTyped  uint32 = 0x1c
 	LocalGet     uint32 = 0x20
 	LocalSet     uint32 = 0x21
@@ -56,6 +68,7 @@ const (
 	I32Const     uint32 = 0x41
 	I64Const     uint32 = 0x42
 	RefNull      uint32 = 0xd0
+	RefIsNull    uint32 = 0xd1
 	RefFunc      uint32 = 0xd2
 	MemoryInit   uint32 = 0xfc08
 	DataDrop     uint32 = 0xfc09
@@ -114,7 +127,7 @@ func (c *Instructions) Next() bool {
 		}
 		return false
 	}
-	c.Start, c.Immediate, c.Second, c.Align = c.r.pos, 0, 0, 0
+	c.Start = c.r.pos
 	c.read()
 	c.End = c.r.pos
 	return c.r.err == nil
@@ -130,69 +143,127 @@ func (c *Instructions) Err() error {
 
 func (c *Instructions) read() {
 	r := &c.r
-	op := r.byte()
-	c.Op = uint32(op)
+	op := uint32(r.byte())
 	switch { // two in three instructions
-	case op >= 0x20 && op <= 0x24: // locals, globals
-		c.Immediate = uint64(r.u32())
+	case op >= LocalGet && op <= GlobalSet:
+		c.Op, c.Immediate = op, uint64(r.u32())
 		return
-	case op >= 0x45 && op <= 0xc4: // arithmetic
+	case op >= firstArithmetic && op <= lastArithmetic:
+		c.Op = op
+		return
+	case op == prefixMisc || op == prefixVector:
+		op = op<<8 | c.number(op)
+	}
+	known := Describe(op)
+	if known == nil {
+		r.pos = c.Start
+		r.fail("instruction %s is unknown; threads, tail calls, exceptions and garbage collection are not supported", opcodeText(op))
 		return
 	}
+	c.Op = op
 	switch op {
-	case prefixMisc:
-		c.misc()
-		return
-	case prefixVector:
-		c.vector()
-		return
-	case 0x02, 0x03, 0x04: // block, loop, if
-		c.Block = r.blockType()
+	case Block, Loop, If:
 		c.Depth++
-	case 0x0b: // end
+	case End:
 		c.Depth--
-	case 0x0e: // br_table
-		c.branchTable()
-	case 0x11: // call_indirect
-		c.Immediate, c.Second = uint64(r.u32()), r.u32()
-	case 0x1c: // select with types
-		for n := r.count("types of select", 1, maxValues); n > 0 && r.err == nil; n-- {
-			r.valueType()
-		}
-	case 0x3f, 0x40: // memory.size, memory.grow
+	}
+	c.operands(known)
+}
+
+// The instructions between these have no operands.
+const (
+	firstArithmetic = 0x45 // i32.eqz
+	lastArithmetic  = 0xc4 // i64.extend32_s
+)
+
+// number reads the number behind a prefix. It must be in its shortest form: not
+// every decoder takes others for what they are. wazero 1.12 looks at one byte.
+func (c *Instructions) number(prefix uint32) uint32 {
+	r := &c.r
+	at := r.pos
+	n := r.u32()
+	switch {
+	case r.err != nil:
+		return 0
+	case n > 0xff:
+		r.pos = c.Start
+		r.fail("instruction 0x%02x %d is unknown", prefix, n)
+		return 0
+	case r.pos-at != int(1+n>>7):
+		r.pos = c.Start
+		r.fail("the number of instruction 0x%02x %d is not in its shortest form", prefix, n)
+	}
+	return n
+}
+
+func opcodeText(op uint32) string {
+	if op > 0xff {
+		return fmt.Sprintf("0x%02x %d", op>>8, op&0xff)
+	}
+	return fmt.Sprintf("0x%02x", op)
+}
+
+// operands reads what follows an opcode.
+func (c *Instructions) operands(o *Opcode) {
+	r := &c.r
+	switch o.Operands {
+	case NoOperands:
+	case BlockTyped:
+		c.Block = r.blockType()
+	case Index:
 		c.Immediate = uint64(r.u32())
-	case 0x41:
-		c.Immediate = uint64(r.signed(32))
-	case 0x42:
-		c.Immediate = uint64(r.signed(64))
-	case 0x43:
-		c.Immediate = little(r.bytes(4))
-	case 0x44:
-		c.Immediate = little(r.bytes(8))
-	case 0xd0:
+	case Indices:
+		c.Immediate = uint64(r.u32())
+		c.Second = r.u32()
+	case Targets:
+		c.branchTable()
+	case Types:
+		if n := r.u32(); n != 1 {
+			r.fail("a select has %d types instead of one", n)
+		}
+		c.Type = r.valueType()
+	case RefTyped:
 		c.Immediate = uint64(r.refType())
-	default:
-		c.simple(op)
+	case Memory:
+		c.access(o)
+	case MemoryLane:
+		c.access(o)
+		c.lane(o)
+	case Lane:
+		c.lane(o)
+	case Lanes:
+		c.Bytes = r.bytes(16)
+		for _, lane := range c.Bytes {
+			if lane >= o.Lanes {
+				r.fail("lane %d of %s is not less than %d", lane, o.Name, o.Lanes)
+			}
+		}
+	case Const32:
+		c.Immediate = uint64(r.signed(32))
+	case Const64:
+		c.Immediate = uint64(r.signed(64))
+	case Float32:
+		c.Immediate = little(r.bytes(4))
+	case Float64:
+		c.Immediate = little(r.bytes(8))
+	case Vector:
+		c.Bytes = r.bytes(16)
 	}
 }
 
-// simple reads the operands of instructions that have an index, a place in
-// memory, or none.
-func (c *Instructions) simple(op byte) {
-	r := &c.r
-	switch {
-	case op >= 0x28 && op <= 0x3e: // loads and stores
-		c.Align, c.Immediate = r.u32(), uint64(r.u32())
-	case op == 0x0c || op == 0x0d || op == 0x10, // br, br_if, call
-		op == 0x25 || op == 0x26, // tables
-		op == 0xd2:               // ref.func
-		c.Immediate = uint64(r.u32())
-	case op <= 0x01, op == 0x05, op == 0x0f, // unreachable, nop, else, return
-		op == 0x1a, op == 0x1b, // drop, select
-		op == 0xd1: // ref.is_null
-	default:
-		r.pos--
-		r.fail("instruction 0x%02x is unknown; threads, tail calls, exceptions and garbage collection are not supported", op)
+// access reads the place of a memory access. Alignments beyond the natural one
+// are invalid; wazero and others find flags in the higher bits.
+func (c *Instructions) access(o *Opcode) {
+	c.Align = c.r.u32()
+	if c.Align > o.Align {
+		c.r.fail("the alignment 2**%d of %s is larger than the natural one of 2**%d", c.Align, o.Name, o.Align)
+	}
+	c.Immediate = uint64(c.r.u32())
+}
+
+func (c *Instructions) lane(o *Opcode) {
+	if c.Lane = c.r.byte(); c.Lane >= o.Lanes {
+		c.r.fail("lane %d of %s is not less than %d", c.Lane, o.Name, o.Lanes)
 	}
 }
 
@@ -225,43 +296,4 @@ func (c *Instructions) branchTable() {
 		c.depths = append(c.depths, c.r.u32())
 	}
 	c.Depths = c.depths
-}
-
-// misc reads an instruction with the prefix 0xfc.
-func (c *Instructions) misc() {
-	r := &c.r
-	n := r.u32()
-	c.Op = prefixMisc<<8 | n
-	switch {
-	case n <= 7: // saturating truncation
-	case n == 8, n == 12, n == 10, n == 14: // memory.init, table.init, memory.copy, table.copy
-		c.Immediate, c.Second = uint64(r.u32()), r.u32()
-	case n == 9, n == 11, n == 13, n >= 15 && n <= 17: // drops, fills, table.grow, table.size
-		c.Immediate = uint64(r.u32())
-	default:
-		r.pos = c.Start
-		r.fail("instruction 0xfc %d is unknown", n)
-	}
-}
-
-// vector reads an instruction with the prefix 0xfd.
-func (c *Instructions) vector() {
-	r := &c.r
-	n := r.u32()
-	c.Op = prefixVector<<8 | n
-	switch {
-	case n <= 11, n == 92, n == 93: // loads and stores
-		c.Align, c.Immediate = r.u32(), uint64(r.u32())
-	case n == 12, n == 13: // v128.const, shuffle
-		c.Immediate = uint64(r.pos)
-		r.bytes(16)
-	case n >= 21 && n <= 34: // lanes
-		c.Immediate = uint64(r.byte())
-	case n >= 84 && n <= 91: // loads and stores of lanes
-		c.Align, c.Immediate = r.u32(), uint64(r.u32())
-		r.byte()
-	case n > 255:
-		r.pos = c.Start
-		r.fail("instruction 0xfd %d is unknown", n)
-	}
 }

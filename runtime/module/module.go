@@ -128,8 +128,6 @@ type Const struct {
 	// global.get and ref.func the index; of ref.null the type. For v128.const
 	// it is where in Bytes the 16 bytes are.
 	Bits uint64
-	// Start and End bound it in Bytes, the final end instruction included.
-	Start, End int
 }
 
 // The modes of segments.
@@ -149,8 +147,6 @@ type Element struct {
 	// expressions are in Exprs instead.
 	Functions []uint32
 	Exprs     []Const
-	// Start and End bound the segment in Bytes.
-	Start, End int
 }
 
 // Body is the code of a function that is defined here.
@@ -170,8 +166,6 @@ type Segment struct {
 	Memory uint32
 	Offset Const // of an active one
 	Init   []byte
-	// Start and End bound the segment in Bytes.
-	Start, End int
 }
 
 // FunctionType returns the type of a function by its index in the module, of

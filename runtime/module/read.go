@@ -48,7 +48,8 @@ func Read(b []byte) (*Module, error) {
 			r.fail("there are more than %d sections", maxSections)
 			break
 		}
-		s := Section{Header: r.pos, ID: r.byte()}
+		s := Section{Header: r.pos}
+		s.ID = r.byte()
 		size := int(r.u32())
 		s.Start = r.pos
 		r.bytes(size)
@@ -161,7 +162,9 @@ func (r *reader) valueTypes(what string) []byte {
 
 func (m *Module) imports(r *reader) {
 	for n := r.count("imports", 4, MaxImports); n > 0 && r.err == nil; n-- {
-		i := Import{Module: r.name(), Name: r.name(), Kind: r.byte()}
+		var i Import
+		i.Module, i.Name = r.name(), r.name()
+		i.Kind = r.byte()
 		switch i.Kind {
 		case KindFunction:
 			i.Type = r.u32()
@@ -200,7 +203,9 @@ func (m *Module) exports(r *reader) {
 	n := r.count("exports", 3, MaxExports)
 	seen := make(map[string]bool, n)
 	for ; n > 0 && r.err == nil; n-- {
-		e := Export{Name: r.name(), Kind: r.byte(), Index: r.u32()}
+		var e Export
+		e.Name = r.name()
+		e.Kind, e.Index = r.byte(), r.u32()
 		have := 0
 		switch e.Kind {
 		case KindFunction:

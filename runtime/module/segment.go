@@ -10,12 +10,14 @@ const (
 	opF64Const  byte = 0x44
 	opRefNull   byte = 0xd0
 	opRefFunc   byte = 0xd2
-	opVector    byte = 0xfd
+	opVector    byte = 0xfd // with the number opVectorConst
+
+	opVectorConst byte = 12
 )
 
 // constant reads a constant expression.
 func (r *reader) constant() Const {
-	c := Const{Start: r.pos, Op: r.byte()}
+	c := Const{Op: r.byte()}
 	switch c.Op {
 	case opI32Const:
 		c.Bits = uint64(r.signed(32))
@@ -30,7 +32,7 @@ func (r *reader) constant() Const {
 	case opRefNull:
 		c.Bits = uint64(r.refType())
 	case opVector:
-		if r.u32() != 12 {
+		if n := r.byte(); n != opVectorConst {
 			r.fail("a constant expression has an instruction that is not constant")
 		}
 		c.Bits = uint64(r.pos)
@@ -41,7 +43,6 @@ func (r *reader) constant() Const {
 	if end := r.byte(); end != opEnd {
 		r.fail("a constant expression has more than one instruction")
 	}
-	c.End = r.pos
 	return c
 }
 
@@ -59,7 +60,7 @@ func little(b []byte) uint64 {
 func (m *Module) elements(r *reader) {
 	entries := 0
 	for n := r.count("element segments", 2, MaxElements); n > 0 && r.err == nil; n-- {
-		e := Element{Start: r.pos, Type: FuncRef}
+		e := Element{Type: FuncRef}
 		flag := r.u32()
 		if flag > 7 {
 			r.fail("element segments of kind %d are unknown", flag)
@@ -93,7 +94,6 @@ func (m *Module) elements(r *reader) {
 				e.Functions = append(e.Functions, r.u32())
 			}
 		}
-		e.End = r.pos
 		m.Elements = append(m.Elements, e)
 	}
 }
@@ -114,7 +114,7 @@ func (m *Module) data(r *reader) {
 	n := r.count("data segments", 2, MaxSegments)
 	m.Data = make([]Segment, 0, n)
 	for ; n > 0 && r.err == nil; n-- {
-		s := Segment{Start: r.pos}
+		var s Segment
 		switch flag := r.u32(); flag {
 		case 0:
 			s.Offset = r.constant()
@@ -128,7 +128,6 @@ func (m *Module) data(r *reader) {
 			return
 		}
 		s.Init = r.bytes(int(r.u32()))
-		s.End = r.pos
 		m.Data = append(m.Data, s)
 	}
 }
@@ -147,19 +146,43 @@ func (m *Module) bodies(r *reader) {
 			return
 		}
 		locals := &reader{b: r.b, pos: b.Start, end: b.End}
-		b.Groups = locals.count("groups of locals", 2, MaxLocals)
-		for range b.Groups {
-			b.Locals += int(locals.u32())
-			locals.valueType()
-			if b.Locals > MaxLocals {
+		for group := range locals.localGroups {
+			if b.Locals += int(group.Count); b.Locals > MaxLocals {
 				locals.fail("a function has more than %d locals", MaxLocals)
 			}
-			if locals.err != nil {
-				break
-			}
+			b.Groups++
 		}
 		b.Code = locals.pos
 		r.err = locals.err
 		m.Bodies = append(m.Bodies, b)
+	}
+}
+
+// LocalGroup declares locals of one type.
+type LocalGroup struct {
+	Count uint32
+	Type  byte
+}
+
+// Locals returns the declarations of locals of a function, by its place among
+// those that are defined here.
+func (m *Module) Locals(function int) []LocalGroup {
+	b := m.Bodies[function]
+	r := &reader{b: m.Bytes, pos: b.Start, end: b.End}
+	groups := make([]LocalGroup, 0, b.Groups)
+	for group := range r.localGroups {
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// localGroups reads the declarations of locals at the start of a body.
+func (r *reader) localGroups(yield func(LocalGroup) bool) {
+	for n := r.count("groups of locals", 2, MaxLocals); n > 0 && r.err == nil; n-- {
+		group := LocalGroup{Count: r.u32()}
+		group.Type = r.valueType()
+		if r.err != nil || !yield(group) {
+			return
+		}
 	}
 }

@@ -1,0 +1,65 @@
+package module
+
+// Opcode describes an instruction: what follows it in the module, and what it
+// takes and leaves on the operand stack.
+type Opcode struct {
+	Name string // as in the text format
+	// Operands says what follows the opcode.
+	Operands Operands
+	// Pop are the types that it takes, the last one being on top of the stack,
+	// Push is the type that it leaves, 0 = none. Both leave out what depends on
+	// the instruction's operands, or on what is on the stack.
+	Pop  string
+	Push byte
+	// Align is the natural alignment of a memory access, as a power of two.
+	Align uint32
+	// Lanes is what a number of a lane must be less than.
+	Lanes byte
+}
+
+// Operands says what follows an opcode in the module.
+type Operands uint8
+
+// The operands that there are.
+const (
+	NoOperands Operands = iota
+	BlockTyped          // the type of a block
+	Index               // the index of a local, a function, a label and so on
+	Indices             // two indices
+	Targets             // labels of br_table
+	Types               // value types, of select
+	RefTyped            // a reference type
+	Memory              // alignment and offset
+	MemoryLane          // alignment, offset and the number of a lane
+	Lane                // the number of a lane
+	Lanes               // 16 numbers of lanes
+	Const32             // a number
+	Const64
+	Float32
+	Float64
+	Vector // 16 bytes
+)
+
+// Describe returns what is known about an opcode, in the form of
+// [Instruction.Op]; nil = it is not one of WebAssembly 2.0.
+func Describe(op uint32) *Opcode {
+	var o *Opcode
+	switch prefix, n := op>>8, op&0xff; {
+	case prefix == 0:
+		o = &plain[n]
+	case prefix == prefixMisc && n < uint32(len(misc)):
+		o = &misc[n]
+	case prefix == prefixVector:
+		o = &vector[n]
+	default:
+		return nil
+	}
+	if o.Name == "" {
+		return nil
+	}
+	return o
+}
+
+// IsVector reports whether an instruction is one of those for vectors of 128
+// bits. What else takes and leaves vectors, such as local.get, is none of them.
+func IsVector(op uint32) bool { return op>>8 == prefixVector }
