@@ -34,6 +34,12 @@ func (i *Instruction) Append(b []byte) []byte {
 		b = AppendU32(b, uint32(i.Immediate))
 	case Indices:
 		b = AppendU32(AppendU32(b, uint32(i.Immediate)), i.Second)
+	case Zero:
+		b = append(b, 0)
+	case Zeros:
+		b = append(b, 0, 0)
+	case IndexZero:
+		b = append(AppendU32(b, uint32(i.Immediate)), 0)
 	case Targets:
 		b = AppendU32(b, uint32(len(i.Depths)-1))
 		for _, d := range i.Depths {

@@ -130,7 +130,8 @@ func TestRefusedEncodings(t *testing.T) {
 	}{
 		{"a vector's number in two bytes of which one is enough", "shortest form", []byte{0xfd, 0x8c, 0, 0x0b}},
 		{"a vector's number in three bytes", "shortest form", []byte{0xfd, 0x80, 0x81, 0, 0x0b}},
-		{"a bulk operation's number in three bytes", "shortest form", []byte{0xfc, 0x8b, 0x80, 0, 0x0b}},
+		{"memory.size of a second memory", "only one memory", []byte{0x3f, 1, 0x1a, 0x0b}},
+		{"memory.size of memory 0 in two bytes", "only one memory", []byte{0x3f, 0x80, 0, 0x1a, 0x0b}},
 		{"a number beyond the table", "0xfd 256 is unknown", []byte{0xfd, 0x80, 2, 0x0b}},
 		{"a gap of the table", "0xfd 154 is unknown", []byte{0xfd, 0x9a, 1, 0x0b}},
 		{"a relaxed vector instruction", "0xfd 276 is unknown", []byte{0xfd, 0x94, 2, 0x0b}},
@@ -168,12 +169,12 @@ func TestRefusedEncodings(t *testing.T) {
 func TestPaddedNumbersAreWrittenAnew(t *testing.T) {
 	t.Parallel()
 	// What linkers leave for indices that they fill in later.
-	padded := function(0x41, 0x81, 0x80, 0x80, 0x80, 0, 0x1a, 0x0f, 0x0b)
+	padded := function(0x41, 0x81, 0x80, 0x80, 0x80, 0, 0x1a, 0x43, 0, 0, 0, 0, 0xfc, 0x80, 0x80, 0, 0x1a, 0x0b)
 	got := instructions(t, padded)[0]
-	if len(got) != 4 || got[0].Immediate != 1 {
+	if len(got) != 6 || got[0].Immediate != 1 {
 		t.Fatalf("read as %v", got)
 	}
-	if want := function(0x41, 1, 0x1a, 0x0f, 0x0b); !bytes.Equal(canonical(t, padded), want) {
+	if want := function(0x41, 1, 0x1a, 0x43, 0, 0, 0, 0, 0xfc, 0, 0x1a, 0x0b); !bytes.Equal(canonical(t, padded), want) {
 		t.Errorf("written as % x instead of % x", canonical(t, padded), want)
 	}
 }

@@ -176,8 +176,9 @@ const (
 	lastArithmetic  = 0xc4 // i64.extend32_s
 )
 
-// number reads the number behind a prefix. It must be in its shortest form: not
-// every decoder takes others for what they are. wazero 1.12 looks at one byte.
+// number reads the number behind a prefix. Those of vectors must be in their
+// shortest form: no compiler writes others, and wazero 1.12 takes the second
+// byte of such a number for an instruction of its own.
 func (c *Instructions) number(prefix uint32) uint32 {
 	r := &c.r
 	at := r.pos
@@ -189,7 +190,7 @@ func (c *Instructions) number(prefix uint32) uint32 {
 		r.pos = c.Start
 		r.fail("instruction 0x%02x %d is unknown", prefix, n)
 		return 0
-	case r.pos-at != int(1+n>>7):
+	case prefix == prefixVector && r.pos-at != int(1+n>>7):
 		r.pos = c.Start
 		r.fail("the number of instruction 0x%02x %d is not in its shortest form", prefix, n)
 	}
@@ -215,6 +216,14 @@ func (c *Instructions) operands(o *Opcode) {
 	case Indices:
 		c.Immediate = uint64(r.u32())
 		c.Second = r.u32()
+	case Zero:
+		c.Immediate = r.zero()
+	case Zeros:
+		c.Immediate = r.zero()
+		c.Second = uint32(r.zero())
+	case IndexZero:
+		c.Immediate = uint64(r.u32())
+		c.Second = uint32(r.zero())
 	case Targets:
 		c.branchTable()
 	case Types:
@@ -249,6 +258,14 @@ func (c *Instructions) operands(o *Opcode) {
 	case Vector:
 		c.Bytes = r.bytes(16)
 	}
+}
+
+// zero reads the byte that stands for the memory.
+func (r *reader) zero() uint64 {
+	if r.byte() != 0 {
+		r.fail("a byte 0 is expected: there is only one memory")
+	}
+	return 0
 }
 
 // access reads the place of a memory access. Alignments beyond the natural one

@@ -26,6 +26,9 @@ const (
 	BlockTyped          // the type of a block
 	Index               // the index of a local, a function, a label and so on
 	Indices             // two indices
+	Zero                // a byte 0, for the one memory that there is
+	Zeros               // two of them
+	IndexZero           // an index and a byte 0
 	Targets             // labels of br_table
 	Types               // value types, of select
 	RefTyped            // a reference type
