@@ -106,6 +106,54 @@ type stuck struct {
 	module []byte
 	entry  string
 	input  string
+	memory int64 // its limit; 0 = the default
+}
+
+// store writes to memory at a place that is on the stack.
+func store(offset int) string { return number(1) + "\x36\x02" + uleb(offset) }
+
+// counter reads the number at the beginning of memory, and bump adds to it.
+const counter = "\x41\x00\x28\x02\x00"
+
+func bump(n int32) string { return number(0) + counter + number(n) + "\x6a\x36\x02\x00" }
+
+// faults are jobs that touch a new page of memory with nearly each instruction,
+// each of which the kernel has to fetch: what is little code takes long.
+func faults() []stuck {
+	var jobs []stuck
+	for name, pages := range map[string]int{"64 MiB": 1024, "1 GiB": 16384, "4 GiB": 65535} {
+		row, rowOfLoads := "", ""
+		for n := range 50 {
+			row += counter + store(4096*(n+1))
+			rowOfLoads += counter + "\x28\x02" + uleb(4096*(n+1)) + "\x1a"
+		}
+		next := bump(50 * 4096)
+		// Goes round when the next row would be beyond the end.
+		wrap := counter + number(int32(pages<<16-52*4096)) + "\x4b\x04\x40" + number(0) + number(0) + "\x36\x02\x00\x0b"
+		limit := int64(pages) << 16
+		jobs = append(jobs,
+			stuck{name: "writes to new pages of " + name, memory: limit, module: attack(pages, false, loop+row+next+wrap+again)},
+			stuck{name: "reads of new pages of " + name, memory: limit, module: attack(pages, false, loop+rowOfLoads+next+wrap+again)},
+			stuck{name: "fills of new pages of " + name, memory: limit, module: attack(pages, false,
+				loop+strings.Repeat(counter+number(1)+number(64)+"\xfc\x0b\x00"+bump(4096), 30)+wrap+again)},
+		)
+	}
+	const pages = 16384
+	// Functions that call each other in a row, with much to do on the way back.
+	var chain []string
+	for f := 1; f <= 3000; f++ {
+		rest := ""
+		for n := range 80 {
+			rest += number(int32((f*80+n)%(pages*16)*4096)) + store(0)
+		}
+		chain = append(chain, call(f+1)+rest)
+	}
+	// The memory counts how deep the recursion is: less deep than there is stack.
+	deep := bump(4096) + counter + number(60_000*4096) + "\x49\x04\x40" + call(1) + "\x0b" + bump(-4096) + counter + store(4096)
+	return append(jobs,
+		stuck{name: "a chain of functions that write on the way back", memory: pages << 16, module: attack(pages, false, append(append([]string{loop + call(1) + again}, chain...), "")...)},
+		stuck{name: "a recursion that writes on the way back", memory: pages << 16, module: attack(pages, false, loop+call(1)+again, deep)},
+	)
 }
 
 func stuckJobs() []stuck {
@@ -127,9 +175,9 @@ func stuckJobs() []stuck {
 // TestAttacksAreStopped: whatever a job does, it ends within its deadline and
 // 100 ms, and the host goes on meanwhile.
 func TestAttacksAreStopped(t *testing.T) {
-	for _, s := range stuckJobs() {
+	for _, s := range append(stuckJobs(), faults()...) {
 		t.Run(s.name, func(t *testing.T) {
-			src := runtime.Source{Worker: "attack", Bytes: s.module, Entry: s.entry}
+			src := runtime.Source{Worker: "attack", Bytes: s.module, Entry: s.entry, Limits: runtime.Limits{MemoryBytes: s.memory}}
 			p, err := newEngine(t).Load(t.Context(), src)
 			if err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jobhost/jobhost"
@@ -12,6 +13,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/jobabi"
 	"github.com/jobhost/jobhost/runtime/wasiabi"
+	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
 // failed makes an outcome of a call that didn't return. Being stopped from
@@ -133,6 +135,20 @@ func trapName(err error) string {
 	return ""
 }
 
+// originalFrame gives a function without a name, which stands as $ and its
+// index, the index that it has in the module as its author wrote it.
+func originalFrame(frame string) string {
+	end := strings.IndexByte(frame, '(')
+	if end < 0 || frame[0] != '$' {
+		return frame
+	}
+	index, err := strconv.ParseUint(frame[1:end], 10, 32)
+	if err != nil {
+		return frame
+	}
+	return "$" + strconv.FormatUint(uint64(rewrite.Original(uint32(index))), 10) + frame[end:]
+}
+
 // maxStack bounds the stack of a failure, in bytes; names in it are the guest's choice.
 const maxStack = 8 << 10
 
@@ -146,7 +162,7 @@ func guestStack(err error) string {
 	text, _, _ = strings.Cut(text, "\n\n")
 	var b strings.Builder
 	for frame := range strings.SplitSeq(text, "\n\t") {
-		line := hostcall.Escape([]byte(strings.TrimPrefix(frame, ".")), 512)
+		line := hostcall.Escape([]byte(originalFrame(strings.TrimPrefix(frame, "."))), 512)
 		if b.Len()+len(line) > maxStack {
 			break
 		}

@@ -7,6 +7,7 @@ const (
 	opNop               = 0x01
 	opDrop              = byte(module.Drop)
 	opSelect            = byte(module.Select)
+	opI32Eqz            = 0x45
 	opI32Ne             = 0x47
 	opI32LtS            = 0x48
 	opI32GtS            = 0x4a
@@ -36,6 +37,7 @@ const (
 	opI64ReinterpretF64 = 0xbd
 	opF32ReinterpretI32 = 0xbe
 	opF64ReinterpretI64 = 0xbf
+	opI64Extend32S      = 0xc4
 	noResult            = 0x40
 )
 

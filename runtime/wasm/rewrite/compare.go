@@ -19,48 +19,66 @@ import (
 // function may give it the result of an and. Whatever is not certain counts as
 // one.
 
-// origin says where the operand on top of the stack comes from.
-type origin struct {
-	kind  originKind
-	local uint32 // for fromLocal
+// producer is the instruction that has left what is on top of the stack, as far
+// as the last instruction tells. It is empty at the beginning of a function.
+type producer struct {
+	op, index uint32 // its opcode and first operand
 }
 
-type originKind uint8
+// follow follows an instruction.
+func (p *producer) follow(in *module.Instruction) {
+	if in.Op != module.LocalTee && in.Op != opNop { // these leave it as it is
+		p.op, p.index = in.Op, uint32(in.Immediate)
+	}
+}
+
+// origin says where the operand on top of the stack comes from.
+type origin uint8
 
 const (
-	fromAnywhere originKind = iota
+	fromAnywhere origin = iota
 	fromAnd
 	fromLocal
 	fromElse // an instruction that is none of these
 )
 
-// next returns the origin of what is on top of the stack after an instruction.
-// results is how many a call has.
-func (o origin) next(in *module.Instruction, results int) origin {
-	switch in.Op {
+// origin returns where what a producer has left comes from.
+func (s *survey) origin(p producer) origin {
+	switch p.op {
 	case opI32And, opI64And:
-		return origin{kind: fromAnd}
+		return fromAnd
 	case module.LocalGet:
-		return origin{kind: fromLocal, local: uint32(in.Immediate)}
-	case module.LocalTee, opNop: // leave it as it is
-		return o
-	case module.Select, module.SelectTyped, module.GlobalGet, module.I32Const, module.I64Const, module.MemorySize, module.MemoryGrow:
-		return origin{kind: fromElse}
+		return fromLocal
+	case module.Select, module.SelectTyped, module.GlobalGet:
+		return fromElse
 	case module.Call, module.CallIndirect:
-		if results > 0 {
-			return origin{kind: fromElse}
+		if s.results(p) > 0 {
+			return fromElse
 		}
-		return origin{}
+		return fromAnywhere
 	}
-	if d := module.Describe(in.Op); d.Push != 0 {
-		return origin{kind: fromElse}
+	if module.Describe(p.op).Push != 0 {
+		return fromElse
 	}
-	return origin{} // blocks, branches, and what only takes operands
+	return fromAnywhere // blocks, branches, and what only takes operands
+}
+
+// results returns how many results a call has.
+func (s *survey) results(call producer) int {
+	index := call.index
+	if call.op == module.Call {
+		index, _ = s.m.TypeOf(index)
+	}
+	if int(index) >= len(s.m.Types) {
+		return 0
+	}
+	return len(s.m.Types[index].Results)
 }
 
 // masks finds the locals of a function that may hold the result of an and.
 type masks struct {
-	top     origin
+	*survey
+	top     producer
 	asked   bool // some comparison depends on it
 	masked  []uint32
 	aliases []alias
@@ -69,20 +87,20 @@ type masks struct {
 // alias says that one local is set to what another one holds.
 type alias struct{ to, from uint32 }
 
-// follow follows an instruction of the function. results is how many a call has.
-func (m *masks) follow(in *module.Instruction, results int) {
-	switch in.Op {
-	case module.LocalSet, module.LocalTee:
-		switch m.top.kind {
+// follow follows an instruction of the function.
+func (m *masks) follow(in *module.Instruction) {
+	switch {
+	case in.Op == module.LocalSet || in.Op == module.LocalTee:
+		switch m.origin(m.top) {
 		case fromAnywhere, fromAnd:
 			m.masked = append(m.masked, uint32(in.Immediate))
 		case fromLocal:
-			m.aliases = append(m.aliases, alias{to: uint32(in.Immediate), from: m.top.local})
+			m.aliases = append(m.aliases, alias{to: uint32(in.Immediate), from: m.top.index})
 		}
-	default:
-		m.asked = m.asked || isOrdered(in.Op) && m.top.kind == fromLocal
+	case isOrdered(in.Op):
+		m.asked = m.asked || m.top.op == module.LocalGet
 	}
-	m.top = m.top.next(in, results)
+	m.top.follow(in)
 }
 
 // result returns the locals in ascending order, if a comparison asks for them.
@@ -107,13 +125,14 @@ func (m *masks) result() []uint32 {
 	return slices.Compact(all)
 }
 
-// maybeMasked reports whether an operand may be the result of an and.
-func (f *function) maybeMasked(o origin) bool {
-	switch o.kind {
+// maybeMasked reports whether what is on top of the stack of a function may be
+// the result of an and.
+func (s *survey) maybeMasked(f *function, p producer) bool {
+	switch s.origin(p) {
 	case fromElse:
 		return false
 	case fromLocal:
-		_, found := slices.BinarySearch(f.masked, o.local)
+		_, found := slices.BinarySearch(f.masked, p.index)
 		return found
 	default:
 		return true

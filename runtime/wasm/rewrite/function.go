@@ -15,7 +15,7 @@ type functionWriter struct {
 	groups  []module.LocalGroup
 	locals  uint32 // parameters included, those added left out
 	scratch []byte
-	top     origin
+	top     producer
 }
 
 // function begins the code of a function.
@@ -73,7 +73,7 @@ func (f *functionWriter) write(patches []patch) error {
 		if err := f.types.Step(in); err != nil {
 			return err
 		}
-		f.top = f.top.next(in, f.results(in))
+		f.top.follow(in)
 		switch {
 		case bulk:
 			f.added.appendBulk(&f.code, in, f.local(module.I32, 0))

@@ -15,7 +15,7 @@ import "github.com/jobhost/jobhost/runtime/module"
 func (f *functionWriter) lowering(in *module.Instruction) func(*functionWriter, *module.Instruction) {
 	switch {
 	case isOrdered(in.Op):
-		if f.f.maybeMasked(f.top) {
+		if f.maybeMasked(f.f, f.top) {
 			return (*functionWriter).compare
 		}
 	case in.Op == opF32Copysign:

@@ -70,7 +70,7 @@ const (
 )
 
 // DefaultInterval is the fuel between two yields.
-const DefaultInterval = 16384
+const DefaultInterval = 8192
 
 // maxInterval is what a tick can hold with any weight.
 const maxInterval = 1 << 24

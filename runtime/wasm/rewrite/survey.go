@@ -128,14 +128,14 @@ type visitor struct {
 
 // lookAt goes over the instructions of one function.
 func (s *survey) lookAt(i int) error {
-	v := visitor{survey: s, f: &s.functions[i], index: s.index(i), size: noSize}
+	v := visitor{survey: s, f: &s.functions[i], index: s.index(i), size: noSize, masks: masks{survey: s}}
 	code := s.m.Instructions(i)
 	for code.Next() {
 		in := &code.Instruction
 		if len(v.loops) == 0 {
 			v.f.outside.bytes += uint64(in.End - in.Start)
 		}
-		v.masks.follow(in, v.results(in))
+		v.masks.follow(in)
 		last := v.size
 		v.size = noSize
 		if in.Op == module.I32Const {
@@ -193,6 +193,9 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 
 // other looks at instructions that neither branch nor call.
 func (v *visitor) other(in *module.Instruction, size uint64, e *event) bool {
+	if in.Op >= opI32Eqz && in.Op <= opI64Extend32S { // nearly half of all
+		return false
+	}
 	if o := module.Describe(in.Op); o.Operands == module.Memory || o.Operands == module.MemoryLane {
 		v.access(1)
 	}
@@ -203,22 +206,6 @@ func (v *visitor) other(in *module.Instruction, size uint64, e *event) bool {
 		return false
 	}
 	return (in.Op >= firstBulk || in.Op == module.TableSet) && v.bulk(in, size, e)
-}
-
-// results returns how many results a call has, and 0 for other instructions.
-func (s *survey) results(in *module.Instruction) int {
-	index := uint32(in.Immediate)
-	switch in.Op {
-	case module.CallIndirect:
-	case module.Call:
-		index, _ = s.m.TypeOf(index)
-	default:
-		return 0
-	}
-	if int(index) >= len(s.m.Types) {
-		return 0
-	}
-	return len(s.m.Types[index].Results)
 }
 
 // access counts accesses to memory.

@@ -29,6 +29,9 @@ func (s *survey) shift(index uint32) uint32 {
 	return index
 }
 
+// Original returns the index that a function with code had before the rewrite.
+func Original(index uint32) uint32 { return index - 1 }
+
 // number gives what is added its indices, which follow those that are there.
 func (s *survey) number(interval int) *added {
 	globals := s.globalIndex(len(s.m.Globals))
