@@ -81,6 +81,10 @@ const (
 // ABIs returns those of modules: all but process, auto and builtin.
 func ABIs() []string { return []string{ABIJobhost, ABIWASI, ABIExtism} }
 
+// StackBytes is what each sandbox has for the stack of its calls, besides its
+// memory. A guest whose calls are nested more deeply fails.
+const StackBytes = 8 << 20
+
 // Placement says where a sandbox runs.
 type Placement string
 

@@ -114,21 +114,3 @@ func abiNamed(name string) (abi, wasiabi.Streams) {
 
 // startExport is what a WASI command exports.
 const startExport = "_start"
-
-// callees are exports of an instance.
-func callees(m api.Module, names []string) []callee {
-	all := make([]callee, len(names))
-	for i, name := range names {
-		all[i] = callee{module: m, name: name}
-	}
-	return all
-}
-
-// optional is an export of an instance; nil = it has none of that name.
-func optional(m api.Module, name string) *callee {
-	f := m.ExportedFunction(name) // costs little if there is none
-	if f == nil {
-		return nil
-	}
-	return &callee{module: m, name: name, f: f, stack: stackOf(f)}
-}

@@ -50,13 +50,15 @@ type commandGuest struct {
 	start callee
 }
 
-func (g *commandGuest) attach()         { g.start = callee{module: g.i.module, name: startExport} }
+func (g *commandGuest) attach() {
+	g.start = callee{instance: g.i, module: g.i.module, name: startExport}
+}
 func (*commandGuest) initialise() error { return nil }
 func (*commandGuest) remember() any     { return nil }
 func (*commandGuest) reset(any) bool    { return true }
 
 func (g *commandGuest) call(int, *hostcall.Attempt) (jobhost.Outcome, error) {
-	err := g.start.call(&g.i.frame, nil)
+	err := g.start.call(nil)
 	if exit, ok := errors.AsType[*wasiabi.Exit](err); ok {
 		return g.i.system.Outcome(exit.Code), nil
 	}

@@ -16,7 +16,6 @@
 package wasm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,10 +45,6 @@ type Config struct {
 	// Logger is told of faults of the host that guests and tenants must not
 	// see in full; nil = nobody is.
 	Logger *slog.Logger
-	// StackBytes is the memory for the stacks of guests whose calls are deeply
-	// nested, all sandboxes together; 0 = 256 MiB. What each sandbox may have
-	// besides is [Plugin.Overhead].
-	StackBytes int64
 }
 
 // Engine implements [runtime.Engine].
@@ -61,7 +56,8 @@ type Engine struct {
 	// has to look at contexts: see selftest.go.
 	polling   bool
 	dog       *watchdog
-	stacks    budget
+	stacks    stacks
+	layout    layout
 	compiling keyedLock
 
 	// loading is held by each Load, and for writing by Close, which waits for them.
@@ -96,13 +92,15 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 		cacheDir: config.CacheDir,
 		cache:    cache,
 		dog:      newWatchdog(),
-		stacks:   budget{most: cmp.Or(config.StackBytes, defaultStacks)},
 		plugins:  map[*Plugin]struct{}{},
 	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.DiscardHandler)
 	}
 	ctx := context.Background()
+	if err := e.testStack(ctx); err != nil {
+		return nil, errors.Join(err, e.Close(ctx))
+	}
 	if err := test(e, ctx); err != nil {
 		e.polling = true
 		e.logger.WarnContext(ctx, "guests can't be preempted by their meter and will run slower: each loop asks whether to stop", "error", err)
@@ -138,7 +136,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		errs = append(errs, p.free(ctx))
 	}
 	e.dog.close()
-	return errors.Join(append(errs, e.cache.Close(ctx))...)
+	return errors.Join(append(errs, e.stacks.close(), e.cache.Close(ctx))...)
 }
 
 // keep remembers an open plugin.

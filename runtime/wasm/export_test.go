@@ -44,6 +44,3 @@ func ContentsOf(instance runtime.Instance) Contents {
 
 // Running is how many runs of all instances are under way.
 func (e *Engine) Running() int64 { return e.dog.running.Load() }
-
-// StackOf returns the stack that calls of a function run on.
-var StackOf = stackOf

@@ -92,7 +92,7 @@ func (g *extismGuest) link(name string, m api.Module) {
 	}
 }
 
-func (g *extismGuest) attach() { g.entries = callees(g.i.module, g.i.plugin.info.Entries) }
+func (g *extismGuest) attach() { g.entries = g.i.callees(g.i.plugin.info.Entries) }
 
 func (g *extismGuest) initialise() error {
 	// What the plugin allocated in the kernel while it initialised is gone, as
@@ -131,7 +131,7 @@ func (g *extismGuest) call(entry int, at *hostcall.Attempt) (jobhost.Outcome, er
 	}
 	g.stack[0] = 0
 	g.spent = g.entries[entry].name == extismabi.Start
-	err := g.entries[entry].call(&g.i.frame, g.stack[:])
+	err := g.entries[entry].call(g.stack[:])
 	rc := api.DecodeU32(g.stack[0])
 	if exit, ok := errors.AsType[*wasiabi.Exit](err); ok {
 		rc, err = exit.Code, nil

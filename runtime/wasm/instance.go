@@ -23,6 +23,7 @@ type Instance struct {
 	system *wasiabi.System
 	guest  guest
 	frame  frame
+	stack  *stack
 	// image is what it is put back to; nil = it is replaced instead.
 	image *image
 	// cancel ends the context of its calls, where that is what stops a guest.
@@ -61,6 +62,9 @@ func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	}
 	for _, b := range i.bodies {
 		result.Outcome.Fuel += b.meter.used()
+	}
+	if result.Outcome.Fuel > trimAfter {
+		i.stack.trim()
 	}
 	result.MemoryRefused = i.refused()
 	if result.Replace == "" {
@@ -180,6 +184,10 @@ func (i *Instance) Close(ctx context.Context) error {
 	}
 	if i.system != nil {
 		errs = append(errs, i.system.Close())
+	}
+	if i.stack != nil {
+		errs = append(errs, i.plugin.engine.stacks.give(i.stack))
+		i.stack = nil
 	}
 	if i.cancel != nil {
 		i.cancel()

@@ -63,9 +63,6 @@ func (p *Plugin) load(ctx context.Context, wasm []byte) error {
 		return err
 	}
 	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engine.runtimeConfig())
-	if err := defineHook(ctx, p.runtime); err != nil {
-		return err
-	}
 	if err := p.abi.define(ctx, p.runtime); err != nil {
 		return err
 	}
@@ -132,7 +129,7 @@ func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err er
 	sum := sha256.Sum256(m.Bytes)
 	digest := hex.EncodeToString(sum[:])
 	part := &part{name: name, once: p.abi.once(m), cramped: p.cramps(m)}
-	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once}); {
+	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once, Interval: p.interval()}); {
 	case errors.Is(err, rewrite.ErrName), errors.Is(err, rewrite.ErrTooLarge):
 		return invalid("", "can't be metered: %v", err)
 	case err != nil:
@@ -145,10 +142,20 @@ func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err er
 		return err
 	}
 	part.rewritten.Module = nil
-	p.stackGrowth = max(p.stackGrowth, int64(part.rewritten.StackGrowth))
 	p.unrestorable = cmp.Or(p.unrestorable, part.rewritten.Unrestorable)
 	p.parts = append(p.parts, part)
 	return nil
+}
+
+// interval is the fuel between two yields of a guest. An access to memory is a
+// unit and may take microseconds, the first time that it is to a page. There
+// are as many pages as the default interval has units in the default memory; a
+// guest with more yields more often.
+func (p *Plugin) interval() int {
+	if p.limits.MemoryBytes <= rewrite.DefaultInterval*4096 {
+		return rewrite.DefaultInterval
+	}
+	return rewrite.DefaultInterval / 2
 }
 
 // cramps reports whether the maximum that a module declares leaves no room for

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jobhost/jobhost"
@@ -13,7 +12,6 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/jobabi"
 	"github.com/jobhost/jobhost/runtime/wasiabi"
-	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
 // failed makes an outcome of a call that didn't return. Being stopped from
@@ -57,7 +55,7 @@ func (i *Instance) spoilt(err error) runtime.Reason {
 	switch trap := trapName(err); {
 	case i.exhausted():
 		return runtime.ReplacedFuel
-	case overflow(err) != "":
+	case trap == stackOverflow:
 		return runtime.ReplacedStack
 	case trap != "":
 		return runtime.ReplacedTrap
@@ -77,10 +75,10 @@ func (i *Instance) diagnose(at *hostcall.Attempt, err error) *jobhost.Failure {
 		category, message, stack = trap.Category, trap.Error(), guestStack(err)
 	} else if place, ok := errors.AsType[*badPlace](err); ok {
 		code, message = jobhost.FailBadResult, place.message
-	} else if why := overflow(err); why != "" {
-		code, category, message = jobhost.FailStack, jobhost.CategoryResource, why
+	} else if trap := trapName(err); trap == stackOverflow {
+		code, category, message = jobhost.FailStack, jobhost.CategoryResource, "the guest's calls were nested too deeply: "+trap
 		stack = guestStack(err)
-	} else if trap := trapName(err); trap != "" {
+	} else if trap != "" {
 		message, stack = "the guest trapped: "+trap, guestStack(err)
 	} else {
 		// A panic of a host call: the text has the host's stack in it.
@@ -108,17 +106,6 @@ const stackMark = "\nwasm stack trace:\n\t"
 // stackOverflow is what wazero calls it.
 const stackOverflow = "stack overflow"
 
-// overflow says how a guest's stack came to its end, or "".
-func overflow(err error) string {
-	switch {
-	case errors.Is(err, errDeep), trapName(err) == stackOverflow:
-		return "the guest's calls were nested too deeply: stack overflow"
-	case errors.Is(err, errFull):
-		return "the guest's calls were nested deeply, and the host has no more memory for deep stacks at the moment"
-	}
-	return ""
-}
-
 // trapName returns what trapped, such as "integer divide by zero", or "" when
 // err is not a trap. wazero's type for it is internal to it.
 func trapName(err error) string {
@@ -135,20 +122,6 @@ func trapName(err error) string {
 	return ""
 }
 
-// originalFrame gives a function without a name, which stands as $ and its
-// index, the index that it has in the module as its author wrote it.
-func originalFrame(frame string) string {
-	end := strings.IndexByte(frame, '(')
-	if end < 0 || frame[0] != '$' {
-		return frame
-	}
-	index, err := strconv.ParseUint(frame[1:end], 10, 32)
-	if err != nil {
-		return frame
-	}
-	return "$" + strconv.FormatUint(uint64(rewrite.Original(uint32(index))), 10) + frame[end:]
-}
-
 // maxStack bounds the stack of a failure, in bytes; names in it are the guest's choice.
 const maxStack = 8 << 10
 
@@ -162,7 +135,7 @@ func guestStack(err error) string {
 	text, _, _ = strings.Cut(text, "\n\n")
 	var b strings.Builder
 	for frame := range strings.SplitSeq(text, "\n\t") {
-		line := hostcall.Escape([]byte(originalFrame(strings.TrimPrefix(frame, "."))), 512)
+		line := hostcall.Escape([]byte(strings.TrimPrefix(frame, ".")), 512)
 		if b.Len()+len(line) > maxStack {
 			break
 		}

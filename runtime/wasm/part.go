@@ -91,7 +91,7 @@ func (b *body) instantiate(ctx context.Context, r wazero.Runtime) (err error) {
 // start writes the data segments, which the rewrite took out of the module, and
 // calls the start function and the exports that initialise it. That the data
 // fits was checked when the module was loaded.
-func (b *body) start(f *frame) error {
+func (b *body) start(i *Instance) error {
 	memory := b.memory.Bytes()
 	for _, d := range b.part.rewritten.Data {
 		copy(memory[d.Offset:], d.Bytes)
@@ -101,9 +101,9 @@ func (b *body) start(f *frame) error {
 		names = append([]string{s}, names...)
 	}
 	for _, name := range names {
-		initialize := optional(b.module, name)
+		initialize := i.optional(b.module, name)
 		definition := initialize.f.Definition()
-		if err := initialize.call(f, make([]uint64, len(definition.ParamTypes())+len(definition.ResultTypes()))); err != nil {
+		if err := initialize.call(make([]uint64, len(definition.ParamTypes())+len(definition.ResultTypes()))); err != nil {
 			return err
 		}
 	}

@@ -94,10 +94,9 @@ func TestGrownMemoryIsOnce(t *testing.T) {
 	}
 }
 
-// stackBytes is what a guest that nests its calls until its stack overflows
-// takes for a moment: wazero doubles the stack from 10 KiB to 80 MiB, and what
-// it outgrew is garbage until it is collected.
-const stackBytes = 170 << 20 * raceFactor
+// overflowBytes is what a guest takes that nests its calls until its stack
+// overflows: the stack, and what any sandbox takes.
+const overflowBytes = (runtime.StackBytes + 1<<20) * raceFactor
 
 // overflow has guests nest their calls without end, all at once, and returns
 // how much memory they took at most.
@@ -125,18 +124,36 @@ func overflow(t testing.TB, p runtime.Plugin, guests int) int64 {
 }
 
 // TestStacksAreBounded: so many endless recursions take so many stacks, and
-// leave nothing. BenchmarkOverflow has more of them.
+// leave nothing.
 func TestStacksAreBounded(t *testing.T) {
-	const count = 8 / raceFactor
+	const count = 64 / raceFactor
 	p := load(t, newEngine(t), guests.Outcomes, runtime.Limits{})
 	before := residentBytes(t)
-	if peak := overflow(t, p, count); peak > count*stackBytes {
+	if peak := overflow(t, p, count); peak > count*overflowBytes {
 		t.Errorf("%d stacks took %d MiB", count, peak>>20)
 	}
 	debug.FreeOSMemory()
 	// The race detector doesn't give back what it noted about them.
-	if left := residentBytes(t) - before; left > stackBytes/4 && raceFactor == 1 {
+	if left := residentBytes(t) - before; left > count<<20/4 && raceFactor == 1 {
 		t.Errorf("%d MiB are left", left>>20)
+	}
+}
+
+// TestStacksAreTrimmed: a sandbox in which a deep recursion has returned takes
+// no more memory than others until its next job.
+func TestStacksAreTrimmed(t *testing.T) {
+	const count, depth = 32, 60_000 // of activations of some 50 bytes
+	deep := bump(1) + counter + number(depth) + "\x49\x04\x40" + call(0) + "\x0b"
+	p := load(t, newEngine(t), attack(1, false, deep), runtime.Limits{})
+	before := residentBytes(t)
+	for range count {
+		got := runtimetest.Instance(t, p).Run(t.Context(), runtimetest.Attempt("", ""))
+		if got.Outcome.Kind != jobhost.OutcomeSucceeded || got.Replace != "" || got.Outcome.Fuel < depth {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if left := residentBytes(t) - before; left > count<<20/2*raceFactor {
+		t.Errorf("%d sandboxes take %d MiB", count, left>>20)
 	}
 }
 

@@ -48,9 +48,9 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 	if i.system, err = wasiabi.New(p.system(i.stop.done)); err != nil {
 		return nil, p.unmounted(err)
 	}
-	i.frame = frame{
-		Context: context.Background(), stop: i.stop, wasi: i.system,
-		stacked: stacked{budget: &p.engine.stacks, growth: p.stackGrowth},
+	i.frame = frame{Context: context.Background(), stop: i.stop, wasi: i.system}
+	if i.stack, err = p.engine.stacks.take(); err != nil {
+		return nil, err
 	}
 	if p.engine.polling {
 		i.frame.Context, i.cancel = context.WithCancel(context.Background())
@@ -118,13 +118,14 @@ func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err er
 	i.enter(at, 0)
 	for _, b := range i.bodies {
 		if err == nil {
-			err = b.start(&i.frame)
+			err = b.start(i)
 		}
 	}
 	if err == nil {
 		err = i.guest.initialise()
 	}
 	i.leave(at)
+	i.stack.trim()
 	if i.stop.end(err != nil) != notStopped {
 		return errStopped
 	}

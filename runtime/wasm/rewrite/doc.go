@@ -9,6 +9,14 @@
 // gets a new tick. Fuel is the sum of all ticks, so the same job costs the same
 // fuel each time, on each machine.
 //
+// # One reader
+//
+// Nothing of the module's code is copied. What package module has read is typed
+// by package typecheck and written anew, instruction by instruction and in
+// canonical form, so the compiler sees what was read here and nothing else. What
+// wazero 1.12 compiles wrongly is written in other ways: see compare.go,
+// lower.go and lower_vector.go.
+//
 // # Where a guest ticks
 //
 // Each loop ticks at its header. A function is free when it is small together
@@ -17,8 +25,12 @@
 // is large, or else before the first call of a function that is not free: the
 // leaves of a recursion cost nothing. Within a recursion a function also ticks
 // after each call that more than a few instructions may follow, because on the
-// way back from a deep recursion nothing else does. Each tick is weighted by
-// the code that it stands for, calls of free functions included.
+// way back from a deep recursion nothing else does; and where calls are nested
+// without a recursion, as soon as what follows them adds up to much. Each tick
+// counts for the most expensive way through the code that it stands for, calls
+// of free functions included, and for each access to memory on it: the first one
+// to a page makes the kernel fetch it, which takes as long as thousands of
+// instructions.
 //
 // Bulk operations on memory and tables that are larger than 4 KiB, or 4096
 // entries, are counted by their size. Copies and fills of memory are done in
@@ -26,22 +38,21 @@
 //
 // # How long a guest can run without a yield
 //
-// A unit of fuel stands for at most 256 bytes of code in a loop or function,
-// and as much again around that loop or on the way to a function's first tick.
-// With the interval of 16,384 units that is 8 MiB of code, of which each byte
-// is run once: milliseconds of arithmetic, and some tens of them if each
-// instruction misses all caches. To this comes what is on the way back from
-// calls: at most 32 bytes of code for each activation of a recursion, and
-// once the rest of each function that is on the stack otherwise, so at most the
-// code of the module. wazero's stack ends at about 100 MB, which is two or three
-// million activations of the smallest kind. Table operations are not divided:
-// tables should have at most some 100,000 entries.
+// A unit of fuel stands for at most 256 bytes of code in a loop or function and
+// as much again around that loop or on the way to a function's first tick, or
+// for one access to memory. With the interval of 16,384 units that is 8 MiB of
+// code, of which each byte is run once, or as many page faults: milliseconds
+// the one, 30 to 60 of them the other. To this comes what is on the way back
+// from calls: at most 32 bytes of code without accesses for each activation of a
+// recursion, of which a stack holds some 200,000, and at most 1 MiB of code and
+// 2,048 accesses in all others that are on the stack. Table operations are not
+// divided: tables should have at most some 100,000 entries.
 //
 // # What is added
 //
 // Everything is added behind what is there, so that no index changes: three
 // types, four functions, four globals, exports with the reserved [Prefix], and a
 // memory of no pages if there was none. Data segments and the start function
-// are handed to the host instead. Custom sections are left out, since their
-// offsets would be wrong, but for the names of functions.
+// are handed to the host instead. Custom sections are left out, but for the
+// names of functions, which are cut where they are long.
 package rewrite

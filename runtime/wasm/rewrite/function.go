@@ -87,12 +87,5 @@ func (f *functionWriter) write(patches []patch) error {
 	return code.Err()
 }
 
-// plain writes an instruction as it is, but for the indices of functions.
-func (f *functionWriter) plain(in *module.Instruction) {
-	if in.Op == module.Call || in.Op == module.RefFunc {
-		moved := *in
-		moved.Immediate = uint64(f.shift(uint32(in.Immediate)))
-		in = &moved
-	}
-	f.code = in.Append(f.code)
-}
+// plain writes an instruction as it is.
+func (f *functionWriter) plain(in *module.Instruction) { f.code = in.Append(f.code) }

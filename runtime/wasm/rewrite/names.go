@@ -50,11 +50,11 @@ func (w *writer) functionNames(old []byte) code {
 	for i, last := uint32(0), -1; i < n; i++ {
 		index := r.u32()
 		name := r.name()
-		if r.failed || int(index) <= last || w.shift(index) >= w.added.yield {
+		if r.failed || int(index) <= last || index >= w.added.yield {
 			return nil
 		}
 		last = int(index)
-		entries.u32(w.shift(index))
+		entries.u32(index)
 		entries.sized(shortened(name))
 	}
 	if r.failed || len(r.b) > 0 {

@@ -19,32 +19,17 @@ func weight(charge work) uint32 {
 	return uint32(min(1+charge.bytes>>grainShift+charge.accesses, maxWeight))
 }
 
-// frame is an upper estimate of what a call of a function takes of the stack,
-// in bytes: the compiler keeps values there that are needed later, each in a
-// place of its own, and an instruction can leave as many as a call has results.
-func (s *survey) frame(i int) uint64 {
-	b := &s.m.Bodies[i]
-	t := &s.m.Types[s.m.Functions[i]]
-	return frameBytes + frameCode*uint64(b.End-b.Code) + framePassed*uint64(s.functions[i].passed+len(t.Params)+len(t.Results))
-}
-
-// growth is how many bytes a stack may grow between two yields: what a full
-// interval pays for, and the function whose tick leads to the yield.
-func (s *survey) growth(interval int) int {
-	largest := uint64(0)
-	for i := range s.functions {
-		largest = max(largest, s.frame(i))
-	}
-	return interval<<stackShift + int(largest)
-}
-
 // placer decides where a function ticks and with which weights. It is used for
 // one function after the other.
 type placer struct {
 	*survey
-	charges []work // of the function's loops, in their order
-	open    []int  // the loops around the current place, as places in charges
-	patches []patch
+	// charges are what the dearest pass through each loop of the function costs,
+	// in their order, sums what all in it would; loops inside of it left out.
+	charges, sums []work
+	open          []int // the loops around the current place, as places in sums
+	patches       []patch
+	levels        []level // for paths, like frames
+	frames        []way
 }
 
 // place returns the patches of a function in the order of their places. They
@@ -55,35 +40,32 @@ func (p *placer) place(i int) ([]patch, error) {
 	if len(f.events) == 0 && !f.entry {
 		return nil, nil
 	}
-	whole := p.charge(i)
-	stack := p.frame(i) >> stackShift
+	rest, loop := p.rest(i, p.charge(i)), 0
+	whole, err := p.find(i)
+	if err != nil {
+		return nil, err
+	}
 	if f.entry {
-		p.tick(uint32(p.m.Bodies[i].Code), whole, stack, true)
+		p.tick(uint32(p.m.Bodies[i].Code), whole, true)
 	} else if !f.free {
 		if err := p.markFirstCalls(i); err != nil {
 			return nil, err
 		}
 	}
-	rest, loop := p.rest(i, whole), 0
 	for j := range f.events {
 		e := &f.events[j]
 		rest.pass(e)
 		switch e.kind {
 		case loopStart:
-			charge := p.charges[loop]
-			rest.add(charge)
-			deep := uint64(0)
-			if !f.entry && p.callsIn(f.events[j+1:]) {
-				deep = stack
-			}
-			p.tick(e.end, charge, deep, callFollows(f.events[j:]))
+			rest.add(p.sums[loop])
+			p.tick(e.end, p.charges[loop], callFollows(f.events[j:]))
 			loop++
 		case directCall, indirectCall:
 			if e.tick {
-				p.tick(e.start, whole, stack, true)
+				p.tick(e.start, whole, true)
 			}
 			if e.after {
-				p.tick(e.end, rest.left, 0, false)
+				p.tick(e.end, rest.left, false)
 			}
 		case bulk:
 			p.patches = append(p.patches, patch{at: e.start, op: e.arg})
@@ -117,28 +99,6 @@ func (r *remainder) pass(e *event) {
 // add adds what one pass through a loop costs, whose header was just passed.
 func (r *remainder) add(charge work) { r.left = r.left.plus(charge) }
 
-// callsIn reports whether the loop whose content the events begin with calls
-// functions that are not free.
-func (p *placer) callsIn(events []event) bool {
-	depth := 1
-	for i := range events {
-		switch e := &events[i]; e.kind {
-		case loopStart:
-			depth++
-		case loopEnd:
-			if depth--; depth == 0 {
-				return false
-			}
-		case directCall, indirectCall:
-			if !p.costsLittle(e) {
-				return true
-			}
-		default:
-		}
-	}
-	return false
-}
-
 // callFollows reports whether a call follows the first of the events at once,
 // or nearly.
 func callFollows(events []event) bool {
@@ -149,15 +109,14 @@ func callFollows(events []event) bool {
 	return (next.kind == directCall || next.kind == indirectCall) && next.start-events[0].end <= tail
 }
 
-func (p *placer) tick(at uint32, charge work, stack uint64, calling bool) {
-	w := min(uint64(weight(charge))+stack, maxWeight)
-	p.patches = append(p.patches, patch{at: at, weight: uint32(w), calling: calling})
+func (p *placer) tick(at uint32, charge work, calling bool) {
+	p.patches = append(p.patches, patch{at: at, weight: weight(charge), calling: calling})
 }
 
-// charge computes what one pass through each loop of a function costs at most,
-// the loops in it left out, and returns what the code around the loops costs.
+// charge computes what all in each loop of a function costs together, the loops
+// in it left out, and returns the same of the code around the loops.
 func (p *placer) charge(i int) (whole work) {
-	p.charges, p.open = p.charges[:0], p.open[:0]
+	p.sums, p.open = p.sums[:0], p.open[:0]
 	body := p.m.Bodies[i]
 	f := &p.functions[i]
 	at, accesses := uint32(body.Code), uint32(0)
@@ -167,7 +126,7 @@ func (p *placer) charge(i int) (whole work) {
 			return
 		}
 		last := p.open[len(p.open)-1]
-		p.charges[last] = p.charges[last].plus(n)
+		p.sums[last] = p.sums[last].plus(n)
 	}
 	for j := range f.events {
 		e := &f.events[j]
@@ -177,8 +136,8 @@ func (p *placer) charge(i int) (whole work) {
 			passed.bytes = uint64(e.start - at)
 			add(passed)
 			at = e.start
-			p.open = append(p.open, len(p.charges))
-			p.charges = append(p.charges, work{})
+			p.open = append(p.open, len(p.sums))
+			p.sums = append(p.sums, work{})
 			continue
 		}
 		passed.bytes = uint64(e.end - at)

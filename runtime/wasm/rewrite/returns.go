@@ -67,7 +67,7 @@ func (p *placer) returnsOf(i int, callers work, called func(e *event, returning 
 		rest.pass(e)
 		switch e.kind {
 		case loopStart:
-			rest.add(p.charges[loop])
+			rest.add(p.sums[loop])
 			loop++
 		case directCall, indirectCall:
 			if p.costsLittle(e) {

@@ -27,14 +27,6 @@ const (
 	Stop = Prefix + "stop"
 )
 
-// Each rewritten module imports the function [Hook] from [HookModule], of the
-// type () → (). A guest calls it when it yields, and so leaves native code for
-// the host.
-const (
-	HookModule = "jobhost:meter"
-	Hook       = "yield"
-)
-
 // start is the name under which the start function is exported.
 const start = Prefix + "start"
 
@@ -60,17 +52,10 @@ const (
 	largeShift = 8
 	// piece is how many bytes are copied or filled before the guest may yield.
 	piece = 1 << 20
-	// What a call takes of the stack, at most: frameBytes, frameCode for each
-	// byte of code, and framePassed for each value that is passed to and from
-	// functions and blocks. It counts as a unit for each 1<<stackShift bytes.
-	frameBytes  = 128
-	frameCode   = 6
-	framePassed = 16
-	stackShift  = 6
 )
 
 // DefaultInterval is the fuel between two yields.
-const DefaultInterval = 8192
+const DefaultInterval = 16384
 
 // maxInterval is what a tick can hold with any weight.
 const maxInterval = 1 << 24
@@ -107,9 +92,6 @@ type Result struct {
 	Unrestorable string
 	// Interval is that of the options, the default filled in.
 	Interval int
-	// StackGrowth is how many bytes the guest's stack may grow between two
-	// yields, at most.
-	StackGrowth int
 }
 
 // Global is a mutable global of the guest.
@@ -173,7 +155,7 @@ func Rewrite(m *module.Module, o Options) (*Result, error) {
 	s.judge()
 	s.findRecursion()
 
-	r := &Result{Interval: o.Interval, StackGrowth: s.growth(o.Interval), Unrestorable: s.unrestorable(o.Once)}
+	r := &Result{Interval: o.Interval, Unrestorable: s.unrestorable(o.Once)}
 	w := &writer{survey: s, added: s.number(o.Interval), types: types, place: placer{survey: s}}
 	w.extend()
 	if !o.KeepData {
@@ -204,6 +186,6 @@ func (w *writer) addExports(r *Result) {
 	}
 	if w.m.Start >= 0 {
 		r.Start = start
-		w.addExport(start, module.KindFunction, w.shift(uint32(w.m.Start)))
+		w.addExport(start, module.KindFunction, uint32(w.m.Start))
 	}
 }

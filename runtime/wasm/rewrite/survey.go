@@ -44,8 +44,6 @@ type function struct {
 	// accesses are all that there are.
 	outside  work
 	accesses uint32
-	// passed is how many parameters and results its calls and blocks have.
-	passed int
 	// tables says that it changes tables, init and drop are the data segments
 	// that it copies from and drops. See unrestorable.
 	tables     bool
@@ -58,9 +56,11 @@ type function struct {
 
 // survey is a module as the rewrite sees it.
 type survey struct {
-	m         *module.Module
-	functions []function
-	events    []event // of all functions
+	m *module.Module
+	// accessShift says how many accesses to memory are a unit of fuel.
+	accessShift uint
+	functions   []function
+	events      []event // of all functions
 	// segments says that some function names a data segment.
 	segments bool
 	// written are the globals that some function sets, references what
@@ -158,11 +158,7 @@ func (s *survey) lookAt(i int) error {
 // completes. size is that of a bulk operation, if it is known.
 func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event) bool {
 	switch in.Op {
-	case module.Block, module.If:
-		v.pass(in.Block.Index)
-		return false
 	case module.Loop:
-		v.pass(in.Block.Index)
 		v.loops = append(v.loops, depth)
 		e.kind = loopStart
 	case module.End:
@@ -172,12 +168,8 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 		v.loops = v.loops[:len(v.loops)-1]
 		e.kind = loopEnd
 	case module.Call:
-		if t, ok := v.m.TypeOf(e.arg); ok {
-			v.pass(int(t))
-		}
 		e.kind = directCall
 	case module.CallIndirect:
-		v.pass(int(e.arg))
 		e.kind = indirectCall
 	case module.GlobalSet:
 		v.written[e.arg] = true
@@ -193,34 +185,29 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 
 // other looks at instructions that neither branch nor call.
 func (v *visitor) other(in *module.Instruction, size uint64, e *event) bool {
-	if in.Op >= opI32Eqz && in.Op <= opI64Extend32S { // nearly half of all
-		return false
-	}
-	if o := module.Describe(in.Op); o.Operands == module.Memory || o.Operands == module.MemoryLane {
-		v.access(1)
-	}
-	if module.IsVector(in.Op) {
-		if isLowered(in.Op) {
-			v.access(1) // it becomes a row of instructions
-		}
-		return false
-	}
-	return (in.Op >= firstBulk || in.Op == module.TableSet) && v.bulk(in, size, e)
-}
-
-// access counts accesses to memory.
-func (v *visitor) access(n uint32) {
+	n := accesses(in.Op)
 	v.f.accesses += n
 	if len(v.loops) == 0 {
 		v.f.outside.accesses += uint64(n)
 	}
+	return (in.Op >= firstBulk && !module.IsVector(in.Op) || in.Op == module.TableSet) && v.bulk(in, size, e)
 }
 
-// pass counts the parameters and results of a block or call.
-func (v *visitor) pass(index int) {
-	if index >= 0 && index < len(v.m.Types) {
-		v.f.passed += len(v.m.Types[index].Params) + len(v.m.Types[index].Results)
+// accesses returns how often an instruction may have to wait for a page of
+// memory, or how long it takes by the same measure.
+func accesses(op uint32) uint32 {
+	switch {
+	case op >= opI32Eqz && op <= opI64Extend32S: // nearly half of all
+		return 0
+	case op == module.MemoryInit || op == module.MemoryCopy || op == module.MemoryFill:
+		return bulkAccesses
+	case module.IsVector(op) && isLowered(op):
+		return 1 // it becomes a row of instructions
 	}
+	if o := module.Describe(op); o.Operands == module.Memory || o.Operands == module.MemoryLane {
+		return 1
+	}
+	return 0
 }
 
 // firstBulk is the first of the opcodes that work on memory and tables in
@@ -251,7 +238,6 @@ func (v *visitor) bulk(in *module.Instruction, size uint64, e *event) bool {
 	default: // table.size
 		return false
 	}
-	v.access(bulkAccesses)
 	e.accesses = f.accesses
 	e.kind, e.arg = bulk, in.Op
 	if size <= smallBytes {

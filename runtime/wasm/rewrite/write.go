@@ -21,26 +21,14 @@ type writer struct {
 	buffer code
 }
 
-// shift moves the index of a function, since one is imported in addition.
-func (s *survey) shift(index uint32) uint32 {
-	if int(index) >= s.m.Imported[module.KindFunction] {
-		index++
-	}
-	return index
-}
-
-// Original returns the index that a function with code had before the rewrite.
-func Original(index uint32) uint32 { return index - 1 }
-
 // number gives what is added its indices, which follow those that are there.
 func (s *survey) number(interval int) *added {
 	globals := s.globalIndex(len(s.m.Globals))
 	types := uint32(len(s.m.Types))
-	functions := s.shift(s.index(len(s.functions)))
+	functions := s.index(len(s.functions))
 	return &added{
 		tick: globals, fuel: globals + 1, budget: globals + 2, stop: globals + 3,
 		action: types, mover: types + 1, counter: types + 2,
-		hook:  uint32(s.m.Imported[module.KindFunction]),
 		yield: functions, count: functions + 1, copy: functions + 2, fill: functions + 3,
 		interval: int32(interval),
 	}
@@ -57,7 +45,6 @@ func (w *writer) extend() {
 	out := &w.out
 	out.Types = with(m.Types, module.FuncType{},
 		module.FuncType{Params: []byte{module.I32, module.I32, module.I32}}, module.FuncType{Params: []byte{module.I32}})
-	out.Imports = with(m.Imports, module.Import{Module: HookModule, Name: Hook, Kind: module.KindFunction, Type: a.action})
 	out.Functions = with(m.Functions, a.action, a.counter, a.mover, a.mover)
 	if len(m.Memories)+m.Imported[module.KindMemory] == 0 {
 		out.Memories = []module.Limits{{HasMax: true}} // no pages, now and later
@@ -65,9 +52,6 @@ func (w *writer) extend() {
 	out.Globals = with(m.Globals,
 		counter(module.I32, uint64(a.interval)), counter(module.I64, uint64(a.interval)),
 		counter(module.I64, math.MaxInt64), counter(module.I32, 0))
-	w.moveGlobals(len(m.Globals))
-	w.moveExports()
-	w.moveElements()
 	if m.Start >= 0 {
 		out.Start = -1
 	}
@@ -85,49 +69,9 @@ func counter(t byte, value uint64) module.Global {
 	return module.Global{GlobalType: module.GlobalType{Type: t, Mutable: true}, Init: module.Const{Op: byte(op), Bits: value}}
 }
 
-// moveConst shifts the function that a constant expression names.
-func (w *writer) moveConst(c module.Const) module.Const {
-	if uint32(c.Op) == module.RefFunc {
-		c.Bits = uint64(w.shift(uint32(c.Bits)))
-	}
-	return c
-}
-
-func (w *writer) moveGlobals(n int) {
-	for i := range w.out.Globals[:n] {
-		w.out.Globals[i].Init = w.moveConst(w.out.Globals[i].Init)
-	}
-}
-
-// moveExports shifts the functions of exports. What is added comes behind them.
-func (w *writer) moveExports() {
-	w.out.Exports = make([]module.Export, len(w.m.Exports), len(w.m.Exports)+8)
-	for i, e := range w.m.Exports {
-		if e.Kind == module.KindFunction {
-			e.Index = w.shift(e.Index)
-		}
-		w.out.Exports[i] = e
-	}
-}
-
 // addExport adds an export.
 func (w *writer) addExport(name string, kind byte, index uint32) {
-	w.out.Exports = append(w.out.Exports, module.Export{Name: name, Kind: kind, Index: index})
-}
-
-func (w *writer) moveElements() {
-	w.out.Elements = make([]module.Element, len(w.m.Elements))
-	for i, e := range w.m.Elements {
-		functions, exprs := e.Functions, e.Exprs
-		e.Functions, e.Exprs = nil, nil
-		for _, f := range functions {
-			e.Functions = append(e.Functions, w.shift(f))
-		}
-		for _, c := range exprs {
-			e.Exprs = append(e.Exprs, w.moveConst(c))
-		}
-		w.out.Elements[i] = e
-	}
+	w.out.Exports = append(w.out.Exports[:len(w.out.Exports):len(w.out.Exports)], module.Export{Name: name, Kind: kind, Index: index})
 }
 
 // takeData leaves the active segments to the host. They leave an empty passive
