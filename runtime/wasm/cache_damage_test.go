@@ -262,3 +262,25 @@ func truncate(t *testing.T, path string, by int64) {
 	info, err := os.Stat(path)
 	ok(t, errors.Join(err, os.Truncate(path, info.Size()+by)))
 }
+
+// TestCacheUnreadable: what this user can't read is like what is damaged. Root
+// can read everything.
+func TestCacheUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, find := range []func(kept) string{
+		func(k kept) string { return k.compiled },
+		func(k kept) string { return k.seal },
+		func(k kept) string { return filepath.Join(k.cache, "key") },
+	} {
+		dir := newCache(t, guests.Echo)
+		path := find(findKept(t, dir))
+		ok(t, os.Chmod(path, 0))
+		log := runCached(t, dir, guests.Echo)
+		if (os.Geteuid() == 0) != (log == "") || log != "" && !strings.Contains(log, "permission denied") {
+			t.Errorf("log: %s", log)
+		}
+		if log := runCached(t, dir, guests.Echo); log != "" {
+			t.Errorf("afterwards: %s", log)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,6 +30,8 @@ type folder struct {
 var (
 	// errBusy means that another process has locked the folder.
 	errBusy = errors.New("another process uses the folder")
+	// errForeign means that there is something else than a folder of this user alone.
+	errForeign = errors.New("it can't be trusted")
 	// errEmpty means that nothing has been compiled yet.
 	errEmpty = errors.New("the folder is empty")
 )
@@ -60,13 +63,12 @@ func (f *folder) take(ctx context.Context) error {
 		}
 		err := f.tryTake()
 		switch {
-		case err == nil || errors.Is(err, errBusy):
-			return err
-		case errors.Is(err, fs.ErrNotExist): // another process has just removed it
-			continue
-		}
-		f.cache.damaged(ctx, f.path, err)
-		if err := os.RemoveAll(f.path); err != nil {
+		case errors.Is(err, errForeign):
+			f.cache.damaged(ctx, f.path, err)
+			if err := os.RemoveAll(f.path); err != nil {
+				return err
+			}
+		case !errors.Is(err, fs.ErrNotExist): // unless another process has just removed it
 			return err
 		}
 	}
@@ -77,7 +79,10 @@ func (f *folder) take(ctx context.Context) error {
 func (f *folder) tryTake() (err error) {
 	f.leave()
 	f.lock, err = os.OpenFile(f.path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %w", errForeign, err)
+	case err != nil:
 		return err
 	}
 	mine, err := f.lock.Stat()
@@ -85,7 +90,7 @@ func (f *folder) tryTake() (err error) {
 		return err
 	}
 	if err := checkOwn("the folder", mine); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errForeign, err)
 	}
 	if err := f.flock(syscall.LOCK_SH); err != nil {
 		return err
