@@ -141,7 +141,7 @@ func isFault(err error) bool {
 	return path || link
 }
 
-// checkOwn checks that nobody but this user can write what is described.
+// checkOwn checks that what is described is for this user alone.
 func checkOwn(name string, info fs.FileInfo) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to the user with id %d", name, stat.Uid)
@@ -152,7 +152,7 @@ func checkOwn(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// removeOld removes what versions before 2026-12 kept in the folder: wazero's
+// removeOld removes what earlier versions kept directly in the folder: wazero's
 // files, without seals, and the verdicts of the validator. Files with other
 // names are left alone, and so are the folders that have some.
 func removeOld(dir string) {

@@ -12,9 +12,10 @@ import (
 // code is what the modules of a plugin were compiled to. Plugins with the same
 // modules share it, however many workers have them.
 //
-// The folder in the cache is checked before wazero reads it, and wazero reads it
-// while there is nobody else who uses the code. Therefore all that takes or
-// drops a digest's code holds the lock of the digest.
+// wazero reads the folder in the cache whenever it doesn't have a module in
+// memory, so it may look for one only right after the folder was checked, or
+// while another plugin holds the module. Therefore whatever takes or drops the
+// code of a digest holds the lock of the digest.
 type code struct {
 	digest string
 	cache  wazero.CompilationCache // of this code alone
