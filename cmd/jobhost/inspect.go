@@ -118,8 +118,8 @@ func (e *env) inspect(ctx context.Context, w *host.Worker, file bool) (err error
 
 func newInspection(w *host.Worker, info runtime.Info) inspection {
 	i := inspection{
-		File: w.Path, SHA256: info.SHA256, Size: info.Size, ABI: info.ABI, Entry: info.Entry,
-		Entries: orEmpty(info.Entries), Imports: orEmpty(info.Imports), Capabilities: orEmpty(capabilities(info.Imports)),
+		File: w.Path, SHA256: info.SHA256, Size: info.Size, ABI: info.ABI, Entry: clipName(info.Entry),
+		Entries: clipNames(info.Entries), Imports: clipNames(info.Imports), Capabilities: orEmpty(capabilities(clipNames(info.Imports))),
 		MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax,
 		Verdict: fit, Isolation: string(info.Isolation), Replaced: info.Replaced,
 		Grants: grantsOf(w),
@@ -128,7 +128,7 @@ func newInspection(w *host.Worker, info runtime.Info) inspection {
 		i.Verdict = fitNative
 	}
 	for _, l := range w.Linked {
-		i.Linked = append(i.Linked, l.Name)
+		i.Linked = append(i.Linked, clipName(l.Name))
 	}
 	return i
 }
@@ -165,8 +165,8 @@ func (e *env) printInspection(i *inspection) {
 	t.field("sha256", i.SHA256)
 	t.field("size", fmt.Sprintf("%d bytes", i.Size))
 	t.field("abi", i.ABI)
-	t.field("entries", strings.Join(i.Entries, ", ")+" (default "+i.Entry+")")
-	t.field("linked", strings.Join(i.Linked, ", "))
+	t.field("entries", joinNames(i.Entries, ", ")+" (default "+i.Entry+")")
+	t.field("linked", joinNames(i.Linked, ", "))
 	if i.ABI != runtime.ABIProcess {
 		t.field("memory", memoryText(i.MemoryMin, i.MemoryMax))
 	}
@@ -197,10 +197,10 @@ func (e *env) printInspection(i *inspection) {
 func importsText(imports []string) string {
 	for _, module := range []string{nativeModule, extismModule, wasiModule} {
 		if strings.HasPrefix(imports[0], module+".") {
-			return module + ": " + strings.ReplaceAll(strings.Join(imports, " "), module+".", "")
+			return module + ": " + strings.ReplaceAll(joinNames(imports, " "), module+".", "")
 		}
 	}
-	return strings.Join(imports, " ")
+	return joinNames(imports, " ")
 }
 
 func (e *env) printGrants(g *grants) {

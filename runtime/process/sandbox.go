@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	goruntime "runtime"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/prune"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/process/loadpb"
 )
@@ -53,6 +55,9 @@ func NewSandboxes(cfg SandboxConfig) (*Sandboxes, error) {
 	e, err := newEngine(cfg.Logger, cfg.Observer)
 	if err != nil {
 		return nil, err
+	}
+	if err := prune.Folders(cfg.CacheDir); cfg.CacheDir != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.logger.Warn("old compiled code can't be removed", logkey.Path, cfg.CacheDir, logkey.Error, err)
 	}
 	return &Sandboxes{engine: e, command: cfg.Command, cacheDir: cfg.CacheDir, compileTime: cmp.Or(cfg.CompileTime, compileTime)}, nil
 }

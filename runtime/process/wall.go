@@ -110,6 +110,8 @@ func ofPlugin(cache string, src *runtime.Source) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make the folder of compiled modules: %w", err)
 	}
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // for prune.Folders: otherwise the folder only seems to be unused
 	return dir, nil
 }
 

@@ -220,7 +220,14 @@ func TestWalledCache(t *testing.T) {
 	if err != nil || len(folders) != 3 {
 		t.Fatalf("%v, %v: want three folders, one of each worker and module", folders, err)
 	}
+	keys := map[string]string{}
 	for _, f := range folders {
+		// What one process can seal, another one doesn't trust.
+		key := readFile(t, filepath.Join(dir, f.Name(), "key"))
+		if len(key) != 32 || keys[key] != "" {
+			t.Errorf("the key of %s has %d bytes and is that of %q", f.Name(), len(key), keys[key])
+		}
+		keys[key] = f.Name()
 		info, err := f.Info()
 		if err != nil {
 			t.Fatal(err)

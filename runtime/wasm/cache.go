@@ -2,53 +2,136 @@ package wasm
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
+	"runtime/debug"
 	"strings"
-	"sync"
+	"syscall"
+	"time"
 
-	"github.com/tetratelabs/wazero"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/prune"
 )
 
-// openCache opens the folder of compiled modules, private to this user.
-func openCache(dir string) (wazero.CompilationCache, error) {
+// cache keeps compiled code over restarts. In its folder are
+//
+//	key        the secret that seals are made with: see cache_key.go
+//	<digest>/  the code of one plugin, and its seal: see cache_folder.go
+//
+// and whatever else its owner keeps there. wazero checks little of what it
+// reads from a cache and then runs it, so it is given a folder only when all
+// of what is in it has been authenticated. A cache that can't be used is never
+// a reason not to run a plugin: it is compiled, and its code kept in memory.
+type cache struct {
+	dir    string // empty = nothing is kept
+	key    []byte
+	logger *slog.Logger
+}
+
+// openCache opens a cache in dir, which it makes, private to this user.
+func openCache(dir string, logger *slog.Logger) (*cache, error) {
+	none := &cache{logger: logger}
 	if dir == "" {
-		return wazero.NewCompilationCache(), nil
+		return none, nil
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makePrivate(dir); err != nil {
 		return nil, err
+	}
+	removeOld(dir)
+	if err := prune.Folders(dir); err != nil {
+		logger.Warn("old compiled code can't be removed", logkey.Path, dir, logkey.Error, err)
+	}
+	c := &cache{dir: dir, logger: logger}
+	made, err := c.loadKey()
+	if err != nil {
+		logger.Warn("the compile cache can't be used, so all plugins are compiled", logkey.Path, dir, logkey.Error, err)
+		return none, nil
+	}
+	if made {
+		c.removeAll()
+	}
+	return c, nil
+}
+
+// makePrivate makes dir a folder for this user alone.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder", dir)
-	}
-	if info.Mode().Perm() != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	return wazero.NewCompilationCacheWithDir(dir)
-}
-
-// mend does something with the cache; if that fails because of what is in the
-// folder, it empties the folder and does it again.
-func (e *Engine) mend(ctx context.Context, do func() error) error {
-	err := do()
-	// wazero has no sentinel for it.
-	if err == nil || !strings.HasPrefix(err.Error(), "compilationcache:") {
 		return err
 	}
-	e.logger.WarnContext(ctx, "the compile cache is damaged and is made again", "dir", e.cacheDir, "error", err)
-	if err := emptyCache(e.cacheDir); err != nil {
-		return fmt.Errorf("empty the compile cache: %w", err)
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
 	}
-	return do()
+	if info.Mode().Perm() != 0o700 {
+		return os.Chmod(dir, 0o700)
+	}
+	return nil
+}
+
+// removeAll removes the code of all plugins: what a lost key has sealed is
+// worth nothing.
+func (c *cache) removeAll() {
+	entries, err := os.ReadDir(c.dir)
+	errs, removed := []error{err}, 0
+	for _, d := range entries {
+		if prune.IsDigest(d.Name()) {
+			errs = append(errs, os.RemoveAll(filepath.Join(c.dir, d.Name())))
+			removed++
+		}
+	}
+	// What can't be removed is found to be damaged when it is used.
+	if removed > 0 {
+		c.logger.Warn("the compile cache has lost its key, so all plugins are compiled again",
+			logkey.Path, c.dir, logkey.Count, removed, logkey.Error, errors.Join(errs...))
+	}
+}
+
+// enter returns the folder of a plugin's code, whose content is authentic. Nil
+// means that there is none to use, now or at all. Leave the folder soon.
+func (c *cache) enter(ctx context.Context, digest string) *folder {
+	if c.dir == "" {
+		return nil
+	}
+	f := &folder{cache: c, digest: digest, path: filepath.Join(c.dir, digest)}
+	if err := f.open(ctx); err != nil {
+		f.leave()
+		if !errors.Is(err, errBusy) {
+			c.unusable(ctx, f.path, err)
+		}
+		return nil
+	}
+	return f
+}
+
+// damaged tells why code in the cache is not used.
+func (c *cache) damaged(ctx context.Context, path string, reason error) {
+	c.logger.WarnContext(ctx, "the compile cache is damaged, so the plugin is compiled again", logkey.Path, path, logkey.Reason, reason)
+}
+
+// unusable tells why code is not kept.
+func (c *cache) unusable(ctx context.Context, path string, err error) {
+	c.logger.WarnContext(ctx, "compiled code can't be kept, so the plugin is compiled each time: is the disk full, or the folder not this user's?",
+		logkey.Path, path, logkey.Error, err)
+}
+
+// touch notes that code is in use, for [prune.Folders]. Sandbox processes may
+// not set times, but the host does for all that they keep.
+func (c *cache) touch(digest string) {
+	if c.dir != "" {
+		now := time.Now()
+		_ = os.Chtimes(filepath.Join(c.dir, digest, sealName), now, now)
+	}
 }
 
 // isFault reports whether an error is one of the file system.
@@ -58,52 +141,68 @@ func isFault(err error) bool {
 	return path || link
 }
 
-// emptyCache removes all compiled modules; they are made again when needed.
-func emptyCache(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		// Another process may be emptying it too.
-		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	})
+// checkOwn checks that what is described is for this user alone.
+func checkOwn(name string, info fs.FileInfo) error {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user with id %d", name, stat.Uid)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s has mode %04o, so others may use it", name, info.Mode().Perm())
+	}
+	return nil
 }
 
-// keyedLock lets one goroutine at a time do something with a key.
-type keyedLock struct {
-	mu   sync.Mutex // protects held
-	held map[string]*keyHold
-}
-
-// keyHold is a key that somebody has or waits for.
-type keyHold struct {
-	sync.Mutex
-	users int
-}
-
-// lock waits for the key and returns what gives it back.
-func (l *keyedLock) lock(key string) (unlock func()) {
-	l.mu.Lock()
-	if l.held == nil {
-		l.held = map[string]*keyHold{}
-	}
-	hold := l.held[key]
-	if hold == nil {
-		hold = &keyHold{}
-		l.held[key] = hold
-	}
-	hold.users++
-	l.mu.Unlock()
-	hold.Lock()
-	return func() {
-		hold.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if hold.users--; hold.users == 0 {
-			delete(l.held, key)
+// removeOld removes what earlier versions kept directly in the folder: wazero's
+// files, without seals, and the verdicts of the validator. Files with other
+// names are left alone, and so are the folders that have some.
+func removeOld(dir string) {
+	entries, _ := os.ReadDir(dir) // without them there is nothing to remove
+	for _, d := range entries {
+		path := filepath.Join(dir, d.Name())
+		digest, verdict := strings.CutPrefix(d.Name(), "valid-")
+		switch {
+		case verdict && d.Type().IsRegular() && prune.IsDigest(digest):
+			_ = os.Remove(path)
+		case d.IsDir() && strings.HasPrefix(d.Name(), "wazero-"):
+			files, _ := os.ReadDir(path)
+			for _, file := range files {
+				digest, _, _ := strings.Cut(file.Name(), ".") // .tmp, if it was interrupted
+				if file.Type().IsRegular() && prune.IsDigest(digest) {
+					_ = os.Remove(filepath.Join(path, file.Name()))
+				}
+			}
+			_ = os.Remove(path)
 		}
 	}
+}
+
+// cacheRevision changes when code that is in caches must not be run any more.
+const cacheRevision = "1"
+
+// build says what compiled code depends on besides the module.
+func build() string {
+	compiler := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/tetratelabs/wazero" {
+				compiler = m.Version + " " + m.Sum
+			}
+		}
+	}
+	return strings.Join([]string{"jobhost compiled code", cacheRevision, compiler, goruntime.GOOS, goruntime.GOARCH}, "\n")
+}
+
+// digestOf names the code of a plugin: by the bytes that are compiled, what
+// compiles them and how.
+func (e *Engine) digestOf(parts []*part) string {
+	h := sha256.New()
+	add := func(b []byte) {
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		_, _ = h.Write(b)
+	}
+	add([]byte(fmt.Sprint(build(), e.polling)))
+	for _, part := range parts {
+		add(part.rewritten.Module)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -40,7 +40,8 @@ const pageBytes = 64 << 10
 type Config struct {
 	// CacheDir keeps compiled modules over restarts. It is made with mode 0700,
 	// and narrowed to it if it is there already: the files in it are run as
-	// native code. Empty = compiled modules are kept in memory only.
+	// native code, if they are what this or another engine with the same folder
+	// wrote. Empty = compiled modules are kept in memory only.
 	CacheDir string
 	// Logger is told of faults of the host that guests and tenants must not
 	// see in full; nil = nobody is.
@@ -49,16 +50,15 @@ type Config struct {
 
 // Engine implements [runtime.Engine].
 type Engine struct {
-	logger   *slog.Logger
-	cacheDir string
-	cache    wazero.CompilationCache // native code of all plugins
+	logger *slog.Logger
+	cache  *cache // of native code, over restarts
+	codes  codes  // native code of all plugins
 	// polling says that guests can't be stopped by their meter, so that wazero
 	// has to look at contexts: see selftest.go.
-	polling   bool
-	dog       *watchdog
-	stacks    stacks
-	layout    layout
-	compiling keyedLock
+	polling bool
+	dog     *watchdog
+	stacks  stacks
+	layout  layout
 
 	// loading is held by each Load, and for writing by Close, which waits for them.
 	loading sync.RWMutex
@@ -82,20 +82,20 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 			Hint: "run the host on amd64 or arm64",
 		}
 	}
+	logger := config.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
 	snapshot.Prepare()
-	cache, err := openCache(config.CacheDir)
+	cache, err := openCache(config.CacheDir, logger)
 	if err != nil {
 		return nil, fmt.Errorf("open the compile cache: %w", err)
 	}
 	e := &Engine{
-		logger:   config.Logger,
-		cacheDir: config.CacheDir,
-		cache:    cache,
-		dog:      newWatchdog(),
-		plugins:  map[*Plugin]struct{}{},
-	}
-	if e.logger == nil {
-		e.logger = slog.New(slog.DiscardHandler)
+		logger:  logger,
+		cache:   cache,
+		dog:     newWatchdog(),
+		plugins: map[*Plugin]struct{}{},
 	}
 	ctx := context.Background()
 	if err := e.testStack(ctx); err != nil {
@@ -108,10 +108,11 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 	return e, nil
 }
 
-// runtimeConfig is that of the runtimes of all plugins.
-func (e *Engine) runtimeConfig() wazero.RuntimeConfig {
+// runtimeConfig is that of the runtimes of all plugins, but for what their code
+// is kept in.
+func (e *Engine) runtimeConfig(cache wazero.CompilationCache) wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().
-		WithCompilationCache(e.cache).
+		WithCompilationCache(cache).
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithMemoryLimitPages(maxPages).
 		WithDebugInfoEnabled(false).
@@ -136,7 +137,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		errs = append(errs, p.free(ctx))
 	}
 	e.dog.close()
-	return errors.Join(append(errs, e.stacks.close(), e.cache.Close(ctx))...)
+	return errors.Join(append(errs, e.stacks.close())...)
 }
 
 // keep remembers an open plugin.

@@ -44,3 +44,13 @@ func ContentsOf(instance runtime.Instance) Contents {
 
 // Running is how many runs of all instances are under way.
 func (e *Engine) Running() int64 { return e.dog.running.Load() }
+
+// SharesCode reports whether two open plugins run the same compiled code.
+func SharesCode(a, b runtime.Plugin) bool { return a.(*Plugin).code == b.(*Plugin).code }
+
+// Codes is how many pieces of compiled code are in use.
+func (e *Engine) Codes() int {
+	e.codes.mu.Lock()
+	defer e.codes.mu.Unlock()
+	return len(e.codes.used)
+}

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tetratelabs/wazero"
-
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extismabi"
@@ -62,14 +60,13 @@ func (p *Plugin) load(ctx context.Context, wasm []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engine.runtimeConfig())
-	if err := p.abi.define(ctx, p.runtime); err != nil {
-		return err
-	}
 	for _, linked := range modules {
-		if err := p.add(ctx, linked.name, linked.module); err != nil {
+		if err := p.add(linked.name, linked.module); err != nil {
 			return err
 		}
+	}
+	if err := p.compile(ctx); err != nil {
+		return err
 	}
 	return p.settleIsolation()
 }
@@ -124,10 +121,8 @@ func (p *Plugin) check(wasm []byte) (*module.Module, error) {
 	})
 }
 
-// add makes a part of a module that was checked.
-func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err error) {
-	sum := sha256.Sum256(m.Bytes)
-	digest := hex.EncodeToString(sum[:])
+// add makes a part of a module that was checked, for the compiler.
+func (p *Plugin) add(name string, m *module.Module) (err error) {
 	part := &part{name: name, once: p.abi.once(m), cramped: p.cramps(m)}
 	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once, Interval: p.interval()}); {
 	case errors.Is(err, rewrite.ErrName), errors.Is(err, rewrite.ErrTooLarge):
@@ -138,10 +133,6 @@ func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err er
 	if err := checkData(m, part.rewritten); err != nil {
 		return err
 	}
-	if part.compiled, err = p.compileOnce(ctx, digest, part.rewritten.Module); err != nil {
-		return err
-	}
-	part.rewritten.Module = nil
 	p.unrestorable = cmp.Or(p.unrestorable, part.rewritten.Unrestorable)
 	p.parts = append(p.parts, part)
 	return nil
@@ -234,27 +225,6 @@ func wholePages(n int64) int64 {
 	return min(max(pages, 0), maxPages) * pageBytes
 }
 
-// compileOnce compiles a module, or takes it from the cache. Compilations of
-// the same bytes at the same time wait for the first of them.
-func (p *Plugin) compileOnce(ctx context.Context, digest string, wasm []byte) (wazero.CompiledModule, error) {
-	defer p.engine.compiling.lock(digest)()
-	var compiled wazero.CompiledModule
-	err := p.engine.mend(ctx, func() (err error) {
-		compiled, err = compile(ctx, p.runtime, wasm)
-		return err
-	})
-	switch {
-	case isFault(err):
-		return nil, &jobhost.Error{
-			Code: jobhost.CodeUnavailable, Message: "can't be compiled, because the compile cache can't be written",
-			Hint: "is its disk full, or its folder gone?", Cause: err,
-		}
-	case err != nil:
-		return nil, invalid(rebuild, "is not a valid WebAssembly module: %v", err)
-	}
-	return compiled, nil
-}
-
 const rebuild = "this host runs WebAssembly 2.0, without threads, tail calls, exceptions and garbage collection"
 
 // invalid is an error about the file; the text follows its name.
@@ -278,13 +248,18 @@ func named(src runtime.Source, err error) error {
 	if err != error(e) {
 		text = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + " …"
-	}
-	e.Message = strings.TrimSpace(subject + " " + text)
+	e.Message = strings.TrimSpace(subject + " " + clip(text))
+	e.Hint = clip(e.Hint)
 	return e
 }
 
-// maxText bounds what is said about a plugin, in bytes: how many imports it has
-// is its author's choice.
+// maxText bounds what is said about a plugin, in bytes: how many imports and
+// exports it has, and how long their names are, is its author's choice.
 const maxText = 2000
+
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + " …"
+}

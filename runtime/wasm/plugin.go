@@ -27,6 +27,7 @@ type Plugin struct {
 
 	runtime wazero.Runtime // of this plugin alone
 	parts   []*part        // the main one last
+	code    *code          // of the parts; nil = they are not compiled
 
 	// turn is held by whoever makes the image, which may take long: others wait
 	// for it as long as their contexts last.
@@ -58,15 +59,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 
 // free frees what there is, also of a plugin that was loaded halfway.
 func (p *Plugin) free(ctx context.Context) error {
-	var errs []error
-	if p.runtime != nil {
-		errs = append(errs, p.runtime.Close(ctx))
-	}
-	for _, part := range p.parts {
-		if part.compiled != nil {
-			errs = append(errs, part.compiled.Close(ctx))
-		}
-	}
+	errs := []error{p.dropCode(ctx)}
 	if img := p.image.Load(); img != nil {
 		errs = append(errs, img.close())
 	}

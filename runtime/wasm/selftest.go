@@ -45,13 +45,10 @@ func (e *Engine) testMeter(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("rewrite the test module: %w", err)
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, e.runtimeConfig())
-	defer func() { err = errors.Join(err, r.Close(ctx)) }()
-	var compiled wazero.CompiledModule
-	err = e.mend(ctx, func() (err error) {
-		compiled, err = r.CompileModule(ctx, rewritten.Module)
-		return err
-	})
+	cache := wazero.NewCompilationCache() // of so small a module it isn't worth keeping
+	r := wazero.NewRuntimeWithConfig(ctx, e.runtimeConfig(cache))
+	defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
+	compiled, err := r.CompileModule(ctx, rewritten.Module)
 	if err != nil {
 		return fmt.Errorf("compile the test module: %w", err)
 	}

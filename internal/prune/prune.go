@@ -1,0 +1,107 @@
+// Package prune bounds caches in which each entry is a folder named by a digest: it removes the entries that are not
+// used any more.
+package prune
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// What a cache may keep.
+const (
+	// maxAge is how much longer ago than all others an entry may have been used. Counting from the newest entry, not from
+	// now, spares the entries of a host that ran for months and has just been started again.
+	maxAge   = 30 * 24 * time.Hour
+	maxBytes = 2 << 30 // of all entries together
+)
+
+// IsDigest reports whether a name is a SHA-256 digest in lower case, as those of entries are.
+func IsDigest(name string) bool {
+	sum, err := hex.DecodeString(name)
+	return err == nil && len(sum) == 32 && hex.EncodeToString(sum) == name
+}
+
+// entry is a folder of a cache.
+type entry struct {
+	path string
+	used time.Time
+	size int64
+}
+
+// Folders removes the entries of a cache that were used long ago, and those used longest ago until the others fit. When an
+// entry was used is the newest time of its folder and of what is directly in it. Everything else in dir is left alone.
+// Programs that use an entry must cope with its removal.
+func Folders(dir string) error {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("prune %s: %w", dir, err)
+	}
+	var entries []entry
+	var errs []error
+	for _, d := range list {
+		if !d.IsDir() || !IsDigest(d.Name()) {
+			continue
+		}
+		e, err := look(filepath.Join(dir, d.Name()))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Or(b.used.Compare(a.used), cmp.Compare(a.path, b.path)) })
+	for _, e := range excess(entries, time.Now()) {
+		errs = append(errs, os.RemoveAll(e.path))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("prune %s: %w", dir, err)
+	}
+	return nil
+}
+
+// excess returns which entries have to go, out of all, newest first.
+func excess(entries []entry, now time.Time) (gone []entry) {
+	newest, total := now, int64(0)
+	if len(entries) > 0 && entries[0].used.Before(now) {
+		newest = entries[0].used
+	}
+	for _, e := range entries {
+		if newest.Sub(e.used) > maxAge || total+e.size > maxBytes {
+			gone = append(gone, e)
+			continue
+		}
+		total += e.size
+	}
+	return gone
+}
+
+// look finds out about an entry. It follows no links, and what others remove meanwhile isn't there.
+func look(path string) (entry, error) {
+	e := entry{path: path}
+	err := filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case info.Mode().IsRegular():
+			e.size += info.Size()
+		}
+		if (at == path || filepath.Dir(at) == path) && info.ModTime().After(e.used) {
+			e.used = info.ModTime()
+		}
+		return nil
+	})
+	return e, err
+}
