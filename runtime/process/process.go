@@ -16,6 +16,9 @@ package process
 import (
 	"log/slog"
 	"sync/atomic"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime/process/cgroup"
 )
 
 // engine is what both kinds of processes have in common.
@@ -23,7 +26,8 @@ type engine struct {
 	logger  *slog.Logger
 	spawner *spawner
 	sockets *sockets
-	looking atomic.Bool // see child
+	groups  *cgroup.Tree // nil = there are none
+	looking atomic.Bool  // see child
 	observe Observer
 }
 
@@ -63,11 +67,16 @@ func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, observe: observe}, nil
+	groups, err := cgroup.Open()
+	if err != nil {
+		logger.Info("processes get no control groups: each is limited by itself", logkey.Reason, err.Error())
+	}
+	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, groups: groups, observe: observe}, nil
 }
 
 // close frees it. No process may be left.
 func (e *engine) close() error {
 	e.spawner.close()
+	e.groups.Close()
 	return e.sockets.close()
 }
