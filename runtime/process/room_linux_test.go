@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/process"
@@ -83,4 +85,30 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	want(40) // what was given isn't taken back
+}
+
+// TestRoomForStacks: guests whose stacks overflow at the same time don't end their process.
+func TestRoomForStacks(t *testing.T) {
+	t.Parallel()
+	needWall(t)
+	const slots = 4 / raceFactor
+	w := newWalled(t, process.SandboxConfig{})
+	p := w.load(t, runtime.Source{Worker: "recurses", Bytes: guests.Outcomes, Slots: slots})
+	var running sync.WaitGroup
+	for range slots {
+		i, err := p.Instantiate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			r := i.Run(t.Context(), runtimetest.Attempt("recurse", ""))
+			if f := r.Outcome.Failure; f == nil || f.Code != jobhost.FailStack {
+				t.Errorf("%v: %+v", r.Outcome.Kind, f)
+			}
+			if err := i.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
 }
