@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"unsafe"
 
@@ -28,6 +29,7 @@ const (
 // base with an index and an offset of 32 bits. It finds no structures of the host there, no stacks and no code.
 type zone struct {
 	start, end uint64
+	settled    sync.Once
 
 	mu   sync.Mutex       // protects the rest
 	next uint64           // from here on it was never used
@@ -44,6 +46,7 @@ var memories = newZone(zoneStart, zoneEnd)
 // reserve reserves addresses: in the zone, or where the kernel likes if that can't be had, as with addresses of fewer
 // bits.
 func (z *zone) reserve(size int) (unsafe.Pointer, error) {
+	z.settled.Do(z.settle)
 	for range zoneTries {
 		at, ok := z.take(size)
 		if !ok {
@@ -63,11 +66,22 @@ func (z *zone) reserve(size int) (unsafe.Pointer, error) {
 	return mapNothing(0, size, 0)
 }
 
+// settle maps a page at the start of the zone for good. With it the kernel keeps the upper page tables, of which it would
+// otherwise make and free two with each memory that is the only one there: 4 µs of 20.
+func (z *zone) settle() {
+	page := os.Getpagesize()
+	if at, ok := z.take(page); ok {
+		// Where that fails it is slower.
+		_, _ = unix.MmapPtr(-1, 0, place(at), uintptr(page), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE|unix.MAP_FIXED_NOREPLACE)
+	}
+}
+
 // mapNothing reserves addresses without access; at 0 the kernel chooses.
 func mapNothing(at uint64, size, flags int) (unsafe.Pointer, error) {
-	place := unsafe.Add(unsafe.Pointer(nil), at)
-	return unix.MmapPtr(-1, 0, place, uintptr(size), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE|flags)
+	return unix.MmapPtr(-1, 0, place(at), uintptr(size), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE|flags)
 }
+
+func place(at uint64) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), at) }
 
 // take returns a place that is not in use by a memory, if there is one.
 func (z *zone) take(size int) (at uint64, ok bool) {
