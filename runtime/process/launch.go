@@ -112,7 +112,7 @@ func (l *launched) Start(context.Context) error {
 // start starts the process in a control group of its own, if there are such. Where the kernel can't do that (before Linux
 // 5.7, or by a filter of system calls around the host) it starts without.
 func (l *launched) start() (err error) {
-	if l.group, err = l.engine.groups.New(l.bound); err != nil {
+	if l.group, err = l.engine.tree().New(l.bound); err != nil {
 		l.engine.logger.Warn("process gets no control group", logkey.Path, l.cmd.Path, logkey.Error, err)
 	}
 	folder := l.group.Folder()

@@ -15,6 +15,7 @@ package process
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -26,7 +27,8 @@ type engine struct {
 	logger  *slog.Logger
 	spawner *spawner
 	sockets *sockets
-	groups  *cgroup.Tree // nil = there are none
+	divided sync.Once    // for groups
+	groups  *cgroup.Tree // see tree
 	looking atomic.Bool  // see child
 	observe Observer
 }
@@ -67,11 +69,21 @@ func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := cgroup.Open()
-	if err != nil {
-		logger.Info("processes get no control groups: each is limited by itself", logkey.Reason, err.Error())
-	}
-	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, groups: groups, observe: observe}, nil
+	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, observe: observe}, nil
+}
+
+// tree returns the control groups of processes, nil if there can be none. The first process asks for it: a host that has
+// none stays where it is.
+func (e *engine) tree() *cgroup.Tree {
+	e.divided.Do(func() {
+		var err error
+		if e.groups, err = cgroup.Open(); err != nil {
+			e.logger.Info("processes get no control groups: each is limited by itself", logkey.Reason, err.Error())
+			return
+		}
+		e.logger.Info("each process gets a control group", logkey.Path, e.groups.Dir())
+	})
+	return e.groups
 }
 
 // close frees it. No process may be left.

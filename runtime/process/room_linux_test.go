@@ -3,7 +3,9 @@ package process_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -111,4 +113,20 @@ func TestRoomForStacks(t *testing.T) {
 		})
 	}
 	running.Wait()
+}
+
+// TestControlGroups: a process is in a group of its own that has limits, or the log says why there is none.
+func TestControlGroups(t *testing.T) {
+	t.Parallel()
+	w := newWalled(t, process.SandboxConfig{})
+	w.load(t, runtime.Source{Worker: "echo", Bytes: guests.Echo})
+	group := readFile(t, fmt.Sprintf("/proc/%d/cgroup", w.pid(t)))
+	log := w.log.String()
+	within := strings.Contains(group, "/jobhost-"+strconv.Itoa(os.Getpid())+"-")
+	if told := strings.Contains(log, "each process gets a control group"); told != within {
+		t.Errorf("it is in %s, and the log says %s", group, log)
+	}
+	if !within && !strings.Contains(log, "processes get no control groups") {
+		t.Error("the log doesn't say why:", log)
+	}
 }

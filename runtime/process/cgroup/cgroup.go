@@ -153,6 +153,9 @@ func (t *Tree) tidyLocked() {
 	t.left = left
 }
 
+// Dir returns the folder of the group that is divided.
+func (t *Tree) Dir() string { return t.dir }
+
 // Close removes the groups that are empty. Processes that are left keep theirs until the next host sweeps.
 func (t *Tree) Close() {
 	if t == nil {

@@ -24,7 +24,10 @@ func Open() (*Tree, error) {
 	}
 	if filepath.Base(dir) != hostName {
 		if err := mayDivide(dir); err != nil {
-			return nil, err
+			// Unless another engine of this host has divided it meanwhile.
+			if dir, _ = own(); filepath.Base(dir) != hostName {
+				return nil, err
+			}
 		}
 	}
 	return divide(dir, os.Getpid(), kernel())
