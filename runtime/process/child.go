@@ -39,6 +39,8 @@ type child struct {
 	life   context.Context    // ends when the process has ended
 	die    context.CancelFunc // ends life
 
+	allowed *allowance // of a sandbox process that has loaded its plugin; protected by the crew's mutex once it has a place
+
 	reading reading
 	looking *atomic.Bool // an attempt of the engine looks for its result; nil = none may, as others need the processor
 	lastRun atomic.Uint64
@@ -93,7 +95,7 @@ func (e *engine) startChild(ctx context.Context, c *command, within time.Duratio
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(link.MaxMessage), grpc.MaxCallSendMsgSize(link.MaxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			ch.process = newLaunched(ctx, e.spawner, c, cmd.Env)
+			ch.process = newLaunched(ctx, e, c, cmd.Env)
 			return ch.process, nil
 		},
 	})

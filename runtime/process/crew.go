@@ -153,6 +153,7 @@ func (c *crew) replace(m *member) bool {
 	c.engine.observe.Started(c.worker, child.process.cmd.Process.Pid)
 	c.mu.Lock()
 	m.child, c.lost = child, 0
+	c.fitLocked(m)
 	c.turnLocked()
 	c.mu.Unlock()
 	return true
@@ -174,6 +175,7 @@ func (c *crew) join() *instance {
 		}
 	}
 	place.slots++
+	c.fitLocked(place)
 	c.slot++
 	return &instance{crew: c, place: place, slot: c.slot, timer: stoppedTimer()}
 }

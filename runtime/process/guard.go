@@ -34,6 +34,12 @@ func parseGuardArgs(args []string) (*guardArgs, error) {
 // maxOpenFiles is how many files a plugin may have open.
 const maxOpenFiles = 1024
 
+// What a plugin may have in its control group, with all that it starts.
+const (
+	guardBytes   = 64 << 20 // besides its memory: for the guard
+	maxProcesses = 4096     // threads of each counted
+)
+
 // ServeGuard is what stands between the host and a native plugin: it sets limits that the plugin can't
 // get rid of, starts the program that it was given as descriptor 3, and ends whatever that has started, in whichever
 // group, when the plugin ends, when it is told to, or when the host is gone. It returns the exit code.
@@ -55,7 +61,7 @@ func ServeGuard(args []string) int {
 	if err == nil {
 		_, err = confine.Apply(confine.Config{
 			Limits: confine.Limits{Data: g.Memory, OpenFiles: maxOpenFiles},
-			Calls:  confine.ProgramCalls,
+			Calls:  confine.ProgramCalls, EndFirst: true,
 		})
 	}
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime/process/cgroup"
 )
 
 // command says what to start.
@@ -24,6 +27,7 @@ type command struct {
 	dir   string     // to start it in; empty = the host's
 	files []*os.File // that it gets, from descriptor 3 on
 	sys   *syscall.SysProcAttr
+	bound cgroup.Limits // of it with all that it starts, where there are control groups
 	// gentle says that it ends what it has started when it is told to end.
 	gentle bool
 	// encrypted says that both sides show each other certificates, and encrypt what they say.
@@ -38,8 +42,10 @@ type command struct {
 // launched is a process. It implements [runner.Runner], in place of go-plugin's own: that takes a process for alive as
 // long as anybody has its standard output, reads lines without an end, and leaves its group alone.
 type launched struct {
-	spawner *spawner
+	engine  *engine
 	cmd     *exec.Cmd
+	bound   cgroup.Limits
+	group   *cgroup.Group // nil = none
 	line    func(string)
 	gentle  bool
 	until   context.Context // of the start: when it ends the process does, too
@@ -56,13 +62,13 @@ var _ runner.Runner = (*launched)(nil)
 
 // newLaunched prepares a process, which ends when until does as long as it is not said that it has started. env is what the
 // handshake adds to the environment.
-func newLaunched(until context.Context, s *spawner, c *command, env []string) *launched {
+func newLaunched(until context.Context, e *engine, c *command, env []string) *launched {
 	cmd := &exec.Cmd{
 		Path: c.path, Args: c.args, Dir: c.dir, ExtraFiles: c.files,
 		Env:         append(append([]string{}, c.env...), env...),
 		SysProcAttr: c.sys,
 	}
-	return &launched{spawner: s, cmd: cmd, line: c.line, gentle: c.gentle, until: until, gone: make(chan struct{}), exited: make(chan struct{})}
+	return &launched{engine: e, cmd: cmd, bound: c.bound, line: c.line, gentle: c.gentle, until: until, gone: make(chan struct{}), exited: make(chan struct{})}
 }
 
 // Start implements [runner.Runner].
@@ -76,7 +82,7 @@ func (l *launched) Start(context.Context) error {
 		return errors.Join(fmt.Errorf("make a pipe: %w", err), outRead.Close(), outWrite.Close())
 	}
 	l.cmd.Stdout, l.cmd.Stderr = outWrite, errWrite
-	err = l.spawner.start(l.cmd)
+	err = l.start()
 	_, _ = outWrite.Close(), errWrite.Close()
 	if err != nil {
 		_, _ = outRead.Close(), errRead.Close()
@@ -92,6 +98,7 @@ func (l *launched) Start(context.Context) error {
 		l.err = l.cmd.Wait()
 		close(l.gone)
 		_ = killGroup(l.cmd.Process.Pid) // what it has left behind
+		l.leaveGroup()
 		// What it said last is read to its end. But whoever has escaped from the group may have the pipes for ever.
 		patience := time.AfterFunc(gentleTime, func() { _, _ = outRead.Close(), errRead.Close() })
 		readers.Wait()
@@ -100,6 +107,38 @@ func (l *launched) Start(context.Context) error {
 		close(l.exited)
 	}()
 	return nil
+}
+
+// start starts the process in a control group of its own, if there are such. Where the kernel can't do that (before Linux
+// 5.7, or by a filter of system calls around the host) it starts without.
+func (l *launched) start() (err error) {
+	if l.group, err = l.engine.tree().New(l.bound); err != nil {
+		l.engine.logger.Warn("process gets no control group", logkey.Path, l.cmd.Path, logkey.Error, err)
+	}
+	folder := l.group.Folder()
+	if folder == nil {
+		return l.engine.spawner.start(l.cmd)
+	}
+	plain := &exec.Cmd{ // a command can't be started twice
+		Path: l.cmd.Path, Args: l.cmd.Args, Dir: l.cmd.Dir, ExtraFiles: l.cmd.ExtraFiles, Env: l.cmd.Env,
+		SysProcAttr: l.cmd.SysProcAttr, Stdout: l.cmd.Stdout, Stderr: l.cmd.Stderr,
+	}
+	l.cmd.SysProcAttr = inGroup(l.cmd.SysProcAttr, folder)
+	if err = l.engine.spawner.start(l.cmd); err == nil {
+		return nil
+	}
+	l.leaveGroup()
+	l.group = nil
+	l.engine.logger.Warn("process starts outside of its control group", logkey.Path, l.cmd.Path, logkey.Error, err)
+	l.cmd = plain
+	return l.engine.spawner.start(l.cmd)
+}
+
+// leaveGroup ends what is left in the control group and removes it.
+func (l *launched) leaveGroup() {
+	if err := l.group.Close(); err != nil {
+		l.engine.logger.Warn("control group is not closed", logkey.Error, err)
+	}
 }
 
 // readOutput hands the first line to the handshake. What follows is as good as what comes on the error output.

@@ -28,6 +28,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/process/cgroup"
 )
 
 // NativeConfig configures an engine of native plugins.
@@ -169,7 +170,8 @@ func (p *native) command() *command {
 		path: p.engine.guard[0], args: append(append([]string{filepath.Base(p.engine.guard[0])}, p.engine.guard[1:]...), guard.encode()...),
 		env: env, dir: filepath.Dir(src.Path), files: []*os.File{p.program}, encrypted: true,
 		sys: guardAttributes(p.engine.space()), gentle: !p.engine.space(),
-		line: func(line string) { p.engine.logger.Info("plugin says", logkey.Worker, src.Worker, "line", line) },
+		bound: cgroup.Limits{Memory: guardBytes + limits.MemoryBytes, Processes: maxProcesses},
+		line:  func(line string) { p.engine.logger.Info("plugin says", logkey.Worker, src.Worker, "line", line) },
 	}
 }
 

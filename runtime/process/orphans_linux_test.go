@@ -85,6 +85,12 @@ func TestOrphans(t *testing.T) {
 			sleeping := func() bool { return strings.Count(strings.Join(family(), "\n"), "sleep") >= 9 }
 			within(t, "the plugin leaves processes behind", sleeping)
 			before := family()
+			for _, p := range before { // the guard, what it guards, what that has started, and the sandbox
+				pid, name, _ := strings.Cut(p, " ")
+				if score := readFile(t, "/proc/"+pid+"/oom_score_adj"); score != "1000\n" {
+					t.Errorf("when memory runs out the score of %s is %q, want that of what ends first", name, score)
+				}
+			}
 			if err := host.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,11 @@ package process
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime/process/cgroup"
 )
 
 // engine is what both kinds of processes have in common.
@@ -23,7 +27,9 @@ type engine struct {
 	logger  *slog.Logger
 	spawner *spawner
 	sockets *sockets
-	looking atomic.Bool // see child
+	divided sync.Once    // for groups
+	groups  *cgroup.Tree // see tree
+	looking atomic.Bool  // see child
 	observe Observer
 }
 
@@ -66,8 +72,23 @@ func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
 	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, observe: observe}, nil
 }
 
+// tree returns the control groups of processes, nil if there can be none. The first process asks for it: a host that has
+// none stays where it is.
+func (e *engine) tree() *cgroup.Tree {
+	e.divided.Do(func() {
+		var err error
+		if e.groups, err = cgroup.Open(); err != nil {
+			e.logger.Info("processes get no control groups: each is limited by itself", logkey.Reason, err.Error())
+			return
+		}
+		e.logger.Info("each process gets a control group", logkey.Path, e.groups.Dir())
+	})
+	return e.groups
+}
+
 // close frees it. No process may be left.
 func (e *engine) close() error {
 	e.spawner.close()
+	e.groups.Close()
 	return e.sockets.close()
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/prune"
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/process/cgroup"
 	"github.com/jobhost/jobhost/runtime/process/loadpb"
 )
 
@@ -101,6 +102,7 @@ func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err
 	ch, err := p.engine.startChild(ctx, &command{
 		path: p.engine.command[0], args: append([]string{filepath.Base(p.engine.command[0])}, p.engine.command[1:]...),
 		env: []string{"GOGC=400", "GOMAXPROCS=" + strconv.Itoa(max(goruntime.GOMAXPROCS(0)/max(p.source.Processes, 1), 1))}, sys: sandboxAttributes(),
+		bound: cgroup.Limits{Memory: loadingMemory(&p.source), Processes: maxThreads + slotsOf(&p.source)},
 		pipes: true,
 		line:  func(line string) { p.engine.logger.Warn("sandbox process says", logkey.Worker, worker, "line", line) },
 	}, startTime)
@@ -116,7 +118,7 @@ func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err
 	if info, err = ch.load(ctx, &loading{Source: p.source, CacheDir: p.cacheDir, CompileTime: p.engine.compileTime}); err != nil {
 		return nil, info, err
 	}
-	if err := ch.letRun(&p.source); err != nil {
+	if err := ch.letRun(&p.source, &info); err != nil {
 		return nil, info, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process can't be given what it needs", Cause: err}
 	}
 	if err := ch.open(); err != nil {

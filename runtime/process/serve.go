@@ -93,13 +93,14 @@ func (s *sandbox) load(ctx context.Context, l *loading) (runtime.Plugin, error) 
 		return nil, err
 	}
 	// The engine has what it needs of the system, and has seen nothing yet of what others have made.
-	if err := wall(l, logger); err != nil {
+	if err := wall(l, engine, logger); err != nil {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process can't confine itself", Cause: err}
 	}
 	plugin, err := engine.Load(context.WithoutCancel(ctx), l.Source)
 	if err != nil {
 		return nil, err
 	}
+	collectEarlier(slotsOf(&l.Source))
 	s.plugin, s.source = plugin, l.Source
 	s.source.Limits = s.source.Limits.OrDefaults()
 	return plugin, nil

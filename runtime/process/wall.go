@@ -25,44 +25,39 @@ import (
 // is accepted takes half of it on a slow machine.
 const compileTime = 2 * time.Minute
 
-// What a sandbox process may have besides the memories of its guests.
+// How large a file may be that a process writes: a compiled module, or what a guest writes to its mounts.
 const (
-	compileBytes  = 4 << 30   // while it compiles: that takes some hundred times the size of a function
-	slotBytes     = 256 << 20 // for each slot: the stack of a guest, and messages
-	reservedBytes = 64 << 30  // address space, which costs nothing
-	fileBytes     = 5 << 30   // of a file: images of memories are such, too
-	openFiles     = 1 << 16
-	// minSlots is for how many slots there is room at least, since pools can be made larger later.
-	minSlots = 64
+	moduleBytes = 1 << 30
+	mountBytes  = 5 << 30
 )
 
-// slotsOf returns for how many slots a process of a plugin has room.
-func slotsOf(src *runtime.Source) int64 {
-	processes := max(src.Processes, 1)
-	return int64(max((src.Slots+processes-1)/processes, minSlots))
-}
-
-// runBytes is how much memory a process may have once its plugin is loaded.
-func runBytes(src *runtime.Source) int64 {
-	return compileBytes + slotsOf(src)*(src.Limits.OrDefaults().MemoryBytes+slotBytes)
+// reserver is an engine that keeps images of plugins in files in memory, and can open them before they are needed.
+type reserver interface {
+	Reserve(src *runtime.Source) error
 }
 
 // wall puts a wall around a sandbox process, before it looks at a plugin: what is left are the folder of compiled
 // modules and what the plugin may see anyway.
-func wall(l *loading, logger *slog.Logger) error {
-	c := confine.Config{Files: true, Calls: confine.SandboxCalls, Limits: confine.Limits{
-		Data: compileBytes, Raisable: true, FileSize: fileBytes, OpenFiles: openFiles, CPU: l.CompileTime,
+func wall(l *loading, engine runtime.Engine, logger *slog.Logger) error {
+	room := compileRoom()
+	c := confine.Config{Files: true, Calls: confine.SandboxCalls, EndFirst: true, Limits: confine.Limits{
+		Data: room.Data, AddressSpace: room.AddressSpace, OpenFiles: filesOf(slotsOf(&l.Source)), Raisable: true,
+		FileSize: moduleBytes, CPU: l.CompileTime,
 	}}
-	if now := confine.AddressSpace(); now > 0 {
-		// A memory is reserved at its full size, and again by what one job grew.
-		c.Limits.AddressSpace = now + reservedBytes + 2*max(slotsOf(&l.Source), jobhost.MaxSlots)*l.Source.Limits.OrDefaults().MemoryBytes
-	}
 	if l.CacheDir != "" {
 		c.Paths = append(c.Paths, confine.Path{Path: l.CacheDir, Write: true})
 	}
 	for _, m := range l.Source.System.Mounts {
 		c.Paths = append(c.Paths, confine.Path{Path: m.Host, Write: m.Write})
-		c.SetTimes = c.SetTimes || m.Write
+		if m.Write {
+			c.SetTimes, c.Limits.FileSize = true, mountBytes
+		}
+	}
+	// Later it can't make files in memory, since what is in them no limit counts.
+	if r, ok := engine.(reserver); ok {
+		if err := r.Reserve(&l.Source); err != nil {
+			return err
+		}
 	}
 	debug.SetMemoryLimit(compileBytes / 4 * 3) // then the collector works harder, before there is nothing left
 	report, err := confine.Apply(c)
@@ -77,16 +72,16 @@ func wall(l *loading, logger *slog.Logger) error {
 
 // letRun gives a process what it needs to run the plugin that it has loaded. From now on its tasks have
 // deadlines, after which the host ends it.
-func (c *child) letRun(src *runtime.Source) error {
+func (c *child) letRun(src *runtime.Source, info *runtime.Info) error {
 	pid, err := strconv.Atoi(c.process.ID())
 	if err != nil {
 		return fmt.Errorf("find the process: %w", err)
 	}
-	err = errors.Join(confine.LimitCPU(pid, 0), confine.LimitData(pid, runBytes(src)))
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil // nothing was limited that could be raised
+	c.allowed = newAllowance(c.process.ID(), src, info.ABI)
+	if err := confine.LimitCPU(pid, 0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
 	}
-	return err
+	return c.fit(slotsOf(src))
 }
 
 // ofPlugin returns the folder of compiled modules of a plugin, which it makes. It is of one worker and one

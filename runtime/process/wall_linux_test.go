@@ -129,15 +129,15 @@ func TestWall(t *testing.T) {
 	for name, want := range map[string]string{
 		"Max core file size": "0",
 		"Max cpu time":       "unlimited", // as the plugin is loaded
-		"Max file size":      strconv.Itoa(5 << 30),
-		"Max data size":      strconv.Itoa(4<<30 + 64*(64+256)<<20),
+		"Max file size":      strconv.Itoa(1 << 30),
+		"Max open files":     strconv.Itoa(512 + 64), // of one slot
 	} {
 		if got := fieldAfter(limits, name); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	if got := fieldAfter(limits, "Max address space"); got == "unlimited" {
-		t.Error("address space is not limited")
+	if got := strings.TrimSpace(readFile(t, proc+"oom_score_adj")); got != "1000" {
+		t.Errorf("when memory runs out its score is %s, want that of what ends first", got)
 	}
 
 	// It isn't dumpable, so only root can look at this.

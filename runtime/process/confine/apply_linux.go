@@ -2,6 +2,7 @@ package confine
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -12,6 +13,11 @@ import (
 func apply(c Config) (r Report, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if c.EndFirst { // now, as it can't write that file later
+		if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+			r.Missing = append(r.Missing, "ending first when memory runs out ("+err.Error()+")")
+		}
+	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return r, fmt.Errorf("keep its memory to itself: %w", err)
 	}

@@ -41,8 +41,11 @@ func limitOwnCPU(d time.Duration) error { return lower(unix.RLIMIT_CPU, seconds(
 // LimitCPU would say how much CPU time another process may have used since its start. Only Linux has that.
 func LimitCPU(pid int, _ time.Duration) error { return notHere(pid) }
 
-// LimitData would say how much memory another process may have for itself. Only Linux has that.
-func LimitData(pid int, _ int64) error { return notHere(pid) }
+// LimitMemory would say how much memory another process may have. Only Linux has that.
+func LimitMemory(pid int, _ Memory) error { return notHere(pid) }
+
+// LimitOpenFiles would say how many files another process may have open. Only Linux has that.
+func LimitOpenFiles(pid, _ int) error { return notHere(pid) }
 
 func notHere(pid int) error {
 	return fmt.Errorf("set a limit of process %d: %w", pid, errors.ErrUnsupported)

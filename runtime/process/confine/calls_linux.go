@@ -15,8 +15,13 @@ const newestCall = unix.SYS_RSEQ_SLICE_YIELD
 func sandboxList(c Config) []unix.SockFilter {
 	self := []uint32{uint32(os.Getpid())}
 	p := newProgram()
+	// Memory that is shared isn't counted as the process's data, nor are stacks that grow by themselves; and large
+	// pages are the machine's.
+	p.when(unix.SYS_MMAP, refuse, check{argument: 3, mask: unix.MAP_TYPE | unix.MAP_GROWSDOWN | unix.MAP_HUGETLB, values: []uint32{unix.MAP_PRIVATE}})
 	p.calls(allow, plainCalls...)
 	p.calls(allow, plainCallsHere...)
+	// Files that are moved to pipes and sockets keep pages in memory that no limit counts. Go copies instead.
+	p.calls(unfit, unix.SYS_SPLICE, unix.SYS_SENDFILE)
 	if c.SetTimes {
 		p.calls(allow, unix.SYS_UTIMENSAT)
 	}
@@ -44,6 +49,7 @@ func programList(c Config) []unix.SockFilter {
 	p.calls(refuse, adminCalls...)
 	p.calls(refuse, adminCallsHere...)
 	p.calls(refuse, intrusiveCalls...)
+	p.when(unix.SYS_MMAP, refuse, check{argument: 3, mask: unix.MAP_GROWSDOWN, values: []uint32{0}}) // which no limit counts
 	if c.NoNetwork {
 		for _, call := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
 			p.when(call, refuse, check{argument: 0, values: []uint32{unix.AF_UNIX}})
@@ -55,11 +61,11 @@ func programList(c Config) []unix.SockFilter {
 // pagemapScan is the ioctl that finds written pages: see package snapshot.
 const pagemapScan = 0xc0606610
 
-// descriptorCommands are those of fcntl that concern descriptors, locks and seals. Those with which a descriptor sends
-// signals to any process are not among them.
+// descriptorCommands are those of fcntl that concern descriptors and seals. Those with which a descriptor sends signals
+// to any process are not among them, nor those for which the kernel needs memory: locks of parts of files, and larger
+// pipes.
 var descriptorCommands = []uint32{
 	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
-	unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW,
 	unix.F_ADD_SEALS, unix.F_GET_SEALS, unix.F_GETPIPE_SZ,
 }
 
@@ -70,9 +76,9 @@ var plainCalls = []uint32{
 	unix.SYS_CLOCK_GETRES, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY,
 	unix.SYS_SET_ROBUST_LIST, unix.SYS_GET_ROBUST_LIST, unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ, unix.SYS_MEMBARRIER,
 	unix.SYS_GETCPU, unix.SYS_RESTART_SYSCALL, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
-	// memory
-	unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_MREMAP, unix.SYS_MINCORE, unix.SYS_BRK,
-	unix.SYS_MEMFD_CREATE, unix.SYS_GETRANDOM,
+	// memory; mmap depends on its flags. Without memfd_create there are no files in memory but those opened before.
+	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_MREMAP, unix.SYS_MINCORE, unix.SYS_BRK,
+	unix.SYS_GETRANDOM,
 	// signals to itself
 	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_RT_SIGPENDING, unix.SYS_RT_SIGTIMEDWAIT,
 	unix.SYS_RT_SIGSUSPEND, unix.SYS_SIGALTSTACK,
@@ -86,7 +92,7 @@ var plainCalls = []uint32{
 	// what is in files
 	unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_PREADV2,
 	unix.SYS_PWRITEV2, unix.SYS_LSEEK, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FADVISE64, unix.SYS_FSYNC,
-	unix.SYS_FDATASYNC, unix.SYS_FLOCK, unix.SYS_COPY_FILE_RANGE, unix.SYS_SENDFILE, unix.SYS_SPLICE,
+	unix.SYS_FDATASYNC, unix.SYS_FLOCK, unix.SYS_COPY_FILE_RANGE,
 	// files
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_STATFS, unix.SYS_FSTATFS,
 	unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT, unix.SYS_GETDENTS64, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,

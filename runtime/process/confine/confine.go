@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,6 +42,10 @@ type Config struct {
 	NoNetwork bool
 	// Calls says which list of system calls holds.
 	Calls Calls
+
+	// EndFirst asks the kernel to end the process, and those that it starts, before all others when the machine runs out
+	// of memory.
+	EndFirst bool
 }
 
 // Path is a file or folder that is left.
@@ -61,21 +66,25 @@ const (
 	// machine, look into other processes, or are a new and large part of the kernel (bpf, io_uring, userfaultfd).
 	ProgramCalls
 	// SandboxCalls leaves what a program in Go needs that has its connections already, and files: no programs, no
-	// processes, no sockets. An attempt at what only an attacker would do ends the process.
+	// processes, no sockets, and no memory but what AddressSpace counts. An attempt at what only an attacker would do
+	// ends the process.
 	SandboxCalls
 )
 
 // Limits bound the process. 0 = as it is.
 type Limits struct {
-	AddressSpace int64 // bytes, reserved ones included: see [AddressSpace]
-	Data         int64 // bytes of memory that is its own and can be written
-	FileSize     int64 // bytes of a file that it writes
-	OpenFiles    int
-	Processes    int // of the user, each thread of each counted
+	// AddressSpace bounds all that is mapped, in bytes, reserved ones included: see [AddressSpace].
+	AddressSpace int64
+	// Data bounds memory that is its own and can be written, in bytes. It stops mistakes rather than attackers: memory
+	// that was written and then made read-only isn't counted any more, nor is what is shared.
+	Data      int64
+	FileSize  int64 // bytes of a file that it writes
+	OpenFiles int
+	Processes int // of the user, each thread of each counted
 	// CPU is how much it may use since its start; then it ends. The host can raise it: see [LimitCPU].
 	CPU time.Duration
-	// Raisable says that the host can raise Data, too: see [LimitData]. So can the process, unless [SandboxCalls] keeps
-	// it from that.
+	// Raisable says that the host can raise AddressSpace, Data and OpenFiles, too: see [LimitMemory]. So can the
+	// process, unless [SandboxCalls] keeps it from that.
 	Raisable bool
 }
 
@@ -147,20 +156,35 @@ func (l Limits) validate() error {
 	return nil
 }
 
+// Memory is what a process has, as [Limits] count it.
+type Memory struct {
+	AddressSpace, Data int64 // bytes
+}
+
 // AddressSpace returns how much address space the calling process has, for limits that say how much more it may have; 0 =
 // that isn't known here.
-func AddressSpace() int64 { return sizeOf("/proc/self/statm", os.Getpagesize()) }
+func AddressSpace() int64 {
+	m, _ := MemoryOf("self")
+	return m.AddressSpace
+}
 
-func sizeOf(path string, page int) int64 {
-	data, err := os.ReadFile(path)
+// MemoryOf returns what a process has, by its number.
+func MemoryOf(pid string) (Memory, error) {
+	data, err := os.ReadFile("/proc/" + pid + "/statm")
 	if err != nil {
-		return 0
+		return Memory{}, fmt.Errorf("read the memory of a process: %w", err)
 	}
-	var pages int64
-	if _, err := fmt.Sscan(string(data), &pages); err != nil {
-		return 0
+	var pages [6]int64 // all, resident, shared, text, unused, data with stacks
+	for n, field := range strings.Fields(string(data)) {
+		if n == len(pages) {
+			break
+		}
+		if pages[n], err = strconv.ParseInt(field, 10, 64); err != nil {
+			return Memory{}, fmt.Errorf("read the memory of a process: %w", err)
+		}
 	}
-	return pages * int64(page)
+	page := int64(os.Getpagesize())
+	return Memory{AddressSpace: pages[0] * page, Data: pages[5] * page}, nil
 }
 
 // seconds rounds up, since the system counts in seconds.

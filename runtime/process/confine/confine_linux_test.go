@@ -30,6 +30,8 @@ type order struct {
 	Port   int // of this machine, where somebody listens
 	Parent int
 
+	MoreData, MoreSpace int64 // that it may have besides what it has
+
 	cloneFlags uintptr // to start it with
 }
 
@@ -58,8 +60,18 @@ func child(name string) int {
 	}
 	stop := threads()
 	defer stop()
+	now, err := confine.MemoryOf("self")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if o.MoreData > 0 {
+		o.Config.Limits.Data = now.Data + o.MoreData
+	}
+	if o.MoreSpace > 0 {
+		o.Config.Limits.AddressSpace = now.AddressSpace + o.MoreSpace
+	}
 	var a answer
-	var err error
 	if a.Report, err = confine.Apply(o.Config); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -64,16 +64,6 @@ func byRoot(o *order) (string, error) {
 	return "", errors.Join(root.MkdirAll("x/y", 0o700), root.WriteFile("x/y/z", []byte("x"), 0o600), root.RemoveAll("x"), root.Close())
 }
 
-func sealed(*order) (string, error) {
-	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return "", err
-	}
-	_, sealErr := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
-	b, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	return "", errors.Join(sealErr, err, unix.Munmap(b), unix.Close(fd))
-}
-
 func executable(*order) (string, error) {
 	b, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {

@@ -57,6 +57,7 @@ const (
 	allow   = unix.SECCOMP_RET_ALLOW
 	kill    = unix.SECCOMP_RET_KILL_PROCESS
 	refuse  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	unfit   = unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL) // so that Go does it by other means
 	unknown = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // so that callers fall back to an older one
 )
 

@@ -8,29 +8,30 @@ import (
 
 // setLimits sets the limits of the calling process.
 func setLimits(l Limits) error {
+	raisable := lower
+	if l.Raisable {
+		raisable = lowerSoft
+	}
+	if err := lower(unix.RLIMIT_CORE, 0); err != nil {
+		return fmt.Errorf("core dumps: %w", err)
+	}
 	for _, limit := range []struct {
 		name     string
 		resource int
-		value    uint64
-		set      bool
+		value    int64 // 0 = as it is
+		set      func(resource int, value uint64) error
 	}{
-		{"core dumps", unix.RLIMIT_CORE, 0, true},
-		{"address space", unix.RLIMIT_AS, uint64(l.AddressSpace), l.AddressSpace > 0},
-		{"data", unix.RLIMIT_DATA, uint64(l.Data), l.Data > 0 && !l.Raisable},
-		{"file size", unix.RLIMIT_FSIZE, uint64(l.FileSize), l.FileSize > 0},
-		{"open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles), l.OpenFiles > 0},
-		{"processes", rlimitProcesses, uint64(l.Processes), l.Processes > 0},
+		{"address space", unix.RLIMIT_AS, l.AddressSpace, raisable},
+		{"data", unix.RLIMIT_DATA, l.Data, raisable},
+		{"open files", unix.RLIMIT_NOFILE, int64(l.OpenFiles), raisable},
+		{"file size", unix.RLIMIT_FSIZE, l.FileSize, lower},
+		{"processes", rlimitProcesses, int64(l.Processes), lower},
 	} {
-		if !limit.set {
+		if limit.value == 0 {
 			continue
 		}
-		if err := lower(limit.resource, limit.value); err != nil {
+		if err := limit.set(limit.resource, uint64(limit.value)); err != nil {
 			return fmt.Errorf("%s: %w", limit.name, err)
-		}
-	}
-	if l.Data > 0 && l.Raisable {
-		if err := change(unix.RLIMIT_DATA, func(r *unix.Rlimit) { r.Cur = atMost(uint64(l.Data), r.Max) }); err != nil {
-			return fmt.Errorf("data: %w", err)
 		}
 	}
 	if l.CPU == 0 {
@@ -45,6 +46,11 @@ func setLimits(l Limits) error {
 // lower sets both limits of a resource. One that is lower already stays.
 func lower(resource int, value uint64) error {
 	return change(resource, func(r *unix.Rlimit) { r.Cur, r.Max = atMost(value, r.Max), atMost(value, r.Max) })
+}
+
+// lowerSoft leaves the hard limit of a resource.
+func lowerSoft(resource int, value uint64) error {
+	return change(resource, func(r *unix.Rlimit) { r.Cur = atMost(value, r.Max) })
 }
 
 // atMost returns the smaller one, in the type that the system has for limits.

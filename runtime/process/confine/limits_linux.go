@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 	"unsafe"
@@ -18,16 +19,22 @@ func limitOwnCPU(d time.Duration) error {
 	if errno != 0 {
 		return errno
 	}
-	return change(unix.RLIMIT_CPU, func(r *unix.Rlimit) { r.Cur = atMost(seconds(d), r.Max) })
+	return lowerSoft(unix.RLIMIT_CPU, seconds(d))
 }
 
 // LimitCPU says how much CPU time another process of the same user may have used since its start; 0 = any. It can
 // raise what [Limits] said.
 func LimitCPU(pid int, d time.Duration) error { return limitOther(pid, unix.RLIMIT_CPU, seconds(d)) }
 
-// LimitData says how much memory another process of the same user may have for itself, in bytes; 0 = any. It can
-// raise what [Limits] said if that is Raisable.
-func LimitData(pid int, bytes int64) error { return limitOther(pid, unix.RLIMIT_DATA, uint64(bytes)) }
+// LimitMemory says how much memory another process of the same user may have; what is 0 isn't limited. It can raise what
+// [Limits] said if those are Raisable.
+func LimitMemory(pid int, m Memory) error {
+	return errors.Join(limitOther(pid, unix.RLIMIT_DATA, uint64(m.Data)), limitOther(pid, unix.RLIMIT_AS, uint64(m.AddressSpace)))
+}
+
+// LimitOpenFiles says how many files another process of the same user may have open. It can raise what [Limits] said if
+// those are Raisable.
+func LimitOpenFiles(pid, n int) error { return limitOther(pid, unix.RLIMIT_NOFILE, uint64(n)) }
 
 func limitOther(pid, resource int, value uint64) error {
 	var limit unix.Rlimit

@@ -33,7 +33,7 @@ var tries = map[string]try{
 	"change what is its own":  {can: true, do: change},
 	"keep a compiled module":  {can: true, do: cache},
 	"open files by a root":    {can: true, do: byRoot},
-	"make and seal memory":    {can: true, do: sealed},
+	"seal memory it opened":   {can: true, before: openMemory, do: sealed},
 	"reserve and run memory":  {can: true, do: executable},
 	"start threads":           {can: true, do: func(*order) (string, error) { threads()(); return "", nil }},
 	"get randomness":          {can: true, do: func(*order) (string, error) { return rand.Text(), nil }},
@@ -104,9 +104,21 @@ var tries = map[string]try{
 	"be dumpable":           {errno: unix.EPERM, do: func(*order) (string, error) { return "", unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) }},
 	"be told of by signals": {errno: unix.EPERM, do: func(o *order) (string, error) { _, err := unix.FcntlInt(1, unix.F_SETOWN, o.Parent); return "", err }},
 	"be somebody else":      {errno: unix.EPERM, privileged: true, do: func(*order) (string, error) { return "", call(unix.SYS_SETUID, 1) }},
-	"share memory by a key": {errno: unix.EPERM, do: func(*order) (string, error) {
-		return "", call(unix.SYS_SHMGET, unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
-	}},
+
+	// Memory that no limit counts, or not enough.
+	"share memory by a key":        {errno: unix.EPERM, do: byKey},
+	"share memory":                 {errno: unix.EPERM, do: taking(sharedMemory)},
+	"share memory, checked":        {errno: unix.EPERM, privileged: true, do: taking(checkedMemory)},
+	"keep memory in files":         {errno: unix.EPERM, do: taking(memoryFiles)},
+	"make its memory's file grow":  {errno: unix.EPERM, privileged: true, before: openMemory, do: growMemory},
+	"share its memory's file":      {errno: unix.EPERM, before: openMemory, do: taking(sharedFile)},
+	"use a stack that grows":       {errno: unix.EPERM, do: taking(growingStack)},
+	"use large pages":              {errno: unix.EPERM, privileged: true, do: taking(largePages)},
+	"make a pipe larger":           {errno: unix.EPERM, do: largerPipe},
+	"keep pages of files in pipes": {errno: unix.EINVAL, do: splice},
+	"lock many parts of a file":    {errno: unix.EPERM, do: lockParts},
+	"give pages to a pipe":         {errno: unix.EPERM, do: givePages},
+	"be ended last":                {errno: unix.EACCES, do: func(*order) (string, error) { return "", os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) }},
 
 	// The network.
 	"connect by TCP": {errno: unix.EPERM, do: connect},
@@ -170,4 +182,17 @@ var tries = map[string]try{
 		return "", os.Chtimes(filepath.Join(o.Allowed, "file"), time.Now(), time.Now())
 	}},
 	"all threads": {other: true, do: allThreads},
+
+	"take private memory":       {other: true, do: taking(privateMemory)},
+	"take memory and freeze it": {other: true, do: taking(frozenMemory)},
+	"take memory and run it":    {other: true, do: taking(runnableMemory)},
+	"take shared memory":        {other: true, do: taking(sharedMemory)},
+	"take files in memory":      {other: true, do: taking(memoryFiles)},
+	"take all there is":         {other: true, before: openMemory, do: everything},
+	"fill many pipes":           {other: true, do: manyPipes},
+	"oom score":                 {other: true, do: func(*order) (string, error) { return read("/proc/self", "oom_score_adj") }},
+	"oom score of a program": {other: true, do: func(*order) (string, error) {
+		out, err := exec.Command("/bin/cat", "/proc/self/oom_score_adj").Output()
+		return string(out), err
+	}},
 }

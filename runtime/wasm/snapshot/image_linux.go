@@ -24,11 +24,11 @@ func seal(content []byte, size int) (s sealed, err error) {
 	if size == 0 {
 		return sealed{fd: -1}, nil
 	}
-	if s.fd, err = createMemfd(); err != nil {
+	if s.fd, err = files.take(size); err != nil {
 		return s, fmt.Errorf("create a memfd: %w", err)
 	}
 	if err := s.fill(content, size); err != nil {
-		_ = unix.Close(s.fd) // the other error says more
+		files.giveUp(s.fd)
 		return s, err
 	}
 	return s, nil
@@ -45,11 +45,8 @@ func createMemfd() (int, error) {
 	return fd, err
 }
 
-// fill writes the content, seals the file and maps it.
+// fill writes the content, gives the file its size, seals it and maps it.
 func (s *sealed) fill(content []byte, size int) error {
-	if err := unix.Ftruncate(s.fd, int64(size)); err != nil {
-		return fmt.Errorf("size the memfd: %w", err)
-	}
 	for at := 0; at < len(content); {
 		block := content[at:min(at+PageBytes, len(content))]
 		if isZero(block) { // stays a hole
@@ -61,6 +58,9 @@ func (s *sealed) fill(content []byte, size int) error {
 			return fmt.Errorf("write the memfd: %w", err)
 		}
 		at += n
+	}
+	if err := unix.Ftruncate(s.fd, int64(size)); err != nil { // it may be larger, or smaller
+		return fmt.Errorf("size the memfd: %w", err)
 	}
 	if _, err := unix.FcntlInt(uintptr(s.fd), unix.F_ADD_SEALS, seals); err != nil {
 		return fmt.Errorf("seal the memfd: %w", err)

@@ -35,7 +35,7 @@ type mapping struct {
 
 // reserve maps an image at the start of a reservation.
 func reserve(limit int, image *Image, method Method) (*mapping, error) {
-	p, err := unix.MmapPtr(-1, 0, nil, uintptr(limit), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	p, err := memories.reserve(limit)
 	if err != nil {
 		return nil, fmt.Errorf("reserve address space: %w", err)
 	}
@@ -64,9 +64,11 @@ func (m *mapping) grow(size int) []byte {
 
 // free implements [backing].
 func (m *mapping) free() error {
-	if err := unix.MunmapPtr(unsafe.Pointer(&m.all[0]), uintptr(len(m.all))); err != nil {
+	p := unsafe.Pointer(unsafe.SliceData(m.all))
+	if err := unix.MunmapPtr(p, uintptr(len(m.all))); err != nil {
 		return fmt.Errorf("unmap: %w", err)
 	}
+	memories.giveBack(uint64(uintptr(p)), len(m.all))
 	m.all, m.open = nil, 0
 	return nil
 }

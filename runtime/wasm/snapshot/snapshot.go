@@ -8,7 +8,8 @@
 // On Linux an image is a sealed memfd, and a memory is one reservation of
 // address space as large as it may become, so that growing neither copies nor
 // moves. The image is mapped at its start, copy-on-write: instances share the
-// pages that they didn't write. Reset asks the kernel which pages the memory
+// pages that they didn't write. All reservations lie at addresses where
+// nothing else is, with gaps between them. Reset asks the kernel which pages the memory
 // no longer shares (the PAGEMAP_SCAN ioctl of Linux 6.7; before it,
 // /proc/self/pagemap) and copies those back. Elsewhere a memory is a slice,
 // and a reset copies all of it.

@@ -1,0 +1,142 @@
+package cgroup
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	const mounts = `22 1 8:1 / / rw - ext4 /dev/sda rw
+30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw
+`
+	const container = "30 22 0:26 /docker/a /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
+	for _, test := range []struct {
+		name, groups, mounts, want string
+	}{
+		{"a service", "0::/system.slice/jobhost.service\n", mounts, "/sys/fs/cgroup/system.slice/jobhost.service"},
+		{"besides version 1", "4:memory:/x\n0::/y\n", mounts, "/sys/fs/cgroup/y"},
+		{"the root", "0::/\n", mounts, "/sys/fs/cgroup"},
+		{"a container", "0::/docker/a/b\n", container, "/sys/fs/cgroup/b"},
+		{"outside of what is mounted", "0::/docker/b\n", container, ""},
+		{"version 1 alone", "4:memory:/x\n", mounts, ""},
+		{"not mounted", "0::/x\n", "22 1 8:1 / / rw - ext4 /dev/sda rw\n", ""},
+	} {
+		got, err := find(test.groups, test.mounts)
+		if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, errNoCgroup) {
+			t.Errorf("%s: %q, %v, want %q", test.name, got, err, test.want)
+		}
+	}
+}
+
+// TestMayDivide: each condition alone keeps the host from it.
+func TestMayDivide(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, controllers, inside, want string
+	}{
+		{"no memory", "cpu pids", "", "no controller memory"},
+		{"no pids", "cpu memory", "", "no controller pids"},
+		{"not delegated", "memory pids", "1", "not delegated"},
+	} {
+		dir := t.TempDir()
+		if err := fill(dir, divisionFile); err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range map[string]string{controllersFile: test.controllers, procsFile: test.inside} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := mayDivide(dir); test.name == "not delegated" && os.Geteuid() != 0 {
+			continue // the folder is the user's
+		} else if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestDelegated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := delegated(dir, os.Geteuid()); (err == nil) != (os.Geteuid() != 0) {
+		t.Error(err)
+	}
+	if err := unix.Setxattr(dir, "user.delegate", []byte("1"), 0); err != nil {
+		t.Log("this file system has no such attributes:", err)
+		return
+	}
+	if err := delegated(dir, 0); err != nil {
+		t.Error("systemd has delegated it:", err)
+	}
+}
+
+// TestOpen: where the group of this process may be divided there is a tree, elsewhere a reason.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	tree, err := Open()
+	if (tree == nil) == (err == nil) {
+		t.Fatal(tree, err)
+	}
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	g, err := tree.New(Limits{Memory: 64 << 20, Processes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, g)
+}
+
+// within starts a process in a group that the kernel has made, and looks where it is.
+func within(t *testing.T, g *Group) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/bin/cat", "/proc/self/cgroup")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.Folder().Fd())}
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), filepath.Base(g.path)) {
+		t.Errorf("it is in %s, %v", out, err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	g.tree.Close()
+	if _, err := os.Stat(g.path); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the group is left:", err)
+	}
+}
+
+// TestKernelGroup puts a process into a group of the kernel's without controllers, where root has cgroup v2.
+func TestKernelGroup(t *testing.T) {
+	t.Parallel()
+	dir, err := own()
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	path := filepath.Join(dir, prefix+"test-"+strings.ToLower(t.Name()))
+	if err := kernel().make(path); err != nil {
+		t.Log(err)
+		return
+	}
+	folder, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, &Group{tree: &Tree{dir: dir, system: kernel()}, path: path, folder: folder})
+}
+
+func TestMachineMemory(t *testing.T) {
+	t.Parallel()
+	if got := MachineMemory(); got < 64<<20 || got > 1<<50 {
+		t.Errorf("%d bytes", got)
+	}
+}
