@@ -103,6 +103,8 @@ type Worker struct {
 	ABI string
 	// Isolation is what sandboxes keep between jobs; empty = [runtime.IsolateJob].
 	Isolation runtime.Isolation
+	// Features are those of [runtime.Features] that the plugin may use.
+	Features []string
 	// Sandbox is where sandboxes run, and Processes in how many processes, if not in that of the
 	// host; zero values = [runtime.SandboxInline], and one.
 	Sandbox   runtime.Placement
@@ -171,6 +173,7 @@ func (w *Worker) Source() runtime.Source {
 		Entry:     w.Entry,
 		Limits:    w.Limits,
 		Isolation: w.Isolation,
+		Features:  w.Features,
 		Sandbox:   w.Sandbox,
 		Processes: w.Processes,
 		Slots:     w.PoolSize,

@@ -112,6 +112,7 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 		Path:          w.Plugin,
 		ABI:           w.ABI,
 		Isolation:     w.Isolation,
+		Features:      w.Features,
 		Sandbox:       w.Sandbox,
 		Processes:     w.Processes,
 		Env:           w.Env,

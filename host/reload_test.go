@@ -131,6 +131,28 @@ func TestReloadSwapsAWorker(t *testing.T) {
 	}
 }
 
+// TestReloadFeatures: what a worker may use is part of its version.
+func TestReloadFeatures(t *testing.T) {
+	t.Parallel()
+	cfg, source := reloadable(t)
+	h, _ := run(t, cfg)
+	w := cfg.Workers[0]
+	w.Features = runtime.Features()
+	source.set(w)
+	reload(t, h, "", "test:changed:2")
+	w.Plugin, w.Entry = guests.SIMD, ""
+	source.set(w)
+	reload(t, h, "", "test:changed:3")
+	if result := resultOf(t, h, submit(t, h, jobhost.Spec{Payload: []byte("capitals")})); result != "CAPITALS" {
+		t.Errorf("the result is %q", result)
+	}
+	w.Features = nil
+	source.set(w)
+	if _, err := h.Reload(t.Context(), ""); jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(jobhost.HintOf(err), `features = ["simd"]`) {
+		t.Errorf("without the feature: %v", err)
+	}
+}
+
 // TestReloadMindsMemory: a version whose tasks could never run is refused, and
 // one that needs more memory than its predecessor gets it.
 func TestReloadMindsMemory(t *testing.T) {
@@ -183,6 +205,7 @@ func TestBrokenVersionChangesNothing(t *testing.T) {
 	}{
 		{"no module", func(w *host.Worker) { w.Plugin = []byte("#!/bin/sh\n") }, "outcomes.wasm is"},
 		{"half a module", func(w *host.Worker) { w.Plugin = w.Plugin[:len(w.Plugin)/2] }, "not a valid WebAssembly module"},
+		{"vectors that it may not use", func(w *host.Worker) { w.Plugin, w.Entry = guests.SIMD, "" }, "uses vector instructions (SIMD), in function 1"},
 		{"no such entry", func(w *host.Worker) { w.Entry = "nothing" }, "nothing"},
 		{"initialisation traps", func(w *host.Worker) { w.Plugin, w.Entry = guests.InitTrap, "" }, "the new version of worker test can't make a sandbox"},
 		{"no slots", func(w *host.Worker) { w.PoolSize = 0 }, "pool size 0"},

@@ -38,8 +38,11 @@ type Source struct {
 	// empty to look at what it exports.
 	ABI string
 	// Entry is the export to call by default; empty = the ABI's own.
-	Entry  string
-	Limits Limits
+	Entry string
+	// Features are what the modules may use of WebAssembly besides what all may:
+	// some of [Features].
+	Features []string
+	Limits   Limits
 	// Isolation is what a sandbox keeps between jobs; empty = [IsolateJob].
 	Isolation Isolation
 	// Sandbox is where it runs; empty = [SandboxInline].
@@ -84,6 +87,13 @@ func ABIs() []string { return []string{ABIJobhost, ABIWASI, ABIExtism} }
 // StackBytes is what each sandbox has for the stack of its calls, besides its
 // memory. A guest whose calls are nested more deeply fails.
 const StackBytes = 8 << 20
+
+// FeatureSIMD are vectors of 128 bits. They have to be asked for because they are
+// the part of the compiler that is trusted least: see docs/sandbox.md.
+const FeatureSIMD = "simd"
+
+// Features lists what workers have to ask for, sorted.
+func Features() []string { return []string{FeatureSIMD} }
 
 // Placement says where a sandbox runs.
 type Placement string
@@ -268,6 +278,8 @@ type Info struct {
 	// Imports are the capabilities that the module asks for, as
 	// "module.name", sorted.
 	Imports []string
+	// Features are those of [Features] that the modules need, sorted.
+	Features []string
 	// MemoryMin and MemoryMax are what the module declares, in bytes; max 0 = none.
 	MemoryMin, MemoryMax uint64
 	// Isolation is what holds between jobs.

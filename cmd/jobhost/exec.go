@@ -28,6 +28,7 @@ type execFlags struct {
 	timeout     time.Duration
 	config      map[string]string
 	abi         string
+	features    []string
 	mounts      []string
 	allow       []string
 	private     []string
@@ -44,8 +45,8 @@ func newExecCommand(e *env) *cobra.Command {
 
 The worker is one of the manifest, with all that it is granted there, or a
 file: a module, or the JSON of an Extism plugin, which is granted nothing but
-what --arg, --config, --mount and --allow say. They add to what a worker of the manifest
-has.
+what --arg, --config, --mount, --allow and --feature say. They add to what a worker
+of the manifest has.
 
 Each INPUT is a file whose content is one input; "-" is the standard input, and
 so is no INPUT at all. With --lines each line of them is one input, with --text
@@ -71,6 +72,7 @@ code is 1 when any input failed, or when Ctrl-C ended it before the last one.`,
 	flags.DurationVar(&f.timeout, "timeout", 0, "`DURATION` that one input may take (default: the worker's, or 30s)")
 	flags.StringToStringVar(&f.config, "config", nil, "a setting for the worker, as `KEY=VALUE`; may be given several times")
 	flags.StringVar(&f.abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi, extism or process (default: the worker's, or auto)")
+	featureFlag(cmd, &f.features)
 	flags.StringArrayVar(&f.arguments, "arg", nil, "an `ARGUMENT` for a WASI command, behind those of the worker; may be given several times")
 	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder that the module may read, as `FOLDER:PATH`: PATH is where it finds it; FOLDER:PATH:rw = it may change it, too")
 	flags.StringArrayVar(&f.allow, "allow", nil, "where HTTP requests may go, as a `RULE` such as https://api.example.com; may be given several times")
@@ -108,7 +110,7 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
 	plugin, err := engine.Load(ctx, w.Source())
 	if err != nil {
-		return err
+		return orByFlag(err, e.isFile(name))
 	}
 	inputs := &inputs{env: e, flags: f, args: args}
 	if len(args) == 0 {
@@ -130,6 +132,9 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 // apply adds what the flags grant to the worker.
 func (f *execFlags) apply(e *env, w *host.Worker) error {
 	useABI(w, f.abi)
+	if err := allowFeatures(w, f.features); err != nil {
+		return err
+	}
 	w.System.Args = append(w.System.Args, f.arguments...)
 	for _, text := range f.mounts {
 		m, err := manifest.ParseMount(e.path("."), text)

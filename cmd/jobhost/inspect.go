@@ -29,6 +29,7 @@ type inspection struct {
 	Linked       []string     `json:"linked,omitempty"`
 	Imports      []string     `json:"imports"`
 	Capabilities []capability `json:"capabilities"`
+	Features     []string     `json:"features"` // that it needs
 	MemoryMin    uint64       `json:"memory_min"`
 	MemoryMax    uint64       `json:"memory_max,omitempty"`
 	Verdict      string       `json:"verdict"`
@@ -52,6 +53,8 @@ type grants struct {
 	Secrets []string          `json:"secrets"` // their names
 	HTTP    []string          `json:"http"`    // rules
 	Private []string          `json:"private"` // addresses that rules may lead to
+
+	Features []string `json:"features"` // that it may use
 }
 
 type mountGrant struct {
@@ -76,7 +79,8 @@ func newWorkerInspectCommand(e *env) *cobra.Command {
 The module is checked and compiled as a host does it; what is wrong with it is
 said. Its imports are the list of what it can do beyond computing: a call that
 is not imported cannot be made. What it gets are the defaults for a FILE, and
-what the manifest grants for a WORKER of it, of secrets only the names.`,
+what the manifest grants for a WORKER of it, of secrets only the names. A FILE
+may need features that a worker must be allowed; they are named.`,
 		Example: `  jobhost worker inspect plugins/examples/vowels/vowels.wasm
   jobhost worker inspect csvstats -o json`,
 		Args: exactly("WORKER|FILE"),
@@ -101,7 +105,11 @@ func (e *env) inspect(ctx context.Context, w *host.Worker, file bool) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
-	plugin, err := engine.Load(ctx, w.Source())
+	src := w.Source()
+	if file { // to tell what a manifest must allow
+		src.Features = runtime.Features()
+	}
+	plugin, err := engine.Load(ctx, src)
 	if err != nil {
 		return err
 	}
@@ -122,10 +130,13 @@ func newInspection(w *host.Worker, info runtime.Info) inspection {
 		Entries: clipNames(info.Entries), Imports: clipNames(info.Imports), Capabilities: orEmpty(capabilities(clipNames(info.Imports))),
 		MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax,
 		Verdict: fit, Isolation: string(info.Isolation), Replaced: info.Replaced,
-		Grants: grantsOf(w),
+		Grants: grantsOf(w), Features: orEmpty(info.Features),
 	}
 	if i.ABI == runtime.ABIProcess {
 		i.Verdict = fitNative
+	}
+	if missing := without(info.Features, w.Features); len(missing) > 0 {
+		i.Verdict += "; a worker needs " + featuresText(missing)
 	}
 	for _, l := range w.Linked {
 		i.Linked = append(i.Linked, clipName(l.Name))
@@ -140,6 +151,7 @@ func grantsOf(w *host.Worker) grants {
 		Args: orEmpty(w.System.Args), Mounts: []mountGrant{}, Clock: "coarse",
 		HTTP: []string{}, Private: []string{}, Config: map[string]string{}, Secrets: orEmpty(slices.Sorted(maps.Keys(w.Secrets))),
 	}
+	g.Features = orEmpty(w.Features)
 	maps.Copy(g.Config, w.Config)
 	for _, m := range w.System.Mounts {
 		g.Mounts = append(g.Mounts, mountGrant{m.Host, m.Guest, m.Write})
@@ -170,6 +182,7 @@ func (e *env) printInspection(i *inspection) {
 	if i.ABI != runtime.ABIProcess {
 		t.field("memory", memoryText(i.MemoryMin, i.MemoryMax))
 	}
+	t.field("features", strings.Join(i.Features, ", "))
 	t.field("verdict", i.Verdict)
 	t.field("isolation", isolationText(i))
 	t.flush()
@@ -211,6 +224,7 @@ func (e *env) printGrants(g *grants) {
 	row("fuel", fuelText(g.Fuel))
 	row("result", "up to "+size(g.Output))
 	row("log", "up to "+size(g.Log))
+	row("features", strings.Join(g.Features, ", "))
 	row("clock", map[string]string{"coarse": "coarse, in steps of 1 ms", "precise": "precise, as the host's"}[g.Clock])
 	row("arguments", strings.Join(quoted(g.Args), " "))
 	mounts := make([]string, len(g.Mounts))

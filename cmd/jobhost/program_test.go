@@ -71,7 +71,7 @@ func TestProgram(t *testing.T) {
 			if err := listener.Close(); err != nil {
 				return err
 			}
-			for name, module := range map[string][]byte{"echo.wasm": guests.Echo, "outcomes.wasm": guests.Outcomes, "canary_table.wasm": guests.CanaryTable, "ops.wasm": guests.Ops} {
+			for name, module := range map[string][]byte{"echo.wasm": guests.Echo, "outcomes.wasm": guests.Outcomes, "canary_table.wasm": guests.CanaryTable, "ops.wasm": guests.Ops, "simd.wasm": guests.SIMD} {
 				if err := os.WriteFile(filepath.Join(env.WorkDir, name), module, 0o600); err != nil {
 					return err
 				}

@@ -22,6 +22,7 @@ import (
 // casesFlags are the flags of worker test.
 type casesFlags struct {
 	worker, plugin, abi string
+	features            []string
 	only                string
 	update              bool
 	parallel            int
@@ -63,6 +64,7 @@ when a case failed.`,
 	flags.StringVar(&f.worker, "worker", "", "the worker of the manifest, by its `NAME`")
 	flags.StringVar(&f.plugin, "plugin", "", "a module, or the JSON of an Extism plugin, instead of a worker, as a `FILE`")
 	flags.StringVar(&f.abi, "abi", "", "how to talk to --plugin, as a `NAME`: auto, jobhost, wasi, extism or process")
+	featureFlag(cmd, &f.features)
 	flags.StringVar(&f.only, "run", "", "only cases whose name matches the `REGEXP`")
 	flags.BoolVar(&f.update, "update", false, "write outputs that differ, or are not there, as they came")
 	flags.IntVarP(&f.parallel, "jobs", "j", goruntime.GOMAXPROCS(0), "`NUMBER` of cases to run at once")
@@ -103,7 +105,7 @@ func (e *env) testWorker(ctx context.Context, f *casesFlags, dir string) (err er
 		return errReported
 	}
 	if err != nil {
-		return err
+		return orByFlag(err, r.Free)
 	}
 	e.note("%s, %v", p.counts(), e.now().Sub(p.began).Round(time.Millisecond))
 	if p.failed > 0 {
@@ -122,15 +124,19 @@ func (e *env) testedWorker(f *casesFlags, suite *workertest.Suite) (w host.Worke
 		path = ""
 	}
 	if path == "" {
-		if f.abi != "" {
+		switch {
+		case f.abi != "":
 			return w, false, usagef("--abi is for --plugin; the manifest says that of its workers")
+		case len(f.features) > 0:
+			return w, false, usagef("--feature is for --plugin; the manifest says that of its workers")
 		}
 		w, err = e.grantedWorker(cmp.Or(f.worker, suite.Worker), suite.Manifest)
 		return w, false, err
 	}
 	w, err = fileWorker(path, name)
 	useABI(&w, cmp.Or(f.abi, suite.ABI))
-	return w, true, err
+	w.Features = suite.Features
+	return w, true, errors.Join(err, allowFeatures(&w, f.features))
 }
 
 // grantedWorker finds a worker of the manifest, or its only one.

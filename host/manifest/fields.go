@@ -48,6 +48,7 @@ const (
 	maxBuild      = 4096
 	maxGrants     = 1000
 	maxProcesses  = 64
+	maxFeatures   = 16
 )
 
 func hostFields() []field[Host] { //nolint:revive // it is a table, however long
@@ -170,6 +171,10 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		{
 			name: "isolation", kind: "`job`, `instance` or `fresh`", meaning: "What a sandbox keeps between jobs: nothing, by putting it back to its beginning; everything, for plugins that keep caches; or nothing, by initialising another one.",
 			bind: func(_ string, w *Worker) setting { return oneOf(&w.Isolation, runtime.Isolations()...) },
+		},
+		{
+			name: "features", kind: "list of `simd`", auto: "none", meaning: "What the module may use of WebAssembly that is off by default, see [sandbox.md](sandbox.md#features). `simd` are vectors of 128 bits; `jobhost worker inspect` says whether a module needs them.",
+			bind: func(_ string, w *Worker) setting { return features(&w.Features) },
 		},
 		{
 			name: "entry", kind: kindText, auto: "the ABI's own", meaning: "Export to call for jobs that name none.",

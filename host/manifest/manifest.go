@@ -162,6 +162,8 @@ type Worker struct {
 	ABI string
 	// Isolation is what sandboxes keep between jobs.
 	Isolation runtime.Isolation
+	// Features are those of [runtime.Features] that the module may use, sorted.
+	Features []string
 	// Sandbox is where sandboxes run; Processes is in how many processes, if in such.
 	Sandbox   runtime.Placement
 	Processes int

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost/internal/nearest"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -75,6 +76,32 @@ func mount(dir, text string) (runtime.Mount, error) {
 		return runtime.Mount{}, err
 	}
 	return runtime.Mount{Host: abs, Guest: guest, Write: write}, nil
+}
+
+// features is a list of names of [runtime.Features].
+func features(p *[]string) setting {
+	s := texts(p, maxFeatures, feature)
+	return setting{
+		set: func(v any) error {
+			err := s.set(v)
+			slices.Sort(*p)
+			*p = slices.Compact(*p)
+			return err
+		},
+		show: s.show,
+	}
+}
+
+// feature checks the name of a feature.
+func feature(s string) (string, error) {
+	if slices.Contains(runtime.Features(), s) {
+		return s, nil
+	}
+	hint := "use " + quoteList(runtime.Features())
+	if near := nearest.Name(s, runtime.Features()); near != "" {
+		hint = "did you mean " + quote(near) + "?"
+	}
+	return "", wrong(hint, "%s is not a feature", clip(s))
 }
 
 // clock says how exact clocks are.

@@ -85,6 +85,7 @@ func (r *reader) native(path []string, table map[string]any, w *Worker) {
 		{"isolation", table["isolation"] != nil && w.Isolation != runtime.IsolateInstance},
 		{"fuel", w.Limits.Fuel != 0},
 		{"mounts", len(w.System.Mounts) > 0},
+		{"features", len(w.Features) > 0},
 	} {
 		if wrong.is {
 			r.faultKey(append(path, wrong.key), path, "a native plugin has no sandbox, so "+wrong.key+" can't hold", "leave it out")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/runtime"
 )
 
 // Suite is a folder of cases, and what its cases.toml says of all of them.
@@ -24,8 +25,10 @@ type Suite struct {
 	// Paths start at the working directory.
 	Worker, Manifest, Plugin string
 	ABI, Entry               string
-	Timeout                  time.Duration
-	Config, Secrets, Labels  map[string]string
+	// Features are those of [runtime.Features] that Plugin may use.
+	Features                []string
+	Timeout                 time.Duration
+	Config, Secrets, Labels map[string]string
 }
 
 // settingsFile is what is said for all cases of a folder, caseFile for one.
@@ -131,9 +134,23 @@ func (s *Suite) parse(path string, data []byte) error {
 	if s.ABI != "" && s.Plugin == "" {
 		t.Faultf("abi", "the manifest says the ABI of its workers", "this is for a plugin")
 	}
+	s.features(t)
 	s.Config, s.Secrets, s.Labels = t.TextTable("config"), t.TextTable("secrets"), t.TextTable("labels")
 	t.Close()
 	return doc.Err()
+}
+
+// features reads what a plugin may use.
+func (s *Suite) features(t *manifest.Table) {
+	s.Features = t.Texts("features")
+	if len(s.Features) > 0 && s.Plugin == "" {
+		t.Faultf("features", "the manifest says the features of its workers", "this is for a plugin")
+	}
+	for _, name := range s.Features {
+		if !slices.Contains(runtime.Features(), name) {
+			t.Faultf("features", "the features are "+strings.Join(runtime.Features(), ", "), "%q is not a feature", name)
+		}
+	}
 }
 
 // walk finds the cases of the suite's folder and those below it.

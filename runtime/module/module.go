@@ -30,6 +30,10 @@ type Module struct {
 	Data      []Segment
 	// Imported counts the imports of each kind, by the numbers of the kinds.
 	Imported [4]int
+	// Vectors says that the module has values of type v128 in its types, imports,
+	// globals, locals or constant expressions. [Read] doesn't look at the
+	// instructions of functions, which may have others; package preflight does.
+	Vectors bool
 }
 
 // The sections by their numbers.

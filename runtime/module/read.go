@@ -64,6 +64,7 @@ func Read(b []byte) (*Module, error) {
 		} else {
 			last = m.inOrder(content, s, last)
 			m.section(content, s.ID)
+			m.Vectors = m.Vectors || content.vectors
 			if content.left() > 0 {
 				content.fail("%d bytes are left over at the end of section %d", content.left(), s.ID)
 			}

@@ -21,6 +21,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s, at byte %d", e.What, e.
 type reader struct {
 	b        []byte // the whole module
 	pos, end int
+	vectors  bool // a value of type v128 was read
 	err      *Error
 }
 
@@ -157,7 +158,9 @@ func (r *reader) limits() Limits {
 func (r *reader) valueType() byte {
 	t := r.byte()
 	switch t {
-	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
+	case I32, I64, F32, F64, FuncRef, ExternRef:
+	case V128:
+		r.vectors = true
 	default:
 		r.fail("value type 0x%02x is unknown", t)
 	}

@@ -35,6 +35,7 @@ func (r *reader) constant() Const {
 		if n := r.byte(); n != opVectorConst {
 			r.fail("a constant expression has an instruction that is not constant")
 		}
+		r.vectors = true
 		c.Bits = uint64(r.pos)
 		r.bytes(16)
 	default:
@@ -153,6 +154,7 @@ func (m *Module) bodies(r *reader) {
 			b.Groups++
 		}
 		b.Code = locals.pos
+		r.vectors = r.vectors || locals.vectors
 		r.err = locals.err
 		m.Bodies = append(m.Bodies, b)
 	}

@@ -49,6 +49,9 @@ func loadFixture(t testing.TB, src runtime.Source, names string) runtime.Plugin 
 		src.Linked = append(src.Linked, runtime.Linked{Name: name, Bytes: fixture(t, name)})
 	}
 	src.Worker, src.ABI, src.Bytes = "fixture", runtime.ABIExtism, fixture(t, modules[last])
+	if names == "hello_haskell" { // Haskell's compiler uses vectors
+		src.Features = []string{runtime.FeatureSIMD}
+	}
 	p, err := newEngine(t).Load(t.Context(), src)
 	if err != nil {
 		t.Fatalf("load %s: %v", names, err)

@@ -43,6 +43,9 @@ func (e *Engine) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, 
 }
 
 func (p *Plugin) load(ctx context.Context, wasm []byte) error {
+	if err := checkFeatures(p.source.Features); err != nil {
+		return err
+	}
 	m, err := p.check(wasm)
 	if err != nil {
 		return err
@@ -115,10 +118,15 @@ func (p *Plugin) linked(main *module.Module) ([]checked, error) {
 
 // check looks at the structure of a module, before anything believes it.
 func (p *Plugin) check(wasm []byte) (*module.Module, error) {
-	return preflight.Check(wasm, preflight.Limits{
+	m, err := preflight.Check(wasm, preflight.Limits{
 		MemoryPages:  int(p.limits.MemoryBytes / pageBytes),
 		TableEntries: int(p.limits.TableEntries),
+		Vectors:      slices.Contains(p.source.Features, runtime.FeatureSIMD),
 	})
+	if err == nil {
+		p.needs(m)
+	}
+	return m, err
 }
 
 // add makes a part of a module that was checked, for the compiler.

@@ -40,6 +40,7 @@ func (p *Plugin) Info() runtime.Info {
 	info := p.info
 	info.Entries = slices.Clone(info.Entries)
 	info.Imports = slices.Clone(info.Imports)
+	info.Features = slices.Clone(info.Features)
 	return info
 }
 

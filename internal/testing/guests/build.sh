@@ -23,6 +23,7 @@ text calls
 text canary_table
 text extism_fills
 text init_table
+text simd
 
 # build NAME SOURCE [FLAG…]: no names keep the files at a few KB. With the stack
 # first, running out of it traps instead of overwriting data.

@@ -91,6 +91,12 @@ var CanaryTable []byte
 //go:embed calls.wasm
 var Calls []byte
 
+// SIMD needs vectors: it returns its input of up to 64 KiB with the letters a to z
+// made capitals.
+//
+//go:embed simd.wasm
+var SIMD []byte
+
 // Command is a WASI command: the first line of its input names what it does,
 // most of what Outcomes has entries for.
 //

@@ -126,7 +126,7 @@ type survivor struct {
 }
 
 func (s *survivor) try(b []byte) {
-	if _, err := preflight.Check(b, preflight.Limits{}); err != nil {
+	if _, err := preflight.Check(b, preflight.Limits{Vectors: true}); err != nil {
 		if jobhost.CodeOf(err) != jobhost.CodeInvalid {
 			s.t.Errorf("error %v", err)
 		}

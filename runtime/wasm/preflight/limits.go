@@ -20,6 +20,8 @@ type Limits struct {
 	// CompileBytes is what compiling one function may take of memory, as an
 	// estimate; 256 MiB.
 	CompileBytes int
+	// Vectors says that it may use vectors of 128 bits; false.
+	Vectors bool
 }
 
 // The largest memory is below 4 GiB, where sums of 32-bit offsets could wrap.

@@ -20,7 +20,7 @@ import (
 // Check reads a module and returns it, or why the compiler must not see it:
 // an error of type [*jobhost.Error] with code [jobhost.CodeInvalid], whose
 // message follows the name of the file, as in "has no …", and which says what
-// to do about it.
+// to do about it. [module.Module.Vectors] then takes the code into account, too.
 func Check(b []byte, limits Limits) (*module.Module, error) {
 	l := limits.OrDefaults()
 	if len(b) > l.ModuleBytes {
@@ -33,7 +33,7 @@ func Check(b []byte, limits Limits) (*module.Module, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	for _, check := range []func(*module.Module, *Limits) error{checkNames, checkMemories, checkStart, checkCode} {
+	for _, check := range []func(*module.Module, *Limits) error{checkNames, checkMemories, checkStart, checkCode, checkVectors} {
 		if err := check(m, &l); err != nil {
 			return nil, err
 		}
@@ -88,6 +88,12 @@ func (w *walker) walk(f int, l *Limits, grown map[uint64]bool) error {
 		}
 		if code.Op == module.TableGrow {
 			grown[code.Immediate] = true
+		}
+		if usesVectors(&code.Instruction) {
+			if !l.Vectors {
+				return vectorsRefused(fmt.Sprintf("uses vector instructions (SIMD), in function %d", index))
+			}
+			w.m.Vectors = true
 		}
 		w.step(&code.Instruction)
 	}

@@ -95,7 +95,7 @@ func FuzzCheck(f *testing.F) {
 	r := newRuntime(f.Context())
 	f.Cleanup(func() { _ = r.Close(context.Background()) })
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := preflight.Check(b, preflight.Limits{MemoryPages: 1024}); err != nil {
+		if _, err := preflight.Check(b, preflight.Limits{MemoryPages: 1024, Vectors: true}); err != nil {
 			return
 		}
 		start := time.Now()

@@ -1,0 +1,41 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
+)
+
+// TestFeatures: what a worker is allowed, and why it is refused, cross the border
+// of the process.
+func TestFeatures(t *testing.T) {
+	t.Parallel()
+	engine := newSandboxes(t)
+	src := runtime.Source{Worker: "test", Path: "test.wasm", Bytes: guests.SIMD}
+	_, err := engine.Load(t.Context(), src)
+	if e, ok := errors.AsType[*jobhost.Error](err); !ok || e.Code != jobhost.CodeInvalid || e.Field != "features" || e.Hint == "" {
+		t.Errorf("without the feature: %+v", err)
+	}
+	src.Features = runtime.Features()
+	p, err := engine.Load(t.Context(), src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if got := p.Info().Features; !slices.Equal(got, runtime.Features()) {
+		t.Errorf("needs %q", got)
+	}
+	if got := runtimetest.Instance(t, p).Run(t.Context(), runtimetest.Attempt("", "sixteen lanes and more")).Outcome; string(got.Output) != "SIXTEEN LANES AND MORE" {
+		t.Errorf("%q, %+v", got.Output, got.Failure)
+	}
+}

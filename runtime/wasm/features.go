@@ -1,0 +1,31 @@
+package wasm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/module"
+)
+
+// checkFeatures refuses names of features that there are not.
+func checkFeatures(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(runtime.Features(), name) {
+			return &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: "features", Message: "is allowed the unknown feature " + hostcall.Escape([]byte(name), 50),
+				Hint: "the features are " + strings.Join(runtime.Features(), ", "),
+			}
+		}
+	}
+	return nil
+}
+
+// needs notes which features a module of the plugin needs.
+func (p *Plugin) needs(m *module.Module) {
+	if m.Vectors && !slices.Contains(p.info.Features, runtime.FeatureSIMD) {
+		p.info.Features = append(p.info.Features, runtime.FeatureSIMD)
+	}
+}
