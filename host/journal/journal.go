@@ -19,6 +19,9 @@ import (
 	"syscall"
 )
 
+// FileName is the name of the file, in the folder of the store.
+const FileName = "jobhost.running"
+
 // Slots is how many attempts can be noted at one time: those that run, and those
 // whose settlement is on its way to the disk.
 const Slots = 16 << 10
