@@ -181,8 +181,8 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	for i := range h.cfg.Workers {
 		cfg := h.cfg.Workers[i]
 		w := h.newWorker(&cfg, plugins[i], r.queue)
-		h.heed(w, plugins[i].Plugin, r.queue)
 		h.holdStruck(&cfg, r.queue)
+		h.heed(w, plugins[i].Plugin, r.queue)
 		r.workers[cfg.Name] = w
 	}
 	h.cfg.Workers = nil // what runs is what counts from now on

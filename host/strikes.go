@@ -173,13 +173,18 @@ func (h *Host) workerOf(name string) *Worker {
 	return nil
 }
 
-// holdStruck holds a worker that has too many strikes.
+// holdStruck holds a worker that has too many strikes, and no other. What else may hold
+// it, which is its plugin, comes after this.
 func (h *Host) holdStruck(w *Worker, q *queue.Queue) {
-	h.cfg.Metrics.SetStrikes(w.Name, h.held.of(w.Name, digestOf(w)).N)
-	if reason := h.held.reason(w); reason != "" {
-		h.cfg.Logger.Error("worker is held", logkey.Worker, w.Name, logkey.Reason, reason, logkey.Hint, "jobhost worker resume "+w.Name+", or another version of it")
-		q.Disable(w.Name, reason)
+	if w.own() {
+		return
 	}
+	h.cfg.Metrics.SetStrikes(w.Name, h.held.of(w.Name, digestOf(w)).N)
+	reason := h.held.reason(w)
+	if reason != "" {
+		h.cfg.Logger.Error("worker is held", logkey.Worker, w.Name, logkey.Reason, reason, logkey.Hint, "jobhost worker resume "+w.Name+", or another version of it")
+	}
+	q.Disable(w.Name, reason)
 }
 
 // endedProcess counts a strike for a task that has ended the process apart.

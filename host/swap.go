@@ -130,7 +130,6 @@ func (h *Host) change(r *running, c *change) error {
 		}
 		c.old.unheed()
 		c.new = h.next(c.old, c.cfg, c.plugin)
-		r.queue.Disable(c.name, "")
 		h.held.setLacking(c.name, "")
 		h.holdStruck(c.cfg, r.queue)
 		r.queue.Put(c.cfg.forQueue())
