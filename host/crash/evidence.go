@@ -8,17 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // Bounds of what is kept.
 const (
 	keptFiles = 5
 	keptBytes = 256 << 10 // of each
-
-	causeLines = 3
-	causeBytes = 200 // of each line
 )
 
 // endOf judges how a host has ended by what Go wrote and by the OOM killer's counts
@@ -35,24 +30,6 @@ func endOf(text []byte, file string, before, after kills) *Ended {
 			"it was ended from outside without a word, perhaps by the kernel's OOM killer, which has ended %d processes on this machine at about that time", system)}
 	}
 	return &Ended{How: Killed, Cause: "it was ended from outside without a word, as by SIGKILL"}
-}
-
-// causeIn returns the first lines that Go wrote, up to those of the goroutines.
-func causeIn(text []byte) string {
-	var lines []string
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "runtime stack:") || len(lines) == causeLines {
-			break
-		}
-		if line != "" {
-			lines = append(lines, hostcall.Escape([]byte(line), causeBytes))
-		}
-	}
-	if len(lines) == 0 {
-		return "Go has ended the process; the file says more"
-	}
-	return strings.Join(lines, "\n")
 }
 
 // readStart reads the beginning of a file.

@@ -57,16 +57,3 @@ func TestKernelCounts(t *testing.T) {
 		t.Errorf("of a system that tells nothing: %+v", got)
 	}
 }
-
-func TestCause(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"fatal error: out of memory\n\nruntime stack:\nruntime.throw()":                                             "fatal error: out of memory",
-		"SIGSEGV: segmentation violation\nPC=0x41 m=0 sigcode=1 addr=0x4141\n\ngoroutine 7 gp=0x1 m=0 [syscall]:\n": "SIGSEGV: segmentation violation\nPC=0x41 m=0 sigcode=1 addr=0x4141",
-		"": "Go has ended the process; the file says more",
-	} {
-		if got := causeIn([]byte(text)); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-}
