@@ -209,6 +209,7 @@ type attemptLine struct {
 	job, attempt string
 	settled      bool // its end is durable; otherwise it begins
 	returned     bool // the task was put back
+	failed       bool // the attempt has failed, as those do that were under way at a crash
 }
 
 // attempts returns what the log says of attempts, in its order.
@@ -222,6 +223,7 @@ func (p *process) attempts() []attemptLine {
 			lines = append(lines, attemptLine{
 				job: value(text, "job"), attempt: value(text, "attempt"),
 				settled: settled, returned: value(text, "outcome") == jobhost.OutcomeReturned.String(),
+				failed: value(text, "outcome") == jobhost.OutcomeFailed.String(),
 			})
 		}
 	}

@@ -66,10 +66,10 @@ func framesIn(text string) (frames []string) {
 
 // meaningOf names the fatal errors that guests and payloads may lead to.
 func meaningOf(frames []string) string {
-	switch first := frames[0]; {
-	case first == "runtime.newstack":
+	switch frames[0] {
+	case "runtime.newstack":
 		return "stack overflow, "
-	case first == "internal/runtime/maps.fatal":
+	case "internal/runtime/maps.fatal":
 		return "concurrent use of a map, "
 	}
 	for _, f := range frames {

@@ -30,11 +30,6 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 	if err := l.record(tx, op, idx, failure); err != nil {
 		return err
 	}
-	if op.Suspect {
-		if err := tx.Stmt("UPDATE task SET suspect=1 WHERE seq=?").Int(int64(op.Key)).Exec(); err != nil {
-			return err
-		}
-	}
 	if op.Status == queue.Open {
 		return tx.Stmt("UPDATE task SET attempt=?, token=token+1, ready_at=?, started_at=?, fuel=fuel+? WHERE seq=?").
 			Int(int64(op.Attempt)).Int(int64(op.ReadyAt)).Int(int64(op.StartedAt)).Int(op.Fuel).Int(int64(op.Key)).Exec()
@@ -84,6 +79,11 @@ func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure st
 	if failure != "" {
 		err := tx.Stmt("INSERT INTO failure(task, record) VALUES(?,?)").Int(int64(op.Key)).Text(failure).Exec()
 		if err != nil {
+			return err
+		}
+	}
+	if op.Suspect {
+		if err := tx.Stmt("UPDATE task SET suspect=1 WHERE seq=?").Int(int64(op.Key)).Exec(); err != nil {
 			return err
 		}
 	}
