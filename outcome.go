@@ -127,6 +127,7 @@ const (
 	FailBadResult      = "bad_result"       // the entry returned a place outside of its memory
 	FailNoEntry        = "no_entry"         // the module has no such export
 	FailCrash          = "crash"            // the process that it ran in has ended
+	FailHostCrash      = "host_crash"       // the host itself ended while it ran
 	FailStart          = "start_failed"     // no sandbox could be made
 	FailInternal       = "internal"         // a fault of the host
 	FailConflict       = "conflict"         // what the attempt's effects depend on was changed meanwhile

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/crash"
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
@@ -25,7 +27,8 @@ import (
 type Config struct {
 	// Store keeps the jobs.
 	Store queue.Store
-	// Engine loads the plugins.
+	// Engine loads the plugins. Tasks that were under way when a host died are only run on
+	// plugins that it loads in a process of their own: see [runtime.Source.Sandbox].
 	Engine runtime.Engine
 	// Workers are what the host runs; at least one, each name once.
 	Workers []Worker
@@ -71,6 +74,12 @@ type Config struct {
 	// MinFree is how many bytes the disk of the store must have free for new
 	// jobs to be taken; 0 = that is not looked at.
 	MinFree int64
+	// Journal notes which attempts are under way, so that those count which were when the host
+	// before this one died; nil = they don't, and run again as if they had never begun. The
+	// caller closes it after the host has stopped.
+	Journal *journal.Journal
+	// Crash tells how the host before this one has ended; nil = that is not known.
+	Crash *crash.Recorder
 	// FreeSpace tells how many bytes are free there; nil = that is not looked at.
 	FreeSpace func() (int64, error)
 	// Aging is how long a task waits to rise by one priority; 0 = 60 s, negative = never.

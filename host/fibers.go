@@ -185,6 +185,12 @@ func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.
 			Hint: "its ABI is " + w.info.ABI + ", which has no call for what a fiber is sent",
 		}
 	}
+	if reason := h.held.reason(w.cfg); reason != "" {
+		return jobhost.Fiber{}, &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Field: "worker", Message: fmt.Sprintf("worker %s is held: %s", spec.Worker, reason),
+			Hint: "jobhost worker resume " + spec.Worker,
+		}
+	}
 	return r.fibers.Start(ctx, spec, fiberguest.Body(h.guestOf(r, w)), nil)
 }
 
@@ -194,6 +200,7 @@ func (h *Host) guestOf(r *running, w *worker) fiberguest.Config {
 	return fiberguest.Config{
 		Borrow: w.pool.Borrow, Queue: r.queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.queue.Now},
 		Jobs: h, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
+		Journal: h.cfg.Journal, Apart: h.isSuspectFiber,
 	}
 }
 

@@ -56,6 +56,8 @@ type Host struct {
 	// fiberStarts are the starts of [Fibers.Start], by id; whoever reloads has it.
 	fiberStarts map[string]fiberStart
 
+	held strikes // of workers that have ended a host
+
 	running atomic.Pointer[running] // nil until the queue is open
 	hooks   hooks
 }
@@ -173,9 +175,13 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	if err := r.flows.Open(ctx, r.queue); err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}
+	if err := h.recover(ctx, r.queue); err != nil {
+		return errors.Join(err, closeAll(plugins))
+	}
 	for i := range h.cfg.Workers {
 		cfg := h.cfg.Workers[i]
 		w := h.newWorker(&cfg, plugins[i], r.queue)
+		h.holdStruck(&cfg, r.queue)
 		h.heed(w, plugins[i].Plugin, r.queue)
 		r.workers[cfg.Name] = w
 	}
@@ -216,6 +222,7 @@ func (h *Host) queueConfig() queue.Config {
 		Publish:    h.publish,
 		Settled:    h.settled,
 		Webhooks:   &h.hooks,
+		Crashed:    h.crashed(),
 		Removed:    func(reason queue.Removal, n int) { h.cfg.Metrics.Removed(string(reason), n) },
 		Logger:     h.cfg.Logger,
 	}

@@ -47,10 +47,10 @@ func (h *Host) hitEffects(l effect.Limit) {
 }
 
 // metricsOf returns the metrics of a worker, also of one that was removed and
-// whose last tasks still run.
+// whose last tasks still run, and before the host runs.
 func (h *Host) metricsOf(worker string) *metrics.Worker {
-	if w := h.running.Load().workers[worker]; w != nil {
-		return w.metrics
+	if r := h.running.Load(); r != nil && r.workers[worker] != nil {
+		return r.workers[worker].metrics
 	}
 	return h.cfg.Metrics.Worker(worker)
 }

@@ -31,8 +31,13 @@ func (h *Host) setMode(ctx context.Context, name string, mode jobhost.WorkerMode
 	if err := q.SetMode(ctx, name, mode); err != nil {
 		return jobhost.WorkerStatus{}, err
 	}
-	if w := h.running.Load().workers[name]; mode == jobhost.WorkerRunning && w != nil && w.fallible != nil {
-		w.fallible.Enable()
+	if w := h.running.Load().workers[name]; mode == jobhost.WorkerRunning && w != nil {
+		if err := h.forgive(ctx, q, name); err != nil {
+			return jobhost.WorkerStatus{}, err
+		}
+		if w.fallible != nil {
+			w.fallible.Enable()
+		}
 	}
 	h.cfg.Logger.Info("worker's mode was set", logkey.Worker, name, logkey.Mode, mode)
 	return h.workerStatus(ctx, name)

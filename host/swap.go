@@ -125,12 +125,13 @@ func (h *Host) taskMemory(r *running) int64 {
 func (h *Host) change(r *running, c *change) error {
 	switch c.kind {
 	case jobhost.WorkerChanged:
-		if err := c.old.pool.Swap(c.cfg.forPool(c.plugin, h.spillBytes())); err != nil {
+		if err := c.old.pool.Swap(h.forPool(c.cfg, c.plugin, r.queue)); err != nil {
 			return errors.Join(err, c.plugin.close())
 		}
 		c.old.unheed()
 		c.new = h.next(c.old, c.cfg, c.plugin)
-		r.queue.Disable(c.name, "")
+		h.held.setLacking(c.name, "")
+		h.holdStruck(c.cfg, r.queue)
 		r.queue.Put(c.cfg.forQueue())
 		h.heed(c.new, c.plugin.Plugin, r.queue)
 	case jobhost.WorkerAdded:
@@ -138,6 +139,7 @@ func (h *Host) change(r *running, c *change) error {
 		if err := h.startWorker(r.root, c.new); err != nil {
 			return err
 		}
+		h.holdStruck(c.cfg, r.queue)
 		r.queue.Put(c.cfg.forQueue())
 		h.heed(c.new, c.plugin.Plugin, r.queue)
 	case jobhost.WorkerRemoved:

@@ -20,6 +20,7 @@ func (h *Host) tend(root *scope.Scope, r *running) error {
 		objects,
 		h.tender(root, "retention", r.queue.Tidy),
 		h.tender(root, "disk", h.watchSpace(r)),
+		h.tender(root, "evidence of crashes", h.cfg.Crash.Watch),
 		h.tender(root, "timers of workflows", r.flows.Run),
 	)
 }

@@ -2,10 +2,12 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
@@ -29,8 +31,11 @@ func (h *Host) newWorker(cfg *Worker, plugin loaded, q *queue.Queue) *worker {
 		Ran:         m.Ran,
 		Spool:       h.spool(),
 		Hit:         h.hitEffects,
+		Journal:     h.cfg.Journal,
 		Logger:      h.cfg.Logger,
-	}, cfg.forPool(plugin, h.spillBytes()))
+
+		EndedProcess: func(ctx context.Context, f *jobhost.Failure) { h.endedProcess(ctx, q, cfg.Name, f) },
+	}, h.forPool(cfg, plugin, q))
 	return w
 }
 
@@ -95,6 +100,20 @@ func (w *Worker) forPool(plugin loaded, spill int) pool.Version {
 			RequestBytes: w.Limits.RequestBytes,
 		},
 	}
+}
+
+// forPool is what the pool of a worker is to run.
+func (h *Host) forPool(cfg *Worker, plugin loaded, q *queue.Queue) pool.Version {
+	v := cfg.forPool(plugin, h.spillBytes())
+	switch {
+	case cfg.own():
+		v.Place = journal.Host
+	case cfg.inProcesses():
+		v.Place = journal.Process
+	default:
+		v.Place, v.Apart = journal.Inline, h.newApart(cfg, q)
+	}
+	return v
 }
 
 // kvQuota is what the worker's keys and values may cost together. Extism has a

@@ -37,6 +37,9 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if beDying() {
+		return
+	}
 	code := m.Run()
 	if path, err := binary(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
@@ -49,6 +52,8 @@ type site struct {
 	t    *testing.T
 	dir  string
 	addr string
+	// program is what runs instead of jobhost and its command; nil = that does.
+	program []string
 }
 
 func newSite(t *testing.T) *site {
@@ -131,7 +136,11 @@ func (s *site) launch(command ...string) *process {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &process{t: s.t, cmd: exec.Command(path, append(command, "-f", "manifest.toml")...), read: make(chan struct{})}
+	argv := append([]string{path}, append(command, "-f", "manifest.toml")...)
+	if s.program != nil {
+		argv = s.program
+	}
+	p := &process{t: s.t, cmd: exec.Command(argv[0], argv[1:]...), read: make(chan struct{})}
 	p.cmd.Dir = s.dir
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := p.cmd.StderrPipe()
@@ -200,6 +209,7 @@ type attemptLine struct {
 	job, attempt string
 	settled      bool // its end is durable; otherwise it begins
 	returned     bool // the task was put back
+	failed       bool // the attempt has failed, as those do that were under way at a crash
 }
 
 // attempts returns what the log says of attempts, in its order.
@@ -213,6 +223,7 @@ func (p *process) attempts() []attemptLine {
 			lines = append(lines, attemptLine{
 				job: value(text, "job"), attempt: value(text, "attempt"),
 				settled: settled, returned: value(text, "outcome") == jobhost.OutcomeReturned.String(),
+				failed: value(text, "outcome") == jobhost.OutcomeFailed.String(),
 			})
 		}
 	}

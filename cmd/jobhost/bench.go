@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
@@ -119,8 +121,14 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	if err := b.fill(ctx, store.jobs); err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
 	}
+	noted, err := openJournal(settings.Store.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, noted.Close()) }()
 	h, err := host.New(host.Config{
-		Store: store.jobs, States: store.states, Engine: engine, Workers: []host.Worker{w}, Logger: logger, Aging: -1, OnEvent: b.event,
+		Journal: noted,
+		Store:   store.jobs, States: store.states, Engine: engine, Workers: []host.Worker{w}, Logger: logger, Aging: -1, OnEvent: b.event,
 		ShutdownTimeout: 10 * time.Second,
 	})
 	if err != nil {
@@ -178,4 +186,13 @@ func benchWorker(e *env, f *benchFlags) (host.Worker, error) {
 		}
 	}
 	return w, nil
+}
+
+// openJournal opens what notes the attempts that are under way, as a host that runs does;
+// nil without a folder.
+func openJournal(dir string) (*journal.Journal, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	return journal.Open(filepath.Join(dir, journal.FileName), func() {})
 }

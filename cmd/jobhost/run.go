@@ -111,11 +111,12 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	defer func() { err = errors.Join(err, cfg.Engine.Close(context.WithoutCancel(ctx))) }()
 	s := &site{env: e, manifest: m, metrics: cfg.Metrics, logger: logger, beside: map[string]companion{"orders": orders}}
 	cfg.Listens = s.listens
-	if s.host, err = host.New(cfg); err != nil {
-		return err
-	}
 	maps.Copy(s.beside, options.companions)
-	return s.serve(ctx)
+	over := watchCrashes(&cfg, m.Host.Store.Dir)
+	if s.host, err = host.New(cfg); err == nil {
+		err = s.serve(ctx)
+	}
+	return errors.Join(err, over())
 }
 
 // site is a host with what stands around it.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/fiber"
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
@@ -41,6 +42,11 @@ type Config struct {
 	// Jobs is what guests may wait for, States what they report and see; nil = none.
 	Jobs   pending.Jobs
 	States *taskstate.Keeper
+	// Journal notes which fibers are under way; nil = that is not noted.
+	Journal *journal.Journal
+	// Apart reports whether a fiber runs in a process of its own, since it was under way
+	// when the last host was ended by what it did; nil = none.
+	Apart func(id string) bool
 	// Ran is told of every run; may be nil.
 	Ran    func(*runtime.Result)
 	Logger *slog.Logger
@@ -90,7 +96,15 @@ type guest struct {
 func (g *guest) run(ctx context.Context) (result []byte, failure *jobhost.Failure) {
 	at := &g.attempt
 	g.prepare()
-	sandbox := runtime.NewSandbox(g.loan.Plugin, g.cfg.Ran)
+	plugin, place, failure := g.plugin(ctx)
+	if failure != nil {
+		return nil, failure
+	}
+	noted := g.cfg.Journal.Begin(&journal.Task{
+		Worker: at.Worker, Job: at.Job, Fiber: true, Place: place, Number: at.Number, Began: time.Now(),
+	}, journal.Running)
+	defer noted.End()
+	sandbox := runtime.NewSandbox(plugin, g.cfg.Ran)
 	defer func() {
 		g.flush()
 		if g.states != nil {
@@ -109,6 +123,21 @@ func (g *guest) run(ctx context.Context) (result []byte, failure *jobhost.Failur
 		failure.Attempt = at.Number
 	}
 	return outcome.Output, failure
+}
+
+// plugin returns what the fiber runs on, and where that is.
+func (g *guest) plugin(ctx context.Context) (runtime.Plugin, journal.Place, *jobhost.Failure) {
+	if g.loan.Apart == nil || g.cfg.Apart == nil || !g.cfg.Apart(g.attempt.Job) {
+		return g.loan.Plugin, g.loan.Place, nil
+	}
+	plugin, err := g.loan.Apart.Plugin(ctx)
+	if err != nil {
+		return nil, 0, &jobhost.Failure{
+			Code: jobhost.FailStart, Category: jobhost.CategorySystem, Severity: jobhost.SeverityError, Retryable: true,
+			Message: "it was under way when the host died, and there is no process apart that it could run in",
+		}
+	}
+	return plugin, journal.Process, nil
 }
 
 // prepare sets up the attempt that the run is.

@@ -24,12 +24,13 @@ const (
 	LimitEffects                   // effects: an attempt changed too much
 	LimitChildren                  // child_jobs: a job had too many children, or was one of too many generations
 	LimitDisk                      // disk: a submit found the disk nearly full
+	LimitJournal                   // journal: an attempt that is under way could not be noted
 	limitCount
 )
 
 var limitLabels = [limitCount]string{
 	"queue", "payload", "body", "batch", "output", "log", "memory", "fuel", "call_depth", "time", "reader", "connections", "guest_metrics",
-	"kv_quota", "effects", "child_jobs", "disk",
+	"kv_quota", "effects", "child_jobs", "disk", "journal",
 }
 
 // String returns the label.

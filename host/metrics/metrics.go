@@ -43,6 +43,7 @@ type Metrics struct {
 	fibers    *fiberMetrics
 	workflows *Workflows
 	processes *Processes
+	crashes   *crashMetrics
 
 	commit  prometheus.Histogram
 	batch   prometheus.Histogram
@@ -74,6 +75,7 @@ func New() *Metrics {
 		fibers:    newFiberMetrics(),
 		workflows: newWorkflows(),
 		processes: newProcesses(),
+		crashes:   newCrashMetrics(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "jobhost_jobs_total",
 			Help: "Attempts that ended, by what became of their task: succeeded, retrying, dead, cancelled, snoozed or returned.",
@@ -120,7 +122,7 @@ func New() *Metrics {
 	m.states.register(m.registry)
 	m.fibers.register(m.registry)
 	m.workflows.register(m.registry)
-	m.registry.MustRegister(m.processes.running, m.processes.ends)
+	m.registry.MustRegister(m.processes.running, m.processes.ends, m.crashes.host, m.crashes.strikes)
 	return m
 }
 

@@ -17,7 +17,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/effect"
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
@@ -45,6 +47,11 @@ type Config struct {
 	// Spool takes results that are too large for memory, up to limit bytes; nil =
 	// all are in memory. It is for as long as ctx.
 	Spool func(ctx context.Context, limit int64) (Spool, error)
+	// Journal notes which attempts are under way; nil = that is not noted.
+	Journal *journal.Journal
+	// EndedProcess is told of a task that had ended the host, by all that is known, and
+	// that has now ended the process that it ran in apart; may be nil.
+	EndedProcess func(ctx context.Context, failure *jobhost.Failure)
 	// Hit is told of each limit that the effects of an attempt have hit; may be nil.
 	Hit    func(effect.Limit)
 	Logger *slog.Logger
@@ -227,6 +234,11 @@ func (p *Pool) endHTTP(pool netproxy.Pool) {
 func (p *Pool) free(v *version) {
 	if err := v.Plugin.Close(context.Background()); err != nil {
 		p.cfg.Logger.Warn("plugin does not close", logkey.Worker, p.cfg.Worker, logkey.Error, err)
+	}
+	if v.Apart != nil {
+		if err := v.Apart.Close(context.Background()); err != nil {
+			p.cfg.Logger.Warn("plugin in a process apart does not close", logkey.Worker, p.cfg.Worker, logkey.Error, err)
+		}
 	}
 	if v.HTTP != nil {
 		p.endHTTP(v.HTTP)

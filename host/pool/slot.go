@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/effect"
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
@@ -26,6 +27,9 @@ type slot struct {
 	queue   *queue.Slot
 	version *version // that the sandbox is of; the slot holds it
 	sandbox *runtime.Sandbox
+	apart   *runtime.Sandbox // in the version's process apart; nil = not needed yet
+	ended   bool             // the last run there has ended the process
+	noted   *journal.Entry   // of the running attempt
 	lease   *queue.Lease
 	attempt hostcall.Attempt // reused
 	// gathered are the effects of the attempt; nil = it asked for none.
@@ -108,6 +112,8 @@ func (s *slot) hold(v *version) {
 // be stopped alone, and is stopped with the worker.
 func (s *slot) runTask(lease *queue.Lease) queue.Report {
 	s.prepare(lease)
+	s.note(lease)
+	defer s.noted.Settle()
 	var report queue.Report
 	result := scope.Run(s.pool.scope, "task", func(ctx context.Context, task *scope.Scope) (struct{}, error) {
 		if log := s.pool.cfg.Logger; log.Enabled(ctx, slog.LevelDebug) {
@@ -118,7 +124,7 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 		defer lease.OnCancel(nil)
 		s.ctx = ctx
 		defer s.closeStates()
-		report.Outcome = s.sandbox.Run(ctx, &s.attempt)
+		report.Outcome = s.runSandbox(ctx)
 		if s.contents != nil {
 			s.endContents(&report)
 		}
@@ -187,21 +193,24 @@ var errNoOutcome = errors.New("the sandbox gave no outcome")
 
 // close frees the slot's sandbox; the next run makes a new one.
 func (s *slot) close() {
-	if s.sandbox == nil {
-		return
+	for _, sandbox := range []*runtime.Sandbox{s.sandbox, s.apart} {
+		if sandbox == nil {
+			continue
+		}
+		if err := closeSandbox(sandbox); err != nil {
+			s.pool.cfg.Logger.Warn("sandbox does not close", logkey.Worker, s.pool.cfg.Worker, logkey.Error, err)
+		}
 	}
-	if err := s.closeSandbox(); err != nil {
-		s.pool.cfg.Logger.Warn("sandbox does not close", logkey.Worker, s.pool.cfg.Worker, logkey.Error, err)
-	}
+	s.apart = nil
 }
 
 // closeSandbox makes a panic an error: what has met a fault may be too broken
 // to be closed, and that must not cost the slot its lease.
-func (s *slot) closeSandbox() (err error) {
+func closeSandbox(sandbox *runtime.Sandbox) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &scope.PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return s.sandbox.Close(context.Background())
+	return sandbox.Close(context.Background())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -14,7 +15,11 @@ import (
 // given.
 type Version struct {
 	Plugin runtime.Plugin
-	Size   int // slots to begin with, at least 1
+	// Place is where it runs, and Apart where tasks run that may have ended a host; nil =
+	// where the others do.
+	Place journal.Place
+	Apart Apart
+	Size  int // slots to begin with, at least 1
 	// Config, Secrets and Limits are what each attempt is given.
 	Config, Secrets map[string]string
 	Limits          hostcall.Limits

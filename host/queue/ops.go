@@ -120,6 +120,7 @@ type Settle struct {
 	ResultRef  string
 	ResultSize int64
 	Failure    *jobhost.Failure // kept as a record; nil = none
+	Suspect    bool             // the task is suspect from now on: see [Body]
 	Log        []byte           // lines of the attempt; empty = none
 	LogDropped int64
 	Fuel       int64 // of the attempt; added to that of the task

@@ -49,6 +49,9 @@ type Config struct {
 	// Removed is told how many tasks were removed for a reason, and must not
 	// block [nobody].
 	Removed func(reason Removal, tasks int)
+	// Crashed are the attempts that were under way when the last host died, for
+	// [Queue.SettleCrashed] [none].
+	Crashed []Crashed
 	Logger  *slog.Logger // [discard]
 }
 
@@ -99,6 +102,7 @@ type Queue struct {
 	gate  *gate
 
 	breakers breakers
+	crashed  crashed // until they are settled
 
 	reached  Millis                        // what the clock had shown at least before the queue opened
 	resident atomic.Int64                  // bytes in all body caches
@@ -125,6 +129,7 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		clock:   newClock(),
 		gate:    newGate(cfg.MaxRunning, cfg.MaxMemory),
 		closing: make(chan struct{}),
+		crashed: newCrashed(cfg.Crashed),
 	}
 	newest, err := store.Jobs(ctx, ListQuery{Limit: 1})
 	if err != nil {
@@ -207,14 +212,17 @@ func (l *lane) claimAll(ctx context.Context) error {
 				at = now
 				l.moved[c.Key] = at
 			}
-			l.pushLocked(entry{
+			e := entry{
 				key:     c.Key,
 				readyAt: at,
 				token:   int32(c.Token),
 				index:   int16(c.Index),
 				level:   int8(c.Level),
 				tried:   c.Attempt > 0,
-			}, traits{c.Group, c.Deadline})
+			}
+			if x := (traits{c.Group, c.Deadline}); !l.leaseCrashedLocked(e, x) {
+				l.pushLocked(e, x)
+			}
 		}
 		if len(page) < claimPage {
 			l.advanceLocked()

@@ -153,9 +153,14 @@ func (q *Queue) failure(lease *Lease, op *Settle, outcome *jobhost.Outcome, now 
 	f.Task, f.Attempt = lease.Index, op.Attempt
 	f.StartedAt, f.EndedAt = lease.TakenAt.UTC(), now.UTC()
 	op.Failure = f
+	op.Suspect = lease.crashed
 	if !f.Retryable || op.Attempt >= lease.Job.MaxAttempts {
 		lease.lane.bury(op, lease.Job, now)
 		return op, jobhost.Dead
+	}
+	if lease.crashed { // it has waited for the host already
+		op.ReadyAt = lease.entry.readyAt
+		return op, jobhost.Ready
 	}
 	retry := &lease.lane.worker.Load().Retry
 	if lease.Job.Retry != nil {
@@ -192,6 +197,7 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, stat
 	if l.soonLocked(next.readyAt) {
 		body := lease.Body
 		body.Token, body.Attempt = int64(next.token), op.Attempt
+		body.Suspect = body.Suspect || op.Suspect
 		l.bodies.keep(&body)
 	}
 	l.pumpLocked()
@@ -230,10 +236,12 @@ func (l *lane) putBack(lease *Lease) bool {
 	defer l.mu.Unlock()
 	l.leaveGroupLocked(lease)
 	if l.running[lease.entry.key] != lease {
+		lease.noted.End()
 		l.pumpLocked()
 		return false
 	}
 	delete(l.running, lease.entry.key)
+	lease.noted.End()
 	e := lease.entry
 	e.readyAt = MillisOf(l.q.clock.now().Add(retryStore))
 	l.moved[e.key] = e.readyAt

@@ -188,6 +188,8 @@ type Body struct {
 	Key     Key
 	Token   int64
 	Attempt int // attempts that were made and count
+	// Suspect: an attempt of the task was under way when a host died.
+	Suspect bool
 	Index   int
 	// Deadline is as with [Claimed].
 	Deadline Millis

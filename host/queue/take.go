@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -32,10 +33,12 @@ type Lease struct {
 
 	lane    *lane
 	entry   entry
-	group   Group     // that it counts for; 0 = none, or no more
-	unread  traits    // of the task, until there is a body
-	memory  int64     // that the gate counts for it
-	endedAt time.Time // when it was settled
+	noted   *journal.Entry // of its attempt; nil = it is not noted
+	crashed bool           // its attempt was under way when the last host died
+	group   Group          // that it counts for; 0 = none, or no more
+	unread  traits         // of the task, until there is a body
+	memory  int64          // that the gate counts for it
+	endedAt time.Time      // when it was settled
 
 	passage    passage // of the worker's breaker
 	jobPassage passage // of the job's
@@ -197,8 +200,13 @@ func (l *lane) leaveGroup(lease *Lease) {
 	l.pumpLocked() // others with the same key may run
 }
 
+// Note ties the note of the attempt to the lease: it is forgotten when what became of
+// the attempt is durable, or its task was put back.
+func (l *Lease) Note(noted *journal.Entry) { l.noted = noted }
+
 // finish forgets a lease.
 func (l *lane) finish(lease *Lease) {
+	lease.noted.End()
 	l.mu.Lock()
 	if l.running[lease.entry.key] == lease {
 		delete(l.running, lease.entry.key)

@@ -35,6 +35,7 @@ type modelTask struct {
 	queue.TaskRecord
 	deadline queue.Millis
 	expires  queue.Millis
+	suspect  bool
 	letter   *queue.DeadRecord // since it died, until it dies again
 	result   []byte
 }
@@ -192,6 +193,7 @@ func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, er
 	task.Attempt, task.StartedAt = op.Attempt, op.StartedAt
 	task.Fuel += op.Fuel
 	task.Token++
+	task.suspect = task.suspect || op.Suspect
 	if op.Status == queue.Open {
 		task.ReadyAt = op.ReadyAt
 		return res, nil

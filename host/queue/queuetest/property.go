@@ -118,6 +118,7 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 			Result:    rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "result"),
 			Log:       rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "log"),
 			Fuel:      rapid.Int64Range(0, 1<<40).Draw(t, "fuel"),
+			Suspect:   rapid.Bool().Draw(t, "suspect"),
 			ExpiresAt: expires.Draw(t, "expires"), MaxDead: rapid.IntRange(0, 6).Draw(t, "most dead"),
 		}
 		genResult(t, m, op)
@@ -270,7 +271,7 @@ func (m *model) load(keys []queue.Key) []queue.Body {
 		if task != nil && task.Status == queue.Open {
 			spec := job.spec
 			spec.Parent = nil // not promised
-			body := queue.Body{Key: key, Token: task.Token, Attempt: task.Attempt, Index: task.Index, Deadline: task.deadline, Job: &spec}
+			body := queue.Body{Key: key, Token: task.Token, Attempt: task.Attempt, Suspect: task.suspect, Index: task.Index, Deadline: task.deadline, Job: &spec}
 			if spec.Items != nil {
 				body.Payload = append([]byte{}, spec.Items[task.Index]...)
 				spec.Items = nil

@@ -89,7 +89,7 @@ func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		jobs := make(map[int64]loaded, len(keys))
 		for _, key := range keys {
-			st := r.Stmt("SELECT job, idx, token, attempt, deadline, retention_ms FROM task WHERE seq=? AND status=0").Int(int64(key))
+			st := r.Stmt("SELECT job, idx, token, attempt, deadline, retention_ms, suspect FROM task WHERE seq=? AND status=0").Int(int64(key))
 			if !st.Step() {
 				if err := st.Done(); err != nil {
 					return err
@@ -100,6 +100,7 @@ func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error
 			body := queue.Body{Key: key, Index: int(st.ColInt(1)), Token: st.ColInt(2), Attempt: int(st.ColInt(3))}
 			body.Deadline = queue.Millis(st.ColInt(4))
 			retention := millis(st.ColInt(5))
+			body.Suspect = st.ColInt(6) != 0
 			if err := st.Done(); err != nil {
 				return err
 			}

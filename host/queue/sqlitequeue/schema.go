@@ -5,7 +5,7 @@ import "github.com/jobhost/jobhost/internal/sqlitedb"
 // Schemas returns the tables of the queue and of what jobs leave behind.
 func Schemas() []sqlitedb.Schema {
 	return []sqlitedb.Schema{
-		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions, schemaUnique, schemaRetention, schemaDead, schemaObjects, schemaItems}},
+		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions, schemaUnique, schemaRetention, schemaDead, schemaObjects, schemaItems, schemaSuspect}},
 		{Name: "effects", Steps: []string{effectsSchema}},
 		{Name: "workflow", Steps: []string{workflowSchema}},
 		ScheduleSchema(),
@@ -167,6 +167,10 @@ INSERT INTO dead
 	WHERE status=2;
 INSERT INTO death
 	SELECT died_at-died_at%3600000, worker, category, code, count(*) FROM dead GROUP BY 1, 2, 3, 4`
+
+// schemaSuspect marks tasks of which an attempt was under way when a host died. The
+// mark stays with the task, also when it is revived.
+const schemaSuspect = `ALTER TABLE task ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0`
 
 // schema2 counts the fuel of all attempts of a task.
 const schema2 = `ALTER TABLE task ADD COLUMN fuel INTEGER NOT NULL DEFAULT 0`

@@ -82,6 +82,11 @@ func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure st
 			return err
 		}
 	}
+	if op.Suspect {
+		if err := tx.Stmt("UPDATE task SET suspect=1 WHERE seq=?").Int(int64(op.Key)).Exec(); err != nil {
+			return err
+		}
+	}
 	if len(op.Log) == 0 && op.LogDropped == 0 {
 		return nil
 	}

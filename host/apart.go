@@ -1,0 +1,98 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/runtime"
+)
+
+// apart is the plugin of a worker that runs in the host's process, loaded once more in
+// a process of its own when a task needs that which was under way when a host died. It
+// implements [pool.Apart].
+type apart struct {
+	host   *Host
+	queue  *queue.Queue
+	worker *Worker
+	turn   chan struct{}  // holds one while somebody loads or looks
+	plugin runtime.Plugin // nil = not loaded yet
+}
+
+func (h *Host) newApart(w *Worker, q *queue.Queue) *apart {
+	return &apart{host: h, queue: q, worker: w, turn: make(chan struct{}, 1)}
+}
+
+// Plugin implements [pool.Apart].
+func (a *apart) Plugin(ctx context.Context) (runtime.Plugin, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if a.plugin != nil {
+		return a.plugin, nil
+	}
+	plugin, err := a.load(ctx)
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		a.host.cfg.Logger.Error("there is no process apart for a task that was under way when a host died", logkey.Worker, a.worker.Name, logkey.Error, err)
+		a.lack(err)
+		return nil, err
+	}
+	a.plugin = plugin
+	a.host.cfg.Logger.Warn("tasks that were under way when a host died run in a process apart", logkey.Worker, a.worker.Name)
+	return plugin, nil
+}
+
+// load loads the plugin in a process. An engine that knows of no processes must not get
+// by with one that runs in that of the host.
+func (a *apart) load(ctx context.Context) (runtime.Plugin, error) {
+	source := a.worker.Source()
+	source.Sandbox, source.Processes = runtime.SandboxProcess, 1
+	plugin, err := a.host.cfg.Engine.Load(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	fallible, ok := plugin.(runtime.Fallible)
+	if !ok {
+		return nil, errors.Join(
+			&jobhost.Error{Code: jobhost.CodeUnavailable, Field: "worker", Message: "this host has no sandboxes in processes of their own"},
+			plugin.Close(ctx))
+	}
+	a.host.held.setApart(a.worker.Name, fallible)
+	fallible.OnDisabled(func(reason string) {
+		if reason != "" {
+			a.lack(errors.New(reason))
+		}
+	})
+	return plugin, nil
+}
+
+// lack holds the worker, since a task can't run anywhere, until somebody resumes it or it is another version.
+func (a *apart) lack(err error) {
+	message := err.Error()
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		message = e.Message // without its cause, which is for operators
+	}
+	reason := fmt.Sprintf("a task of it was under way when the host died, and there is no process of its own that it could run in: %s", message)
+	a.host.held.setLacking(a.worker.Name, reason)
+	a.queue.Disable(a.worker.Name, reason)
+}
+
+// Close implements [pool.Apart].
+func (a *apart) Close(ctx context.Context) error {
+	if a.plugin == nil {
+		return nil
+	}
+	if fallible, ok := a.plugin.(runtime.Fallible); ok {
+		fallible.OnDisabled(nil)
+	}
+	return a.plugin.Close(ctx)
+}

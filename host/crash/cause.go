@@ -1,0 +1,83 @@
+package crash
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
+)
+
+// Bounds of a cause.
+const (
+	causeLines  = 3
+	causeBytes  = 200 // of each line
+	causeFrames = 6
+)
+
+// causeIn returns the first lines that Go wrote, up to those of the goroutines. Of what
+// it calls a fatal error it writes the name to the standard error alone, so that there is
+// no such line: then the functions say what it was.
+func causeIn(text []byte) string {
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "runtime stack:") || len(lines) == causeLines {
+			break
+		}
+		if line != "" {
+			lines = append(lines, hostcall.Escape([]byte(line), causeBytes))
+		}
+	}
+	if len(lines) > 0 {
+		return strings.Join(lines, "\n")
+	}
+	frames := framesIn(string(text))
+	if len(frames) == 0 {
+		return "Go has ended the process; the file says more"
+	}
+	return hostcall.Escape([]byte("fatal error: "+meaningOf(frames)+"in "+strings.Join(frames, ", ")), causeLines*causeBytes)
+}
+
+// framesIn returns the functions of the goroutine that met the fault, the innermost
+// first, of which the runtime's own stack is a part. Those that recur are there once.
+func framesIn(text string) (frames []string) {
+	goroutines := 0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "goroutine ") {
+			if goroutines++; goroutines > 1 {
+				break
+			}
+			continue
+		}
+		end := strings.LastIndexByte(line, '(')
+		if end <= 0 || line[0] == '\t' || strings.HasPrefix(line, "created by ") {
+			continue
+		}
+		name := line[:end]
+		if slices.Contains(frames, name) || name == "runtime.throw" || name == "runtime.fatal" {
+			continue
+		}
+		if frames = append(frames, name); len(frames) == causeFrames {
+			break
+		}
+	}
+	return frames
+}
+
+// meaningOf names the fatal errors that guests and payloads may lead to.
+func meaningOf(frames []string) string {
+	switch frames[0] {
+	case "runtime.newstack":
+		return "stack overflow, "
+	case "internal/runtime/maps.fatal":
+		return "concurrent use of a map, "
+	}
+	for _, f := range frames {
+		switch f {
+		case "runtime.(*mcache).allocLarge", "runtime.(*mcache).refill", "runtime.(*mheap).grow", "runtime.sysMap", "runtime.sysMapOS",
+			"runtime.sysUsedOS", "runtime.persistentalloc1", "runtime.stackalloc":
+			return "out of memory, "
+		}
+	}
+	return ""
+}

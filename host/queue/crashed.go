@@ -1,0 +1,138 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// Crashed is an attempt that was under way when the last host died.
+type Crashed struct {
+	Key   Key // of its task
+	Token int64
+	Job   string
+	Began time.Time
+	// Failure is its record, but for the task and the times; it is retryable.
+	Failure jobhost.Failure
+}
+
+// crashed are the attempts that were under way, by task, and the leases that the lanes
+// have given for them; there are none once they are settled. The lock of the lanes
+// protects it.
+type crashed struct {
+	attempts map[Key]*Crashed
+	leases   []*Lease
+}
+
+func newCrashed(attempts []Crashed) crashed {
+	c := crashed{attempts: make(map[Key]*Crashed, len(attempts))}
+	for i := range attempts {
+		c.attempts[attempts[i].Key] = &attempts[i]
+	}
+	return c
+}
+
+// leaseCrashedLocked takes a task that is being claimed for [Queue.SettleCrashed], if an
+// attempt of it was under way. A task that was settled or cancelled since has another token.
+func (l *lane) leaseCrashedLocked(e entry, x traits) bool {
+	c := &l.q.crashed
+	at := c.attempts[e.key]
+	if at == nil || at.Token != int64(e.token) {
+		return false
+	}
+	lease := &Lease{lane: l, entry: e, unread: x}
+	l.running[e.key] = lease
+	c.leases = append(c.leases, lease)
+	return true
+}
+
+// SettleCrashed lets the attempts fail that were under way when the last host died:
+// those of [Config.Crashed] whose tasks are open still, under the same lease. It
+// returns when that is durable, with what it has settled. It comes before any slot takes a task.
+// Attempts of a job that isn't there, or is another one, are none.
+func (q *Queue) SettleCrashed(ctx context.Context, died time.Time) ([]Crashed, error) {
+	q.lanes.opening.Lock()
+	c := q.crashed
+	q.crashed = crashed{}
+	q.lanes.opening.Unlock()
+	var settled []Crashed
+	for len(c.leases) > 0 {
+		n := min(len(c.leases), readAhead)
+		some, err := q.settleCrashed(ctx, c.leases[:n], c.attempts, died)
+		if err != nil {
+			return nil, fmt.Errorf("settle what was under way when the host died: %w", err)
+		}
+		settled, c.leases = append(settled, some...), c.leases[n:]
+	}
+	return settled, nil
+}
+
+func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map[Key]*Crashed, died time.Time) ([]Crashed, error) {
+	keys := make([]Key, len(leases))
+	for i, lease := range leases {
+		keys[i] = lease.entry.key
+	}
+	bodies, err := q.store.Load(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	open := make(map[Key]*Body, len(bodies))
+	for i := range bodies {
+		open[bodies[i].Key] = &bodies[i]
+	}
+	var settled []Crashed
+	ends := make(chan error, len(leases))
+	for _, lease := range leases {
+		at, body := attempts[lease.entry.key], open[lease.entry.key]
+		if body == nil || body.Job.ID != at.Job {
+			lease.lane.unlease(lease)
+			continue
+		}
+		lease.Body = *body
+		q.failCrashed(lease, at, died, ends)
+		settled = append(settled, *at)
+	}
+	for range settled {
+		if failed := <-ends; failed != nil {
+			err = failed
+		}
+	}
+	return settled, err
+}
+
+// unlease lets a task wait as if it had never been leased.
+func (l *lane) unlease(lease *Lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.running, lease.entry.key)
+	l.pushLocked(lease.entry, lease.unread)
+}
+
+// failCrashed settles one attempt, and tells ends when that is durable.
+func (q *Queue) failCrashed(lease *Lease, at *Crashed, died time.Time, ends chan<- error) {
+	now := q.clock.now()
+	if died.Before(at.Began) {
+		died = at.Began
+	}
+	lease.endedAt, lease.crashed = now, true
+	lease.TakenAt, lease.ReadyAt = now.Add(-died.Sub(at.Began)), lease.entry.readyAt.Time()
+	failure := at.Failure
+	op, state := q.settlement(lease, Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &failure}})
+	op.StartedAt = MillisOf(at.Began)
+	failure.StartedAt, failure.EndedAt = at.Began.UTC(), died.UTC()
+	q.commitSettle(op, lease.Job, func(result OpResult, err error) {
+		switch {
+		case err != nil:
+		case result.Err != nil: // it is not open any more, so there is nothing to settle
+			lease.lane.finish(lease)
+		default:
+			q.settled(lease, jobhost.OutcomeFailed, op, state, result)
+			q.cfg.Logger.Warn("an attempt was under way when the host died; it has failed",
+				logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker, logkey.Task, lease.Index, logkey.Attempt, op.Attempt, logkey.State, state)
+		}
+		ends <- err
+	})
+}
