@@ -115,21 +115,20 @@ func abiNamed(name string) (abi, wasiabi.Streams) {
 // startExport is what a WASI command exports.
 const startExport = "_start"
 
-// functions looks the exports of an instance up when they are first called: a
-// lookup allocates 10 KB.
-type functions struct {
-	module api.Module
-	names  []string
-	found  []api.Function
-}
-
-func newFunctions(m api.Module, names []string) functions {
-	return functions{module: m, names: names, found: make([]api.Function, len(names))}
-}
-
-func (f *functions) get(n int) api.Function {
-	if f.found[n] == nil {
-		f.found[n] = f.module.ExportedFunction(f.names[n])
+// callees are exports of an instance.
+func callees(m api.Module, names []string) []callee {
+	all := make([]callee, len(names))
+	for i, name := range names {
+		all[i] = callee{module: m, name: name}
 	}
-	return f.found[n]
+	return all
+}
+
+// optional is an export of an instance; nil = it has none of that name.
+func optional(m api.Module, name string) *callee {
+	f := m.ExportedFunction(name) // costs little if there is none
+	if f == nil {
+		return nil
+	}
+	return &callee{module: m, name: name, f: f, stack: stackOf(f)}
 }

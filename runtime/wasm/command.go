@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -48,16 +47,16 @@ func (commandABI) guest(_ context.Context, i *Instance) (guest, error) {
 type commandGuest struct {
 	alone
 	i     *Instance
-	start api.Function
+	start callee
 }
 
-func (g *commandGuest) attach()         { g.start = g.i.module.ExportedFunction(startExport) }
+func (g *commandGuest) attach()         { g.start = callee{module: g.i.module, name: startExport} }
 func (*commandGuest) initialise() error { return nil }
 func (*commandGuest) remember() any     { return nil }
 func (*commandGuest) reset(any) bool    { return true }
 
 func (g *commandGuest) call(int, *hostcall.Attempt) (jobhost.Outcome, error) {
-	err := g.start.CallWithStack(&g.i.frame, nil)
+	err := g.start.call(&g.i.frame, nil)
 	if exit, ok := errors.AsType[*wasiabi.Exit](err); ok {
 		return g.i.system.Outcome(exit.Code), nil
 	}

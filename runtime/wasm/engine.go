@@ -16,6 +16,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,10 @@ type Config struct {
 	// Logger is told of faults of the host that guests and tenants must not
 	// see in full; nil = nobody is.
 	Logger *slog.Logger
+	// StackBytes is the memory for the stacks of guests whose calls are deeply
+	// nested, all sandboxes together; 0 = 256 MiB. What each sandbox may have
+	// besides is [Plugin.Overhead].
+	StackBytes int64
 }
 
 // Engine implements [runtime.Engine].
@@ -56,6 +61,7 @@ type Engine struct {
 	// has to look at contexts: see selftest.go.
 	polling   bool
 	dog       *watchdog
+	stacks    budget
 	compiling keyedLock
 
 	// loading is held by each Load, and for writing by Close, which waits for them.
@@ -90,6 +96,7 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 		cacheDir: config.CacheDir,
 		cache:    cache,
 		dog:      newWatchdog(),
+		stacks:   budget{most: cmp.Or(config.StackBytes, defaultStacks)},
 		plugins:  map[*Plugin]struct{}{},
 	}
 	if e.logger == nil {

@@ -77,7 +77,7 @@ type extismGuest struct {
 	plugin  *extismabi.Plugin
 	memory  *snapshot.Memory // of the plugin's kernel
 	limit   int64            // of that memory, in bytes
-	entries functions
+	entries []callee
 	spent   bool // its main function ran
 	stack   [1]uint64
 }
@@ -92,7 +92,7 @@ func (g *extismGuest) link(name string, m api.Module) {
 	}
 }
 
-func (g *extismGuest) attach() { g.entries = newFunctions(g.i.module, g.i.plugin.info.Entries) }
+func (g *extismGuest) attach() { g.entries = callees(g.i.module, g.i.plugin.info.Entries) }
 
 func (g *extismGuest) initialise() error {
 	// What the plugin allocated in the kernel while it initialised is gone, as
@@ -130,8 +130,8 @@ func (g *extismGuest) call(entry int, at *hostcall.Attempt) (jobhost.Outcome, er
 		return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: failure}, nil
 	}
 	g.stack[0] = 0
-	g.spent = g.entries.names[entry] == extismabi.Start
-	err := g.entries.get(entry).CallWithStack(&g.i.frame, g.stack[:])
+	g.spent = g.entries[entry].name == extismabi.Start
+	err := g.entries[entry].call(&g.i.frame, g.stack[:])
 	rc := api.DecodeU32(g.stack[0])
 	if exit, ok := errors.AsType[*wasiabi.Exit](err); ok {
 		rc, err = exit.Code, nil

@@ -22,6 +22,7 @@ type frame struct {
 	at     *hostcall.Attempt
 	wasi   *wasiabi.System
 	extism *extismabi.Plugin // nil for other ABIs
+	stacked
 }
 
 var (

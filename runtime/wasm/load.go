@@ -63,6 +63,9 @@ func (p *Plugin) load(ctx context.Context, wasm []byte) error {
 		return err
 	}
 	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engine.runtimeConfig())
+	if err := defineHook(ctx, p.runtime); err != nil {
+		return err
+	}
 	if err := p.abi.define(ctx, p.runtime); err != nil {
 		return err
 	}
@@ -128,12 +131,12 @@ func (p *Plugin) check(wasm []byte) (*module.Module, error) {
 func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err error) {
 	sum := sha256.Sum256(m.Bytes)
 	digest := hex.EncodeToString(sum[:])
-	if err := p.engine.validate(ctx, digest, m.Bytes); err != nil {
-		return err
-	}
 	part := &part{name: name, once: p.abi.once(m), cramped: p.cramps(m)}
-	if part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once}); err != nil {
+	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once}); {
+	case errors.Is(err, rewrite.ErrName), errors.Is(err, rewrite.ErrTooLarge):
 		return invalid("", "can't be metered: %v", err)
+	case err != nil:
+		return invalid(rebuild, "is not a valid WebAssembly module: %v", err)
 	}
 	if err := checkData(m, part.rewritten); err != nil {
 		return err
@@ -142,6 +145,7 @@ func (p *Plugin) add(ctx context.Context, name string, m *module.Module) (err er
 		return err
 	}
 	part.rewritten.Module = nil
+	p.stackGrowth = max(p.stackGrowth, int64(part.rewritten.StackGrowth))
 	p.unrestorable = cmp.Or(p.unrestorable, part.rewritten.Unrestorable)
 	p.parts = append(p.parts, part)
 	return nil
@@ -239,11 +243,12 @@ func (p *Plugin) compileOnce(ctx context.Context, digest string, wasm []byte) (w
 			Hint: "is its disk full, or its folder gone?", Cause: err,
 		}
 	case err != nil:
-		return nil, invalid("this host runs WebAssembly 2.0, without threads, tail calls, exceptions and garbage collection",
-			"is not a valid WebAssembly module: %v", err)
+		return nil, invalid(rebuild, "is not a valid WebAssembly module: %v", err)
 	}
 	return compiled, nil
 }
+
+const rebuild = "this host runs WebAssembly 2.0, without threads, tail calls, exceptions and garbage collection"
 
 // invalid is an error about the file; the text follows its name.
 func invalid(hint, format string, args ...any) error {

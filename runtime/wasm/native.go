@@ -69,10 +69,10 @@ func (nativeABI) guest(_ context.Context, i *Instance) (guest, error) {
 type nativeGuest struct {
 	alone
 	i       *Instance
-	entries functions
-	buf     api.Function // the mailbox; nil = the guest has none
-	wake    api.Function // nil = the guest has none
-	asleep  bool         // it was reset, and must be told before the next call
+	entries []callee
+	buf     *callee // the mailbox; nil = the guest has none
+	wake    *callee // nil = the guest has none
+	asleep  bool    // it was reset, and must be told before the next call
 	box     mailbox
 	// stack is for the parameters and results of a call.
 	stack [1]uint64
@@ -87,10 +87,8 @@ type mailbox struct{ at, size uint64 }
 const firstBox = 64 << 10
 
 func (g *nativeGuest) attach() {
-	g.entries = newFunctions(g.i.module, g.i.plugin.info.Entries)
-	// To look for what isn't there costs little.
-	g.buf = g.i.module.ExportedFunction(jobabi.Buffer)
-	g.wake = g.i.module.ExportedFunction(jobabi.Wake)
+	g.entries = callees(g.i.module, g.i.plugin.info.Entries)
+	g.buf, g.wake = optional(g.i.module, jobabi.Buffer), optional(g.i.module, jobabi.Wake)
 }
 
 func (g *nativeGuest) initialise() error {
@@ -123,7 +121,7 @@ func (g *nativeGuest) call(entry int, at *hostcall.Attempt) (jobhost.Outcome, er
 // enter hands over the input, calls the entry and returns a view of its result.
 func (g *nativeGuest) enter(entry int, at *hostcall.Attempt) ([]byte, error) {
 	if g.asleep && g.wake != nil {
-		if err := g.wake.CallWithStack(&g.i.frame, nil); err != nil {
+		if err := g.wake.call(&g.i.frame, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +132,7 @@ func (g *nativeGuest) enter(entry int, at *hostcall.Attempt) ([]byte, error) {
 		}
 	}
 	g.stack[0] = api.EncodeU32(uint32(len(at.Input)))
-	if err := g.entries.get(entry).CallWithStack(&g.i.frame, g.stack[:]); err != nil {
+	if err := g.entries[entry].call(&g.i.frame, g.stack[:]); err != nil {
 		return nil, err
 	}
 	return g.i.view(g.stack[0]>>32, g.stack[0]&0xffffffff)
@@ -162,7 +160,7 @@ func (g *nativeGuest) post(input []byte) error {
 func (g *nativeGuest) room(n uint64, mayRefuse bool) error {
 	g.box = mailbox{}
 	g.stack[0] = n
-	if err := g.buf.CallWithStack(&g.i.frame, g.stack[:]); err != nil {
+	if err := g.buf.call(&g.i.frame, g.stack[:]); err != nil {
 		return err
 	}
 	at := uint64(api.DecodeU32(g.stack[0]))

@@ -55,7 +55,7 @@ func (i *Instance) spoilt(err error) runtime.Reason {
 	switch trap := trapName(err); {
 	case i.exhausted():
 		return runtime.ReplacedFuel
-	case trap == stackOverflow:
+	case overflow(err) != "":
 		return runtime.ReplacedStack
 	case trap != "":
 		return runtime.ReplacedTrap
@@ -75,10 +75,10 @@ func (i *Instance) diagnose(at *hostcall.Attempt, err error) *jobhost.Failure {
 		category, message, stack = trap.Category, trap.Error(), guestStack(err)
 	} else if place, ok := errors.AsType[*badPlace](err); ok {
 		code, message = jobhost.FailBadResult, place.message
-	} else if trap := trapName(err); trap == stackOverflow {
-		code, category, message = jobhost.FailStack, jobhost.CategoryResource, "the guest's calls were nested too deeply: "+trap
+	} else if why := overflow(err); why != "" {
+		code, category, message = jobhost.FailStack, jobhost.CategoryResource, why
 		stack = guestStack(err)
-	} else if trap != "" {
+	} else if trap := trapName(err); trap != "" {
 		message, stack = "the guest trapped: "+trap, guestStack(err)
 	} else {
 		// A panic of a host call: the text has the host's stack in it.
@@ -105,6 +105,17 @@ const stackMark = "\nwasm stack trace:\n\t"
 
 // stackOverflow is what wazero calls it.
 const stackOverflow = "stack overflow"
+
+// overflow says how a guest's stack came to its end, or "".
+func overflow(err error) string {
+	switch {
+	case errors.Is(err, errDeep), trapName(err) == stackOverflow:
+		return "the guest's calls were nested too deeply: stack overflow"
+	case errors.Is(err, errFull):
+		return "the guest's calls were nested deeply, and the host has no more memory for deep stacks at the moment"
+	}
+	return ""
+}
 
 // trapName returns what trapped, such as "integer divide by zero", or "" when
 // err is not a trap. wazero's type for it is internal to it.

@@ -91,7 +91,7 @@ func (b *body) instantiate(ctx context.Context, r wazero.Runtime) (err error) {
 // start writes the data segments, which the rewrite took out of the module, and
 // calls the start function and the exports that initialise it. That the data
 // fits was checked when the module was loaded.
-func (b *body) start(ctx context.Context) error {
+func (b *body) start(f *frame) error {
 	memory := b.memory.Bytes()
 	for _, d := range b.part.rewritten.Data {
 		copy(memory[d.Offset:], d.Bytes)
@@ -101,8 +101,9 @@ func (b *body) start(ctx context.Context) error {
 		names = append([]string{s}, names...)
 	}
 	for _, name := range names {
-		f := b.module.ExportedFunction(name)
-		if _, err := f.Call(ctx, make([]uint64, len(f.Definition().ParamTypes()))...); err != nil {
+		initialize := optional(b.module, name)
+		definition := initialize.f.Definition()
+		if err := initialize.call(f, make([]uint64, len(definition.ParamTypes())+len(definition.ResultTypes()))); err != nil {
 			return err
 		}
 	}

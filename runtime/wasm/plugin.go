@@ -25,6 +25,9 @@ type Plugin struct {
 	// unrestorable says why instances can't be reset; empty = they can.
 	unrestorable string
 
+	// stackGrowth is how much the stack of a guest may grow between two yields.
+	stackGrowth int64
+
 	runtime wazero.Runtime // of this plugin alone
 	parts   []*part        // the main one last
 

@@ -55,6 +55,9 @@ func (e *Engine) testMeter(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("compile the test module: %w", err)
 	}
+	if err := defineHook(ctx, r); err != nil {
+		return fmt.Errorf("define the hook: %w", err)
+	}
 	guest, err := r.InstantiateModule(ctx, compiled, wazero.NewModuleConfig())
 	if err != nil {
 		return fmt.Errorf("instantiate the test module: %w", err)

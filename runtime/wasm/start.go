@@ -48,7 +48,10 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 	if i.system, err = wasiabi.New(p.system(i.stop.done)); err != nil {
 		return nil, p.unmounted(err)
 	}
-	i.frame = frame{Context: context.Background(), stop: i.stop, wasi: i.system}
+	i.frame = frame{
+		Context: context.Background(), stop: i.stop, wasi: i.system,
+		stacked: stacked{budget: &p.engine.stacks, growth: p.stackGrowth},
+	}
 	if p.engine.polling {
 		i.frame.Context, i.cancel = context.WithCancel(context.Background())
 	}

@@ -104,6 +104,11 @@ func entry(t testing.TB, wasm []byte, closeOnDone bool) api.Function {
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCloseOnContextDone(closeOnDone).WithCoreFeatures(api.CoreFeaturesV2))
 	t.Cleanup(func() { _ = r.Close(context.Background()) })
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
+	hook := api.GoModuleFunc(func(context.Context, api.Module, []uint64) {})
+	_, err := r.NewHostModuleBuilder(rewrite.HookModule).NewFunctionBuilder().WithGoModuleFunction(hook, nil, nil).Export(rewrite.Hook).Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	guest, err := r.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,12 +2,13 @@ package rewrite
 
 // bounds are what the call graph says of a function.
 type bounds struct {
-	// free: it needs no tick of its own, since a call of it runs at most cost
-	// bytes of code, callees included, that no tick pays for.
+	// free: it needs no tick of its own, since a call of it runs little code,
+	// callees included, that no tick pays for.
 	free bool
 	// untold is how much of a call of it no tick of its own pays for: all of a
-	// free function, and of others what is on the way to their first tick.
-	untold uint64
+	// free function, and of others what is on the way to their first tick. It is
+	// at most what little allows.
+	untold work
 	// entry: it ticks when it is entered.
 	entry bool
 
@@ -61,31 +62,36 @@ func (s *survey) judge() {
 	}
 }
 
+// little is the most that a call may do without a tick that pays for it.
+var little = work{bytes: grain, accesses: 8}
+
+func (w work) isLittle() bool { return w.bytes <= little.bytes && w.accesses <= little.accesses }
+
 // conclude decides about a function whose callees are decided, but for those
 // that are still open: these call it in turn.
 func (s *survey) conclude(f *function) {
-	own, calls := f.bytes, false
+	own, calls := f.outside, false
 	for i := range f.events {
 		switch e := &f.events[i]; {
 		case e.inLoop:
 		case s.costsLittle(e):
-			own += s.cost(e)
+			own = own.plus(s.cost(e))
 		default:
 			calls = true
 		}
 	}
-	f.untold = min(own, grain) // for a function that calls itself
+	f.untold = work{min(own.bytes, little.bytes), min(own.accesses, little.accesses)} // for a function that calls itself
 	total := own
 	for i := range f.events {
 		if e := &f.events[i]; !e.inLoop && !s.costsLittle(e) {
-			total += s.cost(e)
+			total = total.plus(s.cost(e))
 		}
 	}
 	f.visit = done
-	f.entry = total > grain
+	f.entry = !total.isLittle()
 	f.free = !f.entry && !calls
 	if f.entry {
-		f.untold = 0
+		f.untold = work{}
 	}
 }
 
@@ -103,26 +109,26 @@ func (s *survey) costsLittle(e *event) bool {
 	}
 }
 
-// cost is what an event costs beside its bytes, in bytes of code.
-func (s *survey) cost(e *event) uint64 {
+// cost is what an event costs beside its bytes and its accesses to memory.
+func (s *survey) cost(e *event) work {
 	switch e.kind {
 	case directCall:
 		callee, ok := s.defined(e.arg)
 		switch {
 		case !ok:
-			return hostCost
+			return work{bytes: hostCost}
 		case callee.visit == unseen:
-			return grain
+			return little
 		default:
 			return callee.untold
 		}
 	case indirectCall:
-		return grain
+		return little
 	case bulk:
-		return bulkCost
+		return work{bytes: bulkCost}
 	case smallBulk:
-		return uint64(e.arg)
+		return work{bytes: uint64(e.arg)}
 	default:
-		return 0
+		return work{}
 	}
 }

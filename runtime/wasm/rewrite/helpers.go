@@ -7,6 +7,7 @@ type added struct {
 	tick, fuel, budget, stop uint32 // globals
 	action, mover            uint32 // types: () → (), and (i32, i32, i32) → ()
 	counter                  uint32 // type (i32) → ()
+	hook                     uint32 // the function that is imported
 	yield, copy, fill, count uint32 // functions
 
 	interval int32
@@ -53,35 +54,35 @@ func (a *added) appendYield(c *code) {
 
 // appendBulk appends a bulk operation with a count in front, for sizes that
 // are worth it.
-func (a *added) appendBulk(c *code, p patch, operation []byte, scratch uint32) {
+func (a *added) appendBulk(c *code, in *module.Instruction, scratch uint32) {
 	c.tee(scratch)
 	c.get(scratch)
 	c.i32(smallBytes)
 	c.op(opI32GtU)
-	if p.op != module.MemoryCopy && p.op != module.MemoryFill {
+	if in.Op != module.MemoryCopy && in.Op != module.MemoryFill {
 		c.open(module.If)
 		c.get(scratch)
 		c.with(module.Call, a.count)
 		c.end()
-		*c = append(*c, operation...)
+		*c = in.Append(*c)
 		return
 	}
 	helper := a.copy
-	if p.op == module.MemoryFill {
+	if in.Op == module.MemoryFill {
 		helper = a.fill
 	}
 	c.op(byte(module.If))
 	c.signed(int64(a.mover))
 	c.with(module.Call, helper)
 	c.op(byte(module.Else))
-	*c = append(*c, operation...)
+	*c = in.Append(*c)
 	c.end()
 }
 
 // yieldBody is
 //
 //	func yield() {
-//		leave native code, and come back
+//		hook() // leaves native code
 //		used := fuel - tick
 //		if used > budget || stop != 0 { trap }
 //		tick = min(budget-used, interval)
@@ -90,10 +91,7 @@ func (a *added) appendBulk(c *code, p patch, operation []byte, scratch uint32) {
 func (a *added) yieldBody() code {
 	const used, next = 0, 1
 	c := code{1, 2, module.I64} // one group of two locals
-	// Growing by nothing is the one instruction that always goes through Go.
-	c.i32(0)
-	c.with(module.MemoryGrow, 0)
-	c.op(opDrop)
+	c.with(module.Call, a.hook)
 
 	c.getGlobal(a.fuel)
 	c.getGlobal(a.tick)

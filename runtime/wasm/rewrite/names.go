@@ -8,88 +8,80 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// The parts of a name section that are kept, see
-// https://webassembly.github.io/spec/core/appendix/custom.html#name-section.
-const (
-	nameModule    = 0
-	nameFunctions = 1
-)
+// nameFunctions is the part of a name section that has the names of functions,
+// see https://webassembly.github.io/spec/core/appendix/custom.html#name-section.
+const nameFunctions = 1
 
-// writeNames writes a name section with the names of the module and of its
-// functions, which are those in stack traces, and of the added functions. The
-// indices of functions stay; names of locals are left out. A name section that
-// is damaged is left out too.
-func (w *writer) writeNames(out *code) {
+// maxName bounds the names of functions, in bytes. For each function on a stack
+// that traps wazero puts its name together anew.
+const maxName = 200
+
+// names returns the content of a name section with the names of functions,
+// which are those in stack traces, and of the added functions; nil = the module
+// has none, or they are damaged. Other names are left out: the name of the
+// module would be part of each function's.
+func (w *writer) names() code {
 	for _, s := range w.m.Sections {
 		if s.ID != module.SectionCustom || s.Name != "name" {
 			continue
 		}
-		if content := w.names(w.m.Bytes[s.Start:s.End]); content != nil {
-			out.op(module.SectionCustom)
-			out.sized(content)
-		}
-		return
-	}
-}
-
-// names returns the content of the new name section, or nil.
-func (w *writer) names(old []byte) code {
-	content := make(code, 0, len(old)+256)
-	content.sized([]byte("name"))
-	r := lax{b: old}
-	last := -1
-	for len(r.b) > 0 {
-		part := r.bytes(1)
-		b := r.bytes(r.u32())
-		if r.failed || int(part[0]) <= last {
-			return nil
-		}
-		last = int(part[0])
-		switch part[0] {
-		case nameModule:
-			name := lax{b: b}
-			name.name()
-			if name.failed || len(name.b) > 0 {
+		r := lax{b: w.m.Bytes[s.Start:s.End]}
+		for len(r.b) > 0 {
+			part := r.bytes(1)
+			b := r.bytes(r.u32())
+			if r.failed {
 				return nil
 			}
-			content.op(nameModule)
-			content.sized(b)
-		case nameFunctions:
-			functions, ok := w.functionNames(b)
-			if !ok {
-				return nil
+			if part[0] == nameFunctions {
+				return w.functionNames(b)
 			}
-			content.op(nameFunctions)
-			content.sized(functions)
 		}
+		return nil
 	}
-	return content
+	return nil
 }
 
-// functionNames returns the names of functions with those of the helpers.
-func (w *writer) functionNames(old []byte) (code, bool) {
+// functionNames returns the part with the names of functions, those of the
+// helpers included.
+func (w *writer) functionNames(old []byte) code {
 	r := lax{b: old}
 	n := r.u32()
-	entries := r.b
+	var entries code
 	for i, last := uint32(0), -1; i < n; i++ {
 		index := r.u32()
-		r.name()
-		if r.failed || int(index) <= last || index >= w.added.yield {
-			return nil, false
+		name := r.name()
+		if r.failed || int(index) <= last || w.shift(index) >= w.added.yield {
+			return nil
 		}
 		last = int(index)
+		entries.u32(w.shift(index))
+		entries.sized(shortened(name))
 	}
 	if r.failed || len(r.b) > 0 {
-		return nil, false
+		return nil
 	}
-	content := make(code, 0, len(old)+128)
+	for i, name := range helpers {
+		entries.u32(w.added.yield + uint32(i))
+		entries.sized([]byte(name))
+	}
+	content := make(code, 0, len(entries)+16)
 	content.u32(n + uint32(len(helpers)))
 	content = append(content, entries...)
-	for i, name := range helpers {
-		content.u32(w.added.yield + uint32(i))
-		content.sized([]byte(name))
+	out := code{nameFunctions}
+	out.sized(content)
+	return out
+}
+
+// shortened cuts a name at the end of a character.
+func shortened(name []byte) []byte {
+	if len(name) <= maxName {
+		return name
 	}
-	return content, true
+	end := maxName
+	for end > 0 && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end]
 }
 
 // lax reads a section that may be damaged without harm.
@@ -118,8 +110,10 @@ func (r *lax) bytes(n uint32) []byte {
 	return b
 }
 
-func (r *lax) name() {
-	if !utf8.Valid(r.bytes(r.u32())) {
+func (r *lax) name() []byte {
+	b := r.bytes(r.u32())
+	if !utf8.Valid(b) {
 		r.failed = true
 	}
+	return b
 }

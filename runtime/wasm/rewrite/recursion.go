@@ -5,7 +5,7 @@ import "github.com/jobhost/jobhost/runtime/module"
 // findRecursion gives the functions that may call each other in turn the same
 // component: the strongly connected components of the call graph, by Tarjan's
 // algorithm. A call by reference may reach each function of its type that a
-// reference is made to.
+// reference is made to. With that it marks the calls that ticks must follow.
 func (s *survey) findRecursion() {
 	g := s.callGraph()
 	t := tarjan{graph: g, order: make([]int, g.size()), low: make([]int, g.size()), component: make([]int, g.size())}
@@ -18,6 +18,8 @@ func (s *survey) findRecursion() {
 		s.functions[i].component = t.component[i]
 	}
 	s.targets = t.component[len(s.functions):]
+	p := placer{survey: s}
+	p.markReturns(g, t.component)
 }
 
 // recursive reports whether a call of f may come back to f before it returns.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost/runtime/module"
+	"github.com/jobhost/jobhost/runtime/wasm/typecheck"
 )
 
 // Prefix begins the names of all exports that the rewrite adds. Modules with
@@ -26,11 +27,20 @@ const (
 	Stop = Prefix + "stop"
 )
 
+// Each rewritten module imports the function [Hook] from [HookModule], of the
+// type () → (). A guest calls it when it yields, and so leaves native code for
+// the host.
+const (
+	HookModule = "jobhost:meter"
+	Hook       = "yield"
+)
+
 // start is the name under which the start function is exported.
 const start = Prefix + "start"
 
 // What ticks stand for. One unit of fuel is a pass through grain bytes of
-// code; see the doc comment of the package for what follows from these numbers.
+// code, or an access to memory; see the doc comment of the package for what
+// follows from these numbers.
 const (
 	grainShift = 8
 	grain      = 1 << grainShift
@@ -38,16 +48,25 @@ const (
 	// another tick, in each activation that is on the stack.
 	tail = 32
 	// hostCost is what a call of the host counts for beside its bytes, in bytes
-	// of code, bulkCost what a bulk operation of at most smallBytes does.
-	hostCost   = 16
-	bulkCost   = 64
-	smallBytes = 4096
-	smallShift = 6
+	// of code, bulkCost what a bulk operation of at most smallBytes does; and
+	// bulkAccesses what one does for the pages that it touches.
+	hostCost     = 16
+	bulkCost     = 64
+	bulkAccesses = 4
+	smallBytes   = 4096
+	smallShift   = 6
 	// largeShift says what larger operations cost: a unit for each 256 bytes,
 	// or table entries.
 	largeShift = 8
 	// piece is how many bytes are copied or filled before the guest may yield.
 	piece = 1 << 20
+	// What a call takes of the stack, at most: frameBytes, frameCode for each
+	// byte of code, and framePassed for each value that is passed to and from
+	// functions and blocks. It counts as a unit for each 1<<stackShift bytes.
+	frameBytes  = 128
+	frameCode   = 6
+	framePassed = 16
+	stackShift  = 6
 )
 
 // DefaultInterval is the fuel between two yields.
@@ -88,6 +107,9 @@ type Result struct {
 	Unrestorable string
 	// Interval is that of the options, the default filled in.
 	Interval int
+	// StackGrowth is how many bytes the guest's stack may grow between two
+	// yields, at most.
+	StackGrowth int
 }
 
 // Global is a mutable global of the guest.
@@ -121,14 +143,13 @@ const unlimited = 1<<63 - 1
 // ErrName is returned for modules with an export that begins with [Prefix].
 var ErrName = errors.New("an export begins with " + Prefix + ", which is reserved")
 
+// ErrTooLarge is returned for modules that become too large.
+var ErrTooLarge = errors.New("it becomes too large with all vector instructions written in other ways")
+
 // Rewrite returns a module that does what m does and can be stopped, counted
-// and reset.
-//
-// m must be valid by itself: let an engine validate the original before. The
-// rewrite appends functions, globals, types and perhaps a memory, and so makes
-// indices valid that were not; a hostile module could use that to set the tick
-// itself. Modules that import a memory, tables or mutable globals should be
-// refused, because others may change these.
+// and reset. m is checked on the way: what is wrong with its types is an error.
+// Modules that import a memory, tables or mutable globals should be refused,
+// because others may change these.
 func Rewrite(m *module.Module, o Options) (*Result, error) {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
@@ -141,6 +162,10 @@ func Rewrite(m *module.Module, o Options) (*Result, error) {
 			return nil, ErrName
 		}
 	}
+	types, err := typecheck.New(m)
+	if err != nil {
+		return nil, err
+	}
 	s, err := look(m)
 	if err != nil {
 		return nil, err
@@ -148,10 +173,14 @@ func Rewrite(m *module.Module, o Options) (*Result, error) {
 	s.judge()
 	s.findRecursion()
 
-	r := &Result{Interval: o.Interval, Unrestorable: s.unrestorable(o.Once)}
-	w := &writer{survey: s, added: s.number(o.Interval)}
+	r := &Result{Interval: o.Interval, StackGrowth: s.growth(o.Interval), Unrestorable: s.unrestorable(o.Once)}
+	w := &writer{survey: s, added: s.number(o.Interval), types: types, place: placer{survey: s}}
+	w.extend()
 	if !o.KeepData {
-		r.Data, w.dataGone = s.data()
+		var gone bool
+		if r.Data, gone = s.data(); gone {
+			w.takeData()
+		}
 	}
 	w.addExports(r)
 	if r.Module, err = w.module(); err != nil {
@@ -175,6 +204,6 @@ func (w *writer) addExports(r *Result) {
 	}
 	if w.m.Start >= 0 {
 		r.Start = start
-		w.addExport(start, module.KindFunction, uint32(w.m.Start))
+		w.addExport(start, module.KindFunction, w.shift(uint32(w.m.Start)))
 	}
 }

@@ -21,22 +21,37 @@ const (
 type event struct {
 	start, end uint32 // of the instruction, in the module
 	arg        uint32
+	accesses   uint32 // to memory, in the function before it
 	kind       eventKind
 	inLoop     bool // some loop of the function is around it
 	tick       bool // a tick goes in front of this call: set by markFirstCalls
+	after      bool // a tick follows this call: set by markReturns
 }
+
+// work is what a part of the code can make a processor do.
+type work struct {
+	bytes    uint64 // of code, or what is as much work as so many
+	accesses uint64 // to memory, each of which may have to fetch a page first, and what takes as long
+}
+
+func (w work) plus(o work) work  { return work{w.bytes + o.bytes, w.accesses + o.accesses} }
+func (w work) minus(o work) work { return work{w.bytes - o.bytes, w.accesses - o.accesses} }
 
 // function is what the survey finds in a function that is defined here.
 type function struct {
 	events []event
-	// bytes is how much of its code is outside of loops.
-	bytes uint64
-	// scratch says that it needs a local: it has an event of kind bulk.
-	scratch bool
+	// outside is the work of its code outside of loops, calls left out;
+	// accesses are all that there are.
+	outside  work
+	accesses uint32
+	// passed is how many parameters and results its calls and blocks have.
+	passed int
 	// tables says that it changes tables, init and drop are the data segments
 	// that it copies from and drops. See unrestorable.
 	tables     bool
 	init, drop []uint32
+	// masked are the locals that may hold the result of an and: see compare.go.
+	masked []uint32
 
 	bounds // set by the call graph
 }
@@ -101,54 +116,124 @@ func (s *survey) defined(index uint32) (f *function, ok bool) {
 	return &s.functions[i], true
 }
 
+// visitor goes over the instructions of one function.
+type visitor struct {
+	*survey
+	f     *function
+	index uint32
+	loops []int  // how deep the open loops are
+	size  uint64 // what the instruction before leaves, if it is a constant
+	masks masks
+}
+
 // lookAt goes over the instructions of one function.
 func (s *survey) lookAt(i int) error {
-	f := &s.functions[i]
+	v := visitor{survey: s, f: &s.functions[i], index: s.index(i), size: noSize}
 	code := s.m.Instructions(i)
-	var loops []int // how deep the open loops are
-	size := noSize  // what the instruction before leaves, if it is a constant
 	for code.Next() {
 		in := &code.Instruction
-		if len(loops) == 0 {
-			f.bytes += uint64(in.End - in.Start)
+		if len(v.loops) == 0 {
+			v.f.outside.bytes += uint64(in.End - in.Start)
 		}
-		e := event{start: uint32(in.Start), end: uint32(in.End), arg: uint32(in.Immediate), inLoop: len(loops) > 0}
-		last := size
-		size = noSize
-		switch in.Op {
-		case module.I32Const:
-			size = uint64(uint32(in.Immediate))
+		v.masks.follow(in, v.results(in))
+		last := v.size
+		v.size = noSize
+		if in.Op == module.I32Const {
+			v.size = uint64(uint32(in.Immediate))
 			continue
-		case module.Loop:
-			loops = append(loops, code.Depth)
-			e.kind = loopStart
-		case module.End:
-			if len(loops) == 0 || code.Depth >= loops[len(loops)-1] {
-				continue
-			}
-			loops = loops[:len(loops)-1]
-			e.kind = loopEnd
-		case module.Call:
-			e.kind = directCall
-		case module.CallIndirect:
-			e.kind = indirectCall
-		case module.GlobalSet:
-			s.written[e.arg] = true
-			continue
-		case module.RefFunc:
-			s.references = append(s.references, reference{from: s.index(i), to: e.arg})
-			continue
-		default:
-			if in.Op < firstBulk && in.Op != module.TableSet {
-				continue
-			}
-			if !s.lookAtBulk(f, in, last, &e) {
-				continue
-			}
 		}
-		s.events = append(s.events, e)
+		e := event{
+			start: uint32(in.Start), end: uint32(in.End), arg: uint32(in.Immediate),
+			accesses: v.f.accesses, inLoop: len(v.loops) > 0,
+		}
+		if v.visit(in, code.Depth, last, &e) {
+			s.events = append(s.events, e)
+		}
 	}
+	v.f.masked = v.masks.result()
 	return code.Err()
+}
+
+// visit looks at an instruction and reports whether it is an event, which it
+// completes. size is that of a bulk operation, if it is known.
+func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event) bool {
+	switch in.Op {
+	case module.Block, module.If:
+		v.pass(in.Block.Index)
+		return false
+	case module.Loop:
+		v.pass(in.Block.Index)
+		v.loops = append(v.loops, depth)
+		e.kind = loopStart
+	case module.End:
+		if len(v.loops) == 0 || depth >= v.loops[len(v.loops)-1] {
+			return false
+		}
+		v.loops = v.loops[:len(v.loops)-1]
+		e.kind = loopEnd
+	case module.Call:
+		if t, ok := v.m.TypeOf(e.arg); ok {
+			v.pass(int(t))
+		}
+		e.kind = directCall
+	case module.CallIndirect:
+		v.pass(int(e.arg))
+		e.kind = indirectCall
+	case module.GlobalSet:
+		v.written[e.arg] = true
+		return false
+	case module.RefFunc:
+		v.references = append(v.references, reference{from: v.index, to: e.arg})
+		return false
+	default:
+		return v.other(in, size, e)
+	}
+	return true
+}
+
+// other looks at instructions that neither branch nor call.
+func (v *visitor) other(in *module.Instruction, size uint64, e *event) bool {
+	if o := module.Describe(in.Op); o.Operands == module.Memory || o.Operands == module.MemoryLane {
+		v.access(1)
+	}
+	if module.IsVector(in.Op) {
+		if isLowered(in.Op) {
+			v.access(1) // it becomes a row of instructions
+		}
+		return false
+	}
+	return (in.Op >= firstBulk || in.Op == module.TableSet) && v.bulk(in, size, e)
+}
+
+// results returns how many results a call has, and 0 for other instructions.
+func (s *survey) results(in *module.Instruction) int {
+	index := uint32(in.Immediate)
+	switch in.Op {
+	case module.CallIndirect:
+	case module.Call:
+		index, _ = s.m.TypeOf(index)
+	default:
+		return 0
+	}
+	if int(index) >= len(s.m.Types) {
+		return 0
+	}
+	return len(s.m.Types[index].Results)
+}
+
+// access counts accesses to memory.
+func (v *visitor) access(n uint32) {
+	v.f.accesses += n
+	if len(v.loops) == 0 {
+		v.f.outside.accesses += uint64(n)
+	}
+}
+
+// pass counts the parameters and results of a block or call.
+func (v *visitor) pass(index int) {
+	if index >= 0 && index < len(v.m.Types) {
+		v.f.passed += len(v.m.Types[index].Params) + len(v.m.Types[index].Results)
+	}
 }
 
 // firstBulk is the first of the opcodes that work on memory and tables in
@@ -158,15 +243,16 @@ const (
 	noSize    = ^uint64(0)
 )
 
-// lookAtBulk looks at an instruction that may change tables or segments, and
-// reports whether it is an event.
-func (s *survey) lookAtBulk(f *function, in *module.Instruction, size uint64, e *event) bool {
+// bulk looks at an instruction that may change tables or segments, and reports
+// whether it is an event.
+func (v *visitor) bulk(in *module.Instruction, size uint64, e *event) bool {
+	f := v.f
 	switch in.Op {
 	case module.MemoryInit:
-		s.segments = true
+		v.segments = true
 		f.init = append(f.init, e.arg)
 	case module.DataDrop:
-		s.segments = true
+		v.segments = true
 		f.drop = append(f.drop, e.arg)
 		return false
 	case module.TableInit, module.TableCopy, module.TableFill, module.TableGrow:
@@ -175,14 +261,14 @@ func (s *survey) lookAtBulk(f *function, in *module.Instruction, size uint64, e 
 		f.tables = true
 		return false
 	case module.MemoryCopy, module.MemoryFill:
-	default: // table.size, vectors
+	default: // table.size
 		return false
 	}
+	v.access(bulkAccesses)
+	e.accesses = f.accesses
 	e.kind, e.arg = bulk, in.Op
 	if size <= smallBytes {
 		e.kind, e.arg = smallBulk, uint32(size>>smallShift)
-	} else {
-		f.scratch = true
 	}
 	return true
 }
