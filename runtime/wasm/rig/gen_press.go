@@ -23,37 +23,49 @@ func (g *generator) keep() []int {
 	return kept
 }
 
-// keepOne gives a local its value, in a loop.
+// keepOne gives a local its value, and uses it in a loop, where it changes
+// sometimes.
 func (g *generator) keepOne(n int, t byte) {
 	counter := g.scratch(module.I32)
-	g.constant(t)
+	loads := map[byte]uint32{module.I32: 0x28, module.I64: 0x29, module.F32: 0x2a, module.F64: 0x2b, module.V128: 0xfd00}
+	g.i32(int32(g.IntN(400))) // the compiler makes constants anew where they are used
+	g.emit(module.Instruction{Op: loads[t]})
 	g.at(module.LocalSet, n)
 	g.i32(int32(1 + g.IntN(3)))
 	g.at(module.LocalSet, counter)
 	g.open(module.Loop, nil, nil)
-	if g.chance(3) {
+	if g.chance(4) {
 		depth := g.depth
 		g.depth = deepest - 1
 		g.expr(t)
 		g.depth = depth
 		g.at(module.LocalSet, n)
+	} else {
+		g.showOne(n)
 	}
 	g.again(counter)
 	g.close()
 }
 
-// show writes the values that were kept into memory.
+// show uses the values that were kept, or some of them: those that are only used
+// in their loops are taken for alive nevertheless.
 func (g *generator) show(kept []int) {
+	if g.chance(3) {
+		return
+	}
+	for _, n := range kept {
+		g.node(func() { g.showOne(n) }, func() {})
+	}
+}
+
+// showOne writes a local into memory.
+func (g *generator) showOne(n int) {
 	stores := map[byte]uint32{
 		module.I32: i32Store, module.I64: 0x37, module.F32: 0x38, module.F64: 0x39, module.V128: 0xfd0b,
 	}
-	for i, n := range kept {
-		g.node(func() {
-			t := g.locals[n]
-			g.i32(int32(60000 + 16*i))
-			g.at(module.LocalGet, n)
-			g.clear(t)
-			g.emit(module.Instruction{Op: stores[t]})
-		}, func() {})
-	}
+	t := g.locals[n]
+	g.i32(int32(60000 + 16*(n%64)))
+	g.at(module.LocalGet, n)
+	g.clear(t)
+	g.emit(module.Instruction{Op: stores[t]})
 }

@@ -43,9 +43,16 @@ func NewRuntime(ctx context.Context, f Form) (wazero.Runtime, error) {
 	return r, nil
 }
 
-// define gives a runtime what modules in a form import of the host. Rewritten
-// ones import nothing.
-func define(context.Context, wazero.Runtime, Form) error { return nil }
+// define gives a runtime what modules in a form import of the host: rewritten
+// ones call it when they yield.
+func define(ctx context.Context, r wazero.Runtime, f Form) error {
+	if f != Rewritten {
+		return nil
+	}
+	_, err := r.NewHostModuleBuilder(rewrite.HookModule).
+		NewFunctionBuilder().WithFunc(func() {}).Export(rewrite.Hook).Instantiate(ctx)
+	return err
+}
 
 // Check reads a module as a host does, before it rewrites it: its structure and
 // its types.

@@ -156,7 +156,7 @@ func (t *trial) run(ctx context.Context, instance api.Module, name string, args 
 	if err == nil {
 		s.results = canonicals(results, got)
 	}
-	if memory := instance.Memory(); memory != nil {
+	if memory := instance.Memory(); len(t.m.Memories) > 0 { // the rewrite adds one where there is none
 		s.memory, _ = memory.Read(0, memory.Size())
 	}
 	for _, e := range t.m.Exports {
