@@ -300,7 +300,6 @@ func (g *generator) operation(t byte) {
 // apply makes an instruction and its operands.
 func (g *generator) apply(op uint32) {
 	o := module.Describe(op)
-	in := module.Instruction{Op: op}
 	for i, t := range []byte(o.Pop) {
 		switch {
 		case i == 0 && (o.Operands == module.Memory || o.Operands == module.MemoryLane):
@@ -317,6 +316,13 @@ func (g *generator) apply(op uint32) {
 			g.notZero(t)
 		}
 	}
+	g.instruction(op, o)
+}
+
+// instruction makes one whose operands are on the stack, and clears the NaNs that
+// it leaves.
+func (g *generator) instruction(op uint32, o *module.Opcode) {
+	in := module.Instruction{Op: op}
 	if o.Operands == module.Memory || o.Operands == module.MemoryLane {
 		in.Align, in.Immediate = uint32(g.IntN(int(o.Align)+1)), g.offset()
 	}
