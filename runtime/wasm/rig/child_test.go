@@ -47,7 +47,7 @@ type worker interface {
 
 // workers are the kinds of batches.
 var workers = map[string]func(context.Context) (worker, error){
-	"programs": newPrograms,
+	"programs": newPrograms, "damaged": newDamaged,
 }
 
 // report is what came of one module, and what the child writes about it.
