@@ -218,7 +218,9 @@ func byteCases() []byteCase {
 		// Types that have a second byte, in a feature that is off.
 		inCode("type of select before func", func(v byte) []byte { return []byte{0, 0x1c, 1, v, 0x70, 0x1a} }),
 		inCode("type of a block before func", func(v byte) []byte { return []byte{0, 0x02, v, 0x70, 0, 0x0b, 0x1a} }),
-		at("type of a local before func", func(p *parts, v byte) { p.code = append(module.AppendSized([]byte{2}, []byte{1, 1, v, 0x70, 0x0b}), 2, 0, 0x0b) }),
+		at("type of a local before func", func(p *parts, v byte) {
+			p.code = append(module.AppendSized([]byte{2}, []byte{1, 1, v, 0x70, 0x0b}), 2, 0, 0x0b)
+		}),
 		at("type of a parameter before func", func(p *parts, v byte) { p.types = []byte{2, 0x60, 0, 0, 0x60, 1, v, 0x70, 0} }),
 		at("type of a result before func", func(p *parts, v byte) { p.types = []byte{2, 0x60, 0, 0, 0x60, 0, 1, v, 0x70} }),
 		at("type of a global before func", func(p *parts, v byte) { p.globals = []byte{1, v, 0x70, 0, 0xd0, 0x70, 0x0b} }),
