@@ -31,14 +31,14 @@ func selfChecks() []selfCheck {
 //	(func (export "f") (param i32) (result i64)
 //		(if (result i64) (i32.lt_u (i32.const 0) (i32.and (local.get 0) (i32.const 7)))
 //			(then (i64.const 1)) (else (i64.const 0))))
-var checkAnd = checkModule(module.I64, nil, []byte{
+var checkAnd = checkModule(nil, []byte{
 	0x41, 0, 0x20, 0, 0x41, 7, 0x71, 0x49, 0x04, 0x7e, 0x42, 1, 0x05, 0x42, 0, 0x0b,
 })
 
 // checkAndRight is the same with
 //
 //	(i32.gt_u (i32.and (local.get 0) (i32.const 7)) (i32.const 0))
-var checkAndRight = checkModule(module.I64, nil, []byte{
+var checkAndRight = checkModule(nil, []byte{
 	0x20, 0, 0x41, 7, 0x71, 0x41, 0, 0x4b, 0x04, 0x7e, 0x42, 1, 0x05, 0x42, 0, 0x0b,
 })
 
@@ -47,7 +47,7 @@ var checkAndRight = checkModule(module.I64, nil, []byte{
 //	(func (export "f") (param i32) (result i64)
 //		(i32.store8 (i32.const 8) (local.get 0))
 //		(i64.extend_i32_u (i32.popcnt (i32.load8_s (i32.const 8)))))
-var checkPopcnt = checkModule(module.I64, nil, []byte{
+var checkPopcnt = checkModule(nil, []byte{
 	0x41, 8, 0x20, 0, 0x3a, 0, 0, 0x41, 8, 0x2c, 0, 0, 0x69, 0xad,
 })
 
@@ -70,7 +70,7 @@ func checkCopysign() []byte {
 		code = append(code, 0x20, 0, 0xb7, 0x21, n, 0x03, 0x40, 0x20, n, 0x20, n, 0x63, 0x0d, 0, 0x0b)
 	}
 	code = append(code, 0x20, 0, 0xb7, 0x9a, 0x44, 0, 0, 0, 0, 0, 0x40, 0x44, 0x40, 0xa6, 0xb0)
-	return checkModule(module.I64, []byte{manyFloats, module.F64}, code)
+	return checkModule([]byte{manyFloats, module.F64}, code)
 }
 
 // checkRemainder is, with 26 locals from 1 on,
@@ -86,16 +86,16 @@ func checkRemainder() []byte {
 		code = append(code, 0x20, 0, 0xad, 0x21, n, 0x03, 0x40, 0x20, n, 0x20, n, 0x53, 0x0d, 0, 0x0b)
 	}
 	code = append(code, 0x20, 0, 0x41, 7, 0x6f, 0xad)
-	return checkModule(module.I64, []byte{manyNumbers, module.I64}, code)
+	return checkModule([]byte{manyNumbers, module.I64}, code)
 }
 
-// checkModule is a module with one function, of an i32, and a memory of a page.
-func checkModule(result byte, locals, code []byte) []byte {
+// checkModule is a module with one function (i32) → (i64) and a memory of a page.
+func checkModule(locals, code []byte) []byte {
 	body := []byte{byte(len(locals) / 2)}
 	body = append(append(append(body, locals...), code...), byte(module.End))
 	body = module.AppendSized([]byte{1}, body)
 	b := append([]byte(module.Header),
-		1, 6, 1, 0x60, 1, module.I32, 1, result,
+		1, 6, 1, 0x60, 1, module.I32, 1, module.I64,
 		3, 2, 1, 0,
 		5, 3, 1, 0, 1,
 		7, 5, 1, 1, 'f', 0, 0,

@@ -3,6 +3,7 @@ package rig_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -273,7 +274,7 @@ func moduleCases() []moduleCase {
 		{"i32.const, i32.const, i32.add", []byte{0x41, 0, 0x41, 0, 0x6a}},
 		{"nothing", nil},
 	} {
-		end := append(c.init[:len(c.init):len(c.init)], 0x0b)
+		end := slices.Concat(c.init, []byte{0x0b})
 		for _, place := range []struct {
 			name   string
 			change func(*parts)

@@ -46,28 +46,28 @@ const (
 var errEndless = errors.New("it doesn't end")
 
 // Run compares the rewritten form of a module with its canonical encoding on the
-// interpreter, and says where they differ first. Modules that must be taken for valid are
-// those that [Check] takes. ended is false when the module used up its fuel.
+// interpreter, and says where they differ first. The module must be one that
+// [Check] has returned. ended is false when the module used up its fuel.
 func (b *Bounded) Run(ctx context.Context, m *module.Module, seed uint64) (diff string, ended bool) {
 	canonical, err := m.Encode(nil)
 	if err != nil {
 		return err.Error(), true
 	}
+	t := &trial{m: m, Rand: rand.New(rand.NewPCG(seed, 2))}
+	defer func() {
+		if err := t.close(ctx); err != nil && diff == "" {
+			diff = err.Error()
+		}
+	}()
 	after, errAfter := Instantiate(ctx, b.rewritten, Rewritten, m.Bytes, "")
-	if errAfter == nil {
-		defer after.Close(ctx)
-	}
 	before, errBefore := Instantiate(ctx, b.interpreted, Interpreted, canonical, "")
-	if errBefore == nil {
-		defer before.Close(ctx)
-	}
+	t.instances = [forms]api.Module{Interpreted: before, Rewritten: after}
 	if (errBefore == nil) != (errAfter == nil) {
 		return fmt.Sprintf("instantiated with error %v, interpreted %v", errAfter, errBefore), true
 	}
 	if errBefore != nil {
 		return "", true
 	}
-	t := &trial{m: m, Rand: rand.New(rand.NewPCG(seed, 2))}
 	for _, e := range m.Exports {
 		if e.Kind != module.KindFunction {
 			continue

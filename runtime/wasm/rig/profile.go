@@ -1,6 +1,10 @@
 package rig
 
-import "github.com/jobhost/jobhost/runtime/module"
+import (
+	"slices"
+
+	"github.com/jobhost/jobhost/runtime/module"
+)
 
 // Profile says what programs are like.
 type Profile struct {
@@ -21,11 +25,11 @@ type Profile struct {
 func Profiles() []Profile {
 	integers := []byte{module.I32, module.I64}
 	floats := []byte{module.I32, module.I64, module.F32, module.F64}
-	vectors := append(floats[:4:4], module.V128)
-	references := append(integers[:2:2], module.FuncRef, module.ExternRef)
-	all := append(vectors[:5:5], module.FuncRef, module.ExternRef)
+	vectors := slices.Concat(floats, []byte{module.V128})
+	references := []byte{module.FuncRef, module.ExternRef}
+	all := slices.Concat(vectors, references)
 	return []Profile{
-		{Name: "integers", Types: references, Functions: 5, Room: 90},
+		{Name: "integers", Types: slices.Concat(integers, references), Functions: 5, Room: 90},
 		{Name: "all", Types: all, Functions: 4, Room: 90},
 		{Name: "compare", Types: integers, Compare: true, Functions: 3, Room: 70},
 		{Name: "press-int", Types: integers, Kept: integers, Functions: 2, Room: 70},
@@ -35,11 +39,4 @@ func Profiles() []Profile {
 	}
 }
 
-func (p *Profile) has(t byte) bool {
-	for _, have := range p.Types {
-		if have == t {
-			return true
-		}
-	}
-	return false
-}
+func (p *Profile) has(t byte) bool { return slices.Contains(p.Types, t) }

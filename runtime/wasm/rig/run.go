@@ -27,9 +27,6 @@ const (
 // String returns what the form is called in reports.
 func (f Form) String() string { return [...]string{"interpreted", "compiled", "rewritten"}[f] }
 
-// memoryPages is how far a memory may grow: 4 MiB.
-const memoryPages = 64
-
 // NewRuntime returns a runtime for modules in a form.
 func NewRuntime(ctx context.Context, f Form) (wazero.Runtime, error) {
 	config := wazero.NewRuntimeConfigCompiler()
