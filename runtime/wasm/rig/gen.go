@@ -88,8 +88,10 @@ func (g *generator) node(whole, instead func()) {
 	g.nodes++
 	whole()
 	if g.cut[n] {
+		room := g.room // so that all that follows stays what it is
 		g.code = g.code[:at]
 		instead()
+		g.room = room
 	}
 }
 

@@ -68,7 +68,7 @@ func (p *programs) try(ctx context.Context, n int) report {
 	}
 	r := report{Count: map[string]int{"calls": o.Calls, "trapped": o.Traps}}
 	if o.Plain != "" && o.Rewritten == "" {
-		r.Count["wrong as it is, right when rewritten"]++
+		r.Count["only wrong as it is, profile "+profile.Name]++
 	}
 	if o.Rewritten == "" {
 		return r
