@@ -56,6 +56,8 @@ type generator struct {
 	labels []label // the innermost last
 	room   int     // how many more instructions it may get
 	depth  int     // of nested expressions
+	// straight leaves out all that divides code into blocks.
+	straight bool
 }
 
 // label is what a branch can go to, and what it takes there.

@@ -41,6 +41,14 @@ func (g *generator) leaf(t byte) {
 }
 
 func (g *generator) compound(t byte) {
+	if g.straight {
+		if g.chance(8) {
+			g.choice(t)
+		} else {
+			g.operation(t)
+		}
+		return
+	}
 	switch n := g.IntN(24); n {
 	case 0:
 		g.expr(t)

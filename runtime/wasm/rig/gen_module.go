@@ -98,19 +98,23 @@ func (g *generator) initial(t byte) module.Const {
 // body makes the locals and instructions of a function.
 func (g *generator) body(f int) []byte {
 	t := g.m.Types[g.m.Functions[f]]
-	g.code, g.labels, g.room, g.depth = nil, []label{{types: t.Results}}, g.Room, 0
+	g.code, g.labels, g.room, g.depth, g.straight = nil, []label{{types: t.Results}}, g.Room, 0, false
 	g.locals = append([]byte(nil), t.Params...)
 	for range 1 + g.IntN(3) {
 		g.locals = append(g.locals, g.Types...)
 	}
 	g.own = len(g.locals)
 	g.burn()
-	kept := g.keep()
-	g.room = g.Room
-	for range 2 + g.IntN(8) {
-		g.statement()
+	if len(g.Kept) > 0 && g.chance(2) { // values are in registers as long as there is no call
+		g.statements()
+		g.keep()
+	} else {
+		kept := g.keep()
+		g.room = g.Room
+		g.statements()
+		g.show(kept)
 	}
-	g.show(kept)
+	g.tail()
 	for _, result := range t.Results {
 		g.expr(result)
 	}
@@ -121,6 +125,12 @@ func (g *generator) body(f int) []byte {
 		body = append(module.AppendU32(body, 1), t)
 	}
 	return append(body, g.code...)
+}
+
+func (g *generator) statements() {
+	for range 2 + g.IntN(8) {
+		g.statement()
+	}
 }
 
 // burn uses fuel, and traps when there is none.

@@ -36,9 +36,9 @@ func (g *generator) keepOne(n int, t byte) {
 	g.open(module.Loop, nil, nil)
 	if g.chance(4) {
 		depth := g.depth
-		g.depth = deepest - 1
+		g.depth, g.straight = deepest-1, true
 		g.expr(t)
-		g.depth = depth
+		g.depth, g.straight = depth, false
 		g.at(module.LocalSet, n)
 	} else {
 		g.showOne(n)
@@ -47,10 +47,29 @@ func (g *generator) keepOne(n int, t byte) {
 	g.close()
 }
 
+// tail is code without a branch, up to the end of the function: only there does
+// the allocator keep what is not used any more in registers, and takes those of
+// the values that it works on instead.
+func (g *generator) tail() {
+	if len(g.Kept) == 0 {
+		return
+	}
+	g.straight, g.room = true, g.Room
+	for range 2 + g.IntN(5) {
+		t := g.pick(g.Kept)
+		n := g.local(t)
+		g.node(func() {
+			g.operation(t)
+			g.at(module.LocalSet, n)
+			g.showOne(n)
+		}, func() {})
+	}
+}
+
 // show uses the values that were kept, or some of them: those that are only used
 // in their loops are taken for alive nevertheless.
 func (g *generator) show(kept []int) {
-	if g.chance(3) {
+	if g.chance(2) {
 		return
 	}
 	for _, n := range kept {
