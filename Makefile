@@ -60,16 +60,17 @@ $(PICTURES): plugins/examples/image-thumbnails/genpictures.go
 	rm -rf $@
 	cd $(@D) && go run genpictures.go $(@F)
 
-# SDKs of other languages: what their tests run is no Go, and the race detector makes compiling it ten times slower.
-FOREIGN := assemblyscript c js rust zig
+# Tests of others' code, which the race detector makes ten times slower and finds nothing in: SDKs of other languages, and the
+# engines of guests, each used by one goroutine.
+UNRACED := $(addprefix plugins/sdk/,assemblyscript c js rust zig) runtime/wasm/rig
 EMPTY   :=
 
 .PHONY: test
 test: $(GO_WASM) ## run all tests
 	@$(if $(RACE),,echo "no C compiler: tests run without the race detector")
-	go test -shuffle=on -timeout 10m $(addprefix ./plugins/sdk/,$(FOREIGN))
+	go test -shuffle=on -timeout 10m $(addprefix ./,$(UNRACED))
 	@echo "go test $(firstword $(RACE)) -shuffle=on -timeout 10m, all other packages"
-	@go test $(RACE) -shuffle=on -timeout 10m $$(go list ./... | grep -vE 'plugins/sdk/($(subst $(EMPTY) ,|,$(FOREIGN)))$$')
+	@go test $(RACE) -shuffle=on -timeout 10m $$(go list ./... | grep -vE '/($(subst $(EMPTY) ,|,$(UNRACED)))$$')
 
 .PHONY: check
 check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing
@@ -122,8 +123,9 @@ fuzz: ## run each fuzz target for FUZZTIME
 
 # The limit on address space makes a module that asks for all memory end its process, not the machine.
 .PHONY: fuzz-modules
-fuzz-modules: $(GO_WASM) ## damage modules in MUTANTS ways and show that the host survives
+fuzz-modules: $(GO_WASM) ## damage modules in MUTANTS ways, and run as many programs in all forms
 	ulimit -v 16777216; JOBHOST_MUTANTS=$(MUTANTS) go test ./runtime/wasm/preflight -run '^TestMutants$$' -count=1 -v -timeout 60m
+	JOBHOST_RIG=$(MUTANTS) go test ./runtime/wasm/rig -run '^Test(Programs|Damaged|Decoders)$$' -count=1 -v -timeout 120m
 
 .PHONY: chaos
 chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour

@@ -98,8 +98,10 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 		plugins: map[*Plugin]struct{}{},
 	}
 	ctx := context.Background()
-	if err := e.testStack(ctx); err != nil {
-		return nil, errors.Join(err, e.Close(ctx))
+	for _, prove := range []func(context.Context) error{e.testStack, e.testResults} {
+		if err := prove(ctx); err != nil {
+			return nil, errors.Join(err, e.Close(ctx))
+		}
 	}
 	if err := test(e, ctx); err != nil {
 		e.polling = true

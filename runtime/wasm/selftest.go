@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
@@ -31,6 +32,48 @@ var countdown = []byte{
 // countFrom takes some seconds: long enough to be interrupted on a busy machine,
 // short enough to be waited for where it can't be.
 const countFrom = 1<<31 - 1
+
+// testResults proves that what the compiler is known to get wrong comes out
+// right as the rewrite writes it. Where it doesn't, no plugin may run: its
+// results would be wrong without a word.
+func (e *Engine) testResults(ctx context.Context) error {
+	for _, check := range selfChecks() {
+		got, err := e.result(ctx, check)
+		if err == nil && got != check.want {
+			err = fmt.Errorf("%s: %d instead of %d", check.name, got, check.want)
+		}
+		if err != nil {
+			return &jobhost.Error{
+				Code: jobhost.CodeUnavailable, Message: "plugins can't be run: code compiled on this machine gives wrong results", Cause: err,
+				Hint: "run the host on linux/amd64, with the version of wazero that is in go.mod",
+			}
+		}
+	}
+	return nil
+}
+
+// result runs a check as the rewrite writes it.
+func (e *Engine) result(ctx context.Context, check selfCheck) (got uint64, err error) {
+	m, err := module.Read(check.wasm)
+	if err != nil {
+		return 0, err
+	}
+	rewritten, err := rewrite.Rewrite(m, rewrite.Options{})
+	if err != nil {
+		return 0, err
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler())
+	defer func() { err = errors.Join(err, r.Close(ctx)) }()
+	guest, err := r.InstantiateWithConfig(ctx, rewritten.Module, moduleConfig)
+	if err != nil {
+		return 0, err
+	}
+	results, err := guest.ExportedFunction("f").Call(ctx, check.arg)
+	if err != nil {
+		return 0, err
+	}
+	return results[0], nil
+}
 
 // testMeter proves that a guest lets the host stop the world, as its garbage
 // collector does, and stops itself when its meter is halted. Both rely on

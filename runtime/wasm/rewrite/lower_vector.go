@@ -35,6 +35,7 @@ const (
 	opI64Mul       = 0x7e
 	opF32ConvertU  = 0xb3
 	opF64ConvertU  = 0xb8
+	truncSatF32S   = 0xfc00
 	truncSatF32U   = 0xfc01
 	truncSatF64S   = 0xfc02
 	truncSatF64U   = 0xfc03
@@ -65,7 +66,8 @@ var vectorLowerings = [256]func(*functionWriter, *module.Instruction){
 	233: func(f *functionWriter, _ *module.Instruction) { f.pairs32(opF32Max) },
 	244: func(f *functionWriter, _ *module.Instruction) { f.pairs64(opF64Min) },
 	245: func(f *functionWriter, _ *module.Instruction) { f.pairs64(opF64Max) },
-	249: (*functionWriter).truncF32U,
+	248: func(f *functionWriter, _ *module.Instruction) { f.truncF32(truncSatF32S) },
+	249: func(f *functionWriter, _ *module.Instruction) { f.truncF32(truncSatF32U) },
 	251: (*functionWriter).convertF32U,
 	252: func(f *functionWriter, _ *module.Instruction) { f.truncF64(truncSatF64S) },
 	253: func(f *functionWriter, _ *module.Instruction) { f.truncF64(truncSatF64U) },
@@ -270,13 +272,13 @@ func (f *functionWriter) pairs64(op byte) {
 	}
 }
 
-func (f *functionWriter) truncF32U(*module.Instruction) {
+func (f *functionWriter) truncF32(op uint32) {
 	c, v := &f.code, f.take(1)[0]
 	c.get(v)
 	for i := range 4 {
 		c.get(v)
 		c.lane(vExtractF32, i)
-		c.with(truncSatF32U)
+		c.with(op)
 		c.lane(vReplace32, i)
 	}
 }

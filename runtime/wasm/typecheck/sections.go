@@ -133,7 +133,7 @@ func (c *Checker) checkData() error {
 // constant checks a constant expression. While the globals are checked only
 // those that are imported are there.
 func (c *Checker) constant(e *module.Const, want byte) error {
-	got := Unknown
+	var got byte
 	switch op := uint32(e.Op); op {
 	case module.GlobalGet:
 		imported := uint64(c.m.Imported[module.KindGlobal])

@@ -1,0 +1,167 @@
+package rig_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The environment of these tests: how many modules are tried, from which on, and, in
+// children, what they try.
+const (
+	envCount = "JOBHOST_RIG"
+	envFirst = "JOBHOST_RIG_FIRST"
+	envChild = "JOBHOST_RIG_CHILD"
+)
+
+// TestMain runs a batch instead of the tests where it is a child: what comes out
+// of a compiler that is wrong may end the process.
+func TestMain(m *testing.M) {
+	if batch := os.Getenv(envChild); batch != "" {
+		if err := runBatch(context.Background(), os.Stdout, batch); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// addressSpace is what a child may have of it.
+const addressSpace = 16 << 30
+
+// worker tries the module of a number.
+type worker interface {
+	try(ctx context.Context, n int) report
+	close(ctx context.Context) error
+}
+
+// workers are the kinds of batches.
+var workers = map[string]func(context.Context) worker{
+	"programs": newPrograms, "damaged": newDamaged,
+}
+
+// report is what came of one module, and what the child writes about it.
+type report struct {
+	N     int
+	Count map[string]int `json:",omitempty"`
+	Wrong string         `json:",omitempty"` // what is a fault
+	Done  bool           `json:",omitempty"` // false = the child is about to try it
+}
+
+// runBatch is a child: it writes two lines about each module, before and after.
+func runBatch(ctx context.Context, w io.Writer, batch string) error {
+	var from, to int
+	kind, numbers, _ := strings.Cut(batch, ":")
+	if _, err := fmt.Sscanf(numbers, "%d-%d", &from, &to); err != nil || workers[kind] == nil {
+		return fmt.Errorf("batch %q: %w", batch, err)
+	}
+	if err := limitAddressSpace(addressSpace); err != nil {
+		return err
+	}
+	work := workers[kind](ctx)
+	out := json.NewEncoder(w)
+	var err error
+	for n := from; n < to && err == nil; n++ {
+		if err = out.Encode(report{N: n}); err == nil {
+			r := work.try(ctx, n)
+			r.N, r.Done = n, true
+			err = out.Encode(r)
+		}
+	}
+	return errors.Join(err, work.close(ctx))
+}
+
+// slowest is how long one module may take, its reduction included.
+const slowest = 2 * time.Minute
+
+// inChildren tries a number of modules and fails for each that is wrong, or
+// ends its process. It returns how often what happened.
+func inChildren(t *testing.T, kind string, first, total, batch int) map[string]int {
+	t.Helper()
+	sum := map[string]int{}
+	for from := first; from < first+total; {
+		to := min(from+batch, first+total)
+		last, err := runChild(t, fmt.Sprintf("%s:%d-%d", kind, from, to), sum)
+		switch {
+		case err == nil:
+			from = to
+		case last < from:
+			t.Fatalf("a child: %v", err)
+		default:
+			t.Errorf("%s %d ended its process: %v", kind, last, err)
+			from = last + 1
+		}
+	}
+	return sum
+}
+
+// runChild runs a child and adds up what it reports. It returns the last module
+// that it began.
+func runChild(t *testing.T, batch string, sum map[string]int) (last int, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return -1, err
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	child := exec.CommandContext(ctx, self)
+	child.Env = append(os.Environ(), envChild+"="+batch)
+	var stderr strings.Builder
+	child.Stderr = &stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		return -1, err
+	}
+	if err := child.Start(); err != nil {
+		return -1, err
+	}
+	hanging := time.AfterFunc(slowest, func() { cancel(errors.New("it hangs")) })
+	defer hanging.Stop()
+	last = -1
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		hanging.Reset(slowest)
+		var r report
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			break
+		}
+		last = r.N
+		for what, n := range r.Count {
+			sum[what] += n
+		}
+		if r.Wrong != "" {
+			t.Errorf("%s, module %d: %s", batch, r.N, r.Wrong)
+		}
+	}
+	err = errors.Join(child.Wait(), context.Cause(ctx))
+	if err != nil {
+		text := stderr.String()
+		err = fmt.Errorf("%w\n%s", err, text[:min(len(text), 2000)])
+	}
+	return last, err
+}
+
+// number returns a number of the environment.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
