@@ -23,15 +23,19 @@ func (w *Worker) taskMemory() int64 {
 	case w.Isolation == runtime.IsolateInstance:
 		return 0
 	}
-	return w.Limits.OrDefaults().MemoryBytes
+	return w.sandboxMemory()
 }
+
+// sandboxMemory is what a sandbox may take while it runs: its memory, and the
+// stack of its calls.
+func (w *Worker) sandboxMemory() int64 { return w.Limits.OrDefaults().MemoryBytes + runtime.StackBytes }
 
 // kept is the memory of the sandboxes that keep what they have between jobs.
 func (c *Config) kept() int64 {
 	var sum int64
 	for i := range c.Workers {
 		if w := &c.Workers[i]; w.Isolation == runtime.IsolateInstance && w.ABI != runtime.ABIProcess && !w.own() {
-			sum += int64(w.PoolSize) * w.Limits.OrDefaults().MemoryBytes
+			sum += int64(w.PoolSize) * w.sandboxMemory()
 		}
 	}
 	return sum
@@ -64,7 +68,7 @@ func (c *Config) checkMemory() error {
 	}
 	for i := range c.Workers {
 		if w := &c.Workers[i]; w.taskMemory() > left {
-			return fmt.Errorf("worker %s: a sandbox may take %d bytes, the host has %d for all: lower the worker's memory or raise max_memory", w.Name, w.taskMemory(), left)
+			return fmt.Errorf("worker %s: a sandbox may take %d bytes, its stack included, the host has %d for all: lower the worker's memory or raise max_memory", w.Name, w.taskMemory(), left)
 		}
 	}
 	return nil
@@ -73,8 +77,7 @@ func (c *Config) checkMemory() error {
 // machineMemory returns three quarters of the memory of the machine, or of the
 // control group that the process is in, if that is less; math.MaxInt64 where it
 // can't be found out. The rest is for what isn't counted: payloads on their
-// way, compiled code, stacks of guests (an overflow takes 173 MB for a moment),
-// the page cache of the store.
+// way, compiled code, the page cache of the store.
 func machineMemory() int64 {
 	least := int64(math.MaxInt64)
 	if data, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {

@@ -19,11 +19,12 @@ func TestMemoryBudget(t *testing.T) {
 		tasks   int64 // MiB; what running tasks may take
 		err     string
 	}{
-		{name: "resets", max: 100, workers: []Worker{worker("a", 64, runtime.IsolateJob), worker("b", 100, "")}, tasks: 100},
-		{name: "one keeps", max: 100, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 36, "")}, tasks: 36},
-		{name: "too large", max: 100, workers: []Worker{worker("a", 101, "")}, err: "worker a: a sandbox may take 105906176 bytes"},
-		{name: "too large beside others", max: 100, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 37, "")}, err: "worker b"},
-		{name: "too many that keep", max: 100, workers: []Worker{worker("a", 26, runtime.IsolateInstance)}, err: "isolation instance"},
+		// Each sandbox has a stack of 8 MiB besides.
+		{name: "resets", max: 108, workers: []Worker{worker("a", 64, runtime.IsolateJob), worker("b", 100, "")}, tasks: 108},
+		{name: "one keeps", max: 140, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 36, "")}, tasks: 44},
+		{name: "too large", max: 108, workers: []Worker{worker("a", 101, "")}, err: "worker a: a sandbox may take 114294784 bytes, its stack included"},
+		{name: "too large beside others", max: 140, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 37, "")}, err: "worker b"},
+		{name: "too many that keep", max: 108, workers: []Worker{worker("a", 26, runtime.IsolateInstance)}, err: "isolation instance"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

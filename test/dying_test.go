@@ -58,7 +58,7 @@ func newDying(cache string, logger *slog.Logger) (runtime.Engine, error) {
 	return dying{engine}, err
 }
 
-type dying struct{ runtime.Engine }
+type dying struct{ *wasm.Engine }
 
 func (e dying) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
 	p, err := e.Engine.Load(ctx, src)

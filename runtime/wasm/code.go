@@ -119,7 +119,7 @@ func (p *Plugin) build(ctx context.Context, cache wazero.CompilationCache) (err 
 			_ = p.unbuild(ctx)
 		}
 	}()
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engine.runtimeConfig(cache))
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engine.runtimeConfig(cache).WithCoreFeatures(p.coreFeatures()))
 	if err := p.abi.define(ctx, p.runtime); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tetratelabs/wazero/api"
+
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -21,6 +23,12 @@ func checkFeatures(names []string) error {
 		}
 	}
 	return nil
+}
+
+// coreFeatures are those that the compiler takes: what was refused before is
+// refused by it as well.
+func (p *Plugin) coreFeatures() api.CoreFeatures {
+	return api.CoreFeaturesV2.SetEnabled(api.CoreFeatureSIMD, slices.Contains(p.info.Features, runtime.FeatureSIMD))
 }
 
 // needs notes which features a module of the plugin needs.
