@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
 // stack is the memory that calls into an instance run on, one at a time.
@@ -26,10 +27,10 @@ type stack struct {
 // keptStack is how much of a stack stays in memory between jobs, at most.
 const keptStack = 64 << 10
 
-// trimAfter is the fuel that a job must have used for its stack to be trimmed:
-// with less it can't have become deep, and the shortest jobs needn't pay for a
-// system call.
-const trimAfter = 2048
+// trimAfter is the fuel that a job must have used for its stack to be trimmed,
+// so that short jobs don't pay for a system call. With less a stack becomes deep
+// only if the guest is made for it, and no deeper than it may be.
+const trimAfter = rewrite.DefaultInterval
 
 // trim gives back what a deep recursion has used.
 func (s *stack) trim() { releaseStack(s.memory[:len(s.memory)-keptStack]) }
