@@ -84,6 +84,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	orders, forget := heedOrders(logger, !options.hangupStops)
 	defer forget()
 
+	tellTrust(logger, m)
 	cfg, err := host.FromManifest(m)
 	if err != nil {
 		return err
