@@ -143,29 +143,50 @@ func (c *Instructions) Err() error {
 
 func (c *Instructions) read() {
 	r := &c.r
-	op := uint32(r.byte())
-	switch { // two in three instructions
+	op := uint32(r.b[r.pos]) // Next has seen that there is one
+	r.pos++
+	switch { // most instructions
 	case op >= LocalGet && op <= GlobalSet:
 		c.Op, c.Immediate = op, uint64(r.u32())
-		return
 	case op >= firstArithmetic && op <= lastArithmetic:
 		c.Op = op
-		return
-	case op == prefixMisc || op == prefixVector:
+	case op == End:
+		c.Op = op
+		c.Depth--
+	case op == I32Const || op == I64Const:
+		c.Op, c.Immediate = op, c.number64(op)
+	default:
+		c.other(op)
+	}
+}
+
+// number64 reads the operand of a constant, sign-extended.
+func (c *Instructions) number64(op uint32) uint64 {
+	r := &c.r
+	if r.pos < r.end && r.b[r.pos] < 0x80 { // most are small
+		r.pos++
+		return uint64(int64(int8(r.b[r.pos-1]<<1)) >> 1)
+	}
+	if op == I32Const {
+		return uint64(r.signed(32))
+	}
+	return uint64(r.signed(64))
+}
+
+// other reads what follows the opcodes that are not read at once.
+func (c *Instructions) other(op uint32) {
+	if op == prefixMisc || op == prefixVector {
 		op = op<<8 | c.number(op)
 	}
 	known := Describe(op)
 	if known == nil {
-		r.pos = c.Start
-		r.fail("instruction %s is unknown; threads, tail calls, exceptions and garbage collection are not supported", opcodeText(op))
+		c.r.pos = c.Start
+		c.r.fail("instruction %s is unknown; threads, tail calls, exceptions and garbage collection are not supported", opcodeText(op))
 		return
 	}
 	c.Op = op
-	switch op {
-	case Block, Loop, If:
+	if known.Operands == BlockTyped {
 		c.Depth++
-	case End:
-		c.Depth--
 	}
 	c.operands(known)
 }
@@ -248,9 +269,9 @@ func (c *Instructions) operands(o *Opcode) {
 			}
 		}
 	case Const32:
-		c.Immediate = uint64(r.signed(32))
+		c.Immediate = c.number64(I32Const)
 	case Const64:
-		c.Immediate = uint64(r.signed(64))
+		c.Immediate = c.number64(I64Const)
 	case Float32:
 		c.Immediate = little(r.bytes(4))
 	case Float64:
