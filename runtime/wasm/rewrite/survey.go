@@ -56,11 +56,9 @@ type function struct {
 
 // survey is a module as the rewrite sees it.
 type survey struct {
-	m *module.Module
-	// accessShift says how many accesses to memory are a unit of fuel.
-	accessShift uint
-	functions   []function
-	events      []event // of all functions
+	m         *module.Module
+	functions []function
+	events    []event // of all functions
 	// segments says that some function names a data segment.
 	segments bool
 	// written are the globals that some function sets, references what
