@@ -63,6 +63,9 @@ func Describe(op uint32) *Opcode {
 	return o
 }
 
+// Accesses reports whether an instruction loads from memory or stores to it.
+func (o *Opcode) Accesses() bool { return o.Operands == Memory || o.Operands == MemoryLane }
+
 // IsVector reports whether an instruction is one of those for vectors of 128
 // bits. What else takes and leaves vectors, such as local.get, is none of them.
 func IsVector(op uint32) bool { return op>>8 == prefixVector }

@@ -120,7 +120,7 @@ func (w *walker) local(op uint32, index uint64) {
 func (w *walker) other(op uint32) {
 	pop, push := effect(op)
 	switch {
-	case isAccess(op):
+	case module.Describe(op).Accesses():
 		w.at.known++
 		w.cost.lookups += w.at.chain
 		w.cost.heavy += bytesLoad
@@ -145,12 +145,3 @@ func (w *walker) other(op uint32) {
 
 func (w *walker) pop(n int)  { w.height = max(w.height-n, 0) }
 func (w *walker) push(n int) { w.height += n }
-
-// isAccess reports whether an instruction loads or stores memory.
-func isAccess(op uint32) bool {
-	if op < 0x100 {
-		return op >= 0x28 && op <= 0x3e
-	}
-	n := op - 0xfd00
-	return op >= 0xfd00 && (n <= 11 || n >= 84 && n <= 93)
-}

@@ -202,7 +202,7 @@ func accesses(op uint32) uint32 {
 	case module.IsVector(op) && isLowered(op):
 		return 1 // it becomes a row of instructions
 	}
-	if o := module.Describe(op); o.Operands == module.Memory || o.Operands == module.MemoryLane {
+	if module.Describe(op).Accesses() {
 		return 1
 	}
 	return 0

@@ -39,7 +39,7 @@ func (c *Checker) step(in *module.Instruction) string {
 	switch {
 	case in.Op == module.GlobalGet || in.Op == module.GlobalSet:
 		return c.global(in)
-	case o.Operands == module.Memory || o.Operands == module.MemoryLane:
+	case o.Accesses():
 		if c.memories == 0 {
 			return o.Name + " in a module without a memory"
 		}
