@@ -159,6 +159,10 @@ func faults() []stuck {
 func stuckJobs() []stuck {
 	const memory = 1024 // pages
 	fill := number(0) + number(7) + number(memory<<16) + "\xfc\x0b\x00"
+	// A function that does next to nothing but for a loop, which calls it again.
+	const depth = 60_000
+	work := number(8) + "\x42\x01" + strings.Repeat("\x42\x03\x7e", 10_000) + "\x37\x03\x00"
+	nested := loop + counter + "\x45\x04\x40\x0f\x0b" + bump(-1) + call(1) + work + "\x0b"
 	copies := number(0) + number(memory<<15-5) + number(memory<<15) + "\xfc\x0a\x00\x00"
 	return []stuck{
 		{name: "a loop", module: attack(1, false, loop+again)},
@@ -166,6 +170,7 @@ func stuckJobs() []stuck {
 		{name: "rows of fills of 64 MiB", module: attack(memory, false, loop+strings.Repeat(fill, 200)+again)},
 		{name: "rows of copies of 32 MiB", module: attack(memory, false, loop+strings.Repeat(copies, 200)+again)},
 		{name: "a tree that is wide", module: attack(1, false, loop+strings.Repeat(call(1), 50)+again, strings.Repeat(call(2), 50), strings.Repeat(call(3), 50), "")},
+		{name: "a recursion in a loop with much to do on the way back", module: attack(1, false, loop+bump(depth)+call(1)+again, nested)},
 		{name: "sleep of a worker", module: guests.Exit, entry: "sleep"},
 		{name: "sleep of a command", module: guests.Command, input: "sleep\n"},
 		{name: "spin of a plugin", module: guests.Extism, entry: "spin"},

@@ -91,7 +91,8 @@ func (s *stacks) close() error {
 // which it grows down, and the address of its beginning, which each function
 // compares with before it takes its part.
 type layout struct {
-	stack, top, bottom uintptr // offsets
+	of                 reflect.Type // what it is the layout of
+	stack, top, bottom uintptr      // offsets
 }
 
 // errLayout says that this is not the wazero that is known here.
@@ -99,7 +100,8 @@ var errLayout = errors.New("wazero keeps the stacks of guests elsewhere")
 
 // layoutOf finds the layout by the names and types of the fields.
 func layoutOf(f api.Function) (l layout, err error) {
-	t := reflect.TypeOf(f)
+	of := reflect.TypeOf(f)
+	t := of
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return layout{}, errLayout
 	}
@@ -114,7 +116,7 @@ func layoutOf(f api.Function) (l layout, err error) {
 	if !hasBottom || stack.Type != reflect.TypeFor[[]byte]() || top.Type != reflect.TypeFor[uintptr]() || bottom.Type != reflect.TypeFor[*byte]() {
 		return layout{}, errLayout
 	}
-	return layout{stack: stack.Offset, top: top.Offset, bottom: context.Offset + bottom.Offset}, nil
+	return layout{of: of, stack: stack.Offset, top: top.Offset, bottom: context.Offset + bottom.Offset}, nil
 }
 
 // full is how long wazero believes the stack to be. It doubles one that is at
@@ -122,8 +124,12 @@ func layoutOf(f api.Function) (l layout, err error) {
 // of the guest. It never looks at what would be beyond the end.
 const full = 64 << 20
 
-// lend makes a function run on a stack.
+// lend makes a function run on a stack. A function of the host, which a guest
+// may import and export again, is of another type: it runs on Go's stack.
 func (l layout) lend(f api.Function, s *stack) {
+	if reflect.TypeOf(f) != l.of {
+		return
+	}
 	at := reflect.ValueOf(f).UnsafePointer()
 	bottom := unsafe.SliceData(s.memory)
 	*(*[]byte)(unsafe.Add(at, l.stack)) = unsafe.Slice(bottom, full)

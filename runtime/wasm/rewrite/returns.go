@@ -54,6 +54,13 @@ func (p *placer) component(e *event, component []int) int {
 	return p.targets[p.types[e.arg]]
 }
 
+// callsOn reports whether a call is of a function that makes calls: a free one
+// can make any in its loops.
+func (p *placer) callsOn(e *event) bool {
+	callee, ok := p.defined(e.arg)
+	return ok && callee.calls
+}
+
 // returnsOf marks the calls of one function. callers is what its callers have
 // to do still; called gets the sum of that and the function's own rest.
 func (p *placer) returnsOf(i int, callers work, called func(e *event, returning work)) {
@@ -70,11 +77,11 @@ func (p *placer) returnsOf(i int, callers work, called func(e *event, returning 
 			rest.add(p.sums[loop])
 			loop++
 		case directCall, indirectCall:
-			if p.costsLittle(e) {
+			if p.recursive(f, e) { // by a loop of a free function, too
+				e.after = rest.left.bytes > tail || rest.left.accesses > 0
 				continue
 			}
-			if p.recursive(f, e) {
-				e.after = rest.left.bytes > tail || rest.left.accesses > 0
+			if p.costsLittle(e) && !p.callsOn(e) {
 				continue
 			}
 			returning := callers.plus(rest.left)

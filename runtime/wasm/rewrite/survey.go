@@ -44,6 +44,7 @@ type function struct {
 	// accesses are all that there are.
 	outside  work
 	accesses uint32
+	calls    bool // it makes any
 	// tables says that it changes tables, init and drop are the data segments
 	// that it copies from and drops. See unrestorable.
 	tables     bool
@@ -166,9 +167,9 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 		v.loops = v.loops[:len(v.loops)-1]
 		e.kind = loopEnd
 	case module.Call:
-		e.kind = directCall
+		e.kind, v.f.calls = directCall, true
 	case module.CallIndirect:
-		e.kind = indirectCall
+		e.kind, v.f.calls = indirectCall, true
 	case module.GlobalSet:
 		v.written[e.arg] = true
 		return false

@@ -1,0 +1,42 @@
+package wasm_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/runtimetest"
+)
+
+// wasi begins an import section of one function of WASI.
+const wasi = "\x02\x01\x16wasi_snapshot_preview1"
+
+// What wazero returns for an export that is a function of the host has no stack
+// to be replaced, and is smaller than what has one. Such a call fails, since it
+// has no guest whose memory it could use, and does no harm.
+
+func TestFunctionOfTheHostAsMailbox(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), module(
+		"\x01\x02\x60\x01\x7f\x01\x7e\x60\x01\x7f\x01\x7f", wasi+"\x08fd_close\x00\x01", function, memory1,
+		"\x07\x03"+exportMemory+"\x06jh_buf\x00\x00\x06jh_run\x00\x01", code,
+	), runtime.Limits{})
+	if _, err := p.Instantiate(t.Context()); err == nil || !strings.Contains(err.Error(), "a host call failed") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFunctionOfTheHostAsEntry(t *testing.T) {
+	t.Parallel()
+	p, err := newEngine(t).Load(t.Context(), runtime.Source{Worker: "test", ABI: runtime.ABIExtism, Bytes: module(
+		"\x01\x01\x60\x00\x01\x7f", wasi+"\x0bsched_yield\x00\x00", "\x07\x01\x03run\x00\x00",
+	)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := runtimetest.Instance(t, p).Run(t.Context(), runtimetest.Attempt("", ""))
+	if f := got.Outcome.Failure; f == nil || f.Code != jobhost.FailInternal {
+		t.Errorf("%+v", got.Outcome)
+	}
+}
