@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
@@ -18,13 +17,15 @@ import (
 
 // residentBytes is the memory that this process has in RAM, by the name of a
 // line of /proc/self/status; it skips the test where there is none.
-func residentBytes(t testing.TB) int64 {
+func residentBytes(t testing.TB) int64 { return statusBytes(t, "VmRSS") }
+
+func statusBytes(t testing.TB, line string) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Skip("only Linux tells how much memory is resident: ", err)
 	}
-	_, after, _ := strings.Cut(string(status), "\nVmRSS:")
+	_, after, _ := strings.Cut(string(status), "\n"+line+":")
 	kib, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)
@@ -32,30 +33,16 @@ func residentBytes(t testing.TB) int64 {
 	return kib << 10
 }
 
-// peakOf returns by how much do raised the resident memory at its highest, as
-// often as it was looked at.
+// peakOf returns by how much do raised the resident memory at its highest, for
+// which it makes the kernel begin its count of that anew.
 func peakOf(t testing.TB, do func()) int64 {
 	t.Helper()
 	before := residentBytes(t)
-	peak := before
-	done := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		ticker := time.NewTicker(time.Millisecond)
-		defer ticker.Stop()
-		for {
-			peak = max(peak, residentBytes(t))
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-			}
-		}
-	})
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		t.Fatal(err)
+	}
 	do()
-	close(done)
-	watching.Wait()
-	return peak - before
+	return statusBytes(t, "VmHWM") - before
 }
 
 // TestGrownMemoryIsOnce: a guest that grows to its limit bit by bit, and writes
