@@ -33,7 +33,7 @@ func (nativeABI) signature() string { return entrySignature }
 
 func (nativeABI) once(m *module.Module) []string {
 	for _, e := range m.Exports {
-		if e.Name == jobabi.Initialize {
+		if e.Name == jobabi.Initialize && e.Kind == module.KindFunction {
 			return []string{e.Name}
 		}
 	}

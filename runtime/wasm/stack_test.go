@@ -27,6 +27,15 @@ func TestFunctionOfTheHostAsMailbox(t *testing.T) {
 	}
 }
 
+// TestOnlyFunctionsAreCalled: a memory may have the name of what initialises.
+func TestOnlyFunctionsAreCalled(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t), module(types, function, memory1, "\x07\x03"+exportMemory+exportRun+"\x0b_initialize\x02\x00", code), runtime.Limits{})
+	if got := runtimetest.Instance(t, p).Run(t.Context(), runtimetest.Attempt("", "")); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+		t.Errorf("%+v", got.Outcome.Failure)
+	}
+}
+
 func TestFunctionOfTheHostAsEntry(t *testing.T) {
 	t.Parallel()
 	p, err := newEngine(t).Load(t.Context(), runtime.Source{Worker: "test", ABI: runtime.ABIExtism, Bytes: module(

@@ -10,6 +10,7 @@ package typecheck
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/jobhost/jobhost/runtime/module"
 )
@@ -88,12 +89,11 @@ func (c *Checker) Local(index uint64) (t byte, ok bool) {
 	if index < uint64(len(c.params)) {
 		return c.params[index], true
 	}
-	for i, end := range c.ends {
-		if index < uint64(end) {
-			return c.groups[i].Type, true
-		}
+	if len(c.ends) == 0 || index >= uint64(c.ends[len(c.ends)-1]) {
+		return 0, false
 	}
-	return 0, false
+	group, _ := slices.BinarySearch(c.ends, uint32(index)+1) // the first that ends behind it
+	return c.groups[group].Type, true
 }
 
 // Operand returns the type of an operand that the next instruction can take, 0
