@@ -3,6 +3,7 @@ package preflight_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,28 @@ func TestCheckModules(t *testing.T) {
 			t.Errorf("a module of %d bytes: %v", len(b), err)
 		}
 	}
+}
+
+// originals are the guests of tests and the example workers, the large ones last.
+func originals() (modules [][]byte, large int, err error) {
+	modules = [][]byte{guests.Noop, guests.Echo, guests.Outcomes, guests.Exit, guests.Init, guests.InitSpin, guests.InitTrap}
+	paths, err := filepath.Glob("../../../plugins/examples/*/*.wasm")
+	if err != nil {
+		return nil, 0, err
+	}
+	var slow [][]byte
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(b) > 1<<20 {
+			slow = append(slow, b)
+		} else {
+			modules = append(modules, b)
+		}
+	}
+	return append(modules, slow...), len(modules), nil
 }
 
 func TestLimits(t *testing.T) {

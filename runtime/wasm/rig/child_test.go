@@ -47,7 +47,7 @@ type worker interface {
 
 // workers are the kinds of batches.
 var workers = map[string]func(context.Context) worker{
-	"programs": newPrograms, "damaged": newDamaged,
+	"programs": newPrograms, "damaged": newDamaged, "mutants": newMutants,
 }
 
 // report is what came of one module, and what the child writes about it.
@@ -55,6 +55,8 @@ type report struct {
 	N     int
 	Count map[string]int `json:",omitempty"`
 	Wrong string         `json:",omitempty"` // what is a fault
+	Load  time.Duration  `json:",omitempty"` // how long it took to load it
+	Late  time.Duration  `json:",omitempty"` // how late the process was meanwhile
 	Done  bool           `json:",omitempty"` // false = the child is about to try it
 }
 
@@ -81,33 +83,51 @@ func runBatch(ctx context.Context, w io.Writer, batch string) error {
 	return errors.Join(err, work.close(ctx))
 }
 
-// slowest is how long one module may take, its reduction included.
-const slowest = 2 * time.Minute
+// slowest is how long one module may take, its reduction included, and hung how
+// long one may that is only run.
+const (
+	slowest = 2 * time.Minute
+	hung    = 30 * time.Second
+)
 
 // inChildren tries a number of modules and fails for each that is wrong, or
 // ends its process. It returns how often what happened.
 func inChildren(t *testing.T, kind string, first, total, batch int) map[string]int {
 	t.Helper()
 	sum := map[string]int{}
+	eachInChildren(t, kind, first, total, batch, func(r report) {
+		for what, n := range r.Count {
+			sum[what] += n
+		}
+	})
+	return sum
+}
+
+// eachInChildren does so too, and hands over what is reported.
+func eachInChildren(t *testing.T, kind string, first, total, batch int, each func(report)) {
 	for from := first; from < first+total; {
 		to := min(from+batch, first+total)
-		last, err := runChild(t, fmt.Sprintf("%s:%d-%d", kind, from, to), sum)
+		last, err := runChild(t, kind, from, to, each)
 		switch {
 		case err == nil:
 			from = to
 		case last < from:
-			t.Fatalf("a child: %v", err)
+			t.Errorf("a child: %v", err)
+			return
 		default:
 			t.Errorf("%s %d ended its process: %v", kind, last, err)
 			from = last + 1
 		}
 	}
-	return sum
 }
 
-// runChild runs a child and adds up what it reports. It returns the last module
+// runChild runs a child and hands over what it reports. It returns the last module
 // that it began.
-func runChild(t *testing.T, batch string, sum map[string]int) (last int, err error) {
+func runChild(t *testing.T, kind string, from, to int, each func(report)) (last int, err error) {
+	patience := slowest
+	if kind == "mutants" {
+		patience = hung
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return -1, err
@@ -115,7 +135,7 @@ func runChild(t *testing.T, batch string, sum map[string]int) (last int, err err
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	child := exec.CommandContext(ctx, self)
-	child.Env = append(os.Environ(), envChild+"="+batch)
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s:%d-%d", envChild, kind, from, to))
 	var stderr strings.Builder
 	child.Stderr = &stderr
 	out, err := child.StdoutPipe()
@@ -125,23 +145,21 @@ func runChild(t *testing.T, batch string, sum map[string]int) (last int, err err
 	if err := child.Start(); err != nil {
 		return -1, err
 	}
-	hanging := time.AfterFunc(slowest, func() { cancel(errors.New("it hangs")) })
+	hanging := time.AfterFunc(patience, func() { cancel(errors.New("it hangs")) })
 	defer hanging.Stop()
 	last = -1
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		hanging.Reset(slowest)
+		hanging.Reset(patience)
 		var r report
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			break
 		}
 		last = r.N
-		for what, n := range r.Count {
-			sum[what] += n
-		}
+		each(r)
 		if r.Wrong != "" {
-			t.Errorf("%s, module %d: %s", batch, r.N, r.Wrong)
+			t.Errorf("%s, module %d: %s", kind, r.N, r.Wrong)
 		}
 	}
 	err = errors.Join(child.Wait(), context.Cause(ctx))

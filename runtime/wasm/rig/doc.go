@@ -13,6 +13,10 @@
 // those. Because the decoder of package module stands behind all three forms,
 // it is compared with the one of the WebAssembly Binary Toolkit too.
 //
+// What must never happen whatever a module is like is looked for by TestMutants:
+// it gives damaged modules of all these kinds, and the example workers, to the
+// whole engine, which has to refuse or contain them.
+//
 // Programs are functions of a seed, so a difference can be found again and
 // reduced; see [Generate] and [Reduce].
 package rig

@@ -1,10 +1,12 @@
-package preflight_test
+package rig_test
 
 import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/jobhost/jobhost/runtime/module"
 )
 
 // mutate damages a module in one to three places, as chance has it; donor is
@@ -45,28 +47,28 @@ func oddNumber(rng *rand.Rand) []byte {
 	return binary.AppendUvarint(nil, odd[rng.IntN(len(odd))])
 }
 
-// section is a section with its content, whose size is right again in the end.
-type section struct {
+// chunk is a section with its content, whose size is right again in the end.
+type chunk struct {
 	id      byte
 	content []byte
 }
 
 // split takes a module apart as far as its sections can be made out.
-func split(b []byte) []section {
-	var all []section
+func split(b []byte) []chunk {
+	var all []chunk
 	for b = b[min(8, len(b)):]; len(b) > 1; {
 		n, size := binary.Uvarint(b[1:])
 		if size <= 0 || n > uint64(len(b)-1-size) {
 			break
 		}
-		all = append(all, section{b[0], b[1+size : 1+size+int(n)]})
+		all = append(all, chunk{b[0], b[1+size : 1+size+int(n)]})
 		b = b[1+size+int(n):]
 	}
 	return all
 }
 
-func join(all []section) []byte {
-	b := []byte(header)
+func join(all []chunk) []byte {
+	b := []byte(module.Header)
 	for _, s := range all {
 		b = append(b, s.id)
 		b = binary.AppendUvarint(b, uint64(len(s.content)))
@@ -75,7 +77,7 @@ func join(all []section) []byte {
 	return b
 }
 
-func mutateSections(rng *rand.Rand, all, donor []section) []section {
+func mutateSections(rng *rand.Rand, all, donor []chunk) []chunk {
 	i := rng.IntN(len(all))
 	for n, s := range all {
 		if s.id == 10 && rng.IntN(2) == 0 { // code, more often than others
@@ -107,7 +109,7 @@ func mutateSections(rng *rand.Rand, all, donor []section) []section {
 }
 
 // edit changes bytes in a section, of code within one function.
-func edit(rng *rand.Rand, s *section) []byte {
+func edit(rng *rand.Rand, s *chunk) []byte {
 	count, n := binary.Uvarint(s.content)
 	if s.id != 10 || n <= 0 || count == 0 || count > 1_000_000 {
 		return editBytes(rng, s.content)
@@ -130,10 +132,13 @@ func edit(rng *rand.Rand, s *section) []byte {
 
 // editBytes replaces a few bytes by others, by none, or by more of the same.
 func editBytes(rng *rand.Rand, b []byte) []byte {
+	if len(b) == 0 {
+		return b
+	}
 	from := rng.IntN(len(b) + 1)
 	to := min(from+rng.IntN(8), len(b))
 	var piece []byte
-	switch rng.IntN(6) {
+	switch rng.IntN(8) {
 	case 0:
 	case 1: // a byte becomes another: often another instruction
 		b = bytes.Clone(b)
@@ -144,9 +149,17 @@ func editBytes(rng *rand.Rand, b []byte) []byte {
 	case 2: // a balanced block, or an instruction that leaves the stack as it is
 		pieces := []string{"\x01", "\x02\x40\x0b", "\x03\x40\x0b", "\x00", "\x0f", "\x41\x00\x1a", "\x41\x00\x0d\x00", "\x20\x00\x1a", "\x41\x00\x04\x40\x0b", "\x3f\x00\x40\x00\x1a"}
 		return slices.Concat(b[:from], bytes.Repeat([]byte(pieces[rng.IntN(len(pieces))]), 1+rng.IntN(100)), b[from:])
-	case 3:
+	case 3: // what may end a number gets one byte more
+		if longer := padded(b, min(from, len(b)-1)); len(longer) > 0 {
+			return longer[rng.IntN(len(longer))]
+		}
+		return b
+	case 4: // code that only one of two decoders sees
+		hidden := smuggled[rng.IntN(len(smuggled))]
+		return slices.Concat(b[:from], smuggle(hidden), b[from:])
+	case 5:
 		piece = bytes.Repeat(b[from:to], 1+rng.IntN(300))
-	case 4:
+	case 6:
 		piece = oddNumber(rng)
 	default:
 		for range rng.IntN(6) {
@@ -154,4 +167,21 @@ func editBytes(rng *rand.Rand, b []byte) []byte {
 		}
 	}
 	return slices.Concat(b[:from], piece, b[to:])
+}
+
+// smuggled is code of up to seven bytes that changes nothing on the stack: an
+// endless loop, and globals that are set.
+var smuggled = []string{"\x03\x40\x0c\x00\x0b", "\x41\x2a\x24\x00", "\x42\x2a\x24\x00", "\x41\x2a\x24\x01"}
+
+// smuggle hides code as in TestHiddenCode: to the specification
+// it is part of a constant in a block that is left at once; to a decoder that
+// reads one byte behind 0xfd, the block ends in the constant, before the code.
+func smuggle(code string) []byte {
+	b := []byte{0x02, 0x40, 0x41, 0x01, 0x0d, 0x00, 0xfd, 0x0c} // block, br_if 0, v128.const
+	b = append(b, make([]byte, 16)...)
+	b = append(b, 0x41, 0x00, 0xfd, 0x8c, 0x00, 0x0b)
+	b = append(b, code...)
+	b = append(b, bytes.Repeat([]byte{0x01}, 7-len(code))...)
+	b = append(b, 0x02, 0x40, 0x41, 0x00, 0x41, 0x00, 0x41, 0x00)
+	return append(b, 0x1a, 0x1a, 0x1a, 0x0b)
 }
