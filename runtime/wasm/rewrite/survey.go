@@ -177,7 +177,7 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 		return false
 	case module.RefFunc:
 		v.references = append(v.references, reference{from: v.index, to: e.arg})
-		return false
+		return v.other(in, size, e)
 	default:
 		return v.other(in, size, e)
 	}
@@ -204,6 +204,8 @@ func accesses(op uint32) uint32 {
 		return bulkAccesses
 	case module.IsVector(op) && isLowered(op):
 		return 1 // it becomes a row of instructions
+	case op == module.RefFunc:
+		return 1 // it leaves native code for Go and comes back
 	}
 	if o := module.Describe(op); o.Operands == module.Memory || o.Operands == module.MemoryLane {
 		return 1
