@@ -58,10 +58,10 @@ type function struct {
 // survey is a module as the rewrite sees it.
 type survey struct {
 	m *module.Module
-	// accessShift says how many accesses to memory are a unit of fuel.
-	accessShift uint
-	functions   []function
-	events      []event // of all functions
+	// functionTypes are the indices of the types of all functions, imported ones first.
+	functionTypes []uint32
+	functions     []function
+	events        []event // of all functions
 	// segments says that some function names a data segment.
 	segments bool
 	// written are the globals that some function sets, references what
@@ -87,6 +87,12 @@ func look(m *module.Module) (*survey, error) {
 		m: m, functions: make([]function, len(m.Bodies)), written: map[uint32]bool{},
 		events: make([]event, 0, code/16),
 	}
+	for i := range m.Imports {
+		if m.Imports[i].Kind == module.KindFunction {
+			s.functionTypes = append(s.functionTypes, m.Imports[i].Type)
+		}
+	}
+	s.functionTypes = append(s.functionTypes, m.Functions...)
 	ends := make([]int, len(m.Bodies))
 	for i := range m.Bodies {
 		if err := s.lookAt(i); err != nil {
