@@ -26,9 +26,16 @@ func (w *Worker) taskMemory() int64 {
 	return w.sandboxMemory()
 }
 
-// sandboxMemory is what a sandbox may take while it runs: its memory, and the
+// sandboxMemory is what a sandbox may take while it runs: the memories of its
+// modules and, where it is linked to others, of the kernel between them; and the
 // stack of its calls.
-func (w *Worker) sandboxMemory() int64 { return w.Limits.OrDefaults().MemoryBytes + runtime.StackBytes }
+func (w *Worker) sandboxMemory() int64 {
+	memories := int64(1)
+	if len(w.Linked) > 0 {
+		memories += int64(len(w.Linked)) + 1
+	}
+	return memories*w.Limits.OrDefaults().MemoryBytes + runtime.StackBytes
+}
 
 // kept is the memory of the sandboxes that keep what they have between jobs.
 func (c *Config) kept() int64 {

@@ -171,6 +171,7 @@ func stuckJobs() []stuck {
 		{name: "rows of copies of 32 MiB", module: attack(memory, false, loop+strings.Repeat(copies, 200)+again)},
 		{name: "a tree that is wide", module: attack(1, false, loop+strings.Repeat(call(1), 50)+again, strings.Repeat(call(2), 50), strings.Repeat(call(3), 50), "")},
 		{name: "a recursion in a loop with much to do on the way back", module: attack(1, false, loop+bump(depth)+call(1)+again, nested)},
+		{name: "rows of references to a function", module: attack(1, false, loop+strings.Repeat("\xd2\x01\x1a", 1000)+again)},
 		{name: "sleep of a worker", module: guests.Exit, entry: "sleep"},
 		{name: "sleep of a command", module: guests.Command, input: "sleep\n"},
 		{name: "spin of a plugin", module: guests.Extism, entry: "spin"},

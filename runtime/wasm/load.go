@@ -132,7 +132,7 @@ func (p *Plugin) check(wasm []byte) (*module.Module, error) {
 // add makes a part of a module that was checked, for the compiler.
 func (p *Plugin) add(name string, m *module.Module) (err error) {
 	part := &part{name: name, once: p.abi.once(m), cramped: p.cramps(m)}
-	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once, Interval: p.interval()}); {
+	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once, Interval: p.interval(), Linked: p.linkedNames()}); {
 	case errors.Is(err, rewrite.ErrName), errors.Is(err, rewrite.ErrTooLarge):
 		return invalid("", "can't be metered: %v", err)
 	case err != nil:
@@ -144,6 +144,15 @@ func (p *Plugin) add(name string, m *module.Module) (err error) {
 	p.unrestorable = cmp.Or(p.unrestorable, part.rewritten.Unrestorable)
 	p.parts = append(p.parts, part)
 	return nil
+}
+
+// linkedNames are the modules of the plugin that others may import from.
+func (p *Plugin) linkedNames() []string {
+	var names []string
+	for _, l := range p.source.Linked {
+		names = append(names, l.Name)
+	}
+	return names
 }
 
 // interval is the fuel between two yields of a guest. An access to memory is a

@@ -36,7 +36,10 @@ type cost struct {
 	// of them.
 	targets, targetSquares int
 	calls, importCalls     int
-	heavy                  int // bytes of memory for instructions that become much code
+	// checked counts the values whose types branches check that are never taken,
+	// lowered the vector instructions that become a row of others.
+	checked, lowered int
+	heavy            int // bytes of memory for instructions that become much code
 }
 
 // term is a product of the estimate: what is multiplied, in words, and what a
@@ -68,6 +71,8 @@ func (w *walker) terms() []term {
 		{c.targets, "targets of br_table", 5000, 2300},
 		{c.targetSquares, "targets of one br_table", 1, 0},
 		{w.mutable * c.calls, "calls in a module with many mutable globals", 340, 170},
+		{c.checked, "values of branches that are never taken", 10, 0},
+		{c.lowered, "vector instructions that are written in other ways", 15_000, 8_000},
 		{c.heavy, "instructions that become much code", 0, 1},
 	}
 }

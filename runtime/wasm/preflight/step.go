@@ -1,6 +1,9 @@
 package preflight
 
-import "github.com/jobhost/jobhost/runtime/module"
+import (
+	"github.com/jobhost/jobhost/runtime/module"
+	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
+)
 
 // What the code of some instructions takes of memory, in bytes, over what
 // their operands and others do: checks that trap have code of their own.
@@ -29,6 +32,9 @@ func (w *walker) step(i *module.Instruction) {
 		return
 	}
 	if w.dead {
+		if i.Op == module.BrTable { // its types are checked all the same
+			w.types(i.Depths)
+		}
 		return
 	}
 	switch i.Op {
@@ -58,6 +64,16 @@ func (w *walker) step(i *module.Instruction) {
 		w.local(i.Op, i.Immediate)
 	default:
 		w.other(i.Op)
+	}
+}
+
+// types counts what it takes to check the types of a br_table.
+func (w *walker) types(depths []uint32) {
+	for _, depth := range depths {
+		if int(depth) < len(w.frames) {
+			f := &w.frames[len(w.frames)-1-int(depth)]
+			w.cost.checked += f.params + f.results
+		}
 	}
 }
 
@@ -136,6 +152,8 @@ func (w *walker) other(op uint32) {
 		w.next()
 	case op >= module.MemoryInit && op <= module.TableCopy:
 		w.cost.heavy += bytesBulk / 2
+	case rewrite.IsLowered(op):
+		w.cost.lowered++
 	default:
 		w.cost.heavy += bytesOther
 	}

@@ -67,7 +67,10 @@ func (s *survey) origin(p producer) origin {
 func (s *survey) results(call producer) int {
 	index := call.index
 	if call.op == module.Call {
-		index, _ = s.m.TypeOf(index)
+		if int(index) >= len(s.functionTypes) {
+			return 0
+		}
+		index = s.functionTypes[index]
 	}
 	if int(index) >= len(s.m.Types) {
 		return 0

@@ -101,7 +101,7 @@ func (s *survey) costsLittle(e *event) bool {
 	switch e.kind {
 	case directCall:
 		callee, ok := s.defined(e.arg)
-		return !ok || callee.free
+		return !ok && !s.isForeign(e.arg) || ok && callee.free
 	case indirectCall:
 		return false
 	default:
@@ -115,8 +115,10 @@ func (s *survey) cost(e *event) work {
 	case directCall:
 		callee, ok := s.defined(e.arg)
 		switch {
+		case s.isForeign(e.arg):
+			return little
 		case !ok:
-			return work{bytes: hostCost}
+			return work{bytes: hostCost, accesses: hostAccesses}
 		case callee.visit == unseen:
 			return little
 		default:

@@ -78,8 +78,9 @@ func lowerVector(op uint32) func(*functionWriter, *module.Instruction) {
 	return vectorLowerings[op&0xff]
 }
 
-// isLowered reports whether a vector instruction becomes a row of others.
-func isLowered(op uint32) bool { return lowerVector(op) != nil }
+// IsLowered reports whether an instruction is one for vectors that becomes a row
+// of others.
+func IsLowered(op uint32) bool { return module.IsVector(op) && lowerVector(op) != nil }
 
 // v appends vector instructions without operands.
 func (c *code) v(numbers ...uint32) {

@@ -31,6 +31,7 @@ type way struct {
 	dead    bool // it is never reached
 	arm     bool // an if without an else so far
 	before  work // what it has cost to get there
+	arity   int  // of branches to its label
 	left    bool // some branch leads to its end
 	leaving work // the dearest of them
 }
@@ -59,14 +60,16 @@ func (w *paths) step(in *module.Instruction) {
 	}
 	switch in.Op {
 	case module.Block, module.If:
+		_, results := w.blockType(in.Block)
 		w.frames = append(w.frames, way{
-			level: len(w.levels) - 1, dead: !w.reached, arm: in.Op == module.If, before: w.top().cost,
+			level: len(w.levels) - 1, dead: !w.reached, arm: in.Op == module.If, before: w.top().cost, arity: results,
 		})
 	case module.Loop:
 		w.charges = append(w.charges, work{})
 		w.levels = append(w.levels, level{loop: w.loops})
 		w.loops++
-		w.frames = append(w.frames, way{level: len(w.levels) - 1, loop: true, dead: !w.reached})
+		params, _ := w.blockType(in.Block)
+		w.frames = append(w.frames, way{level: len(w.levels) - 1, loop: true, dead: !w.reached, arity: params})
 	case module.Else:
 		f := &w.frames[len(w.frames)-1]
 		w.arrive(f)
@@ -101,6 +104,20 @@ func (w *paths) costOf(in *module.Instruction) work {
 	return cost
 }
 
+// movedBytes is what a branch counts for each value that it takes along.
+const movedBytes = 8
+
+// blockType returns how many values a block takes and returns.
+func (w *paths) blockType(b module.BlockType) (params, results int) {
+	switch {
+	case b.Index >= 0 && b.Index < len(w.m.Types):
+		return len(w.m.Types[b.Index].Params), len(w.m.Types[b.Index].Results)
+	case b.Index < 0 && b.Value != 0:
+		return 0, 1
+	}
+	return 0, 0
+}
+
 // arrive notes that the end of a block is reached from here, by a branch or by
 // going on.
 func (w *paths) arrive(f *way) {
@@ -116,7 +133,8 @@ func (w *paths) branch(depth uint64) {
 		return
 	}
 	f := &w.frames[len(w.frames)-1-int(depth)]
-	first := f.level + 1 // of the loops that it leaves
+	w.top().cost.bytes += movedBytes * uint64(f.arity) // each value may be moved to where it is expected
+	first := f.level + 1                               // of the loops that it leaves
 	if f.loop {
 		first = f.level // a pass through this one has ended
 	}

@@ -27,7 +27,7 @@ func (s *survey) recursive(f *function, e *event) bool {
 	switch e.kind {
 	case directCall:
 		callee, ok := s.defined(e.arg)
-		return ok && callee.component == f.component
+		return ok && callee.component == f.component || s.isForeign(e.arg) // which may call back
 	case indirectCall:
 		t, ok := s.types[e.arg]
 		return ok && s.targets[t] == f.component

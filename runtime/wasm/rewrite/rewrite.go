@@ -40,9 +40,11 @@ const (
 	// another tick, in each activation that is on the stack.
 	tail = 32
 	// hostCost is what a call of the host counts for beside its bytes, in bytes
-	// of code, bulkCost what a bulk operation of at most smallBytes does; and
+	// of code, and hostAccesses in accesses: a kernel of Extism, which is no
+	// more than code to a guest, touches memory for it. bulkCost what a bulk operation of at most smallBytes does; and
 	// bulkAccesses what one does for the pages that it touches.
 	hostCost     = 16
+	hostAccesses = 1
 	bulkCost     = 64
 	bulkAccesses = 4
 	smallBytes   = 4096
@@ -64,6 +66,9 @@ const maxInterval = 1 << 24
 type Options struct {
 	// Interval is the fuel between two yields, 1 to 16,777,216; 0 = [DefaultInterval].
 	Interval int
+	// Linked are the names of the modules that the module imports from besides
+	// the host's: those of other modules of the same plugin.
+	Linked []string
 	// KeepData leaves the data segments in the module.
 	KeepData bool
 	// Once are the exported functions that the host calls at most once, before
@@ -152,6 +157,7 @@ func Rewrite(m *module.Module, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.foreign = foreignFunctions(m, o.Linked)
 	s.judge()
 	s.findRecursion()
 

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/jobhost/jobhost/runtime/module"
 )
@@ -57,9 +58,14 @@ type function struct {
 
 // survey is a module as the rewrite sees it.
 type survey struct {
-	m         *module.Module
-	functions []function
-	events    []event // of all functions
+	m *module.Module
+	// functionTypes are the indices of the types of all functions, imported ones first.
+	functionTypes []uint32
+	functions     []function
+	events        []event // of all functions
+	// foreign says which imported functions are those of other modules of the
+	// plugin rather than the host's.
+	foreign []bool
 	// segments says that some function names a data segment.
 	segments bool
 	// written are the globals that some function sets, references what
@@ -85,6 +91,12 @@ func look(m *module.Module) (*survey, error) {
 		m: m, functions: make([]function, len(m.Bodies)), written: map[uint32]bool{},
 		events: make([]event, 0, code/16),
 	}
+	for i := range m.Imports {
+		if m.Imports[i].Kind == module.KindFunction {
+			s.functionTypes = append(s.functionTypes, m.Imports[i].Type)
+		}
+	}
+	s.functionTypes = append(s.functionTypes, m.Functions...)
 	ends := make([]int, len(m.Bodies))
 	for i := range m.Bodies {
 		if err := s.lookAt(i); err != nil {
@@ -113,6 +125,22 @@ func (s *survey) defined(index uint32) (f *function, ok bool) {
 		return nil, false
 	}
 	return &s.functions[i], true
+}
+
+// isForeign reports whether a function is one of another module of the plugin.
+// What it does is not known here: it may call others, and by a reference that
+// it was given also those of this module.
+func (s *survey) isForeign(index uint32) bool { return int(index) < len(s.foreign) && s.foreign[index] }
+
+// foreignFunctions finds the functions that are imported from some modules.
+func foreignFunctions(m *module.Module, names []string) []bool {
+	var all []bool
+	for i := range m.Imports {
+		if imp := &m.Imports[i]; imp.Kind == module.KindFunction {
+			all = append(all, slices.Contains(names, imp.Module))
+		}
+	}
+	return all
 }
 
 // visitor goes over the instructions of one function.
@@ -175,7 +203,7 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 		return false
 	case module.RefFunc:
 		v.references = append(v.references, reference{from: v.index, to: e.arg})
-		return false
+		return v.other(in, size, e)
 	default:
 		return v.other(in, size, e)
 	}
@@ -200,8 +228,10 @@ func accesses(op uint32) uint32 {
 		return 0
 	case op == module.MemoryInit || op == module.MemoryCopy || op == module.MemoryFill:
 		return bulkAccesses
-	case module.IsVector(op) && isLowered(op):
+	case IsLowered(op):
 		return 1 // it becomes a row of instructions
+	case op == module.RefFunc:
+		return 1 // it leaves native code for Go and comes back
 	}
 	if module.Describe(op).Accesses() {
 		return 1

@@ -17,8 +17,10 @@ type writer struct {
 	out   module.Module // what is written
 	types *typecheck.Checker
 	place placer
-	// buffer is for the code of one function after the other.
+	// buffer is for the code of one function after the other, size how much there
+	// is of it so far.
 	buffer code
+	size   int
 }
 
 // number gives what is added its indices, which follow those that are there.
@@ -124,6 +126,9 @@ func (w *writer) body(b []byte, i int) ([]byte, error) {
 	if err := f.write(patches); err != nil {
 		return nil, fmt.Errorf("function %d: %w", w.index(i), err)
 	}
+	if w.size += len(f.code); w.size > maxCode+2*len(w.m.Bytes) {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, maxCode+2*len(w.m.Bytes))
+	}
 	b = f.appendLocals(b)
 	if b = append(b, f.code...); len(b) > maxBody {
 		return nil, fmt.Errorf("%w: function %d becomes larger than %d MiB", ErrTooLarge, w.index(i), maxBody>>20)
@@ -134,3 +139,6 @@ func (w *writer) body(b []byte, i int) ([]byte, error) {
 // maxBody is how large a function may become. The largest that is let in has
 // 4 MiB; vector instructions that are written in other ways take more room.
 const maxBody = 8 << 20
+
+// maxCode is how much code a module may become, besides twice its size.
+const maxCode = 1 << 20
