@@ -289,3 +289,37 @@ func TestWaitingIsStopped(t *testing.T) {
 		t.Errorf("cancelled: %+v, replaced for %q", got.Outcome, got.Replace)
 	}
 }
+
+// TestLinkedRecursionIsStopped: modules of a plugin that call each other, one by
+// a reference that the other has put into its table, so that neither sees the
+// recursion; and one that has most to do on the way back.
+func TestLinkedRecursionIsStopped(t *testing.T) {
+	t.Parallel()
+	const unary, taking, entry = "\x60\x01\x7f\x00", "\x60\x02\x70\x7f\x00", "\x60\x00\x01\x7f"
+	much := "\x42\x01" + strings.Repeat("\x42\x03\x7e", 50_000) + "\x24\x00"
+	body := func(code string) string { code = "\x00" + code + "\x0b"; return uleb(len(code)) + code }
+	// g(f, n) puts f into its table and calls it with n.
+	lib := module("\x01\x02"+unary+taking, "\x03\x01\x01", "\x04\x01\x70\x00\x01", "\x06\x01\x7e\x01\x42\x00\x0b", "\x07\x01\x01g\x00\x00",
+		"\x0a\x01"+body("\x41\x00\x20\x00\x26\x00"+"\x20\x01\x41\x00\x11\x00\x00"+much))
+	// f(n) calls g(f, n−1) until n is 0.
+	main := module("\x01\x03"+unary+taking+entry, "\x02\x01\x03lib\x01g\x00\x01", "\x03\x02\x00\x02", "\x05\x01\x00\x01", "\x07\x01\x03run\x00\x02",
+		"\x09\x01\x03\x00\x01\x01", "\x0a\x02"+body("\x20\x00\x04\x40\xd2\x01\x20\x00\x41\x01\x6b\x10\x00\x0b")+body(number(40_000)+"\x10\x01"+number(0)))
+	p, err := newEngine(t).Load(t.Context(), runtime.Source{
+		Worker: "attack", ABI: runtime.ABIExtism, Bytes: main, Linked: []runtime.Linked{{Name: "lib", Bytes: lib}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := runtimetest.Best(func() time.Duration {
+		at := runtimetest.Attempt("", "")
+		at.Deadline = time.Now().Add(50 * time.Millisecond)
+		got := runtimetest.Instance(t, p).Run(t.Context(), at)
+		if f := got.Outcome.Failure; f == nil || f.Code != jobhost.FailTimeout {
+			t.Fatalf("%+v", got.Outcome)
+		}
+		return time.Since(at.Deadline)
+	})
+	if late > runtimetest.MaxLateness {
+		t.Errorf("stopped %v late", late)
+	}
+}

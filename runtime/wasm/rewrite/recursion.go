@@ -30,7 +30,7 @@ func (s *survey) recursive(f *function, e *event) bool {
 		return ok && callee.component == f.component || s.isForeign(e.arg) // which may call back
 	case indirectCall:
 		t, ok := s.types[e.arg]
-		return ok && s.targets[t] == f.component
+		return ok && s.targets[t] == f.component || s.linked // a reference may come from another module
 	default:
 		return false
 	}

@@ -66,8 +66,8 @@ const maxInterval = 1 << 24
 type Options struct {
 	// Interval is the fuel between two yields, 1 to 16,777,216; 0 = [DefaultInterval].
 	Interval int
-	// Linked are the names of the modules that the module imports from besides
-	// the host's: those of other modules of the same plugin.
+	// Linked are the names of the modules of the plugin that others may import
+	// from, if it has more than one.
 	Linked []string
 	// KeepData leaves the data segments in the module.
 	KeepData bool
@@ -157,7 +157,7 @@ func Rewrite(m *module.Module, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.foreign = foreignFunctions(m, o.Linked)
+	s.foreign, s.linked = foreignFunctions(m, o.Linked), len(o.Linked) > 0
 	s.judge()
 	s.findRecursion()
 

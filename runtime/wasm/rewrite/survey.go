@@ -66,6 +66,8 @@ type survey struct {
 	// foreign says which imported functions are those of other modules of the
 	// plugin rather than the host's.
 	foreign []bool
+	// linked says that there are such modules.
+	linked bool
 	// segments says that some function names a data segment.
 	segments bool
 	// written are the globals that some function sets, references what
