@@ -27,7 +27,7 @@ type quarantine struct {
 	Failed string `json:"failed,omitempty"`
 
 	lasts   bool // is durable, or will be as soon as the queue is open
-	passing bool // Failed is of this host; the next one tries it again
+	passing bool // Failed is no fault of the plugin; the next load tries it again
 }
 
 // noteQuarantine is the prefix of their notes; the worker's name follows.
@@ -103,9 +103,11 @@ func (h *Host) suspectLoads() {
 // loadApart loads a plugin that is in quarantine. An error is that of ctx: a worker whose
 // plugin can't be loaded is held rather than keep the others from running.
 func (h *Host) loadApart(ctx context.Context, w *Worker, q *quarantine) (loaded, error) {
-	if q.Failed == "" {
+	if q.Failed == "" || q.passing {
+		q.Failed, q.passing = "", false
 		plugin, err := h.loadProcess(ctx, w)
 		if err == nil {
+			h.held.setQuarantine(w.Name, q)
 			h.cfg.Logger.Warn("worker runs in a process apart", logkey.Worker, w.Name, logkey.Reason, q.reason(), logkey.Hint, "jobhost worker resume "+w.Name+", or another version of it")
 			return loaded{Plugin: plugin, quarantine: q}, nil
 		}
@@ -186,5 +188,6 @@ func (h *Host) readmit(ctx context.Context, name string) error {
 		return fmt.Errorf("resume worker %s: %w", name, err)
 	}
 	h.tellReload(&changes[0])
-	return nil
+	// Before another reload has its turn, which would find it in quarantine.
+	return h.forgive(context.WithoutCancel(ctx), h.running.Load().queue, name)
 }

@@ -280,8 +280,13 @@ func TestNoProcessForLoad(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	engine.placed.plain = false
 	h, _ = s.start()
+	engine.placed.plain = false
+	workers := append([]host.Worker(nil), s.cfg.Workers...)
+	workers[0].PoolSize = 3
+	if _, err := h.SetWorkers(t.Context(), workers); err != nil {
+		t.Fatal(err)
+	}
 	s.runs(h, runtime.SandboxProcess)
 }
 
