@@ -46,6 +46,8 @@ type WorkerStatus struct {
 	// processes of their own; 0 = in none.
 	Sandbox   string `json:"sandbox,omitempty"`
 	Processes int    `json:"processes,omitempty"`
+	// Quarantine is why the plugin is not in the process of the host, whatever its settings say; empty = no such reason.
+	Quarantine string `json:"quarantine,omitempty"`
 	// Slots is the size of the pool, Busy how many of them run a task. PoolSize
 	// is what the manifest says: another number when the pool was scaled.
 	Slots         int `json:"slots"`

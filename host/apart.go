@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
@@ -18,8 +17,8 @@ type apart struct {
 	host   *Host
 	queue  *queue.Queue
 	worker *Worker
-	turn   chan struct{}  // holds one while somebody loads or looks
-	plugin runtime.Plugin // nil = not loaded yet
+	turn   chan struct{} // holds one while somebody loads or looks
+	plugin processes     // nil = not loaded yet
 }
 
 func (h *Host) newApart(w *Worker, q *queue.Queue) *apart {
@@ -37,7 +36,7 @@ func (a *apart) Plugin(ctx context.Context) (runtime.Plugin, error) {
 	if a.plugin != nil {
 		return a.plugin, nil
 	}
-	plugin, err := a.load(ctx)
+	plugin, err := a.host.loadProcess(ctx, a.worker)
 	if ctx.Err() != nil {
 		return nil, errors.Join(context.Cause(ctx), err)
 	}
@@ -46,42 +45,49 @@ func (a *apart) Plugin(ctx context.Context) (runtime.Plugin, error) {
 		a.lack(err)
 		return nil, err
 	}
-	a.plugin = plugin
+	a.adopt(plugin)
 	a.host.cfg.Logger.Warn("tasks that were under way when a host died run in a process apart", logkey.Worker, a.worker.Name)
 	return plugin, nil
 }
 
-// load loads the plugin in a process. An engine that knows of no processes must not get
-// by with one that runs in that of the host.
-func (a *apart) load(ctx context.Context) (runtime.Plugin, error) {
-	source := a.worker.Source()
+// adopt makes a plugin the one that the tasks run on.
+func (a *apart) adopt(plugin processes) {
+	a.plugin = plugin
+	a.host.held.setApart(a.worker.Name, plugin)
+	plugin.OnDisabled(func(reason string) {
+		if reason != "" {
+			a.lack(errors.New(reason))
+		}
+	})
+}
+
+// processes is a plugin that runs in processes.
+type processes interface {
+	runtime.Plugin
+	runtime.Fallible
+}
+
+// loadProcess loads a worker's plugin in a process, whatever the worker's setting is. An
+// engine that knows of no processes must not get by with one that runs in that of the host.
+func (h *Host) loadProcess(ctx context.Context, w *Worker) (processes, error) {
+	source := w.Source()
 	source.Sandbox, source.Processes = runtime.SandboxProcess, 1
-	plugin, err := a.host.cfg.Engine.Load(ctx, source)
+	plugin, err := h.cfg.Engine.Load(ctx, source)
 	if err != nil {
 		return nil, err
 	}
-	fallible, ok := plugin.(runtime.Fallible)
+	in, ok := plugin.(processes)
 	if !ok {
 		return nil, errors.Join(
 			&jobhost.Error{Code: jobhost.CodeUnavailable, Field: "worker", Message: "this host has no sandboxes in processes of their own"},
 			plugin.Close(ctx))
 	}
-	a.host.held.setApart(a.worker.Name, fallible)
-	fallible.OnDisabled(func(reason string) {
-		if reason != "" {
-			a.lack(errors.New(reason))
-		}
-	})
-	return plugin, nil
+	return in, nil
 }
 
 // lack holds the worker, since a task can't run anywhere, until somebody resumes it or it is another version.
 func (a *apart) lack(err error) {
-	message := err.Error()
-	if e, ok := errors.AsType[*jobhost.Error](err); ok {
-		message = e.Message // without its cause, which is for operators
-	}
-	reason := fmt.Sprintf("a task of it was under way when the host died, and there is no process of its own that it could run in: %s", message)
+	reason := "a task of it was under way when the host died, and there is no process of its own that it could run in: " + withoutCause(err)
 	a.host.held.setLacking(a.worker.Name, reason)
 	a.queue.Disable(a.worker.Name, reason)
 }
@@ -91,8 +97,6 @@ func (a *apart) Close(ctx context.Context) error {
 	if a.plugin == nil {
 		return nil
 	}
-	if fallible, ok := a.plugin.(runtime.Fallible); ok {
-		fallible.OnDisabled(nil)
-	}
+	a.plugin.OnDisabled(nil)
 	return a.plugin.Close(ctx)
 }

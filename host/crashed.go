@@ -25,7 +25,7 @@ func (h *Host) crashed() []queue.Crashed {
 	var list []queue.Crashed
 	for _, left := range h.cfg.Journal.Previous().Left {
 		counts := left.Phase == journal.Running || left.Phase == journal.Settling && ended.ByItself()
-		if counts && !left.Fiber {
+		if counts && !left.Fiber && !left.Load {
 			list = append(list, queue.Crashed{
 				Key: queue.Key(left.Key), Token: left.Token, Job: left.Job, Began: left.Began, Failure: failure,
 			})
@@ -59,13 +59,10 @@ func failureOf(ended *crash.Ended) jobhost.Failure {
 }
 
 // recover deals with what the last host has left, if it died: attempts that were under
-// way fail, and a worker that is known to have ended the host has a strike. It comes
-// before anything runs. If this host dies before it is done, the next one does it again,
-// and what is durable doesn't count twice.
+// way fail, a worker that is known to have ended the host has a strike, and plugins that
+// were being loaded stay in quarantine. It comes before anything runs. If this host dies
+// before it is done, the next one does it again, and what is durable doesn't count twice.
 func (h *Host) recover(ctx context.Context, q *queue.Queue) error {
-	if err := h.held.load(ctx, h.cfg.Store); err != nil {
-		return err
-	}
 	ended, lefts := h.cfg.Crash.Ended(), h.cfg.Journal.Previous().Left
 	if ended != nil {
 		h.cfg.Metrics.HostCrashed(string(ended.How))
@@ -74,6 +71,9 @@ func (h *Host) recover(ctx context.Context, q *queue.Queue) error {
 		if err := h.strike(ctx, q, culprit, ended.At, ended.File); err != nil {
 			return err
 		}
+	}
+	if err := h.noteQuarantines(ctx, q); err != nil {
+		return err
 	}
 	died := time.Now()
 	if ended != nil && !ended.At.IsZero() {
@@ -84,7 +84,7 @@ func (h *Host) recover(ctx context.Context, q *queue.Queue) error {
 		return err
 	}
 	if len(lefts) > 0 {
-		h.cfg.Logger.Warn("attempts were under way when the last host died", logkey.Count, len(lefts), "failed", len(settled))
+		h.cfg.Logger.Warn("attempts or loads were under way when the last host died", logkey.Count, len(lefts), "failed", len(settled))
 	}
 	for i := range lefts {
 		lefts[i].End()
@@ -93,15 +93,17 @@ func (h *Host) recover(ctx context.Context, q *queue.Queue) error {
 	return nil
 }
 
-// culpritOf returns the worker that alone had guests in the process of the host when it died.
+// culpritOf returns the worker that alone had guests in the process of the host when it
+// died. A plugin that was only being loaded is no culprit: it is in quarantine for that.
 func culpritOf(lefts []journal.Left) (worker string, ok bool) {
-	inline := map[string]bool{}
+	inline, ran := map[string]bool{}, false
 	for i := range lefts {
 		if lefts[i].Place == journal.Inline && lefts[i].Phase == journal.Running {
 			inline[lefts[i].Worker] = true
+			ran = ran || !lefts[i].Load
 		}
 	}
-	if len(inline) != 1 {
+	if len(inline) != 1 || !ran {
 		return "", false
 	}
 	return slices.Collect(maps.Keys(inline))[0], true

@@ -174,21 +174,21 @@ func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.
 		return jobhost.Fiber{}, err
 	}
 	w := r.workers[spec.Worker]
-	switch {
-	case w == nil || w.cfg.own():
+	if w == nil || w.cfg.own() {
 		return jobhost.Fiber{}, &jobhost.Error{
 			Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", spec.Worker),
 		}
-	case w.info.ABI != runtime.ABIJobhost:
-		return jobhost.Fiber{}, &jobhost.Error{
-			Code: jobhost.CodeInvalid, Field: "worker", Message: fmt.Sprintf("worker %s can't be a fiber: only plugins of the native ABI can", spec.Worker),
-			Hint: "its ABI is " + w.info.ABI + ", which has no call for what a fiber is sent",
-		}
 	}
-	if reason := h.held.reason(w.cfg); reason != "" {
+	if reason := h.held.reason(w.cfg); reason != "" { // then its ABI may not be known
 		return jobhost.Fiber{}, &jobhost.Error{
 			Code: jobhost.CodeUnavailable, Field: "worker", Message: fmt.Sprintf("worker %s is held: %s", spec.Worker, reason),
 			Hint: "jobhost worker resume " + spec.Worker,
+		}
+	}
+	if w.info.ABI != runtime.ABIJobhost {
+		return jobhost.Fiber{}, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: "worker", Message: fmt.Sprintf("worker %s can't be a fiber: only plugins of the native ABI can", spec.Worker),
+			Hint: "its ABI is " + w.info.ABI + ", which has no call for what a fiber is sent",
 		}
 	}
 	return r.fibers.Start(ctx, spec, fiberguest.Body(h.guestOf(r, w)), nil)

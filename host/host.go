@@ -84,6 +84,8 @@ type worker struct {
 	metrics *metrics.Worker
 	// fallible is a plugin that may lose what it needs to run anything; nil = it can't.
 	fallible runtime.Fallible
+	// quarantine is why it doesn't run in the process of the host; nil = no such reason.
+	quarantine *quarantine
 }
 
 // New returns a host; Run runs it.
@@ -154,6 +156,10 @@ func (h *Host) run(ctx context.Context) error {
 
 // start loads the plugins, opens the queue and starts the pools.
 func (h *Host) start(ctx context.Context, root *scope.Scope) error {
+	if err := h.held.load(ctx, h.cfg.Store); err != nil {
+		return err
+	}
+	h.suspectLoads()
 	plugins, err := h.load(ctx, h.cfg.Workers)
 	if err != nil {
 		return err

@@ -16,20 +16,28 @@ import (
 )
 
 // load loads the plugins of workers, a few at a time, and reports every one
-// that can't be loaded; then none is.
+// that can't be loaded; then none is. Those in quarantine come last, one by one.
 func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
 	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(workers))
 	plugins := make([]loaded, len(workers))
 	errs := make([]error, len(workers))
 	var group errgroup.Group
 	group.SetLimit(goruntime.GOMAXPROCS(0))
+	var suspects []int
 	for i := range workers {
+		if h.held.quarantineOf(&workers[i]) != nil {
+			suspects = append(suspects, i)
+			continue
+		}
 		group.Go(func() error {
-			plugins[i], errs[i] = h.loadOne(ctx, &workers[i])
+			plugins[i], errs[i] = h.loadOne(ctx, &workers[i], nil)
 			return nil
 		})
 	}
 	_ = group.Wait() // the errors are in errs
+	for _, i := range suspects {
+		plugins[i], errs[i] = h.loadOne(ctx, &workers[i], h.held.quarantineOf(&workers[i]))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, errors.Join(err, closeAll(plugins))
 	}
@@ -40,6 +48,7 @@ func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
 type loaded struct {
 	runtime.Plugin               // nil = nothing is loaded
 	http           netproxy.Pool // nil = the worker may send no requests
+	quarantine     *quarantine   // why it isn't in the process of the host; nil = no such reason
 }
 
 // close frees it.
@@ -54,15 +63,19 @@ func (l *loaded) close() error {
 	return err
 }
 
-// loadOne loads a worker's plugin, and opens what sends its requests.
-func (h *Host) loadOne(ctx context.Context, w *Worker) (loaded, error) {
-	plugin, err := h.loadPlugin(ctx, w)
+// loadOne loads a worker's plugin, which may be in quarantine, and opens what sends its
+// requests.
+func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded, err error) {
+	if q != nil {
+		l, err = h.loadApart(ctx, w, q)
+	} else {
+		l.Plugin, err = h.loadPlugin(ctx, w)
+	}
 	if err != nil {
 		return loaded{}, err
 	}
-	l := loaded{Plugin: plugin}
 	if l.http, err = h.openHTTP(w); err != nil {
-		return loaded{}, errors.Join(err, plugin.Close(ctx))
+		return loaded{}, errors.Join(err, l.Close(ctx))
 	}
 	return l, nil
 }
@@ -75,13 +88,32 @@ func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error
 	case w.defers:
 		return deferred.New(deferred.Config{Pool: h.poolOf, MaxPayload: h.cfg.MaxPayload}), nil
 	}
-	plugin, err := h.cfg.Engine.Load(ctx, w.Source())
+	plugin, err := h.loadNoted(ctx, w)
 	if err != nil {
 		return nil, fmt.Errorf("load worker %s: %w", w.Name, err)
 	}
 	h.cfg.Logger.Info("worker loaded", logkey.Worker, w.Name, "plugin", w.Path,
 		logkey.SHA256, short(plugin.Info().SHA256), "slots", w.PoolSize, "took", time.Since(began).Round(time.Millisecond))
 	return plugin, nil
+}
+
+// loadNoted loads a plugin. The journal has it for as long as that takes, if it may end
+// the host.
+func (h *Host) loadNoted(ctx context.Context, w *Worker) (runtime.Plugin, error) {
+	if w.inProcesses() {
+		return h.cfg.Engine.Load(ctx, w.Source())
+	}
+	digest := digestOf(w)
+	noted := h.noteLoad(w.Name, digest)
+	defer noted.End()
+	plugin, err := h.cfg.Engine.Load(ctx, w.Source())
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := plugin.(runtime.Fallible); ok {
+		return plugin, nil // it makes its sandboxes in processes
+	}
+	return &watched{Plugin: plugin, host: h, worker: w.Name, digest: digest}, nil
 }
 
 func closeAll(plugins []loaded) error {

@@ -28,6 +28,11 @@ func (h *Host) setMode(ctx context.Context, name string, mode jobhost.WorkerMode
 	if err != nil {
 		return jobhost.WorkerStatus{}, err
 	}
+	if mode == jobhost.WorkerRunning {
+		if err := h.readmit(ctx, name); err != nil {
+			return jobhost.WorkerStatus{}, err
+		}
+	}
 	if err := q.SetMode(ctx, name, mode); err != nil {
 		return jobhost.WorkerStatus{}, err
 	}

@@ -116,8 +116,10 @@ type change struct {
 	cfg    *Worker       // what is to run; with Changed and Added
 	plugin loaded        // from cfg
 	took   time.Duration // to load it
-	old    *worker       // what runs; nil with Added
-	new    *worker       // what runs afterwards; nil with Removed
+	// readmits says that cfg is that of old, whose plugin leaves its quarantine.
+	readmits bool
+	old      *worker // what runs; nil with Added
+	new      *worker // what runs afterwards; nil with Removed
 }
 
 // loads reports whether the change needs a plugin.

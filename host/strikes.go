@@ -22,12 +22,15 @@ import (
 // had ended the host, before it is held.
 const maxStrikes = 2
 
-// strikes are those of the workers. They are durable as notes of the store.
+// strikes are those of the workers, and what else is held against them. They are durable
+// as notes of the store.
 type strikes struct {
 	mu       sync.Mutex // protects the rest
 	byWorker map[string]strike
 	lacking  map[string]string           // workers that need a process apart and have none, with the reason
 	aparts   map[string]runtime.Fallible // plugins in such processes, the last one of each worker
+
+	quarantines map[string]quarantine
 }
 
 // strike tells of the strikes of a worker.
@@ -51,20 +54,33 @@ func (s *strikes) load(ctx context.Context, store queue.Reader) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byWorker, s.lacking, s.aparts = map[string]strike{}, map[string]string{}, map[string]runtime.Fallible{}
+	s.quarantines = map[string]quarantine{}
 	var errs []error
 	for name, text := range notes {
-		worker, ok := strings.CutPrefix(name, noteStrikes)
-		if !ok {
-			continue
+		if err := s.readLocked(name, text); err != nil {
+			errs = append(errs, fmt.Errorf("note %s: %w", name, err))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// readLocked reads a note, if it is one of these.
+func (s *strikes) readLocked(name, text string) error {
+	if worker, ok := strings.CutPrefix(name, noteStrikes); ok {
 		var of strike
 		if err := json.Unmarshal([]byte(text), &of); err != nil {
-			errs = append(errs, fmt.Errorf("note %s: %w", name, err))
-			continue
+			return err
 		}
 		s.byWorker[worker] = of
 	}
-	return errors.Join(errs...)
+	if worker, ok := strings.CutPrefix(name, noteQuarantine); ok {
+		of := quarantine{lasts: true}
+		if err := json.Unmarshal([]byte(text), &of); err != nil {
+			return err
+		}
+		s.quarantines[worker] = of
+	}
+	return nil
 }
 
 // of returns the strikes of a plugin.
@@ -101,9 +117,11 @@ func (s *strikes) forget(worker string) (apart runtime.Fallible, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, was = s.byWorker[worker]
-	was = was || s.lacking[worker] != ""
+	_, quarantined := s.quarantines[worker]
+	was = was || quarantined || s.lacking[worker] != ""
 	delete(s.byWorker, worker)
 	delete(s.lacking, worker)
+	delete(s.quarantines, worker)
 	return s.aparts[worker], was
 }
 
@@ -113,6 +131,9 @@ func (s *strikes) reason(w *Worker) string {
 	defer s.mu.Unlock()
 	of := s.byWorker[w.Name]
 	if of.N < maxStrikes || of.SHA256 != digestOf(w) {
+		if q := s.quarantineOfLocked(w); q != nil && q.Failed != "" {
+			return q.reason()
+		}
 		return s.lacking[w.Name]
 	}
 	evidence := ""
@@ -196,8 +217,10 @@ func (h *Host) endedProcess(ctx context.Context, q *queue.Queue, worker string, 
 
 // forgive forgets the strikes of a worker, and lets it run again.
 func (h *Host) forgive(ctx context.Context, q *queue.Queue, worker string) error {
-	if err := q.Remember(ctx, noteStrikes+worker, ""); err != nil {
-		return err
+	for _, prefix := range []string{noteStrikes, noteQuarantine} {
+		if err := q.Remember(ctx, prefix+worker, ""); err != nil {
+			return err
+		}
 	}
 	apart, was := h.held.forget(worker)
 	if apart != nil {

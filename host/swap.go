@@ -49,15 +49,25 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 
 func (h *Host) prepareOne(ctx context.Context, c *change) error {
 	began := time.Now()
-	plugin, err := h.loadOne(ctx, c.cfg)
+	suspect := h.held.quarantineOf(c.cfg)
+	if c.readmits {
+		suspect = nil
+	}
+	plugin, err := h.loadOne(ctx, c.cfg, suspect)
 	if err != nil {
 		return err
 	}
 	c.plugin, c.took = plugin, time.Since(began)
-	if err := try(ctx, c.name, plugin.Plugin); err != nil {
+	q := h.running.Load().queue
+	if plugin.quarantine != nil { // whose process makes a sandbox when it has a task
+		err = h.noteQuarantines(ctx, q)
+	} else {
+		err = try(ctx, c.name, plugin.Plugin)
+	}
+	if err != nil {
 		return err
 	}
-	return h.running.Load().queue.Prepare(ctx, c.cfg.forQueue())
+	return q.Prepare(ctx, c.cfg.forQueue())
 }
 
 // try makes a sandbox and throws it away: a version that can't even be

@@ -40,13 +40,13 @@ func (h *Host) newWorker(cfg *Worker, plugin loaded, q *queue.Queue) *worker {
 }
 
 // versionOf counts a load and describes it.
-func (h *Host) versionOf(cfg *Worker, plugin runtime.Plugin) *worker {
+func (h *Host) versionOf(cfg *Worker, plugin loaded) *worker {
 	h.loads[cfg.Name]++
-	return &worker{cfg: cfg, info: plugin.Info(), load: h.loads[cfg.Name], since: time.Now().UTC()}
+	return &worker{cfg: cfg, info: plugin.Info(), load: h.loads[cfg.Name], since: time.Now().UTC(), quarantine: plugin.quarantine}
 }
 
 // next returns the worker with another version in its pool.
-func (h *Host) next(w *worker, cfg *Worker, plugin runtime.Plugin) *worker {
+func (h *Host) next(w *worker, cfg *Worker, plugin loaded) *worker {
 	n := h.versionOf(cfg, plugin)
 	n.pool, n.scope, n.metrics = w.pool, w.scope, w.metrics
 	return n
@@ -112,6 +112,9 @@ func (h *Host) forPool(cfg *Worker, plugin loaded, q *queue.Queue) pool.Version 
 		v.Place = journal.Process
 	default:
 		v.Place, v.Apart = journal.Inline, h.newApart(cfg, q)
+		if plugin.quarantine != nil {
+			v.Place = journal.Process
+		}
 	}
 	return v
 }
@@ -153,6 +156,11 @@ func (w *worker) status() jobhost.WorkerStatus {
 		s.MemoryBytes = 0 // there is no sandbox
 	case w.cfg.inProcesses():
 		s.Sandbox, s.Processes = string(runtime.SandboxProcess), max(w.cfg.Processes, 1)
+	case w.quarantine != nil:
+		s.Sandbox, s.Quarantine = string(runtime.SandboxProcess), w.quarantine.reason()
+		if w.quarantine.Failed == "" {
+			s.Processes = 1
+		}
 	default:
 		s.Sandbox = string(runtime.SandboxInline)
 	}

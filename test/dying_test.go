@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/jobhost/jobhost/host"
@@ -28,7 +29,10 @@ import (
 
 // This program is a host, or a sandbox process of one, when its first argument is one of
 // these. It is as jobhost run, but for attempts with the payload "die": they end their
-// process as a fault of an engine would, which nothing can recover from.
+// process as a fault of an engine would, which nothing can recover from. Plugins whose
+// worker has the configuration "dies" end it earlier, as that says: "load" when they are
+// loaded, "load-host" when that is in the host, "start" when they make a sandbox. Those in a host do so
+// unless its folder has a file "mended".
 const (
 	dyingHost    = "dying-host"
 	dyingSandbox = "dying-sandbox"
@@ -61,16 +65,38 @@ func newDying(cache string, logger *slog.Logger) (runtime.Engine, error) {
 type dying struct{ *wasm.Engine }
 
 func (e dying) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
+	dies := src.Config["dies"]
+	if inHost := os.Args[1] == dyingHost; inHost {
+		if _, err := os.Stat("mended"); err == nil {
+			dies = ""
+		}
+		dies = strings.TrimSuffix(dies, "-host")
+	}
+	if dies == "load" {
+		die()
+	}
 	p, err := e.Engine.Load(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	return dyingPlugin{p}, nil
+	return dyingPlugin{p, dies == "start"}, nil
 }
 
-type dyingPlugin struct{ runtime.Plugin }
+// die ends the process by a fatal error, which no recover sees.
+func die() {
+	debug.SetMaxStack(64 << 10)
+	deeper(0)
+}
+
+type dyingPlugin struct {
+	runtime.Plugin
+	dies bool
+}
 
 func (p dyingPlugin) Instantiate(ctx context.Context) (runtime.Instance, error) {
+	if p.dies {
+		die()
+	}
 	i, err := p.Plugin.Instantiate(ctx)
 	if err != nil {
 		return nil, err
@@ -82,8 +108,7 @@ type dyingInstance struct{ runtime.Instance }
 
 func (i dyingInstance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result {
 	if string(at.Input) == "die" {
-		debug.SetMaxStack(64 << 10)
-		deeper(0) // a fatal error, which no recover sees
+		die()
 	}
 	return i.Instance.Run(ctx, at)
 }
@@ -106,6 +131,7 @@ func runDying() (err error) {
 	if err != nil {
 		return err
 	}
+	cfg.Reread = host.Rereader("manifest.toml", m)
 	dir := m.Host.Store.Dir
 	cfg.Metrics = metrics.New()
 	cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

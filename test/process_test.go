@@ -129,8 +129,8 @@ func (s *site) start() *process {
 	return s.launch("run")
 }
 
-// launch is start for a command that runs a host.
-func (s *site) launch(command ...string) *process {
+// begin begins a command that runs a host.
+func (s *site) begin(command ...string) *process {
 	s.t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -152,6 +152,13 @@ func (s *site) launch(command ...string) *process {
 	}
 	go p.readLog(bufio.NewScanner(stderr))
 	s.t.Cleanup(func() { p.kill() })
+	return p
+}
+
+// launch is start for a command that runs a host.
+func (s *site) launch(command ...string) *process {
+	s.t.Helper()
+	p := s.begin(command...)
 	p.awaitReady(s)
 	token, err := os.ReadFile(filepath.Join(s.dir, "data", "token"))
 	if err != nil {

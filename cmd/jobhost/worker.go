@@ -131,6 +131,9 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 	case w.Sandbox != "":
 		t.field("runs in", "the host")
 	}
+	if w.Quarantine != "" {
+		t.field("quarantine", w.Quarantine)
+	}
 	t.field("mode", string(w.Mode))
 	if w.Disabled != "" {
 		t.field("disabled", w.Disabled)

@@ -1,4 +1,4 @@
-// Package journal keeps which attempts are under way where a crash of the host
+// Package journal keeps which attempts and loads are under way where a crash of the host
 // can't take it: in a file that is mapped into memory. A note is a few stores to
 // memory, with no system call, no lock and no allocation, and the kernel keeps it
 // however the process ends. It is not for power loss: the file is never synced, and
@@ -51,11 +51,11 @@ type Previous struct {
 	// Memo is what it remembered last, also after a Close; nil = nothing, or the
 	// machine was started since.
 	Memo []byte
-	// Left are the attempts that were under way. Each keeps its place until it is ended.
+	// Left are the attempts and loads that were under way. Each keeps its place until it is ended.
 	Left []Left
 }
 
-// Left is an attempt that was under way when a host crashed.
+// Left is an attempt, or a load, that was under way when a host crashed.
 type Left struct {
 	Task
 	Phase Phase

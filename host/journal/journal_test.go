@@ -87,7 +87,7 @@ func TestLongestNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path)
 	long := *task(1)
-	long.Worker, long.Job, long.Fiber, long.Place = strings.Repeat("w", 63), strings.Repeat("j", 128), true, journal.Process
+	long.Worker, long.Job, long.Fiber, long.Load, long.Place = strings.Repeat("w", 63), strings.Repeat("j", 128), true, true, journal.Process
 	j.Begin(&long, journal.Running)
 	again, _ := open(t, path)
 	if diff := cmp.Diff(long, again.Previous().Left[0].Task, cmpopts.EquateApproxTime(0)); diff != "" {

@@ -11,15 +11,16 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Task is an attempt as it is noted.
+// Task is an attempt, or the load of a plugin, as it is noted.
 type Task struct {
 	Worker string
-	Job    string // or the fiber, if it is one
+	Job    string // or the fiber, or the digest of the plugin, if it is one of these
 	Fiber  bool
+	Load   bool // no attempt: the plugin is being loaded, or makes its first sandbox
 	Place  Place
 	Index  int // of the task in its job
 	Number int // of the attempt, from 1
-	// Key and Token are those of the task and its lease in the store; 0 with fibers.
+	// Key and Token are those of the task and its lease in the store; 0 with fibers and loads.
 	Key, Token int64
 	Began      time.Time // to the millisecond
 }
@@ -47,7 +48,7 @@ const (
 // The layout of a slot. All numbers are little-endian. The state is written last and
 // cleared first, so what a crash leaves half written is not there.
 const (
-	atState  = 0 // uint32: phase, place << 8, fiber << 16; 0 = the slot is free
+	atState  = 0 // uint32: phase, place << 8, fiber << 16, load << 17; 0 = the slot is free
 	atIndex  = 4
 	atNumber = 8
 	atKey    = 16
@@ -58,6 +59,7 @@ const (
 	slotSize = 256
 
 	fiberBit = 1 << 16
+	loadBit  = 1 << 17
 	maxJob   = slotSize - atJob - 1
 )
 
@@ -93,6 +95,9 @@ func (e *Entry) write(t *Task, phase Phase) {
 	state := uint32(phase) | uint32(t.Place)<<8
 	if t.Fiber {
 		state |= fiberBit
+	}
+	if t.Load {
+		state |= loadBit
 	}
 	e.state().Store(state)
 }
@@ -136,7 +141,7 @@ func (e *Entry) read() (left Left, ok bool) {
 	}
 	worker, job := int(s[atWorker]), int(s[atJob])
 	left = Left{entry: e, Phase: Phase(state), Task: Task{
-		Place: Place(state >> 8), Fiber: state&fiberBit != 0,
+		Place: Place(state >> 8), Fiber: state&fiberBit != 0, Load: state&loadBit != 0,
 		Index: int(binary.LittleEndian.Uint32(s[atIndex:])), Number: int(binary.LittleEndian.Uint32(s[atNumber:])),
 		Key: int64(binary.LittleEndian.Uint64(s[atKey:])), Token: int64(binary.LittleEndian.Uint64(s[atToken:])),
 		Began: time.UnixMilli(int64(binary.LittleEndian.Uint64(s[atBegan:]))),
