@@ -323,3 +323,23 @@ func TestLinkedRecursionIsStopped(t *testing.T) {
 		t.Errorf("stopped %v late", late)
 	}
 }
+
+// TestKernelIsStopped: the kernel of Extism plugins has no meter of its own. It
+// clears what was freed, and takes pages, as much as the guest asks for.
+func TestKernelIsStopped(t *testing.T) {
+	t.Parallel()
+	const env = "\x0fextism:host/env"
+	clearing := module("\x01\x03\x60\x01\x7e\x01\x7e\x60\x01\x7e\x00\x60\x00\x01\x7f", "\x02\x02"+env+"\x05alloc\x00\x00"+env+"\x04free\x00\x01",
+		function2, "\x05\x01\x00\x01", "\x07\x01\x03run\x00\x02", "\x0a\x01"+sized("\x00"+loop+"\x42"+leb(0x2ff00000)+call(0)+call(1)+again+number(0)+"\x0b"))
+	p, err := newEngine(t).Load(t.Context(), runtime.Source{
+		Worker: "attack", ABI: runtime.ABIExtism, Bytes: clearing, Limits: runtime.Limits{MemoryBytes: 1 << 30},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt("", "") }); late > runtimetest.MaxLateness {
+		t.Errorf("stopped %v late", late)
+	}
+}
+
+const function2 = "\x03\x01\x02" // one function, of type 2
