@@ -160,12 +160,16 @@ func stuckJobs() []stuck {
 	const memory = 1024 // pages
 	fill := number(0) + number(7) + number(memory<<16) + "\xfc\x0b\x00"
 	copies := number(0) + number(memory<<15-5) + number(memory<<15) + "\xfc\x0a\x00\x00"
+	grows := strings.Repeat(number(65535)+"\x40\x00\x1a", 8000) // which are refused
 	return []stuck{
 		{name: "a loop", module: attack(1, false, loop+again)},
 		{name: "a tree of 2^45 calls", module: attack(1, false, tree(45)...)},
 		{name: "rows of fills of 64 MiB", module: attack(memory, false, loop+strings.Repeat(fill, 200)+again)},
 		{name: "rows of copies of 32 MiB", module: attack(memory, false, loop+strings.Repeat(copies, 200)+again)},
 		{name: "a tree that is wide", module: attack(1, false, loop+strings.Repeat(call(1), 50)+again, strings.Repeat(call(2), 50), strings.Repeat(call(3), 50), "")},
+		{name: "a recursion that is followed by an endless loop", module: attack(1, false, grows+call(0)+loop+again)},
+		{name: "a recursion in a loop, followed by an endless loop", module: attack(1, false, loop+grows+call(0)+loop+again+again)},
+		{name: "a recursion before an endless loop, unless it returns", module: attack(1, false, number(1)+"\x04\x40"+grows+call(0)+loop+again+"\x0b")},
 		{name: "sleep of a worker", module: guests.Exit, entry: "sleep"},
 		{name: "sleep of a command", module: guests.Command, input: "sleep\n"},
 		{name: "spin of a plugin", module: guests.Extism, entry: "spin"},
