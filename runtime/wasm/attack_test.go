@@ -164,6 +164,7 @@ func stuckJobs() []stuck {
 	work := number(8) + "\x42\x01" + strings.Repeat("\x42\x03\x7e", 10_000) + "\x37\x03\x00"
 	nested := loop + counter + "\x45\x04\x40\x0f\x0b" + bump(-1) + call(1) + work + "\x0b"
 	copies := number(0) + number(memory<<15-5) + number(memory<<15) + "\xfc\x0a\x00\x00"
+	grows := strings.Repeat(number(65535)+"\x40\x00\x1a", 8000) // which are refused
 	return []stuck{
 		{name: "a loop", module: attack(1, false, loop+again)},
 		{name: "a tree of 2^45 calls", module: attack(1, false, tree(45)...)},
@@ -172,6 +173,9 @@ func stuckJobs() []stuck {
 		{name: "a tree that is wide", module: attack(1, false, loop+strings.Repeat(call(1), 50)+again, strings.Repeat(call(2), 50), strings.Repeat(call(3), 50), "")},
 		{name: "a recursion in a loop with much to do on the way back", module: attack(1, false, loop+bump(depth)+call(1)+again, nested)},
 		{name: "rows of references to a function", module: attack(1, false, loop+strings.Repeat("\xd2\x01\x1a", 1000)+again)},
+		{name: "a recursion that is followed by an endless loop", module: attack(1, false, grows+call(0)+loop+again)},
+		{name: "a recursion in a loop, followed by an endless loop", module: attack(1, false, loop+grows+call(0)+loop+again+again)},
+		{name: "a recursion before an endless loop, unless it returns", module: attack(1, false, number(1)+"\x04\x40"+grows+call(0)+loop+again+"\x0b")},
 		{name: "sleep of a worker", module: guests.Exit, entry: "sleep"},
 		{name: "sleep of a command", module: guests.Command, input: "sleep\n"},
 		{name: "spin of a plugin", module: guests.Extism, entry: "spin"},

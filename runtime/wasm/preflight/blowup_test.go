@@ -28,6 +28,7 @@ func blowups() []blowup {
 		{"branches to one label", "basic blocks in a row", func(n int) []byte { return one(0, block, times(brIf, n), end) }, 50_000, 500},
 		{"returns", "basic blocks in a row", func(n int) []byte { return one(0, times(ifs+"\x0f"+end, n)) }, 30_000, 300},
 		{"fills", "instructions that become much code", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0b\x00", n)) }, 20_000, 500},
+		{"copies", "basic blocks in a row", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0a\x00\x00", n)) }, 6_000, 500},
 		{"uses after branches", "uses of locals and memory", func(n int) []byte { return one(0, times(brIf, n), times(get+drop, 20*n)) }, 3_000, 200},
 		{"loads before branches", "memory accesses before", func(n int) []byte { return one(0, get, times(load, n), times(brIf, n), drop) }, 8_000, 500},
 		{"operands over branches", "operands on the stack", func(n int) []byte { return one(0, times(mix, n), times(block+brIf+end, n), times(global, n)) }, 4_000, 300},

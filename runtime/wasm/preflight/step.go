@@ -152,6 +152,9 @@ func (w *walker) other(op uint32) {
 		w.next()
 	case op >= module.MemoryInit && op <= module.TableCopy:
 		w.cost.heavy += bytesBulk / 2
+		for range 3 { // the rewrite puts an if with an else around it
+			w.next()
+		}
 	case rewrite.IsLowered(op):
 		w.cost.lowered++
 	default:

@@ -65,6 +65,7 @@ func (w *paths) step(in *module.Instruction) {
 			level: len(w.levels) - 1, dead: !w.reached, arm: in.Op == module.If, before: w.top().cost, arity: results,
 		})
 	case module.Loop:
+		w.begun()
 		w.charges = append(w.charges, work{})
 		w.levels = append(w.levels, level{loop: w.loops})
 		w.loops++
@@ -150,6 +151,15 @@ func (w *paths) passed(first int) {
 		if l.loop >= 0 {
 			w.charges[l.loop] = w.charges[l.loop].or(l.cost)
 		}
+	}
+}
+
+// begun notes what it has cost to get to a loop, which may never be left: then
+// the way here is all of the pass or the call that it belongs to.
+func (w *paths) begun() {
+	if w.reached {
+		w.passed(0)
+		w.frames[0].leaving = w.frames[0].leaving.or(w.levels[0].cost)
 	}
 }
 

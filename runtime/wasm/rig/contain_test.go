@@ -90,7 +90,6 @@ func (w *containment) try(ctx context.Context, n int) report {
 type mutant struct {
 	report
 	plugin runtime.Plugin
-	err    error
 	begun  map[string]jobhost.Outcome // what a new sandbox shows, by entry
 }
 
