@@ -20,7 +20,7 @@ import (
 const (
 	compileBytes = 4 << 30   // while it compiles: that takes some hundred times the size of a function
 	baseBytes    = 512 << 20 // for what doesn't depend on its slots: the collector's room, threads
-	stackBytes   = 512 << 20 // for the stacks of all guests: one that overflows has some 170 MB for a moment
+	stackBytes   = 512 << 20 // for the stacks of all guests, of which 64 fit
 	slotBytes    = 64 << 20  // for each slot: messages, such as the body of a response
 	// arenaBytes is address space that is reserved by the gigabyte, or in parts of 64 MiB, and hardly used.
 	arenaBytes = 1 << 30
