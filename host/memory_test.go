@@ -19,12 +19,12 @@ func TestMemoryBudget(t *testing.T) {
 		tasks   int64 // MiB; what running tasks may take
 		err     string
 	}{
-		// Each sandbox has a stack of 8 MiB besides.
-		{name: "resets", max: 108, workers: []Worker{worker("a", 64, runtime.IsolateJob), worker("b", 100, "")}, tasks: 108},
-		{name: "one keeps", max: 140, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 36, "")}, tasks: 44},
-		{name: "too large", max: 108, workers: []Worker{worker("a", 101, "")}, err: "worker a: a sandbox may take 114294784 bytes, its stack included"},
-		{name: "too large beside others", max: 140, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 37, "")}, err: "worker b"},
-		{name: "too many that keep", max: 108, workers: []Worker{worker("a", 26, runtime.IsolateInstance)}, err: "isolation instance"},
+		// Each sandbox has a stack of 24 MiB besides.
+		{name: "resets", max: 124, workers: []Worker{worker("a", 64, runtime.IsolateJob), worker("b", 100, "")}, tasks: 124},
+		{name: "one keeps", max: 220, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 36, "")}, tasks: 60},
+		{name: "too large", max: 124, workers: []Worker{worker("a", 101, "")}, err: "worker a: a sandbox may take 131072000 bytes, its stack included"},
+		{name: "too large beside others", max: 220, workers: []Worker{worker("a", 16, runtime.IsolateInstance), worker("b", 37, "")}, err: "worker b"},
+		{name: "too many that keep", max: 124, workers: []Worker{worker("a", 26, runtime.IsolateInstance)}, err: "isolation instance"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -158,15 +158,15 @@ func TestReloadFeatures(t *testing.T) {
 func TestReloadMindsMemory(t *testing.T) {
 	t.Parallel()
 	cfg, source := reloadable(t)
-	cfg.MaxMemory = (96 + 2*8) << 20 // each sandbox has a stack of 8 MiB besides
+	cfg.MaxMemory = (96 + 2*24) << 20 // each sandbox has a stack of 24 MiB besides
 	h, _ := run(t, cfg)
 	w := cfg.Workers[0]
-	w.Limits.MemoryBytes = 105 << 20
+	w.Limits.MemoryBytes = 121 << 20
 	source.set(w)
 	if _, err := h.Reload(t.Context(), ""); jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "raise max_memory") {
 		t.Errorf("reload: %v", err)
 	}
-	w.Limits.MemoryBytes = 104 << 20
+	w.Limits.MemoryBytes = 120 << 20
 	keeps := named(w, "keeps")
 	keeps.Isolation = runtime.IsolateInstance
 	keeps.Limits.MemoryBytes, keeps.PoolSize = 32<<20, 1
@@ -184,7 +184,7 @@ func TestReloadMindsMemory(t *testing.T) {
 	}
 	source.set(keeps)
 	reload(t, h, "", "keeps:unchanged:1 test:removed:0")
-	w.Limits.MemoryBytes = 104 << 20
+	w.Limits.MemoryBytes = 120 << 20
 	source.set(w)
 	reload(t, h, "", "keeps:removed:0 test:added:2")
 	if job := wait(t, h, submit(t, h, jobhost.Spec{})); job.State != jobhost.Succeeded {

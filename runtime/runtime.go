@@ -86,7 +86,7 @@ func ABIs() []string { return []string{ABIJobhost, ABIWASI, ABIExtism} }
 
 // StackBytes is what each sandbox has for the stack of its calls, besides its
 // memory. A guest whose calls are nested more deeply fails.
-const StackBytes = 8 << 20
+const StackBytes = 24 << 20
 
 // FeatureSIMD are vectors of 128 bits. They have to be asked for because they are
 // the part of the compiler that is trusted least: see docs/sandbox.md.

@@ -44,7 +44,7 @@
 // code, of which each byte is run once, or as many page faults: milliseconds
 // the one, 30 to 60 of them the other. To this comes what is on the way back
 // from calls: at most 32 bytes of code without accesses for each activation of a
-// recursion, of which a stack holds some 200,000, and at most 1 MiB of code and
+// recursion, of which a stack holds some 600,000, and at most 1 MiB of code and
 // 2,048 accesses in all others that are on the stack. Table operations are not
 // divided: tables should have at most some 100,000 entries.
 //
