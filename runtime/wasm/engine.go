@@ -2,13 +2,13 @@
 // in a pristine sandbox.
 //
 // What happens to a module: it is checked before anything believes it
-// (preflight), rewritten so that it can be metered and stopped (rewrite),
-// compiled, initialised once, and its memory kept as an image (snapshot).
+// (preflight), typed and written anew so that it can be metered and stopped
+// (typecheck, rewrite), compiled, initialised once, and its memory kept as an image (snapshot).
 // Instances are copies of the image and are put back to it after each job.
 //
-//	bytes ─► preflight ─► validate ─► rewrite ─► compile ─► initialise ─► image
-//	                                                                        │
-//	              attempt ─► call ─► outcome ─► reset ◄─► instance ◄────────┘
+//	bytes ─► preflight ─► rewrite ─► compile ─► initialise ─► image
+//	                                                            │
+//	  attempt ─► call ─► outcome ─► reset ◄─► instance ◄────────┘
 //
 // Each plugin has a wazero runtime of its own, since modules that don't trust
 // each other must not share one. What a plugin imports and exports is its ABI
