@@ -17,7 +17,7 @@ type apart struct {
 	host   *Host
 	queue  *queue.Queue
 	worker *Worker
-	turn   chan struct{} // holds one while somebody loads or looks
+	turn   chan struct{} // holds one while the plugin is loaded or looked at
 	plugin processes     // nil = not loaded yet
 }
 
@@ -85,7 +85,7 @@ func (h *Host) loadProcess(ctx context.Context, w *Worker) (processes, error) {
 	return in, nil
 }
 
-// lack holds the worker, since a task can't run anywhere, until somebody resumes it or it is another version.
+// lack holds the worker, since a task can't run anywhere, until it is resumed or reloaded as another version.
 func (a *apart) lack(err error) {
 	reason := "a task of it was under way when the host died, and there is no process of its own that it could run in: " + withoutCause(err)
 	a.host.held.setLacking(a.worker.Name, reason)

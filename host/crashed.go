@@ -17,7 +17,7 @@ import (
 // crashed returns the attempts that were under way when the last host died and that
 // count. One that waited for its process had not begun. One that had ended, and of which
 // that was not durable, counts only when the host is known to have been ended by what it
-// did: settling may be what ended it, but whoever kills a host must not cost the jobs
+// did: settling may be what ended it, but an operator who kills a host must not cost the jobs
 // that were done.
 func (h *Host) crashed() []queue.Crashed {
 	ended := h.cfg.Crash.Ended()

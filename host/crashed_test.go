@@ -207,7 +207,7 @@ func TestTaskThatEndedTheHostRunsApart(t *testing.T) {
 	}
 }
 
-// What was killed from outside counts too, but nobody has a strike for it, and what had
+// What was killed from outside counts too, but no worker gets a strike for it, and what had
 // ended already is as if it had not begun.
 func TestKilledHost(t *testing.T) {
 	t.Parallel()

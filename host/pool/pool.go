@@ -49,7 +49,7 @@ type Config struct {
 	Spool func(ctx context.Context, limit int64) (Spool, error)
 	// Journal notes which attempts are under way; nil = that is not noted.
 	Journal *journal.Journal
-	// EndedProcess is told of a task that had ended the host, by all that is known, and
+	// EndedProcess is called with a task that had ended the host, by all that is known, and
 	// that has now ended the process that it ran in apart; may be nil.
 	EndedProcess func(ctx context.Context, failure *jobhost.Failure)
 	// Hit is told of each limit that the effects of an attempt have hit; may be nil.
