@@ -182,6 +182,15 @@ func (m *Module) FunctionType(index uint32) (t FuncType, ok bool) {
 	return m.Types[n], true
 }
 
+// CodeBytes returns how long the bodies of all functions are together.
+func (m *Module) CodeBytes() int {
+	n := 0
+	for i := range m.Bodies {
+		n += m.Bodies[i].End - m.Bodies[i].Start
+	}
+	return n
+}
+
 // TypeOf returns the index of the type of a function by its index in the
 // module.
 func (m *Module) TypeOf(index uint32) (uint32, bool) {

@@ -138,6 +138,9 @@ func (p *Plugin) add(name string, m *module.Module) (err error) {
 	case err != nil:
 		return invalid(rebuild, "is not a valid WebAssembly module: %v", err)
 	}
+	if err := preflight.CheckRewritten(part.rewritten.Module, m.CodeBytes(), preflight.Limits{}); err != nil {
+		return err
+	}
 	if err := checkData(m, part.rewritten); err != nil {
 		return err
 	}

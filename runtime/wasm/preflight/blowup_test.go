@@ -2,14 +2,19 @@ package preflight_test
 
 import (
 	"context"
+	"os"
+	"runtime"
+	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
+	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
 // blowup is a small module that would keep the compiler busy for many seconds,
@@ -29,6 +34,10 @@ func blowups() []blowup {
 		{"returns", "basic blocks in a row", func(n int) []byte { return one(0, times(ifs+"\x0f"+end, n)) }, 30_000, 300},
 		{"fills", "instructions that become much code", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0b\x00", n)) }, 20_000, 500},
 		{"copies", "basic blocks in a row", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0a\x00\x00", n)) }, 6_000, 500},
+		{"calls of itself", "memory accesses before many branches", func(n int) []byte { return one(0, times(get+"\x10\x00"+wait, n)) }, 20_000, 500},
+		{"locals and calls of itself", "locals that live across", func(n int) []byte {
+			return one(n, eachLocal(n, get+"\x21", ""), times(get+"\x10\x00"+wait, 2*n), eachLocal(n, "\x20", drop))
+		}, 2_000, 100},
 		{"uses after branches", "uses of locals and memory", func(n int) []byte { return one(0, times(brIf, n), times(get+drop, 20*n)) }, 3_000, 200},
 		{"loads before branches", "memory accesses before", func(n int) []byte { return one(0, get, times(load, n), times(brIf, n), drop) }, 8_000, 500},
 		{"operands over branches", "operands on the stack", func(n int) []byte { return one(0, times(mix, n), times(block+brIf+end, n), times(global, n)) }, 4_000, 300},
@@ -82,11 +91,11 @@ func TestBlowups(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			module := c.make(c.size)
-			if _, err := preflight.Check(module, preflight.Limits{}); err == nil || !strings.Contains(err.Error(), c.because) || jobhost.HintOf(err) == "" {
+			if err := check(module); err == nil || !strings.Contains(err.Error(), c.because) || jobhost.HintOf(err) == "" {
 				t.Errorf("%d bytes: %v, hint %q", len(module), err, jobhost.HintOf(err))
 			}
 			harmless := c.make(c.small)
-			if _, err := preflight.Check(harmless, preflight.Limits{}); err != nil {
+			if err := check(harmless); err != nil {
 				t.Errorf("a harmless one: %v", err)
 			}
 			r := newRuntime(t.Context())
@@ -96,6 +105,56 @@ func TestBlowups(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEdges compiles the largest of each kind that are let in. They take about
+// as long as the estimate allows, and no more memory. It goes through the kinds
+// that the rewrite makes, and with JOBHOST_CHAOS through all of them.
+func TestEdges(t *testing.T) {
+	all := os.Getenv("JOBHOST_CHAOS") != ""
+	for _, c := range blowups() {
+		if !all && !strings.Contains(c.name, "calls of itself") && c.name != "fills" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			n := sort.Search(c.size, func(n int) bool { return n > 0 && check(c.make(n)) != nil }) - 1
+			edge := c.make(n)
+			m, err := preflight.Check(edge, preflight.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := rewrite.Rewrite(m, rewrite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := newRuntime(t.Context())
+			defer func() { _ = run.Close(context.WithoutCancel(t.Context())) }()
+			start := time.Now()
+			if compiled, panicked := compile(t.Context(), run, r.Module); compiled == nil {
+				t.Fatalf("%d: doesn't compile: %v", n, panicked)
+			}
+			if took := time.Since(start); took > 10*time.Second { // on a busy machine
+				t.Errorf("%d: took %v", n, took)
+			}
+			var mem runtime.MemStats
+			if runtime.ReadMemStats(&mem); mem.Sys > 1<<30 {
+				t.Errorf("%d: there are %d MiB in use", n, mem.Sys>>20)
+			}
+		})
+	}
+}
+
+// check is what the host does with a module before the compiler sees it.
+func check(b []byte) error {
+	m, err := preflight.Check(b, preflight.Limits{Vectors: true})
+	if err != nil {
+		return err
+	}
+	r, err := rewrite.Rewrite(m, rewrite.Options{})
+	if err != nil {
+		return err
+	}
+	return preflight.CheckRewritten(r.Module, m.CodeBytes(), preflight.Limits{})
 }
 
 // compile is what stands behind preflight in the host: the compiler, with its

@@ -66,6 +66,7 @@ const (
 	load   = "\x28\x02\x00"
 	mix    = "\x20\x00\x41\x03\x6c\x22\x00" // another value
 	global = "\x24\x00"                     // set
+	wait   = "\x20\x00\x28\x02\x00\x1a"     // what follows a call costs something
 )
 
 // eachLocal is code with the numbers of locals in it.

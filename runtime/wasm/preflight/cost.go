@@ -1,10 +1,6 @@
 package preflight
 
-import (
-	"time"
-
-	"github.com/jobhost/jobhost/runtime/module"
-)
+import "time"
 
 // cost counts what makes the compiler take more time or memory than in
 // proportion to the code. wazero's compiler (1.12) is fast on what compilers
@@ -36,10 +32,9 @@ type cost struct {
 	// of them.
 	targets, targetSquares int
 	calls, importCalls     int
-	// checked counts the values whose types branches check that are never taken,
-	// lowered the vector instructions that become a row of others.
-	checked, lowered int
-	heavy            int // bytes of memory for instructions that become much code
+	// checked counts the values whose types branches check that are never taken.
+	checked int
+	heavy   int // bytes of memory for instructions that become much code
 }
 
 // term is a product of the estimate: what is multiplied, in words, and what a
@@ -72,7 +67,6 @@ func (w *walker) terms() []term {
 		{c.targetSquares, "targets of one br_table", 1, 0},
 		{w.mutable * c.calls, "calls in a module with many mutable globals", 340, 170},
 		{c.checked, "values of branches that are never taken", 10, 0},
-		{c.lowered, "vector instructions that are written in other ways", 15_000, 8_000},
 		{c.heavy, "instructions that become much code", 0, 1},
 	}
 }
@@ -112,15 +106,6 @@ func (e *estimate) add(other estimate) {
 	if other.largeBytes > e.largeBytes {
 		e.largest, e.largeBytes = other.largest, other.largeBytes
 	}
-}
-
-// codeBytes is how long all functions are together.
-func codeBytes(m *module.Module) int {
-	n := 0
-	for i := range m.Bodies {
-		n += m.Bodies[i].End - m.Bodies[i].Start
-	}
-	return n
 }
 
 // within compares the estimate with what a module of its size may take.

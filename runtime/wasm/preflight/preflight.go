@@ -11,6 +11,7 @@ package preflight
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -41,33 +42,56 @@ func Check(b []byte, limits Limits) (*module.Module, error) {
 	return m, nil
 }
 
+// CheckRewritten estimates anew what the compiler would take for a module that
+// passed [Check] and was rewritten since, code being how many bytes of code it
+// had before. The rewrite adds blocks, calls and locals, and some of what the
+// estimate multiplies is its work.
+func CheckRewritten(b []byte, code int, limits Limits) error {
+	l := limits.OrDefaults()
+	// What the rewrite adds may pass limits that were made for what people write.
+	l.BodyBytes, l.Locals, l.Nesting, l.Vectors = math.MaxInt, math.MaxInt, math.MaxInt-1, true
+	m, err := module.Read(b)
+	if err != nil {
+		return malformed(err)
+	}
+	_, err = checkCost(m, &l, code)
+	return err
+}
+
 // checkCode goes through the functions.
 func checkCode(m *module.Module, l *Limits) error {
+	grown, err := checkCost(m, l, m.CodeBytes())
+	if err != nil {
+		return err
+	}
+	return checkTables(m, l, grown)
+}
+
+// checkCost adds up what the compiler would take, and returns which tables the
+// code grows. A module of more code than most has more time.
+func checkCost(m *module.Module, l *Limits, code int) (grown map[uint64]bool, err error) {
 	w := newWalker(m)
-	most := l.CompileTime + time.Duration(codeBytes(m))*timePerByte
-	grown := make(map[uint64]bool)
+	most := l.CompileTime + time.Duration(code)*timePerByte
+	grown = make(map[uint64]bool)
 	var sum estimate
 	for f := range m.Bodies {
 		index := m.Imported[module.KindFunction] + f
 		if err := w.walk(f, l, grown); err != nil {
-			return err
+			return nil, err
 		}
 		one := estimated(w.terms())
 		if one.bytes > l.CompileBytes {
-			return invalid("split it up", "has function %d, for which the compiler would need about %d MiB of memory, more than %d; mostly because of %s",
+			return nil, invalid("split it up", "has function %d, for which the compiler would need about %d MiB of memory, more than %d; mostly because of %s",
 				index, one.bytes>>20, l.CompileBytes>>20, one.largest)
 		}
 		one.bytes = 0 // it is used again for the next function
 		sum.add(one)
 		if err := sum.within(l, most); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	sum.add(estimated(w.moduleTerms()))
-	if err := sum.within(l, most); err != nil {
-		return err
-	}
-	return checkTables(m, l, grown)
+	return grown, sum.within(l, most)
 }
 
 // walk goes through a function and counts its cost. It notes in grown which

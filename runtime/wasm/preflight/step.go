@@ -1,9 +1,6 @@
 package preflight
 
-import (
-	"github.com/jobhost/jobhost/runtime/module"
-	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
-)
+import "github.com/jobhost/jobhost/runtime/module"
 
 // What the code of some instructions takes of memory, in bytes, over what
 // their operands and others do: checks that trap have code of their own.
@@ -152,11 +149,6 @@ func (w *walker) other(op uint32) {
 		w.next()
 	case op >= module.MemoryInit && op <= module.TableCopy:
 		w.cost.heavy += bytesBulk / 2
-		for range 3 { // the rewrite puts an if with an else around it
-			w.next()
-		}
-	case rewrite.IsLowered(op):
-		w.cost.lowered++
 	default:
 		w.cost.heavy += bytesOther
 	}

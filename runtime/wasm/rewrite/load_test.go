@@ -2,6 +2,7 @@ package rewrite_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -43,5 +44,27 @@ func TestManyImports(t *testing.T) {
 	}
 	if few, many := took(10), took(9_000); many > 10*few {
 		t.Errorf("%v with 10 imports, %v with 9,000", few, many)
+	}
+}
+
+// TestTooLarge: instructions of three bytes become some hundred each.
+func TestTooLarge(t *testing.T) {
+	m := &module.Module{Start: -1, DataCount: -1, Functions: []uint32{0}, Types: []module.FuncType{{}}}
+	popcnt := []byte{0xfd, 0x62}
+	for n, want := range map[int]error{1_000: nil, 50_000: rewrite.ErrTooLarge} {
+		wasm, err := m.Encode(func(b []byte, _ int) ([]byte, error) {
+			zero := concat([]byte{0xfd, 0x0c}, make([]byte, 16))
+			return append(b, concat([]byte{0}, zero, bytes.Repeat(popcnt, n), []byte{byte(module.Drop)}, end)...), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := module.Read(wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rewrite.Rewrite(read, rewrite.Options{}); !errors.Is(err, want) {
+			t.Errorf("%d of them: %v, want %v", n, err, want)
+		}
 	}
 }

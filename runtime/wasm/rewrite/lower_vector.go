@@ -78,9 +78,9 @@ func lowerVector(op uint32) func(*functionWriter, *module.Instruction) {
 	return vectorLowerings[op&0xff]
 }
 
-// IsLowered reports whether an instruction is one for vectors that becomes a row
+// isLowered reports whether an instruction is one for vectors that becomes a row
 // of others.
-func IsLowered(op uint32) bool { return module.IsVector(op) && lowerVector(op) != nil }
+func isLowered(op uint32) bool { return module.IsVector(op) && lowerVector(op) != nil }
 
 // v appends vector instructions without operands.
 func (c *code) v(numbers ...uint32) {

@@ -230,7 +230,7 @@ func accesses(op uint32) uint32 {
 		return 0
 	case op == module.MemoryInit || op == module.MemoryCopy || op == module.MemoryFill:
 		return bulkAccesses
-	case IsLowered(op):
+	case isLowered(op):
 		return 1 // it becomes a row of instructions
 	case op == module.RefFunc:
 		return 1 // it leaves native code for Go and comes back
