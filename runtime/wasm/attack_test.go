@@ -65,7 +65,20 @@ func pulse(do func()) (late time.Duration) {
 	return late
 }
 
-// stuckJobs are jobs that take (nearly) for ever.
+// moving is a worker that sends values round a loop without end, through blocks
+// of which each moves all of them by one.
+func moving(values, blocks int) []byte {
+	kinds := strings.Repeat("\x7e", values)
+	code := "\x02\x01\x7f\x01\x7e" + number(0) + "\x28\x02\x00\x45\x21\x01" // local 1 is 1, but that isn't known; local 2 an i64
+	for n := range values {
+		code += number(0) + "\x29\x03" + uleb(8*n) // i64.load
+	}
+	code += "\x03\x02" + strings.Repeat("\x02\x02\x20\x02\x20\x01\x0d\x00\x1a\x0b", blocks) + "\x20\x01\x0d\x00\x0b" + strings.Repeat("\x1a", values-1) + "\x0b"
+	return module("\x01\x03\x60\x01\x7f\x01\x7e\x60\x00\x00\x60"+uleb(values)+kinds+uleb(values)+kinds,
+		function, memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
+}
+
+// stuckJobs are jobs that don't end by themselves, or not for years.
 func stuckJobs() []runtimetest.Stuck {
 	const memory = 1024 // pages
 	fill := number(0) + number(7) + number(memory<<16) + "\xfc\x0b\x00"
@@ -86,6 +99,7 @@ func stuckJobs() []runtimetest.Stuck {
 		{Name: "a recursion that is followed by an endless loop", Module: attack(1, false, grows+call(0)+loop+again)},
 		{Name: "a recursion in a loop, followed by an endless loop", Module: attack(1, false, loop+grows+call(0)+loop+again+again)},
 		{Name: "a recursion before an endless loop, unless it returns", Module: attack(1, false, number(1)+"\x04\x40"+grows+call(0)+loop+again+"\x0b")},
+		{Name: "a loop of branches that move 1,000 values", Module: moving(1000, 24)},
 		{Name: "sleep of a worker", Module: guests.Exit, Entry: "sleep"},
 		{Name: "sleep of a command", Module: guests.Command, Input: "sleep\n"},
 		{Name: "spin of a plugin", Module: guests.Extism, Entry: "spin"},
