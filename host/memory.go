@@ -2,6 +2,7 @@ package host
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -27,14 +28,15 @@ func (w *Worker) taskMemory() int64 {
 }
 
 // sandboxMemory is what a sandbox may take while it runs: the memories of its
-// modules and, where it is linked to others, of the kernel between them; and the
-// stack of its calls.
+// modules, the one of the kernel that each Extism plugin has, and the stack of its
+// calls.
 func (w *Worker) sandboxMemory() int64 {
-	memories := int64(1)
-	if len(w.Linked) > 0 {
-		memories += int64(len(w.Linked)) + 1
+	memory := w.Limits.OrDefaults().MemoryBytes
+	sum := int64(1+len(w.Linked))*memory + runtime.StackBytes
+	if w.ABI == runtime.ABIExtism || w.extism {
+		sum += cmp.Or(w.Extism.MemoryBytes, memory)
 	}
-	return memories*w.Limits.OrDefaults().MemoryBytes + runtime.StackBytes
+	return sum
 }
 
 // kept is the memory of the sandboxes that keep what they have between jobs.
