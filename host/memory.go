@@ -1,14 +1,10 @@
 package host
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"math"
-	"os"
-	"strconv"
-	"strings"
 
+	"github.com/jobhost/jobhost/internal/machine"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -84,27 +80,6 @@ func (c *Config) checkMemory() error {
 }
 
 // machineMemory returns three quarters of the memory of the machine, or of the
-// control group that the process is in, if that is less; math.MaxInt64 where it
-// can't be found out. The rest is for what isn't counted: payloads on their
-// way, compiled code, the page cache of the store.
-func machineMemory() int64 {
-	least := int64(math.MaxInt64)
-	if data, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil {
-			least = min(least, n)
-		}
-	}
-	file, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return least / 4 * 3
-	}
-	defer func() { _ = file.Close() }()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
-			if kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(text, "kB")), 10, 64); err == nil {
-				least = min(least, kib<<10)
-			}
-		}
-	}
-	return least / 4 * 3
-}
+// control groups that the process is in, if that is less. The rest is for what
+// isn't counted: payloads on their way, compiled code, the page cache of the store.
+func machineMemory() int64 { return machine.Memory() / 4 * 3 }
