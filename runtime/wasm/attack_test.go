@@ -78,6 +78,13 @@ func moving(values, blocks int) []byte {
 		function, memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
 }
 
+// rows is a worker that does something with a table of 100,000 entries again and
+// again.
+func rows(operation string) []byte {
+	code := "\x00" + loop + strings.Repeat(operation, 100) + again + "\x00\x0b" // without an end
+	return module(types, function, "\x04\x01\x70\x00"+uleb(100_000), memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
+}
+
 // stuckJobs are jobs that don't end by themselves, or not for years.
 func stuckJobs() []runtimetest.Stuck {
 	const memory = 1024 // pages
@@ -100,6 +107,10 @@ func stuckJobs() []runtimetest.Stuck {
 		{Name: "a recursion in a loop, followed by an endless loop", Module: attack(1, false, loop+grows+call(0)+loop+again+again)},
 		{Name: "a recursion before an endless loop, unless it returns", Module: attack(1, false, number(1)+"\x04\x40"+grows+call(0)+loop+again+"\x0b")},
 		{Name: "a loop of branches that move 1,000 values", Module: moving(1000, 24)},
+		{Name: "rows of fills of a table, 4,096 entries each", Module: rows(number(0) + "\xd0\x70" + number(4096) + "\xfc\x11\x00")},
+		{Name: "rows of fills of a table, 512 entries each", Module: rows(number(0) + "\xd0\x70" + number(512) + "\xfc\x11\x00")},
+		{Name: "rows of copies of a table, 4,096 entries each", Module: rows(number(0) + number(50_000) + number(4096) + "\xfc\x0e\x00\x00")},
+		{Name: "rows of copies of a table, 512 entries each", Module: rows(number(0) + number(50_000) + number(512) + "\xfc\x0e\x00\x00")},
 		{Name: "sleep of a worker", Module: guests.Exit, Entry: "sleep"},
 		{Name: "sleep of a command", Module: guests.Command, Input: "sleep\n"},
 		{Name: "spin of a plugin", Module: guests.Extism, Entry: "spin"},
