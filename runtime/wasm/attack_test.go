@@ -85,6 +85,13 @@ func rows(operation string) []byte {
 	return module(types, function, "\x04\x01\x70\x00"+uleb(100_000), memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
 }
 
+// random is a worker that asks for random numbers again and again, so many bytes at once.
+func random(size int32) []byte {
+	code := "\x00" + loop + number(0) + number(size) + call(0) + "\x1a" + again + "\x00\x0b" // without an end
+	return module("\x01\x02\x60\x01\x7f\x01\x7e\x60\x02\x7f\x7f\x01\x7f", imported("wasi_snapshot_preview1", "random_get", "\x00\x01"), function,
+		"\x05\x01\x00"+uleb(1024), "\x07\x02"+exportMemory+"\x06jh_run\x00\x01", "\x0a\x01"+sized(code))
+}
+
 // stuckJobs are jobs that don't end by themselves, or not for years.
 func stuckJobs() []runtimetest.Stuck {
 	const memory = 1024 // pages
@@ -111,6 +118,8 @@ func stuckJobs() []runtimetest.Stuck {
 		{Name: "rows of fills of a table, 512 entries each", Module: rows(number(0) + "\xd0\x70" + number(512) + "\xfc\x11\x00")},
 		{Name: "rows of copies of a table, 4,096 entries each", Module: rows(number(0) + number(50_000) + number(4096) + "\xfc\x0e\x00\x00")},
 		{Name: "rows of copies of a table, 512 entries each", Module: rows(number(0) + number(50_000) + number(512) + "\xfc\x0e\x00\x00")},
+		{Name: "random numbers, 64 MiB at once", Module: random(64 << 20)},
+		{Name: "random numbers, 16 KiB at once", Module: random(16 << 10)},
 		{Name: "sleep of a worker", Module: guests.Exit, Entry: "sleep"},
 		{Name: "sleep of a command", Module: guests.Command, Input: "sleep\n"},
 		{Name: "spin of a plugin", Module: guests.Extism, Entry: "spin"},
