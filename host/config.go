@@ -161,6 +161,8 @@ type Worker struct {
 	// What the host's own workers are for, which have no plugin.
 	webhook *webhook.Settings
 	defers  bool // requests that others have left to the host
+
+	extism bool // the plugin that was loaded is one of Extism, whatever ABI says
 }
 
 // defaultMaxPayload is the bound of payloads of hosts that say nothing else.

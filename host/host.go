@@ -164,6 +164,9 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	if err != nil {
 		return err
 	}
+	if err := h.cfg.checkMemory(); err != nil { // by what only loading tells
+		return errors.Join(err, closeAll(plugins))
+	}
 	h.hooks.settings.Store(h.cfg.Webhook) // tasks may die as soon as the queue is open
 	r := &running{root: root, workers: map[string]*worker{}}
 	config := h.queueConfig()

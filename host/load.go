@@ -74,6 +74,7 @@ func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded,
 	if err != nil {
 		return loaded{}, err
 	}
+	w.extism = l.Info().ABI == runtime.ABIExtism
 	if l.http, err = h.openHTTP(w); err != nil {
 		return loaded{}, errors.Join(err, l.Close(ctx))
 	}

@@ -1,13 +1,10 @@
 package host
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
-	"math"
-	"os"
-	"strconv"
-	"strings"
 
+	"github.com/jobhost/jobhost/internal/machine"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -27,14 +24,15 @@ func (w *Worker) taskMemory() int64 {
 }
 
 // sandboxMemory is what a sandbox may take while it runs: the memories of its
-// modules and, where it is linked to others, of the kernel between them; and the
-// stack of its calls.
+// modules, the one of the kernel that each Extism plugin has, and the stack of its
+// calls.
 func (w *Worker) sandboxMemory() int64 {
-	memories := int64(1)
-	if len(w.Linked) > 0 {
-		memories += int64(len(w.Linked)) + 1
+	memory := w.Limits.OrDefaults().MemoryBytes
+	sum := int64(1+len(w.Linked))*memory + runtime.StackBytes
+	if w.ABI == runtime.ABIExtism || w.extism {
+		sum += cmp.Or(w.Extism.MemoryBytes, memory)
 	}
-	return memories*w.Limits.OrDefaults().MemoryBytes + runtime.StackBytes
+	return sum
 }
 
 // kept is the memory of the sandboxes that keep what they have between jobs.
@@ -82,27 +80,6 @@ func (c *Config) checkMemory() error {
 }
 
 // machineMemory returns three quarters of the memory of the machine, or of the
-// control group that the process is in, if that is less; math.MaxInt64 where it
-// can't be found out. The rest is for what isn't counted: payloads on their
-// way, compiled code, the page cache of the store.
-func machineMemory() int64 {
-	least := int64(math.MaxInt64)
-	if data, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil {
-			least = min(least, n)
-		}
-	}
-	file, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return least / 4 * 3
-	}
-	defer func() { _ = file.Close() }()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
-			if kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(text, "kB")), 10, 64); err == nil {
-				least = min(least, kib<<10)
-			}
-		}
-	}
-	return least / 4 * 3
-}
+// control groups that the process is in, if that is less. The rest is for what
+// isn't counted: payloads on their way, compiled code, the page cache of the store.
+func machineMemory() int64 { return machine.Memory() / 4 * 3 }

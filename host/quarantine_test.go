@@ -2,18 +2,13 @@ package host_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
-	"github.com/jobhost/jobhost/host/crash"
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -88,54 +83,6 @@ func newLoadSite(t *testing.T) (*crashSite, *loader) {
 	return s, engine
 }
 
-// dieLoading leaves what a host leaves that dies while it loads the plugins of workers.
-func (s *crashSite) dieLoading(text string, workers ...string) {
-	s.t.Helper()
-	j, _ := s.open()
-	for i := range s.cfg.Workers {
-		for _, name := range workers {
-			if w := &s.cfg.Workers[i]; w.Name == name {
-				j.Begin(&journal.Task{Worker: name, Job: digest(w.Plugin), Load: true, Place: journal.Inline, Began: time.Now()}, journal.Running)
-			}
-		}
-	}
-	if text != "" {
-		if err := os.WriteFile(filepath.Join(s.dir, crash.Folder, "running.txt"), []byte(text), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-}
-
-func digest(plugin []byte) string {
-	sum := sha256.Sum256(plugin)
-	return hex.EncodeToString(sum[:])
-}
-
-func (s *crashSite) status(h *host.Host, worker string) jobhost.WorkerStatus {
-	s.t.Helper()
-	workers, err := h.Workers(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for i := range workers {
-		if workers[i].Name == worker {
-			return workers[i]
-		}
-	}
-	s.t.Fatalf("no worker %s", worker)
-	return jobhost.WorkerStatus{}
-}
-
-// runs checks where a job of the worker "test" runs.
-func (s *crashSite) runs(h *host.Host, place runtime.Placement) {
-	s.t.Helper()
-	job := wait(s.t, h, submit(s.t, h, jobhost.Spec{}))
-	ran := s.engine.places()
-	if job.State != jobhost.Succeeded || ran[len(ran)-1] != place {
-		s.t.Errorf("%+v ran %v", job, ran)
-	}
-}
-
 const diedLoading = "the host died while it loaded this plugin"
 
 // A plugin whose load ended the host runs apart from then on, until its worker is resumed.
@@ -165,18 +112,14 @@ func TestLoadThatEndedTheHost(t *testing.T) {
 				t.Errorf("after the resume: %+v", status)
 			}
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 	}
 	engine.loaded("test")
 	h, _ := s.start()
 	if loaded := engine.loaded("test"); loaded != "inline" {
 		t.Errorf("after a resume it is loaded %s", loaded)
 	}
-	if notes, err := s.cfg.Store.Notes(t.Context()); err != nil || len(notes) > 0 {
-		t.Errorf("%v, %v", notes, err)
-	}
+	s.forgotten()
 	s.runs(h, runtime.SandboxInline)
 }
 
@@ -214,9 +157,7 @@ func TestLoadThatEndsItsProcessToo(t *testing.T) {
 				t.Errorf("%+v", job)
 			}
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 	}
 }
 
@@ -226,22 +167,11 @@ func TestReloadInQuarantine(t *testing.T) {
 	s, engine := newLoadSite(t)
 	s.dieLoading(fatal, "test")
 	h, _ := s.start()
-	workers := append([]host.Worker(nil), s.cfg.Workers...)
-	workers[0].PoolSize = 3
-	if _, err := h.SetWorkers(t.Context(), workers); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(h, 3, "")
 	s.runs(h, runtime.SandboxProcess)
-	bad := workers[0].Plugin
-	workers[0].Plugin = append([]byte("mended"), bad...)
-	if _, err := h.SetWorkers(t.Context(), workers); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(h, 3, "mended")
 	s.runs(h, runtime.SandboxInline)
-	workers[0].Plugin = bad
-	if _, err := h.SetWorkers(t.Context(), workers); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(h, 3, "")
 	s.runs(h, runtime.SandboxProcess)
 	if loaded := engine.loaded("test"); loaded != "process process inline process" {
 		t.Errorf("loaded %s", loaded)
@@ -255,12 +185,8 @@ func TestKillDuringLoad(t *testing.T) {
 	s.dieLoading("", "test")
 	h, stop := s.start()
 	s.runs(h, runtime.SandboxProcess)
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	if notes, err := s.cfg.Store.Notes(t.Context()); err != nil || len(notes) > 0 {
-		t.Errorf("%v, %v", notes, err)
-	}
+	stop()
+	s.forgotten()
 	_, _ = s.start()
 	if loaded := engine.loaded("test"); loaded != "process inline" {
 		t.Errorf("loaded %s", loaded)
@@ -277,16 +203,10 @@ func TestNoProcessForLoad(t *testing.T) {
 	if status := s.status(h, "test"); !strings.Contains(status.Disabled, "no sandboxes in processes") || status.Processes != 0 {
 		t.Errorf("%+v", status)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	h, _ = s.start()
 	engine.placed.plain = false
-	workers := append([]host.Worker(nil), s.cfg.Workers...)
-	workers[0].PoolSize = 3
-	if _, err := h.SetWorkers(t.Context(), workers); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(h, 3, "")
 	s.runs(h, runtime.SandboxProcess)
 }
 
@@ -332,18 +252,12 @@ func TestLoadsAreNoted(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	seen = nil
-	workers := append([]host.Worker(nil), s.cfg.Workers...)
-	workers[0].PoolSize = 2
-	if _, err := h.SetWorkers(t.Context(), workers); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(h, 2, "")
 	s.runs(h, runtime.SandboxInline)
 	if got := strings.Join(seen, ", "); got != "load noted, start noted, start" {
 		t.Errorf("reload: %s", got)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	j, _ := s.open()
 	if left := j.Previous().Left; len(left) > 0 {
 		t.Errorf("left %+v", left)

@@ -168,7 +168,7 @@ func compare(now map[string]*worker, workers []Worker) []change {
 		c := change{kind: jobhost.WorkerAdded, name: w.Name, cfg: &w, old: now[w.Name]}
 		switch {
 		case c.old == nil:
-		case reflect.DeepEqual(*c.old.cfg, w):
+		case c.old.cfg.same(w):
 			c.kind = jobhost.WorkerUnchanged
 		default:
 			c.kind = jobhost.WorkerChanged
@@ -181,6 +181,13 @@ func compare(now map[string]*worker, workers []Worker) []change {
 	}
 	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.name, b.name) })
 	return changes
+}
+
+// same reports whether two workers have the same plugin and settings, be it loaded
+// or not.
+func (w Worker) same(other Worker) bool {
+	w.extism, other.extism = false, false
+	return reflect.DeepEqual(w, other)
 }
 
 // report describes a change that was made.

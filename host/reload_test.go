@@ -192,6 +192,41 @@ func TestReloadMindsMemory(t *testing.T) {
 	}
 }
 
+// TestKernelCounts: that a plugin is one of Extism, which has the memory of its
+// kernel besides its own, may be known only when it is loaded.
+func TestKernelCounts(t *testing.T) {
+	t.Parallel()
+	cfg, source := reloadable(t)
+	cfg.MaxMemory = (2*64 + 24) << 20
+	h, _ := run(t, cfg)
+	plugin := named(cfg.Workers[0], "plugin")
+	plugin.Plugin, plugin.Entry, plugin.Limits.MemoryBytes = guests.Extism, "echo", 65<<20
+	source.set(plugin)
+	if _, err := h.Reload(t.Context(), ""); jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "worker plugin: a sandbox may take") {
+		t.Errorf("reload: %v", err)
+	}
+	plugin.Limits.MemoryBytes = 64 << 20
+	source.set(plugin)
+	reload(t, h, "", "plugin:added:1 test:removed:0")
+	reload(t, h, "", "plugin:unchanged:1")
+	receipt, err := h.Submit(t.Context(), jobhost.Spec{Worker: "plugin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job := wait(t, h, receipt.ID); job.State != jobhost.Succeeded {
+		t.Errorf("a job is %v", job.State)
+	}
+
+	cfg = config(t)
+	cfg.MaxMemory, cfg.Workers = (2*64+23)<<20, []host.Worker{plugin}
+	if h, err = host.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "worker plugin: a sandbox may take") {
+		t.Errorf("start: %v", err)
+	}
+}
+
 func TestBrokenVersionChangesNothing(t *testing.T) {
 	t.Parallel()
 	cfg, source := reloadable(t)

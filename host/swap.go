@@ -38,11 +38,39 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 	}
 	_ = group.Wait() // the errors are in errs
 	err := errors.Join(errs...)
+	if err == nil {
+		err = h.fits(changes)
+	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx) // whoever asked has gone away, or the host stops
 	}
 	if err != nil {
 		return errors.Join(err, closePlugins(changes))
+	}
+	return nil
+}
+
+// fits checks that each worker's tasks can run, by what loading has told of the plugins.
+func (h *Host) fits(changes []change) error {
+	workers := map[string]*Worker{}
+	for name, w := range h.running.Load().workers {
+		workers[name] = w.cfg
+	}
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.loads():
+			workers[c.name] = c.cfg
+		case c.kind == jobhost.WorkerRemoved:
+			delete(workers, c.name)
+		}
+	}
+	cfg := Config{MaxMemory: h.cfg.MaxMemory}
+	for _, w := range workers {
+		cfg.Workers = append(cfg.Workers, *w)
+	}
+	if err := cfg.checkMemory(); err != nil {
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
 	return nil
 }

@@ -25,11 +25,11 @@ func (k kills) since(before kills) (inGroup, inAll int64) {
 	return inGroup, max(k.InAll-before.InAll, 0)
 }
 
-// system is what tells of the OOM killer.
+// system reports what the OOM killer did.
 type system interface{ kills() kills }
 
-// linux reads what a Linux kernel tells, below root. Elsewhere nothing is there, and
-// nothing is told.
+// linux reads the counters of a Linux kernel from files below root. Other systems
+// have no such files: there all counts are zero.
 type linux struct{ root string }
 
 func (l linux) kills() kills {
@@ -47,7 +47,8 @@ func (l linux) kills() kills {
 	return k
 }
 
-// count returns the number after a name, in a file of such lines; 0 = it is not there.
+// count returns the number that follows a name in a file of such lines, or 0 if it
+// is not there.
 func count(path, name string) int64 {
 	f, err := os.Open(path)
 	if err != nil {

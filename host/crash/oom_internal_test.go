@@ -54,6 +54,6 @@ func TestKernelCounts(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := (linux{t.TempDir()}).kills(); got != (kills{}) {
-		t.Errorf("of a system that tells nothing: %+v", got)
+		t.Errorf("of a system without counters: %+v", got)
 	}
 }

@@ -93,7 +93,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return whole(&h.MaxRunning, 0, maxRunning) },
 		},
 		{
-			name: "max_memory", kind: kindSize, auto: "three quarters of the machine's memory", meaning: "Memory of all sandboxes that run tasks at one time, each counted with its worker's `memory` and 24MiB for the stack of its calls; over it tasks wait. 64MiB to 16TiB.",
+			name: "max_memory", kind: kindSize, auto: "three quarters of the machine's memory", meaning: "Memory of all sandboxes that run tasks at one time, each counted with its worker's `memory`, that of an Extism plugin once for each module and once for its kernel, and 24MiB for the stack of its calls; over it tasks wait. 64MiB to 16TiB.",
 			bind: func(_ string, h *Host) setting { return size(&h.MaxMemory, 64<<20, 16<<40) },
 		},
 		{

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/machine"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/process/cgroup"
 	"github.com/jobhost/jobhost/runtime/process/confine"
 )
 
@@ -80,7 +80,7 @@ func newAllowance(pid string, src *runtime.Source, abi string) *allowance {
 func (a *allowance) memory(slots int) confine.Memory {
 	more := baseBytes + stackBytes + int64(slots)*(a.slot+slotBytes)
 	return confine.Memory{
-		Data:         min(a.loaded.Data+more, cgroup.MachineMemory()),
+		Data:         min(a.loaded.Data+more, machine.Memory()),
 		AddressSpace: a.loaded.AddressSpace + more + a.images + arenaBytes,
 	}
 }
@@ -99,7 +99,7 @@ func (c *child) fit(slots int) error {
 	err = errors.Join(
 		confine.LimitMemory(pid, m),
 		confine.LimitOpenFiles(pid, filesOf(slots)),
-		c.process.group.SetMemory(min(m.Data+a.images, cgroup.MachineMemory())),
+		c.process.group.SetMemory(min(m.Data+a.images, machine.Memory())),
 	)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
@@ -128,7 +128,7 @@ func (c *crew) fitLocked(m *member) {
 
 // compileRoom is what the calling process may have until its plugin is loaded.
 func compileRoom() confine.Memory {
-	more := min(compileBytes, cgroup.MachineMemory())
+	more := min(compileBytes, machine.Memory())
 	now, err := confine.MemoryOf("self")
 	if err != nil { // not on Linux: how much it reserves isn't known, so that isn't limited
 		return confine.Memory{Data: more}
@@ -142,7 +142,7 @@ const maxThreads = 1024
 // loadingMemory is what all that a process has may take until its plugin is loaded.
 func loadingMemory(src *runtime.Source) int64 {
 	n, size := imagesOf(src)
-	return min(baseBytes+compileBytes+int64(n)*size, cgroup.MachineMemory())
+	return min(baseBytes+compileBytes+int64(n)*size, machine.Memory())
 }
 
 // collectEarlier makes the collector work harder before the room is used up that a loaded plugin has for its slots.

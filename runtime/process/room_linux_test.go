@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/machine"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/process"
-	"github.com/jobhost/jobhost/runtime/process/cgroup"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
@@ -54,7 +54,7 @@ func TestRoom(t *testing.T) {
 	want := func(slots int64) {
 		t.Helper()
 		data, space := limitOf(t, pid, "Max data size"), limitOf(t, pid, "Max address space")
-		more := min(base+slots*slot, cgroup.MachineMemory()-slack)
+		more := min(base+slots*slot, machine.Memory()-slack)
 		if had := sizeOf(t, pid, "VmData"); data < more || data > had+more+slack {
 			t.Errorf("%d slots: %d MiB of data, want %d besides what it had, which now is %d", slots, data/mib, more/mib, had/mib)
 		}

@@ -2,7 +2,6 @@ package wasm_test
 
 import (
 	"context"
-	"encoding/binary"
 	goruntime "runtime"
 	"strings"
 	"sync"
@@ -16,51 +15,17 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// uleb and leb return numbers as modules have them.
-func uleb(n int) string { return string(binary.AppendUvarint(nil, uint64(n))) }
-
-func leb(n int32) string {
-	var b []byte
-	for {
-		low := byte(n & 0x7f)
-		n >>= 7
-		if n == 0 && low&0x40 == 0 || n == -1 && low&0x40 != 0 {
-			return string(append(b, low))
-		}
-		b = append(b, low|0x80)
-	}
-}
-
-// Instructions that attacks are made of.
-const (
-	loop = "\x03\x40" // up to again
-	// again branches to the beginning of the loop, and closes it.
-	again = "\x0c\x00\x0b"
+// Pieces of modules that are made by hand.
+var (
+	uleb, leb, sized, number, call = runtimetest.Unsigned, runtimetest.Signed, runtimetest.Sized, runtimetest.Number, runtimetest.Call
+	bump, attack                   = runtimetest.Bump, runtimetest.Handmade
 )
 
-func number(n int32) string { return "\x41" + leb(n) }
-func call(f int) string     { return "\x10" + uleb(f) }
-
-// attack makes a worker of functions without parameters and results. The first
-// is what a job calls, or what the module starts with.
-func attack(pages int, starts bool, functions ...string) []byte {
-	count := len(functions)
-	kinds := uleb(count+1) + strings.Repeat("\x01", count) + "\x00"
-	bodies := uleb(count + 1)
-	entry := call(0)
-	if starts {
-		entry = ""
-	}
-	for _, f := range append(functions, entry+"\x42\x00") {
-		body := "\x00" + f + "\x0b"
-		bodies += uleb(len(body)) + body
-	}
-	sections := []string{types, "\x03" + kinds, "\x05\x01\x00" + uleb(pages), "\x07\x02" + exportMemory + "\x06jh_run\x00" + uleb(count)}
-	if starts {
-		sections = append(sections, "\x08\x00")
-	}
-	return module(append(sections, "\x0a"+bodies)...)
-}
+const (
+	loop    = runtimetest.Loop
+	again   = runtimetest.Again
+	counter = runtimetest.Counter
+)
 
 // tree is a call tree with 2^depth leaves and no loop.
 func tree(depth int) []string {
@@ -100,63 +65,35 @@ func pulse(do func()) (late time.Duration) {
 	return late
 }
 
-// stuck is a job that takes (nearly) for ever.
-type stuck struct {
-	name   string
-	module []byte
-	entry  string
-	input  string
-	memory int64 // its limit; 0 = the default
+// moving is a worker that sends values round a loop without end, through blocks
+// of which each moves all of them by one.
+func moving(values, blocks int) []byte {
+	kinds := strings.Repeat("\x7e", values)
+	code := "\x02\x01\x7f\x01\x7e" + number(0) + "\x28\x02\x00\x45\x21\x01" // local 1 is 1, but that isn't known; local 2 an i64
+	for n := range values {
+		code += number(0) + "\x29\x03" + uleb(8*n) // i64.load
+	}
+	code += "\x03\x02" + strings.Repeat("\x02\x02\x20\x02\x20\x01\x0d\x00\x1a\x0b", blocks) + "\x20\x01\x0d\x00\x0b" + strings.Repeat("\x1a", values-1) + "\x0b"
+	return module("\x01\x03\x60\x01\x7f\x01\x7e\x60\x00\x00\x60"+uleb(values)+kinds+uleb(values)+kinds,
+		function, memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
 }
 
-// store writes to memory at a place that is on the stack.
-func store(offset int) string { return number(1) + "\x36\x02" + uleb(offset) }
-
-// counter reads the number at the beginning of memory, and bump adds to it.
-const counter = "\x41\x00\x28\x02\x00"
-
-func bump(n int32) string { return number(0) + counter + number(n) + "\x6a\x36\x02\x00" }
-
-// faults are jobs that touch a new page of memory with nearly each instruction,
-// each of which the kernel has to fetch: what is little code takes long.
-func faults() []stuck {
-	var jobs []stuck
-	for name, pages := range map[string]int{"64 MiB": 1024, "1 GiB": 16384, "4 GiB": 65535} {
-		row, rowOfLoads := "", ""
-		for n := range 50 {
-			row += counter + store(4096*(n+1))
-			rowOfLoads += counter + "\x28\x02" + uleb(4096*(n+1)) + "\x1a"
-		}
-		next := bump(50 * 4096)
-		// Goes round when the next row would be beyond the end.
-		wrap := counter + number(int32(pages<<16-52*4096)) + "\x4b\x04\x40" + number(0) + number(0) + "\x36\x02\x00\x0b"
-		limit := int64(pages) << 16
-		jobs = append(jobs,
-			stuck{name: "writes to new pages of " + name, memory: limit, module: attack(pages, false, loop+row+next+wrap+again)},
-			stuck{name: "reads of new pages of " + name, memory: limit, module: attack(pages, false, loop+rowOfLoads+next+wrap+again)},
-			stuck{name: "fills of new pages of " + name, memory: limit, module: attack(pages, false,
-				loop+strings.Repeat(counter+number(1)+number(64)+"\xfc\x0b\x00"+bump(4096), 30)+wrap+again)},
-		)
-	}
-	const pages = 16384
-	// Functions that call each other in a row, with much to do on the way back.
-	var chain []string
-	for f := 1; f <= 3000; f++ {
-		rest := ""
-		for n := range 80 {
-			rest += number(int32((f*80+n)%(pages*16)*4096)) + store(0)
-		}
-		chain = append(chain, call(f+1)+rest)
-	}
-	// The memory counts how deep the recursion is: less deep than there is stack.
-	deep := bump(4096) + counter + number(60_000*4096) + "\x49\x04\x40" + call(1) + "\x0b" + bump(-4096) + counter + store(4096)
-	return append(jobs,
-		stuck{name: "a chain of functions that write on the way back", memory: pages << 16, module: attack(pages, false, append(append([]string{loop + call(1) + again}, chain...), "")...)},
-		stuck{name: "a recursion that writes on the way back", memory: pages << 16, module: attack(pages, false, loop+call(1)+again, deep)},
-	)
+// rows is a worker that does something with a table of 100,000 entries again and
+// again.
+func rows(operation string) []byte {
+	code := "\x00" + loop + strings.Repeat(operation, 100) + again + "\x00\x0b" // without an end
+	return module(types, function, "\x04\x01\x70\x00"+uleb(100_000), memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
 }
 
-func stuckJobs() []stuck {
+// random is a worker that asks for random numbers again and again, so many bytes at once.
+func random(size int32) []byte {
+	code := "\x00" + loop + number(0) + number(size) + call(0) + "\x1a" + again + "\x00\x0b" // without an end
+	return module("\x01\x02\x60\x01\x7f\x01\x7e\x60\x02\x7f\x7f\x01\x7f", imported("wasi_snapshot_preview1", "random_get", "\x00\x01"), function,
+		"\x05\x01\x00"+uleb(1024), "\x07\x02"+exportMemory+"\x06jh_run\x00\x01", "\x0a\x01"+sized(code))
+}
+
+// stuckJobs are jobs that don't end by themselves, or not for years.
+func stuckJobs() []runtimetest.Stuck {
 	const memory = 1024 // pages
 	fill := number(0) + number(7) + number(memory<<16) + "\xfc\x0b\x00"
 	// A function that does next to nothing but for a loop, which calls it again.
@@ -165,36 +102,43 @@ func stuckJobs() []stuck {
 	nested := loop + counter + "\x45\x04\x40\x0f\x0b" + bump(-1) + call(1) + work + "\x0b"
 	copies := number(0) + number(memory<<15-5) + number(memory<<15) + "\xfc\x0a\x00\x00"
 	grows := strings.Repeat(number(65535)+"\x40\x00\x1a", 8000) // which are refused
-	return []stuck{
-		{name: "a loop", module: attack(1, false, loop+again)},
-		{name: "a tree of 2^45 calls", module: attack(1, false, tree(45)...)},
-		{name: "rows of fills of 64 MiB", module: attack(memory, false, loop+strings.Repeat(fill, 200)+again)},
-		{name: "rows of copies of 32 MiB", module: attack(memory, false, loop+strings.Repeat(copies, 200)+again)},
-		{name: "a tree that is wide", module: attack(1, false, loop+strings.Repeat(call(1), 50)+again, strings.Repeat(call(2), 50), strings.Repeat(call(3), 50), "")},
-		{name: "a recursion in a loop with much to do on the way back", module: attack(1, false, loop+bump(depth)+call(1)+again, nested)},
-		{name: "rows of references to a function", module: attack(1, false, loop+strings.Repeat("\xd2\x01\x1a", 1000)+again)},
-		{name: "a recursion that is followed by an endless loop", module: attack(1, false, grows+call(0)+loop+again)},
-		{name: "a recursion in a loop, followed by an endless loop", module: attack(1, false, loop+grows+call(0)+loop+again+again)},
-		{name: "a recursion before an endless loop, unless it returns", module: attack(1, false, number(1)+"\x04\x40"+grows+call(0)+loop+again+"\x0b")},
-		{name: "sleep of a worker", module: guests.Exit, entry: "sleep"},
-		{name: "sleep of a command", module: guests.Command, input: "sleep\n"},
-		{name: "spin of a plugin", module: guests.Extism, entry: "spin"},
+	return []runtimetest.Stuck{
+		{Name: "a loop", Module: attack(1, false, loop+again)},
+		{Name: "a tree of 2^45 calls", Module: attack(1, false, tree(45)...)},
+		{Name: "rows of fills of 64 MiB", Module: attack(memory, false, loop+strings.Repeat(fill, 200)+again)},
+		{Name: "rows of copies of 32 MiB", Module: attack(memory, false, loop+strings.Repeat(copies, 200)+again)},
+		{Name: "a tree that is wide", Module: attack(1, false, loop+strings.Repeat(call(1), 50)+again, strings.Repeat(call(2), 50), strings.Repeat(call(3), 50), "")},
+		{Name: "a recursion in a loop with much to do on the way back", Module: attack(1, false, loop+bump(depth)+call(1)+again, nested)},
+		{Name: "rows of references to a function", Module: attack(1, false, loop+strings.Repeat("\xd2\x01\x1a", 1000)+again)},
+		{Name: "a recursion that is followed by an endless loop", Module: attack(1, false, grows+call(0)+loop+again)},
+		{Name: "a recursion in a loop, followed by an endless loop", Module: attack(1, false, loop+grows+call(0)+loop+again+again)},
+		{Name: "a recursion before an endless loop, unless it returns", Module: attack(1, false, number(1)+"\x04\x40"+grows+call(0)+loop+again+"\x0b")},
+		{Name: "a loop of branches that move 1,000 values", Module: moving(1000, 24)},
+		{Name: "rows of fills of a table, 4,096 entries each", Module: rows(number(0) + "\xd0\x70" + number(4096) + "\xfc\x11\x00")},
+		{Name: "rows of fills of a table, 512 entries each", Module: rows(number(0) + "\xd0\x70" + number(512) + "\xfc\x11\x00")},
+		{Name: "rows of copies of a table, 4,096 entries each", Module: rows(number(0) + number(50_000) + number(4096) + "\xfc\x0e\x00\x00")},
+		{Name: "rows of copies of a table, 512 entries each", Module: rows(number(0) + number(50_000) + number(512) + "\xfc\x0e\x00\x00")},
+		{Name: "random numbers, 64 MiB at once", Module: random(64 << 20)},
+		{Name: "random numbers, 16 KiB at once", Module: random(16 << 10)},
+		{Name: "sleep of a worker", Module: guests.Exit, Entry: "sleep"},
+		{Name: "sleep of a command", Module: guests.Command, Input: "sleep\n"},
+		{Name: "spin of a plugin", Module: guests.Extism, Entry: "spin"},
 	}
 }
 
 // TestAttacksAreStopped: whatever a job does, it ends within its deadline and
 // 100 ms, and the host goes on meanwhile.
 func TestAttacksAreStopped(t *testing.T) {
-	for _, s := range append(stuckJobs(), faults()...) {
-		t.Run(s.name, func(t *testing.T) {
-			src := runtime.Source{Worker: "attack", Bytes: s.module, Entry: s.entry, Limits: runtime.Limits{MemoryBytes: s.memory}}
+	for _, s := range append(stuckJobs(), runtimetest.Faults()...) {
+		t.Run(s.Name, func(t *testing.T) {
+			src := runtime.Source{Worker: "attack", Bytes: s.Module, Entry: s.Entry, Limits: runtime.Limits{MemoryBytes: s.Memory}}
 			p, err := newEngine(t).Load(t.Context(), src)
 			if err != nil {
 				t.Fatal(err)
 			}
 			late := runtimetest.Best(func() (stopped time.Duration) {
 				i := runtimetest.Instance(t, p)
-				at := runtimetest.Attempt(s.entry, s.input)
+				at := runtimetest.Attempt(s.Entry, s.Input)
 				var got runtime.Result
 				beat := pulse(func() {
 					at.Deadline = time.Now().Add(100 * time.Millisecond)

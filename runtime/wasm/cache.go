@@ -183,13 +183,24 @@ const cacheRevision = "1"
 func build() string {
 	compiler := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "github.com/tetratelabs/wazero" {
-				compiler = m.Version + " " + m.Sum
+		compiler = compilerIn(info)
+	}
+	return strings.Join([]string{"jobhost compiled code", cacheRevision, compiler, goruntime.GOOS, goruntime.GOARCH}, "\n")
+}
+
+// compilerIn says which wazero a program was built with, what go.mod replaces it by
+// included. A folder in its place has no version: after a change there, remove the
+// cache.
+func compilerIn(info *debug.BuildInfo) string {
+	var parts []string
+	for _, m := range info.Deps {
+		if m.Path == "github.com/tetratelabs/wazero" {
+			for ; m != nil; m = m.Replace {
+				parts = append(parts, m.Path, m.Version, m.Sum)
 			}
 		}
 	}
-	return strings.Join([]string{"jobhost compiled code", cacheRevision, compiler, goruntime.GOOS, goruntime.GOARCH}, "\n")
+	return strings.Join(parts, " ")
 }
 
 // digestOf names the code of a plugin: by the bytes that are compiled, what

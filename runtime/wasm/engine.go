@@ -79,7 +79,7 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 	if arch := goruntime.GOARCH; arch != "amd64" && arch != "arm64" {
 		return nil, &jobhost.Error{
 			Code: jobhost.CodeUnavailable, Message: "plugins can't be compiled for " + arch,
-			Hint: "run the host on amd64 or arm64",
+			Hint: "run the host on amd64",
 		}
 	}
 	logger := config.Logger

@@ -1,6 +1,7 @@
 package wasm_test
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
+	"github.com/jobhost/jobhost/runtime/wasm/rig"
 )
 
 // simd are the sources of plugins that need vectors: of one module, and with
@@ -80,5 +82,25 @@ func TestFeatures(t *testing.T) {
 	_, err = engine.Load(t.Context(), runtime.Source{Worker: "w", Path: "test.wasm", Bytes: guests.Echo, Features: []string{"threads"}})
 	if jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "unknown feature threads") || !strings.Contains(jobhost.HintOf(err), "simd") {
 		t.Errorf("an unknown feature: %v", err)
+	}
+}
+
+// TestKnownFaultsRun: what the compiler gets wrong as it stands, vectors among it,
+// comes out right in each job.
+func TestKnownFaultsRun(t *testing.T) {
+	t.Parallel()
+	worker, err := rig.KnownWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := rig.Answer(t.Context(), rig.Interpreted, worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := runtimetest.Instance(t, opener(worker)(t, runtime.Source{Features: []string{runtime.FeatureSIMD}}))
+	for range 2 {
+		if got := i.Run(t.Context(), runtimetest.Attempt("", "")).Outcome; !bytes.Equal(got.Output, want) {
+			t.Errorf("%x, %+v, want %x", got.Output, got.Failure, want)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package wasm_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"strings"
 	"sync"
@@ -17,15 +16,7 @@ import (
 )
 
 // module builds a module from sections; each is its number and its content.
-func module(sections ...string) []byte {
-	b := []byte("\x00asm\x01\x00\x00\x00")
-	for _, s := range sections {
-		b = append(b, s[0])
-		b = binary.AppendUvarint(b, uint64(len(s)-1))
-		b = append(b, s[1:]...)
-	}
-	return b
-}
+var module = runtimetest.Module
 
 // Sections of small modules. Types: 0 is (i32) → i64, 1 is () → ().
 const (

@@ -112,7 +112,7 @@ func (b *body) start(i *Instance) error {
 
 // look returns what the body is like now.
 func (b *body) look() (*likeness, error) {
-	memory, err := snapshot.NewImage(b.memory.Bytes())
+	memory, err := b.memory.Image()
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,25 @@ package wasm
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/wasm/rig"
 )
+
+// TestWrongResultsRefused: where one result is wrong nothing is run, and people learn
+// what to do.
+func TestWrongResultsRefused(t *testing.T) {
+	t.Parallel()
+	checks := selfChecks()
+	last := &checks[len(checks)-1]
+	last.want++
+	err := (&Engine{}).prove(t.Context(), checks)
+	if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(err.Error(), runtime.GOARCH+" gives wrong results: "+last.name) || !strings.Contains(jobhost.HintOf(err), "on amd64") {
+		t.Errorf("%v, hint %q", err, jobhost.HintOf(err))
+	}
+}
 
 // TestSelfChecks shows that each module is right as it is on the interpreter, and
 // rewritten on the compiler; and that the compiler for this machine gets those

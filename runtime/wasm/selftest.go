@@ -36,16 +36,19 @@ const countFrom = 1<<31 - 1
 // testResults proves that what the compiler is known to get wrong comes out
 // right as the rewrite writes it. Where it doesn't, no plugin may run: its
 // results would be wrong without a word.
-func (e *Engine) testResults(ctx context.Context) error {
-	for _, check := range selfChecks() {
+func (e *Engine) testResults(ctx context.Context) error { return e.prove(ctx, selfChecks()) }
+
+func (e *Engine) prove(ctx context.Context, checks []selfCheck) error {
+	for _, check := range checks {
 		got, err := e.result(ctx, check)
 		if err == nil && got != check.want {
 			err = fmt.Errorf("%s: %d instead of %d", check.name, got, check.want)
 		}
 		if err != nil {
 			return &jobhost.Error{
-				Code: jobhost.CodeUnavailable, Message: "plugins can't be run: code compiled on this machine gives wrong results", Cause: err,
-				Hint: "run the host on linux/amd64, with the version of wazero that is in go.mod",
+				Code: jobhost.CodeUnavailable, Cause: err,
+				Message: "no plugin is run: code that is compiled for " + goruntime.GOARCH + " gives wrong results",
+				Hint:    "run the host on amd64, with the version of wazero that is in go.mod",
 			}
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,9 +36,6 @@ const (
 	hostName = "jobhost"  // of the host's own group
 	prefix   = "jobhost-" // of those of processes
 )
-
-// unknownMemory is more than there is.
-const unknownMemory = math.MaxInt64
 
 // Tree is a group that the host divides. It is safe for many goroutines.
 type Tree struct {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/jobhost/jobhost/internal/machine"
 )
 
 // Open divides the group of the calling process, or says why that can't be. It can be if
@@ -18,59 +20,19 @@ import (
 //   - the group was delegated: by systemd (Delegate=yes), to the user, or as the one of a container,
 //   - and it has no process but this one, since the others would be in the way and are not the host's to move.
 func Open() (*Tree, error) {
-	dir, err := own()
+	dir, err := machine.Group()
 	if err != nil {
 		return nil, err
 	}
 	if filepath.Base(dir) != hostName {
 		if err := mayDivide(dir); err != nil {
 			// Unless another engine of this host has divided it meanwhile.
-			if dir, _ = own(); filepath.Base(dir) != hostName {
+			if dir, _ = machine.Group(); filepath.Base(dir) != hostName {
 				return nil, err
 			}
 		}
 	}
 	return divide(dir, os.Getpid(), kernel())
-}
-
-// own returns the folder of the process's group.
-func own() (string, error) {
-	groups, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", err
-	}
-	return find(string(groups), string(mounts))
-}
-
-var errNoCgroup = errors.New("there is no cgroup v2")
-
-// find returns the folder of a process's group by what /proc says of its groups and its mounts.
-func find(groups, mounts string) (string, error) {
-	var group string
-	for line := range strings.Lines(groups) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			group = path
-		}
-	}
-	if group == "" {
-		return "", errNoCgroup
-	}
-	for line := range strings.Lines(mounts) {
-		// 36 35 98:0 /root /mount/point options [tags] - type source options
-		mount, kind, _ := strings.Cut(line, " - ")
-		fields := strings.Fields(mount)
-		if len(fields) < 5 || !strings.HasPrefix(kind, "cgroup2 ") {
-			continue
-		}
-		if below, err := filepath.Rel(fields[3], group); err == nil && filepath.IsLocal(below) {
-			return filepath.Join(fields[4], below), nil
-		}
-	}
-	return "", fmt.Errorf("%w that shows the group %s", errNoCgroup, group)
 }
 
 // mayDivide says why a group can't be divided; nil = it can.
@@ -124,26 +86,4 @@ func delegated(dir string, user int) error {
 		return nil
 	}
 	return errors.New("the group was not delegated to the host (for systemd: Delegate=yes)")
-}
-
-// MachineMemory returns how much memory there is for the process: that of the machine, or of its control groups if
-// that is less, in bytes.
-func MachineMemory() int64 {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return unknownMemory
-	}
-	least := int64(info.Totalram) * int64(info.Unit)
-	dir, err := own()
-	for err == nil {
-		var text string
-		if text, err = read(dir, memoryFile); err != nil {
-			break // above the highest, or the controller is another version's
-		}
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil { // or "max"
-			least = min(least, n)
-		}
-		dir = filepath.Dir(dir)
-	}
-	return least
 }

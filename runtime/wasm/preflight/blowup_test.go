@@ -54,6 +54,12 @@ func blowups() []blowup {
 		{"large br_table", "targets of one br_table", func(n int) []byte {
 			return one(0, block+get+"\x0e"+number(n)+times("\x00", n)+"\x00"+end)
 		}, 99_000, 5_000},
+		// The types of each target are checked, also where no code is compiled.
+		{"br_tables that are never reached", "values of branches that are never taken", func(n int) []byte {
+			const targets = 1000
+			table := "\x0e" + number(targets) + times("\x00\x01", targets/2) + "\x00"
+			return one(0, "\x00"+times("\x02\x01", 2)+"\x00", times(table, n), end+end+"\x00")
+		}, 1_000, 10},
 		{"values on branches", "values that differ", func(n int) []byte {
 			return one(0, "\x02\x01", times(get, 900), times(brIf, n), end, times(drop, 900))
 		}, 10_000, 20},

@@ -32,7 +32,7 @@
 // to a page makes the kernel fetch it, which takes as long as thousands of
 // instructions.
 //
-// Bulk operations on memory and tables that are larger than 4 KiB, or 4096
+// Bulk operations on memory and tables that are larger than 4 KiB, or 512
 // entries, are counted by their size. Copies and fills of memory are done in
 // pieces of 1 MiB.
 //

@@ -1,10 +1,12 @@
 package rewrite_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
@@ -82,5 +84,40 @@ func TestStopStays(t *testing.T) {
 	g.global(rewrite.Stop).Set(api.EncodeI32(-1))
 	if _, err := g.ExportedFunction("run").Call(t.Context(), 100_000); err == nil {
 		t.Error("the guest was not stopped")
+	}
+}
+
+// TestBulkCosts: what operations on memory and tables cost follows from how much
+// memory they touch, of which an entry of a table takes 8 bytes.
+func TestBulkCosts(t *testing.T) {
+	t.Parallel()
+	const times = 100
+	fill := []byte{0xfc, 0x0b, 0}
+	fillTable := []byte{0xfc, 0x11, 0}
+	null := []byte{byte(module.RefNull), module.FuncRef}
+	cost := func(value, size, operation []byte, n uint64) int64 {
+		row := bytes.Repeat(concat(i32(0), value, size, operation), times)
+		a := &assembly{pages: 1, table: 10_000, empty: true, start: -1, functions: []routine{{kind: unary, code: append(row, argument...)}}}
+		g, err := open(compiler(), nil, rewritten(t, a.bytes(), rewrite.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.close()
+		g.allot(0)
+		if _, err := g.ExportedFunction("f0").Call(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		return g.used()
+	}
+	none := cost(null, argument, fillTable, 0)
+	for entries, more := range map[uint64]int64{512: 0, 513: 2 * times, 4096: 16 * times} {
+		if got := cost(null, argument, fillTable, entries) - none; got != more {
+			t.Errorf("filling %d entries of a table costs %d more than none, not %d", entries, got, more)
+		}
+	}
+	few, many := cost(null, i32(64), fillTable, 0), cost(null, i32(512), fillTable, 0)
+	fewBytes, manyBytes := cost(i32(7), i32(512), fill, 0), cost(i32(7), i32(4096), fill, 0)
+	if many-few != manyBytes-fewBytes || many <= few {
+		t.Errorf("512 entries cost %d, 64 cost %d; the same in bytes %d and %d", many, few, manyBytes, fewBytes)
 	}
 }

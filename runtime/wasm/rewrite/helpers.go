@@ -56,7 +56,7 @@ func (a *added) appendYield(c *code) {
 func (a *added) appendBulk(c *code, in *module.Instruction, scratch uint32) {
 	c.tee(scratch)
 	c.get(scratch)
-	c.i32(smallBytes)
+	c.i32(int32(small(in.Op)))
 	c.op(opI32GtU)
 	if in.Op != module.MemoryCopy && in.Op != module.MemoryFill {
 		c.open(module.If)

@@ -41,14 +41,19 @@ const (
 	tail = 32
 	// hostCost is what a call of the host counts for beside its bytes, in bytes
 	// of code, and hostAccesses in accesses: a kernel of Extism, which is no
-	// more than code to a guest, touches memory for it. bulkCost what a bulk operation of at most smallBytes does; and
-	// bulkAccesses what one does for the pages that it touches.
+	// more than code to a guest, touches memory for it. bulkCost is what a bulk
+	// operation of at most smallBytes or smallEntries counts for, and bulkAccesses
+	// what one does for the pages that it touches.
 	hostCost     = 16
 	hostAccesses = 1
 	bulkCost     = 64
 	bulkAccesses = 4
 	smallBytes   = 4096
 	smallShift   = 6
+	// smallEntries of a table take as much memory as smallBytes.
+	smallEntries = smallBytes >> entryShift
+	// entryShift: wazero's tables have 8 bytes for each entry.
+	entryShift = 3
 	// largeShift says what larger operations cost: a unit for each 256 bytes,
 	// or table entries.
 	largeShift = 8

@@ -241,6 +241,16 @@ func accesses(op uint32) uint32 {
 	return 0
 }
 
+// small is the size up to which a bulk operation isn't counted by its size, in
+// bytes of memory or entries of a table.
+func small(op uint32) uint64 {
+	switch op {
+	case module.TableInit, module.TableCopy, module.TableFill, module.TableGrow:
+		return smallEntries
+	}
+	return smallBytes
+}
+
 // firstBulk is the first of the opcodes that work on memory and tables in
 // bulk; there are none above them but vectors.
 const (
@@ -271,8 +281,8 @@ func (v *visitor) bulk(in *module.Instruction, size uint64, e *event) bool {
 	}
 	e.accesses = f.accesses
 	e.kind, e.arg = bulk, in.Op
-	if size <= smallBytes {
-		e.kind, e.arg = smallBulk, uint32(size>>smallShift)
+	if most := small(in.Op); size <= most {
+		e.kind, e.arg = smallBulk, uint32(size*smallBytes/most>>smallShift)
 	}
 	return true
 }

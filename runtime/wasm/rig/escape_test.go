@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,9 +63,8 @@ func TestHiddenCode(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			f := routine{locals: []byte{module.V128, module.I32}, code: concat(in(module.LocalGet, 0), in(module.LocalGet, 1), test.code)}
-			s := sketch{functions: []routine{f}, globals: []byte{module.I64}, table: 10, memory: true}
-			wasm := s.bytes(t)
+			f := rig.Routine{Locals: []byte{module.V128, module.I32}, Code: slices.Concat(rig.In(module.LocalGet, 0), rig.In(module.LocalGet, 1), test.code)}
+			wasm := bytesOf(t, rig.Sketch{Functions: []rig.Routine{f}, Globals: []byte{module.I64}, Table: 10, Memory: true})
 			_, err := rig.Check(wasm)
 			fault, ok := errors.AsType[*module.Error](err)
 			if want := bytes.Index(wasm, []byte{0xfd, 0x8c, 0x00}); !ok || fault.Offset != want || !strings.Contains(fault.What, "shortest form") {
@@ -81,12 +81,12 @@ func TestHiddenCodeRuns(t *testing.T) {
 	// To the specification this is a constant that is dropped; to wazero it is a
 	// shift, an unreachable, and 15 bytes of code after that.
 	shift := binary.LittleEndian.AppendUint64(nil, 0x0101_0101_0101_0100)
-	code := concat(in(module.LocalGet, 0), in(module.LocalGet, 1), []byte{0xfd, 0x8d, 0x00}, shift, bytes.Repeat([]byte{1}, 8))
-	f := routine{params: []byte{module.V128, module.I32}, code: append(code, in(module.Drop)...)}
-	s := sketch{functions: []routine{f}}
+	code := slices.Concat(rig.In(module.LocalGet, 0), rig.In(module.LocalGet, 1), []byte{0xfd, 0x8d, 0x00}, shift, bytes.Repeat([]byte{1}, 8))
+	f := rig.Routine{Params: []byte{module.V128, module.I32}, Code: append(code, rig.In(module.Drop)...)}
+	wasm := bytesOf(t, rig.Sketch{Functions: []rig.Routine{f}})
 	r := rig.NewRuntime(t.Context(), rig.Compiled)
 	defer r.Close(t.Context())
-	instance, err := r.Instantiate(t.Context(), s.bytes(t))
+	instance, err := r.Instantiate(t.Context(), wasm)
 	if err != nil {
 		t.Fatalf("wazero refuses it now, which it did not in 1.12: %v", err)
 	}

@@ -5,6 +5,7 @@ import "github.com/jobhost/jobhost/runtime/module"
 // Opcodes that the generator uses by themselves.
 const (
 	i32Load16U    uint32 = 0x2f
+	f64Load       uint32 = 0x2b
 	i32Store      uint32 = 0x36
 	f32Const      uint32 = 0x43
 	f64Const      uint32 = 0x44
@@ -24,6 +25,7 @@ const (
 	i64Or         uint32 = 0x84
 	f32Eq         uint32 = 0x5b
 	f64Eq         uint32 = 0x61
+	f64Lt         uint32 = 0x63
 	f32Copysign   uint32 = 0x98
 	f64Copysign   uint32 = 0xa6
 	i32TruncF32S  uint32 = 0xa8

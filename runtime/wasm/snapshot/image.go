@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -24,11 +25,25 @@ type Image struct {
 
 // NewImage copies the content of a memory, whose length must be a multiple of
 // [PageBytes]. The memory must not change meanwhile.
-func NewImage(content []byte) (*Image, error) {
+func NewImage(content []byte) (*Image, error) { return newImage(content, all(content)) }
+
+// span is a range of bytes.
+type span struct {
+	start, end int
+	zero       bool // it is known to be zero
+}
+
+// all is the span of a whole memory.
+func all(content []byte) []span { return []span{{end: len(content)}} }
+
+// newImage is NewImage of a content that is zero outside of some spans, in their
+// order. Only these are read: to read what was never used is to have it fetched,
+// page by page.
+func newImage(content []byte, used []span) (*Image, error) {
 	if len(content)%PageBytes != 0 || uint64(len(content)) > MaxBytes {
 		return nil, fmt.Errorf("make an image: %d bytes are no size of a linear memory", len(content))
 	}
-	stored, err := seal(content[:significant(content)], len(content))
+	stored, err := seal(content[:significant(content, used)], used, len(content))
 	if err != nil {
 		return nil, fmt.Errorf("make an image of %d bytes: %w", len(content), err)
 	}
@@ -37,13 +52,16 @@ func NewImage(content []byte) (*Image, error) {
 
 // significant returns how much of a memory is to be stored: all but the zeros
 // at its end, in whole pages of the operating system.
-func significant(content []byte) int {
+func significant(content []byte, used []span) int {
 	page := min(os.Getpagesize(), PageBytes)
-	n := len(content)
-	for n > 0 && isZero(content[n-page:n]) {
-		n -= page
+	for _, s := range slices.Backward(used) {
+		for n := s.end; n > s.start && !s.zero; n -= page {
+			if !isZero(content[n-page : n]) {
+				return n
+			}
+		}
 	}
-	return n
+	return 0
 }
 
 // zeros is a page of linear memory that was never written; it stays so.

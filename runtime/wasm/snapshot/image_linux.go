@@ -19,15 +19,16 @@ type sealed struct {
 // hold of the descriptor.
 const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
 
-// seal puts content at the start of a memfd of the given size.
-func seal(content []byte, size int) (s sealed, err error) {
+// seal puts content, which is zero outside of some spans, at the start of a memfd
+// of the given size.
+func seal(content []byte, used []span, size int) (s sealed, err error) {
 	if size == 0 {
 		return sealed{fd: -1}, nil
 	}
 	if s.fd, err = files.take(size); err != nil {
 		return s, fmt.Errorf("create a memfd: %w", err)
 	}
-	if err := s.fill(content, size); err != nil {
+	if err := s.fill(content, used, size); err != nil {
 		files.giveUp(s.fd)
 		return s, err
 	}
@@ -46,18 +47,11 @@ func createMemfd() (int, error) {
 }
 
 // fill writes the content, gives the file its size, seals it and maps it.
-func (s *sealed) fill(content []byte, size int) error {
-	for at := 0; at < len(content); {
-		block := content[at:min(at+PageBytes, len(content))]
-		if isZero(block) { // stays a hole
-			at += len(block)
-			continue
-		}
-		n, err := unix.Pwrite(s.fd, block, int64(at))
-		if err != nil {
+func (s *sealed) fill(content []byte, used []span, size int) error {
+	for _, u := range used {
+		if err := s.write(content, u.start, min(u.end, len(content))); err != nil {
 			return fmt.Errorf("write the memfd: %w", err)
 		}
-		at += n
 	}
 	if err := unix.Ftruncate(s.fd, int64(size)); err != nil { // it may be larger, or smaller
 		return fmt.Errorf("size the memfd: %w", err)
@@ -75,6 +69,23 @@ func (s *sealed) fill(content []byte, size int) error {
 		return fmt.Errorf("map the memfd: %w", err)
 	}
 	s.content = unsafe.Slice((*byte)(p), len(content))
+	return nil
+}
+
+// write writes the content between two places, but for zeros.
+func (s *sealed) write(content []byte, at, end int) error {
+	for at < end {
+		block := content[at:min(at+PageBytes, end)]
+		if isZero(block) { // stays a hole
+			at += len(block)
+			continue
+		}
+		n, err := unix.Pwrite(s.fd, block, int64(at))
+		if err != nil {
+			return err
+		}
+		at += n
+	}
 	return nil
 }
 

@@ -151,3 +151,56 @@ func useMemory(i *Image, content []byte, mark byte) error {
 	}
 	return m.Close()
 }
+
+// TestImageOfMemory: an image of a large memory of which little was used.
+func TestImageOfMemory(t *testing.T) {
+	t.Parallel()
+	const size = 256 << 20
+	for _, method := range methods() {
+		if method == ByCopy {
+			continue // all of it would be there
+		}
+		t.Run(method.String(), func(t *testing.T) {
+			t.Parallel()
+			m := testMemory(t, size, nil, method)
+			if m.Reallocate(size) == nil {
+				t.Fatal("there is no room")
+			}
+			b := m.Bytes()
+			b[0], b[size/2+5], b[size/2+page], b[3*size/4] = 1, 2, 3, 0 // the last of which changes nothing
+			i, err := m.Image()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer i.Close()
+			if got := i.content(); i.Size() != size || len(got) != size/2+2*page || got[0] != 1 || got[size/2+5] != 2 || got[size/2+page] != 3 {
+				t.Errorf("%d bytes, of which %d are stored", i.Size(), len(got))
+			}
+			if method == ByDrop {
+				return // which can't tell what was used
+			}
+			used := 0
+			for _, s := range m.backing.used(size) {
+				used += s.end - s.start
+			}
+			if used != 4*page {
+				t.Errorf("the image made the kernel fetch all pages: %d KiB are there", used>>10)
+			}
+			of := testMemory(t, size, i, method)
+			again, err := of.Image()
+			if err != nil || again.Size() != size || len(again.content()) != len(i.content()) {
+				t.Errorf("of a memory with an image: %+v, %v", again, err)
+			}
+			if err == nil {
+				_ = again.Close()
+			}
+		})
+	}
+	closed := testMemory(t, PageBytes, nil, methods()[0])
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := closed.Image(); !errors.Is(err, ErrClosed) {
+		t.Errorf("of a closed memory: %v", err)
+	}
+}

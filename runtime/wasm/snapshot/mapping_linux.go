@@ -62,6 +62,28 @@ func (m *mapping) grow(size int) []byte {
 	return m.all[:size:size]
 }
 
+// used implements [backing]. With an image, what is not private may be the image's.
+func (m *mapping) used(size int) []span {
+	b := m.all[:size]
+	if m.method == ByDrop || m.image.Size() > 0 {
+		return all(b)
+	}
+	f := borrowFinder()
+	defer f.giveBack()
+	var used []span
+	for at := 0; at < len(b); {
+		found, n, err := f.find(m.pages, m.method, b[at:])
+		if err != nil {
+			return all(b)
+		}
+		for _, s := range found {
+			used = append(used, span{at + s.start, at + s.end, s.zero})
+		}
+		at += n
+	}
+	return used
+}
+
 // free implements [backing].
 func (m *mapping) free() error {
 	p := unsafe.Pointer(unsafe.SliceData(m.all))

@@ -38,6 +38,9 @@ type backing interface {
 	// grow returns the first size bytes, those that are new being zero, or
 	// nil if there is no room. The size is never less than before.
 	grow(size int) []byte
+	// used returns where something may be in the first size bytes, in order:
+	// outside they are zero.
+	used(size int) []span
 	// reset puts all bytes back.
 	reset() (Stats, error)
 	// free gives everything back.
@@ -137,6 +140,15 @@ func (m *Memory) Forgive() { m.refused = false }
 // Bytes returns the memory as the guest has it, not a copy. It is valid until
 // the memory grows or is closed.
 func (m *Memory) Bytes() []byte { return m.bytes }
+
+// Image makes an image of the content as it is now. How long that takes depends
+// on how much of the memory was used, not on its size.
+func (m *Memory) Image() (*Image, error) {
+	if m.backing == nil {
+		return nil, fmt.Errorf("make an image: %w", ErrClosed)
+	}
+	return newImage(m.bytes, m.backing.used(len(m.bytes)))
+}
 
 // Reset puts the content back to the image, zeros beyond it. The size stays
 // until [Memory.Shrink]. Views of the memory stay valid.

@@ -35,12 +35,6 @@ type scanArg struct {
 // region is struct page_region.
 type region struct{ start, end, categories uint64 }
 
-// span is a range of private pages, in bytes from where the search began.
-type span struct {
-	start, end int
-	zero       bool // all of it is the shared page of zeros
-}
-
 const (
 	maxSpans   = 256          // that one call finds; there is another one for more
 	mapEntries = 2 * maxSpans // pages that one call reads: every second one may be a span
@@ -63,7 +57,8 @@ var finders = sync.Pool{New: func() any { return &finder{page: os.Getpagesize()}
 func borrowFinder() *finder { return finders.Get().(*finder) }
 func (f *finder) giveBack() { finders.Put(f) }
 
-// find returns the first spans of b, and how many bytes were searched.
+// find returns the first spans of private pages of b, and how many bytes were
+// searched; those of the shared page of zeros are marked as zero.
 // The spans are valid until the next call.
 func (f *finder) find(fd int, method Method, b []byte) ([]span, int, error) {
 	if method == ByScan {

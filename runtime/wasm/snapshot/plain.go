@@ -30,6 +30,9 @@ func (p *plain) grow(size int) []byte {
 	return p.buffer
 }
 
+// used implements [backing].
+func (p *plain) used(size int) []span { return all(p.buffer[:size]) }
+
 // reset implements [backing].
 func (p *plain) reset() (Stats, error) {
 	n := copy(p.buffer, p.image.content())
