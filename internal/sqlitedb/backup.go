@@ -36,71 +36,36 @@ func Backup(ctx context.Context, dir, to string) (err error) {
 			Code: jobhost.CodeConflict, Message: target + " exists", Hint: "name a directory without a backup in it",
 		}
 	}
-	// It gets its name when it is whole and checked.
-	part := target + ".part"
-	if err := errors.Join(removeFile(part), makePrivate(part)); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, removeFile(part)) }()
-	if err := copyPages(ctx, from, part); err != nil {
-		return explainOpen(part, err)
-	}
-	if err := Verify(ctx, part, nil); err != nil {
-		return err
-	}
-	if err := syncFile(part); err != nil {
-		return err
-	}
-	if err := os.Rename(part, target); err != nil {
-		return explainPath(target, err)
-	}
-	return syncDir(to)
-}
-
-// backupPages is how many pages are copied before somebody looks at the context.
-const backupPages = 1000
-
-// copyPages copies a database by SQLite's online backup, in one read transaction.
-func copyPages(ctx context.Context, from, to string) (err error) {
-	// Writing is never done, but a reader of a log needs its index, which is a file.
-	db := &DB{path: from}
-	c, err := db.connect(sqlite3.OPEN_READWRITE)
-	if err != nil {
-		return explainOpen(from, err)
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	if err := identify(c, from); err != nil {
-		return err
-	}
-	// With a transaction of its own the copy is of one moment; without one it
-	// would begin anew with each commit of others.
-	if err := c.exec("PRAGMA query_only=1; BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
-		return explainOpen(from, err)
-	}
-	b, err := c.db.BackupInit("main", (&DB{path: to}).uri())
+	source, err := openSource(from)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	for done := false; !done; {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		if done, err = b.Step(backupPages); err != nil {
-			return err
-		}
-	}
-	return nil
+	defer func() { err = errors.Join(err, source.close()) }()
+	return finish(ctx, source, target, func(part string) error { return source.copyTo(ctx, part, max(copyLog, size(from))) })
 }
 
 // Verify reads a whole database that nobody uses: it must be jobhost's, not be
-// of a newer one than the schemas, if there are any, and every page of it must
-// be what was written.
-func Verify(ctx context.Context, path string, schemas []Schema) (err error) {
-	db := &DB{path: path}
-	c, err := db.connect(sqlite3.OPEN_READWRITE)
+// of a newer one than the schemas, and every page of it must be what was written.
+func Verify(ctx context.Context, path string, schemas []Schema) error {
+	err := check(ctx, path, func(c *conn) error { return refuseNewer(c, path, schemas) })
+	switch {
+	case err == nil:
+		return nil
+	case isDamage(err):
+		return &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s is damaged", path), Cause: err,
+			Hint: "take another backup; nothing was changed",
+		}
+	}
+	return err
+}
+
+// check reads a whole database that nobody uses, and looks at it more closely
+// before that. Damage is as SQLite tells it.
+func check(ctx context.Context, path string, look func(*conn) error) (err error) {
+	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE)
 	if err != nil {
-		return explainOpen(path, err)
+		return explainUnlessDamage(path, err)
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := identify(c, path); err != nil {
@@ -109,14 +74,23 @@ func Verify(ctx context.Context, path string, schemas []Schema) (err error) {
 	if id, err := c.number("PRAGMA application_id"); id == 0 || err != nil {
 		return errors.Join(err, errForeign(path, "it is empty"))
 	}
-	if err := refuseNewer(c, path, schemas); err != nil {
+	if look != nil {
+		if err := look(c); err != nil {
+			return err
+		}
+	}
+	return explainUnlessDamage(path, c.integrity(ctx))
+}
+
+func explainUnlessDamage(path string, err error) error {
+	if err == nil || isDamage(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return c.integrity(ctx, path)
+	return explainOpen(path, err)
 }
 
 // integrity runs SQLite's own check, which reads every page.
-func (c *conn) integrity(ctx context.Context, path string) error {
+func (c *conn) integrity(ctx context.Context) error {
 	c.db.SetInterrupt(ctx)
 	defer c.db.SetInterrupt(context.Background())
 	s := c.Stmt("PRAGMA integrity_check(1)")
@@ -129,9 +103,9 @@ func (c *conn) integrity(ctx context.Context, path string) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return explainOpen(path, err)
+		return err
 	case verdict != "ok":
-		return explainOpen(path, fmt.Errorf("%w: %s", sqlite3.CORRUPT, verdict))
+		return fmt.Errorf("%w: %s", sqlite3.CORRUPT, verdict)
 	}
 	return nil
 }

@@ -76,6 +76,10 @@ func TestRestoreRefuses(t *testing.T) {
 			newer.Steps = append(newer.Steps, "CREATE TABLE more(x)")
 			closeDB(t, setup(t, sqlitedb.Options{Dir: from, Schemas: []sqlitedb.Schema{newer}}))
 		}, jobhost.CodeInvalid},
+		{"one with a schema that is unknown", func(t *testing.T, from, _ string) {
+			more := []sqlitedb.Schema{notes(), {Name: "cluster", Steps: []string{"CREATE TABLE node(x)"}}}
+			closeDB(t, setup(t, sqlitedb.Options{Dir: from, Schemas: more}))
+		}, jobhost.CodeInvalid},
 		{"the files of a store that was killed", func(t *testing.T, from, _ string) {
 			write(t, filepath.Join(from, sqlitedb.FileName+"-wal"), "commits")
 		}, jobhost.CodeInvalid},

@@ -159,6 +159,9 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := refuseNewer(c, db.path, db.opts.Schemas); err != nil {
 		return nil, err
 	}
+	if err := db.preserve(c); err != nil {
+		return nil, err
+	}
 	if err := shape(c, db.path, db.memory == nil); err != nil {
 		return nil, err
 	}
@@ -173,7 +176,7 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := db.emptyLog(c); err != nil {
 		return nil, err
 	}
-	if err := migrate(c, db.path, db.memory != nil || db.opts.Disk != nil, db.opts.Schemas); err != nil {
+	if err := migrate(c, db.path, db.opts.Schemas); err != nil {
 		return nil, err
 	}
 	// The log, which the first change has made, must be found again before the
