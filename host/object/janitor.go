@@ -3,6 +3,7 @@ package object
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost/host/queue"
@@ -113,10 +114,11 @@ func (k *Keeper) clearPage(ctx context.Context, texts []string) error {
 }
 
 // remove deletes objects that are not held, store by store, and returns those
-// that are gone now. Objects of a store that was taken out of the manifest are
-// left where they are, and count as gone.
+// that are gone now. Objects of a store that was taken out of the manifest, and
+// those of another origin, are left where they are, and count as gone.
 func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (removed []payload.Ref, err error) {
 	byStore := map[string][]payload.Ref{}
+	refs, removed = k.divide(refs)
 	for _, ref := range k.claim(refs) {
 		byStore[ref.Store] = append(byStore[ref.Store], ref)
 	}
@@ -136,6 +138,24 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 		removed = append(removed, refs...)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// divide tells own objects from those that are left to others: see [TakeOver].
+func (k *Keeper) divide(refs []payload.Ref) (own, others []payload.Ref) {
+	for _, ref := range refs {
+		if k.owns(ref.Key) {
+			own = append(own, ref)
+		} else {
+			others = append(others, ref)
+		}
+	}
+	return own, others
+}
+
+// owns reports whether an object is to be removed here when no row refers to it.
+func (k *Keeper) owns(key string) bool {
+	o, ok := payload.OriginOf(key)
+	return ok && slices.Contains(k.own, o)
 }
 
 // claim returns the objects that are not held. Until disclaim nobody can hold them.

@@ -48,8 +48,8 @@ type Config struct {
 // Keeper keeps objects. All methods may be called from many goroutines.
 type Keeper struct {
 	cfg    Config
-	secret []byte // of what uploaders are told
-	origin payload.Origin
+	secret []byte           // of what uploaders are told
+	own    []payload.Origin // whose objects are removed
 	wake   chan struct{}
 	swept  map[string]string // by store, the key up to which objects were judged; only Run has it
 
@@ -78,12 +78,16 @@ func New(ctx context.Context, cfg Config) (*Keeper, error) {
 		cfg: cfg, wake: make(chan struct{}, 1), swept: map[string]string{},
 		held: map[string]*holding{}, deleting: map[string]bool{},
 	}
-	var err error
-	if k.secret, err = loadSecret(ctx, cfg.Store); err != nil {
+	o, err := openOrigins(ctx, cfg.Store)
+	if err != nil {
 		return nil, fmt.Errorf("open payloads: %w", err)
 	}
-	k.origin = originOf(k.secret)
-	cfg.Set.SetOrigin(k.origin)
+	k.secret, k.own = o.secret, o.removable()
+	cfg.Set.SetOrigin(o.own())
+	if len(o.foreign) > 0 {
+		cfg.Logger.Info("this store was restored: the payloads of before are read and never removed, since the original may need them",
+			logkey.Hint, "if the original is gone: jobhost restore --take-over, while the host is stopped")
+	}
 	return k, nil
 }
 

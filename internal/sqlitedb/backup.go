@@ -146,6 +146,9 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 	if err := Verify(ctx, part, opts.Schemas); err != nil {
 		return "", err
 	}
+	if err := edit(part, opts.Restored); err != nil {
+		return "", explainCopy(part, err)
+	}
 	if info, err := os.Stat(target); err == nil && info.Size() > 0 {
 		if !replace {
 			return "", &jobhost.Error{
@@ -162,6 +165,25 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 		return "", explainPath(target, err)
 	}
 	return kept, syncDir(opts.Dir)
+}
+
+// edit changes a file that nobody uses, in one transaction.
+func edit(path string, change func(Querier) error) (err error) {
+	if change == nil {
+		return nil
+	}
+	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := change(c); err != nil {
+		return err
+	}
+	return c.exec("COMMIT")
 }
 
 // moveAside renames a database with its log, or removes an empty one. The log

@@ -133,6 +133,32 @@ func TestRestoreKeepsWhatItReplaces(t *testing.T) {
 	}
 }
 
+// What a copy must not have in common with its original is changed before the
+// copy gets its place; a change that fails leaves nothing there.
+func TestRestoreChangesTheCopy(t *testing.T) {
+	t.Parallel()
+	from, dir := t.TempDir(), t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: from})
+	put(t, db, 1, "original")
+	closeDB(t, db)
+	opts := sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}}
+	for _, sql := range []string{"UPDATE nothing SET text=1", "UPDATE note SET text='copy'"} {
+		opts.Restored = func(q sqlitedb.Querier) error { return q.Stmt(sql).Exec() }
+		if _, err := sqlitedb.Restore(t.Context(), opts, from, false); (err == nil) != strings.Contains(sql, "copy") {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*.part*")); len(left) > 0 {
+			t.Errorf("%s: %v is left", sql, left)
+		}
+	}
+	if got := texts(t, setup(t, sqlitedb.Options{Dir: dir})); got != "copy" {
+		t.Errorf("the copy holds %q", got)
+	}
+	if got := texts(t, setup(t, sqlitedb.Options{Dir: from})); got != "original" {
+		t.Errorf("the backup holds %q", got)
+	}
+}
+
 func TestFreeSpace(t *testing.T) {
 	t.Parallel()
 	if n, err := sqlitedb.FreeSpace(t.TempDir()); err != nil || n <= 0 {

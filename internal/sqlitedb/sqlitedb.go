@@ -58,6 +58,9 @@ type Options struct {
 	// Disk keeps the files, for tests; the lock file stays in Dir. Nil = the
 	// operating system does.
 	Disk Disk
+	// Restored is given a copy by [Restore], before it gets its place, to change
+	// what must not be as in the original; nil = nothing.
+	Restored func(Querier) error
 	// CheckpointPages is how many pages may be in the WAL before they are
 	// written back; 0 = 1,000, SQLite's own default.
 	CheckpointPages int
