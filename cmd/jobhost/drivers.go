@@ -90,6 +90,14 @@ func freeSpace(h *manifest.Host) func() (int64, error) {
 	return func() (int64, error) { return sqlitedb.FreeSpace(h.Store.Dir) }
 }
 
+// place returns where a store is; empty when it has no files.
+func place(h *manifest.Host) (string, error) {
+	if h.Store.Dir == "" {
+		return "", nil
+	}
+	return sqlitedb.Place(h.Store.Dir)
+}
+
 // payloadsDir is the folder of a backup for the objects of payload stores that
 // are folders, each below its name.
 const payloadsDir = "payloads"

@@ -31,6 +31,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	retry := time.NewTimer(0)
 	retry.Stop()
 	defer retry.Stop()
+	renew := time.NewTicker(ownerEvery)
+	defer renew.Stop()
+	k.renew(ctx)
+	defer k.owners.end(ctx)
 	wait := retryFirst
 	for {
 		var err error
@@ -41,6 +45,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 			err = k.clear(ctx)
 		case <-retry.C:
 			err = k.clear(ctx)
+		case <-renew.C:
+			k.renew(ctx)
+			continue
 		case <-sweep.C:
 			err = k.sweep(ctx)
 			sweep.Reset(min(max(k.cfg.OrphanAge/4, sweepLeast), sweepMost))
@@ -54,7 +61,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case err == nil:
 			wait = retryFirst
 			continue
-		case errors.Is(err, payload.ErrBusy): // a backup, which is no fault
+		case errors.Is(err, payload.ErrBusy), errors.Is(err, errNotOwner): // a backup, which is no fault, or what was told of
 		default:
 			k.cfg.Logger.Warn("payloads that nobody needs are not removed; it will be tried again", logkey.Error, err)
 		}
@@ -124,8 +131,10 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 	}
 	var errs []error
 	for store, refs := range byStore {
-		err := k.cfg.Set.Delete(ctx, refs)
+		free, others := k.removableNow(ctx, store, refs)
+		err := k.cfg.Set.Delete(ctx, free)
 		k.disclaim(refs)
+		refs = free
 		switch {
 		case errors.Is(err, payload.ErrNoStore):
 			k.cfg.Logger.Warn("payloads stay in a store that the manifest doesn't have any more", logkey.Payloads, store, logkey.Count, len(refs))
@@ -135,6 +144,7 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 		default:
 			k.cfg.Removed(len(refs), orphans)
 		}
+		errs = append(errs, others)
 		removed = append(removed, refs...)
 	}
 	return removed, errors.Join(errs...)

@@ -42,7 +42,13 @@ type Config struct {
 	// Removed is told how many objects were removed, and whether they were
 	// orphans, and must not block [nobody].
 	Removed func(objects int, orphans bool)
-	Logger  *slog.Logger // [discard]
+	// Place is where the database of Store is, such that no two hosts that live
+	// have the same; empty = it can't be copied.
+	Place string
+	// Contested is told whether another living host has the same objects in a
+	// store, and must not block [nobody].
+	Contested func(store string, contested bool)
+	Logger    *slog.Logger // [discard]
 }
 
 // Keeper keeps objects. All methods may be called from many goroutines.
@@ -52,6 +58,7 @@ type Keeper struct {
 	own    []payload.Origin // whose objects are removed
 	wake   chan struct{}
 	swept  map[string]string // by store, the key up to which objects were judged; only Run has it
+	owners *ownerships       // only Run has them
 
 	mu       sync.Mutex          // protects the fields below
 	held     map[string]*holding // by name
@@ -83,6 +90,7 @@ func New(ctx context.Context, cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("open payloads: %w", err)
 	}
 	k.secret, k.own = o.secret, o.removable()
+	k.owners = newOwnerships(&k.cfg)
 	cfg.Set.SetOrigin(o.own())
 	if len(o.foreign) > 0 {
 		cfg.Logger.Info("this store was restored: the payloads of before are read and never removed, since the original may need them",
@@ -104,6 +112,9 @@ func setDefaults(cfg *Config) {
 	cfg.UploadFor = min(cfg.UploadFor, cfg.OrphanAge)
 	if cfg.Removed == nil {
 		cfg.Removed = func(int, bool) {}
+	}
+	if cfg.Contested == nil {
+		cfg.Contested = func(string, bool) {}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
