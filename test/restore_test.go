@@ -168,7 +168,7 @@ func TestDrillBesideTheOriginal(t *testing.T) {
 	}
 	drill.command("restore", "--take-over")
 	other = drill.start()
-	// What before0, after0 and after1 had is for nobody now: a payload and a result each.
+	// What before0, after0 and after1 had belongs to no job now: a payload and a result each.
 	awaitMetric(t, drill, other, `jobhost_payload_removed_total{reason="orphan"}`, 6)
 	wantLarge(t, other, "before1", "own")
 }

@@ -131,8 +131,8 @@ func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
 	return nil
 }
 
-// restoreStore puts a backup in the place of a store. Payloads come first: what
-// nobody refers to does no harm. Unless it takes over, the store leaves the
+// restoreStore puts a backup in the place of a store. Payloads come first: one
+// without a job does no harm. Unless it takes over, the store leaves the
 // payloads that it refers to to the original.
 func restoreStore(ctx context.Context, m *manifest.Manifest, from string, replace, takeOver bool) (kept string, err error) {
 	for _, s := range folderStores(m) {

@@ -46,7 +46,7 @@ type Config struct {
 	// have the same; empty = it can't be copied.
 	Place string
 	// Contested is told whether another living host has the same objects in a
-	// store, and must not block [nobody].
+	// store, and must not block [none].
 	Contested func(store string, contested bool)
 	Logger    *slog.Logger // [discard]
 }

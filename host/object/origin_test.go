@@ -54,7 +54,7 @@ func (b *bench) readable(refs ...payload.Ref) {
 
 // A restored store reads what it refers to and removes none of it, neither with
 // a job nor by a sweep, over restarts and further restores: the original may be
-// alive. What it has made itself is removed as ever.
+// alive. What it has made itself is removed with its job.
 func TestRestoredLeavesTheOriginal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

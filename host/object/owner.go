@@ -18,8 +18,7 @@ import (
 // a host removes objects of an origin from a store only while a mark there says
 // that it is their owner, with a number that the owner raises again and again.
 //
-// Whether another owner is alive is told by whether its number rises, not by a
-// clock. A host that has ended leaves a mark that stands still; the next one on
+// Another owner is alive if its number rises, whatever the clocks say. A host that has ended leaves a mark that stands still; the next one on
 // the same database, which its lock keeps the only one, takes that over at once.
 const (
 	ownerEvery = 30 * time.Second   // between two looks
@@ -182,7 +181,7 @@ func (o *ownerships) contest(on owned, k *ownership, contested bool) {
 	o.cfg.Contested(on.store, contested)
 }
 
-// renew looks at all marks. A store that is away is told of by those who need it.
+// renew looks at all marks. A store that is away is reported by what needs it.
 func (k *Keeper) renew(ctx context.Context) {
 	for _, store := range k.cfg.Set.Stores() {
 		for _, origin := range k.own {

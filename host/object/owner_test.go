@@ -62,7 +62,7 @@ func TestTwoHostsWithOneOrigin(t *testing.T) {
 		if !c.contested.Load() || b.contested.Load() {
 			t.Errorf("contested: the first %v, the second %v", b.contested.Load(), c.contested.Load())
 		}
-		// The first removes what is its own, as ever.
+		// The first removes what is its own.
 		other := b.put()
 		b.end("other", other)
 		b.Release(other.String(), false)
@@ -124,7 +124,7 @@ func TestOwnerMoves(t *testing.T) {
 				synctest.Wait()
 				b.want(0)
 				if b.contested.Load() {
-					t.Error("nobody contests")
+					t.Error("there is a contest")
 				}
 			})
 		})

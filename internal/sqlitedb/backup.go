@@ -44,7 +44,7 @@ func Backup(ctx context.Context, dir, to string) (err error) {
 	return finish(ctx, source, target, func(part string) error { return source.copyTo(ctx, part, max(copyLog, size(from))) })
 }
 
-// Verify reads a whole database that nobody uses: it must be jobhost's, not be
+// Verify reads a whole database that is not in use: it must be jobhost's, not be
 // of a newer one than the schemas, and every page of it must be what was written.
 func Verify(ctx context.Context, path string, schemas []Schema) error {
 	err := check(ctx, path, func(c *conn) error { return refuseNewer(c, path, schemas) })
@@ -60,8 +60,7 @@ func Verify(ctx context.Context, path string, schemas []Schema) error {
 	return err
 }
 
-// check reads a whole database that nobody uses, and looks at it more closely
-// before that. Damage is as SQLite tells it.
+// check reads a whole database that is not in use, and calls look before that. Damage is as SQLite tells it.
 func check(ctx context.Context, path string, look func(*conn) error) (err error) {
 	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE)
 	if err != nil {
@@ -167,7 +166,7 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 	return kept, syncDir(opts.Dir)
 }
 
-// edit changes a file that nobody uses, in one transaction.
+// edit changes a file that is not in use, in one transaction.
 func edit(path string, change func(Querier) error) (err error) {
 	if change == nil {
 		return nil

@@ -164,7 +164,7 @@ func crashed(t *testing.T, dir string) string {
 	return left
 }
 
-// Damage of the store is told as such by a backup of it.
+// A backup of a damaged store says that it is the store that is damaged.
 func TestBackupOfADamagedStore(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), t.TempDir()

@@ -32,6 +32,6 @@ func machineRun() string {
 	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		return strings.TrimSpace(string(id))
 	}
-	name, _ := os.Hostname() // one without a name is told from others by its file system
+	name, _ := os.Hostname() // a machine without one differs in its file systems
 	return name
 }

@@ -10,8 +10,8 @@ import (
 // what was there, for hosts to tell each other of themselves. A mark is no
 // object: it is in no list, and need not survive power loss.
 type Marker interface {
-	// SetMark keeps a text under a name, as [CheckName] allows it: whoever reads
-	// it finds either text whole.
+	// SetMark keeps a text under a name, as [CheckName] allows it. A
+	// reader finds the old text or the new one, whole.
 	SetMark(ctx context.Context, name string, text []byte) error
 	// Mark returns a text. Errors: [ErrNotFound].
 	Mark(ctx context.Context, name string) ([]byte, error)
