@@ -91,10 +91,14 @@ func (e *env) takeOver(ctx context.Context, m *manifest.Manifest) error {
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
+	if e.wantsJSON() {
+		return e.json(map[string]any{"taken_over": m.Host.Store.Dir, "origins": origins})
+	}
 	if origins == 0 {
 		e.note("it has left no payloads to another host")
 	}
-	return e.tellStore("taken over", m.Host.Store.Dir, "")
+	_, err = fmt.Fprintf(e.stdout, "taken over %s\n", printable(m.Host.Store.Dir))
+	return err
 }
 
 // storeManifest reads the manifest for its store, which must be files.

@@ -59,10 +59,10 @@ func TestRestoredLeavesTheOriginal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
-		before, after := b.put(), payload.Ref{}
+		before := b.put()
 		b.end("before", before)
 		c := b.restored(map[string]payload.Ref{"before": before})
-		after = b.put() // of the original, which goes on
+		after := b.put() // of the original, which goes on
 		b.end("after", after)
 		for _, ref := range []payload.Ref{before, after} {
 			b.Release(ref.String(), false)

@@ -157,10 +157,16 @@ func TestTwoHostsTakeOverOne(t *testing.T) {
 		b := setupAt(t, "one")
 		b.lived(true)
 		twins := []*bench{b.twin("two"), b.twin("three")}
+		var stops []func()
 		for _, c := range twins {
 			c.Keeper = c.open()
-			defer c.run(c.Keeper)()
+			stops = append(stops, c.run(c.Keeper))
 		}
+		defer func() {
+			for _, stop := range stops {
+				stop()
+			}
+		}()
 		time.Sleep(10 * time.Minute)
 		var removed int64
 		for i, c := range twins {

@@ -139,7 +139,7 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 	defer lock.release()
 	part := target + ".part"
 	if err := errors.Join(removeFile(part), copyFile(source, part)); err != nil {
-		return "", err
+		return "", explainCopy(part, err)
 	}
 	defer func() { err = errors.Join(err, removeFile(part)) }()
 	if err := Verify(ctx, part, opts.Schemas); err != nil {

@@ -20,7 +20,7 @@ type Marker interface {
 // MaxMarkBytes bounds a mark.
 const MaxMarkBytes = 4 << 10
 
-// ErrNoMarks: the store keeps no marks.
+// ErrNoMarks says that a store keeps no marks.
 var ErrNoMarks = errors.New("the payload store keeps no marks")
 
 // SetMark keeps a mark in a store.
