@@ -19,10 +19,10 @@ import (
 
 // backupRun says how long and how hard backups are made beside a running host.
 type backupRun struct {
-	size    int64         // of the store when the first begins, at least
-	rate    int           // jobs a second
-	every   time.Duration // from the beginning of one to that of the next, at least
-	backups int
+	size  int64         // of the store when the first begins, at least
+	rate  int           // jobs a second, at most
+	every time.Duration // from the beginning of one to that of the next, at least
+	lasts time.Duration // until the last one begins
 }
 
 // backupsAsked returns a run of seconds; with JOBHOST_CHAOS=1 (make chaos) one of
@@ -30,11 +30,11 @@ type backupRun struct {
 func backupsAsked() backupRun {
 	switch os.Getenv("JOBHOST_CHAOS") {
 	case "":
-		return backupRun{size: 20 << 20, rate: 500, every: time.Second, backups: 3}
+		return backupRun{size: 20 << 20, rate: 500, every: time.Second, lasts: 2 * time.Second}
 	case "long":
-		return backupRun{size: 1 << 30, rate: 2000, every: 5 * time.Second, backups: 120}
+		return backupRun{size: 1 << 30, rate: 2000, every: 5 * time.Second, lasts: 10 * time.Minute}
 	}
-	return backupRun{size: 200 << 20, rate: 2000, every: 5 * time.Second, backups: 12}
+	return backupRun{size: 200 << 20, rate: 2000, every: 5 * time.Second, lasts: time.Minute}
 }
 
 // Backups are made of a running host under load, one after the other. Each
@@ -60,7 +60,9 @@ func TestBackupsUnderLoad(t *testing.T) {
 	defer cancel()
 	tick := time.NewTicker(run.every)
 	defer tick.Stop()
-	for n := range run.backups {
+	start := time.Now()
+	for n, last := 0, false; !last; n++ {
+		last = time.Since(start) >= run.lasts
 		load.next(t)
 		acked := load.now()
 		copied, began := filepath.Join(t.TempDir(), "copy"), time.Now()
@@ -71,7 +73,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 		wantAcked(t, restored, acked)
 		t.Logf("backup %d of %d MiB in %v, log %d MiB, %d jobs acknowledged before it", n,
 			fileSize(filepath.Join(copied, sqlitedb.FileName))>>20, took.Round(time.Millisecond), fileSize(s.database()+"-wal")>>20, sum(acked))
-		if n == 0 || n == run.backups-1 {
+		if n == 0 || last {
 			drill(t, restored)
 		}
 		for _, dir := range []string{copied, filepath.Join(restored.dir, "data")} {
@@ -81,6 +83,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 		}
 		<-tick.C
 	}
+	t.Logf("%d jobs were acknowledged in %v", sum(load.now()), time.Since(start).Round(time.Second))
 	wantLarge(t, host, "large0", "large1")
 	cancel()
 	producers.Wait()
