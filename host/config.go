@@ -71,6 +71,9 @@ type Config struct {
 	// OrphanAge is how old an object of Payloads is that nobody refers to when it
 	// is removed; 0 = two days.
 	OrphanAge time.Duration
+	// Place is where the database of Store is, such that no two hosts that live have
+	// the same; empty = it is in memory, so that there is no copy of it.
+	Place string
 	// MinFree is how many bytes the disk of the store must have free for new
 	// jobs to be taken; 0 = that is not looked at.
 	MinFree int64

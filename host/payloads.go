@@ -22,6 +22,8 @@ func (h *Host) newKeeper(ctx context.Context, cfg *queue.Config) (*object.Keeper
 		MaxUpload: h.cfg.MaxUpload,
 		OrphanAge: h.cfg.OrphanAge,
 		Removed:   h.cfg.Metrics.PayloadsRemoved,
+		Place:     h.cfg.Place,
+		Contested: h.cfg.Metrics.PayloadsContested,
 		Logger:    h.cfg.Logger,
 	})
 	if err != nil {

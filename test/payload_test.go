@@ -46,7 +46,7 @@ orphan_age = "1s"
 func (s *site) objects() (names []string) {
 	s.t.Helper()
 	err := filepath.WalkDir(filepath.Join(s.dir, "data", "payloads"), func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && d.Name() != "owner" && d.Name() != "copying" {
+		if err == nil && d.Type().IsRegular() && d.Name() != "owner" && d.Name() != "copying" && filepath.Base(filepath.Dir(name)) != "marks" {
 			names = append(names, name)
 		}
 		if os.IsNotExist(err) { // it was removed meanwhile

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -38,31 +39,66 @@ their payloads, so keep the copy as private as the store.`,
 }
 
 func newRestoreCommand(e *env) *cobra.Command {
-	replace := false
+	replace, takes := false, false
 	cmd := &cobra.Command{
 		Use:   "restore DIR",
 		Short: "Put a backup in the place of the store, while the host is stopped",
 		Long: `Put a backup in the place of the store of the manifest. The host must be
 stopped. The backup is checked first, and stays where it is; one of a newer
 jobhost is refused. A store that is there is kept under another name. Payloads
-of the backup are added to those that are there.`,
+of the backup are added to those that are there.
+
+The host that the backup is of may be alive, as with a drill or a copy for
+tests. So the restored one reads the payloads and results that it refers to in
+S3, Redis and folders, and never removes them. If the original is gone and this
+one goes on in its place, say --take-over: with a DIR, or without one for a store
+that was restored before.`,
 		Example: `  jobhost restore /var/backups/jobhost/2026-02-03
-  jobhost restore /var/backups/jobhost/2026-02-03 --replace`,
-		Args: exactly("DIR"),
+  jobhost restore /var/backups/jobhost/2026-02-03 --replace --take-over
+  jobhost restore --take-over`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if takes && len(args) == 0 {
+				return nil
+			}
+			return exactly("DIR")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := e.storeManifest()
 			if err != nil {
 				return err
 			}
-			kept, err := restoreStore(cmd.Context(), m, e.path(args[0]), replace)
+			if len(args) == 0 {
+				return e.takeOver(cmd.Context(), m)
+			}
+			kept, err := restoreStore(cmd.Context(), m, e.path(args[0]), replace, takes)
 			if err != nil {
 				return err
+			}
+			if !takes {
+				e.note("the payloads of before are read and never removed; if the original is gone: jobhost restore --take-over")
 			}
 			return e.tellStore("restored", m.Host.Store.Dir, kept)
 		},
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "put a store that is there aside, under another name")
+	cmd.Flags().BoolVar(&takes, "take-over", false, "the original is gone: remove payloads of before, too, when no job needs them")
 	return cmd
+}
+
+// takeOver lets the store that is there remove payloads of before it was restored.
+func (e *env) takeOver(ctx context.Context, m *manifest.Manifest) error {
+	origins, err := takeOver(ctx, m)
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	if e.wantsJSON() {
+		return e.json(map[string]any{"taken_over": m.Host.Store.Dir, "origins": origins})
+	}
+	if origins == 0 {
+		e.note("it has left no payloads to another host")
+	}
+	_, err = fmt.Fprintf(e.stdout, "taken over %s\n", printable(m.Host.Store.Dir))
+	return err
 }
 
 // storeManifest reads the manifest for its store, which must be files.

@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/host/object"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/runtime"
@@ -88,6 +90,14 @@ func freeSpace(h *manifest.Host) func() (int64, error) {
 	return func() (int64, error) { return sqlitedb.FreeSpace(h.Store.Dir) }
 }
 
+// place returns where a store is; empty when it has no files.
+func place(h *manifest.Host) (string, error) {
+	if h.Store.Dir == "" {
+		return "", nil
+	}
+	return sqlitedb.Place(h.Store.Dir)
+}
+
 // payloadsDir is the folder of a backup for the objects of payload stores that
 // are folders, each below its name.
 const payloadsDir = "payloads"
@@ -121,16 +131,42 @@ func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
 	return nil
 }
 
-// restoreStore puts a backup in the place of a store. Payloads come first: what
-// nobody refers to does no harm.
-func restoreStore(ctx context.Context, m *manifest.Manifest, from string, replace bool) (kept string, err error) {
+// restoreStore puts a backup in the place of a store. Payloads come first: one
+// without a job does no harm. Unless it takes over, the store leaves the
+// payloads that it refers to to the original.
+func restoreStore(ctx context.Context, m *manifest.Manifest, from string, replace, takeOver bool) (kept string, err error) {
 	for _, s := range folderStores(m) {
 		if _, err := filepayload.Copy(ctx, filepath.Join(from, payloadsDir, s.Name), s.Path); err != nil {
 			return "", err
 		}
 	}
 	opts := sqlitedb.Options{Dir: m.Host.Store.Dir, Schemas: schemas()}
+	if !takeOver {
+		opts.Restored = sqlitequeue.MarkRestored
+	}
 	return sqlitedb.Restore(ctx, opts, from, replace)
+}
+
+// takeOver makes the store that is there the one in which the original goes on.
+// It returns of how many origins the payloads are its own now.
+func takeOver(ctx context.Context, m *manifest.Manifest) (_ int, err error) {
+	if _, err := os.Stat(filepath.Join(m.Host.Store.Dir, sqlitedb.FileName)); err != nil {
+		return 0, &jobhost.Error{
+			Code: jobhost.CodeNotFound, Message: "there is no store in " + m.Host.Store.Dir, Cause: err,
+			Hint: "to restore one: jobhost restore DIR --take-over",
+		}
+	}
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: m.Host.Store.Dir, Schemas: schemas()})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	jobs, err := sqlitequeue.New(db)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, jobs.Close()) }()
+	return object.TakeOver(ctx, jobs)
 }
 
 // folderStores returns the payload stores that are folders.

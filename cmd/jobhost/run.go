@@ -102,6 +102,9 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	cfg.Store, cfg.States, cfg.FreeSpace = store.jobs, store.states, freeSpace(&m.Host)
+	if cfg.Place, err = place(&m.Host); err != nil {
+		return err
+	}
 	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 // payloads counts what is done with payload stores.
 type payloads struct {
 	objects, bytes, errors, removed *prometheus.CounterVec
+	contested                       *prometheus.GaugeVec
 }
 
 func newPayloads() payloads {
@@ -20,11 +21,15 @@ func newPayloads() payloads {
 		bytes:   vec("jobhost_payload_bytes_total", "Bytes of payloads and results that were written to payload stores or read, before compression.", "store", "verb"),
 		errors:  vec("jobhost_payload_errors_total", "Calls of payload stores that failed, and objects that were found missing or damaged.", "store", "verb"),
 		removed: vec("jobhost_payload_removed_total", "Objects that were removed from payload stores, with their job (job) or since no job refers to them (orphan).", "reason"),
+		contested: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "jobhost_payload_contested",
+			Help: "1 while another living host has the same objects in a payload store, as with a copied folder: none are removed here then.",
+		}, []string{"store"}),
 	}
 }
 
 func (p *payloads) register(r *prometheus.Registry) {
-	r.MustRegister(p.objects, p.bytes, p.errors, p.removed)
+	r.MustRegister(p.objects, p.bytes, p.errors, p.removed, p.contested)
 }
 
 // Payload counts what was done with a payload store.
@@ -47,4 +52,13 @@ func (m *Metrics) PayloadsRemoved(objects int, orphans bool) {
 		reason = "orphan"
 	}
 	m.payloads.removed.WithLabelValues(reason).Add(float64(objects))
+}
+
+// PayloadsContested tells whether another living host has the same objects.
+func (m *Metrics) PayloadsContested(store string, contested bool) {
+	value := 0.0
+	if contested {
+		value = 1
+	}
+	m.payloads.contested.WithLabelValues(store).Set(value)
 }

@@ -3,6 +3,7 @@ package object
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost/host/queue"
@@ -30,6 +31,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	retry := time.NewTimer(0)
 	retry.Stop()
 	defer retry.Stop()
+	renew := time.NewTicker(ownerEvery)
+	defer renew.Stop()
+	k.renew(ctx)
+	defer k.owners.end(ctx)
 	wait := retryFirst
 	for {
 		var err error
@@ -40,6 +45,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 			err = k.clear(ctx)
 		case <-retry.C:
 			err = k.clear(ctx)
+		case <-renew.C:
+			k.renew(ctx)
+			continue
 		case <-sweep.C:
 			err = k.sweep(ctx)
 			sweep.Reset(min(max(k.cfg.OrphanAge/4, sweepLeast), sweepMost))
@@ -53,7 +61,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case err == nil:
 			wait = retryFirst
 			continue
-		case errors.Is(err, payload.ErrBusy): // a backup, which is no fault
+		case errors.Is(err, payload.ErrBusy), errors.Is(err, errNotOwner): // a backup, which is no fault, or what was told of
 		default:
 			k.cfg.Logger.Warn("payloads that nobody needs are not removed; it will be tried again", logkey.Error, err)
 		}
@@ -113,17 +121,20 @@ func (k *Keeper) clearPage(ctx context.Context, texts []string) error {
 }
 
 // remove deletes objects that are not held, store by store, and returns those
-// that are gone now. Objects of a store that was taken out of the manifest are
-// left where they are, and count as gone.
+// that are gone now. Objects of a store that was taken out of the manifest, and
+// those of another origin, are left where they are, and count as gone.
 func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (removed []payload.Ref, err error) {
 	byStore := map[string][]payload.Ref{}
+	refs, removed = k.divide(refs)
 	for _, ref := range k.claim(refs) {
 		byStore[ref.Store] = append(byStore[ref.Store], ref)
 	}
 	var errs []error
 	for store, refs := range byStore {
-		err := k.cfg.Set.Delete(ctx, refs)
+		free, others := k.removableNow(ctx, store, refs)
+		err := k.cfg.Set.Delete(ctx, free)
 		k.disclaim(refs)
+		refs = free
 		switch {
 		case errors.Is(err, payload.ErrNoStore):
 			k.cfg.Logger.Warn("payloads stay in a store that the manifest doesn't have any more", logkey.Payloads, store, logkey.Count, len(refs))
@@ -133,9 +144,28 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 		default:
 			k.cfg.Removed(len(refs), orphans)
 		}
+		errs = append(errs, others)
 		removed = append(removed, refs...)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// divide tells own objects from those that are left to others: see [TakeOver].
+func (k *Keeper) divide(refs []payload.Ref) (own, others []payload.Ref) {
+	for _, ref := range refs {
+		if k.owns(ref.Key) {
+			own = append(own, ref)
+		} else {
+			others = append(others, ref)
+		}
+	}
+	return own, others
+}
+
+// owns reports whether an object is to be removed here when no row refers to it.
+func (k *Keeper) owns(key string) bool {
+	o, ok := payload.OriginOf(key)
+	return ok && slices.Contains(k.own, o)
 }
 
 // claim returns the objects that are not held. Until disclaim nobody can hold them.

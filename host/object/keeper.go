@@ -42,16 +42,23 @@ type Config struct {
 	// Removed is told how many objects were removed, and whether they were
 	// orphans, and must not block [nobody].
 	Removed func(objects int, orphans bool)
-	Logger  *slog.Logger // [discard]
+	// Place is where the database of Store is, such that no two hosts that live
+	// have the same; empty = it can't be copied.
+	Place string
+	// Contested is told whether another living host has the same objects in a
+	// store, and must not block [none].
+	Contested func(store string, contested bool)
+	Logger    *slog.Logger // [discard]
 }
 
 // Keeper keeps objects. All methods may be called from many goroutines.
 type Keeper struct {
 	cfg    Config
-	secret []byte // of what uploaders are told
-	origin payload.Origin
+	secret []byte           // of what uploaders are told
+	own    []payload.Origin // whose objects are removed
 	wake   chan struct{}
 	swept  map[string]string // by store, the key up to which objects were judged; only Run has it
+	owners *ownerships       // only Run has them
 
 	mu       sync.Mutex          // protects the fields below
 	held     map[string]*holding // by name
@@ -78,12 +85,17 @@ func New(ctx context.Context, cfg Config) (*Keeper, error) {
 		cfg: cfg, wake: make(chan struct{}, 1), swept: map[string]string{},
 		held: map[string]*holding{}, deleting: map[string]bool{},
 	}
-	var err error
-	if k.secret, err = loadSecret(ctx, cfg.Store); err != nil {
+	o, err := openOrigins(ctx, cfg.Store)
+	if err != nil {
 		return nil, fmt.Errorf("open payloads: %w", err)
 	}
-	k.origin = originOf(k.secret)
-	cfg.Set.SetOrigin(k.origin)
+	k.secret, k.own = o.secret, o.removable()
+	k.owners = newOwnerships(&k.cfg)
+	cfg.Set.SetOrigin(o.own())
+	if len(o.foreign) > 0 {
+		cfg.Logger.Info("this store was restored: the payloads of before are read and never removed, since the original may need them",
+			logkey.Hint, "if the original is gone: jobhost restore --take-over, while the host is stopped")
+	}
 	return k, nil
 }
 
@@ -100,6 +112,9 @@ func setDefaults(cfg *Config) {
 	cfg.UploadFor = min(cfg.UploadFor, cfg.OrphanAge)
 	if cfg.Removed == nil {
 		cfg.Removed = func(int, bool) {}
+	}
+	if cfg.Contested == nil {
+		cfg.Contested = func(string, bool) {}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -28,6 +28,9 @@ type bench struct {
 	store   *queuetest.Memory
 	objects *payloadtest.Memory
 	removed [2]atomic.Int64 // with their job, and orphans
+
+	place     string      // of the store; empty = it can't be copied
+	contested atomic.Bool // what was told last
 }
 
 func setup(t *testing.T) *bench {
@@ -45,13 +48,17 @@ func (b *bench) open() *object.Keeper {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	k, err := object.New(b.t.Context(), object.Config{Set: set, Store: b.store, Removed: func(n int, orphans bool) {
-		i := 0
-		if orphans {
-			i = 1
-		}
-		b.removed[i].Add(int64(n))
-	}})
+	k, err := object.New(b.t.Context(), object.Config{
+		Set: set, Store: b.store, Place: b.place,
+		Removed: func(n int, orphans bool) {
+			i := 0
+			if orphans {
+				i = 1
+			}
+			b.removed[i].Add(int64(n))
+		},
+		Contested: func(_ string, contested bool) { b.contested.Store(contested) },
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// sweep removes objects of this database, of a certain age, that no row refers to: what a crash has
+// sweep removes own objects, of a certain age, that no row refers to: what a crash has
 // left between an object and its commit, and uploads that no job has taken. An
 // object that was judged is not looked at again, since its row, when that goes,
 // leaves its reference for the janitor.
@@ -39,7 +39,7 @@ func (k *Keeper) sweepStore(ctx context.Context, store string, before time.Time)
 		}
 		full := len(keys) == page
 		after = keys[len(keys)-1]
-		n, all, err := k.judge(ctx, store, slices.DeleteFunc(keys, func(key string) bool { return !k.origin.Made(key) }))
+		n, all, err := k.judge(ctx, store, slices.DeleteFunc(keys, func(key string) bool { return !k.owns(key) }))
 		removed += n
 		if err != nil {
 			return removed, err

@@ -3,7 +3,6 @@ package object
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -19,37 +18,12 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// secretNote is the note that keeps the secret of the uploads' references, so
-// that they hold over a restart and for all hosts of a store.
-const secretNote = "uploads.secret"
-
-// loadSecret reads the secret, or makes it at the first start.
-func loadSecret(ctx context.Context, store queue.Store) ([]byte, error) {
-	notes, err := store.Notes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if secret, err := base64.StdEncoding.DecodeString(notes[secretNote]); err == nil && len(secret) == sha256.Size {
-		return secret, nil
-	}
-	secret := make([]byte, sha256.Size)
-	_, _ = rand.Read(secret) // it never fails: see its documentation
-	err = commit(ctx, store, &queue.Note{Name: secretNote, Text: base64.StdEncoding.EncodeToString(secret)})
-	return secret, err
-}
-
-// originOf returns the origin of the objects of a database, by its secret.
-func originOf(secret []byte) payload.Origin {
-	sum := sha256.Sum256(append([]byte("origin "), secret...))
-	return payload.Origin(sum[:len(payload.Origin{})])
-}
-
-// commit commits an operation and waits for it.
-func commit(ctx context.Context, store queue.Store, op queue.Op) error {
+// commit commits operations, all or none, and waits for it.
+func commit(ctx context.Context, store queue.Store, ops ...queue.Op) error {
 	answer := make(chan error, 1)
-	store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
-		if err == nil {
-			err = results[0].Err
+	store.Commit(ops, func(results []queue.OpResult, err error) {
+		for _, result := range results {
+			err = errors.Join(err, result.Err)
 		}
 		answer <- err
 	})

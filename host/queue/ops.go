@@ -193,6 +193,10 @@ type Delete struct{ ID string }
 // not about one job: that a worker is paused, say. An empty text removes it.
 type Note struct{ Name, Text string }
 
+// NoteRestored is the note of a store that is a copy of another one, put where it is
+// by a restore: what its rows refer to may be in use elsewhere.
+const NoteRestored = "store.restored"
+
 // Tidy removes jobs that have ended and that none of their tasks keeps any
 // longer: each has an ExpiresAt that is not after At. It removes about Limit
 // tasks at most, so that it delays other operations little; the result's Next

@@ -36,71 +36,35 @@ func Backup(ctx context.Context, dir, to string) (err error) {
 			Code: jobhost.CodeConflict, Message: target + " exists", Hint: "name a directory without a backup in it",
 		}
 	}
-	// It gets its name when it is whole and checked.
-	part := target + ".part"
-	if err := errors.Join(removeFile(part), makePrivate(part)); err != nil {
+	source, err := openSource(from)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, removeFile(part)) }()
-	if err := copyPages(ctx, from, part); err != nil {
-		return explainOpen(part, err)
-	}
-	if err := Verify(ctx, part, nil); err != nil {
-		return err
-	}
-	if err := syncFile(part); err != nil {
-		return err
-	}
-	if err := os.Rename(part, target); err != nil {
-		return explainPath(target, err)
-	}
-	return syncDir(to)
+	defer func() { err = errors.Join(err, source.close()) }()
+	return finish(ctx, source, target, func(part string) error { return source.copyTo(ctx, part, max(copyLog, size(from))) })
 }
 
-// backupPages is how many pages are copied before somebody looks at the context.
-const backupPages = 1000
-
-// copyPages copies a database by SQLite's online backup, in one read transaction.
-func copyPages(ctx context.Context, from, to string) (err error) {
-	// Writing is never done, but a reader of a log needs its index, which is a file.
-	db := &DB{path: from}
-	c, err := db.connect(sqlite3.OPEN_READWRITE)
-	if err != nil {
-		return explainOpen(from, err)
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	if err := identify(c, from); err != nil {
-		return err
-	}
-	// With a transaction of its own the copy is of one moment; without one it
-	// would begin anew with each commit of others.
-	if err := c.exec("PRAGMA query_only=1; BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
-		return explainOpen(from, err)
-	}
-	b, err := c.db.BackupInit("main", (&DB{path: to}).uri())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	for done := false; !done; {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		if done, err = b.Step(backupPages); err != nil {
-			return err
+// Verify reads a whole database that is not in use: it must be jobhost's, not be
+// of a newer one than the schemas, and every page of it must be what was written.
+func Verify(ctx context.Context, path string, schemas []Schema) error {
+	err := check(ctx, path, func(c *conn) error { return refuseNewer(c, path, schemas) })
+	switch {
+	case err == nil:
+		return nil
+	case isDamage(err):
+		return &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s is damaged", path), Cause: err,
+			Hint: "take another backup; nothing was changed",
 		}
 	}
-	return nil
+	return err
 }
 
-// Verify reads a whole database that nobody uses: it must be jobhost's, not be
-// of a newer one than the schemas, if there are any, and every page of it must
-// be what was written.
-func Verify(ctx context.Context, path string, schemas []Schema) (err error) {
-	db := &DB{path: path}
-	c, err := db.connect(sqlite3.OPEN_READWRITE)
+// check reads a whole database that is not in use, and calls look before that. Damage is as SQLite tells it.
+func check(ctx context.Context, path string, look func(*conn) error) (err error) {
+	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE)
 	if err != nil {
-		return explainOpen(path, err)
+		return explainUnlessDamage(path, err)
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := identify(c, path); err != nil {
@@ -109,14 +73,23 @@ func Verify(ctx context.Context, path string, schemas []Schema) (err error) {
 	if id, err := c.number("PRAGMA application_id"); id == 0 || err != nil {
 		return errors.Join(err, errForeign(path, "it is empty"))
 	}
-	if err := refuseNewer(c, path, schemas); err != nil {
+	if look != nil {
+		if err := look(c); err != nil {
+			return err
+		}
+	}
+	return explainUnlessDamage(path, c.integrity(ctx))
+}
+
+func explainUnlessDamage(path string, err error) error {
+	if err == nil || isDamage(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return c.integrity(ctx, path)
+	return explainOpen(path, err)
 }
 
 // integrity runs SQLite's own check, which reads every page.
-func (c *conn) integrity(ctx context.Context, path string) error {
+func (c *conn) integrity(ctx context.Context) error {
 	c.db.SetInterrupt(ctx)
 	defer c.db.SetInterrupt(context.Background())
 	s := c.Stmt("PRAGMA integrity_check(1)")
@@ -129,9 +102,9 @@ func (c *conn) integrity(ctx context.Context, path string) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return explainOpen(path, err)
+		return err
 	case verdict != "ok":
-		return explainOpen(path, fmt.Errorf("%w: %s", sqlite3.CORRUPT, verdict))
+		return fmt.Errorf("%w: %s", sqlite3.CORRUPT, verdict)
 	}
 	return nil
 }
@@ -166,11 +139,14 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 	defer lock.release()
 	part := target + ".part"
 	if err := errors.Join(removeFile(part), copyFile(source, part)); err != nil {
-		return "", err
+		return "", explainCopy(part, err)
 	}
 	defer func() { err = errors.Join(err, removeFile(part)) }()
 	if err := Verify(ctx, part, opts.Schemas); err != nil {
 		return "", err
+	}
+	if err := edit(part, opts.Restored); err != nil {
+		return "", explainCopy(part, err)
 	}
 	if info, err := os.Stat(target); err == nil && info.Size() > 0 {
 		if !replace {
@@ -188,6 +164,25 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 		return "", explainPath(target, err)
 	}
 	return kept, syncDir(opts.Dir)
+}
+
+// edit changes a file that is not in use, in one transaction.
+func edit(path string, change func(Querier) error) (err error) {
+	if change == nil {
+		return nil
+	}
+	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := change(c); err != nil {
+		return err
+	}
+	return c.exec("COMMIT")
 }
 
 // moveAside renames a database with its log, or removes an empty one. The log

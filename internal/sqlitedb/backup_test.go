@@ -76,6 +76,10 @@ func TestRestoreRefuses(t *testing.T) {
 			newer.Steps = append(newer.Steps, "CREATE TABLE more(x)")
 			closeDB(t, setup(t, sqlitedb.Options{Dir: from, Schemas: []sqlitedb.Schema{newer}}))
 		}, jobhost.CodeInvalid},
+		{"one with a schema that is unknown", func(t *testing.T, from, _ string) {
+			more := []sqlitedb.Schema{notes(), {Name: "cluster", Steps: []string{"CREATE TABLE node(x)"}}}
+			closeDB(t, setup(t, sqlitedb.Options{Dir: from, Schemas: more}))
+		}, jobhost.CodeInvalid},
 		{"the files of a store that was killed", func(t *testing.T, from, _ string) {
 			write(t, filepath.Join(from, sqlitedb.FileName+"-wal"), "commits")
 		}, jobhost.CodeInvalid},
@@ -126,6 +130,32 @@ func TestRestoreKeepsWhatItReplaces(t *testing.T) {
 	}
 	if got := texts(t, setup(t, sqlitedb.Options{Dir: old})); got != "before after" {
 		t.Errorf("what was replaced holds %q", got)
+	}
+}
+
+// What a copy must not have in common with its original is changed before the
+// copy gets its place; a change that fails leaves nothing there.
+func TestRestoreChangesTheCopy(t *testing.T) {
+	t.Parallel()
+	from, dir := t.TempDir(), t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: from})
+	put(t, db, 1, "original")
+	closeDB(t, db)
+	opts := sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}}
+	for _, sql := range []string{"UPDATE nothing SET text=1", "UPDATE note SET text='copy'"} {
+		opts.Restored = func(q sqlitedb.Querier) error { return q.Stmt(sql).Exec() }
+		if _, err := sqlitedb.Restore(t.Context(), opts, from, false); (err == nil) != strings.Contains(sql, "copy") {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*.part*")); len(left) > 0 {
+			t.Errorf("%s: %v is left", sql, left)
+		}
+	}
+	if got := texts(t, setup(t, sqlitedb.Options{Dir: dir})); got != "copy" {
+		t.Errorf("the copy holds %q", got)
+	}
+	if got := texts(t, setup(t, sqlitedb.Options{Dir: from})); got != "original" {
+		t.Errorf("the backup holds %q", got)
 	}
 }
 

@@ -88,6 +88,10 @@ func TestOpenRefuses(t *testing.T) {
 			newer.Steps = append(newer.Steps, "CREATE TABLE more(x)")
 			closeDB(t, setup(t, sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{newer}}))
 		}, jobhost.CodeInvalid, "newer jobhost: notes version 2, and this one knows 1"},
+		{"a schema that is unknown", func(t *testing.T, dir string) {
+			more := []sqlitedb.Schema{notes(), {Name: "cluster", Steps: []string{"CREATE TABLE node(x)"}}}
+			closeDB(t, setup(t, sqlitedb.Options{Dir: dir, Schemas: more}))
+		}, jobhost.CodeInvalid, `newer jobhost: it has a part "cluster"`},
 		{"a newer layout", func(t *testing.T, dir string) {
 			closeDB(t, setup(t, sqlitedb.Options{Dir: dir}))
 			shell(t, filepath.Join(dir, sqlitedb.FileName), "PRAGMA user_version=99")

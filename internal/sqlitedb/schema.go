@@ -3,7 +3,8 @@ package sqlitedb
 import (
 	"errors"
 	"fmt"
-	"os"
+	"maps"
+	"slices"
 
 	"github.com/jobhost/jobhost"
 )
@@ -45,54 +46,79 @@ func identify(c *conn, path string) error {
 	case id != applicationID:
 		return errForeign(path, "it is a database of another program")
 	case version > layout:
-		return errNewer(path, "file layout", version, layout)
+		return errNewer(path, fmt.Sprintf("file layout %d, and this one knows %d", version, layout))
 	}
 	return nil
 }
+
+// Known are the names of all schemas that jobhost has. A file may have a part
+// that its opener doesn't ask for, such as the states for one who only wants the
+// jobs; a part with a name that is not here is of a newer jobhost.
+func Known() []string { return []string{"queue", "effects", "workflow", "schedule", "state"} }
 
 // refuseNewer refuses a file with parts that a newer jobhost wrote, before
 // anything in it is changed.
 func refuseNewer(c *conn, path string, schemas []Schema) error {
-	kept, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name='schema'")
-	for i := 0; kept > 0 && err == nil && i < len(schemas); i++ {
-		var have int64
-		schema := &schemas[i]
-		have, err = c.number("SELECT coalesce(max(version),0) FROM schema WHERE name=" + quote(schema.Name))
-		if have > int64(len(schema.Steps)) {
-			return errNewer(path, schema.Name+" version", have, int64(len(schema.Steps)))
-		}
-	}
+	versions, err := versionsOf(c)
 	if err != nil {
 		return explainOpen(path, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		i := slices.IndexFunc(schemas, func(s Schema) bool { return s.Name == name })
+		switch {
+		case i < 0 && !slices.Contains(Known(), name):
+			return errNewer(path, fmt.Sprintf("it has a part %.40q, which this one doesn't know", name))
+		case i >= 0 && versions[name] > int64(len(schemas[i].Steps)):
+			return errNewer(path, fmt.Sprintf("%s version %d, and this one knows %d", name, versions[name], len(schemas[i].Steps)))
+		}
 	}
 	return nil
 }
 
-func errNewer(path, what string, have, know int64) error {
+func errNewer(path, what string) error {
 	return &jobhost.Error{
 		Code:    jobhost.CodeInvalid,
-		Message: fmt.Sprintf("%s was written by a newer jobhost: %s %d, and this one knows %d", path, what, have, know),
+		Message: fmt.Sprintf("%s was written by a newer jobhost: %s", path, what),
 		Hint:    "run the newer jobhost, or restore a backup from before the upgrade",
 	}
 }
 
+// pending returns the first schema that the file lacks steps of; "" = it is up
+// to date, or so new that there is nothing in it yet.
+func pending(c *conn, schemas []Schema) (name string, version int, err error) {
+	versions, err := versionsOf(c)
+	for i := range schemas {
+		if want := len(schemas[i].Steps); len(versions) > 0 && versions[schemas[i].Name] < int64(want) {
+			return schemas[i].Name, want, nil
+		}
+	}
+	return "", 0, err
+}
+
+// versionsOf returns the versions of the schemas in a file.
+func versionsOf(c *conn) (map[string]int64, error) {
+	versions := map[string]int64{}
+	kept, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name='schema'")
+	if kept == 0 || err != nil {
+		return versions, err
+	}
+	s := c.Stmt("SELECT name, version FROM schema")
+	for s.Step() {
+		versions[s.ColText(0)] = s.ColInt(1)
+	}
+	return versions, s.Done()
+}
+
 // migrate applies the steps that the file lacks, each in a transaction; it is not
-// newer than they are. The old state of a file is kept beside it, unless noBackup.
-func migrate(c *conn, path string, noBackup bool, schemas []Schema) error {
+// newer than they are.
+func migrate(c *conn, path string, schemas []Schema) error {
 	if err := bookkeeping(c); err != nil {
 		return explainOpen(path, fmt.Errorf("set up schema: %w", err))
 	}
-	backedUp := noBackup
 	for _, schema := range schemas {
 		have, err := c.number("SELECT coalesce(max(version),0) FROM schema WHERE name=" + quote(schema.Name))
 		if err != nil {
 			return explainOpen(path, err)
-		}
-		if have > 0 && have < int64(len(schema.Steps)) && !backedUp {
-			if err := backup(c, fmt.Sprintf("%s.before-%s-%d", path, schema.Name, len(schema.Steps))); err != nil {
-				return err
-			}
-			backedUp = true
 		}
 		for i := int(have); i < len(schema.Steps); i++ {
 			if err := step(c, schema, i); err != nil {
@@ -113,28 +139,6 @@ func bookkeeping(c *conn) error {
 func step(c *conn, schema Schema, i int) error {
 	return c.transaction(fmt.Sprintf("%s;\nINSERT OR REPLACE INTO schema(name, version) VALUES(%s, %d)",
 		schema.Steps[i], quote(schema.Name), i+1))
-}
-
-// backup writes a copy of the database, unless there is one from an earlier try.
-func backup(c *conn, path string) error {
-	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-		return nil
-	}
-	// A copy that was cut short must not look like a backup: it gets its name when it is whole.
-	part := path + ".part"
-	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return explainPath(part, err)
-	}
-	if err := makePrivate(part); err != nil {
-		return err
-	}
-	if err := c.exec("VACUUM INTO " + quote(part)); err != nil {
-		return explainOpen(part, fmt.Errorf("back up before migrating: %w", err))
-	}
-	if err := os.Rename(part, path); err != nil {
-		return explainPath(path, err)
-	}
-	return nil
 }
 
 // transaction runs statements all or not at all.

@@ -58,6 +58,9 @@ type Options struct {
 	// Disk keeps the files, for tests; the lock file stays in Dir. Nil = the
 	// operating system does.
 	Disk Disk
+	// Restored is given a copy by [Restore], before it gets its place, to change
+	// what must not be as in the original; nil = nothing.
+	Restored func(Querier) error
 	// CheckpointPages is how many pages may be in the WAL before they are
 	// written back; 0 = 1,000, SQLite's own default.
 	CheckpointPages int
@@ -159,6 +162,9 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := refuseNewer(c, db.path, db.opts.Schemas); err != nil {
 		return nil, err
 	}
+	if err := db.preserve(c); err != nil {
+		return nil, err
+	}
 	if err := shape(c, db.path, db.memory == nil); err != nil {
 		return nil, err
 	}
@@ -173,7 +179,7 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := db.emptyLog(c); err != nil {
 		return nil, err
 	}
-	if err := migrate(c, db.path, db.memory != nil || db.opts.Disk != nil, db.opts.Schemas); err != nil {
+	if err := migrate(c, db.path, db.opts.Schemas); err != nil {
 		return nil, err
 	}
 	// The log, which the first change has made, must be found again before the

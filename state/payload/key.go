@@ -30,13 +30,28 @@ type Origin [4]byte
 // NewKey is [NewKey] for an object of an origin.
 func (o Origin) NewKey(at time.Time) string {
 	key := NewKey(at)
-	return key[:timeDigits+1] + hex.EncodeToString(o[:]) + key[timeDigits+1+2*len(o):]
+	return key[:timeDigits+1] + o.String() + key[timeDigits+1+2*len(o):]
 }
 
-// Made reports whether a key is of the origin.
-func (o Origin) Made(key string) bool {
-	_, ok := KeyTime(key)
-	return ok && strings.HasPrefix(key[timeDigits+1:], hex.EncodeToString(o[:]))
+// String returns the origin as it stands in keys.
+func (o Origin) String() string { return hex.EncodeToString(o[:]) }
+
+// ParseOrigin reads what [Origin.String] wrote.
+func ParseOrigin(text string) (o Origin, ok bool) {
+	if len(text) != hex.EncodedLen(len(o)) || !isHex(text) {
+		return o, false
+	}
+	_, err := hex.Decode(o[:], []byte(text))
+	return o, err == nil
+}
+
+// OriginOf returns whose an object is, by its key; false = it is no key. An
+// object that was made without an origin has a random one.
+func OriginOf(key string) (Origin, bool) {
+	if _, ok := KeyTime(key); !ok {
+		return Origin{}, false
+	}
+	return ParseOrigin(key[timeDigits+1:][:hex.EncodedLen(len(Origin{}))])
 }
 
 // keyTime is what keys begin with that are made at a time.

@@ -94,8 +94,19 @@ func TestOrigin(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	one, other := payload.Origin{1, 2, 3, 4}, payload.Origin{1, 2, 3, 5}
 	key := one.NewKey(now)
-	if at, ok := payload.KeyTime(key); !ok || !at.Equal(now) || !one.Made(key) || other.Made(key) || one.Made(key[:20]) {
+	if at, ok := payload.KeyTime(key); !ok || !at.Equal(now) {
 		t.Errorf("%s: %v, %v", key, at, ok)
+	}
+	if got, ok := payload.OriginOf(key); !ok || got != one || got == other {
+		t.Errorf("%s is of %v, %v", key, got, ok)
+	}
+	if _, ok := payload.OriginOf(key[:20]); ok {
+		t.Error("a part of a key has an origin")
+	}
+	for _, bad := range []string{"", "0102030", "010203045", "0102030G", "0102030A"} {
+		if got, ok := payload.ParseOrigin(bad); ok {
+			t.Errorf("%q is %v", bad, got)
+		}
 	}
 	if key == one.NewKey(now) {
 		t.Error("two keys are one")

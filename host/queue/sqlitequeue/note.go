@@ -35,3 +35,14 @@ func (s *Store) Notes(ctx context.Context) (map[string]string, error) {
 	}
 	return notes, nil
 }
+
+// MarkRestored notes in a copy of a store that it is one: see [queue.NoteRestored].
+// A store of a jobhost that kept no notes has nothing that this is about.
+func MarkRestored(q sqlitedb.Querier) error {
+	s := q.Stmt("SELECT count(*) FROM sqlite_schema WHERE name='note'")
+	there := s.Step() && s.ColInt(0) > 0
+	if err := s.Done(); !there || err != nil {
+		return err
+	}
+	return q.Stmt("INSERT OR REPLACE INTO note(name, text) VALUES(?,'1')").Text(queue.NoteRestored).Exec()
+}

@@ -13,15 +13,16 @@ import (
 
 // Memory is a [payload.Store] in memory, for tests of what stands on one.
 type Memory struct {
-	mu      sync.Mutex // protects objects and fault
+	mu      sync.Mutex // protects objects, marks and fault
 	objects map[string][]byte
+	marks   map[string][]byte
 	fault   error
 }
 
 var _ payload.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store.
-func NewMemory() *Memory { return &Memory{objects: map[string][]byte{}} }
+func NewMemory() *Memory { return &Memory{objects: map[string][]byte{}, marks: map[string][]byte{}} }
 
 // Fail makes every call fail with an error from now on; nil = none does.
 func (m *Memory) Fail(err error) {

@@ -57,6 +57,7 @@ func Run(t *testing.T, h Harness) {
 		{"damage", testDamage},
 		{"keys", testKeys},
 		{"exchanged", testExchanged},
+		{"marks", testMarks},
 		{"limit", testLimit},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@
 //	PREFIX{KEY}      how many pieces there are: it comes last, so that an object is there whole or not
 //	PREFIX{KEY}:N    piece N, up to 1 MiB
 //	PREFIX{index}    a sorted set of all keys
+//	PREFIX{mark}NAME a mark: see [payload.Marker]
 //
 // Everything but the index expires after a time, which must be longer than any
 // job is kept. Redis must be one that keeps what it was given: with an
