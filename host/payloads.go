@@ -21,13 +21,17 @@ func (h *Host) newKeeper(ctx context.Context, cfg *queue.Config) (*object.Keeper
 		Store:     h.cfg.Store,
 		MaxUpload: h.cfg.MaxUpload,
 		OrphanAge: h.cfg.OrphanAge,
+		YoungFor:  h.cfg.YoungFor,
+		KeepBytes: h.cfg.KeepBytes,
+		Away:      h.cfg.Metrics.PayloadStoreAway,
+		Kept:      h.cfg.Metrics.SetResultsKept,
 		Removed:   h.cfg.Metrics.PayloadsRemoved,
 		Logger:    h.cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	cfg.Objects, cfg.Threshold = k, h.cfg.PayloadThreshold
+	cfg.Objects, cfg.Absences, cfg.Threshold = k, k, h.cfg.PayloadThreshold
 	return k, nil
 }
 
@@ -37,7 +41,7 @@ func (h *Host) spool() func(context.Context, int64) (pool.Spool, error) {
 	if k == nil {
 		return nil
 	}
-	return func(ctx context.Context, limit int64) (pool.Spool, error) { return k.Create(ctx, limit) }
+	return func(ctx context.Context, limit int64) (pool.Spool, error) { return k.Spool(ctx, limit) }
 }
 
 // spillBytes is up to which size results are in memory; 0 = all are.

@@ -9,6 +9,8 @@ import (
 // payloads counts what is done with payload stores.
 type payloads struct {
 	objects, bytes, errors, removed *prometheus.CounterVec
+	away                            *prometheus.GaugeVec
+	kept                            prometheus.Gauge
 }
 
 func newPayloads() payloads {
@@ -19,12 +21,18 @@ func newPayloads() payloads {
 		objects: vec("jobhost_payload_objects_total", "Payloads and results that were written to payload stores, read, deleted or listed.", "store", "verb"),
 		bytes:   vec("jobhost_payload_bytes_total", "Bytes of payloads and results that were written to payload stores or read, before compression.", "store", "verb"),
 		errors:  vec("jobhost_payload_errors_total", "Calls of payload stores that failed, and objects that were found missing or damaged.", "store", "verb"),
+		away: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "jobhost_payload_store_away", Help: "1 while a payload store can't be read (get) or takes nothing (put).",
+		}, []string{"store", "verb"}),
+		kept: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "jobhost_payload_results_waiting", Help: "Results in memory that wait for a payload store that is away.",
+		}),
 		removed: vec("jobhost_payload_removed_total", "Objects that were removed from payload stores, with their job (job) or since no job refers to them (orphan).", "reason"),
 	}
 }
 
 func (p *payloads) register(r *prometheus.Registry) {
-	r.MustRegister(p.objects, p.bytes, p.errors, p.removed)
+	r.MustRegister(p.objects, p.bytes, p.errors, p.removed, p.away, p.kept)
 }
 
 // Payload counts what was done with a payload store.
@@ -48,3 +56,15 @@ func (m *Metrics) PayloadsRemoved(objects int, orphans bool) {
 	}
 	m.payloads.removed.WithLabelValues(reason).Add(float64(objects))
 }
+
+// PayloadStoreAway notes that a payload store is away for a verb, or is back.
+func (m *Metrics) PayloadStoreAway(store string, verb payload.Verb, away bool) {
+	value := 0.0
+	if away {
+		value = 1
+	}
+	m.payloads.away.WithLabelValues(store, string(verb)).Set(value)
+}
+
+// SetResultsKept says how many results wait for a payload store.
+func (m *Metrics) SetResultsKept(results int) { m.payloads.kept.Set(float64(results)) }

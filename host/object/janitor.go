@@ -131,6 +131,7 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 			errs = append(errs, err)
 			continue
 		default:
+			k.removed.add(refs)
 			k.cfg.Removed(len(refs), orphans)
 		}
 		removed = append(removed, refs...)

@@ -131,6 +131,9 @@ func (s *Set) Stores() []string {
 	return names
 }
 
+// Target returns the name of the store that takes what is written.
+func (s *Set) Target() string { return s.target.Name }
+
 // Delete removes objects; one that isn't there is fine. It goes on after an
 // error of one store with the others.
 func (s *Set) Delete(ctx context.Context, refs []Ref) error {
