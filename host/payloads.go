@@ -79,6 +79,9 @@ func (a *admitted) Read(p []byte) (int, error) {
 	if err := a.h.Admits(); err != nil {
 		return 0, err
 	}
+	if refusal := a.h.objects.Refusal(); refusal != nil {
+		return 0, refusal
+	}
 	return a.r.Read(p)
 }
 

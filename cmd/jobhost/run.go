@@ -102,7 +102,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	cfg.Store, cfg.States, cfg.FreeSpace = store.jobs, store.states, freeSpace(&m.Host)
-	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload); err != nil {
+	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload, cfg.Logger); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Payloads.Close()) }()
@@ -202,6 +202,7 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 		Logger:       s.logger,
 		Metrics:      s.metrics.Handler(),
 		Ready:        s.host.Admits,
+		Impaired:     s.host.Impaired,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, listener.Close())
