@@ -18,7 +18,7 @@ type side struct {
 	verb  payload.Verb               // [payload.Get] or [payload.Put]
 	away  atomic.Pointer[queue.Away] // nil = it works, as far as is known
 
-	// returned says that it is back and that nobody was notified yet.
+	// returned says that it is back and that its tasks don't know yet.
 	returned atomic.Bool
 
 	mu     sync.Mutex    // protects probes
@@ -157,7 +157,7 @@ func (r *removals) has(key string) bool {
 func (k *Keeper) Unread(text string) *queue.Away {
 	ref, err := payload.ParseRef(text)
 	if err != nil {
-		return nil // a damaged row; whoever opens it is told
+		return nil // a damaged row; opening it fails
 	}
 	s := k.sides[sideKey{ref.Store, payload.Get}]
 	if s == nil {
