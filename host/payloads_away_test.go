@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -238,4 +239,31 @@ func TestYoungPayload(t *testing.T) {
 	}
 	back()
 	s.wantCopied(t, id, 100_000, 0)
+}
+
+// TestChildCantBeStored: an attempt that fails since a job that it submits has a payload
+// which its store doesn't take is none either.
+func TestChildCantBeStored(t *testing.T) {
+	t.Parallel()
+	s := setupStored(t, func(cfg *host.Config) {
+		w := &cfg.Workers[0]
+		w.Plugin, w.Entry, w.MaySubmit = guests.Effects, "get", []string{"test"}
+	})
+	if _, err := s.PauseWorker(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	text := append([]byte("worker: test\nentry: add\n\nchildren"), bytes.Repeat([]byte(" "), 5000)...)
+	id := submit(t, s.Host, jobhost.Spec{Entry: "submit_now_fail", MaxAttempts: 1, Payload: text})
+	s.objects.FailOn(errAway, payload.Put)
+	if _, err := s.ResumeWorker(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitWhy(t, id, "payload_store")
+	if job, err := s.Job(t.Context(), id); err != nil || job.State != jobhost.Held || len(job.Failures) > 0 {
+		t.Errorf("got %+v, %v", job, err)
+	}
+	s.objects.Fail(nil)
+	if job := wait(t, s.Host, id); job.State != jobhost.Dead || len(job.Failures) != 1 { // it fails in any case
+		t.Errorf("got %+v", job)
+	}
 }
