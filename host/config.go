@@ -68,6 +68,12 @@ type Config struct {
 	PayloadThreshold int
 	// MaxUpload bounds an upload, in bytes; 0 = 1 GiB.
 	MaxUpload int64
+	// YoungFor is how old an object of Payloads is at most that its store may only not
+	// show yet when it says that there is none; 0 = 5 min, less than 0 = none is.
+	YoungFor time.Duration
+	// KeepBytes bounds the results in memory that wait for a store of Payloads that is
+	// away, in bytes; 0 = 64 MiB.
+	KeepBytes int64
 	// OrphanAge is how old an object of Payloads is that nobody refers to when it
 	// is removed; 0 = two days.
 	OrphanAge time.Duration

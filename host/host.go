@@ -181,6 +181,9 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	if r.queue, err = queue.New(ctx, h.cfg.Store, config); err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}
+	if r.objects != nil {
+		r.objects.Notify(r.queue.StoresChanged)
+	}
 	if err := r.flows.Open(ctx, r.queue); err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}

@@ -21,6 +21,10 @@ func (h *Host) newKeeper(ctx context.Context, cfg *queue.Config) (*object.Keeper
 		Store:     h.cfg.Store,
 		MaxUpload: h.cfg.MaxUpload,
 		OrphanAge: h.cfg.OrphanAge,
+		YoungFor:  h.cfg.YoungFor,
+		KeepBytes: h.cfg.KeepBytes,
+		Away:      h.cfg.Metrics.PayloadStoreAway,
+		Kept:      h.cfg.Metrics.SetResultsKept,
 		Removed:   h.cfg.Metrics.PayloadsRemoved,
 		Place:     h.cfg.Place,
 		Contested: h.cfg.Metrics.PayloadsContested,
@@ -29,7 +33,7 @@ func (h *Host) newKeeper(ctx context.Context, cfg *queue.Config) (*object.Keeper
 	if err != nil {
 		return nil, err
 	}
-	cfg.Objects, cfg.Threshold = k, h.cfg.PayloadThreshold
+	cfg.Objects, cfg.Absences, cfg.Threshold = k, k, h.cfg.PayloadThreshold
 	return k, nil
 }
 
@@ -39,7 +43,7 @@ func (h *Host) spool() func(context.Context, int64) (pool.Spool, error) {
 	if k == nil {
 		return nil
 	}
-	return func(ctx context.Context, limit int64) (pool.Spool, error) { return k.Create(ctx, limit) }
+	return func(ctx context.Context, limit int64) (pool.Spool, error) { return k.Spool(ctx, limit) }
 }
 
 // spillBytes is up to which size results are in memory; 0 = all are.
@@ -76,6 +80,9 @@ type admitted struct {
 func (a *admitted) Read(p []byte) (int, error) {
 	if err := a.h.Admits(); err != nil {
 		return 0, err
+	}
+	if refusal := a.h.objects.Refusal(); refusal != nil {
+		return 0, refusal
 	}
 	return a.r.Read(p)
 }

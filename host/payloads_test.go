@@ -192,42 +192,6 @@ func TestUploadOverMaxPayload(t *testing.T) {
 	}
 }
 
-// TestPayloadStoreAway: an attempt that can't read its payload, or store its
-// result, is tried again.
-func TestPayloadStoreAway(t *testing.T) {
-	t.Parallel()
-	var s *stored
-	failed := make(chan jobhost.Event, 10)
-	s = setupStored(t, func(cfg *host.Config) {
-		cfg.OnEvent = func(e jobhost.Event) {
-			if e.Kind == jobhost.EventRetrying {
-				s.objects.Fail(nil)
-				failed <- e
-			}
-		}
-	})
-	ref := s.upload(t, bigText(100_000))
-	if _, err := s.PauseWorker(t.Context(), "test"); err != nil {
-		t.Fatal(err)
-	}
-	id := submit(t, s.Host, jobhost.Spec{PayloadRef: ref})
-	s.objects.Fail(errors.New("the server is away"))
-	_, err := s.Submit(t.Context(), jobhost.Spec{Worker: "test", Payload: bigText(100_000)})
-	if jobhost.CodeOf(err) != jobhost.CodeUnavailable || strings.Contains(jobhost.HintOf(err)+message(err), "server is away") {
-		t.Errorf("submit: %v", err)
-	}
-	if _, err := s.ResumeWorker(t.Context(), "test"); err != nil {
-		t.Fatal(err)
-	}
-	e := <-failed
-	if e.Failure == nil || e.Failure.Code != jobhost.FailPayload || e.Failure.Category != jobhost.CategoryNetwork || strings.Contains(e.Failure.Message, "server is away") {
-		t.Errorf("got %+v", e.Failure)
-	}
-	if job := wait(t, s.Host, id); job.State != jobhost.Succeeded || !bytes.Equal(s.result(t, id), bigText(100_000)) {
-		t.Errorf("got %+v", job)
-	}
-}
-
 func message(err error) string {
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
 		return e.Message
@@ -253,7 +217,7 @@ func TestPayloadGone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := setupStored(t)
+			s := setupStored(t, func(cfg *host.Config) { cfg.YoungFor = -1 })
 			if _, err := s.PauseWorker(t.Context(), "test"); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,10 @@ import (
 func (h *Host) tend(root *scope.Scope, r *running) error {
 	var objects error
 	if r.objects != nil {
-		objects = h.tender(root, "payloads", r.objects.Run)
+		objects = errors.Join(
+			h.tender(root, "payloads", r.objects.Run),
+			h.tender(root, "payload stores", r.objects.Watch),
+		)
 	}
 	return errors.Join(
 		objects,

@@ -177,7 +177,7 @@ func folderStores(m *manifest.Manifest) []manifest.PayloadStore {
 }
 
 // openPayloads opens the payload stores that a manifest names.
-func openPayloads(p *manifest.Payload, observe func(payload.Done)) (_ *payload.Set, err error) {
+func openPayloads(p *manifest.Payload, observe func(payload.Done), logger *slog.Logger) (_ *payload.Set, err error) {
 	cfg := payload.Config{Compress: p.Compress, Observe: observe}
 	defer func() {
 		if err != nil {
@@ -187,7 +187,7 @@ func openPayloads(p *manifest.Payload, observe func(payload.Done)) (_ *payload.S
 		}
 	}()
 	for i := range p.Stores {
-		store, err := openPayloadStore(&p.Stores[i])
+		store, err := openPayloadStore(&p.Stores[i], logger)
 		if err != nil {
 			return nil, fmt.Errorf("payload store %s: %w", p.Stores[i].Name, err)
 		}
@@ -203,7 +203,7 @@ func openPayloads(p *manifest.Payload, observe func(payload.Done)) (_ *payload.S
 	return payload.New(cfg)
 }
 
-func openPayloadStore(s *manifest.PayloadStore) (payload.Store, error) {
+func openPayloadStore(s *manifest.PayloadStore, logger *slog.Logger) (payload.Store, error) {
 	switch s.Kind {
 	case manifest.S3Payloads:
 		return s3payload.Open(s3payload.Config{
@@ -212,7 +212,7 @@ func openPayloadStore(s *manifest.PayloadStore) (payload.Store, error) {
 		})
 	case manifest.RedisPayloads:
 		return redispayload.Open(redispayload.Config{
-			URL: s.URL, Password: s.Password.Reveal(), Prefix: s.Prefix, TTL: s.TTL, Relaxed: !s.Durable,
+			URL: s.URL, Password: s.Password.Reveal(), Prefix: s.Prefix, TTL: s.TTL, Relaxed: !s.Durable, Logger: logger,
 		})
 	}
 	return filepayload.Open(s.Path)

@@ -105,7 +105,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	if cfg.Place, err = place(&m.Host); err != nil {
 		return err
 	}
-	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload); err != nil {
+	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload, cfg.Logger); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Payloads.Close()) }()
@@ -205,6 +205,7 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 		Logger:       s.logger,
 		Metrics:      s.metrics.Handler(),
 		Ready:        s.host.Admits,
+		Impaired:     s.host.Impaired,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, listener.Close())

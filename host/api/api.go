@@ -37,6 +37,8 @@ type Config struct {
 	Metrics http.Handler
 	// Ready tells whether the host takes jobs; nil = always.
 	Ready func() error
+	// Impaired tells what doesn't work of a host that takes jobs; nil = all does.
+	Impaired func() []string
 	// Observe is told of every answer, with the path of the route ("" = none
 	// matched), and must not block; nil = nobody. Answers to waits and streams
 	// count with all their time.

@@ -210,6 +210,8 @@ func TestProbes(t *testing.T) {
 	reason = nil
 	mu.Unlock()
 	f.want(f.do("GET", "/readyz", ""), 200, `{"status":"ready"}`)
+	impaired := setup(t, options{api: func(c *api.Config) { c.Impaired = func() []string { return []string{"payload store b is away"} } }})
+	f.want(impaired.do("GET", "/readyz", ""), 200, `{"status":"ready","impaired":["payload store b is away"]}`)
 	f.want(f.do("GET", "/metrics", ""), 200, "jobhost_jobs_total 1")
 	f.api.Stop()
 	f.want(f.do("GET", "/readyz", ""), 503, "stopping")

@@ -10,14 +10,16 @@ import (
 
 // status is the answer of the probes.
 type status struct {
-	Status string `json:"status"`
+	Status   string   `json:"status"`
+	Impaired []string `json:"impaired,omitempty"`
 }
 
 func (a *API) health(w http.ResponseWriter, _ *http.Request) error {
-	return answerJSON(w, http.StatusOK, status{"ok"})
+	return answerJSON(w, http.StatusOK, status{Status: "ok"})
 }
 
-// ready answers 503 with the reason while jobs are not taken.
+// ready answers 503 with the reason while jobs are not taken. While only large ones are
+// not, or have to wait, it is ready and says what is impaired.
 func (a *API) ready(w http.ResponseWriter, _ *http.Request) error {
 	if a.stopping.Err() != nil {
 		return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the host is stopping"}
@@ -27,7 +29,11 @@ func (a *API) ready(w http.ResponseWriter, _ *http.Request) error {
 			return err
 		}
 	}
-	return answerJSON(w, http.StatusOK, status{"ready"})
+	answer := status{Status: "ready"}
+	if a.cfg.Impaired != nil {
+		answer.Impaired = a.cfg.Impaired()
+	}
+	return answerJSON(w, http.StatusOK, answer)
 }
 
 func (a *API) metrics(w http.ResponseWriter, r *http.Request) error {

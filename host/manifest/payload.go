@@ -57,7 +57,7 @@ type PayloadStore struct {
 	// URL is that of the server, of kind redis, and Password belongs to it.
 	URL      string
 	Password Secret
-	// TTL is how long Redis keeps an object at most.
+	// TTL is how long Redis keeps the pieces of an object that is not committed.
 	TTL time.Duration
 	// Durable waits until Redis has an object on its disk.
 	Durable bool
@@ -76,7 +76,7 @@ func defaultPayload() Payload {
 }
 
 func defaultPayloadStore() PayloadStore {
-	return PayloadStore{PathStyle: true, TTL: 32 * 24 * time.Hour, Durable: true}
+	return PayloadStore{PathStyle: true, TTL: time.Hour, Durable: true}
 }
 
 // payloads reads the sections [payload], [[payload.store]] and [[payload.key]].
@@ -93,7 +93,6 @@ func (r *reader) payloads(doc map[string]any, m *Manifest) {
 		local.Name, local.Kind, local.Path = LocalPayloads, FilePayloads, filepath.Join(m.Host.Data, "payloads")
 		m.Payload.Stores = slices.Insert(m.Payload.Stores, 0, local)
 	}
-	r.checkTTL(m)
 }
 
 // tables returns a list of tables in [payload].
@@ -192,35 +191,6 @@ func (r *reader) payloadKeys(in map[string]any) (keys []PayloadKey) {
 		keys = append(keys, k)
 	}
 	return keys
-}
-
-// checkTTL warns of stores that forget before jobs do.
-func (r *reader) checkTTL(m *Manifest) {
-	kept := time.Duration(0)
-	for i := range m.Workers {
-		for _, d := range []time.Duration{m.Workers[i].Retention.Succeeded, m.Workers[i].Retention.Cancelled, m.Workers[i].Retention.Dead} {
-			kept = max(kept, d)
-		}
-	}
-	number := 0
-	for i := range m.Payload.Stores {
-		s := &m.Payload.Stores[i]
-		if s.Name != LocalPayloads || s.Kind != FilePayloads {
-			number++
-		}
-		if s.Kind == RedisPayloads && s.TTL < kept {
-			r.warnPayload([]string{"payload", "store", element(number), "ttl"},
-				"jobs are kept for longer than "+quote(s.Name)+" keeps their payloads", "raise its ttl above the longest retention")
-		}
-	}
-}
-
-func (r *reader) warnPayload(path []string, message, hint string) {
-	f := &Fault{File: r.file, Key: keyText(path), Message: message, Hint: hint}
-	if p, ok := r.atlas.find(path); ok {
-		f.Line, f.Column = r.atlas.lineColumn(p.key)
-	}
-	r.warnings = append(r.warnings, f)
 }
 
 // serverURL checks the URL of a server, in which no secret may stand.

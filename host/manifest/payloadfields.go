@@ -84,7 +84,7 @@ func payloadStoreFields() []field[PayloadStore] { //nolint:revive // it is a tab
 			bind: func(dir string, s *PayloadStore) setting { return secretOf(dir, &s.Password) },
 		},
 		{
-			name: "ttl", kind: kindDuration, meaning: "How long an object is kept at most, for `redis`: longer than any job. 1m to 10y.",
+			name: "ttl", kind: kindDuration, meaning: "How long the pieces of an upload stay that was cut off, for `redis`, since the last was written. Objects stay as long as their job. 1m to 10y.",
 			bind: func(_ string, s *PayloadStore) setting { return duration(&s.TTL, time.Minute, jobhost.MaxRetention) },
 		},
 		{

@@ -9,7 +9,8 @@ import (
 // payloads counts what is done with payload stores.
 type payloads struct {
 	objects, bytes, errors, removed *prometheus.CounterVec
-	contested                       *prometheus.GaugeVec
+	contested, away                 *prometheus.GaugeVec
+	kept                            prometheus.Gauge
 }
 
 func newPayloads() payloads {
@@ -20,6 +21,12 @@ func newPayloads() payloads {
 		objects: vec("jobhost_payload_objects_total", "Payloads and results that were written to payload stores, read, deleted or listed.", "store", "verb"),
 		bytes:   vec("jobhost_payload_bytes_total", "Bytes of payloads and results that were written to payload stores or read, before compression.", "store", "verb"),
 		errors:  vec("jobhost_payload_errors_total", "Calls of payload stores that failed, and objects that were found missing or damaged.", "store", "verb"),
+		away: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "jobhost_payload_store_away", Help: "1 while a payload store can't be read (get) or takes nothing (put).",
+		}, []string{"store", "verb"}),
+		kept: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "jobhost_payload_results_waiting", Help: "Results in memory that wait for a payload store that is away.",
+		}),
 		removed: vec("jobhost_payload_removed_total", "Objects that were removed from payload stores, with their job (job) or since no job refers to them (orphan).", "reason"),
 		contested: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "jobhost_payload_contested",
@@ -29,7 +36,7 @@ func newPayloads() payloads {
 }
 
 func (p *payloads) register(r *prometheus.Registry) {
-	r.MustRegister(p.objects, p.bytes, p.errors, p.removed, p.contested)
+	r.MustRegister(p.objects, p.bytes, p.errors, p.removed, p.contested, p.away, p.kept)
 }
 
 // Payload counts what was done with a payload store.
@@ -54,11 +61,22 @@ func (m *Metrics) PayloadsRemoved(objects int, orphans bool) {
 	m.payloads.removed.WithLabelValues(reason).Add(float64(objects))
 }
 
-// PayloadsContested tells whether another living host has the same objects.
+// PayloadsContested notes whether another living host has the same objects.
 func (m *Metrics) PayloadsContested(store string, contested bool) {
-	value := 0.0
-	if contested {
-		value = 1
-	}
-	m.payloads.contested.WithLabelValues(store).Set(value)
+	m.payloads.contested.WithLabelValues(store).Set(oneIf(contested))
 }
+
+// PayloadStoreAway notes that a payload store is away for a verb, or is back.
+func (m *Metrics) PayloadStoreAway(store string, verb payload.Verb, away bool) {
+	m.payloads.away.WithLabelValues(store, string(verb)).Set(oneIf(away))
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// SetResultsKept says how many results wait for a payload store.
+func (m *Metrics) SetResultsKept(results int) { m.payloads.kept.Set(float64(results)) }

@@ -142,6 +142,7 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 			errs = append(errs, err)
 			continue
 		default:
+			k.removed.add(refs)
 			k.cfg.Removed(len(refs), orphans)
 		}
 		errs = append(errs, others)

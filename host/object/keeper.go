@@ -13,11 +13,11 @@ package object
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -39,6 +39,16 @@ type Config struct {
 	OrphanAge time.Duration
 	// UploadFor is how long an upload waits for its job [1 h], no longer than OrphanAge.
 	UploadFor time.Duration
+	// YoungFor is how old an object is at most that its store may only not show yet
+	// when it says that there is none [5 min]; less than 0 = none is.
+	YoungFor time.Duration
+	// KeepBytes bounds the results in memory that wait for a store [64 MiB].
+	KeepBytes int64
+	// Away is told when a store can't be read or written to any more, and when it can
+	// again, and must not block [nobody].
+	Away func(store string, verb payload.Verb, away bool)
+	// Kept is told how many results wait for a store, and must not block [nobody].
+	Kept func(results int)
 	// Removed is told how many objects were removed, and whether they were
 	// orphans, and must not block [nobody].
 	Removed func(objects int, orphans bool)
@@ -60,7 +70,17 @@ type Keeper struct {
 	swept  map[string]string // by store, the key up to which objects were judged; only Run has it
 	owners *ownerships       // only Run has them
 
+	sides   map[sideKey]*side
+	target  *side                  // of the store that takes what is written
+	changed chan struct{}          // wakes Watch
+	notify  atomic.Pointer[func()] // is called when a store is back
+	refusal atomic.Pointer[jobhost.Error]
+	room    room
+	removed removals
+
 	mu       sync.Mutex          // protects the fields below
+	kept     []*kept             // the oldest first
+	ended    bool                // nothing is kept any more
 	held     map[string]*holding // by name
 	deleting map[string]bool     // names that are being deleted
 	dropped  []payload.Ref       // that nobody refers to
@@ -84,7 +104,9 @@ func New(ctx context.Context, cfg Config) (*Keeper, error) {
 	k := &Keeper{
 		cfg: cfg, wake: make(chan struct{}, 1), swept: map[string]string{},
 		held: map[string]*holding{}, deleting: map[string]bool{},
+		sides: newSides(cfg.Set.Stores()), changed: make(chan struct{}, 1), room: room{most: cfg.KeepBytes},
 	}
+	k.target = k.sides[sideKey{cfg.Set.Target(), payload.Put}]
 	o, err := openOrigins(ctx, cfg.Store)
 	if err != nil {
 		return nil, fmt.Errorf("open payloads: %w", err)
@@ -110,6 +132,18 @@ func setDefaults(cfg *Config) {
 		cfg.UploadFor = time.Hour
 	}
 	cfg.UploadFor = min(cfg.UploadFor, cfg.OrphanAge)
+	if cfg.YoungFor == 0 {
+		cfg.YoungFor = 5 * time.Minute
+	}
+	if cfg.KeepBytes == 0 {
+		cfg.KeepBytes = 64 << 20
+	}
+	if cfg.Away == nil {
+		cfg.Away = func(string, payload.Verb, bool) {}
+	}
+	if cfg.Kept == nil {
+		cfg.Kept = func(int) {}
+	}
 	if cfg.Removed == nil {
 		cfg.Removed = func(int, bool) {}
 	}
@@ -123,6 +157,9 @@ func setDefaults(cfg *Config) {
 
 // Put implements [queue.Objects].
 func (k *Keeper) Put(ctx context.Context, data []byte) (payload.Ref, error) {
+	if refusal := k.refusal.Load(); refusal != nil {
+		return payload.Ref{}, refusal
+	}
 	w, err := k.Create(ctx, int64(len(data)))
 	if err != nil {
 		return payload.Ref{}, err
@@ -132,110 +169,6 @@ func (k *Keeper) Put(ctx context.Context, data []byte) (payload.Ref, error) {
 		return payload.Ref{}, err
 	}
 	return w.Commit()
-}
-
-// Writer is an object in the making. It must be ended by Commit or Abort.
-type Writer struct {
-	*payload.Writer
-	k    *Keeper
-	ctx  context.Context // of its making
-	done bool
-}
-
-// Create begins an object of up to limit bytes, which is held.
-func (k *Keeper) Create(ctx context.Context, limit int64) (*Writer, error) {
-	w, err := k.cfg.Set.Create(ctx, limit)
-	if err != nil {
-		return nil, k.explainWrite(ctx, err)
-	}
-	k.hold(w.Name(), false)
-	return &Writer{Writer: w, k: k, ctx: ctx}, nil
-}
-
-// Write adds to the object. Errors: [payload.ErrTooLarge], the cause of the
-// context, unavailable.
-func (w *Writer) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	if err != nil {
-		err = w.k.explainWrite(w.ctx, err)
-	}
-	return n, err
-}
-
-// explainWrite says what an error of writing means. The cause is for operators,
-// and in their log.
-func (k *Keeper) explainWrite(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, payload.ErrTooLarge):
-		return err
-	}
-	k.cfg.Logger.Error("payload store takes nothing", logkey.Error, err)
-	return &jobhost.Error{
-		Code: jobhost.CodeUnavailable, Field: "payload", Message: "the payload store takes nothing now", Cause: err,
-		Hint: "try again later; the host's log says more", RetryAfter: time.Second,
-	}
-}
-
-// Commit makes the object durable. It is held until [Keeper.Release].
-func (w *Writer) Commit() (payload.Ref, error) {
-	ref, err := w.Writer.Commit()
-	if err != nil {
-		return ref, w.k.explainWrite(w.ctx, err)
-	}
-	w.done = true
-	return ref, nil
-}
-
-// Abort removes the object. After Commit it does nothing.
-func (w *Writer) Abort() {
-	if !w.done {
-		w.done = true
-		w.Writer.Abort()
-		w.k.letGo(w.Name())
-	}
-}
-
-// Open implements [queue.Objects].
-func (k *Keeper) Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, error) {
-	r, err := k.cfg.Set.Open(ctx, ref)
-	if err != nil {
-		return nil, explain(ctx, err)
-	}
-	return &explaining{r, ctx}, nil
-}
-
-// explaining explains the errors of a reader.
-type explaining struct {
-	io.ReadCloser
-	ctx context.Context // of the read
-}
-
-// Read implements [io.Reader].
-func (e *explaining) Read(p []byte) (int, error) {
-	n, err := e.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		err = explain(e.ctx, err)
-	}
-	return n, err
-}
-
-// explain says what an error of reading means, with the cause for operators.
-func explain(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, payload.ErrNotFound):
-		return &jobhost.Error{Code: jobhost.CodeNotFound, Message: "the content is gone from its payload store", Cause: err}
-	case errors.Is(err, payload.ErrCorrupt):
-		return &jobhost.Error{Code: jobhost.CodeInternal, Message: "the content is damaged in its payload store", Cause: err}
-	case payload.Permanent(err):
-		return &jobhost.Error{Code: jobhost.CodeInternal, Message: "the host has not the payload store or the key of the content", Cause: err}
-	}
-	return &jobhost.Error{
-		Code: jobhost.CodeUnavailable, Message: "the payload store doesn't answer", Cause: err, RetryAfter: time.Second,
-	}
 }
 
 // hold holds an object; false = it is being deleted.
@@ -282,6 +215,11 @@ func (k *Keeper) Release(text string, drop bool) {
 	if err != nil {
 		return
 	}
+	k.drop(ref)
+}
+
+// drop deletes an object that no row refers to and that is not held.
+func (k *Keeper) drop(ref payload.Ref) {
 	k.mu.Lock()
 	if len(k.dropped) < maxDropped {
 		k.dropped = append(k.dropped, ref)
@@ -289,6 +227,15 @@ func (k *Keeper) Release(text string, drop bool) {
 	k.mu.Unlock()
 	k.Gone()
 }
+
+// Notify lets f be called when a store is back, from the goroutine of Watch.
+func (k *Keeper) Notify(f func()) { k.notify.Store(&f) }
+
+// Refuse refuses uploads and large payloads with an error from now on; nil = they are taken.
+func (k *Keeper) Refuse(reason *jobhost.Error) { k.refusal.Store(reason) }
+
+// Refusal returns why large payloads are refused; nil = they aren't.
+func (k *Keeper) Refusal() *jobhost.Error { return k.refusal.Load() }
 
 // Gone implements [queue.Objects].
 func (k *Keeper) Gone() {

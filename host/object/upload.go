@@ -37,6 +37,9 @@ func commit(ctx context.Context, store queue.Store, ops ...queue.Op) error {
 
 // Upload keeps all that r has until a job takes it, or its time is over.
 func (k *Keeper) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error) {
+	if refusal := k.refusal.Load(); refusal != nil {
+		return jobhost.Upload{}, refusal
+	}
 	w, err := k.Create(ctx, k.cfg.MaxUpload)
 	if err != nil {
 		return jobhost.Upload{}, err
@@ -135,15 +138,19 @@ func (k *Keeper) Redeem(ctx context.Context, token string) (payload.Ref, error) 
 	if !k.hold(ref.Name(), true) {
 		return ref, errToken("the upload is gone", "upload the payload again")
 	}
-	r, err := k.cfg.Set.Open(ctx, ref)
+	r, err := k.Open(ctx, ref)
 	if err == nil {
 		return ref, r.Close()
 	}
 	k.letGo(ref.Name())
-	if errors.Is(err, payload.ErrNotFound) {
+	fault, its := errors.AsType[*queue.StoreFault](err)
+	switch {
+	case its && fault.Young:
+		return ref, err // it may be there at the next try
+	case errors.Is(err, payload.ErrNotFound):
 		return ref, errToken("the upload is gone", "upload the payload again: each is for one job")
 	}
-	return payload.Ref{}, explain(ctx, err)
+	return payload.Ref{}, err
 }
 
 func errToken(message, hint string) error {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -17,6 +18,9 @@ type Spool interface {
 	io.Writer
 	// Commit makes the result durable.
 	Commit() (payload.Ref, error)
+	// Keep returns what is to be stored later, after an error of Commit; false = that
+	// is not possible.
+	Keep() (queue.Kept, bool)
 	Abort()
 }
 
@@ -24,7 +28,7 @@ var _ hostcall.Contents = (*slot)(nil)
 
 // commitWithin is how long after the end of its guest an attempt may take to
 // make its result durable, whatever its deadline.
-const commitWithin = 30 * time.Second
+const commitWithin = 45 * time.Second
 
 // contents are the payload and the result of an attempt that are not in memory.
 type contents struct {
@@ -74,8 +78,12 @@ func (s *slot) Spill(at *hostcall.Attempt) (io.Writer, error) {
 func (s *slot) endContents(report *queue.Report) {
 	c := s.contents
 	defer s.dropContents()
-	if s.attempt.HasLost() && s.ctx.Err() != nil {
-		report.Outcome = s.attempt.Stopped(s.ctx)
+	if lost := s.attempt.Loss(); lost != nil {
+		if s.ctx.Err() != nil {
+			report.Outcome = s.attempt.Stopped(s.ctx)
+		} else {
+			report.Fault = faultOf(lost)
+		}
 	}
 	if c.output == nil || report.Outcome.Kind != jobhost.OutcomeSucceeded {
 		return
@@ -88,8 +96,18 @@ func (s *slot) endContents(report *queue.Report) {
 	case s.ctx.Err() != nil:
 		report.Outcome = s.attempt.Stopped(s.ctx)
 	default:
-		report.Outcome = s.attempt.Lost(err)
+		kept, can := c.output.Keep()
+		if report.Kept = kept; can {
+			return
+		}
+		report.Outcome, report.Fault = s.attempt.Lost(err), faultOf(err)
 	}
+}
+
+// faultOf returns what an error says of a payload store; nil = it is not of one.
+func faultOf(err error) *queue.StoreFault {
+	fault, _ := errors.AsType[*queue.StoreFault](err)
+	return fault
 }
 
 // dropContents frees what there is of contents; a result that was not made

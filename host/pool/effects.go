@@ -64,5 +64,9 @@ func (s *slot) KVCompareAndSet(at *hostcall.Attempt, key []byte, version int64, 
 
 // SubmitJob implements [hostcall.Jobs].
 func (s *slot) SubmitJob(at *hostcall.Attempt, spec *jobhost.Spec, when hostcall.SubmitTime) (string, error) {
-	return s.effects(at).Submit(*spec, when == hostcall.SubmitNow)
+	id, err := s.effects(at).Submit(*spec, when == hostcall.SubmitNow)
+	if fault := faultOf(err); fault != nil {
+		s.fault = fault
+	}
+	return id, err
 }

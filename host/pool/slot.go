@@ -37,6 +37,8 @@ type slot struct {
 	// contents are what the attempt reads and writes that is not in memory; nil =
 	// nothing.
 	contents *contents
+	// fault is what a payload store has refused of the attempt's jobs; nil = nothing.
+	fault *queue.StoreFault
 	// states are what the attempt reports and sees; nil = nothing yet.
 	states *taskstate.Guest
 	ctx    context.Context // of the running attempt
@@ -134,6 +136,9 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 	if report.Outcome.Kind == 0 {
 		report.Outcome = s.interrupted(result.Report)
 	}
+	if report.Outcome.Kind == jobhost.OutcomeFailed && report.Fault == nil {
+		report.Fault = s.fault // a guest that goes on without the job has not failed by it
+	}
 	report.Log, report.LogDropped = s.attempt.TakeLog()
 	report.Effects = s.takeEffects()
 	return report
@@ -141,7 +146,7 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 
 // prepare sets the attempt up for a lease.
 func (s *slot) prepare(lease *queue.Lease) {
-	s.lease = lease
+	s.lease, s.fault = lease, nil
 	job, v := lease.Job, s.version
 	at := &s.attempt
 	at.Reset()

@@ -76,6 +76,7 @@ func (l *lane) cancelTask(task Changed) {
 	case expiring && int64(w.token) == task.Token: // it was taken out already
 		delete(l.expiring, task.Key)
 	case lease != nil:
+		delete(l.misses, task.Key)
 		delete(l.running, task.Key) // the attempt may go on for a while, but it is no longer the task's
 	default:
 		l.removeLocked(entry{

@@ -24,6 +24,8 @@ type lane struct {
 	// parked says that no such worker is loaded: nothing is admitted, and what
 	// waits is held. It is changed under mu.
 	parked atomic.Bool
+	// spills says that there were results for a payload store that is away.
+	spills atomic.Bool
 
 	mu   sync.Mutex // protects everything below
 	mode jobhost.WorkerMode
@@ -65,8 +67,12 @@ type lane struct {
 	laterGroups map[goneEntry]Group
 	rate        rate.Rate
 	breaker     *sharedBreaker // nil = none
-	wake        *time.Timer    // ends what holds the lane until wakeAt
-	wakeAt      time.Time
+	// aside are the tasks that are ready and wait for a payload store that is away.
+	aside map[Key]asideTask
+	// misses counts by task how often it has met a fault of a payload store.
+	misses map[Key]int
+	wake   *time.Timer // ends what holds the lane until wakeAt
+	wakeAt time.Time
 }
 
 type goneEntry struct {
@@ -90,7 +96,7 @@ func newLane(q *Queue, name string) *lane {
 
 // waitingLocked returns the number of tasks that wait or are about to.
 func (l *lane) waitingLocked() int {
-	n := l.pending
+	n := l.pending + len(l.aside)
 	for level := range l.ready {
 		n += l.ready[level] + l.scheduled[level] + l.retrying[level]
 	}
@@ -207,6 +213,12 @@ func (l *lane) dropGoneLocked(e entry) bool {
 
 // removeLocked takes out a waiting task that was cancelled.
 func (l *lane) removeLocked(e entry, id Group) {
+	delete(l.misses, e.key)
+	if _, aside := l.aside[e.key]; aside {
+		delete(l.aside, e.key)
+		l.deadlines.forget(e.key)
+		return
+	}
 	if at, moved := l.moved[e.key]; moved {
 		e.readyAt = at
 		delete(l.moved, e.key)

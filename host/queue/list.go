@@ -280,6 +280,9 @@ func (l *lane) views(state jobhost.State) []iter.Seq[entry] {
 			full := l.groups.allFull()
 			views = append(views, l.groups.view(func(r ref) bool { return (held || full[r]) == (state == jobhost.Held) }))
 		}
+		if state == jobhost.Held && len(l.aside) > 0 {
+			views = append(views, slices.Values(l.asideEntriesLocked()))
+		}
 	case jobhost.Scheduled, jobhost.Retrying:
 		views = append(views, l.delayed.view())
 	}

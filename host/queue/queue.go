@@ -31,6 +31,8 @@ type Config struct {
 	MaxPayload int
 	// Objects keeps payloads over Threshold, and results [nobody: all are in the store].
 	Objects Objects
+	// Absences knows which stores of the objects are away [none ever is].
+	Absences Absences
 	// Threshold is the largest payload that is kept in the store, in bytes [64 KiB].
 	Threshold int
 	// ResidentBytes bounds the bodies of waiting tasks that are kept in memory [16 MiB].

@@ -140,6 +140,9 @@ func describeTask(record *TaskRecord, l *lane, id Group, now Millis) jobhost.Tas
 		task.ReadyAt = at.Time()
 		task.State = openState(at, record.Attempt, l, id, now)
 	}
+	if a, aside := l.aside[record.Key]; aside && int64(a.token) == record.Token {
+		task.State = jobhost.Held
+	}
 	if lease := l.running[record.Key]; lease != nil {
 		task.State = jobhost.Running
 		task.Attempt++ // the one under way

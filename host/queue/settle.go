@@ -14,7 +14,12 @@ type Report struct {
 	Outcome jobhost.Outcome
 	// Result is where the output of a success is, if it is not in Outcome; nil =
 	// it is there. It is held: see [Objects].
-	Result     *payload.Ref
+	Result *payload.Ref
+	// Kept is a result that its payload store doesn't take now; nil = there is none.
+	Kept Kept
+	// Fault is what the attempt has met of a payload store; nil = nothing. Then it
+	// doesn't count, whatever its outcome.
+	Fault      *StoreFault
 	Log        []byte // lines ended by \n
 	LogDropped int64
 	// Effects are what the attempt asked for; nil = nothing. They are applied if
@@ -44,8 +49,13 @@ func (a *Asked) release() {
 // cancelled) changes nothing.
 func (q *Queue) Settle(lease *Lease, report Report) {
 	lease.endedAt = q.clock.now()
+	q.spare(lease, &report)
 	q.judge(lease, verdictOf(&report.Outcome))
-	q.settle(lease, report)
+	if report.Kept != nil {
+		q.keep(lease, report)
+	} else {
+		q.settle(lease, report)
+	}
 	q.gate.leave(lease.memory)
 }
 
@@ -193,6 +203,11 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, stat
 	next.readyAt, next.tried = op.ReadyAt, op.Attempt > 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if lease.fault != nil {
+		l.againLocked(next, lease)
+		l.pumpLocked()
+		return
+	}
 	l.pushLocked(next, lease.traits())
 	if l.soonLocked(next.readyAt) {
 		body := lease.Body

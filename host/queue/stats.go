@@ -31,8 +31,13 @@ func (l *lane) stats() Stats {
 	return s
 }
 
-// heldLocked moves what is held from the ready tasks.
+// heldLocked moves what is held from the ready tasks, and adds what is put aside.
 func (l *lane) heldLocked(s *Stats) {
+	defer func() {
+		for _, a := range l.aside {
+			s.Held[a.level]++
+		}
+	}()
 	if l.holdLocked() != notHeld {
 		s.Ready, s.Held = s.Held, s.Ready
 		return
@@ -53,6 +58,9 @@ func (l *lane) heldLocked(s *Stats) {
 func (l *lane) oldestLocked() Millis {
 	const most = 16_384
 	oldest := l.horizon
+	for _, a := range l.aside {
+		oldest = min(oldest, a.readyAt)
+	}
 	for level := range l.levels {
 		plain := l.ready[level]
 		if l.groups != nil {

@@ -45,6 +45,9 @@ type Lease struct {
 	met        bool    // it has met the job's, if there is one
 	refusedBy  string  // the breaker that lets it pass in order to fail
 
+	fault *StoreFault // that the attempt has met and that spares it; nil = none
+	kept  bool        // the attempt has ended, and its result waits for a store; the lane's lock protects it
+
 	mu        sync.Mutex // protects cancelled and onCancel
 	cancelled bool
 	onCancel  func()
@@ -107,7 +110,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		body, err := s.lane.body(ctx, lease.entry)
-		if body != nil && !s.lane.meet(lease, body) {
+		if body != nil && (!s.lane.meet(lease, body) || lease.refusedBy == "" && !s.lane.reach(lease, body)) {
 			s.lane.q.judge(lease, breaker.None)
 			s.lane.q.gate.leave(lease.memory)
 			continue
@@ -210,6 +213,9 @@ func (l *lane) finish(lease *Lease) {
 	l.mu.Lock()
 	if l.running[lease.entry.key] == lease {
 		delete(l.running, lease.entry.key)
+	}
+	if lease.fault == nil {
+		delete(l.misses, lease.entry.key)
 	}
 	l.mu.Unlock()
 	l.leaveGroup(lease)

@@ -32,10 +32,13 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		why.Reason = fmt.Sprintf("attempt %d of %d failed (%s); the next one is at %s",
 			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
 	case jobhost.Held:
-		q.whyHeld(&why, job, &record.JobSpec)
+		q.whyHeld(&why, job, &record)
 	case jobhost.Ready:
 		q.whyReady(&why, job)
 	case jobhost.Running:
+		if q.whyKept(&why, &record) {
+			return why, nil
+		}
 		why.Code = "running"
 		why.Reason = fmt.Sprintf("attempt %d of %d runs since %s", task.Attempt, job.MaxAttempts, task.StartedAt.Format(time.RFC3339Nano))
 		why.Ends = fmt.Sprintf("the worker, or its timeout of %v", job.Timeout)
@@ -46,7 +49,7 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 }
 
 // whyHeld tells what holds a job.
-func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, spec *JobSpec) {
+func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, record *JobRecord) {
 	l := q.lanes.of(job.Worker)
 	if l == nil {
 		whyParked(why, job)
@@ -72,7 +75,9 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, spec *JobSpec) {
 	case holdBreaker:
 		q.whyBreaker(why, l.breaker, "; or jobhost worker reset-breaker "+job.Worker)
 	case notHeld:
-		q.whyGroup(why, l, spec)
+		if !l.whyAsideLocked(why, record) {
+			q.whyGroup(why, l, &record.JobSpec)
+		}
 	default:
 		whyParked(why, job)
 	}

@@ -47,4 +47,5 @@ const (
 	Step      = "step"      // name of a step of a workflow
 	Line      = "line"      // that a guest has logged
 	Payloads  = "payloads"  // name of a payload store
+	Verb      = "verb"      // what is done with one
 )

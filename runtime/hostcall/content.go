@@ -152,6 +152,9 @@ func (a *Attempt) Lost(err error) jobhost.Outcome {
 // since the attempt was stopped.
 func (a *Attempt) HasLost() bool { return a.lost != nil }
 
+// Loss returns why the payload or the result was lost; nil = it was not.
+func (a *Attempt) Loss() error { return a.lost }
+
 // lose notes the first error of the attempt's contents.
 func (a *Attempt) lose(what string, err error) error {
 	if a.lost == nil {

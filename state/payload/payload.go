@@ -44,6 +44,12 @@ type Store interface {
 	Close() error
 }
 
+// Spacious is what a store may implement besides, of which the space comes to an end.
+type Spacious interface {
+	// Free returns how many bytes can still be written.
+	Free() (int64, error)
+}
+
 // Object is an object that is being written, by one goroutine.
 type Object interface {
 	// Write adds bytes and keeps no reference to them. After an error nothing

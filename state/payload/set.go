@@ -131,6 +131,20 @@ func (s *Set) Stores() []string {
 	return names
 }
 
+// Target returns the name of the store that takes what is written.
+func (s *Set) Target() string { return s.target.Name }
+
+// Free returns how many bytes the store that takes what is written has room for; ok is
+// false when it can't tell.
+func (s *Set) Free() (bytes int64, ok bool, err error) {
+	spacious, ok := s.target.Store.(Spacious)
+	if !ok {
+		return 0, false, nil
+	}
+	bytes, err = spacious.Free()
+	return bytes, true, err
+}
+
 // Delete removes objects; one that isn't there is fine. It goes on after an
 // error of one store with the others.
 func (s *Set) Delete(ctx context.Context, refs []Ref) error {

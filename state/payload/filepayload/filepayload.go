@@ -20,6 +20,7 @@ import (
 	"os"
 	"path"
 	"sync"
+	"syscall"
 
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -45,7 +46,10 @@ type Store struct {
 	fans map[string]bool // folders that are durable
 }
 
-var _ payload.Store = (*Store)(nil)
+var (
+	_ payload.Store    = (*Store)(nil)
+	_ payload.Spacious = (*Store)(nil)
+)
 
 // Open opens the folder, which is made if it is not there, readable by its
 // owner only. What processes that are gone had begun to write is removed.
@@ -125,6 +129,20 @@ func nameOf(key string) (string, error) {
 		return "", fmt.Errorf("%q is no key: %w", key, payload.ErrNotFound)
 	}
 	return path.Join(objectsDir, key[:fanDigits], key), nil
+}
+
+// Free implements [payload.Spacious]: what a user without privileges can still write.
+func (s *Store) Free() (int64, error) {
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	var st syscall.Statfs_t
+	if err := syscall.Fstatfs(int(dir.Fd()), &st); err != nil {
+		return 0, fmt.Errorf("look at free space: %w", err)
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // the types differ by system
 }
 
 // Close implements [payload.Store].

@@ -14,13 +14,13 @@ func (m *Memory) SetMark(ctx context.Context, name string, text []byte) error {
 	if err := payload.CheckName(name); err != nil {
 		return err
 	}
-	return m.do(ctx, func() { m.marks[name] = slices.Clone(text) })
+	return m.do(ctx, payload.Put, func() { m.marks[name] = slices.Clone(text) })
 }
 
 // Mark implements [payload.Marker].
 func (m *Memory) Mark(ctx context.Context, name string) (text []byte, err error) {
 	there := false
-	err = m.do(ctx, func() { text, there = m.marks[name] })
+	err = m.do(ctx, payload.Get, func() { text, there = m.marks[name] })
 	if err == nil && !there {
 		err = payload.ErrNotFound
 	}

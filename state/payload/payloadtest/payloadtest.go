@@ -28,6 +28,9 @@ type Harness struct {
 	Damage func(t testing.TB, s payload.Store, key string)
 	// Left tells what there is in the place besides objects that are whole.
 	Left func(t testing.TB, s payload.Store) []string
+	// Lose removes the beginning of an object that is being written and of which 9 MiB
+	// were, as a server may that was restarted; nil = it is with the writer.
+	Lose func(t testing.TB, s payload.Store, key string)
 	// Gone returns a store whose server is gone; nil = there is no server.
 	Gone func(t testing.TB) payload.Store
 	// InMemory says that the store is in the memory of the test, so that nothing
@@ -51,6 +54,9 @@ func Run(t *testing.T, h Harness) {
 		{"list", testList},
 		{"again", testAgain},
 		{"half read", testHalfRead},
+		{"cut off", testCutOff},
+		{"lost meanwhile", testLost},
+		{"free space", testFree},
 		{"server gone", testGone},
 		{"hammer", testHammer},
 		{"sets", testSets},
@@ -329,6 +335,15 @@ func testGone(t *testing.T, h Harness) {
 	_, err = get(t.Context(), s, payload.NewKey(epoch))
 	if err == nil || payload.Permanent(err) {
 		t.Errorf("open: got %v, want an error that may pass", err)
+	}
+	if o, err := s.Create(t.Context(), payload.NewKey(epoch)); err == nil {
+		if _, err = o.Write(content(9 << 20)); err == nil {
+			err = o.Commit()
+		}
+		if err == nil || payload.Permanent(err) {
+			t.Errorf("a large object: got %v, want an error that may pass", err)
+		}
+		o.Abort()
 	}
 	if err := s.Delete(t.Context(), []string{payload.NewKey(epoch)}); err == nil {
 		t.Error("delete went well")

@@ -5,9 +5,9 @@
 //	PREFIX{index}    a sorted set of all keys
 //	PREFIX{mark}NAME a mark: see [payload.Marker]
 //
-// Everything but the index expires after a time, which must be longer than any
-// job is kept. Redis must be one that keeps what it was given: with an
-// append-only file, and without a policy that evicts keys.
+// An object stays until it is deleted. Only pieces of one that is not committed expire,
+// so that nothing stays of an upload that was cut off. Redis must be one that keeps
+// what it was given: with an append-only file, and without a policy that evicts keys.
 package redispayload
 
 import (
@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -34,12 +35,15 @@ type Config struct {
 	Password string
 	// Prefix is what all keys begin with.
 	Prefix string
-	// TTL is how long an object is kept at most; at least a minute.
+	// TTL is how long a piece stays of an object that is not committed, since the last
+	// piece was written; at least a minute.
 	TTL time.Duration
 	// Relaxed acknowledges what is in the server's memory only. Otherwise it
 	// must have an append-only file, and an object is durable when that was
 	// synced: by WAITAOF, or before 7.2 by appendfsync always.
 	Relaxed bool
+	// Logger is told what can't be found out about the server; nil = nobody is.
+	Logger *slog.Logger
 }
 
 const (
@@ -54,6 +58,7 @@ type Store struct {
 	cfg    Config
 	client *redis.Client
 	always atomic.Bool // the server is one that syncs before it answers
+	keeps  atomic.Bool // the server is one that evicts nothing, as far as it says
 }
 
 var _ payload.Store = (*Store)(nil)
@@ -71,6 +76,9 @@ func Open(cfg Config) (*Store, error) {
 	}
 	if cfg.Password != "" {
 		opts.Password = cfg.Password
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.ContextTimeoutEnabled = true
 	logging.Disable() // what the library would write to the standard error it returns as well
@@ -115,7 +123,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		piece, err := r.store.client.Get(r.ctx, r.store.piece(r.key, r.next)).Bytes()
 		if errors.Is(err, redis.Nil) {
-			return 0, payload.ErrNotFound // it has expired, or was deleted meanwhile
+			return 0, payload.ErrNotFound // it was deleted meanwhile
 		}
 		if err != nil {
 			return 0, err
@@ -158,7 +166,7 @@ func (s *Store) remove(ctx context.Context, keys []string) error {
 	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			text, _ := counts[i].(string)
-			pieces, _ := strconv.Atoi(text) // without a head the pieces are left to expire
+			pieces, _ := strconv.Atoi(text) // without a head there are no pieces that don't expire
 			// The head goes first: nobody must find it without its pieces.
 			p.Unlink(ctx, s.head(key))
 			for n := range pieces {
@@ -171,8 +179,7 @@ func (s *Store) remove(ctx context.Context, keys []string) error {
 	return err
 }
 
-// List implements [payload.Store]. An object that has expired is in it until it
-// is deleted.
+// List implements [payload.Store].
 func (s *Store) List(ctx context.Context, after string, limit int) ([]string, error) {
 	if limit <= 0 {
 		return nil, nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 var (
@@ -46,5 +48,31 @@ func (s *Store) sync(ctx context.Context, conn *redis.Conn) error {
 		return errNoSync
 	}
 	s.always.Store(true)
+	return nil
+}
+
+// errEvicts is for a server that removes what has no time to live.
+var errEvicts = errors.New("the server removes objects when its memory is full: set maxmemory-policy noeviction")
+
+// checkKeeps looks once whether the server keeps what it was given. One that doesn't
+// say is believed to. Policies that remove only what expires are no danger: the pieces of
+// an upload do, and it fails without them.
+func (s *Store) checkKeeps(ctx context.Context) error {
+	if s.keeps.Load() {
+		return nil
+	}
+	policy, err := s.client.ConfigGet(ctx, "maxmemory*").Result()
+	if _, answered := errors.AsType[redis.Error](err); answered {
+		s.cfg.Logger.Warn("the payload redis doesn't tell its settings; see to it that its maxmemory-policy is noeviction", logkey.Error, err)
+		s.keeps.Store(true)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(policy["maxmemory-policy"], "allkeys-") && policy["maxmemory"] != "0" {
+		return errEvicts
+	}
+	s.keeps.Store(true)
 	return nil
 }

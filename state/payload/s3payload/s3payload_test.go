@@ -165,6 +165,16 @@ func TestStore(t *testing.T) {
 			}
 			return left
 		},
+		Lose: func(t testing.TB, s payload.Store, _ string) {
+			at := p.of(s)
+			uploads, err := at.client.ListMultipartUploads(t.Context(), bucket, at.cfg.Prefix, "", "", "", 100)
+			if err != nil || len(uploads.Uploads) != 1 {
+				t.Fatalf("%+v, %v", uploads, err)
+			}
+			if err := at.client.AbortMultipartUpload(t.Context(), bucket, uploads.Uploads[0].Key, uploads.Uploads[0].UploadID); err != nil {
+				t.Fatal(err)
+			}
+		},
 		Gone: func(t testing.TB) payload.Store {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

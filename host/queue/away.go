@@ -1,0 +1,274 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+// Away says that a payload store can't be read, or can't be written to. That is the
+// host's trouble and not the guests': attempts that meet it don't count, and tasks
+// that need the store wait until it is back.
+type Away struct {
+	Store string
+	Verb  payload.Verb // [payload.Get] or [payload.Put]
+	Since time.Time
+}
+
+// StoreFault is in the chain of errors of [Objects] that may pass.
+type StoreFault struct {
+	Store string
+	Verb  payload.Verb
+	// Young says that the store has answered that there is no such object, and that
+	// the object is so young that the store may only not show it yet.
+	Young bool
+	Err   error
+}
+
+// Error implements error.
+func (f *StoreFault) Error() string { return f.Err.Error() }
+
+// Unwrap returns the store's own error.
+func (f *StoreFault) Unwrap() error { return f.Err }
+
+// Absences knows which payload stores are away. Its methods don't block and may be
+// called with locks held.
+type Absences interface {
+	// Unread returns why the object of a reference can't be read; nil = it can, as
+	// far as is known.
+	Unread(ref string) *Away
+	// Unwritten returns why nothing can be written; nil = it can.
+	Unwritten() *Away
+	// Room reports whether results can be kept until Unwritten has ended.
+	Room() bool
+	// Still reports whether a store is away still that was.
+	Still(away *Away) bool
+}
+
+// Kept is a result that its payload store doesn't take now.
+type Kept interface {
+	// Then calls f once: with a reference to the result when the store has taken it,
+	// or with an error when the host stops before that. It doesn't wait for it.
+	Then(f func(payload.Ref, error))
+}
+
+// asideTask is a task that is ready and waits for a payload store.
+type asideTask struct {
+	waiting
+	away *Away
+}
+
+// mostMisses is how often a task may meet a fault of a store without losing an
+// attempt. It is for an object that can't be read in a store that gives all others.
+const mostMisses = 20
+
+// How long a task waits that has met a fault of a store which isn't away.
+const (
+	missFirst = 250 * time.Millisecond
+	missMost  = 30 * time.Second
+)
+
+// missing returns which store a task must wait for: that of its payload, and that of
+// its result if no more results can be kept and its worker has such large ones. Tasks
+// with a small payload wait for none.
+func (l *lane) missing(body *Body) *Away {
+	absences := l.q.cfg.Absences
+	if absences == nil || body.Job.Ref == "" {
+		return nil
+	}
+	if away := absences.Unread(body.Job.Ref); away != nil {
+		return away
+	}
+	if l.spills.Load() && !absences.Room() {
+		return absences.Unwritten()
+	}
+	return nil
+}
+
+// reach reports whether the store of a task's payload can be read, as far as is known.
+// If not, the task is put aside: no slot waits for it.
+func (l *lane) reach(lease *Lease, body *Body) bool {
+	away := l.missing(body)
+	if away == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rate.GiveBack()
+	if l.running[lease.entry.key] == lease { // or it was cancelled meanwhile
+		delete(l.running, lease.entry.key)
+		l.asideLocked(lease.entry, lease.unread, away)
+	}
+	l.leaveGroupLocked(lease)
+	l.pumpLocked()
+	return false
+}
+
+// asideLocked puts a task aside until a store is back.
+func (l *lane) asideLocked(e entry, x traits, away *Away) {
+	if x.deadline != 0 {
+		l.deadlines.add(e, x)
+	}
+	if l.aside == nil {
+		l.aside = map[Key]asideTask{}
+	}
+	l.aside[e.key] = asideTask{waiting{e, x}, away}
+	if !l.q.cfg.Absences.Still(away) { // it came back before the task was here to be found
+		l.releaseLocked()
+	}
+}
+
+// releaseLocked lets those tasks wait for a slot again whose store is back, in the
+// order in which they would have run.
+func (l *lane) releaseLocked() {
+	var back []waiting
+	for key, a := range l.aside {
+		if !l.q.cfg.Absences.Still(a.away) {
+			back = append(back, a.waiting)
+			delete(l.aside, key)
+		}
+	}
+	slices.SortFunc(back, func(a, b waiting) int {
+		if older(a.entry, b.entry) {
+			return -1
+		}
+		return 1
+	})
+	for _, w := range back {
+		l.deadlines.forget(w.key)
+		l.moved[w.key] = w.readyAt // which may not be what the store says
+		l.pushLocked(w.entry, w.traits)
+	}
+	if len(l.aside) == 0 {
+		l.aside = nil // a map never gets smaller
+	}
+}
+
+// StoresChanged lets tasks go on that wait for a payload store which is back.
+func (q *Queue) StoresChanged() {
+	for _, l := range q.lanes.all() {
+		l.mu.Lock()
+		if q.cfg.Absences.Unwritten() == nil {
+			l.spills.Store(false)
+		}
+		l.releaseLocked()
+		l.pumpLocked()
+		l.mu.Unlock()
+	}
+}
+
+// spare turns the outcome of an attempt that met a fault of a store into one that
+// doesn't count, within bounds.
+func (q *Queue) spare(lease *Lease, report *Report) {
+	fault, l := report.Fault, lease.lane
+	if fault == nil || q.cfg.Absences == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.misses[lease.Key]; n >= mostMisses && !fault.Young {
+		delete(l.misses, lease.Key)
+		return
+	}
+	if l.misses == nil {
+		l.misses = map[Key]int{}
+	}
+	l.misses[lease.Key]++
+	if fault.Verb == payload.Put {
+		l.spills.Store(true)
+	}
+	lease.fault = fault
+	report.Outcome = jobhost.Outcome{Kind: jobhost.OutcomeReturned, Fuel: report.Outcome.Fuel}
+}
+
+// againLocked lets a task wait that has met a fault of a store: for the store if it is
+// away, and for a while if it isn't.
+func (l *lane) againLocked(e entry, lease *Lease) {
+	away := l.q.cfg.Absences.Unwritten()
+	if lease.fault.Verb == payload.Get {
+		away = l.q.cfg.Absences.Unread(lease.Job.Ref)
+	}
+	if away != nil && !lease.fault.Young {
+		l.asideLocked(e, lease.traits(), away)
+		return
+	}
+	wait := missFirst << min(l.misses[e.key]-1, 10)
+	e.readyAt = MillisOf(l.q.clock.now().Add(min(max(wait, missFirst), missMost)))
+	l.moved[e.key] = e.readyAt
+	l.pushLocked(e, lease.traits())
+}
+
+// keep lets the result of an attempt wait for its payload store. The attempt has
+// ended: its slot and its places among those that run are free, and only the
+// settlement is still to come. A crash before that makes the task run again.
+func (q *Queue) keep(lease *Lease, report Report) {
+	l, kept := lease.lane, report.Kept
+	lease.noted.End() // the attempt is not to blame for a crash from now on
+	lease.noted = nil
+	l.spills.Store(true)
+	l.mu.Lock()
+	lease.kept = true
+	l.leaveGroupLocked(lease)
+	l.pumpLocked()
+	l.mu.Unlock()
+	report.Kept = nil
+	kept.Then(func(ref payload.Ref, err error) {
+		if err != nil {
+			report.Effects.release()
+			q.unsettled(lease, err)
+			return
+		}
+		report.Result = &ref
+		q.settle(lease, report)
+	})
+}
+
+// asideEntriesLocked returns the tasks that were put aside.
+func (l *lane) asideEntriesLocked() []entry {
+	entries := make([]entry, 0, len(l.aside))
+	for _, a := range l.aside {
+		entries = append(entries, a.entry)
+	}
+	return entries
+}
+
+// whyAsideLocked tells which payload store a job waits for, if it does.
+func (l *lane) whyAsideLocked(why *jobhost.Why, record *JobRecord) bool {
+	for i := range record.Tasks {
+		a, aside := l.aside[record.Tasks[i].Key]
+		if !aside {
+			continue
+		}
+		why.Code = "payload_store"
+		doing := "can't be read"
+		if a.away.Verb == payload.Put {
+			doing = "takes nothing, and the host has no room for more results that it can't store"
+		}
+		why.Reason = fmt.Sprintf("payload store %s %s since %s", a.away.Store, doing, a.away.Since.UTC().Format(time.RFC3339))
+		why.Ends = "the store's return, which the host looks for; its log says what the store answers"
+		return true
+	}
+	return false
+}
+
+// whyKept tells that a result waits for its payload store, if one of the job's does.
+func (q *Queue) whyKept(why *jobhost.Why, record *JobRecord) bool {
+	l := q.lanes.of(record.Worker)
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range record.Tasks {
+		if lease := l.running[record.Tasks[i].Key]; lease != nil && lease.kept {
+			why.Code = "result_waits"
+			why.Reason = "the attempt has succeeded, and its result waits in the host's memory for a payload store that takes nothing now"
+			why.Ends = "the store's return, which the host looks for; if the host ends before that, the task runs again"
+			return true
+		}
+	}
+	return false
+}
