@@ -42,11 +42,12 @@ var ErrNone error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this
 
 // Keeper keeps the states of all jobs of a host. It is safe for many goroutines.
 type Keeper struct {
-	store  state.Store
-	jobs   Jobs
-	runs   *runs
-	boards *state.Boards
-	log    *slog.Logger
+	store   state.Store
+	jobs    Jobs
+	runs    *runs
+	boards  *state.Boards
+	observe state.Observer
+	log     *slog.Logger
 }
 
 var (
@@ -57,7 +58,9 @@ var (
 // New returns a keeper.
 func New(cfg Config) *Keeper {
 	r := &runs{Store: cfg.Store, jobs: cfg.Jobs, followed: map[string]map[*run]struct{}{}}
-	return &Keeper{store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), log: cfg.Logger}
+	return &Keeper{
+		store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), observe: cfg.Observe, log: cfg.Logger,
+	}
 }
 
 // Published takes an event of the queue. It must be called in the order of events
@@ -161,12 +164,21 @@ func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, 
 	if err := errors.Join(s.Check(), checkOwn("tag", s.Tag), checkOwn("run", run)); err != nil {
 		return s, err
 	}
+	began := time.Now()
 	b, release, err := k.board(ctx, state.Job{ID: s.JobID, Run: run}, tasks)
 	if err != nil {
+		k.unwritten(time.Since(began), err)
 		return s, err
 	}
 	defer release()
 	return b.Set(ctx, s)
+}
+
+// unwritten counts a write that failed before it came to a board, which counts the others.
+func (k *Keeper) unwritten(took time.Duration, err error) {
+	if k.observe.Wrote != nil {
+		k.observe.Wrote(took, err)
+	}
 }
 
 // checkOwn keeps everybody but the host away from its tags and runs.

@@ -189,8 +189,13 @@ func dead(s state.State, f *jobhost.Failure) state.State {
 	return state.Failed(fmt.Errorf("%s: %s", f.Code, f.Message), s)
 }
 
+// failed is the state of a task that waits to begin again after a failure. It has the
+// text of a warning, but not the status, which is below that of an error: a task that
+// will be tried again would hide one that is dead.
 func failed(s state.State, f *jobhost.Failure) state.State {
-	return state.Warned(fmt.Sprintf("attempt %d failed: %s: %s", f.Attempt, f.Code, f.Message), s)
+	s = state.Warned(fmt.Sprintf("attempt %d failed: %s: %s", f.Attempt, f.Code, f.Message), s)
+	s.Status = state.StatusNotStarted
+	return s
 }
 
 func cancelled(s state.State) state.State { return state.Failed(errCancelled, s) }
