@@ -3,6 +3,8 @@ package state
 import (
 	"container/list"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,7 +38,8 @@ type shared struct {
 	ready chan struct{} // closed when board or err is set
 	board *Board
 	err   error
-	own   bool // err is the opener's alone: others may have more luck
+	own   bool  // err is the opener's alone: others may have more luck
+	doom  error // of End, before there is a board; nil = none
 	users int
 	size  int           // as it counts while it is idle
 	idle  *list.Element // nil while it is used
@@ -62,7 +65,7 @@ func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(
 		if first {
 			s.board, s.err = NewBoard(ctx, b.store, job, tasks, b.observe)
 			s.own = ctx.Err() != nil || tasks == 0 && jobhost.CodeOf(s.err) == jobhost.CodeNotFound
-			close(s.ready)
+			b.opened(s)
 		}
 		select {
 		case <-s.ready:
@@ -79,6 +82,61 @@ func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(
 		}
 		// It ended, or another gave up, or did not want to make the job: anew.
 	}
+}
+
+// opened hands a board to all who wait for it.
+func (b *Boards) opened(s *shared) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.err == nil && s.doom != nil {
+		s.board.End(s.doom)
+	}
+	close(s.ready)
+}
+
+// Jobs returns the jobs whose boards are open, in no order.
+func (b *Boards) Jobs() []Job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.open))
+}
+
+// End ends the boards of the jobs that match, used ones and those that are being opened
+// too. Who acquires such a job next opens it anew.
+func (b *Boards) End(match func(Job) bool, reason error) {
+	b.mu.Lock()
+	var unused []*shared
+	for job, s := range b.open {
+		if !match(job) {
+			continue
+		}
+		select {
+		case <-s.ready:
+			if s.err == nil {
+				s.board.End(reason)
+			}
+		default:
+			s.doom = reason
+		}
+		if b.takeLocked(s) {
+			unused = append(unused, s)
+		}
+	}
+	b.mu.Unlock()
+	for _, s := range unused {
+		_ = s.board.Close()
+	}
+}
+
+// takeLocked takes a board off the list, and reports whether nobody used it.
+func (b *Boards) takeLocked(s *shared) (unused bool) {
+	b.forgetLocked(s.job)
+	if s.idle == nil {
+		return false
+	}
+	b.idle.Remove(s.idle)
+	s.idle, b.bytes = nil, b.bytes-s.size
+	return true
 }
 
 // InUse reports whether anybody uses the board of a job.
@@ -175,12 +233,7 @@ func (b *Boards) Forget(job Job) {
 		b.mu.Unlock()
 		return
 	}
-	b.forgetLocked(job)
-	unused := s.idle != nil
-	if unused {
-		b.idle.Remove(s.idle)
-		s.idle, b.bytes = nil, b.bytes-s.size
-	}
+	unused := b.takeLocked(s)
 	b.mu.Unlock()
 	if unused {
 		_ = s.board.Close()

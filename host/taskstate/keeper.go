@@ -32,6 +32,9 @@ type Config struct {
 	// Store keeps the states. The caller closes it after the keeper.
 	Store state.Store
 	Jobs  Jobs
+	// Notes is set when Store does not remove states together with their job, in one
+	// transaction: then they are removed after it. Nil = it does.
+	Notes Notes
 	// Observe is told of what happens, for metrics.
 	Observe state.Observer
 	Logger  *slog.Logger
@@ -46,6 +49,9 @@ type Keeper struct {
 	jobs    Jobs
 	runs    *runs
 	boards  *state.Boards
+	apart   *apart        // nil when states go with their job
+	ends    chan struct{} // holds one value when there may be work for EndRemoved
+	deletes chan struct{} // the same for DeleteRemoved
 	observe state.Observer
 	log     *slog.Logger
 }
@@ -58,9 +64,15 @@ var (
 // New returns a keeper.
 func New(cfg Config) *Keeper {
 	r := &runs{Store: cfg.Store, jobs: cfg.Jobs, followed: map[string]map[*run]struct{}{}}
-	return &Keeper{
+	k := &Keeper{
 		store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), observe: cfg.Observe, log: cfg.Logger,
+		ends: make(chan struct{}, 1), deletes: make(chan struct{}, 1),
 	}
+	if cfg.Notes != nil {
+		k.apart = &apart{Store: cfg.Store, notes: cfg.Notes, boards: k.boards, busy: map[string]chan struct{}{}}
+		k.store, r.Store = k.apart, k.apart
+	}
+	return k
 }
 
 // Published takes an event of the queue. It must be called in the order of events
@@ -77,10 +89,16 @@ func (k *Keeper) Published(e *jobhost.Event) {
 func (k *Keeper) Close() { k.boards.Close() }
 
 // board returns the board of a job. It is made with so many tasks if the queue
-// doesn't know it; 0 = then it must be there.
+// doesn't know it; 0 = then it must be there. What an earlier job of that id has left is
+// deleted first.
 func (k *Keeper) board(ctx context.Context, job state.Job, tasks int) (*state.Board, func(), error) {
 	if err := job.Check(); err != nil {
 		return nil, nil, err
+	}
+	if k.apart != nil {
+		if err := k.apart.clear(ctx, job); err != nil {
+			return nil, nil, err
+		}
 	}
 	return k.boards.Acquire(ctx, job, tasks)
 }
@@ -105,6 +123,11 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 			if batch[i].States == 0 || !batch[i].DeletedAt.IsZero() && !filter.Deleted {
 				continue
 			}
+			if gone, err := k.gone(ctx, batch[i].Job); err != nil {
+				return page, err
+			} else if gone {
+				continue
+			}
 			if len(page.Jobs) == limit {
 				last := page.Jobs[limit-1]
 				page.Next = state.Job{ID: last.Job, Run: last.Run}.Key()
@@ -117,6 +140,14 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 		}
 		after = batch[limit].Key()
 	}
+}
+
+// gone reports whether states are those of a job that was removed, and will follow it.
+func (k *Keeper) gone(ctx context.Context, job state.Job) (bool, error) {
+	if k.apart == nil {
+		return false, nil
+	}
+	return k.apart.isGone(ctx, job)
 }
 
 func describe(info *state.Info) jobhost.StateJob {
