@@ -252,37 +252,43 @@ func TestBarrierOfReusedID(t *testing.T) {
 	}
 }
 
-// TestWatchersOfRemovedJob: who watches a job that is removed is told so while the store of
-// states is away, too.
+// TestWatchersOfRemovedJob: who watches a job that is removed is told so at once, also
+// while the store of states is away and deletions wait for it.
 func TestWatchersOfRemovedJob(t *testing.T) {
 	t.Parallel()
-	s := newApart(t)
-	s.submit("a")
-	s.mustSet(jobA)
-	s.tend()
-	ended := make(chan error)
-	begun := make(chan struct{})
-	go func() {
-		for event, err := range s.keeper.WatchStates(t.Context(), jobhost.StateQuery{Job: "a"}) {
-			if err != nil {
-				ended <- err
-			} else if event.Sentinel {
-				close(begun)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		s := newApart(t)
+		for _, job := range []state.Job{jobA, jobB} {
+			s.submit(job.ID)
+			s.mustSet(job)
 		}
-	}()
-	<-begun
-	s.states.mu.Lock()
-	s.states.away = true
-	s.states.mu.Unlock()
-	s.remove("a")
-	if err := <-ended; !errors.Is(err, state.ErrDeleted) {
-		t.Errorf("the watch ended with %v", err)
-	}
-	list, err := s.keeper.StateJobs(t.Context(), jobhost.StateJobFilter{})
-	if err != nil || len(list.Jobs) != 0 {
-		t.Errorf("listed: %+v, %v", list, err)
-	}
+		s.tend()
+		var ended error
+		go func() {
+			for _, err := range s.keeper.WatchStates(t.Context(), jobhost.StateQuery{Job: "a"}) {
+				ended = err
+			}
+		}()
+		synctest.Wait()
+		s.states.mu.Lock()
+		s.states.away = true
+		s.states.mu.Unlock()
+		s.remove("b") // its deletion fails, and waits to be tried again
+		synctest.Wait()
+		s.remove("a")
+		synctest.Wait()
+		if !errors.Is(ended, state.ErrDeleted) {
+			t.Errorf("the watch ended with %v", ended)
+		}
+		list, err := s.keeper.StateJobs(t.Context(), jobhost.StateJobFilter{})
+		if err != nil || len(list.Jobs) != 0 {
+			t.Errorf("listed: %+v, %v", list, err)
+		}
+		s.wantStored(2)
+		s.states.comeBack()
+		time.Sleep(time.Minute)
+		s.wantStored(0)
+	})
 }
 
 // TestRemovedByHand: states of an id that isn't in the queue are forgotten with the last.
