@@ -7,16 +7,18 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
 
 // Boards opens the board of each job once, for all who use it at the same time,
-// and keeps those in memory for a while that nobody uses. It is safe for many
-// goroutines.
+// and keeps those in memory for a while that nobody uses; how long is for a [Costly]
+// store to say. It is safe for many goroutines.
 type Boards struct {
-	store   Store
-	observe Observer
+	store    Store
+	observe  Observer
+	idleTime time.Duration // how long a board is kept; 0 = until there are too many
 
 	count  atomic.Int64 // of open, for those who look often
 	mu     sync.Mutex   // protects the fields below
@@ -43,11 +45,16 @@ type shared struct {
 	users int
 	size  int           // as it counts while it is idle
 	idle  *list.Element // nil while it is used
+	timer *time.Timer   // closes it when it was idle for too long; nil without idleTime
 }
 
 // NewBoards returns boards of a store, which the caller closes after them.
 func NewBoards(store Store, observe Observer) *Boards {
-	return &Boards{store: store, observe: observe, open: map[Job]*shared{}}
+	b := &Boards{store: store, observe: observe, open: map[Job]*shared{}}
+	if costly, ok := store.(Costly); ok {
+		b.idleTime = costly.IdleTime()
+	}
+	return b
 }
 
 // Acquire returns the board of a job, and a function to call once when it is no
@@ -134,9 +141,37 @@ func (b *Boards) takeLocked(s *shared) (unused bool) {
 	if s.idle == nil {
 		return false
 	}
+	b.wakeLocked(s)
+	return true
+}
+
+// wakeLocked takes a board off those that are idle.
+func (b *Boards) wakeLocked(s *shared) {
 	b.idle.Remove(s.idle)
 	s.idle, b.bytes = nil, b.bytes-s.size
-	return true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// restLocked puts a board among those that are idle.
+func (b *Boards) restLocked(s *shared) {
+	b.bytes += s.size
+	rest := b.idle.PushFront(s)
+	s.idle = rest
+	if b.idleTime > 0 {
+		s.timer = time.AfterFunc(b.idleTime, func() { b.expire(s, rest) })
+	}
+}
+
+// expire closes a board that has been idle for long, unless it was used meanwhile.
+func (b *Boards) expire(s *shared, rest *list.Element) {
+	b.mu.Lock()
+	over := s.idle == rest && b.takeLocked(s)
+	b.mu.Unlock()
+	if over {
+		_ = s.board.Close()
+	}
 }
 
 // InUse reports whether anybody uses the board of a job.
@@ -156,8 +191,7 @@ func (b *Boards) join(job Job) (_ *shared, first bool, err error) {
 	}
 	s := b.open[job]
 	if s != nil && s.idle != nil {
-		b.idle.Remove(s.idle)
-		s.idle, b.bytes = nil, b.bytes-s.size
+		b.wakeLocked(s)
 	}
 	if first = s == nil; first {
 		s = &shared{job: job, ready: make(chan struct{})}
@@ -207,12 +241,10 @@ func (b *Boards) settleLocked(s *shared) (over []*shared) {
 		b.forgetLocked(s.job)
 		return []*shared{s}
 	}
-	b.bytes += s.size
-	s.idle = b.idle.PushFront(s)
+	b.restLocked(s)
 	for b.idle.Len() > maxIdle || b.bytes > maxIdleBytes {
-		last := b.idle.Remove(b.idle.Back()).(*shared)
-		last.idle, b.bytes = nil, b.bytes-last.size
-		b.forgetLocked(last.job)
+		last := b.idle.Back().Value.(*shared)
+		b.takeLocked(last)
 		over = append(over, last)
 	}
 	return over
@@ -251,12 +283,10 @@ func (b *Boards) Close() {
 	b.mu.Lock()
 	b.closed = true
 	var all []*shared
-	for job, s := range b.open {
-		b.forgetLocked(job)
+	for _, s := range b.open {
+		b.takeLocked(s)
 		all = append(all, s)
 	}
-	b.idle.Init()
-	b.bytes = 0
 	b.mu.Unlock()
 	for _, s := range all {
 		<-s.ready

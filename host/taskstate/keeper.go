@@ -64,6 +64,9 @@ var (
 // New returns a keeper.
 func New(cfg Config) *Keeper {
 	r := &runs{Store: cfg.Store, jobs: cfg.Jobs, followed: map[string]map[*run]struct{}{}}
+	if costly, ok := cfg.Store.(state.Costly); ok {
+		r.idle = costly.IdleTime()
+	}
 	k := &Keeper{
 		store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), observe: cfg.Observe, log: cfg.Logger,
 		ends: make(chan struct{}, 1), deletes: make(chan struct{}, 1),

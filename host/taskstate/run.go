@@ -17,11 +17,15 @@ import (
 type runs struct {
 	state.Store
 	jobs Jobs
+	idle time.Duration // how long a job without users is followed; 0 = as long as there is room
 
 	count    atomic.Int64 // of what is followed
 	mu       sync.RWMutex // protects followed
 	followed map[string]map[*run]struct{}
 }
+
+// IdleTime implements [state.Costly]: it is that of the store.
+func (r *runs) IdleTime() time.Duration { return r.idle }
 
 // run is a job of the queue that is followed.
 type run struct {
