@@ -40,29 +40,6 @@ func DeleteAll(ctx context.Context, store Store, id string) error {
 	}
 }
 
-// HasRuns reports whether there are states of a job in runs that aren't the host's,
-// besides the plain one.
-func HasRuns(ctx context.Context, store Store, id string) (bool, error) {
-	for after := id + runMark; ; {
-		runs, err := keys(ctx, store, after, keysAtOnce)
-		if err != nil {
-			return false, err
-		}
-		for _, job := range runs {
-			if job.ID != id {
-				return false, nil
-			}
-			if !job.OfHost() {
-				return true, nil
-			}
-			after = job.Key()
-		}
-		if len(runs) < keysAtOnce {
-			return false, nil
-		}
-	}
-}
-
 // remove deletes a job, unless it is the host's; there need be none.
 func remove(ctx context.Context, store Store, job Job) error {
 	if job.OfHost() {

@@ -19,10 +19,12 @@ type StateReader interface {
 }
 
 // NoteStates notes that there may be states of a job elsewhere from now on. There need
-// be no job of that id yet. Noting it again changes nothing.
+// be no job of that id yet. Noting it again changes nothing. The note ends with the job
+// alone: what was written after it must never be without.
 type NoteStates struct{ ID string }
 
-// ForgetStates says that there are no states of these ids elsewhere: they were deleted.
+// ForgetStates says that what was left of these ids was deleted: they are gone no more. A
+// note of a newer job with such an id stays.
 type ForgetStates struct{ IDs []string }
 
 func (*NoteStates) op()   {}

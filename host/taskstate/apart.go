@@ -177,15 +177,3 @@ func (a *apart) tryTurn(id string) (release func(), other <-chan struct{}) {
 		close(mine)
 	}, nil
 }
-
-// Delete implements [state.Store]. An id of which there are no runs besides is forgotten.
-func (a *apart) Delete(ctx context.Context, job state.Job) error {
-	if err := a.Store.Delete(ctx, job); err != nil || job.Run != "" {
-		return err
-	}
-	left, err := state.HasRuns(ctx, a.Store, job.ID)
-	if err != nil || left {
-		return err
-	}
-	return a.commit(ctx, &queue.ForgetStates{IDs: []string{job.ID}})
-}

@@ -73,7 +73,7 @@ func New(cfg Config) *Keeper {
 	}
 	if cfg.Notes != nil {
 		k.apart = &apart{Store: cfg.Store, notes: cfg.Notes, boards: k.boards, busy: map[string]chan struct{}{}}
-		k.store, r.Store = k.apart, k.apart
+		r.Store = k.apart
 	}
 	return k
 }

@@ -291,33 +291,6 @@ func TestWatchersOfRemovedJob(t *testing.T) {
 	})
 }
 
-// TestRemovedByHand: states of an id that isn't in the queue are forgotten with the last.
-func TestRemovedByHand(t *testing.T) {
-	t.Parallel()
-	s := newApart(t)
-	s.mustSet(jobA)
-	s.mustSet(jobRun)
-	noted := func() bool {
-		is, gone, err := s.jobs.StatesOf(t.Context(), "a")
-		if err != nil || gone {
-			t.Error(gone, err)
-		}
-		return is
-	}
-	for _, tt := range []struct {
-		run   string
-		noted bool
-	}{{"", true}, {"1", true}} {
-		if err := s.keeper.DeleteStates(t.Context(), "a", tt.run); err != nil || noted() != tt.noted {
-			t.Errorf("run %q: %v, noted %v", tt.run, err, noted())
-		}
-	}
-	s.mustSet(jobA)
-	if err := s.keeper.DeleteStates(t.Context(), "a", ""); err != nil || noted() {
-		t.Errorf("%v, noted %v", err, noted())
-	}
-}
-
 // TestReusedIDHammer removes jobs and submits them again while many set and read their
 // states: none ever sees a state of a former one, and no acknowledged one is lost.
 func TestReusedIDHammer(t *testing.T) {
@@ -333,8 +306,8 @@ func TestReusedIDHammer(t *testing.T) {
 				for ctx.Err() == nil {
 					before := life.Load()
 					report, err := s.keeper.States(ctx, jobhost.StateQuery{Job: id, Tag: "a"})
-					if err == nil && len(report.States) > 0 && report.State.Status < before {
-						t.Errorf("a state of life %d in life %d", report.State.Status, before)
+					if err == nil && len(report.States) > 0 && report.States[0].Status < before {
+						t.Errorf("a state of life %d in life %d", report.States[0].Status, before)
 					}
 				}
 			})

@@ -107,11 +107,6 @@ func testDeleteAll(s store) {
 			s.t.Fatalf("there are states of %v, want %v", got, stay)
 		}
 	}
-	for id, want := range map[string]bool{"a": false, "a0": true, "aa": false, "none": false} {
-		if has, err := state.HasRuns(s.t.Context(), s.Store, id); has != want || err != nil {
-			s.t.Errorf("%s has runs: %v, %v", id, has, err)
-		}
-	}
 }
 
 // testLook opens a job that reports nothing: that leaves nothing behind, and it can be

@@ -25,10 +25,8 @@ func noteStates(tx *sqlitedb.Tx, op *queue.NoteStates) error {
 
 func forgetStates(tx *sqlitedb.Tx, op *queue.ForgetStates) error {
 	for _, id := range op.IDs {
-		for _, sql := range []string{"DELETE FROM states_noted WHERE id=?", "DELETE FROM states_gone WHERE id=?"} {
-			if err := tx.Stmt(sql).Text(id).Exec(); err != nil {
-				return err
-			}
+		if err := tx.Stmt("DELETE FROM states_gone WHERE id=?").Text(id).Exec(); err != nil {
+			return err
 		}
 	}
 	return nil
