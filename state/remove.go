@@ -14,8 +14,8 @@ type Lister interface {
 }
 
 // keysAtOnce is how many jobs are listed at a time. Most have no runs, so that what is
-// listed is another job, and of no use.
-const keysAtOnce = 4
+// listed is another job, and of no use; and it may have to be paid for.
+const keysAtOnce = 1
 
 // DeleteAll removes the states of a job in all its runs, except for those of the host. It
 // may be called again after an error, and when there are none.

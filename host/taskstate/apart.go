@@ -135,18 +135,12 @@ func (a *apart) ifGone(ctx context.Context, job state.Job, do func() error) erro
 	if err != nil || !gone {
 		return err
 	}
-	for {
-		release, other := a.tryTurn(job.ID)
-		if release != nil {
-			defer release()
-			return a.endGone(ctx, job, do)
-		}
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	release, err := a.turn(ctx, job.ID)
+	if err != nil {
+		return err
 	}
+	defer release()
+	return a.endGone(ctx, job, do)
 }
 
 // endGone ends all who use states of a job that is still gone, and does something. It is
@@ -158,6 +152,21 @@ func (a *apart) endGone(ctx context.Context, job state.Job, do func() error) err
 	}
 	a.boards.End(func(of state.Job) bool { return of.ID == job.ID && !of.OfHost() }, state.ErrDeleted)
 	return do()
+}
+
+// turn waits until it is the caller's turn to look after an id, until release.
+func (a *apart) turn(ctx context.Context, id string) (release func(), err error) {
+	for {
+		release, other := a.tryTurn(id)
+		if release != nil {
+			return release, nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // tryTurn makes it the caller's turn to look after an id, until release; nil = it is that

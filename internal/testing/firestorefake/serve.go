@@ -14,7 +14,7 @@ import (
 // Serve starts a server on the loopback that ends with the test, and returns its address.
 func Serve(t testing.TB, fake *Server, opts ...grpc.ServerOption) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
