@@ -54,7 +54,8 @@ type Config struct {
 	// machine's, negative = no bound. Tasks over it wait.
 	MaxMemory int64
 	// States keep what tasks report; nil = nobody can report anything. The caller
-	// closes them after the host has stopped.
+	// closes them after the host has stopped. Unless they are a companion of Store, the
+	// states of a job are removed soon after it, not together with it.
 	States state.Store
 	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB. What was uploaded
 	// before may be larger: see Payloads.

@@ -235,6 +235,7 @@ func (h *Host) queueConfig() queue.Config {
 		Settled:    h.settled,
 		Webhooks:   &h.hooks,
 		Crashed:    h.crashed(),
+		StatesGone: h.statesGone,
 		Removed:    func(reason queue.Removal, n int) { h.cfg.Metrics.Removed(string(reason), n) },
 		Logger:     h.cfg.Logger,
 	}

@@ -2,9 +2,12 @@ package host
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
 )
 
@@ -13,7 +16,29 @@ func (h *Host) newStates() *taskstate.Keeper {
 	if h.cfg.States == nil {
 		return nil
 	}
-	return taskstate.New(taskstate.Config{Store: h.cfg.States, Jobs: h, Observe: h.cfg.Metrics.States(), Logger: h.cfg.Logger})
+	cfg := taskstate.Config{Store: h.cfg.States, Jobs: h, Observe: h.cfg.Metrics.States(), Logger: h.cfg.Logger}
+	if jobs, ok := h.cfg.Store.(queue.Accompanied); !ok || !jobs.Accompanied(h.cfg.States) {
+		cfg.Notes = h.cfg.Store // they can't be removed together with their job
+	}
+	return taskstate.New(cfg)
+}
+
+// tendStates starts what removes the states of jobs that are gone.
+func (h *Host) tendStates(root *scope.Scope) error {
+	if h.states == nil {
+		return nil
+	}
+	return errors.Join(
+		h.tender(root, "watchers of removed jobs", h.states.EndRemoved),
+		h.tender(root, "states of removed jobs", h.states.DeleteRemoved),
+	)
+}
+
+// statesGone is told of removed jobs of which there may be states elsewhere.
+func (h *Host) statesGone() {
+	if h.states != nil {
+		h.states.Gone()
+	}
 }
 
 // keeper returns what keeps the states, while the host runs.

@@ -215,7 +215,7 @@ func watchRuns(t *testing.T, h *host.Host, id string, began func()) []string {
 func TestRunStates(t *testing.T) {
 	t.Parallel()
 	const begun, again, finished = "1 🟢 Started", "1 🟢 Started, attempt 2", "2147483647 ⚫ Finished"
-	const failed, dead = "-2 🟡 attempt 1 failed: failed: on purpose", "-1 🔴 failed: on purpose"
+	const failed, dead = "0 🟡 attempt 1 failed: failed: on purpose", "-1 🔴 failed: on purpose"
 	for _, tt := range []struct {
 		name string
 		spec jobhost.Spec

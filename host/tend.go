@@ -21,6 +21,7 @@ func (h *Host) tend(root *scope.Scope, r *running) error {
 	}
 	return errors.Join(
 		objects,
+		h.tendStates(root),
 		h.tender(root, "retention", r.queue.Tidy),
 		h.tender(root, "disk", h.watchSpace(r)),
 		h.tender(root, "evidence of crashes", h.cfg.Crash.Watch),

@@ -189,6 +189,15 @@ func (b *Board) Close() error {
 // returns, the board has it. Errors: invalid, too_large, exhausted (the job has
 // too many states, or too large ones), and those of the store.
 func (b *Board) Set(ctx context.Context, s State) (State, error) {
+	began := time.Now()
+	stored, err := b.set(ctx, s)
+	if b.observe.Wrote != nil {
+		b.observe.Wrote(time.Since(began), err)
+	}
+	return stored, err
+}
+
+func (b *Board) set(ctx context.Context, s State) (State, error) {
 	s.JobID = b.job.ID
 	if s.SchemaVersion == 0 {
 		s.SchemaVersion = 1
@@ -199,12 +208,7 @@ func (b *Board) Set(ctx context.Context, s State) (State, error) {
 	if err := b.checkRoom(&s); err != nil {
 		return State{}, err
 	}
-	began := time.Now()
-	stored, err := b.source.Set(ctx, s)
-	if b.observe.Wrote != nil {
-		b.observe.Wrote(time.Since(began), err)
-	}
-	return stored, err
+	return b.source.Set(ctx, s)
 }
 
 // checkRoom sees that the board stays within its bounds. Writes that are under way

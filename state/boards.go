@@ -3,18 +3,22 @@ package state
 import (
 	"container/list"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
 
 // Boards opens the board of each job once, for all who use it at the same time,
-// and keeps those in memory for a while that nobody uses. It is safe for many
-// goroutines.
+// and keeps those in memory for a while that nobody uses; how long is for a [Costly]
+// store to say. It is safe for many goroutines.
 type Boards struct {
-	store   Store
-	observe Observer
+	store    Store
+	observe  Observer
+	idleTime time.Duration // how long a board is kept; 0 = until there are too many
 
 	count  atomic.Int64 // of open, for those who look often
 	mu     sync.Mutex   // protects the fields below
@@ -36,15 +40,21 @@ type shared struct {
 	ready chan struct{} // closed when board or err is set
 	board *Board
 	err   error
-	own   bool // err is the opener's alone: others may have more luck
+	own   bool  // err is the opener's alone: others may have more luck
+	doom  error // of End, before there is a board; nil = none
 	users int
 	size  int           // as it counts while it is idle
 	idle  *list.Element // nil while it is used
+	timer *time.Timer   // closes it when it was idle for too long; nil without idleTime
 }
 
 // NewBoards returns boards of a store, which the caller closes after them.
 func NewBoards(store Store, observe Observer) *Boards {
-	return &Boards{store: store, observe: observe, open: map[Job]*shared{}}
+	b := &Boards{store: store, observe: observe, open: map[Job]*shared{}}
+	if costly, ok := store.(Costly); ok {
+		b.idleTime = costly.IdleTime()
+	}
+	return b
 }
 
 // Acquire returns the board of a job, and a function to call once when it is no
@@ -62,7 +72,7 @@ func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(
 		if first {
 			s.board, s.err = NewBoard(ctx, b.store, job, tasks, b.observe)
 			s.own = ctx.Err() != nil || tasks == 0 && jobhost.CodeOf(s.err) == jobhost.CodeNotFound
-			close(s.ready)
+			b.opened(s)
 		}
 		select {
 		case <-s.ready:
@@ -78,6 +88,89 @@ func (b *Boards) Acquire(ctx context.Context, job Job, tasks int) (*Board, func(
 			return nil, nil, s.err
 		}
 		// It ended, or another gave up, or did not want to make the job: anew.
+	}
+}
+
+// opened hands a board to all who wait for it.
+func (b *Boards) opened(s *shared) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.err == nil && s.doom != nil {
+		s.board.End(s.doom)
+	}
+	close(s.ready)
+}
+
+// Jobs returns the jobs whose boards are open, in no order.
+func (b *Boards) Jobs() []Job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.open))
+}
+
+// End ends the boards of the jobs that match, used ones and those that are being opened
+// too. Who acquires such a job next opens it anew.
+func (b *Boards) End(match func(Job) bool, reason error) {
+	b.mu.Lock()
+	var unused []*shared
+	for job, s := range b.open {
+		if !match(job) {
+			continue
+		}
+		select {
+		case <-s.ready:
+			if s.err == nil {
+				s.board.End(reason)
+			}
+		default:
+			s.doom = reason
+		}
+		if b.takeLocked(s) {
+			unused = append(unused, s)
+		}
+	}
+	b.mu.Unlock()
+	for _, s := range unused {
+		_ = s.board.Close()
+	}
+}
+
+// takeLocked takes a board off the list, and reports whether nobody used it.
+func (b *Boards) takeLocked(s *shared) (unused bool) {
+	b.forgetLocked(s.job)
+	if s.idle == nil {
+		return false
+	}
+	b.wakeLocked(s)
+	return true
+}
+
+// wakeLocked takes a board off those that are idle.
+func (b *Boards) wakeLocked(s *shared) {
+	b.idle.Remove(s.idle)
+	s.idle, b.bytes = nil, b.bytes-s.size
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// restLocked puts a board among those that are idle.
+func (b *Boards) restLocked(s *shared) {
+	b.bytes += s.size
+	rest := b.idle.PushFront(s)
+	s.idle = rest
+	if b.idleTime > 0 {
+		s.timer = time.AfterFunc(b.idleTime, func() { b.expire(s, rest) })
+	}
+}
+
+// expire closes a board that has been idle for long, unless it was used meanwhile.
+func (b *Boards) expire(s *shared, rest *list.Element) {
+	b.mu.Lock()
+	over := s.idle == rest && b.takeLocked(s)
+	b.mu.Unlock()
+	if over {
+		_ = s.board.Close()
 	}
 }
 
@@ -98,8 +191,7 @@ func (b *Boards) join(job Job) (_ *shared, first bool, err error) {
 	}
 	s := b.open[job]
 	if s != nil && s.idle != nil {
-		b.idle.Remove(s.idle)
-		s.idle, b.bytes = nil, b.bytes-s.size
+		b.wakeLocked(s)
 	}
 	if first = s == nil; first {
 		s = &shared{job: job, ready: make(chan struct{})}
@@ -149,12 +241,10 @@ func (b *Boards) settleLocked(s *shared) (over []*shared) {
 		b.forgetLocked(s.job)
 		return []*shared{s}
 	}
-	b.bytes += s.size
-	s.idle = b.idle.PushFront(s)
+	b.restLocked(s)
 	for b.idle.Len() > maxIdle || b.bytes > maxIdleBytes {
-		last := b.idle.Remove(b.idle.Back()).(*shared)
-		last.idle, b.bytes = nil, b.bytes-last.size
-		b.forgetLocked(last.job)
+		last := b.idle.Back().Value.(*shared)
+		b.takeLocked(last)
 		over = append(over, last)
 	}
 	return over
@@ -175,12 +265,7 @@ func (b *Boards) Forget(job Job) {
 		b.mu.Unlock()
 		return
 	}
-	b.forgetLocked(job)
-	unused := s.idle != nil
-	if unused {
-		b.idle.Remove(s.idle)
-		s.idle, b.bytes = nil, b.bytes-s.size
-	}
+	unused := b.takeLocked(s)
 	b.mu.Unlock()
 	if unused {
 		_ = s.board.Close()
@@ -198,12 +283,10 @@ func (b *Boards) Close() {
 	b.mu.Lock()
 	b.closed = true
 	var all []*shared
-	for job, s := range b.open {
-		b.forgetLocked(job)
+	for _, s := range b.open {
+		b.takeLocked(s)
 		all = append(all, s)
 	}
-	b.idle.Init()
-	b.bytes = 0
 	b.mu.Unlock()
 	for _, s := range all {
 		<-s.ready

@@ -103,7 +103,11 @@ func TestCleanInBatches(t *testing.T) {
 			store := statetest.NewMemory()
 			for i := range jobs {
 				j := state.Job{ID: fmt.Sprint("job-", i%(jobs/2+1)), Run: fmt.Sprint(i)}
-				if _, err := state.NewBoard(t.Context(), store, j, 1, state.Observer{}); err != nil {
+				b, err := state.NewBoard(t.Context(), store, j, 1, state.Observer{})
+				if err == nil {
+					_, err = b.Set(t.Context(), state.State{Tag: "a"})
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

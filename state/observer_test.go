@@ -63,7 +63,7 @@ func TestObserverOfWrites(t *testing.T) {
 		if _, err := f.Set(t.Context(), of(0, "no tag", 1)); err == nil {
 			t.Error("it was set")
 		}
-		if n.writes != 2 || n.failures != 1 || n.wrote[0] != time.Second {
+		if n.writes != 3 || n.failures != 2 || n.wrote[0] != time.Second {
 			t.Errorf("observed: %+v", n)
 		}
 	})

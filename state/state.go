@@ -16,7 +16,8 @@
 // the lowest task and then to the first tag. A task that has reported nothing
 // counts as not started, and errors, below zero, are below that.
 //
-// Nothing in here starts a goroutine but to end a subscription with its context.
+// Nothing in here starts a goroutine but to end a subscription with its context, and to
+// close a board that no one uses.
 package state
 
 import (

@@ -18,9 +18,11 @@ type Store interface {
 	// another has followed may be left out; the last one never is. ctx is for the
 	// opening alone.
 	//
-	// A job that isn't there is made with so many tasks, at the latest with its
-	// first state; one that is there keeps its own number, which is the same for
-	// all who have it open. Errors: not_found when it isn't there and tasks is 0,
+	// A job that isn't there is made with so many tasks by its first state, or when it
+	// is marked while it is open; until then opening it leaves nothing behind. One that
+	// is there keeps its own number. All who have it open have the same: who has opened
+	// it with another number, in another process, before it was made, is ended with
+	// conflict. Errors: not_found when it isn't there and tasks is 0,
 	// conflict when it is marked as deleted, [ErrClosed].
 	Open(ctx context.Context, job Job, tasks int, feed Feed) (Source, error)
 
@@ -38,6 +40,12 @@ type Store interface {
 	// Close ends all feeds with [ErrClosed], and what is called later fails with it.
 	// Closing twice is fine.
 	Close() error
+}
+
+// Costly is a store that is paid for what it is asked to follow.
+type Costly interface {
+	// IdleTime is how long a job that no one uses any more is worth being followed.
+	IdleTime() time.Duration
 }
 
 // Source is a job of a store that is followed.
@@ -88,7 +96,7 @@ type Observer struct {
 	// Delivered is told, of each change that somebody watches, how long it took from
 	// the store's time to the subscriptions.
 	Delivered func(took time.Duration)
-	// Wrote is told of each write.
+	// Wrote is told of each write, also of one that was refused before the store saw it.
 	Wrote func(took time.Duration, err error)
 	// Dropped is told how many events a reader that left had not read.
 	Dropped func(events int)

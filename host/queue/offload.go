@@ -138,10 +138,16 @@ func (q *Queue) releaseResult(op *Settle, result OpResult) {
 	}
 }
 
-// tellGone wakes who deletes objects.
+// tellGone wakes who deletes objects, and states that are elsewhere.
 func (q *Queue) tellGone(result OpResult) {
-	if result.Gone && q.cfg.Objects != nil {
+	if !result.Gone {
+		return
+	}
+	if q.cfg.Objects != nil {
 		q.cfg.Objects.Gone()
+	}
+	if q.cfg.StatesGone != nil {
+		q.cfg.StatesGone()
 	}
 }
 

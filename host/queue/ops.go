@@ -59,8 +59,8 @@ type OpResult struct {
 	// Evicted are the latter's jobs.
 	Removed int64
 	Evicted []string
-	// Gone: there are references that [ObjectReader] tells of as gone. It comes
-	// with operations that have removed a job, or may have.
+	// Gone: there are references that [ObjectReader] tells of as gone, or states that
+	// [StateReader] does. It comes with operations that have removed a job, or may have.
 	Gone bool
 	// Next comes with Tidy: when there may be more to do for it; 0 = not before
 	// another job ends.

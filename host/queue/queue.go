@@ -33,6 +33,9 @@ type Config struct {
 	Objects Objects
 	// Absences knows which stores of the objects are away [none ever is].
 	Absences Absences
+	// StatesGone is called when jobs were removed of which there may be states elsewhere:
+	// see [StateReader]. It must not block [nobody].
+	StatesGone func()
 	// Threshold is the largest payload that is kept in the store, in bytes [64 KiB].
 	Threshold int
 	// ResidentBytes bounds the bodies of waiting tasks that are kept in memory [16 MiB].

@@ -47,6 +47,7 @@ type Store interface {
 	EffectReader
 	DeadReader
 	ObjectReader
+	StateReader
 	WorkflowReader
 
 	// Close waits for what is under way and frees the store.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/pending"
@@ -33,11 +34,13 @@ func (k *Keeper) Guest(job state.Job, task, tasks int) *Guest {
 	return &Guest{keeper: k, job: job, task: task, tasks: tasks}
 }
 
-// own opens the board of the guest's job. What was deleted stays so for tasks of the
-// queue, whose job is gone; a fiber, which is no job, begins anew.
+// own opens the board of the guest's job. One that has ended, because the store was
+// away for too long, is opened anew: the store may be back. Only what was deleted stays
+// so for tasks of the queue, whose job is gone; a fiber, which is no job, begins anew.
 func (g *Guest) own(ctx context.Context) error {
 	if g.board != nil {
-		if g.job.Run == "" || !errors.Is(g.board.Err(), state.ErrDeleted) {
+		ended := g.board.Err()
+		if ended == nil || g.job.Run == "" && errors.Is(ended, state.ErrDeleted) {
 			return nil
 		}
 		g.Close()
@@ -57,7 +60,9 @@ func (g *Guest) own(ctx context.Context) error {
 
 // Set makes a state of the task durable.
 func (g *Guest) Set(ctx context.Context, s jobhost.TaskState) error {
+	began := time.Now()
 	if err := g.own(ctx); err != nil {
+		g.keeper.unwritten(time.Since(began), err)
 		return err
 	}
 	return g.manager.SetState(ctx, s)

@@ -32,6 +32,9 @@ type Config struct {
 	// Store keeps the states. The caller closes it after the keeper.
 	Store state.Store
 	Jobs  Jobs
+	// Notes is set when Store does not remove states together with their job, in one
+	// transaction: then they are removed after it. Nil = it does.
+	Notes Notes
 	// Observe is told of what happens, for metrics.
 	Observe state.Observer
 	Logger  *slog.Logger
@@ -42,11 +45,15 @@ var ErrNone error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this
 
 // Keeper keeps the states of all jobs of a host. It is safe for many goroutines.
 type Keeper struct {
-	store  state.Store
-	jobs   Jobs
-	runs   *runs
-	boards *state.Boards
-	log    *slog.Logger
+	store   state.Store
+	jobs    Jobs
+	runs    *runs
+	boards  *state.Boards
+	apart   *apart        // nil when states go with their job
+	ends    chan struct{} // holds one value when there may be work for EndRemoved
+	deletes chan struct{} // the same for DeleteRemoved
+	observe state.Observer
+	log     *slog.Logger
 }
 
 var (
@@ -57,7 +64,18 @@ var (
 // New returns a keeper.
 func New(cfg Config) *Keeper {
 	r := &runs{Store: cfg.Store, jobs: cfg.Jobs, followed: map[string]map[*run]struct{}{}}
-	return &Keeper{store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), log: cfg.Logger}
+	if costly, ok := cfg.Store.(state.Costly); ok {
+		r.idle = costly.IdleTime()
+	}
+	k := &Keeper{
+		store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), observe: cfg.Observe, log: cfg.Logger,
+		ends: make(chan struct{}, 1), deletes: make(chan struct{}, 1),
+	}
+	if cfg.Notes != nil {
+		k.apart = &apart{Store: cfg.Store, notes: cfg.Notes, boards: k.boards, busy: map[string]chan struct{}{}}
+		r.Store = k.apart
+	}
+	return k
 }
 
 // Published takes an event of the queue. It must be called in the order of events
@@ -74,10 +92,16 @@ func (k *Keeper) Published(e *jobhost.Event) {
 func (k *Keeper) Close() { k.boards.Close() }
 
 // board returns the board of a job. It is made with so many tasks if the queue
-// doesn't know it; 0 = then it must be there.
+// doesn't know it; 0 = then it must be there. What an earlier job of that id has left is
+// deleted first.
 func (k *Keeper) board(ctx context.Context, job state.Job, tasks int) (*state.Board, func(), error) {
 	if err := job.Check(); err != nil {
 		return nil, nil, err
+	}
+	if k.apart != nil {
+		if err := k.apart.clear(ctx, job); err != nil {
+			return nil, nil, err
+		}
 	}
 	return k.boards.Acquire(ctx, job, tasks)
 }
@@ -102,6 +126,11 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 			if batch[i].States == 0 || !batch[i].DeletedAt.IsZero() && !filter.Deleted {
 				continue
 			}
+			if gone, err := k.gone(ctx, batch[i].Job); err != nil {
+				return page, err
+			} else if gone {
+				continue
+			}
 			if len(page.Jobs) == limit {
 				last := page.Jobs[limit-1]
 				page.Next = state.Job{ID: last.Job, Run: last.Run}.Key()
@@ -114,6 +143,14 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 		}
 		after = batch[limit].Key()
 	}
+}
+
+// gone reports whether states are those of a job that was removed, and will follow it.
+func (k *Keeper) gone(ctx context.Context, job state.Job) (bool, error) {
+	if k.apart == nil {
+		return false, nil
+	}
+	return k.apart.isGone(ctx, job)
 }
 
 func describe(info *state.Info) jobhost.StateJob {
@@ -161,12 +198,21 @@ func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, 
 	if err := errors.Join(s.Check(), checkOwn("tag", s.Tag), checkOwn("run", run)); err != nil {
 		return s, err
 	}
+	began := time.Now()
 	b, release, err := k.board(ctx, state.Job{ID: s.JobID, Run: run}, tasks)
 	if err != nil {
+		k.unwritten(time.Since(began), err)
 		return s, err
 	}
 	defer release()
 	return b.Set(ctx, s)
+}
+
+// unwritten counts a write that failed before it came to a board, which counts the others.
+func (k *Keeper) unwritten(took time.Duration, err error) {
+	if k.observe.Wrote != nil {
+		k.observe.Wrote(took, err)
+	}
 }
 
 // checkOwn keeps everybody but the host away from its tags and runs.

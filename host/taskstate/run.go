@@ -17,11 +17,15 @@ import (
 type runs struct {
 	state.Store
 	jobs Jobs
+	idle time.Duration // how long a job without users is followed; 0 = as long as there is room
 
 	count    atomic.Int64 // of what is followed
 	mu       sync.RWMutex // protects followed
 	followed map[string]map[*run]struct{}
 }
+
+// IdleTime implements [state.Costly]: it is that of the store.
+func (r *runs) IdleTime() time.Duration { return r.idle }
 
 // run is a job of the queue that is followed.
 type run struct {
@@ -189,8 +193,13 @@ func dead(s state.State, f *jobhost.Failure) state.State {
 	return state.Failed(fmt.Errorf("%s: %s", f.Code, f.Message), s)
 }
 
+// failed is the state of a task that waits to begin again after a failure. It has the
+// text of a warning, but not the status, which is below that of an error: a task that
+// will be tried again would hide one that is dead.
 func failed(s state.State, f *jobhost.Failure) state.State {
-	return state.Warned(fmt.Sprintf("attempt %d failed: %s: %s", f.Attempt, f.Code, f.Message), s)
+	s = state.Warned(fmt.Sprintf("attempt %d failed: %s: %s", f.Attempt, f.Code, f.Message), s)
+	s.Status = state.StatusNotStarted
+	return s
 }
 
 func cancelled(s state.State) state.State { return state.Failed(errCancelled, s) }

@@ -42,7 +42,7 @@ func TestRunOfJob(t *testing.T) {
 		},
 		{
 			name: "waits after a failure", task: jobhost.Task{State: jobhost.Retrying, Attempt: 1, Course: 2, StartedAt: at(1)}, failures: []jobhost.Failure{failure},
-			want: &state.State{Status: state.StatusWarning, Message: "🟡 attempt 1 failed: boom: it broke", Version: 2, Timestamp: *at(7)},
+			want: &state.State{Status: state.StatusNotStarted, Message: "🟡 attempt 1 failed: boom: it broke", Version: 2, Timestamp: *at(7)},
 		},
 		{
 			name: "dead", task: jobhost.Task{State: jobhost.Dead, Attempt: 1, Course: 2, StartedAt: at(1), EndedAt: at(7)}, failures: []jobhost.Failure{failure},
@@ -106,7 +106,7 @@ func TestRunOfEvents(t *testing.T) {
 	other := jobhost.Event{Kind: jobhost.EventStarted, Job: "b", Course: 1}
 	s.keeper.Published(&other)
 	watcher.want(
-		told(1, 1, state.StatusStarted), told(1, 2, state.StatusWarning), told(1, 3, state.StatusStarted), told(1, 4, state.StatusNotStarted),
+		told(1, 1, state.StatusStarted), told(1, 2, state.StatusNotStarted), told(1, 3, state.StatusStarted), told(1, 4, state.StatusNotStarted),
 		told(1, 6, state.StatusError), told(1, 8, state.StatusNotStarted), told(0, 2, state.StatusFinished), told(1, 10, state.StatusError),
 	)
 }
@@ -191,5 +191,21 @@ func (w *watcher) want(want ...jobhost.StateEvent) {
 		if diff := cmp.Diff(e, got, ignore, cmpopts.IgnoreFields(jobhost.StateEvent{}, "Cursor")); diff != "" {
 			w.s.Fatal(diff)
 		}
+	}
+}
+
+// TestRunShowsTheDead: of two tasks, one dead and one that will be tried again, the
+// dead one is what shows.
+func TestRunShowsTheDead(t *testing.T) {
+	t.Parallel()
+	j := job("a", 2)
+	j.Tasks[0] = jobhost.Task{Index: 0, State: jobhost.Retrying, Attempt: 1, Course: 2, StartedAt: at(1)}
+	j.Tasks[1] = jobhost.Task{Index: 1, State: jobhost.Dead, Attempt: 1, Course: 2, StartedAt: at(1), EndedAt: at(7)}
+	for task := range 2 {
+		j.Failures = append(j.Failures, jobhost.Failure{Task: task, Attempt: 1, Code: "boom", Message: "it broke", EndedAt: *at(7)})
+	}
+	s := newSetup(t, j)
+	if got := s.report(jobhost.StateQuery{Job: "a", Tag: jobhost.TagRun}).State; got.Status != state.StatusError || got.TaskID != 1 {
+		t.Errorf("%+v prevails", got)
 	}
 }

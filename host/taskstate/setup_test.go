@@ -15,15 +15,15 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// queue is what a test says that the queue knows.
-type queue struct {
+// knownJobs are what a test says that the queue knows.
+type knownJobs struct {
 	mu   sync.Mutex // protects the fields below
 	jobs map[string]jobhost.Job
 	look func() // called before each look; nil = nothing
 }
 
 // Job implements [taskstate.Jobs].
-func (q *queue) Job(_ context.Context, id string) (jobhost.Job, error) {
+func (q *knownJobs) Job(_ context.Context, id string) (jobhost.Job, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.look != nil {
@@ -40,7 +40,7 @@ func (q *queue) Job(_ context.Context, id string) (jobhost.Job, error) {
 type setup struct {
 	*testing.T
 	ctx    context.Context
-	queue  *queue
+	queue  *knownJobs
 	store  *statetest.Memory
 	keeper *taskstate.Keeper
 }
@@ -49,7 +49,7 @@ func newSetup(t *testing.T, jobs ...jobhost.Job) *setup {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
-	s := &setup{T: t, ctx: ctx, queue: &queue{jobs: map[string]jobhost.Job{}}, store: statetest.NewMemory()}
+	s := &setup{T: t, ctx: ctx, queue: &knownJobs{jobs: map[string]jobhost.Job{}}, store: statetest.NewMemory()}
 	for _, job := range jobs {
 		s.queue.jobs[job.ID] = job
 	}

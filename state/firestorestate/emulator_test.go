@@ -79,6 +79,7 @@ func TestEmulator(t *testing.T) {
 	h.Skip = map[string]string{
 		"many tasks":      "the emulator sends all states with every change of one",
 		"pages of jobs":   "the emulator knows no cursors",
+		"delete all":      "the emulator knows no cursors",
 		"payload numbers": "the emulator refuses integers above 2^53",
 		"hammer":          "the emulator has no transactions: a write may be made after its job was deleted",
 	}

@@ -78,34 +78,6 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// TestFirstOpenCounts has several processes open a new job with other numbers of
-// tasks: one of them makes it, and all have its number.
-func TestFirstOpenCounts(t *testing.T) {
-	t.Parallel()
-	fake := firestorefake.New()
-	address := serve(t, fake)
-	var numbers [4]int
-	var wg sync.WaitGroup
-	for i := range numbers {
-		s := open(t, at(address))
-		wg.Go(func() {
-			src, err := s.Open(t.Context(), job, i+1, newFeed())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			numbers[i] = src.Tasks()
-		})
-	}
-	wg.Wait()
-	stored := fake.Document("jobs/job-1").GetFields()["numTasks"].GetIntegerValue()
-	for _, n := range numbers {
-		if int64(n) != stored {
-			t.Errorf("the job has %d tasks, those who opened it have %v", stored, numbers)
-		}
-	}
-}
-
 // TestDocuments looks at what is stored: it is part of the contract with others who
 // read the database.
 func TestDocuments(t *testing.T) {

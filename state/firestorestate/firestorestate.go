@@ -56,6 +56,8 @@ type Options struct {
 	FeedWait time.Duration
 	// Backoff says when a listener that was lost is started again.
 	Backoff Backoff
+	// Idle is how long a job that no one uses any more may be followed; 0 = 1 min.
+	Idle time.Duration
 }
 
 // Backoff is how long to wait before each attempt, and how many to make.
@@ -74,6 +76,7 @@ func (o Options) withDefaults() Options {
 	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Second)
 	o.ListTimeout = cmp.Or(o.ListTimeout, 30*time.Second)
 	o.FeedWait = cmp.Or(o.FeedWait, time.Second)
+	o.Idle = cmp.Or(o.Idle, time.Minute)
 	o.Backoff.First = cmp.Or(o.Backoff.First, time.Second)
 	o.Backoff.Max = cmp.Or(o.Backoff.Max, time.Minute)
 	o.Backoff.Attempts = cmp.Or(o.Backoff.Attempts, 5)
@@ -95,7 +98,11 @@ type Store struct {
 	closed    bool
 }
 
-var _ state.Store = (*Store)(nil)
+var (
+	_ state.Store  = (*Store)(nil)
+	_ state.Lister = (*Store)(nil)
+	_ state.Costly = (*Store)(nil)
+)
 
 // Open returns a store. It makes no connection: a server that is away is no
 // reason not to start.
@@ -119,6 +126,10 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	s.client, s.lines.dial = client, dial
 	return s, nil
 }
+
+// IdleTime implements [state.Costly]: a job that is followed takes two streams, each
+// change of it is a read, and each new start of its listener reads all its states.
+func (s *Store) IdleTime() time.Duration { return s.opts.Idle }
 
 // Close implements [state.Store].
 func (s *Store) Close() error {

@@ -21,8 +21,10 @@ const (
 type jobDoc struct {
 	state.Info
 	name string
-	// born is when the document was made: another one with its name has another.
+	// born is when the document was made: another one with its name has another. Zero =
+	// it isn't there yet.
 	born time.Time
+	read time.Time // when it was as it is here
 }
 
 // decodeJob reads the document of a job; nil when there is none.
@@ -44,12 +46,6 @@ func decodeJob(d *pb.Document) (*jobDoc, error) {
 	return j, nil
 }
 
-// same reports whether it is the very document that was read before, of a job that
-// isn't marked as deleted.
-func (j *jobDoc) same(now *jobDoc) bool {
-	return now != nil && now.born.Equal(j.born) && now.DeletedAt.IsZero()
-}
-
 // getJob reads the document of a job in a transaction.
 func (t *tx) getJob(ctx context.Context, job state.Job) (*jobDoc, error) {
 	docs, err := t.get(ctx, t.store.jobName(job))
@@ -59,30 +55,49 @@ func (t *tx) getJob(ctx context.Context, job state.Job) (*jobDoc, error) {
 	return decodeJob(docs[0])
 }
 
-// getOrCreate returns the document of a job, and makes it if it isn't there.
-func (s *Store) getOrCreate(ctx context.Context, job state.Job, tasks int) (*jobDoc, error) {
-	for {
-		var doc *jobDoc
-		resp, err := s.transact(ctx, func(ctx context.Context, t *tx) (_ []*pb.Write, err error) {
-			doc, err = t.getJob(ctx, job)
-			switch {
-			case err != nil || doc != nil:
-				return nil, err
-			case tasks == 0:
-				return nil, state.NotFound(job)
-			}
-			return []*pb.Write{createJob(s.jobName(job), tasks)}, nil
-		})
-		switch {
-		case err != nil:
-			return nil, err
-		case resp != nil:
-			continue // when it was made is in no response: read it
-		case !doc.DeletedAt.IsZero():
-			return nil, state.Marked(job)
+// find reads the document of a job. A look makes none: one that isn't there yet has so
+// many tasks, or as many as it is followed with in this process, and is made with its
+// first state.
+func (s *Store) find(ctx context.Context, job state.Job, tasks int) (*jobDoc, error) {
+	var doc *jobDoc
+	var at time.Time
+	err := s.retry(ctx, s.opts.CallTimeout, func(ctx context.Context) error {
+		docs, read, err := s.get(ctx, nil, s.jobName(job))
+		if err != nil {
+			return err
 		}
-		return doc, nil
+		at = read
+		doc, err = decodeJob(docs[0])
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case doc == nil:
+		if n := s.expected(job); n > 0 {
+			tasks = n
+		}
+		if tasks == 0 {
+			return nil, state.NotFound(job)
+		}
+		doc = &jobDoc{Info: state.Info{Job: job, Tasks: tasks}, name: s.jobName(job)}
+	case !doc.DeletedAt.IsZero():
+		return nil, state.Marked(job)
 	}
+	doc.read = at
+	return doc, nil
+}
+
+// expected returns the number of tasks of a job that isn't there yet and is followed in
+// this process; 0 = it isn't followed.
+func (s *Store) expected(job state.Job) int {
+	s.mu.Lock()
+	l := s.listeners[job.Key()]
+	s.mu.Unlock()
+	if l == nil || !l.expecting() {
+		return 0
+	}
+	return l.job.Tasks
 }
 
 func createJob(name string, tasks int) *pb.Write {
@@ -99,31 +114,45 @@ func (s *Store) Mark(ctx context.Context, job state.Job) error {
 	return err
 }
 
-// mark marks a job as deleted, and returns its document as it was before.
+// mark marks a job as deleted, and returns its document. One that is followed and isn't
+// there yet is made, marked: writes of it that are under way fail then.
 func (s *Store) mark(ctx context.Context, job state.Job) (*jobDoc, error) {
-	var doc *jobDoc
-	_, err := s.transact(ctx, func(ctx context.Context, t *tx) (_ []*pb.Write, err error) {
-		doc, err = t.getJob(ctx, job)
-		switch {
-		case err != nil:
+	for {
+		var doc *jobDoc
+		made := false
+		_, err := s.transact(ctx, func(ctx context.Context, t *tx) (_ []*pb.Write, err error) {
+			doc, err = t.getJob(ctx, job)
+			made = false
+			switch {
+			case err != nil:
+				return nil, err
+			case doc == nil:
+				tasks := s.expected(job)
+				if tasks == 0 {
+					return nil, state.NotFound(job)
+				}
+				made = true
+				create := createJob(s.jobName(job), tasks)
+				create.UpdateTransforms = append(create.UpdateTransforms, serverTime(fieldDeleted)...)
+				return []*pb.Write{create}, nil
+			case !doc.DeletedAt.IsZero():
+				return nil, nil
+			}
+			return []*pb.Write{{
+				Operation:        &pb.Write_Update{Update: &pb.Document{Name: doc.name}},
+				UpdateMask:       &pb.DocumentMask{}, // what there is stays
+				UpdateTransforms: serverTime(fieldDeleted),
+				CurrentDocument:  exists(true),
+			}}, nil
+		})
+		if err != nil {
 			return nil, err
-		case doc == nil:
-			return nil, state.NotFound(job)
-		case !doc.DeletedAt.IsZero():
-			return nil, nil
 		}
-		return []*pb.Write{{
-			Operation:        &pb.Write_Update{Update: &pb.Document{Name: doc.name}},
-			UpdateMask:       &pb.DocumentMask{}, // what there is stays
-			UpdateTransforms: serverTime(fieldDeleted),
-			CurrentDocument:  exists(true),
-		}}, nil
-	})
-	if err != nil {
-		return nil, err
+		s.ended(job, state.ErrDeleted)
+		if !made {
+			return doc, nil
+		}
 	}
-	s.ended(job, state.ErrDeleted)
-	return doc, nil
 }
 
 // deleteBatch is how many states are removed by one transaction. One may have

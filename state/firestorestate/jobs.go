@@ -45,6 +45,28 @@ func (s *Store) Jobs(ctx context.Context, after string, limit int) ([]state.Info
 	return list, nil
 }
 
+// Keys implements [state.Lister]: a read for each job, and nothing of what is in it.
+func (s *Store) Keys(ctx context.Context, after string, limit int) ([]state.Job, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if s.isClosed() {
+		return nil, state.ErrClosed
+	}
+	q := s.jobsAfter(after, limit)
+	q.Select = namesOnly(jobsID, 0).GetSelect()
+	var docs []*pb.Document
+	err := s.retry(ctx, s.opts.CallTimeout, func(ctx context.Context) (err error) {
+		docs, err = s.query(ctx, nil, s.root(), q)
+		return err
+	})
+	jobs := make([]state.Job, len(docs))
+	for i, d := range docs {
+		jobs[i] = state.ParseKey(lastOf(d.GetName()))
+	}
+	return jobs, err
+}
+
 // jobs reads documents of jobs. What others have put between them is left out.
 func (s *Store) jobs(ctx context.Context, after string, limit int) (jobs []*jobDoc, err error) {
 	for len(jobs) < limit {

@@ -95,7 +95,7 @@ func (l *listener) nowLive() {
 	}
 }
 
-// takeJob looks whether the job is still there.
+// takeJob looks whether the job is there by now, or still there.
 func (l *listener) takeJob(b *batch) error {
 	var now *jobDoc
 	for _, d := range b.docs {
@@ -104,8 +104,21 @@ func (l *listener) takeJob(b *batch) error {
 			return err
 		}
 	}
-	if (b.all || len(b.docs) > 0) && !l.job.same(now) {
-		l.end(state.ErrDeleted)
+	if !b.all && len(b.docs) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended != nil:
+	case l.born.IsZero():
+		if now != nil {
+			_ = l.bornLocked(now) // its feeds are told of an error
+		}
+	case now == nil && b.at.Before(l.born), now != nil && now.born.Before(l.born):
+		// That was before a write of this process made it.
+	case now == nil || !now.born.Equal(l.born) || !now.DeletedAt.IsZero():
+		l.endLocked(state.ErrDeleted)
 	}
 	return nil
 }

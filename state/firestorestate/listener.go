@@ -2,6 +2,8 @@ package firestorestate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -9,6 +11,7 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state"
 )
@@ -16,13 +19,14 @@ import (
 // listener follows a job for all its feeds in this process.
 type listener struct {
 	store  *Store
-	job    *jobDoc
+	job    *jobDoc         // as it was found; when it was made is in born
 	ctx    context.Context // of its own life: it ends with the last feed
 	cancel context.CancelFunc
 	ready  chan struct{} // closed when what there is was handed over, or the end came
 	done   chan struct{} // closed when its goroutine has ended
 
 	mu    sync.Mutex // protects the fields below
+	born  time.Time  // when the job's document was made; zero = it isn't there yet
 	feeds map[*source]state.Feed
 	// seen are the states that the listener has brought, by the ids of their documents.
 	seen map[string]sight
@@ -50,22 +54,97 @@ type wait struct {
 
 func newListener(s *Store, job *jobDoc) *listener {
 	l := &listener{
-		store: s, job: job, ready: make(chan struct{}), done: make(chan struct{}),
+		store: s, job: job, born: job.born, ready: make(chan struct{}), done: make(chan struct{}),
 		feeds: map[*source]state.Feed{}, seen: map[string]sight{}, ahead: map[string]int64{}, turns: map[string]chan struct{}{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// add adds a feed; ok = false: the listener has ended.
-func (l *listener) add(src *source, feed state.Feed) (told, ok bool) {
+// errStale: the job has been made since it was looked at.
+var errStale = errors.New("the job has been made since it was looked at")
+
+// add adds a feed of a job as it was found. Errors: errStale, or why the listener has
+// ended, which it may do now: others know of its end sooner than it is told.
+func (l *listener) add(src *source, found *jobDoc, feed state.Feed) (told bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended != nil {
-		return false, false
+	switch {
+	case l.ended != nil:
+		return false, l.ended
+	case found.born.Equal(l.born):
+	case l.born.IsZero():
+		if err := l.bornLocked(found); err != nil {
+			return false, err
+		}
+	case found.read.Before(l.born):
+		return false, errStale
+	default:
+		l.endLocked(state.ErrDeleted)
+		return false, l.ended
 	}
 	l.feeds[src] = feed
-	return l.told, true
+	return l.told, nil
+}
+
+// expecting reports whether the job isn't there yet.
+func (l *listener) expecting() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended == nil && l.born.IsZero()
+}
+
+// bornLocked takes notice of a job that wasn't there. With another number of tasks than
+// it is followed with here it can't be gone on with.
+func (l *listener) bornLocked(now *jobDoc) error {
+	switch {
+	case !now.DeletedAt.IsZero():
+		l.endLocked(state.ErrDeleted)
+	case now.Tasks != l.job.Tasks:
+		l.endLocked(otherTasks(now, l.job.Tasks))
+	default:
+		l.born = now.born
+	}
+	return l.ended
+}
+
+// otherTasks is the end of those who have opened a job with another number of tasks than
+// it was then made with.
+func otherTasks(now *jobDoc, tasks int) error {
+	return &jobhost.Error{
+		Code: jobhost.CodeConflict, Field: "tasks",
+		Message: fmt.Sprintf("the states of job %s have been begun elsewhere with %d tasks, not %d", now.Key(), now.Tasks, tasks),
+		Hint:    "open the job again: it has that number now",
+	}
+}
+
+// check holds a job, as a write has found it, against what the listener follows; nil =
+// there is none. expected says that it wasn't there when the write began.
+func (l *listener) check(now *jobDoc, expected bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended != nil:
+		return l.ended
+	case now == nil && expected:
+		return nil // the write makes it, unless another does
+	case now == nil:
+		return state.ErrDeleted
+	case l.born.IsZero():
+		return l.bornLocked(now)
+	case !now.born.Equal(l.born) || !now.DeletedAt.IsZero():
+		return state.ErrDeleted
+	}
+	return nil
+}
+
+// made takes notice of the job that a write of this process has made.
+func (l *listener) made(born time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.born.IsZero() {
+		l.born = born
+	}
 }
 
 // leave takes a feed away; last = there is none left, and the listener ends.

@@ -25,13 +25,13 @@ func (s *Store) Open(ctx context.Context, job state.Job, tasks int, feed state.F
 		if s.isClosed() {
 			return nil, state.ErrClosed
 		}
-		doc, err := s.getOrCreate(ctx, job, tasks)
+		doc, err := s.find(ctx, job, tasks)
 		if err != nil {
 			return nil, err
 		}
 		src, err := s.follow(ctx, doc, feed)
-		if errors.Is(err, state.ErrDeleted) && tries < openTries {
-			continue // meanwhile: it is made anew, or marked
+		if again := errors.Is(err, state.ErrDeleted) || errors.Is(err, errStale); again && tries < openTries {
+			continue // meanwhile it was made, deleted or marked
 		}
 		if err != nil {
 			return nil, err
@@ -75,16 +75,17 @@ func (s *Store) join(src *source, doc *jobDoc, feed state.Feed) (told bool, err 
 	}
 	key := doc.Key()
 	if l := s.listeners[key]; l != nil {
-		if !l.job.born.Equal(doc.born) {
-			l.end(state.ErrDeleted) // it will be told so, and is late
-		}
-		if told, ok := l.add(src, feed); ok {
+		told, err := l.add(src, doc, feed)
+		if err == nil {
 			src.listener = l
 			return told, nil
 		}
+		if errors.Is(err, errStale) {
+			return false, err
+		} // else it has ended, and another begins
 	}
 	l := newListener(s, doc)
-	l.add(src, feed)
+	l.feeds[src] = feed
 	src.listener = l
 	s.listeners[key] = l
 	go l.run()
@@ -146,18 +147,27 @@ func (s *source) write(ctx context.Context, st state.State) (state.State, error)
 		return state.State{}, err
 	}
 	defer turn()
+	first, err := s.first(ctx)
+	if err != nil {
+		return state.State{}, err
+	}
+	defer first()
 	name := s.job.name + "/" + statesID + "/" + stateID(st.TaskID, st.Tag)
 	var stored state.State
 	var next *pb.Document
+	var makes bool
 	resp, err := s.store.transact(ctx, func(ctx context.Context, t *tx) ([]*pb.Write, error) {
+		expected := s.expecting()
 		docs, err := t.get(ctx, s.job.name, name)
 		if err != nil {
 			return nil, err
 		}
-		if job, err := decodeJob(docs[0]); err != nil {
+		job, err := decodeJob(docs[0])
+		if err != nil {
 			return nil, err
-		} else if !s.job.same(job) {
-			return nil, state.ErrDeleted
+		}
+		if err := s.check(job, expected); err != nil {
+			return nil, err
 		}
 		stored = state.State{}
 		if docs[1] != nil {
@@ -170,7 +180,11 @@ func (s *source) write(ctx context.Context, st state.State) (state.State, error)
 		}
 		st.Version = stored.Version + 1
 		next = &pb.Document{Name: name, Fields: encodeState(&st)}
-		return []*pb.Write{{Operation: &pb.Write_Update{Update: next}, UpdateTransforms: serverTime(fieldTime)}}, nil
+		writes := []*pb.Write{{Operation: &pb.Write_Update{Update: next}, UpdateTransforms: serverTime(fieldTime)}}
+		if makes = job == nil; makes {
+			writes = append(writes, createJob(s.job.name, s.job.Tasks))
+		}
+		return writes, nil
 	})
 	if err != nil {
 		return state.State{}, err
@@ -178,12 +192,29 @@ func (s *source) write(ctx context.Context, st state.State) (state.State, error)
 	if resp == nil {
 		return stored, nil
 	}
+	if results := resp.GetWriteResults(); makes && len(results) == 2 {
+		s.made(results[1].GetUpdateTime().AsTime()) // at first that is when it was made
+	}
 	return decodeState(s.job.Job, written(next, resp))
 }
 
-// written is a document as it is after a commit that wrote it with the server's time.
+// first has one write of this process make a job that isn't there, while others wait for
+// it: together they would only conflict.
+func (s *source) first(ctx context.Context) (release func(), err error) {
+	if !s.expecting() {
+		return func() {}, nil
+	}
+	release, err = s.turn(ctx, "") // which is no state's id
+	if err == nil && !s.expecting() {
+		release()
+		release = func() {}
+	}
+	return release, err
+}
+
+// written is a document as it is after a commit that wrote it first, with the server's time.
 func written(d *pb.Document, resp *pb.CommitResponse) *pb.Document {
-	for _, r := range resp.GetWriteResults() {
+	for _, r := range resp.GetWriteResults()[:min(1, len(resp.GetWriteResults()))] {
 		d.UpdateTime = r.GetUpdateTime()
 		for _, v := range r.GetTransformResults() {
 			d.Fields[fieldTime] = v

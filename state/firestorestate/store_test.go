@@ -1,17 +1,14 @@
 package firestorestate_test
 
 import (
-	"net"
 	"sync"
 	"testing"
 	"time"
 
-	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"go.uber.org/goleak"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/jobhost/jobhost/internal/testing/firestorefake"
 	"github.com/jobhost/jobhost/state"
@@ -24,20 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve starts a fake that ends with the test, and returns its address.
 func serve(t testing.TB, fake *firestorefake.Server, opts ...grpc.ServerOption) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts = append(opts, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
-	server := grpc.NewServer(opts...)
-	pb.RegisterFirestoreServer(server, fake)
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = server.Serve(listener) })
-	t.Cleanup(func() {
-		server.Stop()
-		wg.Wait()
-	})
-	return listener.Addr().String()
+	return firestorefake.Serve(t, fake, opts...)
 }
 
 // at returns options for a server without TLS.

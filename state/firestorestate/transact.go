@@ -42,21 +42,30 @@ func (s *Store) transact(ctx context.Context, do func(context.Context, *tx) ([]*
 	return resp, err
 }
 
-// get reads documents; nil = it isn't there.
+// get reads documents in a transaction; nil = it isn't there.
 func (t *tx) get(ctx context.Context, names ...string) ([]*pb.Document, error) {
-	req := &pb.BatchGetDocumentsRequest{Database: t.store.path, Documents: names}
-	if t.id == nil {
+	docs, _, err := t.store.get(ctx, t, names...)
+	return docs, err
+}
+
+// get reads documents, in a transaction or, with nil, in none, and returns the moment at
+// which they were so; nil = it wasn't there.
+func (s *Store) get(ctx context.Context, t *tx, names ...string) (docs []*pb.Document, at time.Time, err error) {
+	req := &pb.BatchGetDocumentsRequest{Database: s.path, Documents: names}
+	switch {
+	case t == nil:
+	case t.id == nil:
 		req.ConsistencySelector = &pb.BatchGetDocumentsRequest_NewTransaction{NewTransaction: &pb.TransactionOptions{
 			Mode: &pb.TransactionOptions_ReadWrite_{ReadWrite: &pb.TransactionOptions_ReadWrite{RetryTransaction: t.again}},
 		}}
-	} else {
+	default:
 		req.ConsistencySelector = &pb.BatchGetDocumentsRequest_Transaction{Transaction: t.id}
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
-	stream, err := t.store.client.BatchGetDocuments(ctx, req)
+	stream, err := s.client.BatchGetDocuments(ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	found := map[string]*pb.Document{}
 	for {
@@ -65,20 +74,22 @@ func (t *tx) get(ctx context.Context, names ...string) ([]*pb.Document, error) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, at, err
 		}
-		if len(resp.GetTransaction()) > 0 {
+		if t != nil && len(resp.GetTransaction()) > 0 {
 			t.id = resp.GetTransaction()
+		}
+		if read := resp.GetReadTime(); read != nil {
+			at = read.AsTime()
 		}
 		if d := resp.GetFound(); d != nil {
 			found[d.GetName()] = d
 		}
 	}
-	docs := make([]*pb.Document, len(names))
-	for i, name := range names {
-		docs[i] = found[name]
+	for _, name := range names {
+		docs = append(docs, found[name])
 	}
-	return docs, nil
+	return docs, at, nil
 }
 
 // rollback lets go of what others may wait for.

@@ -3,6 +3,7 @@ package firestorestate
 import (
 	"context"
 	"errors"
+	"time"
 
 	firestore "cloud.google.com/go/firestore/apiv1"
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -13,6 +14,7 @@ import (
 // batch is what has changed from one moment of the store to another.
 type batch struct {
 	docs  map[string]*pb.Document // by name; nil = it is gone
+	at    time.Time               // the later moment
 	all   bool                    // these are all that there are
 	first bool                    // of this stream
 }
@@ -108,6 +110,7 @@ func (w *watcher) turn(c *pb.TargetChange) error {
 			return nil
 		}
 		b := w.pending
+		b.at = c.GetReadTime().AsTime()
 		b.first, w.first = w.first, false
 		w.pending = &batch{docs: map[string]*pb.Document{}}
 		return w.take(b)

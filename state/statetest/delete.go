@@ -88,6 +88,55 @@ func testDelete(s store) {
 	}
 }
 
+// testDeleteAll removes the states of a job in all its runs, except for those of the host.
+func testDeleteAll(s store) {
+	var stay []string
+	for i, key := range []string{"a", "a~1", "a~2", "a~3", "a~4", "a~5", "a~_fiber", "a~_x", "a~zz", "a-1", "a.1", "a0~1", "aa", "A~1", "b"} {
+		job := state.ParseKey(key)
+		s.follow(job, 1).set(of(job, 0, "tag", 1))
+		if i >= 9 || job.OfHost() {
+			stay = append(stay, key)
+		}
+	}
+	slices.Sort(stay)
+	for range 2 { // again is fine
+		if err := state.DeleteAll(s.t.Context(), s.Store, "a"); err != nil {
+			s.t.Fatal(err)
+		}
+		if got := s.keys(100, func(state.Job) {}); !slices.Equal(got, stay) {
+			s.t.Fatalf("there are states of %v, want %v", got, stay)
+		}
+	}
+}
+
+// testLook opens a job that reports nothing: that leaves nothing behind, and it can be
+// deleted and marked while it is open.
+func testLook(s store) {
+	s.follow(plain, 3).close()
+	if got := s.infos(); len(got) != 0 {
+		s.t.Fatalf("a look has made %v", got)
+	}
+	_, err := s.tryFollow(plain, 0)
+	wantCode(s.t, "open what was only looked at", err, jobhost.CodeNotFound)
+	src := s.follow(plain, 3)
+	if err := s.Delete(s.t.Context(), plain); err != nil {
+		s.t.Fatalf("delete what is open: %v", err)
+	}
+	src.wantEnd(state.ErrDeleted)
+	_, err = src.write(of(plain, 0, "a", 1))
+	wantErr(s.t, "set after it was deleted", err, state.ErrDeleted)
+	if got := s.infos(); len(got) != 0 {
+		s.t.Fatalf("the deletion has made %v", got)
+	}
+	src = s.follow(plain, 3)
+	if err := s.Mark(s.t.Context(), plain); err != nil {
+		s.t.Fatalf("mark what is open: %v", err)
+	}
+	src.wantEnd(state.ErrDeleted)
+	_, err = s.tryFollow(plain, 3)
+	wantCode(s.t, "open what is marked", err, jobhost.CodeConflict)
+}
+
 // testMissing asks for jobs that aren't there.
 func testMissing(s store) {
 	s.follow(plain, 1).set(of(plain, 0, "a", 1))

@@ -28,6 +28,7 @@ type Memory struct {
 
 type memoryJob struct {
 	state.Info
+	made   bool // it is more than looked at
 	states map[memoryKey]state.State
 	feeds  map[*memorySource]state.Feed
 }
@@ -55,9 +56,8 @@ func (m *Memory) Open(_ context.Context, job state.Job, tasks int, feed state.Fe
 	case j != nil && !j.DeletedAt.IsZero():
 		return nil, state.Marked(job)
 	case j == nil:
-		now := m.Now()
 		j = &memoryJob{
-			Info:   state.Info{Job: job, Tasks: tasks, CreatedAt: now, ChangedAt: now},
+			Info:   state.Info{Job: job, Tasks: tasks},
 			states: map[memoryKey]state.State{}, feeds: map[*memorySource]state.Feed{},
 		}
 		m.jobs[job.Key()] = j
@@ -79,7 +79,7 @@ func (m *Memory) Jobs(_ context.Context, after string, limit int) ([]state.Info,
 	}
 	var list []state.Info
 	for key, j := range m.jobs {
-		if key > after {
+		if key > after && j.made {
 			info := j.Info
 			info.States = len(j.states)
 			list = append(list, info)
@@ -100,6 +100,7 @@ func (m *Memory) Mark(_ context.Context, job state.Job) error {
 	if j == nil {
 		return state.NotFound(job)
 	}
+	j.make(m.Now())
 	if j.DeletedAt.IsZero() {
 		j.DeletedAt = m.Now()
 	}
@@ -140,6 +141,13 @@ func (m *Memory) Reopen() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &Memory{Now: m.Now, Before: m.Before, jobs: m.jobs, events: m.events}
+}
+
+// make makes a job that was only looked at.
+func (j *memoryJob) make(now time.Time) {
+	if !j.made {
+		j.made, j.CreatedAt, j.ChangedAt = true, now, now
+	}
 }
 
 func (j *memoryJob) end(reason error) {
@@ -183,6 +191,7 @@ func (s *memorySource) Set(_ context.Context, st state.State) (state.State, erro
 		st.EventID = "event-" + strconv.Itoa(m.events)
 	}
 	st.Version, st.Timestamp = last.Version+1, m.Now()
+	s.job.make(st.Timestamp)
 	s.job.states[key] = st
 	s.job.ChangedAt = st.Timestamp
 	for _, feed := range s.job.feeds {
@@ -196,5 +205,8 @@ func (s *memorySource) Close() error {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	delete(s.job.feeds, s)
+	if m := s.store; !s.job.made && len(s.job.feeds) == 0 && m.jobs[s.job.Key()] == s.job {
+		delete(m.jobs, s.job.Key())
+	}
 	return nil
 }

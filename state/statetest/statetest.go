@@ -59,6 +59,8 @@ var tests = []struct {
 	{"many tasks", testManyTasks},
 	{"mark", testMark},
 	{"delete", testDelete},
+	{"delete all", testDeleteAll},
+	{"look", testLook},
 	{"missing", testMissing},
 	{"jobs", testJobs},
 	{"pages of jobs", testJobPages},

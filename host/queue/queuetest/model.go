@@ -21,6 +21,8 @@ type model struct {
 	dead      map[queue.DeathRecord]int64 // deaths, by all but their number
 	objects   map[string]string           // references to objects by name
 	gone      map[string]string           // those whose rows were removed
+	noted     map[string]bool             // ids of which there are states elsewhere
+	stateless map[string]bool             // those of them whose jobs were removed
 	results   int                         // references to results that were drawn
 }
 
@@ -48,6 +50,8 @@ func newModel(next queue.Key) *model {
 		dead:      make(map[queue.DeathRecord]int64),
 		objects:   make(map[string]string),
 		gone:      make(map[string]string),
+		noted:     make(map[string]bool),
+		stateless: make(map[string]bool),
 		schedules: make(map[string]queue.ScheduleState),
 	}
 }
@@ -92,6 +96,9 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return m.tidy(op), nil
 	case *queue.Forget:
 		m.forget(op)
+		return queue.OpResult{}, nil
+	}
+	if m.changeStates(op) {
 		return queue.OpResult{}, nil
 	}
 	return queue.OpResult{}, fmt.Errorf("unknown operation %T", op)
@@ -212,7 +219,7 @@ func (m *model) settle(op *queue.Settle, got queue.OpResult) (queue.OpResult, er
 	if op.Status == queue.Dead && op.MaxDead > 0 {
 		evicted := m.evict(job, op.MaxDead)
 		res.Removed, res.Evicted = evicted.Removed, evicted.Evicted
-		res.Gone = res.Removed > 0 && len(m.gone) > 0
+		res.Gone = res.Removed > 0 && m.anyGone()
 	}
 	return job.ended(res), nil
 }
@@ -319,7 +326,7 @@ func (m *model) delete(op *queue.Delete) queue.OpResult {
 		return m.code(jobhost.CodeConflict)
 	}
 	m.remove(job)
-	return queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker, Gone: len(m.gone) > 0}
+	return queue.OpResult{Key: job.spec.Key, Worker: job.spec.Worker, Gone: m.anyGone()}
 }
 
 // record is what the store should tell of a job.

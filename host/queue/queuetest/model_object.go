@@ -18,9 +18,16 @@ func (m *model) refTaken(ref string) bool {
 	return ref != "" && (m.objects[name] != "" || m.gone[name] != "")
 }
 
-// remove removes a job; its references are gone.
+// anyGone reports whether there are references or states that are gone.
+func (m *model) anyGone() bool { return len(m.gone) > 0 || len(m.stateless) > 0 }
+
+// remove removes a job; its references and its states are gone.
 func (m *model) remove(job *modelJob) {
 	delete(m.jobs, job.spec.ID)
+	if m.noted[job.spec.ID] {
+		delete(m.noted, job.spec.ID)
+		m.stateless[job.spec.ID] = true
+	}
 	refs := []string{job.spec.Ref}
 	for i := range job.tasks {
 		refs = append(refs, job.tasks[i].ResultRef)

@@ -31,6 +31,7 @@ func testProperty(t *testing.T, h Harness) {
 		clearStore(t, rt, s)
 		clearKeys(t, rt, s, m)
 		clearObjects(t, rt, s)
+		clearStates(t, rt, s)
 		defer func() { next = m.next }()
 		for step := range rapid.IntRange(1, 6).Draw(rt, "steps") {
 			now := epoch + queue.Millis(step)
@@ -53,6 +54,7 @@ func testProperty(t *testing.T, h Harness) {
 		checkReads(t, rt, s, m)
 		checkEffects(t, rt, s, m)
 		checkObjects(t, rt, s, m)
+		checkStates(t, rt, s, m)
 	})
 }
 
@@ -150,6 +152,7 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 		rapid.Custom(func(t *rapid.T) queue.Op {
 			return &queue.Forget{Refs: rapid.SliceOfN(genRef(), 0, 3).Draw(t, "refs")}
 		}),
+		genStates(id),
 		rapid.Custom(func(t *rapid.T) queue.Op {
 			return &queue.Note{Name: id.Draw(t, "name"), Text: rapid.SampledFrom([]string{"", "x", "ü"}).Draw(t, "text")}
 		}),

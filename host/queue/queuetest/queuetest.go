@@ -81,6 +81,8 @@ func Run(t *testing.T, h Harness) {
 		{"objects", testObjects},
 		{"objects tidied", testObjectsTidied},
 		{"objects taken", testObjectsTaken},
+		{"states elsewhere", testStates},
+		{"states elsewhere tidied", testStatesTidied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,7 @@ func (j *modelJob) over(at queue.Millis) bool {
 
 // tidy removes what is over.
 func (m *model) tidy(op *queue.Tidy) (res queue.OpResult) {
-	defer func() { res.Gone = len(m.gone) > 0 }()
+	defer func() { res.Gone = m.anyGone() }()
 	for _, job := range m.jobs {
 		if !job.over(op.At) {
 			continue

@@ -56,6 +56,8 @@ func (b *batch) encode() {
 			b.weighKV(op.Changes)
 		case *queue.Forget:
 			b.weight += len(op.Refs)
+		case *queue.ForgetStates:
+			b.weight += len(op.IDs)
 		}
 	}
 }
@@ -212,6 +214,10 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 		return b.ledger.tidy(tx, op, res)
 	case *queue.Forget:
 		return forget(tx, op)
+	case *queue.NoteStates:
+		return noteStates(tx, op)
+	case *queue.ForgetStates:
+		return forgetStates(tx, op)
 	default:
 		return fmt.Errorf("unknown operation %T", op)
 	}

@@ -68,9 +68,9 @@ func setResultRef(tx *sqlitedb.Tx, op *queue.Settle) error {
 	return addObject(tx, op.ResultRef)
 }
 
-// tellGone tells in res whether there are references that are gone.
+// tellGone tells in res whether there are references or states that are gone.
 func tellGone(q sqlitedb.Querier, res *queue.OpResult) error {
-	s := q.Stmt("SELECT 1 FROM object_gone LIMIT 1")
+	s := q.Stmt("SELECT 1 WHERE EXISTS(SELECT 1 FROM object_gone) OR EXISTS(SELECT 1 FROM states_gone)")
 	res.Gone = s.Step()
 	return s.Done()
 }

@@ -31,11 +31,13 @@ type Server struct {
 
 	mu      sync.Mutex                      // protects the fields below
 	docs    map[string]map[string]*document // by collection and name
+	removed map[string]int                  // the commit that removed each document, by name
 	txs     map[string]*transaction
 	number  uint64        // of the last transaction
 	commits int           // that wrote something
 	aborted int           // commits that conflicted
-	now     time.Time     // of the last commit
+	streams int           // that listen
+	now     time.Time     // of the last commit or read
 	changed chan struct{} // closed by the next commit
 }
 
@@ -47,7 +49,9 @@ type document struct {
 
 // New returns a server without documents.
 func New() *Server {
-	return &Server{docs: map[string]map[string]*document{}, txs: map[string]*transaction{}, changed: make(chan struct{})}
+	return &Server{
+		docs: map[string]map[string]*document{}, removed: map[string]int{}, txs: map[string]*transaction{}, changed: make(chan struct{}),
+	}
 }
 
 // Commits returns how many commits there were, and how many were aborted.
@@ -55,6 +59,13 @@ func (s *Server) Commits() (made, aborted int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.commits, s.aborted
+}
+
+// Listening returns how many streams listen now.
+func (s *Server) Listening() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams
 }
 
 // Document returns a copy of a document by the end of its name; nil = there is none.
@@ -116,6 +127,8 @@ func (s *Server) replaceLocked(name string, d *pb.Document) {
 	}
 	if delete(docs, name); d != nil {
 		docs[name] = &document{Document: d, commit: s.commits}
+	} else {
+		s.removed[name] = s.commits
 	}
 }
 
@@ -131,6 +144,14 @@ func later(last time.Time) time.Time {
 	return now
 }
 
+// readLocked returns the time of a read: what it doesn't show is made later.
+func (s *Server) readLocked() *timestamppb.Timestamp {
+	if now := time.Now().UTC().Truncate(time.Microsecond); now.After(s.now) {
+		s.now = now
+	}
+	return timestamppb.New(s.now)
+}
+
 // Rollback implements the service.
 func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.Empty, error) {
 	s.mu.Lock()
@@ -142,7 +163,7 @@ func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.
 // transaction remembers what was read in it: when it is committed that must be as
 // it was.
 type transaction struct {
-	docs    map[string]int // the commit of each document; 0 = it wasn't there
+	docs    map[string]int // the commit of each document; up to 0 = it wasn't there
 	queries []*selection
 }
 
@@ -160,7 +181,7 @@ func (s *Server) commitLocked(name string) int {
 	if d := s.docLocked(name); d != nil {
 		return d.commit
 	}
-	return 0
+	return -s.removed[name]
 }
 
 // beginLocked begins a transaction.
@@ -208,7 +229,7 @@ func (s *Server) get(req *pb.BatchGetDocumentsRequest) ([]*pb.BatchGetDocumentsR
 		list = append(list, &pb.BatchGetDocumentsResponse{Transaction: id})
 	}
 	for _, name := range req.GetDocuments() {
-		resp := &pb.BatchGetDocumentsResponse{ReadTime: timestamppb.Now(), Result: &pb.BatchGetDocumentsResponse_Missing{Missing: name}}
+		resp := &pb.BatchGetDocumentsResponse{ReadTime: s.readLocked(), Result: &pb.BatchGetDocumentsResponse_Missing{Missing: name}}
 		if d := s.docLocked(name); d != nil {
 			resp.Result = &pb.BatchGetDocumentsResponse_Found{Found: d.Document}
 		}

@@ -17,11 +17,13 @@ func (s *Server) Listen(stream pb.Firestore_ListenServer) error {
 	if err != nil {
 		return err
 	}
+	s.listens(1)
+	defer s.listens(-1)
 	l := &listening{Server: s, target: req.GetAddTarget(), stream: stream, told: map[string]int{}}
 	if l.target == nil || l.target.GetResumeType() != nil {
 		return status.Error(codes.Unimplemented, "the fake adds targets, and resumes none")
 	}
-	if err := l.send(change(pb.TargetChange_ADD, l.target.GetTargetId())); err != nil {
+	if err := l.send(l.change(pb.TargetChange_ADD, l.target.GetTargetId())); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
@@ -30,10 +32,10 @@ func (s *Server) Listen(stream pb.Firestore_ListenServer) error {
 			return err
 		}
 		if first {
-			list = append(list, change(pb.TargetChange_CURRENT, l.target.GetTargetId()))
+			list = append(list, l.change(pb.TargetChange_CURRENT, l.target.GetTargetId()))
 		}
 		if len(list) > 0 {
-			list = append(list, change(pb.TargetChange_NO_CHANGE))
+			list = append(list, l.change(pb.TargetChange_NO_CHANGE))
 		}
 		if err := l.send(list...); err != nil {
 			return err
@@ -51,7 +53,15 @@ type listening struct {
 	*Server
 	target *pb.Target
 	stream pb.Firestore_ListenServer
-	told   map[string]int // the commit of each document that it was told
+	told   map[string]int         // the commit of each document that it was told
+	at     *timestamppb.Timestamp // of the last look
+}
+
+// listens counts streams.
+func (s *Server) listens(more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams += more
 }
 
 func (l *listening) send(list ...*pb.ListenResponse) error {
@@ -63,9 +73,10 @@ func (l *listening) send(list ...*pb.ListenResponse) error {
 	return nil
 }
 
-func change(kind pb.TargetChange_TargetChangeType, targets ...int32) *pb.ListenResponse {
+// change is one of the target itself, as of the last look at the documents.
+func (l *listening) change(kind pb.TargetChange_TargetChangeType, targets ...int32) *pb.ListenResponse {
 	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{
-		TargetChange: &pb.TargetChange{TargetChangeType: kind, TargetIds: targets, ReadTime: timestamppb.Now()},
+		TargetChange: &pb.TargetChange{TargetChangeType: kind, TargetIds: targets, ReadTime: l.at},
 	}}
 }
 
@@ -74,6 +85,7 @@ func change(kind pb.TargetChange_TargetChangeType, targets ...int32) *pb.ListenR
 func (l *listening) news() (changed <-chan struct{}, list []*pb.ListenResponse, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.at = l.readLocked()
 	var docs []*document
 	if q := l.target.GetQuery(); q != nil {
 		sel, err := l.selectLocked(q.GetParent(), q.GetStructuredQuery())
