@@ -1,6 +1,8 @@
 package sqlitedb
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 )
 
 // place prepares where the database will be: memory, or a locked directory
@@ -34,7 +37,8 @@ func (db *DB) place() error {
 	}
 	db.path = filepath.Join(dir, FileName)
 	if db.opts.Disk != nil {
-		db.disk, db.vfs = db.opts.Disk, db.opts.Disk.VFS()
+		db.disk, db.vfs = db.opts.Disk, files.Name+"-"+rand.Text()
+		files.Register(db.vfs, db.opts.Disk.VFS())
 		return nil
 	}
 	db.disk = systemDisk{}
@@ -49,9 +53,7 @@ func (db *DB) place() error {
 // uri is the database's name for SQLite.
 func (db *DB) uri() string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: db.path}
-	if db.vfs != "" {
-		u.RawQuery = url.Values{"vfs": {db.vfs}}.Encode()
-	}
+	u.RawQuery = url.Values{"vfs": {cmp.Or(db.vfs, files.Name)}}.Encode()
 	return u.String()
 }
 

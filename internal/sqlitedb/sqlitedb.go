@@ -27,7 +27,9 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // FileName is the name of the database within its directory; [LockName] is
@@ -87,7 +89,7 @@ type Observer struct {
 type DB struct {
 	opts   Options
 	path   string // of the database, as SQLite knows it
-	vfs    string
+	vfs    string // "" = the operating system's files
 	disk   Disk
 	lock   *lockFile // nil in memory
 	memory *memoryVFS
@@ -277,12 +279,15 @@ func (db *DB) release() {
 	_ = db.closeReaders()
 	if db.memory != nil {
 		db.memory.unregister()
+	} else if db.opts.Disk != nil {
+		vfs.Unregister(db.vfs)
 	}
 	db.lock.release()
 }
 
 // connect opens one connection.
 func (db *DB) connect(flags sqlite3.OpenFlag) (*conn, error) {
+	files.RegisterSystem()
 	c, err := sqlite3.OpenFlags(db.uri(), flags|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err
