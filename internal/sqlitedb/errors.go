@@ -4,17 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3"
 )
 
 const hintFull = "free space on the disk, or raise the quota; writes are tried again by themselves"
 
-// isFull reports whether there was no room. The operating system's own error
-// counts too: the VFS hands it on as an I/O error.
+// isFull reports whether there was no room. The VFS gives such errors the code
+// that says so: see [files.File].
 func isFull(err error) bool {
-	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return files.IsFull(err) && !isDamage(err) && !errors.Is(err, errRollback)
 }
 
 const hintDamage = "check the disk, then restore a backup: jobhost restore"
@@ -47,6 +49,7 @@ func explainWrite(err error) error {
 	switch {
 	case isFull(err):
 		e.Message, e.Hint = "the disk is full", hintFull
+		e.Field, e.RetryAfter = jobhost.FieldDisk, 5*time.Second
 	case isDamage(err):
 		e.Message = "the database is damaged"
 		e.Hint = hintDamage

@@ -41,7 +41,7 @@ func (db *DB) place() error {
 		files.Register(db.vfs, db.opts.Disk.VFS())
 		return nil
 	}
-	db.disk = systemDisk{}
+	db.disk, db.reserve = systemDisk{}, newReserve(dir)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := makePrivate(db.path + suffix); err != nil {
 			return err

@@ -87,13 +87,16 @@ type Observer struct {
 
 // DB is an open database. Its methods may be called from many goroutines.
 type DB struct {
-	opts   Options
-	path   string // of the database, as SQLite knows it
-	vfs    string // "" = the operating system's files
-	disk   Disk
-	lock   *lockFile // nil in memory
-	memory *memoryVFS
-	log    *slog.Logger
+	opts Options
+	path string // of the database, as SQLite knows it
+	vfs  string // "" = the operating system's files
+	disk Disk
+	lock *lockFile // nil in memory
+	// reserve is room for when the disk is full; nil in memory and on a Disk.
+	reserve *reserve
+	owed    error // why the log could not be moved into the database by Open; nil = it was
+	memory  *memoryVFS
+	log     *slog.Logger
 
 	// gate is held for reading by every Read. The writer takes it to make the
 	// WAL start over when readers never leave it a moment; in memory, where
@@ -126,6 +129,9 @@ func Open(opts Options) (_ *DB, err error) {
 		return nil, err
 	}
 	conn, err := db.openWriter()
+	if isFull(err) && db.reserve.release() == nil {
+		conn, err = db.openWriter() // with the room that was kept back
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +139,7 @@ func Open(opts Options) (_ *DB, err error) {
 		return nil, errors.Join(err, conn.close())
 	}
 	db.writer = newWriter(db, conn)
+	db.writer.openShort()
 	db.writer.start()
 	db.close = sync.OnceValue(db.shutdown)
 	return db, nil
@@ -175,7 +182,7 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := db.emptyLog(c); err != nil {
 		return nil, err
 	}
-	if err := migrate(c, db.path, db.memory != nil || db.opts.Disk != nil, db.opts.Schemas); err != nil {
+	if err := db.migrate(c); err != nil {
 		return nil, err
 	}
 	// The log, which the first change has made, must be found again before the
@@ -184,6 +191,20 @@ func (db *DB) openWriter() (_ *conn, err error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// migrate brings the schema up to date. On a full disk that is refused: half of the
+// steps would be there, and a host of before could not open it any more.
+func (db *DB) migrate(c *conn) error {
+	err := migrate(c, db.path, db.memory != nil || db.opts.Disk != nil, db.opts.Schemas)
+	if isFull(err) {
+		return &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Field: jobhost.FieldDisk, Cause: err,
+			Message: fmt.Sprintf("%s cannot be brought up to date: the disk is full", db.path),
+			Hint:    "free as much space as the database takes and start again, or go on with the jobhost that ran before",
+		}
+	}
+	return err
 }
 
 // syncNames makes the names of the files durable, as they are now. SQLite's VFS in

@@ -3,7 +3,6 @@ package sqlitedb
 import (
 	"cmp"
 	"sync"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -88,6 +87,8 @@ type writer struct {
 	told chan *group
 	done sync.WaitGroup
 
+	short shortage
+
 	walPages int // in the WAL after the last commit
 	softAt   int // pages at which to write the WAL back
 	hardAt   int // pages at which to make the WAL start over
@@ -105,6 +106,8 @@ func newWriter(db *DB, c *conn) *writer {
 	}
 	w.hardAt = w.softAt * walHard
 	w.room.L, w.work.L = &w.mu, &w.mu
+	w.short.flowing = make(chan struct{})
+	close(w.short.flowing)
 	// With a hook of ours SQLite checkpoints no more by itself within COMMIT:
 	// the writer does it after the callers were told.
 	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
@@ -140,11 +143,12 @@ func (db *DB) Write(c Change) {
 	w.work.Signal()
 }
 
-// take waits for changes and removes a group of them from the queue; nil at the end.
+// take waits for changes and removes a group of them from the queue; nil at the
+// end. The group is empty when it is time to look for room on the disk.
 func (w *writer) take() *group {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.queue) == 0 {
+	for len(w.queue) == 0 && !w.dueLocked() {
 		if w.closed {
 			return nil
 		}
@@ -172,12 +176,12 @@ func (w *writer) take() *group {
 func (w *writer) run() {
 	defer close(w.told)
 	for g := w.take(); g != nil; g = w.take() {
-		start := time.Now()
-		w.commit(g)
-		if f := w.db.opts.Observer.Commit; f != nil && g.err == nil {
-			f(g.ops, time.Since(start))
+		if w.full() {
+			w.makeDo(g)
+			continue
 		}
-		w.told <- g
+		w.commit(g)
+		w.shift(g)
 		w.checkpoint()
 	}
 }
@@ -198,7 +202,7 @@ func (w *writer) notify() {
 // stop refuses further changes and waits until all queued ones are told.
 func (w *writer) stop() {
 	w.mu.Lock()
-	w.closed = true
+	w.closed, w.short.giveUp = true, true
 	w.mu.Unlock()
 	w.work.Broadcast()
 	w.room.Broadcast()

@@ -97,6 +97,9 @@ const content = 16 << 10
 // Ops implements [sqlitedb.Change].
 func (c *change) Ops() int { return 1 + (len(c.asked.Payload)+len(c.asked.Message))/content }
 
+// OnFull implements [sqlitedb.Spacious]: it is of a job that runs.
+func (c *change) OnFull() sqlitedb.OnFull { return sqlitedb.Tried }
+
 // Apply implements [sqlitedb.Change].
 func (c *change) Apply(tx *sqlitedb.Tx) error {
 	c.isNews, c.refusal = false, nil

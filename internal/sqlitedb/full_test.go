@@ -1,0 +1,262 @@
+package sqlitedb_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+)
+
+// smallDisk mounts a file system of so many bytes in a folder of the test's. It
+// skips where that is not allowed: it takes root to have a disk that may be full.
+func smallDisk(t *testing.T, bytes int) string {
+	t.Helper()
+	dir := t.TempDir()
+	mount := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", bytes), "tmpfs", dir)
+	if out, err := mount.CombinedOutput(); err != nil {
+		t.Skipf("no file system can be mounted here, which needs root: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir
+}
+
+// fill takes all the room that is left on a disk, and returns how to give it back.
+func fill(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for chunk := 1 << 20; chunk > 0; chunk /= 2 {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, chunk))
+		}
+	}
+	_ = f.Close() // full
+	return func() {
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// spacious is a change that says what becomes of it on a full disk.
+type spacious struct {
+	change
+	how sqlitedb.OnFull
+}
+
+func (s spacious) OnFull() sqlitedb.OnFull { return s.how }
+
+// offer writes a change, and returns where its answer comes.
+func offer(db *sqlitedb.DB, how sqlitedb.OnFull, apply func(tx *sqlitedb.Tx) error) <-chan error {
+	done := make(chan error, 1)
+	db.Write(spacious{change{apply: apply, done: func(err error) { done <- err }}, how})
+	return done
+}
+
+// await polls until ok.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not happen", what)
+		}
+	}
+}
+
+func wantFull(t *testing.T, err error) {
+	t.Helper()
+	e, ok := errors.AsType[*jobhost.Error](err)
+	if !ok || e.Code != jobhost.CodeUnavailable || e.Field != jobhost.FieldDisk || e.Hint == "" || e.RetryAfter == 0 {
+		t.Fatalf("the answer on a full disk is %#v", err)
+	}
+}
+
+var large = strings.Repeat("x", 1<<20)
+
+// A disk fills up to the last byte. New things are refused, what must be kept
+// waits, reading works; with room again all is as before.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, 32<<20)
+	db := setup(t, sqlitedb.Options{Dir: dir})
+	put(t, db, 1, "one")
+	free := fill(t, dir)
+	wantFull(t, try(db, insert(2, large)))
+	wantFull(t, db.Full())
+	for i := range 8 { // more than there is room in the reserve
+		wantFull(t, try(db, insert(int64(10+i), large)))
+	}
+	var kept []<-chan error
+	for i := range 8 {
+		kept = append(kept, offer(db, sqlitedb.Kept, insert(int64(100+i), large)))
+	}
+	await(t, "keeping back", func() bool {
+		select {
+		case <-db.Flowing():
+			return false
+		default:
+			return true
+		}
+	})
+	wantFull(t, <-offer(db, sqlitedb.Tried, insert(3, large)))
+	if all, err := readTexts(t, db); err != nil || !strings.HasPrefix(all, "one") {
+		t.Fatalf("read on a full disk: %.20q, %v", all, err)
+	}
+	free()
+	for _, done := range kept {
+		if err := <-done; err != nil {
+			t.Fatalf("what was kept: %v", err)
+		}
+	}
+	<-db.Flowing()
+	await(t, "the end of the shortage", func() bool { return db.Full() == nil })
+	put(t, db, 4, "four")
+	if db.Err() != nil {
+		t.Fatal(db.Err())
+	}
+	if got := len(strings.Fields(texts(t, db))); got != 1+8+1 {
+		t.Fatalf("%d notes are there", got)
+	}
+}
+
+// The log has room, and the database has none: it is the checkpoint that meets
+// the full disk.
+func TestFullAtCheckpoint(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, 32<<20)
+	db := setup(t, sqlitedb.Options{Dir: dir, CheckpointPages: 200})
+	for i := range 4 {
+		put(t, db, int64(i), large) // the log keeps its room
+	}
+	free := fill(t, dir)
+	// Its room is used up by the rest of what is put, with the reserve's.
+	n := 0
+	for ; db.Full() == nil && n < 100; n++ {
+		_ = try(db, insert(int64(100+n), strings.Repeat("y", 100<<10)))
+	}
+	wantFull(t, db.Full())
+	for range 20 {
+		wantFull(t, try(db, insert(1000, large)))
+	}
+	free()
+	await(t, "the end of the shortage", func() bool { return db.Full() == nil })
+	put(t, db, 2000, "last")
+	if db.Err() != nil {
+		t.Fatal(db.Err())
+	}
+}
+
+// A database is opened on a full disk, with a log that can't be moved into it,
+// as after a crash.
+func TestOpenOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	source := t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: source, CheckpointPages: 1 << 20})
+	for i := range 4 {
+		put(t, db, int64(i), large)
+	}
+	put(t, db, 10, "last")
+	for _, with := range []bool{true, false} {
+		t.Run(fmt.Sprintf("reserve %v", with), func(t *testing.T) {
+			dir := smallDisk(t, 16<<20)
+			for _, name := range []string{sqlitedb.FileName, sqlitedb.FileName + "-wal", sqlitedb.FileName + "-shm"} {
+				data, err := os.ReadFile(filepath.Join(source, name))
+				if err == nil {
+					err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if with {
+				if err := os.WriteFile(filepath.Join(dir, sqlitedb.ReserveName), make([]byte, 4<<20), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			free := fill(t, dir)
+			db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all := texts(t, db); len(all) < 4<<20 || !strings.HasSuffix(all, "last") {
+				t.Fatalf("%d bytes are there", len(all))
+			}
+			wantFull(t, db.Full())
+			wantFull(t, try(db, insert(11, "new")))
+			free()
+			await(t, "the end of the shortage", func() bool { return db.Full() == nil })
+			put(t, db, 11, "new")
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// What waits for room is told at the end of the process that it was not made.
+func TestCloseOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, 16<<20)
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, db, 1, "one")
+	free := fill(t, dir)
+	kept := offer(db, sqlitedb.Kept, insert(2, strings.Repeat(large, 8)))
+	await(t, "the shortage", func() bool { return db.Full() != nil })
+	if err := db.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	wantFull(t, <-kept)
+	free()
+	again := setup(t, sqlitedb.Options{Dir: dir})
+	if got := texts(t, again); got != "one" {
+		t.Fatalf("there is %q", got)
+	}
+}
+
+// A schema needs room; without it the old one stays as it is.
+func TestMigrateOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, 16<<20)
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		put(t, db, int64(i), large)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	newer := notes()
+	newer.Steps = append(newer.Steps, "CREATE TABLE copy AS SELECT id+100 AS id, text FROM note")
+	free := fill(t, dir)
+	_, err = sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{newer}})
+	if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(err.Error(), "disk is full") || jobhost.HintOf(err) == "" {
+		t.Fatalf("migrate without room: %v", err)
+	}
+	old, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
+	if err != nil {
+		t.Fatalf("the version before does not open it any more: %v", err)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	free()
+}
