@@ -13,6 +13,8 @@ import (
 
 const hintFull = "free space on the disk, or raise the quota; writes are tried again by themselves"
 
+const hintFullStart = "free space on the disk, or raise the quota, and start again"
+
 // isFull reports whether there was no room. The VFS gives such errors the code
 // that says so: see [files.File].
 func isFull(err error) bool {
@@ -73,7 +75,7 @@ func explainOpen(path string, err error) error {
 	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s cannot be opened", path), Cause: err}
 	switch {
 	case isFull(err):
-		e.Hint = hintFull
+		e.Message, e.Hint = fmt.Sprintf("%s cannot be opened: the disk is full", path), hintFullStart
 	case errors.Is(err, sqlite3.NOTADB):
 		return errForeign(path, "it is not an SQLite database")
 	case isDamage(err):

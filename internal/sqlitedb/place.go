@@ -47,7 +47,8 @@ func (db *DB) place() error {
 			return err
 		}
 	}
-	return nil
+	db.index, err = holdIndex(db.path + "-shm")
+	return err
 }
 
 // uri is the database's name for SQLite.
@@ -210,7 +211,7 @@ func explainPath(path string, err error) error {
 		e.Message = fmt.Sprintf("%s is not what a store needs", path)
 		e.Hint = "name a directory that is missing, empty, or was made by jobhost"
 	case isFull(err):
-		e.Hint = hintFull
+		e.Message, e.Hint = fmt.Sprintf("%s cannot be used: the disk is full", path), hintFullStart
 	}
 	return e
 }

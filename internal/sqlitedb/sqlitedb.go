@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -94,7 +95,8 @@ type DB struct {
 	lock *lockFile // nil in memory
 	// reserve is room for when the disk is full; nil in memory and on a Disk.
 	reserve *reserve
-	owed    error // why the log could not be moved into the database by Open; nil = it was
+	index   *os.File // nil = SQLite looks after it alone
+	owed    error    // why the log could not be moved into the database by Open; nil = it was
 	memory  *memoryVFS
 	log     *slog.Logger
 
@@ -302,6 +304,9 @@ func (db *DB) release() {
 		db.memory.unregister()
 	} else if db.opts.Disk != nil {
 		vfs.Unregister(db.vfs)
+	}
+	if db.index != nil {
+		_ = db.index.Close() // nothing that counts was written
 	}
 	db.lock.release()
 }

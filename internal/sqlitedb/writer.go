@@ -214,6 +214,11 @@ func (w *writer) stop() {
 // has been told, and what Close says after it is of no use.
 func (w *writer) closeConn() error {
 	w.tx.db.WALHook(nil)
+	if w.full() {
+		// The log and its index keep their files, without which the next start had
+		// to find room first.
+		_, _ = w.tx.db.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, true)
+	}
 	if w.failure == nil {
 		return w.tx.close()
 	}
