@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/smalldisk"
 )
 
 // fullFor is how long a disk stays full, and how many times: JOBHOST_CHAOS=1
@@ -40,7 +41,9 @@ func fillUp(t *testing.T, dir string) *hog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.eat(f)
+	if err := smalldisk.Eat(f); err != nil {
+		t.Fatal(err)
+	}
 	h.done.Go(func() {
 		defer f.Close() // it is full
 		tick := time.NewTicker(5 * time.Millisecond)
@@ -48,22 +51,15 @@ func fillUp(t *testing.T, dir string) *hog {
 		for {
 			select {
 			case <-tick.C:
-				h.eat(f)
+				if err := smalldisk.Eat(f); err != nil {
+					t.Error(err)
+				}
 			case <-h.stop:
 				return
 			}
 		}
 	})
 	return h
-}
-
-// eat writes until nothing fits any more.
-func (h *hog) eat(f *os.File) {
-	for chunk := 1 << 20; chunk > 0; chunk /= 2 {
-		for err := error(nil); err == nil; {
-			_, err = f.Write(make([]byte, chunk))
-		}
-	}
 }
 
 // free gives all the room back.
@@ -79,7 +75,7 @@ func (h *hog) free() {
 // storeOn makes a site keep its store on a disk of so many bytes.
 func (s *site) storeOn(bytes int) (disk string) {
 	s.t.Helper()
-	disk = smallDisk(s.t, bytes)
+	disk = smalldisk.New(s.t, bytes)
 	s.replace("log_level", fmt.Sprintf("store = %q\ndata = %q\nmin_free = \"0B\"\nlog_level", "sqlite:"+disk, filepath.Join(s.dir, "data")))
 	return disk
 }

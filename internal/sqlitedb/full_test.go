@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,45 +11,8 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/testing/smalldisk"
 )
-
-// smallDisk mounts a file system of so many bytes in a folder of the test's. It
-// skips where that is not allowed: it takes root to have a disk that may be full.
-func smallDisk(t *testing.T, bytes int) string {
-	t.Helper()
-	dir := t.TempDir()
-	mount := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", bytes), "tmpfs", dir)
-	if out, err := mount.CombinedOutput(); err != nil {
-		t.Skipf("no file system can be mounted here, which needs root: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
-		}
-	})
-	return dir
-}
-
-// fill takes all the room that is left on a disk, and returns how to give it back.
-func fill(t *testing.T, dir string) (free func()) {
-	t.Helper()
-	path := filepath.Join(dir, "filler")
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for chunk := 1 << 20; chunk > 0; chunk /= 2 {
-		for err = nil; err == nil; {
-			_, err = f.Write(make([]byte, chunk))
-		}
-	}
-	_ = f.Close() // full
-	return func() {
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // spacious is a change that says what becomes of it on a full disk.
 type spacious struct {
@@ -91,10 +53,10 @@ var large = strings.Repeat("x", 1<<20)
 // waits, reading works; with room again all is as before.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, 32<<20)
+	dir := smalldisk.New(t, 32<<20)
 	db := setup(t, sqlitedb.Options{Dir: dir})
 	put(t, db, 1, "one")
-	free := fill(t, dir)
+	free := smalldisk.Fill(t, dir)
 	wantFull(t, try(db, insert(2, large)))
 	wantFull(t, db.Full())
 	for i := range 8 { // more than there is room in the reserve
@@ -137,12 +99,12 @@ func TestFullDisk(t *testing.T) {
 // the full disk.
 func TestFullAtCheckpoint(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, 32<<20)
+	dir := smalldisk.New(t, 32<<20)
 	db := setup(t, sqlitedb.Options{Dir: dir, CheckpointPages: 200})
 	for i := range 4 {
 		put(t, db, int64(i), large) // the log keeps its room
 	}
-	free := fill(t, dir)
+	free := smalldisk.Fill(t, dir)
 	// Its room is used up by the rest of what is put, with the reserve's.
 	n := 0
 	for ; db.Full() == nil && n < 100; n++ {
@@ -172,7 +134,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	put(t, db, 10, "last")
 	for _, with := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reserve %v", with), func(t *testing.T) {
-			dir := smallDisk(t, 16<<20)
+			dir := smalldisk.New(t, 16<<20)
 			for _, name := range []string{sqlitedb.FileName, sqlitedb.FileName + "-wal", sqlitedb.FileName + "-shm"} {
 				data, err := os.ReadFile(filepath.Join(source, name))
 				if err == nil {
@@ -187,7 +149,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			free := fill(t, dir)
+			free := smalldisk.Fill(t, dir)
 			db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
 			if err != nil {
 				t.Fatal(err)
@@ -210,13 +172,13 @@ func TestOpenOnAFullDisk(t *testing.T) {
 // What waits for room is told at the end of the process that it was not made.
 func TestCloseOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, 16<<20)
+	dir := smalldisk.New(t, 16<<20)
 	db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, db, 1, "one")
-	free := fill(t, dir)
+	free := smalldisk.Fill(t, dir)
 	kept := offer(db, sqlitedb.Kept, insert(2, strings.Repeat(large, 8)))
 	await(t, "the shortage", func() bool { return db.Full() != nil })
 	if err := db.Close(); err != nil {
@@ -233,7 +195,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 // A schema needs room; without it the old one stays as it is.
 func TestMigrateOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, 16<<20)
+	dir := smalldisk.New(t, 16<<20)
 	db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}})
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +208,7 @@ func TestMigrateOnAFullDisk(t *testing.T) {
 	}
 	newer := notes()
 	newer.Steps = append(newer.Steps, "CREATE TABLE copy AS SELECT id+100 AS id, text FROM note")
-	free := fill(t, dir)
+	free := smalldisk.Fill(t, dir)
 	_, err = sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{newer}})
 	if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(err.Error(), "disk is full") || jobhost.HintOf(err) == "" {
 		t.Fatalf("migrate without room: %v", err)
