@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -142,10 +143,11 @@ func (w *writer) checkpoint() {
 	switch {
 	case err == nil:
 		w.hardAt = w.softAt * walHard
-	case isFull(err):
+	case isFull(err) && !(w.db.opts.Relaxed && errors.Is(err, files.ErrSync)):
 		w.walPages, w.short.owed = pages, true // all of it is still in the log
 		w.beginFull(fmt.Errorf("write the log back: %w", err))
-	case isFatal(err):
+	case isFatal(err) || isFull(err):
+		// The commits in the log have not been synced before, and may never be.
 		w.fail(err)
 	case hard:
 		w.hardAt = pages + w.softAt*walHard

@@ -1,6 +1,7 @@
 package sqlitedb
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -61,9 +62,10 @@ type shortage struct {
 	wait    time.Duration // between the last try and the next one
 	next    time.Time     // try
 
-	err     error         // why; nil = the disk isn't full. Protected by writer.mu
-	flowing chan struct{} // closed while no change is kept. Protected by writer.mu
-	giveUp  bool          // what is kept fails. Protected by writer.mu
+	err    error // why; nil = the disk isn't full. Protected by writer.mu; only the writer changes it
+	giveUp bool  // what is kept fails. Protected by writer.mu
+
+	flowing atomic.Pointer[chan struct{}] // closed while no change is kept
 }
 
 // Full returns why new things are refused, an error with code unavailable; nil =
@@ -76,11 +78,7 @@ func (db *DB) Full() error {
 
 // Flowing returns a channel that is closed as soon as no change waits for room on
 // the disk. Who brings Kept changes waits for it before bringing more.
-func (db *DB) Flowing() <-chan struct{} {
-	db.writer.mu.Lock()
-	defer db.writer.mu.Unlock()
-	return db.writer.short.flowing
-}
+func (db *DB) Flowing() <-chan struct{} { return *db.writer.short.flowing.Load() }
 
 // GiveUp lets changes fail that wait for room, now and from now on: the process
 // is about to end.
@@ -145,11 +143,8 @@ func (w *writer) dueLocked() bool {
 	return false
 }
 
-func (w *writer) full() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.short.err != nil
-}
+// full is for the writer, which alone changes what it looks at.
+func (w *writer) full() bool { return w.short.err != nil }
 
 // endFull makes all as before, if there is room for the reserve again.
 func (w *writer) endFull() {
@@ -231,16 +226,15 @@ func (w *writer) noteFlow() {
 	for _, c := range w.short.held {
 		kept = kept || onFull(c) == Kept
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	flowing := *w.short.flowing.Load()
 	select {
-	case <-w.short.flowing:
+	case <-flowing:
 		if kept {
-			w.short.flowing = make(chan struct{})
+			w.short.flowing.Store(new(make(chan struct{})))
 		}
 	default:
 		if !kept {
-			close(w.short.flowing)
+			close(flowing)
 		}
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/testing/crashvfs"
 	"github.com/jobhost/jobhost/internal/testing/smalldisk"
 )
 
@@ -221,4 +224,93 @@ func TestMigrateOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	free()
+}
+
+// A log that is not synced commit by commit is synced before it is moved. If that
+// finds no room, nobody knows what of it is on the disk.
+func TestRelaxedLogThatCannotBeSynced(t *testing.T) {
+	t.Parallel()
+	for _, relaxed := range []bool{false, true} {
+		t.Run(fmt.Sprint(relaxed), func(t *testing.T) {
+			t.Parallel()
+			disk := crashvfs.New(t)
+			db := setup(t, sqlitedb.Options{Dir: t.TempDir(), Disk: disk, Relaxed: relaxed, CheckpointPages: 8})
+			disk.Set(crashvfs.Faults{FullSync: 1})
+			for i := int64(0); db.Full() == nil && db.Err() == nil; i++ {
+				_ = try(db, insert(i, strings.Repeat("x", 8<<10)))
+			}
+			disk.Set(crashvfs.Faults{})
+			if stopped := db.Err() != nil; stopped != relaxed {
+				t.Errorf("the store has stopped: %v (%v)", stopped, db.Err())
+			}
+		})
+	}
+}
+
+// hammered is a change that counts its answers.
+type hammered struct {
+	spacious
+	answers atomic.Int64
+	err     error
+}
+
+func (h *hammered) Done(err error) {
+	h.err = err
+	h.answers.Add(1)
+}
+
+// Many write while a disk is full again and again. Each change is answered once;
+// what is kept is made, and what is made is there.
+func TestHammerFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := crashvfs.New(t)
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: t.TempDir(), Disk: disk, Schemas: []sqlitedb.Schema{notes()}, CheckpointPages: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers, each = 8, 60
+	all := make([][]*hammered, writers)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				h := &hammered{spacious: spacious{
+					change{apply: insert(int64(w*each+i), "x")}, sqlitedb.OnFull(i % 3),
+				}}
+				all[w] = append(all[w], h)
+				db.Write(h)
+				if i%10 == 0 {
+					<-db.Flowing()
+					_ = db.Full()
+				}
+				if w == 0 {
+					disk.Set(crashvfs.Faults{FullWrite: i%4 + 1})
+				} else if i%2 == 0 {
+					disk.Set(crashvfs.Faults{})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	disk.Set(crashvfs.Faults{})
+	await(t, "the end of the shortage", func() bool { return db.Full() == nil })
+	<-db.Flowing()
+	made := 0
+	put(t, db, writers*each, "last")
+	for _, list := range all {
+		for _, h := range list {
+			if n := h.answers.Load(); n != 1 {
+				t.Fatalf("a change was answered %d times", n)
+			}
+			if h.err == nil {
+				made++
+			} else if h.how == sqlitedb.Kept {
+				t.Fatalf("a change that was to be kept: %v", h.err)
+			}
+		}
+	}
+	if got := len(strings.Fields(texts(t, db))); got != made+1 {
+		t.Errorf("%d changes were made, and %d are there", made+1, got)
+	}
+	closeDB(t, db)
 }

@@ -106,8 +106,9 @@ func newWriter(db *DB, c *conn) *writer {
 	}
 	w.hardAt = w.softAt * walHard
 	w.room.L, w.work.L = &w.mu, &w.mu
-	w.short.flowing = make(chan struct{})
-	close(w.short.flowing)
+	flowing := make(chan struct{})
+	close(flowing)
+	w.short.flowing.Store(&flowing)
 	// With a hook of ours SQLite checkpoints no more by itself within COMMIT:
 	// the writer does it after the callers were told.
 	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {

@@ -16,6 +16,10 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, sqlite3.FULL)
 }
 
+// ErrSync is in the tree of a fault of syncing. What the kernel could not write then
+// may not be written by the next sync either, which succeeds.
+var ErrSync = errors.New("sync")
+
 // faults is what the files of one connection met when they were written.
 type faults struct {
 	mu   sync.Mutex // protects last

@@ -1,6 +1,8 @@
 package files
 
 import (
+	"fmt"
+
 	"github.com/ncruces/go-sqlite3/util/vfsutil"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
@@ -37,7 +39,14 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 func (f *File) Truncate(size int64) error { return f.fault(f.File.Truncate(size)) }
 
 // Sync implements [vfs.File].
-func (f *File) Sync(flags vfs.SyncFlag) error { return f.fault(f.File.Sync(flags)) }
+func (f *File) Sync(flags vfs.SyncFlag) error {
+	err := f.File.Sync(flags)
+	if err == nil {
+		return nil
+	}
+	f.faults.note(fmt.Errorf("%w: %w", ErrSync, err))
+	return withCode(err)
+}
 
 // fault notes an error of writing and returns it with its code.
 func (f *File) fault(err error) error {

@@ -37,7 +37,8 @@ type Faults struct {
 	// PowerOffAtSync ends everything at the n-th sync, which is not done.
 	PowerOffAtSync int
 	// FullWrite and FullSync let every n-th write or sync meet a disk without room,
-	// as the operating system says it.
+	// as the operating system says it. After such a sync what was to be synced never
+	// gets to the disk, unless it is written again.
 	FullWrite, FullSync int
 	// Full is what it says; 0 = ENOSPC.
 	Full syscall.Errno
