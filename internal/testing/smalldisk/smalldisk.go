@@ -2,6 +2,7 @@
 package smalldisk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,12 +17,12 @@ import (
 func New(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
-	mount := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", bytes), "tmpfs", dir)
+	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", bytes), "tmpfs", dir)
 	if out, err := mount.CombinedOutput(); err != nil {
 		t.Skipf("no file system can be mounted here, which needs root: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(context.Background(), "umount", "-l", dir).CombinedOutput(); err != nil {
 			t.Errorf("umount: %v: %s", err, out)
 		}
 	})
