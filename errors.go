@@ -22,6 +22,9 @@ const (
 	CodeUnavailable Code = "unavailable" // 503: the host is starting, draining or cannot write
 )
 
+// FieldDisk is the Field of errors that say that a disk has too little room.
+const FieldDisk = "disk"
+
 // Error is an error for people: what was wrong, where, and what to do about
 // it. Strangers are shown Message and Hint; operators also see Cause.
 type Error struct {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -67,21 +68,28 @@ func (h *Host) recover(ctx context.Context, q *queue.Queue) error {
 	if ended != nil {
 		h.cfg.Metrics.HostCrashed(string(ended.How))
 	}
+	var short error // there is no room to note something
 	if culprit, ok := culpritOf(lefts); ok && ended.ByItself() {
-		if err := h.strike(ctx, q, culprit, ended.At, ended.File); err != nil {
-			return err
+		if short = h.strike(ctx, q, culprit, ended.At, ended.File); short != nil && !lacksRoom(short) {
+			return short
 		}
 	}
-	if err := h.noteQuarantines(ctx, q); err != nil {
+	if err := h.noteQuarantines(ctx, q); err != nil && !lacksRoom(err) {
 		return err
+	} else if err != nil {
+		short = err
 	}
 	died := time.Now()
 	if ended != nil && !ended.At.IsZero() {
 		died = ended.At
 	}
 	settled, err := q.SettleCrashed(ctx, died)
-	if err != nil {
+	if err != nil && !lacksRoom(err) {
 		return err
+	}
+	if short = cmp.Or(err, short); short != nil {
+		h.cfg.Logger.Warn("what was under way when the last host died can't be noted; the next start does it", logkey.Error, short)
+		return nil
 	}
 	if len(lefts) > 0 {
 		h.cfg.Logger.Warn("attempts or loads were under way when the last host died", logkey.Count, len(lefts), "failed", len(settled))

@@ -61,7 +61,7 @@ func (h *Host) countRefusal(err error) {
 	case jobhost.CodeExhausted:
 		h.cfg.Metrics.LimitHit(metrics.LimitQueue)
 	case jobhost.CodeUnavailable:
-		if e, ok := errors.AsType[*jobhost.Error](err); ok && e.Field == fieldDisk {
+		if e, ok := errors.AsType[*jobhost.Error](err); ok && e.Field == jobhost.FieldDisk {
 			h.cfg.Metrics.LimitHit(metrics.LimitDisk)
 		}
 	case jobhost.CodeTooLarge:

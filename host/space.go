@@ -2,11 +2,13 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -17,21 +19,16 @@ const spaceEvery = 250 * time.Millisecond
 
 // watchSpace refuses new jobs while the disk has less room than it should, so
 // that those that were taken can still be settled: their results, records
-// and logs need room too. It takes them again when there is a tenth more.
+// and logs need room too. It takes them again when there is a tenth more. The
+// store may find out before that its disk is full, by a write that failed.
 func (h *Host) watchSpace(r *running) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if h.cfg.MinFree <= 0 {
-			return nil
-		}
 		tick := time.NewTicker(spaceEvery)
 		defer tick.Stop()
-		for {
-			if h.cfg.FreeSpace != nil {
-				h.lookAtSpace(r)
-			}
-			if r.objects != nil {
-				h.lookAtPayloadSpace(r)
-			}
+		for nearly := false; ; {
+			nearly = h.lookAtSpace(nearly)
+			h.refuse(r, nearly)
+			h.lookAtPayloadSpace(r)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -41,34 +38,65 @@ func (h *Host) watchSpace(r *running) func(context.Context) error {
 	}
 }
 
-func (h *Host) lookAtSpace(r *running) {
-	free, err := h.cfg.FreeSpace()
-	if err != nil {
-		h.cfg.Logger.Warn("free space can't be told", logkey.Error, err)
-		return
-	}
-	h.cfg.Metrics.SetFreeSpace(free)
-	refused := r.queue.Refusal() != nil
-	switch {
-	case free < h.cfg.MinFree && !refused:
-		h.cfg.Logger.Error("the disk is nearly full: new jobs are refused", logkey.Bytes, free, logkey.Limit, h.cfg.MinFree)
-		r.queue.Refuse(&jobhost.Error{
+// refuse makes the queue refuse new jobs for the reason there is now, or take them.
+func (h *Host) refuse(r *running, nearly bool) {
+	reason, _ := errors.AsType[*jobhost.Error](h.storeFull())
+	if reason == nil && nearly {
+		reason = &jobhost.Error{
 			Code:       jobhost.CodeUnavailable,
-			Field:      fieldDisk,
+			Field:      jobhost.FieldDisk,
 			Message:    fmt.Sprintf("the disk is nearly full: it has less than %v free, which host.min_free keeps", manifest.Size(h.cfg.MinFree)),
 			Hint:       "free space on it; jobs are taken again by themselves",
 			RetryAfter: 5 * time.Second,
-		})
-	case refused && free >= h.cfg.MinFree+h.cfg.MinFree/10:
-		h.cfg.Logger.Info("the disk has room again: new jobs are taken", logkey.Bytes, free)
-		r.queue.Refuse(nil)
+		}
 	}
+	r.queue.Refuse(reason)
+}
+
+// lookAtSpace reports whether the disk is nearly full, which it was at the last look
+// or not.
+func (h *Host) lookAtSpace(was bool) bool {
+	if h.cfg.FreeSpace == nil || h.cfg.MinFree <= 0 {
+		return false
+	}
+	free, err := h.cfg.FreeSpace()
+	if err != nil {
+		h.cfg.Logger.Warn("free space can't be told", logkey.Error, err)
+		return was
+	}
+	h.cfg.Metrics.SetFreeSpace(free)
+	switch {
+	case free < h.cfg.MinFree && !was:
+		h.cfg.Logger.Error("the disk is nearly full: new jobs are refused", logkey.Bytes, free, logkey.Limit, h.cfg.MinFree)
+		return true
+	case was && free >= h.cfg.MinFree+h.cfg.MinFree/10:
+		h.cfg.Logger.Info("the disk has room again: new jobs are taken", logkey.Bytes, free)
+		return false
+	}
+	return was
+}
+
+// storeFull returns why the store takes nothing new; nil = it does.
+func (h *Host) storeFull() error {
+	if store, ok := h.cfg.Store.(queue.Roomy); ok {
+		return store.Full()
+	}
+	return nil
+}
+
+// lacksRoom reports whether an error says that the disk of the store is full.
+func lacksRoom(err error) bool {
+	e, ok := errors.AsType[*jobhost.Error](err)
+	return ok && e.Code == jobhost.CodeUnavailable && e.Field == jobhost.FieldDisk
 }
 
 // lookAtPayloadSpace refuses new large payloads while the disk that they are for has
 // less room than it should: those that were taken need it for their results. Small jobs
 // are taken as ever.
 func (h *Host) lookAtPayloadSpace(r *running) {
+	if r.objects == nil || h.cfg.MinFree <= 0 {
+		return
+	}
 	free, known, err := h.cfg.Payloads.Free()
 	switch store := h.cfg.Payloads.Target(); {
 	case err != nil:
@@ -79,7 +107,7 @@ func (h *Host) lookAtPayloadSpace(r *running) {
 			logkey.Payloads, store, logkey.Bytes, free, logkey.Limit, h.cfg.MinFree)
 		r.objects.Refuse(&jobhost.Error{
 			Code:  jobhost.CodeUnavailable,
-			Field: fieldDisk,
+			Field: jobhost.FieldDisk,
 			Message: fmt.Sprintf("the disk of payload store %s is nearly full: it has less than %v free, which host.min_free keeps",
 				store, manifest.Size(h.cfg.MinFree)),
 			Hint:       "free space on it; large payloads are taken again by themselves",
@@ -111,9 +139,6 @@ func (h *Host) Impaired() []string {
 	}
 	return all
 }
-
-// fieldDisk marks refusals because of the disk.
-const fieldDisk = "disk"
 
 // Admits returns nil when the host takes new jobs, and otherwise an error with
 // code unavailable that says why not.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -27,6 +28,9 @@ func (h *Host) stop(root *scope.Scope) error {
 		}
 	}
 	h.become(Stopping)
+	if store, ok := h.cfg.Store.(queue.Roomy); ok {
+		store.GiveUp() // there may be no room for a long time
+	}
 	root.Cancel(hostcall.ErrReturned)
 	report, err := root.Join(context.Background())
 	if report.Status == scope.StatusFailed {

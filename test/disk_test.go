@@ -12,24 +12,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/smalldisk"
 )
-
-// smallDisk mounts a file system of so many bytes in a folder of the test's. It
-// skips where that is not allowed: a test of a full disk needs one that may be full.
-func smallDisk(t *testing.T, bytes int) string {
-	t.Helper()
-	dir := t.TempDir()
-	mount := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", bytes), "tmpfs", dir)
-	if out, err := mount.CombinedOutput(); err != nil {
-		t.Skipf("no file system can be mounted here, which needs root: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
-		}
-	})
-	return dir
-}
 
 // A disk fills up, first up to the watermark and then to the last byte, while
 // jobs are submitted and run. New ones are refused at once, none that was
@@ -37,7 +21,7 @@ func smallDisk(t *testing.T, bytes int) string {
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	const disk = 64 << 20
-	dir := smallDisk(t, disk)
+	dir := smalldisk.New(t, disk)
 	s, book := newSite(t), newLedger()
 	s.replace("log_level", fmt.Sprintf("store = %q\ndata = %q\nmin_free = \"24MiB\"\nlog_level", "sqlite:"+dir, filepath.Join(s.dir, "data")))
 	host := s.start()
@@ -49,7 +33,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	awaitAcks(t, book, 100)
 
-	filler := filepath.Join(dir, "filler")
+	filler := filepath.Join(dir, "watermark")
 	if err := os.WriteFile(filler, make([]byte, disk-(20<<20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -58,21 +42,11 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("new jobs were refused after %v", refused)
 	}
 	// The rest is filled by somebody else, to the last byte.
-	rest, err := os.Create(filepath.Join(dir, "rest"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for chunk := 1 << 20; chunk > 0; chunk /= 2 {
-		for err = nil; err == nil; {
-			_, err = rest.Write(make([]byte, chunk))
-		}
-	}
-	_ = rest.Close() // full
+	free := smalldisk.Fill(t, dir)
 	<-time.After(300 * time.Millisecond)
-	for _, path := range []string{rest.Name(), filler} {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+	free()
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
 	}
 	took := awaitSubmit(t, host, func(err error) bool { return err == nil })
 	t.Logf("refused after %v, took jobs again after %v", refused.Round(time.Millisecond), took.Round(time.Millisecond))

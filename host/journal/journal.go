@@ -100,10 +100,13 @@ func (j *Journal) place(boot string) error {
 	if n, _ := j.file.ReadAt(head, 0); n == len(head) && info.Size() == fileBytes && isHeader(head, boot) {
 		return nil
 	}
-	if err := j.file.Truncate(0); err != nil {
-		return err
+	// Written where it is: its room may be gone before it is taken again.
+	if _, err = j.file.WriteAt(make([]byte, fileBytes), 0); err == nil {
+		return j.file.Truncate(fileBytes)
 	}
-	_, err = j.file.WriteAt(make([]byte, fileBytes), 0)
+	if info.Size() != fileBytes { // what it got is better left to others
+		err = errors.Join(err, j.file.Truncate(0))
+	}
 	return err
 }
 

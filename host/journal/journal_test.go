@@ -2,12 +2,14 @@ package journal_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/jobhost/jobhost/host/journal"
+	"github.com/jobhost/jobhost/internal/testing/smalldisk"
 )
 
 // open opens a journal. One that is not closed is what a crash leaves: the kernel
@@ -188,6 +191,45 @@ func TestFull(t *testing.T) {
 	entries[7].End()
 	if j.Begin(task(0), journal.Running) == nil || j.Begin(task(0), journal.Running) != nil {
 		t.Error("a slot that was ended twice was given out twice, or never")
+	}
+}
+
+// A journal of another boot is used where it is; a new one finds no room, and
+// leaves none in use.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smalldisk.New(t, 8<<20)
+	path := filepath.Join(dir, "journal")
+	j, _ := open(t, path)
+	j.Begin(task(0), journal.Running)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err == nil {
+		_, err = f.WriteAt([]byte("before"), 0)
+	}
+	if err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	defer smalldisk.Fill(t, dir)()
+	j, missed := open(t, path)
+	if len(j.Previous().Left) != 0 {
+		t.Error("what another boot has left is believed")
+	}
+	j.Begin(task(1), journal.Running)
+	if missed.Load() != 0 {
+		t.Error("an attempt is not noted")
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "other")
+	if _, err := journal.Open(other, func() {}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("a new journal: %v", err)
+	}
+	if info, err := os.Stat(other); err != nil || info.Size() != 0 {
+		t.Fatalf("a journal that was not opened takes room: %v, %v", info, err)
 	}
 }
 

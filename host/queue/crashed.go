@@ -52,6 +52,7 @@ func (l *lane) leaseCrashedLocked(e entry, x traits) bool {
 // SettleCrashed lets the attempts fail that were under way when the last host died:
 // those of [Config.Crashed] whose tasks are open still, under the same lease. It
 // returns when that is durable, with what it has settled. It comes before any slot takes a task.
+// Without room in the store it returns why at once; the tasks wait until they are settled.
 // Attempts of a job that isn't there, or is another one, are none.
 func (q *Queue) SettleCrashed(ctx context.Context, died time.Time) ([]Crashed, error) {
 	q.lanes.opening.Lock()
@@ -62,12 +63,12 @@ func (q *Queue) SettleCrashed(ctx context.Context, died time.Time) ([]Crashed, e
 	for len(c.leases) > 0 {
 		n := min(len(c.leases), readAhead)
 		some, err := q.settleCrashed(ctx, c.leases[:n], c.attempts, died)
-		if err != nil {
+		if err != nil && q.full() == nil {
 			return nil, fmt.Errorf("settle what was under way when the host died: %w", err)
 		}
 		settled, c.leases = append(settled, some...), c.leases[n:]
 	}
-	return settled, nil
+	return settled, q.full()
 }
 
 func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map[Key]*Crashed, died time.Time) ([]Crashed, error) {
@@ -96,11 +97,31 @@ func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map
 		settled = append(settled, *at)
 	}
 	for range settled {
-		if failed := <-ends; failed != nil {
+		if failed := q.awaitEnd(ends); failed != nil {
 			err = failed
+		}
+		if q.full() != nil {
+			break
 		}
 	}
 	return settled, err
+}
+
+// awaitEnd returns what became of a settlement, or why it waits: it is kept back
+// then, and so is its task.
+func (q *Queue) awaitEnd(ends <-chan error) error {
+	look := time.NewTicker(lookForRoom)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-ends:
+			return err
+		case <-look.C:
+			if full := q.full(); full != nil {
+				return full
+			}
+		}
+	}
 }
 
 // unlease lets a task wait as if it had never been leased.

@@ -114,7 +114,10 @@ type Settle struct {
 	Attempt int    // attempts that count, this one included if it does
 	// StartedAt and EndedAt are of the attempt.
 	StartedAt, EndedAt Millis
-	Result             []byte // with Succeeded; empty results are not stored
+	// Patient: a store without room for it may keep it back until there is some,
+	// rather than fail: see [Roomy].
+	Patient bool
+	Result  []byte // with Succeeded; empty results are not stored
 	// ResultRef names the object that the result is in, of ResultSize bytes, with
 	// Succeeded and without Result; empty = there is none. It is of this attempt only.
 	ResultRef  string

@@ -125,6 +125,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 		Token:      lease.Token,
 		Number:     lease.Number(),
 		Attempt:    lease.Attempt,
+		Patient:    true,
 		StartedAt:  MillisOf(lease.TakenAt),
 		EndedAt:    MillisOf(now),
 		Log:        report.Log,

@@ -105,6 +105,9 @@ func (l *Lease) begin(body *Body) bool {
 // run through the whole backlog while the store is in trouble.
 func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 	for {
+		if err := s.lane.q.awaitRoom(ctx); err != nil {
+			return nil, err
+		}
 		lease, err := s.wait(ctx)
 		if err != nil {
 			return nil, err

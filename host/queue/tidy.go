@@ -61,6 +61,8 @@ func (q *Queue) Tidy(ctx context.Context) error {
 // tidyRest returns how long to wait after a piece that took so long.
 func (q *Queue) tidyRest(op *Tidy, result OpResult, err error, took time.Duration) time.Duration {
 	switch {
+	case err != nil && q.full() != nil: // which has been said
+		return tidyNoDisk
 	case err != nil:
 		q.cfg.Logger.Warn("jobs whose time is over are not removed", logkey.Error, err)
 		return tidyNoDisk

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -20,8 +21,12 @@ func (w *writer) commit(g *group) {
 		g.err = w.failure
 		return
 	}
+	start := time.Now()
 	err := w.try(g.changes)
 	if err == nil {
+		if f := w.db.opts.Observer.Commit; f != nil {
+			f(g.ops, time.Since(start))
+		}
 		return
 	}
 	if isShared(err) || len(g.changes) == 1 {
@@ -55,6 +60,7 @@ func (w *writer) try(changes []Change) error {
 		w.db.gate.Lock()
 		defer w.db.gate.Unlock()
 	}
+	w.tx.forgetFault()
 	err := w.tx.Stmt("BEGIN IMMEDIATE").Exec()
 	for i := 0; err == nil && i < len(changes); i++ {
 		err = w.apply(changes[i])
@@ -66,7 +72,7 @@ func (w *writer) try(changes []Change) error {
 		err = w.tx.Stmt("COMMIT").Exec()
 	}
 	if err != nil {
-		err = w.rollback(err)
+		err = w.rollback(w.tx.cause(err))
 	}
 	for _, m := range w.tx.members {
 		if err == nil {
@@ -119,7 +125,7 @@ func (w *writer) checkpoint() {
 	}
 	hard := w.walPages >= w.hardAt
 	pages := w.walPages
-	w.walPages = 0
+	w.walPages, w.short.owed = 0, false
 	mode := sqlite3.CHECKPOINT_PASSIVE
 	if hard {
 		mode = sqlite3.CHECKPOINT_RESTART
@@ -129,11 +135,19 @@ func (w *writer) checkpoint() {
 		_ = w.tx.db.BusyTimeout(100 * time.Millisecond)
 		defer func() { _ = w.tx.db.BusyTimeout(busyTimeout) }()
 	}
+	w.tx.forgetFault()
 	_, _, err := w.tx.db.WALCheckpoint("main", mode)
+	if err != nil {
+		err = w.tx.cause(err)
+	}
 	switch {
 	case err == nil:
 		w.hardAt = w.softAt * walHard
-	case isFatal(err):
+	case isFull(err) && !(w.db.opts.Relaxed && errors.Is(err, files.ErrSync)):
+		w.walPages, w.short.owed = pages, true // all of it is still in the log
+		w.beginFull(fmt.Errorf("write the log back: %w", err))
+	case isFatal(err) || isFull(err):
+		// The commits in the log have not been synced before, and may never be.
 		w.fail(err)
 	case hard:
 		w.hardAt = pages + w.softAt*walHard

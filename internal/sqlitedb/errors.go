@@ -4,17 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3"
 )
 
 const hintFull = "free space on the disk, or raise the quota; writes are tried again by themselves"
 
-// isFull reports whether there was no room. The operating system's own error
-// counts too: the VFS hands it on as an I/O error.
+const hintFullStart = "free space on the disk, or raise the quota, and start again"
+
+// isFull reports whether there was no room. The VFS gives such errors the code
+// that says so: see [files.File].
 func isFull(err error) bool {
-	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return files.IsFull(err) && !isDamage(err) && !errors.Is(err, errRollback)
 }
 
 const hintDamage = "check the disk, then restore a backup: jobhost restore DIR --replace --take-over"
@@ -47,6 +51,7 @@ func explainWrite(err error) error {
 	switch {
 	case isFull(err):
 		e.Message, e.Hint = "the disk is full", hintFull
+		e.Field, e.RetryAfter = jobhost.FieldDisk, 5*time.Second
 	case isDamage(err):
 		e.Message = "the database is damaged"
 		e.Hint = hintDamage
@@ -70,7 +75,7 @@ func explainOpen(path string, err error) error {
 	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s cannot be opened", path), Cause: err}
 	switch {
 	case isFull(err):
-		e.Hint = hintFull
+		e.Message, e.Hint = fmt.Sprintf("%s cannot be opened: the disk is full", path), hintFullStart
 	case errors.Is(err, sqlite3.NOTADB):
 		return errForeign(path, "it is not an SQLite database")
 	case isDamage(err):

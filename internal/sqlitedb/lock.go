@@ -40,11 +40,15 @@ func lockDir(dir string) (*lockFile, error) {
 	return &lockFile{file: f}, nil
 }
 
+// writePid tells others who has the lock. The file keeps its room meanwhile; on a
+// full disk a new one stays empty, and holds as well.
 func writePid(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return fmt.Errorf("write lock: %w", err)
+	pid := []byte(strconv.Itoa(os.Getpid()) + "\n")
+	_, err := f.WriteAt(pid, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(pid)))
 	}
-	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+	if err != nil && !isFull(err) {
 		return fmt.Errorf("write lock: %w", err)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package sqlitedb
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 )
 
 // place prepares where the database will be: memory, or a locked directory
@@ -34,24 +37,24 @@ func (db *DB) place() error {
 	}
 	db.path = filepath.Join(dir, FileName)
 	if db.opts.Disk != nil {
-		db.disk, db.vfs = db.opts.Disk, db.opts.Disk.VFS()
+		db.disk, db.vfs = db.opts.Disk, files.Name+"-"+rand.Text()
+		files.Register(db.vfs, db.opts.Disk.VFS())
 		return nil
 	}
-	db.disk = systemDisk{}
+	db.disk, db.reserve = systemDisk{}, newReserve(dir)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := makePrivate(db.path + suffix); err != nil {
 			return err
 		}
 	}
-	return nil
+	db.index, err = holdIndex(db.path + "-shm")
+	return err
 }
 
 // uri is the database's name for SQLite.
 func (db *DB) uri() string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: db.path}
-	if db.vfs != "" {
-		u.RawQuery = url.Values{"vfs": {db.vfs}}.Encode()
-	}
+	u.RawQuery = url.Values{"vfs": {cmp.Or(db.vfs, files.Name)}}.Encode()
 	return u.String()
 }
 
@@ -208,7 +211,7 @@ func explainPath(path string, err error) error {
 		e.Message = fmt.Sprintf("%s is not what a store needs", path)
 		e.Hint = "name a directory that is missing, empty, or was made by jobhost"
 	case isFull(err):
-		e.Hint = hintFull
+		e.Message, e.Hint = fmt.Sprintf("%s cannot be used: the disk is full", path), hintFullStart
 	}
 	return e
 }

@@ -129,8 +129,12 @@ func migrate(c *conn, path string, schemas []Schema) error {
 	return nil
 }
 
-// bookkeeping makes an empty file jobhost's.
+// bookkeeping makes an empty file jobhost's. One that is takes no write, for which
+// there may be no room.
 func bookkeeping(c *conn) error {
+	if version, err := c.number("PRAGMA user_version"); err != nil || version == layout {
+		return err
+	}
 	return c.transaction(fmt.Sprintf(`
 		CREATE TABLE IF NOT EXISTS schema(name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
 		PRAGMA application_id=%d; PRAGMA user_version=%d`, applicationID, layout))
@@ -152,9 +156,10 @@ func (c *conn) transaction(sql string) error {
 
 // number returns the first column of the first row, 0 without a row.
 func (c *conn) number(sql string) (int64, error) {
+	c.forgetFault()
 	stmt, _, err := c.db.Prepare(sql)
 	if err != nil {
-		return 0, err
+		return 0, c.cause(err)
 	}
 	var n int64
 	if stmt.Step() {
@@ -162,6 +167,9 @@ func (c *conn) number(sql string) (int64, error) {
 	}
 	err = stmt.Err()
 	_ = stmt.Close() // repeats the error of Step
+	if err != nil {
+		err = c.cause(err)
+	}
 	return n, err
 }
 

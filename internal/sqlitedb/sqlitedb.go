@@ -21,13 +21,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // FileName is the name of the database within its directory; [LockName] is
@@ -88,13 +91,17 @@ type Observer struct {
 
 // DB is an open database. Its methods may be called from many goroutines.
 type DB struct {
-	opts   Options
-	path   string // of the database, as SQLite knows it
-	vfs    string
-	disk   Disk
-	lock   *lockFile // nil in memory
-	memory *memoryVFS
-	log    *slog.Logger
+	opts Options
+	path string // of the database, as SQLite knows it
+	vfs  string // "" = the operating system's files
+	disk Disk
+	lock *lockFile // nil in memory
+	// reserve is room for when the disk is full; nil in memory and on a Disk.
+	reserve *reserve
+	index   *os.File // nil = SQLite looks after it alone
+	owed    error    // why the log could not be moved into the database by Open; nil = it was
+	memory  *memoryVFS
+	log     *slog.Logger
 
 	// gate is held for reading by every Read. The writer takes it to make the
 	// WAL start over when readers never leave it a moment; in memory, where
@@ -127,6 +134,9 @@ func Open(opts Options) (_ *DB, err error) {
 		return nil, err
 	}
 	conn, err := db.openWriter()
+	if isFull(err) && db.reserve.release() == nil {
+		conn, err = db.openWriter() // with the room that was kept back
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +144,7 @@ func Open(opts Options) (_ *DB, err error) {
 		return nil, errors.Join(err, conn.close())
 	}
 	db.writer = newWriter(db, conn)
+	db.writer.openShort()
 	db.writer.start()
 	db.close = sync.OnceValue(db.shutdown)
 	return db, nil
@@ -179,7 +190,7 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := db.emptyLog(c); err != nil {
 		return nil, err
 	}
-	if err := migrate(c, db.path, db.opts.Schemas); err != nil {
+	if err := db.migrate(c); err != nil {
 		return nil, err
 	}
 	// The log, which the first change has made, must be found again before the
@@ -188,6 +199,20 @@ func (db *DB) openWriter() (_ *conn, err error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// migrate brings the schema up to date. On a full disk that is refused: half of the
+// steps would be there, and a host of before could not open it any more.
+func (db *DB) migrate(c *conn) error {
+	err := migrate(c, db.path, db.opts.Schemas)
+	if isFull(err) {
+		return &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Field: jobhost.FieldDisk, Cause: err,
+			Message: fmt.Sprintf("%s cannot be brought up to date: the disk is full", db.path),
+			Hint:    "free as much space as the database takes and start again, or go on with the jobhost that ran before",
+		}
+	}
+	return err
 }
 
 // syncNames makes the names of the files durable, as they are now. SQLite's VFS in
@@ -283,12 +308,18 @@ func (db *DB) release() {
 	_ = db.closeReaders()
 	if db.memory != nil {
 		db.memory.unregister()
+	} else if db.opts.Disk != nil {
+		vfs.Unregister(db.vfs)
+	}
+	if db.index != nil {
+		_ = db.index.Close() // nothing that counts was written
 	}
 	db.lock.release()
 }
 
 // connect opens one connection.
 func (db *DB) connect(flags sqlite3.OpenFlag) (*conn, error) {
+	files.RegisterSystem()
 	c, err := sqlite3.OpenFlags(db.uri(), flags|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,13 @@ func (c *conn) prepare(sql string) *Stmt {
 }
 
 // exec runs statements that return nothing.
-func (c *conn) exec(sql string) error { return c.db.Exec(sql) }
+func (c *conn) exec(sql string) error {
+	c.forgetFault()
+	if err := c.db.Exec(sql); err != nil {
+		return c.cause(err)
+	}
+	return nil
+}
 
 // reset ends the statements that somebody left half-way.
 func (c *conn) reset() {

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/jobhost/jobhost"
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // checkLog looks for damage in the write-ahead log, which SQLite would pass
@@ -48,8 +50,49 @@ func (db *DB) emptyLog(c *conn) error {
 	if db.memory != nil {
 		return nil
 	}
+	err := db.truncateLog(c)
+	if isFull(err) && db.reserve.release() == nil {
+		err = db.truncateLog(c)
+	}
+	if db.owed = nil; isFull(err) {
+		db.owed = err
+		return db.cutLog(c) // what is in it stays there until there is room
+	}
+	if err != nil {
+		return explainOpen(db.path, err)
+	}
+	return nil
+}
+
+func (db *DB) truncateLog(c *conn) error {
 	if err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		return explainOpen(db.path, fmt.Errorf("take over the log: %w", err))
+		return fmt.Errorf("take over the log: %w", err)
+	}
+	return nil
+}
+
+// cutLog removes what follows the last good frame, which takes no room.
+func (db *DB) cutLog(c *conn) error {
+	path := db.path + "-wal"
+	log, _, err := db.disk.Read(path)
+	if err != nil {
+		return explainPath(path, err)
+	}
+	defer func() { _ = log.Close() }() // nothing was written
+	good, _, err := scanLog(bufio.NewReaderSize(log, 1<<18))
+	if err != nil || good == 0 {
+		return err
+	}
+	pointer, err := c.db.FileControl("main", sqlite3.FCNTL_JOURNAL_POINTER)
+	if err != nil {
+		return explainOpen(db.path, err)
+	}
+	file, ok := pointer.(vfs.File)
+	if !ok {
+		return fmt.Errorf("%s is not open", path)
+	}
+	if err := file.Truncate(good); err != nil {
+		return explainPath(path, err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package sqlitedb
 import (
 	"cmp"
 	"sync"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -88,6 +87,8 @@ type writer struct {
 	told chan *group
 	done sync.WaitGroup
 
+	short shortage
+
 	walPages int // in the WAL after the last commit
 	softAt   int // pages at which to write the WAL back
 	hardAt   int // pages at which to make the WAL start over
@@ -105,6 +106,9 @@ func newWriter(db *DB, c *conn) *writer {
 	}
 	w.hardAt = w.softAt * walHard
 	w.room.L, w.work.L = &w.mu, &w.mu
+	flowing := make(chan struct{})
+	close(flowing)
+	w.short.flowing.Store(&flowing)
 	// With a hook of ours SQLite checkpoints no more by itself within COMMIT:
 	// the writer does it after the callers were told.
 	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
@@ -140,11 +144,12 @@ func (db *DB) Write(c Change) {
 	w.work.Signal()
 }
 
-// take waits for changes and removes a group of them from the queue; nil at the end.
+// take waits for changes and removes a group of them from the queue; nil at the
+// end. The group is empty when it is time to look for room on the disk.
 func (w *writer) take() *group {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.queue) == 0 {
+	for len(w.queue) == 0 && !w.dueLocked() {
 		if w.closed {
 			return nil
 		}
@@ -172,12 +177,12 @@ func (w *writer) take() *group {
 func (w *writer) run() {
 	defer close(w.told)
 	for g := w.take(); g != nil; g = w.take() {
-		start := time.Now()
-		w.commit(g)
-		if f := w.db.opts.Observer.Commit; f != nil && g.err == nil {
-			f(g.ops, time.Since(start))
+		if w.full() {
+			w.makeDo(g)
+			continue
 		}
-		w.told <- g
+		w.commit(g)
+		w.shift(g)
 		w.checkpoint()
 	}
 }
@@ -198,7 +203,7 @@ func (w *writer) notify() {
 // stop refuses further changes and waits until all queued ones are told.
 func (w *writer) stop() {
 	w.mu.Lock()
-	w.closed = true
+	w.closed, w.short.giveUp = true, true
 	w.mu.Unlock()
 	w.work.Broadcast()
 	w.room.Broadcast()
@@ -210,6 +215,11 @@ func (w *writer) stop() {
 // has been told, and what Close says after it is of no use.
 func (w *writer) closeConn() error {
 	w.tx.db.WALHook(nil)
+	if w.full() {
+		// The log and its index keep their files, without which the next start had
+		// to find room first.
+		_, _ = w.tx.db.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, true)
+	}
 	if w.failure == nil {
 		return w.tx.close()
 	}

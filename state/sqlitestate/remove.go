@@ -53,6 +53,9 @@ type removal struct {
 // Ops implements [sqlitedb.Change].
 func (c *removal) Ops() int { return 1 }
 
+// OnFull implements [sqlitedb.Spacious].
+func (c *removal) OnFull() sqlitedb.OnFull { return sqlitedb.Tried }
+
 // Apply implements [sqlitedb.Change].
 func (c *removal) Apply(tx *sqlitedb.Tx) (err error) {
 	tx.Join(c.ledger)

@@ -97,6 +97,10 @@ const content = 16 << 10
 // Ops implements [sqlitedb.Change].
 func (c *change) Ops() int { return 1 + (len(c.asked.Payload)+len(c.asked.Message))/content }
 
+// OnFull implements [sqlitedb.Spacious]. The task that makes it waits, rather than
+// fail for what is no fault of its own; there are no more of them than tasks run.
+func (c *change) OnFull() sqlitedb.OnFull { return sqlitedb.Kept }
+
 // Apply implements [sqlitedb.Change].
 func (c *change) Apply(tx *sqlitedb.Tx) error {
 	c.isNews, c.refusal = false, nil

@@ -140,6 +140,24 @@ func (b *batch) text(i int) texts {
 // Ops implements [sqlitedb.Change].
 func (b *batch) Ops() int { return b.weight }
 
+// OnFull implements [sqlitedb.Spacious].
+func (b *batch) OnFull() sqlitedb.OnFull {
+	least := sqlitedb.Kept
+	for _, op := range b.ops {
+		how := sqlitedb.Refused
+		switch op := op.(type) {
+		case *queue.Settle:
+			if how = sqlitedb.Tried; op.Patient {
+				how = sqlitedb.Kept
+			}
+		case *queue.Cancel, *queue.Delete, *queue.DeleteWorkflow, *queue.Tidy, *queue.Forget, *queue.Note:
+			how = sqlitedb.Tried
+		}
+		least = min(least, how)
+	}
+	return least
+}
+
 // Apply implements [sqlitedb.Change].
 func (b *batch) Apply(tx *sqlitedb.Tx) error {
 	if b.err != nil {

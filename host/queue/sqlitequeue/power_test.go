@@ -367,7 +367,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("a full disk stopped the store: %v", m.Err())
 		}
 		m.disk.Set(crashvfs.Faults{})
-		if _, err := commitAll(m.Store, &queue.Submit{Job: big}); err != nil {
+		if err := m.patiently(&queue.Submit{Job: big}); err != nil {
 			t.Fatalf("a commit with room again: %v", err)
 		}
 		m.work("after", 3, uint64(n))

@@ -36,7 +36,7 @@ type Store struct {
 	ledger *ledger
 }
 
-var _ queue.Store = (*Store)(nil)
+var _ queue.Roomy = (*Store)(nil)
 
 // Open opens the database of a directory, creating or migrating it if need be.
 // Its errors are those of [sqlitedb.Open].
@@ -86,6 +86,15 @@ func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
 
 // Err returns the error that stopped the store, or nil.
 func (s *Store) Err() error { return s.db.Err() }
+
+// Full implements [queue.Roomy].
+func (s *Store) Full() error { return s.db.Full() }
+
+// Flowing implements [queue.Roomy].
+func (s *Store) Flowing() <-chan struct{} { return s.db.Flowing() }
+
+// GiveUp implements [queue.Roomy].
+func (s *Store) GiveUp() { s.db.GiveUp() }
 
 // Close implements [queue.Store].
 func (s *Store) Close() error {

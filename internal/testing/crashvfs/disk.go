@@ -13,11 +13,14 @@
 package crashvfs
 
 import (
+	"cmp"
 	"crypto/rand"
 	"maps"
 	mathrand "math/rand/v2"
+	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
@@ -33,6 +36,12 @@ type Faults struct {
 	FailWrite, FailSync int
 	// PowerOffAtSync ends everything at the n-th sync, which is not done.
 	PowerOffAtSync int
+	// FullWrite and FullSync let every n-th write or sync meet a disk without room,
+	// as the operating system says it. After such a sync what was to be synced never
+	// gets to the disk, unless it is written again.
+	FullWrite, FullSync int
+	// Full is what it says; 0 = ENOSPC.
+	Full syscall.Errno
 	// Capacity is how many bytes the files may hold together; 0 = any number.
 	Capacity int64
 }
@@ -216,6 +225,9 @@ func (d *Disk) syncLocked() error {
 	if d.syncs == d.faults.FailSync {
 		return sqlite3.IOERR_FSYNC
 	}
+	if n := d.faults.FullSync; n > 0 && d.syncs%n == 0 {
+		return cmp.Or(d.faults.Full, syscall.ENOSPC)
+	}
 	return nil
 }
 
@@ -228,6 +240,9 @@ func (d *Disk) writeLocked(grow int64) error {
 	d.writes++
 	if d.writes == d.faults.FailWrite {
 		return sqlite3.IOERR_WRITE
+	}
+	if n := d.faults.FullWrite; n > 0 && d.writes%n == 0 {
+		return &os.PathError{Op: "write", Path: "disk", Err: cmp.Or(d.faults.Full, syscall.ENOSPC)}
 	}
 	if d.faults.Capacity > 0 && grow > 0 && d.usedLocked()+grow > d.faults.Capacity {
 		return sqlite3.FULL

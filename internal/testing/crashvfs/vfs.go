@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
@@ -174,6 +175,11 @@ func (f *file) Sync(vfs.SyncFlag) error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if err := f.disk.syncLocked(); err != nil {
+		if _, full := errors.AsType[syscall.Errno](err); full {
+			// What could not be written is no longer waiting to be: programs see it,
+			// and no later sync brings it to the disk.
+			f.inode.pending = nil
+		}
 		return err
 	}
 	for _, c := range f.inode.pending {

@@ -1,0 +1,64 @@
+// Package smalldisk gives tests a real disk that can be full: a tmpfs of a few MB.
+package smalldisk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// New mounts a file system of so many bytes in a folder of the test's, and returns
+// the folder. It skips the test where that is not allowed, since it takes root.
+func New(t *testing.T, bytes int) string {
+	t.Helper()
+	dir := t.TempDir()
+	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", bytes), "tmpfs", dir)
+	if out, err := mount.CombinedOutput(); err != nil {
+		t.Skipf("no file system can be mounted here, which needs root: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.CommandContext(context.Background(), "umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir
+}
+
+// Fill takes all the room that is left on the disk of a folder, and returns how to
+// give it back.
+func Fill(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(Eat(f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Eat writes to a file until nothing more fits on its disk.
+func Eat(f *os.File) error {
+	for chunk := 1 << 20; chunk > 0; chunk /= 2 {
+		for {
+			if _, err := f.Write(make([]byte, chunk)); errors.Is(err, syscall.ENOSPC) {
+				break
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
