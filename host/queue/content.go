@@ -91,6 +91,8 @@ func (q *Queue) OpenPayload(ctx context.Context, id string) (jobhost.Content, er
 		return jobhost.Content{}, err
 	}
 	switch {
+	case record.Damage != nil:
+		return jobhost.Content{}, record.Damage
 	case record.Ref != "":
 		return q.OpenInput(ctx, &record.JobSpec)
 	case record.PayloadSize > len(record.Payload):
