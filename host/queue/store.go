@@ -256,6 +256,17 @@ type JobSpec struct {
 	// Digest identifies the content, for idempotent submits; all options that
 	// the caller gave take part in it, times that were filled in don't.
 	Digest [16]byte
+	// DigestBefore is the digest as it was before it took the payload's length in. Jobs
+	// that are stored from that time have it, and no Digest.
+	DigestBefore [16]byte
+}
+
+// Repeats reports whether the job was submitted as one that is there.
+func (j *JobSpec) Repeats(there *JobSpec) bool {
+	if there.Digest == ([16]byte{}) {
+		return there.DigestBefore == j.DigestBefore
+	}
+	return there.Digest == j.Digest
 }
 
 // JobRecord is a job as a store tells of it.

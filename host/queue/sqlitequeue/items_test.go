@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
@@ -155,5 +156,38 @@ func BenchmarkItems(b *testing.B) {
 			}
 			b.ReportMetric(float64(worst.Milliseconds()), "worst-ms")
 		})
+	}
+}
+
+// A job that a version before has stored is found by its digest of that time when it is
+// submitted again, and other content is a conflict still.
+func TestSubmitAgainAfterAnUpgrade(t *testing.T) {
+	t.Parallel()
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: t.TempDir(), Schemas: sqlitequeue.Schemas()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := sqlitequeue.New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := newSpec("old", "w", 1)
+	job.Digest, job.DigestBefore = [16]byte{1}, [16]byte{2}
+	if res, err := commitAll(store, &queue.Submit{Job: job}); err != nil || res[0].Err != nil {
+		t.Fatal(res, err)
+	}
+	execute(t, db, "UPDATE job SET digest=x'02000000000000000000000000000000'")
+	other := *job
+	other.DigestBefore = [16]byte{1}
+	if res, err := commitAll(store, &queue.Submit{Job: job}); err != nil || !res[0].Existing {
+		t.Errorf("the same job: %+v, %v", res, err)
+	}
+	if _, err := commitAll(store, &queue.Submit{Job: &other}); jobhost.CodeOf(err) != jobhost.CodeConflict {
+		t.Errorf("another job: %v", err)
+	}
+	there, err := store.Job(t.Context(), "old")
+	if err != nil || !job.Repeats(&there.JobSpec) || other.Repeats(&there.JobSpec) {
+		t.Errorf("got %+v, %v", there, err)
 	}
 }

@@ -57,7 +57,11 @@ func scanOptions(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, *options, er
 	}
 	var sums jobSums
 	n := s.ColCopy(9, sums[:])
-	copy(r.Digest[:], sums[:])
+	if n == len(r.DigestBefore) {
+		copy(r.DigestBefore[:], sums[:])
+	} else {
+		copy(r.Digest[:], sums[:])
+	}
 	var damage error
 	if damage, r.Damage = sums.check(n, s.ColInt(0), s.ColInt(16), &r.JobSpec, texts{labels, text}, payload); r.Damage != nil {
 		r.Payload = nil

@@ -113,7 +113,8 @@ func (l *ledger) existing(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResu
 	case len(digest) != len(job.Digest) && len(digest) != len(jobSums{}):
 		res.Err = sqlitedb.Damaged("job %s", job.ID)
 		return true, nil
-	case !bytes.HasPrefix(digest, job.Digest[:]):
+	case len(digest) == len(job.Digest) && !bytes.Equal(digest, job.DigestBefore[:]),
+		len(digest) != len(job.Digest) && !bytes.HasPrefix(digest, job.Digest[:]):
 		res.Err = queue.TakenID(job.ID)
 		return true, nil
 	}

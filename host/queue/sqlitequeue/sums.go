@@ -35,7 +35,7 @@ ALTER TABLE workflow_step ADD COLUMN failure_sum INTEGER`
 // checksums. One is of the payload, the other of all the rest that the job was
 // submitted as, since a list reads that alone. They stand before the payload, so that
 // damage of the payload's pages leaves them alone. In a row that was written before there
-// were any, the digest is all.
+// were any, the digest is all, and the one that was usual then.
 type jobSums [16 + 8 + 8]byte
 
 // sumsOfJob returns those of a job, of which own is the reference that goes with it.
