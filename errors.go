@@ -19,6 +19,7 @@ const (
 	CodeTooLarge    Code = "too_large"   // 413: over a size limit
 	CodeExhausted   Code = "exhausted"   // 429: a queue is full; try again after RetryAfter
 	CodeInternal    Code = "internal"    // 500: a fault of the host
+	CodeDamaged     Code = "damaged"     // 500: what is kept is not what was written: the disk, or another program, has changed it
 	CodeUnavailable Code = "unavailable" // 503: the host is starting, draining or cannot write
 )
 

@@ -135,6 +135,7 @@ const (
 	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
 	FailBreaker        = "breaker_open"     // a circuit breaker of its worker or step is open, and says to fail
 	FailPayload        = "payload"          // the payload could not be read, or the result not be stored
+	FailDamaged        = "damaged"          // what the store holds of the task is not what was written
 	FailInputTooLarge  = "input_too_large"  // the payload doesn't fit into the worker's memory
 	FailDenied         = "denied"           // a place that may not be reached
 	FailWorker         = "failed"           // the worker said so and gave no code

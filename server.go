@@ -42,6 +42,15 @@ type Reader interface {
 	Why(ctx context.Context, id string) (Why, error)
 }
 
+// ResultLister is a [Reader] that can read the results of a job together, which
+// costs as much for each task of many as of few. A host is one.
+type ResultLister interface {
+	// Results yields what the tasks of a job returned, by their index: of those
+	// that have succeeded with no more than most bytes. The last pair may carry an
+	// error.
+	Results(ctx context.Context, id string, most int) iter.Seq2[Result, error]
+}
+
 // Controller changes the course of jobs.
 type Controller interface {
 	// Cancel ends the open tasks of a job: queued ones never run, running

@@ -351,3 +351,33 @@ func TestUploadFillsDisk(t *testing.T) {
 	}
 	s.awaitObjects(t, 0)
 }
+
+// An upload is for one job, however small it is. The job has it instead of a copy, and it
+// goes with the job.
+func TestSmallUploadIsForOneJob(t *testing.T) {
+	t.Parallel()
+	s := setupStored(t)
+	ref := s.upload(t, bigText(500))
+	first := jobhost.Spec{ID: "first", Worker: "test", PayloadRef: ref}
+	if _, err := s.Submit(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Submit(t.Context(), jobhost.Spec{ID: "second", Worker: "test", PayloadRef: ref}); jobhost.CodeOf(err) != jobhost.CodeConflict {
+		t.Errorf("a second job with the upload: %v", err)
+	}
+	for what, again := range map[string]jobhost.Spec{
+		"with the upload":  first,
+		"with the content": {ID: "first", Worker: "test", Payload: bigText(500)},
+	} {
+		if receipt, err := s.Submit(t.Context(), again); err != nil || !receipt.Deduplicated {
+			t.Errorf("submitted again %s: %+v, %v", what, receipt, err)
+		}
+	}
+	if job := wait(t, s.Host, "first"); job.State != jobhost.Succeeded || !bytes.Equal(s.result(t, "first"), bigText(500)) {
+		t.Errorf("the job is %s", job.State)
+	}
+	if err := s.Delete(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitObjects(t, 0)
+}

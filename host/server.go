@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -78,6 +79,15 @@ func (h *Host) Result(ctx context.Context, id string, task int) (jobhost.Result,
 		return jobhost.Result{}, err
 	}
 	return q.Result(ctx, id, task)
+}
+
+// Results implements [jobhost.ResultLister].
+func (h *Host) Results(ctx context.Context, id string, most int) iter.Seq2[jobhost.Result, error] {
+	q, err := h.queue()
+	if err != nil {
+		return func(yield func(jobhost.Result, error) bool) { yield(jobhost.Result{}, err) }
+	}
+	return q.Results(ctx, id, most)
 }
 
 // Logs implements [jobhost.Reader].

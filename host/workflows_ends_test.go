@@ -72,7 +72,7 @@ func TestWorkflowsWithoutDefinition(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	change(t, db, "UPDATE definition SET text=CAST(replace(CAST(text AS TEXT), 'signal', 'single') AS BLOB)")
+	change(t, db, "UPDATE definition SET text=CAST(replace(CAST(text AS TEXT), 'signal', 'single') AS BLOB), sum=NULL")
 	cfg.Workflows.Definitions = nil
 	h, stop = run(t, cfg)
 	conflict := func(what string, err error) {

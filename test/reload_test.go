@@ -107,7 +107,7 @@ func TestHangupSwapsUnderLoad(t *testing.T) {
 	if w.Version != swaps+1 || len(digests) != swaps+1 || w.Tasks["succeeded"] != producers*each || w.Tasks["dead"] != 0 {
 		t.Errorf("after %d swaps: version %d, %d digests, tasks %v", swaps, w.Version, len(digests), w.Tasks)
 	}
-	if code := host.stop(); code != 0 {
+	if code := host.stop(); code != 0 || strings.Contains(host.logText(), "level=ERROR") || strings.Contains(host.logText(), "refused") {
 		t.Errorf("exit code %d:\n%s", code, host.logText())
 	}
 }

@@ -47,6 +47,11 @@ func (d *dev) buildAll(ctx context.Context, workers []manifest.Worker) {
 // buildLinger is how long what a build has left behind may hold its output open.
 const buildLinger = time.Second
 
+// leashed runs the command in $0, and beside it one that waits for the end of descriptor
+// 3 and then kills the group. Only dev has the other end, so that is when dev has ended,
+// however it did. A death signal would reach the shell alone, and not what it runs.
+const leashed = `{ read -r _; kill -KILL 0; } <&3 3<&- >/dev/null 2>&1 & exec sh -c "$0" 3<&-`
+
 // build runs a worker's build in a process group of its own, which ends with it.
 func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 	if limit := time.Duration(d.buildTime); limit > 0 {
@@ -58,7 +63,13 @@ func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("the build of %s has no folder: %w", w.Name, err)
 	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", w.Build)
+	leash, end, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("the build of %s can't be started: %w", w.Name, err)
+	}
+	defer func() { _ = errors.Join(leash.Close(), end.Close()) }() // nothing was written
+	cmd := exec.CommandContext(ctx, "sh", "-c", leashed, w.Build)
+	cmd.ExtraFiles = []*os.File{leash}
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	killGroup := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -66,7 +77,7 @@ func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 	cmd.WaitDelay = buildLinger
 	out := &prefixer{env: d.env, prefix: w.Name}
 	cmd.Stdout, cmd.Stderr = out, out // the same one: then only one goroutine writes
-	err := cmd.Start()
+	err = cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
 		_ = killGroup() // what it left behind; mostly there is nobody

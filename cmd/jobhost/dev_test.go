@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -122,4 +124,40 @@ func TestDevNeedsAManifest(t *testing.T) {
 	if code := c.run(t, "dev"); code != exitFailed || !strings.Contains(c.errOut.String(), "does not exist") {
 		t.Errorf("exit code %d, stderr %q", code, c.errOut.String())
 	}
+}
+
+// A build ends with dev however that ends, with everything that the build has started.
+func TestBuildEndsWithAKilledDev(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := "[host]\nstore = \"mem:\"\nlisten = \"127.0.0.1:0\"\n[worker.w]\nplugin = \"w.wasm\"\nbuild = \"exec 4>fifo; sleep 1000 & sleep 1000\"\n"
+	fifo := filepath.Join(dir, "fifo")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "manifest.toml"), []byte(text), 0o600), syscall.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	dev := exec.CommandContext(t.Context(), filepath.Join(installProgram(t), programName), "dev")
+	dev.Dir, dev.Stderr, dev.WaitDelay = dir, t.Output(), time.Second
+	if err := dev.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		r, err := os.Open(fifo) // which waits for the build
+		if err == nil {
+			err = dev.Process.Kill()
+			_, _ = r.Read(make([]byte, 1)) // which waits for the end of all who have it open
+			_ = r.Close()
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the build runs on")
+	}
+	_ = dev.Process.Kill()
+	_ = dev.Wait() // it was killed
 }

@@ -71,8 +71,11 @@ func (e *env) hint(text string) {
 	}
 }
 
-// split returns the errors that were joined into one.
+// split returns the errors that were joined into one; none of nil.
 func split(err error) []error {
+	if err == nil {
+		return nil
+	}
 	if u, ok := errors.AsType[*usageError](err); ok {
 		err = u.cause
 	}

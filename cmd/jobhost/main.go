@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	_ "time/tzdata" // schedules have time zones, and images often have none
 
 	"github.com/spf13/cobra"
 )

@@ -75,7 +75,10 @@ const streamBytes = 64 << 10
 // What can't be read is found out before the answer begins, if it is at the
 // beginning; later, the answer breaks off before its Content-Length.
 func (a *API) stream(w http.ResponseWriter, content jobhost.Content, name string) error {
-	c := http.NewResponseController(w)
+	paced, err := a.pace(w)
+	if err != nil {
+		return err
+	}
 	buffer := make([]byte, min(content.Size+1, streamBytes))
 	n, err := io.ReadFull(content, buffer)
 	for begun := false; ; n, err = io.ReadFull(content, buffer) {
@@ -91,10 +94,7 @@ func (a *API) stream(w http.ResponseWriter, content jobhost.Content, name string
 			h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s"`, name))
 			h.Set("Content-Length", strconv.FormatInt(content.Size, 10))
 		}
-		if err := c.SetWriteDeadline(time.Now().Add(a.cfg.Limits.Stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return nil //nolint:nilerr // the client is gone
-		}
-		if _, err := w.Write(buffer[:n]); err != nil || end {
+		if _, err := paced.Write(buffer[:n]); err != nil || end {
 			return nil //nolint:nilerr // the client is gone, or has it all
 		}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,20 +40,61 @@ func (a *API) getResult(w http.ResponseWriter, r *http.Request) error {
 
 // allResults answers with the results of all tasks of a job.
 func (a *API) allResults(w http.ResponseWriter, r *http.Request, job *jobhost.Job) error {
-	first, err := a.taskResult(r, job, 0)
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.json"`, job.ID))
+	return a.answerResults(w, r, http.StatusOK, job, nil, "\n")
+}
+
+// answerResults answers with a list of all tasks of a job and their results, and what
+// comes before and after it. If there is an error with the first, that is the answer.
+func (a *API) answerResults(w http.ResponseWriter, r *http.Request, status int, job *jobhost.Job, before []byte, after string) error {
+	next, stop := iter.Pull2(a.resultList(r.Context(), job))
+	defer stop()
+	first, err, _ := next()
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.json"`, job.ID))
-	setJSON(w, http.StatusOK)
-	return writeParts(w, nil, a.resultList(r, job, first), "\n")
+	paced, err := a.pace(w)
+	if err != nil {
+		return err
+	}
+	setJSON(w, status)
+	return writeParts(paced, append(before, first...), func(yield func([]byte, error) bool) {
+		for piece, err, more := next(); more; piece, err, more = next() {
+			if !yield(piece, err) {
+				return
+			}
+		}
+	}, after)
 }
 
 // maxListed is the largest result that stands in a list of them, in bytes.
 const maxListed = 8 << 20
 
-// taskResult returns a task with its result, if that is not too large for a list.
-func (a *API) taskResult(r *http.Request, job *jobhost.Job, i int) (wire.TaskResult, error) {
+// resultList yields the pieces of a JSON list of all tasks with their results,
+// of which few are in memory at a time.
+func (a *API) resultList(ctx context.Context, job *jobhost.Job) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		next, stop := iter.Pull2(a.results(ctx, job))
+		defer stop()
+		for i, before := 0, byte('['); i < job.TaskCount; i, before = i+1, ',' {
+			t, err := taskResult(job, i, next)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			piece, err := json.Marshal(t)
+			if !yield(append([]byte{before}, piece...), err) || err != nil {
+				return
+			}
+		}
+		yield([]byte{']'}, nil)
+	}
+}
+
+// taskResult returns a task with its result, if that is not too large for a list. next
+// returns the next of them: those of tasks that have ended since the job was read
+// are passed over.
+func taskResult(job *jobhost.Job, i int, next func() (jobhost.Result, error, bool)) (wire.TaskResult, error) {
 	if i >= len(job.Tasks) {
 		return wire.TaskResult{}, fmt.Errorf("list results: job %s has %d tasks, not %d", job.ID, len(job.Tasks), job.TaskCount)
 	}
@@ -64,31 +106,35 @@ func (a *API) taskResult(r *http.Request, job *jobhost.Job, i int) (wire.TaskRes
 		t.Size = size // to be fetched by itself
 		return t, nil
 	}
-	result, err := a.server.Result(r.Context(), job.ID, t.Task)
-	t.Set(result.Data)
-	return t, err
+	for {
+		result, err, more := next()
+		switch {
+		case err != nil:
+			return t, err
+		case !more || result.Task > t.Task:
+			return t, fmt.Errorf("list results: that of task %d of job %s is gone", t.Task, job.ID)
+		case result.Task == t.Task:
+			t.Set(result.Data)
+			return t, nil
+		}
+	}
 }
 
-// resultList yields the pieces of a JSON list of all tasks with their results,
-// of which only one is in memory at a time.
-func (a *API) resultList(r *http.Request, job *jobhost.Job, first wire.TaskResult) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		next := first
-		for i, before := 0, byte('['); i < job.TaskCount; i, before = i+1, ',' {
-			var err error
-			if i > 0 {
-				next, err = a.taskResult(r, job, i)
+// results yields the results of a job that may stand in a list: together, or one by one
+// from a server that can't.
+func (a *API) results(ctx context.Context, job *jobhost.Job) iter.Seq2[jobhost.Result, error] {
+	if lister, ok := a.server.(jobhost.ResultLister); ok {
+		return lister.Results(ctx, job.ID, maxListed)
+	}
+	return func(yield func(jobhost.Result, error) bool) {
+		for i := range job.Tasks {
+			if job.Tasks[i].State != jobhost.Succeeded || job.Tasks[i].ResultSize > maxListed {
+				continue
 			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			piece, err := json.Marshal(next)
-			if !yield(append([]byte{before}, piece...), err) || err != nil {
+			if result, err := a.server.Result(ctx, job.ID, job.Tasks[i].Index); !yield(result, err) || err != nil {
 				return
 			}
 		}
-		yield([]byte{']'}, nil)
 	}
 }
 

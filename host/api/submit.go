@@ -121,12 +121,7 @@ func (a *API) answerWaited(w http.ResponseWriter, r *http.Request, receipt jobho
 		writeJSON(w, status, append(head, '\n'))
 		return nil
 	}
-	first, err := a.taskResult(r, &job, 0)
-	if err != nil {
-		return err
-	}
-	setJSON(w, status)
-	return writeParts(w, append(head[:len(head)-1], `,"results":`...), a.resultList(r, &job, first), "}\n")
+	return a.answerResults(w, r, status, &job, append(head[:len(head)-1], `,"results":`...), "}\n")
 }
 
 func setJSON(w http.ResponseWriter, status int) {

@@ -154,7 +154,7 @@ func explain(err error) error {
 	case errors.Is(err, payload.ErrNotFound):
 		return &jobhost.Error{Code: jobhost.CodeNotFound, Message: "the content is gone from its payload store", Cause: err}
 	case errors.Is(err, payload.ErrCorrupt):
-		return &jobhost.Error{Code: jobhost.CodeInternal, Message: "the content is damaged in its payload store", Cause: err}
+		return &jobhost.Error{Code: jobhost.CodeDamaged, Message: "the content is damaged in its payload store", Cause: err}
 	case payload.Permanent(err):
 		return &jobhost.Error{Code: jobhost.CodeInternal, Message: "the host has not the payload store or the key of the content", Cause: err}
 	}

@@ -27,14 +27,8 @@ func (q *Queue) Result(ctx context.Context, id string, task int) (jobhost.Result
 			Hint:    "fetch it as a stream: jobhost job result " + id,
 		}
 	}
-	result.Data = make([]byte, content.Size)
-	if _, err := io.ReadFull(content, result.Data); err != nil {
-		return jobhost.Result{}, fmt.Errorf("read result: %w", err)
-	}
-	if _, err := io.Copy(io.Discard, content); err != nil { // its end says whether it is whole
-		return jobhost.Result{}, fmt.Errorf("read result: %w", err)
-	}
-	return result, nil
+	result.Data, err = wholeOf(&content)
+	return result, err
 }
 
 // OpenResult returns what a task returned as a stream.
@@ -91,6 +85,8 @@ func (q *Queue) OpenPayload(ctx context.Context, id string) (jobhost.Content, er
 		return jobhost.Content{}, err
 	}
 	switch {
+	case record.Damage != nil:
+		return jobhost.Content{}, record.Damage
 	case record.Ref != "":
 		return q.OpenInput(ctx, &record.JobSpec)
 	case record.PayloadSize > len(record.Payload):

@@ -266,3 +266,28 @@ func TestSnoozeAfterAFailure(t *testing.T) {
 		}
 	})
 }
+
+// A task of which the payload is damaged is dead at once, and says why; it never runs,
+// is not tried again, and keeps no other from running.
+func TestDamagedPayload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store := troubled(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		bad, good := f.submit(jobhost.Spec{}), f.submit(jobhost.Spec{})
+		store.trouble(func(s *troubledStore) { s.damaged = bad })
+		if lease := <-f.takeLater(ctx); lease.Job.ID != good {
+			t.Fatalf("took %s", lease.Job.ID)
+		}
+		synctest.Wait()
+		job, err := f.Job(ctx, bad)
+		if err != nil || job.State != jobhost.Dead || len(job.Failures) != 1 || job.Failures[0].Retryable ||
+			job.Failures[0].Code != jobhost.FailDamaged || job.Failures[0].Message != "the payload of it" {
+			t.Fatalf("%+v, %v", job, err)
+		}
+		if _, err := f.OpenPayload(ctx, bad); jobhost.CodeOf(err) != jobhost.CodeDamaged {
+			t.Fatalf("its payload: %v", err)
+		}
+	})
+}

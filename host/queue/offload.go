@@ -39,12 +39,11 @@ const wholeDigest = 64 << 10
 // submitted or withdraw. A job that there is no room for comes with its error:
 // see existing.
 func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) (*JobSpec, *lane, error) {
-	byRef := spec.PayloadRef != ""
 	ref, missing := q.uploaded(ctx, spec)
 	if missing != nil && ref == nil {
 		return nil, nil, missing
 	}
-	job, l, err := q.admit(spec, ref, byRef && ref == nil, who)
+	job, l, err := q.admit(spec, ref, who)
 	switch {
 	case err == nil && missing != nil:
 		l.vacate(job.Tasks)
@@ -70,9 +69,10 @@ func (q *Queue) withdraw(job *JobSpec, l *lane, drop bool) {
 	}
 }
 
-// uploaded settles what a spec has for a payload_ref. A small payload becomes
-// that of the spec. The reference of a large one is returned, also with an
-// error that need not matter to a job which is there already.
+// uploaded returns what a spec has for a payload_ref, also with an error that
+// need not matter to a job which is there already. A small payload is read into the
+// spec too, for the digest of its job: it is the same wherever the payload is. The job
+// keeps the object all the same, since an upload is for one job.
 func (q *Queue) uploaded(ctx context.Context, spec *jobhost.Spec) (*payload.Ref, error) {
 	if spec.PayloadRef == "" {
 		return nil, nil
@@ -88,20 +88,31 @@ func (q *Queue) uploaded(ctx context.Context, spec *jobhost.Spec) (*payload.Ref,
 		if ref == (payload.Ref{}) {
 			return nil, err
 		}
+		_ = q.readSmall(ctx, spec, ref) // it may be there still
 		return &ref, err
 	}
-	if ref.Size > wholeDigest {
-		return &ref, nil
-	}
-	defer q.cfg.Objects.Release(ref.String(), false) // it is copied
-	r, err := q.cfg.Objects.Open(ctx, ref)
-	if err != nil {
+	if err := q.readSmall(ctx, spec, ref); err != nil {
+		q.cfg.Objects.Release(ref.String(), false)
 		return nil, err
 	}
+	return &ref, nil
+}
+
+// readSmall reads a payload into its spec, if it is small.
+func (q *Queue) readSmall(ctx context.Context, spec *jobhost.Spec, ref payload.Ref) error {
+	if ref.Size > wholeDigest {
+		return nil
+	}
+	r, err := q.cfg.Objects.Open(ctx, ref)
+	if err != nil {
+		return err
+	}
 	defer r.Close()
-	spec.PayloadRef = ""
-	spec.Payload, err = io.ReadAll(r)
-	return nil, err
+	data, err := io.ReadAll(r)
+	if err == nil {
+		spec.Payload, spec.PayloadRef = data, ""
+	}
+	return err
 }
 
 // offload puts a payload that is too large for the store elsewhere.

@@ -40,7 +40,8 @@ type Store interface {
 	Claim(ctx context.Context, worker string, after Place, limit int) ([]Claimed, error)
 
 	// Load returns what is needed to run the tasks; those that have ended or
-	// are gone are left out. The order is that of the keys.
+	// are gone are left out. The order is that of the keys. What is damaged of one
+	// task is in its body, and no error.
 	Load(ctx context.Context, keys []Key) ([]Body, error)
 
 	Reader
@@ -64,6 +65,10 @@ type Reader interface {
 	Jobs(ctx context.Context, q ListQuery) ([]JobRecord, error)
 	// Result returns the result of a task that has succeeded; not_found otherwise.
 	Result(ctx context.Context, key Key) ([]byte, error)
+	// Results returns those of a job's tasks that have succeeded, by their index, from that one
+	// on: up to limit, and few enough that their data have no more than most bytes together,
+	// but one at least. None = there are no more.
+	Results(ctx context.Context, job Key, from, limit, most int) ([]ResultRecord, error)
 	// Logs returns what the attempts of a job's tasks logged, oldest first.
 	Logs(ctx context.Context, job Key) ([]LogRecord, error)
 	// Counts returns the number of tasks by worker and status, kept up by the
@@ -196,7 +201,10 @@ type Body struct {
 	Deadline Millis
 	// Payload is the task's own, of a job with Items, and never nil there; nil = that of the job.
 	Payload []byte
-	Job     *JobSpec
+	// Damage says what of the payload, or of the job, is not what was written: then it is
+	// not here, and the task must not run. nil = all is.
+	Damage error
+	Job    *JobSpec
 }
 
 // JobSpec is what a job was submitted as, with all defaults filled in. It is
@@ -249,15 +257,28 @@ type JobSpec struct {
 	// Digest identifies the content, for idempotent submits; all options that
 	// the caller gave take part in it, times that were filled in don't.
 	Digest [16]byte
+	// DigestBefore is the digest as it was before it took the payload's length in. Jobs
+	// that are stored from that time have it, and no Digest.
+	DigestBefore [16]byte
+}
+
+// Repeats reports whether the job was submitted as one that is there.
+func (j *JobSpec) Repeats(there *JobSpec) bool {
+	if there.Digest == ([16]byte{}) {
+		return there.DigestBefore == j.DigestBefore
+	}
+	return there.Digest == j.Digest
 }
 
 // JobRecord is a job as a store tells of it.
 type JobRecord struct {
 	JobSpec         // in lists without Payload
 	PayloadSize int // of Payload, or of all Items: with Ref it is 0
-	EndedAt     Millis
-	Tasks       []TaskRecord
-	Failures    []jobhost.Failure
+	// Damage says that the payload, which is not here then, is not what was written; nil = it is.
+	Damage   error
+	EndedAt  Millis
+	Tasks    []TaskRecord
+	Failures []jobhost.Failure
 }
 
 // TaskRecord is a task as a store tells of it.
@@ -273,6 +294,14 @@ type TaskRecord struct {
 	EndedAt    Millis
 	ResultSize int
 	ResultRef  string // names the object that the result is in; empty = it is in the store
+}
+
+// ResultRecord is what a task returned.
+type ResultRecord struct {
+	Index int    // of the task
+	Data  []byte // of Size bytes, unless they are elsewhere
+	Size  int
+	Ref   string // names the object that the result is in; empty = it is in the store
 }
 
 // LogRecord is what one attempt logged: lines ended by \n.

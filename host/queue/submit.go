@@ -58,7 +58,7 @@ func (q *Queue) existing(ctx context.Context, spec *jobhost.Spec, job *JobSpec, 
 		return jobhost.Receipt{}, refusal
 	case err != nil:
 		return jobhost.Receipt{}, fmt.Errorf("submit: %w", err)
-	case record.Digest != job.Digest:
+	case !job.Repeats(&record.JobSpec):
 		return jobhost.Receipt{}, fmt.Errorf("submit: %w", TakenID(job.ID))
 	}
 	return jobhost.Receipt{ID: job.ID, State: q.describe(record).State, Deduplicated: true}, nil
@@ -121,8 +121,8 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 // admit checks a job, fills in its defaults and reserves its place in the
 // queue. The caller must commit it and call submitted. A job that there is no
 // room for comes with its error: see existing. Its payload is in ref if that is
-// not nil; copied = it was uploaded, and is small.
-func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, copied bool, who submitter) (*JobSpec, *lane, error) {
+// not nil, and in the spec too if it is small.
+func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, who submitter) (*JobSpec, *lane, error) {
 	if err := who.check(spec); err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +133,7 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, copied bool, who sub
 	if l == nil || l.parked.Load() {
 		return nil, nil, q.noWorker(spec.Worker)
 	}
-	if len(spec.Payload) > q.cfg.MaxPayload && !copied { // an upload has a limit of its own
+	if len(spec.Payload) > q.cfg.MaxPayload && ref == nil { // an upload has a limit of its own
 		return nil, nil, &jobhost.Error{
 			Code:    jobhost.CodeTooLarge,
 			Field:   "payload",
@@ -150,7 +150,8 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, copied bool, who sub
 	worker := l.worker.Load()
 	job := q.fill(worker, spec)
 	if ref != nil {
-		job.Ref, job.Digest = ref.String(), digestOf(spec, ref)
+		job.Ref, job.Payload = ref.String(), nil
+		job.Digest, job.DigestBefore = digestsOf(spec, ref)
 	}
 	if denied != nil {
 		return job, nil, denied
@@ -203,8 +204,8 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 		Callback:       spec.Callback,
 
 		CreatedAt: MillisOf(now),
-		Digest:    digest(spec),
 	}
+	job.Digest, job.DigestBefore = digestsOf(spec, nil)
 	if job.ID == "" {
 		job.ID = jobhost.NewID()
 	}
@@ -229,11 +230,27 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 	return job
 }
 
-// digest identifies what the caller asked for, apart from the id.
-func digest(spec *jobhost.Spec) [16]byte { return digestOf(spec, nil) }
+// digestsOf identify what the caller asked for, apart from the id; ref is for a payload
+// that is elsewhere. before is the digest as it was once: the payload followed the options
+// there, so that one which began with an option could be taken for it.
+func digestsOf(spec *jobhost.Spec, ref *payload.Ref) (now, before [16]byte) {
+	whole := digestBefore(spec, ref)
+	size := int64(len(spec.Payload))
+	if ref != nil {
+		size = ref.Size
+	}
+	var b [len(digestDomain) + 8 + len(whole)]byte
+	copy(b[:], digestDomain)
+	binary.LittleEndian.PutUint64(b[len(digestDomain):], uint64(size))
+	copy(b[len(digestDomain)+8:], whole[:])
+	sum := sha256.Sum256(b[:])
+	return [16]byte(sum[:]), [16]byte(whole[:])
+}
 
-// digestOf is digest for a spec with a payload elsewhere.
-func digestOf(spec *jobhost.Spec, ref *payload.Ref) [16]byte {
+// digestDomain keeps the digests of one version apart from those of others.
+const digestDomain = "jobhost job 2\n"
+
+func digestBefore(spec *jobhost.Spec, ref *payload.Ref) (whole [sha256.Size]byte) {
 	h := sha256.New()
 	var buf [8]byte
 	number := func(n int64) {
@@ -278,7 +295,7 @@ func digestOf(spec *jobhost.Spec, ref *payload.Ref) [16]byte {
 	}
 	var sum [sha256.Size]byte
 	switch {
-	case ref != nil:
+	case ref != nil && ref.Size > wholeDigest:
 		text("payload sha256")
 		h.Write(ref.Digest[:])
 	case len(spec.Payload) > wholeDigest:
@@ -288,7 +305,7 @@ func digestOf(spec *jobhost.Spec, ref *payload.Ref) [16]byte {
 	default:
 		h.Write(spec.Payload)
 	}
-	return [16]byte(h.Sum(sum[:0]))
+	return [sha256.Size]byte(h.Sum(sum[:0]))
 }
 
 // names returns the names of labels in order. Most jobs have none, and then it

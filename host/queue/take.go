@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,11 +120,12 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			continue
 		}
 		if body != nil && lease.begin(body) {
-			if lease.refusedBy == "" {
+			outcome := lease.unrunnable()
+			if outcome == nil {
 				return lease, nil
 			}
 			s.lane.q.judge(lease, breaker.None) // there is no attempt that tells the other breaker anything
-			s.lane.q.Settle(lease, Report{Outcome: refusal(lease.refusedBy)})
+			s.lane.q.Settle(lease, Report{Outcome: *outcome})
 			continue
 		}
 		s.lane.q.judge(lease, breaker.None)
@@ -141,6 +143,29 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 	}
+}
+
+// unrunnable returns what becomes of a task without an attempt; nil = it is to run.
+func (l *Lease) unrunnable() *jobhost.Outcome {
+	switch {
+	case l.refusedBy != "":
+		outcome := refusal(l.refusedBy)
+		return &outcome
+	case l.Damage != nil:
+		return &jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &jobhost.Failure{
+			Code: jobhost.FailDamaged, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical,
+			Message: damageOf(l.Damage),
+		}}
+	}
+	return nil
+}
+
+// damageOf is what people are told of damage, without its cause.
+func damageOf(err error) string {
+	if e, ok := errors.AsType[*jobhost.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
 }
 
 // pause lets retryStore pass.

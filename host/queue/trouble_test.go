@@ -22,6 +22,7 @@ type troubledStore struct {
 	holdCallbacks chan struct{}
 	failReads     int // how many reads fail; -1 = all
 	failCommits   bool
+	damaged       string // the job of which the payload is
 
 	failed atomic.Int64 // reads that failed
 }
@@ -43,7 +44,24 @@ func (s *troubledStore) Load(ctx context.Context, keys []queue.Key) ([]queue.Bod
 		s.failed.Add(1)
 		return nil, errors.Join(err, errTrouble)
 	}
+	for i := range bodies {
+		if bodies[i].Job.ID == s.damaged {
+			bodies[i].Damage = errDamage
+		}
+	}
 	return bodies, err
+}
+
+var errDamage = &jobhost.Error{Code: jobhost.CodeDamaged, Message: "the payload of it"}
+
+func (s *troubledStore) Job(ctx context.Context, id string) (queue.JobRecord, error) {
+	job, err := s.Store.Job(ctx, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id == s.damaged {
+		job.Damage = errDamage
+	}
+	return job, err
 }
 
 func (s *troubledStore) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {

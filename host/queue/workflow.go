@@ -30,7 +30,8 @@ type Transition interface {
 }
 
 // WorkflowView reads workflows, as a transaction sees them. What is not there is nil,
-// without an error.
+// without an error. What is damaged is an error with that code; a workflow comes with it,
+// without its Record.
 type WorkflowView interface {
 	Workflow(key Key) (*WorkflowRecord, error)
 	WorkflowByID(id string) (*WorkflowRecord, error)

@@ -21,9 +21,11 @@ func (d *damage) Done(err error)              { d.done <- err }
 // A workflow that can't go on fails once, whatever comes later, and who asks for something is told.
 func TestBrokenWorkflows(t *testing.T) {
 	t.Parallel()
-	for name, sql := range map[string]string{
-		"record":     "UPDATE workflow SET record=x'07'",
-		"definition": "DELETE FROM definition",
+	for name, broken := range map[string]struct{ sql, code string }{
+		"record":             {"UPDATE workflow SET record=x'07', sum=NULL", jobhost.FailInternal}, // of a time without checksums
+		"damaged record":     {"UPDATE workflow SET record=x'07'", jobhost.FailDamaged},
+		"definition":         {"DELETE FROM definition", jobhost.FailDamaged},
+		"damaged definition": {"UPDATE definition SET text=x'7b7d'", jobhost.FailDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +40,7 @@ func TestBrokenWorkflows(t *testing.T) {
 				{Name: "a", Signal: "go"}, {Name: "b", Signal: "gone", OnError: jobhost.ContinueWorkflow},
 			}}})
 			s.close()
-			d := &damage{sql, make(chan error, 1)}
+			d := &damage{broken.sql, make(chan error, 1)}
 			db.Write(d)
 			if err := <-d.done; err != nil {
 				t.Fatal(err)
@@ -58,7 +60,7 @@ func TestBrokenWorkflows(t *testing.T) {
 				}
 			}
 			run, err := s.await(id)
-			if err != nil || run.Status != jobhost.WorkflowFailed || run.Failure == nil || run.Failure.Code != jobhost.FailInternal {
+			if err != nil || run.Status != jobhost.WorkflowFailed || run.Failure == nil || run.Failure.Code != broken.code {
 				t.Errorf("%+v, %v", run, err)
 			}
 			if n := s.told(id); n != 1 {

@@ -21,9 +21,12 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 	t := &transition{engine: e, at: e.now()}
 	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
 		w, err := tx.WorkflowByID(id)
-		if w == nil {
+		switch {
+		case w == nil:
 			t.refused = notFound(id)
 			return nil, err
+		case err != nil:
+			return nil, t.breakDown(tx, w, err)
 		}
 		r, err := t.ready(tx, w)
 		switch {
@@ -49,11 +52,11 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 }
 
 // prepare compiles what a workflow runs before the store's writer would have to. One that can't be compiled any
-// more is for the transition to end.
+// more, or is damaged, is for the transition to end.
 func (e *Engine) prepare(ctx context.Context, id string) error {
 	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
-		if w == nil || err != nil {
+		if w == nil {
 			return err
 		}
 		_, _ = e.definition(v, w.Definition)

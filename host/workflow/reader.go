@@ -113,7 +113,7 @@ func (r *reader) find(s course.Source) (content, error) {
 	out, err := r.view.JobOutput(id, maxComposed)
 	switch {
 	case err != nil:
-		return content{}, err
+		return content{}, unreadable(err)
 	case out == nil:
 		return content{}, fmt.Errorf("%w: job %s is gone", course.ErrUnreadable, id)
 	case out.Ref != "" && s.Kind == course.Result:
@@ -133,7 +133,15 @@ func (r *reader) data(key queue.Key, slot int) (content, error) {
 	if err == nil && data == nil {
 		err = fmt.Errorf("%w: it is gone", course.ErrUnreadable)
 	}
-	return inline(data), err
+	return inline(data), unreadable(err)
+}
+
+// unreadable makes damage of what a step gets a failure of that step.
+func unreadable(err error) error {
+	if jobhost.CodeOf(err) != jobhost.CodeDamaged {
+		return err
+	}
+	return fmt.Errorf("%w: %w", course.ErrUnreadable, err)
 }
 
 // child returns the output of the workflow of a run.
@@ -145,7 +153,7 @@ func (r *reader) child(run course.Run) (content, error) {
 	w, err := r.view.WorkflowByID(id)
 	switch {
 	case err != nil:
-		return content{}, err
+		return content{}, unreadable(err)
 	case w == nil:
 		return content{}, fmt.Errorf("%w: workflow %s is gone", course.ErrUnreadable, id)
 	case w.Ending.OutputRef != "":

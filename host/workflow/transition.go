@@ -82,8 +82,11 @@ func (t *transition) row(tx queue.WorkflowTx, key queue.Key) (*row, error) {
 		return r, nil
 	}
 	w, err := tx.Workflow(key)
-	if w == nil || err != nil {
+	switch {
+	case w == nil:
 		return nil, err
+	case err != nil:
+		return nil, t.breakDown(tx, w, err)
 	}
 	return t.ready(tx, w)
 }
@@ -93,7 +96,10 @@ func (t *transition) ready(tx queue.WorkflowTx, w *queue.WorkflowRecord) (*row, 
 	def := t.engine.defs.cached(w.Definition)
 	if def == nil {
 		text, err := tx.Definition(w.Definition)
-		if err != nil {
+		switch {
+		case jobhost.CodeOf(err) == jobhost.CodeDamaged:
+			return nil, t.breakDown(tx, w, err)
+		case err != nil:
 			return nil, err
 		}
 		if def, err = t.engine.defs.compile(w.Definition, text); err != nil {
@@ -174,9 +180,12 @@ func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cau
 	t.engine.cfg.Logger.Error("workflow can't go on", logkey.Workflow, w.ID, logkey.Error, cause)
 	w.Status, w.EndedAt = queue.WorkflowFailed, t.at
 	w.ExpiresAt = t.engine.expires(w, t.at)
-	at := t.at.Time()
+	at, code := t.at.Time(), jobhost.FailInternal
+	if jobhost.CodeOf(cause) == jobhost.CodeDamaged {
+		code = jobhost.FailDamaged
+	}
 	w.Ending = queue.Ending{Failure: &jobhost.Failure{
-		Code: jobhost.FailInternal, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical,
+		Code: code, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical,
 		Message: fmt.Sprintf("the workflow can't go on: %v", cause), StartedAt: at, EndedAt: at,
 	}}
 	t.note(note{kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, status: jobhost.WorkflowFailed, failure: w.Ending.Failure, since: w.StartedAt})

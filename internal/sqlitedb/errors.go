@@ -47,6 +47,9 @@ func isShared(err error) bool {
 
 // explainWrite turns what stopped a change into an error with a code.
 func explainWrite(err error) error {
+	if jobhost.CodeOf(err) == jobhost.CodeDamaged {
+		return err
+	}
 	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Cause: err}
 	switch {
 	case isFull(err):
@@ -68,6 +71,14 @@ func explainWrite(err error) error {
 		e.Code, e.Message = jobhost.CodeInternal, "write to the store"
 	}
 	return e
+}
+
+// explainRead turns damage that a read has met into an error with a code.
+func explainRead(err error) error {
+	if jobhost.CodeOf(err) == jobhost.CodeDamaged {
+		return err
+	}
+	return &jobhost.Error{Code: jobhost.CodeDamaged, Message: "the database is damaged", Hint: hintDamage, Cause: err}
 }
 
 // explainOpen turns SQLite's refusal to open a file into an error for people.

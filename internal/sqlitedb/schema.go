@@ -25,6 +25,9 @@ type Schema struct {
 	// Steps lead from nothing to the present version, which is their number.
 	// A step that was released never changes.
 	Steps []string
+	// Check goes through the rows, of the present version, and calls found with an error
+	// for each that is damaged: see [CheckRows]. Nil = they have no checksums.
+	Check func(q Querier, found func(error)) error
 }
 
 // identify refuses files that are not jobhost's before anything is written.

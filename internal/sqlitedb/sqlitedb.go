@@ -360,9 +360,9 @@ func (db *DB) Read(ctx context.Context, fn func(*Reader) error) error {
 	db.gate.RLock()
 	defer db.gate.RUnlock()
 	err := r.snapshot(ctx, fn)
-	if isDamage(err) {
+	if IsDamaged(err) {
 		db.log.Error("the database is damaged", logkey.Error, err, logkey.Hint, hintDamage)
-		err = explainWrite(err)
+		err = explainRead(err)
 	}
 	return err
 }

@@ -79,6 +79,41 @@ func TestNoPlantedLinks(t *testing.T) {
 	}
 }
 
+// TestNoMovedLinks: nor are links moved, or given another name, where they lead out: by
+// themselves or in their folder. Links to folders don't hide how deep a name lies.
+func TestNoMovedLinks(t *testing.T) {
+	t.Parallel()
+	b, dir := mounted(t, wasiabi.Config{})
+	tree(t, dir, map[string]string{"a/b/c/": "", "a/other/": ""})
+	for name, target := range map[string]string{"a/b/l": "../../x", "a/b/c/l": "../../x", "a/b/up": "../..", "here": "."} {
+		if e := b.symlink(target, mountFD, name); e != wasiabi.OK {
+			t.Fatalf("link %s to %s: errno %d", name, target, e)
+		}
+	}
+	sub := b.mustOpen("a", opening{rights: readOnly})
+	for what, e := range map[string]wasiabi.Errno{
+		"a link":                      b.rename(mountFD, "a/b/l", mountFD, "planted"),
+		"a link, from another folder": b.rename(sub, "b/l", mountFD, "planted"),
+		"a second name":               b.link(mountFD, "a/b/l", mountFD, "planted"),
+		"a folder with a link":        b.rename(mountFD, "a/b", mountFD, "b"),
+		"a folder with one below":     b.rename(sub, "b/c", mountFD, "c"),
+		"a link by way of a link":     b.symlink("../../x", mountFD, "a/b/up/planted"),
+		"a way that climbs later":     b.symlink("here/../x", mountFD, "planted"),
+	} {
+		if e != wasiabi.EPERM {
+			t.Errorf("%s: errno %d", what, e)
+		}
+	}
+	for what, e := range map[string]wasiabi.Errno{
+		"a link as deep":   b.rename(mountFD, "a/b/l", mountFD, "a/other/l"),
+		"a folder as deep": b.rename(mountFD, "a/b/c", mountFD, "a/other/c"),
+	} {
+		if e != wasiabi.OK {
+			t.Errorf("%s: errno %d", what, e)
+		}
+	}
+}
+
 // TestOddPaths: names that Linux has no use for.
 func TestOddPaths(t *testing.T) {
 	t.Parallel()

@@ -106,8 +106,7 @@ func pathSymlink(s *System, m memory, a args) Errno {
 	if e != OK {
 		return e
 	}
-	from := path.Dir(path.Join(d.path, name))
-	if path.IsAbs(target) || !filepath.IsLocal(path.Join(from, target)) {
+	if d.leadsOut(name, target) {
 		return EPERM
 	}
 	return s.name(func() error { return d.root.Symlink(target, name) })
@@ -127,6 +126,9 @@ func pathLink(s *System, m memory, a args) Errno {
 	if a.u32(1) != 0 {
 		return EINVAL
 	}
+	if from.movesOut(old, to, name) {
+		return EPERM
+	}
 	root, old, name, e := common(from, to, old, name)
 	if e != OK {
 		return e
@@ -144,6 +146,9 @@ func pathRename(s *System, m memory, a args) Errno {
 	to, name, e := s.lookup(m, pathRenameTargetRight, a.u32(3), a.u32(4), a.u32(5))
 	if e != OK {
 		return e
+	}
+	if from.movesOut(old, to, name) {
+		return EPERM
 	}
 	root, old, name, e := common(from, to, old, name)
 	if e != OK {

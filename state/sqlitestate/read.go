@@ -2,6 +2,7 @@ package sqlitestate
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/state"
@@ -61,15 +62,19 @@ func find(q sqlitedb.Querier, job state.Job) (found row, err error) {
 }
 
 // columns are those that scan reads.
-const columns = "task, tag, status, version, at, event_id, schema_version, message, payload"
+const columns = "task, tag, status, version, at, event_id, schema_version, message, payload, sum"
 
-// scan returns the state of a row.
-func scan(s *sqlitedb.Stmt, job string) state.State {
-	return state.State{
+// scan returns the state of a row of a job whose row has that id.
+func scan(s *sqlitedb.Stmt, job string, id int64) (state.State, error) {
+	st := state.State{
 		JobID: job, TaskID: int(s.ColInt(0)), Tag: s.ColText(1), Status: int32(s.ColInt(2)), Version: s.ColInt(3),
 		Timestamp: timeOf(s.ColInt(4)), EventID: s.ColText(5), SchemaVersion: int(s.ColInt(6)),
 		Message: s.ColText(7), Payload: s.ColBlob(8),
 	}
+	if !s.ColSum(9, sumOf(id, &st, s.ColInt(4))) {
+		return st, sqlitedb.Damaged("state %s of task %d of job %s", st.Tag, st.TaskID, job)
+	}
+	return st, nil
 }
 
 // replayed is how many states are handed over at a time.
@@ -80,7 +85,11 @@ func (s *source) replay(q sqlitedb.Querier, id int64) error {
 	batch := make([]state.State, 0, replayed)
 	st := q.Stmt("SELECT " + columns + " FROM state WHERE job=?").Int(id)
 	for st.Step() {
-		batch = append(batch, scan(st, s.life.job.ID))
+		one, err := scan(st, s.life.job.ID, id)
+		if err != nil {
+			return errors.Join(err, st.Done())
+		}
+		batch = append(batch, one)
 		if len(batch) == replayed {
 			s.life.tell(s, batch)
 			batch = batch[:0]

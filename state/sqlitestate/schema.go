@@ -1,9 +1,16 @@
 package sqlitestate
 
-import "github.com/jobhost/jobhost/internal/sqlitedb"
+import (
+	"fmt"
+
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/state"
+)
 
 // Schemas returns the tables of states.
-func Schemas() []sqlitedb.Schema { return []sqlitedb.Schema{{Name: "state", Steps: []string{schema1}}} }
+func Schemas() []sqlitedb.Schema {
+	return []sqlitedb.Schema{{Name: "state", Steps: []string{schema1, schemaSum}, Check: check}}
+}
 
 // schema1 is the first version. Times are in microseconds since 1970, 0 = none.
 //
@@ -36,3 +43,40 @@ CREATE TABLE state(
 	payload        TEXT,
 	PRIMARY KEY(job, task, tag)
 ) WITHOUT ROWID`
+
+// schemaSum gives states their checksums. Those that were written before have none.
+const schemaSum = `ALTER TABLE state ADD COLUMN sum INTEGER`
+
+// sumOf is the checksum of a state: see [sqlitedb.Sum]. id is that of its job's row.
+func sumOf(id int64, st *state.State, at int64) int64 {
+	s := sqlitedb.SumOf("state")
+	s.Int(id).Int(int64(st.TaskID)).Text(st.Tag).Int(int64(st.Status)).Int(st.Version).Int(at).
+		Text(st.EventID).Int(int64(st.SchemaVersion)).Text(st.Message).Text(string(st.Payload))
+	return s.Value()
+}
+
+// check goes through all states, and calls found for each that is not what was written.
+func check(q sqlitedb.Querier, found func(error)) error {
+	s := q.Stmt("SELECT " + columns + ", job FROM state")
+	for s.Step() {
+		id := s.ColInt(10)
+		if _, err := scan(s, "", id); err != nil {
+			_, err = scan(s, jobOf(q, id), id)
+			found(err)
+		}
+	}
+	if err := s.Done(); err != nil {
+		return fmt.Errorf("check states: %w", err)
+	}
+	return nil
+}
+
+// jobOf returns the key of a job by the id of its row. There is no index for that.
+func jobOf(q sqlitedb.Querier, id int64) (name string) {
+	s := q.Stmt("SELECT name FROM state_job WHERE id=?").Int(id)
+	if s.Step() {
+		name = s.ColText(0)
+	}
+	_ = s.Done() // it is for an error that matters more
+	return name
+}

@@ -155,15 +155,19 @@ func (c *change) find(tx *sqlitedb.Tx, id int64) error {
 	s := tx.Stmt("SELECT " + columns + " FROM state WHERE job=? AND task=? AND tag=?").
 		Int(id).Int(int64(c.asked.TaskID)).Text(c.asked.Tag)
 	if s.Step() {
-		c.stored = scan(s, c.life.job.ID)
+		stored, err := scan(s, c.life.job.ID, id)
+		if err != nil {
+			c.refusal = err
+		}
+		c.stored = stored
 	}
 	return s.Done()
 }
 
 const (
-	insert = `INSERT INTO state(status, version, at, event_id, schema_version, message, payload, job, task, tag)
-		VALUES(?,?,?,?,?,?,?,?,?,?)`
-	update = `UPDATE state SET status=?, version=?, at=?, event_id=?, schema_version=?, message=?, payload=?
+	insert = `INSERT INTO state(status, version, at, event_id, schema_version, message, payload, sum, job, task, tag)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?)`
+	update = `UPDATE state SET status=?, version=?, at=?, event_id=?, schema_version=?, message=?, payload=?, sum=?
 		WHERE job=? AND task=? AND tag=?`
 )
 
@@ -175,7 +179,7 @@ func (c *change) write(tx *sqlitedb.Tx, id, at int64) error {
 	}
 	return tx.Stmt(sql).
 		Int(int64(st.Status)).Int(st.Version).Int(at).Text(st.EventID).Int(int64(st.SchemaVersion)).
-		TextOrNull(st.Message).TextOrNull(string(st.Payload)).
+		TextOrNull(st.Message).TextOrNull(string(st.Payload)).Int(sumOf(id, st, at)).
 		Int(id).Int(int64(st.TaskID)).Text(st.Tag).Exec()
 }
 

@@ -21,7 +21,7 @@ func TestProblemThereAndBack(t *testing.T) {
 	}
 	codes := map[jobhost.Code]int{
 		jobhost.CodeInvalid: 400, jobhost.CodeDenied: 403, jobhost.CodeNotFound: 404, jobhost.CodeConflict: 409,
-		jobhost.CodeTooLarge: 413, jobhost.CodeExhausted: 429, jobhost.CodeInternal: 500, jobhost.CodeUnavailable: 503, "new": 500,
+		jobhost.CodeTooLarge: 413, jobhost.CodeExhausted: 429, jobhost.CodeInternal: 500, jobhost.CodeDamaged: 500, jobhost.CodeUnavailable: 503, "new": 500,
 	}
 	for code, status := range codes {
 		full.Code = code

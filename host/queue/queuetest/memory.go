@@ -148,6 +148,29 @@ func (s *Memory) Result(ctx context.Context, key queue.Key) (out []byte, err err
 	return out, err
 }
 
+// Results implements [queue.Reader].
+func (s *Memory) Results(ctx context.Context, key queue.Key, from, limit, most int) (out []queue.ResultRecord, err error) {
+	err = s.read(ctx, func() error {
+		job, _ := s.model.task(key)
+		if job == nil {
+			return nil
+		}
+		room := most
+		for i := from; i < len(job.tasks) && len(out) < limit; i++ {
+			task := job.tasks[i]
+			if task.Status != queue.Succeeded {
+				continue
+			}
+			if room -= len(task.result); room < 0 && len(out) > 0 {
+				break
+			}
+			out = append(out, queue.ResultRecord{Index: i, Data: task.result, Size: task.ResultSize, Ref: task.ResultRef})
+		}
+		return nil
+	})
+	return out, err
+}
+
 // Logs implements [queue.Reader].
 func (s *Memory) Logs(ctx context.Context, key queue.Key) (out []queue.LogRecord, err error) {
 	err = s.read(ctx, func() error {

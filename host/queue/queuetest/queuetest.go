@@ -41,6 +41,7 @@ func Run(t *testing.T, h Harness) {
 		{"fencing", testFencing},
 		{"failures and logs", testRecords},
 		{"job with many tasks", testManyTasks},
+		{"results", testResults},
 		{"cancel", testCancel},
 		{"revive", testRevive},
 		{"delete", testDelete},

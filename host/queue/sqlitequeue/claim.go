@@ -2,7 +2,9 @@ package sqlitequeue
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
@@ -85,65 +87,131 @@ func counter(q sqlitedb.Querier, worker int64, status queue.Status) (int64, erro
 
 // Load implements [queue.Store].
 func (s *Store) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error) {
+	bodies, err := s.load(ctx, keys)
+	if sqlitedb.IsDamaged(err) {
+		bodies, err = s.loadAround(ctx, keys)
+	}
+	if err != nil {
+		return bodies, fmt.Errorf("load tasks: %w", err)
+	}
+	return bodies, nil
+}
+
+// load reads bodies in one transaction.
+func (s *Store) load(ctx context.Context, keys []queue.Key) ([]queue.Body, error) {
 	bodies := make([]queue.Body, 0, len(keys))
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		jobs := make(map[int64]loaded, len(keys))
 		for _, key := range keys {
-			st := r.Stmt("SELECT job, idx, token, attempt, deadline, retention_ms, suspect FROM task WHERE seq=? AND status=0").Int(int64(key))
-			if !st.Step() {
-				if err := st.Done(); err != nil {
-					return err
-				}
-				continue
-			}
-			id := st.ColInt(0)
-			body := queue.Body{Key: key, Index: int(st.ColInt(1)), Token: st.ColInt(2), Attempt: int(st.ColInt(3))}
-			body.Deadline = queue.Millis(st.ColInt(4))
-			retention := millis(st.ColInt(5))
-			body.Suspect = st.ColInt(6) != 0
-			if err := st.Done(); err != nil {
+			body, id, err := loadTask(r, key)
+			if err != nil {
 				return err
+			}
+			if id == 0 {
+				continue
 			}
 			job, there := jobs[id]
 			if !there {
-				var err error
-				if job, err = load(r, id); err != nil {
+				if job, err = load(r, id, body.Job.Retention); err != nil {
 					return fmt.Errorf("task %d: %w", key, err)
 				}
-				job.spec.Retention = retention
 				jobs[id] = job
 			}
-			body.Job = job.spec
+			body.Job, body.Damage = job.spec, job.damage
 			if job.items {
-				var err error
-				if body.Payload, err = readItem(r, key); err != nil {
+				var whole bool
+				if body.Payload, whole, err = readItem(r, key); err != nil {
 					return err
+				}
+				if !whole {
+					body.Payload, body.Damage = []byte{}, sqlitedb.Damaged("the payload of task %d of job %s", body.Index, job.spec.ID)
 				}
 			}
 			bodies = append(bodies, body)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("load tasks: %w", err)
+	return bodies, err
+}
+
+// loadTask reads the task's own part of its body, and the key of its job: 0 =
+// there is no such open task.
+func loadTask(r *sqlitedb.Reader, key queue.Key) (body queue.Body, job int64, err error) {
+	s := r.Stmt("SELECT job, idx, token, attempt, deadline, retention_ms, suspect FROM task WHERE seq=? AND status=0").Int(int64(key))
+	if !s.Step() {
+		return body, 0, s.Done()
 	}
-	return bodies, nil
+	job = s.ColInt(0)
+	body = queue.Body{
+		Key: key, Index: int(s.ColInt(1)), Token: s.ColInt(2), Attempt: int(s.ColInt(3)), Deadline: queue.Millis(s.ColInt(4)),
+		Suspect: s.ColInt(6) != 0, Job: &queue.JobSpec{Retention: millis(s.ColInt(5))},
+	}
+	if !isTask(int64(key), job, int64(body.Index)) {
+		err = sqlitedb.Damaged("task %d", key)
+	}
+	return body, job, errors.Join(s.Done(), err)
 }
 
 // loaded is a job of which tasks are loaded.
 type loaded struct {
-	spec  *queue.JobSpec
-	items bool // its tasks have payloads of their own
+	spec   *queue.JobSpec
+	items  bool  // its tasks have payloads of their own
+	damage error // of its payload
 }
 
 // load reads the job of a key, which must be there.
-func load(r *sqlitedb.Reader, key int64) (loaded, error) {
+func load(r *sqlitedb.Reader, key int64, retention time.Duration) (loaded, error) {
 	record, o, err := scanOptions(r.Stmt(selectJob+" WHERE seq=?").Int(key), true)
 	switch {
 	case err != nil:
 		return loaded{}, err
 	case record == nil:
-		return loaded{}, fmt.Errorf("there is no job %d", key)
+		return loaded{}, sqlitedb.Damaged("the job of task %d, which is not there,", key)
 	}
-	return loaded{&record.JobSpec, o.ItemBytes != nil}, nil
+	record.JobSpec.Retention = retention
+	return loaded{&record.JobSpec, o.ItemBytes != nil, record.Damage}, nil
+}
+
+// loadAround reads bodies each for itself: what is damaged of one must not keep the
+// others from running. A task whose job can't be read has a body that says so. One
+// that can't be read itself is an error if it is the first, which is wanted now,
+// and left out otherwise.
+func (s *Store) loadAround(ctx context.Context, keys []queue.Key) ([]queue.Body, error) {
+	bodies := make([]queue.Body, 0, len(keys))
+	for i, key := range keys {
+		one, err := s.load(ctx, []queue.Key{key})
+		if sqlitedb.IsDamaged(err) {
+			one, err = s.loadDamaged(ctx, key, err)
+		}
+		switch {
+		case err == nil:
+			bodies = append(bodies, one...)
+		case i == 0 || !sqlitedb.IsDamaged(err):
+			return bodies, err
+		}
+	}
+	return bodies, nil
+}
+
+// loadDamaged returns the body of a task without what is damaged.
+func (s *Store) loadDamaged(ctx context.Context, key queue.Key, damage error) (bodies []queue.Body, err error) {
+	err = s.db.Read(ctx, func(r *sqlitedb.Reader) error {
+		body, job, err := loadTask(r, key)
+		if err != nil || job == 0 {
+			return err
+		}
+		body.Damage = damage
+		body.Job.Key = queue.Key(job)
+		st := r.Stmt("SELECT job.id, name, task.tasks FROM task JOIN job ON job.seq=task.job JOIN worker ON worker.id=task.worker WHERE task.seq=?").
+			Int(int64(key))
+		if st.Step() {
+			body.Job.ID, body.Job.Worker, body.Job.Tasks = st.ColText(0), st.ColText(1), int(st.ColInt(2))
+		}
+		if err := st.Done(); err != nil {
+			return err
+		}
+		bodies = append(bodies, body)
+		return nil
+	})
+	return bodies, err
 }

@@ -30,9 +30,10 @@ func (l *ledger) bury(tx *sqlitedb.Tx, op *queue.Settle, worker, job int64, res 
 	if op.Failure != nil {
 		f = *op.Failure
 	}
-	err := tx.Stmt(`INSERT OR REPLACE INTO dead(task, worker, died_at, revived_at, attempts, category, code, severity, message)
-		VALUES(?,?,?,0,?,?,?,?,?)`).Int(int64(op.Key)).Int(worker).Int(int64(op.EndedAt)).Int(int64(op.Attempt)).
-		Text(string(f.Category)).Text(f.Code).Text(string(f.Severity)).Text(f.Message).Exec()
+	sum := deadSum(int64(op.Key), int64(op.EndedAt), int64(op.Attempt), string(f.Category), f.Code, string(f.Severity), f.Message)
+	err := tx.Stmt(`INSERT OR REPLACE INTO dead(task, worker, died_at, revived_at, attempts, category, code, severity, message, sum)
+		VALUES(?,?,?,0,?,?,?,?,?,?)`).Int(int64(op.Key)).Int(worker).Int(int64(op.EndedAt)).Int(int64(op.Attempt)).
+		Text(string(f.Category)).Text(f.Code).Text(string(f.Severity)).Text(f.Message).Int(sum).Exec()
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ type deadList struct {
 // is compared as such, since many may die in the same millisecond.
 const (
 	deadColumns = `SELECT dead.task, died_at, revived_at, dead.category, dead.code, dead.severity, dead.message,
-		(SELECT name FROM worker WHERE worker.id=dead.worker), task.idx, dead.attempts, job.id, job.labels, job.created_at
+		(SELECT name FROM worker WHERE worker.id=dead.worker), task.idx, dead.attempts, job.id, job.labels, job.created_at, dead.sum
 		FROM dead INDEXED BY %s JOIN task ON task.seq=dead.task JOIN job ON job.seq=task.job
 		WHERE %s (died_at,dead.task)<(?2,?3) AND died_at>=?4 AND (?5 OR revived_at=0)
 		ORDER BY died_at DESC, dead.task DESC LIMIT ?6`
@@ -165,6 +166,10 @@ func (l *deadList) piece(n int) (rows []queue.DeadRecord, err error) {
 			Category:  jobhost.Category(s.ColText(3)), Code: s.ColText(4), Severity: jobhost.Severity(s.ColText(5)), Message: s.ColText(6),
 			Worker: s.ColText(7), Index: int(s.ColInt(8)), Attempts: int(s.ColInt(9)),
 			Job: s.ColText(10), CreatedAt: queue.Millis(s.ColInt(12)),
+		}
+		if !s.ColSum(13, deadSum(int64(row.Key), int64(row.DiedAt), int64(row.Attempts), string(row.Category), row.Code, string(row.Severity), row.Message)) {
+			lost := lostRecord(row.Index, row.Attempts)
+			row.Category, row.Code, row.Severity, row.Message = lost.Category, lost.Code, lost.Severity, lost.Message
 		}
 		if labels := s.ColBlob(11); len(labels) > 0 {
 			if err := json.Unmarshal(labels, &row.Labels); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
@@ -97,17 +98,17 @@ func TestDatabaseWithoutItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := sqlitequeue.New(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := newSpec("old", "w", 1)
-	job.Tasks, job.ConcurrencyKey, job.Payload = 2, "k", []byte("of the job")
-	res, err := commitAll(old, &queue.Submit{Job: job})
-	if err != nil || res[0].Err != nil {
-		t.Fatal(err, res)
-	}
-	key := res[0].Key
+	const key = queue.Key(7)
+	group := fmt.Sprint(int64(queue.GroupOf("k")))
+	execute(t, db, "INSERT INTO worker(id, name) VALUES(1, 'w')",
+		`INSERT INTO job(seq, id, worker, tasks, priority, max_attempts, timeout_ns, created_at, ready_at, digest, options, payload)
+			VALUES(7, 'old', 1, 2, 3, 3, 1000000, 1, 1, x'00000000000000000000000000000000', '{"concurrency_key":"k"}', CAST('of the job' AS BLOB))`,
+		`INSERT INTO task(seq, job, idx, tasks, worker, level, status, attempt, token, ready_at, started_at, ended_at, result_size, lane_group)
+			VALUES(7, 7, 0, 2, 1, 2, 0, 0, 0, 1, 0, 0, 0, `+group+"), (8, 7, 1, 2, 1, 2, 0, 0, 0, 1, 0, 0, 0, "+group+")",
+		"INSERT INTO part(job, open, succeeded, dead, cancelled) VALUES(7, 2, 0, 0, 0)",
+		"INSERT INTO counter(worker, status, n) VALUES(1, 0, 2)",
+		"INSERT INTO span(block, low, high) VALUES(0, 1, 1)",
+		"UPDATE sequence SET next=9")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestDatabaseWithoutItems(t *testing.T) {
 	if err != nil || len(claimed) != 2 || claimed[0].Group != queue.GroupOf("k") {
 		t.Fatalf("got %+v, %v", claimed, err)
 	}
-	res, err = commitAll(store, &queue.Cancel{ID: "old"}, &queue.Delete{ID: "old"}, &queue.Submit{Job: withItems("new", 2, 7)})
+	res, err := commitAll(store, &queue.Cancel{ID: "old"}, &queue.Delete{ID: "old"}, &queue.Submit{Job: withItems("new", 2, 7)})
 	if err != nil || res[1].Err != nil || res[2].Err != nil {
 		t.Fatal(err, res)
 	}
@@ -155,5 +156,38 @@ func BenchmarkItems(b *testing.B) {
 			}
 			b.ReportMetric(float64(worst.Milliseconds()), "worst-ms")
 		})
+	}
+}
+
+// A job that a version before has stored is found by its digest of that time when it is
+// submitted again, and other content is a conflict still.
+func TestSubmitAgainAfterAnUpgrade(t *testing.T) {
+	t.Parallel()
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: t.TempDir(), Schemas: sqlitequeue.Schemas()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := sqlitequeue.New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := newSpec("old", "w", 1)
+	job.Digest, job.DigestBefore = [16]byte{1}, [16]byte{2}
+	if res, err := commitAll(store, &queue.Submit{Job: job}); err != nil || res[0].Err != nil {
+		t.Fatal(res, err)
+	}
+	execute(t, db, "UPDATE job SET digest=x'02000000000000000000000000000000'")
+	other := *job
+	other.DigestBefore = [16]byte{1}
+	if res, err := commitAll(store, &queue.Submit{Job: job}); err != nil || !res[0].Existing {
+		t.Errorf("the same job: %+v, %v", res, err)
+	}
+	if _, err := commitAll(store, &queue.Submit{Job: &other}); jobhost.CodeOf(err) != jobhost.CodeConflict {
+		t.Errorf("another job: %v", err)
+	}
+	there, err := store.Job(t.Context(), "old")
+	if err != nil || !job.Repeats(&there.JobSpec) || other.Repeats(&there.JobSpec) {
+		t.Errorf("got %+v, %v", there, err)
 	}
 }

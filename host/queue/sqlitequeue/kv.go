@@ -166,10 +166,11 @@ func planKV(tx *sqlitedb.Tx, worker int64, changes []queue.KVChange, at queue.Mi
 // look reads the key and works out its change. A key that has expired counts as
 // gone, but its row is there to be used.
 func (c *keyChange) look(tx *sqlitedb.Tx, worker int64, at queue.Millis) (refusal, err error) {
-	s := tx.Stmt("SELECT id, version, expires, size, CASE WHEN ? THEN value END FROM kv WHERE worker=? AND key=?").
+	s := tx.Stmt("SELECT id, version, expires, size, CASE WHEN ?1 THEN value END, CASE WHEN ?1 THEN sum END, changed_at FROM kv WHERE worker=?2 AND key=?3").
 		Int(b2i(c.Kind == queue.KVAdd)).Int(worker).Text(c.Key)
 	var version int64
 	var value []byte
+	whole := true
 	if s.Step() {
 		c.id, c.growth = s.ColInt(0), -queue.KVCost(c.Key, int(s.ColInt(3)))
 		if there := (queue.KVEntry{Expires: queue.Millis(s.ColInt(2))}); !there.Expired(at) {
@@ -177,6 +178,7 @@ func (c *keyChange) look(tx *sqlitedb.Tx, worker int64, at queue.Millis) (refusa
 			if value == nil {
 				value = []byte{}
 			}
+			whole = s.ColSum(5, kvSum(worker, c.Key, version, c.expires, s.ColInt(6), value))
 		}
 	}
 	if err := s.Done(); err != nil {
@@ -189,6 +191,9 @@ func (c *keyChange) look(tx *sqlitedb.Tx, worker int64, at queue.Millis) (refusa
 	case queue.KVDelete:
 		return nil, nil
 	case queue.KVAdd:
+		if !whole {
+			return damagedKey(c.Key), nil
+		}
 		sum, ok := queue.AddNumber(value, c.Delta)
 		if !ok {
 			return queue.ErrNoNumber(c.Key), nil
@@ -208,12 +213,14 @@ func (c *keyChange) write(tx *sqlitedb.Tx, worker, version int64, at queue.Milli
 		return nil
 	case c.Kind == queue.KVDelete:
 		return tx.Stmt("DELETE FROM kv WHERE id=?").Int(c.id).Exec()
-	case c.id == 0:
-		return tx.Stmt("INSERT INTO kv(worker, key, version, expires, changed_at, size, value) VALUES(?,?,?,?,?,?,?)").
-			Int(worker).Text(c.Key).Int(version).Int(c.expires).Int(int64(at)).Int(int64(len(c.value))).Blob(c.value).Exec()
 	}
-	return tx.Stmt("UPDATE kv SET version=?, expires=?, changed_at=?, size=?, value=? WHERE id=?").
-		Int(version).Int(c.expires).Int(int64(at)).Int(int64(len(c.value))).Blob(c.value).Int(c.id).Exec()
+	sum := kvSum(worker, c.Key, version, c.expires, int64(at), c.value)
+	if c.id == 0 {
+		return tx.Stmt("INSERT INTO kv(worker, key, version, expires, changed_at, size, value, sum) VALUES(?,?,?,?,?,?,?,?)").
+			Int(worker).Text(c.Key).Int(version).Int(c.expires).Int(int64(at)).Int(int64(len(c.value))).Blob(c.value).Int(sum).Exec()
+	}
+	return tx.Stmt("UPDATE kv SET version=?, expires=?, changed_at=?, size=?, value=?, sum=? WHERE id=?").
+		Int(version).Int(c.expires).Int(int64(at)).Int(int64(len(c.value))).Blob(c.value).Int(sum).Int(c.id).Exec()
 }
 
 func b2i(b bool) int64 {

@@ -13,12 +13,15 @@ import (
 func (s *Store) KV(ctx context.Context, worker, key string, now queue.Millis) (queue.KVEntry, error) {
 	e := queue.KVEntry{Key: key}
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
-		st := r.Stmt(`SELECT version, expires, changed_at, value FROM kv
+		st := r.Stmt(`SELECT version, expires, changed_at, value, sum, worker FROM kv
 			WHERE worker=(SELECT id FROM worker WHERE name=?) AND key=?`).Text(worker).Text(key)
 		if st.Step() {
 			e.Version, e.Expires, e.ChangedAt = st.ColInt(0), queue.Millis(st.ColInt(1)), queue.Millis(st.ColInt(2))
 			e.Value = st.ColBlob(3)
 			e.Size = len(e.Value)
+			if !st.ColSum(4, kvSum(st.ColInt(5), key, e.Version, int64(e.Expires), int64(e.ChangedAt), e.Value)) {
+				return damagedKey(key)
+			}
 		}
 		return st.Done()
 	})
@@ -30,6 +33,8 @@ func (s *Store) KV(ctx context.Context, worker, key string, now queue.Millis) (q
 	}
 	return e, nil
 }
+
+func damagedKey(key string) error { return sqlitedb.Damaged("the value of key %q", key) }
 
 // KVList implements [queue.EffectReader].
 func (s *Store) KVList(ctx context.Context, q queue.KVQuery) ([]queue.KVEntry, error) {

@@ -16,17 +16,21 @@ func note(tx *sqlitedb.Tx, op *queue.Note) error {
 	if op.Text == "" {
 		return tx.Stmt("DELETE FROM note WHERE name=?").Text(op.Name).Exec()
 	}
-	return tx.Stmt("INSERT INTO note(name, text) VALUES(?,?) ON CONFLICT DO UPDATE SET text=excluded.text").
-		Text(op.Name).Text(op.Text).Exec()
+	return tx.Stmt("INSERT INTO note(name, text, sum) VALUES(?,?,?) ON CONFLICT DO UPDATE SET text=excluded.text, sum=excluded.sum").
+		Text(op.Name).Text(op.Text).Int(noteSum(op.Name, op.Text)).Exec()
 }
 
 // Notes implements [queue.Reader].
 func (s *Store) Notes(ctx context.Context) (map[string]string, error) {
 	notes := make(map[string]string)
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
-		st := r.Stmt("SELECT name, text FROM note")
+		st := r.Stmt("SELECT name, text, sum FROM note")
 		for st.Step() {
-			notes[st.ColText(0)] = st.ColText(1)
+			name, text := st.ColText(0), st.ColText(1)
+			if !st.ColSum(2, noteSum(name, text)) {
+				return sqlitedb.Damaged("the note %q", name)
+			}
+			notes[name] = text
 		}
 		return st.Done()
 	})

@@ -11,7 +11,7 @@ import (
 
 // ScheduleSchema returns the table of the schedules' states.
 func ScheduleSchema() sqlitedb.Schema {
-	return sqlitedb.Schema{Name: "schedule", Steps: []string{schedule1}}
+	return sqlitedb.Schema{Name: "schedule", Steps: []string{schedule1, scheduleSums}, Check: checker(scheduleRows)}
 }
 
 // schedule1 is the first version: see queue.ScheduleState. open and waiting are
@@ -74,11 +74,11 @@ func putSchedule(tx *sqlitedb.Tx, state *queue.ScheduleState) error {
 		return err
 	}
 	return tx.Stmt(`INSERT OR REPLACE INTO
-		schedule(name, version, timing, last, fired, last_job, paused_at, gone_at, open, waiting)
-		VALUES(?,?,?,?,?,?,?,?,?,?)`).
+		schedule(name, version, timing, last, fired, last_job, paused_at, gone_at, open, waiting, sum)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?)`).
 		Text(state.Name).Int(state.Version + 1).Text(state.Timing).Int(int64(state.Last)).
 		Int(int64(state.Fired)).Text(state.LastJob).Int(int64(state.PausedAt)).Int(int64(state.GoneAt)).
-		TextOrNull(open).TextOrNull(waiting).Exec()
+		TextOrNull(open).TextOrNull(waiting).Int(scheduleSum(state, state.Version+1, open, waiting)).Exec()
 }
 
 // textOf writes a list or map of n entries as JSON, an empty one as "".
@@ -94,21 +94,11 @@ func textOf(v any, n int) (string, error) {
 func (s *Store) Schedules(ctx context.Context) ([]queue.ScheduleState, error) {
 	var states []queue.ScheduleState
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
-		st := r.Stmt(`SELECT name, version, timing, last, fired, last_job, paused_at, gone_at, open, waiting
-			FROM schedule ORDER BY name`)
+		st := r.Stmt(selectSchedules)
 		for st.Step() {
-			state := queue.ScheduleState{
-				Name:     st.ColText(0),
-				Version:  st.ColInt(1),
-				Timing:   st.ColText(2),
-				Last:     queue.Millis(st.ColInt(3)),
-				Fired:    queue.Millis(st.ColInt(4)),
-				LastJob:  st.ColText(5),
-				PausedAt: queue.Millis(st.ColInt(6)),
-				GoneAt:   queue.Millis(st.ColInt(7)),
-			}
-			if err := listsOf(st, &state); err != nil {
-				return fmt.Errorf("schedule %s: %w", state.Name, err)
+			state, err := scanSchedule(st)
+			if err != nil {
+				return err
 			}
 			states = append(states, state)
 		}
@@ -120,14 +110,34 @@ func (s *Store) Schedules(ctx context.Context) ([]queue.ScheduleState, error) {
 	return states, nil
 }
 
-func listsOf(st *sqlitedb.Stmt, state *queue.ScheduleState) error {
-	if text := st.ColText(8); text != "" {
-		if err := json.Unmarshal([]byte(text), &state.Open); err != nil {
-			return err
+const selectSchedules = `SELECT name, version, timing, last, fired, last_job, paused_at, gone_at, open, waiting, sum
+	FROM schedule ORDER BY name`
+
+// scanSchedule returns the state that a row holds.
+func scanSchedule(st *sqlitedb.Stmt) (queue.ScheduleState, error) {
+	state := queue.ScheduleState{
+		Name:     st.ColText(0),
+		Version:  st.ColInt(1),
+		Timing:   st.ColText(2),
+		Last:     queue.Millis(st.ColInt(3)),
+		Fired:    queue.Millis(st.ColInt(4)),
+		LastJob:  st.ColText(5),
+		PausedAt: queue.Millis(st.ColInt(6)),
+		GoneAt:   queue.Millis(st.ColInt(7)),
+	}
+	open, waiting := st.ColText(8), st.ColText(9)
+	if !st.ColSum(10, scheduleSum(&state, state.Version, open, waiting)) {
+		return state, sqlitedb.Damaged("the state of schedule %s", state.Name)
+	}
+	if open != "" {
+		if err := json.Unmarshal([]byte(open), &state.Open); err != nil {
+			return state, fmt.Errorf("schedule %s: %w", state.Name, err)
 		}
 	}
-	if text := st.ColText(9); text != "" {
-		return json.Unmarshal([]byte(text), &state.Waiting)
+	if waiting != "" {
+		if err := json.Unmarshal([]byte(waiting), &state.Waiting); err != nil {
+			return state, fmt.Errorf("schedule %s: %w", state.Name, err)
+		}
 	}
-	return nil
+	return state, nil
 }

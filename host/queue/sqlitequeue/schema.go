@@ -5,9 +5,15 @@ import "github.com/jobhost/jobhost/internal/sqlitedb"
 // Schemas returns the tables of the queue and of what jobs leave behind.
 func Schemas() []sqlitedb.Schema {
 	return []sqlitedb.Schema{
-		{Name: "queue", Steps: []string{schema1, schema2, schemaNotes, schemaOptions, schemaUnique, schemaRetention, schemaDead, schemaObjects, schemaItems, schemaSuspect, schemaStates}},
-		{Name: "effects", Steps: []string{effectsSchema}},
-		{Name: "workflow", Steps: []string{workflowSchema}},
+		{
+			Name: "queue", Check: checkQueue,
+			Steps: []string{
+				schema1, schema2, schemaNotes, schemaOptions, schemaUnique, schemaRetention, schemaDead, schemaObjects, schemaItems, schemaSuspect,
+				schemaStates, schemaSums,
+			},
+		},
+		{Name: "effects", Steps: []string{effectsSchema, effectsSums}, Check: checker(effectRows)},
+		{Name: "workflow", Steps: []string{workflowSchema, workflowSums}, Check: checker(workflowRows)},
 		ScheduleSchema(),
 	}
 }

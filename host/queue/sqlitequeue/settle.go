@@ -71,13 +71,15 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 // record keeps what the attempt left behind.
 func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure string) error {
 	if op.Status == queue.Succeeded && len(op.Result) > 0 {
-		err := tx.Stmt("INSERT INTO result(task, data) VALUES(?,?)").Int(int64(op.Key)).Blob(op.Result).Exec()
+		err := tx.Stmt("INSERT INTO result(task, data, sum) VALUES(?,?,?)").Int(int64(op.Key)).Blob(op.Result).
+			Int(contentSum("result", int64(op.Key), op.Result)).Exec()
 		if err != nil {
 			return err
 		}
 	}
 	if failure != "" {
-		err := tx.Stmt("INSERT INTO failure(task, record) VALUES(?,?)").Int(int64(op.Key)).Text(failure).Exec()
+		err := tx.Stmt("INSERT INTO failure(task, record, sum) VALUES(?,?,?)").Int(int64(op.Key)).Text(failure).
+			Int(textSum("failure", int64(op.Key), failure)).Exec()
 		if err != nil {
 			return err
 		}
@@ -90,8 +92,9 @@ func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure st
 	if len(op.Log) == 0 && op.LogDropped == 0 {
 		return nil
 	}
-	return tx.Stmt("INSERT INTO log(task, idx, attempt, dropped, text) VALUES(?,?,?,?,?)").
-		Int(int64(op.Key)).Int(idx).Int(int64(op.Number)).Int(op.LogDropped).Blob(op.Log).Exec()
+	return tx.Stmt("INSERT INTO log(task, idx, attempt, dropped, text, sum) VALUES(?,?,?,?,?,?)").
+		Int(int64(op.Key)).Int(idx).Int(int64(op.Number)).Int(op.LogDropped).Blob(op.Log).
+		Int(logSum(int64(op.Key), idx, int64(op.Number), op.LogDropped, op.Log)).Exec()
 }
 
 // moveParts changes the sums of a job with several tasks, and tells in res

@@ -52,21 +52,21 @@ func itemBytes(job *queue.JobSpec) *int64 {
 // addItems keeps the payloads of the tasks of a job that was added.
 func addItems(tx *sqlitedb.Tx, key int64, items [][]byte) error {
 	for i, item := range items {
-		if err := tx.Stmt("INSERT INTO item(task, data) VALUES(?,?)").Int(key + int64(i)).Blob(item).Exec(); err != nil {
+		if err := tx.Stmt("INSERT INTO item(task, data, sum) VALUES(?,?,?)").Int(key + int64(i)).Blob(item).
+			Int(contentSum("item", key+int64(i), item)).Exec(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readItem returns the payload of a task of its own; it is never nil.
-func readItem(q sqlitedb.Querier, task queue.Key) ([]byte, error) {
-	item := []byte{}
-	s := q.Stmt("SELECT data FROM item WHERE task=?").Int(int64(task))
+// readItem returns the payload of a task of its own; it is never nil. whole = it is
+// there, and what was written.
+func readItem(q sqlitedb.Querier, task queue.Key) (item []byte, whole bool, err error) {
+	s := q.Stmt("SELECT data, sum FROM item WHERE task=?").Int(int64(task))
 	if s.Step() {
-		if data := s.ColBlob(0); data != nil {
-			item = data
-		}
+		item = append([]byte{}, s.ColBlob(0)...)
+		whole = s.ColSum(1, contentSum("item", int64(task), item))
 	}
-	return item, s.Done()
+	return item, whole, s.Done()
 }

@@ -39,13 +39,15 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 		}
 	}
 	key, tasks := l.next, int64(max(job.Tasks, 1))
+	own := ownRef(job)
+	sums := sumsOfJob(key, worker, job, text, own)
 	err = tx.Stmt(`INSERT INTO job(seq, id, worker, tasks, priority, max_attempts, timeout_ns,
 			created_at, ready_at, digest, entry, content_type, labels, options, ref, payload)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`).
 		Int(key).Text(job.ID).Int(worker).Int(tasks).
 		Int(int64(job.Priority)).Int(int64(job.MaxAttempts)).Int(int64(job.Timeout)).
-		Int(int64(job.CreatedAt)).Int(int64(job.ReadyAt)).Blob(job.Digest[:]).
-		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(text.first).TextOrNull(text.options).TextOrNull(ownRef(job)).Blob(job.Payload).Exec()
+		Int(int64(job.CreatedAt)).Int(int64(job.ReadyAt)).Blob(sums[:]).
+		TextOrNull(job.Entry).TextOrNull(job.ContentType).TextOrNull(text.first).TextOrNull(text.options).TextOrNull(own).Blob(job.Payload).Exec()
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,12 @@ func (l *ledger) existing(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResu
 	if err := s.Done(); err != nil {
 		return false, err
 	}
-	if !bytes.Equal(digest, job.Digest[:]) {
+	switch {
+	case len(digest) != len(job.Digest) && len(digest) != len(jobSums{}):
+		res.Err = sqlitedb.Damaged("job %s", job.ID)
+		return true, nil
+	case len(digest) == len(job.Digest) && !bytes.Equal(digest, job.DigestBefore[:]),
+		len(digest) != len(job.Digest) && !bytes.HasPrefix(digest, job.Digest[:]):
 		res.Err = queue.TakenID(job.ID)
 		return true, nil
 	}

@@ -3,6 +3,7 @@ package sqlitequeue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/jobhost/jobhost"
@@ -83,9 +84,10 @@ CREATE TABLE workflow_job(
 type workflowView struct{ q sqlitedb.Querier }
 
 const selectWorkflow = `SELECT seq, id, name, (SELECT hash FROM definition WHERE definition.id=workflow.definition), status, digest, depth,
-	parent, parent_id, parent_step, parent_mark, labels, started_at, retention_ms, ended_at, expires_at, ending, record FROM workflow`
+	parent, parent_id, parent_step, parent_mark, labels, started_at, retention_ms, ended_at, expires_at, ending, record, sum FROM workflow`
 
-// scanWorkflow reads the row that a statement is at.
+// scanWorkflow reads the row that a statement is at. One that is damaged comes with
+// its error, as it is but for its record.
 func scanWorkflow(s *sqlitedb.Stmt, record bool) (queue.WorkflowRecord, error) {
 	w := queue.WorkflowRecord{
 		Key: queue.Key(s.ColInt(0)), ID: s.ColText(1), Name: s.ColText(2), Definition: s.ColText(3),
@@ -95,16 +97,22 @@ func scanWorkflow(s *sqlitedb.Stmt, record bool) (queue.WorkflowRecord, error) {
 		EndedAt: queue.Millis(s.ColInt(14)), ExpiresAt: queue.Millis(s.ColInt(15)),
 	}
 	s.ColCopy(5, w.Digest[:])
-	if record {
-		w.Record = s.ColBlob(17)
-	}
+	w.Record = s.ColBlob(17)
 	if labels := s.ColText(11); labels != "" {
 		if err := json.Unmarshal([]byte(labels), &w.Labels); err != nil {
 			return w, fmt.Errorf("labels of workflow %s: %w", w.ID, err)
 		}
 	}
-	if text := s.ColText(16); text != "" {
-		if err := json.Unmarshal([]byte(text), &w.Ending); err != nil {
+	ending := s.ColText(16)
+	if !s.ColSum(18, workflowSum(&w, ending)) {
+		w.Record = nil
+		return w, sqlitedb.Damaged("workflow %s", w.ID)
+	}
+	if !record {
+		w.Record = nil
+	}
+	if ending != "" {
+		if err := json.Unmarshal([]byte(ending), &w.Ending); err != nil {
 			return w, fmt.Errorf("ending of workflow %s: %w", w.ID, err)
 		}
 	}
@@ -119,10 +127,10 @@ func oneWorkflow(s *sqlitedb.Stmt) (*queue.WorkflowRecord, error) {
 	if closed := s.Done(); closed != nil {
 		return nil, closed
 	}
-	if err != nil || w.Status == queue.WorkflowRemoving {
-		return nil, err
+	if w.Status == queue.WorkflowRemoving {
+		return nil, nil
 	}
-	return &w, nil
+	return &w, err
 }
 
 // Workflow implements [queue.WorkflowView].
@@ -137,17 +145,21 @@ func (v workflowView) WorkflowByID(id string) (*queue.WorkflowRecord, error) {
 
 // WorkflowData implements [queue.WorkflowView].
 func (v workflowView) WorkflowData(key queue.Key, slot int) ([]byte, error) {
-	s := v.q.Stmt("SELECT data FROM workflow_data WHERE workflow=? AND slot=?").Int(int64(key)).Int(int64(slot))
+	s := v.q.Stmt("SELECT data, sum FROM workflow_data WHERE workflow=? AND slot=?").Int(int64(key)).Int(int64(slot))
 	var data []byte
 	if s.Step() {
 		data = append([]byte{}, s.ColBlob(0)...)
+		if !s.ColSum(1, dataSum(int64(key), int64(slot), data)) {
+			_ = s.Done() // which has no error that matters more
+			return nil, sqlitedb.Damaged("%s of workflow %s", slotName(slot), v.idOf(key))
+		}
 	}
 	return data, s.Done()
 }
 
 // WorkflowSteps implements [queue.WorkflowView].
 func (v workflowView) WorkflowSteps(key queue.Key) ([]queue.StepRecord, error) {
-	s := v.q.Stmt(`SELECT step, status, number, fallback, reason, tasks, started_at, ended_at, failure
+	s := v.q.Stmt(`SELECT step, status, number, fallback, reason, tasks, started_at, ended_at, failure, failure_sum
 		FROM workflow_step WHERE workflow=? ORDER BY step`).Int(int64(key))
 	var steps []queue.StepRecord
 	for s.Step() {
@@ -157,7 +169,7 @@ func (v workflowView) WorkflowSteps(key queue.Key) ([]queue.StepRecord, error) {
 			StartedAt: queue.Millis(s.ColInt(6)), EndedAt: queue.Millis(s.ColInt(7)),
 		}
 		var err error
-		if r.Failure, err = failureOf(s.ColText(8)); err != nil {
+		if r.Failure, err = scanStepFailure(s, 8, int64(key), s.ColInt(0)); err != nil {
 			_ = s.Done() // which has no error that matters more
 			return nil, err
 		}
@@ -179,74 +191,36 @@ func failureOf(text string) (*jobhost.Failure, error) {
 
 // StepFailure implements [queue.WorkflowView].
 func (v workflowView) StepFailure(key queue.Key, step int) (*jobhost.Failure, error) {
-	return v.failure(v.q.Stmt("SELECT failure FROM workflow_step WHERE workflow=? AND step=?").Int(int64(key)).Int(int64(step)))
+	s := v.q.Stmt("SELECT failure, failure_sum FROM workflow_step WHERE workflow=? AND step=?").Int(int64(key)).Int(int64(step))
+	if !s.Step() {
+		return nil, s.Done()
+	}
+	f, err := scanStepFailure(s, 0, int64(key), int64(step))
+	return f, errors.Join(s.Done(), err)
 }
 
-func (workflowView) failure(s *sqlitedb.Stmt) (*jobhost.Failure, error) {
-	text := ""
-	if s.Step() {
-		text = s.ColText(0)
-	}
-	if err := s.Done(); err != nil {
-		return nil, err
+// scanStepFailure returns the failure of a step, which column i holds, and the next
+// one its checksum.
+func scanStepFailure(s *sqlitedb.Stmt, i int, workflow, step int64) (*jobhost.Failure, error) {
+	text := s.ColText(i)
+	if !s.ColSum(i+1, stepSum(workflow, step, text)) {
+		return lostRecord(0, 0), nil
 	}
 	return failureOf(text)
 }
 
 // Definition implements [queue.WorkflowView].
 func (v workflowView) Definition(hash string) ([]byte, error) {
-	s := v.q.Stmt("SELECT text FROM definition WHERE hash=?").Text(hash)
+	s := v.q.Stmt("SELECT text, sum FROM definition WHERE hash=?").Text(hash)
 	var text []byte
 	if s.Step() {
 		text = append([]byte{}, s.ColBlob(0)...)
+		if !s.ColSum(1, definitionSum(hash, text)) {
+			_ = s.Done() // which has no error that matters more
+			return nil, sqlitedb.Damaged("the definition %s", hash)
+		}
 	}
 	return text, s.Done()
-}
-
-// JobOutput implements [queue.WorkflowView].
-func (v workflowView) JobOutput(id string, most int) (*queue.JobOutput, error) {
-	s := v.q.Stmt("SELECT seq, tasks FROM job WHERE id=?").Text(id)
-	if !s.Step() {
-		return nil, s.Done()
-	}
-	key, out := s.ColInt(0), &queue.JobOutput{Tasks: int(s.ColInt(1))}
-	if err := s.Done(); err != nil {
-		return nil, err
-	}
-	s = v.q.Stmt("SELECT sum(result_size), max(ref) FROM task WHERE seq>=? AND seq<?").Int(key).Int(key + int64(out.Tasks))
-	if s.Step() {
-		out.Size, out.Ref = s.ColInt(0), s.ColText(1)
-	}
-	if err := s.Done(); err != nil || out.Ref != "" || out.Size > int64(most) {
-		return out, err
-	}
-	s = v.q.Stmt(`SELECT result.data FROM task LEFT JOIN result ON result.task=task.seq
-		WHERE task.seq>=? AND task.seq<? ORDER BY task.seq`).Int(key).Int(key + int64(out.Tasks))
-	for s.Step() {
-		out.Results = append(out.Results, s.ColBlob(0))
-	}
-	return out, s.Done()
-}
-
-// JobFailure implements [queue.WorkflowView].
-func (v workflowView) JobFailure(id string) (*jobhost.Failure, error) {
-	s := v.q.Stmt("SELECT seq, tasks FROM job WHERE id=?").Text(id)
-	if !s.Step() {
-		return nil, s.Done()
-	}
-	low, high := s.ColInt(0), s.ColInt(0)+s.ColInt(1)
-	if err := s.Done(); err != nil {
-		return nil, err
-	}
-	s = v.q.Stmt("SELECT seq FROM task WHERE seq>=? AND seq<? AND status=2 ORDER BY seq LIMIT 1").Int(low).Int(high)
-	if !s.Step() {
-		return nil, s.Done()
-	}
-	task := s.ColInt(0)
-	if err := s.Done(); err != nil {
-		return nil, err
-	}
-	return v.failure(v.q.Stmt("SELECT record FROM failure WHERE task=? ORDER BY seq DESC LIMIT 1").Int(task))
 }
 
 // ViewWorkflows implements [queue.WorkflowReader].
@@ -342,10 +316,13 @@ func (s *Store) OpenWorkflows(ctx context.Context) (map[string]int64, error) {
 func (s *Store) OpenDefinitions(ctx context.Context) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
-		st := r.Stmt(`SELECT hash, text FROM definition
+		st := r.Stmt(`SELECT hash, text, sum FROM definition
 			WHERE id IN (SELECT definition FROM workflow INDEXED BY workflow_open WHERE status=0)`)
 		for st.Step() {
-			texts[st.ColText(0)] = append([]byte{}, st.ColBlob(1)...)
+			hash, text := st.ColText(0), append([]byte{}, st.ColBlob(1)...)
+			if st.ColSum(2, definitionSum(hash, text)) { // or its workflows fail when they go on
+				texts[hash] = text
+			}
 		}
 		return st.Done()
 	})

@@ -44,11 +44,12 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bo
 	w.Key = queue.Key(t.ledger.next)
 	t.ledger.next++
 	return true, t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
-			labels, started_at, retention_ms, ended_at, expires_at, record)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?)`).
+			labels, started_at, retention_ms, ended_at, expires_at, record, sum)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?)`).
 		Int(int64(w.Key)).Text(w.ID).Text(w.Name).Int(id).Int(int64(w.Status)).Blob(w.Digest[:]).Int(int64(w.Depth)).
 		Int(int64(w.Parent)).TextOrNull(w.ParentID).TextOrNull(w.ParentStep).TextOrNull(w.ParentMark).
-		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).Exec()
+		TextOrNull(labels).Int(int64(w.StartedAt)).Int(w.Retention.Milliseconds()).Blob(w.Record).
+		Int(workflowSum(w, "")).Exec()
 }
 
 // useDefinition counts a workflow more that runs a definition, which is kept if it is new, and returns its number.
@@ -64,7 +65,7 @@ func (t *workflowTx) useDefinition(hash string, text []byte) (id int64, err erro
 	if found {
 		return id, t.tx.Stmt("UPDATE definition_use SET n=n+1 WHERE definition=?").Int(id).Exec()
 	}
-	s = t.tx.Stmt("INSERT INTO definition(hash, text) VALUES(?,?) RETURNING id").Text(hash).Blob(text)
+	s = t.tx.Stmt("INSERT INTO definition(hash, text, sum) VALUES(?,?,?) RETURNING id").Text(hash).Blob(text).Int(definitionSum(hash, text))
 	if s.Step() {
 		id = s.ColInt(0)
 	}
@@ -89,7 +90,8 @@ func textOrEmpty(v any, there bool) (string, error) {
 func (t *workflowTx) SaveWorkflow(w *queue.WorkflowRecord) error {
 	if w.Status == queue.WorkflowRunning && w.EndedAt == 0 {
 		// The usual case leaves all indexes alone.
-		err := t.tx.Stmt("UPDATE workflow SET record=? WHERE seq=? AND status=0").Blob(w.Record).Int(int64(w.Key)).Exec()
+		err := t.tx.Stmt("UPDATE workflow SET record=?, sum=? WHERE seq=? AND status=0 AND ending IS NULL").
+			Blob(w.Record).Int(workflowSum(w, "")).Int(int64(w.Key)).Exec()
 		if err != nil || t.tx.Changes() > 0 {
 			return err
 		}
@@ -98,14 +100,15 @@ func (t *workflowTx) SaveWorkflow(w *queue.WorkflowRecord) error {
 	if err != nil {
 		return err
 	}
-	return t.tx.Stmt("UPDATE workflow SET status=?, ended_at=?, expires_at=?, ending=?, record=? WHERE seq=?").
-		Int(int64(w.Status)).Int(int64(w.EndedAt)).Int(int64(w.ExpiresAt)).TextOrNull(ending).Blob(w.Record).Int(int64(w.Key)).Exec()
+	return t.tx.Stmt("UPDATE workflow SET status=?, ended_at=?, expires_at=?, ending=?, record=?, sum=? WHERE seq=?").
+		Int(int64(w.Status)).Int(int64(w.EndedAt)).Int(int64(w.ExpiresAt)).TextOrNull(ending).Blob(w.Record).
+		Int(workflowSum(w, ending)).Int(int64(w.Key)).Exec()
 }
 
 // SetWorkflowData implements [queue.WorkflowTx].
 func (t *workflowTx) SetWorkflowData(key queue.Key, slot int, data []byte) error {
-	return t.tx.Stmt("INSERT INTO workflow_data(workflow, slot, data) VALUES(?,?,?) ON CONFLICT DO UPDATE SET data=excluded.data").
-		Int(int64(key)).Int(int64(slot)).Blob(data).Exec()
+	return t.tx.Stmt("INSERT INTO workflow_data(workflow, slot, data, sum) VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET data=excluded.data, sum=excluded.sum").
+		Int(int64(key)).Int(int64(slot)).Blob(data).Int(dataSum(int64(key), int64(slot), data)).Exec()
 }
 
 // SaveStep implements [queue.WorkflowTx].
@@ -121,14 +124,16 @@ func (t *workflowTx) SaveStep(key queue.Key, s *queue.StepRecord) error {
 	if s.Worker {
 		fallback |= 2
 	}
-	return t.tx.Stmt(`INSERT INTO workflow_step(workflow, step, status, number, fallback, reason, tasks, started_at, ended_at, failure)
-		VALUES(?,?,?,?,?,?,?,?,?,?)
+	return t.tx.Stmt(`INSERT INTO workflow_step(workflow, step, status, number, fallback, reason, tasks, started_at, ended_at, failure, failure_sum)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?)
 		ON CONFLICT DO UPDATE SET status=excluded.status, fallback=excluded.fallback, reason=excluded.reason,
 			tasks=CASE WHEN excluded.tasks>0 OR number<>excluded.number THEN excluded.tasks ELSE tasks END,
 			started_at=CASE WHEN number=excluded.number AND started_at>0 THEN started_at ELSE excluded.started_at END,
-			number=excluded.number, ended_at=excluded.ended_at, failure=coalesce(excluded.failure, failure)`).
+			number=excluded.number, ended_at=excluded.ended_at, failure=coalesce(excluded.failure, failure),
+			failure_sum=CASE WHEN excluded.failure IS NULL THEN failure_sum ELSE excluded.failure_sum END`).
 		Int(int64(key)).Int(int64(s.Step)).Text(string(s.Status)).Int(int64(s.Number)).Int(fallback).TextOrNull(s.Reason).
-		Int(int64(s.Tasks)).Int(int64(s.StartedAt)).Int(int64(s.EndedAt)).TextOrNull(failure).Exec()
+		Int(int64(s.Tasks)).Int(int64(s.StartedAt)).Int(int64(s.EndedAt)).TextOrNull(failure).
+		Int(stepSum(int64(key), int64(s.Step), failure)).Exec()
 }
 
 // SubmitStep implements [queue.WorkflowTx].

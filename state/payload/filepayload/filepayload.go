@@ -113,12 +113,20 @@ func (s *Store) Open(_ context.Context, key string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.root.Open(name)
+	// Without O_NONBLOCK the open of a named pipe would wait for a writer.
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, payload.ErrNotFound
 	}
 	if err != nil {
 		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("object %s is no file but %v: %w", key, info.Mode().Type(), payload.ErrCorrupt)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

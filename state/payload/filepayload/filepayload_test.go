@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -230,5 +231,23 @@ func TestLinks(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "escapes") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What lies in the place of an object and is no file is damage, and keeps nobody waiting.
+func TestNamedPipeInThePlaceOfAnObject(t *testing.T) {
+	t.Parallel()
+	s, dir := setup(t)
+	key := put(t, s, "text")
+	for _, name := range files(t, dir) {
+		if filepath.Base(name) != key {
+			continue
+		}
+		if err := errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Open(t.Context(), key); !errors.Is(err, payload.ErrCorrupt) {
+		t.Errorf("opened, %v", err)
 	}
 }
