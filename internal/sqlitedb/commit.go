@@ -55,6 +55,7 @@ func (w *writer) try(changes []Change) error {
 		w.db.gate.Lock()
 		defer w.db.gate.Unlock()
 	}
+	before := w.tx.db.TotalChanges()
 	err := w.tx.Stmt("BEGIN IMMEDIATE").Exec()
 	for i := 0; err == nil && i < len(changes); i++ {
 		err = w.apply(changes[i])
@@ -63,7 +64,7 @@ func (w *writer) try(changes []Change) error {
 		err = w.tx.members[i].BeforeCommit(&w.tx)
 	}
 	if err == nil {
-		err = w.tx.Stmt("COMMIT").Exec()
+		err = w.end(before)
 	}
 	if err != nil {
 		err = w.rollback(err)
@@ -78,6 +79,23 @@ func (w *writer) try(changes []Change) error {
 	clear(w.tx.members)
 	w.tx.members = w.tx.members[:0]
 	return err
+}
+
+// end commits the transaction. One that has changed rows gets a number, and is noted
+// before anybody is told.
+func (w *writer) end(before int64) error {
+	counts := w.db.memory == nil && w.tx.db.TotalChanges() != before
+	if counts {
+		if err := w.tx.Stmt(countNext).Int(int64(w.commits + 1)).Exec(); err != nil {
+			return err
+		}
+	}
+	if err := w.tx.Stmt("COMMIT").Exec(); err != nil || !counts {
+		return err
+	}
+	w.commits++
+	w.db.notes.Acknowledge(w.commits, !w.db.opts.Relaxed)
+	return nil
 }
 
 // apply makes one change; a panic is its error.
@@ -129,7 +147,9 @@ func (w *writer) checkpoint() {
 		_ = w.tx.db.BusyTimeout(100 * time.Millisecond)
 		defer func() { _ = w.tx.db.BusyTimeout(busyTimeout) }()
 	}
+	before := w.stamp()
 	_, _, err := w.tx.db.WALCheckpoint("main", mode)
+	w.stamped(before)
 	switch {
 	case err == nil:
 		w.hardAt = w.softAt * walHard

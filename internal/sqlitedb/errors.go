@@ -17,7 +17,10 @@ func isFull(err error) bool {
 	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-const hintDamage = "check the disk, then restore a backup: jobhost restore"
+const (
+	hintDamage = "check the disk, then restore a backup: jobhost restore. " + hintRepair
+	hintRepair = "To get out of it what can be read: jobhost repair"
+)
 
 // isDamage reports whether what was read is not what was written: a page whose
 // checksum is wrong, or that makes no sense.

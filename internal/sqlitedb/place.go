@@ -15,6 +15,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb/files"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 )
 
 // place prepares where the database will be: memory, or a locked directory
@@ -37,23 +38,34 @@ func (db *DB) place() error {
 	}
 	db.path = filepath.Join(dir, FileName)
 	if db.opts.Disk != nil {
-		db.disk, db.vfs = db.opts.Disk, files.Name+"-"+rand.Text()
-		files.Register(db.vfs, db.opts.Disk.VFS())
-		return nil
+		db.disk, db.base = db.opts.Disk, files.Name+"-"+rand.Text()
+		files.Register(db.base, db.opts.Disk.VFS())
+		return db.watch()
 	}
-	db.disk = systemDisk{}
-	for _, suffix := range []string{"", "-wal", "-shm"} {
+	db.disk, db.base = systemDisk{}, files.Name
+	for _, suffix := range []string{"", "-wal", "-shm", witnessSuffix} {
 		if err := makePrivate(db.path + suffix); err != nil {
 			return err
 		}
 	}
+	return db.watch()
+}
+
+// watch lets the database be opened in a way that what is written is sealed and noted.
+func (db *DB) watch() error {
+	files.RegisterSystem()
+	if err := db.openWitness(); err != nil {
+		return err
+	}
+	db.vfs = sealed.Name + "-" + rand.Text()
+	sealed.Register(db.vfs, db.base, db.notes, db.opts.Disk == nil)
 	return nil
 }
 
 // uri is the database's name for SQLite.
 func (db *DB) uri() string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: db.path}
-	u.RawQuery = url.Values{"vfs": {cmp.Or(db.vfs, files.Name)}}.Encode()
+	u.RawQuery = url.Values{"vfs": {cmp.Or(db.vfs, sealed.Name)}}.Encode()
 	return u.String()
 }
 
@@ -128,6 +140,23 @@ func (systemDisk) Read(path string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
+// OpenFile implements [Disk].
+func (systemDisk) OpenFile(path string) (sealed.Storage, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// Stamp implements [Disk].
+func (systemDisk) Stamp(path string) (sealed.Stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return sealed.Stamp{}, err
+	}
+	return sealed.Stamp{Size: info.Size(), Changed: info.ModTime().UnixNano()}, nil
+}
+
+// Boot implements [Disk].
+func (systemDisk) Boot() [16]byte { return bootID() }
+
 // Remove implements [Disk].
 func (systemDisk) Remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +212,7 @@ func isUnfinished(head string, journal bool) bool {
 		return true
 	}
 	return !journal && len(head) >= cells+2 && strings.HasPrefix(head, magic) &&
-		head[reserved] == checksumBytes && head[kind] == leaf && head[cells:cells+2] == "\x00\x00"
+		(head[reserved] == checksumBytes || head[reserved] == oldChecksumBytes) && head[kind] == leaf && head[cells:cells+2] == "\x00\x00"
 }
 
 // head returns up to n bytes from the beginning of a file, and its size.

@@ -27,7 +27,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
-	"github.com/jobhost/jobhost/internal/sqlitedb/files"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
@@ -75,6 +75,12 @@ type Disk interface {
 	Read(path string) (io.ReadCloser, int64, error)
 	// Remove removes a file; a missing one is fine.
 	Remove(path string) error
+	// OpenFile opens a file to be read and written, making it if it is missing.
+	OpenFile(path string) (sealed.Storage, error)
+	// Stamp tells the size of a file and when it was written last; zero = it can't.
+	Stamp(path string) (sealed.Stamp, error)
+	// Boot is different after each loss of power.
+	Boot() [16]byte
 }
 
 // Observer has functions to call, each of which may be nil. They are called
@@ -87,13 +93,19 @@ type Observer struct {
 
 // DB is an open database. Its methods may be called from many goroutines.
 type DB struct {
-	opts   Options
-	path   string // of the database, as SQLite knows it
-	vfs    string // "" = the operating system's files
-	disk   Disk
-	lock   *lockFile // nil in memory
-	memory *memoryVFS
-	log    *slog.Logger
+	opts Options
+	path string // of the database, as SQLite knows it
+	vfs  string // "" = the operating system's files
+	base string // the VFS below it
+	disk Disk
+	lock *lockFile // nil in memory
+	// witness and notes are of the log; nil in memory.
+	witness *sealed.Witness
+	notes   *sealed.Notes
+	commits uint64        // the number of the last one when the database was opened
+	found   sealed.Survey // what another program has left
+	memory  *memoryVFS
+	log     *slog.Logger
 
 	// gate is held for reading by every Read. The writer takes it to make the
 	// WAL start over when readers never leave it a moment; in memory, where
@@ -146,12 +158,16 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := db.checkLog(); err != nil {
 		return nil, err
 	}
+	if err := db.lookForStrangers(); err != nil {
+		return nil, err
+	}
 	c, err := db.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
 	if err != nil {
 		return nil, explainOpen(db.path, err)
 	}
 	defer func() {
 		if err != nil {
+			keepOnClose(c) // what is refused stays as it is
 			err = errors.Join(err, c.close())
 		}
 	}()
@@ -161,18 +177,24 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := refuseNewer(c, db.path, db.opts.Schemas); err != nil {
 		return nil, err
 	}
+	if err := db.proveCommits(c); err != nil {
+		return nil, err
+	}
 	if err := shape(c, db.path, db.memory == nil); err != nil {
 		return nil, err
 	}
 	if err := c.exec(db.writerPragmas()); err != nil {
 		return nil, explainOpen(db.path, err)
 	}
+	if err := db.judge(c); err != nil {
+		return nil, err
+	}
 	// A journal whose deletion is not durable could come back, and undo a part of
 	// what the log is about to bring into the database.
 	if err := db.syncNames(); err != nil {
 		return nil, err
 	}
-	if err := db.emptyLog(c); err != nil {
+	if err := db.takeOver(c); err != nil {
 		return nil, err
 	}
 	if err := migrate(c, db.path, db.memory != nil || db.opts.Disk != nil, db.opts.Schemas); err != nil {
@@ -279,15 +301,19 @@ func (db *DB) release() {
 	_ = db.closeReaders()
 	if db.memory != nil {
 		db.memory.unregister()
-	} else if db.opts.Disk != nil {
+	} else {
 		vfs.Unregister(db.vfs)
 	}
+	if db.opts.Disk != nil {
+		vfs.Unregister(db.base)
+	}
+	_ = db.witness.Close() // what is in it is durable, or need not be
 	db.lock.release()
 }
 
 // connect opens one connection.
 func (db *DB) connect(flags sqlite3.OpenFlag) (*conn, error) {
-	files.RegisterSystem()
+	sealed.RegisterSystem()
 	c, err := sqlite3.OpenFlags(db.uri(), flags|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package sqlitedb
 
 import (
 	"cmp"
+	"errors"
 	"sync"
 	"time"
 
@@ -88,6 +89,8 @@ type writer struct {
 	told chan *group
 	done sync.WaitGroup
 
+	commits uint64 // the number of the last one
+
 	walPages int // in the WAL after the last commit
 	softAt   int // pages at which to write the WAL back
 	hardAt   int // pages at which to make the WAL start over
@@ -98,7 +101,7 @@ type writer struct {
 
 func newWriter(db *DB, c *conn) *writer {
 	w := &writer{
-		db: db, tx: Tx{conn: c},
+		db: db, tx: Tx{conn: c}, commits: db.commits,
 		told:   make(chan *group, 4),
 		softAt: cmp.Or(db.opts.CheckpointPages, walSoft),
 		failed: make(chan struct{}),
@@ -211,9 +214,9 @@ func (w *writer) stop() {
 func (w *writer) closeConn() error {
 	w.tx.db.WALHook(nil)
 	if w.failure == nil {
-		return w.tx.close()
+		return errors.Join(w.settle(), w.tx.close())
 	}
-	_, _ = w.tx.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	keepOnClose(w.tx.conn)
 	_ = w.tx.close()
 	return nil
 }

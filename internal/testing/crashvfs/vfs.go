@@ -2,11 +2,13 @@ package crashvfs
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"maps"
 	"slices"
 
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
@@ -93,6 +95,31 @@ func (d *Disk) Remove(path string) error {
 		return err
 	}
 	return nil
+}
+
+// OpenFile opens a file to be read and written, as a program does without SQLite,
+// making it if it is missing.
+func (d *Disk) OpenFile(path string) (sealed.Storage, error) {
+	f, _, err := d.Open(path, vfs.OPEN_READWRITE|vfs.OPEN_CREATE|vfs.OPEN_MAIN_JOURNAL)
+	if err != nil {
+		return nil, err
+	}
+	return storage{f}, nil
+}
+
+// storage is a file of a program.
+type storage struct{ vfs.File }
+
+// Sync makes durable what was written.
+func (s storage) Sync() error { return s.File.Sync(vfs.SYNC_FULL) }
+
+// Stamp can't tell when a file was written: there is no clock on the disk.
+func (d *Disk) Stamp(string) (sealed.Stamp, error) { return sealed.Stamp{}, nil }
+
+// Boot is another one for the disk that a crash leaves.
+func (d *Disk) Boot() [16]byte {
+	sum := sha256.Sum256([]byte(d.name))
+	return [16]byte(sum[:])
 }
 
 // Access implements [vfs.VFS].
