@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/ncruces/go-sqlite3"
 )
@@ -46,7 +47,20 @@ func (w *writer) explain(err error) error {
 		w.fail(err)
 		return w.failure
 	}
+	if errors.Is(err, sqlite3.BUSY) {
+		return w.explainBusy(err)
+	}
 	return explainWrite(err)
+}
+
+// explainBusy names the program that has kept the writer waiting.
+func (w *writer) explainBusy(err error) error {
+	holder := lockHolder(w.db.path)
+	w.db.log.Warn("the database is locked by "+holder+"; what is written waits", logkey.Path, w.db.path)
+	return &jobhost.Error{
+		Code: jobhost.CodeUnavailable, Message: "the database is locked by " + holder, Cause: err,
+		Hint: "end the transaction that is open there; nothing is damaged, and writing goes on by itself",
+	}
 }
 
 // try makes the changes in one transaction, all or none.
@@ -55,7 +69,6 @@ func (w *writer) try(changes []Change) error {
 		w.db.gate.Lock()
 		defer w.db.gate.Unlock()
 	}
-	before := w.tx.db.TotalChanges()
 	err := w.tx.Stmt("BEGIN IMMEDIATE").Exec()
 	for i := 0; err == nil && i < len(changes); i++ {
 		err = w.apply(changes[i])
@@ -64,7 +77,7 @@ func (w *writer) try(changes []Change) error {
 		err = w.tx.members[i].BeforeCommit(&w.tx)
 	}
 	if err == nil {
-		err = w.end(before)
+		err = w.end()
 	}
 	if err != nil {
 		err = w.rollback(err)
@@ -81,21 +94,13 @@ func (w *writer) try(changes []Change) error {
 	return err
 }
 
-// end commits the transaction. One that has changed rows gets a number, and is noted
-// before anybody is told.
-func (w *writer) end(before int64) error {
-	counts := w.db.memory == nil && w.tx.db.TotalChanges() != before
-	if counts {
-		if err := w.tx.Stmt(countNext).Int(int64(w.commits + 1)).Exec(); err != nil {
-			return err
-		}
+// end commits the transaction, and notes that before anybody is told.
+func (w *writer) end() error {
+	err := w.tx.Stmt("COMMIT").Exec()
+	if err == nil {
+		w.db.notes.Acknowledge(!w.db.opts.Relaxed)
 	}
-	if err := w.tx.Stmt("COMMIT").Exec(); err != nil || !counts {
-		return err
-	}
-	w.commits++
-	w.db.notes.Acknowledge(w.commits, !w.db.opts.Relaxed)
-	return nil
+	return err
 }
 
 // apply makes one change; a panic is its error.

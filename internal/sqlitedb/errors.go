@@ -84,7 +84,8 @@ func explainOpen(path string, err error) error {
 		e.Message = fmt.Sprintf("%s cannot be written", path)
 		e.Hint = "give the user that runs jobhost write access to the directory and the files in it, or choose another one"
 	case errors.Is(err, sqlite3.BUSY):
-		e.Hint = "another program has the database open for writing; end it first"
+		e.Message = fmt.Sprintf("%s is locked by %s", path, lockHolder(path))
+		e.Hint = "nothing is damaged: end that program, or its transaction, and start jobhost again"
 	}
 	return e
 }

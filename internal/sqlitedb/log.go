@@ -32,11 +32,15 @@ func (db *DB) checkLog() error {
 	if err != nil {
 		return explainPath(path, err)
 	}
+	db.noLog = size == 0 || log.Good == 0
 	if size == 0 || log.Good == 0 && log.Lost == 0 && log.Whole {
-		return nil // whether anything is missing, the number of the last commit tells
+		return nil // whether anything is missing, the pages of the database tell
 	}
 	if why := db.damageOf(log, mark); why != "" {
 		return db.refuseLog(path, why)
+	}
+	if err := db.notes.Adopt(&log); err != nil {
+		return explainPath(path, err)
 	}
 	if log.Lost > 0 {
 		kept, err := db.keepLog("torn")
@@ -54,9 +58,8 @@ func (db *DB) damageOf(log sealed.Log, mark sealed.Mark) string {
 		return "its header is damaged"
 	}
 	if db.witness.Knows() {
-		last := db.witness.Generation()
 		switch {
-		case !log.Generation.Follows(last) && !last.Follows(log.Generation):
+		case !db.witness.Recognizes(log.Generation):
 			return "it is not the log of this database, or another program has written to it"
 		case log.Generation == mark.Generation && mark.Frames > log.Committed,
 			log.Generation == mark.Generation && mark.Frames > 0 && log.Tail != mark.Tail:

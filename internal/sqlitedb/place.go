@@ -145,6 +145,15 @@ func (systemDisk) OpenFile(path string) (sealed.Storage, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
+// OpenWitness implements [Disk].
+func (d systemDisk) OpenWitness(path string) (sealed.Storage, error) {
+	m, err := openMapped(path, witnessBytes)
+	if isFull(err) {
+		return d.OpenFile(path)
+	}
+	return m, err
+}
+
 // Stamp implements [Disk].
 func (systemDisk) Stamp(path string) (sealed.Stamp, error) {
 	info, err := os.Stat(path)
@@ -181,8 +190,14 @@ func (db *DB) clearUnfinished() error {
 			return explainPath(db.path, err)
 		}
 	}
+	if sizes[""] == 0 && (sizes["-wal"] > 0 || db.witness.Served()) {
+		return db.errMissing() // SQLite would remove the log
+	}
 	if sizes[""] == 0 || sizes[""] > firstPage || sizes["-wal"] > 0 || !isUnfinished(head, sizes["-journal"] > 0) {
 		return nil
+	}
+	if db.witness.Served() {
+		return db.errMissing()
 	}
 	for _, suffix := range []string{"-journal", ""} {
 		if err := db.disk.Remove(db.path + suffix); err != nil {
@@ -193,6 +208,15 @@ func (db *DB) clearUnfinished() error {
 		return nil
 	}
 	return makePrivate(db.path)
+}
+
+func (db *DB) errMissing() error {
+	return &jobhost.Error{
+		Code:    jobhost.CodeUnavailable,
+		Message: fmt.Sprintf("%s is missing or empty, and there were jobs in it", db.path),
+		Hint: fmt.Sprintf("look for it, or restore a backup: jobhost restore; to begin with nothing, remove %[1]s%[2]s and %[1]s-wal",
+			db.path, witnessSuffix),
+	}
 }
 
 // firstPage is the size of a file that has one page.

@@ -10,8 +10,7 @@ import (
 
 // applicationID marks the file as jobhost's ("jhst"); file(1) and the sqlite3
 // shell show it. layout is the user_version: how the versions of schemas are
-// kept, which is all that every schema has to agree upon. 2 = pages have seals, and
-// commits are counted.
+// kept, which is all that every schema has to agree upon. 2 = pages have seals.
 const (
 	applicationID = 0x6a687374
 	layout        = 2
@@ -108,7 +107,7 @@ func migrate(c *conn, path string, noBackup bool, schemas []Schema) error {
 func bookkeeping(c *conn) error {
 	return c.transaction(fmt.Sprintf(`
 		CREATE TABLE IF NOT EXISTS schema(name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
-		%s; PRAGMA application_id=%d; PRAGMA user_version=%d`, countTable, applicationID, layout))
+		PRAGMA application_id=%d; PRAGMA user_version=%d`, applicationID, layout))
 }
 
 func step(c *conn, schema Schema, i int) error {

@@ -77,6 +77,8 @@ type Disk interface {
 	Remove(path string) error
 	// OpenFile opens a file to be read and written, making it if it is missing.
 	OpenFile(path string) (sealed.Storage, error)
+	// OpenWitness opens the file of a witness, of which less is written than it may become.
+	OpenWitness(path string) (sealed.Storage, error)
 	// Stamp tells the size of a file and when it was written last; zero = it can't.
 	Stamp(path string) (sealed.Stamp, error)
 	// Boot is different after each loss of power.
@@ -103,6 +105,7 @@ type DB struct {
 	witness *sealed.Witness
 	notes   *sealed.Notes
 	commits uint64        // the number of the last one when the database was opened
+	noLog   bool          // it was opened without a log, or with an empty one
 	found   sealed.Survey // what another program has left
 	memory  *memoryVFS
 	log     *slog.Logger
@@ -175,9 +178,6 @@ func (db *DB) openWriter() (_ *conn, err error) {
 		return nil, err
 	}
 	if err := refuseNewer(c, db.path, db.opts.Schemas); err != nil {
-		return nil, err
-	}
-	if err := db.proveCommits(c); err != nil {
 		return nil, err
 	}
 	if err := shape(c, db.path, db.memory == nil); err != nil {

@@ -3,7 +3,9 @@ package sqlitedb_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -296,5 +299,159 @@ func TestAnotherWritesWhileTheHostRuns(t *testing.T) {
 	closeDB(t, db)
 	if got, err := reopen(t, dir, nil); err != nil || got != want {
 		t.Fatalf("%v, %d bytes of %d", err, len(got), len(want))
+	}
+}
+
+// A lock that another program holds is no damage: the host says who has it, and goes on.
+func TestLocksOfOthers(t *testing.T) {
+	t.Parallel()
+	dir, log := t.TempDir(), &logged{}
+	path := filepath.Join(dir, sqlitedb.FileName)
+	db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Schemas: []sqlitedb.Schema{notes()}, Logger: log.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, db, 1, "one")
+	holder := openSession(t, path)
+	who := fmt.Sprintf("process %d (sqlite3)", holder.cmd.Process.Pid)
+	holder.run("BEGIN EXCLUSIVE")
+	err = try(db, insert(2, "two"))
+	if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(err.Error(), who) || !strings.Contains(log.String(), who) {
+		t.Errorf("want %s: %v\n%s", who, err, log)
+	}
+	holder.run("COMMIT")
+	put(t, db, 2, "two")
+	closeDB(t, db)
+	holder.run("PRAGMA locking_mode=EXCLUSIVE")
+	holder.run("BEGIN IMMEDIATE")
+	holder.run("SELECT count(*) FROM note")
+	if _, err = reopen(t, dir, nil); jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(err.Error(), who) || strings.Contains(err.Error(), "damaged") {
+		t.Errorf("want %s: %v", who, err)
+	}
+	holder.kill()
+	if got, err := reopen(t, dir, nil); err != nil || got != "one two" {
+		t.Errorf("afterwards: %q, %v", got, err)
+	}
+}
+
+// A reader that is there while the host starts, and stays, keeps nothing from working.
+func TestReaderWhileTheHostStarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: dir})
+	for i := range int64(20) {
+		put(t, db, i+1, "note")
+	}
+	after := killed(t, dir)
+	reader := openSession(t, filepath.Join(after, sqlitedb.FileName))
+	reader.run("BEGIN; SELECT count(*) FROM note")
+	again, err := sqlitedb.Open(sqlitedb.Options{Dir: after, Schemas: []sqlitedb.Schema{notes()}, CheckpointPages: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(20) {
+		put(t, again, i+100, "more")
+	}
+	if last := killed(t, after); true {
+		if got, err := reopen(t, last, nil); err != nil || strings.Count(got, "o") != 40 {
+			t.Errorf("killed: %q, %v", got, err)
+		}
+	}
+	reader.end()
+	closeDB(t, again)
+	if got, err := reopen(t, after, nil); err != nil || strings.Count(got, "o") != 40 {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// After a loss of power the witness may be older than the log. What another program then moves is not
+// known page by page; it has to make sense as a whole, and what is known to be acknowledged has to be there.
+func TestStrangerAfterALossOfPower(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: dir})
+	for i := range int64(20) {
+		put(t, db, i+1, strings.Repeat("x", 900))
+	}
+	old := killed(t, dir)
+	for i := range int64(20) {
+		put(t, db, i+21, strings.Repeat("y", 900))
+	}
+	want := texts(t, db)
+	for _, tt := range []struct {
+		name  string
+		do    func(t *testing.T, dir string)
+		opens bool
+	}{
+		{"the log is whole", func(t *testing.T, dir string) {
+			shell3(t, filepath.Join(dir, sqlitedb.FileName), "SELECT count(*) FROM note")
+		}, true},
+		{"the log is gone", func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, sqlitedb.FileName+"-wal")); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"a page makes no sense", func(t *testing.T, dir string) {
+			path := filepath.Join(dir, sqlitedb.FileName)
+			shell3(t, path, "SELECT count(*) FROM note")
+			patch(t, path, func(b []byte) []byte { clear(b[len(b)-pageSize : len(b)-20]); return b })
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			after, log := killed(t, dir), &logged{}
+			witness, err := os.ReadFile(filepath.Join(old, sqlitedb.FileName+"-witness"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(after, sqlitedb.FileName+"-witness"), string(reboot(witness)))
+			tt.do(t, after)
+			got, err := reopen(t, after, log.logger())
+			if tt.opens && (err != nil || got != want || strings.Count(log.String(), "after the power was lost") != 1) {
+				t.Errorf("%v, %d bytes of %d\n%s", err, len(got), len(want), log)
+			}
+			if !tt.opens && jobhost.CodeOf(err) != jobhost.CodeUnavailable {
+				t.Errorf("opened: %v", err)
+			}
+		})
+	}
+}
+
+// reboot makes a witness one of another start of the machine.
+func reboot(b []byte) []byte {
+	const slot, used = 512, 8 + 8 + 16 + 8 + 8 + 2*24 + 16 + 8 + 1
+	for at := 0; at < 2*slot; at += slot {
+		b[at+16] ^= 1
+		binary.LittleEndian.PutUint32(b[at+used:], crc32.Checksum(b[at:at+used], crc32.MakeTable(crc32.Castagnoli)))
+	}
+	return b
+}
+
+// What is refused leaves a copy of the log.
+func TestEvidenceIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: dir})
+	for i := range int64(20) {
+		put(t, db, i+1, "note")
+	}
+	after := killed(t, dir)
+	log := filepath.Join(after, sqlitedb.FileName+"-wal")
+	flip(t, log, 20000, 3)
+	damaged, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := reopen(t, after, nil); err == nil || !strings.Contains(err.Error(), "-wal.damaged-") {
+			t.Fatal(err)
+		}
+	}
+	kept, err := filepath.Glob(log + ".damaged-*")
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	if b, err := os.ReadFile(kept[0]); err != nil || !bytes.Equal(b, damaged) {
+		t.Errorf("the copy is another one, %v", err)
 	}
 }

@@ -16,10 +16,13 @@ import (
 // witnessSuffix makes the name of the witness of a database's log, see [sealed.Witness].
 const witnessSuffix = "-witness"
 
+// witnessBytes is its size: room for a log of 400 MB. Of a longer one less is known.
+const witnessBytes = 2 << 20
+
 // openWitness reads what was noted of the log by whoever had the database before.
 func (db *DB) openWitness() error {
 	path := db.path + witnessSuffix
-	file, err := db.disk.OpenFile(path)
+	file, err := db.disk.OpenWitness(path)
 	if err != nil {
 		return explainPath(path, err)
 	}
@@ -33,50 +36,6 @@ func (db *DB) openWitness() error {
 	return nil
 }
 
-// The number of the last commit is in the database, too, so that it tells whether all that
-// was acknowledged is in it, wherever the log has gone.
-const (
-	countTable = "CREATE TABLE IF NOT EXISTS commits(id INTEGER PRIMARY KEY, n INTEGER NOT NULL); INSERT OR IGNORE INTO commits VALUES(1, 0)"
-	countNext  = "UPDATE commits SET n=?"
-)
-
-// countCommits returns the number of the last commit in a database, 0 in one that doesn't count yet.
-func countCommits(c *conn) (uint64, error) {
-	there, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name='commits'")
-	if err != nil || there == 0 {
-		return 0, err
-	}
-	n, err := c.number("SELECT n FROM commits")
-	return uint64(n), err
-}
-
-// proveCommits refuses a database in which commits are missing that were acknowledged, and
-// remembers the number of its last one.
-func (db *DB) proveCommits(c *conn) error {
-	if db.memory != nil {
-		return nil
-	}
-	n, err := countCommits(c)
-	if err != nil {
-		return explainOpen(db.path, err)
-	}
-	db.commits = n
-	if !db.witness.Knows() || n >= db.witness.Acknowledged().Commit {
-		return nil
-	}
-	kept, err := db.keepLog("damaged")
-	if err != nil {
-		return err
-	}
-	return &jobhost.Error{
-		Code: jobhost.CodeUnavailable,
-		Message: fmt.Sprintf("%s lacks commits that were acknowledged: it ends at number %d, and the last one was %d%s",
-			db.path, n, db.witness.Acknowledged().Commit, kept),
-		Hint: "if you have put an older copy in its place, remove " + db.path + witnessSuffix +
-			"; else look for " + db.path + "-wal, which has the others, or restore a backup. " + hintRepair,
-	}
-}
-
 // lookForStrangers compares all pages with their seals if another program has written to the database
 // while no host had it. What it has moved there from the log is known by what was noted of the log. Notes
 // are lacking after a loss of power only; then pages of which nothing is known are judged later.
@@ -84,26 +43,44 @@ func (db *DB) lookForStrangers() error {
 	if db.memory != nil || !db.witness.Knows() {
 		return nil
 	}
+	if !db.noLog {
+		return db.recognize(db.witness.SameBoot()) // the pages in the log are written and sealed anyway
+	}
 	complete, err := db.notes.Recall()
 	if err != nil {
 		return explainPath(db.path, err)
+	}
+	if err := db.recognize(complete); err != nil {
+		return err
 	}
 	stamp, err := db.disk.Stamp(db.path)
 	if err != nil {
 		return explainPath(db.path, err)
 	}
-	empty, err := db.logIsEmpty()
-	// With a log the pages in it are written and sealed anyway.
-	if err != nil || !empty || stamp == db.witness.Stamp() && stamp != (sealed.Stamp{}) {
-		return err
+	if db.witness.Settled() && stamp == db.witness.Stamp() && stamp != (sealed.Stamp{}) {
+		return nil
 	}
 	file, err := db.disk.OpenFile(db.path)
 	if err != nil {
 		return explainPath(db.path, err)
 	}
+	var lost []sealed.Page
 	db.found, err = db.notes.Look(file)
+	if err == nil && db.found.Missing == 0 {
+		lost, err = db.notes.Lost(file, complete)
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return explainPath(db.path, err)
+	}
+	if len(lost) > 0 {
+		return db.errLost(len(lost))
+	}
+	if db.found.Missing > 0 {
+		return &jobhost.Error{
+			Code:    jobhost.CodeUnavailable,
+			Message: fmt.Sprintf("%s is damaged: its last %d pages are missing", db.path, db.found.Missing),
+			Hint:    "restore a backup. " + hintRepair,
+		}
 	}
 	if len(db.found.Unknown) == 0 || !complete {
 		db.notes.Lenient(len(db.found.Unknown) > 0)
@@ -114,6 +91,36 @@ func (db *DB) lookForStrangers() error {
 		Message: fmt.Sprintf("%d of %d pages of %s are not what jobhost wrote (%s): they are damaged, or another program has changed them",
 			len(db.found.Unknown), db.found.Pages, db.path, pageNumbers(db.found.Unknown)),
 		Hint: "restore a backup. " + hintRepair,
+	}
+}
+
+func (db *DB) errLost(pages int) error {
+	return &jobhost.Error{
+		Code:    jobhost.CodeUnavailable,
+		Message: fmt.Sprintf("%s lacks commits that were acknowledged (%d pages are older), and the log that has them, %[1]s-wal, is gone", db.path, pages),
+		Hint: "look for that log; or, if you have put an older copy in its place, remove " + db.path + witnessSuffix +
+			"; else restore a backup. " + hintRepair,
+	}
+}
+
+// recognize refuses a database that is not the one of the witness, or whose first page is damaged.
+func (db *DB) recognize(complete bool) (err error) {
+	file, err := db.disk.OpenFile(db.path)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	other, err := db.notes.IsOther(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return explainPath(db.path, err)
+	}
+	if !other || !complete {
+		return nil // after a loss of power the witness may not know the first page
+	}
+	return &jobhost.Error{
+		Code:    jobhost.CodeUnavailable,
+		Message: db.path + " is not the database that was here: its first page is damaged, or another program has changed or replaced it",
+		Hint: "if you have put another copy in its place, remove " + db.path + witnessSuffix + " and " + db.path + "-wal; else restore a backup. " +
+			hintRepair,
 	}
 }
 
@@ -160,9 +167,10 @@ func (db *DB) takeOver(c *conn) error {
 	if err != nil {
 		return explainPath(db.path, err)
 	}
-	if err := db.witness.Settle(db.commits, stamp, false); err != nil {
+	if err := db.witness.Settle(stamp, false); err != nil {
 		return explainPath(db.path+witnessSuffix, err)
 	}
+	db.notes.Forget()
 	return nil
 }
 
@@ -197,11 +205,12 @@ func (w *writer) stamped(before sealed.Stamp) {
 	w.db.witness.SetStamp(after)
 }
 
-// stamp returns what the database looks like before a checkpoint.
+// stamp returns what the database looks like before a checkpoint, of which the witness must know.
 func (w *writer) stamp() sealed.Stamp {
 	if w.db.memory != nil {
 		return sealed.Stamp{}
 	}
+	w.db.witness.Sync()
 	s, err := w.db.disk.Stamp(w.db.path)
 	if err != nil {
 		return sealed.Stamp{}
@@ -225,7 +234,7 @@ func (w *writer) settle() error {
 	if err != nil {
 		return err
 	}
-	return db.witness.Settle(w.commits, stamp, true)
+	return db.witness.Settle(stamp, true)
 }
 
 func (db *DB) logIsEmpty() (bool, error) {

@@ -89,8 +89,6 @@ type writer struct {
 	told chan *group
 	done sync.WaitGroup
 
-	commits uint64 // the number of the last one
-
 	walPages int // in the WAL after the last commit
 	softAt   int // pages at which to write the WAL back
 	hardAt   int // pages at which to make the WAL start over
@@ -101,7 +99,7 @@ type writer struct {
 
 func newWriter(db *DB, c *conn) *writer {
 	w := &writer{
-		db: db, tx: Tx{conn: c}, commits: db.commits,
+		db: db, tx: Tx{conn: c},
 		told:   make(chan *group, 4),
 		softAt: cmp.Or(db.opts.CheckpointPages, walSoft),
 		failed: make(chan struct{}),

@@ -1,7 +1,6 @@
 package sealed
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 )
@@ -39,22 +38,11 @@ func (f *log) WriteAt(p []byte, off int64) (int, error) {
 	return f.File.WriteAt(p, off)
 }
 
-// Generation is what tells a log from the one before it in the same file: its salts. Each
-// time that SQLite begins the log anew the first of them is one higher, and the second random.
+// Generation is what tells a log from the one before it in the same file, and from that of another database: its salts.
 type Generation [8]byte
 
 // generationOf reads it from the header of a log.
 func generationOf(header []byte) Generation { return Generation(header[16:24]) }
-
-// maxSteps is how often a log may have begun anew without the witness having kept it: within the
-// time that the system takes to write a file that isn't synced.
-const maxSteps = 1 << 16
-
-// Follows reports whether g is, or may have become of, an earlier generation of the same log.
-func (g Generation) Follows(earlier Generation) bool {
-	steps := binary.BigEndian.Uint32(g[:]) - binary.BigEndian.Uint32(earlier[:])
-	return g == earlier || steps > 0 && steps < maxSteps
-}
 
 // frameIndex returns which frame is at a place of the log, counted from 0.
 func frameIndex(off int64, pageSize int) int {

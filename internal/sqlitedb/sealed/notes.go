@@ -91,6 +91,9 @@ func (n *Notes) sealed(page uint32, sum uint64) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if page == 1 {
+		n.witness.setFirst(sum)
+	}
 	if i := n.latest[page]; i > 0 && n.frames[i-1].sum == sum {
 		n.frames[i-1].sealed = true
 	}
@@ -196,6 +199,9 @@ func (n *Notes) begin(header []byte, f *log) error {
 }
 
 func (n *Notes) resetLocked(g Generation, pageSize int) {
+	if i := n.latest[1]; i > 0 && i <= n.committed {
+		n.witness.setFirst(n.frames[i-1].sum)
+	}
 	n.generation, n.pageSize = g, pageSize
 	n.frames = n.frames[:0]
 	clear(n.latest)
@@ -255,15 +261,15 @@ func (n *Notes) loadLocked(upTo int) error {
 	return nil
 }
 
-// Acknowledge notes that a commit is there to stay, before anybody is told. If it was
+// Acknowledge notes that the last commit is there to stay, before anybody is told. If it was
 // synced it survives a loss of power, too.
-func (n *Notes) Acknowledge(commit uint64, synced bool) {
+func (n *Notes) Acknowledge(synced bool) {
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.witness.acknowledge(Mark{Generation: n.generation, Frames: n.committed, Tail: n.tail, Commit: commit}, synced)
+	n.witness.acknowledge(Mark{Generation: n.generation, Frames: n.committed, Tail: n.tail}, synced)
 }
 
 // Notice tells, once, that another program has moved a part of the log.

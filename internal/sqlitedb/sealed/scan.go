@@ -20,7 +20,8 @@ type Log struct {
 	End             int64
 	// Tail is the checksum in the header of the last of the frames that Scan was asked about; zero
 	// without as many good ones.
-	Tail [8]byte
+	Tail   [8]byte
+	frames []frame // the good ones
 	// Lost is how many ends of commits of this log lie behind its first bad frame.
 	Lost int
 }
@@ -48,17 +49,17 @@ func Scan(file io.Reader, frames int) (Log, error) {
 	return l, err
 }
 
-func (l *Log) scanFrames(file io.Reader, sum checksum, frames int) error {
-	frame := make([]byte, frameHeader+l.PageSize)
+func (l *Log) scanFrames(file io.Reader, chain checksum, frames int) error {
+	raw := make([]byte, frameHeader+l.PageSize)
 	for intact := true; ; {
-		if whole, err := readFull(file, frame); !whole {
+		if whole, err := readFull(file, raw); !whole {
 			return err
 		}
-		ours := Generation(frame[8:16]) == l.Generation
-		commit := binary.BigEndian.Uint32(frame[4:]) != 0
-		sum.add(frame[:8])
-		sum.add(frame[frameHeader:])
-		intact = intact && ours && sum.is(frame[16:frameHeader])
+		ours := Generation(raw[8:16]) == l.Generation
+		commit := binary.BigEndian.Uint32(raw[4:]) != 0
+		chain.add(raw[:8])
+		chain.add(raw[frameHeader:])
+		intact = intact && ours && chain.is(raw[16:frameHeader])
 		if !intact {
 			// Other salts are of the log before this one: it was never overwritten here.
 			if ours && commit {
@@ -67,12 +68,14 @@ func (l *Log) scanFrames(file io.Reader, sum checksum, frames int) error {
 			continue
 		}
 		l.Good++
+		page := binary.BigEndian.Uint32(raw)
+		l.frames = append(l.frames, frame{page: page, size: binary.BigEndian.Uint32(raw[4:]), sum: sum(page, raw[frameHeader:])})
 		l.End = frameOffset(l.Good, l.PageSize)
 		if commit {
 			l.Committed = l.Good
 		}
 		if l.Good == frames {
-			l.Tail = [8]byte(frame[16:frameHeader])
+			l.Tail = [8]byte(raw[16:frameHeader])
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sealed
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 
 // Survey is what a look at all pages of a database found.
 type Survey struct {
-	Pages uint32
+	Pages, Missing uint32
 	// Moved are the pages without a seal that hold what was written to the log, so that
 	// another program has moved them; Unknown are those of which nothing is known.
 	Moved, Unknown []Page
@@ -35,16 +36,33 @@ func (n *Notes) Look(db io.ReaderAt) (Survey, error) {
 	if !isHeader(header, 0) || formOf(header) != present || !isPage(size) {
 		return Survey{}, nil
 	}
-	return n.lookAt(db, size)
+	pages := pagesOf(header)
+	s, err := n.lookAt(db, size, pages)
+	if pages != noPages && err == nil {
+		s.Missing = pages - s.Pages
+	}
+	return s, err
 }
 
-func (n *Notes) lookAt(db io.ReaderAt, size int) (s Survey, err error) {
+// noPages is a number that no database has.
+const noPages = 1<<32 - 1
+
+// pagesOf returns how many pages a database says it has; what follows is not read by SQLite.
+func pagesOf(header []byte) uint32 {
+	pages := binary.BigEndian.Uint32(header[28:])
+	if pages == 0 || !bytes.Equal(header[24:28], header[92:96]) {
+		return noPages
+	}
+	return pages
+}
+
+func (n *Notes) lookAt(db io.ReaderAt, size int, pages uint32) (s Survey, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	buf := make([]byte, (1<<20)/size*size)
 	for {
 		got, err := db.ReadAt(buf, int64(s.Pages)*int64(size))
-		for p := buf[:got]; len(p) >= size; p = p[size:] {
+		for p := buf[:got]; len(p) >= size && s.Pages < pages; p = p[size:] {
 			s.Pages++
 			page := Page{s.Pages, sum(s.Pages, p[:size])}
 			switch {
@@ -55,7 +73,7 @@ func (n *Notes) lookAt(db io.ReaderAt, size int) (s Survey, err error) {
 				s.Unknown = append(s.Unknown, page)
 			}
 		}
-		if errors.Is(err, io.EOF) || (err == nil && got < len(buf)) {
+		if errors.Is(err, io.EOF) || err == nil && got < len(buf) || s.Pages == pages {
 			n.noticed = len(s.Moved)+len(s.Unknown) > 0 // the caller tells
 			return s, nil
 		}
@@ -101,6 +119,104 @@ func (n *Notes) Recall() (complete bool, err error) {
 	n.generation, n.changed = w.found.generation, len(n.frames)
 	all := w.found.written.Generation != w.found.generation || len(frames) >= w.found.written.Frames
 	return w.found.closed || w.SameBoot() && all, nil
+}
+
+// IsOther reports whether a database with seals is not the one that was noted, by its first page.
+func (n *Notes) IsOther(db io.ReaderAt) (bool, error) {
+	header := make([]byte, headerBytes)
+	if got, err := db.ReadAt(header, 0); got < headerBytes {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return false, err
+	}
+	size := pageSizeOf(header)
+	if !isHeader(header, 0) || formOf(header) == broken || !isPage(size) {
+		return true, nil
+	}
+	p := make([]byte, size)
+	if got, err := db.ReadAt(p, 0); got < size {
+		return errors.Is(err, io.EOF), err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := sum(1, p)
+	return n.witness.found.first != 0 && s != n.witness.found.first && !n.hasLocked(1, s), nil
+}
+
+// Lost returns the pages of a database that are older than what was acknowledged of them, when the
+// log is gone. Complete is whether all is noted of the log; if not, a page without a seal
+// may be newer than what is noted.
+func (n *Notes) Lost(db io.ReaderAt, complete bool) (lost []Page, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.witness.Acknowledged()
+	if m.Generation != n.generation {
+		return nil, nil // everything was in the database when the log began anew
+	}
+	latest := map[uint32]int{}
+	frames := min(m.Frames, len(n.frames))
+	for i := range frames {
+		latest[n.frames[i].page] = i
+		if n.frames[i].size != 0 {
+			n.size = n.frames[i].size
+		}
+	}
+	header := make([]byte, headerBytes)
+	if _, err := db.ReadAt(header, 0); err != nil {
+		return nil, fmt.Errorf("look for what was acknowledged: %w", err)
+	}
+	p := make([]byte, pageSizeOf(header))
+	for page, last := range latest {
+		if page > n.size {
+			continue // it was given back
+		}
+		if _, err := db.ReadAt(p, int64(page-1)*int64(len(p))); errors.Is(err, io.EOF) {
+			clear(p)
+		} else if err != nil {
+			return nil, fmt.Errorf("look for what was acknowledged: %w", err)
+		}
+		s := sum(page, p)
+		if n.isFromLocked(page, s, last) || !complete && !isSealed(page, p, s) && !n.hasLocked(page, s) {
+			continue
+		}
+		lost = append(lost, Page{page, s})
+	}
+	return lost, nil
+}
+
+// isFromLocked reports whether a page is as it was in a frame, or in a later one.
+func (n *Notes) isFromLocked(page uint32, sum uint64, frame int) bool {
+	for i := n.latest[page]; i > frame; i = n.frames[i-1].before {
+		if n.frames[i-1].sum == sum {
+			return true
+		}
+	}
+	return false
+}
+
+// Forget forgets what was in the log, since all of it is in the database, with seals.
+func (n *Notes) Forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.resetLocked(n.generation, 0)
+}
+
+// Adopt notes what is in a log that was there when the database was opened, so that all of it is known
+// before it is moved.
+func (n *Notes) Adopt(l *Log) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.resetLocked(l.Generation, 0)
+	for _, f := range l.frames[:l.Committed] {
+		n.appendLocked(f)
+		if f.size != 0 {
+			n.committed, n.size = len(n.frames), f.size
+		}
+	}
+	n.witness.put(n.generation, 0, n.frames)
+	n.changed = len(n.frames)
+	return n.witness.begin(n.generation)
 }
 
 // pageSizeOf reads the size of pages from the header of a database.

@@ -42,17 +42,20 @@ type Mark struct {
 	Generation Generation
 	Frames     int     // up to its end
 	Tail       [8]byte // the checksum in the header of the last one
-	Commit     uint64  // its number
 }
 
 // state is what a slot holds.
 type state struct {
 	boot       [16]byte
-	generation Generation // the log's last one
+	generation Generation // the log's last one, which it may not have begun
+	previous   Generation // the one before
 	written    Mark       // acknowledged, and there unless the power was lost
 	synced     Mark       // acknowledged, and synced before that
 	stamp      Stamp
-	closed     bool // the host has ended, and nothing was in the log
+	first      uint64 // the checksums of the database's first page
+	settled    bool   // the log of the generation is gone: all of it is in the database
+	served     bool   // commits were acknowledged
+	closed     bool   // the host has ended, and nothing was in the log
 }
 
 // Stamp tells whether a file was written since: by its size, and the time in
@@ -62,8 +65,8 @@ type Stamp struct{ Size, Changed int64 }
 const (
 	witnessMagic = "jhwit\x00\x00\x01"
 	slotBytes    = 512
-	slotUsed     = len(witnessMagic) + 8 + 16 + 8 + 2*markBytes + 16 + 1 + 4
-	markBytes    = 8 + 8 + 8 + 8
+	slotUsed     = len(witnessMagic) + 8 + 16 + 8 + 8 + 2*markBytes + 16 + 8 + 1 + 4
+	markBytes    = 8 + 8 + 8
 	entriesAt    = 4096
 	entryBytes   = 20
 )
@@ -98,12 +101,16 @@ func (w *Witness) Close() error {
 // Knows reports whether anything was in the file when it was opened.
 func (w *Witness) Knows() bool { return w != nil && w.turn > 0 }
 
+// Served reports whether any commit was ever acknowledged.
+func (w *Witness) Served() bool { return w != nil && w.found.served }
+
 // SameBoot reports whether the machine was not started since the witness was written, so that it is complete.
 func (w *Witness) SameBoot() bool { return w.found.boot == w.boot }
 
-// Generation returns the last generation of the log that the witness was told of
-// before it was opened.
-func (w *Witness) Generation() Generation { return w.found.generation }
+// Recognizes reports whether a log is the one that the witness was told of before it was opened.
+func (w *Witness) Recognizes(g Generation) bool {
+	return g == w.found.generation || g == w.found.previous
+}
 
 // Acknowledged returns up to where commits must be there.
 func (w *Witness) Acknowledged() Mark {
@@ -112,6 +119,9 @@ func (w *Witness) Acknowledged() Mark {
 	}
 	return w.found.synced
 }
+
+// Settled reports whether the log of the last generation was moved into the database, and emptied, by jobhost.
+func (w *Witness) Settled() bool { return w.found.settled }
 
 // Stamp returns what the database was like when only jobhost had written to it.
 func (w *Witness) Stamp() Stamp { return w.found.stamp }
@@ -163,21 +173,18 @@ func (w *Witness) entries(g Generation) (frames []frame, err error) {
 	}
 }
 
-// begin notes that the log begins anew. If its generation doesn't follow from the one
-// before, only the witness can tell that it is this database's log, so it must be there after a loss of
-// power, too.
+// begin notes that the log begins anew. Only the witness can tell that it is this database's log, so
+// it must know after a loss of power, too.
 func (w *Witness) begin(g Generation) error {
 	if w == nil {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	follows := g.Follows(w.last.generation)
-	w.last.generation = g
-	err := w.writeLocked()
-	if follows {
-		return nil
+	if w.last.generation != g {
+		w.last.previous, w.last.generation, w.last.settled = w.last.generation, g, false
 	}
+	err := w.writeLocked()
 	if err == nil {
 		err = w.file.Sync()
 	}
@@ -191,29 +198,39 @@ func (w *Witness) acknowledge(m Mark, synced bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last.written = m
+	if w.last.written == m && (!synced || w.last.synced == m) {
+		return // nothing was written
+	}
+	w.last.written, w.last.served = m, true
 	if synced {
 		w.last.synced = m
 	}
 	_ = w.writeLocked() // the one before is still true
 }
 
-// Settle notes that everything up to a commit is in the database, which looks so, and that the
+// Settle notes that everything is in the database, which looks so, and that the
 // log is empty; closed is whether it stays so. It must be durable before the log goes.
-func (w *Witness) Settle(commit uint64, stamp Stamp, closed bool) error {
+func (w *Witness) Settle(stamp Stamp, closed bool) error {
 	if w == nil {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := Mark{Generation: w.last.generation, Commit: commit}
-	w.last.written, w.last.synced, w.last.stamp, w.last.closed = m, m, stamp, closed
+	w.last.stamp, w.last.settled, w.last.closed = stamp, true, closed
 	err := w.writeLocked()
 	w.last.closed = false
 	if err == nil {
 		err = w.file.Sync()
 	}
 	return err
+}
+
+// Sync makes durable what is noted, before a part of the log is moved into the database: then
+// a page there that has a seal is known, or older than the log.
+func (w *Witness) Sync() {
+	if w != nil {
+		_ = w.file.Sync() // then less is known after a loss of power
+	}
 }
 
 // SetStamp notes what the database looks like after jobhost has written to it.
@@ -227,6 +244,16 @@ func (w *Witness) SetStamp(s Stamp) {
 		w.last.stamp = s
 		_ = w.writeLocked() // then others seem to have written, which costs a look
 	}
+}
+
+// setFirst notes what the first page of the database is, to be written with the next mark.
+func (w *Witness) setFirst(sum uint64) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last.first = sum
 }
 
 // LastStamp returns what SetStamp was told last.
@@ -249,19 +276,26 @@ func formatSlot(turn uint64, s *state) []byte {
 	b = binary.LittleEndian.AppendUint64(b, turn)
 	b = append(b, s.boot[:]...)
 	b = append(b, s.generation[:]...)
+	b = append(b, s.previous[:]...)
 	for _, m := range []Mark{s.written, s.synced} {
 		b = append(b, m.Generation[:]...)
 		b = binary.LittleEndian.AppendUint64(b, uint64(m.Frames))
 		b = append(b, m.Tail[:]...)
-		b = binary.LittleEndian.AppendUint64(b, m.Commit)
 	}
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.stamp.Size))
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.stamp.Changed))
-	if s.closed {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
+	b = binary.LittleEndian.AppendUint64(b, s.first)
+	flags := byte(0)
+	if s.settled {
+		flags |= 1
 	}
+	if s.closed {
+		flags |= 2
+	}
+	if s.served {
+		flags |= 4
+	}
+	b = append(b, flags)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -273,12 +307,13 @@ func parseSlot(b []byte) (turn uint64, s state, ok bool) {
 	b = b[len(witnessMagic):]
 	turn, b = binary.LittleEndian.Uint64(b), b[8:]
 	s.boot, b = [16]byte(b), b[16:]
-	s.generation, b = Generation(b), b[8:]
+	s.generation, s.previous, b = Generation(b), Generation(b[8:]), b[16:]
 	for _, m := range []*Mark{&s.written, &s.synced} {
 		m.Generation, m.Frames = Generation(b), int(binary.LittleEndian.Uint64(b[8:]))
-		m.Tail, m.Commit, b = [8]byte(b[16:]), binary.LittleEndian.Uint64(b[24:]), b[markBytes:]
+		m.Tail, b = [8]byte(b[16:]), b[markBytes:]
 	}
 	s.stamp = Stamp{int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))}
-	s.closed = b[16] == 1
+	s.first, s.closed = binary.LittleEndian.Uint64(b[16:]), b[24]&2 != 0
+	s.settled, s.served = b[24]&1 != 0, b[24]&4 != 0
 	return turn, s, true
 }
