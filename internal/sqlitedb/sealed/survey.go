@@ -229,3 +229,17 @@ func pageSizeOf(header []byte) int {
 
 // lockPage is the page that SQLite never uses, since its locks are there.
 func lockPage(size int) uint32 { return uint32(0x40000000/size) + 1 }
+
+// Apply writes the pages of the good commits of a log into a copy of its database.
+func Apply(db io.WriterAt, log io.ReaderAt, l Log) error {
+	p := make([]byte, l.PageSize)
+	for i, f := range l.frames[:l.Committed] {
+		if _, err := log.ReadAt(p, frameOffset(i, l.PageSize)+frameHeader); err != nil {
+			return fmt.Errorf("read frame %d of the log: %w", i, err)
+		}
+		if _, err := db.WriteAt(p, int64(f.page-1)*int64(l.PageSize)); err != nil {
+			return fmt.Errorf("write page %d: %w", f.page, err)
+		}
+	}
+	return nil
+}
