@@ -455,3 +455,38 @@ func TestEvidenceIsKept(t *testing.T) {
 		t.Errorf("the copy is another one, %v", err)
 	}
 }
+
+// Readers meet the writer, and another program's checkpoints.
+func TestReadersAmongStrangers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, sqlitedb.FileName)
+	db := setup(t, sqlitedb.Options{Dir: dir, CheckpointPages: 25})
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for last := 0; ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				got, err := readTexts(t, db)
+				if n := strings.Count(got, "note"); err != nil || n < last {
+					t.Errorf("%d notes after %d, %v", n, last, err)
+					return
+				}
+				last = strings.Count(got, "note")
+			}
+		})
+	}
+	for i := range int64(100) {
+		put(t, db, i+1, "note"+strings.Repeat("x", 400))
+		if i%5 == 0 {
+			shell3(t, path, "PRAGMA wal_checkpoint(PASSIVE); SELECT count(*) FROM note")
+		}
+	}
+	close(stop)
+	all.Wait()
+}
