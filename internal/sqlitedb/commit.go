@@ -56,7 +56,7 @@ func (w *writer) explain(err error) error {
 // explainBusy names the program that has kept the writer waiting.
 func (w *writer) explainBusy(err error) error {
 	holder := lockHolder(w.db.path)
-	w.db.log.Warn("the database is locked by "+holder+"; what is written waits", logkey.Path, w.db.path)
+	w.db.log.Warn("another program has locked the database; writing waits for it", logkey.Reason, holder, logkey.Path, w.db.path)
 	return &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Message: "the database is locked by " + holder, Cause: err,
 		Hint: "end the transaction that is open there; nothing is damaged, and writing goes on by itself",

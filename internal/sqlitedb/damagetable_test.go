@@ -162,11 +162,29 @@ var headerFields = []struct {
 	name string
 	at   int
 }{
-	{"mark", 3}, {"page size", 16}, {"write version", 18}, {"read version", 19}, {"reserved bytes", 20}, {"largest fraction", 21},
-	{"smallest fraction", 22}, {"leaf fraction", 23}, {"change counter", 27}, {"number of pages", 31}, {"first free page", 35},
-	{"number of free pages", 39}, {"schema cookie", 43}, {"schema format", 47}, {"cache size", 51}, {"largest root", 55},
-	{"encoding", 59}, {"user version", 63}, {"incremental vacuum", 67}, {"application id", 71}, {"reserved", 80},
-	{"version valid for", 95}, {"SQLite version", 99},
+	{"mark", 3},
+	{"page size", 16},
+	{"write version", 18},
+	{"read version", 19},
+	{"reserved bytes", 20},
+	{"largest fraction", 21},
+	{"smallest fraction", 22},
+	{"leaf fraction", 23},
+	{"change counter", 27},
+	{"number of pages", 31},
+	{"first free page", 35},
+	{"number of free pages", 39},
+	{"schema cookie", 43},
+	{"schema format", 47},
+	{"cache size", 51},
+	{"largest root", 55},
+	{"encoding", 59},
+	{"user version", 63},
+	{"incremental vacuum", 67},
+	{"application id", 71},
+	{"reserved", 80},
+	{"version valid for", 95},
+	{"SQLite version", 99},
 }
 
 // pageHarms is damage of the database of a host that was stopped, by a disk: the time of the file stays.

@@ -2,6 +2,7 @@ package sqlitedb
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 
 	"github.com/jobhost/jobhost"
@@ -45,9 +46,9 @@ func (db *DB) checkLog() error {
 	if log.Lost > 0 {
 		kept, err := db.keepLog("torn")
 		if err != nil {
-			return err
+			db.log.Warn("there is no copy of the log", logkey.Error, err) // on a full disk a host starts, too
 		}
-		db.log.Warn("the last commit in the log was not finished when the power was lost; it was not acknowledged"+kept, logkey.Path, path)
+		db.log.Warn("the last commit in the log was not finished when the power was lost, and not acknowledged", logkey.Path, kept)
 	}
 	return nil
 }
@@ -74,12 +75,10 @@ func (db *DB) damageOf(log sealed.Log, mark sealed.Mark) string {
 
 func (db *DB) refuseLog(path, why string) error {
 	kept, err := db.keepLog("damaged")
-	if err != nil {
-		return err
-	}
 	return &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
-		Message: fmt.Sprintf("%s is damaged: %s%s", path, why, kept),
+		Message: fmt.Sprintf("%s is damaged: %s; a copy of it is %s", path, why, cmp.Or(kept, "not kept")),
+		Cause:   err,
 		Hint:    "check the disk, then restore a backup. " + hintRepair,
 	}
 }

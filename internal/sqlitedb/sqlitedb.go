@@ -104,7 +104,6 @@ type DB struct {
 	// witness and notes are of the log; nil in memory.
 	witness *sealed.Witness
 	notes   *sealed.Notes
-	commits uint64        // the number of the last one when the database was opened
 	noLog   bool          // it was opened without a log, or with an empty one
 	found   sealed.Survey // what another program has left
 	memory  *memoryVFS

@@ -250,7 +250,7 @@ func keepOnClose(c *conn) {
 	_, _ = c.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
 }
 
-// keepLog copies the log to a name of its own before anything changes it, and says where.
+// keepLog copies the log to a name of its own before anything changes it, and returns that.
 func (db *DB) keepLog(why string) (string, error) {
 	path := db.path + "-wal"
 	from, size, err := db.disk.Read(path)
@@ -273,11 +273,9 @@ func (db *DB) keepLog(why string) (string, error) {
 	if err != nil {
 		return "", explainPath(kept, err)
 	}
-	if _, err := io.Copy(io.NewOffsetWriter(to, 0), from); err == nil {
-		err = to.Sync()
-	}
-	if err = errors.Join(err, to.Close()); err != nil {
+	_, err = io.Copy(io.NewOffsetWriter(to, 0), from)
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
 		return "", explainPath(kept, err)
 	}
-	return "; a copy of the log is " + kept, nil
+	return kept, nil
 }
