@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ func loaded() time.Duration {
 // A host is killed at random moments under load and started again. An outside
 // ledger knows what was acknowledged and what results were seen: nothing of it
 // may be missing at the end, and nothing may have run again that a crash does
-// not explain.
+// not explain. Every other time another program looks into the store in between.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
 	site, book := newSite(t), newLedger()
@@ -51,6 +53,9 @@ func TestKillUnderLoad(t *testing.T) {
 		cancel()
 		load.Wait()
 		t.Logf("process %d was killed with %d leases open", process, book.ran(t, process, host))
+		if process%2 == 1 {
+			lookInto(t, site, process)
+		}
 	}
 	host := site.start()
 	checkResults(t, host, book)
@@ -61,6 +66,17 @@ func TestKillUnderLoad(t *testing.T) {
 		t.Errorf("%d leases were open at the end of a host that was stopped", open)
 	}
 	book.checkRuns(t)
+}
+
+// lookInto uses the sqlite3 shell on the store of a host that was killed, in one of the ways in which people do.
+// As the last one who has it open the shell moves the log into the database.
+func lookInto(t *testing.T, site *site, process int) {
+	t.Helper()
+	looks := []string{"SELECT count(*) FROM job", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA integrity_check", "PRAGMA wal_checkpoint(PASSIVE)", ".schema"}
+	out, err := exec.Command("sqlite3", filepath.Join(site.dir, "data", "jobhost.db"), looks[process/2%len(looks)]).CombinedOutput() //nolint:gosec // as people do
+	if err != nil {
+		t.Fatalf("sqlite3: %v\n%s", err, out)
+	}
 }
 
 // submitUntil submits jobs, one by one and in batches, until the host is gone.

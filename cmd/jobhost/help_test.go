@@ -39,7 +39,7 @@ func TestHelp(t *testing.T) {
 		"schedule", "schedule ls", "schedule show", "schedule run", "schedule pause", "schedule resume", "run", "dev", "manifest", "manifest check",
 		"workflow", "workflow check", "workflow graph", "workflow run", "workflow ls", "workflow show", "workflow trace", "workflow watch",
 		"workflow signal", "workflow cancel", "workflow retry", "workflow rm",
-		"fiber", "fiber start", "fiber ls", "fiber status", "fiber send", "fiber watch", "fiber pause", "fiber resume", "fiber stop", "manifest show", "backup", "restore", "version",
+		"fiber", "fiber start", "fiber ls", "fiber status", "fiber send", "fiber watch", "fiber pause", "fiber resume", "fiber stop", "manifest show", "backup", "restore", "repair", "version",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

@@ -70,7 +70,7 @@ Exit codes: 0 done, 1 failed (a job that was waited for, too), 2 wrong usage.`
 	add("host", "Run workers:", newRunCommand(e), newDevCommand(e), newExecCommand(e), newBenchCommand(e), newManifestCommand(e))
 	add("jobs", "Jobs of a running host:", newSubmitCommand(e), newJobCommand(e), newDeadCommand(e), newWorkerCommand(e),
 		newScheduleCommand(e), newKVCommand(e), newStateCommand(e), newFiberCommand(e), newWorkflowCommand(e))
-	add("store", "The store:", newBackupCommand(e), newRestoreCommand(e))
+	add("store", "The store:", newBackupCommand(e), newRestoreCommand(e), newRepairCommand(e))
 	root.AddCommand(newVersionCommand(e), newSandboxCommand(), newGuardCommand())
 	e.options.register(root)
 	root.SetIn(e.stdin)

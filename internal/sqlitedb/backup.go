@@ -189,7 +189,7 @@ func edit(path string, change func(Querier) error) (err error) {
 // goes first: a database without its log has lost commits, and one with the log
 // of another is damaged.
 func moveAside(target, kept string) error {
-	for _, suffix := range []string{"-wal", "-shm", ""} {
+	for _, suffix := range []string{"-wal", "-shm", witnessSuffix, ""} {
 		var err error
 		if kept == "" || suffix == "-shm" {
 			err = removeFile(target + suffix)

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3"
@@ -51,7 +52,20 @@ func (w *writer) explain(err error) error {
 		w.fail(err)
 		return w.failure
 	}
+	if errors.Is(err, sqlite3.BUSY) {
+		return w.explainBusy(err)
+	}
 	return explainWrite(err)
+}
+
+// explainBusy names the program that has kept the writer waiting.
+func (w *writer) explainBusy(err error) error {
+	holder := lockHolder(w.db.path)
+	w.db.log.Warn("another program has locked the database; writing waits for it", logkey.Reason, holder, logkey.Path, w.db.path)
+	return &jobhost.Error{
+		Code: jobhost.CodeUnavailable, Message: "the database is locked by " + holder, Cause: err,
+		Hint: "end the transaction that is open there; nothing is damaged, and writing goes on by itself",
+	}
 }
 
 // try makes the changes in one transaction, all or none.
@@ -69,7 +83,7 @@ func (w *writer) try(changes []Change) error {
 		err = w.tx.members[i].BeforeCommit(&w.tx)
 	}
 	if err == nil {
-		err = w.tx.Stmt("COMMIT").Exec()
+		err = w.end()
 	}
 	if err != nil {
 		err = w.rollback(w.tx.cause(err))
@@ -83,6 +97,15 @@ func (w *writer) try(changes []Change) error {
 	}
 	clear(w.tx.members)
 	w.tx.members = w.tx.members[:0]
+	return err
+}
+
+// end commits the transaction, and notes that before anybody is told.
+func (w *writer) end() error {
+	err := w.tx.Stmt("COMMIT").Exec()
+	if err == nil {
+		w.db.notes.Acknowledge(!w.db.opts.Relaxed)
+	}
 	return err
 }
 
@@ -135,11 +158,13 @@ func (w *writer) checkpoint() {
 		_ = w.tx.db.BusyTimeout(100 * time.Millisecond)
 		defer func() { _ = w.tx.db.BusyTimeout(busyTimeout) }()
 	}
+	before := w.stamp()
 	w.tx.forgetFault()
 	_, _, err := w.tx.db.WALCheckpoint("main", mode)
 	if err != nil {
 		err = w.tx.cause(err)
 	}
+	w.stamped(before)
 	switch {
 	case err == nil:
 		w.hardAt = w.softAt * walHard

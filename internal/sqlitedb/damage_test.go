@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -148,7 +149,7 @@ func TestOlderShape(t *testing.T) {
 	}
 	defer c.Close()
 	reserved, err := c.FileControl("main", sqlite3.FCNTL_RESERVE_BYTES)
-	if err != nil || reserved != 8 {
+	if err != nil || reserved != sealed.Bytes {
 		t.Fatalf("%v bytes are reserved for checksums, %v", reserved, err)
 	}
 }

@@ -21,7 +21,10 @@ func isFull(err error) bool {
 	return files.IsFull(err) && !isDamage(err) && !errors.Is(err, errRollback)
 }
 
-const hintDamage = "check the disk, then restore a backup: jobhost restore DIR --replace --take-over"
+const (
+	hintDamage = "check the disk, then restore a backup: jobhost restore DIR --replace --take-over. " + hintRepair
+	hintRepair = "To get out of it what can be read: jobhost repair"
+)
 
 // isDamage reports whether what was read is not what was written: a page whose
 // checksum is wrong, or that makes no sense.
@@ -97,7 +100,8 @@ func explainOpen(path string, err error) error {
 		e.Message = fmt.Sprintf("%s cannot be written", path)
 		e.Hint = "give the user that runs jobhost write access to the directory and the files in it, or choose another one"
 	case errors.Is(err, sqlite3.BUSY):
-		e.Hint = "another program has the database open for writing; end it first"
+		e.Message = fmt.Sprintf("%s is locked by %s", path, lockHolder(path))
+		e.Hint = "nothing is damaged: end that program, or its transaction, and start jobhost again"
 	}
 	return e
 }

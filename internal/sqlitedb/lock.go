@@ -71,6 +71,8 @@ func errHeld(dir string, f *os.File) error {
 // release gives the directory back. A nil lock is fine.
 func (l *lockFile) release() {
 	if l != nil {
+		// A program that is just being started still has a copy of the file, which would keep the lock.
+		_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
 		_ = l.file.Close()
 	}
 }

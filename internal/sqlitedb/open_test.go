@@ -13,6 +13,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -66,6 +67,23 @@ func shell(t *testing.T, path, sql string) {
 	}
 }
 
+// sealedShell runs SQL on a database file as jobhost would.
+func sealedShell(t *testing.T, path, sql string) {
+	t.Helper()
+	sealed.RegisterSystem()
+	c, err := sqlite3.OpenFlags("file:"+path+"?vfs="+sealed.Name, sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Exec(sql), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	// It is what a newer jobhost would leave.
+	if err := os.Remove(path + "-witness"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -94,7 +112,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, jobhost.CodeInvalid, `newer jobhost: it has a part "cluster"`},
 		{"a newer layout", func(t *testing.T, dir string) {
 			closeDB(t, setup(t, sqlitedb.Options{Dir: dir}))
-			shell(t, filepath.Join(dir, sqlitedb.FileName), "PRAGMA user_version=99")
+			sealedShell(t, filepath.Join(dir, sqlitedb.FileName), "PRAGMA user_version=99")
 		}, jobhost.CodeInvalid, "newer jobhost: file layout 99"},
 		{"a directory in place of the file", func(t *testing.T, dir string) {
 			if err := os.Mkdir(filepath.Join(dir, sqlitedb.FileName), 0o700); err != nil {
@@ -174,6 +192,25 @@ func TestPrivateFiles(t *testing.T) {
 	}
 	if got := texts(t, db); got != "one two" {
 		t.Fatalf("the database holds %q", got)
+	}
+}
+
+// All files of a new store are for their owner, in a directory that others may enter, too.
+func TestNewFilesArePrivate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the mode is the test
+		t.Fatal(err)
+	}
+	put(t, setup(t, sqlitedb.Options{Dir: dir}), 1, "secret")
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) < 5 {
+		t.Fatalf("%d files, %v", len(entries), err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, %v", e.Name(), info.Mode(), err)
+		}
 	}
 }
 

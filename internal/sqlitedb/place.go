@@ -15,6 +15,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb/files"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 )
 
 // place prepares where the database will be: memory, or a locked directory
@@ -37,24 +38,37 @@ func (db *DB) place() error {
 	}
 	db.path = filepath.Join(dir, FileName)
 	if db.opts.Disk != nil {
-		db.disk, db.vfs = db.opts.Disk, files.Name+"-"+rand.Text()
-		files.Register(db.vfs, db.opts.Disk.VFS())
-		return nil
+		db.disk, db.base = db.opts.Disk, files.Name+"-"+rand.Text()
+		files.Register(db.base, db.opts.Disk.VFS())
+		return db.watch()
 	}
-	db.disk, db.reserve = systemDisk{}, newReserve(dir)
-	for _, suffix := range []string{"", "-wal", "-shm"} {
+	db.disk, db.base, db.reserve = systemDisk{}, files.Name, newReserve(dir)
+	for _, suffix := range []string{"", "-wal", "-shm", witnessSuffix} {
 		if err := makePrivate(db.path + suffix); err != nil {
 			return err
 		}
 	}
-	db.index, err = holdIndex(db.path + "-shm")
-	return err
+	if db.index, err = holdIndex(db.path + "-shm"); err != nil {
+		return err
+	}
+	return db.watch()
+}
+
+// watch lets the database be opened in a way that what is written is sealed and noted.
+func (db *DB) watch() error {
+	files.RegisterSystem()
+	if err := db.openWitness(); err != nil {
+		return err
+	}
+	db.vfs = sealed.Name + "-" + rand.Text()
+	sealed.Register(db.vfs, db.base, db.notes, db.opts.Disk == nil)
+	return nil
 }
 
 // uri is the database's name for SQLite.
 func (db *DB) uri() string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: db.path}
-	u.RawQuery = url.Values{"vfs": {cmp.Or(db.vfs, files.Name)}}.Encode()
+	u.RawQuery = url.Values{"vfs": {cmp.Or(db.vfs, sealed.Name)}}.Encode()
 	return u.String()
 }
 
@@ -129,6 +143,32 @@ func (systemDisk) Read(path string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
+// OpenFile implements [Disk].
+func (systemDisk) OpenFile(path string) (sealed.Storage, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// OpenWitness implements [Disk].
+func (d systemDisk) OpenWitness(path string) (sealed.Storage, error) {
+	m, err := openMapped(path, witnessBytes)
+	if isFull(err) {
+		return d.OpenFile(path)
+	}
+	return m, err
+}
+
+// Stamp implements [Disk].
+func (systemDisk) Stamp(path string) (sealed.Stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return sealed.Stamp{}, err
+	}
+	return sealed.Stamp{Size: info.Size(), Changed: info.ModTime().UnixNano()}, nil
+}
+
+// Boot implements [Disk].
+func (systemDisk) Boot() [16]byte { return bootID() }
+
 // Remove implements [Disk].
 func (systemDisk) Remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +193,14 @@ func (db *DB) clearUnfinished() error {
 			return explainPath(db.path, err)
 		}
 	}
+	if sizes[""] == 0 && (sizes["-wal"] > 0 || db.witness.Served()) {
+		return db.errMissing() // SQLite would remove the log
+	}
 	if sizes[""] == 0 || sizes[""] > firstPage || sizes["-wal"] > 0 || !isUnfinished(head, sizes["-journal"] > 0) {
 		return nil
+	}
+	if db.witness.Served() {
+		return db.errMissing()
 	}
 	for _, suffix := range []string{"-journal", ""} {
 		if err := db.disk.Remove(db.path + suffix); err != nil {
@@ -165,6 +211,15 @@ func (db *DB) clearUnfinished() error {
 		return nil
 	}
 	return makePrivate(db.path)
+}
+
+func (db *DB) errMissing() error {
+	return &jobhost.Error{
+		Code:    jobhost.CodeUnavailable,
+		Message: fmt.Sprintf("%s is missing or empty, and there were jobs in it", db.path),
+		Hint: fmt.Sprintf("look for it, or restore a backup: jobhost restore; to begin with nothing, remove %[1]s%[2]s and %[1]s-wal",
+			db.path, witnessSuffix),
+	}
 }
 
 // firstPage is the size of a file that has one page.
@@ -184,7 +239,7 @@ func isUnfinished(head string, journal bool) bool {
 		return true
 	}
 	return !journal && len(head) >= cells+2 && strings.HasPrefix(head, magic) &&
-		head[reserved] == checksumBytes && head[kind] == leaf && head[cells:cells+2] == "\x00\x00"
+		(head[reserved] == checksumBytes || head[reserved] == oldChecksumBytes) && head[kind] == leaf && head[cells:cells+2] == "\x00\x00"
 }
 
 // head returns up to n bytes from the beginning of a file, and its size.

@@ -11,10 +11,10 @@ import (
 
 // applicationID marks the file as jobhost's ("jhst"); file(1) and the sqlite3
 // shell show it. layout is the user_version: how the versions of schemas are
-// kept, which is all that every schema has to agree upon.
+// kept, which is all that every schema has to agree upon. 2 = pages have seals.
 const (
 	applicationID = 0x6a687374
-	layout        = 1
+	layout        = 2
 )
 
 // Schema is what one package keeps in the database. Packages share the file,

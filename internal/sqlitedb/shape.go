@@ -3,6 +3,7 @@ package sqlitedb
 import (
 	"fmt"
 
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -11,15 +12,17 @@ import (
 //   - Pages can be given back. SQLite reuses free pages by itself, but a file
 //     never gets smaller unless it knows which page points to which
 //     (auto_vacuum).
-//   - Each page of a file ends with a checksum of 8 bytes, written when a page
+//   - Each page of a file ends with a seal, its number and checksums, written when a page
 //     goes from the log into the database and checked whenever one is read from
 //     it, so that a flipped bit is an error and never an answer. SQLite's log has
-//     its own.
+//     its own. Files from before there were seals have checksums of 8 bytes, which
+//     package sealed checks, too.
 //
 // Both together cost the writer 4 to 8 % of a job's work, about 1 µs.
 const (
-	autoVacuum    = 2 // incremental: when it is asked to
-	checksumBytes = 8
+	autoVacuum       = 2 // incremental: when it is asked to
+	checksumBytes    = sealed.Bytes
+	oldChecksumBytes = 8
 )
 
 // shape prepares a new file, or rebuilds one that was made without.
@@ -54,7 +57,7 @@ func shape(c *conn, path string, checksums bool) error {
 		return nil // it takes effect with the first page
 	}
 	if err := c.exec("VACUUM"); err != nil {
-		return explainOpen(path, fmt.Errorf("rebuild with checksums: %w", err))
+		return explainOpen(path, fmt.Errorf("rebuild with seals: %w", err))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
-	"github.com/jobhost/jobhost/internal/sqlitedb/files"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
@@ -79,6 +79,14 @@ type Disk interface {
 	Read(path string) (io.ReadCloser, int64, error)
 	// Remove removes a file; a missing one is fine.
 	Remove(path string) error
+	// OpenFile opens a file to be read and written, making it if it is missing.
+	OpenFile(path string) (sealed.Storage, error)
+	// OpenWitness opens the file of a witness, of which less is written than it may become.
+	OpenWitness(path string) (sealed.Storage, error)
+	// Stamp tells the size of a file and when it was written last; zero = it can't.
+	Stamp(path string) (sealed.Stamp, error)
+	// Boot is different after each loss of power.
+	Boot() [16]byte
 }
 
 // Observer has functions to call, each of which may be nil. They are called
@@ -94,12 +102,18 @@ type DB struct {
 	opts Options
 	path string // of the database, as SQLite knows it
 	vfs  string // "" = the operating system's files
+	base string // the VFS below it
 	disk Disk
 	lock *lockFile // nil in memory
 	// reserve is room for when the disk is full; nil in memory and on a Disk.
 	reserve *reserve
 	index   *os.File // nil = SQLite looks after it alone
 	owed    error    // why the log could not be moved into the database by Open; nil = it was
+	// witness and notes are of the log; nil in memory.
+	witness *sealed.Witness
+	notes   *sealed.Notes
+	noLog   bool          // it was opened without a log, or with an empty one
+	found   sealed.Survey // what another program has left
 	memory  *memoryVFS
 	log     *slog.Logger
 
@@ -158,12 +172,16 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := db.checkLog(); err != nil {
 		return nil, err
 	}
+	if err := db.lookForStrangers(); err != nil {
+		return nil, err
+	}
 	c, err := db.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
 	if err != nil {
 		return nil, explainOpen(db.path, err)
 	}
 	defer func() {
 		if err != nil {
+			keepOnClose(c) // what is refused stays as it is
 			err = errors.Join(err, c.close())
 		}
 	}()
@@ -182,12 +200,15 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := c.exec(db.writerPragmas()); err != nil {
 		return nil, explainOpen(db.path, err)
 	}
+	if err := db.judge(c); err != nil {
+		return nil, err
+	}
 	// A journal whose deletion is not durable could come back, and undo a part of
 	// what the log is about to bring into the database.
 	if err := db.syncNames(); err != nil {
 		return nil, err
 	}
-	if err := db.emptyLog(c); err != nil {
+	if err := db.takeOver(c); err != nil {
 		return nil, err
 	}
 	if err := db.migrate(c); err != nil {
@@ -308,18 +329,22 @@ func (db *DB) release() {
 	_ = db.closeReaders()
 	if db.memory != nil {
 		db.memory.unregister()
-	} else if db.opts.Disk != nil {
+	} else {
 		vfs.Unregister(db.vfs)
+	}
+	if db.opts.Disk != nil {
+		vfs.Unregister(db.base)
 	}
 	if db.index != nil {
 		_ = db.index.Close() // nothing that counts was written
 	}
+	_ = db.witness.Close() // what is in it is durable, or need not be
 	db.lock.release()
 }
 
 // connect opens one connection.
 func (db *DB) connect(flags sqlite3.OpenFlag) (*conn, error) {
-	files.RegisterSystem()
+	sealed.RegisterSystem()
 	c, err := sqlite3.OpenFlags(db.uri(), flags|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package sqlitedb
 
 import (
 	"cmp"
+	"errors"
 	"sync"
 
 	"github.com/ncruces/go-sqlite3"
@@ -215,15 +216,17 @@ func (w *writer) stop() {
 // has been told, and what Close says after it is of no use.
 func (w *writer) closeConn() error {
 	w.tx.db.WALHook(nil)
-	if w.full() {
-		// The log and its index keep their files, without which the next start had
-		// to find room first.
-		_, _ = w.tx.db.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, true)
-	}
 	if w.failure == nil {
-		return w.tx.close()
+		err := w.settle()
+		if w.full() || isFull(err) {
+			// The log and its index keep their files, without which the next start had
+			// to find room first.
+			_, _ = w.tx.db.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, true)
+			err = nil
+		}
+		return errors.Join(err, w.tx.close())
 	}
-	_, _ = w.tx.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	keepOnClose(w.tx.conn)
 	_ = w.tx.close()
 	return nil
 }

@@ -187,14 +187,14 @@ func (d *Disk) allNamesLocked() []string {
 
 // survive returns what may be left of a file: what was synced, and any of the
 // other changes in any order.
-func (f *inode) survive(rng *mathrand.Rand) []byte {
-	data := append([]byte(nil), f.durable...)
+func (i *inode) survive(rng *mathrand.Rand) []byte {
+	data := append([]byte(nil), i.durable...)
 	keep := rng.Float64() // sometimes most, sometimes little
-	for _, i := range rng.Perm(len(f.pending)) {
+	for _, k := range rng.Perm(len(i.pending)) {
 		if rng.Float64() > keep {
 			continue
 		}
-		c := f.pending[i]
+		c := i.pending[k]
 		if c.data == nil {
 			data = resize(data, c.at)
 			continue

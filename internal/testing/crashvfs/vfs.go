@@ -2,12 +2,14 @@ package crashvfs
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"maps"
 	"slices"
 	"syscall"
 
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
@@ -96,6 +98,83 @@ func (d *Disk) Remove(path string) error {
 	return nil
 }
 
+// OpenFile opens a file to be read and written, as a program does without SQLite,
+// making it if it is missing.
+func (d *Disk) OpenFile(path string) (sealed.Storage, error) {
+	f, _, err := d.Open(path, vfs.OPEN_READWRITE|vfs.OPEN_CREATE|vfs.OPEN_MAIN_JOURNAL)
+	if err != nil {
+		return nil, err
+	}
+	return storage{f}, nil
+}
+
+// OpenWitness is OpenFile for a file of which a store does without: what is done with it is not
+// counted, and not what fails.
+func (d *Disk) OpenWitness(path string) (sealed.Storage, error) {
+	f, _, err := d.Open(path, vfs.OPEN_READWRITE|vfs.OPEN_CREATE|vfs.OPEN_MAIN_JOURNAL)
+	if err != nil {
+		return nil, err
+	}
+	return witness{f.(*file)}, nil
+}
+
+// witness is a file whose writes and syncs fail without power only.
+type witness struct{ *file }
+
+// WriteAt implements [io.WriterAt].
+func (w witness) WriteAt(p []byte, off int64) (int, error) {
+	w.disk.mu.Lock()
+	defer w.disk.mu.Unlock()
+	if w.disk.off {
+		return 0, sqlite3.IOERR_WRITE
+	}
+	w.inode.write(p, off)
+	return len(p), nil
+}
+
+// Sync makes durable what was written.
+func (w witness) Sync() error {
+	w.disk.mu.Lock()
+	defer w.disk.mu.Unlock()
+	if w.disk.off {
+		return sqlite3.IOERR_FSYNC
+	}
+	w.inode.sync()
+	return nil
+}
+
+func (i *inode) write(p []byte, off int64) {
+	p = bytes.Clone(p)
+	i.data = overwrite(i.data, off, p)
+	i.pending = append(i.pending, change{off, p})
+}
+
+func (i *inode) sync() {
+	for _, c := range i.pending {
+		if c.data == nil {
+			i.durable = resize(i.durable, c.at)
+		} else {
+			i.durable = overwrite(i.durable, c.at, c.data)
+		}
+	}
+	i.pending = nil
+}
+
+// storage is a file of a program.
+type storage struct{ vfs.File }
+
+// Sync makes durable what was written.
+func (s storage) Sync() error { return s.File.Sync(vfs.SYNC_FULL) }
+
+// Stamp can't tell when a file was written: there is no clock on the disk.
+func (d *Disk) Stamp(string) (sealed.Stamp, error) { return sealed.Stamp{}, nil }
+
+// Boot is another one for the disk that a crash leaves.
+func (d *Disk) Boot() [16]byte {
+	sum := sha256.Sum256([]byte(d.name))
+	return [16]byte(sum[:])
+}
+
 // Access implements [vfs.VFS].
 func (d *Disk) Access(name string, _ vfs.AccessFlag) (bool, error) {
 	d.mu.Lock()
@@ -152,9 +231,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.disk.writeLocked(off + int64(len(p)) - int64(len(f.inode.data))); err != nil {
 		return 0, err
 	}
-	p = append([]byte{}, p...)
-	f.inode.data = overwrite(f.inode.data, off, p)
-	f.inode.pending = append(f.inode.pending, change{off, p})
+	f.inode.write(p, off)
 	return len(p), nil
 }
 
@@ -182,14 +259,7 @@ func (f *file) Sync(vfs.SyncFlag) error {
 		}
 		return err
 	}
-	for _, c := range f.inode.pending {
-		if c.data == nil {
-			f.inode.durable = resize(f.inode.durable, c.at)
-		} else {
-			f.inode.durable = overwrite(f.inode.durable, c.at, c.data)
-		}
-	}
-	f.inode.pending = nil
+	f.inode.sync()
 	return nil
 }
 

@@ -1,0 +1,140 @@
+package sqlitedb
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// checkLog looks for damage in the write-ahead log, which SQLite would pass over: it takes
+// the first frame that isn't right for the end, and a header that isn't for an empty log, so that
+// one flipped bit makes later commits vanish without a word.
+//
+// What a loss of power leaves is different: each commit was synced before the next one
+// was written, so only the last of them can be unfinished. Frames with the marks of
+// further commits behind it were acknowledged. The witness tells more: up to where commits were
+// acknowledged, exactly after a crash, and at least after a loss of power.
+func (db *DB) checkLog() error {
+	if db.memory != nil {
+		return nil
+	}
+	path := db.path + "-wal"
+	file, size, err := db.disk.Read(path)
+	if err != nil {
+		return explainPath(path, err)
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	mark := db.witness.Acknowledged()
+	log, err := sealed.Scan(bufio.NewReaderSize(file, 1<<18), mark.Frames)
+	if err != nil {
+		return explainPath(path, err)
+	}
+	db.noLog = size == 0 || log.Good == 0
+	if size == 0 || log.Good == 0 && log.Lost == 0 && log.Whole {
+		return nil // whether anything is missing, the pages of the database tell
+	}
+	if why := db.damageOf(log, mark); why != "" {
+		return db.refuseLog(path, why)
+	}
+	if err := db.notes.Adopt(&log); err != nil {
+		return explainPath(path, err)
+	}
+	if log.Lost > 0 {
+		kept, err := db.keepLog("torn")
+		if err != nil {
+			db.log.Warn("there is no copy of the log", logkey.Error, err) // on a full disk a host starts, too
+		}
+		db.log.Warn("the last commit in the log was not finished when the power was lost, and not acknowledged", logkey.Path, kept)
+	}
+	return nil
+}
+
+// damageOf says what is wrong with a log, "" if nothing is.
+func (db *DB) damageOf(log sealed.Log, mark sealed.Mark) string {
+	if !log.Whole {
+		return "its header is damaged"
+	}
+	if db.witness.Knows() {
+		switch {
+		case !db.witness.Recognizes(log.Generation):
+			return "it is not the log of this database, or another program has written to it"
+		case log.Generation == mark.Generation && mark.Frames > log.Committed,
+			log.Generation == mark.Generation && mark.Frames > 0 && log.Tail != mark.Tail:
+			return fmt.Sprintf("it can be read up to byte %d, and more was acknowledged", log.End)
+		}
+	}
+	if log.Lost > 1 && !(db.opts.Relaxed && !db.witness.SameBoot()) { // relaxed commits are not synced one by one
+		return fmt.Sprintf("at least %d commits after byte %d cannot be read", log.Lost-1, log.End)
+	}
+	return ""
+}
+
+func (db *DB) refuseLog(path, why string) error {
+	kept, err := db.keepLog("damaged")
+	return &jobhost.Error{
+		Code:    jobhost.CodeUnavailable,
+		Message: fmt.Sprintf("%s is damaged: %s; a copy of it is %s", path, why, cmp.Or(kept, "not kept")),
+		Cause:   err,
+		Hint:    "check the disk, then restore a backup. " + hintRepair,
+	}
+}
+
+// emptyLog begins the log anew. After a loss of power it may end in parts of a
+// commit, which the next ones would overwrite from their beginning only: after
+// another loss what is left of them would look like a commit that was good once.
+func (db *DB) emptyLog(c *conn) error {
+	if db.memory != nil {
+		return nil
+	}
+	err := db.truncateLog(c)
+	if isFull(err) && db.reserve.release() == nil {
+		err = db.truncateLog(c)
+	}
+	if db.owed = nil; isFull(err) {
+		db.owed = err
+		return db.cutLog(c) // what is in it stays there until there is room
+	}
+	if err != nil {
+		return explainOpen(db.path, err)
+	}
+	return nil
+}
+
+func (db *DB) truncateLog(c *conn) error {
+	if err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return fmt.Errorf("take over the log: %w", err)
+	}
+	return nil
+}
+
+// cutLog removes what follows the last good frame, which takes no room.
+func (db *DB) cutLog(c *conn) error {
+	path := db.path + "-wal"
+	file, _, err := db.disk.Read(path)
+	if err != nil {
+		return explainPath(path, err)
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	log, err := sealed.Scan(bufio.NewReaderSize(file, 1<<18), 0)
+	if err != nil || log.Good == 0 {
+		return err
+	}
+	pointer, err := c.db.FileControl("main", sqlite3.FCNTL_JOURNAL_POINTER)
+	if err != nil {
+		return explainOpen(db.path, err)
+	}
+	open, ok := pointer.(vfs.File)
+	if !ok {
+		return fmt.Errorf("%s is not open", path)
+	}
+	if err := open.Truncate(log.End); err != nil {
+		return explainPath(path, err)
+	}
+	return nil
+}
