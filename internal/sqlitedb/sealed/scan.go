@@ -22,7 +22,7 @@ type Log struct {
 	// without as many good ones.
 	Tail   [8]byte
 	frames []frame // the good ones
-	// Lost is how many ends of commits of this log lie behind its first bad frame.
+	// Lost is how many whole ends of commits of this log lie behind its first bad frame.
 	Lost int
 }
 
@@ -51,7 +51,7 @@ func Scan(file io.Reader, frames int) (Log, error) {
 
 func (l *Log) scanFrames(file io.Reader, chain checksum, frames int) error {
 	raw := make([]byte, frameHeader+l.PageSize)
-	for intact := true; ; {
+	for intact := true; ; chain.from(raw[16:frameHeader]) {
 		if whole, err := readFull(file, raw); !whole {
 			return err
 		}
@@ -59,10 +59,11 @@ func (l *Log) scanFrames(file io.Reader, chain checksum, frames int) error {
 		commit := binary.BigEndian.Uint32(raw[4:]) != 0
 		chain.add(raw[:8])
 		chain.add(raw[frameHeader:])
-		intact = intact && ours && chain.is(raw[16:frameHeader])
-		if !intact {
-			// Other salts are of the log before this one: it was never overwritten here.
-			if ours && commit {
+		// A checksum goes on from the one in the frame before. So behind a bad frame it is seen which ones
+		// are whole; of others a part may be of the log before this one.
+		good := ours && chain.is(raw[16:frameHeader])
+		if intact = intact && good; !intact {
+			if good && commit {
 				l.Lost++
 			}
 			continue
@@ -100,6 +101,11 @@ func (c *checksum) add(b []byte) {
 		c.s0 += c.order.Uint32(b) + c.s1
 		c.s1 += c.order.Uint32(b[4:]) + c.s0
 	}
+}
+
+// from goes on from a checksum that was written.
+func (c *checksum) from(b []byte) {
+	c.s0, c.s1 = binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
 }
 
 func (c *checksum) is(b []byte) bool {
