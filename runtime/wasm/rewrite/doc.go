@@ -14,8 +14,8 @@
 // Nothing of the module's code is copied. What package module has read is typed
 // by package typecheck and written anew, instruction by instruction and in
 // canonical form, so the compiler sees what was read here and nothing else. What
-// wazero 1.12 compiles wrongly is written in other ways: see compare.go,
-// lower.go and lower_vector.go.
+// wazero 1.12 compiles wrongly is written in other ways: see address.go,
+// compare.go, lower.go and lower_vector.go.
 //
 // # Where a guest ticks
 //
