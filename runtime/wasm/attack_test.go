@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -342,6 +343,33 @@ func TestKernelIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt("", "") }); late > runtimetest.MaxLateness {
+		t.Errorf("stopped %v late", late)
+	}
+}
+
+// TestLongNamesAreStopped: a plugin asks for a config entry with a name of
+// gigabytes, which the host can't compare with those of a large config in pieces.
+func TestLongNamesAreStopped(t *testing.T) {
+	t.Parallel()
+	const env = "\x0fextism:host/env"
+	asking := module("\x01\x02\x60\x01\x7e\x01\x7e\x60\x00\x01\x7f", "\x02\x02"+env+"\x05alloc\x00\x00"+env+"\x0aconfig_get\x00\x00",
+		"\x03\x01\x01", "\x05\x01\x00\x01", "\x07\x01\x03run\x00\x02",
+		"\x0a\x01"+sized("\x01\x01\x7e\x42"+leb(0x7ff00000)+call(0)+"\x21\x00"+loop+"\x20\x00"+call(1)+"\x1a"+again+number(0)+"\x0b"))
+	p, err := newEngine(t).Load(t.Context(), runtime.Source{
+		Worker: "attack", ABI: runtime.ABIExtism, Bytes: asking, Limits: runtime.Limits{MemoryBytes: 3 << 30},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := map[string]string{}
+	for n := range 20 {
+		config["key"+strconv.Itoa(n)] = "value"
+	}
+	if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt {
+		at := runtimetest.Attempt("", "")
+		at.Config = config
+		return at
+	}); late > runtimetest.MaxLateness {
 		t.Errorf("stopped %v late", late)
 	}
 }
