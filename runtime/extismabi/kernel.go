@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // The layout of a kernel's memory, as kernel.wat has it.
@@ -59,7 +61,7 @@ func (p *Plugin) put(data []byte) (ok bool) {
 	setWord(b, at+roomAt, uint32(room))
 	setWord(b, at+lengthAt, uint32(len(data)))
 	setWord(b, at+markAt, at^mark)
-	copy(b[at:], data)
+	hostcall.Copy(b[at:], data)
 	return true
 }
 

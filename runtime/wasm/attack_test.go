@@ -347,6 +347,54 @@ func TestKernelIsStopped(t *testing.T) {
 	}
 }
 
+// longestStop is how long it took at most to stop the world while something was done.
+func longestStop(do func()) (longest time.Duration) {
+	done := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		var stats goruntime.MemStats
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			began := time.Now()
+			goruntime.ReadMemStats(&stats)
+			longest = max(longest, time.Since(began))
+		}
+	})
+	do()
+	close(done)
+	stopping.Wait()
+	return longest
+}
+
+// TestLargeInputStopsNothing: the input of a job is as large as its payload, and
+// the host goes on while it is written to the guest's memory.
+func TestLargeInputStopsNothing(t *testing.T) {
+	const size = 512 << 20
+	// jh_buf grows the memory by what it is asked for, and returns where that begins.
+	buffer := number(0) + "\x20\x00" + number(16) + "\x76" + number(1) + "\x6a\x40\x00\x1a\x1a" + number(1<<16)
+	body := func(code string) string { return sized("\x00" + code + "\x0b") }
+	p := load(t, newEngine(t), module("\x01\x02\x60\x01\x7f\x01\x7f\x60\x01\x7f\x01\x7e", "\x03\x02\x00\x01", "\x05\x01\x00\x01",
+		"\x07\x03"+exportMemory+"\x06jh_buf\x00\x00\x06jh_run\x00\x01", "\x0a\x02"+body(buffer)+body("\x42\x00")), runtime.Limits{MemoryBytes: size + 1<<20})
+	at := runtimetest.Attempt("", "")
+	at.Input = make([]byte, size)
+	late := runtimetest.Best(func() time.Duration {
+		i := runtimetest.Instance(t, p)
+		defer func() { _ = i.Close(context.Background()) }()
+		return longestStop(func() {
+			if got := i.Run(t.Context(), at); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+				t.Fatalf("%+v", got.Outcome.Failure)
+			}
+		})
+	})
+	if late > runtimetest.MaxLateness {
+		t.Errorf("the host stopped for %v", late)
+	}
+}
+
 // TestLongNamesAreStopped: a plugin asks for a config entry with a name of
 // gigabytes, which the host can't compare with those of a large config in pieces.
 func TestLongNamesAreStopped(t *testing.T) {
