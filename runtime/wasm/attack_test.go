@@ -395,6 +395,36 @@ func TestLargeInputStopsNothing(t *testing.T) {
 	}
 }
 
+// TestKernelEndsAtOnce: a plugin takes all of the kernel's memory and returns. What
+// it took is not cleared, as the sandbox is replaced; where it is kept, the host
+// goes on meanwhile.
+func TestKernelEndsAtOnce(t *testing.T) {
+	const env = "\x0fextism:host/env"
+	taking := module("\x01\x02\x60\x01\x7e\x01\x7e\x60\x00\x01\x7f", "\x02\x01"+env+"\x05alloc\x00\x00", "\x03\x01\x01", "\x05\x01\x00\x01",
+		"\x07\x01\x03run\x00\x01", "\x0a\x01"+sized("\x00\x42"+leb(500<<20)+call(0)+"\x1a"+number(0)+"\x0b"))
+	for _, isolation := range []runtime.Isolation{runtime.IsolateJob, runtime.IsolateInstance} {
+		t.Run(string(isolation), func(t *testing.T) {
+			p, err := newEngine(t).Load(t.Context(), runtime.Source{
+				Worker: "attack", ABI: runtime.ABIExtism, Bytes: taking, Isolation: isolation, Limits: runtime.Limits{MemoryBytes: 1 << 30},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if late := runtimetest.Best(func() time.Duration {
+				i := runtimetest.Instance(t, p)
+				defer func() { _ = i.Close(context.Background()) }()
+				return longestStop(func() {
+					if got := i.Run(t.Context(), runtimetest.Attempt("", "")); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+						t.Fatalf("%+v", got.Outcome.Failure)
+					}
+				})
+			}); late > runtimetest.MaxLateness {
+				t.Errorf("the host stopped for %v", late)
+			}
+		})
+	}
+}
+
 // TestLongNamesAreStopped: a plugin asks for a config entry with a name of
 // gigabytes, which the host can't compare with those of a large config in pieces.
 func TestLongNamesAreStopped(t *testing.T) {
