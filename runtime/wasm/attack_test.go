@@ -425,6 +425,27 @@ func TestKernelEndsAtOnce(t *testing.T) {
 	}
 }
 
+// TestReferencesTakeNoMemory: a job makes a million references to a function,
+// which are one.
+func TestReferencesTakeNoMemory(t *testing.T) {
+	p := load(t, newEngine(t), attack(1, false, loop+strings.Repeat("\xd2\x01\x1a", 1000)+bump(1)+counter+number(1000)+"\x49\x0d\x00\x0b"), runtime.Limits{})
+	i := runtimetest.Instance(t, p)
+	used := func() int64 {
+		var stats goruntime.MemStats
+		goruntime.GC()
+		goruntime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	before := used()
+	if got := i.Run(t.Context(), runtimetest.Attempt("", "")); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+		t.Fatalf("%+v", got.Outcome.Failure)
+	}
+	if more := used() - before; more > 4<<20 {
+		t.Errorf("they took %d bytes", more)
+	}
+	goruntime.KeepAlive(i)
+}
+
 // TestLongNamesAreStopped: a plugin asks for a config entry with a name of
 // gigabytes, which the host can't compare with those of a large config in pieces.
 func TestLongNamesAreStopped(t *testing.T) {

@@ -51,8 +51,9 @@
 // # What is added
 //
 // Everything is added behind what is there, so that no index changes: three
-// types, four functions, four globals, exports with the reserved [Prefix], and a
-// memory of no pages if there was none. Data segments and the start function
-// are handed to the host instead. Custom sections are left out, but for the
-// names of functions, which are cut where they are long.
+// types, four functions, four globals and one for each function that code makes
+// references to, exports with the reserved [Prefix], and a memory of no pages if
+// there was none. Data segments and the start function are handed to the host
+// instead. Custom sections are left out, but for the names of functions, which
+// are cut where they are long.
 package rewrite

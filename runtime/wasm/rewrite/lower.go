@@ -16,6 +16,8 @@ func (f *functionWriter) lowering(in *module.Instruction) func(*functionWriter, 
 	switch {
 	case in.Op == module.I32Const && isHighAddress(int32(in.Immediate)):
 		return (*functionWriter).highConstant
+	case in.Op == module.RefFunc:
+		return (*functionWriter).reference
 	case isOrdered(in.Op):
 		if f.maybeMasked(f.f, f.top) {
 			return (*functionWriter).compare
