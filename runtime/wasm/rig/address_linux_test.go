@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sys/unix"
 
@@ -56,7 +55,6 @@ func TestHighAddresses(t *testing.T) {
 	for form := rig.Interpreted; form <= rig.Rewritten; form++ {
 		memory := newOutside(t)
 		r := rig.NewRuntime(ctx, form)
-		defer func() { _ = r.Close(ctx) }()
 		names = names[:0]
 		for op := range uint32(0xfe00) {
 			o := module.Describe(op)
@@ -69,6 +67,9 @@ func TestHighAddresses(t *testing.T) {
 				names = append(names, fmt.Sprintf("%s at %#x+%#x", o.Name, place.address, place.offset))
 				results[form] = append(results[form], access(ctx, t, r, form, memory, op, place.address, place.offset))
 			}
+		}
+		if err := r.Close(ctx); err != nil {
+			t.Error(err)
 		}
 	}
 	wrong := 0
@@ -105,7 +106,7 @@ func access(ctx context.Context, t *testing.T, r wazero.Runtime, form rig.Form, 
 	for range guest.ExportedFunction("f0").Definition().ParamTypes() {
 		params = append(params, 0x1122334455667788)
 	}
-	if params != nil && guest.ExportedFunction("f0").Definition().ParamTypes()[0] == api.ValueType(module.V128) {
+	if params != nil && guest.ExportedFunction("f0").Definition().ParamTypes()[0] == module.V128 {
 		params = append(params, 0x99aabbccddeeff00)
 	}
 	got, err := guest.ExportedFunction("f0").Call(ctx, params...)
