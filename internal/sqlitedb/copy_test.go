@@ -1,6 +1,7 @@
 package sqlitedb_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -202,7 +203,7 @@ func TestCopyBeforeEachMigration(t *testing.T) {
 	if got := textsAt(t, before); got != "first" {
 		t.Fatalf("the first copy holds %q", got)
 	}
-	if err := os.Rename(before, path); err != nil {
+	if err := errors.Join(os.Rename(before, path), os.Remove(path+"-witness")); err != nil {
 		t.Fatal(err)
 	}
 	db = setup(t, sqlitedb.Options{Dir: dir})

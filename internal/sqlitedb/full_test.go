@@ -138,7 +138,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	for _, with := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reserve %v", with), func(t *testing.T) {
 			dir := smalldisk.New(t, 16<<20)
-			for _, name := range []string{sqlitedb.FileName, sqlitedb.FileName + "-wal", sqlitedb.FileName + "-shm"} {
+			for _, name := range []string{sqlitedb.FileName, sqlitedb.FileName + "-wal", sqlitedb.FileName + "-shm", sqlitedb.FileName + "-witness"} {
 				data, err := os.ReadFile(filepath.Join(source, name))
 				if err == nil {
 					err = os.WriteFile(filepath.Join(dir, name), data, 0o600)

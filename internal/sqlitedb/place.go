@@ -16,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
+	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // place prepares where the database will be: memory, or a locked directory
@@ -63,6 +64,18 @@ func (db *DB) watch() error {
 	db.vfs = sealed.Name + "-" + rand.Text()
 	sealed.Register(db.vfs, db.base, db.notes, db.opts.Disk == nil)
 	return nil
+}
+
+// watchAnew forgets what was noted since [DB.watch], which may not have found room.
+func (db *DB) watchAnew() error {
+	if db.memory != nil {
+		return nil
+	}
+	vfs.Unregister(db.vfs)
+	if err := db.witness.Close(); err != nil {
+		return explainPath(db.path+witnessSuffix, err)
+	}
+	return db.watch()
 }
 
 // uri is the database's name for SQLite.

@@ -69,7 +69,7 @@ func refuseNewer(c *conn, path string, schemas []Schema) error {
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		i := slices.IndexFunc(schemas, func(s Schema) bool { return s.Name == name })
 		switch {
-		case i < 0 && !slices.Contains(Known(), name):
+		case i < 0 && len(schemas) > 0 && !slices.Contains(Known(), name):
 			return errNewer(path, fmt.Sprintf("it has a part %.40q, which this one doesn't know", name))
 		case i >= 0 && versions[name] > int64(len(schemas[i].Steps)):
 			return errNewer(path, fmt.Sprintf("%s version %d, and this one knows %d", name, versions[name], len(schemas[i].Steps)))

@@ -149,7 +149,9 @@ func Open(opts Options) (_ *DB, err error) {
 	}
 	conn, err := db.openWriter()
 	if isFull(err) && db.reserve.release() == nil {
-		conn, err = db.openWriter() // with the room that was kept back
+		if err = db.watchAnew(); err == nil {
+			conn, err = db.openWriter() // with the room that was kept back
+		}
 	}
 	if err != nil {
 		return nil, err

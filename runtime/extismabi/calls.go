@@ -64,9 +64,12 @@ func take(ctx context.Context, m api.Module, stack []uint64) {
 	p, _ := callOf(ctx)
 	answer := p.ready
 	p.ready = nil
-	if to := uint32(stack[0]); to == 0 || !m.Memory().Write(to, answer) {
+	to := uint32(stack[0])
+	room, ok := m.Memory().Read(to, uint32(len(answer)))
+	if to == 0 || !ok {
 		trap("alloc", jobhost.CategoryResource, "there is no room for an answer of %d bytes in the memory of at most %d", len(answer), p.arena.limit)
 	}
+	hostcall.Copy(room, answer)
 }
 
 // pause() does nothing, but a Caller can end a guest there that was stopped.

@@ -2,8 +2,11 @@ package extismabi
 
 import (
 	"encoding/binary"
+	"runtime"
 
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // The layout of a kernel's memory, as kernel.wat has it.
@@ -59,7 +62,7 @@ func (p *Plugin) put(data []byte) (ok bool) {
 	setWord(b, at+roomAt, uint32(room))
 	setWord(b, at+lengthAt, uint32(len(data)))
 	setWord(b, at+markAt, at^mark)
-	copy(b[at:], data)
+	hostcall.Copy(b[at:], data)
 	return true
 }
 
@@ -89,10 +92,20 @@ func within(b []byte, at, n uint64) []byte {
 	return b[at : at+n]
 }
 
-// clearKernel makes the kernel as new, in proportion to what was used.
+// cleared is how much is cleared before other goroutines, the garbage collector among them, may go on.
+const cleared = 1 << 20
+
+// clearKernel makes the kernel as new, in proportion to what was used. A guest needs one call for gigabytes of it, which
+// can't be cleared at once: nothing interrupts that.
 func (p *Plugin) clearKernel() {
 	b := p.all()
-	clear(b[:min(heapAt+int(word(b, usedAt)), len(b))])
+	b = b[:min(heapAt+int(word(b, usedAt)), len(b))]
+	for len(b) > cleared {
+		clear(b[:cleared])
+		b = b[cleared:]
+		runtime.Gosched()
+	}
+	clear(b)
 }
 
 // arena is the memory of one kernel. It keeps the limit itself, in order to

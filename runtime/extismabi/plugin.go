@@ -88,8 +88,12 @@ func (p *Plugin) Reset() (keep bool) {
 	if !p.options.KeepVars {
 		p.vars.clear()
 	}
-	return p.memory.Size() <= maxIdle
+	return !p.Outgrown()
 }
+
+// Outgrown reports that the kernel's memory has become more than an idle plugin may hold. Then the plugin is better
+// replaced than reset, which takes long.
+func (p *Plugin) Outgrown() bool { return p.memory.Size() > maxIdle }
 
 // maxIdle is how much memory the kernel of an idle plugin may hold.
 const maxIdle = 1 << 20

@@ -34,6 +34,9 @@ func sizeOf(name, value []byte) int64 { return int64(len(name)) + int64(len(valu
 // set keeps a copy of value; ok is false when there would be too much. As in
 // Extism, the limit itself is too much.
 func (v *vars) set(name, value []byte) (ok bool) {
+	if len(name) > maxName {
+		return false
+	}
 	size := v.size + sizeOf(name, value)
 	if old, was := v.values[string(name)]; was {
 		size -= sizeOf(name, old)
@@ -49,7 +52,18 @@ func (v *vars) set(name, value []byte) (ok bool) {
 	return true
 }
 
+// get returns the value of a name; nil = it has none.
+func (v *vars) get(name []byte) []byte {
+	if len(name) > maxName {
+		return nil
+	}
+	return v.values[string(name)]
+}
+
 func (v *vars) remove(name []byte) {
+	if len(name) > maxName {
+		return
+	}
 	if old, was := v.values[string(name)]; was {
 		v.size -= sizeOf(name, old)
 		delete(v.values, string(name))
@@ -73,7 +87,7 @@ func varGet(ctx context.Context, m api.Module, stack []uint64) {
 	p, at := callOf(ctx)
 	name := text(m, "var_get", stack[0], stack[1])
 	if !p.inKV(at) {
-		p.hold(stack, p.vars.values[string(name)])
+		p.hold(stack, p.vars.get(name))
 		return
 	}
 	value, e := at.KVGet(name)

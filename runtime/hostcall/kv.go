@@ -53,6 +53,8 @@ func (a *Attempt) keys(key []byte) (KV, Errno) {
 	switch {
 	case kv == nil:
 		return nil, ErrDenied
+	case len(key) > jobhost.MaxKeyBytes: // before it is copied: a guest may hand over all of its memory
+		return nil, ErrInvalid
 	case jobhost.CheckKey(string(key)) != nil:
 		return nil, ErrInvalid
 	}

@@ -53,3 +53,16 @@ func TestKVArguments(t *testing.T) {
 		t.Errorf("sum %d, errno %d", sum, e)
 	}
 }
+
+// TestKVHugeKey: a guest may call all of its memory a key. It is refused without a copy.
+func TestKVHugeKey(t *testing.T) {
+	at := &hostcall.Attempt{Services: able{}}
+	key := make([]byte, 64<<20)
+	if n := testing.AllocsPerRun(3, func() {
+		if _, e := at.KVGet(key); e != hostcall.ErrInvalid {
+			t.Errorf("errno %d", e)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -57,7 +57,13 @@ func fill[T string | []byte](m api.Module, call string, stack []uint64, buf, cap
 		return
 	}
 	if n := uint64(len(data)); n <= uint64(uint32(capacity)) {
-		copy(view(m, call, buf, n), data)
+		to := view(m, call, buf, n)
+		switch data := any(data).(type) {
+		case []byte:
+			hostcall.Copy(to, data)
+		case string:
+			copy(to, data)
+		}
 	}
 	stack[0] = api.EncodeI32(int32(len(data)))
 }

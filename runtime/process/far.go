@@ -20,11 +20,18 @@ import (
 // far carries the calls of a guest in a sandbox process to the host. It implements [hostcall.Services] and
 // [hostcall.Far]. A call that gets no answer, since the attempt was stopped, is answered so. What lies in the
 // guest's memory is copied, since a frame may be sent after its call has been given up.
-type far struct{ run *link.Run }
+type far struct{ run asker }
+
+// asker is a run as seen from the sandbox process.
+type asker interface {
+	Call(c *protocol.Call) (*protocol.Answer, error)
+	Post(c *protocol.Call) error
+}
 
 var (
 	_ hostcall.Far      = (*far)(nil)
 	_ hostcall.Contents = (*far)(nil)
+	_ asker             = (*link.Run)(nil)
 )
 
 // ask asks the host.
@@ -103,7 +110,7 @@ type farOutput struct{ far *far }
 // Write implements [io.Writer].
 func (w farOutput) Write(p []byte) (int, error) {
 	for part := range slices.Chunk(p, maxRead) {
-		if e := w.far.errno(&protocol.Call{Call: &protocol.Call_Output{Output: &protocol.Output{Data: part}}}); e != hostcall.OK {
+		if e := w.far.errno(&protocol.Call{Call: &protocol.Call_Output{Output: &protocol.Output{Data: bytes.Clone(part)}}}); e != hostcall.OK {
 			return 0, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the result could not be stored"}
 		}
 	}

@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"context"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -286,6 +287,132 @@ func TestKernelIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt("", "") }); late > runtimetest.MaxLateness {
+		t.Errorf("stopped %v late", late)
+	}
+}
+
+// longestStop is how long it took at most to stop the world while something was done.
+func longestStop(do func()) (longest time.Duration) {
+	done := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		var stats goruntime.MemStats
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			began := time.Now()
+			goruntime.ReadMemStats(&stats)
+			longest = max(longest, time.Since(began))
+		}
+	})
+	do()
+	close(done)
+	stopping.Wait()
+	return longest
+}
+
+// TestLargeInputStopsNothing: the input of a job is as large as its payload, and
+// the host goes on while it is written to the guest's memory.
+func TestLargeInputStopsNothing(t *testing.T) {
+	const size = 512 << 20
+	// jh_buf grows the memory by what it is asked for, and returns where that begins.
+	buffer := number(0) + "\x20\x00" + number(16) + "\x76" + number(1) + "\x6a\x40\x00\x1a\x1a" + number(1<<16)
+	body := func(code string) string { return sized("\x00" + code + "\x0b") }
+	p := load(t, newEngine(t), module("\x01\x02\x60\x01\x7f\x01\x7f\x60\x01\x7f\x01\x7e", "\x03\x02\x00\x01", "\x05\x01\x00\x01",
+		"\x07\x03"+exportMemory+"\x06jh_buf\x00\x00\x06jh_run\x00\x01", "\x0a\x02"+body(buffer)+body("\x42\x00")), runtime.Limits{MemoryBytes: size + 1<<20})
+	at := runtimetest.Attempt("", "")
+	at.Input = make([]byte, size)
+	late := runtimetest.Best(func() time.Duration {
+		i := runtimetest.Instance(t, p)
+		defer func() { _ = i.Close(context.Background()) }()
+		return longestStop(func() {
+			if got := i.Run(t.Context(), at); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+				t.Fatalf("%+v", got.Outcome.Failure)
+			}
+		})
+	})
+	if late > runtimetest.MaxLateness {
+		t.Errorf("the host stopped for %v", late)
+	}
+}
+
+// TestKernelEndsAtOnce: a plugin takes all of the kernel's memory and returns. What
+// it took is not cleared, as the sandbox is replaced; where it is kept, the host
+// goes on meanwhile.
+func TestKernelEndsAtOnce(t *testing.T) {
+	const env = "\x0fextism:host/env"
+	taking := module("\x01\x02\x60\x01\x7e\x01\x7e\x60\x00\x01\x7f", "\x02\x01"+env+"\x05alloc\x00\x00", "\x03\x01\x01", "\x05\x01\x00\x01",
+		"\x07\x01\x03run\x00\x01", "\x0a\x01"+sized("\x00\x42"+leb(500<<20)+call(0)+"\x1a"+number(0)+"\x0b"))
+	for _, isolation := range []runtime.Isolation{runtime.IsolateJob, runtime.IsolateInstance} {
+		t.Run(string(isolation), func(t *testing.T) {
+			p, err := newEngine(t).Load(t.Context(), runtime.Source{
+				Worker: "attack", ABI: runtime.ABIExtism, Bytes: taking, Isolation: isolation, Limits: runtime.Limits{MemoryBytes: 1 << 30},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if late := runtimetest.Best(func() time.Duration {
+				i := runtimetest.Instance(t, p)
+				defer func() { _ = i.Close(context.Background()) }()
+				return longestStop(func() {
+					if got := i.Run(t.Context(), runtimetest.Attempt("", "")); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+						t.Fatalf("%+v", got.Outcome.Failure)
+					}
+				})
+			}); late > runtimetest.MaxLateness {
+				t.Errorf("the host stopped for %v", late)
+			}
+		})
+	}
+}
+
+// TestReferencesTakeNoMemory: a job makes a million references to a function,
+// which are one.
+func TestReferencesTakeNoMemory(t *testing.T) {
+	p := load(t, newEngine(t), attack(1, false, loop+strings.Repeat("\xd2\x01\x1a", 1000)+bump(1)+counter+number(1000)+"\x49\x0d\x00\x0b"), runtime.Limits{})
+	i := runtimetest.Instance(t, p)
+	used := func() int64 {
+		var stats goruntime.MemStats
+		goruntime.GC()
+		goruntime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	before := used()
+	if got := i.Run(t.Context(), runtimetest.Attempt("", "")); got.Outcome.Kind != jobhost.OutcomeSucceeded {
+		t.Fatalf("%+v", got.Outcome.Failure)
+	}
+	if more := used() - before; more > 4<<20 {
+		t.Errorf("they took %d bytes", more)
+	}
+	goruntime.KeepAlive(i)
+}
+
+// TestLongNamesAreStopped: a plugin asks for a config entry with a name of
+// gigabytes, which the host can't compare with those of a large config in pieces.
+func TestLongNamesAreStopped(t *testing.T) {
+	t.Parallel()
+	const env = "\x0fextism:host/env"
+	asking := module("\x01\x02\x60\x01\x7e\x01\x7e\x60\x00\x01\x7f", "\x02\x02"+env+"\x05alloc\x00\x00"+env+"\x0aconfig_get\x00\x00",
+		"\x03\x01\x01", "\x05\x01\x00\x01", "\x07\x01\x03run\x00\x02",
+		"\x0a\x01"+sized("\x01\x01\x7e\x42"+leb(0x7ff00000)+call(0)+"\x21\x00"+loop+"\x20\x00"+call(1)+"\x1a"+again+number(0)+"\x0b"))
+	p, err := newEngine(t).Load(t.Context(), runtime.Source{
+		Worker: "attack", ABI: runtime.ABIExtism, Bytes: asking, Limits: runtime.Limits{MemoryBytes: 3 << 30},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := map[string]string{}
+	for n := range 20 {
+		config["key"+strconv.Itoa(n)] = "value"
+	}
+	if late := runtimetest.Lateness(t, p, func() *hostcall.Attempt {
+		at := runtimetest.Attempt("", "")
+		at.Config = config
+		return at
+	}); late > runtimetest.MaxLateness {
 		t.Errorf("stopped %v late", late)
 	}
 }

@@ -116,7 +116,7 @@ func (g *extismGuest) failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
 
 func (g *extismGuest) refused() bool  { return g.plugin.Refused() }
 func (*extismGuest) remember() any    { return nil }
-func (g *extismGuest) reset(any) bool { return g.plugin.Reset() }
+func (g *extismGuest) reset(any) bool { return !g.plugin.Outgrown() && g.plugin.Reset() }
 
 func (g *extismGuest) close(ctx context.Context) error {
 	return errors.Join(g.plugin.Close(ctx), g.memory.Close())

@@ -149,9 +149,11 @@ func (g *nativeGuest) post(input []byte) error {
 			return err
 		}
 	}
-	if !g.i.module.Memory().Write(uint32(g.box.at), input) {
+	box, ok := g.i.module.Memory().Read(uint32(g.box.at), uint32(n))
+	if !ok {
 		return &badPlace{jobabi.Buffer + " is outside of the memory"}
 	}
+	hostcall.Copy(box, input)
 	return nil
 }
 

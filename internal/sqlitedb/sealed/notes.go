@@ -99,12 +99,13 @@ func (n *Notes) sealed(page uint32, sum uint64) {
 	}
 }
 
-// header notes the header of a frame.
+// header notes the header of a frame. SQLite leaves out its salts where it has replaced
+// a frame before it in the same transaction; it writes all their headers again when that commits.
 func (n *Notes) header(p []byte, off int64, f *log) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reader = f.File
-	if n.pageSize == 0 || n.generation != Generation(p[8:16]) {
+	if g := Generation(p[8:16]); n.pageSize == 0 || g != n.generation && g != (Generation{}) {
 		if err := n.adoptLocked(f); err != nil {
 			return err
 		}

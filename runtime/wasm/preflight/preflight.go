@@ -34,7 +34,7 @@ func Check(b []byte, limits Limits) (*module.Module, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	for _, check := range []func(*module.Module, *Limits) error{checkNames, checkMemories, checkStart, checkCode, checkVectors} {
+	for _, check := range []func(*module.Module, *Limits) error{checkNames, checkMemories, checkSegments, checkStart, checkCode, checkVectors} {
 		if err := check(m, &l); err != nil {
 			return nil, err
 		}

@@ -147,3 +147,39 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// TestSegments: what each instance keeps of segments is bounded.
+func TestSegments(t *testing.T) {
+	t.Parallel()
+	const few, many = 100_000, 100_001
+	module := func(elements, data string) []byte {
+		return []byte(header + vector(1, 1, noTypes) + vector(3, 1, "\x00") + memory1 + elements + data)
+	}
+	code := vector(10, 1, body(0, ""))
+	element := func(flag string, n int) string { return vector(9, 1, flag+"\x00"+number(n)+times("\x00", n)) }
+	named := func(n int) string {
+		count := number(n)
+		return "\x0c" + number(len(count)) + count + code + vector(11, n, times("\x01\x00", n))
+	}
+	unnamed := func(n int) string { return code + vector(11, n, times("\x00\x41\x00\x0b\x00", n)) }
+	for _, c := range []struct {
+		name    string
+		module  []byte
+		message string // empty = it is fine
+	}{
+		{"passive entries", module(element("\x01", few), code), ""},
+		{"more passive entries", module(element("\x01", many), code), "element segments of 100001 entries, more than 100000"},
+		{"more declared entries", module(element("\x03", many), code), ""},
+		{"data that code can name", module("", named(few)), ""},
+		{"more data that code can name", module("", named(many)), "100001 data segments that its code can name, more than 100000"},
+		{"more data", module("", unnamed(many)), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := preflight.Check(c.module, preflight.Limits{})
+			if (err == nil) != (c.message == "") || err != nil && !strings.Contains(err.Error(), c.message) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

@@ -71,3 +71,25 @@ func checkTables(m *module.Module, l *Limits, grown map[uint64]bool) error {
 	}
 	return nil
 }
+
+// maxNamed is how many data segments a module may have whose code can name them.
+const maxNamed = 100_000
+
+// checkSegments bounds what each instance keeps of segments beside its memory: a
+// reference takes some 50 bytes, and a data segment that code can name 24. Other
+// data segments are gone once they are written.
+func checkSegments(m *module.Module, l *Limits) error {
+	entries := 0
+	for i := range m.Elements {
+		if e := &m.Elements[i]; e.Mode != module.Declarative {
+			entries += len(e.Functions) + len(e.Exprs)
+		}
+	}
+	if entries > l.TableEntries {
+		return invalid("fewer functions whose address is taken need fewer entries", "has element segments of %d entries, more than %d", entries, l.TableEntries)
+	}
+	if n := len(m.Data); m.DataCount >= 0 && n > maxNamed {
+		return invalid("link them together", "has %d data segments that its code can name, more than %d", n, maxNamed)
+	}
+	return nil
+}

@@ -22,6 +22,7 @@ const (
 	opI32Sub            = 0x6b
 	opI32And            = 0x71
 	opI32Or             = 0x72
+	opI32Xor            = 0x73
 	opI32ShrU           = 0x76
 	opI64Add            = 0x7c
 	opI64Sub            = 0x7d

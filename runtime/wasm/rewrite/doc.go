@@ -14,8 +14,8 @@
 // Nothing of the module's code is copied. What package module has read is typed
 // by package typecheck and written anew, instruction by instruction and in
 // canonical form, so the compiler sees what was read here and nothing else. What
-// wazero 1.12 compiles wrongly is written in other ways: see compare.go,
-// lower.go and lower_vector.go.
+// wazero 1.12 compiles wrongly is written in other ways: see address.go,
+// compare.go, lower.go and lower_vector.go.
 //
 // # Where a guest ticks
 //
@@ -51,8 +51,9 @@
 // # What is added
 //
 // Everything is added behind what is there, so that no index changes: three
-// types, four functions, four globals, exports with the reserved [Prefix], and a
-// memory of no pages if there was none. Data segments and the start function
-// are handed to the host instead. Custom sections are left out, but for the
-// names of functions, which are cut where they are long.
+// types, four functions, four globals and one for each function that code makes
+// references to, exports with the reserved [Prefix], and a memory of no pages if
+// there was none. Data segments and the start function are handed to the host
+// instead. Custom sections are left out, but for the names of functions, which
+// are cut where they are long.
 package rewrite

@@ -14,6 +14,10 @@ import "github.com/jobhost/jobhost/runtime/module"
 // type checker, since it looks at the operands.
 func (f *functionWriter) lowering(in *module.Instruction) func(*functionWriter, *module.Instruction) {
 	switch {
+	case in.Op == module.I32Const && isHighAddress(int32(in.Immediate)):
+		return (*functionWriter).highConstant
+	case in.Op == module.RefFunc:
+		return (*functionWriter).reference
 	case isOrdered(in.Op):
 		if f.maybeMasked(f.f, f.top) {
 			return (*functionWriter).compare

@@ -205,7 +205,7 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 		return false
 	case module.RefFunc:
 		v.references = append(v.references, reference{from: v.index, to: e.arg})
-		return v.other(in, size, e)
+		return false
 	default:
 		return v.other(in, size, e)
 	}
@@ -232,8 +232,6 @@ func accesses(op uint32) uint32 {
 		return bulkAccesses
 	case isLowered(op):
 		return 1 // it becomes a row of instructions
-	case op == module.RefFunc:
-		return 1 // it leaves native code for Go and comes back
 	}
 	if module.Describe(op).Accesses() {
 		return 1

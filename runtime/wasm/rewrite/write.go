@@ -16,7 +16,9 @@ type writer struct {
 	added *added
 	out   module.Module // what is written
 	types *typecheck.Checker
-	place placer
+	// referred are the globals with references to functions.
+	referred map[uint32]uint32
+	place    placer
 	// buffer is for the code of one function after the other, size how much there
 	// is of it so far.
 	buffer code
@@ -54,6 +56,7 @@ func (w *writer) extend() {
 	out.Globals = with(m.Globals,
 		counter(module.I32, uint64(a.interval)), counter(module.I64, uint64(a.interval)),
 		counter(module.I64, math.MaxInt64), counter(module.I32, 0))
+	w.refer()
 	if m.Start >= 0 {
 		out.Start = -1
 	}

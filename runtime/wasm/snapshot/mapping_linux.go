@@ -33,17 +33,21 @@ type mapping struct {
 	dropped int
 }
 
-// reserve maps an image at the start of a reservation.
+// reserve maps an image at the start of a reservation. The zeros behind its content are no part of the file: the kernel
+// would keep a page of the file for each of them that a guest looks at, for as long as there is the image.
 func reserve(limit int, image *Image, method Method) (*mapping, error) {
 	p, err := memories.reserve(limit)
 	if err != nil {
 		return nil, fmt.Errorf("reserve address space: %w", err)
 	}
 	m := &mapping{all: unsafe.Slice((*byte)(p), limit), open: image.Size(), image: image, method: method, pages: pagemap().fd, patience: 1}
-	if m.open == 0 {
-		return m, nil
+	content := len(image.content())
+	if content > 0 {
+		_, err = unix.MmapPtr(image.stored.fd, 0, p, uintptr(content), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
 	}
-	_, err = unix.MmapPtr(image.stored.fd, 0, p, uintptr(m.open), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+	if err == nil && m.open > content {
+		err = unix.Mprotect(m.all[content:m.open], unix.PROT_READ|unix.PROT_WRITE)
+	}
 	if err != nil {
 		_ = m.free() // the other error says more
 		return nil, fmt.Errorf("map the image: %w", err)

@@ -213,3 +213,39 @@ func mappings(t *testing.T, m *Memory) (n int) {
 	}
 	return n
 }
+
+// TestZerosTakeNothing: what a guest looks at or writes behind the content of its
+// image takes no memory of the image, which outlives it.
+func TestZerosTakeNothing(t *testing.T) {
+	t.Parallel()
+	const pages = 16
+	content := make([]byte, pages*PageBytes)
+	content[5] = 1
+	image := testImage(t, content)
+	stored := func() int64 {
+		var info unix.Stat_t
+		if err := unix.Fstat(image.stored.fd, &info); err != nil {
+			t.Fatal(err)
+		}
+		return info.Blocks * 512
+	}
+	before := stored()
+	for _, method := range methods() {
+		m, err := newMemory(pages*PageBytes, image, method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := PageBytes; at < len(m.Bytes()); at += page {
+			if m.Bytes()[at] != 0 {
+				t.Errorf("%v: byte %d is not zero", method, at)
+			}
+			m.Bytes()[at] = byte(at / PageBytes % 2)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := stored(); after != before {
+		t.Errorf("the image takes %d bytes instead of %d", after, before)
+	}
+}

@@ -14,8 +14,7 @@
 // /proc/self/pagemap) and copies those back. Elsewhere a memory is a slice,
 // and a reset copies all of it.
 //
-// What is used: two mappings for each memory, three while it is larger than its
-// image; one descriptor for each image, one for the process. Address space
+// What is used: up to three mappings for each memory; one descriptor for each image, one for the process. Address space
 // is reserved without access, so that it isn't charged, whatever
 // vm.overcommit_memory says (a limit by RLIMIT_AS counts it); vm.max_map_count
 // (65,530 by default) allows some 20,000 memories.
