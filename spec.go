@@ -84,7 +84,7 @@ type Spec struct {
 func (s *Spec) Check() error {
 	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
 	if s.ID != "" {
-		errs = append(errs, CheckID(s.ID), checkStepID(s.ID))
+		errs = append(errs, CheckID(s.ID), checkStepID(s.ID), checkTickID(s.ID))
 	}
 	errs = append(errs,
 		inRange("tasks", s.Tasks, 0, MaxTasks),
@@ -157,6 +157,26 @@ func checkStepID(id string) error {
 	return &Error{
 		Code: CodeInvalid, Field: "id", Message: fmt.Sprintf("%s is the id of a workflow's step: those begin with %s", clip(id), WorkflowIDPrefix),
 		Hint: "choose another id",
+	}
+}
+
+// TickLayout is how a tick stands in the id of its job, behind the schedule's name
+// and a dot; see [time.Time.Format].
+const TickLayout = "20060102T150405Z"
+
+// checkTickID keeps submits away from the ids of jobs of ticks, or one could take
+// a tick's id before it comes.
+func checkTickID(id string) error {
+	dot := strings.LastIndexByte(id, '.')
+	if dot < 0 || len(id)-dot-1 != len(TickLayout) {
+		return nil
+	}
+	if _, err := time.Parse(TickLayout, id[dot+1:]); err != nil {
+		return nil //nolint:nilerr // it is no time
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "id", Message: fmt.Sprintf("%s is the id of a schedule's tick: those end with a dot and a time", clip(id)),
+		Hint: "choose another id, such as one with a dash before the time",
 	}
 }
 
