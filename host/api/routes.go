@@ -143,6 +143,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},
 			{"workflow", "Only events of this workflow and of the jobs of its steps."},
+			{"worker", "Only events of this worker and of its jobs."},
 			{"after", "Begin after the event of this number, as far as it is remembered; the header Last-Event-ID does the same and sees restarts too."},
 		}, []answer{
 			{200, "Server-sent events until one of them is called end; the data is JSON.", wire.Stream, []reflect.Type{reflect.TypeFor[jobhost.Event]()}},
