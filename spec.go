@@ -82,7 +82,7 @@ type Spec struct {
 // the host's own. What depends on the host (an unknown worker, a payload over
 // the limit, a full queue, a URL that is not allowed) is not looked at.
 func (s *Spec) Check() error {
-	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
+	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), CheckNotReserved(s.Worker)) // a capacity with which it stays on the stack
 	if s.ID != "" {
 		errs = append(errs, CheckID(s.ID), checkStepID(s.ID), checkTickID(s.ID))
 	}
@@ -131,20 +131,21 @@ func (s *Spec) checkCallback() error {
 	case s.Callback.URL != "":
 		return CheckURL(s.Callback.URL)
 	case s.Callback.Worker != "":
-		if err := errors.Join(CheckWorker(s.Callback.Worker), checkReserved(s.Callback.Worker)); err != nil {
+		if err := errors.Join(CheckWorker(s.Callback.Worker), CheckNotReserved(s.Callback.Worker)); err != nil {
 			return fmt.Errorf("callback: %w", err)
 		}
 	}
 	return nil
 }
 
-// checkReserved keeps submits away from the host's own workers.
-func checkReserved(worker string) error {
+// CheckNotReserved returns an error with code [CodeDenied] for one of the host's own
+// workers, which take no jobs and no keys from others.
+func CheckNotReserved(worker string) error {
 	if !strings.HasPrefix(worker, ReservedWorkers) {
 		return nil
 	}
 	return &Error{
-		Code: CodeDenied, Field: "worker", Message: fmt.Sprintf("worker %s is the host's own and takes no jobs", clip(worker)),
+		Code: CodeDenied, Field: "worker", Message: fmt.Sprintf("worker %s is the host's own", clip(worker)),
 		Hint: "name a worker of the manifest",
 	}
 }
