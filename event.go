@@ -77,7 +77,15 @@ type EventQuery struct {
 	Job string
 	// Workflow selects the events of one workflow and of its jobs; empty = of all.
 	Workflow string
+	// Worker selects the events of one worker and of its jobs; empty = of all.
+	Worker string
 	// After asks for the events after this Seq first, as far as the host still
 	// remembers them; 0 = only what happens from now on.
 	After uint64
+}
+
+// Selects reports whether an event is one of those that the query asks for,
+// whatever its number.
+func (q *EventQuery) Selects(e *Event) bool {
+	return (q.Job == "" || q.Job == e.Job) && (q.Workflow == "" || q.Workflow == e.Workflow) && (q.Worker == "" || q.Worker == e.Worker)
 }

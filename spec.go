@@ -82,9 +82,9 @@ type Spec struct {
 // the host's own. What depends on the host (an unknown worker, a payload over
 // the limit, a full queue, a URL that is not allowed) is not looked at.
 func (s *Spec) Check() error {
-	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), checkReserved(s.Worker)) // a capacity with which it stays on the stack
+	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), CheckNotReserved(s.Worker)) // a capacity with which it stays on the stack
 	if s.ID != "" {
-		errs = append(errs, CheckID(s.ID), checkStepID(s.ID))
+		errs = append(errs, CheckID(s.ID), checkStepID(s.ID), checkTickID(s.ID))
 	}
 	errs = append(errs,
 		inRange("tasks", s.Tasks, 0, MaxTasks),
@@ -131,20 +131,21 @@ func (s *Spec) checkCallback() error {
 	case s.Callback.URL != "":
 		return CheckURL(s.Callback.URL)
 	case s.Callback.Worker != "":
-		if err := errors.Join(CheckWorker(s.Callback.Worker), checkReserved(s.Callback.Worker)); err != nil {
+		if err := errors.Join(CheckWorker(s.Callback.Worker), CheckNotReserved(s.Callback.Worker)); err != nil {
 			return fmt.Errorf("callback: %w", err)
 		}
 	}
 	return nil
 }
 
-// checkReserved keeps submits away from the host's own workers.
-func checkReserved(worker string) error {
+// CheckNotReserved returns an error with code [CodeDenied] for one of the host's own
+// workers, which take no jobs and no keys from others.
+func CheckNotReserved(worker string) error {
 	if !strings.HasPrefix(worker, ReservedWorkers) {
 		return nil
 	}
 	return &Error{
-		Code: CodeDenied, Field: "worker", Message: fmt.Sprintf("worker %s is the host's own and takes no jobs", clip(worker)),
+		Code: CodeDenied, Field: "worker", Message: fmt.Sprintf("worker %s is the host's own", clip(worker)),
 		Hint: "name a worker of the manifest",
 	}
 }
@@ -157,6 +158,26 @@ func checkStepID(id string) error {
 	return &Error{
 		Code: CodeInvalid, Field: "id", Message: fmt.Sprintf("%s is the id of a workflow's step: those begin with %s", clip(id), WorkflowIDPrefix),
 		Hint: "choose another id",
+	}
+}
+
+// TickLayout is how a tick stands in the id of its job, behind the schedule's name
+// and a dot; see [time.Time.Format].
+const TickLayout = "20060102T150405Z"
+
+// checkTickID keeps submits away from the ids of jobs of ticks, or one could take
+// a tick's id before it comes.
+func checkTickID(id string) error {
+	dot := strings.LastIndexByte(id, '.')
+	if dot < 0 || len(id)-dot-1 != len(TickLayout) {
+		return nil
+	}
+	if _, err := time.Parse(TickLayout, id[dot+1:]); err != nil {
+		return nil //nolint:nilerr // it is no time
+	}
+	return &Error{
+		Code: CodeInvalid, Field: "id", Message: fmt.Sprintf("%s is the id of a schedule's tick: those end with a dot and a time", clip(id)),
+		Hint: "choose another id, such as one with a dash before the time",
 	}
 }
 

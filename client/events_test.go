@@ -61,6 +61,7 @@ func TestEventsGoOn(t *testing.T) {
 		send(t, "", 1, 2),
 		func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "starting", http.StatusServiceUnavailable) },
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "event: end\ndata: %s\n\n", tooSlow) },
 		send(t, "x.2"),
 		send(t, "x.2", 3),
 		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "event: resync\ndata: {}\n\n") },
@@ -72,22 +73,23 @@ func TestEventsGoOn(t *testing.T) {
 	wantCode(t, err, jobhost.CodeUnavailable, "events are lost")
 }
 
+const tooSlow = `{"type":"x","title":"x","status":429,"detail":"the reader was too slow","code":"exhausted"}`
+
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
-	problem := `{"type":"x","title":"x","status":429,"detail":"the reader was too slow","code":"exhausted"}`
 	tests := []struct {
 		name   string
 		answer http.HandlerFunc
 		code   jobhost.Code
 		text   string
 	}{
-		{"the host says so", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "event: end\ndata: %s\n\n", problem) }, jobhost.CodeExhausted, "too slow"},
+		{"the host says so", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "event: end\ndata: %s\n\n", tooSlow) }, jobhost.CodeExhausted, "too slow"},
 		{"broken off before the first event", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ": hello\n\n") }, jobhost.CodeUnavailable, "broke off"},
 		{"no events", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "data: what\n\n") }, jobhost.CodeInternal, "cannot be read"},
 		{"refused", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusTooManyRequests)
-			fmt.Fprint(w, problem)
+			fmt.Fprint(w, tooSlow)
 		}, jobhost.CodeExhausted, "too slow"},
 	}
 	for _, test := range tests {

@@ -146,7 +146,10 @@ func (f *follower[E]) deliver(m *message) error {
 		if err := f.client.decode(m.data, &p); err != nil {
 			return err
 		}
-		return p.Err()
+		if err := p.Err(); f.last == "" || jobhost.CodeOf(err) != jobhost.CodeExhausted {
+			return err
+		}
+		return &brokenError{p.Err()} // what follows the last event can be had
 	}
 	var event E
 	if err := f.client.decode(m.data, &event); err != nil {

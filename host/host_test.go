@@ -336,3 +336,55 @@ func TestRestartOnDisk(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReadersAreSparedOthersEvents: a reader that doesn't read isn't too slow for
+// what it didn't ask for.
+func TestReadersAreSparedOthersEvents(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	other := cfg.Workers[0]
+	other.Name = "other"
+	cfg.Workers = append(cfg.Workers, other)
+	h, _ := run(t, cfg)
+	wait(t, h, submit(t, h, jobhost.Spec{}))
+	if _, err := h.Submit(t.Context(), jobhost.Spec{ID: "late", Worker: "other", Delay: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	queries := map[string]jobhost.EventQuery{
+		"a job": {Job: "late"}, "a worker": {Worker: "other"}, "a job of a worker": {Job: "late", Worker: "other"}, "everything": {},
+	}
+	goOn, live, ends := make(chan struct{}), make(chan struct{}), make(map[string]chan error)
+	for name, query := range queries {
+		query.After = 1 // which it has seen, so that it is there with its first event
+		end := make(chan error, 1)
+		ends[name] = end
+		go func() {
+			read := 0
+			for event, err := range h.Events(t.Context(), query) {
+				if read++; read == 1 {
+					live <- struct{}{}
+					<-goOn
+				}
+				if err != nil || event.Job == "late" && event.Kind == jobhost.EventEnded {
+					end <- err
+					return
+				}
+			}
+		}()
+	}
+	for range queries {
+		<-live
+	}
+	for range 500 { // with three events each and more
+		wait(t, h, submit(t, h, jobhost.Spec{}))
+	}
+	if _, err := h.Cancel(t.Context(), "late"); err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	for name, end := range ends {
+		if err := <-end; (err != nil) != (name == "everything") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -85,7 +85,7 @@ func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error
 	began := time.Now()
 	switch {
 	case w.webhook != nil:
-		return w.webhook.Open(), nil
+		return w.webhook.Open(h.cfg.Listens), nil
 	case w.defers:
 		return deferred.New(deferred.Config{Pool: h.poolOf, MaxPayload: h.cfg.MaxPayload}), nil
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -29,7 +30,7 @@ func (h *Host) publish(e jobhost.Event) {
 	h.hub.PublishFunc(keyOf(&e), func(seq uint64) jobhost.Event {
 		e.Seq = seq
 		return e
-	})
+	}, keyOfWorkflow(e.Workflow), keyOfWorker(e.Worker))
 }
 
 // keyOf is what those subscribe to whom an event is about.
@@ -40,6 +41,20 @@ func keyOf(e *jobhost.Event) string {
 	default:
 		return e.Job
 	}
+}
+
+// keyOfWorkflow is what those subscribe to who follow a workflow with all its jobs.
+// No job has a slash in its id.
+func keyOfWorkflow(id string) string { return prefixed("workflow/", id) }
+
+// keyOfWorker is what those subscribe to who follow a worker.
+func keyOfWorker(name string) string { return prefixed("worker/", name) }
+
+func prefixed(prefix, name string) string {
+	if name == "" {
+		return ""
+	}
+	return prefix + name
 }
 
 // Wait implements [jobhost.Watcher].
@@ -87,7 +102,9 @@ func awaitEnd(ctx context.Context, events *hub.Subscription[jobhost.Event]) erro
 // Events implements [jobhost.Watcher].
 func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
 	return func(yield func(jobhost.Event, error) bool) {
-		events := h.hub.Subscribe(hub.Query{Key: query.Job, After: query.After, Replay: query.After > 0})
+		// The narrowest key that is asked for, so that others' events don't fill its buffer.
+		key := cmp.Or(query.Job, keyOfWorkflow(query.Workflow), keyOfWorker(query.Worker))
+		events := h.hub.Subscribe(hub.Query{Key: key, After: query.After, Replay: query.After > 0})
 		defer events.Close()
 		for {
 			item, err := events.Next(ctx)
@@ -98,8 +115,8 @@ func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[j
 				yield(jobhost.Event{Time: time.Now()}, err)
 				return
 			}
-			if query.Workflow != "" && item.Value.Workflow != query.Workflow {
-				continue // they have several keys: that of the workflow, and those of its jobs
+			if !query.Selects(&item.Value) {
+				continue
 			}
 			if !yield(item.Value, nil) {
 				return

@@ -26,7 +26,7 @@ func TestAddresses(t *testing.T) {
 	t.Parallel()
 	decoy := newSite(t, hello)
 	for name, resolver := range resolvers() {
-		c := newClient(t, netproxy.Config{Policy: allow(t, "", "http://*:"+decoy.port(), "http://*"), Resolver: resolver, MaxRetries: new(0)})
+		c := newClient(t, netproxy.Config{Policy: allow(t, "", "http://*:"+decoy.port(), "http://*", "http://localhost", "http://localhost:"+decoy.port()), Resolver: resolver, MaxRetries: new(0)})
 		for _, host := range []string{
 			"127.0.0.1", "127.255.255.254", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "198.18.0.1", "0.0.0.0", "0.1.2.3", "[::]", "[::1]",
 			"[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", "169.254.169.254", "169.254.170.2", "[fd00:ec2::254]", "100.100.100.200",
@@ -77,7 +77,7 @@ func TestNames(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before, want, n := decoy.conns.Load(), int64(0), 0
 			c := newClient(t, netproxy.Config{
-				Policy: allow(t, tt.private, "http://*:"+decoy.port()), MaxRetries: new(0),
+				Policy: allow(t, tt.private, "http://name.example:"+decoy.port()), MaxRetries: new(0),
 				Resolver: names(func(context.Context, string) ([]netip.Addr, error) {
 					n++
 					return tt.answers[min(n, len(tt.answers))-1], nil
@@ -160,6 +160,35 @@ func TestDenialsAreTheSame(t *testing.T) {
 	decoy.wantConns(t, 0)
 }
 
+// Names below an asterisk tell nothing of the network behind the host: one that leads
+// to an address that isn't allowed is as one that isn't there.
+func TestNamesBelowAnAsterisk(t *testing.T) {
+	t.Parallel()
+	said := map[string]int{}
+	for _, addr := range []string{"", "10.0.0.1", "127.0.0.1", "169.254.169.254"} {
+		c := newClient(t, netproxy.Config{
+			Policy: allow(t, "", "https://*.corp.example"), MaxRetries: new(0),
+			Resolver: names(func(context.Context, string) ([]netip.Addr, error) {
+				if addr == "" {
+					return nil, &net.DNSError{IsNotFound: true}
+				}
+				return []netip.Addr{netip.MustParseAddr(addr)}, nil
+			}),
+		})
+		_, err := call(t, c, netproxy.RequestSpec{URL: "https://name.corp.example"})
+		e := wantCode(t, err, netproxy.KindRequest, netproxy.CodeDNS)
+		e.Duration, e.RequestID = 0, ""
+		text, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[string(text)]++
+	}
+	if len(said) != 1 {
+		t.Errorf("the errors differ: %v", said)
+	}
+}
+
 // The environment's proxy is not asked, a configured one is, for everything: row H27.
 func TestProxies(t *testing.T) {
 	env := newSite(t, hello)
@@ -221,7 +250,7 @@ func TestOwnListeners(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := &wire{serve: says(header + "Content-Length: 0\r\n\r\n")}
 			cfg := netproxy.Config{
-				Policy: allow(t, tt.private, "http://*:"+tt.port), MaxRetries: new(0), Dial: w.dial,
+				Policy: allow(t, tt.private, "http://name.example:"+tt.port), MaxRetries: new(0), Dial: w.dial,
 				Own: func() ([]net.Addr, error) { return []net.Addr{mine}, nil },
 				Resolver: names(func(context.Context, string) ([]netip.Addr, error) {
 					return []netip.Addr{netip.MustParseAddr(tt.addr)}, nil

@@ -13,8 +13,24 @@ import (
 const headerIdempotency = "Idempotency-Key"
 
 // ownHeaders are fields that authors of requests don't set: those of a single
-// connection, of proxies and of framing, and what follows from something else.
+// connection, of proxies and of framing, what follows from something else, and
+// those by which services behind a proxy believe who is asking, or that another
+// method or path is meant than the one that was judged.
 var ownHeaders = map[string]bool{
+	"Cf-Connecting-Ip":          true,
+	"Forwarded":                 true,
+	"True-Client-Ip":            true,
+	"Via":                       true,
+	"X-Client-Ip":               true,
+	"X-Cluster-Client-Ip":       true,
+	"X-Forwarded":               true,
+	"X-Http-Method":             true,
+	"X-Http-Method-Override":    true,
+	"X-Method-Override":         true,
+	"X-Original-Forwarded-For":  true,
+	"X-Original-Url":            true,
+	"X-Real-Ip":                 true,
+	"X-Rewrite-Url":             true,
 	"Accept-Encoding":           true,
 	"Connection":                true,
 	"Content-Length":            true,
@@ -51,7 +67,7 @@ func cleanHeader(h http.Header) (http.Header, error) {
 			size += len(name) + len(value) + len(": \r\n")
 			count++
 		}
-		if key := http.CanonicalHeaderKey(name); !ownHeaders[key] && !strings.HasPrefix(key, ":") {
+		if key := http.CanonicalHeaderKey(name); !isOwn(key) {
 			clean[key] = append(clean[key], h[name]...)
 		}
 	}
@@ -65,6 +81,15 @@ func cleanHeader(h http.Header) (http.Header, error) {
 		delete(clean, name)
 	}
 	return clean, nil
+}
+
+// isOwn reports whether a field, by its canonical name, is none that authors set.
+// Some servers read an underscore as a dash.
+func isOwn(key string) bool {
+	if strings.Contains(key, "_") {
+		key = http.CanonicalHeaderKey(strings.ReplaceAll(key, "_", "-"))
+	}
+	return ownHeaders[key] || strings.HasPrefix(key, "X-Forwarded-") || strings.HasPrefix(key, ":")
 }
 
 // named returns the fields that Connection says are those of the connection.
@@ -125,11 +150,14 @@ func isFieldValue(s string) bool {
 }
 
 // secretWords make the name of a field that of a secret.
-var secretWords = []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "session", "signature", "api-key", "apikey", "access-key", "private-key"}
+var secretWords = []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "session", "signature", "key"}
 
 // isSecret reports whether a field is for the origin alone that it was sent to.
 func isSecret(name string) bool {
-	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	name = strings.ToLower(name)
+	if name == "idempotency-key" {
+		return false
+	}
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 }
 

@@ -124,6 +124,8 @@ func TestSentHeader(t *testing.T) {
 			lower: {"1", "2"}, "Host": {"evil.example"}, "Content-Length": {"400"}, "Transfer-Encoding": {"chunked"}, "Connection": {"close, X-Close"}, "X-Close": {"1"},
 			"Keep-Alive": {"1"}, "Proxy-Authorization": {"x"}, "Proxy-Connection": {"x"}, "TE": {"trailers"}, "Trailer": {"X"}, "Upgrade": {"websocket"}, "Expect": {"100-continue"},
 			"Accept-Encoding": {"br"}, "HTTP2-Settings": {"x"}, "Content-Type": {"a/b"},
+			"Forwarded": {"for=10.0.0.1"}, "Via": {"1.1 x"}, "X-Forwarded-For": {"10.0.0.1"}, "X-Forwarded-Host": {"admin"}, "x_forwarded_for": {"10.0.0.1"},
+			"X-Real-IP": {"10.0.0.1"}, "X-HTTP-Method-Override": {"DELETE"}, "X-Original-URL": {"/admin"},
 		},
 		HostHeader: http.Header{"Content-Type": {"c/d"}},
 	}

@@ -154,7 +154,7 @@ func TestSecretsAndRedirects(t *testing.T) {
 	t.Parallel()
 	secrets := http.Header{
 		"Authorization": {"Basic eDp5"}, "Cookie": {"a=b"}, "X-Api-Key": {"k"}, "X_api_key": {"k"}, "X-Auth-Token": {"t"}, "X-Amz-Security-Token": {"t"},
-		"Apikey": {"k"}, "X-Csrf-Token": {"t"}, "X-Session-Id": {"s"}, "X-Hub-Signature": {"s"}, "X-Client-Secret": {"s"}, "Ocp-Apim-Subscription-Password": {"p"},
+		"Apikey": {"k"}, "X-Csrf-Token": {"t"}, "X-Session-Id": {"s"}, "X-Hub-Signature": {"s"}, "X-Client-Secret": {"s"}, "Ocp-Apim-Subscription-Password": {"p"}, "Ocp-Apim-Subscription-Key": {"k"}, "X-Functions-Key": {"k"}, "DD-APPLICATION-KEY": {"k"},
 	}
 	open := http.Header{"Accept": {"text/plain"}, "X-Request": {"1"}}
 	all := secrets.Clone()

@@ -200,6 +200,8 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 	face, err := api.New(api.Config{
 		Server:       s.host,
 		Token:        token,
+		OpenReads:    settings.OpenReads,
+		GuardMetrics: !settings.OpenMetrics,
 		AllowedHosts: settings.AllowedHosts,
 		MaxPayload:   settings.MaxPayload,
 		Logger:       s.logger,

@@ -24,9 +24,11 @@ type Config struct {
 	Server jobhost.Server
 	// Token is what calls that change something must carry: see [CheckToken].
 	Token string
-	// GuardReads asks for the token in calls from this machine that only read
-	// too. Calls from elsewhere always need it.
-	GuardReads bool
+	// OpenReads lets calls from this machine read without the token. It can't tell
+	// them from what a proxy on this machine passes on.
+	OpenReads bool
+	// GuardMetrics asks for the token for /metrics.
+	GuardMetrics bool
 	// AllowedHosts are names to accept in the Host header besides those of
 	// loopback, in lower case, without port.
 	AllowedHosts []string

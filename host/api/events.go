@@ -43,6 +43,11 @@ func (a *API) eventQuery(r *http.Request) (query jobhost.EventQuery, fresh bool,
 			return query, false, err
 		}
 	}
+	if query.Worker = q.Get("worker"); query.Worker != "" {
+		if err := jobhost.CheckWorker(query.Worker); err != nil {
+			return query, false, err
+		}
+	}
 	if text := q.Get("after"); text != "" {
 		if query.After, err = parseSeq("after", text); err != nil {
 			return query, false, err

@@ -36,6 +36,7 @@ func (f *fixture) open(path string, header ...string) *events {
 	if err != nil {
 		f.Fatal(err)
 	}
+	r.Header.Set("Authorization", "Bearer "+token)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

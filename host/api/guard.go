@@ -17,20 +17,22 @@ import (
 
 // guard is what stands between the network and the routes.
 type guard struct {
-	token      [sha256.Size]byte
-	guardReads bool
-	hosts      map[string]bool
-	origins    *http.CrossOriginProtection
-	backoff    *backoff
+	token        [sha256.Size]byte
+	openReads    bool
+	guardMetrics bool
+	hosts        map[string]bool
+	origins      *http.CrossOriginProtection
+	backoff      *backoff
 }
 
 func newGuard(cfg Config) guard {
 	g := guard{
-		token:      sha256.Sum256([]byte(cfg.Token)),
-		guardReads: cfg.GuardReads,
-		hosts:      map[string]bool{"localhost": true},
-		origins:    http.NewCrossOriginProtection(),
-		backoff:    newBackoff(),
+		token:        sha256.Sum256([]byte(cfg.Token)),
+		openReads:    cfg.OpenReads,
+		guardMetrics: cfg.GuardMetrics,
+		hosts:        map[string]bool{"localhost": true},
+		origins:      http.NewCrossOriginProtection(),
+		backoff:      newBackoff(),
 	}
 	for _, host := range cfg.AllowedHosts {
 		g.hosts[strings.ToLower(host)] = true
@@ -121,7 +123,7 @@ func (g *guard) checkOrigin(r *http.Request) error {
 // always looked at, so that nobody keeps using a wrong one unnoticed.
 func (a *API) checkToken(w http.ResponseWriter, r *http.Request, need access) error {
 	given := r.Header["Authorization"]
-	if len(given) == 0 && need == reads && !a.guard.guardReads && fromHere(r) {
+	if len(given) == 0 && a.guard.free(r, need) {
 		return nil
 	}
 	if len(given) == 1 && a.guard.matches(given[0]) {
@@ -143,8 +145,22 @@ func (a *API) checkToken(w http.ResponseWriter, r *http.Request, need access) er
 	return refuse(http.StatusUnauthorized, &jobhost.Error{
 		Code:    jobhost.CodeDenied,
 		Message: "this needs the token",
-		Hint:    `send the header "Authorization: Bearer TOKEN"; the token is in the host's token file`,
+		Hint:    `send the header "Authorization: Bearer TOKEN"; the token is in the host's token file; commands take --token-file`,
 	})
+}
+
+// free reports whether a call needs no token.
+func (g *guard) free(r *http.Request, need access) bool {
+	switch need {
+	case open:
+		return true
+	case figures:
+		return !g.guardMetrics
+	case reads:
+		return g.openReads && fromHere(r)
+	case writes:
+	}
+	return false
 }
 
 // matches compares digests, so that the time it takes tells nothing about how
@@ -156,8 +172,8 @@ func (g *guard) matches(authorization string) bool {
 	return same && strings.EqualFold(scheme, "Bearer")
 }
 
-// fromHere reports whether a request comes from this machine by itself. One
-// that a proxy passed on doesn't, wherever the proxy is.
+// fromHere reports whether a request comes from this machine and has no mark of a
+// proxy. Many proxies leave none, so this is only for hosts that have none in front.
 func fromHere(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {

@@ -67,18 +67,40 @@ func TestToken(t *testing.T) {
 func TestReadsWithoutToken(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{})
-	f.want(f.do("GET", "/v1/jobs", "", "Authorization", ""), 200)
-	f.want(f.do("GET", "/v1/jobs", "", "Authorization", "Bearer wrong"), 401)
-	f.want(f.do("GET", "/v1/jobs", "", "Authorization", "", "X-Forwarded-For", "10.0.0.1"), 401)
-	f.want(f.do("GET", "/v1/jobs", "", "X-Forwarded-For", "10.0.0.1"), 200)
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/a", "/v1/jobs/a/payload", "/v1/jobs/a/result", "/v1/jobs/a/logs", "/v1/kv/w", "/v1/workers", "/v1/events", "/v1/dead"} {
+		f.want(f.do("GET", path, "", "Authorization", ""), 401)
+	}
+	f.want(f.do("GET", "/v1/jobs", ""), 200)
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
+		f.want(f.do("GET", path, "", "Authorization", ""), 200)
+	}
 	for _, change := range []string{"POST /v1/jobs/a/cancel", "POST /v1/jobs/a/retry", "DELETE /v1/jobs/a", "DELETE /v1/dead/a", "POST /v1/dead/a/retry"} {
 		method, path, _ := strings.Cut(change, " ")
 		f.want(f.do(method, path, "", "Authorization", ""), 401)
 	}
-	guarded := setup(t, options{api: func(c *api.Config) { c.GuardReads = true }})
-	guarded.want(guarded.do("GET", "/v1/jobs", "", "Authorization", ""), 401)
-	guarded.want(guarded.do("GET", "/v1/jobs", ""), 200)
-	guarded.want(guarded.do("GET", "/healthz", "", "Authorization", ""), 200)
+}
+
+// TestOpenReads: this machine may read without the token where the host says so,
+// unless a proxy has left its mark.
+func TestOpenReads(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{api: func(c *api.Config) { c.OpenReads = true }})
+	f.want(f.do("GET", "/v1/jobs", "", "Authorization", ""), 200)
+	f.want(f.do("GET", "/v1/jobs", "", "Authorization", "Bearer wrong"), 401)
+	f.want(f.do("GET", "/v1/jobs", "", "Authorization", "", "X-Forwarded-For", "10.0.0.1"), 401)
+	f.want(f.do("GET", "/v1/jobs", "", "X-Forwarded-For", "10.0.0.1"), 200)
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test"}`, "Authorization", ""), 401)
+}
+
+func TestMetricsWithoutToken(t *testing.T) {
+	t.Parallel()
+	metrics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, guarded := range []bool{false, true} {
+		f := setup(t, options{api: func(c *api.Config) { c.Metrics, c.GuardMetrics = metrics, guarded }})
+		want := map[bool]int{false: 200, true: 401}[guarded]
+		f.want(f.do("GET", "/metrics", "", "Authorization", ""), want)
+		f.want(f.do("GET", "/metrics", ""), 200)
+	}
 }
 
 func TestBruteForce(t *testing.T) {

@@ -72,10 +72,11 @@ var bodies = map[string]string{
 func operation(r *route, models *models) object {
 	op := object{"operationId": r.name, "summary": r.summary, "responses": responses(r, models)}
 	switch r.access {
-	case writes:
+	case writes, reads:
 		op["security"] = []object{{"token": []string{}}}
-	case reads:
-		op["security"] = []object{{}, {"token": []string{}}} // not needed on the same machine
+	case figures:
+		op["security"] = []object{{}, {"token": []string{}}}
+	case open:
 	}
 	if params := parameters(r); len(params) > 0 {
 		op["parameters"] = params

@@ -151,6 +151,7 @@ func TestResultBreaksOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Authorization", "Bearer "+token)
 	resp, err := f.http.Do(r)
 	if err != nil {
 		t.Fatal(err)

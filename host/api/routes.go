@@ -13,9 +13,10 @@ import (
 type access uint8
 
 const (
-	open   access = iota // everybody, under any host name: it tells nothing
-	reads                // without token from this machine
-	writes               // with the token only
+	open    access = iota // without token, under any host name: it tells nothing of this host's jobs
+	figures               // without token, unless the host says otherwise
+	reads                 // with the token, unless the host lets this machine read without
+	writes                // with the token only
 )
 
 // route is one line of the table of routes.
@@ -142,18 +143,19 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"GET", "/v1/events", "watchEvents", "Follow what happens", reads, "", []param{
 			{"job", "Only events of this job."},
 			{"workflow", "Only events of this workflow and of the jobs of its steps."},
+			{"worker", "Only events of this worker and of its jobs."},
 			{"after", "Begin after the event of this number, as far as it is remembered; the header Last-Event-ID does the same and sees restarts too."},
 		}, []answer{
 			{200, "Server-sent events until one of them is called end; the data is JSON.", wire.Stream, []reflect.Type{reflect.TypeFor[jobhost.Event]()}},
 		}, a.watchEvents},
 		{"GET", "/healthz", "health", "Tell that the process lives", open, "", nil, []answer{answers[status](200, "It does.")}, a.health},
 		{"GET", "/readyz", "ready", "Tell whether jobs are taken", open, "", nil, []answer{answers[status](200, "They are.")}, a.ready},
-		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", reads, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
+		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", open, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
 	table = append(table, slices.Concat(a.deadRoutes(), a.scheduleRoutes(), a.stateRoutes(), a.fiberRoutes(), a.workflowRoutes())...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
-			"GET", "/metrics", "metrics", "Metrics for Prometheus", reads, "", nil,
+			"GET", "/metrics", "metrics", "Metrics for Prometheus", figures, "", nil,
 			[]answer{{200, "The metrics.", "text/plain", nil}},
 			a.metrics,
 		})

@@ -59,7 +59,7 @@ func (f *Fake) KeyValue(_ context.Context, worker, key string) (jobhost.Key, []b
 
 // SetKey implements [jobhost.KeyKeeper].
 func (f *Fake) SetKey(_ context.Context, worker, key string, value []byte, ttl time.Duration) error {
-	for _, err := range []error{jobhost.CheckKey(key), jobhost.CheckValue(value, ttl)} {
+	for _, err := range []error{jobhost.CheckNotReserved(worker), jobhost.CheckKey(key), jobhost.CheckValue(value, ttl)} {
 		if err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (h *fakeHub) publish(e jobhost.Event) jobhost.Event {
 	h.past = append(h.past, e)
 	for r := range h.readers {
 		switch {
-		case !matches(&r.query, &e):
+		case !r.query.Selects(&e):
 		case len(r.events) >= h.buffer:
 			h.drop(r, problem(jobhost.CodeExhausted, "", "the reader was too slow"))
 		default:
@@ -90,11 +90,6 @@ func (h *fakeHub) publish(e jobhost.Event) jobhost.Event {
 		}
 	}
 	return e
-}
-
-// matches reports whether a query asks for an event.
-func matches(q *jobhost.EventQuery, e *jobhost.Event) bool {
-	return (q.Job == "" || q.Job == e.Job) && (q.Workflow == "" || q.Workflow == e.Workflow)
 }
 
 func (f *Fake) tellLocked(job *fakeJob, e jobhost.Event) {
@@ -146,7 +141,7 @@ func (f *Fake) subscribe(query jobhost.EventQuery) *fakeReader {
 	defer f.mu.Unlock()
 	r := &fakeReader{query: query, wake: make(chan struct{}, 1)}
 	for _, e := range f.hub.past {
-		if query.After > 0 && e.Seq > query.After && matches(&query, &e) {
+		if query.After > 0 && e.Seq > query.After && query.Selects(&e) {
 			r.events = append(r.events, e)
 		}
 	}

@@ -53,6 +53,7 @@ func testKeysRefused(s *setup) {
 	}
 	s.wantCode(s.server.SetKey(s.ctx, "test", "a", nil, -time.Second), jobhost.CodeInvalid)
 	s.wantCode(s.server.SetKey(s.ctx, "test", "a", make([]byte, jobhost.MaxValueBytes+1), 0), jobhost.CodeTooLarge)
+	s.wantCode(s.server.SetKey(s.ctx, jobhost.WebhookWorker, "a", nil, 0), jobhost.CodeDenied)
 	s.wantCode(s.server.SetKey(s.ctx, "other", "a", nil, 0), jobhost.CodeNotFound)
 	_, _, err := s.server.KeyValue(s.ctx, "other", "a")
 	s.wantCode(err, jobhost.CodeNotFound)

@@ -1,7 +1,7 @@
 // Package hub is a bounded publish/subscribe channel that remembers its last
 // items, so that a reader who was away can catch up by sequence number.
 //
-//	Publish ─► number it ─► remember it ─► append it to each subscription of its key
+//	Publish ─► number it ─► remember it ─► append it to each subscription of its keys
 //
 // Publishing never waits for a reader: one whose buffer is full is closed with
 // [ErrSlow], after what it has. Nothing is left out silently. There is no
@@ -10,6 +10,7 @@ package hub
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 )
 
@@ -35,7 +36,16 @@ type Item[T any] struct {
 	// Seq counts the items of the hub from 1.
 	Seq   uint64
 	Key   string
+	Also  [maxAlso]string // further keys; empty ones are none
 	Value T
+}
+
+// maxAlso is how many further keys an item may have.
+const maxAlso = 2
+
+// has reports whether an item is for the subscriptions of a key; empty = all.
+func (i *Item[T]) has(key string) bool {
+	return key == "" || i.Key == key || i.Also[0] == key || i.Also[1] == key
 }
 
 // Hub passes items on to its subscriptions. All methods may be called from
@@ -83,36 +93,43 @@ func (h *Hub[T]) sizeOf(v T) int {
 }
 
 // Publish gives v the next sequence number, passes it on to the subscriptions
-// of key and to those of all keys, and returns the number. It doesn't wait for
-// anybody. After Close it does nothing and returns 0.
-func (h *Hub[T]) Publish(key string, v T) uint64 {
+// of key, of up to two further keys, and to those of all keys, and returns the
+// number. It doesn't wait for readers. After Close it does nothing and returns 0.
+func (h *Hub[T]) Publish(key string, v T, also ...string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed != nil {
 		return 0
 	}
-	return h.publishLocked(key, v)
+	return h.publishLocked(key, v, also)
 }
 
 // PublishFunc is [Hub.Publish] for values that carry their own number: value
 // returns the value for it. It is called under the hub's lock and so must not
 // use the hub.
-func (h *Hub[T]) PublishFunc(key string, value func(seq uint64) T) uint64 {
+func (h *Hub[T]) PublishFunc(key string, value func(seq uint64) T, also ...string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed != nil {
 		return 0
 	}
-	return h.publishLocked(key, value(h.stats.Published+1))
+	return h.publishLocked(key, value(h.stats.Published+1), also)
 }
 
-func (h *Hub[T]) publishLocked(key string, v T) uint64 {
+func (h *Hub[T]) publishLocked(key string, v T, also []string) uint64 {
 	h.stats.Published++
 	item := Item[T]{Seq: h.stats.Published, Key: key, Value: v}
+	copy(item.Also[:], also)
 	h.rememberLocked(&item)
 	h.deliverLocked(h.all, &item)
-	if key != "" {
-		h.deliverLocked(h.keyed[key], &item)
+	if len(h.keyed) == 0 {
+		return item.Seq
+	}
+	keys := [1 + maxAlso]string{key, item.Also[0], item.Also[1]}
+	for i, key := range keys {
+		if key != "" && !slices.Contains(keys[:i], key) {
+			h.deliverLocked(h.keyed[key], &item)
+		}
 	}
 	return item.Seq
 }
@@ -146,7 +163,7 @@ func (h *Hub[T]) deliverLocked(s *Subscription[T], item *Item[T]) {
 
 // Query selects items.
 type Query struct {
-	// Key selects the items of one key; empty = all.
+	// Key selects the items of one key, be it their only one or not; empty = all.
 	Key string
 	// Replay asks for the items after the sequence number After first, as far
 	// as the hub remembers them. If it has forgotten some, or never came as

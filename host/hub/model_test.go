@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/jobhost/jobhost/host/hub"
@@ -37,21 +38,21 @@ func TestModel(t *testing.T) {
 type model struct {
 	hub     *hub.Hub[int]
 	options hub.Options
-	keys    []string // of all items; the item with number n is keys[n-1]
+	keys    [][]string // of all items; those of the item with number n are keys[n-1]
 	readers []*reader
 }
 
 var keys = rapid.SampledFrom([]string{"", "a", "b"})
 
 func (m *model) publish(t *rapid.T) {
-	key := keys.Draw(t, "key")
-	m.keys = append(m.keys, key)
+	has := rapid.SliceOfN(keys, 1, 3).Draw(t, "keys")
+	m.keys = append(m.keys, has)
 	n := len(m.keys)
-	if seq := m.hub.Publish(key, n); seq != uint64(n) {
+	if seq := m.hub.Publish(has[0], n, has[1:]...); seq != uint64(n) {
 		t.Fatalf("number %d, want %d", seq, n)
 	}
 	for _, r := range m.readers {
-		if r.reason != nil || r.key != "" && r.key != key {
+		if r.reason != nil || r.key != "" && !slices.Contains(has, r.key) {
 			continue
 		}
 		if len(r.unread)-r.replayed == m.options.Buffer {
@@ -73,7 +74,7 @@ func (m *model) subscribe(t *rapid.T) {
 		}
 		r.gap = r.gap || after < forgotten
 		for n := max(after, forgotten) + 1; n <= last; n++ {
-			if q.Key == "" || q.Key == m.keys[n-1] {
+			if q.Key == "" || slices.Contains(m.keys[n-1], q.Key) {
 				r.unread = append(r.unread, n)
 			}
 		}

@@ -41,7 +41,7 @@ func (r *ring[T]) since(after uint64, key string) []Item[T] {
 	var found []Item[T]
 	for i := range r.n {
 		item := r.at(i)
-		if item.Seq > after && (key == "" || key == item.Key) {
+		if item.Seq > after && item.has(key) {
 			found = append(found, *item)
 		}
 	}

@@ -65,6 +65,12 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	}
 	if table, ok := r.table(doc, nil, "host"); ok {
 		fill(r, []string{"host"}, table, hostFields(), &m.Host)
+		if _, given := table["open_metrics"]; !given && m.Host.BehindProxy {
+			m.Host.OpenMetrics = false
+		}
+	}
+	if m.Host.OpenReads && m.Host.BehindProxy {
+		r.faultKey([]string{"host", "open_reads"}, nil, "behind a proxy all requests look as if they came from this machine", "leave it out: commands and clients read with the token")
 	}
 	m.Host.derive(r.dir)
 	if err := CheckListen(m.Host.Listen, m.Host.BehindProxy); err != nil {

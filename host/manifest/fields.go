@@ -65,6 +65,14 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return boolean(&h.BehindProxy) },
 		},
 		{
+			name: "open_reads", kind: kindFlag, meaning: "Processes on this machine, whoever runs them, read jobs, payloads and results without the token. Not with a proxy in front: `behind_proxy` refuses it.",
+			bind: func(_ string, h *Host) setting { return boolean(&h.OpenReads) },
+		},
+		{
+			name: "open_metrics", kind: kindFlag, auto: "`true`, and `false` with `behind_proxy`", meaning: "`/metrics` needs no token.",
+			bind: func(_ string, h *Host) setting { return boolean(&h.OpenMetrics) },
+		},
+		{
 			name: "allowed_hosts", kind: kindTexts, meaning: "Names to accept in the `Host` header besides those of `listen`, without port; at most 100.",
 			bind: func(_ string, h *Host) setting { return texts(&h.AllowedHosts, maxAllowedHosts, allowedHost) },
 		},

@@ -74,6 +74,10 @@ type Host struct {
 	Listen string
 	// BehindProxy says that a proxy in front does TLS, so that Listen may be other than loopback.
 	BehindProxy bool
+	// OpenReads lets this machine read without the token; not with BehindProxy.
+	OpenReads bool
+	// OpenMetrics serves the metrics without the token.
+	OpenMetrics bool
 	// AllowedHosts are names to accept in the Host header besides those of
 	// Listen, in lower case, without port.
 	AllowedHosts []string
@@ -205,6 +209,7 @@ func defaultHost(dir string) Host {
 		Listen:          "127.0.0.1:7070",
 		Store:           Store{Driver: "sqlite", Dir: filepath.Join(dir, "data")},
 		Durability:      Strict,
+		OpenMetrics:     true,
 		MaxPayload:      1 << 20,
 		MinFree:         256 << 20,
 		ShutdownTimeout: 30 * time.Second,

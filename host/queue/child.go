@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -42,24 +43,29 @@ func (q *Queue) OwnChild(ctx context.Context, spec jobhost.Spec, parent *Parent)
 	return &Child{Job: job, lane: l}, nil
 }
 
-// submitter is who submits a job. Attempts may do so while the host stops, and
-// only the host to workers of its own.
+// submitter is who submits a job. Attempts may do so while the host stops, only
+// the host to workers of its own, and only schedules under the ids of ticks.
 type submitter int
 
 const (
 	fromOutside submitter = iota
 	fromAttempt
+	fromSchedule
 	fromHost
 )
 
 // check looks at a spec by itself.
 func (who submitter) check(spec *jobhost.Spec) error {
-	if who != fromHost {
+	if who == fromOutside || who == fromAttempt {
 		return spec.Check()
 	}
 	plain := *spec
-	plain.Worker = strings.TrimPrefix(spec.Worker, jobhost.ReservedWorkers)
-	return plain.Check()
+	if who == fromHost {
+		plain.Worker = strings.TrimPrefix(spec.Worker, jobhost.ReservedWorkers)
+		return plain.Check()
+	}
+	plain.ID = ""
+	return errors.Join(jobhost.CheckID(spec.ID), plain.Check())
 }
 
 // Release gives up the place of a child that will not be, with its payload.

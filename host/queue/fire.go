@@ -107,7 +107,7 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
 	for i := range specs {
 		spec := specs[i] // which stays as the caller has it
-		job, l, err := q.prepare(ctx, &spec, fromOutside)
+		job, l, err := q.prepare(ctx, &spec, fromSchedule)
 		if err != nil {
 			for j, l := range lanes {
 				q.withdraw(jobs[j], l, true)

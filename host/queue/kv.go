@@ -74,7 +74,7 @@ func (e *KVEntry) describe() jobhost.Key {
 // SetKey sets a key of a worker, for ttl; 0 = for good. No quota keeps people
 // from it.
 func (q *Queue) SetKey(ctx context.Context, worker, key string, value []byte, ttl time.Duration) error {
-	if err := errors.Join(jobhost.CheckWorker(worker), jobhost.CheckKey(key), jobhost.CheckValue(value, ttl)); err != nil {
+	if err := errors.Join(jobhost.CheckWorker(worker), jobhost.CheckNotReserved(worker), jobhost.CheckKey(key), jobhost.CheckValue(value, ttl)); err != nil {
 		return err
 	}
 	if l := q.lanes.of(worker); l == nil || l.parked.Load() {

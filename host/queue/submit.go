@@ -126,7 +126,7 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, who submitter) (*Job
 	if err := who.check(spec); err != nil {
 		return nil, nil, err
 	}
-	if q.closed.Load() && who == fromOutside {
+	if q.closed.Load() && (who == fromOutside || who == fromSchedule) {
 		return nil, nil, errClosed
 	}
 	l := q.lanes.of(spec.Worker)

@@ -129,7 +129,7 @@ func (s *Scheduler) stillOpen(ctx context.Context, ids []string) (open []string,
 func (s *Scheduler) fire(ctx context.Context, attempts []attempt) (again []attempt) {
 	firings := make([]queue.Firing, len(attempts))
 	for i := range attempts {
-		firings[i] = attempts[i].firing()
+		firings[i] = attempts[i].firing(func(id string) bool { return s.foreign(ctx, attempts[i].entry.def.Name, id) })
 	}
 	// What was begun is seen through: its end decides what is true.
 	answers, err := s.cfg.Queue.Fire(context.WithoutCancel(ctx), firings)
@@ -150,11 +150,22 @@ func (s *Scheduler) fire(ctx context.Context, attempts []attempt) (again []attem
 	return again
 }
 
-// firing is what the queue is asked for.
-func (a *attempt) firing() queue.Firing {
+// foreign reports whether an id is that of a job that isn't the schedule's. Today's
+// hosts refuse such jobs, but older ones took them.
+func (s *Scheduler) foreign(ctx context.Context, schedule, id string) bool {
+	job, err := s.cfg.Queue.Job(ctx, id)
+	return err == nil && job.Labels[jobhost.LabelSchedule] != schedule
+}
+
+// firing is what the queue is asked for. A tick whose id is taken by a foreign job
+// gets another one.
+func (a *attempt) firing(foreign func(id string) bool) queue.Firing {
 	f := queue.Firing{State: a.decision.state}
 	for _, tick := range a.decision.fire {
 		spec := a.entry.def.jobOf(tick, a.now)
+		if foreign(spec.ID) {
+			spec.ID = jobhost.NewID()
+		}
 		f.Specs = append(f.Specs, spec)
 		f.State.LastJob, f.State.Fired = spec.ID, queue.MillisOf(tick)
 		if a.entry.def.Overlap != jobhost.OverlapAllow {

@@ -133,7 +133,7 @@ func (s *Schedule) job() jobhost.Spec {
 
 // jobID returns the id of a tick's job, such as "nightly.20260308T023000Z".
 func jobID(name string, tick time.Time) string {
-	return name + "." + tick.UTC().Format("20060102T150405Z")
+	return name + "." + tick.UTC().Format(jobhost.TickLayout)
 }
 
 // jitterOf returns how long the job of a tick is delayed: spread evenly over

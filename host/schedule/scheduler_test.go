@@ -1,12 +1,15 @@
 package schedule_test
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
 )
 
@@ -373,5 +376,38 @@ func TestManualJobsCount(t *testing.T) {
 		s.end(receipt.ID)
 		pass(time.Hour)
 		s.want("01-01T02:00", nil)
+	})
+}
+
+// TestForeignIDs: nobody else's job keeps a tick from making its own.
+func TestForeignIDs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *site) {
+		// One of a host that still took such ids.
+		old := &queue.JobSpec{ID: "s.20000101T010000Z", Worker: "w", Tasks: 1, MaxAttempts: 1, Labels: map[string]string{"schedule": "other"}}
+		done := make(chan error, 1)
+		s.store.Commit([]queue.Op{&queue.Submit{Job: old}}, func(r []queue.OpResult, err error) { done <- cmp.Or(err, r[0].Err) })
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		s.start(of(t, "0 * * * *", overlap(jobhost.OverlapAllow)))
+		for hour := range 8 {
+			spec := jobhost.Spec{Worker: "w", ID: fmt.Sprintf("s.20000101T%02d0000Z", hour+1)}
+			_, outside := s.queue.Submit(t.Context(), spec)
+			_, child := s.queue.SubmitChild(t.Context(), spec, &queue.Parent{ID: old.ID})
+			for _, err := range []error{outside, child} {
+				if jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "a schedule's tick") {
+					t.Errorf("the id of a tick was taken: %v", err)
+				}
+			}
+		}
+		pass(8 * time.Hour)
+		if got := len(s.ticks()); got != 8 || s.count(schedule.Duplicate) != 0 {
+			t.Errorf("8 ticks made %d jobs, %d were taken for duplicates", got, s.count(schedule.Duplicate))
+		}
+		page, err := s.queue.Jobs(t.Context(), jobhost.Filter{Limit: 100})
+		if err != nil || len(page.Jobs) != 9 {
+			t.Errorf("there are %d jobs, want 9: %v", len(page.Jobs), err)
+		}
 	})
 }

@@ -63,7 +63,7 @@ func settings(t testing.TB, urls ...string) *Settings {
 // worker is an instance of the worker of deliveries.
 func worker(t testing.TB, s *Settings) runtime.Instance {
 	t.Helper()
-	plugin := s.Open()
+	plugin := s.Open(nil)
 	t.Cleanup(func() {
 		if err := plugin.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -77,9 +78,10 @@ func (s *Settings) checkDead() error {
 	return err
 }
 
-// Open returns the worker of the deliveries.
-func (s *Settings) Open() runtime.Plugin {
-	transport := guard.New(guard.Config{Policy: s.Policy, IdlePerHost: s.PerHost})
+// Open returns the worker of the deliveries. Nothing is posted to the addresses that
+// forbidden returns, whatever the policy says; nil = there are none.
+func (s *Settings) Open(forbidden func() []netip.AddrPort) runtime.Plugin {
+	transport := guard.New(guard.Config{Policy: s.Policy, IdlePerHost: s.PerHost, Forbidden: forbidden})
 	p := &poster{transport: transport, keys: s.Keys}
 	return builtin.New(p.run, func() error { transport.CloseIdleConnections(); return nil })
 }

@@ -111,11 +111,20 @@ func parse(raw string) (URL, *url.URL, error) {
 }
 
 // setPath normalises the path of u. A server may resolve dots in it after a
-// judge has looked at its beginning, so there must be none.
+// judge has looked at its beginning, so there must be none: not behind a second
+// escape, nor in front of parameters, which begin with a semicolon.
 func (c *URL) setPath(u *url.URL) error {
 	for segment := range strings.FieldsFuncSeq(u.Path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if segment == "." || segment == ".." {
+		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
 			return wrong("write the path without them", "the path has . or .. between slashes")
+		}
+	}
+	for i := range len(u.Path) {
+		switch rest := u.Path[i:]; {
+		case rest[0] < ' ' || rest[0] == 0x7f:
+			return wrong("leave it out", "the path has a control character")
+		case len(rest) > 2 && rest[0] == '%' && strings.Contains("2e 2f 5c", strings.ToLower(rest[1:3])):
+			return wrong("escape it once only", "the path has a dot or a slash that is escaped twice")
 		}
 	}
 	c.Path = NormalPath(u.EscapedPath())

@@ -92,6 +92,12 @@ func TestRefused(t *testing.T) {
 		{"one dot", "https://example.com/./x", ". or .."},
 		{"escaped dots", "https://example.com/v1/%2e%2E/admin", ". or .."},
 		{"escaped dots and slash", "https://example.com/v1/%2e%2e%2fadmin", ". or .."},
+		{"dots with parameters", "https://example.com/v1/..;a=b/admin", ". or .."},
+		{"escaped dots with parameters", "https://example.com/v1/%2e%2e;/admin", ". or .."},
+		{"dots escaped twice", "https://example.com/v1/%252e%252E/admin", "escaped twice"},
+		{"slash escaped twice", "https://example.com/v1/..%252fadmin", "escaped twice"},
+		{"NUL in the path", "https://example.com/v1/..%00/admin", "control character"},
+		{"newline in the path", "https://example.com/v1/%0d%0ax", "control character"},
 		{"escaped backslash", "https://example.com/v1/..%5cadmin", ". or .."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func Explain(err error) (Fault, string) {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		switch {
 		case e.IsNotFound:
-			return FaultDNS, "the name has no address"
+			return FaultDNS, "the name has no address that may be reached"
 		case e.IsTimeout:
 			return FaultDNS, "the name servers did not answer in time"
 		}

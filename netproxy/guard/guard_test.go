@@ -206,7 +206,7 @@ func TestDenialsAreTheSame(t *testing.T) {
 func TestAddressesInURLs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, hello)
-	transport := newTransport(t, Config{Policy: allow(t, "", "http://*:"+s.port)})
+	transport := newTransport(t, Config{Policy: allow(t, "", "http://*:"+s.port, "http://localhost:"+s.port)})
 	for _, host := range []string{"127.0.0.1", "0.0.0.0", "[::]", "[::1]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "localhost", "localhost.", "LOCALHOST"} {
 		_, err := get(t, transport, "http://"+host+":"+s.port+"/")
 		wantDenied(t, err)
@@ -324,7 +324,7 @@ func TestExplain(t *testing.T) {
 		{"huge header", plain.URL + "/huge", nil, FaultTooLarge, "the header of the response is too large"},
 		{"broken", plain.URL + "/break", nil, FaultConnection, "the connection broke before there was a response"},
 		{"refused", closed.URL, nil, FaultConnection, "no connection: connection refused"},
-		{"no such name", "http://nobody.example", resolver(""), FaultDNS, "the name has no address"},
+		{"no such name", "http://nobody.example", resolver(""), FaultDNS, "the name has no address that may be reached"},
 		{"no name server", "http://nobody.example", unknown, FaultDNS, "the name could not be resolved"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -39,6 +39,11 @@ func (p *Policy) Judge(method string, u httpurl.URL) error {
 	return nil
 }
 
+// Names reports whether a rule names a host, and not only by an asterisk.
+func (p *Policy) Names(host string) bool {
+	return slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.Host == host })
+}
+
 // Denied returns the error for a place that may not be reached. Its message is the
 // same whatever the cause, which is for operators only: otherwise whoever
 // chooses URLs could find out which names and addresses there are.

@@ -89,6 +89,9 @@ func ParseRule(text string) (Rule, error) {
 	if r.Host, err = wildcardHost(wildcard, u); err != nil {
 		return Rule{}, err
 	}
+	if _, err := netip.ParsePrefix(u.Host + u.Path); err == nil {
+		return Rule{}, invalid("list addresses one by one, or names; allow_private takes ranges", "%.60q looks like a range of addresses: this would be the path %s", u.Host+u.Path, u.Path)
+	}
 	return r, nil
 }
 

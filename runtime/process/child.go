@@ -99,7 +99,7 @@ func (e *engine) startChild(ctx context.Context, c *command, within time.Duratio
 			return ch.process, nil
 		},
 	})
-	dispensed, err := ch.connect()
+	dispensed, err := ch.connect(e.sockets.dir)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -113,8 +113,16 @@ func (e *engine) startChild(ctx context.Context, c *command, within time.Duratio
 	return ch, nil
 }
 
-// connect shakes hands.
-func (c *child) connect() (*grpc.ClientConn, error) {
+// connect shakes hands. The socket must be in the folder: which one it is is the
+// process's word, and others belong to other programs.
+func (c *child) connect(folder string) (*grpc.ClientConn, error) {
+	addr, err := c.client.Start()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSocket(folder, addr); err != nil {
+		return nil, err
+	}
 	client, err := c.client.Client()
 	if err != nil {
 		return nil, err

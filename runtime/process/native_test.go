@@ -97,15 +97,20 @@ func wantFailure(t testing.TB, o jobhost.Outcome, code, says string) {
 func TestNativeThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
-		"exit":     "ended before it had shaken hands (exit status 7; it said: no configuration)",
-		"hang":     "has not shaken hands within 2s",
-		"garbage":  "the first line that it printed is no handshake: hello, world",
-		"long":     "the first line that it printed is no handshake",
-		"version":  "it speaks version 2 of the protocol, and this host speaks version 1",
-		"protocol": "speaks version 7 of the protocol, and this host speaks version 1",
-		"entries":  `has an entry "\x1b[2J", which no job can name`,
-		"tcp":      "it listens on tcp instead of a unix socket",
-		"netrpc":   "unsupported plugin protocol",
+		"exit":      "ended before it had shaken hands (exit status 7; it said: no configuration)",
+		"hang":      "has not shaken hands within 2s",
+		"garbage":   "the first line that it printed is no handshake: hello, world",
+		"long":      "the first line that it printed is no handshake",
+		"version":   "it speaks version 2 of the protocol, and this host speaks version 1",
+		"protocol":  "speaks version 7 of the protocol, and this host speaks version 1",
+		"entries":   `has an entry "\x1b[2J", which no job can name`,
+		"elsewhere": "its socket is not in the folder that it was given",
+		"above":     "its socket is not in the folder that it was given",
+		"abstract":  "its socket is not in the folder that it was given",
+		"link":      "what it calls its socket is none",
+		"file":      "what it calls its socket is none",
+		"tcp":       "it listens on tcp instead of a unix socket",
+		"netrpc":    "unsupported plugin protocol",
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -52,10 +53,43 @@ func startRogue(how string) {
 		}
 		fmt.Printf("1|1|tcp|%s|grpc|\n", listener.Addr())
 		select {}
+	case "elsewhere", "link", "abstract", "above", "file":
+		fmt.Printf("1|1|unix|%s|grpc|\n", foreignSocket(how))
+		select {}
 	case "netrpc":
 		fmt.Println("1|1|unix|/nowhere|netrpc|")
 		select {}
 	}
+}
+
+// foreignSocket returns the path of a socket that isn't in the folder for it, or leads out of it.
+func foreignSocket(how string) string {
+	folder, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	own, other := os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), filepath.Join(folder, "socket")
+	if how == "abstract" {
+		other = "@" + filepath.Base(folder)
+	}
+	if _, err := net.Listen("unix", other); err != nil {
+		panic(err)
+	}
+	within := filepath.Join(own, "socket")
+	switch how {
+	case "link":
+		err = os.Symlink(other, within)
+	case "above":
+		return own + "/../../" + filepath.Base(folder) + "/socket"
+	case "file":
+		err = os.WriteFile(within, nil, 0o600)
+	default:
+		return other
+	}
+	if err != nil {
+		panic(err)
+	}
+	return within
 }
 
 // Describe implements [link.Program].

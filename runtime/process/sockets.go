@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,4 +94,30 @@ func (s *sockets) close() error {
 		err = errors.Join(err, s.lock.Close())
 	}
 	return err
+}
+
+// checkSocket checks that an address is that of a socket in a folder. The name of any
+// other is refused, wherever its links lead to.
+func checkSocket(folder string, addr net.Addr) error {
+	unix, ok := addr.(*net.UnixAddr)
+	if !ok {
+		return errors.New("it listens on " + addr.Network() + ", not on a socket in its folder")
+	}
+	within, err := filepath.Rel(folder, unix.Name)
+	if err != nil || !filepath.IsLocal(within) {
+		return errors.New("its socket is not in the folder that it was given")
+	}
+	root, err := os.OpenRoot(folder) // which no link leads out of
+	if err != nil {
+		return fmt.Errorf("look at its socket: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Lstat(within)
+	if err != nil {
+		return fmt.Errorf("look at its socket: %w", err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return errors.New("what it calls its socket is none")
+	}
+	return nil
 }
