@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -116,23 +117,27 @@ func access(ctx context.Context, t *testing.T, r wazero.Runtime, form rig.Form, 
 // accesses is a module with a function that accesses an address twice.
 func accesses(t *testing.T, op uint32, address, offset uint64) []byte {
 	o := module.Describe(op)
-	f := routine{params: []byte(o.Pop[1:]), locals: []byte{module.I32}}
-	place := uint64(len(f.params))
-	once := in(module.LocalGet, place)
-	if len(f.params) > 0 {
-		once = append(once, in(module.LocalGet, 0)...)
+	f := rig.Routine{Params: []byte(o.Pop[1:]), Locals: []byte{module.I32}}
+	place := uint64(len(f.Params))
+	once := rig.In(module.LocalGet, place)
+	if len(f.Params) > 0 {
+		once = append(once, rig.In(module.LocalGet, 0)...)
 	}
 	accessing := module.Instruction{Op: op, Immediate: offset}
 	once = accessing.Append(once)
-	f.code = concat(in(module.I32Const, uint64(int64(int32(address)))), in(module.LocalSet, place), once)
+	f.Code = slices.Concat(rig.In(module.I32Const, uint64(int64(int32(address)))), rig.In(module.LocalSet, place), once)
 	if o.Push != 0 {
-		f.results = []byte{o.Push}
-		f.code = append(f.code, in(module.Drop)...)
+		f.Results = []byte{o.Push}
+		f.Code = append(f.Code, rig.In(module.Drop)...)
 	}
-	f.code = concat(f.code, in(module.Call, 1), once)
-	grown := routine{code: concat(in(module.I32Const), in(module.MemoryGrow), in(module.Drop))}
-	s := sketch{functions: []routine{f, grown}, memory: true}
-	m, err := module.Read(s.bytes(t))
+	f.Code = slices.Concat(f.Code, rig.In(module.Call, 1), once)
+	grown := rig.Routine{Code: slices.Concat(rig.In(module.I32Const), rig.In(module.MemoryGrow), rig.In(module.Drop))}
+	s := rig.Sketch{Functions: []rig.Routine{f, grown}, Memory: true}
+	sketched, err := s.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := module.Read(sketched)
 	if err != nil {
 		t.Fatal(err)
 	}
