@@ -47,6 +47,7 @@ func TestTwoHostsWithOneOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setupAt(t, "one")
 		stopFirst := b.run(b.Keeper)
+		synctest.Wait() // it owns them before the other one looks
 		ref := b.put()
 		b.end("job", ref)
 		b.Release(ref.String(), false)
