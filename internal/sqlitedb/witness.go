@@ -50,7 +50,8 @@ func (db *DB) lookForStrangers() error {
 	if err != nil {
 		return explainPath(db.path, err)
 	}
-	if err := db.recognize(complete); err != nil {
+	// After a loss of power the first page may be newer than the last of which is known.
+	if err := db.recognize(complete && db.witness.SameBoot()); err != nil {
 		return err
 	}
 	stamp, err := db.disk.Stamp(db.path)
