@@ -94,7 +94,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // TestStatesGoWithTheJob: whatever removes a job takes its states along, and those who
-// watch them are told.
+// watch them get an error.
 func TestStatesGoWithTheJob(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(t *testing.T, h *host.Host, id string){

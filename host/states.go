@@ -34,7 +34,7 @@ func (h *Host) tendStates(root *scope.Scope) error {
 	)
 }
 
-// statesGone is told of removed jobs of which there may be states elsewhere.
+// statesGone is called with removed jobs of which there may be states elsewhere.
 func (h *Host) statesGone() {
 	if h.states != nil {
 		h.states.Gone()

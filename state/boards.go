@@ -13,7 +13,7 @@ import (
 )
 
 // Boards opens the board of each job once, for all who use it at the same time,
-// and keeps those in memory for a while that nobody uses; how long is for a [Costly]
+// and keeps unused ones in memory for a while; how long is for a [Costly]
 // store to say. It is safe for many goroutines.
 type Boards struct {
 	store    Store
@@ -135,7 +135,7 @@ func (b *Boards) End(match func(Job) bool, reason error) {
 	}
 }
 
-// takeLocked takes a board off the list, and reports whether nobody used it.
+// takeLocked takes a board off the list, and reports whether it was unused.
 func (b *Boards) takeLocked(s *shared) (unused bool) {
 	b.forgetLocked(s.job)
 	if s.idle == nil {

@@ -96,7 +96,7 @@ type Observer struct {
 	// Delivered is told, of each change that somebody watches, how long it took from
 	// the store's time to the subscriptions.
 	Delivered func(took time.Duration)
-	// Wrote is told of each write, also of one that was refused before the store saw it.
+	// Wrote is called for each write, also of one that was refused before the store saw it.
 	Wrote func(took time.Duration, err error)
 	// Dropped is told how many events a reader that left had not read.
 	Dropped func(events int)

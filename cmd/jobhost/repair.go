@@ -17,10 +17,10 @@ func newRepairCommand(e *env) *cobra.Command {
 		Short: "Bring what can be read of a damaged store into a directory",
 		Long: `Read what can be read of the damaged store of the manifest, and write it into a
 new store in a directory. The host must be stopped. The damaged store stays as it
-is. What was found is told: pages that are not what jobhost wrote, rows of which a
-part is on such a page, and what is wrong with the log. A backup is better, if there
-is one that is not too old: a repaired store lacks what is not told here, too, when
-pages or the end of the log are missing.
+is. The command reports pages that are not what jobhost wrote, rows that have a part
+on such a page, and what is wrong with the log. A backup is better, if there is one
+that is not too old: when pages or the end of the log are missing, a repaired store
+may lack more than is reported.
 
 Look at the result, then put it in the place of the store with jobhost restore.`,
 		Example: `  jobhost repair /var/tmp/repaired

@@ -58,7 +58,7 @@ func (s *slowStore) Wait(ctx context.Context, id string) (jobhost.Job, error) { 
 func (s *slowStore) Results(ctx context.Context, _ string, _ int) iter.Seq2[jobhost.Result, error] {
 	return func(yield func(jobhost.Result, error) bool) {
 		for i := range s.tasks {
-			time.Sleep(s.each)
+			time.Sleep(s.each) // in real time: the deadlines under test are those of a socket
 			if !yield(jobhost.Result{Task: i, Data: fmt.Append(nil, "result ", i)}, ctx.Err()) || ctx.Err() != nil {
 				return
 			}

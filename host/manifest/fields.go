@@ -65,7 +65,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return boolean(&h.BehindProxy) },
 		},
 		{
-			name: "open_reads", kind: kindFlag, meaning: "Processes on this machine, whoever runs them, read jobs, payloads and results without the token. Not with a proxy in front: `behind_proxy` refuses it.",
+			name: "open_reads", kind: kindFlag, meaning: "Requests from this machine, by any of its users, read jobs, payloads and results without the token. Not allowed together with `behind_proxy`.",
 			bind: func(_ string, h *Host) setting { return boolean(&h.OpenReads) },
 		},
 		{

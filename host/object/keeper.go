@@ -44,10 +44,10 @@ type Config struct {
 	YoungFor time.Duration
 	// KeepBytes bounds the results in memory that wait for a store [64 MiB].
 	KeepBytes int64
-	// Away is told when a store can't be read or written to any more, and when it can
-	// again, and must not block [nobody].
+	// Away is called when a store can't be read or written to any more, and when it can
+	// again. It must not block [none].
 	Away func(store string, verb payload.Verb, away bool)
-	// Kept is told how many results wait for a store, and must not block [nobody].
+	// Kept is called with the number of results that wait for a store. It must not block [none].
 	Kept func(results int)
 	// Removed is told how many objects were removed, and whether they were
 	// orphans, and must not block [nobody].
@@ -55,8 +55,8 @@ type Config struct {
 	// Place is where the database of Store is, such that no two hosts that live
 	// have the same; empty = it can't be copied.
 	Place string
-	// Contested is told whether another living host has the same objects in a
-	// store, and must not block [none].
+	// Contested is called with whether another living host has the same objects in a
+	// store. It must not block [none].
 	Contested func(store string, contested bool)
 	Logger    *slog.Logger // [discard]
 }
@@ -64,7 +64,7 @@ type Config struct {
 // Keeper keeps objects. All methods may be called from many goroutines.
 type Keeper struct {
 	cfg    Config
-	secret []byte           // of what uploaders are told
+	secret []byte           // signs what uploaders get
 	own    []payload.Origin // whose objects are removed
 	wake   chan struct{}
 	swept  map[string]string // by store, the key up to which objects were judged; only Run has it

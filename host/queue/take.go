@@ -160,7 +160,7 @@ func (l *Lease) unrunnable() *jobhost.Outcome {
 	return nil
 }
 
-// damageOf is what people are told of damage, without its cause.
+// damageOf is the message about damage for people, without its cause.
 func damageOf(err error) string {
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
 		return e.Message

@@ -379,7 +379,7 @@ func TestManualJobsCount(t *testing.T) {
 	})
 }
 
-// TestForeignIDs: nobody else's job keeps a tick from making its own.
+// TestForeignIDs: no other job keeps a tick from making its own.
 func TestForeignIDs(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *site) {

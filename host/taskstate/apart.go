@@ -19,12 +19,12 @@ type Notes interface {
 
 // apart is a store of states that is elsewhere than the jobs, so that their states can't
 // go in the transaction that removes them. That transaction only notes the job's id. Until
-// its states are deleted nobody is shown them: who asks for the id deletes them first.
+// its states are deleted they are not shown: a caller that asks for the id deletes them first.
 //
 //	first state ─► note (durable) ─► state            removal + "gone" (one transaction)
 //	                                                     │
-//	          board of the id ends ◄─────────────────────┤ at once, and by whoever asks for the id
-//	          delete, then forget  ◄─────────────────────┘ by whoever asks, or in the background
+//	          board of the id ends ◄─────────────────────┤ at once, and by a caller that asks for the id
+//	          delete, then forget  ◄─────────────────────┘ by a caller that asks, or in the background
 //
 // An id is forgotten only after its states were deleted, and a job of the id can use states
 // only after that; so whatever a crash interrupts can be done again.

@@ -7,7 +7,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// CheckRows goes through the rows of a database that nobody writes to, by what its
+// CheckRows goes through the rows of a database that no program is writing to, by what its
 // schemas know of them, and calls found for each that is damaged. What a schema of
 // another version holds is not looked at. Its own error is that of a file that can't
 // be read: [Verify] says more.

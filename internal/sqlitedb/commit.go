@@ -100,7 +100,7 @@ func (w *writer) try(changes []Change) error {
 	return err
 }
 
-// end commits the transaction, and notes that before anybody is told.
+// end commits the transaction, and notes that before callers are answered.
 func (w *writer) end() error {
 	err := w.tx.Stmt("COMMIT").Exec()
 	if err == nil {

@@ -144,7 +144,7 @@ func reopen(t *testing.T, dir string, log *slog.Logger) (string, error) {
 }
 
 // FINDINGS L1: whoever looks into the database after a crash, as the last one who has it open, moves the
-// log into it, without seals. All is there afterwards, and is told once.
+// log into it, without seals. All is there afterwards, and the host logs it once.
 func TestStrangersAfterACrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 // page is whole: a page of zeros, an older version of the page, the page of
 // another row.
 //
-// It finds accidents. Whoever can write to the file can compute it.
+// It finds accidents, not attacks: anyone who can write to the file can compute it.
 type Sum struct{ d xxhash.Digest }
 
 // SumOf begins the checksum of a row of a table. The key follows, then the content.

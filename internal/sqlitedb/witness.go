@@ -19,7 +19,7 @@ const witnessSuffix = "-witness"
 // witnessBytes is its size: room for a log of 400 MB. Of a longer one less is known.
 const witnessBytes = 2 << 20
 
-// openWitness reads what was noted of the log by whoever had the database before.
+// openWitness reads what was noted of the log by the process that had the database before.
 func (db *DB) openWitness() error {
 	path := db.path + witnessSuffix
 	file, err := db.disk.OpenWitness(path)

@@ -210,7 +210,7 @@ func (t *Transport) Send(req *http.Request, u httpurl.URL) (*http.Response, erro
 	resp, err := t.pool.of(u).RoundTrip(req)
 	if special, denied := errors.AsType[*policy.SpecialError](err); denied {
 		if !u.Addr.IsValid() && !t.policy.Names(u.Host) {
-			// Whoever chooses names below an asterisk must not find out which there are.
+			// Authors of requests, who choose names below an asterisk, must not find out which exist.
 			return nil, &net.DNSError{UnwrapErr: special, Err: "no address that may be reached", Name: u.Host, IsNotFound: true}
 		}
 		return nil, policy.Denied(u, special)

@@ -1,4 +1,4 @@
-// Package harm damages databases that nobody has open, for tests: pages that are not
+// Package harm damages databases that are closed, for tests: pages that are not
 // what they should be, whose seals don't show it.
 package harm
 

@@ -262,7 +262,7 @@ func (n *Notes) loadLocked(upTo int) error {
 	return nil
 }
 
-// Acknowledge notes that the last commit is there to stay, before anybody is told. If it was
+// Acknowledge notes that the last commit is there to stay, before callers are answered. If it was
 // synced it survives a loss of power, too.
 func (n *Notes) Acknowledge(synced bool) {
 	if n == nil {

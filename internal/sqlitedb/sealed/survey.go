@@ -22,7 +22,7 @@ type Page struct {
 	sum    uint64
 }
 
-// Look reads all pages of a database of which nobody writes, and compares them with
+// Look reads all pages of a database that no program is writing to, and compares them with
 // their seals and with what was noted.
 func (n *Notes) Look(db io.ReaderAt) (Survey, error) {
 	header := make([]byte, headerBytes)

@@ -22,7 +22,7 @@ const (
 )
 
 // outside is a memory of nearly 4 GiB with as much before it that belongs to
-// somebody else, which takes room only where it is used.
+// another owner, which takes room only where it is used.
 type outside []byte
 
 func newOutside(t *testing.T) outside {

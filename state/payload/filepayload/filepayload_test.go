@@ -234,7 +234,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// What lies in the place of an object and is no file is damage, and keeps nobody waiting.
+// What lies in the place of an object and is no file is damage, and blocks no reader.
 func TestNamedPipeInThePlaceOfAnObject(t *testing.T) {
 	t.Parallel()
 	s, dir := setup(t)

@@ -42,7 +42,7 @@ type Config struct {
 	// must have an append-only file, and an object is durable when that was
 	// synced: by WAITAOF, or before 7.2 by appendfsync always.
 	Relaxed bool
-	// Logger is told what can't be found out about the server; nil = nobody is.
+	// Logger gets what can't be found out about the server; nil = it is not logged.
 	Logger *slog.Logger
 }
 
