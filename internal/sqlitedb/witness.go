@@ -50,8 +50,7 @@ func (db *DB) lookForStrangers() error {
 	if err != nil {
 		return explainPath(db.path, err)
 	}
-	// After a loss of power the first page may be newer than the last of which is known.
-	if err := db.recognize(complete && db.witness.SameBoot()); err != nil {
+	if err := db.recognize(complete); err != nil {
 		return err
 	}
 	stamp, err := db.disk.Stamp(db.path)
@@ -164,14 +163,23 @@ func (db *DB) takeOver(c *conn) error {
 	if err != nil || !empty {
 		return err // another program reads it; what is noted of the log stays
 	}
+	db.notes.Forget()
+	return db.settle(false)
+}
+
+// settle notes that the log is empty, and all of it in the database; closed is whether it stays so.
+func (db *DB) settle(closed bool) error {
 	stamp, err := db.disk.Stamp(db.path)
 	if err != nil {
 		return explainPath(db.path, err)
 	}
-	if err := db.witness.Settle(stamp, false); err != nil {
+	file, err := db.disk.OpenFile(db.path)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	if err := errors.Join(db.witness.Settle(file, stamp, closed), file.Close()); err != nil {
 		return explainPath(db.path+witnessSuffix, err)
 	}
-	db.notes.Forget()
 	return nil
 }
 
@@ -231,11 +239,7 @@ func (w *writer) settle() error {
 	if empty, err := db.logIsEmpty(); err != nil || !empty {
 		return err // another program reads; the log stays, and with it what is noted of it
 	}
-	stamp, err := db.disk.Stamp(db.path)
-	if err != nil {
-		return err
-	}
-	return db.witness.Settle(stamp, true)
+	return db.settle(true)
 }
 
 func (db *DB) logIsEmpty() (bool, error) {

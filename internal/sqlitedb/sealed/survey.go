@@ -125,23 +125,38 @@ func (n *Notes) Recall() (complete bool, err error) {
 func (n *Notes) IsOther(db io.ReaderAt) (bool, error) {
 	header := make([]byte, headerBytes)
 	if got, err := db.ReadAt(header, 0); got < headerBytes {
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return false, err
+		return false, ignoreEOF(err)
 	}
-	size := pageSizeOf(header)
-	if !isHeader(header, 0) || formOf(header) == broken || !isPage(size) {
+	if !isHeader(header, 0) || formOf(header) == broken || !isPage(pageSizeOf(header)) {
 		return true, nil
 	}
-	p := make([]byte, size)
-	if got, err := db.ReadAt(p, 0); got < size {
-		return errors.Is(err, io.EOF), err
+	s, err := firstSum(db)
+	if err != nil {
+		return errors.Is(err, io.EOF), ignoreEOF(err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := sum(1, p)
 	return n.witness.found.first != 0 && s != n.witness.found.first && !n.hasLocked(1, s), nil
+}
+
+// firstSum returns the checksums of the first page of a database.
+func firstSum(db io.ReaderAt) (uint64, error) {
+	header := make([]byte, headerBytes)
+	if _, err := db.ReadAt(header, 0); err != nil {
+		return 0, err
+	}
+	p := make([]byte, pageSizeOf(header))
+	if _, err := db.ReadAt(p, 0); err != nil {
+		return 0, err
+	}
+	return sum(1, p), nil
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // Lost returns the pages of a database that are older than what was acknowledged of them, when the

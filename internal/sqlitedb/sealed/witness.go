@@ -209,15 +209,21 @@ func (w *Witness) acknowledge(m Mark, synced bool) {
 }
 
 // Settle notes that everything is in the database, which looks so, and that the
-// log is empty; closed is whether it stays so. It must be durable before the log goes.
-func (w *Witness) Settle(stamp Stamp, closed bool) error {
+// log is empty; closed is whether it stays so. It must be durable before the log goes. The
+// first page is read from the database: what was noted of it last may not have come there
+// before a loss of power.
+func (w *Witness) Settle(db io.ReaderAt, stamp Stamp, closed bool) error {
 	if w == nil {
 		return nil
 	}
+	first, err := firstSum(db)
+	if err != nil {
+		return fmt.Errorf("read the first page: %w", err)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last.stamp, w.last.settled, w.last.closed = stamp, true, closed
-	err := w.writeLocked()
+	w.last.stamp, w.last.first, w.last.settled, w.last.closed = stamp, first, true, closed
+	err = w.writeLocked()
 	w.last.closed = false
 	if err == nil {
 		err = w.file.Sync()
