@@ -9,9 +9,9 @@ import (
 )
 
 // taskMemory is what a task of the worker may take beyond what its sandbox
-// holds anyway. Sandboxes that are put back to their beginning hold next to
-// nothing; those that are not are counted as a whole, in [Config.kept]. The host's
-// own workers have none.
+// holds anyway. A sandbox that is put back to its beginning holds at most the 16 MiB
+// that are cleared instead of given back, and is not counted while it waits; those that keep
+// what they have are counted as a whole, in [Config.kept]. The host's own workers have none.
 func (w *Worker) taskMemory() int64 {
 	switch {
 	case w.ABI == runtime.ABIProcess: // what all of its processes may take, spread over its slots

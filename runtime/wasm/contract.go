@@ -13,11 +13,13 @@ import (
 // with everything exported has more than anybody can mean.
 const maxEntries = 1000
 
-// functionTypes are the types of the exported functions by name.
+// functionTypes are the types of the exported functions by name, but for those
+// that the module imports.
 func functionTypes(m *module.Module) map[string]module.FuncType {
 	types := map[string]module.FuncType{}
 	for _, e := range m.Exports {
-		if t, ok := m.FunctionType(e.Index); ok && e.Kind == module.KindFunction {
+		own := e.Kind == module.KindFunction && int(e.Index) >= m.Imported[module.KindFunction]
+		if t, ok := m.FunctionType(e.Index); ok && own {
 			types[e.Name] = t
 		}
 	}

@@ -63,6 +63,11 @@ func loadCases() []loadCase {
 		{name: "threads", module: module("\x05\x01\x03\x01\x02"), message: "threads and 64-bit memories are not supported", hint: "for WebAssembly 2.0"},
 
 		{name: "no entry", module: module(types, memory1, "\x07\x01"+exportMemory), message: "has no export jh_run", hint: "exports no function"},
+		{
+			name: "an import as entry", abi: runtime.ABIExtism, entry: "yield",
+			module:  module("\x01\x01\x60\x00\x01\x7f", imported("wasi_snapshot_preview1", "sched_yield", "\x00\x00"), memory1, "\x07\x01\x05yield\x00\x00"),
+			message: "exports yield as its import () → i32",
+		},
 		{name: "other entry", module: guests.Outcomes, entry: "vowels", message: "has no export vowels", hint: "bad_pointer, bad_result"},
 		{name: "entry of a command", module: guests.Command, entry: "main", message: "has no export main", hint: "it exports _start"},
 		{name: "command that keeps", module: guests.Command, isolation: runtime.IsolateInstance, message: "main function can't run twice", hint: "isolation job"},

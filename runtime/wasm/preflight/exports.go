@@ -14,7 +14,11 @@ func Functions(m *module.Module) map[string]string {
 		if e.Kind != module.KindFunction {
 			continue
 		}
-		if t, ok := m.FunctionType(e.Index); ok {
+		if t, ok := m.FunctionType(e.Index); !ok {
+			continue
+		} else if int(e.Index) < m.Imported[module.KindFunction] {
+			all[e.Name] = "its import " + Signature(t) // the host's own function, which a job can't call
+		} else {
 			all[e.Name] = Signature(t)
 		}
 	}

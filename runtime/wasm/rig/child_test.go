@@ -56,6 +56,7 @@ type report struct {
 	Count map[string]int `json:",omitempty"`
 	Wrong string         `json:",omitempty"` // what is a fault
 	Load  time.Duration  `json:",omitempty"` // how long it took to load it
+	Usual time.Duration  `json:",omitempty"` // of a slow one: how long it took to load what it was made of
 	Late  time.Duration  `json:",omitempty"` // how late the process was meanwhile
 	Done  bool           `json:",omitempty"` // false = the child is about to try it
 }

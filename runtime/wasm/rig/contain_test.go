@@ -77,6 +77,11 @@ func (w *containment) try(ctx context.Context, n int) report {
 	if err := m.contain(ctx, w, b); err != nil {
 		m.Wrong = err.Error()
 	}
+	if m.Load > maxLoad {
+		if m.Usual, err = w.usual(ctx, n); err != nil {
+			m.Wrong += err.Error()
+		}
+	}
 	sung := w.canary.Run(ctx, runtimetest.Attempt("", "abc"))
 	const song = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 	if sung.Kind != jobhost.OutcomeSucceeded || string(sung.Output) != song {
@@ -84,6 +89,26 @@ func (w *containment) try(ctx context.Context, n int) report {
 	}
 	m.Late = w.beat.take()
 	return m.report
+}
+
+// usual returns how long it takes to load what a mutant was made of.
+func (w *containment) usual(ctx context.Context, n int) (time.Duration, error) {
+	b, err := w.originals.original(randomOf(n), n)
+	if err != nil {
+		return 0, err
+	}
+	w.beat.idle.Store(true)
+	defer w.beat.idle.Store(false)
+	began := time.Now()
+	p, err := w.engine.Load(ctx, runtime.Source{Worker: "original", Bytes: b, Features: runtime.Features(), Limits: runtime.Limits{MemoryBytes: mutantRAM}})
+	took := time.Since(began)
+	if jobhost.CodeOf(err) == jobhost.CodeInvalid {
+		return 0, nil // a mutant that is taken where its original isn't has no more than a second
+	}
+	if err != nil {
+		return 0, fmt.Errorf("load the original: %w", err)
+	}
+	return took, p.Close(ctx)
 }
 
 // mutant is one that is tried.
