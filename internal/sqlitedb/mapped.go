@@ -26,7 +26,9 @@ func openMapped(path string, size int) (*mapped, error) {
 	m := &mapped{File: f}
 	info, err := f.Stat()
 	if err == nil && info.Size() < int64(size) {
-		_, err = f.WriteAt(make([]byte, int64(size)-info.Size()), info.Size())
+		if _, err = f.WriteAt(make([]byte, int64(size)-info.Size()), info.Size()); err == nil {
+			err = f.Sync()
+		}
 	}
 	if err == nil {
 		m.mem, err = syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
@@ -70,6 +72,9 @@ func (m *mapped) guarded(do func()) (err error) {
 	do()
 	return nil
 }
+
+// Sync makes durable what was written; the file had its size when it was opened.
+func (m *mapped) Sync() error { return dataSync(m.File) }
 
 // Close unmaps and closes the file.
 func (m *mapped) Close() error { return errors.Join(syscall.Munmap(m.mem), m.File.Close()) }
