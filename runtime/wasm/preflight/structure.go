@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -19,8 +20,11 @@ func checkMemories(m *module.Module, l *Limits) error {
 			return invalid("declare a smaller one", "needs %s of memory at the start, 4 GiB or more", mebibytes(memory.Min))
 		}
 		if int(memory.Min) > l.MemoryPages {
-			return invalid("raise the worker's memory limit", "needs at least %s of memory, the limit is %s",
-				mebibytes(memory.Min), mebibytes(uint32(l.MemoryPages)))
+			return &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: "memory",
+				Message: fmt.Sprintf("needs at least %s of memory, the limit is %s", mebibytes(memory.Min), mebibytes(uint32(l.MemoryPages))),
+				Hint:    fmt.Sprintf("set memory = %q for the worker, or more", sizeText(min(int64(memory.Min)*pageBytes, 4095<<20))),
+			}
 		}
 	}
 	return nil
