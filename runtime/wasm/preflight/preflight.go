@@ -136,11 +136,6 @@ func (w *walker) walk(f int, l *Limits, grown map[uint64]bool) error {
 	return nil
 }
 
-// malformed is the error of a module that is not well-formed.
-func malformed(err error) error {
-	return invalid("build it again, for WebAssembly 2.0; if it was copied, compare its checksum", "is not a valid WebAssembly module: %v", err)
-}
-
 // invalid is an error about the file; the text follows its name.
 func invalid(hint, format string, args ...any) error {
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}

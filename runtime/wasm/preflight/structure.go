@@ -13,7 +13,7 @@ const pageBytes = 64 << 10
 // checkMemories looks at what the memories need at the start.
 func checkMemories(m *module.Module, l *Limits) error {
 	if len(m.Memories) > 1 {
-		return invalid("link it as a module with one memory", "has %d memories, more than 1", len(m.Memories))
+		return invalid(proposals[module.MultiMemory], "needs %s, which this host doesn't run: it has %d", module.MultiMemory, len(m.Memories))
 	}
 	for _, memory := range m.Memories {
 		if memory.Min > maxPages {
