@@ -111,27 +111,25 @@ func (w *Worker) maxBytes() int64 {
 	return MaxPluginBytes
 }
 
-// jobVariables begin the names of the variables that tell a command of its job.
-const jobVariables = "JOBHOST_"
-
 // env reads the environment of a plugin, which is a native one or a module.
 func (r *reader) env(path []string, table map[string]any, native bool) map[string]string {
 	env := map[string]string{}
 	r.entries(path, table, func(at []string, name string, v any) {
-		s, ok := v.(string)
-		switch {
-		case !envPattern.MatchString(name):
-			r.faultKey(at, path, clip(name)+" is not the name of an environment variable", "use A-Z a-z 0-9 _")
-		case !native && strings.HasPrefix(name, jobVariables):
-			r.faultKey(at, path, clip(name)+" is one of the host's own names", "what config has is JOBHOST_CONFIG_… in the environment of a command")
-		case !ok:
-			r.faultValue(at, mismatch(v, "put it in quotes"))
-		case strings.ContainsRune(s, 0) || len(s) > MaxConfigBytes:
-			r.faultValue(at, wrong("", "text of %d bytes is longer than %v, or has a NUL byte", len(s), Size(MaxConfigBytes)))
-		default:
-			env[name] = s
-			r.warnSecret(at, name, s)
+		if err := checkVariable(name, native); err != nil {
+			r.faultKey(at, path, err.Error(), jobhost.HintOf(err))
+			return
 		}
+		s, ok := v.(string)
+		if !ok {
+			r.faultValue(at, mismatch(v, "put it in quotes"))
+			return
+		}
+		if err := checkVariableText(s); err != nil {
+			r.faultValue(at, err)
+			return
+		}
+		env[name] = s
+		r.warnSecret(at, name, s)
 	})
 	return env
 }
