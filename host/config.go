@@ -128,7 +128,7 @@ type Worker struct {
 	// host; zero values = [runtime.SandboxInline], and one.
 	Sandbox   runtime.Placement
 	Processes int
-	// Env is what a native plugin finds in its environment, besides what it finds anyway.
+	// Env is what the plugin finds in its environment, besides what it finds anyway.
 	Env map[string]string
 	// System is what the plugin finds of an operating system.
 	System runtime.System

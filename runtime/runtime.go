@@ -52,7 +52,7 @@ type Source struct {
 	Processes int
 	// Slots is how many instances there will be at one time, for what must be known before; 0 = 1.
 	Slots int
-	// Env is the environment of a native plugin besides what it finds anyway.
+	// Env is the environment of the plugin besides what it finds anyway.
 	Env map[string]string
 	// System is what the plugin finds of an operating system.
 	System System
@@ -134,6 +134,8 @@ type System struct {
 	Args         []string // of commands, after the name
 	Mounts       []Mount
 	PreciseClock bool // clocks as exact as the host's
+	// BareEnv leaves the variables JOBHOST_… out of the environment of a command.
+	BareEnv bool
 }
 
 // Mount is a folder of the host that a plugin may see.
@@ -154,6 +156,9 @@ type Limits struct {
 	// Fuel bounds the work of one attempt: see [jobhost.Outcome]; 0 = only the
 	// timeout does.
 	Fuel int64
+	// CompileBytes is what compiling a module may take of memory, by an estimate
+	// that is made before. What may take more memory may take more time.
+	CompileBytes int64
 	// TableEntries bounds the entries of each table.
 	TableEntries uint32
 
@@ -172,6 +177,7 @@ func DefaultLimits() Limits {
 		LineBytes:   8 << 10,
 		StartTime:   30 * time.Second,
 
+		CompileBytes: 1 << 30,
 		TableEntries: 100_000,
 
 		OpenRequests: 64,
@@ -192,6 +198,7 @@ func (l Limits) OrDefaults() Limits {
 		StartTime:   cmp.Or(l.StartTime, d.StartTime),
 
 		Fuel:         l.Fuel,
+		CompileBytes: cmp.Or(l.CompileBytes, d.CompileBytes),
 		TableEntries: cmp.Or(l.TableEntries, d.TableEntries),
 
 		OpenRequests: cmp.Or(l.OpenRequests, d.OpenRequests),
@@ -282,6 +289,9 @@ type Info struct {
 	Features []string
 	// MemoryMin and MemoryMax are what the module declares, in bytes; max 0 = none.
 	MemoryMin, MemoryMax uint64
+	// CompileMemory is what compiling the modules takes, as an estimate, in bytes;
+	// CompileNeed is the least [Limits.CompileBytes] with which that is done.
+	CompileMemory, CompileNeed int64
 	// Isolation is what holds between jobs.
 	Isolation Isolation
 	// Replaced says why instances are replaced rather than reset after each

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/netproxy/policy"
@@ -30,6 +32,9 @@ type execFlags struct {
 	abi         string
 	features    []string
 	mounts      []string
+	env         []string
+	jobEnv      bool
+	limits      limitFlags
 	allow       []string
 	private     []string
 	arguments   []string
@@ -45,8 +50,9 @@ func newExecCommand(e *env) *cobra.Command {
 
 The worker is one of the manifest, with all that it is granted there, or a
 file: a module, or the JSON of an Extism plugin, which is granted nothing but
-what --arg, --config, --mount, --allow and --feature say. They add to what a worker
-of the manifest has.
+what --arg, --env, --config, --mount, --allow and --feature say. They add to what a
+worker of the manifest has. Limits are as in a manifest, or as --memory,
+--compile-memory, --output-limit and --timeout say.
 
 Each INPUT is a file whose content is one input; "-" is the standard input, and
 so is no INPUT at all. With --lines each line of them is one input, with --text
@@ -73,6 +79,9 @@ code is 1 when any input failed, or when Ctrl-C ended it before the last one.`,
 	flags.StringToStringVar(&f.config, "config", nil, "a setting for the worker, as `KEY=VALUE`; may be given several times")
 	flags.StringVar(&f.abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi, extism or process (default: the worker's, or auto)")
 	featureFlag(cmd, &f.features)
+	f.limits = newLimitFlags(cmd, "memory", "compile_memory", "output")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable for the environment of the module, as `NAME=VALUE`; may be given several times")
+	flags.BoolVar(&f.jobEnv, "job-env", true, "whether a WASI command finds the variables JOBHOST_… in its environment; --job-env=false = it doesn't")
 	flags.StringArrayVar(&f.arguments, "arg", nil, "an `ARGUMENT` for a WASI command, behind those of the worker; may be given several times")
 	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder that the module may read, as `FOLDER:PATH`: PATH is where it finds it; FOLDER:PATH:rw = it may change it, too")
 	flags.StringArrayVar(&f.allow, "allow", nil, "where HTTP requests may go, as a `RULE` such as https://api.example.com; may be given several times")
@@ -135,6 +144,12 @@ func (f *execFlags) apply(e *env, w *host.Worker) error {
 	if err := allowFeatures(w, f.features); err != nil {
 		return err
 	}
+	if err := f.limits.apply(w); err != nil {
+		return err
+	}
+	if err := f.applyEnv(w); err != nil {
+		return err
+	}
 	w.System.Args = append(w.System.Args, f.arguments...)
 	for _, text := range f.mounts {
 		m, err := manifest.ParseMount(e.path("."), text)
@@ -144,6 +159,24 @@ func (f *execFlags) apply(e *env, w *host.Worker) error {
 		w.System.Mounts = append(w.System.Mounts, m)
 	}
 	return f.applyHTTP(w)
+}
+
+// applyEnv adds to the environment.
+func (f *execFlags) applyEnv(w *host.Worker) error {
+	native := w.ABI == runtime.ABIProcess
+	w.System.BareEnv = w.System.BareEnv || !f.jobEnv && !native
+	w.Env = maps.Clone(w.Env) // that of a manifest isn't changed
+	for _, text := range f.env {
+		name, value, err := manifest.ParseVariable(text, native)
+		if err != nil {
+			return asUsage(&jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf("--env: %v", err), Hint: jobhost.HintOf(err)})
+		}
+		if w.Env == nil {
+			w.Env = map[string]string{}
+		}
+		w.Env[name] = value
+	}
+	return nil
 }
 
 // useABI sets how to talk to a worker's plugin, if that is said: a native one that has no memory of its own in a manifest has
@@ -249,7 +282,10 @@ func readModule(path string) ([]byte, error) {
 		return nil, usagef("read plugin: %s is not a regular file", path)
 	}
 	if info.Size() > manifest.MaxPluginBytes {
-		return nil, usagef("read plugin: %s has %d bytes, more than %d", path, info.Size(), manifest.MaxPluginBytes)
+		return nil, asUsage(&jobhost.Error{
+			Code: jobhost.CodeInvalid, Message: fmt.Sprintf("read plugin: %s has %d bytes, more than %d", path, info.Size(), manifest.MaxPluginBytes),
+			Hint: "leave out debug information: strip it, or link with -s",
+		})
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,15 +42,6 @@ func unknownFeature(name string) error {
 		e.Hint = "did you mean " + near + "?"
 	}
 	return asUsage(e)
-}
-
-// orByFlag changes the hint of a module that was refused because of its features,
-// if it is a file: that has no manifest to allow them, but the command has a flag.
-func orByFlag(err error, file bool) error {
-	if e, ok := errors.AsType[*jobhost.Error](err); ok && file && e.Field == "features" {
-		e.Hint = "allow it by --feature " + strings.Join(runtime.Features(), " --feature ") + ", or build it without (-mno-simd128)"
-	}
-	return err
 }
 
 // without returns the names of which the others have none.

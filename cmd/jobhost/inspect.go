@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -32,8 +34,11 @@ type inspection struct {
 	Features     []string     `json:"features"` // that it needs
 	MemoryMin    uint64       `json:"memory_min"`
 	MemoryMax    uint64       `json:"memory_max,omitempty"`
-	Verdict      string       `json:"verdict"`
-	Isolation    string       `json:"isolation"`
+	// CompileMemory is what compiling it takes, as an estimate.
+	CompileMemory int64 `json:"compile_memory,omitempty"`
+
+	Verdict   string `json:"verdict"`
+	Isolation string `json:"isolation"`
 	// Replaced says why sandboxes are replaced rather than reset.
 	Replaced string `json:"replaced,omitempty"`
 	Grants   grants `json:"grants"`
@@ -71,6 +76,7 @@ const (
 
 func newWorkerInspectCommand(e *env) *cobra.Command {
 	var entry, abi string
+	var limits limitFlags
 	cmd := &cobra.Command{
 		Use:   "inspect WORKER|FILE",
 		Short: "Tell what a module is, what it asks of the host and what it gets",
@@ -80,7 +86,8 @@ The module is checked and compiled as a host does it; what is wrong with it is
 said. Its imports are the list of what it can do beyond computing: a call that
 is not imported cannot be made. What it gets are the defaults for a FILE, and
 what the manifest grants for a WORKER of it, of secrets only the names. A FILE
-may need features that a worker must be allowed; they are named.`,
+may need features that a worker must be allowed, or more memory than the default;
+they are named. --memory and --compile-memory are limits to inspect it with.`,
 		Example: `  jobhost worker inspect plugins/examples/vowels/vowels.wasm
   jobhost worker inspect csvstats -o json`,
 		Args: exactly("WORKER|FILE"),
@@ -91,15 +98,20 @@ may need features that a worker must be allowed; they are named.`,
 			}
 			w.Entry = cmp.Or(entry, w.Entry)
 			useABI(&w, abi)
-			return e.inspect(cmd.Context(), &w, e.isFile(args[0]))
+			if err := limits.apply(&w); err != nil {
+				return err
+			}
+			return e.inspect(cmd.Context(), &w, e.isFile(args[0]) && !limits.given("memory"), e.isFile(args[0]))
 		},
 	}
+	limits = newLimitFlags(cmd, "memory", "compile_memory")
 	cmd.Flags().StringVar(&entry, "entry", "", "the `EXPORT` that will be called (default: the worker's, or the ABI's own)")
 	cmd.Flags().StringVar(&abi, "abi", "", "how to talk to the module, as a `NAME`: auto, jobhost, wasi, extism or process (default: the worker's, or auto)")
 	return cmd
 }
 
-func (e *env) inspect(ctx context.Context, w *host.Worker, file bool) (err error) {
+// inspect loads the plugin of a worker, which may be a file; roomy says that it may have any memory, to tell how much it needs.
+func (e *env) inspect(ctx context.Context, w *host.Worker, roomy, file bool) (err error) {
 	engine, err := openUserEngine()
 	if err != nil {
 		return err
@@ -110,8 +122,12 @@ func (e *env) inspect(ctx context.Context, w *host.Worker, file bool) (err error
 		src.Features = runtime.Features()
 	}
 	plugin, err := engine.Load(ctx, src)
+	if refused, ok := errors.AsType[*jobhost.Error](err); ok && roomy && refused.Field == "memory" {
+		src.Limits.MemoryBytes = math.MaxInt64 // the engine knows how much there can be
+		plugin, err = engine.Load(ctx, src)
+	}
 	if err != nil {
-		return err
+		return orByFlag(err, file)
 	}
 	i := newInspection(w, plugin.Info())
 	if !file {
@@ -128,7 +144,7 @@ func newInspection(w *host.Worker, info runtime.Info) inspection {
 	i := inspection{
 		File: w.Path, SHA256: info.SHA256, Size: info.Size, ABI: info.ABI, Entry: clipName(info.Entry),
 		Entries: clipNames(info.Entries), Imports: clipNames(info.Imports), Capabilities: orEmpty(capabilities(clipNames(info.Imports))),
-		MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax,
+		MemoryMin: info.MemoryMin, MemoryMax: info.MemoryMax, CompileMemory: info.CompileMemory,
 		Verdict: fit, Isolation: string(info.Isolation), Replaced: info.Replaced,
 		Grants: grantsOf(w), Features: orEmpty(info.Features),
 	}
@@ -137,6 +153,9 @@ func newInspection(w *host.Worker, info runtime.Info) inspection {
 	}
 	if missing := without(info.Features, w.Features); len(missing) > 0 {
 		i.Verdict += "; a worker needs " + featuresText(missing)
+	}
+	if limits := w.Limits.OrDefaults(); info.MemoryMin > uint64(limits.MemoryBytes) {
+		i.Verdict += fmt.Sprintf("; a worker needs memory = %q, or more", manifest.Size(info.MemoryMin))
 	}
 	for _, l := range w.Linked {
 		i.Linked = append(i.Linked, clipName(l.Name))
@@ -181,6 +200,7 @@ func (e *env) printInspection(i *inspection) {
 	t.field("linked", joinNames(i.Linked, ", "))
 	if i.ABI != runtime.ABIProcess {
 		t.field("memory", memoryText(i.MemoryMin, i.MemoryMax))
+		t.field("compiling", "takes about "+size(i.CompileMemory)+" of memory")
 	}
 	t.field("features", strings.Join(i.Features, ", "))
 	t.field("verdict", i.Verdict)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"path/filepath"
@@ -71,7 +72,10 @@ func TestProgram(t *testing.T) {
 			if err := listener.Close(); err != nil {
 				return err
 			}
-			for name, module := range map[string][]byte{"echo.wasm": guests.Echo, "outcomes.wasm": guests.Outcomes, "canary_table.wasm": guests.CanaryTable, "ops.wasm": guests.Ops, "simd.wasm": guests.SIMD} {
+			for name, module := range map[string][]byte{
+				"echo.wasm": guests.Echo, "outcomes.wasm": guests.Outcomes, "canary_table.wasm": guests.CanaryTable, "ops.wasm": guests.Ops, "simd.wasm": guests.SIMD,
+				"command.wasm": guests.Command, "extism.wasm": guests.Extism, "roomy.wasm": roomy(),
+			} {
 				if err := os.WriteFile(filepath.Join(env.WorkDir, name), module, 0o600); err != nil {
 					return err
 				}
@@ -112,4 +116,9 @@ func paste(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Logf("$ %s", strings.TrimSpace(command))
 	ts.Check(ts.Exec("sh", "-c", command))
+}
+
+// roomy is a module like [guests.Noop] that needs 128 MiB of memory.
+func roomy() []byte {
+	return bytes.Replace(guests.Noop, []byte("\x05\x03\x01\x00\x01"), []byte("\x05\x04\x01\x00\x80\x10"), 1)
 }

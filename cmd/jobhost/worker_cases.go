@@ -23,6 +23,7 @@ import (
 type casesFlags struct {
 	worker, plugin, abi string
 	features            []string
+	limits              limitFlags
 	only                string
 	update              bool
 	parallel            int
@@ -65,6 +66,7 @@ when a case failed.`,
 	flags.StringVar(&f.plugin, "plugin", "", "a module, or the JSON of an Extism plugin, instead of a worker, as a `FILE`")
 	flags.StringVar(&f.abi, "abi", "", "how to talk to --plugin, as a `NAME`: auto, jobhost, wasi, extism or process")
 	featureFlag(cmd, &f.features)
+	f.limits = newLimitFlags(cmd, "memory", "compile_memory")
 	flags.StringVar(&f.only, "run", "", "only cases whose name matches the `REGEXP`")
 	flags.BoolVar(&f.update, "update", false, "write outputs that differ, or are not there, as they came")
 	flags.IntVarP(&f.parallel, "jobs", "j", goruntime.GOMAXPROCS(0), "`NUMBER` of cases to run at once")
@@ -130,13 +132,18 @@ func (e *env) testedWorker(f *casesFlags, suite *workertest.Suite) (w host.Worke
 		case len(f.features) > 0:
 			return w, false, usagef("--feature is for --plugin; the manifest says that of its workers")
 		}
+		for key := range f.limits {
+			if f.limits.given(key) {
+				return w, false, usagef("--%s is for --plugin; the manifest says that of its workers", limitFlag(key))
+			}
+		}
 		w, err = e.grantedWorker(cmp.Or(f.worker, suite.Worker), suite.Manifest)
 		return w, false, err
 	}
 	w, err = fileWorker(path, name)
 	useABI(&w, cmp.Or(f.abi, suite.ABI))
 	w.Features = suite.Features
-	return w, true, errors.Join(err, allowFeatures(&w, f.features))
+	return w, true, errors.Join(err, allowFeatures(&w, f.features), f.limits.apply(&w))
 }
 
 // grantedWorker finds a worker of the manifest, or its only one.

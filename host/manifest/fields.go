@@ -225,12 +225,20 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return size(&w.Limits.MemoryBytes, 64<<10, maxMemory) },
 		},
 		{
+			name: "compile_memory", kind: kindSize, meaning: "Memory that compiling the module may take, by an estimate that is made before, see [sandbox.md](sandbox.md#compiling); the time that it may take grows with it. 64MiB to 16GiB.",
+			bind: func(_ string, w *Worker) setting { return size(&w.Limits.CompileBytes, 64<<20, 16<<30) },
+		},
+		{
 			name: "fuel", kind: kindWhole, meaning: "Work of one attempt, about one unit for each pass of a loop and each call, see [sandbox.md](sandbox.md#fuel); 0 = only `timeout` bounds it. The same work costs the same fuel each time.",
 			bind: func(_ string, w *Worker) setting { return whole(&w.Limits.Fuel, 0, 1<<62) },
 		},
 		{
 			name: "args", kind: kindTexts, auto: "none", meaning: "Arguments of a WASI command or a native plugin, after its name; at most 1000.",
 			bind: func(_ string, w *Worker) setting { return texts(&w.System.Args, maxArgs, argument) },
+		},
+		{
+			name: "job_env", kind: kindFlag, meaning: "Whether a [WASI command](wasi.md#environment) finds the variables `JOBHOST_…` in its environment, besides those of `[worker.NAME.env]`.",
+			bind: func(_ string, w *Worker) setting { return jobEnv(&w.System.BareEnv) },
 		},
 		{
 			name: "mounts", kind: "list of `FOLDER:PATH` or `FOLDER:PATH:rw`", auto: "none", meaning: "Folders that the module may read, by WASI, or with `:rw` change; PATH is where it finds them. Nothing outside of a folder can be reached from it.",

@@ -171,7 +171,7 @@ type Worker struct {
 	// Sandbox is where sandboxes run; Processes is in how many processes, if in such.
 	Sandbox   runtime.Placement
 	Processes int
-	// Env is the environment of a native plugin; what it finds anyway is not in it.
+	// Env is the environment of the plugin; what it finds anyway is not in it.
 	Env map[string]string
 	// System is what the plugin finds of an operating system.
 	System runtime.System

@@ -104,6 +104,20 @@ func feature(s string) (string, error) {
 	return "", wrong(hint, "%s is not a feature", clip(s))
 }
 
+// jobEnv says whether a command's environment tells of its job.
+func jobEnv(bare *bool) setting {
+	told := !*bare
+	s := boolean(&told)
+	return setting{
+		set: func(v any) error {
+			err := s.set(v)
+			*bare = !told
+			return err
+		},
+		show: s.show,
+	}
+}
+
 // clock says how exact clocks are.
 func clock(p *bool) setting {
 	const coarse, precise = "coarse", "precise"

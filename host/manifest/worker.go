@@ -42,7 +42,7 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 		w.Config = r.config(append(path, "config"), config)
 	}
 	if env, ok := r.table(table, path, "env"); ok {
-		w.Env = r.env(append(path, "env"), env)
+		w.Env = r.env(append(path, "env"), env, w.ABI == runtime.ABIProcess)
 	}
 	if secrets, ok := r.table(table, path, "secrets"); ok {
 		w.Secrets = r.secrets(append(path, "secrets"), secrets)
@@ -69,9 +69,6 @@ func (r *reader) limits(path []string, table map[string]any, l *runtime.Limits) 
 // native settles what is other with native plugins.
 func (r *reader) native(path []string, table map[string]any, w *Worker) {
 	if w.ABI != runtime.ABIProcess {
-		if _, given := table["env"]; given {
-			r.faultKey(append(path, "env"), path, "only native plugins have an environment", `use config, which a module reads, or set abi = "process"`)
-		}
 		return
 	}
 	if _, given := table["memory"]; !given {
@@ -86,6 +83,8 @@ func (r *reader) native(path []string, table map[string]any, w *Worker) {
 		{"fuel", w.Limits.Fuel != 0},
 		{"mounts", len(w.System.Mounts) > 0},
 		{"features", len(w.Features) > 0},
+		{"compile_memory", w.Limits.CompileBytes != runtime.DefaultLimits().CompileBytes},
+		{"job_env", w.System.BareEnv},
 	} {
 		if wrong.is {
 			r.faultKey(append(path, wrong.key), path, "a native plugin has no sandbox, so "+wrong.key+" can't hold", "leave it out")
@@ -112,22 +111,25 @@ func (w *Worker) maxBytes() int64 {
 	return MaxPluginBytes
 }
 
-// env reads the environment of a native plugin.
-func (r *reader) env(path []string, table map[string]any) map[string]string {
+// env reads the environment of a plugin, which is a native one or a module.
+func (r *reader) env(path []string, table map[string]any, native bool) map[string]string {
 	env := map[string]string{}
 	r.entries(path, table, func(at []string, name string, v any) {
-		s, ok := v.(string)
-		switch {
-		case !envPattern.MatchString(name):
-			r.faultKey(at, path, clip(name)+" is not the name of an environment variable", "use A-Z a-z 0-9 _")
-		case !ok:
-			r.faultValue(at, mismatch(v, "put it in quotes"))
-		case strings.ContainsRune(s, 0) || len(s) > MaxConfigBytes:
-			r.faultValue(at, wrong("", "text of %d bytes is longer than %v, or has a NUL byte", len(s), Size(MaxConfigBytes)))
-		default:
-			env[name] = s
-			r.warnSecret(at, name, s)
+		if err := checkVariable(name, native); err != nil {
+			r.faultKey(at, path, err.Error(), jobhost.HintOf(err))
+			return
 		}
+		s, ok := v.(string)
+		if !ok {
+			r.faultValue(at, mismatch(v, "put it in quotes"))
+			return
+		}
+		if err := checkVariableText(s); err != nil {
+			r.faultValue(at, err)
+			return
+		}
+		env[name] = s
+		r.warnSecret(at, name, s)
 	})
 	return env
 }

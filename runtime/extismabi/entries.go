@@ -12,6 +12,8 @@ const (
 	initReactor = "_initialize"       // WASI reactors: () → ()
 	initCtors   = "__wasm_call_ctors" // C and C++ without a reactor's: () → ()
 	initHaskell = "hs_init"           // Haskell's runtime: (argc, argv) → ()
+	// argumentsOfJS is called by the shim of Extism's kit for JavaScript.
+	argumentsOfJS = "__arg_start"
 	// Start is the main function of a WASI command, which prepares the guest
 	// by itself, and usually ends it.
 	Start = "_start"
@@ -58,10 +60,10 @@ func Entries(exports map[string]module.FuncType) []string {
 	return names
 }
 
-// internal tells exports that compilers add.
+// internal tells exports that compilers and plugin kits add.
 func internal(name string) bool {
 	switch name {
-	case initReactor, initCtors, initHaskell, "hs_exit", "__wasm_call_dtors", "__wasm_init_memory", "__wasm_apply_data_relocs":
+	case initReactor, initCtors, initHaskell, "hs_exit", argumentsOfJS, "__wasm_call_dtors", "__wasm_init_memory", "__wasm_apply_data_relocs":
 		return true
 	}
 	return strings.HasPrefix(name, "asyncify_")

@@ -217,8 +217,30 @@
       (i64.lt_u (local.get $at) (call $used))
       (i64.le_u (local.get $length) (local.get $left))))
 
-  ;; Loads from outside of the used heap are 0, stores to it do nothing. These
-  ;; and the loads of the input are what guests call most, so they call nothing.
+  ;; part returns the bytes from a place to an end less than 8 bytes away, as a
+  ;; word with zeros behind them. Before each end there are more than 8 bytes.
+  (func $part (param $place i64) (param $end i64) (result i64)
+    (i64.shr_u
+      (i64.load (i32.sub (i32.wrap_i64 (local.get $end)) (i32.const 8)))
+      (call $missing (local.get $place) (local.get $end))))
+
+  ;; missing returns how many bits of a word at a place are behind an end.
+  (func $missing (param $place i64) (param $end i64) (result i64)
+    (i64.shl (i64.sub (i64.const 8) (i64.sub (local.get $end) (local.get $place))) (i64.const 3)))
+
+  ;; put stores the bytes of a word that are before an end less than 8 bytes away.
+  (func $put (param $place i64) (param $end i64) (param $value i64)
+    (local $last i32) (local $kept i64)
+    (local.set $last (i32.sub (i32.wrap_i64 (local.get $end)) (i32.const 8)))
+    (local.set $kept (i64.sub (i64.const 64) (call $missing (local.get $place) (local.get $end))))
+    (i64.store (local.get $last)
+      (i64.or
+        (i64.shr_u (i64.shl (i64.load (local.get $last)) (local.get $kept)) (local.get $kept))
+        (i64.shl (local.get $value) (call $missing (local.get $place) (local.get $end))))))
+
+  ;; Loads from outside of the used heap are 0, stores to it do nothing; of a word
+  ;; that is partly outside the bytes count that are inside. These and the loads
+  ;; of the input are what guests call most, so they usually call nothing.
   (func (export "load_u8") (param $place i64) (result i32)
     (if (i64.ge_u (i64.sub (local.get $place) (i64.const 512)) (i64.load32_u (i32.const 0)))
       (then (return (i32.const 0))))
@@ -227,11 +249,9 @@
     (local $at i64) (local $used i64)
     (local.set $at (i64.sub (local.get $place) (i64.const 512)))
     (local.set $used (i64.load32_u (i32.const 0)))
-    (if
-      (i32.or
-        (i64.ge_u (local.get $at) (local.get $used))
-        (i64.gt_u (i64.add (local.get $at) (i64.const 8)) (local.get $used)))
-      (then (return (i64.const 0))))
+    (if (i64.ge_u (local.get $at) (local.get $used)) (then (return (i64.const 0))))
+    (if (i64.gt_u (i64.add (local.get $at) (i64.const 8)) (local.get $used))
+      (then (return (call $part (local.get $place) (i64.add (local.get $used) (i64.const 512))))))
     (i64.load (i32.wrap_i64 (local.get $place))))
   (func (export "store_u8") (param $place i64) (param $value i32)
     (if (i64.ge_u (i64.sub (local.get $place) (i64.const 512)) (i64.load32_u (i32.const 0)))
@@ -241,11 +261,11 @@
     (local $at i64) (local $used i64)
     (local.set $at (i64.sub (local.get $place) (i64.const 512)))
     (local.set $used (i64.load32_u (i32.const 0)))
-    (if
-      (i32.or
-        (i64.ge_u (local.get $at) (local.get $used))
-        (i64.gt_u (i64.add (local.get $at) (i64.const 8)) (local.get $used)))
-      (then (return)))
+    (if (i64.ge_u (local.get $at) (local.get $used)) (then (return)))
+    (if (i64.gt_u (i64.add (local.get $at) (i64.const 8)) (local.get $used))
+      (then
+        (call $put (local.get $place) (i64.add (local.get $used) (i64.const 512)) (local.get $value))
+        (return)))
     (i64.store (i32.wrap_i64 (local.get $place)) (local.get $value)))
 
   ;; Input and output are ranges of the used heap; others are ignored.
@@ -259,13 +279,15 @@
     (if (i64.ge_u (local.get $index) (i64.load32_u (i32.const 12))) (then (return (i32.const 0))))
     (i32.load8_u (i32.add (i32.load (i32.const 8)) (i32.wrap_i64 (local.get $index)))))
   (func (export "input_load_u64") (param $index i64) (result i64)
-    (local $length i64)
+    (local $length i64) (local $input i64)
     (local.set $length (i64.load32_u (i32.const 12)))
-    (if
-      (i32.or
-        (i64.ge_u (local.get $index) (local.get $length))
-        (i64.gt_u (i64.add (local.get $index) (i64.const 8)) (local.get $length)))
-      (then (return (i64.const 0))))
+    (if (i64.ge_u (local.get $index) (local.get $length)) (then (return (i64.const 0))))
+    (if (i64.gt_u (i64.add (local.get $index) (i64.const 8)) (local.get $length))
+      (then
+        (local.set $input (i64.load32_u (i32.const 8)))
+        (return (call $part
+          (i64.add (local.get $input) (local.get $index))
+          (i64.add (local.get $input) (local.get $length))))))
     (i64.load (i32.add (i32.load (i32.const 8)) (i32.wrap_i64 (local.get $index)))))
   (func (export "output_set") (param $place i64) (param $length i64)
     (if (i32.eqz (call $inside (local.get $place) (local.get $length))) (then (return)))

@@ -162,11 +162,24 @@ func TestKernelEdges(t *testing.T) {
 	}
 	k.call("input_set", b, 10)
 	k.call("store_u64", b+2, 0x0807060504030201)
-	for i, want := range map[uint64]uint64{0: 0x0605040302010000, 2: 0x0807060504030201, 3: 0, 10: 0, far: 0} {
+	for i, want := range map[uint64]uint64{0: 0x0605040302010000, 2: 0x0807060504030201, 3: 0x0008070605040302, 9: 8, 10: 0, far: 0} {
 		if got := k.call("input_load_u64", i); got != want {
 			t.Errorf("input_load_u64(%d) = %x", i, got)
 		}
 	}
+	// A word over the end of what is used has the bytes that are there, and takes no others.
+	end := b + 16
+	k.call("store_u64", end-8, 0x1817161514131211)
+	k.call("store_u64", end-3, 0xffffffffffccbbaa)
+	for at, want := range map[uint64]uint64{end - 8: 0xccbbaa1514131211, end - 3: 0xccbbaa, end - 1: 0xcc, end: 0} {
+		if got := k.call("load_u64", at); got != want {
+			t.Errorf("load_u64 %d before the end = %x", end-at, got)
+		}
+	}
+	if next := k.call("alloc", 8); next <= end || k.call("load_u64", next) != 0 {
+		t.Errorf("the block at %d behind %d is not new", next, end)
+	}
+	k.call("store_u64", b+2, 0x0807060504030201)
 	for i, want := range map[uint64]uint64{9: 8, 10: 0, far: 0} {
 		if got := k.call("input_load_u8", i); got != want {
 			t.Errorf("input_load_u8(%d) = %x", i, got)

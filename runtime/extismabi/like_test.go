@@ -138,7 +138,10 @@ func (d *differ) input(rt *rapid.T) {
 	d.place("input_offset")
 	i := rapid.Uint64Range(0, 4000).Draw(rt, "index")
 	d.same("input_load_u8", [2]uint64{i, i})
-	d.same("input_load_u64", [2]uint64{i, i})
+	// Extism's SDKs load words of the input without its kernel, which has 0 over the end.
+	if n := d.ours.call("input_length"); i >= n || i+8 <= n {
+		d.same("input_load_u64", [2]uint64{i, i})
+	}
 }
 
 func (d *differ) output(rt *rapid.T) {

@@ -148,7 +148,7 @@ func TestRefusedEncodings(t *testing.T) {
 		{"a block type with a bit too many", "larger than 33 bits", []byte{0x02, 0x80, 0x80, 0x80, 0x80, 0x40, 0x0b, 0x0b}},
 		{"ref.null of an exception", "reference type 0x69 is unknown", []byte{0xd0, 0x69, 0x0b}},
 		{"ref.null of an index", "reference type 0x00 is unknown", []byte{0xd0, 0, 0x0b}},
-		{"an alignment with the bit for memories", "alignment", []byte{0x28, 0x42, 0, 0, 0x0b}},
+		{"an alignment with the bit for memories", "names a memory", []byte{0x28, 0x42, 0, 0, 0x0b}},
 		{"an alignment of 2**32", "alignment", []byte{0x28, 32, 0, 0x0b}},
 		{"a lane beyond the vector", "lane 16 of i8x16.extract_lane_s", []byte{0xfd, 21, 16, 0x0b}},
 		{"a lane of two vectors too far", "lane 32 of i8x16.shuffle", append([]byte{0xfd, 13}, append(bytes.Repeat([]byte{32}, 16), 0x0b)...)},

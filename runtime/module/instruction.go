@@ -181,7 +181,7 @@ func (c *Instructions) other(op uint32) {
 	known := Describe(op)
 	if known == nil {
 		c.r.pos = c.Start
-		c.r.fail("instruction %s is unknown; threads, tail calls, exceptions and garbage collection are not supported", opcodeText(op))
+		c.r.lacks(instructionProposal(op), "instruction %s is unknown", opcodeText(op))
 		return
 	}
 	c.Op = op
@@ -209,7 +209,11 @@ func (c *Instructions) number(prefix uint32) uint32 {
 		return 0
 	case n > 0xff:
 		r.pos = c.Start
-		r.fail("instruction 0x%02x %d is unknown", prefix, n)
+		var from Proposal
+		if prefix == prefixVector && n < 0x120 {
+			from = RelaxedSIMD
+		}
+		r.lacks(from, "instruction 0x%02x %d is unknown", prefix, n)
 		return 0
 	case prefix == prefixVector && r.pos-at != int(1+n>>7):
 		r.pos = c.Start
@@ -284,16 +288,22 @@ func (c *Instructions) operands(o *Opcode) {
 // zero reads the byte that stands for the memory.
 func (r *reader) zero() uint64 {
 	if r.byte() != 0 {
-		r.fail("a byte 0 is expected: there is only one memory")
+		r.lacks(MultiMemory, "a byte 0 is expected: there is only one memory")
 	}
 	return 0
 }
+
+// memoryNamed is added to an alignment where the number of a memory follows.
+const memoryNamed = 0x40
 
 // access reads the place of a memory access. Alignments beyond the natural one
 // are invalid; wazero and others find flags in the higher bits.
 func (c *Instructions) access(o *Opcode) {
 	c.Align = c.r.u32()
-	if c.Align > o.Align {
+	switch {
+	case c.Align >= memoryNamed && c.Align < 2*memoryNamed:
+		c.r.lacks(MultiMemory, "the access of %s names a memory", o.Name)
+	case c.Align > o.Align:
 		c.r.fail("the alignment 2**%d of %s is larger than the natural one of 2**%d", c.Align, o.Name, o.Align)
 	}
 	c.Immediate = uint64(c.r.u32())
@@ -317,9 +327,13 @@ func (r *reader) blockType() BlockType {
 			return BlockType{Index: -1, Value: b}
 		}
 	}
+	var from Proposal
+	if r.left() > 0 {
+		from = typeProposal(r.b[r.pos])
+	}
 	index := r.signed(33)
 	if index < 0 {
-		r.fail("a block type is unknown")
+		r.lacks(from, "a block type is unknown")
 	}
 	return BlockType{Index: int(index)}
 }

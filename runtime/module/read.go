@@ -83,7 +83,11 @@ func Read(b []byte) (*Module, error) {
 func (m *Module) inOrder(r *reader, s Section, last int) int {
 	if int(s.ID) >= len(order) {
 		r.pos = s.Header
-		r.fail("section %d is unknown", s.ID)
+		var from Proposal
+		if s.ID == sectionTag {
+			from = Exceptions
+		}
+		r.lacks(from, "section %d is unknown", s.ID)
 		return last
 	}
 	if order[s.ID] <= last {
@@ -143,7 +147,7 @@ func (m *Module) types(r *reader) {
 	m.Types = make([]FuncType, 0, n)
 	for ; n > 0 && r.err == nil; n-- {
 		if form := r.byte(); form != 0x60 {
-			r.fail("type form 0x%02x is unknown; garbage-collected types are not supported", form)
+			r.lacks(formProposal(form), "type form 0x%02x is unknown", form)
 		}
 		m.Types = append(m.Types, FuncType{Params: r.valueTypes("parameters"), Results: r.valueTypes("results")})
 	}
@@ -179,7 +183,7 @@ func (m *Module) imports(r *reader) {
 		case KindGlobal:
 			i.Global = r.globalType()
 		default:
-			r.fail("imports of kind %d are unknown; exceptions are not supported", i.Kind)
+			r.lacks(kindProposal(i.Kind), "imports of kind %d are unknown", i.Kind)
 		}
 		if r.err == nil {
 			m.Imported[i.Kind]++
@@ -218,7 +222,7 @@ func (m *Module) exports(r *reader) {
 		case KindGlobal:
 			have = len(m.Globals)
 		default:
-			r.fail("exports of kind %d are unknown; exceptions are not supported", e.Kind)
+			r.lacks(kindProposal(e.Kind), "exports of kind %d are unknown", e.Kind)
 			return
 		}
 		if int(e.Index) >= m.Imported[e.Kind]+have {

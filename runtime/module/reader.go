@@ -11,6 +11,9 @@ import (
 type Error struct {
 	Offset int // bytes from the beginning of the module
 	What   string
+	// Proposal is what the module is valid with, as far as that can be told; "" =
+	// it is damaged, or from a proposal that isn't known here.
+	Proposal Proposal
 }
 
 // Error returns the fault and its place.
@@ -28,6 +31,14 @@ type reader struct {
 func (r *reader) fail(what string, args ...any) {
 	if r.err == nil {
 		r.err = &Error{Offset: r.pos, What: fmt.Sprintf(what, args...)}
+	}
+}
+
+// lacks is fail, for what a proposal has and WebAssembly 2.0 doesn't.
+func (r *reader) lacks(p Proposal, what string, args ...any) {
+	if r.err == nil {
+		r.fail(what, args...)
+		r.err.Proposal = p
 	}
 }
 
@@ -142,7 +153,7 @@ func (r *reader) count(what string, size, most int) int {
 func (r *reader) limits() Limits {
 	flag := r.byte()
 	if flag > 1 {
-		r.fail("limits of kind %d are unknown; threads and 64-bit memories are not supported", flag)
+		r.lacks(limitsProposal(flag), "limits of kind %d are unknown", flag)
 	}
 	l := Limits{Min: r.u32(), Max: math.MaxUint32}
 	if flag == 1 {
@@ -162,7 +173,7 @@ func (r *reader) valueType() byte {
 	case V128:
 		r.vectors = true
 	default:
-		r.fail("value type 0x%02x is unknown", t)
+		r.lacks(typeProposal(t), "value type 0x%02x is unknown", t)
 	}
 	return t
 }
@@ -170,7 +181,7 @@ func (r *reader) valueType() byte {
 func (r *reader) refType() byte {
 	t := r.byte()
 	if t != FuncRef && t != ExternRef {
-		r.fail("reference type 0x%02x is unknown", t)
+		r.lacks(typeProposal(t), "reference type 0x%02x is unknown", t)
 	}
 	return t
 }

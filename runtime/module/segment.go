@@ -39,10 +39,10 @@ func (r *reader) constant() Const {
 		c.Bits = uint64(r.pos)
 		r.bytes(16)
 	default:
-		r.fail("a constant expression has the instruction 0x%02x", c.Op)
+		r.lacks(constantProposal(c.Op), "a constant expression has the instruction 0x%02x", c.Op)
 	}
 	if end := r.byte(); end != opEnd {
-		r.fail("a constant expression has more than one instruction")
+		r.lacks(constantProposal(end), "a constant expression has more than one instruction")
 	}
 	return c
 }

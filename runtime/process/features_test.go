@@ -39,3 +39,25 @@ func TestFeatures(t *testing.T) {
 		t.Errorf("%q, %+v", got.Output, got.Failure)
 	}
 }
+
+// TestCompileMemory: so does what compiling may take, and what a module needs of it.
+func TestCompileMemory(t *testing.T) {
+	t.Parallel()
+	engine := newSandboxes(t)
+	_, err := engine.Load(t.Context(), runtime.Source{Worker: "test", Bytes: guests.Echo, Limits: runtime.Limits{CompileBytes: 1 << 10}})
+	if e, ok := errors.AsType[*jobhost.Error](err); !ok || e.Code != jobhost.CodeInvalid || e.Field != "compile_memory" || e.Hint == "" {
+		t.Errorf("with too little: %+v", err)
+	}
+	p, err := engine.Load(t.Context(), runtime.Source{Worker: "test", Bytes: guests.Echo, Limits: runtime.Limits{CompileBytes: 8 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if info := p.Info(); info.CompileMemory <= 0 || info.CompileNeed <= 0 {
+		t.Errorf("%+v", info)
+	}
+}

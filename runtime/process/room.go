@@ -18,7 +18,7 @@ import (
 
 // What a sandbox process may have besides the memories of its guests.
 const (
-	compileBytes = 4 << 30   // while it compiles: that takes some hundred times the size of a function
+	compileBytes = 4 << 30   // while it compiles, with the usual bound of what that takes: see compileRoom
 	baseBytes    = 512 << 20 // for what doesn't depend on its slots: the collector's room, threads
 	stackBytes   = 512 << 20 // for the stacks of all guests, of which 64 fit
 	slotBytes    = 64 << 20  // for each slot: messages, such as the body of a response
@@ -70,7 +70,7 @@ func newAllowance(pid string, src *runtime.Source, abi string) *allowance {
 	a := &allowance{images: int64(n) * size, slot: memoriesOf(src, abi)}
 	var err error
 	if a.loaded, err = confine.MemoryOf(pid); err != nil { // /proc may hide it; then it has no more than it was allowed
-		a.loaded = confine.Memory{Data: compileBytes, AddressSpace: unknownBytes}
+		a.loaded = confine.Memory{Data: compileMemory(src), AddressSpace: unknownBytes + compileMemory(src)}
 	}
 	return a
 }
@@ -126,9 +126,18 @@ func (c *crew) fitLocked(m *member) {
 	}
 }
 
+// usualCompile is what compiling may take of a worker that says nothing else.
+var usualCompile = runtime.DefaultLimits().CompileBytes
+
+// compileMemory is what a process may have for compiling a plugin: several times the estimate, since an estimate is
+// what that is, and a process that has too little ends.
+func compileMemory(src *runtime.Source) int64 {
+	return max(compileBytes, src.Limits.OrDefaults().CompileBytes*(compileBytes/usualCompile))
+}
+
 // compileRoom is what the calling process may have until its plugin is loaded.
-func compileRoom() confine.Memory {
-	more := min(compileBytes, machine.Memory())
+func compileRoom(src *runtime.Source) confine.Memory {
+	more := min(compileMemory(src), machine.Memory())
 	now, err := confine.MemoryOf("self")
 	if err != nil { // not on Linux: how much it reserves isn't known, so that isn't limited
 		return confine.Memory{Data: more}
@@ -142,7 +151,7 @@ const maxThreads = 1024
 // loadingMemory is what all that a process has may take until its plugin is loaded.
 func loadingMemory(src *runtime.Source) int64 {
 	n, size := imagesOf(src)
-	return min(baseBytes+compileBytes+int64(n)*size, machine.Memory())
+	return min(baseBytes+compileMemory(src)+int64(n)*size, machine.Memory())
 }
 
 // collectEarlier makes the collector work harder before the room is used up that a loaded plugin has for its slots.

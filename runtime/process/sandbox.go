@@ -115,7 +115,7 @@ func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err
 		}
 	}()
 	started := time.Since(began)
-	if info, err = ch.load(ctx, &loading{Source: p.source, CacheDir: p.cacheDir, CompileTime: p.engine.compileTime}); err != nil {
+	if info, err = ch.load(ctx, &loading{Source: p.source, CacheDir: p.cacheDir, CompileTime: compileTimeOf(p.engine.compileTime, &p.source)}); err != nil {
 		return nil, info, err
 	}
 	if err := ch.letRun(&p.source, &info); err != nil {

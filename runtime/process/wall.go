@@ -21,9 +21,15 @@ import (
 	"github.com/jobhost/jobhost/runtime/process/confine"
 )
 
-// compileTime is how much CPU time a process may use to compile and initialise a plugin. The largest module that
-// is accepted takes half of it on a slow machine.
+// compileTime is how much CPU time a process may use to compile and initialise a plugin, unless its worker may take more
+// memory for that than usual. The largest module that is accepted takes half of it on a slow machine.
 const compileTime = 2 * time.Minute
+
+// compileTimeOf grows as the time does that a module may take.
+func compileTimeOf(usual time.Duration, src *runtime.Source) time.Duration {
+	more := float64(src.Limits.OrDefaults().CompileBytes) / float64(usualCompile)
+	return max(usual, time.Duration(float64(usual)*more))
+}
 
 // How large a file may be that a process writes: a compiled module, or what a guest writes to its mounts.
 const (
@@ -39,7 +45,7 @@ type reserver interface {
 // wall puts a wall around a sandbox process, before it looks at a plugin: what is left are the folder of compiled
 // modules and what the plugin may see anyway.
 func wall(l *loading, engine runtime.Engine, logger *slog.Logger) error {
-	room := compileRoom()
+	room := compileRoom(&l.Source)
 	c := confine.Config{Files: true, Calls: confine.SandboxCalls, EndFirst: true, Limits: confine.Limits{
 		Data: room.Data, AddressSpace: room.AddressSpace, OpenFiles: filesOf(slotsOf(&l.Source)), Raisable: true,
 		FileSize: moduleBytes, CPU: l.CompileTime,
@@ -59,7 +65,7 @@ func wall(l *loading, engine runtime.Engine, logger *slog.Logger) error {
 			return err
 		}
 	}
-	debug.SetMemoryLimit(compileBytes / 4 * 3) // then the collector works harder, before there is nothing left
+	debug.SetMemoryLimit(compileMemory(&l.Source) / 4 * 3) // then the collector works harder, before there is nothing left
 	report, err := confine.Apply(c)
 	if err != nil {
 		return err

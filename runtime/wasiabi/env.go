@@ -44,16 +44,16 @@ func (s *System) arguments() []string {
 }
 
 func (s *System) environ() []string {
-	if s.mode != Command {
-		return nil
+	if s.mode != Command || s.bareEnv {
+		return s.ownEnv
 	}
 	if s.env == nil {
-		s.env = Environ(s.at)
+		s.env = slices.Concat(s.ownEnv, Environ(s.at))
 	}
 	return s.env
 }
 
-// Environ returns the environment of a command, as NAME=value:
+// Environ returns what the environment of a command says of its job, as NAME=value:
 //
 //	JOBHOST_JOB_ID  JOBHOST_TASK  JOBHOST_TASKS  JOBHOST_ATTEMPT
 //	JOBHOST_PRIORITY  JOBHOST_WORKER  JOBHOST_TRACE

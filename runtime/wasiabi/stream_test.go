@@ -149,6 +149,38 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestOwnEnvironment has the cases of the official test suite: several variables
+// whose values are odd, and none at all.
+func TestOwnEnvironment(t *testing.T) {
+	t.Parallel()
+	odd := []string{"a=text", `b=escap " ing`, "c=new\nline"}
+	for _, c := range []struct {
+		name  string
+		cfg   wasiabi.Config
+		mode  wasiabi.Streams
+		want  []string
+		after int // variables of the job
+	}{
+		{"some", wasiabi.Config{Env: odd}, wasiabi.Command, odd, 7},
+		{"only some", wasiabi.Config{Env: odd, BareEnv: true}, wasiabi.Command, odd, 0},
+		{"none", wasiabi.Config{BareEnv: true}, wasiabi.Command, nil, 0},
+		{"not a command", wasiabi.Config{Env: odd}, wasiabi.Log, odd, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t, c.cfg)
+			for range 2 {
+				b.End()
+				b.Begin(b.at, c.mode)
+				got := b.strings("environ")
+				if len(got) != len(c.want)+c.after || !slices.Equal(got[:len(c.want)], c.want) {
+					t.Errorf("%q", got)
+				}
+			}
+		})
+	}
+}
+
 // strings fetches arguments or environment as libraries do.
 func (b *box) strings(what string) []string {
 	b.t.Helper()

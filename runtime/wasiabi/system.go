@@ -15,8 +15,13 @@ import (
 // Config says what every attempt of an instance finds.
 type Config struct {
 	// Args follow the name of the worker, which is the first.
-	Args   []string
-	Mounts []Mount
+	Args []string
+	// Env is what the guest finds in its environment, as NAME=value: in its order,
+	// and before what [Environ] adds for commands.
+	Env []string
+	// BareEnv leaves out what [Environ] adds.
+	BareEnv bool
+	Mounts  []Mount
 	// PreciseClock gives the guest the host's resolution of time. Without it
 	// clocks move in steps of 1 ms, which is too coarse to measure what the
 	// processor's caches hold.
@@ -51,7 +56,7 @@ type Streams uint8
 // The ways to connect the streams.
 const (
 	// Log: lines on output and errors go to the log of the attempt, at info
-	// and at warn; the input is empty. There is no environment.
+	// and at warn; the input is empty. The environment is [Config.Env] alone.
 	Log Streams = iota
 	// Command: the input is that of the attempt, output is added to the
 	// result, lines on errors go to the log at info.
@@ -63,6 +68,8 @@ const defaultMaxOpen = 64
 // System is the world of one instance. One goroutine uses it at a time.
 type System struct {
 	args     []string
+	ownEnv   []string
+	bareEnv  bool
 	precise  bool
 	stop     <-chan struct{}
 	maxOpen  int
@@ -96,6 +103,8 @@ type mount struct {
 func New(cfg Config) (*System, error) {
 	s := &System{
 		args:     cfg.Args,
+		ownEnv:   cfg.Env,
+		bareEnv:  cfg.BareEnv,
 		precise:  cfg.PreciseClock,
 		stop:     cfg.Stop,
 		maxOpen:  cfg.MaxOpen,

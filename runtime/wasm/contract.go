@@ -2,9 +2,13 @@ package wasm
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/runtime/jobabi"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
 )
@@ -55,11 +59,33 @@ func (p *Plugin) chooseEntry(m *module.Module, entry, own, want, hint string) er
 		p.entries[""] = i
 		return nil
 	}
+	if entry == "" {
+		return invalid(entryNames(p.info.Entries, want), "has no entry, an export that can be called")
+	}
 	shown := hostcall.Escape([]byte(entry), 100)
 	if got, ok := preflight.Functions(m)[entry]; ok {
 		return invalid(hint, "exports %s as %s instead of %s", shown, got, want)
 	}
 	return invalid(entryNames(p.info.Entries, want), "has no export %s", shown)
+}
+
+// isOfSomeKind refuses a module that was taken for one of the native ABI only since it has
+// nothing of the others.
+func (p *Plugin) isOfSomeKind(exports map[string]string, entry string) error {
+	if p.source.ABI != "" && p.source.ABI != runtime.ABIAuto || entry != "" {
+		return nil
+	}
+	for _, signature := range exports {
+		if signature == entrySignature {
+			return nil
+		}
+	}
+	if _, ok := exports[jobabi.Run]; ok {
+		return nil
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(exports)), func(name string) bool { return name == jobabi.Initialize })
+	return invalid(entryNames(names, entrySignature)+"; write it as a worker, see docs/abi.md, or build it as a program with a main function, see docs/wasi.md",
+		"is no plugin of any kind: it has no export jh_run, as workers of jobhost have, and no _start, as WASI commands have, and imports nothing from extism:host/env, as Extism plugins do")
 }
 
 // entryNames says what could be called instead.

@@ -53,6 +53,7 @@ type Engine struct {
 	logger *slog.Logger
 	cache  *cache // of native code, over restarts
 	codes  codes  // native code of all plugins
+	room   room   // for compiling it
 	// polling says that guests can't be stopped by their meter, so that wazero
 	// has to look at contexts: see selftest.go.
 	polling bool
@@ -94,6 +95,7 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 	e := &Engine{
 		logger:  logger,
 		cache:   cache,
+		room:    newRoom(),
 		dog:     newWatchdog(),
 		plugins: map[*Plugin]struct{}{},
 	}

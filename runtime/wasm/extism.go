@@ -44,7 +44,10 @@ func (a *extismABI) contract(p *Plugin, m *module.Module, entry string) error {
 	p.info.Entries = extismabi.Entries(functionTypes(m))
 	a.entry = cmp.Or(entry, extismabi.DefaultEntry(p.info.Entries))
 	if a.entry == "" && len(p.info.Entries) > 1 {
-		return invalid("set the worker's entry to one of "+strings.Join(p.info.Entries, ", "), "has several exports that can be called")
+		return &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: "entry", Message: "has several exports that can be called",
+			Hint: "set the worker's entry to one of " + strings.Join(p.info.Entries, ", "),
+		}
 	}
 	return p.chooseEntry(m, entry, extismabi.DefaultEntry(p.info.Entries), a.signature(), "an entry of an Extism plugin takes nothing and returns a number or nothing")
 }

@@ -19,13 +19,17 @@ func (commandABI) imports(m *module.Module) error {
 }
 
 func (a *extismABI) imports(m *module.Module) error {
-	if err := extismabi.Check(m.Imports, a.names); err != nil {
-		return err
-	}
 	// What comes from modules of the plugin is seen when they are linked.
 	own := *m
 	own.Imports = slices.DeleteFunc(slices.Clone(m.Imports), func(i module.Import) bool { return slices.Contains(a.names, i.Module) })
-	return preflight.Imports(&own, preflight.Offer{extismabi.Module: extismOffer(), wasiabi.Module: wasiOffer()})
+	offer := preflight.Offer{extismabi.Module: extismOffer(), wasiabi.Module: wasiOffer()}
+	if err := preflight.Foreign(&own, offer); err != nil {
+		return err
+	}
+	if err := extismabi.Check(m.Imports, a.names); err != nil {
+		return err
+	}
+	return preflight.Imports(&own, offer)
 }
 
 func extismOffer() map[string]preflight.Offered {

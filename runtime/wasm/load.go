@@ -46,7 +46,7 @@ func (p *Plugin) load(ctx context.Context, wasm []byte) error {
 	if err := checkFeatures(p.source.Features); err != nil {
 		return err
 	}
-	m, err := p.check(wasm)
+	m, err := p.read(wasm)
 	if err != nil {
 		return err
 	}
@@ -63,21 +63,17 @@ func (p *Plugin) load(ctx context.Context, wasm []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, linked := range modules {
-		if err := p.add(linked.name, linked.module); err != nil {
-			return err
-		}
-	}
-	if err := p.compile(ctx); err != nil {
+	if err := p.translate(ctx, modules); err != nil {
 		return err
 	}
 	return p.settleIsolation()
 }
 
-// checked is a module that may be compiled.
+// checked is a module whose imports are there. estimate is what compiling it takes.
 type checked struct {
-	name   string
-	module *module.Module
+	name     string
+	module   *module.Module
+	estimate preflight.Estimate
 }
 
 // linked returns all modules of the plugin in the order in which to
@@ -93,12 +89,12 @@ func (p *Plugin) linked(main *module.Module) ([]checked, error) {
 	var modules []checked
 	var names []extismabi.Linked
 	for _, l := range p.source.Linked {
-		m, err := p.check(l.Bytes)
+		m, err := p.read(l.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("linked module %s: %w", hostcall.Escape([]byte(l.Name), 100), err)
+			return nil, ofLinked(l.Name, err)
 		}
 		abi.names = append(abi.names, l.Name)
-		modules = append(modules, checked{l.Name, m})
+		modules = append(modules, checked{name: l.Name, module: m})
 		names = append(names, extismabi.Linked{Name: l.Name, Imports: m.Imports})
 	}
 	modules = append(modules, checked{module: main})
@@ -116,29 +112,38 @@ func (p *Plugin) linked(main *module.Module) ([]checked, error) {
 	return ordered, nil
 }
 
-// check looks at the structure of a module, before anything believes it.
-func (p *Plugin) check(wasm []byte) (*module.Module, error) {
-	m, err := preflight.Check(wasm, preflight.Limits{
+// ofLinked says which module an error is about, if it isn't the main one.
+func ofLinked(name string, err error) error {
+	if name == "" || err == nil {
+		return err
+	}
+	return fmt.Errorf("linked module %s: %w", hostcall.Escape([]byte(name), 100), err)
+}
+
+// read looks at the structure of a module, before anything believes it.
+func (p *Plugin) read(wasm []byte) (*module.Module, error) { return preflight.Read(wasm, p.bounds()) }
+
+// bounds are those of each module of the plugin.
+func (p *Plugin) bounds() preflight.Limits {
+	return preflight.Limits{
 		MemoryPages:  int(p.limits.MemoryBytes / pageBytes),
 		TableEntries: int(p.limits.TableEntries),
+		CompileBytes: p.limits.CompileBytes,
 		Vectors:      slices.Contains(p.source.Features, runtime.FeatureSIMD),
-	})
-	if err == nil {
-		p.needs(m)
 	}
-	return m, err
 }
 
 // add makes a part of a module that was checked, for the compiler.
-func (p *Plugin) add(name string, m *module.Module) (err error) {
-	part := &part{name: name, once: p.abi.once(m), cramped: p.cramps(m)}
+func (p *Plugin) add(c *checked) (err error) {
+	m := c.module
+	part := &part{name: c.name, once: p.abi.once(m), cramped: p.cramps(m)}
 	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once, Interval: p.interval(), Linked: p.linkedNames()}); {
 	case errors.Is(err, rewrite.ErrName), errors.Is(err, rewrite.ErrTooLarge):
 		return invalid("", "can't be metered: %v", err)
 	case err != nil:
 		return invalid(rebuild, "is not a valid WebAssembly module: %v", err)
 	}
-	if err := preflight.CheckRewritten(part.rewritten.Module, m.CodeBytes(), preflight.Limits{}); err != nil {
+	if err := p.weigh(c, part.rewritten.Module); err != nil {
 		return err
 	}
 	if err := checkData(m, part.rewritten); err != nil {

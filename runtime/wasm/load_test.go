@@ -57,12 +57,12 @@ func loadCases() []loadCase {
 		{name: "version 2", module: []byte("\x00asm\x02\x00\x00\x00"), message: "unknown version 02 00 00 00"},
 		{name: "too large", module: make([]byte, 32<<20+1), message: "33554433 bytes", hint: "strip"},
 		{name: "cut off", module: guests.Outcomes[:1000], message: "should follow, but there are only"},
-		{name: "no sections", module: module(), message: "no memory"},
+		{name: "no sections", module: module(), message: "no plugin of any kind", hint: "docs/wasi.md"},
 		{name: "endless types", module: module("\x01\xff\xff\xff\xff\x0f"), message: "4294967295 types are more than"},
 		{name: "bad type", module: module("\x01\x01\x60\x01\x00\x00", memory1), message: "not a valid WebAssembly module"},
-		{name: "threads", module: module("\x05\x01\x03\x01\x02"), message: "threads and 64-bit memories are not supported", hint: "for WebAssembly 2.0"},
+		{name: "threads", module: module("\x05\x01\x03\x01\x02"), message: "needs threads", hint: "without -pthread"},
 
-		{name: "no entry", module: module(types, memory1, "\x07\x01"+exportMemory), message: "has no export jh_run", hint: "exports no function"},
+		{name: "no entry", module: module(types, memory1, "\x07\x01"+exportMemory), message: "no plugin of any kind: it has no export jh_run", hint: "exports no function"},
 		{
 			name: "an import as entry", abi: runtime.ABIExtism, entry: "yield",
 			module:  module("\x01\x01\x60\x00\x01\x7f", imported("wasi_snapshot_preview1", "sched_yield", "\x00\x00"), memory1, "\x07\x01\x05yield\x00\x00"),
@@ -82,7 +82,7 @@ func loadCases() []loadCase {
 
 		{name: "unknown function", module: module(types, imported("jobhost1", "state", "\x00\x00"), memory1), message: "imports jobhost1.state, which this host doesn't offer", hint: "module jobhost1 has drop, emit, fail,"},
 		{name: "unknown module", module: module(types, imported("env", "puts", "\x00\x00"), memory1), message: "imports env.puts, but this host has no module env", hint: "declared but never defined"},
-		{name: "preview 2", module: module(types, imported("wasi:cli/x", "get", "\x00\x00"), memory1), message: "no module wasi:cli/x", hint: "wasm32-wasip1"},
+		{name: "preview 2", module: module(types, imported("wasi:cli/x", "get", "\x00\x00"), memory1), message: "is made for WASI preview 2", hint: "wasm32-wasip1"},
 		{name: "imported memory", module: module(types, imported("env", "memory", "\x02\x00\x01"), memory1), message: "env.memory, a memory and not a function"},
 		{name: "imported global", module: module(types, imported("env", "g", "\x03\x7f\x00"), memory1), message: "env.g, a global and not a function"},
 		{name: "plugin of the wrong ABI", abi: "jobhost", module: module(types, imported("extism:host/env", "alloc", "\x00\x00"), memory1), message: "no module extism:host/env", hint: "abi to extism"},

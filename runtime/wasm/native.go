@@ -41,10 +41,13 @@ func (nativeABI) once(m *module.Module) []string {
 }
 
 func (nativeABI) contract(p *Plugin, m *module.Module, entry string) error {
+	exports := preflight.Functions(m)
+	if err := p.isOfSomeKind(exports, entry); err != nil {
+		return err
+	}
 	if err := exportsMemory(m); err != nil {
 		return err
 	}
-	exports := preflight.Functions(m)
 	for _, name := range slices.Sorted(maps.Keys(exports)) {
 		got := exports[name]
 		want, known := map[string]string{

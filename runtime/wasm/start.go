@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,8 +160,12 @@ func (i *Instance) startError(ctx, starting context.Context, at *hostcall.Attemp
 
 // system says what the guest finds of an operating system.
 func (p *Plugin) system(stop <-chan struct{}) wasiabi.Config {
-	config := wasiabi.Config{Args: p.source.System.Args, PreciseClock: p.source.System.PreciseClock, Stop: stop}
-	for _, m := range p.source.System.Mounts {
+	system := &p.source.System
+	config := wasiabi.Config{Args: system.Args, BareEnv: system.BareEnv, PreciseClock: system.PreciseClock, Stop: stop}
+	for _, name := range slices.Sorted(maps.Keys(p.source.Env)) {
+		config.Env = append(config.Env, name+"="+p.source.Env[name])
+	}
+	for _, m := range system.Mounts {
 		config.Mounts = append(config.Mounts, wasiabi.Mount{Host: m.Host, Guest: m.Guest, ReadOnly: !m.Write})
 	}
 	return config

@@ -92,3 +92,29 @@ func TestRandomIsFresh(t *testing.T) {
 		t.Errorf("%d different numbers out of 9", len(seen))
 	}
 }
+
+// TestEnvironment: a command finds what its worker says, job after job, and what tells of
+// the job only if it is to.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, bare := range []bool{false, true} {
+		p, err := newEngine(t).Load(t.Context(), runtime.Source{
+			Worker: "w", Bytes: guests.Command,
+			Env: map[string]string{"c": "new\nline", "a": "text", "b": `escap " ing`}, System: runtime.System{BareEnv: bare},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := runtimetest.Instance(t, p)
+		for range 2 {
+			got := string(i.Run(t.Context(), runtimetest.Attempt("", "environ\n")).Outcome.Output)
+			const own = "a=text\nb=escap \" ing\nc=new\nline\n"
+			if !strings.HasPrefix(got, own) || strings.Contains(got, "JOBHOST_WORKER=") == bare {
+				t.Errorf("bare %t: %q", bare, got)
+			}
+			if bare && got != own {
+				t.Errorf("%q", got)
+			}
+		}
+	}
+}

@@ -22,6 +22,7 @@ text canary
 text calls
 text canary_table
 text extism_fills
+text extism_js
 text init_table
 text simd
 

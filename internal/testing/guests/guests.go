@@ -108,6 +108,12 @@ var Command []byte
 //go:embed extism.wasm
 var Extism []byte
 
+// ExtismJS has the exports of a plugin that Extism's kit for JavaScript made: see
+// src/extism_js.wat.
+//
+//go:embed extism_js.wasm
+var ExtismJS []byte
+
 // ExtismFills is an Extism plugin whose entries, reset and reuse, make its kernel
 // clear memory for ever.
 //

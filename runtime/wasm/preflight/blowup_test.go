@@ -27,12 +27,12 @@ type blowup struct {
 
 func blowups() []blowup {
 	return []blowup{
-		{"nested blocks", "more than 5000 nested blocks", func(n int) []byte { return one(0, times(block, n), times(end, n)) }, 30_000, 2_000},
+		{"nested blocks", "more than 20000 nested blocks", func(n int) []byte { return one(0, times(block, n), times(end, n)) }, 30_000, 2_000},
 		{"blocks in a row", "basic blocks in a row", func(n int) []byte { return one(0, times(block+end, n)) }, 50_000, 3_000},
 		{"ifs in a row", "basic blocks in a row", func(n int) []byte { return one(0, times(ifs+end, n)) }, 30_000, 500},
 		{"branches to one label", "basic blocks in a row", func(n int) []byte { return one(0, block, times(brIf, n), end) }, 50_000, 500},
 		{"returns", "basic blocks in a row", func(n int) []byte { return one(0, times(ifs+"\x0f"+end, n)) }, 30_000, 300},
-		{"fills", "instructions that become much code", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0b\x00", n)) }, 20_000, 500},
+		{"fills", "uses of locals and memory", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0b\x00", n)) }, 20_000, 500},
 		{"copies", "basic blocks in a row", func(n int) []byte { return one(0, times(get+get+get+"\xfc\x0a\x00\x00", n)) }, 6_000, 500},
 		{"calls of itself", "memory accesses before many branches", func(n int) []byte { return one(0, times(get+"\x10\x00"+wait, n)) }, 20_000, 500},
 		{"locals and calls of itself", "locals that live across", func(n int) []byte {
@@ -160,7 +160,11 @@ func check(b []byte) error {
 	if err != nil {
 		return err
 	}
-	return preflight.CheckRewritten(r.Module, m.CodeBytes(), preflight.Limits{})
+	e, err := preflight.Rewritten(r.Module)
+	if err != nil {
+		return err
+	}
+	return e.Within(preflight.Limits{}, m.CodeBytes())
 }
 
 // compile is what stands behind preflight in the host: the compiler, with its

@@ -71,54 +71,9 @@ func (w *walker) terms() []term {
 	}
 }
 
-// estimate is what compiling is expected to take beyond what any code of its
-// size takes.
-type estimate struct {
-	time  time.Duration
-	bytes int
-	// slowest and largest are the parts that take most of them, in words, and
-	// how much.
-	slowest, largest string
-	slowTime         time.Duration
-	largeBytes       int
-}
-
-// maxUnits is more than any limit lets pass; sums and products of it fit.
-const maxUnits = 1_000_000_000_000
-
-// estimated adds terms up.
-func estimated(terms []term) estimate {
-	var e estimate
-	for _, t := range terms {
-		units := min(t.units, maxUnits)
-		d, n := time.Duration(units)*t.time, units*t.bytes
-		e.add(estimate{time: d, bytes: n, slowest: t.what, largest: t.what, slowTime: d, largeBytes: n})
-	}
-	return e
-}
-
-func (e *estimate) add(other estimate) {
-	e.time += other.time
-	e.bytes += other.bytes
-	if other.slowTime > e.slowTime {
-		e.slowest, e.slowTime = other.slowest, other.slowTime
-	}
-	if other.largeBytes > e.largeBytes {
-		e.largest, e.largeBytes = other.largest, other.largeBytes
-	}
-}
-
-// within compares the estimate with what a module of its size may take.
-func (e *estimate) within(l *Limits, most time.Duration) error {
-	if e.time > most {
-		return invalid("build it with optimisation, or split up what is large", "would take the compiler %s or so longer than usual for its size, more than %s; mostly because of %s",
-			e.time.Round(100*time.Millisecond), most.Round(100*time.Millisecond), e.slowest)
-	}
-	if e.bytes > l.CompileBytes {
-		return invalid("split it up", "would take the compiler about %d MiB of memory, more than %d; mostly because of %s", e.bytes>>20, l.CompileBytes>>20, e.largest)
-	}
-	return nil
-}
+// bytesPerByte is what the compiler keeps of each byte of code until it has
+// compiled all of it, garbage included.
+const bytesPerByte = 32
 
 // moduleTerms are the products of the counts of the module as a whole.
 func (w *walker) moduleTerms() []term {
@@ -141,5 +96,6 @@ func (w *walker) moduleTerms() []term {
 		{locals, "locals", 20, 8},
 		{squares, "types with many parameters and results", 1, 0},
 		{values, "parameters and results of types", 100, 90},
+		{m.CodeBytes(), "how much code there is", 0, bytesPerByte},
 	}
 }

@@ -27,8 +27,11 @@ type Offered struct {
 // Imports looks at each import for a function of the host that it can be. The
 // error names the first that is none, of type [*jobhost.Error]: with code
 // [jobhost.CodeDenied] when only a grant is missing, else with
-// [jobhost.CodeInvalid].
+// [jobhost.CodeInvalid]. Of a module that is made for another host it says which.
 func Imports(m *module.Module, offer Offer) error {
+	if err := Foreign(m, offer); err != nil {
+		return err
+	}
 	for _, i := range m.Imports {
 		if err := offer.check(m, i); err != nil {
 			return err
@@ -69,8 +72,6 @@ func (o Offer) check(m *module.Module, i module.Import) error {
 func (o Offer) moduleHint(name string) string {
 	hint := "workers import from " + strings.Join(slices.Sorted(maps.Keys(o)), " and ")
 	switch {
-	case strings.HasPrefix(name, "wasi:"):
-		hint += "; build for wasm32-wasip1, not wasip2"
 	case name == "env":
 		hint += "; a function that is declared but never defined is imported from env"
 	case strings.HasPrefix(name, "extism"):

@@ -12,20 +12,34 @@ package preflight
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Check reads a module and returns it, or why the compiler must not see it:
+// Check does all that there is to do before a module is rewritten: [Read],
+// [Code] and [Estimate.Within].
+func Check(b []byte, limits Limits) (*module.Module, error) {
+	m, err := Read(b, limits)
+	if err != nil {
+		return nil, err
+	}
+	e, err := Code(m, limits)
+	if err != nil {
+		return nil, err
+	}
+	return m, e.Within(limits, m.CodeBytes())
+}
+
+// Read reads a module and returns it, or why the compiler must not see it:
 // an error of type [*jobhost.Error] with code [jobhost.CodeInvalid], whose
 // message follows the name of the file, as in "has no …", and which says what
-// to do about it. [module.Module.Vectors] then takes the code into account, too.
-func Check(b []byte, limits Limits) (*module.Module, error) {
+// to do about it. The code of functions is left to [Code], so that what a
+// module imports can be judged before.
+func Read(b []byte, limits Limits) (*module.Module, error) {
 	l := limits.OrDefaults()
 	if len(b) > l.ModuleBytes {
-		return nil, invalid("leave out debug information: strip it, or link with -s", "is %d bytes long, more than %d", len(b), l.ModuleBytes)
+		return nil, invalid(StripHint, "is %d bytes long, more than %d", len(b), l.ModuleBytes)
 	}
 	if what, hint := NotCore(b); what != "" {
 		return nil, invalid(hint, "is %s", what)
@@ -34,7 +48,7 @@ func Check(b []byte, limits Limits) (*module.Module, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	for _, check := range []func(*module.Module, *Limits) error{checkNames, checkMemories, checkSegments, checkStart, checkCode, checkVectors} {
+	for _, check := range []func(*module.Module, *Limits) error{checkNames, checkMemories, checkSegments, checkStart} {
 		if err := check(m, &l); err != nil {
 			return nil, err
 		}
@@ -42,56 +56,50 @@ func Check(b []byte, limits Limits) (*module.Module, error) {
 	return m, nil
 }
 
-// CheckRewritten estimates anew what the compiler would take for a module that
-// passed [Check] and was rewritten since, code being how many bytes of code it
-// had before. The rewrite adds blocks, calls and locals, and some of what the
-// estimate multiplies is its work.
-func CheckRewritten(b []byte, code int, limits Limits) error {
+// StripHint is what to do about a file that is too large.
+const StripHint = "leave out debug information: strip it, or link with -s"
+
+// Code goes through the functions of a module and returns what compiling it is
+// expected to take. [module.Module.Vectors] then takes the code into account, too.
+func Code(m *module.Module, limits Limits) (Estimate, error) {
 	l := limits.OrDefaults()
+	e, grown, err := estimateOf(m, &l)
+	if err != nil {
+		return e, err
+	}
+	if err := checkTables(m, &l, grown); err != nil {
+		return e, err
+	}
+	return e, checkVectors(m, &l)
+}
+
+// Rewritten is what compiling a module is expected to take that passed [Code]
+// and was rewritten since. The rewrite adds blocks, calls and locals, and some of
+// what the estimate multiplies is its work.
+func Rewritten(b []byte) (Estimate, error) {
 	// What the rewrite adds may pass limits that were made for what people write.
-	l.BodyBytes, l.Locals, l.Nesting, l.Vectors = math.MaxInt, math.MaxInt, math.MaxInt-1, true
+	l := Limits{BodyBytes: math.MaxInt, Locals: math.MaxInt, Nesting: math.MaxInt - 1, Vectors: true}.OrDefaults()
 	m, err := module.Read(b)
 	if err != nil {
-		return malformed(err)
+		return Estimate{}, malformed(err)
 	}
-	_, err = checkCost(m, &l, code)
-	return err
+	e, _, err := estimateOf(m, &l)
+	return e, err
 }
 
-// checkCode goes through the functions.
-func checkCode(m *module.Module, l *Limits) error {
-	grown, err := checkCost(m, l, m.CodeBytes())
-	if err != nil {
-		return err
-	}
-	return checkTables(m, l, grown)
-}
-
-// checkCost adds up what the compiler would take, and returns which tables the
-// code grows. A module of more code than most has more time.
-func checkCost(m *module.Module, l *Limits, code int) (grown map[uint64]bool, err error) {
+// estimateOf adds up what the compiler would take, and returns which tables the
+// code grows.
+func estimateOf(m *module.Module, l *Limits) (sum Estimate, grown map[uint64]bool, err error) {
 	w := newWalker(m)
-	most := l.CompileTime + time.Duration(code)*timePerByte
 	grown = make(map[uint64]bool)
-	var sum estimate
 	for f := range m.Bodies {
-		index := m.Imported[module.KindFunction] + f
 		if err := w.walk(f, l, grown); err != nil {
-			return nil, err
+			return sum, nil, err
 		}
-		one := estimated(w.terms())
-		if one.bytes > l.CompileBytes {
-			return nil, invalid("split it up", "has function %d, for which the compiler would need about %d MiB of memory, more than %d; mostly because of %s",
-				index, one.bytes>>20, l.CompileBytes>>20, one.largest)
-		}
-		one.bytes = 0 // it is used again for the next function
-		sum.add(one)
-		if err := sum.within(l, most); err != nil {
-			return nil, err
-		}
+		sum.next(estimated(m.Imported[module.KindFunction]+f, w.terms()))
 	}
-	sum.add(estimated(w.moduleTerms()))
-	return grown, sum.within(l, most)
+	sum.add(estimated(-1, w.moduleTerms()))
+	return sum, grown, nil
 }
 
 // walk goes through a function and counts its cost. It notes in grown which
@@ -126,11 +134,6 @@ func (w *walker) walk(f int, l *Limits, grown map[uint64]bool) error {
 	}
 	w.finish()
 	return nil
-}
-
-// malformed is the error of a module that is not well-formed.
-func malformed(err error) error {
-	return invalid("build it again, for WebAssembly 2.0; if it was copied, compare its checksum", "is not a valid WebAssembly module: %v", err)
 }
 
 // invalid is an error about the file; the text follows its name.

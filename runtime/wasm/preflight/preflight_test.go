@@ -28,7 +28,7 @@ func TestCheckModules(t *testing.T) {
 		modules = modules[:large+2]
 	}
 	for _, b := range modules {
-		if _, err := preflight.Check(b, preflight.Limits{CompileBytes: 64 << 20}); err != nil {
+		if _, err := preflight.Check(b, preflight.Limits{CompileBytes: 512 << 20}); err != nil {
 			t.Errorf("a module of %d bytes: %v", len(b), err)
 		}
 	}

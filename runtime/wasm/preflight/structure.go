@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -12,15 +13,18 @@ const pageBytes = 64 << 10
 // checkMemories looks at what the memories need at the start.
 func checkMemories(m *module.Module, l *Limits) error {
 	if len(m.Memories) > 1 {
-		return invalid("link it as a module with one memory", "has %d memories, more than 1", len(m.Memories))
+		return invalid(proposals[module.MultiMemory], "needs %s, which this host doesn't run: it has %d", module.MultiMemory, len(m.Memories))
 	}
 	for _, memory := range m.Memories {
 		if memory.Min > maxPages {
 			return invalid("declare a smaller one", "needs %s of memory at the start, 4 GiB or more", mebibytes(memory.Min))
 		}
 		if int(memory.Min) > l.MemoryPages {
-			return invalid("raise the worker's memory limit", "needs at least %s of memory, the limit is %s",
-				mebibytes(memory.Min), mebibytes(uint32(l.MemoryPages)))
+			return &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: "memory",
+				Message: fmt.Sprintf("needs at least %s of memory, the limit is %s", mebibytes(memory.Min), mebibytes(uint32(l.MemoryPages))),
+				Hint:    fmt.Sprintf("set memory = %q for the worker, or more", sizeText(min(int64(memory.Min)*pageBytes, 4095<<20))),
+			}
 		}
 	}
 	return nil
