@@ -204,6 +204,7 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 		GuardMetrics: !settings.OpenMetrics,
 		AllowedHosts: settings.AllowedHosts,
 		MaxPayload:   settings.MaxPayload,
+		Whole:        s.manifest.Payload.Threshold,
 		Logger:       s.logger,
 		Metrics:      s.metrics.Handler(),
 		Ready:        s.host.Admits,
