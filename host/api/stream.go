@@ -106,7 +106,9 @@ func (s *stream) begin(ctx context.Context) error {
 		return fmt.Errorf("set deadline: %w", err)
 	}
 	s.begun = true
-	s.w.Header().Set("Content-Type", wire.Stream)
+	h := s.w.Header()
+	h.Set("Content-Type", wire.Stream)
+	h.Set("X-Accel-Buffering", "no") // nginx would keep events until a buffer is full
 	s.write(": hello\n\n")
 	s.flusher.Go(func() { s.keepFlushed(ctx) })
 	return nil
