@@ -113,11 +113,14 @@ func New(cfg Config) (*Host, error) {
 const (
 	eventReplay = 8192 // events that a reconnecting reader can catch up on
 	eventBuffer = 1024 // events that a reader may lag behind
+	// eventBufferBytes is what they may refer to: there are hundreds of readers, and each
+	// may hold others.
+	eventBufferBytes = 1 << 20
 )
 
 // newHub returns the hub of a host's events; slow is told of each reader that is ended.
 func newHub(slow func()) *hub.Hub[jobhost.Event] {
-	return hub.NewSized(hub.Options{Replay: eventReplay, Buffer: eventBuffer, Slow: slow}, eventSize)
+	return hub.NewSized(hub.Options{Replay: eventReplay, Buffer: eventBuffer, BufferBytes: eventBufferBytes, Slow: slow}, eventSize)
 }
 
 // eventSize is about what an event refers to, in bytes.
