@@ -45,18 +45,18 @@ func (a *API) recognize(w http.ResponseWriter, r *http.Request, to *route) {
 }
 
 // beginWait begins a wait, during which no room is held for the answer.
-func (call *response) beginWait() error {
-	if err := call.quota.waits.takeOne("requests that wait"); err != nil {
+func (w *response) beginWait() error {
+	if err := w.quota.waits.takeOne("requests that wait"); err != nil {
 		return err
 	}
-	call.lease.release()
-	call.conn.occupy()
+	w.lease.release()
+	w.conn.occupy()
 	return nil
 }
 
-func (call *response) endWait() {
-	call.conn.leave()
-	call.quota.waits.free(1)
+func (w *response) endWait() {
+	w.conn.leave()
+	w.quota.waits.free(1)
 }
 
 // reserve takes the room that an answer needs while it is made, or waits for it.

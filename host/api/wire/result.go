@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"iter"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -26,7 +27,7 @@ func (t TaskResult) Pieces(data []byte) iter.Seq2[[]byte, error] {
 		if !utf8.Valid(data) {
 			member, next = `,"result_base64":"`, base64Piece
 		}
-		text := append(head[:len(head)-1], member...)
+		text := slices.Concat(head[:len(head)-1], []byte(member))
 		for len(data) > 0 {
 			var n int
 			if text, n, err = next(text, data); err != nil {
