@@ -95,12 +95,8 @@ func New(cfg Config) (*Host, error) {
 	}
 	cfg.setDefaults()
 	h := &Host{
-		cfg: cfg,
-		hub: hub.NewSized(hub.Options{
-			Replay: eventReplay,
-			Buffer: eventBuffer,
-			Slow:   func() { cfg.Metrics.LimitHit(metrics.LimitReader) },
-		}, eventSize),
+		cfg:     cfg,
+		hub:     newHub(func() { cfg.Metrics.LimitHit(metrics.LimitReader) }),
 		started: make(chan struct{}),
 		fault:   make(chan error, 1),
 
@@ -117,7 +113,15 @@ func New(cfg Config) (*Host, error) {
 const (
 	eventReplay = 8192 // events that a reconnecting reader can catch up on
 	eventBuffer = 1024 // events that a reader may lag behind
+	// eventBufferBytes is what they may refer to: there are hundreds of readers, and each
+	// may hold others.
+	eventBufferBytes = 1 << 20
 )
+
+// newHub returns the hub of a host's events; slow is told of each reader that is ended.
+func newHub(slow func()) *hub.Hub[jobhost.Event] {
+	return hub.NewSized(hub.Options{Replay: eventReplay, Buffer: eventBuffer, BufferBytes: eventBufferBytes, Slow: slow}, eventSize)
+}
 
 // eventSize is about what an event refers to, in bytes.
 func eventSize(e jobhost.Event) int {

@@ -26,6 +26,7 @@ their payloads, so keep the copy as private as the store.`,
 		Example: `  jobhost backup /var/backups/jobhost/2026-02-03`,
 		Args:    exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			e.keepPrivate()
 			m, err := e.storeManifest()
 			if err != nil {
 				return err
@@ -63,6 +64,7 @@ that was restored before.`,
 			return exactly("DIR")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			e.keepPrivate()
 			m, err := e.storeManifest()
 			if err != nil {
 				return err

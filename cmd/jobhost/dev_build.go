@@ -50,7 +50,8 @@ const buildLinger = time.Second
 // leashed runs the command in $0, and beside it one that waits for the end of descriptor
 // 3 and then kills the group. Only dev has the other end, so that is when dev has ended,
 // however it did. A death signal would reach the shell alone, and not what it runs.
-const leashed = `{ read -r _; kill -KILL 0; } <&3 3<&- >/dev/null 2>&1 & exec sh -c "$0" 3<&-`
+// Its files are for whom the umask in $1 says, as they would be without dev.
+const leashed = `umask "${1:-$(umask)}"; { read -r _; kill -KILL 0; } <&3 3<&- >/dev/null 2>&1 & exec sh -c "$0" 3<&-`
 
 // build runs a worker's build in a process group of its own, which ends with it.
 func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
@@ -68,7 +69,7 @@ func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 		return fmt.Errorf("the build of %s can't be started: %w", w.Name, err)
 	}
 	defer func() { _ = errors.Join(leash.Close(), end.Close()) }() // nothing was written
-	cmd := exec.CommandContext(ctx, "sh", "-c", leashed, w.Build)
+	cmd := exec.CommandContext(ctx, "sh", "-c", leashed, w.Build, d.env.umask)
 	cmd.ExtraFiles = []*os.File{leash}
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -28,6 +28,8 @@ type env struct {
 	now     func() time.Time
 	// dir is where relative paths start; "" = the working directory.
 	dir string
+	// umask is how the process was started; "" = it still is as it was.
+	umask string
 	// connect returns the server at a target.
 	connect func(target) (jobhost.Server, error)
 	// options are the global flags.

@@ -27,6 +27,7 @@ Look at the result, then put it in the place of the store with jobhost restore.`
   jobhost restore /var/tmp/repaired --replace`,
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			e.keepPrivate()
 			m, err := e.storeManifest()
 			if err != nil {
 				return err

@@ -68,6 +68,7 @@ type runOptions struct {
 
 // runHost runs a host with its API until a signal comes.
 func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptions) (err error) {
+	e.keepPrivate()
 	logger := newLogger(e.stderr, m.Host.LogLevel, m.Host.LogFormat)
 	// What net/http has to say of peers goes to the log, where they can't flood it.
 	log.SetFlags(0)                                                              //nolint:forbidigo // the logger that net/http has
@@ -204,6 +205,7 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 		GuardMetrics: !settings.OpenMetrics,
 		AllowedHosts: settings.AllowedHosts,
 		MaxPayload:   settings.MaxPayload,
+		Whole:        s.manifest.Payload.Threshold,
 		Logger:       s.logger,
 		Metrics:      s.metrics.Handler(),
 		Ready:        s.host.Admits,

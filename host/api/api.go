@@ -41,6 +41,9 @@ type Config struct {
 	Ready func() error
 	// Impaired tells what doesn't work of a host that takes jobs; nil = all does.
 	Impaired func() []string
+	// Whole is the size up to which the server holds a payload or result in memory while it is
+	// read, in bytes; 0 = 64 KiB. Larger ones come in pieces.
+	Whole int
 	// Observe is told of every answer, with the path of the route ("" = none
 	// matched), and must not block; nil = nobody. Answers to waits and streams
 	// count with all their time.
@@ -52,19 +55,28 @@ type Config struct {
 
 // Limits bound what clients can make the API hold. Zero values are defaults.
 type Limits struct {
-	Streams   int           // event streams at once; 0 = 256; beyond it: exhausted
-	Waits     int           // requests that wait for a job at once; 0 = 2,048; beyond it: exhausted
-	Uploads   int           // uploads at once; 0 = 16; beyond it: exhausted
-	Batches   int           // batches at once; 0 = 16, each holds up to 4 MiB and one line; beyond it: exhausted
-	BodyBytes int64         // bodies of single submits in memory at once, and messages that wait for room; 0 = 64 MiB; beyond it: unavailable
-	MaxWait   time.Duration // most that ?wait= may ask for; 0 = 5m
-	KeepAlive time.Duration // silence after which a stream sends a comment; 0 = 15s
-	Stall     time.Duration // how long a write to a client, or a read of a line of a batch, may take; 0 = 30s
+	Streams int   // event streams at once; 0 = 256; beyond it: exhausted
+	Waits   int   // requests that wait for a job at once; 0 = 2,048; beyond it: exhausted
+	Answers int64 // bytes of answers that are made and read at once; 0 = 48 MiB; beyond it they wait, and then: unavailable
+	// The same for all calls without the token together, which count for these only.
+	AnonymousStreams int           // 0 = 32
+	AnonymousWaits   int           // 0 = 128
+	AnonymousAnswers int64         // 0 = 16 MiB
+	Uploads          int           // uploads at once; 0 = 16; beyond it: exhausted
+	Batches          int           // batches at once; 0 = 16, each holds up to 4 MiB and one line; beyond it: exhausted
+	BodyBytes        int64         // bodies of single submits in memory at once, and messages that wait for room; 0 = 64 MiB; beyond it: unavailable
+	MaxWait          time.Duration // most that ?wait= may ask for; 0 = 5m
+	KeepAlive        time.Duration // silence after which a stream sends a comment; 0 = 15s
+	Stall            time.Duration // how long a write to a client, or a read of a line of a batch, may take; 0 = 30s
 }
 
 func (l *Limits) setDefaults() {
 	setDefault(&l.Streams, 256)
 	setDefault(&l.Waits, 2048)
+	setDefault(&l.Answers, 48<<20)
+	setDefault(&l.AnonymousStreams, 32)
+	setDefault(&l.AnonymousWaits, 128)
+	setDefault(&l.AnonymousAnswers, 16<<20)
 	setDefault(&l.Uploads, 16)
 	setDefault(&l.Batches, 16)
 	setDefault(&l.BodyBytes, 64<<20)
@@ -90,10 +102,11 @@ type API struct {
 	guard   guard
 	epoch   string // of the numbers of events: another one after a restart
 
-	streams, waits, batches, uploads gauge
-	bodies                           gauge // in bytes
-	parked                           gauge // bytes of messages that wait for room
-	memory                           sync.Pool
+	trusted, anonymous *quota // of callers with the token, and without
+	batches, uploads   gauge
+	bodies             gauge // in bytes
+	parked             gauge // bytes of messages that wait for room
+	memory             sync.Pool
 
 	// stopping ends waits and streams; see Stop.
 	stopping context.Context
@@ -110,6 +123,7 @@ func New(cfg Config) (*API, error) {
 		return nil, err
 	}
 	setDefault(&cfg.MaxPayload, 1<<20)
+	setDefault(&cfg.Whole, 64<<10)
 	cfg.Limits.setDefaults()
 	a := &API{
 		cfg:     cfg,
@@ -122,8 +136,9 @@ func New(cfg Config) (*API, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.streams.limit = int64(cfg.Limits.Streams)
-	a.waits.limit = int64(cfg.Limits.Waits)
+	l := &cfg.Limits
+	a.trusted = newQuota(l.Streams, l.Waits, l.Answers, l.Stall)
+	a.anonymous = newQuota(l.AnonymousStreams, l.AnonymousWaits, l.AnonymousAnswers, l.Stall)
 	a.uploads.limit = int64(cfg.Limits.Uploads)
 	a.batches.limit = int64(cfg.Limits.Batches)
 	a.bodies.limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))

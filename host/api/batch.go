@@ -29,6 +29,7 @@ type batch struct {
 	lines   *lineReader
 	decoder *wire.Decoder
 	wait    time.Duration
+	lease   *lease // of room for the results in a line
 
 	index   int // of the first job of the chunk
 	items   []batchItem
@@ -57,7 +58,7 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("answer while reading: %w", err)
 	}
 	b := &batch{
-		api: a, ctx: r.Context(), wait: wait, decoder: wire.NewDecoder(a.cfg.MaxPayload),
+		api: a, ctx: r.Context(), wait: wait, lease: &callOf(w).lease, decoder: wire.NewDecoder(a.cfg.MaxPayload),
 		lines: newLineReader(&pacedReader{r.Body, c, a.cfg.Limits.Stall}, a.maxBody),
 	}
 	for {
@@ -167,6 +168,9 @@ func (b *batch) answer(w http.ResponseWriter, c *http.ResponseController) error 
 		if _, err := w.Write(b.answers); err != nil {
 			return err
 		}
+		if b.lease.release(); cap(b.answers) > keepMemory {
+			b.answers = nil
+		}
 	}
 	return c.Flush()
 }
@@ -180,7 +184,7 @@ func (b *batch) waited(line []byte, index int, receipt jobhost.Receipt, until ti
 	}
 	answer.Job = &job
 	if job.State == jobhost.Succeeded {
-		if answer.Results, err = b.api.smallResults(b.ctx, &job); err != nil {
+		if answer.Results, err = b.smallResults(&job); err != nil {
 			return b.appendJSON(line, &wire.Answer{Index: index, Error: b.api.problem(b.ctx, err)})
 		}
 	}
@@ -195,16 +199,26 @@ func (b *batch) appendJSON(line []byte, answer *wire.Answer) []byte {
 	return append(line, text...)
 }
 
-// smallResults returns the results of a job, without their data when all of
-// it together is more than one line should carry.
-func (a *API) smallResults(ctx context.Context, job *jobhost.Job) ([]wire.TaskResult, error) {
-	results, room := make([]wire.TaskResult, len(job.Tasks)), batchBytes
+// longest is how many times longer a result may be in JSON, where a character may
+// become six, than it is; and it is there, too.
+const longest = 7
+
+// smallResults returns the results of a job, without their data when all of it together is more
+// than one line should carry, or when other answers have taken the room for it.
+func (b *batch) smallResults(job *jobhost.Job) ([]wire.TaskResult, error) {
+	results, room := make([]wire.TaskResult, len(job.Tasks)), 0
+	for i := range job.Tasks {
+		room = min(room+job.Tasks[i].ResultSize, batchBytes)
+	}
+	if !b.lease.tryTake(int64(longest * room)) {
+		room = 0
+	}
 	for i := range job.Tasks {
 		results[i] = wire.TaskResult{Task: job.Tasks[i].Index, State: job.Tasks[i].State, Size: job.Tasks[i].ResultSize}
 		if room -= job.Tasks[i].ResultSize; room < 0 {
 			continue
 		}
-		result, err := a.server.Result(ctx, job.ID, job.Tasks[i].Index)
+		result, err := b.api.server.Result(b.ctx, job.ID, job.Tasks[i].Index)
 		if err != nil {
 			return nil, err
 		}

@@ -129,10 +129,11 @@ func (a *API) changeDead(action jobhost.DeadAction) func(http.ResponseWriter, *h
 		if err != nil {
 			return err
 		}
-		if err := a.waits.takeOne("requests that wait"); err != nil {
+		call := callOf(w)
+		if err := call.beginWait(); err != nil {
 			return err
 		}
-		defer a.waits.free(1)
+		defer call.endWait()
 		change.Action = action
 		done, err := a.server.ChangeDead(r.Context(), change)
 		if err != nil {

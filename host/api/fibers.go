@@ -110,10 +110,11 @@ var (
 // patiently does what may wait for as long as wait, until the host stops. When that
 // ends it, it returns late.
 func (a *API) patiently(w http.ResponseWriter, r *http.Request, wait time.Duration, late error, do func(context.Context) error) error {
-	if err := a.waits.takeOne("requests that wait"); err != nil {
+	call := callOf(w)
+	if err := call.beginWait(); err != nil {
 		return err
 	}
-	defer a.waits.free(1)
+	defer call.endWait()
 	c := http.NewResponseController(w)
 	// The server's deadlines are for requests that are answered at once.
 	if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Now().Add(wait+a.cfg.Limits.Stall))); err != nil {

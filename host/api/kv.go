@@ -35,6 +35,13 @@ func (a *API) getKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := callOf(w).lease.settle(int64(len(value))); err != nil {
+		return err
+	}
+	paced, err := a.pace(w)
+	if err != nil {
+		return err
+	}
 	// What a worker keeps must never be run by a browser as a page of this origin.
 	h := w.Header()
 	h.Set("Content-Type", wire.Bytes)
@@ -45,7 +52,7 @@ func (a *API) getKey(w http.ResponseWriter, r *http.Request) error {
 	if key.ExpiresAt != nil {
 		h.Set(wire.KeyExpiresAt, key.ExpiresAt.Format(time.RFC3339Nano))
 	}
-	_, _ = w.Write(value)
+	_, _ = paced.Write(value) // a client that is gone needs no answer
 	return nil
 }
 

@@ -41,6 +41,7 @@ var errNoPath = &jobhost.Error{
 func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &response{ResponseWriter: rw}
 	begun := time.Now()
+	defer w.lease.release()
 	defer func() {
 		if cause := recover(); cause != nil {
 			a.recovered(w, r, cause)
@@ -74,10 +75,15 @@ func (a *API) recovered(w *response, r *http.Request, cause any) {
 }
 
 // response remembers what was answered.
+// It is also what is known of the call.
 type response struct {
 	http.ResponseWriter
 	route  string
 	status int
+
+	quota *quota
+	lease lease
+	conn  *limitedConn // nil = it is not known
 }
 
 // Unwrap is how [http.ResponseController] reaches the connection.
@@ -117,7 +123,11 @@ func (m *methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	route := m.routes[i]
+	m.api.recognize(w, r, route)
 	err := m.api.admit(w, r, route)
+	if err == nil && needsRoom(route) {
+		err = m.api.reserve(w, r, pageRoom)
+	}
 	if err == nil {
 		err = route.serve(w, r)
 	}

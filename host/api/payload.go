@@ -75,6 +75,9 @@ const streamBytes = 64 << 10
 // What can't be read is found out before the answer begins, if it is at the
 // beginning; later, the answer breaks off before its Content-Length.
 func (a *API) stream(w http.ResponseWriter, content jobhost.Content, name string) error {
+	if err := callOf(w).lease.settle(streamRoom + min(content.Size, int64(a.cfg.Whole))); err != nil {
+		return err
+	}
 	paced, err := a.pace(w)
 	if err != nil {
 		return err

@@ -128,6 +128,36 @@ func TestBothLengths(t *testing.T) {
 	}
 }
 
+// TestTolerated sends what net/http takes without a word to its handlers although another server
+// could read it in another way (A21). Nothing here can refuse it, so docs/operations.md says what
+// a proxy must do; these are the facts that it names.
+func TestTolerated(t *testing.T) {
+	t.Parallel()
+	f := setup(t, options{})
+	const get = " HTTP/1.1\r\n" + withToken
+	tests := []struct {
+		name, request string
+		status        int
+	}{
+		{"both lengths: the chunks count", "POST /v1/jobs" + get + "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\n" +
+			"Transfer-Encoding: chunked\r\n\r\n11\r\n{\"worker\":\"test\"}\r\n0\r\n\r\n", 201},
+		{"a line that goes on", "GET /v1/workers" + get + "Host: localhost\r\nX-A: a\r\n b\r\n\r\n", 200},
+		{"a length in two lines is one", "GET /v1/workers" + get + "Host: localhost\r\nContent-Length:\r\n 0\r\n\r\n", 200},
+		{"a whole URL: its name counts", "GET http://localhost/v1/workers" + get + "Host: evil.example.com\r\n\r\n", 200},
+		{"and is checked", "GET http://evil.example.com/v1/workers" + get + "Host: localhost\r\n\r\n", 421},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			conn := f.dial()
+			conn.send(test.request)
+			if got := conn.status(); got != test.status {
+				t.Errorf("got status %d, want %d", got, test.status)
+			}
+		})
+	}
+}
+
 func TestLargeHeader(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{})

@@ -20,10 +20,11 @@ func (a *API) reload(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := a.waits.takeOne("requests that wait"); err != nil {
+	call := callOf(w)
+	if err := call.beginWait(); err != nil {
 		return err
 	}
-	defer a.waits.free(1)
+	defer call.endWait()
 	limit := a.cfg.Limits.MaxWait
 	c := http.NewResponseController(w)
 	// The server's deadlines are for requests that are answered at once.

@@ -47,6 +47,9 @@ func (a *API) allResults(w http.ResponseWriter, r *http.Request, job *jobhost.Jo
 // answerResults answers with a list of all tasks of a job and their results, and what
 // comes before and after it. If there is an error with the first, that is the answer.
 func (a *API) answerResults(w http.ResponseWriter, r *http.Request, status int, job *jobhost.Job, before []byte, after string) error {
+	if err := a.reserveFor(w, r, job); err != nil {
+		return err
+	}
 	next, stop := iter.Pull2(a.resultList(r.Context(), job))
 	defer stop()
 	first, err, _ := next()
@@ -67,6 +70,37 @@ func (a *API) answerResults(w http.ResponseWriter, r *http.Request, status int, 
 	}, after)
 }
 
+// reserveFor takes the room that the list of the results of a job needs. The job is in
+// memory meanwhile, so only a small one waits for it.
+func (a *API) reserveFor(w http.ResponseWriter, r *http.Request, job *jobhost.Job) error {
+	const small = 256 // tasks
+	lease, room := &callOf(w).lease, roomOf(job)
+	switch {
+	case room <= lease.n:
+		return lease.settle(room)
+	case lease.tryTake(room):
+		return nil
+	case len(job.Tasks) > small:
+		return errNoRoom
+	}
+	return a.reserve(w, r, room)
+}
+
+// atATime is how much of their results a server holds at a time while it lists them, unless one has more.
+const atATime = 1 << 20
+
+// roomOf is the room that the list of the results of a job takes while it is written.
+func roomOf(job *jobhost.Job) int64 {
+	all, largest := 0, 0
+	for i := range job.Tasks {
+		if size := job.Tasks[i].ResultSize; size <= maxListed {
+			all, largest = all+size, max(largest, size)
+		}
+	}
+	const task = 512 // what is known of one, about
+	return streamRoom + int64(len(job.Tasks))*task + int64(min(all, atATime+largest))
+}
+
 // maxListed is the largest result that stands in a list of them, in bytes.
 const maxListed = 8 << 20
 
@@ -77,47 +111,50 @@ func (a *API) resultList(ctx context.Context, job *jobhost.Job) iter.Seq2[[]byte
 		next, stop := iter.Pull2(a.results(ctx, job))
 		defer stop()
 		for i, before := 0, byte('['); i < job.TaskCount; i, before = i+1, ',' {
-			t, err := taskResult(job, i, next)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			piece, err := json.Marshal(t)
-			if !yield(append([]byte{before}, piece...), err) || err != nil {
-				return
+			for piece, err := range taskResult(job, i, next) {
+				if before != 0 { // together, since an error with the first result is the answer
+					piece, before = append([]byte{before}, piece...), 0
+				}
+				if !yield(piece, err) || err != nil {
+					return
+				}
 			}
 		}
 		yield([]byte{']'}, nil)
 	}
 }
 
-// taskResult returns a task with its result, if that is not too large for a list. next
-// returns the next of them: those of tasks that have ended since the job was read
+// taskResult yields the JSON of a task with its result, if that is not too large for a list.
+// next returns the next of them: those of tasks that have ended since the job was read
 // are passed over.
-func taskResult(job *jobhost.Job, i int, next func() (jobhost.Result, error, bool)) (wire.TaskResult, error) {
+func taskResult(job *jobhost.Job, i int, next func() (jobhost.Result, error, bool)) iter.Seq2[[]byte, error] {
 	if i >= len(job.Tasks) {
-		return wire.TaskResult{}, fmt.Errorf("list results: job %s has %d tasks, not %d", job.ID, len(job.Tasks), job.TaskCount)
+		return failing(fmt.Errorf("list results: job %s has %d tasks, not %d", job.ID, len(job.Tasks), job.TaskCount))
 	}
 	t := wire.TaskResult{Task: job.Tasks[i].Index, State: job.Tasks[i].State}
-	if t.State != jobhost.Succeeded {
-		return t, nil
-	}
-	if size := job.Tasks[i].ResultSize; size > maxListed {
-		t.Size = size // to be fetched by itself
-		return t, nil
+	size := job.Tasks[i].ResultSize
+	if t.State != jobhost.Succeeded || size > maxListed {
+		if t.State == jobhost.Succeeded {
+			t.Size = size // to be fetched by itself
+		}
+		data, err := json.Marshal(t)
+		return func(yield func([]byte, error) bool) { yield(data, err) }
 	}
 	for {
 		result, err, more := next()
 		switch {
 		case err != nil:
-			return t, err
+			return failing(err)
 		case !more || result.Task > t.Task:
-			return t, fmt.Errorf("list results: that of task %d of job %s is gone", t.Task, job.ID)
+			return failing(fmt.Errorf("list results: that of task %d of job %s is gone", t.Task, job.ID))
 		case result.Task == t.Task:
-			t.Set(result.Data)
-			return t, nil
+			return t.Pieces(result.Data)
 		}
 	}
+}
+
+func failing(err error) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) { yield(nil, err) }
 }
 
 // results yields the results of a job that may stand in a list: together, or one by one

@@ -14,7 +14,8 @@ import (
 // ServeConfig says how an HTTP server treats its connections. Zero values are defaults.
 type ServeConfig struct {
 	// Conns bounds the connections; 0 = 4,096. Beyond it new ones wait in the
-	// kernel until others end.
+	// kernel until others end. At most three quarters are for those over which no token
+	// has come: one more, and that of them is closed that has done nothing for longest.
 	Conns int
 	// ReadHeaderTimeout bounds the time for the header of a request; 0 = 5s.
 	ReadHeaderTimeout time.Duration
@@ -68,6 +69,7 @@ func (a *API) Serve(ctx context.Context, listener net.Listener, cfg ServeConfig)
 	server.RegisterOnShutdown(a.Stop)
 	conns := limitConns(listener, cfg.Conns)
 	server.RegisterOnShutdown(conns.closeUnused)
+	server.ConnContext = withConn
 	stopped := make(chan error, 1) // holds the one value there is
 	cancel := context.AfterFunc(ctx, func() {
 		grace, done := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)

@@ -107,8 +107,19 @@ func (a *API) getStates(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// One after the other: all of them may be large.
+	size := int64(len(head))
+	for i := range states {
+		size += int64(len(states[i].Payload))
+	}
+	if err := callOf(w).lease.settle(size); err != nil {
+		return err
+	}
+	paced, err := a.pace(w)
+	if err != nil {
+		return err
+	}
 	setJSON(w, http.StatusOK)
-	return writeParts(w, head[:len(head)-len("]}")], elements(states), "]}\n")
+	return writeParts(paced, head[:len(head)-len("]}")], elements(states), "]}\n")
 }
 
 // elements yields what stands between the brackets of a list.
@@ -224,10 +235,11 @@ func (a *API) cleanStates(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.waits.takeOne("requests that wait"); err != nil {
+	call := callOf(w)
+	if err := call.beginWait(); err != nil {
 		return err
 	}
-	defer a.waits.free(1)
+	defer call.endWait()
 	done, err := a.server.CleanStates(r.Context(), cleanup)
 	if err != nil {
 		return err

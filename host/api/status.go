@@ -37,7 +37,11 @@ func (a *API) ready(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (a *API) metrics(w http.ResponseWriter, r *http.Request) error {
-	a.cfg.Metrics.ServeHTTP(w, r)
+	paced, err := a.pace(w)
+	if err != nil {
+		return err
+	}
+	a.cfg.Metrics.ServeHTTP(paced, r)
 	return nil
 }
 

@@ -31,10 +31,13 @@ var (
 // event with the problem that tell returns. If tell returns before it has begun the
 // stream, that is an answer as any other.
 func (a *API) serveStream(w http.ResponseWriter, r *http.Request, tell func(context.Context, *stream) error) error {
-	if err := a.streams.takeOne("event streams"); err != nil {
+	call := callOf(w)
+	if err := call.quota.streams.takeOne("event streams"); err != nil {
 		return err
 	}
-	defer a.streams.free(1)
+	defer call.quota.streams.free(1)
+	call.conn.occupy()
+	defer call.conn.leave()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(a.stopping, func() { cancel(errStopping) })()
@@ -103,7 +106,9 @@ func (s *stream) begin(ctx context.Context) error {
 		return fmt.Errorf("set deadline: %w", err)
 	}
 	s.begun = true
-	s.w.Header().Set("Content-Type", wire.Stream)
+	h := s.w.Header()
+	h.Set("Content-Type", wire.Stream)
+	h.Set("X-Accel-Buffering", "no") // nginx would keep events until a buffer is full
 	s.write(": hello\n\n")
 	s.flusher.Go(func() { s.keepFlushed(ctx) })
 	return nil

@@ -118,8 +118,7 @@ func (a *API) answerWaited(w http.ResponseWriter, r *http.Request, receipt jobho
 		return err
 	}
 	if job.State != jobhost.Succeeded {
-		writeJSON(w, status, append(head, '\n'))
-		return nil
+		return answerBody(w, status, append(head, '\n'))
 	}
 	return a.answerResults(w, r, status, &job, append(head[:len(head)-1], `,"results":`...), "}\n")
 }
@@ -144,6 +143,17 @@ func answerJSON(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, status, append(body, '\n'))
+	return answerBody(w, status, append(body, '\n'))
+}
+
+// answerBody answers with a body that is JSON already and counts for what all
+// answers may take.
+func answerBody(w http.ResponseWriter, status int, body []byte) error {
+	lease := &callOf(w).lease
+	if err := lease.settle(int64(cap(body))); err != nil {
+		return err
+	}
+	setJSON(w, status)
+	_, _ = (&pacedWriter{w, http.NewResponseController(w), lease}).Write(body) // a client that is gone needs no answer
 	return nil
 }

@@ -46,18 +46,27 @@ type asked[T any] func(ctx context.Context, id string) (T, error)
 
 // awaitFor waits for something to end, for at most d; when that is over it looks at how far it is.
 func awaitFor[T any](a *API, w http.ResponseWriter, r *http.Request, d time.Duration, wait, look asked[T], id string) (T, error) {
-	if err := a.waits.takeOne("requests that wait"); err != nil {
-		var none T
+	var none T
+	call := callOf(w)
+	if err := call.beginWait(); err != nil {
 		return none, err
 	}
-	defer a.waits.free(1)
+	defer call.endWait()
 	c := http.NewResponseController(w)
 	// The server's deadlines are for requests that are answered at once.
 	if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Now().Add(d+a.cfg.Limits.Stall))); err != nil {
-		var none T
 		return none, fmt.Errorf("set deadlines: %w", err)
 	}
-	return awaitUntil(r.Context(), a, time.Now().Add(d), wait, look, id)
+	thing, err := awaitUntil(r.Context(), a, time.Now().Add(d), wait, look, id)
+	if err != nil || call.lease.tryTake(pageRoom) {
+		return thing, err
+	}
+	// Many may have waited for the same: it is not held until there is room for the answer.
+	thing = none
+	if err := a.reserve(w, r, pageRoom); err != nil {
+		return thing, err
+	}
+	return look(r.Context(), id)
 }
 
 func awaitUntil[T any](parent context.Context, a *API, until time.Time, wait, look asked[T], id string) (T, error) {

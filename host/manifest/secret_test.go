@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -59,5 +61,43 @@ func TestSecretsOfManifest(t *testing.T) {
 	}
 	if shown := string(m.Show()); strings.Contains(shown, "from ") {
 		t.Errorf("the shown manifest has a secret:\n%s", shown)
+	}
+}
+
+func TestModesOfSecretFiles(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		mode           os.FileMode
+		fault, warning string
+	}{
+		{0o600, "", ""},
+		{0o400, "", ""},
+		{0o440, "", ""},
+		{0o644, "", `"secrets/token" may be read by every user of this machine (mode 0644); chmod 600 "secrets/token"`},
+		{0o444, "", "(mode 0444)"},
+		{0o660, `"secrets/token" may be written by others than its owner (mode 0660)`, ""},
+		{0o666, `(mode 0666); chmod 600 "secrets/token"`, ""},
+		{0o602, "(mode 0602)", ""},
+	}
+	const text = "[worker.a]\nplugin = \"plugins/a.wasm\"\n[worker.a.secrets]\ntoken = { file = \"secrets/token\" }\n"
+	for _, test := range tests {
+		t.Run(fmt.Sprintf("%04o", test.mode), func(t *testing.T) {
+			t.Parallel()
+			around := setup(t)
+			if err := os.Chmod(filepath.Join(around.dir, "secrets", "token"), test.mode); err != nil {
+				t.Fatal(err)
+			}
+			m, err := parse("manifest.toml", []byte(text), around)
+			switch {
+			case test.fault != "":
+				if err == nil || !strings.Contains(err.Error(), test.fault) {
+					t.Errorf("got %v, want %q", err, test.fault)
+				}
+			case err != nil:
+				t.Error(err)
+			case test.warning == "" && len(m.Warnings) > 0, !strings.Contains(m.Warnings.Error(), test.warning):
+				t.Errorf("got the warnings %v, want %q", m.Warnings, test.warning)
+			}
+		})
 	}
 }

@@ -284,20 +284,3 @@ func (r *reader) secret(v any) (Secret, error) {
 	}
 	return Secret{env: env, value: &value}, nil
 }
-
-// secretFile reads a file; one line end at its end is not part of the secret.
-func (r *reader) secretFile(path string) (Secret, error) {
-	abs, err := resolveWithin(r.dir, path)
-	if err != nil {
-		return Secret{}, err
-	}
-	data, err := readFile(r.dir, abs, MaxSecretBytes)
-	if err != nil {
-		return Secret{}, err
-	}
-	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
-	if value == "" {
-		return Secret{}, wrong("", "%s is empty", clip(path))
-	}
-	return Secret{file: abs, value: &value}, nil
-}

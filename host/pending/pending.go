@@ -48,20 +48,21 @@ func Wait(ctx context.Context, list []hostcall.Pending) int {
 	}
 }
 
-// look returns the index of one that is ready, by chance if several are; -1 = none
+// look returns the index of one that is ready, each as likely as the others if several are; -1 = none
 // is, and the first timer will be at next, zero = there is no timer.
 func look(list []hostcall.Pending) (index int, next time.Time) {
-	now, start := time.Now(), rand.IntN(max(len(list), 1))
-	for k := range list {
-		i := (start + k) % len(list)
+	index = -1
+	now, ready := time.Now(), 0
+	for i := range list {
 		if list[i].(item).ready(now) {
-			return i, next
-		}
-		if t, ok := list[i].(timer); ok && (next.IsZero() || t.at.Before(next)) {
+			if ready++; rand.IntN(ready) == 0 {
+				index = i
+			}
+		} else if t, ok := list[i].(timer); ok && (next.IsZero() || t.at.Before(next)) {
 			next = t.at
 		}
 	}
-	return -1, next
+	return index, next
 }
 
 // bell wakes who waits. It has room for one ring.

@@ -91,22 +91,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestWaitIsFair: none of those that are ready starves another.
-func TestWaitIsFair(t *testing.T) {
-	t.Parallel()
-	all, list := begin(4)
-	var won [4]int
-	for _, x := range all[1:] {
-		x.answer()
-	}
-	for range 3000 {
-		won[Wait(t.Context(), list)]++
-	}
-	if won[0] != 0 || slices.Min(won[1:]) < 300 {
-		t.Errorf("they were chosen %v times", won)
-	}
-}
-
 // TestWaitHammer collects requests that are answered by others meanwhile, with
 // waits that end early.
 func TestWaitHammer(t *testing.T) {
@@ -166,5 +150,42 @@ func BenchmarkCollect(b *testing.B) {
 			i := Wait(b.Context(), list)
 			list = slices.Delete(list, i, i+1)
 		}
+	}
+}
+
+// TestWaitIsFair checks that of several that stay ready each is returned as often as the others,
+// wherever they stand among those that are not.
+func TestWaitIsFair(t *testing.T) {
+	t.Parallel()
+	const rounds = 20_000
+	for _, tt := range []struct {
+		name  string
+		of    int
+		ready []int
+	}{
+		{"neighbours", 64, []int{10, 11}},
+		{"neighbours over the end", 10, []int{9, 0}},
+		{"three in a row", 64, []int{30, 31, 32}},
+		{"two in a row and one far away", 100, []int{0, 1, 60}},
+		{"all", 5, []int{0, 1, 2, 3, 4}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			all, list := begin(tt.of)
+			for _, i := range tt.ready {
+				all[i].answer()
+			}
+			times := map[int]int{}
+			for range rounds {
+				times[Wait(t.Context(), list)]++
+			}
+			fair := rounds / len(tt.ready)
+			for _, i := range tt.ready {
+				// Seven standard deviations and more: chance alone doesn't get there.
+				if times[i] < fair*9/10 || times[i] > fair*11/10 {
+					t.Errorf("%d was returned %d times, want about %d", i, times[i], fair)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jobhost/jobhost/host/api/wire"
+)
+
+// quota is what callers may take. Callers with the token have one, and all others
+// have one of their own: however many they are, they take nothing of the first.
+type quota struct {
+	streams, waits gauge
+	answers        room
+}
+
+func newQuota(streams, waits int, answers int64, stall time.Duration) *quota {
+	return &quota{
+		streams: gauge{limit: int64(streams)},
+		waits:   gauge{limit: int64(waits)},
+		answers: room{limit: answers, stall: stall, writing: map[*lease]struct{}{}},
+	}
+}
+
+// callOf returns what is known of a request by its answer.
+func callOf(w http.ResponseWriter) *response { return w.(*response) }
+
+// recognize notes whose quota a request counts for, and keeps the connection of a caller
+// with the token from being closed for others.
+func (a *API) recognize(w http.ResponseWriter, r *http.Request, to *route) {
+	call := callOf(w)
+	call.quota = a.anonymous
+	conn, _ := r.Context().Value(connKey{}).(*limitedConn)
+	if given := r.Header["Authorization"]; len(given) == 1 && a.guard.matches(given[0]) {
+		call.quota = a.trusted
+		conn.trust()
+	} else {
+		conn.touch()
+	}
+	call.conn = conn
+	call.lease.room = &call.quota.answers
+	call.lease.overdraws = to.access == writes
+}
+
+// beginWait begins a wait, during which no room is held for the answer.
+func (w *response) beginWait() error {
+	if err := w.quota.waits.takeOne("requests that wait"); err != nil {
+		return err
+	}
+	w.lease.release()
+	w.conn.occupy()
+	return nil
+}
+
+func (w *response) endWait() {
+	w.conn.leave()
+	w.quota.waits.free(1)
+}
+
+// reserve takes the room that an answer needs while it is made, or waits for it.
+func (a *API) reserve(w http.ResponseWriter, r *http.Request, n int64) error {
+	lease := &callOf(w).lease
+	if lease.tryTake(n) {
+		return nil
+	}
+	// The server's deadlines are for requests that are answered at once.
+	c := http.NewResponseController(w)
+	until := time.Now().Add(2 * a.cfg.Limits.Stall)
+	if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(until)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("set deadlines: %w", err)
+	}
+	return lease.take(r.Context(), n)
+}
+
+// needsRoom reports whether an answer of a route takes room from the beginning. A submit has a
+// small answer, unless it waits, and must not wait for readers; a stream is made as it is read.
+func needsRoom(to *route) bool {
+	switch first := to.answers[0].body; {
+	case to.access == open, to.name == "submitJob", to.body == wire.NDJSON, to.body == wire.Bytes:
+		return false
+	default:
+		return first != wire.Stream && first != ""
+	}
+}
