@@ -36,6 +36,9 @@ func Backup(ctx context.Context, dir, to string) (err error) {
 			Code: jobhost.CodeConflict, Message: target + " exists", Hint: "name a directory without a backup in it",
 		}
 	}
+	if err := refuseBrokenLog(dir); err != nil {
+		return err
+	}
 	source, err := openSource(from)
 	if err != nil {
 		return err
@@ -138,17 +141,17 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 	}
 	defer lock.release()
 	part := target + ".part"
-	if err := errors.Join(removeFile(part), copyFile(source, part)); err != nil {
+	if err := errors.Join(removePart(part), copyFile(source, part)); err != nil {
 		return "", explainCopy(part, err)
 	}
-	defer func() { err = errors.Join(err, removeFile(part)) }()
+	defer func() { err = errors.Join(err, removePart(part)) }()
 	if err := Verify(ctx, part, opts.Schemas); err != nil {
 		return "", err
 	}
 	if err := edit(part, opts.Restored); err != nil {
 		return "", explainCopy(part, err)
 	}
-	if info, err := os.Stat(target); err == nil && info.Size() > 0 {
+	if holds(target) {
 		if !replace {
 			return "", &jobhost.Error{
 				Code: jobhost.CodeConflict, Message: target + " exists",
@@ -157,14 +160,19 @@ func Restore(ctx context.Context, opts Options, from string, replace bool) (kept
 		}
 		kept = fmt.Sprintf("%s.replaced-%s", target, time.Now().UTC().Format("20060102T150405.000"))
 	}
-	if err := moveAside(target, kept); err != nil {
+	if err := syncFile(part); err != nil {
 		return "", err
 	}
-	if err := errors.Join(syncFile(part), os.Rename(part, target)); err != nil {
-		return "", explainPath(target, err)
+	for _, step := range exchange(target, kept, part) {
+		if err := step(); err != nil {
+			return kept, err
+		}
 	}
 	return kept, syncDir(opts.Dir)
 }
+
+// holds reports whether there is a database, or the log of one.
+func holds(target string) bool { return size(target) > 0 || size(target+"-wal") > 0 }
 
 // edit changes a file that is not in use, in one transaction.
 func edit(path string, change func(Querier) error) (err error) {
@@ -185,22 +193,38 @@ func edit(path string, change func(Querier) error) (err error) {
 	return c.exec("COMMIT")
 }
 
-// moveAside renames a database with its log, or removes an empty one. The log
-// goes first: a database without its log has lost commits, and one with the log
-// of another is damaged.
-func moveAside(target, kept string) error {
-	for _, suffix := range []string{"-wal", "-shm", witnessSuffix, ""} {
-		var err error
-		if kept == "" || suffix == "-shm" {
-			err = removeFile(target + suffix)
-		} else {
-			err = os.Rename(target+suffix, kept+suffix)
-		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return explainPath(target+suffix, err)
+// exchange returns the steps that put a file in the place of a database, which is renamed with its
+// log, or removed if it is to be kept nowhere. A kill between two of them must not leave what a host takes
+// for a whole store and isn't: the log goes first, since with that of another a database is damaged, and the
+// witness last, which refuses a database without its log, none at all, and another one.
+func exchange(target, kept, part string) []func() error {
+	aside := func(suffix string) func() error {
+		return func() error {
+			var err error
+			if kept == "" || suffix == "-shm" {
+				err = removeFile(target + suffix)
+			} else {
+				err = os.Rename(target+suffix, kept+suffix)
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return explainPath(target+suffix, err)
+			}
+			return nil
 		}
 	}
-	return nil
+	place := func() error {
+		if err := os.Rename(part, target); err != nil {
+			return explainPath(target, err)
+		}
+		return nil
+	}
+	return []func() error{aside("-wal"), aside("-shm"), aside("-journal"), aside(""), place, aside(witnessSuffix)}
+}
+
+// removePart removes an unfinished copy, with what SQLite keeps beside it: the journal or log of one that was
+// cut short would be applied to the next one.
+func removePart(part string) error {
+	return errors.Join(removeFile(part), removeFile(part+"-journal"), removeFile(part+"-wal"), removeFile(part+"-shm"))
 }
 
 func copyFile(from, to string) error {

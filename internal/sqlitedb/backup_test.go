@@ -168,3 +168,26 @@ func TestFreeSpace(t *testing.T) {
 		t.Error("there is free space nowhere")
 	}
 }
+
+// What an earlier restore has left beside its unfinished copy is not taken for a part of the next one.
+func TestRestoreAfterOneThatWasKilled(t *testing.T) {
+	t.Parallel()
+	dir, backup, to := t.TempDir(), filepath.Join(t.TempDir(), "backup"), t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: dir})
+	put(t, db, 1, "before")
+	if err := sqlitedb.Backup(t.Context(), dir, backup); err != nil {
+		t.Fatal(err)
+	}
+	put(t, db, 2, "after")
+	log, err := os.ReadFile(filepath.Join(killed(t, dir), sqlitedb.FileName+"-wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(to, sqlitedb.FileName+".part-wal"), string(log))
+	if _, err := sqlitedb.Restore(t.Context(), sqlitedb.Options{Dir: to, Schemas: []sqlitedb.Schema{notes()}}, backup, false); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := reopen(t, to, nil); err != nil || got != "before" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

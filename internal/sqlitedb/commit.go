@@ -75,6 +75,7 @@ func (w *writer) try(changes []Change) error {
 		defer w.db.gate.Unlock()
 	}
 	w.tx.forgetFault()
+	before := w.db.notes.Last()
 	err := w.tx.Stmt("BEGIN IMMEDIATE").Exec()
 	for i := 0; err == nil && i < len(changes); i++ {
 		err = w.apply(changes[i])
@@ -86,7 +87,9 @@ func (w *writer) try(changes []Change) error {
 		err = w.end()
 	}
 	if err != nil {
-		err = w.rollback(w.tx.cause(err))
+		if err = w.rollback(w.tx.cause(err)); !isFatal(err) {
+			w.db.notes.Undo(before)
+		}
 	}
 	for _, m := range w.tx.members {
 		if err == nil {

@@ -1,15 +1,22 @@
 package sqlitedb
 
 import (
+	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/sqlitedb/files"
+	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 const (
@@ -24,20 +31,35 @@ const (
 type source struct {
 	*conn
 	path string
+	vfs  string // of its own, with notes
 }
 
-// openSource opens a database that others may be using.
+// openSource opens a database that others may be using. What other programs have moved
+// from its log has no seals yet, so it is compared with what is known of the log.
 func openSource(path string) (_ *source, err error) {
+	notes := sealed.NewNotes(nil, nil)
+	s := &source{path: path, vfs: sealed.Name + "-" + rand.Text()}
+	sealed.RegisterSystem()
+	sealed.Register(s.vfs, files.Name, notes, true)
+	defer func() {
+		if err != nil {
+			vfs.Unregister(s.vfs)
+		}
+	}()
 	// Writing is never done, but a reader of a log needs its index, which is a file.
-	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE)
+	c, err := (&DB{path: path, vfs: s.vfs}).connect(sqlite3.OPEN_READWRITE)
 	if err != nil {
 		return nil, explainOpen(path, err)
 	}
+	s.conn = c
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
 		}
 	}()
+	if err := remember(path, notes); err != nil {
+		return nil, err
+	}
 	if err := identify(c, path); err != nil {
 		return nil, err
 	}
@@ -52,7 +74,37 @@ func openSource(path string) (_ *source, err error) {
 	if err := c.exec("PRAGMA query_only=1; BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
 		return nil, explainOpen(path, err)
 	}
-	return &source{conn: c, path: path}, nil
+	// The log doesn't begin anew until the end of the transaction. What is in the database by then was in it
+	// before, or is in it now.
+	return s, remember(path, notes)
+}
+
+// remember adds to notes what is known of the log of a database that others may be using.
+func remember(path string, notes *sealed.Notes) (err error) {
+	witness, _, err := systemDisk{}.Read(path + witnessSuffix)
+	if err != nil {
+		return explainPath(path+witnessSuffix, err)
+	}
+	defer func() { _ = witness.Close() }() // nothing was written
+	log, _, err := systemDisk{}.Read(path + "-wal")
+	if err != nil {
+		return explainPath(path+"-wal", err)
+	}
+	defer func() { _ = log.Close() }() // nothing was written
+	at, ok := witness.(io.ReaderAt)
+	if !ok {
+		at = strings.NewReader("")
+	}
+	if err := notes.Remember(at, bufio.NewReaderSize(log, 1<<18)); err != nil {
+		return explainPath(path, err)
+	}
+	return nil
+}
+
+func (s *source) close() error {
+	err := s.conn.close()
+	vfs.Unregister(s.vfs)
+	return err
 }
 
 // copyTo copies the database into a file that is empty, by SQLite's online
@@ -214,10 +266,10 @@ func (db *DB) copyBeside(target string) (err error) {
 // finish makes a copy, checks it, and gives it its name when it is whole and durable.
 func finish(ctx context.Context, s *source, target string, fill func(part string) error) (err error) {
 	part := target + ".part"
-	if err := errors.Join(removeFile(part), makePrivate(part)); err != nil {
+	if err := errors.Join(removePart(part), makePrivate(part)); err != nil {
 		return explainCopy(part, err)
 	}
-	defer func() { err = errors.Join(err, removeFile(part)) }()
+	defer func() { err = errors.Join(err, removePart(part)) }()
 	// The log can be emptied again while the copy is checked.
 	if err := errors.Join(fill(part), s.exec("ROLLBACK")); err != nil {
 		return s.explain(ctx, part, err)

@@ -252,3 +252,29 @@ func TestCopyBeforeMigrationBesideAReader(t *testing.T) {
 		t.Errorf("the copy holds %q", got)
 	}
 }
+
+// The log of a host that was killed is damaged: a backup must not be made without a word.
+func TestBackupWithADamagedLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: dir})
+	for i := range int64(50) {
+		put(t, db, i+1, strings.Repeat("x", 500))
+	}
+	want := len(texts(t, db))
+	after := killed(t, dir)
+	write(t, filepath.Join(after, sqlitedb.LockName), "1\n")
+	flip(t, filepath.Join(after, sqlitedb.FileName+"-wal"), 32+10*4120+9, 1)
+	if _, err := reopen(t, killed(t, after), nil); err == nil {
+		t.Fatal("the host starts")
+	}
+	to := t.TempDir()
+	err := sqlitedb.Backup(t.Context(), after, to)
+	if err == nil {
+		got, err := reopen(t, to, nil)
+		t.Fatalf("a backup was made with %d bytes of %d (%v)", len(got), want, err)
+	}
+	if jobhost.CodeOf(err) != jobhost.CodeUnavailable || jobhost.HintOf(err) == "" {
+		t.Errorf("refused with %v", err)
+	}
+}

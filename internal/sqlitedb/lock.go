@@ -15,7 +15,10 @@ import (
 
 // lockFile is held for as long as the database is open. The kernel drops the
 // lock with the process, however it ends, so a stale file is simply taken.
-type lockFile struct{ file *os.File }
+type lockFile struct {
+	file    *os.File
+	witness *os.File // locked as well, for when somebody removes the other; nil = there was none
+}
 
 // lockDir takes the directory for this process, or tells who has it.
 func lockDir(dir string) (*lockFile, error) {
@@ -24,7 +27,11 @@ func lockDir(dir string) (*lockFile, error) {
 	if err != nil {
 		return nil, explainPath(dir, err)
 	}
+	l := &lockFile{file: f}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		err = l.lockWitness(dir)
+	}
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		err = errHeld(dir, f)
@@ -34,10 +41,27 @@ func lockDir(dir string) (*lockFile, error) {
 		err = writePid(f)
 	}
 	if err != nil {
-		_ = f.Close()
+		l.release()
 		return nil, err
 	}
-	return &lockFile{file: f}, nil
+	return l, nil
+}
+
+// lockWitness locks the witness of a directory's database, if there is one: a lock file that is removed
+// while a host runs, as one that looks stale, keeps no second host out.
+func (l *lockFile) lockWitness(dir string) error {
+	if l.witness != nil {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, FileName+witnessSuffix), os.O_RDWR, 0)
+	if err != nil {
+		return nil //nolint:nilerr // there is none, or what opens it next says why
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return errors.Join(err, f.Close())
+	}
+	l.witness = f
+	return nil
 }
 
 // writePid tells others who has the lock. The file keeps its room meanwhile; on a
@@ -70,9 +94,14 @@ func errHeld(dir string, f *os.File) error {
 
 // release gives the directory back. A nil lock is fine.
 func (l *lockFile) release() {
-	if l != nil {
-		// A program that is just being started still has a copy of the file, which would keep the lock.
-		_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
-		_ = l.file.Close()
+	if l == nil {
+		return
+	}
+	for _, f := range []*os.File{l.witness, l.file} {
+		if f != nil {
+			// A program that is just being started still has a copy of the file, which would keep the lock.
+			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+			_ = f.Close()
+		}
 	}
 }

@@ -2,8 +2,13 @@ package sqlitedb
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -69,7 +74,9 @@ func (db *DB) damageOf(log sealed.Log, mark sealed.Mark) string {
 			return fmt.Sprintf("it can be read up to byte %d, and more was acknowledged", log.End)
 		}
 	}
-	if log.Lost > 1 && !(db.opts.Relaxed && !db.witness.SameBoot()) { // relaxed commits are not synced one by one
+	// What lies behind may be left of transactions that found no room when they were synced, and were undone. A
+	// witness that is exact knows that nothing of it was acknowledged. Relaxed commits are not synced one by one.
+	if log.Lost > 1 && !db.witness.Exact() && !db.witness.Relaxed() && !db.opts.Relaxed {
 		return fmt.Sprintf("at least %d commits after byte %d cannot be read", log.Lost-1, log.End)
 	}
 	return ""
@@ -83,6 +90,45 @@ func (db *DB) refuseLog(path, why string) error {
 		Cause:   err,
 		Hint:    "check the disk, then restore a backup. " + hintRepair,
 	}
+}
+
+// refuseBrokenLog refuses to copy a database that no host has if commits in its log can't be read: SQLite
+// passes over them, and the copy would look like a good one.
+func refuseBrokenLog(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, LockName)); err != nil {
+		return nil //nolint:nilerr // no host has ever had it
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil //nolint:nilerr // a host has it, and has looked
+	}
+	defer lock.release()
+	path := filepath.Join(dir, FileName)
+	witness, err := os.ReadFile(path + witnessSuffix)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explainPath(path+witnessSuffix, err)
+	}
+	db := &DB{}
+	if db.witness, err = sealed.ReadWitness(bytes.NewReader(witness), bootID()); err != nil {
+		return explainPath(path+witnessSuffix, err)
+	}
+	file, size, err := systemDisk{}.Read(path + "-wal")
+	if err != nil || size == 0 {
+		return err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	mark := db.witness.Acknowledged()
+	log, err := sealed.Scan(bufio.NewReaderSize(file, 1<<18), mark.Frames)
+	if err != nil {
+		return explainPath(path+"-wal", err)
+	}
+	if why := db.damageOf(log, mark); why != "" {
+		return &jobhost.Error{
+			Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s-wal is damaged: %s", path, why),
+			Hint: "a copy would lack it. " + hintRepair,
+		}
+	}
+	return nil
 }
 
 // emptyLog begins the log anew. After a loss of power it may end in parts of a
@@ -107,10 +153,28 @@ func (db *DB) emptyLog(c *conn) error {
 }
 
 func (db *DB) truncateLog(c *conn) error {
-	if err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+	if err := db.dropLog(c); err != nil {
 		return fmt.Errorf("take over the log: %w", err)
 	}
 	return nil
+}
+
+// dropLog moves the log into the database and empties it, unless another program reads it. What such a one
+// has moved is not moved again, so it gets its seals here, by what was noted of it; that
+// is known after a loss of power in between, too.
+func (db *DB) dropLog(c *conn) error {
+	db.witness.Sync()
+	if err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return err
+	}
+	if empty, err := db.logIsEmpty(); err != nil || !empty {
+		return err
+	}
+	file, err := db.disk.OpenFile(db.path)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	return errors.Join(db.notes.SealMoved(file), file.Close())
 }
 
 // cutLog removes what follows the last good frame, which takes no room.

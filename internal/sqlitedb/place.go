@@ -49,6 +49,9 @@ func (db *DB) place() error {
 			return err
 		}
 	}
+	if err := db.lock.lockWitness(dir); err != nil {
+		return fmt.Errorf("lock %s: %w", db.path+witnessSuffix, err)
+	}
 	if db.index, err = holdIndex(db.path + "-shm"); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package sqlitedb_test
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/testing/crashvfs"
 )
 
 // After a loss of power the witness may be older than the log. What another program then moves is not
@@ -101,4 +103,28 @@ func reboot(b []byte) []byte {
 		binary.LittleEndian.PutUint32(b[at+used:], crc32.Checksum(b[at:at+used], crc32.MakeTable(crc32.Castagnoli)))
 	}
 	return b
+}
+
+// Commits that were relaxed when the power was lost are lost as was agreed, also for a host that is
+// told to be strict from then on.
+func TestStrictAfterRelaxed(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		dir, disk := t.TempDir(), crashvfs.New(t)
+		db, err := sqlitedb.Open(sqlitedb.Options{Dir: dir, Disk: disk, Schemas: []sqlitedb.Schema{notes()}, Relaxed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range int64(20) {
+			put(t, db, i+1, "x")
+		}
+		disk.PowerOff()
+		_ = db.Close()
+		disk = disk.Crash(rand.New(rand.NewPCG(seed, 3)))
+		db, err = sqlitedb.Open(sqlitedb.Options{Dir: dir, Disk: disk, Schemas: []sqlitedb.Schema{notes()}})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		closeDB(t, db)
+	}
 }

@@ -193,7 +193,10 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	if err := refuseNewer(c, db.path, db.opts.Schemas); err != nil {
 		return nil, err
 	}
-	if err := db.preserve(c); err != nil {
+	if err := db.judge(c); err != nil {
+		return nil, err
+	}
+	if err := db.preserve(c); err != nil { // which reads all pages
 		return nil, err
 	}
 	if err := shape(c, db.path, db.memory == nil); err != nil {
@@ -201,9 +204,6 @@ func (db *DB) openWriter() (_ *conn, err error) {
 	}
 	if err := c.exec(db.writerPragmas()); err != nil {
 		return nil, explainOpen(db.path, err)
-	}
-	if err := db.judge(c); err != nil {
-		return nil, err
 	}
 	// A journal whose deletion is not durable could come back, and undo a part of
 	// what the log is about to bring into the database.

@@ -58,6 +58,7 @@ func (db *DB) lookForStrangers() error {
 		return explainPath(db.path, err)
 	}
 	if db.witness.Settled() && stamp == db.witness.Stamp() && stamp != (sealed.Stamp{}) {
+		db.notes.Forget()
 		return nil
 	}
 	file, err := db.disk.OpenFile(db.path)
@@ -160,6 +161,9 @@ func (db *DB) takeOver(c *conn) error {
 		return err
 	}
 	empty, err := db.logIsEmpty()
+	if db.opts.Relaxed || empty {
+		db.witness.Relax(db.opts.Relaxed)
+	}
 	if err != nil || !empty {
 		return err // another program reads it; what is noted of the log stays
 	}
@@ -233,7 +237,7 @@ func (w *writer) settle() error {
 	if db.memory != nil {
 		return nil
 	}
-	if err := w.tx.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+	if err := db.dropLog(w.tx.conn); err != nil {
 		return err
 	}
 	if empty, err := db.logIsEmpty(); err != nil || !empty {

@@ -86,10 +86,16 @@ func (f *database) DeviceCharacteristics() vfs.DeviceCharacteristic {
 	return f.File.DeviceCharacteristics() &^ vfs.IOCAP_SUBPAGE_READ
 }
 
+// base is a database without its seals being looked at.
+type base struct{ vfs.File }
+
+// Sync implements [Storage].
+func (b base) Sync() error { return b.File.Sync(vfs.SYNC_FULL) }
+
 // sealAnew seals a page in the file if it holds what the sum says, and reports whether it does.
-func (f *database) sealAnew(page uint32, size int, s uint64) (bool, error) {
+func sealAnew(db Storage, page uint32, size int, s uint64) (bool, error) {
 	p, off := make([]byte, size), int64(page-1)*int64(size)
-	if n, err := f.File.ReadAt(p, off); n < size && !errors.Is(err, io.EOF) {
+	if n, err := db.ReadAt(p, off); n < size && !errors.Is(err, io.EOF) {
 		return false, err
 	} else if n < size {
 		return false, nil
@@ -101,6 +107,6 @@ func (f *database) sealAnew(page uint32, size int, s uint64) (bool, error) {
 		return true, nil
 	}
 	seal(page, p, s)
-	_, err := f.File.WriteAt(p[size-Bytes:], off+int64(size-Bytes))
+	_, err := db.WriteAt(p[size-Bytes:], off+int64(size-Bytes))
 	return true, err
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"io"
 	"sync"
-
-	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // Notes is what is known of the log of a database, and of the pages that it holds.
@@ -192,7 +190,7 @@ func (n *Notes) begin(header []byte, f *log) error {
 		n.cutLocked(0) // nothing of it was committed
 		return nil
 	}
-	if err := n.sealLocked(f.db, size); err != nil {
+	if err := n.sealLocked(base{f.db.File}, size); err != nil {
 		return err
 	}
 	n.resetLocked(next, size)
@@ -209,15 +207,32 @@ func (n *Notes) resetLocked(g Generation, pageSize int) {
 	n.committed, n.size, n.changed, n.begun = 0, 0, 0, -1
 }
 
+// SealMoved seals the pages of the log that another program has moved into the database, when all
+// of it is there and the log is empty: it isn't begun anew then, which would seal them.
+func (n *Notes) SealMoved(db Storage) error {
+	header := make([]byte, headerBytes)
+	if got, err := db.ReadAt(header, 0); got < headerBytes {
+		return ignoreEOF(err)
+	}
+	if !isHeader(header, 0) || formOf(header) != present {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.sealLocked(db, pageSizeOf(header))
+}
+
 // sealLocked seals the pages of the log that another program has moved.
-func (n *Notes) sealLocked(db *database, pageSize int) error {
+func (n *Notes) sealLocked(db Storage, pageSize int) error {
 	count := 0
 	for page, i := range n.latest {
-		f := n.frames[i-1]
-		if f.sealed || i > n.committed || page > n.size {
+		for i > n.committed { // it was undone
+			i = n.frames[i-1].before
+		}
+		if i == 0 || page > n.size || n.frames[i-1].sealed {
 			continue
 		}
-		if _, err := db.sealAnew(page, pageSize, f.sum); err != nil {
+		if _, err := sealAnew(db, page, pageSize, n.frames[i-1].sum); err != nil {
 			return err
 		}
 		count++
@@ -225,7 +240,7 @@ func (n *Notes) sealLocked(db *database, pageSize int) error {
 	if count == 0 {
 		return nil
 	}
-	return db.Sync(vfs.SYNC_FULL)
+	return db.Sync()
 }
 
 // adoptLocked begins with a log that was there already.
@@ -235,7 +250,7 @@ func (n *Notes) adoptLocked(f *log) error {
 		return err
 	}
 	size := int(binary.BigEndian.Uint32(header[8:]))
-	if err := n.sealLocked(f.db, size); err != nil {
+	if err := n.sealLocked(base{f.db.File}, size); err != nil {
 		return err
 	}
 	n.resetLocked(generationOf(header), size)
@@ -281,6 +296,32 @@ func (n *Notes) Notice() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.noticeLocked()
+}
+
+// Last returns the end of the last commit.
+func (n *Notes) Last() Mark {
+	if n == nil {
+		return Mark{}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return Mark{Generation: n.generation, Frames: n.committed, Tail: n.tail}
+}
+
+// Undo forgets what a transaction has written to the log which did not become a commit: the log
+// ends for SQLite where it ended before, though the file may have more, with the end of a commit whose
+// write or sync has failed.
+func (n *Notes) Undo(before Mark) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.generation != before.Generation {
+		before = Mark{} // the log began anew meanwhile, and nothing of it is a commit
+	}
+	n.cutLocked(before.Frames)
+	n.tail = before.Tail
 }
 
 // Lenient lets pages be read of which nothing is known, for a check of the whole.

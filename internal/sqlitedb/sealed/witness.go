@@ -56,6 +56,7 @@ type state struct {
 	settled    bool   // the log of the generation is gone: all of it is in the database
 	served     bool   // commits were acknowledged
 	closed     bool   // the host has ended, and nothing was in the log
+	relaxed    bool   // commits are acknowledged before they are synced
 }
 
 // Stamp tells whether a file was written since: by its size, and the time in
@@ -118,6 +119,19 @@ func (w *Witness) Acknowledged() Mark {
 		return w.found.written
 	}
 	return w.found.synced
+}
+
+// Exact reports whether Acknowledged is to the frame what was acknowledged, and not the least of it.
+func (w *Witness) Exact() bool { return w.Knows() && w.SameBoot() }
+
+// Relaxed reports whether commits of the log were acknowledged before they were synced.
+func (w *Witness) Relaxed() bool { return w.found.relaxed }
+
+// Relax notes whether commits are acknowledged before they are synced. It is written with what follows.
+func (w *Witness) Relax(is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last.relaxed = is
 }
 
 // Settled reports whether the log of the last generation was moved into the database, and emptied, by jobhost.
@@ -301,6 +315,9 @@ func formatSlot(turn uint64, s *state) []byte {
 	if s.served {
 		flags |= 4
 	}
+	if s.relaxed {
+		flags |= 8
+	}
 	b = append(b, flags)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
@@ -320,6 +337,6 @@ func parseSlot(b []byte) (turn uint64, s state, ok bool) {
 	}
 	s.stamp = Stamp{int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))}
 	s.first, s.closed = binary.LittleEndian.Uint64(b[16:]), b[24]&2 != 0
-	s.settled, s.served = b[24]&1 != 0, b[24]&4 != 0
+	s.settled, s.served, s.relaxed = b[24]&1 != 0, b[24]&4 != 0, b[24]&8 != 0
 	return turn, s, true
 }
