@@ -126,8 +126,9 @@ const payloadsDir = "payloads"
 
 // backupStore copies a store into a directory, and the payload stores that are
 // folders. While it does nothing is deleted from them, so that all is there that
-// the copy of the store refers to.
-func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
+// the copy of the store refers to. It returns which rows of the copy are damaged, as
+// they are in the store.
+func backupStore(ctx context.Context, m *manifest.Manifest, to string) (damages sqlitedb.Damages, err error) {
 	folders := folderStores(m)
 	held := make([]func(), 0, len(folders))
 	defer func() {
@@ -138,19 +139,19 @@ func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
 	for _, s := range folders {
 		release, err := filepayload.Hold(s.Path)
 		if err != nil {
-			return err
+			return damages, err
 		}
 		held = append(held, release)
 	}
 	if err := sqlitedb.Backup(ctx, m.Host.Store.Dir, to); err != nil {
-		return err
+		return damages, err
 	}
 	for _, s := range folders {
 		if _, err := filepayload.Copy(ctx, s.Path, filepath.Join(to, payloadsDir, s.Name)); err != nil {
-			return err
+			return damages, err
 		}
 	}
-	return nil
+	return damages, sqlitedb.CheckRows(ctx, filepath.Join(to, sqlitedb.FileName), schemas(), damages.Add)
 }
 
 // restoreStore puts a backup in the place of a store. Payloads come first: one
