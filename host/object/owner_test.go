@@ -78,8 +78,9 @@ func TestTwoHostsStartAtOnce(t *testing.T) {
 				hosts[0].markTakes, hosts[1].markTakes = time.Millisecond, takes
 				for _, h := range hosts {
 					h.Keeper = h.open()
-					defer h.run(h.Keeper)()
 				}
+				defer b.run(b.Keeper)()
+				defer hosts[1].run(hosts[1].Keeper)()
 				var last, changes int
 				for n := range 600 { // a job of each ends every second
 					for i, h := range hosts {
