@@ -54,6 +54,7 @@ type site struct {
 	addr string
 	// program is what runs instead of jobhost and its command; nil = that does.
 	program []string
+	env     []string // of the host, besides the test's own
 }
 
 func newSite(t *testing.T) *site {
@@ -141,7 +142,7 @@ func (s *site) begin(command ...string) *process {
 		argv = s.program
 	}
 	p := &process{t: s.t, cmd: exec.Command(argv[0], argv[1:]...), read: make(chan struct{})}
-	p.cmd.Dir = s.dir
+	p.cmd.Dir, p.cmd.Env = s.dir, append(os.Environ(), s.env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -323,8 +324,10 @@ func (s *site) runToEnd() (text string, code int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(s.t.Context(), path, "run", "-f", "manifest.toml")
-	cmd.Dir = s.dir
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "run", "-f", "manifest.toml")
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), s.env...)
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(out), exit.ExitCode()

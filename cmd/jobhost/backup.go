@@ -16,7 +16,8 @@ func newBackupCommand(e *env) *cobra.Command {
 		Short: "Copy the store into a directory, also while the host runs",
 		Long: `Copy the store of the manifest into a directory, also while the host runs: the
 copy holds everything that was acknowledged before it began, and the host goes
-on meanwhile. It is checked page by page before it gets its name.
+on meanwhile. It is checked page by page before it gets its name, and row by row
+then: rows of the store that are damaged are named, and the exit status is 1.
 
 The command reads the store's files itself, so it runs where they are. With it
 come the payloads and results in payload stores that are folders, by hard links
@@ -31,10 +32,19 @@ their payloads, so keep the copy as private as the store.`,
 			if err != nil {
 				return err
 			}
-			if err := backupStore(cmd.Context(), m, e.path(args[0])); err != nil {
+			damages, err := backupStore(cmd.Context(), m, e.path(args[0]))
+			if err != nil {
 				return err
 			}
-			return e.tellStore("backup", args[0], "")
+			if err := e.tellStore("backup", args[0], ""); err != nil || damages.Rows == 0 {
+				return err
+			}
+			e.tellDamages(&damages)
+			return &jobhost.Error{
+				Code:    jobhost.CodeDamaged,
+				Message: fmt.Sprintf("the backup is made, and %d rows of the store are not what was written", damages.Rows),
+				Hint:    "keep older backups, which may have them; to put things right: docs/operations.md#rows",
+			}
 		},
 	}
 }

@@ -57,9 +57,18 @@ func openStores(ctx context.Context, h *manifest.Host, observer sqlitedb.Observe
 		if s.states != nil {
 			err = errors.Join(err, s.states.Close())
 		}
+		if s.jobs != nil {
+			err = errors.Join(err, s.jobs.Close())
+		}
 		err = errors.Join(err, s.db.Close())
 	}()
 	if h.States.Project != "" {
+		if s.jobs, err = sqlitequeue.New(s.db); err != nil {
+			return nil, err
+		}
+		if err = refuseRestored(ctx, s.jobs, h); err != nil {
+			return nil, err
+		}
 		remote, err := firestorestate.Open(context.WithoutCancel(ctx), firestorestate.Options{
 			Project: h.States.Project, Database: h.States.Database, Logger: logger, Observer: watch,
 		})
@@ -67,8 +76,7 @@ func openStores(ctx context.Context, h *manifest.Host, observer sqlitedb.Observe
 			return nil, err
 		}
 		s.states = remote
-		s.jobs, err = sqlitequeue.New(s.db)
-		return s, err
+		return s, nil
 	}
 	states, err := sqlitestate.New(s.db)
 	if err != nil {
@@ -77,6 +85,20 @@ func openStores(ctx context.Context, h *manifest.Host, observer sqlitedb.Observe
 	s.states = states
 	s.jobs, err = sqlitequeue.New(s.db, states)
 	return s, err
+}
+
+// refuseRestored returns an error for a restored store that has not taken over: the
+// states outside it are those of the original, which may be alive.
+func refuseRestored(ctx context.Context, jobs *sqlitequeue.Store, h *manifest.Host) error {
+	restored, err := object.LeavesToOriginal(ctx, jobs)
+	if err != nil || !restored {
+		return err
+	}
+	return &jobhost.Error{
+		Code: jobhost.CodeConflict, Field: "host.states",
+		Message: "the store in " + h.Store.Dir + " was restored from a backup, and the states in Firestore may be those of the original, which is alive",
+		Hint:    `for a drill or a copy beside it set host.states to "store"; if the original is gone: jobhost restore --take-over`,
+	}
 }
 
 // Close closes them.
@@ -104,8 +126,9 @@ const payloadsDir = "payloads"
 
 // backupStore copies a store into a directory, and the payload stores that are
 // folders. While it does nothing is deleted from them, so that all is there that
-// the copy of the store refers to.
-func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
+// the copy of the store refers to. It returns which rows of the copy are damaged, as
+// they are in the store.
+func backupStore(ctx context.Context, m *manifest.Manifest, to string) (damages sqlitedb.Damages, err error) {
 	folders := folderStores(m)
 	held := make([]func(), 0, len(folders))
 	defer func() {
@@ -116,19 +139,19 @@ func backupStore(ctx context.Context, m *manifest.Manifest, to string) error {
 	for _, s := range folders {
 		release, err := filepayload.Hold(s.Path)
 		if err != nil {
-			return err
+			return damages, err
 		}
 		held = append(held, release)
 	}
 	if err := sqlitedb.Backup(ctx, m.Host.Store.Dir, to); err != nil {
-		return err
+		return damages, err
 	}
 	for _, s := range folders {
 		if _, err := filepayload.Copy(ctx, s.Path, filepath.Join(to, payloadsDir, s.Name)); err != nil {
-			return err
+			return damages, err
 		}
 	}
-	return nil
+	return damages, sqlitedb.CheckRows(ctx, filepath.Join(to, sqlitedb.FileName), schemas(), damages.Add)
 }
 
 // restoreStore puts a backup in the place of a store. Payloads come first: one

@@ -18,7 +18,8 @@ func newRepairCommand(e *env) *cobra.Command {
 		Long: `Read what can be read of the damaged store of the manifest, and write it into a
 new store in a directory. The host must be stopped. The damaged store stays as it
 is. The command reports pages that are not what jobhost wrote, rows that have a part
-on such a page, and what is wrong with the log. A backup is better, if there is one
+on such a page, what is wrong with the log, and rows that are there and not what was
+written: those stay, and the host tells of each when it is read. Counters are made anew. A backup is better, if there is one
 that is not too old: when pages or the end of the log are missing, a repaired store
 may lack more than is reported.
 
@@ -33,7 +34,7 @@ Look at the result, then put it in the place of the store with jobhost restore.`
 				return err
 			}
 			to := e.path(args[0])
-			found, err := sqlitedb.Repair(cmd.Context(), m.Host.Store.Dir, to, trust)
+			found, err := sqlitedb.Repair(cmd.Context(), m.Host.Store.Dir, to, sqlitedb.RepairOptions{Trust: trust, Schemas: schemas()})
 			if err != nil {
 				return err
 			}
@@ -48,6 +49,7 @@ func (e *env) tellRepair(r *sqlitedb.Repaired, to string) error {
 	if e.wantsJSON() {
 		return e.json(map[string]any{
 			"repaired": to, "log": r.Log, "pages": r.Pages, "bad_pages": r.Bad, "rows": r.Rows, "unreadable_rows": r.Unreadable,
+			"damaged_rows": r.Damages.Rows, "damages": r.First,
 		})
 	}
 	if r.Log != "" {
@@ -58,6 +60,21 @@ func (e *env) tellRepair(r *sqlitedb.Repaired, to string) error {
 	for _, table := range slices.Sorted(maps.Keys(r.Rows)) {
 		e.note("%s: %d rows", printable(table), r.Rows[table])
 	}
+	e.tellDamages(&r.Damages)
 	_, err := fmt.Fprintf(e.stdout, "repaired %s\nto put it in the place of the store: jobhost restore %s --replace\n", printable(to), printable(to))
 	return err
+}
+
+// tellDamages names rows that are not what was written.
+func (e *env) tellDamages(d *sqlitedb.Damages) {
+	if d.Rows == 0 {
+		return
+	}
+	e.note("%d damaged rows, which are not what was written:", d.Rows)
+	for _, text := range d.First {
+		e.note("  %s", printable(text))
+	}
+	if more := d.Rows - len(d.First); more > 0 {
+		e.note("  and %d more", more)
+	}
 }

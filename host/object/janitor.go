@@ -47,13 +47,20 @@ func (k *Keeper) Run(ctx context.Context) error {
 			err = k.clear(ctx)
 		case <-renew.C:
 			k.renew(ctx)
-			continue
+			if !k.owners.begun {
+				continue
+			}
 		case <-sweep.C:
 			err = k.sweep(ctx)
 			sweep.Reset(min(max(k.cfg.OrphanAge/4, sweepLeast), sweepMost))
 			if err != nil {
 				sweep.Reset(retryMost)
 			}
+		}
+		if k.owners.begun {
+			k.owners.begun = false
+			k.Gone()
+			sweep.Reset(0)
 		}
 		switch {
 		case ctx.Err() != nil:

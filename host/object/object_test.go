@@ -29,8 +29,9 @@ type bench struct {
 	objects *payloadtest.Memory
 	removed [2]atomic.Int64 // with their job, and orphans
 
-	place     string      // of the store; empty = it can't be copied
-	contested atomic.Bool // what was told last
+	place     string        // of the store; empty = it can't be copied
+	contested atomic.Bool   // what was told last
+	markTakes time.Duration // to read a mark, and to set one
 }
 
 func setup(t *testing.T) *bench {
@@ -44,7 +45,7 @@ func setup(t *testing.T) *bench {
 // open returns another keeper over the same stores, as after a restart.
 func (b *bench) open() *object.Keeper {
 	b.t.Helper()
-	set, err := payload.New(payload.Config{Stores: []payload.Named{{Name: "one", Store: b.objects}}})
+	set, err := payload.New(payload.Config{Stores: []payload.Named{{Name: "one", Store: &slowMarks{b.objects, b.markTakes}}}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -85,6 +85,16 @@ func openOrigins(ctx context.Context, store queue.Store) (*origins, error) {
 	return o, o.write(ctx, store)
 }
 
+// LeavesToOriginal reports whether a store was restored beside an original that may be
+// alive: it has not taken over.
+func LeavesToOriginal(ctx context.Context, store queue.Store) (bool, error) {
+	o, err := readOrigins(ctx, store)
+	if err != nil {
+		return false, err
+	}
+	return o.restored || len(o.foreign) > 0, nil
+}
+
 // TakeOver makes a restored store, which no host has open, that in which the
 // original goes on: from its next start on it removes the objects of before, too.
 // It returns of how many origins, which is 0 if it has left none to an original.
@@ -97,7 +107,7 @@ func TakeOver(ctx context.Context, store queue.Store) (int, error) {
 	if o.restored && o.secret != nil {
 		n++ // its own, which it keeps
 	}
-	if n == 0 {
+	if n == 0 && !o.restored {
 		return 0, nil
 	}
 	o.adopted, o.foreign = append(o.adopted, o.foreign...), nil

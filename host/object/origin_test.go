@@ -153,3 +153,22 @@ func TestTakeOver(t *testing.T) {
 		})
 	}
 }
+
+// A store leaves nothing to an original any more when it has taken over, also one
+// that had no payloads before it was restored.
+func TestLeavesToOriginal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]*bench{
+		"with payloads": setup(t).restored(nil), "without": (&bench{t: t, store: queuetest.NewMemory()}).restored(nil),
+	} {
+		if is, err := object.LeavesToOriginal(t.Context(), c.store); !is || err != nil {
+			t.Errorf("%s: %v, %v", name, is, err)
+		}
+		if _, err := object.TakeOver(t.Context(), c.store); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := object.LeavesToOriginal(t.Context(), c.store); is || err != nil {
+			t.Errorf("%s, after it has taken over: %v, %v", name, is, err)
+		}
+	}
+}

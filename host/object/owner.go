@@ -20,9 +20,14 @@ import (
 //
 // Another owner is alive if its number rises, whatever the clocks say. A host that has ended leaves a mark that stands still; the next one on
 // the same database, which its lock keeps the only one, takes that over at once.
+// Any other host that sets a mark must find it again at its next look before it
+// removes anything: two copies may find no mark, or a dead host's, at the same moment,
+// and the mark of one of them is the last. What a look has found is good for less time
+// than passes between setting a mark and finding it, so the one whose mark was replaced
+// has noticed by then.
 const (
 	ownerEvery = 30 * time.Second   // between two looks
-	ownerFresh = ownerEvery * 3 / 4 // for so long a look is good
+	ownerFresh = ownerEvery * 3 / 4 // for so long from its begin a look is good, and from its end one that gave nothing
 	ownerLeave = 2 * time.Second    // for saying that the host ends
 	ownerDead  = 4                  // looks at a mark that stands still, until its host is taken for dead
 )
@@ -47,6 +52,8 @@ type ownerships struct {
 	host string // in marks
 	beat int64
 	at   map[owned]*ownership
+
+	begun bool // the host is an owner that wasn't before: what has waited can be removed
 }
 
 // owned are the objects of an origin in a store.
@@ -60,6 +67,7 @@ func (o owned) mark() string { return "owner-" + o.origin.String() }
 // ownership is what is known of who owns them.
 type ownership struct {
 	mine      bool
+	set       bool // the last look has set the host's mark
 	looked    time.Time
 	seen      ownerMark // the last of another host
 	still     int       // looks at which it was the same
@@ -91,11 +99,12 @@ func (o *ownerships) mayRemove(ctx context.Context, on owned) (bool, error) {
 	if errors.Is(err, payload.ErrNoMarks) {
 		return true, nil
 	}
-	return k.mine && err == nil, err
+	return k.mine && err == nil && time.Since(k.looked) < ownerFresh, err
 }
 
 // look reads a mark, and sets it anew unless it is of another host that may be alive.
 func (o *ownerships) look(ctx context.Context, on owned, k *ownership) error {
+	began := time.Now()
 	text, err := o.cfg.Set.Mark(ctx, on.store, on.mark())
 	if err != nil && !errors.Is(err, payload.ErrNotFound) {
 		return err
@@ -110,10 +119,10 @@ func (o *ownerships) look(ctx context.Context, on owned, k *ownership) error {
 	if err := o.set(ctx, on, false); err != nil {
 		return err
 	}
-	// After that of a dead host, the mark must be found once more: a third host may
-	// have taken that one for dead at the same time.
-	k.mine, k.looked, k.still = own || !known, time.Now(), 0
+	o.begun = o.begun || own && !k.mine
+	k.mine, k.set, k.looked, k.still = own, true, time.Now(), 0
 	if k.mine {
+		k.looked = began
 		o.contest(on, k, false)
 	}
 	return nil
@@ -130,13 +139,13 @@ func (o *ownerships) set(ctx context.Context, on owned, ended bool) error {
 	return o.cfg.Set.SetMark(ctx, on.store, on.mark(), text)
 }
 
-// end lets others have what the host owns, as far as it can say so within a
+// end lets others have what the host owns, or was about to, as far as it can say so within a
 // moment. Otherwise they wait until its marks have stood still for a while.
 func (o *ownerships) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownerLeave)
 	defer cancel()
 	for on, k := range o.at {
-		if k.mine && ctx.Err() == nil {
+		if k.set && ctx.Err() == nil {
 			_ = o.set(ctx, on, true)
 		}
 	}
@@ -157,7 +166,7 @@ func (o *ownerships) yield(on owned, k *ownership, there ownerMark) {
 	if there.Host != k.seen.Host || there.Beat != k.seen.Beat {
 		k.still = 0
 	}
-	k.mine, k.looked, k.seen = false, time.Now(), there
+	k.mine, k.set, k.looked, k.seen = false, false, time.Now(), there
 	if !alive {
 		return
 	}

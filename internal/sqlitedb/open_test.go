@@ -19,9 +19,20 @@ import (
 
 // notes is the schema of the tests.
 func notes() sqlitedb.Schema {
-	return sqlitedb.Schema{Name: "notes", Steps: []string{
+	return sqlitedb.Schema{Name: "notes", Check: checkNotes, Steps: []string{
 		"CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
 	}}
+}
+
+// damagedText is in notes that are not what was written.
+const damagedText = "<!>"
+
+func checkNotes(q sqlitedb.Querier, found func(error)) error {
+	s := q.Stmt("SELECT id FROM note WHERE instr(text, ?)").Text(damagedText)
+	for s.Step() {
+		found(sqlitedb.Damaged("note %d", s.ColInt(0)))
+	}
+	return s.Done()
 }
 
 // setup opens a database with notes and closes it when the test ends.

@@ -1,6 +1,7 @@
 package sqlitedb_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"math/rand/v2"
@@ -40,6 +41,14 @@ func TestStrangerAfterALossOfPower(t *testing.T) {
 			if err := os.Remove(filepath.Join(dir, sqlitedb.FileName+"-wal")); err != nil {
 				t.Fatal(err)
 			}
+		}, false},
+		{"a row is not what was written", func(t *testing.T, dir string) {
+			path := filepath.Join(dir, sqlitedb.FileName)
+			shell3(t, path, "SELECT count(*) FROM note")
+			patch(t, path, func(b []byte) []byte {
+				i := bytes.LastIndex(b, []byte("yyyy"))
+				return append(append(b[:i:i], damagedText...), b[i+len(damagedText):]...)
+			})
 		}, false},
 		{"a page makes no sense", func(t *testing.T, dir string) {
 			path := filepath.Join(dir, sqlitedb.FileName)

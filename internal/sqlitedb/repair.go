@@ -23,12 +23,21 @@ type Repaired struct {
 	Bad        []uint32       // pages that are not what was written; they were not used
 	Rows       map[string]int // that were brought back, by table
 	Unreadable int            // rows of which a part was on such a page
+	Damages                   // of what was brought back; it is there as it was found
+}
+
+// RepairOptions say how to repair.
+type RepairOptions struct {
+	// Trust lets pages be used, too, that are not what jobhost wrote, as after a change by another program.
+	Trust bool
+	// Schemas know which rows are damaged, and what follows from others.
+	Schemas []Schema
 }
 
 // Repair reads all rows that can be read of the database of a directory that no host uses, and writes them into a
-// new one in another directory, which must not hold one yet. The damaged one stays as it is. With trust pages
-// are used, too, that are not what jobhost wrote, as after a change by another program.
-func Repair(ctx context.Context, dir, to string, trust bool) (_ Repaired, err error) {
+// new one in another directory, which must not hold one yet. The damaged one stays as it is. Rows whose
+// content is damaged stay, since the host tells of each when it is read, and goes on with the rest; they are reported.
+func Repair(ctx context.Context, dir, to string, opts RepairOptions) (_ Repaired, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("repair: %w", err)
@@ -53,7 +62,7 @@ func Repair(ctx context.Context, dir, to string, trust bool) (_ Repaired, err er
 	}
 	r := &repair{dir: dir, image: target + ".damaged", part: target + ".part"}
 	defer func() { err = errors.Join(err, r.clean()) }()
-	for _, do := range []func() error{r.clean, r.copyAll, func() error { return r.fill(ctx, trust) }, func() error { return Verify(ctx, r.part, nil) }} {
+	for _, do := range []func() error{r.clean, r.copyAll, func() error { return r.fill(ctx, opts) }, func() error { return Verify(ctx, r.part, nil) }} {
 		if err := do(); err != nil {
 			return Repaired{}, err
 		}
@@ -154,14 +163,14 @@ func (r *repair) applyLog(notes *sealed.Notes, witness *sealed.Witness, image *o
 }
 
 // fill makes the new database from what can be read of the image.
-func (r *repair) fill(ctx context.Context, trust bool) (err error) {
+func (r *repair) fill(ctx context.Context, opts RepairOptions) (err error) {
 	image, err := os.Open(r.image)
 	if err != nil {
 		return explainPath(r.image, err)
 	}
 	defer func() { _ = image.Close() }() // nothing was written
 	avoid := r.found.Bad
-	if trust {
+	if opts.Trust {
 		avoid = nil
 	}
 	from, err := salvage.Open(image, avoid)
@@ -201,7 +210,30 @@ func (r *repair) fill(ctx context.Context, trust bool) (err error) {
 		}
 	}
 	r.found.Unreadable = from.Unreadable
+	if err := c.mend(opts.Schemas); err != nil {
+		return err
+	}
+	if err := c.checkRows(ctx, opts.Schemas, r.found.Add); err != nil {
+		return err
+	}
 	return c.exec(fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT", applicationID, layout))
+}
+
+// mend lets the schemas put right what follows from rows that may be gone.
+func (c *conn) mend(schemas []Schema) error {
+	for i := range schemas {
+		if schemas[i].Mend == nil {
+			continue
+		}
+		present, err := c.isPresent(&schemas[i])
+		if err == nil && present {
+			err = schemas[i].Mend(c)
+		}
+		if err != nil {
+			return fmt.Errorf("mend %s: %w", schemas[i].Name, err)
+		}
+	}
+	return nil
 }
 
 func (r *repair) hopeless(err error) error {

@@ -56,7 +56,7 @@ func TestRepair(t *testing.T) {
 			tt.do(t, s, dir)
 			before := content(t, dir)
 			to := filepath.Join(t.TempDir(), "repaired")
-			found, err := sqlitedb.Repair(t.Context(), dir, to, false)
+			found, err := sqlitedb.Repair(t.Context(), dir, to, sqlitedb.RepairOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,14 +104,14 @@ func TestRepairRefuses(t *testing.T) {
 	dir := t.TempDir()
 	db := setup(t, sqlitedb.Options{Dir: dir})
 	put(t, db, 1, "one")
-	if _, err := sqlitedb.Repair(t.Context(), dir, t.TempDir(), false); jobhost.CodeOf(err) != jobhost.CodeConflict {
+	if _, err := sqlitedb.Repair(t.Context(), dir, t.TempDir(), sqlitedb.RepairOptions{}); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("of a store in use: %v", err)
 	}
 	closeDB(t, db)
-	if _, err := sqlitedb.Repair(t.Context(), dir, dir, false); jobhost.CodeOf(err) != jobhost.CodeConflict {
+	if _, err := sqlitedb.Repair(t.Context(), dir, dir, sqlitedb.RepairOptions{}); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("into the same directory: %v", err)
 	}
-	if _, err := sqlitedb.Repair(t.Context(), t.TempDir(), t.TempDir(), false); err == nil {
+	if _, err := sqlitedb.Repair(t.Context(), t.TempDir(), t.TempDir(), sqlitedb.RepairOptions{}); err == nil {
 		t.Error("of nothing")
 	}
 }
@@ -127,7 +127,7 @@ func TestRepairTrusts(t *testing.T) {
 	closeDB(t, db)
 	shell3(t, filepath.Join(dir, sqlitedb.FileName), "UPDATE note SET text='changed' WHERE id=1")
 	to := t.TempDir()
-	found, err := sqlitedb.Repair(t.Context(), dir, to, true)
+	found, err := sqlitedb.Repair(t.Context(), dir, to, sqlitedb.RepairOptions{Trust: true})
 	if err != nil || len(found.Bad) == 0 {
 		t.Fatalf("%+v, %v", found, err)
 	}

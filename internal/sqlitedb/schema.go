@@ -28,6 +28,9 @@ type Schema struct {
 	// Check goes through the rows, of the present version, and calls found with an error
 	// for each that is damaged: see [CheckRows]. Nil = they have no checksums.
 	Check func(q Querier, found func(error)) error
+	// Mend puts right what follows from other rows, such as counters, after [Repair]
+	// has left some out; of the present version. Nil = there is nothing.
+	Mend func(q Querier) error
 }
 
 // identify refuses files that are not jobhost's before anything is written.

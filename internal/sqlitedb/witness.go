@@ -130,8 +130,8 @@ func (db *DB) recognize(complete bool) (err error) {
 func (db *DB) judge(c *conn) (err error) {
 	moved, unknown := db.found.Moved, db.found.Unknown
 	if len(unknown) > 0 {
-		if err := c.integrity(context.Background()); err != nil {
-			return explainOpen(db.path, err)
+		if err := db.makesSense(c); err != nil {
+			return err
 		}
 		db.log.Warn("another program has written to the database after the power was lost; it makes sense as a whole, but some pages cannot be compared with what was acknowledged last",
 			logkey.Path, db.path, logkey.Count, len(unknown))
@@ -153,6 +153,27 @@ func (db *DB) judge(c *conn) (err error) {
 	}
 	db.found = sealed.Survey{}
 	return nil
+}
+
+// makesSense checks a database as a whole, and what its rows hold, which SQLite
+// can't tell.
+func (db *DB) makesSense(c *conn) error {
+	if err := c.integrity(context.Background()); err != nil {
+		return explainOpen(db.path, err)
+	}
+	var damaged Damages
+	if err := c.checkRows(context.Background(), db.opts.Schemas, damaged.Add); err != nil {
+		return explainOpen(db.path, err)
+	}
+	if damaged.Rows == 0 {
+		return nil
+	}
+	return &jobhost.Error{
+		Code: jobhost.CodeUnavailable,
+		Message: fmt.Sprintf("another program has written to %s after the power was lost, and %d rows of it are not what was written; the first: %s",
+			db.path, damaged.Rows, damaged.First[0]),
+		Hint: "restore a backup. " + hintRepair,
+	}
 }
 
 // takeOver notes that all is in the database, and what it looks like.

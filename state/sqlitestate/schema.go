@@ -9,7 +9,21 @@ import (
 
 // Schemas returns the tables of states.
 func Schemas() []sqlitedb.Schema {
-	return []sqlitedb.Schema{{Name: "state", Steps: []string{schema1, schemaSum}, Check: check}}
+	return []sqlitedb.Schema{{Name: "state", Steps: []string{schema1, schemaSum}, Check: check, Mend: mend}}
+}
+
+// mend puts right what follows from states and their jobs of which a repair has left
+// some out. States without their job would be those of the next one that gets its id.
+func mend(q sqlitedb.Querier) error {
+	for _, sql := range []string{
+		"DELETE FROM state WHERE job NOT IN (SELECT id FROM state_job)",
+		"UPDATE state_job SET states=(SELECT count(*) FROM state WHERE state.job=state_job.id)",
+	} {
+		if err := q.Stmt(sql).Exec(); err != nil {
+			return fmt.Errorf("%w: %s", err, sql)
+		}
+	}
+	return nil
 }
 
 // schema1 is the first version. Times are in microseconds since 1970, 0 = none.

@@ -6,14 +6,14 @@ import "github.com/jobhost/jobhost/internal/sqlitedb"
 func Schemas() []sqlitedb.Schema {
 	return []sqlitedb.Schema{
 		{
-			Name: "queue", Check: checkQueue,
+			Name: "queue", Check: checkQueue, Mend: mendQueue,
 			Steps: []string{
 				schema1, schema2, schemaNotes, schemaOptions, schemaUnique, schemaRetention, schemaDead, schemaObjects, schemaItems, schemaSuspect,
 				schemaStates, schemaSums,
 			},
 		},
-		{Name: "effects", Steps: []string{effectsSchema, effectsSums}, Check: checker(effectRows)},
-		{Name: "workflow", Steps: []string{workflowSchema, workflowSums}, Check: checker(workflowRows)},
+		{Name: "effects", Steps: []string{effectsSchema, effectsSums}, Check: checker(effectRows), Mend: mendEffects},
+		{Name: "workflow", Steps: []string{workflowSchema, workflowSums}, Check: checker(workflowRows), Mend: mendWorkflows},
 		ScheduleSchema(),
 	}
 }
