@@ -266,6 +266,8 @@ func (r *reader) secret(v any) (Secret, error) {
 		return Secret{}, wrong(secretHint, "a secret has one source, named as text")
 	case r.tests:
 		return Secret{env: env, file: file, value: new(FakeSecret)}, nil
+	case r.beside:
+		return Secret{env: env, file: file}, nil
 	case isFile:
 		return r.secretFile(file)
 	case !envPattern.MatchString(env):
