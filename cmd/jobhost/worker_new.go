@@ -67,7 +67,8 @@ func (e *env) newProject(name, lang, dir string) error {
 	if err := scaffold.Write(e.path(dir), files); err != nil {
 		return err
 	}
-	next := []string{"cd " + shellWord(filepath.Clean(dir))}
+	enter := "cd " + shellWord(filepath.Clean(dir))
+	next := []string{enter}
 	if l.Install != "" {
 		next = append(next, l.Install)
 	}
@@ -79,7 +80,7 @@ func (e *env) newProject(name, lang, dir string) error {
 		}
 		return e.json(&r)
 	}
-	_, _ = fmt.Fprintf(e.stdout, "%s is a worker in %s, with %s. Go on with %s, and\n\n  %s\n\nand in another terminal\n\n  jobhost submit %s Ada --wait\n",
-		printable(dir), l.Title, plural(len(files), "file"), printable(filepath.Join(dir, l.Source)), printable(strings.Join(next, " && ")), name)
+	_, _ = fmt.Fprintf(e.stdout, "%s is a worker in %s, with %s. Go on with %s, and\n\n  %s\n\nand in another terminal\n\n  %s && jobhost submit %s Ada --wait\n",
+		printable(dir), l.Title, plural(len(files), "file"), printable(filepath.Join(dir, l.Source)), printable(strings.Join(next, " && ")), printable(enter), name)
 	return nil
 }
