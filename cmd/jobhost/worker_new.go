@@ -12,7 +12,7 @@ import (
 )
 
 func newWorkerNewCommand(e *env) *cobra.Command {
-	lang := choice{names: scaffold.Names()}
+	lang := choice{names: scaffold.Names(), near: otherNames}
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
@@ -47,6 +47,12 @@ compares the languages.`,
 	cmd.Flags().StringVar(&dir, "dir", "", "`FOLDER` to put it into (default NAME)")
 	complete(cmd, "lang", lang.names...)
 	return cmd
+}
+
+// otherNames are what languages are called, too, and what to use for them.
+var otherNames = map[string]string{
+	"golang": "go", "rs": "rust", "py": "python", "javascript": "js or node", "nodejs": "node",
+	"ts": "assemblyscript, js or node", "typescript": "assemblyscript, js or node", "as": "assemblyscript", "c++": "c", "cpp": "c",
 }
 
 // newProjectReport is what -o json says of a project.
