@@ -23,8 +23,12 @@ const (
 	CodeUnavailable Code = "unavailable" // 503: the host is starting, draining or cannot write
 )
 
-// FieldDisk is the Field of errors that say that a disk has too little room.
-const FieldDisk = "disk"
+// Fields that callers branch on.
+const (
+	FieldDisk  = "disk"  // a disk has too little room
+	FieldToken = "token" // a host wants a token, or another one
+	FieldURL   = "url"   // there is no host at the address
+)
 
 // Error is an error for people: what was wrong, where, and what to do about
 // it. Strangers are shown Message and Hint; operators also see Cause.

@@ -67,6 +67,7 @@ func (c *Client) sendError(ctx context.Context, err error) error {
 	}
 	return &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
+		Field:   jobhost.FieldURL,
 		Message: "cannot reach jobhost at " + c.base,
 		Hint:    "is jobhost running? start it with: jobhost run",
 		Cause:   err,
@@ -79,6 +80,9 @@ func (c *Client) problem(resp *http.Response) error {
 	var p wire.Problem
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == wire.Trouble && json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(&p) == nil && p.Code != "" {
+		if p.Field == jobhost.FieldToken && resp.StatusCode == http.StatusUnauthorized && c.token != "" {
+			return c.wrongToken()
+		}
 		return p.Err()
 	}
 	e := &jobhost.Error{
@@ -90,6 +94,15 @@ func (c *Client) problem(resp *http.Response) error {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return e
+}
+
+// wrongToken is the error of a token that was sent and refused. The host's answer is the same
+// as to a request without one.
+func (c *Client) wrongToken() error {
+	return &jobhost.Error{
+		Code: jobhost.CodeDenied, Field: jobhost.FieldToken, Message: "the token is not that of the host at " + c.base,
+		Hint: "the token is in the file that the host prints when it starts",
+	}
 }
 
 // bounded gives a call its time.

@@ -55,7 +55,7 @@ func New(base, token string, options ...Option) *Client {
 	u, err := url.Parse(c.base)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Scheme != "http" && u.Scheme != "https" {
 		c.err = &jobhost.Error{
-			Code: jobhost.CodeInvalid, Field: "url", Cause: err,
+			Code: jobhost.CodeInvalid, Field: jobhost.FieldURL, Cause: err,
 			Message: "the address of the host is not a URL", Hint: "write it as in http://127.0.0.1:7070",
 		}
 	}

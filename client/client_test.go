@@ -117,6 +117,8 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	if _, base := serve(t, hosttest.NewFake(hosttest.FakeConfig{})); true {
 		_, err = client.New(base, "").Submit(t.Context(), spec)
 		wantCode(t, err, jobhost.CodeDenied, "this needs the token")
+		_, err = client.New(base, "another-token").Submit(t.Context(), spec)
+		wantCode(t, err, jobhost.CodeDenied, "the token is not that of the host at "+base)
 	}
 }
 

@@ -113,9 +113,10 @@ func (e *env) takeOver(ctx context.Context, m *manifest.Manifest) error {
 	return err
 }
 
-// storeManifest reads the manifest for its store, which must be files.
+// storeManifest reads the manifest for its store, which must be files. It may run where the
+// plugins and secrets of the host aren't at hand, such as in a nightly job.
 func (e *env) storeManifest() (*manifest.Manifest, error) {
-	m, err := manifest.Load(e.manifestPath())
+	m, err := manifest.LoadStores(e.manifestPath())
 	if err == nil && m.Host.Store.Dir == "" {
 		err = &jobhost.Error{
 			Code: jobhost.CodeInvalid, Field: "host.store",

@@ -26,6 +26,10 @@ const (
 type target struct {
 	addr  string // a URL
 	token string // may be empty
+	// addrFrom and tokenFrom say where they come from, for people; empty = nothing was
+	// given, so that addr is the default one, and there is no token.
+	addrFrom, tokenFrom string
+	noToken             string // why there is none
 }
 
 // connect is the only place that knows how a server is reached.
@@ -37,55 +41,97 @@ func (e *env) server() (jobhost.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.asked = &t
 	return e.connect(t)
 }
 
 // target settles where to ask: flags win over the environment, the
 // environment over the manifest.
 func (e *env) target() (target, error) {
-	addr := cmp.Or(e.options.addr, e.getenv("JOBHOST_ADDR"))
-	token, found, err := e.givenToken()
+	t, err := e.givenTarget()
 	if err != nil {
 		return target{}, err
 	}
-	if addr == "" || !found {
-		m, named, err := e.clientManifest()
-		if err != nil {
+	if t.addr == "" || t.tokenFrom == "" {
+		if err := e.manifestTarget(&t); err != nil {
 			return target{}, err
 		}
-		if m != nil {
-			fromManifest := addr == ""
-			if addr == "" {
-				addr = listenURL(m.Host.Listen)
-			}
-			// A manifest that merely lies here must not send its token to any server.
-			if !found && (named || fromManifest || loopback(addr)) {
-				if token, err = e.readToken(m.Host.TokenFile, true); err != nil {
-					return target{}, err
-				}
-			}
-		}
 	}
-	addr, err = checkAddr(cmp.Or(addr, defaultAddr))
-	return target{addr: addr, token: token}, err
+	t.addr, err = checkAddr(cmp.Or(t.addr, defaultAddr))
+	return t, err
 }
 
-// givenToken returns the token that flags or environment give.
-func (e *env) givenToken() (token string, found bool, err error) {
-	for _, source := range []struct{ token, file string }{
-		{e.options.token, e.options.tokenFile},
-		{e.getenv("JOBHOST_TOKEN"), e.getenv("JOBHOST_TOKEN_FILE")},
+// givenTarget returns what flags or environment give.
+func (e *env) givenTarget() (t target, err error) {
+	switch {
+	case e.options.addr != "":
+		t.addr, t.addrFrom = e.options.addr, "--addr"
+	case e.getenv("JOBHOST_ADDR") != "":
+		t.addr, t.addrFrom = e.getenv("JOBHOST_ADDR"), "JOBHOST_ADDR"
+	}
+	for _, source := range []struct{ token, file, tokenFrom, fileFrom string }{
+		{e.options.token, e.options.tokenFile, "--token", "--token-file"},
+		{e.getenv("JOBHOST_TOKEN"), e.getenv("JOBHOST_TOKEN_FILE"), "JOBHOST_TOKEN", "JOBHOST_TOKEN_FILE"},
 	} {
 		switch {
 		case source.token != "":
-			token, err = checkToken(source.token)
-			return token, true, asUsage(err)
+			t.tokenFrom = source.tokenFrom
+			t.token, err = checkToken(source.token)
+			return t, asUsage(err)
 		case source.file != "":
-			token, err = e.readToken(e.path(source.file), false)
-			return token, true, err
+			t.tokenFrom = source.fileFrom + " " + source.file
+			t.token, err = e.readToken(e.path(source.file), false)
+			return t, err
 		}
 	}
-	return "", false, nil
+	return t, nil
+}
+
+// manifestTarget adds what the manifest says.
+func (e *env) manifestTarget(t *target) error {
+	h, err := e.clientManifest()
+	name := e.manifestPath()
+	switch {
+	case err != nil && t.addr == "", err != nil && e.namedManifest() != "":
+		return errors.Join(err, &jobhost.Error{
+			Code: jobhost.CodeInvalid, Message: name + " doesn't say where the host is",
+			Hint: "correct it, or say --addr URL --token-file FILE",
+		})
+	case err != nil:
+		e.report(err)
+		t.noToken = name + " was not used"
+		return nil
+	case h == nil:
+		t.noToken = "there is no " + name + " to find the token by"
+		return nil
+	}
+	fromManifest := t.addr == ""
+	if fromManifest {
+		t.addrFrom = name
+		if t.addr = listenURL(h.Listen); t.addr == "" {
+			return &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: "addr", Message: name + " lets the host take any free port, so its address is not known here",
+				Hint: "say --addr URL, as the host printed it when it started",
+			}
+		}
+	}
+	// A manifest that merely lies here must not send its token to any server.
+	if t.tokenFrom != "" {
+		return nil
+	}
+	if e.namedManifest() == "" && !fromManifest && !loopback(t.addr) {
+		t.noToken = "the token of " + name + " is not sent to another machine"
+		return nil
+	}
+	if t.token, err = e.readToken(h.TokenFile, true); err != nil {
+		return err
+	}
+	if t.token == "" {
+		t.noToken = shortPath(h.TokenFile) + ", which " + name + " names, is not there"
+		return nil
+	}
+	t.tokenFrom = shortPath(h.TokenFile) + ", which " + name + " names"
+	return nil
 }
 
 // manifestPath returns the manifest that flags or environment name, else the
@@ -98,25 +144,28 @@ func (e *env) namedManifest() string {
 	return cmp.Or(e.options.manifest, e.getenv("JOBHOST_MANIFEST"))
 }
 
-// clientManifest reads the manifest for what it says about the server. One
-// that nobody named need not be there nor be right: it may have nothing to do
-// with jobhost.
-func (e *env) clientManifest() (m *manifest.Manifest, named bool, err error) {
-	named = e.namedManifest() != ""
-	m, err = manifest.Load(e.manifestPath())
-	if err != nil && !named {
-		return nil, false, nil
+// clientManifest reads the manifest for what it says about the server; nil when
+// there is none, unless one was named.
+func (e *env) clientManifest() (*manifest.Host, error) {
+	h, err := manifest.LoadHost(e.manifestPath())
+	if e.namedManifest() == "" && errors.Is(err, &jobhost.Error{Code: jobhost.CodeNotFound}) {
+		return nil, nil
 	}
-	return m, named, err
+	return h, err
 }
 
 // readToken reads a token file; with maybe, it need not be there.
 func (e *env) readToken(path string, maybe bool) (string, error) {
 	f, err := os.Open(path)
-	if err != nil {
-		if maybe && errors.Is(err, fs.ErrNotExist) {
-			return "", nil // the server makes it when it starts
+	switch {
+	case maybe && errors.Is(err, fs.ErrNotExist):
+		return "", nil // the server makes it when it starts
+	case errors.Is(err, fs.ErrPermission):
+		return "", &jobhost.Error{
+			Code: jobhost.CodeDenied, Message: "read the token", Cause: err,
+			Hint: "only the host's user may read it: run the command as that user, or pass the token by JOBHOST_TOKEN",
 		}
+	case err != nil:
 		return "", fmt.Errorf("read the token: %w", err)
 	}
 	defer func() { _ = f.Close() }()
@@ -127,7 +176,11 @@ func (e *env) readToken(path string, maybe bool) (string, error) {
 	if len(data) > mostToken {
 		return "", fmt.Errorf("read the token: %s is larger than %s", path, size(mostToken))
 	}
-	token, err := checkToken(strings.TrimSpace(string(data)))
+	text := strings.TrimSpace(string(data))
+	if text == "" {
+		return "", fmt.Errorf("read the token: %s is empty", path)
+	}
+	token, err := checkToken(text)
 	if err != nil {
 		return "", fmt.Errorf("read the token from %s: %w", path, err)
 	}

@@ -31,7 +31,9 @@ func newDevCommand(e *env) *cobra.Command {
 
 It is jobhost run for those who write workers. The manifest, the plugins' files
 and, for workers that have a build in the manifest, the folders of their plugins
-are watched; so is each DIR, on whose changes all builds run. A build is a
+are watched; so is each DIR, on whose changes all builds run. What .gitignore names,
+logs, documents, cases of tests, editors' files and what tools make are no sources;
+nor is what turns out to have no part in a build, or to be written by it. A build is a
 command line: it runs in the plugin's folder, and its output is shown. A plugin
 or manifest with other contents than before is loaded beside what runs and takes
 its place when it works; otherwise the fault is shown and the old one runs on.
@@ -51,6 +53,7 @@ type dev struct {
 	dirs      []string // that were named, absolute
 	manifest  *manifest.Manifest
 	watcher   *watch.Watcher
+	sources   sources
 }
 
 func (d *dev) run(ctx context.Context, dirs []string) (err error) {
@@ -94,12 +97,9 @@ func (d *dev) aim() error {
 	if err != nil {
 		return fmt.Errorf("find the manifest: %w", err)
 	}
-	t := watch.Targets{Files: []string{path}, Trees: d.dirs}
+	t := watch.Targets{Files: []string{path}, Trees: d.dirs, Skip: slices.Clone(d.sources.dropped), Own: d.env.ownFiles()}
 	if m := d.manifest; m != nil {
-		t.Skip = []string{m.Host.Data}
-		if m.Host.Store.Dir != "" {
-			t.Skip = append(t.Skip, m.Host.Store.Dir)
-		}
+		t.Skip = append(t.Skip, written(m)...)
 		for i := range m.Workers {
 			w := &m.Workers[i]
 			t.Files = append(t.Files, w.Plugin)
@@ -133,46 +133,87 @@ func (d *dev) watch(ctx context.Context, h *host.Host) error {
 // or everything, if the manifest is another. What a build has written comes as
 // a change of its own.
 func (d *dev) changed(ctx context.Context, h *host.Host, paths []string) error {
-	names := make([]string, len(paths))
-	for i, path := range paths {
-		names[i] = shortPath(path)
-	}
-	d.env.note("%s changed", listed(names))
-	all := false
-	manifestPath, _ := filepath.Abs(d.env.manifestPath()) // it was found before
-	isManifest := func(path string) bool {
-		return path == manifestPath || slices.Contains(slices.Collect(maps.Values(d.manifest.WorkflowFiles)), path)
-	}
-	if slices.ContainsFunc(paths, isManifest) {
-		all = true
-		// A faulty one leaves the old targets; the reload tells what is wrong.
-		if m, err := manifest.LoadUnbuilt(manifestPath); err == nil {
-			fresh := unknownBuilds(d.manifest, m)
-			d.manifest = m
-			if err := d.aim(); err != nil {
-				return err
-			}
-			d.buildAll(ctx, fresh)
+	var ofManifest, ofBuilds []string
+	for _, path := range paths {
+		switch {
+		case d.isManifest(path):
+			ofManifest = append(ofManifest, path)
+		case slices.ContainsFunc(d.manifest.Workers, func(w manifest.Worker) bool { return w.Build != "" && d.isSource(&w, path) }):
+			ofBuilds = append(ofBuilds, path)
 		}
 	}
-	var stale []manifest.Worker
-	var swap []string
+	ofBuilds, made := d.sources.pick(ofBuilds, d.env.now())
+	if len(made) > 0 {
+		d.env.note("%s changes with every build, so the build is taken to write it: changes that come with a build are passed over", shortList(made))
+	}
+	if all := append(slices.Clone(ofManifest), ofBuilds...); len(all) > 0 {
+		d.env.note("%s changed", shortList(all))
+	}
+	if len(ofManifest) > 0 {
+		if err := d.manifestChanged(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.buildChanged(ctx, ofBuilds); err != nil {
+		return err
+	}
+	if len(ofManifest) > 0 {
+		d.reload(ctx, h, "")
+		return nil
+	}
 	for _, w := range d.manifest.Workers {
 		if slices.Contains(paths, w.Plugin) {
-			swap = append(swap, w.Name)
+			d.reload(ctx, h, w.Name)
 		}
+	}
+	return nil
+}
+
+// isManifest reports whether a file is the manifest or a part of it.
+func (d *dev) isManifest(path string) bool {
+	manifestPath, _ := filepath.Abs(d.env.manifestPath()) // it was found before
+	return path == manifestPath || slices.Contains(slices.Collect(maps.Values(d.manifest.WorkflowFiles)), path)
+}
+
+// manifestChanged takes the targets and the builds that are new from the manifest. A faulty
+// one leaves the old ones; the reload tells what is wrong.
+func (d *dev) manifestChanged(ctx context.Context) error {
+	m, err := manifest.LoadUnbuilt(d.env.manifestPath())
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	fresh := unknownBuilds(d.manifest, m)
+	d.manifest = m
+	if err := d.aim(); err != nil {
+		return err
+	}
+	d.buildAll(ctx, fresh)
+	return nil
+}
+
+// buildChanged builds what the files are sources of. If that made the same plugins as before,
+// and no file is code, none of them is a source.
+func (d *dev) buildChanged(ctx context.Context, paths []string) error {
+	var stale []manifest.Worker
+	for _, w := range d.manifest.Workers {
 		if w.Build != "" && slices.ContainsFunc(paths, func(path string) bool { return d.isSource(&w, path) }) {
 			stale = append(stale, w)
 		}
 	}
-	d.buildAll(ctx, stale)
-	if all {
-		swap = []string{""}
+	if len(stale) == 0 {
+		return nil
 	}
-	for _, name := range swap {
-		d.reload(ctx, h, name)
+	before := digests(stale)
+	if !d.buildAll(ctx, stale) || slices.ContainsFunc(paths, isCode) || !slices.Equal(digests(stale), before) {
+		return nil
 	}
-	return nil
+	d.sources.dropped = append(d.sources.dropped, paths...)
+	parts := "has"
+	if len(paths) > 1 {
+		parts = "have"
+	}
+	d.env.note("%s %s no part in the build: not watched any more", shortList(paths), parts)
+	return d.aim()
 }
 
 // unknownBuilds returns the workers of next whose build was another one before.
@@ -187,26 +228,10 @@ func unknownBuilds(before, next *manifest.Manifest) []manifest.Worker {
 	return fresh
 }
 
-// isSource reports whether a file may have a part in a worker's build: neither
-// the manifest nor a plugin is a source.
-func (d *dev) isSource(w *manifest.Worker, path string) bool {
-	if path == filepath.Join(d.manifest.Dir, filepath.Base(d.env.manifestPath())) {
-		return false
-	}
-	if slices.ContainsFunc(d.manifest.Workers, func(other manifest.Worker) bool { return other.Plugin == path }) {
-		return false
-	}
-	for _, dir := range append([]string{filepath.Dir(w.Plugin)}, d.dirs...) {
-		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
-}
-
 // reload swaps a worker, or all of them, and says what came of it.
 func (d *dev) reload(ctx context.Context, h *host.Host, name string) {
 	began := d.env.now()
+	defer func() { d.sources.swapped = d.env.now() }()
 	report, err := h.Reload(ctx, name)
 	switch {
 	case ctx.Err() != nil:
@@ -224,6 +249,15 @@ func (d *dev) reload(ctx context.Context, h *host.Host, name string) {
 	for _, setting := range report.NeedsRestart {
 		d.env.note("%s has changed in the manifest; it needs a restart", setting)
 	}
+}
+
+// shortList names a few files in a row.
+func shortList(paths []string) string {
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = shortPath(path)
+	}
+	return listed(names)
 }
 
 // listed names a few things in a row.

@@ -23,10 +23,10 @@ func untilInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // buildAll runs the builds of workers, one after the other, and says which
 // failed. Workers without a build, and builds that were done for another
-// worker of the same plugin, are passed over.
-func (d *dev) buildAll(ctx context.Context, workers []manifest.Worker) {
+// worker of the same plugin, are passed over. It reports whether all went well.
+func (d *dev) buildAll(ctx context.Context, workers []manifest.Worker) bool {
 	type build struct{ dir, command string }
-	done := map[build]bool{}
+	done, ok := map[build]bool{}, true
 	for i := range workers {
 		w := &workers[i]
 		b := build{filepath.Dir(w.Plugin), w.Build}
@@ -38,10 +38,15 @@ func (d *dev) buildAll(ctx context.Context, workers []manifest.Worker) {
 		d.env.note("building %s: %s", w.Name, w.Build)
 		if err := d.build(ctx, w); err != nil {
 			d.env.note("%v", err)
+			ok = false
 			continue
 		}
 		d.env.note("built %s in %v", w.Name, d.env.now().Sub(began).Round(time.Millisecond))
 	}
+	if len(done) > 0 {
+		d.sources.built = d.env.now()
+	}
+	return ok && ctx.Err() == nil
 }
 
 // buildLinger is how long what a build has left behind may hold its output open.

@@ -124,6 +124,9 @@ func place(h *manifest.Host) (string, error) {
 // are folders, each below its name.
 const payloadsDir = "payloads"
 
+// compiledDir is the folder for compiled modules, in that for data.
+const compiledDir = "compiled"
+
 // backupStore copies a store into a directory, and the payload stores that are
 // folders. While it does nothing is deleted from them, so that all is there that
 // the copy of the store refers to. It returns which rows of the copy are damaged, as
@@ -250,7 +253,7 @@ func openEngine(data string, observer process.Observer, logger *slog.Logger) (_ 
 			err = errors.Join(err, engines.Close(context.Background()))
 		}
 	}()
-	if engines.Inline, err = openWasm(filepath.Join(data, "compiled"), logger); err != nil {
+	if engines.Inline, err = openWasm(filepath.Join(data, compiledDir), logger); err != nil {
 		return nil, err
 	}
 	exe, err := os.Executable()
@@ -258,7 +261,7 @@ func openEngine(data string, observer process.Observer, logger *slog.Logger) (_ 
 		return nil, fmt.Errorf("find this program, which sandbox processes run: %w", err)
 	}
 	sandboxes, err := process.NewSandboxes(process.SandboxConfig{
-		Command: []string{exe, sandboxCommand}, CacheDir: filepath.Join(data, "compiled", "processes"), Observer: observer, Logger: logger,
+		Command: []string{exe, sandboxCommand}, CacheDir: filepath.Join(data, compiledDir, "processes"), Observer: observer, Logger: logger,
 	})
 	if err != nil {
 		return nil, err

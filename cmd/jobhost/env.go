@@ -32,6 +32,8 @@ type env struct {
 	umask string
 	// connect returns the server at a target.
 	connect func(target) (jobhost.Server, error)
+	// asked is the target of the server that was connected to; nil = none yet.
+	asked *target
 	// options are the global flags.
 	options options
 	// began is true once flags and arguments were found fine and a command runs.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,7 +55,7 @@ func (e *env) exit(cmd *cobra.Command, err error) int {
 // report shows an error on stderr: each of several, with its hint.
 func (e *env) report(err error) {
 	for _, one := range split(err) {
-		message, hint := one.Error(), jobhost.HintOf(one)
+		message, hint := one.Error(), cmp.Or(e.reachHint(one), jobhost.HintOf(one))
 		if fault, ok := errors.AsType[*manifest.Fault](one); ok {
 			plain := *fault // its text would repeat the hint
 			plain.Hint = ""

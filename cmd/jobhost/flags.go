@@ -15,12 +15,16 @@ import (
 type choice struct {
 	value string
 	names []string
+	near  map[string]string // other names, and what to use for them
 }
 
 func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return "string" }
 
 func (c *choice) Set(s string) error {
+	if near := c.near[strings.ToLower(s)]; near != "" {
+		return fmt.Errorf("use %s", near)
+	}
 	if !slices.Contains(c.names, s) {
 		return fmt.Errorf("use %s", strings.Join(c.names, ", "))
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func newWorkerNewCommand(e *env) *cobra.Command {
-	lang := choice{names: scaffold.Names()}
+	lang := choice{names: scaffold.Names(), near: otherNames}
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
@@ -49,6 +49,12 @@ compares the languages.`,
 	return cmd
 }
 
+// otherNames are what languages are called, too, and what to use for them.
+var otherNames = map[string]string{
+	"golang": "go", "rs": "rust", "py": "python", "javascript": "js or node", "nodejs": "node",
+	"ts": "assemblyscript, js or node", "typescript": "assemblyscript, js or node", "as": "assemblyscript", "c++": "c", "cpp": "c",
+}
+
 // newProjectReport is what -o json says of a project.
 type newProjectReport struct {
 	Worker   string   `json:"worker"`
@@ -67,7 +73,8 @@ func (e *env) newProject(name, lang, dir string) error {
 	if err := scaffold.Write(e.path(dir), files); err != nil {
 		return err
 	}
-	next := []string{"cd " + shellWord(filepath.Clean(dir))}
+	enter := "cd " + shellWord(filepath.Clean(dir))
+	next := []string{enter}
 	if l.Install != "" {
 		next = append(next, l.Install)
 	}
@@ -79,7 +86,7 @@ func (e *env) newProject(name, lang, dir string) error {
 		}
 		return e.json(&r)
 	}
-	_, _ = fmt.Fprintf(e.stdout, "%s is a worker in %s, with %s. Go on with %s, and\n\n  %s\n\nand in another terminal\n\n  jobhost submit %s Ada --wait\n",
-		printable(dir), l.Title, plural(len(files), "file"), printable(filepath.Join(dir, l.Source)), printable(strings.Join(next, " && ")), name)
+	_, _ = fmt.Fprintf(e.stdout, "%s is a worker in %s, with %s. Go on with %s, and\n\n  %s\n\nand in another terminal\n\n  %s && jobhost submit %s Ada --wait\n",
+		printable(dir), l.Title, plural(len(files), "file"), printable(filepath.Join(dir, l.Source)), printable(strings.Join(next, " && ")), printable(enter), name)
 	return nil
 }

@@ -144,6 +144,7 @@ func (a *API) checkToken(w http.ResponseWriter, r *http.Request, need access) er
 	w.Header().Set("WWW-Authenticate", `Bearer realm="jobhost"`)
 	return refuse(http.StatusUnauthorized, &jobhost.Error{
 		Code:    jobhost.CodeDenied,
+		Field:   jobhost.FieldToken,
 		Message: "this needs the token",
 		Hint:    `send the header "Authorization: Bearer TOKEN"; the token is in the host's token file; commands take --token-file`,
 	})

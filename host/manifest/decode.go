@@ -63,19 +63,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 			r.unknownSection(name, doc[name])
 		}
 	}
-	if table, ok := r.table(doc, nil, "host"); ok {
-		fill(r, []string{"host"}, table, hostFields(), &m.Host)
-		if _, given := table["open_metrics"]; !given && m.Host.BehindProxy {
-			m.Host.OpenMetrics = false
-		}
-	}
-	if m.Host.OpenReads && m.Host.BehindProxy {
-		r.faultKey([]string{"host", "open_reads"}, nil, "behind a proxy all requests look as if they came from this machine", "leave it out: commands and clients read with the token")
-	}
-	m.Host.derive(r.dir)
-	if err := CheckListen(m.Host.Listen, m.Host.BehindProxy); err != nil {
-		r.faultValue([]string{"host", "listen"}, err)
-	}
+	r.host(doc, m)
 
 	workers, _ := r.table(doc, nil, "worker")
 	switch _, given := doc["worker"]; {
@@ -104,6 +92,23 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	r.payloads(doc, m)
 	m.Webhook = r.webhook(doc)
 	return m
+}
+
+// host reads the section [host].
+func (r *reader) host(doc map[string]any, m *Manifest) {
+	if table, ok := r.table(doc, nil, "host"); ok {
+		fill(r, []string{"host"}, table, hostFields(), &m.Host)
+		if _, given := table["open_metrics"]; !given && m.Host.BehindProxy {
+			m.Host.OpenMetrics = false
+		}
+	}
+	if m.Host.OpenReads && m.Host.BehindProxy {
+		r.faultKey([]string{"host", "open_reads"}, nil, "behind a proxy all requests look as if they came from this machine", "leave it out: commands and clients read with the token")
+	}
+	m.Host.derive(r.dir)
+	if err := CheckListen(m.Host.Listen, m.Host.BehindProxy); err != nil {
+		r.faultValue([]string{"host", "listen"}, err)
+	}
 }
 
 // SlotsInProcess is how many times more slots a worker has whose sandboxes are in a process of their own: a task that

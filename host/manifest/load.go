@@ -84,7 +84,7 @@ func unreadable(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Code, e.Message, e.Cause = jobhost.CodeNotFound, fmt.Sprintf("read manifest: %s does not exist", clip(path)), nil
-		e.Hint = "write one, or name the one to use; docs/manifest.md has an example"
+		e.Hint = "run this in the folder of one, or name it with -f; jobhost worker new makes a project with one"
 	case errors.Is(err, fs.ErrPermission):
 		e.Code, e.Message, e.Cause = jobhost.CodeDenied, fmt.Sprintf("read manifest: no permission to read %s", clip(path)), nil
 	}
@@ -114,6 +114,8 @@ type surroundings struct {
 	unpinned bool
 	// tests leaves out the files of all plugins, and gives all secrets one value.
 	tests bool
+	// beside leaves out the values of secrets: they are for the host itself.
+	beside bool
 }
 
 func parse(name string, data []byte, around surroundings) (*Manifest, error) {
@@ -151,7 +153,7 @@ func (r *reader) decode(text string) map[string]any {
 		return nil
 	}
 	keys := meta.Keys()
-	if len(keys) == 0 {
+	if len(keys) == 0 && !r.beside {
 		r.faultAt(-1, "", "the manifest is empty", "it needs at least a worker: [worker.NAME] with a plugin")
 		return nil
 	}

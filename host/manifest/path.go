@@ -27,7 +27,7 @@ import (
 func (m *Manifest) ReadPlugin(w *Worker) ([]byte, error) {
 	data, err := readFile(m.Dir, w.Plugin, w.maxBytes())
 	if err != nil {
-		return nil, fmt.Errorf("read the plugin of worker %s: %w", w.Name, err)
+		return nil, fmt.Errorf("read the plugin of worker %s: %w", w.Name, w.unbuilt(err))
 	}
 	if got := digest(data); w.SHA256 != "" && got != w.SHA256 && (!m.Unpinned || w.Build == "") {
 		return nil, &jobhost.Error{

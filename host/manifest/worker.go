@@ -141,17 +141,28 @@ func (r *reader) checkPlugin(path []string, w *Worker) {
 	}
 	if w.SHA256 == "" || r.unpinned && w.Build != "" {
 		if err := checkFile(r.dir, w.Plugin, w.maxBytes()); err != nil {
-			r.faultValue(append(path, "plugin"), err)
+			r.faultValue(append(path, "plugin"), w.unbuilt(err))
 		}
 		return
 	}
 	data, err := readFile(r.dir, w.Plugin, w.maxBytes())
 	if err != nil {
-		r.faultValue(append(path, "plugin"), err)
+		r.faultValue(append(path, "plugin"), w.unbuilt(err))
 	} else if got := digest(data); got != w.SHA256 {
 		r.faultValue(append(path, "sha256"), wrong("restore the plugin, or pin that digest if the change is meant",
 			"the plugin's digest is %s", got))
 	}
+}
+
+// unbuilt says how to make a plugin that is not there, if that is known.
+func (w *Worker) unbuilt(err error) error {
+	e, ok := errors.AsType[*jobhost.Error](err)
+	if !ok || e.Code != jobhost.CodeNotFound || w.Build == "" {
+		return err
+	}
+	missing := *e
+	missing.Hint = "build it in its folder: " + printable(w.Build) + "; jobhost dev does that, and runs the host"
+	return &missing
 }
 
 // retry reads [worker.NAME.retry]. A wrong value is not judged together with the others.
@@ -268,6 +279,8 @@ func (r *reader) secret(v any) (Secret, error) {
 		return Secret{}, wrong(secretHint, "a secret has one source, named as text")
 	case r.tests:
 		return Secret{env: env, file: file, value: new(FakeSecret)}, nil
+	case r.beside:
+		return Secret{env: env, file: file}, nil
 	case isFile:
 		return r.secretFile(file)
 	case !envPattern.MatchString(env):

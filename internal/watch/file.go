@@ -5,21 +5,46 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
 
 // toolFolders are folders that compilers and package managers fill.
-var toolFolders = []string{"target", "node_modules", "__pycache__"}
+var toolFolders = []string{"target", "node_modules", "__pycache__", "zig-out", "zig-cache", "venv", "coverage"}
 
-// ignored reports whether an entry of a tree is nobody's source: hidden, an
-// editor's backup or lock, or a tool's.
+// noSources are the ends of names of what editors, compilers, tools and databases leave
+// beside sources, and of what people write there.
+var noSources = []string{
+	"~", ".tmp", ".swp", ".swo", ".bak", ".orig", ".rej", ".part", "___jb_tmp___", "___jb_old___",
+	".log", ".pid", ".out", ".md",
+	".o", ".a", ".so", ".pyc", ".wasm", ".test", ".prof",
+	".db", ".db-wal", ".db-shm", ".db-journal",
+}
+
+// vimProbe is what vim creates to see whether it may write to a folder.
+const vimProbe = "4913"
+
+// ignored reports whether an entry of a tree is no source by its name.
 func ignored(entry fs.DirEntry) bool {
 	name := entry.Name()
-	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") ||
-		strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".tmp") ||
-		entry.IsDir() && slices.Contains(toolFolders, name)
+	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
+		return true
+	}
+	if entry.IsDir() {
+		return slices.Contains(toolFolders, name)
+	}
+	return name == vimProbe || slices.ContainsFunc(noSources, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// holdsCases reports whether a folder holds the cases of jobhost worker test.
+func holdsCases(dir string) bool {
+	cases, err := os.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(cases, func(entry fs.DirEntry) bool {
+		_, err := os.Stat(filepath.Join(dir, entry.Name(), "case.toml"))
+		return err == nil
+	})
 }
 
 // signature tells a file's contents from others. One that can't be read has none.

@@ -25,11 +25,14 @@ const MaxFiles = 20_000
 type Targets struct {
 	// Files are single files, which need not be there.
 	Files []string
-	// Trees are folders with all that lies below them, but for what is hidden,
-	// editors' backups, and folders that tools fill (target, node_modules, …).
+	// Trees are folders with all that lies below them, but for what is hidden, what
+	// ignore files name, and what by its name is no source: editors' backups, logs,
+	// documents, what compilers make, and folders that tools fill.
 	Trees []string
-	// Skip are folders to leave out of the trees.
+	// Skip are files and folders to leave out of the trees.
 	Skip []string
+	// Own are files to leave out wherever they are, such as this process's own output.
+	Own []fs.FileInfo
 }
 
 // Watcher watches files. One goroutine uses it.
@@ -212,22 +215,25 @@ func (w *Watcher) list() (files map[string]fs.FileInfo, folders map[string]bool,
 
 // listTree adds what lies in a tree. What vanishes meanwhile is left out.
 func (w *Watcher) listTree(tree string, files map[string]fs.FileInfo, folders map[string]bool) error {
+	var rules []rule
 	return filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
 			return fmt.Errorf("watch %s: %w", tree, err)
-		case entry.IsDir() && path != tree && (ignored(entry) || slices.Contains(w.targets.Skip, path)):
-			return fs.SkipDir
+		case path != tree && w.skips(path, entry, rules):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		case entry.IsDir():
 			folders[path] = true
-			return nil
-		case !entry.Type().IsRegular() || ignored(entry):
+			rules = append(rules, readRules(path)...)
 			return nil
 		}
 		info, err := entry.Info()
-		if err != nil {
+		if err != nil || slices.ContainsFunc(w.targets.Own, func(own fs.FileInfo) bool { return os.SameFile(own, info) }) {
 			return nil //nolint:nilerr // it is gone again
 		}
 		if files[path] = info; len(files) > MaxFiles {
@@ -235,4 +241,15 @@ func (w *Watcher) listTree(tree string, files map[string]fs.FileInfo, folders ma
 		}
 		return nil
 	})
+}
+
+// skips reports whether an entry of a tree is left out.
+func (w *Watcher) skips(path string, entry fs.DirEntry, rules []rule) bool {
+	switch {
+	case ignored(entry), slices.Contains(w.targets.Skip, path), excluded(rules, path, entry.IsDir()):
+		return true
+	case entry.IsDir():
+		return holdsCases(path)
+	}
+	return !entry.Type().IsRegular()
 }

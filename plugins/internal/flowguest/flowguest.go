@@ -27,7 +27,7 @@ type Worker struct {
 // not be built.
 func New(t testing.TB, file string, w *Worker) *flowtest.Kit {
 	t.Helper()
-	m, err := manifest.LoadUnbuilt(file)
+	m, err := manifest.LoadForTests(file)
 	if err != nil {
 		t.Fatal(err)
 	}
