@@ -1,6 +1,9 @@
 package sqlitedb_test
 
 import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,4 +102,44 @@ func TestBackupAfterAStranger(t *testing.T) {
 	if err := sqlitedb.Backup(t.Context(), dir, t.TempDir()); err != nil {
 		t.Errorf("running, truncate: %v", err)
 	}
+}
+
+// A host notes that the log begins anew before SQLite writes that. If it is killed in between, another program
+// still moves the log of before.
+func TestStrangerAfterAKillBeforeTheLogBeginsAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := setup(t, sqlitedb.Options{Dir: dir})
+	for i := range int64(50) {
+		put(t, db, i+1, strings.Repeat("x", 900))
+	}
+	want := texts(t, db)
+	after := killed(t, dir)
+	path := filepath.Join(after, sqlitedb.FileName)
+	patch(t, path+"-witness", beginAnew)
+	shell3(t, path, "SELECT count(*) FROM note")
+	backup := filepath.Join(t.TempDir(), "backup")
+	if err := sqlitedb.Backup(t.Context(), after, backup); err != nil {
+		t.Error(err)
+	}
+	if got, err := reopen(t, after, nil); err != nil || got != want {
+		t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
+	}
+}
+
+// beginAnew makes a witness one that notes another generation of the log.
+func beginAnew(b []byte) []byte {
+	const slot, generation, used = 512, 8 + 8 + 16, 8 + 8 + 16 + 8 + 8 + 2*24 + 16 + 8 + 1
+	turn := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at+8:]) }
+	last, other := 0, slot
+	if turn(other) > turn(last) {
+		last, other = other, last
+	}
+	next := bytes.Clone(b[last : last+slot])
+	binary.LittleEndian.PutUint64(next[8:], turn(last)+1)
+	copy(next[generation+8:], next[generation:generation+8])
+	next[generation] ^= 1
+	binary.LittleEndian.PutUint32(next[used:], crc32.Checksum(next[:used], crc32.MakeTable(crc32.Castagnoli)))
+	copy(b[other:], next)
+	return b
 }

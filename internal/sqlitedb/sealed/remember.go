@@ -14,7 +14,7 @@ func (n *Notes) Remember(witness io.ReaderAt, log io.Reader) error {
 	if err != nil {
 		return err
 	}
-	frames, err := w.entries(w.found.generation)
+	_, frames, err := w.recall()
 	if err != nil {
 		return err
 	}

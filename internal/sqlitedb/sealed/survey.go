@@ -106,7 +106,7 @@ func (n *Notes) Recall() (complete bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.witness
-	frames, err := w.entries(w.found.generation)
+	g, frames, err := w.recall()
 	if err != nil {
 		return false, err
 	}
@@ -116,8 +116,8 @@ func (n *Notes) Recall() (complete bool, err error) {
 			n.committed, n.size = len(n.frames), f.size
 		}
 	}
-	n.generation, n.changed = w.found.generation, len(n.frames)
-	all := w.found.written.Generation != w.found.generation || len(frames) >= w.found.written.Frames
+	n.generation, n.changed = g, len(n.frames)
+	all := w.found.written.Generation != g || len(frames) >= w.found.written.Frames
 	return w.found.closed || w.SameBoot() && all, nil
 }
 

@@ -187,6 +187,18 @@ func (w *Witness) entries(g Generation) (frames []frame, err error) {
 	}
 }
 
+// recall returns what is known of the log that was there when the witness was opened. A generation is noted
+// before SQLite writes its header, so that a host that was killed in between has left the log of the one before.
+func (w *Witness) recall() (Generation, []frame, error) {
+	g := w.found.generation
+	frames, err := w.entries(g)
+	if err == nil && len(frames) == 0 {
+		g = w.found.previous
+		frames, err = w.entries(g)
+	}
+	return g, frames, err
+}
+
 // begin notes that the log begins anew. Only the witness can tell that it is this database's log, so
 // it must know after a loss of power, too.
 func (w *Witness) begin(g Generation) error {
