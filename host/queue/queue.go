@@ -136,12 +136,9 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		closing: make(chan struct{}),
 		crashed: newCrashed(cfg.Crashed),
 	}
-	newest, err := store.Jobs(ctx, ListQuery{Limit: 1})
-	if err != nil {
+	var err error
+	if q.reached, err = store.Newest(ctx); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
-	}
-	if len(newest) > 0 {
-		q.reached = newest[0].CreatedAt
 	}
 	if back := q.reached.Time().Sub(q.clock.now()); back > time.Second {
 		q.cfg.Logger.Warn("the clock was set back since the last job was submitted; what was due then is due now", logkey.Duration, back)
