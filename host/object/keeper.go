@@ -68,6 +68,7 @@ type Keeper struct {
 	own    []payload.Origin // whose objects are removed
 	wake   chan struct{}
 	swept  map[string]string // by store, the key up to which objects were judged; only Run has it
+	calm   time.Time         // no sweep before; set before Run
 	owners *ownerships       // only Run has them
 
 	sides   map[sideKey]*side

@@ -1,14 +1,136 @@
 package queue
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+)
 
 // clock tells the time of day as it was when the queue opened, plus what has
 // passed since: a jump of the system's clock changes no task's order or time.
-type clock struct{ base time.Time }
+type clock struct {
+	base time.Time
+	wall func() time.Time // the system's
+}
 
-func newClock() clock { return clock{time.Now()} }
+func newClock() clock { return clock{time.Now(), time.Now} }
 
 func (c clock) now() time.Time { return c.base.Add(time.Since(c.base)) }
 
+// ahead returns by how much the system's clock is ahead of this one.
+func (c clock) ahead() time.Duration { return c.wall().Round(0).Sub(c.now().Round(0)) }
+
 // Now is the time on the queue's clock, on which all that it tells is dated.
 func (q *Queue) Now() time.Time { return q.clock.now() }
+
+// The notes about the clock, each a number of milliseconds: what it had shown at last, and
+// until when nothing is removed.
+const (
+	noteClock = "clock.seen"
+	noteCalm  = "clock.calm"
+)
+
+const (
+	seenEvery = time.Hour      // how often it is noted what the clock shows
+	leap      = 24 * time.Hour // a clock that is so far past what was noted may be wrong
+	calmFor   = time.Hour      // how long nothing is removed then
+	setApart  = time.Minute    // by how much two clocks differ when that is worth a word
+)
+
+// compareClock compares the clock with what it has shown before. One that was set back has
+// left times in the store that are years away, perhaps, and one that has gone far ahead
+// lets everything that is kept for a time be over.
+func (q *Queue) compareClock(ctx context.Context) error {
+	newest, err := q.store.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	notes, err := q.store.Notes(ctx)
+	if err != nil {
+		return err
+	}
+	now := MillisOf(q.clock.now())
+	reached, calm := max(newest, numberIn(notes[noteClock])), numberIn(notes[noteCalm])
+	switch ahead := time.Duration(now-reached) * time.Millisecond; {
+	case ahead < -time.Second:
+		calm = min(calm, now)
+		if err := q.rewind(ctx, reached, now); err != nil {
+			return err
+		}
+	case reached != 0 && ahead > leap:
+		calm = now + Millis(calmFor.Milliseconds())
+		q.cfg.Logger.Warn("the clock is far past what it showed when the host ran last: nothing is removed for an hour, since it may be wrong",
+			logkey.Duration, ahead, logkey.Hint, "if the clock is wrong, stop the host, set it right, and start the host again")
+		if err := q.Remember(ctx, noteCalm, strconv.FormatInt(int64(calm), 10)); err != nil && q.full() == nil {
+			return err
+		}
+	}
+	if calm > now {
+		q.calm = calm.Time()
+	}
+	return nil
+}
+
+// rewind makes times of a clock that was ahead those that they would have been without it.
+func (q *Queue) rewind(ctx context.Context, from, to Millis) error {
+	back := time.Duration(from-to) * time.Millisecond
+	q.cfg.Logger.Warn("the clock was set back since the host ran last; what was due then is due now, and what it has written with the later time is as much earlier",
+		logkey.Duration, back)
+	ends := make(chan error, 1)
+	q.store.Commit([]Op{
+		&Rewind{From: from, To: to, Until: from + 2*Millis(seenEvery.Milliseconds())},
+		&Note{Name: noteClock, Text: strconv.FormatInt(int64(to), 10)},
+		&Note{Name: noteCalm},
+	}, func(_ []OpResult, err error) { ends <- err })
+	select {
+	case err := <-ends:
+		if err != nil && q.full() != nil {
+			q.cfg.Logger.Warn("there is no room to change times of a clock that was ahead; the next start does it", logkey.Error, err)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("set the clock back: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// numberIn reads a note; one that says nothing is 0.
+func numberIn(note string) Millis {
+	n, err := strconv.ParseInt(note, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return Millis(n)
+}
+
+// CalmUntil is until when nothing is removed by its age, since the clock may be wrong; the
+// zero time = there is no reason to wait.
+func (q *Queue) CalmUntil() time.Time { return q.calm }
+
+// watcher notes what the clock shows, and says when the system's was set.
+type watcher struct {
+	q     *Queue
+	noted time.Time
+	told  time.Duration // by how much the system's was ahead
+}
+
+func (w *watcher) look(ctx context.Context) {
+	if ahead := w.q.clock.ahead(); (ahead - w.told).Abs() > setApart {
+		w.told = ahead
+		w.q.cfg.Logger.Warn("the system's clock was set, or the machine slept: the host goes on by the time since its start, and takes over the system's when it is started again",
+			"ahead", ahead)
+	}
+	now := w.q.clock.now()
+	if now.Sub(w.noted) < seenEvery {
+		return
+	}
+	if err := w.q.Remember(ctx, noteClock, strconv.FormatInt(int64(MillisOf(now)), 10)); err == nil {
+		w.noted = now
+	}
+}

@@ -93,3 +93,6 @@ func (q *Queue) GateFree() int {
 	defer q.gate.mu.Unlock()
 	return q.gate.places
 }
+
+// SetWall replaces the system's clock.
+func (q *Queue) SetWall(wall func() time.Time) { q.clock.wall = wall }

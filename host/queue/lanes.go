@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -49,13 +50,44 @@ func (ls *lanes) loaded() []string {
 	return names
 }
 
+// Changes that hold opening take milliseconds, unless the disk is full.
+const (
+	openingTries = 100
+	openingWait  = 5 * time.Millisecond
+)
+
+// open locks opening for writing, or returns why a change that holds it waits for room. While
+// Lock waits nobody else gets the lock for reading, and settlements couldn't even be handed over; so it
+// is only called when the disk has been seen to have room for a while.
+func (ls *lanes) open(ctx context.Context, full func() error) error {
+	for range openingTries {
+		if ls.opening.TryLock() {
+			return nil
+		}
+		if err := full(); err != nil {
+			return err
+		}
+		if !pause(ctx, openingWait) {
+			return context.Cause(ctx)
+		}
+	}
+	ls.opening.Lock()
+	return nil
+}
+
 // Prepare claims the open tasks of a worker that the queue doesn't know yet.
 // They stay held until [Queue.Put], but end as the worker says if their deadline
-// passes. Nothing happens if it is known.
+// passes. Nothing happens if it is known. It is unavailable while a change waits for room
+// on the disk that may bring jobs to any lane.
 func (q *Queue) Prepare(ctx context.Context, w Worker) error {
-	q.lanes.opening.Lock()
-	defer q.lanes.opening.Unlock()
 	worker := w.Name
+	if q.lanes.of(worker) != nil {
+		return nil
+	}
+	if err := q.lanes.open(ctx, q.full); err != nil {
+		return fmt.Errorf("claim the tasks of %s: %w", worker, err)
+	}
+	defer q.lanes.opening.Unlock()
 	if q.lanes.of(worker) != nil {
 		return nil
 	}

@@ -196,6 +196,19 @@ type Delete struct{ ID string }
 // not about one job: that a worker is paused, say. An empty text removes it.
 type Note struct{ Name, Text string }
 
+// Rewind takes back times that were written while the clock was ahead, by From-To: of what was
+// submitted, tried, ended or changed after To and not after Until, when it is ready, given up and
+// removed, and how long its unique key or its own key lasts; and of tasks that were ready by From, when
+// they are. Nothing becomes earlier than To. It comes before any claim.
+type Rewind struct {
+	// From is what the clock had shown at last, and To what it shows now.
+	From, To Millis
+	// Until is a time after everything that was written before now.
+	Until Millis
+}
+
+func (*Rewind) op() {}
+
 // NoteRestored is the note of a store that is a copy of another one, put where it is
 // by a restore: what its rows refer to may be in use elsewhere.
 const NoteRestored = "store.restored"

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 // Config says how a queue works. Zero values mean the defaults in brackets.
@@ -109,7 +108,7 @@ type Queue struct {
 	breakers breakers
 	crashed  crashed // until they are settled
 
-	reached  Millis                        // what the clock had shown at least before the queue opened
+	calm     time.Time                     // until then nothing is removed; zero = there is no reason to wait
 	resident atomic.Int64                  // bytes in all body caches
 	refusal  atomic.Pointer[jobhost.Error] // of new jobs; nil = none
 	closed   atomic.Bool
@@ -136,15 +135,8 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		closing: make(chan struct{}),
 		crashed: newCrashed(cfg.Crashed),
 	}
-	newest, err := store.Jobs(ctx, ListQuery{Limit: 1})
-	if err != nil {
+	if err := q.compareClock(ctx); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
-	}
-	if len(newest) > 0 {
-		q.reached = newest[0].CreatedAt
-	}
-	if back := q.reached.Time().Sub(q.clock.now()); back > time.Second {
-		q.cfg.Logger.Warn("the clock was set back since the last job was submitted; what was due then is due now", logkey.Duration, back)
 	}
 	for _, w := range cfg.Workers {
 		if err := q.Prepare(ctx, w); err != nil {
@@ -204,22 +196,15 @@ func (l *lane) claimAll(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
-	now := MillisOf(l.q.clock.now())
 	for after := (Place{}); ; {
 		page, err := l.q.store.Claim(ctx, l.name, after, claimPage)
 		if err != nil {
 			return err
 		}
 		for _, c := range page {
-			at := c.ReadyAt
-			if at > now && at <= l.q.reached {
-				// The clock was set back. It was due before, so it is now.
-				at = now
-				l.moved[c.Key] = at
-			}
 			e := entry{
 				key:     c.Key,
-				readyAt: at,
+				readyAt: c.ReadyAt,
 				token:   int32(c.Token),
 				index:   int16(c.Index),
 				level:   int8(c.Level),

@@ -112,6 +112,54 @@ func TestTasksWaitWhileSettlementsDo(t *testing.T) {
 	})
 }
 
+// Loading a worker answers while a settlement waits for room that may bring jobs to
+// lanes, and keeps no other settlement from being handed over.
+func TestPrepareWhileSettlementsWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newFullStore(t)
+		f := reopenAny(t, store)
+		callback := jobhost.Callback{Worker: "w"}
+		for range 2 {
+			f.submit(jobhost.Spec{Callback: callback})
+		}
+		one, two := f.take(f.Slot("w")), f.take(f.Slot("w"))
+		store.fill()
+		f.settle(one, jobhost.Outcome{Kind: jobhost.OutcomeSucceeded})
+		prepared := make(chan error, 1)
+		go func() {
+			prepared <- f.Prepare(t.Context(), queue.Worker{Name: "new", Capacity: 1, Timeout: time.Minute})
+		}()
+		time.Sleep(time.Minute)
+		select {
+		case err := <-prepared:
+			wantCode(t, err, jobhost.CodeUnavailable)
+		default:
+			t.Error("a worker that is loaded waits for room")
+		}
+		if err := f.Prepare(t.Context(), queue.Worker{Name: "w"}); err != nil {
+			t.Errorf("a worker that is there: %v", err)
+		}
+		settled := make(chan struct{})
+		go func() {
+			defer close(settled)
+			f.Settle(two, queue.Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeSucceeded}})
+		}()
+		synctest.Wait()
+		select {
+		case <-settled:
+		default:
+			t.Error("a settlement can't be handed over")
+		}
+		store.free()
+		<-settled
+		synctest.Wait()
+		if err := f.Prepare(t.Context(), queue.Worker{Name: "new", Capacity: 1, Timeout: time.Minute}); err != nil {
+			t.Errorf("with room: %v", err)
+		}
+	})
+}
+
 // A queue that stops doesn't keep slots that wait for room.
 func TestStopWhileSettlementsWait(t *testing.T) {
 	t.Parallel()

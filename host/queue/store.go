@@ -74,6 +74,9 @@ type Reader interface {
 	// Counts returns the number of tasks by worker and status, kept up by the
 	// store with every commit, so that this reads a few rows.
 	Counts(ctx context.Context) (map[string]StatusCounts, error)
+	// Newest returns when the newest job (highest Key) was submitted, 0 = there is none.
+	// Damage of the job is no error: a host starts with it.
+	Newest(ctx context.Context) (Millis, error)
 	// Notes returns what every [Note] has kept, by name. They are few.
 	Notes(ctx context.Context) (map[string]string, error)
 }

@@ -33,7 +33,15 @@ const (
 // no use for, until ctx ends. Its error is always nil: a store that doesn't
 // work is tried again.
 func (q *Queue) Tidy(ctx context.Context) error {
+	w := &watcher{q: q}
 	for {
+		w.look(ctx)
+		if wait := q.calm.Sub(q.clock.now()); wait > 0 {
+			if !pause(ctx, min(wait, tidyLate)) {
+				return nil
+			}
+			continue
+		}
 		began := time.Now()
 		op := &Tidy{At: MillisOf(q.clock.now()), Limit: tidyTasks, Lag: q.tidyLag()}
 		var result OpResult
@@ -48,13 +56,21 @@ func (q *Queue) Tidy(ctx context.Context) error {
 		if err == nil && result.Removed > 0 {
 			q.cfg.Removed(Expired, int(result.Removed))
 		}
-		rest := time.NewTimer(q.tidyRest(op, result, err, time.Since(began)))
-		select {
-		case <-rest.C:
-		case <-ctx.Done():
-			rest.Stop()
+		if !pause(ctx, q.tidyRest(op, result, err, time.Since(began))) {
 			return nil
 		}
+	}
+}
+
+// pause lets time pass; false = ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -103,7 +119,11 @@ func (l *lane) expires(job *JobSpec, state jobhost.State, now time.Time) Millis 
 	if kept == 0 {
 		return 0
 	}
-	return max(MillisOf(now.Add(kept)), job.UniqueUntil)
+	unique := job.UniqueUntil
+	if unique != 0 { // as it was meant, if the job was submitted while the clock was ahead
+		unique = min(unique, MillisOf(now)+unique-job.CreatedAt)
+	}
+	return max(MillisOf(now.Add(kept)), unique)
 }
 
 // retention returns how long the jobs of a lane are kept; there need be no lane.

@@ -115,6 +115,7 @@ func (s *Scheduler) stillOpen(ctx context.Context, ids []string) (open []string,
 		job, err := s.cfg.Queue.Job(ctx, id)
 		switch {
 		case jobhost.CodeOf(err) == jobhost.CodeNotFound: // it has ended, and was removed
+		case jobhost.CodeOf(err) == jobhost.CodeDamaged: // it doesn't run
 		case err != nil:
 			return nil, err
 		case !job.State.Ended():

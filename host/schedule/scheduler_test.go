@@ -154,6 +154,20 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// A job that is damaged doesn't run, so a schedule doesn't wait for its end.
+func TestOverlapWithADamagedJob(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *site) {
+		s.start(of(t, "0 * * * *", overlap(jobhost.OverlapSkip)))
+		pass(90 * time.Minute)
+		s.mu.Lock()
+		s.damaged = "s.20000101T010000Z"
+		s.mu.Unlock()
+		pass(2 * time.Hour)
+		s.want("01-01T01:00 01-01T02:00", map[schedule.Outcome]int{schedule.Skipped: 1})
+	})
+}
+
 // TestQueueBound fills the place where ticks wait.
 func TestQueueBound(t *testing.T) {
 	t.Parallel()

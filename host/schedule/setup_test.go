@@ -102,6 +102,22 @@ type site struct {
 	lates  []time.Duration
 	// onFired is told of every job that a tick makes.
 	onFired func(id string)
+	damaged string // id of a job that can't be read
+}
+
+// jobs is the queue, of which a job may be damaged.
+type jobs struct {
+	*queue.Queue
+	s *site
+}
+
+func (j jobs) Job(ctx context.Context, id string) (jobhost.Job, error) {
+	j.s.mu.Lock()
+	defer j.s.mu.Unlock()
+	if id == j.s.damaged {
+		return jobhost.Job{}, &jobhost.Error{Code: jobhost.CodeDamaged, Message: "job " + id + " is damaged"}
+	}
+	return j.Queue.Job(ctx, id)
 }
 
 func newSite(t testing.TB) *site {
@@ -128,7 +144,7 @@ func (s *site) tryStart(schedules ...schedule.Schedule) error {
 		return err
 	}
 	s.Scheduler = schedule.New(schedule.Config{
-		Queue: s.queue, Store: s.store, Clock: s.clock, Publish: s.publish,
+		Queue: jobs{s.queue, s}, Store: s.store, Clock: s.clock, Publish: s.publish,
 		Count: func(_ string, o schedule.Outcome, n int) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
@@ -71,6 +72,59 @@ func TestBrokenWorkflows(t *testing.T) {
 			}
 			if counts, err := store.Counts(t.Context()); err != nil || counts[jobhost.WorkflowWorker][0] != 0 {
 				t.Errorf("%v, %v", counts, err)
+			}
+		})
+	}
+}
+
+// A step whose job can't be read any more fails, and the workflow goes on as it says. A
+// timer that can't be read is due in its time.
+func TestStepWithDamagedOptions(t *testing.T) {
+	t.Parallel()
+	later := &jobhost.StepRetry{MaxAttempts: 3, Backoff: "constant", Initial: jobhost.Duration(time.Second), Max: jobhost.Duration(time.Second)}
+	for name, tt := range map[string]struct {
+		steps []jobhost.Step
+		want  string
+		code  string
+	}{
+		"a step": {[]jobhost.Step{{Name: "a", Worker: "w", Retry: later}}, "failed a=failed", jobhost.FailDamaged},
+		"a step of several tasks": {
+			[]jobhost.Step{{Name: "many", Worker: "w", Tasks: 3, Retry: later}, {Name: "a", Signal: "never"}},
+			"failed many=failed a=cancelled", jobhost.FailDamaged,
+		},
+		"a timer": {[]jobhost.Step{{Name: "a", Sleep: jobhost.Duration(time.Second)}}, "completed a=completed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, store := openMemory(t)
+			defer db.Close()
+			p := plant{workers: []string{"w"}}
+			tried := make(chan struct{}, 16)
+			p.work = func(*site, *queue.Lease) (jobhost.Outcome, bool) {
+				tried <- struct{}{}
+				return fail(true)
+			}
+			s, err := newSite(t, store, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := s.start(jobhost.WorkflowStart{Definition: &jobhost.Workflow{Name: "x", Steps: tt.steps}})
+			if tt.steps[0].Worker != "" {
+				<-tried
+			}
+			s.close()
+			d := &damage{"UPDATE job SET options='{}'", make(chan error, 1)}
+			db.Write(d)
+			if err := <-d.done; err != nil {
+				t.Fatal(err)
+			}
+			if s, err = newSite(t, store, p); err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+			run, err := s.await(id)
+			if err != nil || statuses(&run) != tt.want || (run.Failure == nil) != (tt.code == "") || run.Failure != nil && run.Failure.Code != tt.code {
+				t.Errorf("%s, %+v, %v", statuses(&run), run.Failure, err)
 			}
 		})
 	}

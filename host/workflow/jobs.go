@@ -9,31 +9,54 @@ import (
 // Settled implements [queue.Workflows].
 func (e *Engine) Settled(job *queue.JobSpec, op *queue.Settle) queue.Transition {
 	mark, ok := readMark(job.Origin.Mark)
-	if !ok || op.Status == queue.Open && (op.Failure == nil || mark.Purpose != 0) {
+	lost := job.Origin.Mark == ""
+	if !ok && !lost || op.Status == queue.Open && (op.Failure == nil || mark.Purpose != 0) {
 		return nil
 	}
 	return &transition{engine: e, at: op.EndedAt, first: func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error) {
-		h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
-		switch {
-		case op.Status == queue.Open:
-			h.event.What, h.event.Failure = course.JobRetrying, op.Failure
-			return h, nil
-		case !end.Job:
-			return nil, nil
-		case mark.Purpose != 0:
-			return due(h, mark), nil
-		}
-		if op.Status == queue.Succeeded && job.Tasks == 1 && op.ResultRef == "" {
-			h.event.Output = op.Result
-			if h.event.Output == nil {
-				h.event.Output = []byte{}
+		mark := mark
+		if lost {
+			var err error
+			if mark, ok, err = t.readID(tx, job); !ok || err != nil {
+				return nil, err
 			}
 		}
-		if op.Status == queue.Dead {
-			h.event.Failure = op.Failure
-		}
-		return h, ended(h, tx, job.ID, end)
+		return settled(t, tx, job, op, mark, end)
 	}}
+}
+
+// readID returns what a job is for whose mark is lost, by its id.
+func (t *transition) readID(tx queue.WorkflowTx, job *queue.JobSpec) (mark course.Timer, ok bool, err error) {
+	r, err := t.row(tx, job.Origin.Workflow)
+	if r == nil || err != nil {
+		return mark, false, err
+	}
+	mark, ok = r.def.course.Read(r.ID, job.ID)
+	return mark, ok, nil
+}
+
+// settled makes the end of an attempt what it is for the workflow; nil = nothing.
+func settled(t *transition, tx queue.WorkflowTx, job *queue.JobSpec, op *queue.Settle, mark course.Timer, end queue.End) (*happening, error) {
+	h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
+	switch {
+	case op.Status == queue.Open:
+		h.event.What, h.event.Failure = course.JobRetrying, op.Failure
+		return h, nil
+	case !end.Job:
+		return nil, nil
+	case mark.Purpose != 0:
+		return due(h, mark), nil
+	}
+	if op.Status == queue.Succeeded && job.Tasks == 1 && op.ResultRef == "" {
+		h.event.Output = op.Result
+		if h.event.Output == nil {
+			h.event.Output = []byte{}
+		}
+	}
+	if op.Status == queue.Dead {
+		h.event.Failure = op.Failure
+	}
+	return h, ended(h, tx, job.ID, end)
 }
 
 // due makes the end of a timer's job what it stands for.

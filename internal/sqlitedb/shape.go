@@ -3,6 +3,7 @@ package sqlitedb
 import (
 	"fmt"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 )
@@ -56,10 +57,24 @@ func shape(c *conn, path string, checksums bool) error {
 	if pages == 0 {
 		return nil // it takes effect with the first page
 	}
-	if err := c.exec("VACUUM"); err != nil {
+	if err := c.exec("VACUUM"); isFull(err) {
+		return errNoRoomToRebuild(path, pages, err)
+	} else if err != nil {
 		return explainOpen(path, fmt.Errorf("rebuild with seals: %w", err))
 	}
 	return nil
+}
+
+// errNoRoomToRebuild is the answer when there is no room for a rebuild, which takes as much as the
+// database for a temporary copy, and as much again for the log that brings it back.
+func errNoRoomToRebuild(path string, pages int64, err error) error {
+	mib := pages*firstPage>>20 + 1
+	return &jobhost.Error{
+		Code: jobhost.CodeUnavailable, Field: jobhost.FieldDisk, Cause: err,
+		Message: fmt.Sprintf("%s cannot be brought up to date: the disk is full", path),
+		Hint: fmt.Sprintf("free %d MiB there, and %d MiB for temporary files, and start again, or go on with the jobhost that ran before: the store is as it was",
+			mib, mib),
+	}
 }
 
 // reserved returns how many bytes at the end of each page are not SQLite's.

@@ -191,6 +191,20 @@ func (s *Memory) Counts(ctx context.Context) (out map[string]queue.StatusCounts,
 	return out, err
 }
 
+// Newest implements [queue.Reader].
+func (s *Memory) Newest(ctx context.Context) (at queue.Millis, err error) {
+	err = s.read(ctx, func() error {
+		var newest queue.Key
+		for _, job := range s.model.jobs {
+			if job.spec.Key > newest {
+				newest, at = job.spec.Key, job.spec.CreatedAt
+			}
+		}
+		return nil
+	})
+	return at, err
+}
+
 // Notes implements [queue.Reader].
 func (s *Memory) Notes(ctx context.Context) (out map[string]string, err error) {
 	err = s.read(ctx, func() error {

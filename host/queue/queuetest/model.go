@@ -82,6 +82,8 @@ func (m *model) apply(op queue.Op, got queue.OpResult) (queue.OpResult, error) {
 		return m.revive(op), nil
 	case *queue.Delete:
 		return m.delete(op), nil
+	case *queue.Rewind:
+		return m.rewind(op), nil
 	case *queue.Note:
 		m.notes[op.Name] = op.Text
 		if op.Text == "" {

@@ -49,6 +49,7 @@ func Run(t *testing.T, h Harness) {
 		{"fire at once", testFireAtOnce},
 		{"list labels", testListLabels},
 		{"tidy", testTidy},
+		{"rewind", testRewind},
 		{"tidy with the first job", testTidyAtOnce},
 		{"tidy in pieces", testTidyInPieces},
 		{"tidy at once", testTidyAtOnce},

@@ -220,6 +220,8 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 		return b.ledger.delete(tx, op, res)
 	case *queue.Note:
 		return note(tx, op)
+	case *queue.Rewind:
+		return rewind(tx, op)
 	case *queue.ChangeKV:
 		worker, err := b.ledger.worker(tx, op.Worker)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jobhost/jobhost/host/queue"
@@ -210,8 +211,28 @@ func (s *Store) loadDamaged(ctx context.Context, key queue.Key, damage error) (b
 		if err := st.Done(); err != nil {
 			return err
 		}
+		if body.Job.Origin, err = originOf(r, body.Job.ID, job); err != nil {
+			return err
+		}
 		bodies = append(bodies, body)
 		return nil
 	})
 	return bodies, err
+}
+
+// originOf returns the workflow that a job is for, without the step and the mark, which
+// are in options that can't be read: the workflow waits for it. Its id begins with the
+// workflow's and a dot. Nil = it is for none.
+func originOf(r *sqlitedb.Reader, id string, job int64) (origin *queue.Origin, err error) {
+	for end := strings.LastIndexByte(id, '.'); end > 0 && origin == nil; end = strings.LastIndexByte(id[:end], '.') {
+		s := r.Stmt("SELECT seq FROM workflow WHERE id=? AND EXISTS(SELECT 1 FROM workflow_job WHERE workflow=workflow.seq AND job=?)").
+			Text(id[:end]).Int(job)
+		if s.Step() {
+			origin = &queue.Origin{Workflow: queue.Key(s.ColInt(0)), ID: id[:end]}
+		}
+		if err := s.Done(); err != nil {
+			return nil, err
+		}
+	}
+	return origin, nil
 }

@@ -155,17 +155,29 @@ func TestIDs(t *testing.T) {
 			for _, fallback := range []bool{false, true} {
 				for _, n := range []uint32{1, 2, 1<<32 - 1} {
 					run := course.Run{Step: i, Number: n, Fallback: fallback}
-					for _, id := range []string{
-						c.ID(workflow, run), c.TimerID(workflow, course.Timer{Run: run, Purpose: course.Wake}),
-						c.TimerID(workflow, course.Timer{Run: run, Purpose: course.Limit}),
+					wake, limit := course.Timer{Run: run, Purpose: course.Wake}, course.Timer{Run: run, Purpose: course.Limit}
+					for id, of := range map[string]course.Timer{
+						c.ID(workflow, run): {Run: run}, c.TimerID(workflow, wake): wake, c.TimerID(workflow, limit): limit,
 					} {
 						if err := jobhost.CheckID(id); err != nil || seen[id] {
 							t.Errorf("id %s: %v, seen %v", id, err, seen[id])
 						}
 						seen[id] = true
+						if got, ok := c.Read(workflow, id); !ok || got != of {
+							t.Errorf("id %s is read as %+v, %v; want %+v", id, got, ok, of)
+						}
 					}
 				}
 			}
+		}
+	}
+	whole := course.Timer{Run: course.Run{Step: course.None, Number: 1}, Purpose: course.Limit}
+	if got, ok := c.Read("wf-a", c.TimerID("wf-a", whole)); !ok || got != whole {
+		t.Errorf("the timer of the workflow is read as %+v, %v", got, ok)
+	}
+	for _, id := range []string{"", "wf-a", "wf-a.", "wf-a.c.1", "wf-a.a.01", "wf-a.a.x", "wf-a.a.1.wake.wake", "wf-b.a.1"} {
+		if got, ok := c.Read("wf-a", id); ok {
+			t.Errorf("%q is read as %+v", id, got)
 		}
 	}
 	if id := c.ID("wf-a", course.Run{Step: 0, Number: 2}); id != "wf-a.a.2" {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"github.com/jobhost/jobhost"
 )
@@ -49,6 +50,32 @@ func (c *Course) TimerID(workflow string, t Timer) string {
 		return id + ".wake"
 	}
 	return id + ".limit"
+}
+
+// Read returns what the job of an id is for, as [Course.ID] and [Course.TimerID] have
+// named it; the purpose is 0 for that of a run. false = a workflow of this course has no
+// such job.
+func (c *Course) Read(workflow, id string) (Timer, bool) {
+	var t Timer
+	base := id
+	if s, ok := strings.CutSuffix(id, ".wake"); ok {
+		t.Purpose, base = Wake, s
+	} else if s, ok := strings.CutSuffix(id, ".limit"); ok {
+		t.Purpose, base = Limit, s
+	}
+	number := base[strings.LastIndexByte(base, '.')+1:]
+	number, t.Fallback = strings.CutPrefix(number, "f")
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return t, false
+	}
+	t.Number = uint32(n)
+	for t.Step = None; t.Step < len(c.graph.Steps); t.Step++ {
+		if t.Purpose == 0 && c.ID(workflow, t.Run) == id || t.Purpose != 0 && c.TimerID(workflow, t) == id {
+			return t, true
+		}
+	}
+	return t, false
 }
 
 // maxName is what an id leaves for the workflow's and the step's name: two dots, f, ten
