@@ -63,20 +63,28 @@
 //					}
 //					return
 //				}
-//				q.waiters.Push(w)
-//				w.OnAbort(func() {
-//					q.mu.Lock()
-//					defer q.mu.Unlock()
-//					q.waiters.Remove(w)
-//				})
+//				q.waiters.Wait(w, &q.mu)
 //			})
 //	}
 //
 // and Put hands over with q.waiters.Complete(item, nil), which reports whether a
 // waiter took it. Three rules: look again in block, under the lock, since the
 // world may have moved after try; give a thing away only when Complete reports
-// true; never block in any of it. For a thing that happens once, [Future] and
-// [Signal] are finished primitives.
+// true; never block in any of it.
+//
+// # Finished primitives
+//
+//   - [Chan]: a rendezvous, or a buffer, between two choices.
+//   - [Mailbox]: a bounded queue that blocks, rejects or drops the oldest when full.
+//   - [Future], [Signal]: a result, or a condition, that comes once.
+//   - [Pulse]: something has changed; look again.
+//   - [Semaphore], [WaitGroup]: permits, and the end of all that is under way.
+//   - [After], [At], [Done], [Closed], [Inlet]: time, contexts and native channels.
+//
+// Scopes ([github.com/jobhost/jobhost/host/scope]), streams of bytes
+// ([github.com/jobhost/jobhost/host/stream]), child processes
+// ([github.com/jobhost/jobhost/host/exec]) and what else a host has to wait for
+// ([github.com/jobhost/jobhost/host/await]) are ops too.
 //
 // # Goroutines
 //
