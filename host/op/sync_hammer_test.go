@@ -170,3 +170,46 @@ func TestMisuse(t *testing.T) {
 		})
 	}
 }
+
+// TestBetweenProbeAndWait makes each condition true after its op was probed and
+// before that registers.
+func TestBetweenProbeAndWait(t *testing.T) {
+	t.Parallel()
+	void := func(o op.Op[uint64]) op.Op[struct{}] {
+		return op.Wrap(o, func(uint64) (struct{}, error) { return struct{}{}, nil })
+	}
+	tests := map[string]func() (o op.Op[struct{}], happen func()){
+		"semaphore": func() (op.Op[struct{}], func()) {
+			s := op.NewSemaphore(1)
+			_, _ = op.PerformRaw(s.Acquire())
+			return s.Acquire(), s.Release
+		},
+		"wait group": func() (op.Op[struct{}], func()) {
+			g := new(op.WaitGroup)
+			g.Add(1)
+			return g.Wait(), g.Done
+		},
+		"pulse": func() (op.Op[struct{}], func()) {
+			p := new(op.Pulse)
+			return void(p.Changed(0)), func() { p.Beat() }
+		},
+		"mailbox": func() (op.Op[struct{}], func()) {
+			m := op.NewMailbox[int](1, op.Block)
+			_, _ = op.PerformRaw(m.Send(1))
+			return m.Send(2), func() { _, _ = op.PerformRaw(m.Recv()) }
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for range 30 { // arms are probed in any order
+				o, happen := test()
+				once := sync.OnceFunc(happen)
+				meanwhile := op.New(
+					func() (v struct{}, ok bool, err error) { once(); return v, false, nil },
+					func(*op.Waiter[struct{}]) {},
+				)
+				mustPerform(t, op.Choice(o, meanwhile))
+			}
+		})
+	}
+}
