@@ -90,8 +90,8 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	return report, errors.Join(h.setSchedules(context.WithoutCancel(ctx), update.Schedules), h.setFibers(update.Fibers))
 }
 
-// beginReload waits until no other reload is under way; whoever gets nil releases
-// h.reloading.
+// beginReload waits until no other reload is under way. After nil, the caller
+// releases h.reloading.
 func (h *Host) beginReload(ctx context.Context) error {
 	if err := h.Ready(); err != nil {
 		return err

@@ -50,7 +50,7 @@ type Process struct {
 
 	links     []*link
 	copying   op.WaitGroup // of the links
-	abandoned op.Signal    // nobody waits for them any more
+	abandoned op.Signal    // they are no longer waited for
 
 	mu       sync.Mutex // protects the fields below
 	ended    bool
@@ -63,7 +63,7 @@ type Process struct {
 // scope takes in nothing more, and else says why the command can't be started; then
 // the pipes are closed.
 func Start(s *scope.Scope, c Command) (*Process, error) {
-	p := &Process{cmd: exec.Command(c.Path, c.Args...)} //nolint:gosec // what the caller wants
+	p := &Process{cmd: exec.Command(c.Path, c.Args...)} //nolint:gosec,noctx // what the caller wants; the scope ends it
 	p.cmd.Dir, p.cmd.Env = c.Dir, c.Env
 	err := p.connect(&c)
 	if err == nil {

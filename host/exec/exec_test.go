@@ -159,7 +159,7 @@ func TestGraceOfScope(t *testing.T) {
 	join(t, s)
 }
 
-// TestUnread: output that nobody reads holds up the join only until the scope is
+// TestUnread: output that isn't read holds up the join only until the scope is
 // cancelled.
 func TestUnread(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,8 @@ func TestNextOp(t *testing.T) {
 				synctest.Wait()
 				h.Publish("a", 3)
 			},
-			0, context.Canceled, []int{3},
+			0, context.Canceled,
+			[]int{3},
 		},
 	}
 	for _, tt := range tests {

@@ -40,19 +40,19 @@ func (d *Door) Set(open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open = open; open {
-		d.waiters.CompleteAll("somebody", nil)
+		d.waiters.CompleteAll("a waiter", nil)
 	}
 }
 
 func ExampleNew() {
 	var door Door
-	knock := op.OrElse(door.Pass("Ada"), func() (string, error) { return "nobody", nil })
+	knock := op.OrElse(door.Pass("Ada"), func() (string, error) { return "no one", nil })
 	for _, open := range []bool{false, true} {
 		door.Set(open)
 		who, _ := op.PerformRaw(knock)
 		fmt.Println(who, "has passed")
 	}
 	// Output:
-	// nobody has passed
+	// no one has passed
 	// Ada has passed
 }

@@ -27,7 +27,7 @@ type Mailbox[T any] struct{ c Chan[T] }
 // positive, or the policy is unknown.
 func NewMailbox[T any](size int, full Policy) *Mailbox[T] {
 	if size <= 0 || full > DropOldest {
-		panic(fmt.Sprintf("op: mailbox with room for %d, policy %d", size, full))
+		panic(fmt.Sprintf("op: mailbox with room for %d, policy %d", size, full)) //nolint:forbidigo // a fault of the program, as in package sync
 	}
 	return &Mailbox[T]{c: Chan[T]{buf: ring[T]{slots: make([]T, size)}, full: full}}
 }

@@ -47,7 +47,7 @@ func (c *crowd[T]) waiting() (list []*performer[T]) {
 func (c *crowd[T]) giveUp(rt *rapid.T) {
 	list := c.waiting()
 	if len(list) == 0 {
-		rt.Skip("nobody waits")
+		rt.Skip("none waits")
 	}
 	p := rapid.SampledFrom(list).Draw(rt, "performer")
 	p.cancel()
@@ -55,7 +55,7 @@ func (c *crowd[T]) giveUp(rt *rapid.T) {
 	p.gets(zero, context.Canceled)
 }
 
-// check compares everybody with the model.
+// check compares all performings with the model.
 func (c *crowd[T]) check(rt *rapid.T) {
 	synctest.Wait()
 	for i, p := range *c {

@@ -19,7 +19,7 @@ type Semaphore struct {
 // n isn't positive.
 func NewSemaphore(n int) *Semaphore {
 	if n <= 0 {
-		panic(fmt.Sprintf("op: semaphore with %d permits", n))
+		panic(fmt.Sprintf("op: semaphore with %d permits", n)) //nolint:forbidigo // a fault of the program, as in package sync
 	}
 	return &Semaphore{size: n, free: n}
 }
@@ -33,14 +33,14 @@ func (s *Semaphore) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free == s.size {
-		panic("op: release of a semaphore of which no permit is taken")
+		panic("op: release of a semaphore of which no permit is taken") //nolint:forbidigo // a fault of the program, as in package sync
 	}
 	if !s.waiters.Complete(struct{}{}, nil) {
 		s.free++
 	}
 }
 
-// Free is the number of permits that nobody has.
+// Free is the number of permits that aren't taken.
 func (s *Semaphore) Free() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,7 +3,7 @@ package op
 import "sync"
 
 // WaitGroup counts what is under way, and its wait for zero is an op. Unlike that
-// of package sync it may be used again at any time: whoever waits is woken when the
+// of package sync it may be used again at any time: all who wait are woken when the
 // count comes to zero, whatever is added then. The zero value is ready for use; a
 // WaitGroup is safe for concurrent use and must not be copied.
 type WaitGroup struct {
@@ -18,7 +18,7 @@ func (g *WaitGroup) Add(delta int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.n+delta < 0 {
-		panic("op: negative count of a wait group")
+		panic("op: negative count of a wait group") //nolint:forbidigo // a fault of the program, as in package sync
 	}
 	if g.n += delta; g.n == 0 {
 		g.waiters.CompleteAll(struct{}{}, nil)

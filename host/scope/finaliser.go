@@ -29,7 +29,7 @@ func (s *Scope) Finally(f Finaliser) error {
 // Attach is [Scope.Finally] for what may be released before the scope ends, or handed
 // on to another owner: detach takes the finaliser out and reports true. It reports
 // false if that is too late, because the finaliser runs or has run, or was detached
-// before. So whoever gets true owns what f was to release.
+// before. So the caller that gets true owns what f was to release.
 func (s *Scope) Attach(f Finaliser) (detach func() bool, err error) {
 	a, err := s.finally(f)
 	if err != nil {

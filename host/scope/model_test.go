@@ -212,7 +212,7 @@ type stage struct {
 	order  []string
 	// detached says that all that was to be taken out was.
 	detached bool
-	// told is what those are told who wait from the beginning, by kind and scope.
+	// told is what the ops performed from the beginning resulted in, by kind and scope.
 	told     map[string]string
 	mu       sync.Mutex // protects told
 	ctx      context.Context

@@ -2,8 +2,8 @@
 //
 // A [Pipe] is a bounded buffer between those who write and those who read. [From]
 // fills one from an [io.ReadCloser], [To] empties one into an [io.WriteCloser]: files,
-// sockets and the like block whoever uses them, so each has one goroutine of a scope,
-// and everybody else waits for the pipe. So a read that loses its choice takes
+// sockets and the like block the goroutine that uses them, so each has one of a scope,
+// and all others wait for the pipe. So a read that loses its choice takes
 // nothing, and what it would have got is there for the next.
 package stream
 
@@ -49,7 +49,7 @@ type writer struct {
 // NewPipe returns a pipe with room for size bytes. It panics if size isn't positive.
 func NewPipe(size int) *Pipe {
 	if size <= 0 {
-		panic(fmt.Sprintf("stream: pipe with room for %d bytes", size))
+		panic(fmt.Sprintf("stream: pipe with room for %d bytes", size)) //nolint:forbidigo // a fault of the program, as in package sync
 	}
 	return &Pipe{size: size}
 }
