@@ -136,3 +136,48 @@ func ExampleSubscription_NextOp() {
 	// nothing yet <nil>
 	// ended <nil>
 }
+
+// TestPublishedBetweenProbeAndWait publishes after the op was probed and before it
+// registers.
+func TestPublishedBetweenProbeAndWait(t *testing.T) {
+	t.Parallel()
+	for range 30 { // arms are probed in any order
+		h := hub.New[int](hub.Options{})
+		s := h.Subscribe(hub.Query{})
+		publish := sync.OnceFunc(func() { h.Publish("a", 1) })
+		meanwhile := op.New(
+			func() (v hub.Item[int], ok bool, err error) { publish(); return v, false, nil },
+			func(*op.Waiter[hub.Item[int]]) {},
+		)
+		if item, err := op.Perform(t.Context(), op.Choice(s.NextOp(), meanwhile)); item.Value != 1 || err != nil {
+			t.Fatalf("got %v, %v", item.Value, err)
+		}
+		if _, ok, _ := s.TryNext(); ok {
+			t.Fatal("it was taken and is there still")
+		}
+		s.Close()
+	}
+}
+
+// TestReadersShare: of several that wait, as many are woken as there are items.
+func TestReadersShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const readers = 4
+		h := hub.New[int](hub.Options{})
+		s := h.Subscribe(hub.Query{})
+		var wg sync.WaitGroup
+		for range readers {
+			wg.Go(func() {
+				if _, err := s.Next(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		for i := range readers {
+			h.Publish("a", i)
+		}
+		wg.Wait()
+	})
+}

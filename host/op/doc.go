@@ -40,8 +40,8 @@
 //
 // # Writing a primitive
 //
-// Everything but [Chan] is written with [New], and so should be whatever else
-// there is to wait for: input of a queue, the answer to a request, the exit of a
+// Everything but [Chan] and [Mailbox] is written with [New], and so should be whatever
+// else there is to wait for: input of a queue, the answer to a request, the exit of a
 // process, a change of state. A primitive is two functions: try commits if it can
 // do so now, and block registers a [Waiter] where whoever makes the condition true
 // will find it. Usually that is a [WaitList] next to the data and under the same
