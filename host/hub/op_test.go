@@ -163,21 +163,23 @@ func TestPublishedBetweenProbeAndWait(t *testing.T) {
 func TestReadersShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const readers = 4
+		const readers, rounds = 4, 300
 		h := hub.New[int](hub.Options{})
 		s := h.Subscribe(hub.Query{})
-		var wg sync.WaitGroup
-		for range readers {
-			wg.Go(func() {
-				if _, err := s.Next(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
+		for range rounds {
+			var wg sync.WaitGroup
+			for range readers {
+				wg.Go(func() {
+					if _, err := s.Next(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+			for i := range readers {
+				h.Publish("a", i)
+			}
+			wg.Wait()
 		}
-		synctest.Wait()
-		for i := range readers {
-			h.Publish("a", i)
-		}
-		wg.Wait()
 	})
 }
