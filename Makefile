@@ -74,7 +74,7 @@ test: $(GO_WASM) ## run all tests
 
 .PHONY: check
 check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing
-	@before=$$($(TREE)); $(MAKE) --no-print-directory static test test-peers && [ "$$before" = "$$($(TREE))" ] || \
+	@before=$$($(TREE)); $(MAKE) --no-print-directory static test test-peers test-outside && [ "$$before" = "$$($(TREE))" ] || \
 		{ echo "check: failed, or the tree is not as it was"; git status --short; exit 1; }
 
 # TREE prints a digest of all that git sees in the tree.
@@ -85,6 +85,10 @@ TREE = { git status --porcelain; git diff; } | git hash-object --stdin
 test-peers: ## the tests of the module in bench/peers, on Linux
 	[ "$$(go env GOOS)" != linux ] || { cd bench/peers && go test $(RACE) -shuffle=on ./...; }
 
+.PHONY: test-outside
+test-outside: ## the tests of a module that uses ops, scopes, hubs, fibers and states from outside, and of the code in docs/ops.md
+	cd test/outside && go vet . && go test $(firstword $(RACE)) -count=1 .
+
 .PHONY: static
 static: ## the part of check that runs nothing
 	@unformatted=$$($(TOOL) gofumpt -l .) && [ -z "$$unformatted" ] || { echo "gofumpt would change:"; echo "$$unformatted"; exit 1; }
@@ -93,6 +97,7 @@ static: ## the part of check that runs nothing
 	go mod tidy -diff
 	cd bench/extism && go mod tidy -diff && go vet .
 	cd bench/peers && GOOS=linux go vet ./... && go mod tidy -diff
+	cd test/outside && go vet . && go mod tidy -diff
 	go test -count=1 ./internal/archtest
 
 .PHONY: fmt

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
@@ -17,22 +18,20 @@ type apart struct {
 	host   *Host
 	queue  *queue.Queue
 	worker *Worker
-	turn   chan struct{} // holds one while the plugin is loaded or looked at
+	turn   *op.Semaphore // taken while the plugin is loaded or looked at
 	plugin processes     // nil = not loaded yet
 }
 
 func (h *Host) newApart(w *Worker, q *queue.Queue) *apart {
-	return &apart{host: h, queue: q, worker: w, turn: make(chan struct{}, 1)}
+	return &apart{host: h, queue: q, worker: w, turn: op.NewSemaphore(1)}
 }
 
 // Plugin implements [pool.Apart].
 func (a *apart) Plugin(ctx context.Context) (runtime.Plugin, error) {
-	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if _, err := op.Perform(ctx, a.turn.Acquire()); err != nil {
+		return nil, err
 	}
+	defer a.turn.Release()
 	if a.plugin != nil {
 		return a.plugin, nil
 	}

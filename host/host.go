@@ -21,6 +21,7 @@ import (
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/object"
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
@@ -41,14 +42,14 @@ type Host struct {
 	state State
 	ran   bool
 
-	started chan struct{}   // closed when the start is over, well or not
-	fault   chan error      // holds the first fault of a worker's scope
-	leaving context.Context // ends when the host begins to drain
+	started chan struct{}    // closed when the start is over, well or not
+	fault   op.Future[error] // the first fault of a worker's scope
+	leaving context.Context  // ends when the host begins to drain
 	leave   context.CancelCauseFunc
 
 	objects *object.Keeper // nil when there are no payload stores; set by start
 
-	reloading chan struct{}  // holds one value while a reload is under way
+	reloading *op.Semaphore  // taken while a reload is under way
 	swap      sync.Mutex     // held while versions are swapped, and while draining begins
 	loads     map[string]int // how often each worker was loaded; whoever reloads has it
 
@@ -98,9 +99,8 @@ func New(cfg Config) (*Host, error) {
 		cfg:     cfg,
 		hub:     newHub(func() { cfg.Metrics.LimitHit(metrics.LimitReader) }),
 		started: make(chan struct{}),
-		fault:   make(chan error, 1),
 
-		reloading: make(chan struct{}, 1),
+		reloading: op.NewSemaphore(1),
 		loads:     map[string]int{},
 
 		fiberStarts: map[string]fiberStart{},
@@ -249,14 +249,11 @@ func (h *Host) queueConfig() queue.Config {
 // wait returns when ctx ends, when the store has failed, which stop tells of,
 // or with the fault of a worker.
 func (h *Host) wait(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-h.fault:
-		return err
-	case <-h.storeFailed():
-		return nil
-	}
+	fault, _ := op.Perform(ctx, op.Choice(
+		h.fault.Get(),
+		op.Wrap(op.Closed(h.storeFailed()), func(struct{}) (error, error) { return nil, nil }),
+	))
+	return fault
 }
 
 // watch ends the host when a worker's scope fails, which only a fault of the
@@ -266,9 +263,6 @@ func (h *Host) watch(worker *scope.Scope) {
 		if worker.Status() != scope.StatusFailed {
 			return
 		}
-		select {
-		case h.fault <- fmt.Errorf("%s: %w", worker.Name(), worker.Report().Primary):
-		default: // one is enough
-		}
+		h.fault.Set(fmt.Errorf("%s: %w", worker.Name(), worker.Report().Primary), nil) // one is enough
 	})
 }

@@ -171,7 +171,7 @@ func (h *Host) readmit(ctx context.Context, name string) error {
 	if err := h.beginReload(ctx); err != nil {
 		return err
 	}
-	defer func() { <-h.reloading }()
+	defer h.reloading.Release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.leaving, func() { cancel(context.Cause(h.leaving)) })()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/host/workflow"
@@ -62,7 +63,7 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	if err := h.beginReload(ctx); err != nil {
 		return jobhost.Reload{}, err
 	}
-	defer func() { <-h.reloading }()
+	defer h.reloading.Release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.leaving, func() { cancel(context.Cause(h.leaving)) })()
@@ -89,21 +90,17 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	return report, errors.Join(h.setSchedules(context.WithoutCancel(ctx), update.Schedules), h.setFibers(update.Fibers))
 }
 
-// beginReload waits until no other reload is under way; whoever gets nil takes
-// the value out of h.reloading again.
+// beginReload waits until no other reload is under way. After nil, the caller
+// releases h.reloading.
 func (h *Host) beginReload(ctx context.Context) error {
 	if err := h.Ready(); err != nil {
 		return err
 	}
-	select {
-	case h.reloading <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-h.leaving.Done():
-		return context.Cause(h.leaving)
+	if _, err := op.Perform(ctx, op.Choice(h.reloading.Acquire(), op.Done[struct{}](h.leaving))); err != nil {
+		return err
 	}
 	if err := h.Ready(); err != nil {
-		<-h.reloading
+		h.reloading.Release()
 		return err
 	}
 	return nil

@@ -38,7 +38,7 @@ func (h *Host) stop(root *scope.Scope) error {
 	}
 	// A reload that was compiling finds that it came too late, and closes what
 	// it has loaded. None begins after it.
-	h.reloading <- struct{}{}
+	_, _ = op.PerformRaw(h.reloading.Acquire())
 	if r != nil {
 		err = errors.Join(err, r.queue.Close(context.Background()))
 	}

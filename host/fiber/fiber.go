@@ -93,12 +93,7 @@ func (f *Fiber) await(w *op.Waiter[[]byte]) {
 		}
 		return
 	}
-	f.in.receivers.Push(w)
-	w.OnAbort(func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.in.receivers.Remove(w)
-	})
+	f.in.receivers.Wait(w, &f.mu)
 }
 
 // Ready reports whether Take has something to return: a message or the end.

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -79,4 +80,30 @@ func BenchmarkWait(b *testing.B) {
 			s.Close()
 		}
 	})
+}
+
+// BenchmarkHandOver is a reader that waits for each item.
+func BenchmarkHandOver(b *testing.B) {
+	there, back := eventHub(), eventHub()
+	in, out := there.Subscribe(hub.Query{Key: "job"}), back.Subscribe(hub.Query{Key: "job"})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			item, err := in.Next(context.Background())
+			if err != nil {
+				return
+			}
+			publish(back, item.Value)
+		}
+	}()
+	b.ReportAllocs()
+	for b.Loop() {
+		publish(there, jobhost.Event{Job: "job"})
+		if _, err := out.Next(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	there.Close(nil)
+	<-done
 }

@@ -176,7 +176,7 @@ type Query struct {
 // query asks for from the past before it, and nothing missing or twice in
 // between. It must be closed. At a hub that is closed it has ended already.
 func (h *Hub[T]) Subscribe(query Query) *Subscription[T] {
-	s := &Subscription[T]{hub: h, key: query.Key, ready: make(chan struct{}, 1)}
+	s := &Subscription[T]{hub: h, key: query.Key}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if query.Replay {
@@ -205,9 +205,6 @@ func (h *Hub[T]) replayLocked(s *Subscription[T], after uint64) {
 	}
 	s.queue = h.ring.since(max(after, first-1), s.key)
 	s.replayed = len(s.queue)
-	if s.gap != nil || s.replayed > 0 {
-		s.signal()
-	}
 }
 
 func (h *Hub[T]) linkLocked(s *Subscription[T]) {

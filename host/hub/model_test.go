@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost/host/hub"
+	"github.com/jobhost/jobhost/host/op"
 	"pgregory.net/rapid"
 )
 
@@ -88,14 +89,15 @@ func (m *model) read(t *rapid.T) {
 		t.Skip("nobody reads")
 	}
 	r := m.readers[rapid.IntRange(0, len(m.readers)-1).Draw(t, "reader")]
-	select {
-	case <-r.sub.Ready():
-	default:
-		if r.gap || len(r.unread) > 0 || r.reason != nil {
-			t.Fatal("there is something to read, but Ready does not say so")
-		}
+	var item hub.Item[int]
+	var ok bool
+	var err error
+	if rapid.Bool().Draw(t, "as op") {
+		item, ok, err = op.TryPerform(r.sub.NextOp())
+		ok = ok && err == nil
+	} else {
+		item, ok, err = r.sub.TryNext()
 	}
-	item, ok, err := r.sub.TryNext()
 	switch {
 	case r.gap:
 		if r.gap = false; !errors.Is(err, hub.ErrGap) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
 )
 
 // ErrSlow ends a subscription that did not read as fast as items came.
@@ -43,8 +44,8 @@ func (e *GapError) Error() string {
 // Is reports whether target is [ErrGap].
 func (e *GapError) Is(target error) bool { return target == ErrGap }
 
-// Subscription is one reader's view of a hub. One goroutine reads it; Close
-// and Err may be called from others.
+// Subscription is one reader's view of a hub. It is safe for concurrent use; of
+// several goroutines that read it, each item is for one.
 type Subscription[T any] struct {
 	hub *Hub[T]
 	key string
@@ -52,12 +53,10 @@ type Subscription[T any] struct {
 	prev, next *Subscription[T] // of the same key; protected by hub.mu
 	linked     bool             // protected by hub.mu
 
-	// ready holds a token when there may be something to read and is closed
-	// when the subscription has ended. It is written under mu.
-	ready chan struct{}
-
-	mu       sync.Mutex // protects the fields below; taken after hub.mu
-	queue    []Item[T]  // queue[head:] is unread
+	mu       sync.Mutex           // protects the fields below; taken after hub.mu
+	waiters  op.WaitList[Item[T]] // only while there is nothing to read
+	ready    chan struct{}        // holds a token when there may be something to read, closed at the end; nil = not asked for yet
+	queue    []Item[T]            // queue[head:] is unread
 	head     int
 	replayed int // how many of the unread are from the past and don't count as lag
 	bytes    int // size of the unread that count
@@ -71,40 +70,87 @@ type Subscription[T any] struct {
 // [ErrClosed], or the reason of the hub's Close.
 func (s *Subscription[T]) Next(ctx context.Context) (Item[T], error) {
 	for {
-		item, ok, err := s.TryNext()
-		if ok || err != nil {
+		item, ok, err := s.take()
+		if ok {
 			return item, err
 		}
 		select {
-		case <-s.ready:
+		case <-s.wakeUp():
 		case <-ctx.Done():
 			return Item[T]{}, context.Cause(ctx)
 		}
 	}
 }
 
+// NextOp returns Next as an op. If it loses, nothing has been taken.
+func (s *Subscription[T]) NextOp() op.Op[Item[T]] { return op.New(s.take, s.await) }
+
 // TryNext is Next without waiting: it returns false and no error when there is
 // nothing to read now.
 func (s *Subscription[T]) TryNext() (Item[T], bool, error) {
+	item, ok, err := s.take()
+	return item, ok && err == nil, err
+}
+
+// take takes what Next results in, if there is anything.
+func (s *Subscription[T]) take() (Item[T], bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.gap != nil:
 		gap := s.gap
 		s.gap = nil
-		s.signal() // there may be items behind it
-		return Item[T]{}, false, gap
+		return Item[T]{}, true, gap
 	case s.head < len(s.queue):
 		return s.popLocked(), true, nil
 	}
-	return Item[T]{}, false, s.reason
+	return Item[T]{}, s.reason != nil, s.reason
 }
 
-// Ready returns a channel to select on that can be received from when TryNext
-// should be called: it may have something then, and has if the channel is
-// closed. One token may stand for many items, so each TryNext that leaves some
-// behind puts the token back.
-func (s *Subscription[T]) Ready() <-chan struct{} { return s.ready }
+// wakeUp returns a channel that can be received from when there may be something
+// to take. It is for readers that wait for nothing else: a token in a channel costs
+// them less than an op.
+func (s *Subscription[T]) wakeUp() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready == nil {
+		s.ready = make(chan struct{}, 1)
+		if s.reason != nil {
+			close(s.ready)
+		}
+	}
+	if s.head < len(s.queue) {
+		s.signalLocked()
+	}
+	return s.ready
+}
+
+// signalLocked puts the token into ready unless it is there, or ready is closed.
+func (s *Subscription[T]) signalLocked() {
+	if s.ready == nil || s.reason != nil {
+		return
+	}
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// await registers a reader.
+func (s *Subscription[T]) await(w *op.Waiter[Item[T]]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch { // it came since take
+	case s.head < len(s.queue):
+		if w.Complete(s.queue[s.head], nil) {
+			s.popLocked()
+		}
+	case s.reason != nil:
+		w.Complete(Item[T]{}, s.reason)
+	default:
+		s.waiters.Wait(w, &s.mu)
+	}
+}
 
 // Err returns the reason for which the subscription has ended, though there
 // may be unread items; nil = it is open.
@@ -136,7 +182,10 @@ func (s *Subscription[T]) end(reason error) {
 func (s *Subscription[T]) endLocked(reason error) {
 	if s.reason == nil {
 		s.reason = reason
-		close(s.ready)
+		s.waiters.CompleteAll(Item[T]{}, reason)
+		if s.ready != nil {
+			close(s.ready)
+		}
 	}
 }
 
@@ -146,6 +195,9 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 	size := s.hub.sizeOf(item.Value)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.waiters.Len() > 0 && s.waiters.Complete(*item, nil) {
+		return true
+	}
 	lag, o := len(s.queue)-s.head-s.replayed, &s.hub.options
 	if lag >= o.Buffer || lag > 0 && s.bytes+size > o.BufferBytes {
 		s.endLocked(ErrSlow)
@@ -158,7 +210,7 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 	}
 	s.queue = append(s.queue, *item)
 	s.bytes += size
-	s.signal()
+	s.signalLocked()
 	return true
 }
 
@@ -173,7 +225,7 @@ func (s *Subscription[T]) popLocked() Item[T] {
 		s.bytes -= s.hub.sizeOf(item.Value)
 	}
 	if s.head < len(s.queue) {
-		s.signal()
+		s.signalLocked() // for another reader that waits
 		return item
 	}
 	s.head = 0
@@ -181,16 +233,4 @@ func (s *Subscription[T]) popLocked() Item[T] {
 		s.queue = nil // a long replay is over
 	}
 	return item
-}
-
-// signal puts the token into ready unless it is there or the subscription has
-// ended.
-func (s *Subscription[T]) signal() {
-	if s.reason != nil {
-		return
-	}
-	select {
-	case s.ready <- struct{}{}:
-	default:
-	}
 }

@@ -22,6 +22,8 @@ type Chan[T any] struct {
 	senders   parties[T] // waiting only while buf is full
 	receivers parties[T] // waiting only while buf is empty
 	closed    bool
+	full      Policy // of a [Mailbox]; a channel blocks
+	lost      uint64 // values that gave their place to others
 }
 
 // NewChan returns a channel with room for size values. With size 0, a send and a
@@ -78,12 +80,26 @@ func (c *Chan[T]) sendLocked(v T, me side) (got verdict, err error) {
 		peer.s.wakeUp()
 		return agreed, nil
 	}
-	if got == notYet && !c.buf.full() {
-		if got = me.commit(); got == agreed {
-			c.buf.push(v)
-		}
+	if got != notYet || c.buf.full() && c.full == Block {
+		return got, nil
 	}
-	return got, nil
+	if got = me.commit(); got == agreed {
+		err = c.putLocked(v)
+	}
+	return got, err
+}
+
+// putLocked puts v into the buffer, if need be as the policy has it.
+func (c *Chan[T]) putLocked(v T) error {
+	if c.buf.full() {
+		if c.full == Reject {
+			return ErrFull
+		}
+		c.buf.pop()
+		c.lost++
+	}
+	c.buf.push(v)
+	return nil
 }
 
 // recvLocked receives on behalf of me. The verdict is agreed when that, or failing

@@ -40,8 +40,8 @@
 //
 // # Writing a primitive
 //
-// Everything but [Chan] is written with [New], and so should be whatever else
-// there is to wait for: input of a queue, the answer to a request, the exit of a
+// Everything but [Chan] and [Mailbox] is written with [New], and so should be whatever
+// else there is to wait for: input of a queue, the answer to a request, the exit of a
 // process, a change of state. A primitive is two functions: try commits if it can
 // do so now, and block registers a [Waiter] where whoever makes the condition true
 // will find it. Usually that is a [WaitList] next to the data and under the same
@@ -63,20 +63,28 @@
 //					}
 //					return
 //				}
-//				q.waiters.Push(w)
-//				w.OnAbort(func() {
-//					q.mu.Lock()
-//					defer q.mu.Unlock()
-//					q.waiters.Remove(w)
-//				})
+//				q.waiters.Wait(w, &q.mu)
 //			})
 //	}
 //
 // and Put hands over with q.waiters.Complete(item, nil), which reports whether a
 // waiter took it. Three rules: look again in block, under the lock, since the
 // world may have moved after try; give a thing away only when Complete reports
-// true; never block in any of it. For a thing that happens once, [Future] and
-// [Signal] are finished primitives.
+// true; never block in any of it.
+//
+// # Finished primitives
+//
+//   - [Chan]: a rendezvous, or a buffer, between two choices.
+//   - [Mailbox]: a bounded queue that blocks, rejects or drops the oldest when full.
+//   - [Future], [Signal]: a result, or a condition, that comes once.
+//   - [Pulse]: something has changed; look again.
+//   - [Semaphore], [WaitGroup]: permits, and the end of all that is under way.
+//   - [After], [At], [Done], [Closed], [Inlet]: time, contexts and native channels.
+//
+// Scopes ([github.com/jobhost/jobhost/host/scope]), streams of bytes
+// ([github.com/jobhost/jobhost/host/stream]), child processes
+// ([github.com/jobhost/jobhost/host/exec]) and what else a host has to wait for
+// ([github.com/jobhost/jobhost/host/await]) are ops too.
 //
 // # Goroutines
 //

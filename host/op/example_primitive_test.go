@@ -3,75 +3,56 @@ package op_test
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// Permits is a primitive written with [op.New]: a counting semaphore whose
-// acquiring is an op.
-type Permits struct {
+// Door is a primitive written with [op.New]: passing is an op that is ready while
+// the door is open.
+type Door struct {
 	mu      sync.Mutex // protects the fields below
-	free    int
-	waiters op.WaitList[struct{}]
+	open    bool
+	waiters op.WaitList[string]
 }
 
-// Acquire returns an op that takes a permit, first come, first served.
-func (p *Permits) Acquire() op.Op[struct{}] {
-	return op.New(p.try, p.block)
+// Pass returns an op that is ready while the door is open.
+func (d *Door) Pass(who string) op.Op[string] {
+	return op.New(
+		func() (string, bool, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return who, d.open, nil
+		},
+		func(w *op.Waiter[string]) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.open { // since the probe
+				w.Complete(who, nil)
+				return
+			}
+			d.waiters.Wait(w, &d.mu)
+		},
+	)
 }
 
-func (p *Permits) try() (v struct{}, ok bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.free == 0 {
-		return v, false, nil
-	}
-	p.free--
-	return v, true, nil
-}
-
-func (p *Permits) block(w *op.Waiter[struct{}]) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.free > 0 { // released since try
-		if w.Complete(struct{}{}, nil) {
-			p.free--
-		}
-		return
-	}
-	p.waiters.Push(w)
-	w.OnAbort(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.waiters.Remove(w)
-	})
-}
-
-// Release gives a permit to who waits longest, or back.
-func (p *Permits) Release() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.waiters.Complete(struct{}{}, nil) {
-		p.free++
+// Set opens or closes the door.
+func (d *Door) Set(open bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open = open; open {
+		d.waiters.CompleteAll("a waiter", nil)
 	}
 }
 
 func ExampleNew() {
-	permits := &Permits{free: 1}
-	patient := op.BooleanChoice(
-		permits.Acquire(),
-		op.Wrap(op.After(time.Millisecond), func(time.Time) (struct{}, error) { return struct{}{}, nil }),
-	)
-	for range 2 {
-		got, _ := op.PerformRaw(patient)
-		fmt.Println("permit:", got.Tag)
+	var door Door
+	knock := op.OrElse(door.Pass("Ada"), func() (string, error) { return "no one", nil })
+	for _, open := range []bool{false, true} {
+		door.Set(open)
+		who, _ := op.PerformRaw(knock)
+		fmt.Println(who, "has passed")
 	}
-	permits.Release()
-	got, _ := op.PerformRaw(patient)
-	fmt.Println("permit:", got.Tag)
 	// Output:
-	// permit: true
-	// permit: false
-	// permit: true
+	// no one has passed
+	// Ada has passed
 }

@@ -44,12 +44,7 @@ func (f *Future[T]) block(w *Waiter[T]) {
 		w.Complete(f.value, f.err)
 		return
 	}
-	f.waiters.Push(w)
-	w.OnAbort(func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.waiters.Remove(w)
-	})
+	f.waiters.Wait(w, &f.mu)
 }
 
 // Signal is a condition that becomes true once and stays true. The zero value is

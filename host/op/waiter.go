@@ -1,5 +1,7 @@
 package op
 
+import "sync"
+
 // Waiter is one arm of one performing, waiting. The block function of a
 // primitive gets it and leaves it where the condition is made true.
 type Waiter[T any] struct {
@@ -60,6 +62,18 @@ func (l *WaitList[T]) Push(w *Waiter[T]) {
 	}
 	l.tail = w
 	l.n++
+}
+
+// Wait appends w, and takes it out again if its arm loses. mu is what protects the
+// list; the caller holds it. Like [Waiter.OnAbort], which it sets, it may be called
+// only within block.
+func (l *WaitList[T]) Wait(w *Waiter[T], mu sync.Locker) {
+	l.Push(w)
+	w.OnAbort(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		l.Remove(w)
+	})
 }
 
 // Remove takes w out of the list. It does nothing if w isn't in it.

@@ -181,9 +181,9 @@ func (q *Queue) save(b *sharedBreaker) {
 	}
 	b.saved = text
 	q.cfg.Logger.Warn("circuit breaker has changed", logkey.Breaker, b.key, logkey.State, state)
-	q.inflight.add()
+	q.inflight.Add(1)
 	q.store.Commit([]Op{&Note{Name: noteBreaker + b.key, Text: text}}, func(_ []OpResult, err error) {
-		defer q.inflight.done()
+		defer q.inflight.Done()
 		if err != nil {
 			q.cfg.Logger.Error("circuit breaker is not noted; a restart may find it as it was before",
 				logkey.Breaker, b.key, logkey.Error, err)

@@ -148,9 +148,9 @@ func (q *Queue) refused(lease *Lease, report Report, err error) {
 		return
 	}
 	report.Outcome = jobhost.Outcome{Kind: jobhost.OutcomeFailed, Fuel: report.Outcome.Fuel, Failure: failure}
-	q.inflight.add()
+	q.inflight.Add(1)
 	time.AfterFunc(0, func() {
-		defer q.inflight.done()
+		defer q.inflight.Done()
 		q.settle(lease, report)
 	})
 }

@@ -185,10 +185,10 @@ func (q *Queue) Delete(ctx context.Context, id string) error {
 // goroutine, in the order of the commits, also when the operation was refused.
 func (q *Queue) commitOne(ctx context.Context, op Op, told func(OpResult)) error {
 	answer := make(chan error, 1)
-	q.inflight.add()
+	q.inflight.Add(1)
 	q.lanes.opening.RLock()
 	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
-		defer q.inflight.done()
+		defer q.inflight.Done()
 		defer q.lanes.opening.RUnlock()
 		result := OpResult{Err: err}
 		if err == nil {

@@ -86,7 +86,7 @@ func (l *lane) expireLocked() {
 		l.expiring[w.key] = w
 		if !l.ends && !l.q.closed.Load() {
 			l.ends = true
-			l.q.inflight.add()
+			l.q.inflight.Add(1)
 			time.AfterFunc(0, l.expire)
 		}
 	}
@@ -109,7 +109,7 @@ func (l *lane) restoreLocked(w waiting) {
 
 // expire ends the tasks whose deadline has passed, some at a time.
 func (l *lane) expire() {
-	defer l.q.inflight.done()
+	defer l.q.inflight.Done()
 	for {
 		some := l.someExpiring()
 		if len(some) == 0 {

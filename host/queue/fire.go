@@ -83,9 +83,9 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 		return answers, nil
 	}
 	done := make(chan struct{})
-	q.inflight.add()
+	q.inflight.Add(1)
 	q.store.Commit(ops, func(results []OpResult, err error) {
-		defer q.inflight.done()
+		defer q.inflight.Done()
 		defer close(done)
 		for i, op := range ops {
 			result := OpResult{Err: err}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
 )
 
 // Config says how a queue works. Zero values mean the defaults in brackets.
@@ -113,7 +114,7 @@ type Queue struct {
 	refusal  atomic.Pointer[jobhost.Error] // of new jobs; nil = none
 	closed   atomic.Bool
 	closing  chan struct{} // closed with closed
-	inflight inflight      // commits under way
+	inflight op.WaitGroup  // commits under way
 }
 
 var errClosed = &jobhost.Error{
@@ -239,10 +240,8 @@ func (q *Queue) Stop() {
 // store stays open.
 func (q *Queue) Close(ctx context.Context) error {
 	q.Stop()
-	select {
-	case <-q.inflight.idle():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("close queue: commits are still under way: %w", context.Cause(ctx))
+	if _, err := op.Perform(ctx, q.inflight.Wait()); err != nil {
+		return fmt.Errorf("close queue: commits are still under way: %w", err)
 	}
+	return nil
 }

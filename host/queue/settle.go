@@ -96,9 +96,9 @@ func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error
 	if follows { // jobs come to lanes that are looked up by name
 		q.lanes.opening.RLock()
 	}
-	q.inflight.add()
+	q.inflight.Add(1)
 	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
-		defer q.inflight.done()
+		defer q.inflight.Done()
 		if follows {
 			defer q.lanes.opening.RUnlock()
 		}

@@ -29,9 +29,9 @@ func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt,
 // commitSubmit makes an admitted job durable.
 func (q *Queue) commitSubmit(ctx context.Context, job *JobSpec, l *lane) (jobhost.Receipt, error) {
 	answer := make(chan jobhost.Submitted, 1)
-	q.inflight.add()
+	q.inflight.Add(1)
 	q.store.Commit([]Op{&Submit{Job: job}}, func(results []OpResult, err error) {
-		defer q.inflight.done()
+		defer q.inflight.Done()
 		if err != nil {
 			results = []OpResult{{Err: err}}
 		}
@@ -95,9 +95,9 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 		return answers, nil
 	}
 	done := make(chan struct{})
-	q.inflight.add()
+	q.inflight.Add(1)
 	q.store.Commit(ops, func(results []OpResult, err error) {
-		defer q.inflight.done()
+		defer q.inflight.Done()
 		defer close(done)
 		for i, op := range ops {
 			result := OpResult{Err: err}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 )
@@ -48,7 +49,7 @@ type Config struct {
 // Scheduler fires schedules. Its methods may be called from many goroutines.
 type Scheduler struct {
 	cfg  Config
-	turn chan struct{} // holds one value while somebody changes entries
+	turn *op.Semaphore // taken while entries are changed
 	wake chan struct{} // holds one value when there may be something to do
 
 	mu      sync.Mutex        // protects the fields below
@@ -90,7 +91,7 @@ func New(cfg Config) *Scheduler {
 	}
 	return &Scheduler{
 		cfg:     cfg,
-		turn:    make(chan struct{}, 1),
+		turn:    op.NewSemaphore(1),
 		wake:    make(chan struct{}, 1),
 		entries: map[string]*entry{},
 		watched: map[string]bool{},
@@ -163,15 +164,11 @@ func (s *Scheduler) rouse() {
 
 // begin waits for its turn to change entries; whoever gets nil calls end.
 func (s *Scheduler) begin(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	_, err := op.Perform(ctx, s.turn.Acquire())
+	return err
 }
 
-func (s *Scheduler) end() { <-s.turn }
+func (s *Scheduler) end() { s.turn.Release() }
 
 // list returns the entries by name.
 func (s *Scheduler) list() []*entry {

@@ -24,6 +24,7 @@ func (s *Scope) cancelWith(c *Cancelled) bool {
 		return false
 	}
 	s.cancelled = c
+	s.tellLocked()
 	children := s.childrenLocked()
 	s.mu.Unlock()
 	s.cancelBelow(c, children)
@@ -58,11 +59,13 @@ func (s *Scope) fail(err error) {
 	}
 	s.primary = err
 	if s.cancelled != nil {
+		s.tellLocked()
 		s.mu.Unlock()
 		return
 	}
 	c := &Cancelled{Scope: s.name, Reason: err}
-	s.cancelled = c
+	s.cancelled, s.faulted = c, true
+	s.tellLocked()
 	children := s.childrenLocked()
 	s.mu.Unlock()
 	s.cancelBelow(c, children)

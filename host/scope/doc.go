@@ -3,7 +3,8 @@
 //
 // Scopes form a tree, from the host down to a single request. A scope owns
 // goroutines ([Scope.Go]), child scopes ([Scope.Child], [Run], [RunOp]) and
-// finalisers ([Scope.Finally]).
+// finalisers ([Scope.Finally], [Scope.Attach]). Others can wait for what becomes of
+// it: [Scope.CloseOp], [Scope.FaultOp], [Scope.CancelOp], [Scope.JoinOp].
 //
 // # The rules
 //

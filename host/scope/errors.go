@@ -64,7 +64,7 @@ const (
 // AdmissionError is the answer of a scope that takes in nothing more.
 type AdmissionError struct {
 	Scope  string // the name of the scope that was asked
-	What   string // "goroutine", "child" or "finaliser"
+	What   string // "goroutine", "child" or "finaliser"; empty = only the state was asked for
 	Name   string // what the goroutine or child was to be called
 	Reason Reason
 	// Cause is the scope's [*Cancelled] if it has failed or was cancelled,
@@ -77,7 +77,12 @@ func (e *AdmissionError) Error() string {
 	if e.Name != "" {
 		what += " " + e.Name
 	}
-	if e.Cause != nil {
+	switch {
+	case what == "" && e.Cause != nil:
+		return fmt.Sprintf("scope %s is %s: %v", e.Scope, e.Reason, e.Cause)
+	case what == "":
+		return fmt.Sprintf("scope %s is %s", e.Scope, e.Reason)
+	case e.Cause != nil:
 		return fmt.Sprintf("scope %s is %s, %s not admitted: %v", e.Scope, e.Reason, what, e.Cause)
 	}
 	return fmt.Sprintf("scope %s is %s, %s not admitted", e.Scope, e.Reason, what)

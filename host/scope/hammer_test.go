@@ -74,7 +74,15 @@ func (h *hammer) act(s *scope.Scope, what int) *scope.Scope {
 		if err != nil {
 			h.alive.Add(-1)
 		}
-	case 3, 4:
+	case 4:
+		h.alive.Add(1)
+		detach, err := s.Attach(func(bool, scope.Status, error) error { h.alive.Add(-1); return nil })
+		if err != nil || detach() {
+			h.alive.Add(-1)
+		}
+		eitherEnd := op.Choice(s.CloseOp(), s.FaultOp(), op.Wrap(s.CancelOp(), func(c *scope.Cancelled) (error, error) { return c, nil }))
+		_, _, _ = op.TryPerform(eitherEnd)
+	case 3:
 		h.alive.Add(1)
 		if err := s.Finally(func(bool, scope.Status, error) error { h.alive.Add(-1); return nil }); err != nil {
 			h.alive.Add(-1)

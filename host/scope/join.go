@@ -66,6 +66,7 @@ func (s *Scope) beginJoin() bool {
 		return false
 	}
 	s.joining = true
+	s.tellLocked()
 	return true
 }
 
@@ -74,7 +75,7 @@ func (s *Scope) beginJoin() bool {
 func (s *Scope) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.running == 0 && s.first == nil && len(s.finalisers) == 0
+	return s.running == 0 && s.first == nil && s.finalisers == nil
 }
 
 // join goes through the steps. It is called once, after beginJoin.
@@ -138,42 +139,6 @@ func (s *Scope) seal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sealed = true
-}
-
-// runFinaliser runs the last finaliser that hasn't been, and reports whether there
-// was one.
-func (s *Scope) runFinaliser() bool {
-	s.mu.Lock()
-	n := len(s.finalisers)
-	if n == 0 {
-		s.mu.Unlock()
-		return false
-	}
-	f := s.finalisers[n-1]
-	s.finalisers[n-1] = nil
-	s.finalisers = s.finalisers[:n-1]
-	status, primary := s.statusLocked(), s.primary
-	s.mu.Unlock()
-	if status == StatusRunning {
-		status = StatusOK // what it will be if nothing else comes up
-	}
-	err := ErrGoexit
-	defer func() { s.finaliserEnded(err) }()
-	err = protect(func() error { return f(status != StatusOK, status, primary) })
-	return true
-}
-
-func (s *Scope) finaliserEnded(err error) {
-	if err == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.primary == nil && s.cancelled == nil {
-		s.primary = err
-		return
-	}
-	s.extra = append(s.extra, err)
 }
 
 // end makes the outcome known: to the parent first, so that whoever has waited

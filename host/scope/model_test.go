@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/scope"
 )
 
@@ -23,6 +25,7 @@ type node struct {
 	kids       []*node
 	goroutines int     // that wait for the test to tell them how to end
 	finalisers []error // what each returns
+	detached   []bool  // which of them are taken out again
 
 	// The model.
 	status  string
@@ -65,6 +68,7 @@ func drawPlan(rt *rapid.T) *plan {
 				err = fmt.Errorf("%s-f%d", n.name, f)
 			}
 			n.finalisers = append(n.finalisers, err)
+			n.detached = append(n.detached, rapid.IntRange(0, 3).Draw(rt, "detached") == 0)
 		}
 		p.nodes = append(p.nodes, n)
 	}
@@ -154,6 +158,9 @@ func (n *node) join(order *[]string) {
 		kid.join(order)
 	}
 	for i, err := range slices.Backward(n.finalisers) {
+		if n.detached[i] {
+			continue
+		}
 		*order = append(*order, fmt.Sprintf("%s-f%d %s %s", n.name, i, n.status, n.primary))
 		switch {
 		case err == nil:
@@ -203,10 +210,17 @@ type stage struct {
 	scopes map[*node]*scope.Scope
 	tell   map[string]chan error // how a goroutine learns how to end
 	order  []string
+	// detached says that all that was to be taken out was.
+	detached bool
+	// told is what the ops performed from the beginning resulted in, by kind and scope.
+	told     map[string]string
+	mu       sync.Mutex // protects told
+	ctx      context.Context
+	watchers sync.WaitGroup
 }
 
-func (p *plan) stage() *stage {
-	st := &stage{scopes: map[*node]*scope.Scope{}, tell: map[string]chan error{}}
+func (p *plan) stage(ctx context.Context) *stage {
+	st := &stage{scopes: map[*node]*scope.Scope{}, tell: map[string]chan error{}, detached: true, told: map[string]string{}, ctx: ctx}
 	for _, n := range p.nodes {
 		var s *scope.Scope
 		if n.parent == nil {
@@ -231,8 +245,9 @@ func (p *plan) stage() *stage {
 				}
 			})
 		}
+		var detach []func() bool
 		for i, err := range n.finalisers {
-			_ = s.Finally(func(_ bool, status scope.Status, primary error) error {
+			out, _ := s.Attach(func(_ bool, status scope.Status, primary error) error {
 				text := ""
 				if primary != nil {
 					text = primary.Error()
@@ -240,9 +255,68 @@ func (p *plan) stage() *stage {
 				st.order = append(st.order, fmt.Sprintf("%s-f%d %s %s", n.name, i, status, text))
 				return err
 			})
+			detach = append(detach, out)
 		}
+		for i, out := range detach {
+			st.detached = st.detached && (!n.detached[i] || out() && !out())
+		}
+		st.watch(s)
 	}
 	return st
+}
+
+// watch lets three wait for what becomes of s.
+func (st *stage) watch(s *scope.Scope) {
+	for kind, watch := range watches(s) {
+		st.watchers.Go(func() {
+			if text, err := op.Perform(st.ctx, watch); err == nil {
+				st.mu.Lock()
+				defer st.mu.Unlock()
+				st.told[kind+" "+s.Name()] = text
+			}
+		})
+	}
+}
+
+// watches are the ops that tell of a scope, with what they tell as text.
+func watches(s *scope.Scope) map[string]op.Op[string] {
+	text := func(err error) (string, error) { return err.Error(), nil }
+	return map[string]op.Op[string]{
+		"close":  op.Wrap(s.CloseOp(), func(error) (string, error) { return "", nil }),
+		"fault":  op.Wrap(s.FaultOp(), text),
+		"cancel": op.Wrap(s.CancelOp(), func(c *scope.Cancelled) (string, error) { return text(c.Reason) }),
+	}
+}
+
+// watched is what must be told of a scope so far.
+func (n *node) watched(told map[string]string) {
+	if n.closed || n.reason != "" || n.primary != "" || n.joined {
+		told["close "+n.name] = ""
+	}
+	if n.primary != "" {
+		told["fault "+n.name] = n.primary
+	}
+	if n.reason != "" && n.reason != n.primary {
+		told["cancel "+n.name] = n.reason
+	}
+}
+
+// differs compares what was told, to those who wait and to those who ask now, with
+// the model.
+func (st *stage) differs() string {
+	synctest.Wait()
+	want, now := map[string]string{}, map[string]string{}
+	for n, s := range st.scopes {
+		n.watched(want)
+		for kind, watch := range watches(s) {
+			if text, ok, _ := op.TryPerform(watch); ok {
+				now[kind+" "+n.name] = text
+			}
+		}
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return cmp.Or(gocmp.Diff(want, now), gocmp.Diff(want, st.told))
 }
 
 func (st *stage) happen(e event) {
@@ -266,11 +340,20 @@ func (st *stage) happen(e event) {
 
 // run runs the plan for real and beside it the model, and returns what differs.
 func (p *plan) run() (diff string) {
-	st := p.stage()
+	ctx, cancel := context.WithCancel(context.Background())
+	st := p.stage(ctx)
+	defer st.watchers.Wait()
+	defer cancel()
 	synctest.Wait()
 	for _, e := range p.events {
 		st.happen(e)
 		e.happen()
+		if diff = cmp.Or(diff, st.differs()); diff != "" {
+			diff = fmt.Sprintf("after %s of %s: %s", e.kind, e.at.name, diff)
+		}
+	}
+	if !st.detached {
+		diff = cmp.Or(diff, "a finaliser was not taken out")
 	}
 	var joined []*node // before the root's join
 	for _, n := range p.nodes {
@@ -288,7 +371,7 @@ func (p *plan) run() (diff string) {
 	if len(joined) > 0 && slices.Contains(joined, p.nodes[0]) {
 		st.order, order = nil, nil
 	}
-	return cmp.Or(gocmp.Diff(order, st.order), gocmp.Diff(p.nodes[0].outcome(), outcomeOf(r)))
+	return cmp.Or(diff, st.differs(), gocmp.Diff(order, st.order), gocmp.Diff(p.nodes[0].outcome(), outcomeOf(r)))
 }
 
 func TestModel(t *testing.T) {

@@ -32,10 +32,12 @@ type Scope struct {
 	extra      []error    // failures after it, and of finalisers
 	running    int        // own goroutines
 	idle       chan struct{}
+	faulted    bool // it was cancelled by its own failure
 	joining    bool
-	sealed     bool // nothing but a finaliser can change the outcome any more
-	ended      bool // not even that
-	finalisers []Finaliser
+	sealed     bool      // nothing but a finaliser can change the outcome any more
+	ended      bool      // not even that
+	finalisers *attached // the last one
+	watchers   *watchers // nil = there are none
 
 	first, last *Scope   // children that haven't ended, in the order of attachment
 	kept        []Report // of those that have

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/state"
 )
@@ -33,8 +34,8 @@ type apart struct {
 	notes  Notes
 	boards *state.Boards
 
-	mu   sync.Mutex               // protects busy
-	busy map[string]chan struct{} // ids whose states are being removed; closed after that
+	mu   sync.Mutex            // protects busy
+	busy map[string]*op.Signal // ids whose states are being removed; fired after that
 }
 
 // Open implements [state.Store].
@@ -82,15 +83,11 @@ func (s *noted) note(ctx context.Context) error {
 }
 
 // commit makes a change of the notes durable.
-func (a *apart) commit(ctx context.Context, op queue.Op) error {
-	done := make(chan error, 1)
-	a.notes.Commit([]queue.Op{op}, func(_ []queue.OpResult, err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+func (a *apart) commit(ctx context.Context, change queue.Op) error {
+	var done op.Future[struct{}]
+	a.notes.Commit([]queue.Op{change}, func(_ []queue.OpResult, err error) { done.Set(struct{}{}, err) })
+	_, err := op.Perform(ctx, done.Get())
+	return err
 }
 
 // isGone reports whether a job was removed whose states may still be there.
@@ -161,28 +158,26 @@ func (a *apart) turn(ctx context.Context, id string) (release func(), err error)
 		if release != nil {
 			return release, nil
 		}
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if _, err := op.Perform(ctx, other.Wait()); err != nil {
+			return nil, err
 		}
 	}
 }
 
 // tryTurn makes it the caller's turn to look after an id, until release; nil = it is that
-// of another, who closes the channel.
-func (a *apart) tryTurn(id string) (release func(), other <-chan struct{}) {
+// of another, who fires the signal.
+func (a *apart) tryTurn(id string) (release func(), other *op.Signal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if other := a.busy[id]; other != nil {
 		return nil, other
 	}
-	mine := make(chan struct{})
+	mine := new(op.Signal)
 	a.busy[id] = mine
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.busy, id)
-		close(mine)
+		mine.Fire()
 	}, nil
 }

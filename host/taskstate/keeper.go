@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state"
 )
@@ -49,9 +50,8 @@ type Keeper struct {
 	jobs    Jobs
 	runs    *runs
 	boards  *state.Boards
-	apart   *apart        // nil when states go with their job
-	ends    chan struct{} // holds one value when there may be work for EndRemoved
-	deletes chan struct{} // the same for DeleteRemoved
+	apart   *apart   // nil when states go with their job
+	removed op.Pulse // beats when jobs are removed
 	observe state.Observer
 	log     *slog.Logger
 }
@@ -69,10 +69,9 @@ func New(cfg Config) *Keeper {
 	}
 	k := &Keeper{
 		store: cfg.Store, jobs: cfg.Jobs, runs: r, boards: state.NewBoards(r, cfg.Observe), observe: cfg.Observe, log: cfg.Logger,
-		ends: make(chan struct{}, 1), deletes: make(chan struct{}, 1),
 	}
 	if cfg.Notes != nil {
-		k.apart = &apart{Store: cfg.Store, notes: cfg.Notes, boards: k.boards, busy: map[string]chan struct{}{}}
+		k.apart = &apart{Store: cfg.Store, notes: cfg.Notes, boards: k.boards, busy: map[string]*op.Signal{}}
 		r.Store = k.apart
 	}
 	return k

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state"
 )
@@ -20,14 +21,7 @@ const (
 )
 
 // Gone says that jobs were removed of which there may be states. It doesn't block.
-func (k *Keeper) Gone() {
-	for _, wake := range []chan struct{}{k.ends, k.deletes} {
-		select {
-		case wake <- struct{}{}:
-		default: // it will look again anyway
-		}
-	}
-}
+func (k *Keeper) Gone() { k.removed.Beat() }
 
 // EndRemoved ends those who use states of a job that was removed, as soon as it is gone and
 // even while the store of states is away. It ends with ctx; its error is always nil.
@@ -36,16 +30,15 @@ func (k *Keeper) EndRemoved(ctx context.Context) error {
 		return nil // they go with the job
 	}
 	for {
+		seen := k.removed.Beats()
 		for _, job := range k.boards.Jobs() {
 			err := k.apart.end(ctx, job)
 			if err != nil && ctx.Err() == nil {
 				k.log.Warn("watchers of the states of a job that was removed may see them for longer", logkey.Job, job.ID, logkey.Error, err)
 			}
 		}
-		select {
-		case <-k.ends:
-		case <-ctx.Done():
-			return nil
+		if _, err := op.Perform(ctx, k.removed.Changed(seen)); err != nil {
+			return nil //nolint:nilerr // the end is no fault
 		}
 	}
 }
@@ -58,24 +51,20 @@ func (k *Keeper) DeleteRemoved(ctx context.Context) error {
 		return nil // they go with the job
 	}
 	for wait := removeFirst; ; {
-		wake := k.deletes
-		var again <-chan time.Time
+		next := k.removed.Changed(k.removed.Beats())
 		err := k.deleteRemoved(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end is no fault
 		}
 		if err != nil {
 			k.log.Warn("states of jobs that were removed are not deleted; it will be tried again", logkey.Duration, wait, logkey.Error, err)
-			wake, again = nil, time.After(wait)
+			next = op.Wrap(op.After(wait), func(time.Time) (uint64, error) { return 0, nil })
 			wait = min(2*wait, removeMost)
 		} else {
 			wait = removeFirst
 		}
-		select {
-		case <-wake:
-		case <-again:
-		case <-ctx.Done():
-			return nil
+		if _, err := op.Perform(ctx, next); err != nil {
+			return nil //nolint:nilerr // the end is no fault
 		}
 	}
 }

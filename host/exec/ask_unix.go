@@ -1,0 +1,11 @@
+//go:build unix
+
+package exec
+
+import (
+	"os"
+	"syscall"
+)
+
+// ask asks a process to end.
+func ask(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

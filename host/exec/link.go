@@ -1,0 +1,136 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/host/stream"
+)
+
+const (
+	// chunk is how much is copied at once.
+	chunk = 32 << 10
+	// orphanTime is how long the output of a process is read after its exit: what it
+	// has started may hold the other end for as long as it likes.
+	orphanTime = time.Second
+)
+
+var errAbandoned = errors.New("the process has exited, and its scope has ended")
+
+// link joins a stream of a process and a pipe.
+type link struct {
+	pipe         *stream.Pipe
+	ours, theirs *os.File
+	copy         func(*Process, *link) error
+}
+
+// connect makes the links that a command asks for. What it has made is in p.links,
+// also if it fails.
+func (p *Process) connect(c *Command) error {
+	if c.Stdin != nil {
+		l, err := p.link(c.Stdin, (*Process).copyInput)
+		if err != nil {
+			return err
+		}
+		l.ours, l.theirs = l.theirs, l.ours
+		p.cmd.Stdin = l.theirs
+	}
+	if c.Stdout != nil {
+		l, err := p.link(c.Stdout, (*Process).copyOutput)
+		if err != nil {
+			return err
+		}
+		p.cmd.Stdout = l.theirs
+	}
+	if c.Stderr != nil && c.Stderr == c.Stdout {
+		p.cmd.Stderr = p.cmd.Stdout
+	} else if c.Stderr != nil {
+		l, err := p.link(c.Stderr, (*Process).copyOutput)
+		if err != nil {
+			return err
+		}
+		p.cmd.Stderr = l.theirs
+	}
+	return nil
+}
+
+// link makes one whose end for reading is ours.
+func (p *Process) link(pipe *stream.Pipe, copyFunc func(*Process, *link) error) (*link, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	l := &link{pipe: pipe, ours: r, theirs: w, copy: copyFunc}
+	p.links = append(p.links, l)
+	return l, nil
+}
+
+func (l *link) close(reason error) {
+	_ = l.ours.Close()
+	_ = l.pipe.CloseWithError(reason)
+}
+
+// copyIn copies what goes through a link, in a goroutine of s.
+func (p *Process) copyIn(s *scope.Scope, l *link) {
+	err := s.Go("stream of process", func(context.Context) error {
+		defer p.copying.Done()
+		l.close(l.copy(p, l))
+		return nil // what went wrong is for who uses the pipe
+	})
+	if err != nil { // s was cancelled since the process began, which ends it
+		l.close(err)
+		p.copying.Done()
+	}
+}
+
+// copyOutput copies what the process writes. At the end of that, it returns nil.
+func (p *Process) copyOutput(l *link) error {
+	b := make([]byte, chunk)
+	gone := op.Wrap(p.abandoned.Wait(), func(struct{}) (int, error) { return 0, errAbandoned })
+	for {
+		n, err := l.ours.Read(b)
+		if n > 0 {
+			if _, err := op.PerformRaw(op.Choice(l.pipe.WriteOp(b[:n]), gone)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// copyInput copies what the process is to read, until it has exited.
+func (p *Process) copyInput(l *link) error {
+	exited := op.WrapResult(p.exit.Get(), func(*os.ProcessState, error) ([]byte, error) { return nil, io.EOF })
+	for {
+		data, err := op.PerformRaw(op.Choice(l.pipe.ReadOp(chunk), exited))
+		if err == nil {
+			_, err = l.ours.Write(data)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // a closed pipe says it all to those who write
+		}
+	}
+}
+
+// drain waits for the streams of a process that has exited.
+func (p *Process) drain(ctx context.Context) {
+	for _, l := range p.links {
+		// Errors are those of ends that were closed before.
+		_ = l.ours.SetWriteDeadline(time.Now())
+		_ = l.ours.SetReadDeadline(time.Now().Add(orphanTime))
+	}
+	if _, err := op.PerformRaw(op.Choice(p.copying.Wait(), op.Done[struct{}](ctx))); err != nil {
+		p.abandoned.Fire()
+	}
+}

@@ -1,0 +1,92 @@
+package scope
+
+import "github.com/jobhost/jobhost/host/op"
+
+// watchers are those that wait for a scope to change. Few scopes have any.
+type watchers struct {
+	closed    op.WaitList[error]
+	faulted   op.WaitList[error]
+	cancelled op.WaitList[*Cancelled]
+}
+
+// CloseOp returns an op that is ready when the scope takes in nothing more, whatever
+// the reason, and results in what [Scope.Admission] returns then. It is how to stop
+// offering work before work is rejected.
+func (s *Scope) CloseOp() op.Op[error] {
+	return watchOp(s, s.closedLocked, func(w *watchers) *op.WaitList[error] { return &w.closed })
+}
+
+// FaultOp returns an op that is ready when the scope has failed, and results in its
+// primary error, as value. A scope that ends without a failure never is; wait for
+// [Scope.JoinOp] beside it.
+func (s *Scope) FaultOp() op.Op[error] {
+	return watchOp(s, s.faultLocked, func(w *watchers) *op.WaitList[error] { return &w.faulted })
+}
+
+// CancelOp returns an op that is ready when the scope was cancelled by anything but
+// its own failure, and results in why. A failure that follows changes nothing about
+// that: then [Scope.FaultOp] is ready too.
+func (s *Scope) CancelOp() op.Op[*Cancelled] {
+	return watchOp(s, s.cancelLocked, func(w *watchers) *op.WaitList[*Cancelled] { return &w.cancelled })
+}
+
+// Admission returns nil as long as the scope takes in goroutines, children and
+// finalisers, and then an [*AdmissionError] that says why it doesn't.
+func (s *Scope) Admission() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.admitLocked("", "")
+}
+
+func (s *Scope) closedLocked() (error, bool) { //nolint:revive,staticcheck // the error is what is looked for
+	err := s.admitLocked("", "")
+	return err, err != nil
+}
+
+func (s *Scope) faultLocked() (error, bool) { //nolint:revive,staticcheck // the error is what is looked for
+	return s.primary, s.primary != nil
+}
+
+func (s *Scope) cancelLocked() (*Cancelled, bool) {
+	return s.cancelled, s.cancelled != nil && !s.faulted
+}
+
+// watchOp returns an op that is ready when look finds something, under s.mu.
+func watchOp[T any](s *Scope, look func() (T, bool), list func(*watchers) *op.WaitList[T]) op.Op[T] {
+	return op.New(
+		func() (T, bool, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			v, ok := look()
+			return v, ok, nil
+		},
+		func(w *op.Waiter[T]) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if v, ok := look(); ok {
+				w.Complete(v, nil)
+				return
+			}
+			if s.watchers == nil {
+				s.watchers = new(watchers)
+			}
+			list(s.watchers).Wait(w, &s.mu)
+		},
+	)
+}
+
+// tellLocked wakes those who wait for what the scope has become.
+func (s *Scope) tellLocked() {
+	if s.watchers == nil {
+		return
+	}
+	tell(&s.watchers.closed, s.closedLocked)
+	tell(&s.watchers.faulted, s.faultLocked)
+	tell(&s.watchers.cancelled, s.cancelLocked)
+}
+
+func tell[T any](list *op.WaitList[T], look func() (T, bool)) {
+	if v, ok := look(); ok {
+		list.CompleteAll(v, nil)
+	}
+}

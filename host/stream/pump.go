@@ -1,0 +1,89 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/host/scope"
+)
+
+// chunk is how much is read or written at once.
+const chunk = 32 << 10
+
+// From returns a pipe with room for size bytes that a goroutine of s fills from r. The
+// pipe ends as r does. r is closed at its end, when the pipe is closed, and when the
+// scope is cancelled, which ends the pipe with the cause; closing it must end a read
+// that is under way, as closing files, pipes and connections does.
+func From(s *scope.Scope, r io.ReadCloser, size int) (*Pipe, error) {
+	p := NewPipe(size)
+	p.onClose = func() { _ = r.Close() }
+	err := s.Go("read stream", func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, func() { _ = p.CloseWithError(context.Cause(ctx)) })()
+		_ = p.CloseWithError(p.fill(r))
+		return nil // what went wrong is for the readers
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read stream: %w", err)
+	}
+	return p, nil
+}
+
+// fill copies r into the pipe and returns why it has ended; nil = it was the end of r.
+func (p *Pipe) fill(r io.Reader) error {
+	b := make([]byte, min(chunk, p.size))
+	for {
+		n, err := r.Read(b)
+		if _, err := p.Write(b[:n]); err != nil {
+			return err
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// To returns a pipe with room for size bytes that a goroutine of s empties into w. w
+// is closed when the pipe is closed and empty, or at the first error, which is that
+// of later writes, and when the scope is cancelled; closing it must end a write that
+// is under way.
+func To(s *scope.Scope, w io.WriteCloser, size int) (*Pipe, error) {
+	p := NewPipe(size)
+	shut := sync.OnceFunc(func() { _ = w.Close() })
+	err := s.Go("write stream", func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, func() {
+			_ = p.CloseWithError(context.Cause(ctx))
+			shut()
+		})()
+		_ = p.CloseWithError(p.empty(w))
+		shut()
+		return nil // what went wrong is for the writers
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write stream: %w", err)
+	}
+	return p, nil
+}
+
+// empty copies the pipe into w and returns why it has ended; nil = it was the end of
+// the pipe.
+func (p *Pipe) empty(w io.Writer) error {
+	for {
+		data, err := op.PerformRaw(p.ReadOp(chunk))
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
