@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 	"unicode"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // testTime is when everything happens in tests.
@@ -28,8 +30,7 @@ const hostile = "\x1b[31mred\x1b]0;title\x07\r\u009b2J\u202eevil\x7f\nsecond lin
 // All jobs of the worker "hostile" are full of escape sequences.
 type fakeServer struct {
 	fakeStates
-	fakeFibers
-	fakeWorkflows
+	realParts
 
 	// onBatch and onWait are called first, if they are set.
 	onBatch func(specs []jobhost.Spec) ([]jobhost.Submitted, error)
@@ -49,8 +50,15 @@ type fakeJob struct {
 	ended chan struct{}
 }
 
-func newFakeServer() *fakeServer {
-	s := &fakeServer{jobs: map[string]*fakeJob{}, fakeFibers: newFakeFibers(), fakeWorkflows: newFakeWorkflows()}
+func newFakeServer(t testing.TB) *fakeServer {
+	s := newFakeQueue()
+	s.realParts = partsOf(hosttest.Open(t))
+	return s
+}
+
+// newFakeQueue returns a server without fibers and workflows.
+func newFakeQueue() *fakeServer {
+	s := &fakeServer{jobs: map[string]*fakeJob{}}
 	s.fakeStates = newFakeStates(s)
 	return s
 }

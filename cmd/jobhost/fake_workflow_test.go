@@ -8,21 +8,27 @@ import (
 	"github.com/jobhost/jobhost/host/hosttest"
 )
 
-// fakeWorkflows are those of a fake host, which has [hosttest.Definitions]; their jobs
-// are jobs of the worker "test" of that one.
-type fakeWorkflows struct {
+// realParts are the fibers and workflows of a real host, which has [hosttest.Definitions] and
+// the worker "test"; their jobs are jobs of that one.
+type realParts struct {
+	jobhost.FiberRunner
+	jobhost.FiberTalker
+	jobhost.FiberController
 	jobhost.WorkflowRunner
 	jobhost.WorkflowController
 	jobhost.WorkflowDefiner
-	host *hosttest.Fake
+	host *hosttest.Host
+	// onFollow is called when a command follows events; nil = nothing is.
+	onFollow func()
 }
 
-func newFakeWorkflows() fakeWorkflows {
-	fake := hosttest.NewFake(hosttest.FakeConfig{})
-	return fakeWorkflows{fake, fake, fake, fake}
-}
+func partsOf(h *hosttest.Host) realParts { return realParts{h, h, h, h, h, h, h, nil} }
 
-// workflowEvents are the events of a workflow.
-func (w fakeWorkflows) workflowEvents(ctx context.Context, q jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
-	return w.host.Events(ctx, q)
+// workflowEvents are the events of a workflow from its beginning on, so that none is missed.
+func (r realParts) workflowEvents(ctx context.Context, q jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
+	q.After = max(q.After, 1)
+	if r.onFollow != nil {
+		r.onFollow()
+	}
+	return r.host.Events(ctx, q)
 }

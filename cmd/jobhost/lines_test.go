@@ -26,7 +26,7 @@ func numbered(n int) string {
 func TestLinesInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 2000
-	server := newFakeServer()
+	server := newFakeQueue()
 	var mu sync.Mutex
 	waiting := map[string]chan struct{}{}
 	of := func(payload string) chan struct{} {
@@ -69,7 +69,7 @@ func TestLinesInOrder(t *testing.T) {
 // TestLinesBatches checks the size of batches and how many are under way.
 func TestLinesBatches(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := newFakeQueue()
 	var running, most, batches atomic.Int64
 	arrived := make(chan struct{}, 100)
 	server.onBatch = func(specs []jobhost.Spec) ([]jobhost.Submitted, error) {
@@ -110,7 +110,7 @@ func TestLinesBatches(t *testing.T) {
 func TestLinesBackpressure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := newFakeServer()
+		server := newFakeQueue()
 		ctx, cancel := context.WithCancel(t.Context())
 		server.onWait = func(ctx context.Context, _ *fakeJob) { <-ctx.Done() }
 		in := &endless{}
@@ -145,7 +145,7 @@ func (*endless) Read(p []byte) (int, error) {
 // TestLinesStream has lines submitted as they come, not when a batch is full.
 func TestLinesStream(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := newFakeQueue()
 	batches := make(chan int, 10)
 	server.onBatch = func(specs []jobhost.Spec) ([]jobhost.Submitted, error) {
 		batches <- len(specs)
@@ -172,7 +172,7 @@ func TestLinesStream(t *testing.T) {
 // still prints what was submitted.
 func TestLinesServerGone(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := newFakeQueue()
 	server.onBatch = func(specs []jobhost.Spec) ([]jobhost.Submitted, error) {
 		if string(specs[0].Payload) == "another line" {
 			return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "nobody listens there"}
@@ -202,7 +202,7 @@ func TestLinesServerGone(t *testing.T) {
 func TestLinesQueueFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := newFakeServer()
+		server := newFakeQueue()
 		full := &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the queue is full", RetryAfter: 3 * time.Second}
 		var mu sync.Mutex
 		calls := 0

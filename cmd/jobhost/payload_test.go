@@ -24,7 +24,7 @@ func TestSubmitFile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			server := newFakeServer()
+			server := newFakeServer(t)
 			con := newConsole(t, server)
 			data := bytes.Repeat([]byte("a word "), c.size/7+1)[:c.size]
 			if err := os.WriteFile(filepath.Join(con.env.dir, "in"), data, 0o600); err != nil {
@@ -46,7 +46,7 @@ func TestSubmitFile(t *testing.T) {
 
 func TestSubmitFileTwice(t *testing.T) {
 	t.Parallel()
-	con := newConsole(t, newFakeServer())
+	con := newConsole(t, newFakeServer(t))
 	if code := con.run(t, "submit", "wordcount", "text", "--file", "in"); code != exitUsage || !strings.Contains(con.errOut.String(), "given twice") {
 		t.Errorf("exit code %d: %s", code, con.errOut.String())
 	}
@@ -56,7 +56,7 @@ func TestSubmitFileTwice(t *testing.T) {
 // that was not written to its end is removed.
 func TestJobResultStreams(t *testing.T) {
 	t.Parallel()
-	con := newConsole(t, newFakeServer())
+	con := newConsole(t, newFakeServer(t))
 	if code := con.run(t, "submit", "wordcount", "binary"); code != exitOK {
 		t.Fatal(con.errOut.String())
 	}

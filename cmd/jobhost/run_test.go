@@ -34,7 +34,7 @@ func TestRunTellsOfFullDisk(t *testing.T) {
 	t.Parallel()
 	var errOut bytes.Buffer
 	e := newEnv(strings.NewReader(""), brokenWriter{}, &errOut)
-	e.connect = func(target) (jobhost.Server, error) { return newFakeServer(), nil }
+	e.connect = func(target) (jobhost.Server, error) { return newFakeServer(t), nil }
 	for _, args := range [][]string{
 		{"worker", "ls"},
 		{"submit", "wordcount", "x", "--wait"},
@@ -57,7 +57,7 @@ var errNoSpace = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "no spac
 func TestSubmitInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
-	server := newFakeServer()
+	server := newFakeServer(t)
 	server.onWait = func(context.Context, *fakeJob) { interrupt() }
 	c := newConsole(t, server)
 	code := c.env.run(ctx, []string{"submit", "wordcount", "hold it", "--wait"})
@@ -80,7 +80,7 @@ func TestWatchUntilEnd(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := newFakeServer()
+			server := newFakeServer(t)
 			server.onWait = func(_ context.Context, j *fakeJob) {
 				server.mu.Lock()
 				defer server.mu.Unlock()

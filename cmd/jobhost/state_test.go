@@ -29,7 +29,7 @@ func setStates(t *testing.T, server *fakeServer, job string, tasks, tags int) {
 // TestStateGrid wants a job with many tasks and tags to be shown from its worst side.
 func TestStateGrid(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := newFakeServer(t)
 	setStates(t, server, "many", 60, 10)
 	c := newConsole(t, server)
 	if code := c.run(t, "state", "get", "many"); code != exitOK {
@@ -66,7 +66,7 @@ func TestStateWatchIsInterrupted(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := newFakeServer()
+			server := newFakeServer(t)
 			setStates(t, server, "j", 2, 1)
 			c := newConsole(t, server)
 			ctx, stop := context.WithCancel(t.Context())
