@@ -15,7 +15,6 @@ import (
 	"unicode"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // testTime is when everything happens in tests.
@@ -36,10 +35,9 @@ type fakeServer struct {
 	onBatch func(specs []jobhost.Spec) ([]jobhost.Submitted, error)
 	onWait  func(ctx context.Context, job *fakeJob)
 
-	mu   sync.Mutex // protects the jobs and keys
+	mu   sync.Mutex // protects the jobs
 	jobs map[string]*fakeJob
 	ids  []string
-	keys map[string]keyWithValue // of wordcount
 
 	uploads map[string][]byte
 }
@@ -52,11 +50,11 @@ type fakeJob struct {
 
 func newFakeServer(t testing.TB) *fakeServer {
 	s := newFakeQueue()
-	s.realParts = partsOf(hosttest.Open(t))
+	s.realParts = openParts(t)
 	return s
 }
 
-// newFakeQueue returns a server without fibers and workflows.
+// newFakeQueue returns a server of jobs only, which may be in a bubble of synctest.
 func newFakeQueue() *fakeServer {
 	s := &fakeServer{jobs: map[string]*fakeJob{}}
 	s.fakeStates = newFakeStates(s)

@@ -30,12 +30,18 @@ type Host struct {
 func (h *Host) Stop() { _ = h.stop() }
 
 // Open runs a host in memory that has what [Run] and [RunWorkflows] ask for, changed by the
-// given functions, and waits until it is ready. It is stopped when the test ends.
+// given functions, and waits until it is ready. It is stopped when the test ends. A reload finds
+// what the host began with, unless they say otherwise.
 func Open(t testing.TB, change ...func(*host.Config)) *Host {
 	t.Helper()
 	cfg := Config(t)
 	for _, f := range change {
 		f(&cfg)
+	}
+	if cfg.Reread == nil {
+		cfg.Reread = func(context.Context) (host.Update, error) {
+			return host.Update{Workers: cfg.Workers, Schedules: cfg.Schedules}, nil
+		}
 	}
 	h, err := host.New(cfg)
 	if err != nil {
@@ -92,10 +98,6 @@ func Config(t testing.TB) host.Config {
 		Payloads:  payloads(t), PayloadThreshold: 1024,
 	}
 	cfg.Workers[0].Entry = "echo"
-	workers, schedules := cfg.Workers, cfg.Schedules
-	cfg.Reread = func(context.Context) (host.Update, error) {
-		return host.Update{Workers: workers, Schedules: schedules}, nil
-	}
 	return cfg
 }
 
