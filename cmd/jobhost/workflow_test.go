@@ -15,7 +15,7 @@ import (
 // TestWorkflowWaitInterrupted: an interrupt ends the wait, and says how to go on.
 func TestWorkflowWaitInterrupted(t *testing.T) {
 	t.Parallel()
-	server, followed := newFakeServer(t), make(chan struct{})
+	server, followed := newServer(t), make(chan struct{})
 	server.onFollow = sync.OnceFunc(func() { close(followed) })
 	ctx, interrupt := context.WithCancel(t.Context())
 	c := newConsole(t, server)
@@ -35,7 +35,7 @@ func TestWorkflowWaitInterrupted(t *testing.T) {
 // TestWorkflowWatchEvents: with -o json a watch prints the events, and ends with the workflow.
 func TestWorkflowWatchEvents(t *testing.T) {
 	t.Parallel()
-	server, followed := newFakeServer(t), make(chan struct{})
+	server, followed := newServer(t), make(chan struct{})
 	server.onFollow = sync.OnceFunc(func() { close(followed) })
 	c := newConsole(t, server)
 	if code := c.run(t, "workflow", "run", "approval", "--id", "wf-a"); code != exitOK {
