@@ -12,20 +12,20 @@ import (
 	"github.com/jobhost/jobhost/host/hosttest"
 )
 
-// countingServer counts the batches that reach a fake.
+// countingServer counts the batches that reach a host.
 type countingServer struct {
-	*hosttest.Fake
+	*hosttest.Host
 	batches atomic.Int64
 }
 
 func (s *countingServer) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhost.Submitted, error) {
 	s.batches.Add(1)
-	return s.Fake.SubmitBatch(ctx, specs)
+	return s.Host.SubmitBatch(ctx, specs)
 }
 
 func TestBatcher(t *testing.T) {
 	t.Parallel()
-	server := &countingServer{Fake: hosttest.NewFake(hosttest.FakeConfig{})}
+	server := &countingServer{Host: hosttest.Open(t)}
 	c, _ := serve(t, server)
 	b := c.NewBatcher(100)
 	const callers, each = 50, 20
@@ -66,7 +66,7 @@ func TestBatcher(t *testing.T) {
 // Callers that give up at any moment leave the others alone.
 func TestBatcherWithImpatientCallers(t *testing.T) {
 	t.Parallel()
-	c, _ := serve(t, hosttest.NewFake(hosttest.FakeConfig{}))
+	c, _ := serve(t, hosttest.Open(t))
 	b := c.NewBatcher(3)
 	var work sync.WaitGroup
 	for caller := range 40 {
@@ -93,9 +93,9 @@ func TestBatcherWithImpatientCallers(t *testing.T) {
 
 func TestBatcherWithoutAHost(t *testing.T) {
 	t.Parallel()
-	fake := hosttest.NewFake(hosttest.FakeConfig{})
-	fake.Close()
-	c, _ := serve(t, fake)
+	h := hosttest.Open(t)
+	h.Stop()
+	c, _ := serve(t, h)
 	b := c.NewBatcher(0)
 	for range 3 {
 		if _, err := b.Submit(t.Context(), jobhost.Spec{Worker: "test"}); jobhost.CodeOf(err) != jobhost.CodeUnavailable {

@@ -15,7 +15,9 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/client"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/hosttest"
+	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
 func wantCode(t *testing.T, err error, code jobhost.Code, texts ...string) {
@@ -97,24 +99,31 @@ func TestNotJobhost(t *testing.T) {
 
 func TestErrorsArriveAsTheyWere(t *testing.T) {
 	t.Parallel()
-	c, _ := serve(t, hosttest.NewFake(hosttest.FakeConfig{QueueCapacity: 1}))
+	h := hosttest.Open(t, func(c *host.Config) { c.Workers[0].QueueCapacity = 1 })
+	c, _ := serve(t, h)
 	spec := jobhost.Spec{Worker: "test", Delay: time.Hour}
 	if _, err := c.Submit(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Submit(t.Context(), spec)
-	want := jobhost.Error{
-		Code: jobhost.CodeExhausted, Field: "worker", Message: "the queue of worker test is full",
-		Hint: "this is a fake", RetryAfter: 250 * time.Millisecond,
+	for worker, want := range map[string]jobhost.Error{
+		"test": {Code: jobhost.CodeExhausted, RetryAfter: time.Second}, "tests": {Code: jobhost.CodeNotFound, Field: "worker"},
+	} {
+		spec := jobhost.Spec{Worker: worker, Delay: time.Hour}
+		_, here := h.Submit(t.Context(), spec)
+		_, there := c.Submit(t.Context(), spec)
+		sent, arrived := new(jobhost.Error), new(jobhost.Error)
+		if !errors.As(here, &sent) || !errors.As(there, &arrived) || *sent != *arrived {
+			t.Errorf("got %+v, want %+v", there, here)
+		}
+		if arrived.Code != want.Code || arrived.Field != want.Field || arrived.RetryAfter != want.RetryAfter || arrived.Message == "" || arrived.Hint == "" {
+			t.Errorf("got %+v, want %+v", arrived, want)
+		}
 	}
-	if e, ok := errors.AsType[*jobhost.Error](err); !ok || *e != want {
-		t.Errorf("got %+v, want %+v", err, want)
-	}
-	_, err = c.Submit(t.Context(), jobhost.Spec{Worker: "test", Tasks: -1, MaxAttempts: -1})
+	_, err := c.Submit(t.Context(), jobhost.Spec{Worker: "test", Tasks: -1, MaxAttempts: -1})
 	if all, ok := err.(interface{ Unwrap() []error }); !ok || len(all.Unwrap()) != 2 {
 		t.Errorf("got %v, want both faults", err)
 	}
-	if _, base := serve(t, hosttest.NewFake(hosttest.FakeConfig{})); true {
+	if _, base := serve(t, hosttest.Open(t)); true {
 		_, err = client.New(base, "").Submit(t.Context(), spec)
 		wantCode(t, err, jobhost.CodeDenied, "this needs the token")
 		_, err = client.New(base, "another-token").Submit(t.Context(), spec)
@@ -124,24 +133,26 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 
 func TestSubmitWait(t *testing.T) {
 	t.Parallel()
-	c, _ := serve(t, hosttest.NewFake(hosttest.FakeConfig{}))
+	c, _ := serve(t, hosttest.Open(t))
 	job, err := c.SubmitWait(t.Context(), jobhost.Spec{Worker: "test", Delay: 50 * time.Millisecond})
 	if err != nil || job.State != jobhost.Succeeded {
 		t.Errorf("got %+v, %v", job, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	job, err = c.SubmitWait(ctx, jobhost.Spec{Worker: "test", ID: "s", Entry: "spin"})
-	if !errors.Is(err, context.DeadlineExceeded) || job.ID != "s" || job.State != jobhost.Running {
+	job, err = c.SubmitWait(ctx, jobhost.Spec{Worker: "test", ID: "s", Delay: time.Hour})
+	if !errors.Is(err, context.DeadlineExceeded) || job.ID != "s" || job.State != jobhost.Scheduled {
 		t.Errorf("got %+v, %v; want the job as far as it is", job, err)
 	}
 }
 
 func TestCopyResult(t *testing.T) {
 	t.Parallel()
-	c, _ := serve(t, hosttest.NewFake(hosttest.FakeConfig{}))
+	cat := hosttest.Worker("cat", guests.Cat)
+	cat.Limits.OutputBytes = 1 << 20
+	c, _ := serve(t, hosttest.Open(t, func(c *host.Config) { c.Workers = append(c.Workers, cat) }))
 	want := bytes.Repeat([]byte{0xff}, 1<<20)
-	job, err := c.SubmitWait(t.Context(), jobhost.Spec{Worker: "test", Payload: want})
+	job, err := c.SubmitWait(t.Context(), jobhost.Spec{Worker: "cat", Payload: want})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +176,7 @@ func count(n int, taken *int) iter.Seq[jobhost.Spec] {
 
 func TestSubmitSeq(t *testing.T) {
 	t.Parallel()
-	c, _ := serve(t, hosttest.NewFake(hosttest.FakeConfig{}))
+	c, _ := serve(t, hosttest.Open(t))
 	const jobs = 1000
 	taken, n := 0, 0
 	for answer, err := range c.SubmitSeq(t.Context(), count(jobs, &taken), 30*time.Second) {
@@ -186,7 +197,7 @@ func TestSubmitSeq(t *testing.T) {
 // end too, long before its end.
 func TestSubmitSeqStops(t *testing.T) {
 	t.Parallel()
-	c, _ := serve(t, hosttest.NewFake(hosttest.FakeConfig{Keep: 10}))
+	c, _ := serve(t, hosttest.Open(t))
 	ended := make(chan struct{})
 	specs := func(yield func(jobhost.Spec) bool) {
 		defer close(ended)
@@ -224,7 +235,7 @@ func TestSubmitSeqStops(t *testing.T) {
 // those before come meanwhile.
 func TestSubmitSeqDoesNotWait(t *testing.T) {
 	t.Parallel()
-	c, _ := serve(t, hosttest.NewFake(hosttest.FakeConfig{}))
+	c, _ := serve(t, hosttest.Open(t))
 	answered := make(chan struct{})
 	specs := func(yield func(jobhost.Spec) bool) {
 		if yield(jobhost.Spec{Worker: "test", ID: "first"}) {

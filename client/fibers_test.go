@@ -8,8 +8,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/api"
-	"github.com/jobhost/jobhost/host/fiber"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/hosttest"
 )
 
@@ -55,9 +54,7 @@ func TestWatchFiberGoesOn(t *testing.T) {
 // has enough of waiting is asked again.
 func TestStartFiberFails(t *testing.T) {
 	t.Parallel()
-	fake := hosttest.NewFake(hosttest.FakeConfig{Fibers: fiber.Config{Max: 1, FailWhenFull: true}})
-	t.Cleanup(fake.Close)
-	c, _ := serve(t, fake, func(*api.Config) {})
+	c, _ := serve(t, hosttest.Open(t, func(c *host.Config) { c.Fibers = host.Fibers{Max: 1, FailWhenFull: true} }))
 	spec := jobhost.FiberSpec{ID: "a", Worker: "test", Entry: "fiber"}
 	if _, err := c.StartFiber(t.Context(), spec); err != nil {
 		t.Fatal(err)

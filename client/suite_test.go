@@ -16,23 +16,21 @@ import (
 
 const token = "0123456789abcdefghijklmnopqrstuv"
 
-// TestSuite runs the suite of all servers on a client, over HTTP, of a fake host.
+// TestSuite runs the suite of all servers on a client, over HTTP, of a host.
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	hosttest.Run(t, fakeOverHTTP)
+	hosttest.Run(t, overHTTP)
 }
 
 // TestWorkflows runs that of workflows.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
-	hosttest.RunWorkflows(t, fakeOverHTTP)
+	hosttest.RunWorkflows(t, overHTTP)
 }
 
-func fakeOverHTTP(t testing.TB) jobhost.Server {
+func overHTTP(t testing.TB) jobhost.Server {
 	t.Helper()
-	fake := hosttest.NewFake(hosttest.FakeConfig{})
-	t.Cleanup(fake.Close)
-	c, _ := serve(t, fake)
+	c, _ := serve(t, hosttest.Open(t))
 	return c
 }
 

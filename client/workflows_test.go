@@ -15,15 +15,13 @@ import (
 // when its time is over the workflow as it is.
 func TestStartWorkflowWait(t *testing.T) {
 	t.Parallel()
-	fake := hosttest.NewFake(hosttest.FakeConfig{})
-	t.Cleanup(fake.Close)
-	c, _ := serve(t, fake)
+	c, _ := serve(t, hosttest.Open(t))
 	run, err := c.StartWorkflowWait(t.Context(), jobhost.WorkflowStart{Workflow: "chain", Input: []byte(`"x"`)})
 	if err != nil || run.Status != jobhost.WorkflowCompleted || string(run.Output) != `"x"` || len(run.Steps) != 2 {
 		t.Errorf("got %+v, %v", run, err)
 	}
 	late := errors.New("waited long enough")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, late)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, late)
 	defer cancel()
 	run, err = c.StartWorkflowWait(ctx, jobhost.WorkflowStart{ID: "wf-a", Workflow: "approval"})
 	if !errors.Is(err, late) || run.Status != jobhost.WorkflowRunning {

@@ -54,10 +54,7 @@ func newFirestore(t testing.TB) *firestore {
 
 func onFirestore(t testing.TB) jobhost.Server {
 	t.Helper()
-	cfg := yearly(t)
-	cfg.States = newFirestore(t).store
-	h, _ := run(t, cfg)
-	return h
+	return hosttest.Open(t, func(c *host.Config) { c.States = newFirestore(t).store })
 }
 
 // The suite of all servers, with states in Firestore.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
@@ -30,7 +31,7 @@ func everySecond(t *testing.T) schedule.Schedule {
 // and takes it away again.
 func TestScheduleReload(t *testing.T) {
 	t.Parallel()
-	cfg := yearly(t)
+	cfg := hosttest.Config(t)
 	next := host.Update{Workers: slices.Clone(cfg.Workers), Schedules: []schedule.Schedule{everySecond(t)}}
 	cfg.Reread = func(context.Context) (host.Update, error) { return next, nil }
 	cfg.Metrics = metrics.New()

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
 )
 
 // builder returns a dev with a console and a worker of that build.
 func builder(t *testing.T, command string) (*dev, *console, *manifest.Worker) {
 	t.Helper()
-	c := newConsole(t, newFakeServer())
+	c := newConsole(t, struct{ jobhost.Server }{})
 	c.env.now = time.Now
 	w := &manifest.Worker{Name: "w", Plugin: filepath.Join(c.env.dir, "w.wasm"), Build: command}
 	return &dev{env: c.env, buildTime: duration(time.Minute)}, c, w
@@ -120,7 +121,7 @@ func TestSourcesOfABuild(t *testing.T) {
 
 func TestDevNeedsAManifest(t *testing.T) {
 	t.Parallel()
-	c := newConsole(t, newFakeServer())
+	c := newConsole(t, struct{ jobhost.Server }{})
 	if code := c.run(t, "dev"); code != exitFailed || !strings.Contains(c.errOut.String(), "does not exist") {
 		t.Errorf("exit code %d, stderr %q", code, c.errOut.String())
 	}

@@ -22,7 +22,7 @@ func TestFiberWatch(t *testing.T) {
 		{"fail", printable(hostile) + "\n", "fiber room has failed: ", []string{"--after", "1"}, exitFailed},
 		{"end", `{"seq":1,"time":"`, "", []string{"--replay", "-o", "json"}, exitOK},
 	} {
-		server := newFakeServer()
+		server := newServer(t)
 		if _, err := server.StartFiber(t.Context(), jobhost.FiberSpec{ID: "room", Worker: "test", Entry: "fiber"}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/jobhost/jobhost"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -43,7 +45,7 @@ func TestHelp(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			c := newConsole(t, newFakeServer())
+			c := newConsole(t, struct{ jobhost.Server }{})
 			args := append(strings.Fields(strings.TrimPrefix(path, "jobhost")), "--help")
 			if code := c.run(t, args...); code != exitOK || c.errOut.Len() > 0 {
 				t.Fatalf("exit code %d, stderr %q", code, c.errOut.String())

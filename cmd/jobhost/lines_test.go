@@ -26,7 +26,7 @@ func numbered(n int) string {
 func TestLinesInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 2000
-	server := newFakeServer()
+	server := &linesServer{}
 	var mu sync.Mutex
 	waiting := map[string]chan struct{}{}
 	of := func(payload string) chan struct{} {
@@ -38,9 +38,9 @@ func TestLinesInOrder(t *testing.T) {
 		}
 		return waiting[key]
 	}
-	server.onWait = func(_ context.Context, j *fakeJob) {
+	server.onWait = func(_ context.Context, payload string) {
 		var i int
-		_, _ = fmt.Sscan(string(j.spec.Payload[strings.LastIndexByte(string(j.spec.Payload), ' ')+1:]), &i)
+		_, _ = fmt.Sscan(payload[strings.LastIndexByte(payload, ' ')+1:], &i)
 		if i%2 == 0 && i+1 < n {
 			<-of(fmt.Sprint(i + 1))
 			return
@@ -69,7 +69,7 @@ func TestLinesInOrder(t *testing.T) {
 // TestLinesBatches checks the size of batches and how many are under way.
 func TestLinesBatches(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := &linesServer{}
 	var running, most, batches atomic.Int64
 	arrived := make(chan struct{}, 100)
 	server.onBatch = func(specs []jobhost.Spec) ([]jobhost.Submitted, error) {
@@ -110,18 +110,16 @@ func TestLinesBatches(t *testing.T) {
 func TestLinesBackpressure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := newFakeServer()
+		server := &linesServer{}
 		ctx, cancel := context.WithCancel(t.Context())
-		server.onWait = func(ctx context.Context, _ *fakeJob) { <-ctx.Done() }
+		server.onWait = func(ctx context.Context, _ string) { <-ctx.Done() }
 		in := &endless{}
 		c := newConsole(t, server)
 		c.env.stdin = in
 		done := make(chan int)
 		go func() { done <- c.env.run(ctx, []string{"submit", "wordcount", "-l", "--wait"}) }()
 		synctest.Wait()
-		server.mu.Lock()
-		got := len(server.ids)
-		server.mu.Unlock()
+		got := server.submitted()
 		if most := (batchesInFlight + 2) * batchJobs; got > most {
 			t.Errorf("%d jobs submitted before the first ended, want at most %d", got, most)
 		}
@@ -145,7 +143,7 @@ func (*endless) Read(p []byte) (int, error) {
 // TestLinesStream has lines submitted as they come, not when a batch is full.
 func TestLinesStream(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := &linesServer{}
 	batches := make(chan int, 10)
 	server.onBatch = func(specs []jobhost.Spec) ([]jobhost.Submitted, error) {
 		batches <- len(specs)
@@ -172,7 +170,7 @@ func TestLinesStream(t *testing.T) {
 // still prints what was submitted.
 func TestLinesServerGone(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := &linesServer{}
 	server.onBatch = func(specs []jobhost.Spec) ([]jobhost.Submitted, error) {
 		if string(specs[0].Payload) == "another line" {
 			return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "nobody listens there"}
@@ -202,7 +200,7 @@ func TestLinesServerGone(t *testing.T) {
 func TestLinesQueueFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := newFakeServer()
+		server := &linesServer{}
 		full := &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the queue is full", RetryAfter: 3 * time.Second}
 		var mu sync.Mutex
 		calls := 0
@@ -216,7 +214,7 @@ func TestLinesQueueFull(t *testing.T) {
 				answers := make([]jobhost.Submitted, len(specs))
 				for i := range specs {
 					if answers[i].Err = full; i%2 == 0 {
-						answers[i].Receipt, answers[i].Err = server.Submit(t.Context(), specs[i])
+						answers[i].Receipt, answers[i].Err = server.take(&specs[i]), nil
 					}
 				}
 				return answers, nil

@@ -15,7 +15,7 @@ func TestSubmitFile(t *testing.T) {
 		name    string
 		size    int
 		args    []string
-		uploads int
+		uploads int64
 	}{
 		{"small file", 64 << 10, []string{"--file", "in"}, 0},
 		{"large file", 64<<10 + 1, []string{"--file", "in"}, 1},
@@ -24,15 +24,15 @@ func TestSubmitFile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			server := newFakeServer()
+			server := newServer(t)
 			con := newConsole(t, server)
 			data := bytes.Repeat([]byte("a word "), c.size/7+1)[:c.size]
 			if err := os.WriteFile(filepath.Join(con.env.dir, "in"), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			con.env.stdin = bytes.NewReader(data)
-			if code := con.run(t, append([]string{"submit", "wordcount"}, c.args...)...); code != exitOK || len(server.uploads) != c.uploads {
-				t.Fatalf("exit code %d, %d uploads: %s", code, len(server.uploads), con.errOut.String())
+			if code := con.run(t, append([]string{"submit", "wordcount"}, c.args...)...); code != exitOK || server.uploads.Load() != c.uploads {
+				t.Fatalf("exit code %d, %d uploads: %s", code, server.uploads.Load(), con.errOut.String())
 			}
 			if code := con.run(t, "job", "payload", "job-1", "-O", "out"); code != exitOK {
 				t.Fatalf("exit code %d: %s", code, con.errOut.String())
@@ -46,7 +46,7 @@ func TestSubmitFile(t *testing.T) {
 
 func TestSubmitFileTwice(t *testing.T) {
 	t.Parallel()
-	con := newConsole(t, newFakeServer())
+	con := newConsole(t, newServer(t))
 	if code := con.run(t, "submit", "wordcount", "text", "--file", "in"); code != exitUsage || !strings.Contains(con.errOut.String(), "given twice") {
 		t.Errorf("exit code %d: %s", code, con.errOut.String())
 	}
@@ -56,8 +56,8 @@ func TestSubmitFileTwice(t *testing.T) {
 // that was not written to its end is removed.
 func TestJobResultStreams(t *testing.T) {
 	t.Parallel()
-	con := newConsole(t, newFakeServer())
-	if code := con.run(t, "submit", "wordcount", "binary"); code != exitOK {
+	con := newConsole(t, newServer(t))
+	if code := con.run(t, "submit", "wordcount", "binary", "--wait"); code != exitOK {
 		t.Fatal(con.errOut.String())
 	}
 	con.out.Reset()

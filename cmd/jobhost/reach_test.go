@@ -9,7 +9,7 @@ import (
 )
 
 // unreachable is a server at an address where there is none.
-type unreachable struct{ *fakeServer }
+type unreachable struct{ jobhost.Server }
 
 func (unreachable) Workers(context.Context) ([]jobhost.WorkerStatus, error) {
 	return nil, &jobhost.Error{
@@ -32,7 +32,7 @@ func TestHintsOfAnAddress(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newConsole(t, unreachable{newFakeServer()})
+			c := newConsole(t, unreachable{})
 			c.env.getenv = func(name string) string {
 				if name == "JOBHOST_ADDR" {
 					return tt.env

@@ -34,7 +34,7 @@ func TestRunTellsOfFullDisk(t *testing.T) {
 	t.Parallel()
 	var errOut bytes.Buffer
 	e := newEnv(strings.NewReader(""), brokenWriter{}, &errOut)
-	e.connect = func(target) (jobhost.Server, error) { return newFakeServer(), nil }
+	e.connect = func(target) (jobhost.Server, error) { return newServer(t), nil }
 	for _, args := range [][]string{
 		{"worker", "ls"},
 		{"submit", "wordcount", "x", "--wait"},
@@ -57,10 +57,10 @@ var errNoSpace = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "no spac
 func TestSubmitInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
-	server := newFakeServer()
-	server.onWait = func(context.Context, *fakeJob) { interrupt() }
+	server := newServer(t)
+	server.onWait = func(string) { interrupt() }
 	c := newConsole(t, server)
-	code := c.env.run(ctx, []string{"submit", "wordcount", "hold it", "--wait"})
+	code := c.env.run(ctx, []string{"submit", "wordcount", "later", "--delay", "1h", "--wait"})
 	if want := "waiting for job job-1 was interrupted; the job goes on"; code != exitFailed || !strings.Contains(c.errOut.String(), want) {
 		t.Errorf("exit code %d, stderr %q, want %q", code, c.errOut.String(), want)
 	}
@@ -74,18 +74,25 @@ func TestWatchUntilEnd(t *testing.T) {
 		code          int
 		want          string
 	}{
-		{"succeeded", "hold", jobhost.Succeeded, exitOK, "job job-1 succeeded"},
-		{"dead", "hold", jobhost.Dead, exitFailed, "job job-1 is dead: bad_input: the input says so"},
-		{"cancelled", "hold", jobhost.Cancelled, exitFailed, "job job-1 is cancelled"},
+		{"succeeded", "fine", jobhost.Succeeded, exitOK, "job job-1 succeeded"},
+		{"dead", "fail", jobhost.Dead, exitFailed, "job job-1 is dead: bad_input: the input says so"},
+		{"cancelled", "fine", jobhost.Cancelled, exitFailed, "job job-1 is cancelled"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := newFakeServer()
-			server.onWait = func(_ context.Context, j *fakeJob) {
-				server.mu.Lock()
-				defer server.mu.Unlock()
-				if !j.State.Ended() {
-					server.end(j, test.end)
+			server := newServer(t)
+			if _, err := server.PauseWorker(t.Context(), "wordcount"); err != nil {
+				t.Fatal(err)
+			}
+			server.onWait = func(id string) {
+				var err error
+				if test.end == jobhost.Cancelled {
+					_, err = server.Cancel(t.Context(), id)
+				} else {
+					_, err = server.ResumeWorker(t.Context(), "wordcount")
+				}
+				if err != nil {
+					t.Error(err)
 				}
 			}
 			c := newConsole(t, server)

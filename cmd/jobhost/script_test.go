@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ESC", "\x1b")
-			env.Values[sessionKey{}] = &session{server: newFakeServer()}
+			env.Values[sessionKey{}] = &session{server: newServer(env.T().(testing.TB))}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

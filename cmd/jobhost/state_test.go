@@ -11,7 +11,7 @@ import (
 
 // setStates gives a server a job with so many tasks and tags; those of the last task
 // are in error, those of others finished.
-func setStates(t *testing.T, server *fakeServer, job string, tasks, tags int) {
+func setStates(t *testing.T, server *testServer, job string, tasks, tags int) {
 	t.Helper()
 	for task := range tasks {
 		for tag := range tags {
@@ -29,7 +29,7 @@ func setStates(t *testing.T, server *fakeServer, job string, tasks, tags int) {
 // TestStateGrid wants a job with many tasks and tags to be shown from its worst side.
 func TestStateGrid(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server := newServer(t)
 	setStates(t, server, "many", 60, 10)
 	c := newConsole(t, server)
 	if code := c.run(t, "state", "get", "many"); code != exitOK {
@@ -66,7 +66,7 @@ func TestStateWatchIsInterrupted(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := newFakeServer()
+			server := newServer(t)
 			setStates(t, server, "j", 2, 1)
 			c := newConsole(t, server)
 			ctx, stop := context.WithCancel(t.Context())

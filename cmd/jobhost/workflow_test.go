@@ -15,7 +15,8 @@ import (
 // TestWorkflowWaitInterrupted: an interrupt ends the wait, and says how to go on.
 func TestWorkflowWaitInterrupted(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server, followed := newServer(t), make(chan struct{})
+	server.onFollow = sync.OnceFunc(func() { close(followed) })
 	ctx, interrupt := context.WithCancel(t.Context())
 	c := newConsole(t, server)
 	var group sync.WaitGroup
@@ -26,9 +27,7 @@ func TestWorkflowWaitInterrupted(t *testing.T) {
 			t.Errorf("exit code %d, stderr %q", code, c.errOut.String())
 		}
 	})
-	if err := server.fakeWorkflows.host.AwaitReaders(t.Context(), 1); err != nil {
-		t.Error(err)
-	}
+	<-followed
 	interrupt()
 	group.Wait()
 }
@@ -36,7 +35,8 @@ func TestWorkflowWaitInterrupted(t *testing.T) {
 // TestWorkflowWatchEvents: with -o json a watch prints the events, and ends with the workflow.
 func TestWorkflowWatchEvents(t *testing.T) {
 	t.Parallel()
-	server := newFakeServer()
+	server, followed := newServer(t), make(chan struct{})
+	server.onFollow = sync.OnceFunc(func() { close(followed) })
 	c := newConsole(t, server)
 	if code := c.run(t, "workflow", "run", "approval", "--id", "wf-a"); code != exitOK {
 		t.Fatal(c.errOut.String())
@@ -48,9 +48,7 @@ func TestWorkflowWatchEvents(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, c.errOut.String())
 		}
 	})
-	if err := server.fakeWorkflows.host.AwaitReaders(t.Context(), 1); err != nil {
-		t.Error(err)
-	}
+	<-followed
 	if err := server.SignalWorkflow(t.Context(), "wf-a", jobhost.WorkflowSignal{Name: "approved"}); err != nil {
 		t.Error(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 func TestSubmit(t *testing.T) {
@@ -21,6 +21,7 @@ func TestSubmit(t *testing.T) {
 	if location := first.header.Get("Location"); location != "/v1/jobs/a" {
 		t.Errorf("got location %q", location)
 	}
+	f.reach("a", jobhost.Succeeded)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","id":"a","payload":"x"}`), 200, `{"id":"a","state":"succeeded","deduplicated":true}`)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","id":"a","payload":"y"}`), 409, `"code":"conflict"`, `"field":"id"`)
 	f.want(f.do("POST", "/v1/jobs", `{"worker":"test","callback":{"url":"https://example.com/hook"}}`), 403, `"code":"denied"`, `"field":"callback"`)
@@ -41,7 +42,8 @@ func TestSubmitWait(t *testing.T) {
 	f.want(f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","payload_base64":"//4="}`), 201, `"result_base64":"//4="`)
 	f.want(f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","tasks":3,"payload":"x"}`), 201, `{"task":2,"state":"succeeded","size":1,"result":"x"}]}`)
 	f.want(f.do("POST", "/v1/jobs?wait=30s", `{"worker":"test","entry":"fail_permanent","payload":"no luck"}`), 201, `"state":"dead"`, "no luck")
-	f.want(f.do("POST", "/v1/jobs?wait=10ms", `{"worker":"test","entry":"spin","id":"s"}`), 202, `"state":"running"`)
+	f.want(f.do("POST", "/v1/jobs?wait=10ms", `{"worker":"test","entry":"spin","id":"s"}`), 202, `"id":"s"`)
+	f.reach("s", jobhost.Running)
 	f.want(f.do("GET", "/v1/jobs/s?wait=10ms", ""), 202, `"state":"running"`)
 	f.want(f.do("GET", "/v1/jobs/a?wait=1s", ""), 200, `"state":"succeeded"`)
 	for _, wait := range []string{"1", "-1s", "6m", "x", "1e9h"} {
@@ -54,14 +56,14 @@ func TestSubmitWait(t *testing.T) {
 func TestWaitOutlivesTimeouts(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{serve: api.ServeConfig{RequestTimeout: 50 * time.Millisecond}})
-	f.want(f.do("POST", "/v1/jobs?wait=300ms", `{"worker":"test","entry":"spin"}`), 202, `"state":"running"`)
-	f.want(f.do("POST", "/v1/jobs?wait=5s", `{"worker":"test","delay":"300ms","payload":"x"}`), 201, `"result":"x"`)
+	f.want(f.do("POST", "/v1/jobs?wait=300ms", `{"worker":"test","delay":"1h"}`), 202, `"state":"scheduled"`)
+	f.want(f.do("POST", "/v1/jobs?wait=20s", `{"worker":"test","delay":"300ms","payload":"x"}`), 201, `"result":"x"`)
 }
 
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{api: func(c *api.Config) { c.Limits.Waits = 1 }})
-	id := f.submit(jobhost.Spec{Worker: "test", Entry: "spin"})
+	id := f.submit(jobhost.Spec{Worker: "test", Delay: time.Hour})
 	var group sync.WaitGroup
 	group.Go(func() {
 		for f.do("GET", "/v1/jobs/"+id+"?wait=1m", "").status == 429 {
@@ -78,7 +80,7 @@ func TestWaitsAreBounded(t *testing.T) {
 			break
 		}
 	}
-	if _, err := f.fake.Cancel(t.Context(), id); err != nil {
+	if _, err := f.host.Cancel(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	group.Wait()
@@ -86,9 +88,16 @@ func TestWaitsAreBounded(t *testing.T) {
 
 func TestQueueFull(t *testing.T) {
 	t.Parallel()
-	f := setup(t, options{fake: hosttest.FakeConfig{QueueCapacity: 1}})
+	f := setup(t, options{host: func(c *host.Config) { c.Workers[0].QueueCapacity = 1 }})
 	f.submit(jobhost.Spec{Worker: "test", Delay: time.Hour})
 	got := f.do("POST", "/v1/jobs", `{"worker":"test"}`)
+	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"1s"`, "the queue of test is full")
+	if got.header.Get("Retry-After") != "1" {
+		t.Errorf("got Retry-After %q", got.header.Get("Retry-After"))
+	}
+	soon := &jobhost.Error{Code: jobhost.CodeExhausted, Message: "full", RetryAfter: 250 * time.Millisecond}
+	f = setup(t, options{api: func(c *api.Config) { c.Server = &broken{c.Server, soon} }})
+	got = f.do("GET", "/v1/jobs/a", "")
 	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"250ms"`)
 	if got.header.Get("Retry-After") != "1" {
 		t.Errorf("got Retry-After %q, want whole seconds, rounded up", got.header.Get("Retry-After"))
@@ -98,10 +107,10 @@ func TestQueueFull(t *testing.T) {
 func TestJobRoutes(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{})
-	f.submit(jobhost.Spec{Worker: "test", ID: "good", Payload: []byte("<script>alert(1)</script>")})
-	f.submit(jobhost.Spec{Worker: "test", ID: "bad", Entry: "fail_permanent", Payload: []byte("no luck")})
+	f.finish(jobhost.Spec{Worker: "test", ID: "good", Payload: []byte("<script>alert(1)</script>")})
+	f.finish(jobhost.Spec{Worker: "test", ID: "bad", Entry: "fail_permanent", Payload: []byte("no luck")})
 	f.submit(jobhost.Spec{Worker: "test", ID: "later", Delay: time.Hour})
-	f.submit(jobhost.Spec{Worker: "test", ID: "log", Entry: "log_echo", Payload: []byte("said")})
+	f.finish(jobhost.Spec{Worker: "test", ID: "log", Entry: "log_echo", Payload: []byte("said")})
 
 	f.want(f.do("GET", "/v1/jobs", ""), 200, `"id":"good"`, `"id":"bad"`)
 	f.want(f.do("GET", "/v1/jobs?worker=none", ""), 200, `{"jobs":[]}`)
@@ -163,8 +172,8 @@ func TestJobRoutes(t *testing.T) {
 func TestResult(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{})
-	f.submit(jobhost.Spec{Worker: "test", ID: "one", Payload: []byte("<script>alert(1)</script>")})
-	f.submit(jobhost.Spec{Worker: "test", ID: "many", Tasks: 2, Payload: []byte{0xff}})
+	f.finish(jobhost.Spec{Worker: "test", ID: "one", Payload: []byte("<script>alert(1)</script>")})
+	f.finish(jobhost.Spec{Worker: "test", ID: "many", Tasks: 2, Payload: []byte{0xff}})
 	f.submit(jobhost.Spec{Worker: "test", ID: "none", Delay: time.Hour})
 	got := f.do("GET", "/v1/jobs/one/result", "")
 	f.want(got, 200)

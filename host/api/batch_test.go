@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 func (f *fixture) batch(query, body string) []wire.Answer {
@@ -82,15 +82,15 @@ func TestBatch(t *testing.T) {
 func TestBatchWait(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{})
-	answers := f.batch("?wait=200ms", `{"worker":"test","payload":"x"}
+	answers := f.batch("?wait=2s", `{"worker":"test","payload":"x"}
 {"worker":"test","entry":"fail_permanent","payload":"no luck"}
-{"worker":"test","entry":"spin"}
+{"worker":"test","delay":"1h"}
 {"worker":"test","tasks":2,"payload_base64":"/w=="}
 `)
 	if len(answers) != 4 {
 		t.Fatalf("got %+v", answers)
 	}
-	for i, state := range []jobhost.State{jobhost.Succeeded, jobhost.Dead, jobhost.Running, jobhost.Succeeded} {
+	for i, state := range []jobhost.State{jobhost.Succeeded, jobhost.Dead, jobhost.Scheduled, jobhost.Succeeded} {
 		if answers[i].Job == nil || answers[i].Job.State != state {
 			t.Errorf("job %d: got %+v, want %s", i, answers[i], state)
 		}
@@ -127,7 +127,7 @@ func TestBatchAnswersWhileItReads(t *testing.T) {
 			t.Fatalf("got %q, %v", answers.Text(), answers.Err())
 		}
 		if i == 2 { // longer than requests may take that are no batch
-			f.want(f.do("POST", "/v1/jobs?wait=300ms", `{"worker":"test","entry":"spin"}`), 202)
+			f.want(f.do("POST", "/v1/jobs?wait=300ms", `{"worker":"test","delay":"1h"}`), 202)
 		}
 	}
 	conn.send("0\r\n\r\n")
@@ -136,11 +136,26 @@ func TestBatchAnswersWhileItReads(t *testing.T) {
 	}
 }
 
+// taker takes all jobs, and forgets them.
+type taker struct{ jobhost.Server }
+
+func (taker) Submit(context.Context, jobhost.Spec) (jobhost.Receipt, error) {
+	return jobhost.Receipt{ID: jobhost.NewID(), State: jobhost.Ready}, nil
+}
+
+func (taker) SubmitBatch(_ context.Context, specs []jobhost.Spec) ([]jobhost.Submitted, error) {
+	answers := make([]jobhost.Submitted, len(specs))
+	for i := range answers {
+		answers[i].Receipt = jobhost.Receipt{ID: jobhost.NewID(), State: jobhost.Ready}
+	}
+	return answers, nil
+}
+
 // TestBatchIsStreamed sends more than would fit into memory twice.
 func TestBatchIsStreamed(t *testing.T) {
 	t.Parallel()
 	const jobs = 20_000
-	f := setup(t, options{fake: hosttest.FakeConfig{Keep: 100}})
+	f := setup(t, options{api: func(c *api.Config) { c.Server = taker{c.Server} }})
 	reader, writer := io.Pipe()
 	go func() {
 		for i := range jobs {

@@ -16,13 +16,18 @@ import (
 	"github.com/jobhost/jobhost/client"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // payload is 1 KB of text.
 var payload = strings.Repeat("the quick brown fox jumps over the lazy dog. ", 23)[:1024]
 
 func quiet(c *api.Config) { c.Logger = slog.New(slog.DiscardHandler) }
+
+// alone leaves the jobs out, so that what is measured is the API.
+func alone(c *api.Config) {
+	quiet(c)
+	c.Server = taker{c.Server}
+}
 
 func report(b *testing.B, jobs int) {
 	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
@@ -44,7 +49,7 @@ func BenchmarkCeiling(b *testing.B) {
 // BenchmarkSubmit posts jobs one by one over 64 connections; client and
 // server share the machine. The allocations are those of both.
 func BenchmarkSubmit(b *testing.B) {
-	f := setup(b, options{api: quiet, fake: hosttest.FakeConfig{Keep: 1000}})
+	f := setup(b, options{api: alone})
 	post(b, f.http, "http://"+f.addr)
 }
 
@@ -77,7 +82,7 @@ func post(b *testing.B, c *http.Client, base string) {
 
 // BenchmarkClientSubmit does the same with package client.
 func BenchmarkClientSubmit(b *testing.B) {
-	f := setup(b, options{api: quiet, fake: hosttest.FakeConfig{Keep: 1000}})
+	f := setup(b, options{api: alone})
 	c := client.New(f.addr, token)
 	b.Cleanup(c.Close)
 	b.ReportAllocs()
@@ -95,8 +100,7 @@ func BenchmarkClientSubmit(b *testing.B) {
 
 // BenchmarkHandler is the server's part alone: no network, no client.
 func BenchmarkHandler(b *testing.B) {
-	fake := hosttest.NewFake(hosttest.FakeConfig{Keep: 1000})
-	a, err := api.New(api.Config{Server: fake, Token: token})
+	a, err := api.New(api.Config{Server: taker{}, Token: token})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -131,7 +135,7 @@ func (n nowhere) WriteHeader(status int) {
 // BenchmarkBatch posts batches of 1,000 jobs over 4 connections.
 func BenchmarkBatch(b *testing.B) {
 	const jobs = 1000
-	f := setup(b, options{api: quiet, fake: hosttest.FakeConfig{Keep: 1000}})
+	f := setup(b, options{api: alone})
 	body := bytes.Repeat([]byte(`{"worker":"test","payload":"`+payload+`"}`+"\n"), jobs)
 	b.ReportAllocs()
 	b.SetParallelism(2)
@@ -162,7 +166,7 @@ func BenchmarkBatch(b *testing.B) {
 // BenchmarkClientBatch does the same with package client.
 func BenchmarkClientBatch(b *testing.B) {
 	const jobs = 1000
-	f := setup(b, options{api: quiet, fake: hosttest.FakeConfig{Keep: 1000}})
+	f := setup(b, options{api: alone})
 	c := client.New(f.addr, token)
 	b.Cleanup(c.Close)
 	specs := make([]jobhost.Spec, jobs)
@@ -182,22 +186,32 @@ func BenchmarkClientBatch(b *testing.B) {
 	report(b, b.N*jobs)
 }
 
-// BenchmarkEvents follows the events of a stream of submits.
+// BenchmarkEvents follows the events of a stream of jobs, of which there are never more under
+// way than a reader may lag behind.
 func BenchmarkEvents(b *testing.B) {
-	f := setup(b, options{api: quiet, fake: hosttest.FakeConfig{Keep: 1000, EventBuffer: 1 << 20}})
+	f := setup(b, options{api: quiet})
 	e := f.follow("")
 	e.probe()
+	underWay := make(chan struct{}, 100)
 	var group sync.WaitGroup
 	b.ReportAllocs()
 	b.ResetTimer()
 	group.Go(func() {
-		for range b.N {
-			f.submit(jobhost.Spec{Worker: "test"})
+		for i := range b.N {
+			underWay <- struct{}{}
+			if _, err := f.host.Submit(b.Context(), jobhost.Spec{Worker: "test", ID: fmt.Sprint("bench-", i)}); err != nil {
+				b.Error(err)
+			}
 		}
 	})
-	for range 4 * b.N {
-		e.next()
+	events := 0
+	for ended := 0; ended < b.N; {
+		m := e.next()
+		if events++; m.event == string(jobhost.EventEnded) && strings.Contains(m.data, `"job":"bench-`) {
+			ended++
+			<-underWay
+		}
 	}
 	group.Wait()
-	b.ReportMetric(float64(4*b.N)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 }

@@ -2,16 +2,17 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // events is an open stream.
@@ -78,13 +79,24 @@ func (e *events) next() (m message) {
 	return m
 }
 
-// probe makes an event that the stream has, and returns it.
+// probe makes events until the stream has one, and returns that: only then is it sure to
+// have what happens next.
 func (e *events) probe() message {
 	e.Helper()
-	if err := e.fake.AwaitReaders(e.Context(), 1); err != nil {
-		e.Fatal(err)
-	}
-	e.submit(jobhost.Spec{Worker: "test", Payload: []byte("probe")})
+	heard, stop := context.WithCancel(e.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for heard.Err() == nil {
+			if _, err := e.host.Submit(heard, jobhost.Spec{Worker: "test", Payload: []byte("probe")}); err != nil && heard.Err() == nil {
+				e.Error(err)
+			}
+			<-tick.C
+		}
+	})
+	defer group.Wait()
+	defer stop()
 	return e.next()
 }
 
@@ -158,7 +170,7 @@ func TestEventsEnd(t *testing.T) {
 		code jobhost.Code
 	}{
 		{"the API stops", func(f *fixture) { f.api.Stop() }, jobhost.CodeUnavailable},
-		{"the host stops", func(f *fixture) { f.fake.Close() }, jobhost.CodeUnavailable},
+		{"the host stops", func(f *fixture) { f.host.Stop() }, jobhost.CodeUnavailable},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -187,12 +199,11 @@ func wantEnd(e *events, code jobhost.Code) {
 // keeps for it, and must be told so then (A17).
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	f := setup(t, options{fake: hosttest.FakeConfig{EventBuffer: 16, Keep: 100}})
+	f := setup(t, options{})
 	e := f.follow("")
 	e.probe()
-	filler := []byte(strings.Repeat("x", 100_000)) // in failures, to fill the sockets' buffers
-	for range 300 {
-		f.submit(jobhost.Spec{Worker: "test", Entry: "fail_permanent", Payload: filler})
+	for range 300 { // of 64 KiB each, to fill the sockets' buffers
+		f.finish(jobhost.Spec{Worker: "test", Entry: "emit_big", Payload: []byte("65536")})
 	}
 	wantEnd(e, jobhost.CodeExhausted)
 }

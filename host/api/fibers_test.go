@@ -8,19 +8,10 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
-	"github.com/jobhost/jobhost/host/fiber"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
-
-// fibers is setup, with a fake whose fibers end with the test.
-func fibers(t *testing.T, o options) *fixture {
-	t.Helper()
-	f := setup(t, o)
-	t.Cleanup(f.fake.Close)
-	return f
-}
 
 // say sends a message and wants a status.
 func (f *fixture) say(id, message string, status int, texts ...string) {
@@ -31,13 +22,13 @@ func (f *fixture) say(id, message string, status int, texts ...string) {
 // ends waits until a fiber has ended.
 func (f *fixture) ends(id string) {
 	f.Helper()
-	for range f.fake.WatchFiber(f.Context(), jobhost.FiberQuery{ID: id}) {
+	for range f.host.WatchFiber(f.Context(), jobhost.FiberQuery{ID: id}) {
 	}
 }
 
 func TestFibers(t *testing.T) {
 	t.Parallel()
-	f := fibers(t, options{})
+	f := setup(t, options{})
 	body := `{"id":"a","worker":"test","entry":"fiber","init":{"n":1},"labels":{"k":"v"},"restart":{"when":"on_failure","initial":"2s","intensity":3}}`
 	first := f.do("POST", "/v1/fibers", body)
 	f.want(first, 201, `{"id":"a","worker":"test","entry":"fiber","labels":{"k":"v"},"status":"`, `"emitted":0`)
@@ -105,14 +96,14 @@ func TestFibers(t *testing.T) {
 // TestFiberWaits: waits for a turn and for room end when they should.
 func TestFiberWaits(t *testing.T) {
 	t.Parallel()
-	f := fibers(t, options{
-		fake: hosttest.FakeConfig{Fibers: fiber.Config{Max: 1, InputMessages: 1}}, api: func(c *api.Config) { c.Limits.BodyBytes = 1 << 20 },
+	f := setup(t, options{
+		host: func(c *host.Config) { c.Fibers = host.Fibers{Max: 1, InputMessages: 1} }, api: func(c *api.Config) { c.Limits.BodyBytes = 1 << 20 },
 	})
 	one := `{"id":"one","worker":"test","entry":"fiber"}`
 	f.want(f.do("POST", "/v1/fibers", one), 201)
 	f.want(f.do("POST", "/v1/fibers?wait=10ms", strings.Replace(one, "one", "two", 1)), 429, `"field":"wait"`)
 	f.say("one", "spin", 204)
-	for range f.fake.WatchFiber(f.Context(), jobhost.FiberQuery{ID: "one", Replay: true}) {
+	for range f.host.WatchFiber(f.Context(), jobhost.FiberQuery{ID: "one", Replay: true}) {
 		break // it spins
 	}
 	f.say("one", "waits", 204)
@@ -126,7 +117,7 @@ func TestFiberWaits(t *testing.T) {
 		f.want(f.do("POST", "/v1/fibers?wait=1m", strings.Replace(one, "one", "two", 1)), 201, `"id":"two"`)
 	})
 	for {
-		if page, err := f.fake.Fibers(t.Context(), jobhost.FiberFilter{}); err != nil {
+		if page, err := f.host.Fibers(t.Context(), jobhost.FiberFilter{}); err != nil {
 			t.Fatal(err)
 		} else if len(page.Fibers) == 2 {
 			break
@@ -139,7 +130,7 @@ func TestFiberWaits(t *testing.T) {
 		f.want(f.do("POST", "/v1/fibers?wait=1m", strings.Replace(one, "one", "three", 1)), 503, `"code":"unavailable"`)
 	})
 	for {
-		if _, err := f.fake.Fiber(t.Context(), "three"); err == nil {
+		if _, err := f.host.Fiber(t.Context(), "three"); err == nil {
 			break
 		}
 	}
@@ -150,7 +141,7 @@ func TestFiberWaits(t *testing.T) {
 // TestFiberWatchGoesOn: an id goes on in the life of its fiber, and not in another one.
 func TestFiberWatchGoesOn(t *testing.T) {
 	t.Parallel()
-	f := fibers(t, options{})
+	f := setup(t, options{})
 	start := `{"id":"a","worker":"test","entry":"fiber"}`
 	f.want(f.do("POST", "/v1/fibers", start), 201)
 	e := f.open("/v1/fibers/a/watch")

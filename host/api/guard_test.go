@@ -198,7 +198,7 @@ func TestPathsAndMethods(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	f := setup(t, options{})
-	f.submit(jobhost.Spec{Worker: "test", ID: "a"})
+	f.finish(jobhost.Spec{Worker: "test", ID: "a"})
 	for _, path := range []string{"/v1/jobs", "/v1/jobs/a", "/v1/jobs/a/result", "/v1/jobs/none", "/nothing", "/healthz", "/openapi.json"} {
 		h := f.do("GET", path, "").header
 		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" ||

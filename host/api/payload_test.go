@@ -12,8 +12,11 @@ import (
 	"testing/iotest"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/host/hosttest"
+	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
 // octets are the headers of an upload.
@@ -32,10 +35,12 @@ func (f *fixture) upload(body string) jobhost.Upload {
 
 func TestUpload(t *testing.T) {
 	t.Parallel()
-	f := setup(t, options{})
+	cat := hosttest.Worker("cat", guests.Cat)
+	cat.Limits.OutputBytes = 4 << 20
+	f := setup(t, options{host: func(c *host.Config) { c.Workers = append(c.Workers, cat) }})
 	large := strings.Repeat("0123456789", 300_000)
 	upload := f.upload(large)
-	got := f.do("POST", "/v1/jobs?wait=10s", `{"worker":"test","id":"a","payload_ref":"`+upload.Ref+`"}`)
+	got := f.do("POST", "/v1/jobs?wait=10s", `{"worker":"cat","id":"a","payload_ref":"`+upload.Ref+`"}`)
 	f.want(got, 201, `"payload_size":3000000`)
 	for _, path := range []string{"/v1/jobs/a/payload", "/v1/jobs/a/result"} {
 		got := f.do("GET", path, "")

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // ask sends a GET over a connection of its own and returns the status of the answer, of which
@@ -41,7 +41,7 @@ func TestAnonymousCallers(t *testing.T) {
 	t.Parallel()
 	const large = 6 << 20 // more than sockets buffer
 	f := setup(t, options{
-		fake: hosttest.FakeConfig{MaxPayload: large},
+		host: func(c *host.Config) { c.MaxPayload = large },
 		api: func(c *api.Config) {
 			c.OpenReads = true
 			c.Limits = api.Limits{
@@ -82,7 +82,7 @@ func TestReadersThatStop(t *testing.T) {
 	t.Parallel()
 	const large = 6 << 20
 	f := setup(t, options{
-		fake: hosttest.FakeConfig{MaxPayload: large},
+		host: func(c *host.Config) { c.MaxPayload = large },
 		api: func(c *api.Config) {
 			c.Limits = api.Limits{Answers: 1 << 20, Stall: 10 * time.Second}
 		},

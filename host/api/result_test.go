@@ -16,7 +16,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api"
-	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // oneConn is a listener with one connection.
@@ -40,7 +39,7 @@ func (l *oneConn) Addr() net.Addr { return &net.IPAddr{} }
 // slowStore is a server whose job has many tasks, of which each result takes a while to
 // be read, as from a payload store.
 type slowStore struct {
-	*hosttest.Fake
+	jobhost.Server
 	tasks int
 	each  time.Duration
 }
@@ -51,6 +50,10 @@ func (s *slowStore) Job(_ context.Context, id string) (jobhost.Job, error) {
 		job.Tasks = append(job.Tasks, jobhost.Task{Index: i, State: jobhost.Succeeded})
 	}
 	return job, nil
+}
+
+func (s *slowStore) Submit(_ context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
+	return jobhost.Receipt{ID: spec.ID, State: jobhost.Succeeded}, nil
 }
 
 func (s *slowStore) Wait(ctx context.Context, id string) (jobhost.Job, error) { return s.Job(ctx, id) }
@@ -101,7 +104,7 @@ func TestResultsOfManyTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &slowStore{hosttest.NewFake(hosttest.FakeConfig{}), 10_000, 20 * time.Millisecond}
+				s := &slowStore{tasks: 10_000, each: 20 * time.Millisecond}
 				a, err := api.New(api.Config{Server: s, Token: token})
 				if err != nil {
 					t.Fatal(err)

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
 	"github.com/jobhost/jobhost/host/hosttest"
@@ -21,7 +23,7 @@ const token = "0123456789abcdefghijklmnopqrstuv"
 // fixture is an API that is served over TCP until the test ends.
 type fixture struct {
 	testing.TB
-	fake *hosttest.Fake
+	host *hosttest.Host
 	api  *api.API
 	addr string
 	http *http.Client
@@ -29,15 +31,18 @@ type fixture struct {
 
 // options change what setup makes.
 type options struct {
-	fake  hosttest.FakeConfig
+	host  func(*host.Config)
 	api   func(*api.Config)
 	serve api.ServeConfig
 }
 
 func setup(t testing.TB, o options) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, fake: hosttest.NewFake(o.fake)}
-	cfg := api.Config{Server: f.fake, Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	if o.host == nil {
+		o.host = func(*host.Config) {}
+	}
+	f := &fixture{TB: t, host: hosttest.Open(t, o.host)}
+	cfg := api.Config{Server: f.host, Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if o.api != nil {
 		o.api(&cfg)
 	}
@@ -126,11 +131,38 @@ func (f *fixture) want(got reply, status int, texts ...string) {
 
 func (f *fixture) submit(spec jobhost.Spec) string {
 	f.Helper()
-	receipt, err := f.fake.Submit(f.Context(), spec)
+	receipt, err := f.host.Submit(f.Context(), spec)
 	if err != nil {
 		f.Fatal(err)
 	}
 	return receipt.ID
+}
+
+// finish submits a job and waits for its end.
+func (f *fixture) finish(spec jobhost.Spec) {
+	f.Helper()
+	if _, err := f.host.Wait(f.Context(), f.submit(spec)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// reach waits until a job has a state.
+func (f *fixture) reach(id string, state jobhost.State) {
+	f.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		job, err := f.host.Job(f.Context(), id)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if job.State == state {
+			return
+		}
+		if job.State.Ended() {
+			f.Fatalf("job %s is %s, want %s", id, job.State, state)
+		}
+	}
 }
 
 // syncBuffer is a buffer that many goroutines write to.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
-	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/state/statetest"
 )
 
@@ -112,7 +112,7 @@ func TestCleanStates(t *testing.T) {
 	t.Parallel()
 	old := statetest.NewMemory()
 	old.Now = func() time.Time { return time.Now().AddDate(0, 0, -60) }
-	f := setup(t, options{fake: hosttest.FakeConfig{States: old}})
+	f := setup(t, options{host: func(c *host.Config) { c.States = old }})
 	f.set("j", 0, "a", 1)
 	f.submit(jobhost.Spec{Worker: "test", ID: "queued", Delay: time.Hour})
 	f.set("queued", 0, "a", 1)
@@ -175,7 +175,7 @@ func TestWatchStatesEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*fixture){
 		"the API stops":  func(f *fixture) { f.api.Stop() },
-		"the host stops": func(f *fixture) { f.fake.Close() },
+		"the host stops": func(f *fixture) { f.host.Stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +217,7 @@ func TestSlowWatcher(t *testing.T) {
 	e := f.statesOf("j/watch")
 	large := json.RawMessage(`{"a":"` + strings.Repeat("x", 60<<10) + `"}`)
 	for range 600 {
-		_, err := f.fake.SetState(t.Context(), "", jobhost.TaskState{JobID: "j", Tag: "a", Payload: large}, 0)
+		_, err := f.host.SetState(t.Context(), "", jobhost.TaskState{JobID: "j", Tag: "a", Payload: large}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestWorkflows(t *testing.T) {
 	f.want(f.do("GET", "/v1/workflows/wf-a", ""), 200, `"labels":{"k":"v","kind":"chain"}`, `"steps":[{"name":"first","status":"completed"`)
 	f.want(f.do("GET", "/v1/workflows/wf-b?wait=1ms", ""), 202, `"status":"running"`)
 	f.want(f.do("GET", "/v1/workflows/wf-c", ""), 404, `"code":"not_found"`)
-	f.want(f.do("GET", "/v1/workflows/a", ""), 400, `"field":"id"`)
+	f.want(f.do("GET", "/v1/workflows/a", ""), 404, "there is no workflow a")
 	f.want(f.do("GET", "/v1/workflows/wf-a/trace", ""), 200, `"what":"started"`, `"step":"second"`)
 	f.want(f.do("GET", "/v1/workflows/wf-a/definition", ""), 200, `{"name":"chain",`)
 	f.want(f.do("GET", "/v1/workflows?name=approval&status=running", ""), 200, `{"workflows":[{"id":"wf-b"`)

@@ -1,5 +1,5 @@
 // Package hosttest holds the suite that everything passes that can be asked
-// what [jobhost.Server] can, and a [Fake] that passes it too.
+// what [jobhost.Server] can, and opens hosts in memory for tests.
 package hosttest
 
 import (

@@ -14,6 +14,19 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
+// Definitions returns the definitions that a server under test must have, sorted by name.
+func Definitions() []jobhost.Workflow {
+	echo := func(name string, needs ...string) jobhost.Step {
+		return jobhost.Step{Name: name, Worker: "test", Entry: "echo", Needs: needs}
+	}
+	ask := jobhost.Step{Name: "ask", Signal: "approved"}
+	return []jobhost.Workflow{
+		{Name: "approval", Description: "Waits until somebody approves.", Steps: []jobhost.Step{ask, echo("publish", "ask")}},
+		{Name: "chain", Labels: map[string]string{"kind": "chain"}, Steps: []jobhost.Step{echo("first"), echo("second", "first")}},
+		{Name: "nested", Steps: []jobhost.Step{{Name: "inner", Workflow: "approval"}, echo("last", "inner")}},
+	}
+}
+
 // RunWorkflows tests the workflows of a server as [Run] does the rest. The server must
 // have what Run asks for, and [Definitions].
 func RunWorkflows(t *testing.T, open func(t testing.TB) jobhost.Server) {

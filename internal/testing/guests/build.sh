@@ -41,6 +41,7 @@ build noop noop.c -Wl,--strip-all
 build echo echo.c -Wl,--strip-all
 build sha256 sha256.c -Wl,--strip-all
 build outcomes outcomes.c -Wno-infinite-recursion # with names, for the stack traces
+build words words.c -Wl,--strip-all
 build effects effects.c -Wl,--strip-all
 build ops ops.c -Wl,--strip-all
 build states states.c -Wl,--strip-all

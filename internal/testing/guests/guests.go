@@ -24,6 +24,12 @@ var SHA256 []byte
 //go:embed outcomes.wasm
 var Outcomes []byte
 
+// Words counts words, and does something else where its payload says "fail", "binary" or
+// "lines"; each of several tasks returns its number. See src/words.c.
+//
+//go:embed words.wasm
+var Words []byte
+
 // Effects has an entry for each call about keys, values and further jobs: see
 // src/effects.c.
 //

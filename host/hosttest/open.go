@@ -1,0 +1,138 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/host/schedule"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/runtime"
+	"github.com/jobhost/jobhost/runtime/wasm"
+	"github.com/jobhost/jobhost/state/payload"
+	"github.com/jobhost/jobhost/state/payload/payloadtest"
+	"github.com/jobhost/jobhost/state/sqlitestate"
+)
+
+// Host is a host that runs until its test ends.
+type Host struct {
+	*host.Host
+	stop func() error
+}
+
+// Stop stops the host and waits for its end, with the tasks that still run.
+func (h *Host) Stop() { _ = h.stop() }
+
+// Open runs a host in memory that has what [Run] and [RunWorkflows] ask for, changed by the
+// given functions, and waits until it is ready. It is stopped when the test ends. A reload finds
+// what the host began with, unless they say otherwise.
+func Open(t testing.TB, change ...func(*host.Config)) *Host {
+	t.Helper()
+	cfg := Config(t)
+	for _, f := range change {
+		f(&cfg)
+	}
+	if cfg.Reread == nil {
+		cfg.Reread = func(context.Context) (host.Update, error) {
+			return host.Update{Workers: cfg.Workers, Schedules: cfg.Schedules}, nil
+		}
+	}
+	h, err := host.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	stop := sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("stop the host: %v", err)
+		}
+	})
+	if err := h.AwaitReady(t.Context()); err != nil {
+		t.Fatalf("%v: %v", err, stop())
+	}
+	return &Host{h, stop}
+}
+
+// Config returns the configuration that [Open] starts from. What it holds is closed when the
+// test ends, so the host must have stopped by then.
+func Config(t testing.TB) host.Config {
+	t.Helper()
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: append(sqlitequeue.Schemas(), sqlitestate.Schemas()...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	states, err := sqlitestate.New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlitequeue.New(db, states)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := sharedEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(states.Close(), store.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := host.Config{
+		Store: store, States: states, Engine: engine, CancelGrace: 50 * time.Millisecond,
+		Workers:   []host.Worker{Worker("test", guests.Outcomes)},
+		Schedules: []schedule.Schedule{yearly(t)},
+		Workflows: host.Workflows{Definitions: Definitions()},
+		Payloads:  payloads(t), PayloadThreshold: 1024,
+	}
+	cfg.Workers[0].Entry = "echo"
+	return cfg
+}
+
+// Worker returns a worker with two slots and a short first wait before a retry.
+func Worker(name string, plugin []byte) host.Worker {
+	retry := jobhost.DefaultRetry()
+	retry.Initial = time.Millisecond
+	return host.Worker{
+		Name: name, Path: name + ".wasm", Plugin: plugin, PoolSize: 2, QueueCapacity: 1000,
+		Limits: runtime.DefaultLimits(), Retry: retry,
+	}
+}
+
+// sharedEngine is the engine of all hosts of a test binary. Proving what the machine can do
+// takes longer than the start of a host, so it is done once; the engine ends with the process.
+var sharedEngine = sync.OnceValues(func() (*wasm.Engine, error) { return wasm.New(wasm.Config{}) })
+
+// yearly is the schedule that [Run] asks for.
+func yearly(t testing.TB) schedule.Schedule {
+	t.Helper()
+	timing, err := schedule.Cron("0 0 1 1 *", "Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schedule.Schedule{
+		Name: "yearly", Timing: timing, Job: jobhost.Spec{Worker: "test", Entry: "echo", Payload: []byte("happy new year")},
+	}
+}
+
+// payloads returns a set of one store in memory.
+func payloads(t testing.TB) *payload.Set {
+	t.Helper()
+	set, err := payload.New(payload.Config{Stores: []payload.Named{{Name: "one", Store: payloadtest.NewMemory()}}, Compress: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
