@@ -56,13 +56,15 @@ type Subscription[T any] struct {
 	// when the subscription has ended. It is written under mu.
 	ready chan struct{}
 
-	mu       sync.Mutex // protects the fields below; taken after hub.mu
-	queue    []Item[T]  // queue[head:] is unread
-	head     int
-	replayed int // how many of the unread are from the past and don't count as lag
-	bytes    int // size of the unread that count
-	gap      *GapError
-	reason   error // nil = open
+	mu     sync.Mutex // protects the fields below; taken after hub.mu
+	gap    *GapError
+	past   []Item[T] // a piece of what was asked for of the past; all of it is unread
+	due    uint64    // what follows that piece is the items from this number
+	until  uint64    // to this one
+	queue  []Item[T] // what has come since; queue[head:] is unread
+	head   int
+	bytes  int   // size of what is unread in queue
+	reason error // nil = open
 }
 
 // Next returns the next item, waiting for it until ctx ends, whose cause is
@@ -86,6 +88,7 @@ func (s *Subscription[T]) Next(ctx context.Context) (Item[T], error) {
 // TryNext is Next without waiting: it returns false and no error when there is
 // nothing to read now.
 func (s *Subscription[T]) TryNext() (Item[T], bool, error) {
+	s.fetch()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -94,6 +97,11 @@ func (s *Subscription[T]) TryNext() (Item[T], bool, error) {
 		s.gap = nil
 		s.signal() // there may be items behind it
 		return Item[T]{}, false, gap
+	case len(s.past) > 0:
+		item := s.past[0]
+		s.past = s.past[1:]
+		s.signal() // there may be more behind it
+		return item, true, nil
 	case s.head < len(s.queue):
 		return s.popLocked(), true, nil
 	}
@@ -122,8 +130,14 @@ func (s *Subscription[T]) Close() {
 	s.end(ErrClosed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue, s.head, s.gap = nil, 0, nil
-	s.replayed, s.bytes = 0, 0
+	s.dropLocked()
+}
+
+// dropLocked drops what is unread.
+func (s *Subscription[T]) dropLocked() {
+	s.gap, s.past, s.due, s.until = nil, nil, 1, 0
+	s.hub.options.Budget.free(s.bytes)
+	s.queue, s.head, s.bytes = nil, 0, 0
 }
 
 // end gives the reason unless there is one.
@@ -146,8 +160,8 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 	size := s.hub.sizeOf(item.Value)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lag, o := len(s.queue)-s.head-s.replayed, &s.hub.options
-	if lag >= o.Buffer || lag > 0 && s.bytes+size > o.BufferBytes {
+	lag, o := len(s.queue)-s.head, &s.hub.options
+	if lag >= o.Buffer || lag > 0 && s.bytes+size > o.BufferBytes || !o.Budget.take(size, lag == 0) {
 		s.endLocked(ErrSlow)
 		return false
 	}
@@ -162,23 +176,21 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 	return true
 }
 
-// popLocked takes the first unread item.
+// popLocked takes the first unread item of what has come since.
 func (s *Subscription[T]) popLocked() Item[T] {
 	item := s.queue[s.head]
 	s.queue[s.head] = Item[T]{} // so that it can be freed
 	s.head++
-	if s.replayed > 0 {
-		s.replayed--
-	} else {
-		s.bytes -= s.hub.sizeOf(item.Value)
-	}
+	size := s.hub.sizeOf(item.Value)
+	s.bytes -= size
+	s.hub.options.Budget.free(size)
 	if s.head < len(s.queue) {
 		s.signal()
 		return item
 	}
 	s.head = 0
-	if s.queue = s.queue[:0]; cap(s.queue) > 2*s.hub.options.Buffer {
-		s.queue = nil // a long replay is over
+	if s.queue = s.queue[:0]; cap(s.queue) > s.hub.pieceItems() {
+		s.queue = nil // it has caught up, and may have no such lag again
 	}
 	return item
 }
