@@ -25,7 +25,7 @@ UNWATCHED := github.com/ncruces/go-sqlite3-wasm/v6 $(WAZEVO)/ssa $(WAZEVO)/front
 # Tools are pinned in a module of their own, so that go.mod stays that of the program.
 TOOL := go tool -modfile=tools/go.mod
 
-# Guests in Go need no other toolchain, so they are built here and not checked in.
+# Guests in Go need no other toolchain, so they are built here and not checked in. Tests build their own (internal/testing/goguest).
 # Workers are libraries, commands are programs with a main function.
 DEMOS       := fetch webhook-fanout scrape-defer partitioned-ingest chat-room etl image-thumbnails order-approval resilient-fetch
 GO_GUESTS   := wordcount loganalyzer visits $(DEMOS)
@@ -66,7 +66,7 @@ UNRACED := $(addprefix plugins/sdk/,assemblyscript c js rust zig) runtime/wasm/r
 EMPTY   :=
 
 .PHONY: test
-test: $(GO_WASM) ## run all tests
+test: ## run all tests
 	@$(if $(RACE),,echo "no C compiler: tests run without the race detector")
 	go test -shuffle=on -timeout 10m $(addprefix ./,$(UNRACED))
 	@echo "go test $(firstword $(RACE)) -shuffle=on -timeout 10m, all other packages"
@@ -105,7 +105,7 @@ fmt: ## format all Go files
 	$(TOOL) gofumpt -w .
 
 .PHONY: bench
-bench: $(GO_WASM) ## run benchmarks: BENCH=regexp BENCHTIME=1s
+bench: ## run benchmarks: BENCH=regexp BENCHTIME=1s
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m ./...
 
 .PHONY: bench-extism
@@ -127,13 +127,13 @@ fuzz: ## run each fuzz target for FUZZTIME
 	done
 
 .PHONY: fuzz-modules
-fuzz-modules: $(GO_WASM) ## damage modules in MUTANTS ways, and run as many programs in all forms
+fuzz-modules: ## damage modules in MUTANTS ways, and run as many programs in all forms
 	JOBHOST_MUTANTS=$(MUTANTS) go test ./runtime/wasm/rig -run '^TestMutants$$' -count=1 -v -timeout 120m
 	JOBHOST_RIG=$(MUTANTS) go test ./runtime/wasm/rig -run '^Test(Programs|Damaged|Decoders)$$' -count=1 -v -timeout 120m
 
 .PHONY: chaos
-chaos: $(GO_WASM) ## kill -9, power loss, full disks: up to half an hour
-	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... ./runtime/jobabi ./runtime/wasm/... ./runtime/process -count=1 -timeout 30m
+chaos: ## kill -9, power loss, full disks: up to half an hour
+	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... ./runtime/jobabi ./runtime/module ./runtime/wasm/... ./runtime/process -count=1 -timeout 30m
 
 # guests_of runs the scripts of some folders, if there is a compiler for them.
 define guests_of

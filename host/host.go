@@ -116,11 +116,15 @@ const (
 	// eventBufferBytes is what they may refer to: there are hundreds of readers, and each
 	// may hold others.
 	eventBufferBytes = 1 << 20
+	// eventBudget is what all of them may refer to together.
+	eventBudget = 64 << 20
 )
 
 // newHub returns the hub of a host's events; slow is told of each reader that is ended.
 func newHub(slow func()) *hub.Hub[jobhost.Event] {
-	return hub.NewSized(hub.Options{Replay: eventReplay, Buffer: eventBuffer, BufferBytes: eventBufferBytes, Slow: slow}, eventSize)
+	return hub.NewSized(hub.Options{
+		Replay: eventReplay, Buffer: eventBuffer, BufferBytes: eventBufferBytes, Budget: hub.NewBudget(eventBudget), Slow: slow,
+	}, eventSize)
 }
 
 // eventSize is about what an event refers to, in bytes.

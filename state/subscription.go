@@ -13,7 +13,7 @@ import (
 // there may always be.
 const (
 	Buffer      = 256
-	BufferBytes = 4 << 20
+	BufferBytes = 1 << 20
 )
 
 // Subscription is what one reader is told of a job.

@@ -114,7 +114,9 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		Code:    jobhost.CodeInvalid,
 		Message: fmt.Sprintf("%q is not a command of %s", args[0], cmd.CommandPath()),
 	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	if to := synonym(cmd, args[0]); to != "" {
+		e.Hint = "did you mean " + to + "?"
+	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		slices.Sort(near)
 		e.Hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}

@@ -240,7 +240,8 @@ func execWorker(e *env, name string) (host.Worker, error) {
 	if e.isFile(name) {
 		return fileWorker(e.path(name), name)
 	}
-	m, err := manifest.Load(e.manifestPath())
+	// What was built here a moment ago needs no new digest to be tried.
+	m, err := manifest.LoadUnpinned(e.manifestPath())
 	if err != nil {
 		return host.Worker{}, fmt.Errorf("find worker %q: %w", name, err)
 	}

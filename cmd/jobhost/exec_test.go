@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,5 +102,20 @@ func TestBenchReports(t *testing.T) {
 		if code != 0 || !strings.Contains(stdout, `"jobs_per_second":`) || !strings.Contains(stdout, `"failed":0`) {
 			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
 		}
+	}
+}
+
+// TestExecNativeWithoutDigest: what was built here is tried before its digest is pinned.
+func TestExecNativeWithoutDigest(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, newFakeServer())
+	dir := t.TempDir()
+	c.env.options.manifest = filepath.Join(dir, "manifest.toml")
+	text := "[worker.native]\nplugin = \"native\"\nabi = \"process\"\nbuild = \"./build.sh\"\n"
+	if err := errors.Join(os.WriteFile(c.env.options.manifest, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "native"), []byte("#!/bin/sh\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := execWorker(c.env, "native"); err != nil || w.Name != "native" {
+		t.Errorf("got %q, %v", w.Name, err)
 	}
 }

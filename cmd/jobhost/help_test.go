@@ -67,6 +67,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// badDefault is in the help of a flag whose text says its default, which cobra says as well.
+var badDefault = regexp.MustCompile(`\(default \)|\(default [^)]*\) \(default`)
+
 // TestHelpIsComplete wants of every command what its help needs.
 func TestHelpIsComplete(t *testing.T) {
 	t.Parallel()
@@ -75,6 +78,9 @@ func TestHelpIsComplete(t *testing.T) {
 			return // a host starts it, not people
 		}
 		group := cmd.HasSubCommands() && cmd.HasParent()
+		if usage := cmd.Flags().FlagUsages(); badDefault.MatchString(usage) {
+			t.Errorf("%s says a default twice, or an empty one:\n%s", cmd.CommandPath(), usage)
+		}
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: its short description is %q", cmd.CommandPath(), cmd.Short)
 		}

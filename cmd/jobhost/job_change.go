@@ -69,6 +69,7 @@ func (e *env) eachTask(name, short, example string, c change,
 	}
 	cmd := e.eachJob(name, short, example, both)
 	cmd.Flags().IntVar(&task, "task", -1, "`INDEX` of the only task to "+name+" (default all)")
+	cmd.Flags().Lookup("task").DefValue = "0" // so that it is not shown: the text says what is meant
 	return cmd
 }
 

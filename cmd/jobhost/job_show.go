@@ -28,6 +28,7 @@ func newJobShowCommand(e *env) *cobra.Command {
 			return e.showTask(ctx, server, id, task)
 		})
 	cmd.Flags().IntVar(&task, "task", -1, "`INDEX` of the only task to show (default all)")
+	cmd.Flags().Lookup("task").DefValue = "0" // so that it is not shown: the text says what is meant
 	return cmd
 }
 

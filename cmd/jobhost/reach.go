@@ -36,9 +36,8 @@ func (t *target) whereHint() string {
 
 // tokenHint says what to do when the host wants a token, or another one.
 func (t *target) tokenHint() string {
-	const file = "--token-file FILE (or JOBHOST_TOKEN_FILE); the start of the host prints which file that is"
 	if t.token == "" {
-		return t.noToken + ": run the command in the folder of the host's manifest, or say " + file
+		return t.noToken + ": run the command in the folder of the host's manifest, or say --token-file FILE"
 	}
-	return "it is from " + t.tokenFrom + ": is the one at this address another host? Then say " + file + ", or leave the token out where the host lets this machine read without"
+	return "it is from " + t.tokenFrom + ", but another host may be at this address: say --token-file FILE, as its start printed it"
 }

@@ -193,7 +193,7 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
 	if err != nil {
-		return nil, nil, fmt.Errorf("listen: %w", err)
+		return nil, nil, listenError(settings.Listen, err)
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		s.bound.Store(new(tcp.AddrPort()))

@@ -193,7 +193,7 @@ wf-, is a workflow that was started, of which each step is drawn with its status
 		},
 		ValidArgsFunction: completeDefinitions(e),
 	}
-	cmd.Flags().Var(&format, "format", "`FORMAT` of the drawing: ascii, mermaid, dot or svg (default ascii)")
+	cmd.Flags().Var(&format, "format", "`FORMAT` of the drawing: ascii, mermaid, dot or svg")
 	complete(cmd, "format", format.names...)
 	return cmd
 }

@@ -212,7 +212,8 @@ func TestManyWatchers(t *testing.T) {
 // TestSlowWatcher doesn't read until there are more changes than anybody keeps for it.
 func TestSlowWatcher(t *testing.T) {
 	t.Parallel()
-	f := setup(t, options{})
+	// However long the changes take to be made: the connection doesn't end before there are enough.
+	f := setup(t, options{api: func(c *api.Config) { c.Limits.Stall = time.Hour }})
 	f.set("j", 0, "a", 1)
 	e := f.statesOf("j/watch")
 	large := json.RawMessage(`{"a":"` + strings.Repeat("x", 60<<10) + `"}`)

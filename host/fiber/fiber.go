@@ -168,7 +168,7 @@ func (f *Fiber) hub() *hub.Hub[jobhost.FiberOutput] {
 	}
 	cfg := &f.registry.cfg
 	h := hub.NewSized(hub.Options{
-		Replay: cfg.Replay, ReplayBytes: cfg.ReplayBytes, Buffer: cfg.Buffer, BufferBytes: cfg.BufferBytes,
+		Replay: cfg.Replay, ReplayBytes: cfg.ReplayBytes, Buffer: cfg.Buffer, BufferBytes: cfg.BufferBytes, Budget: f.registry.unread,
 		Slow: func() { cfg.Observe.Refused(LimitReader) },
 	}, func(o jobhost.FiberOutput) int { return len(o.Data) })
 	if f.over != nil {

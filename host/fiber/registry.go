@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/scope"
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 	// and a Replay below 0 = none.
 	Replay, ReplayBytes int
 	// Buffer and BufferBytes bound what one subscription has unread, before it
-	// ends with [hub.ErrSlow]; 0 = 256 and 4 MiB.
+	// ends with [hub.ErrSlow]; 0 = 256 and 4 MiB. Those of all fibers have 64 MiB together.
 	Buffer, BufferBytes int
 	// History is how many ended fibers can still be read, HistoryBytes how large
 	// their results and failures may be together; 0 = 1000 and 16 MiB. The
@@ -95,7 +96,8 @@ type OnTerminate func(end jobhost.Fiber) error
 
 // Registry keeps fibers, by id. All methods may be called from many goroutines.
 type Registry struct {
-	cfg Config
+	cfg    Config
+	unread *hub.Budget // of subscriptions to all fibers
 
 	mu      sync.RWMutex      // protects the fields below; taken before the locks of fibers
 	live    map[string]*Fiber // all that have not ended, those too that wait for a permit
@@ -123,7 +125,7 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Registry{cfg: cfg, live: map[string]*Fiber{}, free: cfg.Max}
+	r := &Registry{cfg: cfg, unread: hub.NewBudget(64 << 20), live: map[string]*Fiber{}, free: cfg.Max}
 	r.past = history{most: cfg.History, mostBytes: cfg.HistoryBytes, byID: map[string]*list.Element{}}
 	context.AfterFunc(cfg.Scope.Context(), r.Stop)
 	return r, nil

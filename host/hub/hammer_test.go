@@ -16,7 +16,8 @@ import (
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	const publishers, each, topics = 4, 2000, 8
-	h := hub.New[int](hub.Options{Replay: 64, Buffer: 32})
+	budget := hub.NewBudget(100)
+	h := hub.NewSized(hub.Options{Replay: 64, Buffer: 32, Budget: budget}, func(int) int { return 1 })
 	done := errors.New("done")
 	var writers, readers sync.WaitGroup
 	var told atomic.Int64 // of gaps and slowness
@@ -42,6 +43,9 @@ func TestHammer(t *testing.T) {
 	writers.Wait()
 	h.Close(done)
 	readers.Wait()
+	if budget.Used() != 0 {
+		t.Errorf("%d bytes are unread", budget.Used())
+	}
 	if st := h.Stats(); st.Published != publishers*each || st.Subscriptions != 0 {
 		t.Errorf("stats %+v", st)
 	}

@@ -4,7 +4,8 @@
 //	Publish ─► number it ─► remember it ─► append it to each subscription of its keys
 //
 // Publishing never waits for a reader: one whose buffer is full is closed with
-// [ErrSlow], after what it has. Nothing is left out silently. There is no
+// [ErrSlow], after what it has, and so is one that asked for the past and has not
+// read it before it was forgotten. Nothing is left out silently. There is no
 // goroutine in here.
 package hub
 
@@ -26,6 +27,9 @@ type Options struct {
 	// which [NewSized] is told; 0 = 64 MiB and 16 MiB. A subscription that has
 	// nothing unread takes any item.
 	ReplayBytes, BufferBytes int
+	// Budget bounds what subscriptions have unread together, those of other hubs that
+	// have the same one too; nil = nothing does.
+	Budget *Budget
 	// Slow is called with each subscription that is closed with [ErrSlow]. It
 	// is called under the hub's lock and so must be quick; may be nil.
 	Slow func()
@@ -151,13 +155,21 @@ func (h *Hub[T]) deliverLocked(s *Subscription[T], item *Item[T]) {
 	for s != nil {
 		next := s.next // s may be unlinked
 		if !s.push(item) {
-			h.unlinkLocked(s)
-			h.stats.Slow++
-			if h.options.Slow != nil {
-				h.options.Slow()
-			}
+			h.slowLocked(s)
 		}
 		s = next
+	}
+}
+
+// slowLocked forgets a subscription that has ended with [ErrSlow].
+func (h *Hub[T]) slowLocked(s *Subscription[T]) {
+	if !s.linked {
+		return
+	}
+	h.unlinkLocked(s)
+	h.stats.Slow++
+	if h.options.Slow != nil {
+		h.options.Slow()
 	}
 }
 
@@ -168,6 +180,8 @@ type Query struct {
 	// Replay asks for the items after the sequence number After first, as far
 	// as the hub remembers them. If it has forgotten some, or never came as
 	// far as After because it was made anew, the first Next returns [ErrGap].
+	// They are read in pieces: a reader that comes for one when the hub has
+	// forgotten it is closed with [ErrSlow].
 	Replay bool
 	After  uint64
 }
@@ -176,7 +190,7 @@ type Query struct {
 // query asks for from the past before it, and nothing missing or twice in
 // between. It must be closed. At a hub that is closed it has ended already.
 func (h *Hub[T]) Subscribe(query Query) *Subscription[T] {
-	s := &Subscription[T]{hub: h, key: query.Key}
+	s := &Subscription[T]{hub: h, key: query.Key, due: 1}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if query.Replay {
@@ -190,8 +204,8 @@ func (h *Hub[T]) Subscribe(query Query) *Subscription[T] {
 	return s
 }
 
-// replayLocked puts what the hub remembers into a subscription that nobody
-// else knows yet.
+// replayLocked lets a subscription that nobody else knows yet begin with what the hub
+// remembers, of which it takes the first piece.
 func (h *Hub[T]) replayLocked(s *Subscription[T], after uint64) {
 	last := h.stats.Published
 	first := last - uint64(h.ring.n) + 1 // the oldest that is remembered
@@ -203,8 +217,10 @@ func (h *Hub[T]) replayLocked(s *Subscription[T], after uint64) {
 	case after+1 < first:
 		s.gap = &GapError{After: after, Next: first}
 	}
-	s.queue = h.ring.since(max(after, first-1), s.key)
-	s.replayed = len(s.queue)
+	s.due, s.until = max(after+1, first), last
+	if s.wantsLocked() {
+		s.fetchLocked()
+	}
 }
 
 func (h *Hub[T]) linkLocked(s *Subscription[T]) {

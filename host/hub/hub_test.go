@@ -170,6 +170,39 @@ func TestBytesBoundReplayAndBuffer(t *testing.T) {
 	}
 }
 
+// TestBudget: readers of two hubs share what they may have unread, and each may have one item
+// whatever its size.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	o := hub.Options{Replay: 100, Budget: hub.NewBudget(25)}
+	size := func(v []byte) int { return len(v) }
+	one, other := hub.NewSized(o, size), hub.NewSized(o, size)
+	a, b := one.Subscribe(hub.Query{}), other.Subscribe(hub.Query{})
+	for range 3 {
+		one.Publish("", make([]byte, 10))
+	}
+	if !errors.Is(a.Err(), hub.ErrSlow) || o.Budget.Used() != 20 {
+		t.Errorf("%v, %d bytes are unread", a.Err(), o.Budget.Used())
+	}
+	other.Publish("", make([]byte, 50))
+	if b.Err() != nil || o.Budget.Used() != 70 {
+		t.Errorf("%v, %d bytes are unread", b.Err(), o.Budget.Used())
+	}
+	other.Publish("", nil)
+	if !errors.Is(b.Err(), hub.ErrSlow) {
+		t.Errorf("%v after another one", b.Err())
+	}
+	if _, err := a.Next(t.Context()); err != nil || o.Budget.Used() != 60 {
+		t.Errorf("%v, %d bytes are unread", err, o.Budget.Used())
+	}
+	a.Close()
+	b.Close()
+	one.Subscribe(hub.Query{Replay: true}).Close()
+	if o.Budget.Used() != 0 {
+		t.Errorf("%d bytes are unread of closed subscriptions", o.Budget.Used())
+	}
+}
+
 func TestCloseEndsSubscriptionsWithReason(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("the fiber ended")

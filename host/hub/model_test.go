@@ -12,19 +12,20 @@ import (
 
 // reader is what a subscription should do, told in the simplest way.
 type reader struct {
-	sub      *hub.Subscription[int]
-	key      string
-	gap      bool
-	unread   []int // values, which are the numbers too
-	replayed int
-	reason   error
+	sub    *hub.Subscription[int]
+	key    string
+	gap    bool
+	past   []int // a piece of what it asked for: values, which are the numbers too
+	later  []int // the rest of it
+	unread []int // what has come since
+	reason error
 }
 
 // TestModel compares a hub with a list of everything that was ever published.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		o := hub.Options{Replay: rapid.IntRange(0, 6).Draw(t, "replay"), Buffer: rapid.IntRange(1, 4).Draw(t, "buffer")}
+		o := hub.Options{Replay: rapid.IntRange(0, 6).Draw(t, "replay"), Buffer: rapid.IntRange(1, 9).Draw(t, "buffer")}
 		m := &model{hub: hub.New[int](o), options: o}
 		t.Repeat(map[string]func(*rapid.T){
 			"publish":   m.publish,
@@ -56,7 +57,7 @@ func (m *model) publish(t *rapid.T) {
 		if r.reason != nil || r.key != "" && !slices.Contains(has, r.key) {
 			continue
 		}
-		if len(r.unread)-r.replayed == m.options.Buffer {
+		if len(r.unread) == m.options.Buffer {
 			r.reason = hub.ErrSlow
 			continue
 		}
@@ -76,12 +77,25 @@ func (m *model) subscribe(t *rapid.T) {
 		r.gap = r.gap || after < forgotten
 		for n := max(after, forgotten) + 1; n <= last; n++ {
 			if q.Key == "" || slices.Contains(m.keys[n-1], q.Key) {
-				r.unread = append(r.unread, n)
+				r.later = append(r.later, n)
 			}
 		}
-		r.replayed = len(r.unread)
+		r.fetch(m)
 	}
 	m.readers = append(m.readers, r)
+}
+
+// fetch takes the next piece of the past, unless it is forgotten.
+func (r *reader) fetch(m *model) {
+	if len(r.past) > 0 || len(r.later) == 0 {
+		return
+	}
+	if r.later[0] <= len(m.keys)-m.options.Replay {
+		r.later, r.unread, r.reason = nil, nil, hub.ErrSlow
+		return
+	}
+	n := min(len(r.later), max(m.options.Buffer/4, 1))
+	r.past, r.later = r.later[:n], r.later[n:]
 }
 
 func (m *model) read(t *rapid.T) {
@@ -98,16 +112,21 @@ func (m *model) read(t *rapid.T) {
 	} else {
 		item, ok, err = r.sub.TryNext()
 	}
+	r.fetch(m)
 	switch {
 	case r.gap:
 		if r.gap = false; !errors.Is(err, hub.ErrGap) {
 			t.Fatalf("error %v, want ErrGap", err)
 		}
-	case len(r.unread) > 0:
-		if !ok || err != nil || item.Value != r.unread[0] {
-			t.Fatalf("got %+v %v %v, want %d", item, ok, err, r.unread[0])
+	case len(r.past)+len(r.unread) > 0:
+		from := &r.past
+		if len(r.past) == 0 {
+			from = &r.unread
 		}
-		r.unread, r.replayed = r.unread[1:], max(r.replayed-1, 0)
+		if !ok || err != nil || item.Value != (*from)[0] {
+			t.Fatalf("got %+v %v %v, want %d", item, ok, err, (*from)[0])
+		}
+		*from = (*from)[1:]
 	default:
 		if ok || !errors.Is(err, r.reason) {
 			t.Fatalf("got %+v %v %v, want %v", item, ok, err, r.reason)

@@ -35,15 +35,58 @@ func (r *ring[T]) dropOldest(size int) {
 	r.bytes -= size
 }
 
-// since returns the items of a key (empty = all) with a higher number than
-// after, in order.
-func (r *ring[T]) since(after uint64, key string) []Item[T] {
-	var found []Item[T]
-	for i := range r.n {
+// pieceItems is how much of the past a subscription takes at a time: hundreds of readers may ask
+// for all of it and read nothing.
+func (h *Hub[T]) pieceItems() int { return max(h.options.Buffer/4, 1) }
+
+// pieceLocked returns the first items of a key (empty = all) from the number next to last, in
+// order, and the number to go on from. The ring must have item next.
+func (h *Hub[T]) pieceLocked(next, last uint64, key string) (found []Item[T], due uint64) {
+	r, bytes := &h.ring, 0
+	for i := int(next - r.oldest().Seq); next <= last; i, next = i+1, next+1 {
 		item := r.at(i)
-		if item.Seq > after && item.has(key) {
-			found = append(found, *item)
+		if !item.has(key) {
+			continue
 		}
+		bytes += h.sizeOf(item.Value)
+		if len(found) == h.pieceItems() || len(found) > 0 && bytes > h.options.BufferBytes {
+			break
+		}
+		found = append(found, *item)
 	}
-	return found
+	return found, next
+}
+
+// fetch takes the next piece of the past out of the hub's memory, if the last one is read. A
+// reader that comes when the hub has forgotten it was too slow.
+func (s *Subscription[T]) fetch() {
+	if s.mu.Lock(); !s.wantsLocked() {
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wantsLocked() && !s.fetchLocked() {
+		s.dropLocked()
+		s.endLocked(ErrSlow)
+		h.slowLocked(s)
+	}
+}
+
+// wantsLocked reports whether there is more of the past than what was taken.
+func (s *Subscription[T]) wantsLocked() bool { return len(s.past) == 0 && s.due <= s.until }
+
+// fetchLocked is fetch, under the locks of the hub and of s, and reports whether the hub still has
+// what s wants.
+func (s *Subscription[T]) fetchLocked() bool {
+	h := s.hub
+	if s.due < h.stats.Published-uint64(h.ring.n)+1 {
+		return false
+	}
+	s.past, s.due = h.pieceLocked(s.due, s.until, s.key)
+	return true
 }

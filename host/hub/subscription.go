@@ -53,15 +53,17 @@ type Subscription[T any] struct {
 	prev, next *Subscription[T] // of the same key; protected by hub.mu
 	linked     bool             // protected by hub.mu
 
-	mu       sync.Mutex           // protects the fields below; taken after hub.mu
-	waiters  op.WaitList[Item[T]] // only while there is nothing to read
-	ready    chan struct{}        // holds a token when there may be something to read, closed at the end; nil = not asked for yet
-	queue    []Item[T]            // queue[head:] is unread
-	head     int
-	replayed int // how many of the unread are from the past and don't count as lag
-	bytes    int // size of the unread that count
-	gap      *GapError
-	reason   error // nil = open
+	mu      sync.Mutex           // protects the fields below; taken after hub.mu
+	waiters op.WaitList[Item[T]] // only while there is nothing to read
+	ready   chan struct{}        // holds a token when there may be something to read, closed at the end; nil = not asked for yet
+	gap     *GapError
+	past    []Item[T] // a piece of what was asked for of the past; all of it is unread
+	due     uint64    // what follows that piece is the items from this number
+	until   uint64    // to this one
+	queue   []Item[T] // what has come since; queue[head:] is unread
+	head    int
+	bytes   int   // size of what is unread in queue
+	reason  error // nil = open
 }
 
 // Next returns the next item, waiting for it until ctx ends, whose cause is
@@ -94,17 +96,43 @@ func (s *Subscription[T]) TryNext() (Item[T], bool, error) {
 
 // take takes what Next results in, if there is anything.
 func (s *Subscription[T]) take() (Item[T], bool, error) {
-	s.mu.Lock()
+	s.lockFetched()
 	defer s.mu.Unlock()
-	switch {
-	case s.gap != nil:
+	if s.gap != nil {
 		gap := s.gap
 		s.gap = nil
+		s.wakeLocked()
 		return Item[T]{}, true, gap
-	case s.head < len(s.queue):
-		return s.popLocked(), true, nil
+	}
+	if item := s.firstLocked(); item != nil {
+		first := *item
+		s.popLocked()
+		return first, true, nil
 	}
 	return Item[T]{}, s.reason != nil, s.reason
+}
+
+// lockFetched locks mu when a piece of the past is there, if there is more of it.
+func (s *Subscription[T]) lockFetched() {
+	for {
+		s.fetch()
+		s.mu.Lock()
+		if !s.wantsLocked() {
+			return
+		}
+		s.mu.Unlock() // another reader has taken the last of that piece
+	}
+}
+
+// firstLocked returns the first unread item that is here; nil = there is none.
+func (s *Subscription[T]) firstLocked() *Item[T] {
+	switch {
+	case len(s.past) > 0:
+		return &s.past[0]
+	case s.head < len(s.queue):
+		return &s.queue[s.head]
+	}
+	return nil
 }
 
 // wakeUp returns a channel that can be received from when there may be something
@@ -119,10 +147,15 @@ func (s *Subscription[T]) wakeUp() <-chan struct{} {
 			close(s.ready)
 		}
 	}
-	if s.head < len(s.queue) {
+	s.wakeLocked()
+	return s.ready
+}
+
+// wakeLocked calls another reader that waits, if there is something for it.
+func (s *Subscription[T]) wakeLocked() {
+	if s.gap != nil || s.firstLocked() != nil || s.wantsLocked() {
 		s.signalLocked()
 	}
-	return s.ready
 }
 
 // signalLocked puts the token into ready unless it is there, or ready is closed.
@@ -138,11 +171,12 @@ func (s *Subscription[T]) signalLocked() {
 
 // await registers a reader.
 func (s *Subscription[T]) await(w *op.Waiter[Item[T]]) {
-	s.mu.Lock()
+	s.lockFetched()
 	defer s.mu.Unlock()
+	item := s.firstLocked()
 	switch { // it came since take
-	case s.head < len(s.queue):
-		if w.Complete(s.queue[s.head], nil) {
+	case item != nil:
+		if w.Complete(*item, nil) {
 			s.popLocked()
 		}
 	case s.reason != nil:
@@ -168,8 +202,14 @@ func (s *Subscription[T]) Close() {
 	s.end(ErrClosed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue, s.head, s.gap = nil, 0, nil
-	s.replayed, s.bytes = 0, 0
+	s.dropLocked()
+}
+
+// dropLocked drops what is unread.
+func (s *Subscription[T]) dropLocked() {
+	s.gap, s.past, s.due, s.until = nil, nil, 1, 0
+	s.hub.options.Budget.free(s.bytes)
+	s.queue, s.head, s.bytes = nil, 0, 0
 }
 
 // end gives the reason unless there is one.
@@ -198,8 +238,8 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 	if s.waiters.Len() > 0 && s.waiters.Complete(*item, nil) {
 		return true
 	}
-	lag, o := len(s.queue)-s.head-s.replayed, &s.hub.options
-	if lag >= o.Buffer || lag > 0 && s.bytes+size > o.BufferBytes {
+	lag, o := len(s.queue)-s.head, &s.hub.options
+	if lag >= o.Buffer || lag > 0 && s.bytes+size > o.BufferBytes || !o.Budget.take(size, lag == 0) {
 		s.endLocked(ErrSlow)
 		return false
 	}
@@ -214,23 +254,24 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 	return true
 }
 
-// popLocked takes the first unread item.
-func (s *Subscription[T]) popLocked() Item[T] {
-	item := s.queue[s.head]
-	s.queue[s.head] = Item[T]{} // so that it can be freed
-	s.head++
-	if s.replayed > 0 {
-		s.replayed--
-	} else {
-		s.bytes -= s.hub.sizeOf(item.Value)
+// popLocked drops the first unread item, which is taken.
+func (s *Subscription[T]) popLocked() {
+	defer s.wakeLocked() // another reader may wait for what is behind it
+	if len(s.past) > 0 {
+		s.past[0] = Item[T]{} // so that it can be freed
+		s.past = s.past[1:]
+		return
 	}
+	size := s.hub.sizeOf(s.queue[s.head].Value)
+	s.queue[s.head] = Item[T]{}
+	s.head++
+	s.bytes -= size
+	s.hub.options.Budget.free(size)
 	if s.head < len(s.queue) {
-		s.signalLocked() // for another reader that waits
-		return item
+		return
 	}
 	s.head = 0
-	if s.queue = s.queue[:0]; cap(s.queue) > 2*s.hub.options.Buffer {
-		s.queue = nil // a long replay is over
+	if s.queue = s.queue[:0]; cap(s.queue) > s.hub.pieceItems() {
+		s.queue = nil // it has caught up, and may have no such lag again
 	}
-	return item
 }

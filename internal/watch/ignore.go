@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,29 @@ func readRules(dir string) []rule {
 				rules = append(rules, r)
 			}
 		}
+	}
+	return rules
+}
+
+// rulesAbove returns the rules for a tree that folders above it have, up to the root of its
+// repository; none outside of one.
+func rulesAbove(tree string) []rule {
+	var above []string
+	for dir := tree; ; dir = filepath.Dir(dir) {
+		if dir != tree {
+			above = append(above, dir)
+		}
+		// In a worktree, or a module of another repository, it is a file.
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			break
+		}
+		if filepath.Dir(dir) == dir {
+			return nil
+		}
+	}
+	var rules []rule
+	for _, dir := range slices.Backward(above) {
+		rules = append(rules, readRules(dir)...)
 	}
 	return rules
 }

@@ -1,6 +1,13 @@
 package watch
 
-import "testing"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
 
 func TestExcluded(t *testing.T) {
 	t.Parallel()
@@ -36,6 +43,42 @@ func TestExcluded(t *testing.T) {
 			t.Errorf("%q excludes %s: %v, want %v", tt.line, tt.path, got, tt.want)
 		}
 	}
+}
+
+// A repository has most of its patterns at its root.
+func TestRulesAboveTheTree(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	tree := filepath.Join(root, "repo", "workers", "greeter")
+	write := func(name, text string) {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".gitignore", "*.go\n") // of no repository, or another one
+	write("repo/.gitignore", "*.gen\n/made\n/workers/*/out\n")
+	write("repo/workers/.gitignore", "!keep.gen\n")
+	for _, name := range []string{"a.go", "a.gen", "keep.gen", "made", "out"} {
+		write("repo/workers/greeter/"+name, "")
+	}
+	want := func(names ...string) {
+		t.Helper()
+		files := map[string]fs.FileInfo{}
+		if err := (&Watcher{}).listTree(tree, files, map[string]bool{}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for path := range files {
+			got = append(got, filepath.Base(path))
+		}
+		if slices.Sort(got); !slices.Equal(got, names) {
+			t.Errorf("got %q, want %q", got, names)
+		}
+	}
+	want("a.gen", "a.go", "keep.gen", "made", "out")
+	write("repo/.git", "gitdir: elsewhere\n")
+	want("a.go", "keep.gen", "made")
 }
 
 // The last rule that fits decides, and files below add to those above.

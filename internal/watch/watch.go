@@ -215,7 +215,7 @@ func (w *Watcher) list() (files map[string]fs.FileInfo, folders map[string]bool,
 
 // listTree adds what lies in a tree. What vanishes meanwhile is left out.
 func (w *Watcher) listTree(tree string, files map[string]fs.FileInfo, folders map[string]bool) error {
-	var rules []rule
+	rules := rulesAbove(tree)
 	return filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -3,29 +3,29 @@ package module_test
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
+// modules are the guests of tests and the examples. Those in Go are nearly the same code, that
+// of Go's runtime: it takes one, JOBHOST_CHAOS=1 (make chaos) all.
 func modules(t testing.TB) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{
 		"noop": guests.Noop, "echo": guests.Echo, "outcomes": guests.Outcomes, "exit": guests.Exit,
 		"init": guests.Init, "init_spin": guests.InitSpin, "init_trap": guests.InitTrap,
 	}
-	paths, err := filepath.Glob("../../plugins/examples/*/*.wasm")
+	examples, err := goguest.Examples()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
+	for name, b := range examples {
+		if len(b) < 1<<20 || name == "loganalyzer" || os.Getenv("JOBHOST_CHAOS") != "" {
+			all[name] = b
 		}
-		all[filepath.Base(path)] = b
 	}
 	return all
 }
@@ -106,11 +106,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	all := modules(b)
-	wasm, ok := all["loganalyzer.wasm"]
-	if !ok {
-		b.Skip("make guests builds the module that is read")
-	}
+	wasm := modules(b)["loganalyzer"]
 	b.SetBytes(int64(len(wasm)))
 	for b.Loop() {
 		m, err := module.Read(wasm)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/wasiabi"
@@ -116,14 +116,7 @@ func TestGoCommand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("building and running a Go guest takes seconds")
 	}
-	out := filepath.Join(t.TempDir(), "go.wasm")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = "../../internal/testing/guests/src/gocommand"
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the guest: %v\n%s", err, text)
-	}
-	module, err := os.ReadFile(out)
+	module, err := goguest.Build("../../internal/testing/guests/src/gocommand", goguest.Command)
 	if err != nil {
 		t.Fatal(err)
 	}

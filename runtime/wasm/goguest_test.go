@@ -1,46 +1,27 @@
 package wasm_test
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// The guests in Go: where their sources are, and the build mode, which is
-// c-shared for workers and exe for commands. Each is built once.
+// The guests in Go, by where their sources are. Each is built once.
 var (
-	goSleeper = goGuest("../../internal/testing/guests/src/gosleep", "c-shared")
-	goWorker  = goGuest("../../plugins/sdk/go/testdata/guest", "c-shared")
-	goCommand = goGuest("../../internal/testing/guests/src/gocanary", "exe")
+	goSleeper = goGuest("../../internal/testing/guests/src/gosleep", goguest.Worker)
+	goWorker  = goGuest("../../plugins/sdk/go/testdata/guest", goguest.Worker)
+	goCommand = goGuest("../../internal/testing/guests/src/gocanary", goguest.Command)
 )
 
 // goGuest returns what builds a guest in Go and returns it.
-func goGuest(folder, mode string) func(*testing.T) []byte {
-	build := sync.OnceValues(func() ([]byte, error) {
-		dir, err := os.MkdirTemp("", "jobhost-guest-*")
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
-		out := filepath.Join(dir, "go.wasm")
-		cmd := exec.Command("go", "build", "-buildmode="+mode, "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-		cmd.Dir = folder
-		// With the commit in it a guest would be another one after each, which nobody has compiled yet.
-		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", folder, err, text)
-		}
-		return os.ReadFile(out)
-	})
+func goGuest(folder string, mode goguest.Mode) func(*testing.T) []byte {
+	build := sync.OnceValues(func() ([]byte, error) { return goguest.Build(folder, mode) })
 	return func(t *testing.T) []byte {
 		t.Helper()
 		if testing.Short() {

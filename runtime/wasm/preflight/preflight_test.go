@@ -2,14 +2,15 @@ package preflight_test
 
 import (
 	"context"
+	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
@@ -37,17 +38,13 @@ func TestCheckModules(t *testing.T) {
 // originals are the guests of tests and the example workers, the large ones last.
 func originals() (modules [][]byte, large int, err error) {
 	modules = [][]byte{guests.Noop, guests.Echo, guests.Outcomes, guests.Exit, guests.Init, guests.InitSpin, guests.InitTrap}
-	paths, err := filepath.Glob("../../../plugins/examples/*/*.wasm")
+	examples, err := goguest.Examples()
 	if err != nil {
 		return nil, 0, err
 	}
 	var slow [][]byte
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return nil, 0, err
-		}
-		if len(b) > 1<<20 {
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		if b := examples[name]; len(b) > 1<<20 {
 			slow = append(slow, b)
 		} else {
 			modules = append(modules, b)

@@ -3,7 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
@@ -32,15 +32,11 @@ var workloads = []struct {
 func workload(t testing.TB, name string) []byte {
 	t.Helper()
 	path := filepath.Join("testdata", name+".wasm")
+	read := func() ([]byte, error) { return os.ReadFile(path) }
 	if name == "json" {
-		path = filepath.Join(t.TempDir(), "json.wasm")
-		build := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", path, "./testdata/src/json")
-		build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build the guest: %v\n%s", err, out)
-		}
+		read = func() ([]byte, error) { return goguest.Build("testdata/src/json", goguest.Worker) }
 	}
-	b, err := os.ReadFile(path)
+	b, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}

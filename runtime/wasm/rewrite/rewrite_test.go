@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
@@ -30,7 +31,7 @@ func corpus(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	fixtures := filepath.Join(strings.TrimSpace(string(cache)), "github.com/extism/go-sdk@v1.7.1/wasm")
-	for _, pattern := range []string{"testdata/*.wasm", "../../../plugins/examples/*/*.wasm", fixtures + "/*.wasm"} {
+	for _, pattern := range []string{"testdata/*.wasm", fixtures + "/*.wasm"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -43,10 +44,15 @@ func corpus(t *testing.T) map[string][]byte {
 			if err != nil {
 				t.Fatal(err)
 			}
-			name := filepath.Base(path)
-			if filepath.Base(filepath.Dir(path))+".wasm" == name && len(b) >= large && !slices.Contains(sample, name) && os.Getenv("JOBHOST_CHAOS") == "" {
-				continue
-			}
+			all[filepath.Base(path)] = b
+		}
+	}
+	examples, err := goguest.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range examples {
+		if len(b) < large || slices.Contains(sample, name) || os.Getenv("JOBHOST_CHAOS") != "" {
 			all[name] = b
 		}
 	}
@@ -60,7 +66,7 @@ const (
 )
 
 // sample are examples in Go: a worker, a command, and one that calculates.
-var sample = []string{"wordcount.wasm", "csvstats.wasm", "image-thumbnails.wasm"}
+var sample = []string{"wordcount", "csvstats", "image-thumbnails"}
 
 // TestSameAsBefore plays modules before and after the rewrite. Of the large
 // ones it plays one, which is in Go; BenchmarkCost compares another.
@@ -70,7 +76,7 @@ func TestSameAsBefore(t *testing.T) {
 	for name, wasm := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if len(wasm) < large || name == "wordcount.wasm" {
+			if len(wasm) < large || name == "wordcount" {
 				same(t, interpreter(), wasm, rewrite.Options{Interval: 100}, budget/10)
 			} else if err := valid(rewritten(t, wasm, rewrite.Options{}).Module); err != nil {
 				t.Fatal(err)

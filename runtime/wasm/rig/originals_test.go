@@ -3,12 +3,15 @@ package rig_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/rig"
@@ -18,7 +21,7 @@ import (
 // generated.
 type originals struct {
 	examples [][]byte // and guests
-	large    []string // where the examples are that take a second to compile
+	large    [][]byte // examples that take a second to compile
 	suite    []string // where the modules of the official tests are that import nothing
 }
 
@@ -30,17 +33,13 @@ func newOriginals() (*originals, error) {
 		guests.Noop, guests.Echo, guests.Outcomes, guests.Exit, guests.Init, guests.InitSpin, guests.InitTrap, guests.InitTable,
 		guests.SHA256, guests.Canary, guests.CanaryTable, guests.States, guests.Extism, guests.Command, guests.LibC,
 	}}
-	paths, err := filepath.Glob("../../../plugins/examples/*/*.wasm")
+	examples, err := goguest.Examples()
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		if len(b) > 1<<20 {
-			o.large = append(o.large, path)
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		if b := examples[name]; len(b) > 1<<20 {
+			o.large = append(o.large, b)
 		} else {
 			o.examples = append(o.examples, b)
 		}
@@ -110,7 +109,7 @@ func randomOf(n int) *rand.Rand { return rand.New(rand.NewPCG(uint64(n), 1)) }
 
 func (o *originals) original(rng *rand.Rand, n int) ([]byte, error) {
 	if n%oneLarge == oneLarge-1 && len(o.large) > 0 {
-		return os.ReadFile(o.large[rng.IntN(len(o.large))])
+		return o.large[rng.IntN(len(o.large))], nil
 	}
 	switch rng.IntN(4) {
 	case 0:
