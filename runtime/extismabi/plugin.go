@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -30,7 +31,7 @@ type Plugin struct {
 
 func newPlugin(o Options) *Plugin {
 	o.MemoryBytes = cmp.Or(o.MemoryBytes, defaultMemory)
-	o.VarBytes = max(cmp.Or(o.VarBytes, DefaultVarBytes), 0)
+	o.VarBytes = max(cmp.Or(o.VarBytes, extism.DefaultVarBytes), 0)
 	o.ResponseBytes = min(max(cmp.Or(o.ResponseBytes, defaultResponse), 0), math.MaxInt32)
 	return &Plugin{
 		options: o,

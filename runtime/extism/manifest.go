@@ -1,4 +1,4 @@
-package extismabi
+package extism
 
 import (
 	"bytes"
@@ -26,10 +26,10 @@ type Manifest struct {
 	Main int
 	// MemoryBytes bounds the memory of each module, and of the kernel.
 	MemoryBytes int64
-	// Options has what it says about vars, responses and hosts, and MemoryBytes.
-	Options Options
-	Config  map[string]string
-	// AllowedHosts are the patterns in Options.Hosts, as they were written.
+	// Limits has what it says about vars, responses and hosts, and MemoryBytes.
+	Limits Limits
+	Config map[string]string
+	// AllowedHosts are the patterns in Limits.Hosts, as they were written.
 	AllowedHosts []string
 	Mounts       []Mount
 	Timeout      time.Duration
@@ -116,12 +116,12 @@ func explain(text []byte, err error) string {
 		}
 	}
 	if offset < 0 || offset > int64(len(text)) {
-		return escaped(reason.Error())
+		return hostcall.Escape([]byte(reason.Error()), 300)
 	}
 	before := text[:offset]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
-	return fmt.Sprintf("line %d, column %d: %s", line, column, escaped(reason.Error()))
+	return fmt.Sprintf("line %d, column %d: %s", line, column, hostcall.Escape([]byte(reason.Error()), 300))
 }
 
 var kindNames = map[jsontext.Kind]string{
@@ -183,13 +183,13 @@ func (r *reading) memory(m *manifest) {
 			r.fault("memory.max_pages", "a page has 64 KiB", "%d is not 1 to 65535", *pages)
 		}
 		r.out.MemoryBytes = *pages * pageBytes
-		r.out.Options.MemoryBytes = r.out.MemoryBytes
+		r.out.Limits.MemoryBytes = r.out.MemoryBytes
 	}
-	r.out.Options.ResponseBytes = r.bytes("memory.max_http_response_bytes", m.Memory.MaxResponse)
-	r.out.Options.VarBytes = r.bytes("memory.max_var_bytes", m.Memory.MaxVariables)
+	r.out.Limits.ResponseBytes = r.bytes("memory.max_http_response_bytes", m.Memory.MaxResponse)
+	r.out.Limits.VarBytes = r.bytes("memory.max_var_bytes", m.Memory.MaxVariables)
 }
 
-// bytes returns a size as Options has it: 0 = not given, −1 = nothing.
+// bytes returns a size as Limits has it: 0 = not given, −1 = nothing.
 func (r *reading) bytes(field string, n *int64) int64 {
 	switch {
 	case n == nil:
@@ -222,7 +222,7 @@ func (r *reading) hosts(patterns []string) {
 	if err != nil {
 		r.fault("allowed_hosts", "", "%v", err)
 	}
-	r.out.Options.Hosts = hosts
+	r.out.Limits.Hosts = hosts
 }
 
 // mounts reads allowed_paths: places on the host, those after ro: to be read

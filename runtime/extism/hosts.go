@@ -1,4 +1,4 @@
-package extismabi
+package extism
 
 import (
 	"fmt"
