@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Limits bound one plugin. Zero values mean the defaults of Extism.
@@ -60,7 +60,7 @@ func MainModule(names []string) (int, error) {
 		case name == Module || name == wasiModule:
 			return 0, invalid("rename it", "has a module named %s, which is a name of the host's", name)
 		case slices.Index(names, name) != n:
-			return 0, invalid("rename one of them", "has two modules named %s", hostcall.Escape([]byte(name), 100))
+			return 0, invalid("rename one of them", "has two modules named %s", text.Line(name, 100))
 		}
 	}
 	return main, nil

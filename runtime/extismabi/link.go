@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime/extism"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -55,7 +55,7 @@ func (o *ordering) visit(n int, path []int) error {
 	if at := slices.Index(path, n); at >= 0 {
 		var circle []string
 		for _, m := range append(path[at:], n) {
-			circle = append(circle, hostcall.Escape([]byte(o.names[m]), 100))
+			circle = append(circle, text.Line(o.names[m], 100))
 		}
 		return invalid("let one of them do without the other", "has modules that import each other: %s", strings.Join(circle, " → "))
 	}

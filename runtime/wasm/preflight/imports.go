@@ -9,7 +9,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/text"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -96,4 +95,4 @@ func (o Offer) functionHint(in, name string) string {
 }
 
 // shown makes a name of the guest fit to be shown.
-func shown(name string) string { return hostcall.Escape([]byte(name), 200) }
+func shown(name string) string { return text.Line(name, 200) }
