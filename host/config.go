@@ -17,7 +17,7 @@ import (
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/extismabi"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -134,7 +134,7 @@ type Worker struct {
 	System runtime.System
 	// Linked and Extism are what a manifest of Extism says besides.
 	Linked []runtime.Linked
-	Extism extismabi.Options
+	Extism extism.Limits
 	// Entry is the export to call; empty = the ABI's own.
 	Entry string
 	// PoolSize is how many tasks may run at once, each in a sandbox of its own; at least 1.

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/extismabi"
+	"github.com/jobhost/jobhost/runtime/extism"
 )
 
 // SetPlugin sets what was read from the worker's Path: a module, or a manifest
@@ -23,11 +23,11 @@ func (w *Worker) SetPlugin(data []byte) error {
 		w.Plugin = data
 		return nil
 	}
-	m, err := extismabi.ParseManifest(data)
+	m, err := extism.ParseManifest(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(w.Path), err)
 	}
-	w.ABI, w.Extism = runtime.ABIExtism, m.Options
+	w.ABI, w.Extism = runtime.ABIExtism, m.Limits
 	dir := filepath.Dir(w.Path)
 	for n, source := range m.Modules {
 		module, err := readExtism(dir, source)
@@ -65,7 +65,7 @@ func (w *Worker) SetPlugin(data []byte) error {
 }
 
 // readExtism reads one of the modules, and checks its digest.
-func readExtism(dir string, source extismabi.Source) ([]byte, error) {
+func readExtism(dir string, source extism.Source) ([]byte, error) {
 	data := source.Data
 	if source.Path != "" {
 		var err error

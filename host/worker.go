@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/extismabi"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -122,7 +122,7 @@ func (h *Host) forPool(cfg *Worker, plugin loaded, q *queue.Queue) pool.Version 
 // kvQuota is what the worker's keys and values may cost together. Extism has a
 // limit of its own for vars, which itself is too much.
 func (w *Worker) kvQuota(abi string) int64 {
-	vars := cmp.Or(w.Extism.VarBytes, extismabi.DefaultVarBytes)
+	vars := cmp.Or(w.Extism.VarBytes, extism.DefaultVarBytes)
 	if abi != runtime.ABIExtism || vars <= 1 || w.KVQuota > 0 && w.KVQuota < vars {
 		return w.KVQuota
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/runtime/extismabi"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -59,7 +59,7 @@ type Source struct {
 	// Linked are further modules of the plugin, for ABIs that have such.
 	Linked []Linked
 	// Extism bounds plugins of Extism further.
-	Extism extismabi.Options
+	Extism extism.Limits
 	// Config is what the plugin finds of its configuration while it
 	// initialises.
 	Config map[string]string

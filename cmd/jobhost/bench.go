@@ -18,7 +18,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/manifest"
-	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/internal/noop"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/state"
 )
@@ -169,7 +169,7 @@ func (f *benchFlags) durability() string {
 
 func benchWorker(e *env, f *benchFlags) (host.Worker, error) {
 	w := host.Worker{
-		Name: "noop", Path: "built-in", Plugin: guests.Noop, Limits: runtime.DefaultLimits(), Retry: jobhost.DefaultRetry(),
+		Name: "noop", Path: "built-in", Plugin: noop.Module, Limits: runtime.DefaultLimits(), Retry: jobhost.DefaultRetry(),
 	}
 	if f.worker != "noop" {
 		var err error

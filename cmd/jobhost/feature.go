@@ -9,7 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -38,7 +38,7 @@ func unknownFeature(name string) error {
 		Code: jobhost.CodeInvalid, Message: fmt.Sprintf("--feature %q is not a feature", name),
 		Hint: "the features are " + strings.Join(runtime.Features(), ", "),
 	}
-	if near := nearest.Name(name, runtime.Features()); near != "" {
+	if near := text.Nearest(name, runtime.Features()); near != "" {
 		e.Hint = "did you mean " + near + "?"
 	}
 	return asUsage(e)

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/api/wire"
 	"github.com/jobhost/jobhost/host/workflow/draw"
 	"github.com/jobhost/jobhost/host/workflow/plan"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // isDefinitionFile reports whether an argument is a file rather than the name of a definition.
@@ -96,7 +96,7 @@ func (e *env) suggestDefinition(ctx context.Context, server jobhost.Server, name
 		for i := range list {
 			names = append(names, list[i].Name)
 		}
-		if near := wire.Nearest(name, names); near != "" {
+		if near := text.Nearest(name, names); near != "" {
 			hint = "did you mean " + near + "?"
 		} else if len(names) > 0 && len(names) <= 20 {
 			hint = "there are " + strings.Join(names, ", ")

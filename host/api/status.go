@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // status is the answer of the probes.
@@ -75,7 +75,7 @@ func (a *API) getWorker(w http.ResponseWriter, r *http.Request) error {
 		names = append(names, workers[i].Name)
 	}
 	notFound := &jobhost.Error{Code: jobhost.CodeNotFound, Field: "name", Message: "there is no worker of this name", Hint: "see /v1/workers"}
-	if near := wire.Nearest(name, names); near != "" {
+	if near := text.Nearest(name, names); near != "" {
 		notFound.Hint = fmt.Sprintf("did you mean %s?", near)
 	}
 	return notFound

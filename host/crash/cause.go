@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Bounds of a cause.
@@ -17,25 +17,25 @@ const (
 // causeIn returns the first lines that Go wrote, up to those of the goroutines. Of what
 // it calls a fatal error it writes the name to the standard error alone, so that there is
 // no such line: then the functions say what it was.
-func causeIn(text []byte) string {
+func causeIn(written []byte) string {
 	var lines []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(written)) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "runtime stack:") || len(lines) == causeLines {
 			break
 		}
 		if line != "" {
-			lines = append(lines, hostcall.Escape([]byte(line), causeBytes))
+			lines = append(lines, text.Line(line, causeBytes))
 		}
 	}
 	if len(lines) > 0 {
 		return strings.Join(lines, "\n")
 	}
-	frames := framesIn(string(text))
+	frames := framesIn(string(written))
 	if len(frames) == 0 {
 		return "Go has ended the process; the file says more"
 	}
-	return hostcall.Escape([]byte("fatal error: "+meaningOf(frames)+"in "+strings.Join(frames, ", ")), causeLines*causeBytes)
+	return text.Line("fatal error: "+meaningOf(frames)+"in "+strings.Join(frames, ", "), causeLines*causeBytes)
 }
 
 // framesIn returns the functions of the goroutine that met the fault, the innermost

@@ -10,7 +10,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // LoadHost reads only the section [host] of the manifest at path: all that a
@@ -100,7 +100,7 @@ func (r *reader) lost(doc map[string]any, read ...string) {
 		if slices.Contains(sections, name) {
 			continue
 		}
-		if slices.Contains(read, nearest.Name(name, sections)) || slices.Contains(hostNames, name) {
+		if slices.Contains(read, text.Nearest(name, sections)) || slices.Contains(hostNames, name) {
 			r.unknownSection(name, v)
 		}
 	}

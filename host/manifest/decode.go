@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -148,7 +148,7 @@ func (r *reader) unknownSection(name string, v any) {
 	hint := "the sections are [host], [worker.NAME], [[schedule]], [fibers], [[fiber]], [workflows], [workflow.NAME], [webhook] and [payload]"
 	switch v.(type) {
 	case map[string]any, []map[string]any:
-		if near := nearest.Name(name, sections); near != "" {
+		if near := text.Nearest(name, sections); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 	default:
@@ -184,7 +184,7 @@ func fill[T any](r *reader, path []string, table map[string]any, fields []field[
 }
 
 func (r *reader) unknownKey(path []string, name string, known []string) {
-	hint, near := "", nearest.Name(name, known)
+	hint, near := "", text.Nearest(name, known)
 	switch {
 	case (path[0] == "worker" && len(path) == 2 || path[0] == "webhook" && len(path) == 1) && slices.Contains(retryNames, name):
 		hint = "it belongs below [" + keyText(path) + ".retry]"

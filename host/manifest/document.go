@@ -12,7 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Document is a TOML file that is no manifest and is read as strictly as one:
@@ -254,7 +254,7 @@ func (t *Table) Close() {
 			continue
 		}
 		hint := "the settings here are " + strings.Join(t.asked, ", ")
-		if near := nearest.Name(name, t.asked); near != "" {
+		if near := text.Nearest(name, t.asked); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		t.doc.r.faultKey(t.at(name), t.path, keyText([]string{name})+" is not a setting", hint)

@@ -43,20 +43,20 @@ func fiberFields() []field[Fiber] {
 	return []f{
 		{
 			name: "id", kind: kindText, auto: "none, must be set", required: true, meaning: "Names the fiber: 1 to 128 of `A-Z a-z 0-9 . _ -`, beginning with a letter or digit.",
-			bind: func(_ string, s *Fiber) setting { return text(&s.ID, "lobby", jobhost.CheckFiber) },
+			bind: func(_ string, s *Fiber) setting { return textual(&s.ID, "lobby", jobhost.CheckFiber) },
 		},
 		{
 			name: "worker", kind: kindText, auto: "none, must be set", required: true, meaning: "Worker of the fiber, one of the manifest and of the native ABI.",
-			bind: func(_ string, s *Fiber) setting { return text(&s.Worker, "chat-room", jobhost.CheckWorker) },
+			bind: func(_ string, s *Fiber) setting { return textual(&s.Worker, "chat-room", jobhost.CheckWorker) },
 		},
 		{
 			name: "entry", kind: kindText, auto: "the worker's", meaning: "Export to call.",
-			bind: func(_ string, s *Fiber) setting { return text(&s.Entry, "room", line(jobhost.MaxEntryBytes)) },
+			bind: func(_ string, s *Fiber) setting { return textual(&s.Entry, "room", line(jobhost.MaxEntryBytes)) },
 		},
 		{
 			name: "init", kind: kindText, auto: "empty", meaning: "What the guest finds as its input; up to 1MiB.",
 			bind: func(_ string, s *Fiber) setting {
-				return text(&s.Init, "welcome", textOr("init_file"))
+				return textual(&s.Init, "welcome", textOr("init_file"))
 			},
 		},
 		{

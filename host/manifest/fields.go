@@ -57,7 +57,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 		{
 			name: "listen", kind: "host:port", meaning: "Address of the HTTP API. Port 0 is any free one. Anything but loopback needs `behind_proxy`.",
 			bind: func(_ string, h *Host) setting {
-				return text(&h.Listen, "127.0.0.1:7070", func(s string) error { return CheckListen(s, true) })
+				return textual(&h.Listen, "127.0.0.1:7070", func(s string) error { return CheckListen(s, true) })
 			},
 		},
 		{
@@ -156,11 +156,11 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		},
 		{
 			name: "build", kind: "command line", auto: "none", meaning: "Makes `plugin` from its source. `jobhost dev`, and nothing else, runs it with `sh -c` in the plugin's folder when a file there changes; up to 4KiB.",
-			bind: func(_ string, w *Worker) setting { return text(&w.Build, "make", line(maxBuild)) },
+			bind: func(_ string, w *Worker) setting { return textual(&w.Build, "make", line(maxBuild)) },
 		},
 		{
 			name: "description", kind: kindText, auto: "empty", meaning: "What the worker does, for people; up to 1KiB.",
-			bind: func(_ string, w *Worker) setting { return text(&w.Description, "counts words", line(maxTextOfUser)) },
+			bind: func(_ string, w *Worker) setting { return textual(&w.Description, "counts words", line(maxTextOfUser)) },
 		},
 		{
 			name: "abi", kind: "`auto`, `jobhost`, `wasi`, `extism` or `process`", meaning: "How the host talks to the plugin; `auto` looks at what the module imports and exports. `process` is for [native executables](processes.md), which `auto` never takes a plugin for.",
@@ -186,7 +186,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		},
 		{
 			name: "entry", kind: kindText, auto: "the ABI's own", meaning: "Export to call for jobs that name none.",
-			bind: func(_ string, w *Worker) setting { return text(&w.Entry, "run", line(jobhost.MaxEntryBytes)) },
+			bind: func(_ string, w *Worker) setting { return textual(&w.Entry, "run", line(jobhost.MaxEntryBytes)) },
 		},
 		{
 			name: "pool_size", kind: kindWhole, auto: "number of CPUs; 32 times that with `sandbox = \"process\"`", meaning: "Tasks of this worker that run at one time, each in its own sandbox; 1 to 4096.",
@@ -320,7 +320,7 @@ func breakerFields() []field[jobhost.BreakerPolicy] {
 	return []f{
 		{
 			name: "key", kind: kindText, auto: "the worker's name", meaning: "Workers with the same key share one breaker; up to 256 bytes.",
-			bind: func(_ string, p *policy) setting { return text(&p.Key, "payments", breakerKey) },
+			bind: func(_ string, p *policy) setting { return textual(&p.Key, "payments", breakerKey) },
 		},
 		{
 			name: "failures", kind: kindWhole, meaning: "Failures in a row that open it; 1 to 1000.",

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // grantee checks the name of a worker that is granted to another one.
@@ -30,7 +30,7 @@ func (r *reader) checkGrant(worker, grant string, granted, names []string) {
 			continue
 		}
 		hint := "name a worker of this manifest"
-		if near := nearest.Name(to, names); near != "" {
+		if near := text.Nearest(to, names); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		r.faultValue([]string{"worker", worker, grant}, wrong(hint, "there is no worker %s", clip(to)))

@@ -33,7 +33,7 @@ func payloadStoreFields() []field[PayloadStore] { //nolint:revive // it is a tab
 	return []f{
 		{
 			name: "name", kind: kindText, auto: "none, must be set", required: true, meaning: "What references know the store by, for as long as there are any: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or digit. `local` is the folder that every host has, unless it stands here.",
-			bind: func(_ string, s *PayloadStore) setting { return text(&s.Name, "bucket", payloadName) },
+			bind: func(_ string, s *PayloadStore) setting { return textual(&s.Name, "bucket", payloadName) },
 		},
 		{
 			name: "kind", kind: "`file`, `s3` or `redis`", auto: "none, must be set", required: true, meaning: "What it is: a folder, a bucket of a server that speaks S3, or Redis.",
@@ -50,16 +50,16 @@ func payloadStoreFields() []field[PayloadStore] { //nolint:revive // it is a tab
 		{
 			name: "endpoint", kind: "URL", auto: "none, must be set", meaning: "Server, for `s3`, such as `https://s3.eu-central-1.amazonaws.com`.",
 			bind: func(_ string, s *PayloadStore) setting {
-				return text(&s.Endpoint, "https://s3.example.com", serverURL("https", "http"))
+				return textual(&s.Endpoint, "https://s3.example.com", serverURL("https", "http"))
 			},
 		},
 		{
 			name: "region", kind: kindText, auto: "the server is asked", meaning: "Region of the bucket, for `s3`.",
-			bind: func(_ string, s *PayloadStore) setting { return text(&s.Region, "eu-central-1", line(64)) },
+			bind: func(_ string, s *PayloadStore) setting { return textual(&s.Region, "eu-central-1", line(64)) },
 		},
 		{
 			name: "bucket", kind: kindText, auto: "none, must be set", meaning: "Bucket of the objects, for `s3`; it must be there.",
-			bind: func(_ string, s *PayloadStore) setting { return text(&s.Bucket, "jobs", line(255)) },
+			bind: func(_ string, s *PayloadStore) setting { return textual(&s.Bucket, "jobs", line(255)) },
 		},
 		{
 			name: "path_style", kind: kindFlag, meaning: "The bucket stands in the path rather than in the name of the host, for `s3`.",
@@ -76,7 +76,7 @@ func payloadStoreFields() []field[PayloadStore] { //nolint:revive // it is a tab
 		{
 			name: "url", kind: "URL", auto: "none, must be set", meaning: "Server, for `redis`: `redis://USER@HOST:PORT/NUMBER`, `rediss://` with TLS, or `unix://PATH`.",
 			bind: func(_ string, s *PayloadStore) setting {
-				return text(&s.URL, "redis://127.0.0.1:6379/0", serverURL("redis", "rediss", "unix"))
+				return textual(&s.URL, "redis://127.0.0.1:6379/0", serverURL("redis", "rediss", "unix"))
 			},
 		},
 		{
@@ -93,7 +93,7 @@ func payloadStoreFields() []field[PayloadStore] { //nolint:revive // it is a tab
 		},
 		{
 			name: "prefix", kind: kindText, auto: "empty", meaning: "What the names of all objects begin with, for `s3` and `redis`; up to 256 bytes.",
-			bind: func(_ string, s *PayloadStore) setting { return text(&s.Prefix, "jobhost/", line(256)) },
+			bind: func(_ string, s *PayloadStore) setting { return textual(&s.Prefix, "jobhost/", line(256)) },
 		},
 	}
 }
@@ -103,7 +103,7 @@ func payloadKeyFields() []field[PayloadKey] {
 	return []f{
 		{
 			name: "id", kind: kindText, auto: "none, must be set", required: true, meaning: "What references know the key by: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or digit.",
-			bind: func(_ string, k *PayloadKey) setting { return text(&k.ID, "2026-11", payloadName) },
+			bind: func(_ string, k *PayloadKey) setting { return textual(&k.ID, "2026-11", payloadName) },
 		},
 		{
 			name: "secret", kind: kindSecret, auto: "none, must be set", required: true, meaning: "32 random bytes, as 64 hex digits or as base64.",

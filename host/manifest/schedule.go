@@ -10,7 +10,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/schedule"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Schedule is a section [[schedule]].
@@ -136,7 +136,7 @@ func (r *reader) knownWorker(path []string, worker string, m *Manifest) bool {
 		return true
 	}
 	hint := ""
-	if near := nearest.Name(worker, workerNamesOf(m)); near != "" {
+	if near := text.Nearest(worker, workerNamesOf(m)); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	r.faultValue(at(path, "worker"), wrong(hint, "there is no [worker.%s]", worker))

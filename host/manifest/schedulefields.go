@@ -16,22 +16,22 @@ func scheduleFields() []field[Schedule] { //nolint:revive // it is a table, howe
 	return []f{
 		{
 			name: "name", kind: kindText, auto: "none, must be set", required: true, meaning: "Name of the schedule: 1 to 63 of `a-z 0-9 . _ -`, beginning with a letter or digit.",
-			bind: func(_ string, s *Schedule) setting { return text(&s.Name, "nightly", jobhost.CheckSchedule) },
+			bind: func(_ string, s *Schedule) setting { return textual(&s.Name, "nightly", jobhost.CheckSchedule) },
 		},
 		{
 			name: "description", kind: kindText, auto: "empty", meaning: "What the schedule is for, for people; up to 1KiB.",
 			bind: func(_ string, s *Schedule) setting {
-				return text(&s.Description, "sums up the day", line(maxTextOfUser))
+				return textual(&s.Description, "sums up the day", line(maxTextOfUser))
 			},
 		},
 		{
 			name: "cron", kind: "cron expression", auto: "none", meaning: "When it is due: minute, hour, day of month, month, day of week, or `@hourly`, `@daily` and so on. Either this or `every` must be set.",
-			bind: func(_ string, s *Schedule) setting { return text(&s.Cron, "30 2 * * *", line(maxExpression)) },
+			bind: func(_ string, s *Schedule) setting { return textual(&s.Cron, "30 2 * * *", line(maxExpression)) },
 		},
 		{
 			name: "timezone", kind: "name of a time zone", auto: "`UTC`", meaning: "Where `cron` is the time of day, such as `Europe/Berlin`.",
 			bind: func(_ string, s *Schedule) setting {
-				return text(&s.Timezone, "Europe/Berlin", line(maxExpression))
+				return textual(&s.Timezone, "Europe/Berlin", line(maxExpression))
 			},
 		},
 		{
@@ -42,11 +42,11 @@ func scheduleFields() []field[Schedule] { //nolint:revive // it is a table, howe
 		},
 		{
 			name: "worker", kind: kindText, auto: "none, must be set", required: true, meaning: "Worker of the jobs, one of the manifest.",
-			bind: func(_ string, s *Schedule) setting { return text(&s.Worker, "hello", jobhost.CheckWorker) },
+			bind: func(_ string, s *Schedule) setting { return textual(&s.Worker, "hello", jobhost.CheckWorker) },
 		},
 		{
 			name: "payload", kind: kindText, auto: "empty", meaning: "Payload of the jobs.",
-			bind: func(_ string, s *Schedule) setting { return text(&s.Payload, "hello", textOr("payload_file")) },
+			bind: func(_ string, s *Schedule) setting { return textual(&s.Payload, "hello", textOr("payload_file")) },
 		},
 		{
 			name: "payload_file", kind: kindPath, auto: "none", meaning: "File with the payload of the jobs, instead of `payload`; read when the manifest is. Paths are as those of plugins.",
@@ -61,12 +61,12 @@ func scheduleFields() []field[Schedule] { //nolint:revive // it is a table, howe
 		{
 			name: "content_type", kind: kindText, auto: "none", meaning: "What the payload is, such as `application/json`.",
 			bind: func(_ string, s *Schedule) setting {
-				return text(&s.ContentType, "application/json", line(jobhost.MaxContentType))
+				return textual(&s.ContentType, "application/json", line(jobhost.MaxContentType))
 			},
 		},
 		{
 			name: "entry", kind: kindText, auto: "the worker's", meaning: "Export to call.",
-			bind: func(_ string, s *Schedule) setting { return text(&s.Entry, "run", line(jobhost.MaxEntryBytes)) },
+			bind: func(_ string, s *Schedule) setting { return textual(&s.Entry, "run", line(jobhost.MaxEntryBytes)) },
 		},
 		{
 			name: "priority", kind: kindPriority, meaning: "Priority of the jobs.",

@@ -88,7 +88,7 @@ func parsed(example string, parse func(string) error, show func() string) settin
 	}
 }
 
-func text(p *string, example string, check func(string) error) setting {
+func textual(p *string, example string, check func(string) error) setting {
 	return parsed(example,
 		func(s string) error {
 			err := check(s)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 func TestParseSize(t *testing.T) {
@@ -94,7 +94,7 @@ func TestNearest(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.word, func(t *testing.T) {
 			t.Parallel()
-			if got := nearest.Name(tt.word, known); got != tt.want {
+			if got := text.Nearest(tt.word, known); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -165,7 +165,7 @@ func stepBreakerFields() []field[jobhost.StepBreaker] {
 	return []f{
 		{
 			name: "key", kind: kindText, auto: "`WORKFLOW/STEP`", meaning: "Steps and workers with the same key share one breaker; up to 256 bytes.",
-			bind: func(_ string, b *breaker) setting { return text(&b.Key, "payments", breakerKey) },
+			bind: func(_ string, b *breaker) setting { return textual(&b.Key, "payments", breakerKey) },
 		},
 		{
 			name: "failures", kind: kindWhole, auto: code(strconv.Itoa(d.Failures)), meaning: "Failures in a row that open it; 1 to 1000.",

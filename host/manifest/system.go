@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -98,7 +98,7 @@ func feature(s string) (string, error) {
 		return s, nil
 	}
 	hint := "use " + quoteList(runtime.Features())
-	if near := nearest.Name(s, runtime.Features()); near != "" {
+	if near := text.Nearest(s, runtime.Features()); near != "" {
 		hint = "did you mean " + quote(near) + "?"
 	}
 	return "", wrong(hint, "%s is not a feature", clip(s))

@@ -87,7 +87,7 @@ func webhookFields(secret func(any) (Secret, error)) []field[Webhook] {
 		{
 			name: "dead", kind: "URL", auto: "none", meaning: "Is told of each dead letter of every worker. A rule of `allow` must match.",
 			bind: func(_ string, w *Webhook) setting {
-				return text(&w.Dead, "https://hooks.example.com/dead", line(httpurl.MaxBytes))
+				return textual(&w.Dead, "https://hooks.example.com/dead", line(httpurl.MaxBytes))
 			},
 		},
 		{

@@ -7,7 +7,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/workflow/course"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // ask lets an event happen to a workflow that somebody asks for. judge may refuse it.
@@ -130,7 +130,7 @@ func (e *Engine) Retry(ctx context.Context, id, step string) error {
 		for name := range r.def.index {
 			names = append(names, name)
 		}
-		if near := nearest.Name(step, names); near != "" {
+		if near := text.Nearest(step, names); near != "" {
 			refusal.Hint = "did you mean " + near + "?"
 		}
 		return refusal

@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/plan"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // definition is a definition ready to run.
@@ -160,7 +160,7 @@ func (ds *definitions) missing(name string) *jobhost.Error {
 	names := slices.Sorted(maps.Keys(ds.named))
 	ds.mu.Unlock()
 	e := &jobhost.Error{Code: jobhost.CodeNotFound, Field: "workflow", Message: fmt.Sprintf("there is no workflow %q", name)}
-	switch near := nearest.Name(name, names); {
+	switch near := text.Nearest(name, names); {
 	case near != "":
 		e.Hint = "did you mean " + near + "?"
 	case len(names) == 0:

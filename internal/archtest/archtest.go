@@ -123,6 +123,7 @@ func (t *Tree) Check(rules Rules) []Violation {
 		c.checkSyntax()
 	}
 	c.checkGoroutineList()
+	c.checkWalls()
 	slices.SortFunc(c.found, func(a, b Violation) int {
 		if n := strings.Compare(a.File, b.File); n != 0 {
 			return n

@@ -9,11 +9,10 @@ import (
 // checkImports holds the imports of the module's own packages against the arrows.
 func (c *checker) checkImports() {
 	for _, spec := range c.file.syntax.Imports {
-		target, ours := strings.CutPrefix(importPath(spec), c.tree.Module)
-		if !ours || target != "" && target[0] != '/' {
+		target, ours := c.tree.relative(importPath(spec))
+		if !ours {
 			continue
 		}
-		target = strings.TrimPrefix(target, "/")
 		if driver := c.rules.driver(target); driver != "" {
 			c.checkDriver(spec.Pos(), driver)
 			continue

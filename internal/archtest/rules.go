@@ -19,6 +19,9 @@ type Rules struct {
 	DriverUsers   []string
 	DriverTesters []string
 
+	// Walls are what packages may not reach, whatever they import it through.
+	Walls []Wall
+
 	// Goroutines are the folders in which a bare go statement may stand, each
 	// with the reason. The doc comment of the package must give it too.
 	Goroutines map[string]string
@@ -44,6 +47,17 @@ type Layer struct {
 	// Tests are further folders for its tests.
 	Tests []string
 	// Why is what to tell whoever imports something else.
+	Why string
+}
+
+// Wall keeps packages from what lies behind others. Tests don't count, nor do
+// suites that only tests import.
+type Wall struct {
+	// From are folders; "host/..." stands for host and all folders below it.
+	From []string
+	// To are import paths of other modules, or folders of this one; each stands
+	// for what is below it too.
+	To  []string
 	Why string
 }
 
@@ -76,6 +90,11 @@ func House() Rules {
 		Drivers:       []string{"host/queue/*queue", "state/*state", "state/payload/*payload", "runtime/wasm", "runtime/process"},
 		DriverUsers:   []string{"cmd", "test", "bench", "plugins/sdk/sdktest"},
 		DriverTesters: []string{"host", "client", "runtime/process"},
+		Walls: []Wall{
+			{From: []string{"runtime"}, To: []string{"runtime/jobabi", "runtime/wasiabi", "runtime/extismabi"}, Why: "the interfaces of an engine hold for every ABI"},
+			{From: []string{"host/...", "client/...", "state/...", "netproxy/..."}, To: []string{"github.com/tetratelabs/wazero"}, Why: "the engine is a driver, which cmd/jobhost chooses"},
+			{From: []string{"", "cmd/...", "host/...", "client/...", "runtime/...", "state/...", "netproxy/...", "flow/..."}, To: []string{"internal/testing"}, Why: "the product has no part that is for tests"},
+		},
 		Goroutines: map[string]string{
 			"host/scope":           "starts the goroutines of everybody else",
 			"host/op":              "nobody is told when a native Go channel is ready, so one goroutine waits for it",

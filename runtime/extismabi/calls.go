@@ -39,9 +39,9 @@ func callOf(ctx context.Context) (*Plugin, *hostcall.Attempt) {
 	return c.Extism(), c.Attempt()
 }
 
-// text returns the bytes at (place, length) of the stack, valid until the
+// guestText returns the bytes at (place, length) of the stack, valid until the
 // guest goes on.
-func text(m api.Module, call string, place, length uint64) []byte {
+func guestText(m api.Module, call string, place, length uint64) []byte {
 	if uint32(length) == 0 {
 		return nil
 	}

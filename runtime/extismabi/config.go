@@ -18,7 +18,7 @@ func configGet(ctx context.Context, m api.Module, stack []uint64) {
 	p, at := callOf(ctx)
 	var value string
 	// Config is looked up here rather than by Info, which would copy the name.
-	if name := text(m, "config_get", stack[0], stack[1]); len(name) <= maxName {
+	if name := guestText(m, "config_get", stack[0], stack[1]); len(name) <= maxName {
 		value = at.Config[string(name)]
 	}
 	p.hold(stack, []byte(value))

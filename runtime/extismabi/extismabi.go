@@ -25,11 +25,12 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // Module is the name that guests import from.
-const Module = "extism:host/env"
+const Module = extism.Module
 
 // hostModule is the name that kernels import from, and guests may not.
 const hostModule = "jobhost:extism"
@@ -79,16 +80,8 @@ func Define(ctx context.Context, r wazero.Runtime) (*Kernel, error) {
 
 // Options bound one plugin. Zero values mean the defaults of Extism.
 type Options struct {
-	// MemoryBytes bounds the kernel's memory, apart from the guest's; 0 = 64 MiB.
-	MemoryBytes int64
-	// VarBytes bounds all vars, names included; 0 = 1 MiB, negative = there are none.
-	VarBytes int64
-	// ResponseBytes bounds the body of an HTTP response, below what the host
-	// allows anyway; 0 = 50 MiB, negative = no body at all.
-	ResponseBytes int64
-	// Hosts narrows what the host allows: see [Hosts]. nil = the host alone decides.
-	Hosts *Hosts
-	// Memory is where the kernel's memory is, and belongs to whoever gave it,
+	extism.Limits
+	// Memory is where the kernel's memory is, and belongs to the caller,
 	// who must not free it before [Plugin.Close]; nil = in Go's heap, where
 	// growing copies.
 	Memory experimental.LinearMemory
@@ -100,10 +93,7 @@ type Options struct {
 
 // Defaults of [Options].
 const (
-	defaultMemory = 64 << 20
-	// DefaultVarBytes is how much all vars together may be; as in Extism, the
-	// limit itself is too much.
-	DefaultVarBytes = 1 << 20
+	defaultMemory   = 64 << 20
 	defaultResponse = 50 << 20
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/extismabi"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -141,7 +142,7 @@ func TestPluginVars(t *testing.T) {
 	}
 	at := attempt("")
 	at.Services = s
-	if trap := open(t, setup{options: extismabi.Options{VarBytes: -1}}, "var").trapOf(t, "run_test", at); trap.Call != "var_set" {
+	if trap := open(t, setup{options: extismabi.Options{Limits: extism.Limits{VarBytes: -1}}}, "var").trapOf(t, "run_test", at); trap.Call != "var_set" {
 		t.Errorf("%v", trap)
 	}
 	// Where instances are not reset, their vars are their own.
@@ -183,11 +184,11 @@ func TestPluginHTTP(t *testing.T) {
 		t.Errorf("%q, sent %q", got, s.requests)
 	}
 	for pattern, allowed := range map[string]bool{"jsonplaceholder.*.com": true, "google.*": false} {
-		hosts, err := extismabi.NewHosts([]string{pattern})
+		hosts, err := extism.NewHosts([]string{pattern})
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := open(t, setup{options: extismabi.Options{Hosts: hosts}}, "http")
+		i := open(t, setup{options: extismabi.Options{Limits: extism.Limits{Hosts: hosts}}}, "http")
 		at := attempt("")
 		at.Services = s
 		if _, err := i.run("run_test", at); (err == nil) != allowed {

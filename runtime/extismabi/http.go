@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -37,7 +38,7 @@ func httpRequest(ctx context.Context, m api.Module, stack []uint64) {
 	const call = "http_request"
 	p, at := callOf(ctx)
 	p.last = nil
-	asked := text(m, call, stack[0], stack[1])
+	asked := guestText(m, call, stack[0], stack[1])
 	if len(asked) > maxRequest {
 		trap(call, jobhost.CategoryResource, "the request without its body is %d bytes long, more than %d", len(asked), maxRequest)
 	}
@@ -63,7 +64,7 @@ func httpRequest(ctx context.Context, m api.Module, stack []uint64) {
 	// At least 1, since 0 would be no bound.
 	response, err := at.Fetch(ctx, &hostcall.HTTPRequest{
 		Method: strings.ToUpper(r.Method), URL: r.URL, Header: header,
-		Body: text(m, call, stack[2], stack[3]), MaxBytes: max(p.options.ResponseBytes, 1),
+		Body: guestText(m, call, stack[2], stack[3]), MaxBytes: max(p.options.ResponseBytes, 1),
 	})
 	if err != nil {
 		trapFetch(call, shown, err)
@@ -119,4 +120,4 @@ func httpHeaders(ctx context.Context, _ api.Module, stack []uint64) {
 }
 
 // escaped makes text of a guest or a server safe to show.
-func escaped(s string) string { return hostcall.Escape([]byte(s), 300) }
+func escaped(s string) string { return text.Line(s, 300) }

@@ -10,7 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -62,7 +62,7 @@ func Check(imports []module.Import, linked []string) error {
 }
 
 func check(i module.Import, linked []string) error {
-	shown := hostcall.Escape([]byte(i.Module+"."+i.Name), 200)
+	shown := text.Line(i.Module+"."+i.Name, 200)
 	if i.Kind != api.ExternTypeFunc {
 		return invalid("the modules of a plugin share functions only",
 			"imports %s, a %s", shown, api.ExternTypeName(i.Kind))
@@ -76,14 +76,14 @@ func check(i module.Import, linked []string) error {
 	case slices.Contains(linked, i.Module), i.Module == wasi_snapshot_preview1.ModuleName:
 		return nil
 	case strings.HasPrefix(i.Module, "wasi:"):
-		return invalid("build for wasm32-wasip1, not wasip2", "imports %s, but this host has no module %s", shown, hostcall.Escape([]byte(i.Module), 100))
+		return invalid("build for wasm32-wasip1, not wasip2", "imports %s, but this host has no module %s", shown, text.Line(i.Module, 100))
 	}
 	what := "a function of its own host"
 	if i.Module != userModule {
 		what = "which neither this host nor a linked module offers"
 	}
 	return invalid(fmt.Sprintf("functions that a host adds by itself are not to be had here: use config, vars and HTTP, or link a module named %s that exports %s",
-		hostcall.Escape([]byte(i.Module), 100), hostcall.Escape([]byte(i.Name), 100)), "imports %s, %s", shown, what)
+		text.Line(i.Module, 100), text.Line(i.Name, 100)), "imports %s, %s", shown, what)
 }
 
 // invalid is an error about a plugin; the text follows its name.

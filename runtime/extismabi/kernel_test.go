@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"pgregory.net/rapid"
 
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/extismabi"
 )
 
@@ -131,7 +132,7 @@ func nulls(n int) string { return string(bytes.Repeat([]byte(`\x00`), n)) }
 // TestKernelEdges are the answers at the edges, which the plugin kits rely on.
 func TestKernelEdges(t *testing.T) {
 	t.Parallel()
-	p, k := newPlugin(t, extismabi.Options{MemoryBytes: 1 << 20})
+	p, k := newPlugin(t, extismabi.Options{Limits: extism.Limits{MemoryBytes: 1 << 20}})
 	if failure := p.Begin(attempt("")); failure != nil {
 		t.Fatal(failure.Message)
 	}
@@ -198,7 +199,7 @@ func TestKernelEdges(t *testing.T) {
 // TestAlloc: blocks don't overlap, are zero, and are used again.
 func TestAlloc(t *testing.T) {
 	t.Parallel()
-	p, k := newPlugin(t, extismabi.Options{MemoryBytes: 1 << 20})
+	p, k := newPlugin(t, extismabi.Options{Limits: extism.Limits{MemoryBytes: 1 << 20}})
 	full := bytes.Repeat([]byte{0xff}, 40_000)
 	rapid.Check(t, func(rt *rapid.T) {
 		k := kernel{rt, k.module}

@@ -29,7 +29,7 @@ const off = math.MaxInt32
 // log(level, text) writes one line. The level comes from the kernel.
 func log(ctx context.Context, m api.Module, stack []uint64) {
 	_, at := callOf(ctx)
-	at.Log(levels[uint32(stack[0])], text(m, "log", stack[1], stack[2]))
+	at.Log(levels[uint32(stack[0])], guestText(m, "log", stack[1], stack[2]))
 }
 
 // get_log_level() → the lowest level that is kept.

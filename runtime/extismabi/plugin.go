@@ -9,6 +9,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -30,7 +32,7 @@ type Plugin struct {
 
 func newPlugin(o Options) *Plugin {
 	o.MemoryBytes = cmp.Or(o.MemoryBytes, defaultMemory)
-	o.VarBytes = max(cmp.Or(o.VarBytes, DefaultVarBytes), 0)
+	o.VarBytes = max(cmp.Or(o.VarBytes, extism.DefaultVarBytes), 0)
 	o.ResponseBytes = min(max(cmp.Or(o.ResponseBytes, defaultResponse), 0), math.MaxInt32)
 	return &Plugin{
 		options: o,
@@ -66,12 +68,12 @@ func (p *Plugin) End(at *hostcall.Attempt, rc uint32) jobhost.Outcome {
 // Failed returns the outcome that the guest asked for by error_set, and
 // whether it did. It is worth a look when a guest trapped, too.
 func (p *Plugin) Failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
-	text := p.failure()
-	if text == nil {
+	said := p.failure()
+	if said == nil {
 		return jobhost.Outcome{}, false
 	}
-	text = bytes.TrimRight(text, "\r\n")
-	return at.Failure(jobhost.FailWorker, jobhost.CategoryUnknown, hostcall.Escape(text, hostcall.MaxMessageBytes)), true
+	message := text.AppendLine(nil, bytes.TrimRight(said, "\r\n"), hostcall.MaxMessageBytes)
+	return at.Failure(jobhost.FailWorker, jobhost.CategoryUnknown, string(message)), true
 }
 
 // Refused reports whether the kernel was refused more memory than its limit

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/extismabi"
 )
 
@@ -56,7 +57,7 @@ func TestFailThenTrap(t *testing.T) {
 // TestLimits: memory of the kernel, and of the result.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	i := open(t, setup{options: extismabi.Options{MemoryBytes: 4 << 20}}, "probe")
+	i := open(t, setup{options: extismabi.Options{Limits: extism.Limits{MemoryBytes: 4 << 20}}}, "probe")
 	got, err := i.run("echo", attempt(strings.Repeat("x", 4<<20)))
 	if err != nil || got.Failure == nil || got.Failure.Code != jobhost.FailMemory || got.Failure.Category != jobhost.CategoryResource || !strings.Contains(got.Failure.Message, "no room for the input of 4194304 bytes") {
 		t.Errorf("%+v, %v", got.Failure, err)
@@ -120,7 +121,7 @@ func TestPristine(t *testing.T) {
 // out. Nothing traps, nothing is outside of the heap, and a reset clears all.
 func TestKernelSurvives(t *testing.T) {
 	t.Parallel()
-	p, k := newPlugin(t, extismabi.Options{MemoryBytes: 2 << 20})
+	p, k := newPlugin(t, extismabi.Options{Limits: extism.Limits{MemoryBytes: 2 << 20}})
 	var functions []extismabi.Function
 	for _, f := range extismabi.Functions() {
 		if strings.HasSuffix(f.Name, "_get") && f.Name != "error_get" || strings.HasPrefix(f.Name, "http") ||

@@ -85,7 +85,7 @@ func (p *Plugin) inKV(at *hostcall.Attempt) bool { return !p.options.KeepVars &&
 // var_get(name) → value, or 0 without one.
 func varGet(ctx context.Context, m api.Module, stack []uint64) {
 	p, at := callOf(ctx)
-	name := text(m, "var_get", stack[0], stack[1])
+	name := guestText(m, "var_get", stack[0], stack[1])
 	if !p.inKV(at) {
 		p.hold(stack, p.vars.get(name))
 		return
@@ -103,7 +103,7 @@ func varSet(ctx context.Context, m api.Module, stack []uint64) {
 	if p.vars.limit == 0 {
 		trap("var_set", jobhost.CategoryResource, "this worker has no vars")
 	}
-	name, value := text(m, "var_set", stack[0], stack[1]), text(m, "var_set", stack[2], stack[3])
+	name, value := guestText(m, "var_set", stack[0], stack[1]), guestText(m, "var_set", stack[2], stack[3])
 	remove, kv, e := uint32(stack[2]) == 0, p.inKV(at), hostcall.OK
 	switch {
 	case !kv && remove:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/extismabi"
 )
 
@@ -30,7 +31,7 @@ func TestVarsOfAPlugin(t *testing.T) {
 // TestVarsAreBounded: a var counts 40 bytes besides its name and value.
 func TestVarsAreBounded(t *testing.T) {
 	t.Parallel()
-	i := open(t, setup{options: extismabi.Options{VarBytes: 200, KeepVars: true}}, "probe")
+	i := open(t, setup{options: extismabi.Options{Limits: extism.Limits{VarBytes: 200}, KeepVars: true}}, "probe")
 	full := func(input string) {
 		t.Helper()
 		trap := i.trapOf(t, "var", attempt(input))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // MaxStackBytes bounds the stack of a failure.
@@ -37,10 +38,10 @@ func (a *Attempt) Snoozed(ms int64) jobhost.Outcome {
 }
 
 // escapeLines escapes each line of a text, and cuts it after [MaxStackBytes].
-func escapeLines(text string) string {
+func escapeLines(s string) string {
 	var b strings.Builder
-	for line := range strings.SplitSeq(text[:min(len(text), 4*MaxStackBytes)], "\n") {
-		line = Escape([]byte(line), 512)
+	for line := range strings.SplitSeq(s[:min(len(s), 4*MaxStackBytes)], "\n") {
+		line = text.Line(line, 512)
 		if b.Len()+len(line) > MaxStackBytes {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // FailKind is what a guest wants to become of its failed attempt; the numbers
@@ -97,7 +98,7 @@ func (a *Attempt) record(d failText, retryable bool) *jobhost.Failure {
 		Code:      d.Code,
 		Category:  jobhost.Category(d.Category),
 		Severity:  jobhost.Severity(d.Severity),
-		Message:   Escape(trimNewlines([]byte(d.Message)), MaxMessageBytes),
+		Message:   string(text.AppendLine(nil, trimNewlines([]byte(d.Message)), MaxMessageBytes)),
 		Context:   contextText(d.Context),
 		Retryable: retryable,
 		Task:      a.Task,

@@ -2,6 +2,8 @@ package hostcall
 
 import (
 	"log/slog"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Levels of the log that the ABI names; the numbers are those of package slog
@@ -12,9 +14,6 @@ const (
 	LevelWarn  = slog.LevelWarn  // 4
 	LevelError = slog.LevelError // 8
 )
-
-// cut marks a line that was longer than it may be.
-const cut = " …(cut)"
 
 // logBuffer keeps the lines of one attempt, up to its limits.
 type logBuffer struct {
@@ -48,7 +47,7 @@ func (a *Attempt) Log(level slog.Level, msg []byte) {
 	if len(msg) <= a.Limits.LineBytes+maxNewlines {
 		msg = trimNewlines(msg)
 	}
-	l.lines = appendLine(l.lines, msg, a.Limits.LineBytes)
+	l.lines = text.AppendLine(l.lines, msg, a.Limits.LineBytes)
 	l.lines = append(l.lines, '\n')
 	if len(l.lines) > a.Limits.LogBytes {
 		l.lines = l.lines[:start]

@@ -24,55 +24,6 @@ func checkSafe(t *testing.T, text string) {
 	}
 }
 
-func TestEscape(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                             "",
-		"plain é 日本 👩‍💻 \\n":           "plain é 日本 👩‍💻 \\n",
-		"a\nb\r\tc":                    `a\nb\r\tc`,
-		"\x1b[31mred\x1b]0;title\x07":  `\x1b[31mred\x1b]0;title\x07`,
-		"nul\x00 del\x7f csi\u009b31m": `nul\x00 del\x7f csi\u009b31m`,
-		"\u202eabc\u2066\u200f\u061c":  `\u202eabc\u2066\u200f\u061c`,
-		"line\u2028par\u2029bom\ufeff": `line\u2028par\u2029bom\ufeff`,
-		"broken \xff\xc3 \xed\xa0\x80": `broken \xff\xc3 \xed\xa0\x80`,
-		"a real \ufffd stays":          "a real \ufffd stays",
-		"tag \U000e0041":               `tag \U000e0041`,
-	} {
-		if got := hostcall.Escape([]byte(text), 1000); got != want {
-			t.Errorf("Escape(%q) = %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestEscapeCuts(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"1234":     "1234",
-		"12345":    "1234 …(cut)",
-		"123é":     "123 …(cut)",
-		"12é":      "12é",
-		"12\x1b":   "12 …(cut)", // an escape is never cut in two
-		"\x00\x00": `\x00 …(cut)`,
-	} {
-		if got := hostcall.Escape([]byte(text), 4); got != want {
-			t.Errorf("Escape(%q, 4) = %q, want %q", text, got, want)
-		}
-	}
-}
-
-func FuzzEscape(f *testing.F) {
-	f.Add([]byte("a\x1b[2J\u202e\xff"), 10)
-	f.Add([]byte("\U000e0041\u200d\r\n"), 3)
-	f.Fuzz(func(t *testing.T, text []byte, most int) {
-		most = max(min(most, 1<<16), 0)
-		got := hostcall.Escape(text, most)
-		checkSafe(t, got)
-		if body := strings.TrimSuffix(got, " …(cut)"); len(body) > most {
-			t.Errorf("%d bytes of at most %d", len(body), most)
-		}
-	})
-}
-
 func TestLogLevels(t *testing.T) {
 	t.Parallel()
 	at := &hostcall.Attempt{Limits: hostcall.Limits{LogBytes: 1000, LineBytes: 100, LogLevel: -4}}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // maxHeadBytes bounds what stands before the payload of a job.
@@ -28,18 +29,18 @@ const maxHeadBytes = 64 << 10
 // duration), and label.NAME. Without an empty line there is no payload. White
 // space around a value doesn't count. An unknown option and one that is given
 // twice are errors; what the values mean is for [jobhost.Spec.Check] to judge.
-// The payload is a part of text.
-func ParseSpec(text []byte) (jobhost.Spec, error) {
+// The payload is a part of form.
+func ParseSpec(form []byte) (jobhost.Spec, error) {
 	var spec jobhost.Spec
 	seen := map[string]bool{}
-	for rest := text; len(rest) > 0; {
+	for rest := form; len(rest) > 0; {
 		line, after, more := bytes.Cut(rest, []byte{'\n'})
 		if len(line) == 0 && more {
 			spec.Payload = after
 			return spec, nil
 		}
 		rest = after
-		if len(text)-len(rest) > maxHeadBytes || !utf8.Valid(line) {
+		if len(form)-len(rest) > maxHeadBytes || !utf8.Valid(line) {
 			return spec, badSpec("", "the lines before the payload are longer than %d bytes, or not UTF-8", maxHeadBytes)
 		}
 		name, value, ok := strings.Cut(string(line), ":")
@@ -47,7 +48,7 @@ func ParseSpec(text []byte) (jobhost.Spec, error) {
 		case !ok:
 			return spec, badSpec("", "a line of the job is no option: it has no colon; the payload comes after an empty line")
 		case seen[name]:
-			return spec, badSpec(name, "%s is given twice", Escape([]byte(name), 64))
+			return spec, badSpec(name, "%s is given twice", text.Line(name, 64))
 		}
 		seen[name] = true
 		if err := setOption(&spec, name, strings.TrimSpace(value)); err != nil {
@@ -58,7 +59,7 @@ func ParseSpec(text []byte) (jobhost.Spec, error) {
 }
 
 func badSpec(field, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: Escape([]byte(field), 64), Message: fmt.Sprintf(format, args...)}
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: text.Line(field, 64), Message: fmt.Sprintf(format, args...)}
 }
 
 func setOption(spec *jobhost.Spec, name, value string) (err error) {
@@ -93,7 +94,7 @@ func setOption(spec *jobhost.Spec, name, value string) (err error) {
 	case "max_attempts":
 		err = setNumber(&spec.MaxAttempts, name, value)
 	default:
-		err = badSpec(name, "%s is not an option of a job", Escape([]byte(name), 64))
+		err = badSpec(name, "%s is not an option of a job", text.Line(name, 64))
 	}
 	return err
 }

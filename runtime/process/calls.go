@@ -91,7 +91,7 @@ func (r *run) readInput(most int, a *protocol.Answer) hostcall.Errno {
 	n, err := r.at.ReadInput(buf)
 	a.Data = buf[:n]
 	if n == 0 && r.at.HasLost() {
-		a.Error = text(err.Error())
+		a.Error = valid(err.Error())
 		return hostcall.ErrIO
 	}
 	return hostcall.OK
@@ -185,14 +185,14 @@ func (r *run) fetch(ctx context.Context, f *protocol.Fetch, a *protocol.Answer) 
 
 // explain says in an answer what went wrong.
 func explain(a *protocol.Answer, err error) {
-	a.Error, a.Code = text(err.Error()), text(string(jobhost.CodeOf(err)))
+	a.Error, a.Code = valid(err.Error()), valid(string(jobhost.CodeOf(err)))
 	if e, ok := asError(err); ok {
-		a.Error, a.Field = text(e.Message), text(e.Field)
+		a.Error, a.Field = valid(e.Message), valid(e.Field)
 	}
 }
 
-// text makes something text that may be sent as such: what isn't valid would end the stream.
-func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// valid makes text that may be sent as such: what isn't valid would end the stream.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // number makes the answers of calls with a number those of the protocol.
 func number(n int32, e hostcall.Errno) (int64, hostcall.Errno) { return int64(n), e }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
@@ -87,7 +88,7 @@ func (i *instance) blame(r *run) jobhost.Outcome {
 		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
 	}
 	return r.at.Failure(jobhost.FailCrash, jobhost.CategorySystem,
-		"the worker's process ended while it ran: "+hostcall.Escape([]byte(r.child.endText()), 2000))
+		"the worker's process ended while it ran: "+text.Line(r.child.endText(), 2000))
 }
 
 // Close implements [runtime.Instance].

@@ -23,11 +23,11 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/internal/version"
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/process/cgroup"
 )
 
@@ -225,33 +225,33 @@ var _ runtime.Fallible = (*native)(nil)
 
 // startFault says what is wrong with a plugin that doesn't start, in words of this project.
 func startFault(err error, within time.Duration) string {
-	text := err.Error()
-	if _, rest, ok := strings.Cut(text, "incompatible API version with plugin. "); ok {
+	said := err.Error()
+	if _, rest, ok := strings.Cut(said, "incompatible API version with plugin. "); ok {
 		var theirs int
 		if n, _ := fmt.Sscanf(rest, "Plugin version: %d", &theirs); n > 0 {
 			return fmt.Sprintf("it speaks version %d of the protocol, and this host speaks version %d", theirs, link.Protocol)
 		}
 	}
-	if strings.HasPrefix(text, "Unrecognized remote plugin message: \nFailed to read any lines") {
-		_, how, _ := strings.Cut(text, " (")
-		text = "plugin exited before we could connect (" + how
+	if strings.HasPrefix(said, "Unrecognized remote plugin message: \nFailed to read any lines") {
+		_, how, _ := strings.Cut(said, " (")
+		said = "plugin exited before we could connect (" + how
 	}
 	for from, to := range map[string]string{
 		"timeout while waiting for plugin to start": fmt.Sprintf("it has not shaken hands within %v", within),
 		"plugin exited before we could connect":     "it ended before it had shaken hands",
 		"Unrecognized remote plugin message":        "the first line that it printed is no handshake",
 	} {
-		if rest, ok := strings.CutPrefix(text, from); ok {
-			text = to + rest
+		if rest, ok := strings.CutPrefix(said, from); ok {
+			said = to + rest
 		}
 	}
-	return hostcall.Escape([]byte(text), maxLine)
+	return text.Line(said, maxLine)
 }
 
 // statusText is the text of an error of gRPC.
 func statusText(err error) string {
 	if s, ok := status.FromError(err); ok {
-		return hostcall.Escape([]byte(s.Message()), maxLine)
+		return text.Line(s.Message(), maxLine)
 	}
-	return hostcall.Escape([]byte(err.Error()), maxLine)
+	return text.Line(err.Error(), maxLine)
 }

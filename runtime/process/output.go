@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Bounds of what a process writes to its standard streams.
@@ -38,9 +38,9 @@ func (l *launched) copyLines(r *bufio.Reader) {
 				since, budget, dropped = now, maxBurst, 0
 			}
 			if budget -= len(line); budget >= 0 {
-				text := hostcall.Escape([]byte(strings.TrimRight(string(line), "\r\n")), maxLine)
-				l.tail.add(text)
-				l.line(text)
+				shown := text.Line(strings.TrimRight(string(line), "\r\n"), maxLine)
+				l.tail.add(shown)
+				l.line(shown)
 			} else {
 				dropped++
 			}

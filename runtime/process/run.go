@@ -260,7 +260,7 @@ func (r *run) last(why ending) (*protocol.Result, ending) {
 func taskOf(at *hostcall.Attempt) *protocol.Task {
 	t := &protocol.Task{
 		Job: at.Job, Worker: at.Worker, Index: int32(at.Task), Tasks: int32(at.Tasks), Attempt: int32(at.Number),
-		Priority: at.Priority.String(), Labels: at.Labels, Trace: at.Trace, Entry: text(at.Entry),
+		Priority: at.Priority.String(), Labels: at.Labels, Trace: at.Trace, Entry: valid(at.Entry),
 		InputBytes: at.InputSize(), LogLevel: int32(at.Limits.LogLevel), OutputLimit: int64(at.Limits.OutputBytes),
 	}
 	if at.LargeInput == 0 && len(at.Input) <= maxInput {

@@ -7,6 +7,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
@@ -60,7 +61,7 @@ func (s *System) Outcome(code uint32) jobhost.Outcome {
 	}
 	message := fmt.Sprintf("exit code %d", code)
 	if len(s.err.last) > 0 {
-		message += ": " + hostcall.Escape(s.err.last, hostcall.MaxMessageBytes)
+		message += ": " + text.Line(string(s.err.last), hostcall.MaxMessageBytes)
 	}
 	outcome := s.at.Failure(jobhost.FailExit, jobhost.CategoryUnknown, message)
 	outcome.Failure.Retryable = code == retryExit

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/jobabi"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
@@ -62,7 +62,7 @@ func (p *Plugin) chooseEntry(m *module.Module, entry, own, want, hint string) er
 	if entry == "" {
 		return invalid(entryNames(p.info.Entries, want), "has no entry, an export that can be called")
 	}
-	shown := hostcall.Escape([]byte(entry), 100)
+	shown := text.Line(entry, 100)
 	if got, ok := preflight.Functions(m)[entry]; ok {
 		return invalid(hint, "exports %s as %s instead of %s", shown, got, want)
 	}
@@ -98,7 +98,7 @@ func entryNames(entries []string, want string) string {
 	if len(entries) > most {
 		shown += ", …"
 	}
-	return "it exports " + hostcall.Escape([]byte(shown), 1000)
+	return "it exports " + text.Line(shown, 1000)
 }
 
 // mebibytes writes a size of memory for people.

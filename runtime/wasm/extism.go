@@ -54,18 +54,17 @@ func (a *extismABI) contract(p *Plugin, m *module.Module, entry string) error {
 
 func (a *extismABI) guest(ctx context.Context, i *Instance) (guest, error) {
 	source := &i.plugin.source
-	limit := max(wholePages(cmp.Or(source.Extism.MemoryBytes, i.plugin.limits.MemoryBytes)), pageBytes)
+	limits := source.Extism
+	limit := max(wholePages(cmp.Or(limits.MemoryBytes, i.plugin.limits.MemoryBytes)), pageBytes)
+	limits.MemoryBytes = limit
 	memory, err := snapshot.New(uint64(limit), nil)
 	if err != nil {
 		return nil, err
 	}
 	plugin, err := a.kernel.NewPlugin(ctx, extismabi.Options{
-		MemoryBytes:   limit,
-		Memory:        memory,
-		VarBytes:      source.Extism.VarBytes,
-		ResponseBytes: source.Extism.ResponseBytes,
-		Hosts:         source.Extism.Hosts,
-		KeepVars:      source.Isolation == runtime.IsolateInstance,
+		Limits:   limits,
+		Memory:   memory,
+		KeepVars: source.Isolation == runtime.IsolateInstance,
 	})
 	if err != nil {
 		return nil, errors.Join(err, memory.Close())

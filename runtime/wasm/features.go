@@ -7,8 +7,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -17,7 +17,7 @@ func checkFeatures(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(runtime.Features(), name) {
 			return &jobhost.Error{
-				Code: jobhost.CodeInvalid, Field: "features", Message: "is allowed the unknown feature " + hostcall.Escape([]byte(name), 50),
+				Code: jobhost.CodeInvalid, Field: "features", Message: "is allowed the unknown feature " + text.Line(name, 50),
 				Hint: "the features are " + strings.Join(runtime.Features(), ", "),
 			}
 		}

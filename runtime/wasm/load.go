@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extismabi"
-	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/module"
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
@@ -117,7 +117,7 @@ func ofLinked(name string, err error) error {
 	if name == "" || err == nil {
 		return err
 	}
-	return fmt.Errorf("linked module %s: %w", hostcall.Escape([]byte(name), 100), err)
+	return fmt.Errorf("linked module %s: %w", text.Line(name, 100), err)
 }
 
 // read looks at the structure of a module, before anything believes it.
@@ -193,7 +193,7 @@ func (p *Plugin) describe(wasm []byte, m *module.Module) error {
 		}
 	}
 	for _, i := range m.Imports {
-		p.info.Imports = append(p.info.Imports, hostcall.Escape([]byte(i.Module+"."+i.Name), 200))
+		p.info.Imports = append(p.info.Imports, text.Line(i.Module+"."+i.Name, 200))
 	}
 	slices.Sort(p.info.Imports)
 	p.info.Imports = slices.Compact(p.info.Imports)
@@ -204,7 +204,7 @@ func (p *Plugin) describe(wasm []byte, m *module.Module) error {
 	}
 	if p.abi, p.streams = abiNamed(p.info.ABI); p.abi == nil {
 		return &jobhost.Error{
-			Code: jobhost.CodeInvalid, Message: "asks for the unknown ABI " + hostcall.Escape([]byte(p.info.ABI), 50),
+			Code: jobhost.CodeInvalid, Message: "asks for the unknown ABI " + text.Line(p.info.ABI, 50),
 			Hint: "use " + strings.Join(runtime.ABIs(), ", ") + " or " + runtime.ABIAuto,
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extismabi"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -96,7 +97,7 @@ func (i *Instance) diagnose(at *hostcall.Attempt, err error) *jobhost.Failure {
 
 func noEntry(p *Plugin, at *hostcall.Attempt) jobhost.Outcome {
 	return at.Failure(jobhost.FailNoEntry, jobhost.CategoryValidation,
-		fmt.Sprintf("the plugin has no entry %s; %s", hostcall.Escape([]byte(at.Entry), jobhost.MaxEntryBytes),
+		fmt.Sprintf("the plugin has no entry %s; %s", text.Line(at.Entry, jobhost.MaxEntryBytes),
 			entryNames(p.info.Entries, p.abi.signature())))
 }
 
@@ -127,15 +128,15 @@ const maxStack = 8 << 10
 
 // guestStack returns the frames of the guest, innermost first, one per line.
 func guestStack(err error) string {
-	_, text, ok := strings.Cut(err.Error(), stackMark)
+	_, frames, ok := strings.Cut(err.Error(), stackMark)
 	if !ok {
 		return ""
 	}
 	// Behind the frames of a panic of the host comes the host's own stack.
-	text, _, _ = strings.Cut(text, "\n\n")
+	frames, _, _ = strings.Cut(frames, "\n\n")
 	var b strings.Builder
-	for frame := range strings.SplitSeq(text, "\n\t") {
-		line := hostcall.Escape([]byte(strings.TrimPrefix(frame, ".")), 512)
+	for frame := range strings.SplitSeq(frames, "\n\t") {
+		line := text.Line(strings.TrimPrefix(frame, "."), 512)
 		if b.Len()+len(line) > maxStack {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/wasiabi"
@@ -82,7 +83,7 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 func (p *Plugin) unmounted(err error) error {
 	p.engine.logger.Error("mounts can't be opened", "worker", p.source.Worker, "error", err)
 	return &jobhost.Error{
-		Code: jobhost.CodeUnavailable, Message: "open mounts: " + hostcall.Escape([]byte(err.Error()), 500),
+		Code: jobhost.CodeUnavailable, Message: "open mounts: " + text.Line(err.Error(), 500),
 		Hint: "make the folder, or change the worker's mounts", Cause: err,
 	}
 }
@@ -95,7 +96,7 @@ func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 	}
 	if err != nil {
 		return nil, &jobhost.Error{
-			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + hostcall.Escape([]byte(err.Error()), 200),
+			Code: jobhost.CodeInvalid, Message: "the module can't be instantiated: " + text.Line(err.Error(), 200),
 		}
 	}
 	at := &hostcall.Attempt{

@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // fault is one thing that is wrong in an expression.
@@ -58,7 +58,7 @@ func (e *Env) translate(issues *cel.Issues) []fault {
 		f := fault{start: err.Location, message: printable(err.Message)}
 		if m := undeclared.FindStringSubmatch(err.Message); m != nil {
 			f.message = "there is no function " + clip(m[1])
-			if near := nearest.Name(m[1], e.functions); near != "" {
+			if near := text.Nearest(m[1], e.functions); near != "" {
 				f.hint = "did you mean " + near + "?"
 			}
 		} else if m := overload.FindStringSubmatch(err.Message); m != nil {

@@ -17,7 +17,7 @@ import (
 func markers() []cel.EnvOption {
 	var options []cel.EnvOption
 	for kind, result := range map[kind]*cel.Type{
-		text: cel.StringType, whole: cel.IntType, boolean: cel.BoolType, list: cel.ListType(cel.DynType),
+		chars: cel.StringType, whole: cel.IntType, boolean: cel.BoolType, list: cel.ListType(cel.DynType),
 		object: cel.MapType(cel.StringType, cel.DynType), moment: cel.TimestampType,
 	} {
 		name := kind.marker()

@@ -13,7 +13,7 @@ type kind string
 
 const (
 	unknown kind = ""
-	text    kind = "string"
+	chars   kind = "string"
 	whole   kind = "integer"
 	boolean kind = "boolean"
 	list    kind = "array"
@@ -104,7 +104,7 @@ func (s shape) nullable() shape {
 
 // stepShape returns the shape of steps.NAME.
 func (e *Env) stepShape(s Step) shape {
-	return shape{kind: object, fields: map[string]shape{"status": {kind: text}, "output": outputShape(s), "error": e.failure}}
+	return shape{kind: object, fields: map[string]shape{"status": {kind: chars}, "output": outputShape(s), "error": e.failure}}
 }
 
 // outputShape returns the shape of the output of a step.
@@ -119,7 +119,7 @@ func outputShape(s Step) shape {
 // failureShape is the shape of steps.NAME.error.
 func failureShape() shape {
 	return shape{fields: map[string]shape{
-		"code": {kind: text}, "category": {kind: text}, "severity": {kind: text}, "message": {kind: text},
+		"code": {kind: chars}, "category": {kind: chars}, "severity": {kind: chars}, "message": {kind: chars},
 		"retryable": {kind: boolean}, "task": {kind: whole}, "attempt": {kind: whole},
 	}}
 }
@@ -127,6 +127,6 @@ func failureShape() shape {
 // workflowShape is the shape of workflow.
 func workflowShape() shape {
 	return shape{kind: object, fields: map[string]shape{
-		"id": {kind: text}, "name": {kind: text}, "labels": {kind: object, schema: map[string]any{}}, "started": {kind: moment},
+		"id": {kind: chars}, "name": {kind: chars}, "labels": {kind: object, schema: map[string]any{}}, "started": {kind: moment},
 	}}
 }

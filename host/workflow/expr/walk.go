@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // read is a place where an expression refers to a step.
@@ -155,7 +155,7 @@ func (w *walker) unknownName(at int64, name string) {
 		known = append(known, v.name)
 	}
 	hint := "there are input, steps, item, index, output and workflow"
-	if near := nearest.Name(name, known); near != "" {
+	if near := text.Nearest(name, known); near != "" {
 		hint = "did you mean " + near + "?"
 	} else if _, ok := w.env.steps[name]; ok {
 		hint = "did you mean " + stepText(name) + "?"
@@ -201,7 +201,7 @@ func (w *walker) member(at int64, operand ast.Expr, name string, soft bool) shap
 		return m
 	}
 	hint, names := "", s.names()
-	if near := nearest.Name(name, names); near != "" {
+	if near := text.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	} else if len(names) > 0 && len(names) <= 8 {
 		hint = "there are " + join(names)
@@ -219,7 +219,7 @@ func (w *walker) step(at int64, name string) shape {
 	s, ok := w.env.steps[name]
 	if !ok {
 		hint := ""
-		if near := nearest.Name(name, w.env.names); near != "" {
+		if near := text.Nearest(name, w.env.names); near != "" {
 			hint = "did you mean " + stepText(near) + "?"
 		}
 		w.report(at, hint, "there is no step %s", clip(name))

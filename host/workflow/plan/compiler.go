@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/expr"
 	"github.com/jobhost/jobhost/host/workflow/schema"
-	"github.com/jobhost/jobhost/internal/nearest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // compiler collects what is known of a workflow and its faults. Steps have
@@ -124,7 +124,7 @@ func (c *compiler) nameSteps() {
 
 // didYouMean returns the hint for a name that isn't there.
 func didYouMean(name string, names []string) string {
-	if near := nearest.Name(name, names); near != "" {
+	if near := text.Nearest(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return ""

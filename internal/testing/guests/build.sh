@@ -37,7 +37,7 @@ build() {
   chmod 644 "$name.wasm"
 }
 
-build noop noop.c -Wl,--strip-all
+build ../../noop/noop noop.c -Wl,--strip-all
 build echo echo.c -Wl,--strip-all
 build sha256 sha256.c -Wl,--strip-all
 build outcomes outcomes.c -Wno-infinite-recursion # with names, for the stack traces

@@ -2,12 +2,14 @@
 // the native ABI, as bytes. Their sources are in src/; build.sh rebuilds them.
 package guests
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/jobhost/jobhost/internal/noop"
+)
 
 // Noop has the smallest possible jh_run: no input, no output.
-//
-//go:embed noop.wasm
-var Noop []byte
+var Noop = noop.Module
 
 // Echo returns its input through a mailbox of 64 KiB.
 //

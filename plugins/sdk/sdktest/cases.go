@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
@@ -84,7 +85,7 @@ const odd = "it \"broke\" \\ in\ttwo: größe"
 // fail fails for good, with all that can be said about it.
 func testFail(t *testing.T, s *sandbox) {
 	f := s.fail(t, newWorld(), odd)
-	if f.Retryable || f.Code != "bad_input" || f.Category != jobhost.CategoryValidation || f.Message != hostcall.Escape([]byte(odd), 4096) {
+	if f.Retryable || f.Code != "bad_input" || f.Category != jobhost.CategoryValidation || f.Message != text.Line(odd, 4096) {
 		t.Errorf("%+v", f)
 	}
 	// Some languages have only texts there.
@@ -98,7 +99,7 @@ func testFail(t *testing.T, s *sandbox) {
 func testRetry(t *testing.T, s *sandbox) {
 	for _, message := range []string{"later", odd, `{"code":"injected"}`} {
 		f := s.fail(t, newWorld(), message)
-		if !f.Retryable || f.Message != hostcall.Escape([]byte(message), 4096) || f.Code == "injected" {
+		if !f.Retryable || f.Message != text.Line(message, 4096) || f.Code == "injected" {
 			t.Errorf("%q: %+v", message, f)
 		}
 	}

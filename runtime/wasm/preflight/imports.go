@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -88,42 +88,11 @@ func (o Offer) functionHint(in, name string) string {
 		}
 	}
 	names := slices.Sorted(maps.Keys(o[in]))
-	best, least := "", len(name)/2
-	for _, n := range names {
-		if d := distance(n, name); d <= least {
-			best, least = n, d-1
-		}
-	}
-	if best != "" {
+	if best := text.Nearest(name, names); best != "" {
 		return "did you mean " + best + "?"
 	}
 	return "module " + in + " has " + strings.Join(names, ", ")
 }
 
-// distance is how many bytes must be changed, added or left out to make one
-// name of the other; names much longer than any function's are far from all.
-func distance(a, b string) int {
-	if len(b) > 100 {
-		return len(b)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
 // shown makes a name of the guest fit to be shown.
-func shown(name string) string { return hostcall.Escape([]byte(name), 200) }
+func shown(name string) string { return text.Line(name, 200) }

@@ -1,4 +1,4 @@
-package extismabi
+package extism
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Manifest is what an Extism manifest says, as settings of a worker. Zero
@@ -26,10 +26,10 @@ type Manifest struct {
 	Main int
 	// MemoryBytes bounds the memory of each module, and of the kernel.
 	MemoryBytes int64
-	// Options has what it says about vars, responses and hosts, and MemoryBytes.
-	Options Options
-	Config  map[string]string
-	// AllowedHosts are the patterns in Options.Hosts, as they were written.
+	// Limits has what it says about vars, responses and hosts, and MemoryBytes.
+	Limits Limits
+	Config map[string]string
+	// AllowedHosts are the patterns in Limits.Hosts, as they were written.
 	AllowedHosts []string
 	Mounts       []Mount
 	Timeout      time.Duration
@@ -100,7 +100,7 @@ func ParseManifest(text []byte) (Manifest, error) {
 }
 
 // explain says where a manifest is wrong, and how.
-func explain(text []byte, err error) string {
+func explain(manifest []byte, err error) string {
 	offset, reason := int64(-1), err
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		offset, reason = e.ByteOffset, e.Err
@@ -115,13 +115,13 @@ func explain(text []byte, err error) string {
 			reason = fmt.Errorf("%s: %w", e.JSONPointer, reason)
 		}
 	}
-	if offset < 0 || offset > int64(len(text)) {
-		return escaped(reason.Error())
+	if offset < 0 || offset > int64(len(manifest)) {
+		return text.Line(reason.Error(), 300)
 	}
-	before := text[:offset]
+	before := manifest[:offset]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
-	return fmt.Sprintf("line %d, column %d: %s", line, column, escaped(reason.Error()))
+	return fmt.Sprintf("line %d, column %d: %s", line, column, text.Line(reason.Error(), 300))
 }
 
 var kindNames = map[jsontext.Kind]string{
@@ -183,13 +183,13 @@ func (r *reading) memory(m *manifest) {
 			r.fault("memory.max_pages", "a page has 64 KiB", "%d is not 1 to 65535", *pages)
 		}
 		r.out.MemoryBytes = *pages * pageBytes
-		r.out.Options.MemoryBytes = r.out.MemoryBytes
+		r.out.Limits.MemoryBytes = r.out.MemoryBytes
 	}
-	r.out.Options.ResponseBytes = r.bytes("memory.max_http_response_bytes", m.Memory.MaxResponse)
-	r.out.Options.VarBytes = r.bytes("memory.max_var_bytes", m.Memory.MaxVariables)
+	r.out.Limits.ResponseBytes = r.bytes("memory.max_http_response_bytes", m.Memory.MaxResponse)
+	r.out.Limits.VarBytes = r.bytes("memory.max_var_bytes", m.Memory.MaxVariables)
 }
 
-// bytes returns a size as Options has it: 0 = not given, −1 = nothing.
+// bytes returns a size as Limits has it: 0 = not given, −1 = nothing.
 func (r *reading) bytes(field string, n *int64) int64 {
 	switch {
 	case n == nil:
@@ -207,7 +207,7 @@ func (r *reading) config(config map[string]*string) {
 	for _, name := range slices.Sorted(maps.Keys(config)) {
 		value := config[name]
 		if value == nil {
-			r.fault("config."+hostcall.Escape([]byte(name), 100), "leave it out", "null is not a value")
+			r.fault("config."+text.Line(name, 100), "leave it out", "null is not a value")
 			continue
 		}
 		if r.out.Config == nil {
@@ -222,7 +222,7 @@ func (r *reading) hosts(patterns []string) {
 	if err != nil {
 		r.fault("allowed_hosts", "", "%v", err)
 	}
-	r.out.Options.Hosts = hosts
+	r.out.Limits.Hosts = hosts
 }
 
 // mounts reads allowed_paths: places on the host, those after ro: to be read
@@ -232,14 +232,14 @@ func (r *reading) mounts(paths map[string]string) {
 	for _, host := range slices.Sorted(maps.Keys(paths)) {
 		m := Mount{Guest: paths[host]}
 		m.Host, m.ReadOnly = strings.CutPrefix(host, "ro:")
-		field := "allowed_paths." + hostcall.Escape([]byte(host), 100)
+		field := "allowed_paths." + text.Line(host, 100)
 		switch {
 		case m.Host == "" || strings.ContainsRune(m.Host, 0):
 			r.fault(field, "", "is no path")
 		case !strings.HasPrefix(m.Guest, "/") || strings.ContainsRune(m.Guest, 0):
-			r.fault(field, "write /data, say", "%q is not an absolute path for the guest", hostcall.Escape([]byte(m.Guest), 100))
+			r.fault(field, "write /data, say", "%q is not an absolute path for the guest", text.Line(m.Guest, 100))
 		case seen[m.Guest]:
-			r.fault(field, "mount each at a place of its own", "%q is another's place already", hostcall.Escape([]byte(m.Guest), 100))
+			r.fault(field, "mount each at a place of its own", "%q is another's place already", text.Line(m.Guest, 100))
 		}
 		seen[m.Guest] = true
 		r.out.Mounts = append(r.out.Mounts, m)

@@ -1,4 +1,4 @@
-package extismabi
+package extism
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jobhost/jobhost/runtime/hostcall"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Hosts are the allowed_hosts of a manifest: patterns of which one must match
@@ -15,7 +15,7 @@ import (
 // {a,b} for either, and \ takes a meaning away. Case doesn't matter.
 //
 // Hosts only narrow what the host allows: where a name leads, and whether a
-// worker may go there, is for [hostcall.HTTP] to judge.
+// worker may go there, is for the host to judge.
 type Hosts struct {
 	texts    []string // as they were given
 	patterns []*regexp.Regexp
@@ -37,7 +37,7 @@ func NewHosts(patterns []string) (*Hosts, error) {
 		if len(pattern) > maxHostPattern {
 			return nil, fmt.Errorf("a pattern of %d bytes is longer than %d", len(pattern), maxHostPattern)
 		}
-		shown := hostcall.Escape([]byte(pattern), 100)
+		shown := text.Line(pattern, 100)
 		if strings.ContainsAny(pattern, "/:") {
 			return nil, fmt.Errorf("%q is not a pattern for the name of a host: leave out scheme, port and path", shown)
 		}

@@ -1,12 +1,11 @@
-// Package nearest guesses which name was meant by a misspelt one.
-package nearest
+package text
 
 import "strings"
 
-// Name returns the name that word was probably meant to be, or "": the one
+// Nearest returns the name that word was probably meant to be, or "": the one
 // with the fewest typing errors, if those are no more than a third of it, or
 // else the longest that is part of the word or has it as a part.
-func Name(word string, names []string) string {
+func Nearest(word string, names []string) string {
 	const longest = 64 // beyond which it is no misspelling
 	best, fewest := "", max(1, len(word)/3)+1
 	if len(word) > longest {

@@ -1,0 +1,72 @@
+// Package extism reads Extism manifests: JSON that names the modules of a plugin
+// and bounds what they may do. How a plugin runs is package extismabi's affair.
+package extism
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
+)
+
+// Limits bound one plugin. Zero values mean the defaults of Extism.
+type Limits struct {
+	// MemoryBytes bounds the kernel's memory, apart from the guest's; 0 = 64 MiB.
+	MemoryBytes int64
+	// VarBytes bounds all vars, names included; 0 = [DefaultVarBytes], negative = there are none.
+	VarBytes int64
+	// ResponseBytes bounds the body of an HTTP response, below what the host
+	// allows anyway; 0 = 50 MiB, negative = no body at all.
+	ResponseBytes int64
+	// Hosts narrows what the host allows: see [Hosts]. nil = the host alone decides.
+	Hosts *Hosts
+}
+
+// DefaultVarBytes is how much all vars together may be; as in Extism, the
+// limit itself is too much.
+const DefaultVarBytes = 1 << 20
+
+const pageBytes = 64 << 10
+
+// Module is the name of the module that the host offers to plugins.
+const Module = "extism:host/env"
+
+// wasiModule is the other one that it offers.
+const wasiModule = "wasi_snapshot_preview1"
+
+// Main is the name of the module whose exports are the entries.
+const Main = "main"
+
+// maxModules bounds the modules of a plugin.
+const maxModules = 64
+
+// MainModule returns which of a plugin's modules is the main one: the one
+// named main, or else the last. All others need a name that nobody else has.
+func MainModule(names []string) (int, error) {
+	if n := len(names); n == 0 || n > maxModules {
+		return 0, invalid("", "has %d modules; a plugin has 1 to %d", n, maxModules)
+	}
+	main := slices.Index(names, Main)
+	if main < 0 {
+		main = len(names) - 1
+	}
+	for n, name := range names {
+		switch {
+		case n == main:
+		case name == "":
+			return 0, invalid(`give it the name that others import it by; the main module is named "main", or is the last`,
+				"has a module without a name, number %d", n+1)
+		case name == Module || name == wasiModule:
+			return 0, invalid("rename it", "has a module named %s, which is a name of the host's", name)
+		case slices.Index(names, name) != n:
+			return 0, invalid("rename one of them", "has two modules named %s", text.Line(name, 100))
+		}
+	}
+	return main, nil
+}
+
+// invalid is an error about a plugin; the text follows its name.
+func invalid(hint, format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
