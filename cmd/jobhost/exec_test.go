@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/jobhost/jobhost"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,7 +109,7 @@ func TestBenchReports(t *testing.T) {
 // TestExecNativeWithoutDigest: what was built here is tried before its digest is pinned.
 func TestExecNativeWithoutDigest(t *testing.T) {
 	t.Parallel()
-	c := newConsole(t, newFakeServer())
+	c := newConsole(t, struct{ jobhost.Server }{})
 	dir := t.TempDir()
 	c.env.options.manifest = filepath.Join(dir, "manifest.toml")
 	text := "[worker.native]\nplugin = \"native\"\nabi = \"process\"\nbuild = \"./build.sh\"\n"
