@@ -191,7 +191,6 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	}
 	if r.objects != nil {
 		r.objects.Notify(r.queue.StoresChanged)
-		r.objects.Calm(r.queue.CalmUntil())
 	}
 	if err := r.flows.Open(ctx, r.queue); err != nil {
 		return errors.Join(err, closeAll(plugins))

@@ -14,6 +14,7 @@ import (
 func (h *Host) tend(root *scope.Scope, r *running) error {
 	var objects error
 	if r.objects != nil {
+		r.objects.Calm(r.queue.CalmUntil())
 		objects = errors.Join(
 			h.tender(root, "payloads", r.objects.Run),
 			h.tender(root, "payload stores", r.objects.Watch),

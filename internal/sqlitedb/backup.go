@@ -31,10 +31,8 @@ func Backup(ctx context.Context, dir, to string) (err error) {
 	if err := makeDir(to); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(target); err == nil {
-		return &jobhost.Error{
-			Code: jobhost.CodeConflict, Message: target + " exists", Hint: "name a directory without a backup in it",
-		}
+	if err := refuseTaken(target); err != nil {
+		return err
 	}
 	if err := refuseBrokenLog(dir); err != nil {
 		return err
@@ -45,6 +43,19 @@ func Backup(ctx context.Context, dir, to string) (err error) {
 	}
 	defer func() { err = errors.Join(err, source.close()) }()
 	return finish(ctx, source, target, func(part string) error { return source.copyTo(ctx, part, max(copyLog, size(from))) })
+}
+
+// refuseTaken refuses to make a database where there is one, or what one has left: a log of
+// another would be taken for that of the new one, and so would a journal or a witness.
+func refuseTaken(target string) error {
+	for _, suffix := range []string{"", "-wal", "-journal", witnessSuffix} {
+		if _, err := os.Lstat(target + suffix); err == nil {
+			return &jobhost.Error{
+				Code: jobhost.CodeConflict, Message: target + suffix + " exists", Hint: "name a directory without a store in it, nor a part of one",
+			}
+		}
+	}
+	return nil
 }
 
 // Verify reads a whole database that is not in use: it must be jobhost's, not be

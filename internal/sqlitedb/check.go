@@ -3,27 +3,19 @@ package sqlitedb
 import (
 	"context"
 	"errors"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
-// CheckRows goes through the rows of a database that no program is writing to, by what its
+// CheckRows goes through the rows of a database, which others may be using, by what its
 // schemas know of them, and calls found for each that is damaged. What a schema of
 // another version holds is not looked at. Its own error is that of a file that can't
 // be read: [Verify] says more.
 func CheckRows(ctx context.Context, path string, schemas []Schema, found func(error)) (err error) {
-	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE) // a reader of a log needs its index, which is a file
+	s, err := openSource(path)
 	if err != nil {
-		return explainOpen(path, err)
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	if err := identify(c, path); err != nil {
 		return err
 	}
-	if err := c.exec("PRAGMA query_only=1; BEGIN"); err != nil {
-		return explainOpen(path, err)
-	}
-	if err := c.checkRows(ctx, schemas, found); err != nil && ctx.Err() == nil {
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.checkRows(ctx, schemas, found); err != nil && ctx.Err() == nil {
 		return explainOpen(path, err)
 	} else if err != nil {
 		return err

@@ -113,8 +113,8 @@ func refuseBrokenLog(dir string) error {
 		return explainPath(path+witnessSuffix, err)
 	}
 	file, size, err := systemDisk{}.Read(path + "-wal")
-	if err != nil || size == 0 {
-		return err
+	if err != nil {
+		return explainPath(path+"-wal", err)
 	}
 	defer func() { _ = file.Close() }() // nothing was written
 	mark := db.witness.Acknowledged()
@@ -122,11 +122,54 @@ func refuseBrokenLog(dir string) error {
 	if err != nil {
 		return explainPath(path+"-wal", err)
 	}
+	if size == 0 || log.Good == 0 && log.Lost == 0 && log.Whole {
+		db.path = path
+		return db.refuseLostLog()
+	}
 	if why := db.damageOf(log, mark); why != "" {
 		return &jobhost.Error{
 			Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("%s-wal is damaged: %s", path, why),
 			Hint: "a copy would lack it. " + hintRepair,
 		}
+	}
+	return nil
+}
+
+// refuseLostLog refuses to copy a database that lacks what was in a log that is gone.
+func (db *DB) refuseLostLog() error {
+	if !db.witness.Knows() {
+		return nil
+	}
+	stamp, err := systemDisk{}.Stamp(db.path)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	if db.witness.Settled() && stamp == db.witness.Stamp() {
+		return nil // the host has left it so
+	}
+	notes := sealed.NewNotes(db.witness, nil)
+	complete, err := notes.Recall()
+	if err != nil {
+		return explainPath(db.path+witnessSuffix, err)
+	}
+	file, err := os.Open(db.path)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	found, err := notes.Look(file)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	if found.Pages == 0 || found.Missing > 0 || len(found.Unknown) > 0 {
+		return nil // the copy meets what is wrong
+	}
+	lost, err := notes.Lost(file, complete)
+	if err != nil {
+		return explainPath(db.path, err)
+	}
+	if len(lost) > 0 {
+		return db.errLost(len(lost))
 	}
 	return nil
 }

@@ -55,10 +55,8 @@ func Repair(ctx context.Context, dir, to string, opts RepairOptions) (_ Repaired
 	if err := makeDir(to); err != nil {
 		return Repaired{}, err
 	}
-	if _, err := os.Lstat(target); err == nil {
-		return Repaired{}, &jobhost.Error{
-			Code: jobhost.CodeConflict, Message: target + " exists", Hint: "name a directory without a store in it",
-		}
+	if err := refuseTaken(target); err != nil {
+		return Repaired{}, err
 	}
 	r := &repair{dir: dir, image: target + ".damaged", part: target + ".part"}
 	defer func() { err = errors.Join(err, r.clean()) }()

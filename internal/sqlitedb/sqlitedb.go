@@ -16,10 +16,8 @@ package sqlitedb
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,7 +25,6 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/sqlitedb/sealed"
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
@@ -39,63 +36,6 @@ const (
 	FileName = "jobhost.db"
 	LockName = "jobhost.lock"
 )
-
-// Options say what to open. The zero value is an empty database in memory.
-type Options struct {
-	// Dir is the directory of the database, created with mode 0700 if it is
-	// missing; empty = in memory, gone at Close.
-	Dir string
-	// Relaxed lets commits return before they are synced: a crash of the
-	// process loses nothing, power loss may lose the last commits, never the
-	// database.
-	Relaxed bool
-	// Schemas are what the packages that share the database keep in it.
-	Schemas []Schema
-	// Readers is the number of read-only connections; 0 = 3.
-	Readers int
-	// Logger gets what nobody is there to be told; nil = nothing is logged.
-	Logger *slog.Logger
-	// Observer is told of commits, for metrics.
-	Observer Observer
-
-	// Disk keeps the files, for tests; the lock file stays in Dir. Nil = the
-	// operating system does.
-	Disk Disk
-	// Restored is given a copy by [Restore], before it gets its place, to change
-	// what must not be as in the original; nil = nothing.
-	Restored func(Querier) error
-	// CheckpointPages is how many pages may be in the WAL before they are
-	// written back; 0 = 1,000, SQLite's own default.
-	CheckpointPages int
-}
-
-// Disk is a place for files other than the operating system's.
-type Disk interface {
-	// VFS is the name of the registered SQLite VFS that keeps the files.
-	VFS() string
-	// SyncDir makes the names in a directory durable.
-	SyncDir(dir string) error
-	// Read opens a file to be read and tells its size; a missing one is empty.
-	Read(path string) (io.ReadCloser, int64, error)
-	// Remove removes a file; a missing one is fine.
-	Remove(path string) error
-	// OpenFile opens a file to be read and written, making it if it is missing.
-	OpenFile(path string) (sealed.Storage, error)
-	// OpenWitness opens the file of a witness, of which less is written than it may become.
-	OpenWitness(path string) (sealed.Storage, error)
-	// Stamp tells the size of a file and when it was written last; zero = it can't.
-	Stamp(path string) (sealed.Stamp, error)
-	// Boot is different after each loss of power.
-	Boot() [16]byte
-}
-
-// Observer has functions to call, each of which may be nil. They are called
-// from the writer and must be quick.
-type Observer struct {
-	// Commit is told after every commit how many operations it held and how
-	// long the transaction took, the sync included.
-	Commit func(ops int, took time.Duration)
-}
 
 // DB is an open database. Its methods may be called from many goroutines.
 type DB struct {
@@ -247,27 +187,6 @@ func (db *DB) syncNames() error {
 	return db.disk.SyncDir(filepath.Dir(db.path))
 }
 
-func (db *DB) openReaders() error {
-	n := db.opts.Readers
-	if n <= 0 {
-		n = 3
-	}
-	db.readers = make(chan *Reader, n)
-	for range n {
-		c, err := db.connect(sqlite3.OPEN_READONLY)
-		if err != nil {
-			return explainOpen(db.path, err)
-		}
-		r := &Reader{conn: c}
-		db.pool = append(db.pool, r)
-		db.readers <- r
-		if err := c.exec("PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY; PRAGMA query_only=1"); err != nil {
-			return explainOpen(db.path, err)
-		}
-	}
-	return nil
-}
-
 // writerPragmas sets up the connection that writes. Its page cache of 32 MiB
 // holds the inner pages and the busy ends of the indexes of millions of rows.
 func (db *DB) writerPragmas() string {
@@ -317,15 +236,6 @@ func (db *DB) shutdown() error {
 	return nil
 }
 
-func (db *DB) closeReaders() error {
-	var errs []error
-	for _, r := range db.pool {
-		errs = append(errs, r.conn.close())
-	}
-	db.pool = nil
-	return errors.Join(errs...)
-}
-
 // release frees what place took, and the readers when Open failed.
 func (db *DB) release() {
 	_ = db.closeReaders()
@@ -364,32 +274,4 @@ const busyTimeout = 5 * time.Second
 // errClosed is the answer after Close.
 func errClosed() error {
 	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the store is closed"}
-}
-
-// Read runs fn on a read-only connection, in one snapshot that contains every
-// change whose Done was called before. It waits for a free connection, and is
-// interrupted when ctx ends. fn must not keep the Reader, nor call Read.
-func (db *DB) Read(ctx context.Context, fn func(*Reader) error) error {
-	select {
-	case <-db.closing:
-		return errClosed()
-	default:
-	}
-	var r *Reader
-	select {
-	case r = <-db.readers:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-db.closing:
-		return errClosed()
-	}
-	defer func() { db.readers <- r }()
-	db.gate.RLock()
-	defer db.gate.RUnlock()
-	err := r.snapshot(ctx, fn)
-	if IsDamaged(err) {
-		db.log.Error("the database is damaged", logkey.Error, err, logkey.Hint, hintDamage)
-		err = explainRead(err)
-	}
-	return err
 }
