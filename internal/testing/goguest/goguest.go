@@ -4,6 +4,7 @@
 package goguest
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -40,9 +41,9 @@ func Build(folder string, mode Mode) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	out := filepath.Join(dir, "guest.wasm")
-	cmd := exec.Command("go", "build", "-buildmode="+string(mode), "-trimpath", "-ldflags=-s -w", "-o", out, ".")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildmode="+string(mode), "-trimpath", "-ldflags=-s -w", "-o", out, ".")
 	cmd.Dir = folder
 	// With the commit in it a guest would be another one after each, which no cache has compiled yet.
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
