@@ -4,7 +4,9 @@
 package goguest
 
 import (
+	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -39,9 +41,9 @@ func Build(folder string, mode Mode) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	out := filepath.Join(dir, "guest.wasm")
-	cmd := exec.Command("go", "build", "-buildmode="+string(mode), "-trimpath", "-ldflags=-s -w", "-o", out, ".")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildmode="+string(mode), "-trimpath", "-ldflags=-s -w", "-o", out, ".")
 	cmd.Dir = folder
 	// With the commit in it a guest would be another one after each, which no cache has compiled yet.
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
@@ -56,8 +58,8 @@ func Build(folder string, mode Mode) ([]byte, error) {
 // -short there are only the ones that are checked in or were built by `make`. The
 // caller must not change them.
 var Examples = sync.OnceValues(func() (map[string][]byte, error) {
-	all, err := prebuilt()
-	if err != nil || testing.Short() {
+	all, err := Prebuilt()
+	if err != nil || short() {
 		return all, err
 	}
 	root, err := Root()
@@ -79,8 +81,9 @@ var Examples = sync.OnceValues(func() (map[string][]byte, error) {
 	return all, builds.Wait()
 })
 
-// prebuilt returns the modules that lie in the folders of the examples.
-func prebuilt() (map[string][]byte, error) {
+// Prebuilt returns the modules of the examples that are there without a build: those that are
+// checked in.
+func Prebuilt() (map[string][]byte, error) {
 	root, err := Root()
 	if err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func prebuilt() (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, path := range paths {
 		name := filepath.Base(filepath.Dir(path))
-		if _, inGo := examples[name]; inGo && !testing.Short() {
+		if _, inGo := examples[name]; inGo && !short() {
 			continue // it may be older than its sources
 		}
 		if all[name], err = os.ReadFile(path); err != nil {
@@ -101,6 +104,9 @@ func prebuilt() (map[string][]byte, error) {
 	}
 	return all, nil
 }
+
+// short reports whether tests are to be quick. A test's own child process has no such flags.
+func short() bool { return flag.Parsed() && testing.Short() }
 
 // Root returns the folder of the repository, for a test in one of its packages.
 func Root() (string, error) {

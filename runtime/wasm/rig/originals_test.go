@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jobhost/jobhost/internal/testing/goguest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
@@ -20,9 +21,9 @@ import (
 // originals are the modules that mutants are made of, besides those that are
 // generated.
 type originals struct {
-	examples [][]byte // and guests
-	large    [][]byte // examples that take a second to compile
-	suite    []string // where the modules of the official tests are that import nothing
+	examples [][]byte                 // and guests
+	large    func() ([][]byte, error) // examples in Go, which few mutants are made of; they are built when they are needed
+	suite    []string                 // where the modules of the official tests are that import nothing
 }
 
 // oneLarge is how rarely a mutant is made of a large module.
@@ -33,19 +34,31 @@ func newOriginals() (*originals, error) {
 		guests.Noop, guests.Echo, guests.Outcomes, guests.Exit, guests.Init, guests.InitSpin, guests.InitTrap, guests.InitTable,
 		guests.SHA256, guests.Canary, guests.CanaryTable, guests.States, guests.Extism, guests.Command, guests.LibC,
 	}}
-	examples, err := goguest.Examples()
+	examples, err := goguest.Prebuilt()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(examples)) {
-		if b := examples[name]; len(b) > 1<<20 {
-			o.large = append(o.large, b)
-		} else {
+		if b := examples[name]; len(b) <= large {
 			o.examples = append(o.examples, b)
 		}
 	}
+	o.large = sync.OnceValues(largeExamples)
 	o.suite, err = suiteModules()
 	return o, err
+}
+
+// large is the size from which a module takes a second to compile.
+const large = 1 << 20
+
+func largeExamples() (all [][]byte, err error) {
+	examples, err := goguest.Examples()
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		if b := examples[name]; len(b) > large {
+			all = append(all, b)
+		}
+	}
+	return all, err
 }
 
 // suiteModules lists modules of the official tests.
@@ -108,8 +121,14 @@ func (o *originals) mutant(n int) ([]byte, error) {
 func randomOf(n int) *rand.Rand { return rand.New(rand.NewPCG(uint64(n), 1)) }
 
 func (o *originals) original(rng *rand.Rand, n int) ([]byte, error) {
-	if n%oneLarge == oneLarge-1 && len(o.large) > 0 {
-		return o.large[rng.IntN(len(o.large))], nil
+	if n%oneLarge == oneLarge-1 {
+		large, err := o.large()
+		if err != nil {
+			return nil, err
+		}
+		if len(large) > 0 {
+			return large[rng.IntN(len(large))], nil
+		}
 	}
 	switch rng.IntN(4) {
 	case 0:
