@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // untilInterrupt returns a context that ends when dev is told to stop before
@@ -133,5 +134,5 @@ func (p *prefixer) flush() {
 
 // tagged shows a line of a build or a worker on stderr.
 func (e *env) tagged(name, line string) {
-	_, _ = fmt.Fprintf(e.stderr, "%s | %s\n", name, escape(line, "\t"))
+	_, _ = fmt.Fprintf(e.stderr, "%s | %s\n", name, text.Escape(line, "\t"))
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // env is all that commands see of the process around them, so that tests can
@@ -99,7 +100,7 @@ func writeJSON(w io.Writer, v any) error {
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
-	_, err = w.Write(append(escapeJSON(data), '\n'))
+	_, err = w.Write(append(text.EscapeJSON(data), '\n'))
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // errReported makes the exit code 1 when the reasons were shown already, each
@@ -61,14 +62,14 @@ func (e *env) report(err error) {
 			plain.Hint = ""
 			message = plain.Error()
 		}
-		_, _ = fmt.Fprintf(e.stderr, "jobhost: %s\n", indent(clip(message)))
+		_, _ = fmt.Fprintf(e.stderr, "jobhost: %s\n", text.Indent(clip(message)))
 		e.hint(hint)
 	}
 }
 
-func (e *env) hint(text string) {
-	if text != "" {
-		_, _ = fmt.Fprintf(e.stderr, "  hint: %s\n", indent(clip(text)))
+func (e *env) hint(lines string) {
+	if lines != "" {
+		_, _ = fmt.Fprintf(e.stderr, "  hint: %s\n", text.Indent(clip(lines)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/pending"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -226,7 +227,7 @@ func (b *batch) printItem(it *item) {
 
 func (b *batch) printResult(out []byte) {
 	if b.env.stdout.terminal {
-		out = []byte(printableText(string(out)))
+		out = []byte(text.Escape(string(out), "\n\t"))
 	}
 	if !bytes.HasSuffix(out, []byte("\n")) {
 		out = append(out, '\n')
@@ -236,7 +237,7 @@ func (b *batch) printResult(out []byte) {
 
 func (b *batch) printLog(it *item) {
 	for l := range strings.Lines(string(it.log)) {
-		_, _ = fmt.Fprintf(b.env.stderr, "%s: %s\n", printable(it.name), escape(strings.TrimSuffix(l, "\n"), "\t"))
+		_, _ = fmt.Fprintf(b.env.stderr, "%s: %s\n", printable(it.name), text.Escape(strings.TrimSuffix(l, "\n"), "\t"))
 	}
 	if it.dropped > 0 {
 		_, _ = fmt.Fprintf(b.env.stderr, "%s: %d lines were dropped, over the limit\n", printable(it.name), it.dropped)

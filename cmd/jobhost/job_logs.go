@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 func newJobLogsCommand(e *env) *cobra.Command {
@@ -32,7 +33,7 @@ func (e *env) jobLogs(ctx context.Context, server jobhost.Server, id string) err
 			_, _ = fmt.Fprintf(e.stdout, "--- task %d, attempt %d\n", l.Task, l.Attempt)
 		}
 		for _, line := range l.Lines {
-			_, _ = fmt.Fprintln(e.stdout, escape(line, "\t"))
+			_, _ = fmt.Fprintln(e.stdout, text.Escape(line, "\t"))
 		}
 		if l.Dropped > 0 {
 			e.note("%s over the limits dropped from task %d, attempt %d", plural(int(l.Dropped), "line"), l.Task, l.Attempt)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // mostTasks is how many tasks of a job people are shown.
@@ -194,9 +195,9 @@ func (e *env) showFailure(j *jobhost.Job, f *jobhost.Failure) {
 		when += ", ran " + d
 	}
 	_, _ = fmt.Fprintf(e.stdout, "\n%s: %s (%s)  %s\n", where, printable(f.Code), printable(strings.Join(kind, ", ")), when)
-	for _, text := range []string{f.Message, f.Context, f.Stack} {
-		if text != "" {
-			_, _ = fmt.Fprintf(e.stdout, "    %s\n", indent(text))
+	for _, lines := range []string{f.Message, f.Context, f.Stack} {
+		if lines != "" {
+			_, _ = fmt.Fprintf(e.stdout, "    %s\n", text.Indent(lines))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // outcome is what became of a job that was submitted: of each task one, when
@@ -206,7 +207,7 @@ func resultHint(id string, task int) string {
 // since other bytes could be commands to it.
 func (e *env) writeBytes(what, hint string, data []byte, how layout) error {
 	if e.stdout.terminal {
-		if !isText(data) {
+		if !text.IsText(data) {
 			return &jobhost.Error{
 				Code:    jobhost.CodeInvalid,
 				Message: fmt.Sprintf("%s of %s is not text that a terminal can show", what, size(len(data))),

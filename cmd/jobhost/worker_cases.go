@@ -17,6 +17,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/workertest"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // casesFlags are the flags of worker test.
@@ -259,9 +260,9 @@ func (p *casePrinter) printDifference(d *workertest.Difference) {
 }
 
 // lines prints a text of which no line steers a terminal.
-func (p *casePrinter) lines(indent, text string) {
-	for line := range strings.Lines(text) {
-		_, _ = fmt.Fprintf(p.env.stdout, "%s%s\n", indent, escape(strings.TrimSuffix(line, "\n"), "\t"))
+func (p *casePrinter) lines(indent, lines string) {
+	for line := range strings.Lines(lines) {
+		_, _ = fmt.Fprintf(p.env.stdout, "%s%s\n", indent, text.Escape(strings.TrimSuffix(line, "\n"), "\t"))
 	}
 }
 

@@ -131,7 +131,7 @@ func (t *Table) Text(name string) string {
 func (t *Table) OneOf(name string, names ...string) string {
 	v := t.Text(name)
 	if v != "" && !slices.Contains(names, v) {
-		t.Fault(name, wrong("use "+quoteList(names), "%s is not possible here", clip(v)))
+		t.Fault(name, wrong("use "+quoteList(names), "%s is not possible here", text.Quote(v, text.Short)))
 		return ""
 	}
 	return v

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Fault is one thing that is wrong in a manifest.
@@ -102,40 +102,13 @@ func wrong(hint, format string, args ...any) error {
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// clip quotes what stands in the manifest for a message: short, and escaped,
-// so that nothing in a file reaches a terminal as it is.
-func clip(s string) string {
-	const most = 60
-	if len(s) > most {
-		return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
-	}
-	return fmt.Sprintf("%q", s)
-}
-
-// printable makes the text of a message that others wrote safe and short in the same way.
-func printable(s string) string {
-	const most = 300
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
-
 // keyText writes a path of keys as TOML would, for people.
 func keyText(path []string) string {
 	parts := make([]string, len(path))
 	for i, p := range path {
 		parts[i] = p
 		if !bare(p) {
-			parts[i] = clip(p)
+			parts[i] = text.Quote(p, text.Short)
 		}
 	}
 	return strings.Join(parts, ".")

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -403,7 +404,7 @@ func line(most int) func(string) error {
 			return wrong("", "text of %d bytes is longer than %d", len(s), most)
 		}
 		if i := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
-			return wrong("", "%s has a character that cannot be shown", clip(s))
+			return wrong("", "%s has a character that cannot be shown", text.Quote(s, text.Short))
 		}
 		return nil
 	}
@@ -414,7 +415,7 @@ func pin(p *string) setting {
 		func(s string) error {
 			hex := strings.ToLower(s)
 			if len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
-				return wrong("sha256sum FILE prints it", "%s is not a SHA-256 of 64 hex digits", clip(s))
+				return wrong("sha256sum FILE prints it", "%s is not a SHA-256 of 64 hex digits", text.Quote(s, text.Short))
 			}
 			*p = hex
 			return nil

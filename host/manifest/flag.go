@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -25,10 +26,10 @@ func SetLimit(l *runtime.Limits, key, text string) error {
 }
 
 // ParseVariable reads a variable of a plugin's environment, NAME=VALUE; native says that it is one of a native plugin.
-func ParseVariable(text string, native bool) (name, value string, err error) {
-	name, value, ok := strings.Cut(text, "=")
+func ParseVariable(written string, native bool) (name, value string, err error) {
+	name, value, ok := strings.Cut(written, "=")
 	if !ok {
-		return "", "", wrong("write NAME=VALUE", "%s has no value", clip(text))
+		return "", "", wrong("write NAME=VALUE", "%s has no value", text.Quote(written, text.Short))
 	}
 	if err := checkVariable(name, native); err != nil {
 		return "", "", err
@@ -42,9 +43,9 @@ const jobVariables = "JOBHOST_"
 func checkVariable(name string, native bool) error {
 	switch {
 	case !envPattern.MatchString(name):
-		return wrong("use A-Z a-z 0-9 _", "%s is not the name of an environment variable", clip(name))
+		return wrong("use A-Z a-z 0-9 _", "%s is not the name of an environment variable", text.Quote(name, text.Short))
 	case !native && strings.HasPrefix(name, jobVariables):
-		return wrong("a command finds its config as JOBHOST_CONFIG_NAME", "%s is a name for what the host says", clip(name))
+		return wrong("a command finds its config as JOBHOST_CONFIG_NAME", "%s is a name for what the host says", text.Quote(name, text.Short))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // grantee checks the name of a worker that is granted to another one.
 func grantee(s string) (string, error) {
 	if err := jobhost.CheckWorker(s); err != nil {
-		return "", wrong(jobhost.HintOf(err), "%s is not the name of a worker", clip(s))
+		return "", wrong(jobhost.HintOf(err), "%s is not the name of a worker", text.Quote(s, text.Short))
 	}
 	return s, nil
 }
@@ -33,6 +33,6 @@ func (r *reader) checkGrant(worker, grant string, granted, names []string) {
 		if near := text.Nearest(to, names); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		r.faultValue([]string{"worker", worker, grant}, wrong(hint, "there is no worker %s", clip(to)))
+		r.faultValue([]string{"worker", worker, grant}, wrong(hint, "there is no worker %s", text.Quote(to, text.Short)))
 	}
 }

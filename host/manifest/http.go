@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/netproxy/policy"
 	"github.com/jobhost/jobhost/runtime"
@@ -286,7 +287,7 @@ func injection(table map[string]any, secret func(any) (Secret, error)) (one Inje
 				return one, err
 			}
 		default:
-			return one, wrong("the keys are header, prefix, value and for", "%s is not a key of an entry", clip(key))
+			return one, wrong("the keys are header, prefix, value and for", "%s is not a key of an entry", text.Quote(key, text.Short))
 		}
 		if !ok {
 			return one, wrong("header and prefix are text, for is a list of rules", "%s has the wrong type", key)

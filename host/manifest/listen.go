@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // CheckListen returns an error with code invalid unless addr is "host:port"
@@ -14,20 +16,20 @@ import (
 func CheckListen(addr string, behindProxy bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return wrong(`write "host:port", such as "127.0.0.1:7070"`, "%s is not an address", clip(addr))
+		return wrong(`write "host:port", such as "127.0.0.1:7070"`, "%s is not an address", text.Quote(addr, text.Short))
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return wrong("use 0 to 65535; 0 is any free one", "%s is not a port", clip(port))
+		return wrong("use 0 to 65535; 0 is any free one", "%s is not a port", text.Quote(port, text.Short))
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil && host != "" && !hostPattern.MatchString(host) {
-		return wrong("", "%s is neither an IP address nor a host name", clip(host))
+		return wrong("", "%s is neither an IP address nor a host name", text.Quote(host, text.Short))
 	}
 	if behindProxy || host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
 		return nil
 	}
 	return wrong(`listen on "127.0.0.1:`+port+`", or put a proxy in front that does TLS and set behind_proxy = true`,
-		"%s can be reached from other machines, and there is no TLS", clip(addr))
+		"%s can be reached from other machines, and there is no TLS", text.Quote(addr, text.Short))
 }
 
 // hostPattern admits the underscore, which container networks have in names.
@@ -40,7 +42,7 @@ func allowedHost(s string) (string, error) {
 		return ip.String(), nil
 	}
 	if len(name) > 253 || !hostPattern.MatchString(name) {
-		return "", wrong(`write a plain name such as "jobs.example.com", without scheme, port or wildcard`, "%s is not a host name", clip(s))
+		return "", wrong(`write a plain name such as "jobs.example.com", without scheme, port or wildcard`, "%s is not a host name", text.Quote(s, text.Short))
 	}
 	return strings.TrimSuffix(name, "."), nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Load reads the manifest at path. Relative paths in it start at its folder.
@@ -67,8 +68,8 @@ func read(path string) ([]byte, error) {
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, &jobhost.Error{
 			Code:    jobhost.CodeInvalid,
-			Message: fmt.Sprintf("read manifest: %s is a folder", clip(path)),
-			Hint:    "name the file in it, such as " + clip(filepath.Join(path, "manifest.toml")),
+			Message: fmt.Sprintf("read manifest: %s is a folder", text.Quote(path, text.Short)),
+			Hint:    "name the file in it, such as " + text.Quote(filepath.Join(path, "manifest.toml"), text.Short),
 		}
 	}
 	// One byte more than allowed, so that Parse sees when there are more.
@@ -80,13 +81,13 @@ func read(path string) ([]byte, error) {
 }
 
 func unreadable(path string, err error) error {
-	e := &jobhost.Error{Code: jobhost.CodeInternal, Message: "read manifest " + clip(path), Cause: err}
+	e := &jobhost.Error{Code: jobhost.CodeInternal, Message: "read manifest " + text.Quote(path, text.Short), Cause: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.Code, e.Message, e.Cause = jobhost.CodeNotFound, fmt.Sprintf("read manifest: %s does not exist", clip(path)), nil
+		e.Code, e.Message, e.Cause = jobhost.CodeNotFound, fmt.Sprintf("read manifest: %s does not exist", text.Quote(path, text.Short)), nil
 		e.Hint = "run this in the folder of one, or name it with -f; jobhost worker new makes a project with one"
 	case errors.Is(err, fs.ErrPermission):
-		e.Code, e.Message, e.Cause = jobhost.CodeDenied, fmt.Sprintf("read manifest: no permission to read %s", clip(path)), nil
+		e.Code, e.Message, e.Cause = jobhost.CodeDenied, fmt.Sprintf("read manifest: no permission to read %s", text.Quote(path, text.Short)), nil
 	}
 	return e
 }
@@ -174,7 +175,7 @@ func (r *reader) syntax(err error) {
 	if first, rest, _ := strings.Cut(message, " "); first == "Key" || first == "Invalid" {
 		message = strings.ToLower(first) + " " + strings.TrimSuffix(rest, ".")
 	}
-	r.faultAt(at, "", printable(message), "")
+	r.faultAt(at, "", text.Line(message, 300), "")
 }
 
 func firstInvalid(text string) int {

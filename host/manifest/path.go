@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -78,7 +79,7 @@ func resolve(dir, path string) (string, error) {
 func resolveWithin(dir, path string) (string, error) {
 	abs, err := resolve(dir, path)
 	if err == nil && !filepath.IsAbs(path) && !filepath.IsLocal(path) {
-		return "", wrong("keep it below that folder, or write an absolute path", "%s leads out of the manifest's folder", clip(path))
+		return "", wrong("keep it below that folder, or write an absolute path", "%s leads out of the manifest's folder", text.Quote(path, text.Short))
 	}
 	return abs, err
 }
@@ -126,7 +127,7 @@ func store(dir string, p *Store) setting {
 				*p = Store{Driver: driver, Dir: abs}
 			default:
 				// Only the scheme: what follows may hold a password.
-				return wrong(hint, "%s is not a store", clip(driver+":"))
+				return wrong(hint, "%s is not a store", text.Quote(driver+":", text.Short))
 			}
 			return nil
 		},
@@ -177,9 +178,9 @@ func readFile(dir, path string, most int64) ([]byte, error) {
 func checkLength(name string, n, most int64) error {
 	switch {
 	case n == 0:
-		return wrong("", "%s is empty", clip(name))
+		return wrong("", "%s is empty", text.Quote(name, text.Short))
 	case n > most:
-		return wrong("", "%s is larger than %v", clip(name), Size(most))
+		return wrong("", "%s is larger than %v", text.Quote(name, text.Short), Size(most))
 	}
 	return nil
 }
@@ -198,7 +199,7 @@ func openFile(dir, path string) (*os.File, error) {
 		// os.Root has no error to compare for an escape, but a file that can
 		// be reached only without it is one.
 		return nil, wrong("put the file itself there, or write its absolute path",
-			"%s is or goes through a link that leads out of the manifest's folder", clip(name))
+			"%s is or goes through a link that leads out of the manifest's folder", text.Quote(name, text.Short))
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -212,7 +213,7 @@ func openFile(dir, path string) (*os.File, error) {
 }
 
 func notFile(name string, mode fs.FileMode) error {
-	return wrong("", "%s is %s, not a file", clip(name), modeName(mode))
+	return wrong("", "%s is %s, not a file", text.Quote(name, text.Short), modeName(mode))
 }
 
 func openBelow(dir, path string) (*os.File, error) {
@@ -231,13 +232,13 @@ func openBelow(dir, path string) (*os.File, error) {
 }
 
 func fileError(name string, err error) error {
-	e := &jobhost.Error{Code: jobhost.CodeInvalid, Message: "cannot read " + clip(name), Cause: err}
+	e := &jobhost.Error{Code: jobhost.CodeInvalid, Message: "cannot read " + text.Quote(name, text.Short), Cause: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.Code, e.Message, e.Cause = jobhost.CodeNotFound, clip(name)+" does not exist", nil
+		e.Code, e.Message, e.Cause = jobhost.CodeNotFound, text.Quote(name, text.Short)+" does not exist", nil
 		e.Hint = "relative paths start at the manifest's folder"
 	case errors.Is(err, fs.ErrPermission):
-		e.Code, e.Message, e.Cause = jobhost.CodeDenied, "no permission to read "+clip(name), nil
+		e.Code, e.Message, e.Cause = jobhost.CodeDenied, "no permission to read "+text.Quote(name, text.Short), nil
 	}
 	return e
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -127,7 +128,7 @@ func (r *reader) payloadStores(in map[string]any) (stores []PayloadStore) {
 		}
 		r.checkPayloadStore(path, table, &s)
 		if slices.ContainsFunc(stores, func(o PayloadStore) bool { return o.Name == s.Name }) {
-			r.faultValue(at(path, "name"), wrong("", "%s is the name of another store", clip(s.Name)))
+			r.faultValue(at(path, "name"), wrong("", "%s is the name of another store", text.Quote(s.Name, text.Short)))
 		}
 		stores = append(stores, s)
 	}
@@ -186,7 +187,7 @@ func (r *reader) payloadKeys(in map[string]any) (keys []PayloadKey) {
 			r.faultValue(at(path, "secret"), wrong("make one by: openssl rand -hex 32", "%v", err))
 		}
 		if slices.ContainsFunc(keys, func(o PayloadKey) bool { return o.ID == k.ID }) {
-			r.faultValue(at(path, "id"), wrong("", "%s is the id of another key", clip(k.ID)))
+			r.faultValue(at(path, "id"), wrong("", "%s is the id of another key", text.Quote(k.ID, text.Short)))
 		}
 		keys = append(keys, k)
 	}

@@ -104,7 +104,7 @@ func (r *reader) uniqueNames(list, key string, tables []map[string]any, check fu
 		switch {
 		case check(name) != nil:
 		case seen[name]:
-			r.faultValue([]string{list, element(i + 1), key}, wrong("", "%s is the %s of another %s", clip(name), key, list))
+			r.faultValue([]string{list, element(i + 1), key}, wrong("", "%s is the %s of another %s", text.Quote(name, text.Short), key, list))
 		default:
 			seen[name], names[i] = true, name
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/jobhost/jobhost/host/workflow/schema"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // jsonSchema is a JSON Schema, as a table or in a file, which is named by a table too.
@@ -58,19 +59,19 @@ func jsonSchema(dir string, p *json.RawMessage, file *string) setting {
 
 // readSchema reads JSON from a file. Whether it is a schema shows later.
 func readSchema(dir, path string) (json.RawMessage, error) {
-	text, err := readFile(dir, path, schema.MaxBytes)
+	written, err := readFile(dir, path, schema.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
 	var v jsontext.Value
-	if err = jsonv2.Unmarshal(text, &v); err == nil {
+	if err = jsonv2.Unmarshal(written, &v); err == nil {
 		err = v.Compact()
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		line, column := newAtlas(string(text)).lineColumn(int(syntax.ByteOffset))
-		return nil, wrong("", "%s is not JSON: line %d, column %d: %s", clip(showPath(dir, path)), line, column, printable(syntax.Err.Error()))
+		line, column := newAtlas(string(written)).lineColumn(int(syntax.ByteOffset))
+		return nil, wrong("", "%s is not JSON: line %d, column %d: %s", text.Quote(showPath(dir, path), text.Short), line, column, text.Line(syntax.Err.Error(), 300))
 	} else if err != nil {
-		return nil, wrong("", "%s is not JSON: %s", clip(showPath(dir, path)), printable(err.Error()))
+		return nil, wrong("", "%s is not JSON: %s", text.Quote(showPath(dir, path), text.Short), text.Line(err.Error(), 300))
 	}
 	return json.RawMessage(v), nil
 }
@@ -84,7 +85,7 @@ func schemaOf(table map[string]any, p *json.RawMessage) error {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(table); err != nil {
-		return wrong("", "%s", printable(err.Error()))
+		return wrong("", "%s", text.Line(err.Error(), 300))
 	}
 	*p = json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 	return nil
@@ -107,7 +108,7 @@ func checkSchema(v any, depth int) error {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if len(quote(name))+2 > maxKeyBytes {
-				return wrong(hint, "the name %s is too long", clip(name))
+				return wrong(hint, "the name %s is too long", text.Quote(name, text.Short))
 			}
 			below = append(below, v[name])
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // secretFile reads a file; one line end at its end is not part of the secret.
@@ -21,7 +23,7 @@ func (r *reader) secretFile(path string) (Secret, error) {
 	}
 	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if value == "" {
-		return Secret{}, wrong("", "%s is empty", clip(path))
+		return Secret{}, wrong("", "%s is empty", text.Quote(path, text.Short))
 	}
 	return Secret{file: abs, value: &value}, nil
 }
@@ -47,13 +49,13 @@ func (r *reader) checkMode(path string) error {
 	}
 	name, mode := showPath(r.dir, path), info.Mode().Perm()
 	if mode&othersWrite != 0 {
-		return wrong(fmt.Sprintf("chmod 600 %s; use another secret, if others may have written this one", clip(name)),
-			"%s may be written by others than its owner (mode %04o)", clip(name), mode)
+		return wrong(fmt.Sprintf("chmod 600 %s; use another secret, if others may have written this one", text.Quote(name, text.Short)),
+			"%s may be written by others than its owner (mode %04o)", text.Quote(name, text.Short), mode)
 	}
 	if mode&worldReads != 0 {
 		r.warnings = append(r.warnings, &Fault{
-			File: r.file, Message: fmt.Sprintf("the secret in %s may be read by every user of this machine (mode %04o)", clip(name), mode),
-			Hint: "chmod 600 " + clip(name),
+			File: r.file, Message: fmt.Sprintf("the secret in %s may be read by every user of this machine (mode %04o)", text.Quote(name, text.Short), mode),
+			Hint: "chmod 600 " + text.Quote(name, text.Short),
 		})
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // setting ties a key of the manifest to the place that holds its value.
@@ -113,7 +114,7 @@ func oneOf[S ~string](p *S, names ...S) setting {
 					return nil
 				}
 			}
-			return wrong("use "+quoteList(list), "%s is not possible here", clip(s))
+			return wrong("use "+quoteList(list), "%s is not possible here", text.Quote(s, text.Short))
 		},
 		func() string { return string(*p) })
 }

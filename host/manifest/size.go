@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Size is a number of bytes that reads and writes as text with a unit, such
@@ -33,22 +34,22 @@ var units = [...]struct {
 // ParseSize reads a whole number and its unit: B, KiB, MiB, GiB, TiB in powers
 // of 1024, or kB (also KB), MB, GB, TB in powers of 1000. Units are read as
 // they are written here, since "Mb" is something else.
-func ParseSize(text string) (Size, error) {
-	digits := strings.TrimLeft(text, "0123456789")
-	number, unit := text[:len(text)-len(digits)], digits
+func ParseSize(written string) (Size, error) {
+	digits := strings.TrimLeft(written, "0123456789")
+	number, unit := written[:len(written)-len(digits)], digits
 	for _, u := range units {
 		if u.name != unit || number == "" {
 			continue
 		}
 		n, err := strconv.ParseInt(number, 10, 64)
 		if errors.Is(err, strconv.ErrRange) || n > math.MaxInt64/int64(u.bytes) {
-			return 0, wrong("", "%s is more bytes than can be counted", clip(text))
+			return 0, wrong("", "%s is more bytes than can be counted", text.Quote(written, text.Short))
 		}
 		return Size(n) * u.bytes, nil
 	}
 	return 0, &jobhost.Error{
 		Code:    jobhost.CodeInvalid,
-		Message: clip(text) + " is not a size",
+		Message: text.Quote(written, text.Short) + " is not a size",
 		Hint:    `write a whole number with a unit, such as "512KiB", "64MiB" or "1GB"`,
 	}
 }

@@ -3,6 +3,8 @@ package manifest
 import (
 	"regexp"
 	"strings"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // inStore is where states are kept unless the manifest says otherwise.
@@ -24,7 +26,7 @@ func states(p *States) setting {
 			project, database, more := strings.Cut(where, "/")
 			if scheme != "firestore" || !cloudName.MatchString(project) || more && !cloudName.MatchString(database) {
 				// Only the scheme: what follows may hold a password.
-				return wrong(hint, "%s is no place for states", clip(scheme+":"))
+				return wrong(hint, "%s is no place for states", text.Quote(scheme+":", text.Short))
 			}
 			*p = States{Project: project, Database: database}
 			return nil

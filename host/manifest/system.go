@@ -30,13 +30,13 @@ func mounts(dir string, p *[]runtime.Mount) setting {
 				return err
 			}
 			var mounts []runtime.Mount
-			for _, text := range list {
-				m, err := mount(dir, text)
+			for _, written := range list {
+				m, err := mount(dir, written)
 				if err != nil {
 					return err
 				}
 				if slices.ContainsFunc(mounts, func(o runtime.Mount) bool { return o.Guest == m.Guest }) {
-					return wrong("", "two folders are mounted at %s", clip(m.Guest))
+					return wrong("", "two folders are mounted at %s", text.Quote(m.Guest, text.Short))
 				}
 				mounts = append(mounts, m)
 			}
@@ -46,11 +46,11 @@ func mounts(dir string, p *[]runtime.Mount) setting {
 		show: func() string {
 			quoted := make([]string, len(*p))
 			for i, m := range *p {
-				text := showPath(dir, m.Host) + ":" + m.Guest
+				written := showPath(dir, m.Host) + ":" + m.Guest
 				if m.Write {
-					text += ":rw"
+					written += ":rw"
 				}
-				quoted[i] = quote(text)
+				quoted[i] = quote(written)
 			}
 			return "[" + strings.Join(quoted, ", ") + "]"
 		},
@@ -59,17 +59,17 @@ func mounts(dir string, p *[]runtime.Mount) setting {
 
 // mount reads one of them. That the folder is there is for the host to find
 // out, which may make it first.
-func mount(dir, text string) (runtime.Mount, error) {
+func mount(dir, written string) (runtime.Mount, error) {
 	const hint = `write "FOLDER:PATH", such as "./data:/data", and ":rw" behind it to let it be changed`
-	rest, write := strings.CutSuffix(text, ":rw")
+	rest, write := strings.CutSuffix(written, ":rw")
 	rest, _ = strings.CutSuffix(rest, ":ro")
 	i := strings.LastIndexByte(rest, ':')
 	if i <= 0 {
-		return runtime.Mount{}, wrong(hint, "%s does not say where the folder is to be found", clip(text))
+		return runtime.Mount{}, wrong(hint, "%s does not say where the folder is to be found", text.Quote(written, text.Short))
 	}
 	folder, guest := rest[:i], rest[i+1:]
 	if !path.IsAbs(guest) || path.Clean(guest) != guest || strings.ContainsRune(guest, 0) {
-		return runtime.Mount{}, wrong(hint, "%s is not an absolute path without dots and double slashes", clip(guest))
+		return runtime.Mount{}, wrong(hint, "%s is not an absolute path without dots and double slashes", text.Quote(guest, text.Short))
 	}
 	abs, err := resolve(dir, folder)
 	if err != nil {
@@ -101,7 +101,7 @@ func feature(s string) (string, error) {
 	if near := text.Nearest(s, runtime.Features()); near != "" {
 		hint = "did you mean " + quote(near) + "?"
 	}
-	return "", wrong(hint, "%s is not a feature", clip(s))
+	return "", wrong(hint, "%s is not a feature", text.Quote(s, text.Short))
 }
 
 // jobEnv says whether a command's environment tells of its job.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -161,7 +162,7 @@ func (w *Worker) unbuilt(err error) error {
 		return err
 	}
 	missing := *e
-	missing.Hint = "build it in its folder: " + printable(w.Build) + "; jobhost dev does that, and runs the host"
+	missing.Hint = "build it in its folder: " + text.Line(w.Build, 300) + "; jobhost dev does that, and runs the host"
 	return &missing
 }
 
@@ -202,7 +203,7 @@ func (r *reader) entries(path []string, table map[string]any, read func(path []s
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		at := append(slices.Clone(path), name)
 		if !keyPattern.MatchString(name) {
-			r.faultKey(at, path, clip(name)+" is not a name", "use 1 to 128 of A-Z a-z 0-9 . _ -")
+			r.faultKey(at, path, text.Quote(name, text.Short)+" is not a name", "use 1 to 128 of A-Z a-z 0-9 . _ -")
 			continue
 		}
 		read(at, name, table[name])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/plan"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // compile reports what is wrong with the workflows as graphs, each with the others
@@ -41,7 +42,7 @@ func (r *reader) workflowFaults(t *workflowText, err error) {
 	}
 	e, ok := errors.AsType[*jobhost.Error](err)
 	if !ok {
-		e = &jobhost.Error{Message: printable(err.Error())}
+		e = &jobhost.Error{Message: text.Line(err.Error(), 300)}
 	}
 	step, below := splitField(e.Field)
 	if t.faulty[step] {

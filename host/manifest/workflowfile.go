@@ -13,6 +13,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/plan"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // workflowFile reads a workflow of which the section only names a file. Faults in
@@ -30,26 +31,26 @@ func (r *reader) workflowFile(path []string, table map[string]any, t *workflowTe
 		return
 	}
 	m.readFrom(WorkflowPart{t.Name, "", "file"}, s.file)
-	text, err := readFile(r.dir, s.file, jobhost.MaxWorkflowBytes)
+	written, err := readFile(r.dir, s.file, jobhost.MaxWorkflowBytes)
 	if err != nil {
 		t.unread = true
 		r.faultValue(at(path, "file"), err)
 		return
 	}
-	t.file = printable(showPath(r.dir, s.file))
+	t.file = text.Line(showPath(r.dir, s.file), 300)
 	if !filepath.IsAbs(t.file) { // as the manifest is called
 		t.file = filepath.Join(filepath.Dir(r.file), t.file)
 	}
-	w, err := plan.Decode(text)
+	w, err := plan.Decode(written)
 	if err != nil {
 		t.unread = true
-		r.notDecoded(t, string(text), err)
+		r.notDecoded(t, string(written), err)
 		return
 	}
-	t.atlas, _ = locateDefinition(string(text), t.Name, w.Steps)
+	t.atlas, _ = locateDefinition(string(written), t.Name, w.Steps)
 	if w.Name != "" && w.Name != t.Name {
 		r.workflowFaults(t, &jobhost.Error{
-			Code: jobhost.CodeInvalid, Field: "name", Message: "the workflow is called " + clip(w.Name) + " here, and " + t.Name + " in the manifest", Hint: "leave it out here",
+			Code: jobhost.CodeInvalid, Field: "name", Message: "the workflow is called " + text.Quote(w.Name, text.Short) + " here, and " + t.Name + " in the manifest", Hint: "leave it out here",
 		})
 	}
 	w.Name = t.Name

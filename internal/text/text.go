@@ -27,6 +27,9 @@ func Clip(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
+// Short is how much of a name or a value a message quotes, in bytes.
+const Short = 60
+
 // Quote quotes the first bytes of a text, most at the most, and says how many
 // there are if those are not all.
 func Quote(s string, most int) string {

@@ -19,7 +19,7 @@ func Unknown(what, name string, known []string) error {
 		hint = "there are none here"
 	}
 	return &jobhost.Error{
-		Code: jobhost.CodeInvalid, Field: clip(name), Hint: hint,
-		Message: fmt.Sprintf("unknown %s %q", what, clip(name)),
+		Code: jobhost.CodeInvalid, Field: text.Clip(name, 80), Hint: hint,
+		Message: fmt.Sprintf("unknown %s %q", what, text.Clip(name, 80)),
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 func (d *Decoder) text(name string) (string, error) {
@@ -150,22 +151,13 @@ func syntax(err error) error {
 		return nil
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		field := clip(strings.Join(slices.Collect(e.JSONPointer.Tokens()), "."))
-		return invalid(field, "", "invalid JSON at byte %d: %s", e.ByteOffset, clip(strings.TrimPrefix(e.Err.Error(), "jsontext: ")))
+		field := text.Clip(strings.Join(slices.Collect(e.JSONPointer.Tokens()), "."), 80)
+		return invalid(field, "", "invalid JSON at byte %d: %s", e.ByteOffset, text.Clip(strings.TrimPrefix(e.Err.Error(), "jsontext: "), 80))
 	}
 	if errors.Is(err, io.EOF) {
 		return invalid("", "", "the body is empty")
 	}
 	return invalid("", "", "invalid JSON: the body ends too early")
-}
-
-// clip keeps what came from outside short in messages.
-func clip(s string) string {
-	const most = 80
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }
 
 func invalid(field, hint, format string, args ...any) error {

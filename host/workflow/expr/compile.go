@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/interpreter"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Place says where an expression stands.
@@ -72,12 +73,12 @@ func (e *Env) checkAbove(p *Program, at Place) error {
 			faults = append(faults, fault{r.start, "a step does not see itself", ""})
 		case e.steps[r.step].Fallback != "":
 			faults = append(faults, fault{
-				r.start, fmt.Sprintf("step %s is the fallback of another", clip(r.step)),
+				r.start, fmt.Sprintf("step %s is the fallback of another", text.Quote(r.step, text.Short)),
 				fmt.Sprintf("look at %s: it has the output of its fallback", stepText(e.steps[r.step].Fallback)),
 			})
 		default:
 			faults = append(faults, fault{
-				r.start, fmt.Sprintf("step %s does not come before this one", clip(r.step)),
+				r.start, fmt.Sprintf("step %s does not come before this one", text.Quote(r.step, text.Short)),
 				fmt.Sprintf("add %q to needs, here or in a step above", r.step),
 			})
 		}
@@ -90,7 +91,7 @@ func (e *Env) compile(source string, at Place) (p *Program, err error) {
 	// when programs run, CEL itself sees to that.
 	defer func() {
 		if r := recover(); r != nil {
-			p, err = nil, invalid("write it in another way", "CEL can't compile this expression: %s", printable(fmt.Sprint(r)))
+			p, err = nil, invalid("write it in another way", "CEL can't compile this expression: %s", text.Message(fmt.Sprint(r)))
 		}
 	}()
 	if len(source) > jobhost.MaxExpressionSize {
@@ -125,7 +126,7 @@ func (e *Env) compile(source string, at Place) (p *Program, err error) {
 	}
 	program, err := e.cel.Program(checked, cel.OptimizeRegex(interpreter.MatchesRegexOptimization), cel.CostLimit(MaxCost), cel.CostTracking(actual{}), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		return nil, invalid("", "%s", printable(err.Error()))
+		return nil, invalid("", "%s", text.Message(err.Error()))
 	}
 	p = &Program{kind: at.Kind, source: source, program: program, passes: passes, used: w.used}
 	for _, r := range w.reads {
@@ -167,7 +168,7 @@ func typeName(t *cel.Type) string {
 	if t.Kind() == types.NullTypeKind {
 		return "null"
 	}
-	return printable(cel.FormatCELType(t))
+	return text.Message(cel.FormatCELType(t))
 }
 
 // passedBy tells which value an expression passes on as it is, if that is all it does.

@@ -12,13 +12,15 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // checkCost refuses what would be too much even for data of ordinary size.
 func (e *Env) checkCost(a *cel.Ast) error {
 	estimate, err := e.cel.EstimateCost(a, sizes{})
 	if err != nil {
-		return invalid("", "%s", printable(err.Error()))
+		return invalid("", "%s", text.Message(err.Error()))
 	}
 	if estimate.Max > MaxCost {
 		return invalid("use fewer loops within loops, or let a worker do it",
@@ -112,5 +114,5 @@ func limit(err error) error {
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		return tooLarge("select less, or let a worker do it", "the expression took more than %d operations", MaxCost)
 	}
-	return invalid("", "%s", printable(err.Error()))
+	return invalid("", "%s", text.Message(err.Error()))
 }

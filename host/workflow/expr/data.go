@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/types"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Data is what expressions look at when they run. What an expression doesn't
@@ -170,7 +171,7 @@ func (d *Data) step(name string) (any, error) {
 	}
 	var output any
 	if s.Output != nil || s.Decoded.Known() {
-		if output, err = s.Decoded.decode(fmt.Sprintf("the output of step %s", clip(name)), s.Output); err != nil {
+		if output, err = s.Decoded.decode(fmt.Sprintf("the output of step %s", text.Quote(name, text.Short)), s.Output); err != nil {
 			return nil, err
 		}
 	}

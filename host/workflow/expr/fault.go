@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
@@ -55,20 +54,20 @@ var (
 func (e *Env) translate(issues *cel.Issues) []fault {
 	var faults []fault
 	for _, err := range issues.Errors() {
-		f := fault{start: err.Location, message: printable(err.Message)}
+		f := fault{start: err.Location, message: text.Message(err.Message)}
 		if m := undeclared.FindStringSubmatch(err.Message); m != nil {
-			f.message = "there is no function " + clip(m[1])
+			f.message = "there is no function " + text.Quote(m[1], text.Short)
 			if near := text.Nearest(m[1], e.functions); near != "" {
 				f.hint = "did you mean " + near + "?"
 			}
 		} else if m := overload.FindStringSubmatch(err.Message); m != nil {
-			f.message = printable(fmt.Sprintf("%s is not possible with %s", operator(m[1]), m[2]))
+			f.message = text.Message(fmt.Sprintf("%s is not possible with %s", operator(m[1]), m[2]))
 			if strings.Contains(m[2], "int") && strings.Contains(m[2], "double") {
 				f.hint = "make both the same, with double() or int()"
 			}
 		} else if m := syntax.FindStringSubmatch(err.Message); m != nil {
-			text, _, _ := strings.Cut(m[1], " expecting ")
-			f.message = printable("this is not an expression: " + strings.Replace(text, "'<EOF>'", "end", 1))
+			said, _, _ := strings.Cut(m[1], " expecting ")
+			f.message = text.Message("this is not an expression: " + strings.Replace(said, "'<EOF>'", "end", 1))
 			return append(faults, f) // those that follow follow from it
 		}
 		faults = append(faults, f)
@@ -82,29 +81,6 @@ func operator(name string) string {
 		return trimmed
 	}
 	return name
-}
-
-// clip quotes what stands in an expression for a message: short, and escaped.
-func clip(s string) string {
-	const most = 60
-	if len(s) > most {
-		return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
-	}
-	return fmt.Sprintf("%q", s)
-}
-
-// printable makes a message that others wrote safe and short.
-func printable(s string) string {
-	const most = 300
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
 }
 
 func join(names []string) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // decode reads JSON. isJSON is false if the text is something else; an error
@@ -98,16 +99,16 @@ const exact = 1 << 53
 
 // number reads a number as an int if it is whole and fits, however it is
 // written: its type follows from its value.
-func number(text string) (any, error) {
-	if head, tail, ok := strings.Cut(text, "."); ok && strings.Trim(tail, "0") == "" {
-		text = head
+func number(digits string) (any, error) {
+	if head, tail, ok := strings.Cut(digits, "."); ok && strings.Trim(tail, "0") == "" {
+		digits = head
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
 		return n, nil
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(digits, 64)
 	if err != nil {
-		return nil, unfit(fmt.Sprintf("the number %s is out of range", clip(text)))
+		return nil, unfit(fmt.Sprintf("the number %s is out of range", text.Quote(digits, text.Short)))
 	}
 	if f == math.Trunc(f) && math.Abs(f) <= exact {
 		return int64(f), nil
@@ -164,7 +165,7 @@ func appendValue(b []byte, v ref.Val, depth int) ([]byte, error) {
 	case traits.Mapper:
 		return appendMap(b, v, depth)
 	}
-	return nil, invalid("", "a value of type %s is not JSON", printable(v.Type().TypeName()))
+	return nil, invalid("", "a value of type %s is not JSON", text.Message(v.Type().TypeName()))
 }
 
 func appendList(b []byte, l traits.Lister, depth int) ([]byte, error) {

@@ -160,7 +160,7 @@ func (w *walker) unknownName(at int64, name string) {
 	} else if _, ok := w.env.steps[name]; ok {
 		hint = "did you mean " + stepText(name) + "?"
 	}
-	w.report(at, hint, "there is no %s", clip(name))
+	w.report(at, hint, "there is no %s", text.Quote(name, text.Short))
 }
 
 // stepText writes a reference to a step.
@@ -207,9 +207,9 @@ func (w *walker) member(at int64, operand ast.Expr, name string, soft bool) shap
 		hint = "there are " + join(names)
 	}
 	if s.kind != unknown && s.kind != object {
-		w.report(at, "", "%s is of type %s and has no field %s", describe(operand), s.kind, clip(name))
+		w.report(at, "", "%s is of type %s and has no field %s", describe(operand), s.kind, text.Quote(name, text.Short))
 	} else {
-		w.report(at, hint, "%s has no field %s", describe(operand), clip(name))
+		w.report(at, hint, "%s has no field %s", describe(operand), text.Quote(name, text.Short))
 	}
 	return shape{}
 }
@@ -222,7 +222,7 @@ func (w *walker) step(at int64, name string) shape {
 		if near := text.Nearest(name, w.env.names); near != "" {
 			hint = "did you mean " + stepText(near) + "?"
 		}
-		w.report(at, hint, "there is no step %s", clip(name))
+		w.report(at, hint, "there is no step %s", text.Quote(name, text.Short))
 		return shape{}
 	}
 	w.reads = append(w.reads, read{step: name, at: at})
@@ -255,9 +255,9 @@ func (w *walker) pattern(e ast.Expr) {
 		w.report(e.ID(), "use contains, startsWith or endsWith with values", "a regular expression can only be written as text")
 		return
 	}
-	if text, ok := e.AsLiteral().(types.String); ok {
-		if _, err := regexp.Compile(string(text)); err != nil {
-			w.report(e.ID(), "", "%s", printable(err.Error()))
+	if pattern, ok := e.AsLiteral().(types.String); ok {
+		if _, err := regexp.Compile(string(pattern)); err != nil {
+			w.report(e.ID(), "", "%s", text.Message(err.Error()))
 		}
 	}
 }

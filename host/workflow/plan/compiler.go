@@ -113,7 +113,7 @@ func (c *compiler) nameSteps() {
 		}
 		if first, ok := c.byName[name]; ok {
 			c.fields[i] = place
-			c.faults.add(place+".name", "", "%s is the name of steps[%d] already", clip(name), first)
+			c.faults.add(place+".name", "", "%s is the name of steps[%d] already", text.Quote(name, text.Short), first)
 			continue
 		}
 		c.byName[name] = i

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // maxDepth is how deep JSON may be nested, as in other bodies of the API.
@@ -131,7 +132,7 @@ func decodeError(err error) error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		field := fieldOf(syntax.JSONPointer)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return invalid(field, "", "%s is there twice", clip(syntax.JSONPointer.LastToken()))
+			return invalid(field, "", "%s is there twice", text.Quote(syntax.JSONPointer.LastToken(), text.Short))
 		}
 		return invalid(field, "", "this is not JSON: at byte %d: %s", syntax.ByteOffset, printable(syntax.Err, err))
 	}
@@ -142,7 +143,7 @@ func decodeError(err error) error {
 	field := fieldOf(semantic.JSONPointer)
 	if errors.Is(err, json.ErrUnknownName) {
 		name := semantic.JSONPointer.LastToken()
-		return invalid(field, didYouMean(name, settings(semantic.GoType)), "there is no setting %s", clip(name))
+		return invalid(field, didYouMean(name, settings(semantic.GoType)), "there is no setting %s", text.Quote(name, text.Short))
 	}
 	if inner, ok := errors.AsType[*jobhost.Error](semantic.Err); ok {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: inner.Message, Hint: inner.Hint}
@@ -186,7 +187,7 @@ func fieldOf(p jsontext.Pointer) string {
 		if strings.Trim(token, "abcdefghijklmnopqrstuvwxyz_") == "" && len(token) <= 64 {
 			b.WriteString(token)
 		} else {
-			b.WriteString(clip(token))
+			b.WriteString(text.Quote(token, text.Short))
 		}
 	}
 	return b.String()

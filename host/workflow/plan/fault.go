@@ -3,10 +3,9 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // maxFaults is how many faults are listed.
@@ -59,32 +58,12 @@ func (f *faults) join() error {
 	return errors.Join(f.list...)
 }
 
-// clip quotes what stands in a definition for a message: short, and escaped.
-func clip(s string) string {
-	const most = 60
-	if len(s) > most {
-		return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
-	}
-	return fmt.Sprintf("%q", s)
-}
-
 // printable makes the text of the first error that there is safe and short.
 func printable(errs ...error) string {
-	const most = 300
-	text := ""
 	for _, err := range errs {
 		if err != nil {
-			text = err.Error()
-			break
+			return text.Message(err.Error())
 		}
 	}
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
+	return ""
 }

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"slices"
 	"strings"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // connect finds the steps that each needs.
@@ -17,11 +19,11 @@ func (c *compiler) connect() {
 			j, ok := c.byName[name]
 			switch {
 			case !ok:
-				c.faults.add(field, didYouMean(name, c.names), "there is no step %s", clip(name))
+				c.faults.add(field, didYouMean(name, c.names), "there is no step %s", text.Quote(name, text.Short))
 			case j == i:
 				c.faults.add(field, "", "the step needs itself")
 			case seen[j] == int32(i+1):
-				c.faults.add(field, "name it once", "%s is there twice", clip(name))
+				c.faults.add(field, "name it once", "%s is there twice", text.Quote(name, text.Short))
 			default:
 				seen[j] = int32(i + 1)
 				c.needs[i] = append(c.needs[i], int32(j))
@@ -48,7 +50,7 @@ func (c *compiler) checkFallbacks() {
 		case j == i:
 			c.faults.add(field, "", "the step is its own fallback")
 		case c.fallbackOf[j] >= 0:
-			c.faults.add(field, "make a step of its own for each", "%s is the fallback of %s already", clip(name), clip(c.w.Steps[c.fallbackOf[j]].Name))
+			c.faults.add(field, "make a step of its own for each", "%s is the fallback of %s already", text.Quote(name, text.Short), text.Quote(c.w.Steps[c.fallbackOf[j]].Name, text.Short))
 		default:
 			c.fallback[i], c.fallbackOf[j] = j, i
 		}
@@ -74,7 +76,7 @@ func (c *compiler) checkFallbackInputs() {
 			owner = c.fallbackOf[owner]
 		}
 		if of := &c.w.Steps[owner]; of.FanOut != "" {
-			c.faults.add(c.fields[i]+".input", "say what it gets with input", "the step stands in for %s, which has a payload for each element", clip(of.Name))
+			c.faults.add(c.fields[i]+".input", "say what it gets with input", "the step stands in for %s, which has a payload for each element", text.Quote(of.Name, text.Short))
 		}
 	}
 }
@@ -87,7 +89,7 @@ func (c *compiler) checkFallbackWorker(i int, name, field string) {
 			names = append(names, worker)
 		}
 		slices.Sort(names)
-		c.faults.add(field, didYouMean(name, names), "there is no step and no worker %s", clip(name))
+		c.faults.add(field, didYouMean(name, names), "there is no step and no worker %s", text.Quote(name, text.Short))
 		return
 	}
 	c.checkWorker(name, "", field, "")
@@ -96,7 +98,7 @@ func (c *compiler) checkFallbackWorker(i int, name, field string) {
 
 // checkFallback reports what a fallback can't have.
 func (c *compiler) checkFallback(i, owner int) {
-	s, field, of := &c.w.Steps[i], c.fields[i], clip(c.w.Steps[owner].Name)
+	s, field, of := &c.w.Steps[i], c.fields[i], text.Quote(c.w.Steps[owner].Name, text.Short)
 	if len(s.Needs) > 0 {
 		c.faults.add(field+".needs", "it runs when that has failed", "the step is the fallback of %s and can't need others", of)
 	}
@@ -106,7 +108,7 @@ func (c *compiler) checkFallback(i, owner int) {
 			break
 		}
 		c.faults.add(c.fields[next]+".needs", "need "+c.w.Steps[owner].Name+", which has the output of its fallback",
-			"%s is the fallback of %s and runs for nothing else", clip(s.Name), of)
+			"%s is the fallback of %s and runs for nothing else", text.Quote(s.Name, text.Short), of)
 	}
 	for _, setting := range []struct {
 		name string

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // checkOutputs reports workflows that return two things.
@@ -18,7 +19,7 @@ func (c *compiler) checkOutputs() {
 		case c.w.Output != "":
 			c.faults.add(c.fields[i]+".output", "leave one of them out", "the workflow has an output of its own")
 		case first >= 0:
-			c.faults.add(c.fields[i]+".output", "", "%s is the output of the workflow already", clip(c.w.Steps[first].Name))
+			c.faults.add(c.fields[i]+".output", "", "%s is the output of the workflow already", text.Quote(c.w.Steps[first].Name, text.Short))
 		default:
 			first = i
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/expr"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // scene is what the expressions of a step see of a workflow that runs. It reads
@@ -48,7 +49,7 @@ func (s *scene) data(programs ...*expr.Program) (*expr.Data, error) {
 func (s *scene) stepData(name string) (expr.StepData, error) {
 	i, ok := s.e.plan.byName[name]
 	if !ok {
-		return expr.StepData{}, fmt.Errorf("there is no step %s", clip(name))
+		return expr.StepData{}, fmt.Errorf("there is no step %s", text.Quote(name, text.Short))
 	}
 	at := s.e.plan.Steps[i].Source
 	d := expr.StepData{Status: s.v.Status(at)}
@@ -64,7 +65,7 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 		return d, nil
 	}
 	if d.Decoded = s.decoded(from); !d.Decoded.Known() {
-		d.Output, err = s.read(from, "the output of step "+clip(name))
+		d.Output, err = s.read(from, "the output of step "+text.Quote(name, text.Short))
 	}
 	return d, err
 }

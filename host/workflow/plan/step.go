@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // checkSteps looks at each step by itself.
@@ -52,11 +53,11 @@ func (c *compiler) checkTarget(s *jobhost.Step, kind Kind, field string) {
 			c.faults.addAll(field+".workflow", err, false)
 		} else if _, ok := c.env.Workflows[s.Workflow]; !ok && c.env.Workflows != nil && s.Workflow != c.w.Name {
 			names := slices.Sorted(maps.Keys(c.env.Workflows))
-			c.faults.add(field+".workflow", didYouMean(s.Workflow, names), "there is no workflow %s", clip(s.Workflow))
+			c.faults.add(field+".workflow", didYouMean(s.Workflow, names), "there is no workflow %s", text.Quote(s.Workflow, text.Short))
 		}
 	case KindSignal:
 		if jobhost.CheckStep(s.Signal) != nil {
-			c.faults.add(field+".signal", "use 1 to 63 of A-Z a-z 0-9 _ - beginning with a letter or digit", "%s is not the name of a signal", clip(s.Signal))
+			c.faults.add(field+".signal", "use 1 to 63 of A-Z a-z 0-9 _ - beginning with a letter or digit", "%s is not the name of a signal", text.Quote(s.Signal, text.Short))
 		}
 	case KindSleep:
 		if s.Sleep < 0 || time.Duration(s.Sleep) > jobhost.MaxDelay {
@@ -76,11 +77,11 @@ func (c *compiler) checkWorker(name, entry, field, entryField string) {
 	worker, ok := c.env.Workers[name]
 	if !ok {
 		names := slices.Sorted(maps.Keys(c.env.Workers))
-		c.faults.add(field, didYouMean(name, names), "there is no worker %s", clip(name))
+		c.faults.add(field, didYouMean(name, names), "there is no worker %s", text.Quote(name, text.Short))
 		return
 	}
 	if entry != "" && worker.Entries != nil && !slices.Contains(worker.Entries, entry) {
-		c.faults.add(entryField, didYouMean(entry, worker.Entries), "worker %s has no entry %s", name, clip(entry))
+		c.faults.add(entryField, didYouMean(entry, worker.Entries), "worker %s has no entry %s", name, text.Quote(entry, text.Short))
 	}
 }
 
@@ -169,12 +170,12 @@ func (c *compiler) checkSettings(s *jobhost.Step, kind Kind, field string) {
 	switch s.OnError {
 	case "", jobhost.FailWorkflow, jobhost.ContinueWorkflow:
 	default:
-		c.faults.add(field+".on_error", "use fail or continue", "%s is not possible here", clip(string(s.OnError)))
+		c.faults.add(field+".on_error", "use fail or continue", "%s is not possible here", text.Quote(string(s.OnError), text.Short))
 	}
 	switch s.WhenSkipped {
 	case "", jobhost.SkipToo, jobhost.RunAnyway, jobhost.RunWhatever:
 	default:
-		c.faults.add(field+".when_skipped", "use skip, run or run_always", "%s is not possible here", clip(string(s.WhenSkipped)))
+		c.faults.add(field+".when_skipped", "use skip, run or run_always", "%s is not possible here", text.Quote(string(s.WhenSkipped), text.Short))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/workflow/schema"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // parseSchemas reads all schemas. Those that are the same are read once.
@@ -74,7 +75,7 @@ func (c *compiler) checkFit() {
 	if last := c.outputStep(); last >= 0 && c.w.Output == "" {
 		if why := schema.Mismatch(c.returns(last), c.wholeOutput); why != "" {
 			c.faults.add("output_schema", "make the schemas agree, or select what fits with output",
-				"the output of step %s does not fit: %s", clip(c.w.Steps[last].Name), why)
+				"the output of step %s does not fit: %s", text.Quote(c.w.Steps[last].Name, text.Short), why)
 		}
 	}
 }
@@ -117,7 +118,7 @@ func (c *compiler) passes(root, step string) (*schema.Schema, string) {
 		return c.wholeInput, "the input of the workflow"
 	case "steps":
 		if j, ok := c.byName[step]; ok {
-			return c.returns(j), "the output of step " + clip(strings.ToValidUTF8(step, ""))
+			return c.returns(j), "the output of step " + text.Quote(strings.ToValidUTF8(step, ""), text.Short)
 		}
 	}
 	return nil, ""

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // maxDepth is how deep schemas are compared; what lies deeper is taken to fit.
@@ -100,7 +102,7 @@ func members(path string, from, to side, depth int) string {
 	needed := required(t)
 	for _, name := range needed {
 		if _, ok := fp[name]; !ok && Lacks(f, name) {
-			return fmt.Sprintf("%s has no %s, which is required", describe(path), clip(name))
+			return fmt.Sprintf("%s has no %s, which is required", describe(path), text.Quote(name, text.Short))
 		}
 	}
 	given := required(f)
@@ -232,9 +234,7 @@ func describe(path string) string {
 	if path == "" {
 		return "it"
 	}
-	return printable(path[1:])
+	return text.Message(path[1:])
 }
 
 func words(types []string) string { return strings.Join(types, " or ") }
-
-func clip(s string) string { return fmt.Sprintf("%.60q", s) }

@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // MaxBytes is the size of a schema.
@@ -30,23 +30,23 @@ type Schema struct {
 }
 
 // Parse reads a schema. Errors are invalid or too_large, and fit to print.
-func Parse(text json.RawMessage) (*Schema, error) {
-	if len(text) > MaxBytes {
-		return nil, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("a schema of %d bytes is longer than %d", len(text), MaxBytes)}
+func Parse(source json.RawMessage) (*Schema, error) {
+	if len(source) > MaxBytes {
+		return nil, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("a schema of %d bytes is longer than %d", len(source), MaxBytes)}
 	}
-	doc, err := Decode(text)
+	doc, err := Decode(source)
 	if err != nil {
-		return nil, invalid("the schema is not JSON: %s", printable(err.Error()))
+		return nil, invalid("the schema is not JSON: %s", text.Message(err.Error()))
 	}
 	const name = "schema:workflow"
 	c := jsonschema.NewCompiler()
 	c.UseLoader(nothing{})
 	if err := c.AddResource(name, doc); err != nil {
-		return nil, invalid("this is not a JSON Schema: %s", printable(plain(err)))
+		return nil, invalid("this is not a JSON Schema: %s", text.Message(plain(err)))
 	}
 	compiled, err := c.Compile(name)
 	if err != nil {
-		return nil, invalid("this is not a JSON Schema: %s", printable(plain(err)))
+		return nil, invalid("this is not a JSON Schema: %s", text.Message(plain(err)))
 	}
 	return &Schema{doc: doc, compiled: compiled}, nil
 }
@@ -75,10 +75,10 @@ func (nothing) Load(string) (any, error) { return nil, errors.New("other documen
 func (s *Schema) Check(value []byte) error {
 	v, err := Decode(value)
 	if err != nil {
-		return invalid("it is not JSON: %s", printable(err.Error()))
+		return invalid("it is not JSON: %s", text.Message(err.Error()))
 	}
 	if err := s.compiled.Validate(v); err != nil {
-		return invalid("%s", printable(plain(err)))
+		return invalid("%s", text.Message(plain(err)))
 	}
 	return nil
 }
@@ -116,18 +116,4 @@ func leaves(v *jsonschema.ValidationError, lines []string) []string {
 
 func invalid(format string, args ...any) error {
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...)}
-}
-
-// printable makes a message that others wrote safe and short.
-func printable(s string) string {
-	const most = 300
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
 }
