@@ -237,6 +237,23 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// While the clock may be wrong, nothing is too old.
+func TestNoSweepBeforeTheClockIsTrusted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.put() // an orphan, as soon as its process has ended
+		time.Sleep(72 * time.Hour)
+		next := b.open()
+		next.Calm(time.Now().Add(time.Hour))
+		defer b.run(next)()
+		time.Sleep(50 * time.Minute)
+		b.want(1)
+		time.Sleep(13 * time.Hour)
+		b.want(0)
+	})
+}
+
 // TestSweepLeavesOthers: what another database refers to is none of this one's
 // business, though both have the same store.
 func TestSweepLeavesOthers(t *testing.T) {
