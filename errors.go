@@ -45,6 +45,12 @@ type Error struct {
 	Cause error `json:"-"`
 }
 
+// Invalid returns an error of code [CodeInvalid] about a field, with what to do
+// about it; both may be empty. The message is formatted.
+func Invalid(field, hint, format string, args ...any) error {
+	return &Error{Code: CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
 // Error returns the message with its cause.
 func (e *Error) Error() string {
 	if e.Cause == nil {

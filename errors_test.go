@@ -78,3 +78,12 @@ func ExampleCodeOf() {
 	}
 	// Output: later: submit job: the queue of resize is full
 }
+
+func TestInvalid(t *testing.T) {
+	t.Parallel()
+	err := jobhost.Invalid("worker", "see the list", "there is no %q", "x")
+	var e *jobhost.Error
+	if !errors.As(err, &e) || e.Code != jobhost.CodeInvalid || e.Field != "worker" || e.Hint != "see the list" || e.Message != `there is no "x"` {
+		t.Errorf("%+v", err)
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // The longest names there are, in bytes.
@@ -82,8 +84,5 @@ func isName(s string, upper bool) bool {
 // character reaches a terminal, and short.
 func clip(s string) string {
 	const most = 40
-	if len(s) > most {
-		return fmt.Sprintf("%q… (%d bytes)", s[:most], len(s))
-	}
-	return fmt.Sprintf("%q", s)
+	return text.Quote(s, most)
 }

@@ -150,7 +150,7 @@ func (cfg *Config) Check() error {
 		{"connect_timeout", cfg.ConnectTimeout},
 	} {
 		if d.value < 0 {
-			errs = append(errs, invalid(d.field, "", "%v is negative", jobhost.Duration(d.value)))
+			errs = append(errs, jobhost.Invalid(d.field, "", "%v is negative", jobhost.Duration(d.value)))
 		}
 	}
 	for _, n := range []struct {
@@ -168,14 +168,14 @@ func (cfg *Config) Check() error {
 		{"burst", int64(cfg.Destinations.Burst)},
 	} {
 		if n.value < 0 {
-			errs = append(errs, invalid(n.field, "", "%d is too small", n.value))
+			errs = append(errs, jobhost.Invalid(n.field, "", "%d is too small", n.value))
 		}
 	}
 	if !isFieldValue(cfg.UserAgent) {
-		errs = append(errs, invalid("user_agent", "", "the user agent is not the value of a header field"))
+		errs = append(errs, jobhost.Invalid("user_agent", "", "the user agent is not the value of a header field"))
 	}
 	if p := cfg.Proxy; p != nil && (p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
-		errs = append(errs, invalid("proxy", "write it as http://proxy.example:3128", "the proxy is not a URL of http or https"))
+		errs = append(errs, jobhost.Invalid("proxy", "write it as http://proxy.example:3128", "the proxy is not a URL of http or https"))
 	}
 	if b := cfg.Destinations.Breaker; b != (jobhost.BreakerPolicy{}) {
 		b.Key, b.WhenOpen = "destination", jobhost.FailWhenOpen

@@ -58,11 +58,11 @@ func cleanHeader(h http.Header) (http.Header, error) {
 	size, count := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if !isToken(name) {
-			return nil, invalid("headers", "", "%.60q is not the name of a header field", name)
+			return nil, jobhost.Invalid("headers", "", "%.60q is not the name of a header field", name)
 		}
 		for _, value := range h[name] {
 			if !isFieldValue(value) {
-				return nil, invalid("headers", "leave out control characters, such as ends of lines", "the value of %.60s is not that of a header field", name)
+				return nil, jobhost.Invalid("headers", "leave out control characters, such as ends of lines", "the value of %.60s is not that of a header field", name)
 			}
 			size += len(name) + len(value) + len(": \r\n")
 			count++

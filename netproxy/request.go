@@ -95,18 +95,18 @@ func NewRequest(spec RequestSpec) (*Request, error) {
 func (r *Request) check() error {
 	switch {
 	case len(r.id) > MaxIDBytes || strings.ContainsFunc(r.id, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
-		return invalid("id", "", "the id of a request is up to %d visible characters", MaxIDBytes)
+		return jobhost.Invalid("id", "", "the id of a request is up to %d visible characters", MaxIDBytes)
 	case !slices.Contains(policy.Methods(), r.method):
 		return &jobhost.Error{
 			Code: jobhost.CodeDenied, Field: "method", Message: fmt.Sprintf("the method %.20q is never sent", r.method),
 			Hint: "the methods are " + strings.Join(policy.Methods(), ", "),
 		}
 	case r.timeout < 0:
-		return invalid("timeout", "", "the timeout is negative")
+		return jobhost.Invalid("timeout", "", "the timeout is negative")
 	case r.maxBytes < 0:
-		return invalid("max_response_bytes", "", "the bound on the response is negative")
+		return jobhost.Invalid("max_response_bytes", "", "the bound on the response is negative")
 	case r.redirects != nil && *r.redirects < 0:
-		return invalid("max_redirects", "0 returns redirects as they are", "the number of redirects is negative")
+		return jobhost.Invalid("max_redirects", "0 returns redirects as they are", "the number of redirects is negative")
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (r *Request) check() error {
 func (r *Request) setURL(raw string) (err error) {
 	if r.url, r.text, r.target, err = httpurl.ParseTarget(raw); err != nil {
 		message, hint := urlFault(err)
-		return invalid("url", hint, "%s", message)
+		return jobhost.Invalid("url", hint, "%s", message)
 	}
 	return nil
 }
@@ -166,8 +166,4 @@ func isIdempotent(method string) bool {
 		return true
 	}
 	return false
-}
-
-func invalid(field, hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }

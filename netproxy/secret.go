@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/httpurl"
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
@@ -38,11 +39,11 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func (s Secret) check() error {
 	switch {
 	case !isToken(s.Header) || ownHeaders[http.CanonicalHeaderKey(s.Header)]:
-		return invalid("secret", "", "%.60q is not a field that can be added", s.Header)
+		return jobhost.Invalid("secret", "", "%.60q is not a field that can be added", s.Header)
 	case !isFieldValue(s.Value) || strings.TrimSpace(s.Value) == "":
-		return invalid("secret", "", "the secret for %s is empty, or not the value of a header field", s.Header)
+		return jobhost.Invalid("secret", "", "the secret for %s is empty, or not the value of a header field", s.Header)
 	case len(s.For) == 0:
-		return invalid("secret", "name the places that it is for", "the secret for %s is for no place", s.Header)
+		return jobhost.Invalid("secret", "name the places that it is for", "the secret for %s is for no place", s.Header)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/jobhost/jobhost"
 )
 
 // Template makes requests that have something in common. It can't be changed, and
@@ -51,7 +53,7 @@ func (t *Template) New(spec RequestSpec) (*Request, error) {
 	if t.base != nil {
 		ref, err := t.base.Parse(spec.URL)
 		if err != nil {
-			return nil, invalid("url", "", "this is not a reference to a URL")
+			return nil, jobhost.Invalid("url", "", "this is not a reference to a URL")
 		}
 		spec.URL = ref.String()
 	}

@@ -66,37 +66,37 @@ func (s Schedule) OrDefaults() Schedule {
 func (s *Schedule) Check() error {
 	errs := []error{jobhost.CheckSchedule(s.Name), s.Job.Check()}
 	if next := s.Timing.Next(time.Unix(0, 0)); next.IsZero() {
-		errs = append(errs, invalid("cron", "", "it is never due"))
+		errs = append(errs, jobhost.Invalid("cron", "", "it is never due"))
 	}
 	if s.Jitter < 0 || s.Jitter > s.maxJitter() {
-		errs = append(errs, invalid("jitter", "", "jitter %v is not between 0s and %v", jobhost.Duration(s.Jitter), jobhost.Duration(s.maxJitter())))
+		errs = append(errs, jobhost.Invalid("jitter", "", "jitter %v is not between 0s and %v", jobhost.Duration(s.Jitter), jobhost.Duration(s.maxJitter())))
 	}
 	if s.CatchUpLimit < 0 || s.CatchUpLimit > MaxCatchUp {
-		errs = append(errs, invalid("catch_up_limit", "", "catch_up_limit %d is not between 1 and %d", s.CatchUpLimit, MaxCatchUp))
+		errs = append(errs, jobhost.Invalid("catch_up_limit", "", "catch_up_limit %d is not between 1 and %d", s.CatchUpLimit, MaxCatchUp))
 	}
 	switch s.CatchUp {
 	case "", jobhost.CatchUpNone, jobhost.CatchUpOne, jobhost.CatchUpAll:
 	default:
-		errs = append(errs, invalid("catch_up", "", "catch_up %q is not none, one or all", s.CatchUp))
+		errs = append(errs, jobhost.Invalid("catch_up", "", "catch_up %q is not none, one or all", s.CatchUp))
 	}
 	switch s.Overlap {
 	case "", jobhost.OverlapAllow, jobhost.OverlapSkip, jobhost.OverlapQueue:
 	default:
-		errs = append(errs, invalid("overlap", "", "overlap %q is not allow, skip or queue", s.Overlap))
+		errs = append(errs, jobhost.Invalid("overlap", "", "overlap %q is not allow, skip or queue", s.Overlap))
 	}
 	if s.Job.ID != "" || s.Job.Delay != 0 || !s.Job.RunAt.IsZero() {
-		errs = append(errs, invalid("job", "", "id and time of a scheduled job follow from its tick"))
+		errs = append(errs, jobhost.Invalid("job", "", "id and time of a scheduled job follow from its tick"))
 	}
 	return errors.Join(append(errs, s.checkLabels())...)
 }
 
 func (s *Schedule) checkLabels() error {
 	if n := len(s.Job.Labels); n > MaxLabels {
-		return invalid("labels", "two are for the schedule's own", "%d labels are more than %d", n, MaxLabels)
+		return jobhost.Invalid("labels", "two are for the schedule's own", "%d labels are more than %d", n, MaxLabels)
 	}
 	for _, own := range []string{jobhost.LabelSchedule, jobhost.LabelTick} {
 		if _, taken := s.Job.Labels[own]; taken {
-			return invalid("labels", "", "the label %s is the schedule's own", own)
+			return jobhost.Invalid("labels", "", "the label %s is the schedule's own", own)
 		}
 	}
 	return nil

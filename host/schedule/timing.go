@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -39,9 +38,9 @@ func Every(interval time.Duration) (Timing, error) {
 	d := jobhost.Duration(interval)
 	switch {
 	case interval < MinEvery || interval > MaxEvery:
-		return Timing{}, invalid("every", "", "%v is not between %v and %v", d, jobhost.Duration(MinEvery), jobhost.Duration(MaxEvery))
+		return Timing{}, jobhost.Invalid("every", "", "%v is not between %v and %v", d, jobhost.Duration(MinEvery), jobhost.Duration(MaxEvery))
 	case interval%time.Second != 0:
-		return Timing{}, invalid("every", "", "%v is not a whole number of seconds", d)
+		return Timing{}, jobhost.Invalid("every", "", "%v is not a whole number of seconds", d)
 	}
 	return Timing{every: interval, zone: time.UTC}, nil
 }
@@ -60,14 +59,14 @@ func Cron(expr, zone string) (Timing, error) {
 	}
 	parsed, err := parser().Parse(expr)
 	if err != nil {
-		return Timing{}, invalid("cron", cronHint, "%q is not a cron expression: %v", expr, err)
+		return Timing{}, jobhost.Invalid("cron", cronHint, "%q is not a cron expression: %v", expr, err)
 	}
 	if _, ok := parsed.(*cron.SpecSchedule); !ok {
-		return Timing{}, invalid("cron", cronHint, "%q is not a cron expression", expr)
+		return Timing{}, jobhost.Invalid("cron", cronHint, "%q is not a cron expression", expr)
 	}
 	t := Timing{cron: parsed, expr: strings.Join(strings.Fields(expr), " "), zone: location, wild: hoursAreWild(expr)}
 	if t.cron.Next(time.Unix(0, 0).UTC()).IsZero() {
-		return Timing{}, invalid("cron", "", "%q names a day that never comes", expr)
+		return Timing{}, jobhost.Invalid("cron", "", "%q names a day that never comes", expr)
 	}
 	return t, nil
 }
@@ -90,23 +89,23 @@ func parser() cron.Parser {
 func checkExpression(expr string) error {
 	switch fields := strings.Fields(expr); {
 	case len(expr) > maxExpression:
-		return invalid("cron", "", "an expression of %d bytes is longer than %d", len(expr), maxExpression)
+		return jobhost.Invalid("cron", "", "an expression of %d bytes is longer than %d", len(expr), maxExpression)
 	case len(fields) == 0:
-		return invalid("cron", cronHint, "the expression is empty")
+		return jobhost.Invalid("cron", cronHint, "the expression is empty")
 	case strings.Contains(expr, "TZ="):
-		return invalid("cron", "name the time zone in timezone", "%q is not a cron expression", expr)
+		return jobhost.Invalid("cron", "name the time zone in timezone", "%q is not a cron expression", expr)
 	case strings.HasPrefix(fields[0], "@every"):
-		return invalid("cron", `write every = "10m" instead of cron`, "%q is not a cron expression", expr)
+		return jobhost.Invalid("cron", `write every = "10m" instead of cron`, "%q is not a cron expression", expr)
 	case strings.HasPrefix(fields[0], "@"):
 		if len(fields) > 1 {
-			return invalid("cron", cronHint, "%q is not a cron expression", expr)
+			return jobhost.Invalid("cron", cronHint, "%q is not a cron expression", expr)
 		}
 	case len(fields) != 5:
-		return invalid("cron", cronHint, "%q has %d fields, not 5", expr, len(fields))
+		return jobhost.Invalid("cron", cronHint, "%q has %d fields, not 5", expr, len(fields))
 	}
 	for _, r := range expr {
 		if r != ' ' && (r < '!' || r > '~') {
-			return invalid("cron", cronHint, "%q is not a cron expression", expr)
+			return jobhost.Invalid("cron", cronHint, "%q is not a cron expression", expr)
 		}
 	}
 	return nil
@@ -128,17 +127,13 @@ func loadZone(name string) (*time.Location, error) {
 		return time.UTC, nil
 	}
 	if name == "Local" { // it would mean something else on the next machine
-		return nil, invalid("timezone", hint, "%q depends on the machine", name)
+		return nil, jobhost.Invalid("timezone", hint, "%q depends on the machine", name)
 	}
 	location, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, invalid("timezone", hint, "%q is not a time zone", name)
+		return nil, jobhost.Invalid("timezone", hint, "%q is not a time zone", name)
 	}
 	return location, nil
-}
-
-func invalid(field, hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // Cron returns the expression, or "" for an interval.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/jobhost/jobhost"
 )
 
 // SpecialError says that an address is not one of the public internet.
@@ -157,13 +159,13 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 	}
 	switch {
 	case err != nil:
-		return netip.Prefix{}, invalid(hint, "%.60q is not a range of addresses", text)
+		return netip.Prefix{}, jobhost.Invalid("", hint, "%.60q is not a range of addresses", text)
 	case p.Addr().Is4In6():
-		return netip.Prefix{}, invalid("write it as IPv4", "%s is IPv4 in IPv6", text)
+		return netip.Prefix{}, jobhost.Invalid("", "write it as IPv4", "%s is IPv4 in IPv6", text)
 	case p.Masked() != p:
-		return netip.Prefix{}, invalid(fmt.Sprintf("%v is the range that it is in", p.Masked()), "%s is not the beginning of a range", text)
+		return netip.Prefix{}, jobhost.Invalid("", fmt.Sprintf("%v is the range that it is in", p.Masked()), "%s is not the beginning of a range", text)
 	case p.Addr().Is4() && p.Bits() < 8 || p.Addr().Is6() && p.Bits() < 7:
-		return netip.Prefix{}, invalid("name the networks that are meant", "%s is too wide", text)
+		return netip.Prefix{}, jobhost.Invalid("", "name the networks that are meant", "%s is too wide", text)
 	}
 	return p, nil
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -52,7 +51,7 @@ const MaxRuleBytes = 512
 func ParseRule(text string) (Rule, error) {
 	const hint = `write it as "https://api.example.com", "https://*.example.org:8443/v1/*" or "POST https://example.com/hook"`
 	if len(text) > MaxRuleBytes {
-		return Rule{}, invalid("", "a rule of %d bytes is longer than %d", len(text), MaxRuleBytes)
+		return Rule{}, jobhost.Invalid("", "", "a rule of %d bytes is longer than %d", len(text), MaxRuleBytes)
 	}
 	var r Rule
 	pattern := text
@@ -64,7 +63,7 @@ func ParseRule(text string) (Rule, error) {
 	}
 	scheme, rest, ok := strings.Cut(pattern, "://")
 	if !ok {
-		return Rule{}, invalid(hint, "%.60q does not say whether http or https is meant", text)
+		return Rule{}, jobhost.Invalid("", hint, "%.60q does not say whether http or https is meant", text)
 	}
 	host, path, _ := strings.Cut(rest, "/")
 	wildcard, host := cutWildcard(host)
@@ -73,14 +72,14 @@ func ParseRule(text string) (Rule, error) {
 		path = path[:len(path)-1]
 	}
 	if strings.Contains(host+path, "*") {
-		return Rule{}, invalid(hint, "an asterisk stands for a host, or for what comes before a dot in one, or after the last slash")
+		return Rule{}, jobhost.Invalid("", hint, "an asterisk stands for a host, or for what comes before a dot in one, or after the last slash")
 	}
 	u, err := httpurl.Parse(scheme + "://" + host + "/" + path)
 	if e, ok := errors.AsType[*httpurl.Error](err); ok {
-		return Rule{}, invalid(hint, "%s", e.Message)
+		return Rule{}, jobhost.Invalid("", hint, "%s", e.Message)
 	}
 	if strings.Contains(path, "?") {
-		return Rule{}, invalid("leave out the ? and what follows", "a rule has no query")
+		return Rule{}, jobhost.Invalid("", "leave out the ? and what follows", "a rule has no query")
 	}
 	r.Scheme, r.Port, r.Path = u.Scheme, u.Port, u.Path
 	if all || u.Path == "/" {
@@ -90,7 +89,7 @@ func ParseRule(text string) (Rule, error) {
 		return Rule{}, err
 	}
 	if _, err := netip.ParsePrefix(u.Host + u.Path); err == nil {
-		return Rule{}, invalid("list addresses one by one, or names; allow_private takes ranges", "%.60q looks like a range of addresses: this would be the path %s", u.Host+u.Path, u.Path)
+		return Rule{}, jobhost.Invalid("", "list addresses one by one, or names; allow_private takes ranges", "%.60q looks like a range of addresses: this would be the path %s", u.Host+u.Path, u.Path)
 	}
 	return r, nil
 }
@@ -117,9 +116,9 @@ func wildcardHost(wildcard string, u httpurl.URL) (string, error) {
 	case wildcard == "":
 		return u.Host, nil
 	case u.Addr.IsValid():
-		return "", invalid("list addresses one by one", "an asterisk can't stand for a part of an address")
+		return "", jobhost.Invalid("", "list addresses one by one", "an asterisk can't stand for a part of an address")
 	case !strings.Contains(u.Host, "."):
-		return "", invalid(`"https://*" allows every host, if that is meant`, "*.%s is too much for one rule", u.Host)
+		return "", jobhost.Invalid("", `"https://*" allows every host, if that is meant`, "*.%s is too much for one rule", u.Host)
 	}
 	return wildcard + u.Host, nil
 }
@@ -127,7 +126,7 @@ func wildcardHost(wildcard string, u httpurl.URL) (string, error) {
 func (r *Rule) setMethods(text string) error {
 	for method := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(Methods(), method) {
-			return invalid("the methods are "+strings.Join(Methods(), ", "), "%.60q is not a method that can be allowed", method)
+			return jobhost.Invalid("", "the methods are "+strings.Join(Methods(), ", "), "%.60q is not a method that can be allowed", method)
 		}
 		if !slices.Contains(r.Methods, method) {
 			r.Methods = append(r.Methods, method)
@@ -179,8 +178,4 @@ func (r Rule) matchPath(path string) bool {
 		return strings.HasPrefix(path, prefix)
 	}
 	return r.Path == path
-}
-
-func invalid(hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }

@@ -3,7 +3,6 @@
 package extism
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/jobhost/jobhost"
@@ -45,7 +44,7 @@ const maxModules = 64
 // named main, or else the last. All others need a name that nobody else has.
 func MainModule(names []string) (int, error) {
 	if n := len(names); n == 0 || n > maxModules {
-		return 0, invalid("", "has %d modules; a plugin has 1 to %d", n, maxModules)
+		return 0, jobhost.Invalid("", "", "has %d modules; a plugin has 1 to %d", n, maxModules)
 	}
 	main := slices.Index(names, Main)
 	if main < 0 {
@@ -55,18 +54,13 @@ func MainModule(names []string) (int, error) {
 		switch {
 		case n == main:
 		case name == "":
-			return 0, invalid(`give it the name that others import it by; the main module is named "main", or is the last`,
+			return 0, jobhost.Invalid("", `give it the name that others import it by; the main module is named "main", or is the last`,
 				"has a module without a name, number %d", n+1)
 		case name == Module || name == wasiModule:
-			return 0, invalid("rename it", "has a module named %s, which is a name of the host's", name)
+			return 0, jobhost.Invalid("", "rename it", "has a module named %s, which is a name of the host's", name)
 		case slices.Index(names, name) != n:
-			return 0, invalid("rename one of them", "has two modules named %s", text.Line(name, 100))
+			return 0, jobhost.Invalid("", "rename one of them", "has two modules named %s", text.Line(name, 100))
 		}
 	}
 	return main, nil
-}
-
-// invalid is an error about a plugin; the text follows its name.
-func invalid(hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }

@@ -82,7 +82,7 @@ func ParseManifest(text []byte) (Manifest, error) {
 	var m manifest
 	// The default of matching is by case, without duplicates, of valid UTF-8.
 	if err := json.Unmarshal(text, &m, json.RejectUnknownMembers(true)); err != nil {
-		return Manifest{}, invalid("", "is no Extism manifest: %s", explain(text, err))
+		return Manifest{}, jobhost.Invalid("", "", "is no Extism manifest: %s", explain(text, err))
 	}
 	r := reading{out: Manifest{AllowedHosts: m.AllowedHosts}}
 	r.modules(m.Wasm)
@@ -150,7 +150,7 @@ func (r *reading) modules(modules []wasmFile) {
 	main, err := MainModule(names)
 	if err == nil && names[main] != Main && names[0] == "" && len(names) > 1 {
 		// Extism's documentation means the last, its SDK for Go takes the first without a name.
-		err = invalid(`name the main module "main"`, "does not say which module is the main one")
+		err = jobhost.Invalid("", `name the main module "main"`, "does not say which module is the main one")
 	}
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
 		r.fault("wasm", e.Hint, "%s", e.Message)

@@ -64,7 +64,7 @@ func Check(imports []module.Import, linked []string) error {
 func check(i module.Import, linked []string) error {
 	shown := text.Line(i.Module+"."+i.Name, 200)
 	if i.Kind != api.ExternTypeFunc {
-		return invalid("the modules of a plugin share functions only",
+		return jobhost.Invalid("", "the modules of a plugin share functions only",
 			"imports %s, a %s", shown, api.ExternTypeName(i.Kind))
 	}
 	switch {
@@ -72,23 +72,18 @@ func check(i module.Import, linked []string) error {
 		if slices.ContainsFunc(Functions(), func(f Function) bool { return f.Name == i.Name }) {
 			return nil
 		}
-		return invalid("this host offers what Extism's own SDK for Go offers, version 1.7", "imports %s, which this host doesn't offer", shown)
+		return jobhost.Invalid("", "this host offers what Extism's own SDK for Go offers, version 1.7", "imports %s, which this host doesn't offer", shown)
 	case slices.Contains(linked, i.Module), i.Module == wasi_snapshot_preview1.ModuleName:
 		return nil
 	case strings.HasPrefix(i.Module, "wasi:"):
-		return invalid("build for wasm32-wasip1, not wasip2", "imports %s, but this host has no module %s", shown, text.Line(i.Module, 100))
+		return jobhost.Invalid("", "build for wasm32-wasip1, not wasip2", "imports %s, but this host has no module %s", shown, text.Line(i.Module, 100))
 	}
 	what := "a function of its own host"
 	if i.Module != userModule {
 		what = "which neither this host nor a linked module offers"
 	}
-	return invalid(fmt.Sprintf("functions that a host adds by itself are not to be had here: use config, vars and HTTP, or link a module named %s that exports %s",
+	return jobhost.Invalid("", fmt.Sprintf("functions that a host adds by itself are not to be had here: use config, vars and HTTP, or link a module named %s that exports %s",
 		text.Line(i.Module, 100), text.Line(i.Name, 100)), "imports %s, %s", shown, what)
-}
-
-// invalid is an error about a plugin; the text follows its name.
-func invalid(hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // IsPlugin reports whether a module that imports this is an Extism plugin. One

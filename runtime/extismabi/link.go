@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/module"
@@ -57,7 +58,7 @@ func (o *ordering) visit(n int, path []int) error {
 		for _, m := range append(path[at:], n) {
 			circle = append(circle, text.Line(o.names[m], 100))
 		}
-		return invalid("let one of them do without the other", "has modules that import each other: %s", strings.Join(circle, " → "))
+		return jobhost.Invalid("", "let one of them do without the other", "has modules that import each other: %s", strings.Join(circle, " → "))
 	}
 	if o.seen[n] {
 		return nil

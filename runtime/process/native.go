@@ -80,7 +80,7 @@ func (n *Natives) try() error {
 // Load implements [runtime.Engine]: the plugin is started and asked what it can do.
 func (n *Natives) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
 	if len(src.Linked) > 0 {
-		return nil, invalid("a native plugin is one file", "a native plugin has no linked modules")
+		return nil, jobhost.Invalid("plugin", "a native plugin is one file", "a native plugin has no linked modules")
 	}
 	sum := sha256.Sum256(src.Bytes)
 	p := &native{engine: n, source: src, info: runtime.Info{
@@ -119,15 +119,11 @@ type native struct {
 	info    runtime.Info
 }
 
-func invalid(hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "plugin", Message: fmt.Sprintf(format, args...), Hint: hint}
-}
-
 // start starts a process, asks what it can do and opens its stream.
 func (p *native) start(ctx context.Context) (_ *child, d *protocol.DescribeResponse, err error) {
 	ch, err := p.engine.startChild(ctx, p.command(), p.engine.startTime)
 	if err != nil {
-		return nil, nil, invalid("see docs/processes.md", "plugin %s does not start: %v", filepath.Base(p.source.Path), startFault(err, p.engine.startTime))
+		return nil, nil, jobhost.Invalid("plugin", "see docs/processes.md", "plugin %s does not start: %v", filepath.Base(p.source.Path), startFault(err, p.engine.startTime))
 	}
 	defer func() {
 		if err != nil {
@@ -140,10 +136,10 @@ func (p *native) start(ctx context.Context) (_ *child, d *protocol.DescribeRespo
 		Protocol: link.Protocol, Host: version.Get().Version, Worker: p.source.Worker, Config: p.source.Config, Slots: uint32(max(p.source.Slots, 1)),
 	})
 	if err != nil {
-		return nil, nil, invalid("see docs/processes.md", "plugin %s can't say what it does: %v", filepath.Base(p.source.Path), statusText(ch.explain(err)))
+		return nil, nil, jobhost.Invalid("plugin", "see docs/processes.md", "plugin %s can't say what it does: %v", filepath.Base(p.source.Path), statusText(ch.explain(err)))
 	}
 	if d.GetProtocol() != link.Protocol {
-		return nil, nil, invalid("build it with the SDK of this version of jobhost",
+		return nil, nil, jobhost.Invalid("plugin", "build it with the SDK of this version of jobhost",
 			"plugin %s speaks version %d of the protocol, and this host speaks version %d", filepath.Base(p.source.Path), d.GetProtocol(), link.Protocol)
 	}
 	if err := ch.open(); err != nil {
@@ -179,20 +175,20 @@ func (p *native) command() *command {
 func (p *native) describe(d *protocol.DescribeResponse) error {
 	entries := d.GetEntries()
 	if len(entries) > maxEntries {
-		return invalid("", "plugin %s has %d entries, more than %d", filepath.Base(p.source.Path), len(entries), maxEntries)
+		return jobhost.Invalid("plugin", "", "plugin %s has %d entries, more than %d", filepath.Base(p.source.Path), len(entries), maxEntries)
 	}
 	for _, name := range entries {
 		if len(name) > jobhost.MaxEntryBytes {
-			return invalid("", "plugin %s has an entry with a name of %d bytes, more than %d", filepath.Base(p.source.Path), len(name), jobhost.MaxEntryBytes)
+			return jobhost.Invalid("plugin", "", "plugin %s has an entry with a name of %d bytes, more than %d", filepath.Base(p.source.Path), len(name), jobhost.MaxEntryBytes)
 		}
 		if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
-			return invalid("", "plugin %s has an entry %q, which no job can name", filepath.Base(p.source.Path), name)
+			return jobhost.Invalid("plugin", "", "plugin %s has an entry %q, which no job can name", filepath.Base(p.source.Path), name)
 		}
 	}
 	p.info.Entries = slices.Compact(slices.Sorted(slices.Values(entries)))
 	switch entry := p.source.Entry; {
 	case entry != "" && !slices.Contains(entries, entry):
-		return invalid("it has "+strconv.Quote(fmt.Sprint(p.info.Entries)), "plugin %s has no entry %s", filepath.Base(p.source.Path), entry)
+		return jobhost.Invalid("plugin", "it has "+strconv.Quote(fmt.Sprint(p.info.Entries)), "plugin %s has no entry %s", filepath.Base(p.source.Path), entry)
 	case entry != "":
 		p.info.Entry = entry
 	case len(entries) > 0:

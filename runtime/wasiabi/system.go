@@ -120,7 +120,7 @@ func New(cfg Config) (*System, error) {
 		{kind: errout, rights: outputRights},
 	}
 	if need := len(s.base) + len(cfg.Mounts); s.maxOpen < need {
-		return nil, invalid("maxopen", "raise it or drop mounts", "%d descriptors are less than the streams and mounts need, %d", s.maxOpen, need)
+		return nil, jobhost.Invalid("maxopen", "raise it or drop mounts", "%d descriptors are less than the streams and mounts need, %d", s.maxOpen, need)
 	}
 	for _, m := range cfg.Mounts {
 		if err := s.mount(m); err != nil {
@@ -133,12 +133,12 @@ func New(cfg Config) (*System, error) {
 
 func (s *System) mount(m Mount) error {
 	if !path.IsAbs(m.Guest) || strings.IndexByte(m.Guest, 0) >= 0 || len(m.Guest) > maxPath {
-		return invalid("mount", "write it like /data", "%.100q is not an absolute path for the guest", m.Guest)
+		return jobhost.Invalid("mount", "write it like /data", "%.100q is not an absolute path for the guest", m.Guest)
 	}
 	opened := &mount{root: m.Root, guest: path.Clean(m.Guest), readOnly: m.ReadOnly}
 	for _, other := range s.mounts {
 		if other.guest == opened.guest {
-			return invalid("mount", "choose another path for one of them", "%.100q is there twice", m.Guest)
+			return jobhost.Invalid("mount", "choose another path for one of them", "%.100q is there twice", m.Guest)
 		}
 	}
 	if opened.root == nil {
@@ -163,10 +163,6 @@ func (s *System) mount(m Mount) error {
 	}
 	s.base = append(s.base, d)
 	return nil
-}
-
-func invalid(field, hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // Begin gives the system the attempt it works for, until [System.End].

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/jobhost/jobhost"
 )
 
 // code is what the modules of a plugin were compiled to. Plugins with the same
@@ -129,7 +131,7 @@ func (p *Plugin) build(ctx context.Context, cache wazero.CompilationCache) (err 
 		case isCacheFault(err):
 			return err
 		case err != nil:
-			return invalid(rebuild, "is not a valid WebAssembly module: %v", err)
+			return jobhost.Invalid("", rebuild, "is not a valid WebAssembly module: %v", err)
 		}
 	}
 	return nil

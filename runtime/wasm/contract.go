@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/jobabi"
@@ -34,9 +35,9 @@ func functionTypes(m *module.Module) map[string]module.FuncType {
 func exportsMemory(m *module.Module) error {
 	switch {
 	case len(m.Memories) == 0:
-		return invalid("define one and export it as \"memory\"", "has no memory of its own")
+		return jobhost.Invalid("", "define one and export it as \"memory\"", "has no memory of its own")
 	case !preflight.ExportsMemory(m, "memory"):
-		return invalid("export it", "doesn't export its memory as \"memory\"")
+		return jobhost.Invalid("", "export it", "doesn't export its memory as \"memory\"")
 	}
 	return nil
 }
@@ -45,7 +46,7 @@ func exportsMemory(m *module.Module) error {
 // the ABI found: entry, or the ABI's own if that is empty.
 func (p *Plugin) chooseEntry(m *module.Module, entry, own, want, hint string) error {
 	if n := len(p.info.Entries); n > maxEntries {
-		return invalid("don't export everything", "exports %d functions that can be called, more than %d", n, maxEntries)
+		return jobhost.Invalid("", "don't export everything", "exports %d functions that can be called, more than %d", n, maxEntries)
 	}
 	if entry == "" {
 		entry = own
@@ -60,13 +61,13 @@ func (p *Plugin) chooseEntry(m *module.Module, entry, own, want, hint string) er
 		return nil
 	}
 	if entry == "" {
-		return invalid(entryNames(p.info.Entries, want), "has no entry, an export that can be called")
+		return jobhost.Invalid("", entryNames(p.info.Entries, want), "has no entry, an export that can be called")
 	}
 	shown := text.Line(entry, 100)
 	if got, ok := preflight.Functions(m)[entry]; ok {
-		return invalid(hint, "exports %s as %s instead of %s", shown, got, want)
+		return jobhost.Invalid("", hint, "exports %s as %s instead of %s", shown, got, want)
 	}
-	return invalid(entryNames(p.info.Entries, want), "has no export %s", shown)
+	return jobhost.Invalid("", entryNames(p.info.Entries, want), "has no export %s", shown)
 }
 
 // isOfSomeKind refuses a module that was taken for one of the native ABI only since it has
@@ -84,7 +85,7 @@ func (p *Plugin) isOfSomeKind(exports map[string]string, entry string) error {
 		return nil
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(exports)), func(name string) bool { return name == jobabi.Initialize })
-	return invalid(entryNames(names, entrySignature)+"; write it as a worker, see docs/abi.md, or build it as a program with a main function, see docs/wasi.md",
+	return jobhost.Invalid("", entryNames(names, entrySignature)+"; write it as a worker, see docs/abi.md, or build it as a program with a main function, see docs/wasi.md",
 		"is no plugin of any kind: it has no export jh_run, as workers of jobhost have, and no _start, as WASI commands have, and imports nothing from extism:host/env, as Extism plugins do")
 }
 

@@ -84,7 +84,7 @@ func (p *Plugin) linked(main *module.Module) ([]checked, error) {
 		return []checked{{module: main}}, p.abi.imports(main)
 	}
 	if !can {
-		return nil, invalid("link them into one file", "comes with other modules, which only Extism plugins can have")
+		return nil, jobhost.Invalid("", "link them into one file", "comes with other modules, which only Extism plugins can have")
 	}
 	var modules []checked
 	var names []extismabi.Linked
@@ -139,9 +139,9 @@ func (p *Plugin) add(c *checked) (err error) {
 	part := &part{name: c.name, once: p.abi.once(m), cramped: p.cramps(m)}
 	switch part.rewritten, err = rewrite.Rewrite(m, rewrite.Options{Once: part.once, Interval: p.interval(), Linked: p.linkedNames()}); {
 	case errors.Is(err, rewrite.ErrName), errors.Is(err, rewrite.ErrTooLarge):
-		return invalid("", "can't be metered: %v", err)
+		return jobhost.Invalid("", "", "can't be metered: %v", err)
 	case err != nil:
-		return invalid(rebuild, "is not a valid WebAssembly module: %v", err)
+		return jobhost.Invalid("", rebuild, "is not a valid WebAssembly module: %v", err)
 	}
 	if err := p.weigh(c, part.rewritten.Module); err != nil {
 		return err
@@ -219,7 +219,7 @@ func checkData(m *module.Module, r *rewrite.Result) error {
 	}
 	for _, d := range r.Data {
 		if end := uint64(d.Offset) + uint64(len(d.Bytes)); end > size {
-			return invalid("", "has data up to byte %d of its memory, which begins with %d bytes", end, size)
+			return jobhost.Invalid("", "", "has data up to byte %d of its memory, which begins with %d bytes", end, size)
 		}
 	}
 	return nil
@@ -235,7 +235,7 @@ func (p *Plugin) settleIsolation() error {
 		p.info.Replaced = p.unrestorable
 	}
 	if p.info.Entry == startExport && p.info.Isolation == runtime.IsolateInstance {
-		return invalid("use the isolation job, or write it as a worker with entries: see docs/abi.md",
+		return jobhost.Invalid("", "use the isolation job, or write it as a worker with entries: see docs/abi.md",
 			"is a command: its main function can't run twice in one instance")
 	}
 	return nil
@@ -251,11 +251,6 @@ func wholePages(n int64) int64 {
 }
 
 const rebuild = "this host runs WebAssembly 2.0, without threads, tail calls, exceptions and garbage collection"
-
-// invalid is an error about the file; the text follows its name.
-func invalid(hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
-}
 
 // named puts the name of the plugin's file, or of the worker without one, in
 // front of the message. Of several errors it tells all, with the first one's

@@ -55,7 +55,7 @@ func (nativeABI) contract(p *Plugin, m *module.Module, entry string) error {
 			jobabi.Buffer: "(i32) → i32", jobabi.Run: entrySignature,
 		}[name]
 		if known && got != want {
-			return invalid("see docs/abi.md", "exports %s as %s instead of %s", name, got, want)
+			return jobhost.Invalid("", "see docs/abi.md", "exports %s as %s instead of %s", name, got, want)
 		}
 		if got == entrySignature {
 			p.info.Entries = append(p.info.Entries, name)

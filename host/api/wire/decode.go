@@ -48,7 +48,7 @@ func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
 // names, to read the value. hint is what to do about more than one.
 func (d *Decoder) document(body []byte, hint string, member func(name []byte) error) error {
 	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
-		return invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
+		return jobhost.Invalid("", "send UTF-8 without it", "the body begins with a byte order mark")
 	}
 	d.buf = *bytes.NewBuffer(body)
 	d.json.Reset(&d.buf)
@@ -58,7 +58,7 @@ func (d *Decoder) document(body []byte, hint string, member func(name []byte) er
 	}
 	end := d.json.InputOffset()
 	if _, err := d.json.ReadToken(); err != io.EOF {
-		return invalid("", hint, "there is more after the end of the object at byte %d", end)
+		return jobhost.Invalid("", hint, "there is more after the end of the object at byte %d", end)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (d *Decoder) member(s *submit, key []byte) (err error) {
 // payload reads either form of the payload.
 func (d *Decoder) payload(s *submit, name string) (err error) {
 	if s.payload {
-		return invalid(name, "", "payload and payload_base64 are both set")
+		return jobhost.Invalid(name, "", "payload and payload_base64 are both set")
 	}
 	s.payload = true
 	s.spec.Payload, s.json, err = d.content(name, name == namePayloadBase64)
@@ -178,7 +178,7 @@ func (d *Decoder) content(name string, isBase64 bool) (data []byte, isJSON bool,
 		data, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)), []byte(raw))
 	default:
 		if at := jsondepth.Exceeds(raw, MaxDepth-1); at >= 0 {
-			return nil, false, invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
+			return nil, false, jobhost.Invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(raw)-at))
 		}
 		return bytes.Clone(raw), true, nil
 	}

@@ -49,7 +49,7 @@ func (d *Decoder) DecodeFiber(body []byte) (spec jobhost.FiberSpec, err error) {
 			spec.Entry, err = d.text(name)
 		case nameInit, nameInitBase64:
 			if given {
-				return invalid(name, "", "init and init_base64 are both set")
+				return jobhost.Invalid(name, "", "init and init_base64 are both set")
 			}
 			given = true
 			spec.Init, _, err = d.content(name, name == nameInitBase64)

@@ -74,7 +74,7 @@ func (d *Decoder) DecodeState(body []byte) (s jobhost.TaskState, err error) {
 		return err
 	})
 	if err == nil && !given {
-		err = invalid(nameStatus, "0 is not started, 1 started, 2147483647 finished, -1 error, -2 warning", "status is missing")
+		err = jobhost.Invalid(nameStatus, "0 is not started, 1 started, 2147483647 finished, -1 error, -2 warning", "status is missing")
 	}
 	return s, err
 }

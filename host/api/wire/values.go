@@ -2,7 +2,6 @@ package wire
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -35,7 +34,7 @@ func (d *Decoder) number(name string) (int, error) {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 32)
 	if err != nil {
-		return 0, invalid(name, "", "%s is not a whole number in range", name)
+		return 0, jobhost.Invalid(name, "", "%s is not a whole number in range", name)
 	}
 	return int(n), nil
 }
@@ -58,7 +57,7 @@ func (d *Decoder) duration(name string) (time.Duration, error) {
 	}
 	v, err := jobhost.ParseDuration(text)
 	if err != nil {
-		return 0, invalid(name, jobhost.HintOf(err), "%s: %v", name, err)
+		return 0, jobhost.Invalid(name, jobhost.HintOf(err), "%s: %v", name, err)
 	}
 	return time.Duration(v), nil
 }
@@ -75,7 +74,7 @@ func (d *Decoder) time(name string) (time.Time, error) {
 func ParseTime(name, text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, invalid(name, `write it as in "2030-01-31T08:00:00Z"`, "%s is not a time of RFC 3339", name)
+		return time.Time{}, jobhost.Invalid(name, `write it as in "2030-01-31T08:00:00Z"`, "%s is not a time of RFC 3339", name)
 	}
 	return t, nil
 }
@@ -94,7 +93,7 @@ func (d *Decoder) labels() (map[string]string, error) {
 	err := d.object(func(key []byte) error {
 		name := string(key)
 		if len(labels) >= jobhost.MaxLabels {
-			return invalid(nameLabels, "", "there are more than %d labels", jobhost.MaxLabels)
+			return jobhost.Invalid(nameLabels, "", "there are more than %d labels", jobhost.MaxLabels)
 		}
 		value, err := d.text(nameLabels)
 		labels[name] = value
@@ -116,7 +115,7 @@ func (d *Decoder) callback() (c jobhost.Callback, err error) {
 		return err
 	}, nameCallback)
 	if err == nil && c == (jobhost.Callback{}) {
-		err = invalid(nameCallback, `write {"worker":"notify"} or {"url":"https://example.com/hook"}`, "callback names neither a worker nor a URL")
+		err = jobhost.Invalid(nameCallback, `write {"worker":"notify"} or {"url":"https://example.com/hook"}`, "callback names neither a worker nor a URL")
 	}
 	return c, err
 }
@@ -136,7 +135,7 @@ func wrongKind(what, want string, kind jsontext.Kind) error {
 	if strings.ContainsRune(what, ' ') {
 		field = "" // it is about the body
 	}
-	return invalid(field, "", "%s is %s, not %s", what, kindNames[kind], want)
+	return jobhost.Invalid(field, "", "%s is %s, not %s", what, kindNames[kind], want)
 }
 
 var kindNames = map[jsontext.Kind]string{
@@ -152,14 +151,10 @@ func syntax(err error) error {
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		field := text.Clip(strings.Join(slices.Collect(e.JSONPointer.Tokens()), "."), 80)
-		return invalid(field, "", "invalid JSON at byte %d: %s", e.ByteOffset, text.Clip(strings.TrimPrefix(e.Err.Error(), "jsontext: "), 80))
+		return jobhost.Invalid(field, "", "invalid JSON at byte %d: %s", e.ByteOffset, text.Clip(strings.TrimPrefix(e.Err.Error(), "jsontext: "), 80))
 	}
 	if errors.Is(err, io.EOF) {
-		return invalid("", "", "the body is empty")
+		return jobhost.Invalid("", "", "the body is empty")
 	}
-	return invalid("", "", "invalid JSON: the body ends too early")
-}
-
-func invalid(field, hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Hint: hint, Message: fmt.Sprintf(format, args...)}
+	return jobhost.Invalid("", "", "invalid JSON: the body ends too early")
 }

@@ -109,7 +109,7 @@ func (d *Decoder) raw(name string) ([]byte, error) {
 // oneOf reads bytes that come in one of several members; given is the one before.
 func (d *Decoder) oneOf(n *contentNames, name string, given *string) (data []byte, err error) {
 	if *given != "" {
-		return nil, invalid(name, "", "%s and %s are both set", *given, name)
+		return nil, jobhost.Invalid(name, "", "%s and %s are both set", *given, name)
 	}
 	*given = name
 	switch name {
@@ -125,7 +125,7 @@ func (d *Decoder) oneOf(n *contentNames, name string, given *string) (data []byt
 		return nil, syntax(err)
 	}
 	if at := jsondepth.Exceeds(value, MaxDepth-1); at >= 0 {
-		return nil, invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(value)-at))
+		return nil, jobhost.Invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(value)-at))
 	}
 	return bytes.Clone(value), nil
 }

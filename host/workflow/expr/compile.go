@@ -91,14 +91,14 @@ func (e *Env) compile(source string, at Place) (p *Program, err error) {
 	// when programs run, CEL itself sees to that.
 	defer func() {
 		if r := recover(); r != nil {
-			p, err = nil, invalid("write it in another way", "CEL can't compile this expression: %s", text.Message(fmt.Sprint(r)))
+			p, err = nil, jobhost.Invalid("", "write it in another way", "CEL can't compile this expression: %s", text.Message(fmt.Sprint(r)))
 		}
 	}()
 	if len(source) > jobhost.MaxExpressionSize {
 		return nil, tooLarge("", "an expression of %d bytes is longer than %d", len(source), jobhost.MaxExpressionSize)
 	}
 	if strings.TrimSpace(source) == "" {
-		return nil, invalid("", "the expression is empty")
+		return nil, jobhost.Invalid("", "", "the expression is empty")
 	}
 	parsed, issues := e.cel.Parse(source)
 	if issues.Err() != nil {
@@ -126,7 +126,7 @@ func (e *Env) compile(source string, at Place) (p *Program, err error) {
 	}
 	program, err := e.cel.Program(checked, cel.OptimizeRegex(interpreter.MatchesRegexOptimization), cel.CostLimit(MaxCost), cel.CostTracking(actual{}), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		return nil, invalid("", "%s", text.Message(err.Error()))
+		return nil, jobhost.Invalid("", "", "%s", text.Message(err.Error()))
 	}
 	p = &Program{kind: at.Kind, source: source, program: program, passes: passes, used: w.used}
 	for _, r := range w.reads {
@@ -150,15 +150,15 @@ func checkResult(k Kind, t *cel.Type) error {
 	switch k {
 	case When, Terminate:
 		if known && !t.IsExactType(cel.BoolType) {
-			return invalid("write a comparison, such as input.size > 10", "the condition is of type %s, not bool", typeName(t))
+			return jobhost.Invalid("", "write a comparison, such as input.size > 10", "the condition is of type %s, not bool", typeName(t))
 		}
 	case FanOut:
 		if known && t.Kind() != types.ListKind {
-			return invalid("", "fan_out is of type %s, not a list", typeName(t))
+			return jobhost.Invalid("", "", "fan_out is of type %s, not a list", typeName(t))
 		}
 	case Input, Output:
 		if t.Kind() == types.TypeKind {
-			return invalid("", "a type is not a value of JSON")
+			return jobhost.Invalid("", "", "a type is not a value of JSON")
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
@@ -20,10 +21,10 @@ import (
 func (e *Env) checkCost(a *cel.Ast) error {
 	estimate, err := e.cel.EstimateCost(a, sizes{})
 	if err != nil {
-		return invalid("", "%s", text.Message(err.Error()))
+		return jobhost.Invalid("", "", "%s", text.Message(err.Error()))
 	}
 	if estimate.Max > MaxCost {
-		return invalid("use fewer loops within loops, or let a worker do it",
+		return jobhost.Invalid("", "use fewer loops within loops, or let a worker do it",
 			"the expression is too much work: %s, for lists of %d elements", operations(estimate.Max), typicalSize)
 	}
 	return nil
@@ -114,5 +115,5 @@ func limit(err error) error {
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		return tooLarge("select less, or let a worker do it", "the expression took more than %d operations", MaxCost)
 	}
-	return invalid("", "%s", text.Message(err.Error()))
+	return jobhost.Invalid("", "", "%s", text.Message(err.Error()))
 }

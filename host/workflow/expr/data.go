@@ -210,7 +210,7 @@ func value(what string, payload []byte) (any, error) {
 	v, isJSON, err := decode(payload)
 	switch {
 	case err != nil:
-		return nil, invalid("", "%s is not possible here: %v", what, err)
+		return nil, jobhost.Invalid("", "", "%s is not possible here: %v", what, err)
 	case isJSON:
 		return v, nil
 	case utf8.Valid(payload):

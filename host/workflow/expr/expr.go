@@ -112,7 +112,3 @@ func New(input json.RawMessage, steps []Step) (*Env, error) {
 	slices.Sort(e.functions)
 	return e, nil
 }
-
-func invalid(hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
-}

@@ -31,7 +31,7 @@ func asError(faults []fault) error {
 		if i == maxFaults {
 			break
 		}
-		errs = append(errs, invalid(f.hint, "%s%s", position(f.start), f.message))
+		errs = append(errs, jobhost.Invalid("", f.hint, "%s%s", position(f.start), f.message))
 	}
 	return errors.Join(errs...)
 }

@@ -134,7 +134,7 @@ func appendValue(b []byte, v ref.Val, depth int) ([]byte, error) {
 		return nil, tooLong()
 	}
 	if depth > maxDepth {
-		return nil, invalid("", "the value is nested deeper than %d", maxDepth)
+		return nil, jobhost.Invalid("", "", "the value is nested deeper than %d", maxDepth)
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -165,7 +165,7 @@ func appendValue(b []byte, v ref.Val, depth int) ([]byte, error) {
 	case traits.Mapper:
 		return appendMap(b, v, depth)
 	}
-	return nil, invalid("", "a value of type %s is not JSON", text.Message(v.Type().TypeName()))
+	return nil, jobhost.Invalid("", "", "a value of type %s is not JSON", text.Message(v.Type().TypeName()))
 }
 
 func appendList(b []byte, l traits.Lister, depth int) ([]byte, error) {
@@ -189,7 +189,7 @@ func appendMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 		key := i.Next()
 		name, ok := key.(types.String)
 		if !ok {
-			return nil, invalid("make it text with string()", "the key %v of a map is not text", key.Value())
+			return nil, jobhost.Invalid("", "make it text with string()", "the key %v of a map is not text", key.Value())
 		}
 		names = append(names, string(name))
 		values[string(name)] = m.Get(key)
@@ -212,7 +212,7 @@ func appendMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 
 func appendDouble(b []byte, f float64) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, invalid("", "%v is not a number of JSON", f)
+		return nil, jobhost.Invalid("", "", "%v is not a number of JSON", f)
 	}
 	if f == math.Trunc(f) && math.Abs(f) <= exact {
 		return strconv.AppendInt(b, int64(f), 10), nil
@@ -223,7 +223,7 @@ func appendDouble(b []byte, f float64) ([]byte, error) {
 func appendText(b []byte, s string) ([]byte, error) {
 	b, err := jsontext.AppendQuote(b, s)
 	if err != nil {
-		return nil, invalid("", "text is not valid UTF-8")
+		return nil, jobhost.Invalid("", "", "text is not valid UTF-8")
 	}
 	return b, nil
 }

@@ -62,7 +62,7 @@ func (p *Program) Bool(ctx context.Context, d *Data) (bool, error) {
 	}
 	b, ok := v.(types.Bool)
 	if !ok {
-		return false, invalid("write a comparison", "the condition is of type %s, not bool", valueName(v))
+		return false, jobhost.Invalid("", "write a comparison", "the condition is of type %s, not bool", valueName(v))
 	}
 	return bool(b), nil
 }
@@ -127,7 +127,7 @@ func (p *Program) List(ctx context.Context, d *Data) ([]json.RawMessage, error) 
 	}
 	l, ok := v.(traits.Lister)
 	if !ok {
-		return nil, invalid("", "fan_out is of type %s, not a list", valueName(v))
+		return nil, jobhost.Invalid("", "", "fan_out is of type %s, not a list", valueName(v))
 	}
 	var elements []json.RawMessage
 	total := 0

@@ -108,7 +108,7 @@ func checkDepth(text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if d.PeekKind() != jsontext.KindBeginObject && len(bytes.TrimSpace(text)) > 0 {
 		if _, err := d.ReadValue(); err == nil {
-			return invalid("", `write an object: {"name": …, "steps": […]}`, "this is not a workflow")
+			return jobhost.Invalid("", `write an object: {"name": …, "steps": […]}`, "this is not a workflow")
 		}
 	}
 	for {
@@ -118,13 +118,9 @@ func checkDepth(text []byte) error {
 			return decodeError(err)
 		}
 		if d.StackDepth() > maxDepth {
-			return invalid(fieldOf(d.StackPointer()), "", "values are nested deeper than %d", maxDepth)
+			return jobhost.Invalid(fieldOf(d.StackPointer()), "", "values are nested deeper than %d", maxDepth)
 		}
 	}
-}
-
-func invalid(field, hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // decodeError says in words of the definition what is wrong with the JSON.
@@ -132,29 +128,29 @@ func decodeError(err error) error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		field := fieldOf(syntax.JSONPointer)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return invalid(field, "", "%s is there twice", text.Quote(syntax.JSONPointer.LastToken(), text.Short))
+			return jobhost.Invalid(field, "", "%s is there twice", text.Quote(syntax.JSONPointer.LastToken(), text.Short))
 		}
-		return invalid(field, "", "this is not JSON: at byte %d: %s", syntax.ByteOffset, printable(syntax.Err, err))
+		return jobhost.Invalid(field, "", "this is not JSON: at byte %d: %s", syntax.ByteOffset, printable(syntax.Err, err))
 	}
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
-		return invalid("", "", "%s", printable(err))
+		return jobhost.Invalid("", "", "%s", printable(err))
 	}
 	field := fieldOf(semantic.JSONPointer)
 	if errors.Is(err, json.ErrUnknownName) {
 		name := semantic.JSONPointer.LastToken()
-		return invalid(field, didYouMean(name, settings(semantic.GoType)), "there is no setting %s", text.Quote(name, text.Short))
+		return jobhost.Invalid(field, didYouMean(name, settings(semantic.GoType)), "there is no setting %s", text.Quote(name, text.Short))
 	}
 	if inner, ok := errors.AsType[*jobhost.Error](semantic.Err); ok {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: field, Message: inner.Message, Hint: inner.Hint}
 	}
 	if semantic.GoType == reflect.TypeFor[jobhost.Duration]() && semantic.JSONKind != jsontext.KindString {
-		return invalid(field, `write text with a unit, such as "30s"`, "%s is not a duration", kindName(semantic.JSONKind))
+		return jobhost.Invalid(field, `write text with a unit, such as "30s"`, "%s is not a duration", kindName(semantic.JSONKind))
 	}
 	if semantic.Err != nil {
-		return invalid(field, "", "%s", printable(semantic.Err))
+		return jobhost.Invalid(field, "", "%s", printable(semantic.Err))
 	}
-	return invalid(field, "", "%s is not possible here", kindName(semantic.JSONKind))
+	return jobhost.Invalid(field, "", "%s is not possible here", kindName(semantic.JSONKind))
 }
 
 func kindName(k jsontext.Kind) string {

@@ -36,17 +36,17 @@ func Parse(source json.RawMessage) (*Schema, error) {
 	}
 	doc, err := Decode(source)
 	if err != nil {
-		return nil, invalid("the schema is not JSON: %s", text.Message(err.Error()))
+		return nil, jobhost.Invalid("", "", "the schema is not JSON: %s", text.Message(err.Error()))
 	}
 	const name = "schema:workflow"
 	c := jsonschema.NewCompiler()
 	c.UseLoader(nothing{})
 	if err := c.AddResource(name, doc); err != nil {
-		return nil, invalid("this is not a JSON Schema: %s", text.Message(plain(err)))
+		return nil, jobhost.Invalid("", "", "this is not a JSON Schema: %s", text.Message(plain(err)))
 	}
 	compiled, err := c.Compile(name)
 	if err != nil {
-		return nil, invalid("this is not a JSON Schema: %s", text.Message(plain(err)))
+		return nil, jobhost.Invalid("", "", "this is not a JSON Schema: %s", text.Message(plain(err)))
 	}
 	return &Schema{doc: doc, compiled: compiled}, nil
 }
@@ -75,10 +75,10 @@ func (nothing) Load(string) (any, error) { return nil, errors.New("other documen
 func (s *Schema) Check(value []byte) error {
 	v, err := Decode(value)
 	if err != nil {
-		return invalid("it is not JSON: %s", text.Message(err.Error()))
+		return jobhost.Invalid("", "", "it is not JSON: %s", text.Message(err.Error()))
 	}
 	if err := s.compiled.Validate(v); err != nil {
-		return invalid("%s", text.Message(plain(err)))
+		return jobhost.Invalid("", "", "%s", text.Message(plain(err)))
 	}
 	return nil
 }
@@ -112,8 +112,4 @@ func leaves(v *jsonschema.ValidationError, lines []string) []string {
 		lines = leaves(cause, lines)
 	}
 	return lines
-}
-
-func invalid(format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...)}
 }

@@ -44,19 +44,19 @@ func (o Offer) check(m *module.Module, i module.Import) error {
 	name := shown(i.Module + "." + i.Name)
 	if i.Kind != module.KindFunction {
 		kind := [...]string{module.KindTable: "table", module.KindMemory: "memory", module.KindGlobal: "global"}[i.Kind]
-		return invalid("a worker has its own memory, tables and globals; link it as a module that stands alone",
+		return jobhost.Invalid("", "a worker has its own memory, tables and globals; link it as a module that stands alone",
 			"imports %s, a %s and not a function", name, kind)
 	}
 	functions, ok := o[i.Module]
 	if !ok {
-		return invalid(o.moduleHint(i.Module), "imports %s, but this host has no module %s", name, shown(i.Module))
+		return jobhost.Invalid("", o.moduleHint(i.Module), "imports %s, but this host has no module %s", name, shown(i.Module))
 	}
 	f, ok := functions[i.Name]
 	if !ok {
-		return invalid(o.functionHint(i.Module, i.Name), "imports %s, which this host doesn't offer", name)
+		return jobhost.Invalid("", o.functionHint(i.Module, i.Name), "imports %s, which this host doesn't offer", name)
 	}
 	if got := m.Types[i.Type]; !bytes.Equal(got.Params, f.Type.Params) || !bytes.Equal(got.Results, f.Type.Results) {
-		return invalid("see docs/abi.md", "imports %s as %s, the host's is %s", name, Signature(got), Signature(f.Type))
+		return jobhost.Invalid("", "see docs/abi.md", "imports %s as %s, the host's is %s", name, Signature(got), Signature(f.Type))
 	}
 	if f.Missing != "" {
 		return &jobhost.Error{

@@ -6,6 +6,7 @@ import (
 	"math"
 	"unicode/utf8"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -41,9 +42,9 @@ func checkNames(m *module.Module, _ *Limits) error {
 		}
 		switch {
 		case r.left < 0:
-			return invalid("strip it, or link with -s", "has a name section with more than %d names", maxNames)
+			return jobhost.Invalid("", "strip it, or link with -s", "has a name section with more than %d names", maxNames)
 		case r.bad:
-			return invalid("strip it, or link with -s", "is not a valid WebAssembly module: %v", errNames)
+			return jobhost.Invalid("", "strip it, or link with -s", "is not a valid WebAssembly module: %v", errNames)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -93,7 +94,7 @@ func Foreign(m *module.Module, o Offer) error {
 	for n := range origins {
 		for _, i := range missing {
 			if origins[n].has(m, i) {
-				return invalid(origins[n].hint, "is made for %s: it imports %s", origins[n].what, shown(i.Module+"."+i.Name))
+				return jobhost.Invalid("", origins[n].hint, "is made for %s: it imports %s", origins[n].what, shown(i.Module+"."+i.Name))
 			}
 		}
 	}

@@ -39,10 +39,10 @@ func Check(b []byte, limits Limits) (*module.Module, error) {
 func Read(b []byte, limits Limits) (*module.Module, error) {
 	l := limits.OrDefaults()
 	if len(b) > l.ModuleBytes {
-		return nil, invalid(StripHint, "is %d bytes long, more than %d", len(b), l.ModuleBytes)
+		return nil, jobhost.Invalid("", StripHint, "is %d bytes long, more than %d", len(b), l.ModuleBytes)
 	}
 	if what, hint := NotCore(b); what != "" {
-		return nil, invalid(hint, "is %s", what)
+		return nil, jobhost.Invalid("", hint, "is %s", what)
 	}
 	m, err := module.Read(b)
 	if err != nil {
@@ -107,16 +107,16 @@ func estimateOf(m *module.Module, l *Limits) (sum Estimate, grown map[uint64]boo
 func (w *walker) walk(f int, l *Limits, grown map[uint64]bool) error {
 	body, index := &w.m.Bodies[f], w.m.Imported[module.KindFunction]+f
 	if n := body.End - body.Start; n > l.BodyBytes {
-		return invalid("split it up", "has function %d of %d bytes, more than %d", index, n, l.BodyBytes)
+		return jobhost.Invalid("", "split it up", "has function %d of %d bytes, more than %d", index, n, l.BodyBytes)
 	}
 	if body.Locals > l.Locals {
-		return invalid("build it with optimisation", "has function %d with %d locals, more than %d", index, body.Locals, l.Locals)
+		return jobhost.Invalid("", "build it with optimisation", "has function %d with %d locals, more than %d", index, body.Locals, l.Locals)
 	}
 	w.start(f)
 	code := w.m.Instructions(f)
 	for code.Next() {
 		if code.Depth > l.Nesting+1 {
-			return invalid("split it up", "has function %d with more than %d nested blocks", index, l.Nesting)
+			return jobhost.Invalid("", "split it up", "has function %d with more than %d nested blocks", index, l.Nesting)
 		}
 		if code.Op == module.TableGrow {
 			grown[code.Immediate] = true
@@ -134,9 +134,4 @@ func (w *walker) walk(f int, l *Limits, grown map[uint64]bool) error {
 	}
 	w.finish()
 	return nil
-}
-
-// invalid is an error about the file; the text follows its name.
-func invalid(hint, format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }

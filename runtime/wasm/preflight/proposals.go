@@ -3,6 +3,7 @@ package preflight
 import (
 	"errors"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
@@ -26,7 +27,7 @@ var proposals = map[module.Proposal]string{
 // this host doesn't run.
 func malformed(err error) error {
 	if e, ok := errors.AsType[*module.Error](err); ok && e.Proposal != "" {
-		return invalid(proposals[e.Proposal], "needs %s, which this host doesn't run: %v", e.Proposal, err)
+		return jobhost.Invalid("", proposals[e.Proposal], "needs %s, which this host doesn't run: %v", e.Proposal, err)
 	}
-	return invalid("build it again, for WebAssembly 2.0; if it was copied, compare its checksum", "is not a valid WebAssembly module: %v", err)
+	return jobhost.Invalid("", "build it again, for WebAssembly 2.0; if it was copied, compare its checksum", "is not a valid WebAssembly module: %v", err)
 }

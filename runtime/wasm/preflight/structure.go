@@ -13,11 +13,11 @@ const pageBytes = 64 << 10
 // checkMemories looks at what the memories need at the start.
 func checkMemories(m *module.Module, l *Limits) error {
 	if len(m.Memories) > 1 {
-		return invalid(proposals[module.MultiMemory], "needs %s, which this host doesn't run: it has %d", module.MultiMemory, len(m.Memories))
+		return jobhost.Invalid("", proposals[module.MultiMemory], "needs %s, which this host doesn't run: it has %d", module.MultiMemory, len(m.Memories))
 	}
 	for _, memory := range m.Memories {
 		if memory.Min > maxPages {
-			return invalid("declare a smaller one", "needs %s of memory at the start, 4 GiB or more", mebibytes(memory.Min))
+			return jobhost.Invalid("", "declare a smaller one", "needs %s of memory at the start, 4 GiB or more", mebibytes(memory.Min))
 		}
 		if int(memory.Min) > l.MemoryPages {
 			return &jobhost.Error{
@@ -62,16 +62,16 @@ func checkTables(m *module.Module, l *Limits, grown map[uint64]bool) error {
 		case !grown[index]:
 			growing += int(t.Min)
 		case !t.HasMax:
-			return invalid(fmt.Sprintf("declare one of at most %d", l.TableEntries), "grows table %d, which has no maximum", index)
+			return jobhost.Invalid("", fmt.Sprintf("declare one of at most %d", l.TableEntries), "grows table %d, which has no maximum", index)
 		default:
 			growing += int(t.Max)
 		}
 	}
 	if entries > l.TableEntries {
-		return invalid("fewer functions whose address is taken need fewer entries", "has tables of %d entries, more than %d", entries, l.TableEntries)
+		return jobhost.Invalid("", "fewer functions whose address is taken need fewer entries", "has tables of %d entries, more than %d", entries, l.TableEntries)
 	}
 	if growing > l.TableEntries {
-		return invalid("declare a smaller maximum", "can grow its tables to %d entries, more than %d", min(growing, math.MaxUint32), l.TableEntries)
+		return jobhost.Invalid("", "declare a smaller maximum", "can grow its tables to %d entries, more than %d", min(growing, math.MaxUint32), l.TableEntries)
 	}
 	return nil
 }
@@ -90,10 +90,10 @@ func checkSegments(m *module.Module, l *Limits) error {
 		}
 	}
 	if entries > l.TableEntries {
-		return invalid("fewer functions whose address is taken need fewer entries", "has element segments of %d entries, more than %d", entries, l.TableEntries)
+		return jobhost.Invalid("", "fewer functions whose address is taken need fewer entries", "has element segments of %d entries, more than %d", entries, l.TableEntries)
 	}
 	if n := len(m.Data); m.DataCount >= 0 && n > maxNamed {
-		return invalid("link them together", "has %d data segments that its code can name, more than %d", n, maxNamed)
+		return jobhost.Invalid("", "link them together", "has %d data segments that its code can name, more than %d", n, maxNamed)
 	}
 	return nil
 }
