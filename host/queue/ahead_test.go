@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +70,7 @@ func TestClockAYearAhead(t *testing.T) {
 	for _, after := range []time.Duration{0, 30 * time.Minute} { // a restart doesn't make the clock right
 		l.live(aDay+aYear+after, func(f *fixture) {
 			time.Sleep(20 * time.Minute)
+			synctest.Wait() // the log is written elsewhere
 			if f.gone("old") {
 				f.t.Error("a clock that is ahead has removed a job")
 			}
@@ -103,6 +105,7 @@ func TestClockAYearAhead(t *testing.T) {
 		})
 	}
 	l.live(aDay+2*time.Hour, func(f *fixture) {
+		synctest.Wait()
 		if !strings.Contains(l.log.String(), "the clock was set back") {
 			f.t.Errorf("the log says nothing of the clock: %s", &l.log)
 		}
@@ -135,6 +138,7 @@ func TestClockAYearAhead(t *testing.T) {
 		}
 	})
 	l.live(aDay+3*time.Hour+3*aDay, func(f *fixture) { // which is no leap worth a word
+		synctest.Wait()
 		if l.log.Len() != 0 {
 			f.t.Errorf("the log says %s", &l.log)
 		}
@@ -144,26 +148,22 @@ func TestClockAYearAhead(t *testing.T) {
 // The host says that the system's clock was set while it runs.
 func TestClockSetWhileItRuns(t *testing.T) {
 	t.Parallel()
-	l := &lives{t: t, dir: t.TempDir()}
-	l.live(0, func(f *fixture) {
-		var mu sync.Mutex // protects jump
-		var jump time.Duration
-		synctest.Wait()
-		f.SetWall(func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Now().Add(jump)
-		})
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var jump atomic.Int64
+		f := setup(t, func(c *queue.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		f.SetWall(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) })
+		f.tidy()
 		time.Sleep(3 * time.Minute)
-		if l.log.Len() != 0 {
-			f.t.Errorf("without a jump the log says %s", &l.log)
+		synctest.Wait()
+		if log.Len() != 0 {
+			t.Errorf("without a jump the log says %s", &log)
 		}
-		mu.Lock()
-		jump = -aYear
-		mu.Unlock()
+		jump.Store(int64(-aYear))
 		time.Sleep(10 * time.Minute)
-		if n := strings.Count(l.log.String(), "clock was set"); n != 1 {
-			f.t.Errorf("it says so %d times: %s", n, &l.log)
+		synctest.Wait()
+		if n := strings.Count(log.String(), "clock was set"); n != 1 {
+			t.Errorf("it says so %d times: %s", n, &log)
 		}
 	})
 }
