@@ -190,13 +190,14 @@ func (w *Witness) entries(g Generation) (frames []frame, err error) {
 // recall returns what is known of the log that was there when the witness was opened. A generation is noted
 // before SQLite writes its header, so that a host that was killed in between has left the log of the one before.
 func (w *Witness) recall() (Generation, []frame, error) {
-	g := w.found.generation
-	frames, err := w.entries(g)
-	if err == nil && len(frames) == 0 {
-		g = w.found.previous
-		frames, err = w.entries(g)
+	frames, err := w.entries(w.found.generation)
+	if err != nil || len(frames) > 0 {
+		return w.found.generation, frames, err
 	}
-	return g, frames, err
+	if frames, err = w.entries(w.found.previous); err != nil || len(frames) > 0 {
+		return w.found.previous, frames, err
+	}
+	return w.found.generation, nil, nil
 }
 
 // begin notes that the log begins anew. Only the witness can tell that it is this database's log, so
