@@ -25,7 +25,7 @@ func listenError(addr string, err error) error {
 		}
 	}
 	return &jobhost.Error{
-		Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("listen on %s: %s does already", addr, by),
+		Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("listen on %s: address already in use by %s", addr, by),
 		Hint: `stop that one, or give this host another port: listen = "127.0.0.1:7071" under [host]`,
 	}
 }

@@ -27,13 +27,13 @@ func TestAddressInUse(t *testing.T) {
 	if !ok || !strings.Contains(fault.Hint, "listen = ") {
 		t.Fatalf("got %v of %v", fault, err)
 	}
-	want := "listen on " + addr + ": another program does already"
+	want := "listen on " + addr + ": address already in use by another program"
 	if runtime.GOOS == "linux" {
 		dir, err := os.Getwd()
 		if err != nil {
 			t.Fatal(err)
 		}
-		want = fmt.Sprintf("(process %d) in %s does already", os.Getpid(), dir)
+		want = fmt.Sprintf("(process %d) in %s", os.Getpid(), dir)
 	}
 	if !strings.Contains(fault.Message, want) {
 		t.Errorf("got %q, want %q", fault.Message, want)
