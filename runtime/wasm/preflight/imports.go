@@ -80,7 +80,7 @@ func (o Offer) moduleHint(name string) string {
 	return hint
 }
 
-// functionHint names the function that may have been meant, and all there are.
+// functionHint names the function that may have been meant, or all there are.
 func (o Offer) functionHint(in, name string) string {
 	for _, other := range slices.Sorted(maps.Keys(o)) {
 		if _, ok := o[other][name]; ok {
@@ -89,10 +89,14 @@ func (o Offer) functionHint(in, name string) string {
 	}
 	names := slices.Sorted(maps.Keys(o[in]))
 	all := "module " + in + " has " + strings.Join(names, ", ")
-	if best := text.Nearest(name, names); best != "" {
+	switch best := text.Nearest(name, names); {
+	case best == "":
+		return all
+	case len(best) > len(name)+1: // it has the name as a part, as others may
 		return "did you mean " + best + "? " + all
+	default:
+		return "did you mean " + best + "?"
 	}
-	return all
 }
 
 // shown makes a name of the guest fit to be shown.
