@@ -120,7 +120,7 @@ const (
 	eventBudget = 64 << 20
 )
 
-// newHub returns the hub of a host's events; slow is told of each reader that is ended.
+// newHub returns the hub of a host's events; slow is called for each reader that is ended.
 func newHub(slow func()) *hub.Hub[jobhost.Event] {
 	return hub.NewSized(hub.Options{
 		Replay: eventReplay, Buffer: eventBuffer, BufferBytes: eventBufferBytes, Budget: hub.NewBudget(eventBudget), Slow: slow,

@@ -62,7 +62,7 @@ func TestBuildsThatWriteSourcesEnd(t *testing.T) {
 	d.want(d.change(-time.Second, "made.c"), "made.c")
 }
 
-// Whoever saves right after each build gets each build.
+// Each save gets a build of its own, also one that comes right after the build before.
 func TestFastEditsAreBuilt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -27,7 +27,7 @@ const hurry = 10
 // clients that don't read lose their connections soon.
 type room struct {
 	limit int64         // in bytes
-	stall time.Duration // how long a client may take for a piece while nobody waits
+	stall time.Duration // how long a client may take for a piece while no other call waits for room
 
 	mu      sync.Mutex // protects what follows
 	used    int64
