@@ -161,6 +161,7 @@ func TestJobRoutes(t *testing.T) {
 	f.want(f.do("DELETE", "/v1/dead/good", ""), 404)
 	f.want(f.do("POST", "/v1/dead/good/retry", ""), 404)
 	f.want(f.do("POST", "/v1/dead/bad/retry", ""), 200, `"id":"bad"`)
+	f.want(f.do("GET", "/v1/jobs/bad?wait=20s", ""), 200, `"state":"dead"`)
 	f.want(f.do("DELETE", "/v1/dead/bad", ""), 204)
 
 	f.want(f.do("GET", "/v1/workers", ""), 200, `"name":"test"`)
