@@ -112,5 +112,6 @@ func TestChangeWorkflows(t *testing.T) {
 	f.want(f.do("POST", "/v1/workflows?wait=30s", failing), 201, `"status":"failed"`, `"step":"bad"`, `"failure":{`)
 	f.want(f.do("POST", "/v1/workflows/wf-c/retry", `{"step":"none"}`), 404, `"field":"step"`)
 	f.want(f.do("POST", "/v1/workflows/wf-c/retry", `{"step":"bad"}`), 200, `"runs":2`)
+	f.want(f.do("GET", "/v1/workflows/wf-c?wait=30s", ""), 200, `"status":"failed"`)
 	f.want(f.do("POST", "/v1/workflows/wf-c/retry", ""), 200, `"runs":3`)
 }
