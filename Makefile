@@ -152,6 +152,10 @@ guests: $(GO_WASM) ## rebuild all guests, those in other languages where their c
 	./runtime/extismabi/build.sh
 	./runtime/wasm/rewrite/testdata/build.sh
 
+.PHONY: imports
+imports: ## write the lists of host functions in the SDKs from the table in runtime/jobabi
+	go run ./runtime/jobabi/genimports
+
 # What the protocol's description is compiled to is checked in, so that nobody needs protoc.
 PROTOCOL := plugins/sdk/process/protocol
 .PHONY: protocol

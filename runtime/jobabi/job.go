@@ -11,10 +11,10 @@ import (
 // jobCalls are about the job itself: its input and what becomes of it.
 func jobCalls() []Function {
 	return []Function{
-		{Name: "input", Params: []api.ValueType{i32, i32}, Names: []string{"buf", "cap"}, Results: []api.ValueType{i32}, call: input},
-		{Name: "output", Params: []api.ValueType{i32, i32}, Names: []string{"ptr", "len"}, Results: []api.ValueType{i32}, call: output},
-		{Name: "fail", Params: []api.ValueType{i32, i32, i32}, Names: []string{"kind", "ptr", "len"}, Results: []api.ValueType{i32}, call: fail},
-		{Name: "info", Params: []api.ValueType{i32, i32, i32, i32}, Names: []string{"key", "klen", "buf", "cap"}, Results: []api.ValueType{i32}, call: info},
+		{Name: "input", Args: []Arg{roomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: input},
+		{Name: "output", Args: []Arg{bytesArg("data", "len")}, Results: []api.ValueType{i32}, call: output},
+		{Name: "fail", Args: []Arg{int32Arg("kind"), textArg("text", "len")}, Results: []api.ValueType{i32}, call: fail},
+		{Name: "info", Args: []Arg{textArg("key", "klen"), textRoomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: info},
 	}
 }
 

@@ -29,7 +29,9 @@ const (
 // Function is one host call.
 type Function struct {
 	Name string
-	// Params and Results are the wasm types; Names name the params.
+	Args []Arg
+	// Params and Results are the wasm types; Names name the params. Params and
+	// Names follow from Args.
 	Params, Results []api.ValueType
 	Names           []string
 	call            api.GoModuleFunc
@@ -43,7 +45,13 @@ const (
 
 // Functions returns all host calls, group by group.
 func Functions() []Function {
-	return slices.Concat(jobCalls(), outCalls(), logCalls(), metricCalls(), timeCalls(), kvCalls(), stateCalls(), opCalls())
+	all := slices.Concat(jobCalls(), outCalls(), logCalls(), metricCalls(), timeCalls(), kvCalls(), stateCalls(), opCalls())
+	for i := range all {
+		for _, a := range all[i].Args {
+			all[i].Params, all[i].Names = a.lower(all[i].Params, all[i].Names)
+		}
+	}
+	return all
 }
 
 // Instantiate defines the module in a wazero runtime.

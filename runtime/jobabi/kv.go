@@ -12,12 +12,12 @@ import (
 // kvCalls are about the keys and values of the worker.
 func kvCalls() []Function {
 	return []Function{
-		{Name: "kv_get", Params: []api.ValueType{i32, i32, i32, i32}, Names: []string{"key", "klen", "buf", "cap"}, Results: []api.ValueType{i32}, call: kvGet},
-		{Name: "kv_version", Params: []api.ValueType{i32, i32}, Names: []string{"key", "klen"}, Results: []api.ValueType{i64}, call: kvVersion},
-		{Name: "kv_set", Params: []api.ValueType{i32, i32, i32, i32, i64}, Names: []string{"key", "klen", "value", "vlen", "ttl"}, Results: []api.ValueType{i32}, call: kvSet},
-		{Name: "kv_del", Params: []api.ValueType{i32, i32}, Names: []string{"key", "klen"}, Results: []api.ValueType{i32}, call: kvDel},
-		{Name: "kv_add", Params: []api.ValueType{i32, i32, i64}, Names: []string{"key", "klen", "delta"}, Results: []api.ValueType{i64}, call: kvAdd},
-		{Name: "kv_cas", Params: []api.ValueType{i32, i32, i64, i32, i32}, Names: []string{"key", "klen", "version", "value", "vlen"}, Results: []api.ValueType{i32}, call: kvCas},
+		{Name: "kv_get", Args: []Arg{textArg("key", "klen"), roomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: kvGet},
+		{Name: "kv_version", Args: []Arg{textArg("key", "klen")}, Results: []api.ValueType{i64}, call: kvVersion},
+		{Name: "kv_set", Args: []Arg{textArg("key", "klen"), bytesArg("value", "vlen"), int64Arg("ttl")}, Results: []api.ValueType{i32}, call: kvSet},
+		{Name: "kv_del", Args: []Arg{textArg("key", "klen")}, Results: []api.ValueType{i32}, call: kvDel},
+		{Name: "kv_add", Args: []Arg{textArg("key", "klen"), int64Arg("delta")}, Results: []api.ValueType{i64}, call: kvAdd},
+		{Name: "kv_cas", Args: []Arg{textArg("key", "klen"), int64Arg("version"), bytesArg("value", "vlen")}, Results: []api.ValueType{i32}, call: kvCas},
 	}
 }
 

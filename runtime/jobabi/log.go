@@ -10,7 +10,7 @@ import (
 // logCalls write the log of the job.
 func logCalls() []Function {
 	return []Function{
-		{Name: "log", Params: []api.ValueType{i32, i32, i32}, Names: []string{"level", "ptr", "len"}, call: log},
+		{Name: "log", Args: []Arg{int32Arg("level"), textArg("text", "len")}, call: log},
 		{Name: "log_level", Results: []api.ValueType{i32}, call: logLevel},
 	}
 }

@@ -11,9 +11,9 @@ import (
 // metricCalls are the guest's own metrics and its progress.
 func metricCalls() []Function {
 	return []Function{
-		{Name: "metric", Params: []api.ValueType{i32, i32, i32}, Names: []string{"kind", "name", "nlen"}, Results: []api.ValueType{i32}, call: metric},
-		{Name: "observe", Params: []api.ValueType{i32, f64}, Names: []string{"id", "value"}, Results: []api.ValueType{i32}, call: observe},
-		{Name: "progress", Params: []api.ValueType{i64, i64}, Names: []string{"done", "total"}, call: progress},
+		{Name: "metric", Args: []Arg{int32Arg("kind"), textArg("name", "nlen")}, Results: []api.ValueType{i32}, call: metric},
+		{Name: "observe", Args: []Arg{int32Arg("id"), float64Arg("value")}, Results: []api.ValueType{i32}, call: observe},
+		{Name: "progress", Args: []Arg{int64Arg("done"), int64Arg("total")}, call: progress},
 	}
 }
 

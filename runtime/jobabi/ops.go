@@ -13,16 +13,13 @@ import (
 // opCalls begin what takes time, and wait for it.
 func opCalls() []Function {
 	return []Function{
-		{Name: "http", Params: []api.ValueType{i32, i32}, Names: []string{"req", "len"}, Results: []api.ValueType{i32}, call: http},
-		{Name: "timer", Params: []api.ValueType{i64}, Names: []string{"ms"}, Results: []api.ValueType{i32}, call: timer},
-		{Name: "wait", Params: []api.ValueType{i32, i32, i64}, Names: []string{"handles", "n", "timeout"}, Results: []api.ValueType{i32}, call: wait},
-		{Name: "read", Params: []api.ValueType{i32, i32, i32}, Names: []string{"handle", "buf", "cap"}, Results: []api.ValueType{i32}, call: read},
+		{Name: "http", Args: []Arg{bytesArg("request", "len")}, Results: []api.ValueType{i32}, call: http},
+		{Name: "timer", Args: []Arg{int64Arg("ms")}, Results: []api.ValueType{i32}, call: timer},
+		{Name: "wait", Args: []Arg{handlesArg("handles", "n"), int64Arg("timeout")}, Results: []api.ValueType{i32}, call: wait},
+		{Name: "read", Args: []Arg{int32Arg("handle"), roomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: read},
 		{Name: "recv", Results: []api.ValueType{i32}, call: recv},
-		{Name: "drop", Params: []api.ValueType{i32}, Names: []string{"handle"}, Results: []api.ValueType{i32}, call: drop},
-		{
-			Name: "http_defer", Params: []api.ValueType{i32, i32, i32, i32, i32, i32},
-			Names: []string{"req", "len", "entry", "elen", "args", "alen"}, Results: []api.ValueType{i32}, call: httpDefer,
-		},
+		{Name: "drop", Args: []Arg{int32Arg("handle")}, Results: []api.ValueType{i32}, call: drop},
+		{Name: "http_defer", Args: []Arg{bytesArg("request", "len"), textArg("entry", "elen"), bytesArg("args", "alen")}, Results: []api.ValueType{i32}, call: httpDefer},
 	}
 }
 

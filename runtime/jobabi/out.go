@@ -11,8 +11,8 @@ import (
 // outCalls send something out: messages, and further jobs.
 func outCalls() []Function {
 	return []Function{
-		{Name: "emit", Params: []api.ValueType{i32, i32}, Names: []string{"ptr", "len"}, Results: []api.ValueType{i32}, call: emit},
-		{Name: "submit", Params: []api.ValueType{i32, i32, i32}, Names: []string{"spec", "len", "when"}, Results: []api.ValueType{i32}, call: submit},
+		{Name: "emit", Args: []Arg{bytesArg("data", "len")}, Results: []api.ValueType{i32}, call: emit},
+		{Name: "submit", Args: []Arg{bytesArg("spec", "len"), int32Arg("when")}, Results: []api.ValueType{i32}, call: submit},
 	}
 }
 

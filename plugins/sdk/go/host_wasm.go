@@ -7,9 +7,11 @@ import "unsafe"
 // The imports. Pointers are borrowed by the host for the time of the call.
 // Nothing in them escapes, so that callers can use buffers on their stacks.
 
+// Generated from runtime/jobabi by "make imports": don't edit.
+
 //go:wasmimport jobhost1 output
 //go:noescape
-func hostOutput(p unsafe.Pointer, n uint32) int32
+func hostOutput(data unsafe.Pointer, dataLen uint32) int32
 
 //go:wasmimport jobhost1 fail
 //go:noescape
@@ -21,7 +23,11 @@ func hostInfo(key string, buf unsafe.Pointer, capacity uint32) int32
 
 //go:wasmimport jobhost1 emit
 //go:noescape
-func hostEmit(p unsafe.Pointer, n uint32) int32
+func hostEmit(data unsafe.Pointer, dataLen uint32) int32
+
+//go:wasmimport jobhost1 submit
+//go:noescape
+func hostSubmit(spec unsafe.Pointer, specLen uint32, when int32) int32
 
 //go:wasmimport jobhost1 log
 //go:noescape
@@ -38,14 +44,10 @@ func hostMetric(kind int32, name string) int32
 func hostObserve(id int32, value float64) int32
 
 //go:wasmimport jobhost1 progress
-func hostProgress(done, total int64)
+func hostProgress(done int64, total int64)
 
 //go:wasmimport jobhost1 remaining
 func hostRemaining() int64
-
-//go:wasmimport jobhost1 submit
-//go:noescape
-func hostSubmit(spec unsafe.Pointer, n uint32, when int32) int32
 
 //go:wasmimport jobhost1 kv_get
 //go:noescape
@@ -57,7 +59,7 @@ func hostKVVersion(key string) int64
 
 //go:wasmimport jobhost1 kv_set
 //go:noescape
-func hostKVSet(key string, value unsafe.Pointer, n uint32, ttl int64) int32
+func hostKVSet(key string, value unsafe.Pointer, valueLen uint32, ttl int64) int32
 
 //go:wasmimport jobhost1 kv_del
 //go:noescape
@@ -69,33 +71,11 @@ func hostKVAdd(key string, delta int64) int64
 
 //go:wasmimport jobhost1 kv_cas
 //go:noescape
-func hostKVCas(key string, version int64, value unsafe.Pointer, n uint32) int32
-
-//go:wasmimport jobhost1 http
-//go:noescape
-func hostHTTP(request unsafe.Pointer, n uint32) int32
-
-//go:wasmimport jobhost1 timer
-func hostTimer(ms int64) int32
-
-//go:wasmimport jobhost1 wait
-//go:noescape
-func hostWait(handles unsafe.Pointer, n uint32, timeout int64) int32
-
-//go:wasmimport jobhost1 read
-//go:noescape
-func hostRead(handle int32, buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport jobhost1 drop
-func hostDrop(handle int32) int32
-
-//go:wasmimport jobhost1 http_defer
-//go:noescape
-func hostHTTPDefer(request unsafe.Pointer, n uint32, entry string, args unsafe.Pointer, argsLen uint32) int32
+func hostKVCas(key string, version int64, value unsafe.Pointer, valueLen uint32) int32
 
 //go:wasmimport jobhost1 state_set
 //go:noescape
-func hostStateSet(tag string, status int32, message string, payload unsafe.Pointer, n uint32) int32
+func hostStateSet(tag string, status int32, message string, payload unsafe.Pointer, payloadLen uint32) int32
 
 //go:wasmimport jobhost1 state_get
 //go:noescape
@@ -105,8 +85,32 @@ func hostStateGet(task int32, tag string, buf unsafe.Pointer, capacity uint32) i
 //go:noescape
 func hostStateWatch(task int32, tag string) int32
 
+//go:wasmimport jobhost1 http
+//go:noescape
+func hostHTTP(request unsafe.Pointer, requestLen uint32) int32
+
+//go:wasmimport jobhost1 timer
+func hostTimer(ms int64) int32
+
+//go:wasmimport jobhost1 wait
+//go:noescape
+func hostWait(handles unsafe.Pointer, count uint32, timeout int64) int32
+
+//go:wasmimport jobhost1 read
+//go:noescape
+func hostRead(handle int32, buf unsafe.Pointer, capacity uint32) int32
+
 //go:wasmimport jobhost1 recv
 func hostRecv() int32
+
+//go:wasmimport jobhost1 drop
+func hostDrop(handle int32) int32
+
+//go:wasmimport jobhost1 http_defer
+//go:noescape
+func hostHTTPDefer(request unsafe.Pointer, requestLen uint32, entry string, args unsafe.Pointer, argsLen uint32) int32
+
+// End of what is generated.
 
 //go:wasmimport wasi_snapshot_preview1 random_get
 //go:noescape

@@ -1,16 +1,19 @@
 // The imports, as docs/abi.md has them. Whatever the classes of this package don't
 // offer can be asked for here.
 
+// Generated from runtime/jobabi by "make imports": don't edit.
 // @ts-ignore: decorator
-@external("jobhost1", "output") export declare function output(ptr: usize, len: i32): i32;
+@external("jobhost1", "output") export declare function output(data: usize, len: i32): i32;
 // @ts-ignore: decorator
-@external("jobhost1", "fail") export declare function fail(kind: i32, ptr: usize, len: i32): i32;
+@external("jobhost1", "fail") export declare function fail(kind: i32, text: usize, len: i32): i32;
 // @ts-ignore: decorator
 @external("jobhost1", "info") export declare function info(key: usize, klen: i32, buf: usize, cap: i32): i32;
 // @ts-ignore: decorator
-@external("jobhost1", "emit") export declare function emit(ptr: usize, len: i32): i32;
+@external("jobhost1", "emit") export declare function emit(data: usize, len: i32): i32;
 // @ts-ignore: decorator
-@external("jobhost1", "log") export declare function log(level: i32, ptr: usize, len: i32): void;
+@external("jobhost1", "submit") export declare function submit(spec: usize, len: i32, when: i32): i32;
+// @ts-ignore: decorator
+@external("jobhost1", "log") export declare function log(level: i32, text: usize, len: i32): void;
 // @ts-ignore: decorator
 @external("jobhost1", "log_level") export declare function log_level(): i32;
 // @ts-ignore: decorator
@@ -21,8 +24,6 @@
 @external("jobhost1", "progress") export declare function progress(done: i64, total: i64): void;
 // @ts-ignore: decorator
 @external("jobhost1", "remaining") export declare function remaining(): i64;
-// @ts-ignore: decorator
-@external("jobhost1", "submit") export declare function submit(spec: usize, len: i32, when: i32): i32;
 // @ts-ignore: decorator
 @external("jobhost1", "kv_get") export declare function kv_get(key: usize, klen: i32, buf: usize, cap: i32): i32;
 // @ts-ignore: decorator
@@ -36,7 +37,13 @@
 // @ts-ignore: decorator
 @external("jobhost1", "kv_cas") export declare function kv_cas(key: usize, klen: i32, version: i64, value: usize, vlen: i32): i32;
 // @ts-ignore: decorator
-@external("jobhost1", "http") export declare function http(req: usize, len: i32): i32;
+@external("jobhost1", "state_set") export declare function state_set(tag: usize, tlen: i32, status: i32, message: usize, mlen: i32, payload: usize, plen: i32): i32;
+// @ts-ignore: decorator
+@external("jobhost1", "state_get") export declare function state_get(task: i32, tag: usize, tlen: i32, buf: usize, cap: i32): i32;
+// @ts-ignore: decorator
+@external("jobhost1", "state_watch") export declare function state_watch(task: i32, tag: usize, tlen: i32): i32;
+// @ts-ignore: decorator
+@external("jobhost1", "http") export declare function http(request: usize, len: i32): i32;
 // @ts-ignore: decorator
 @external("jobhost1", "timer") export declare function timer(ms: i64): i32;
 // @ts-ignore: decorator
@@ -44,17 +51,12 @@
 // @ts-ignore: decorator
 @external("jobhost1", "read") export declare function read(handle: i32, buf: usize, cap: i32): i32;
 // @ts-ignore: decorator
+@external("jobhost1", "recv") export declare function recv(): i32;
+// @ts-ignore: decorator
 @external("jobhost1", "drop") export declare function drop(handle: i32): i32;
 // @ts-ignore: decorator
-@external("jobhost1", "http_defer") export declare function http_defer(req: usize, len: i32, entry: usize, elen: i32, args: usize, alen: i32): i32;
-// @ts-ignore: decorator
-@external("jobhost1", "state_set") export declare function state_set(tag: usize, tlen: i32, status: i32, message: usize, mlen: i32, payload: usize, plen: i32): i32;
-// @ts-ignore: decorator
-@external("jobhost1", "state_get") export declare function state_get(task: i32, tag: usize, tlen: i32, buf: usize, cap: i32): i32;
-// @ts-ignore: decorator
-@external("jobhost1", "state_watch") export declare function state_watch(task: i32, tag: usize, tlen: i32): i32;
-// @ts-ignore: decorator
-@external("jobhost1", "recv") export declare function recv(): i32;
+@external("jobhost1", "http_defer") export declare function http_defer(request: usize, len: i32, entry: usize, elen: i32, args: usize, alen: i32): i32;
+// End of what is generated.
 
 // What WASI has and jobhost1 has not.
 

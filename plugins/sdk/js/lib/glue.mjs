@@ -11,11 +11,34 @@ import { cfunction, reading, runtime, waits } from "./runtime.mjs";
 // Results: i, l, none; t and r are answers of the kind fill-or-size, which
 // become text and bytes, or the errno.
 const signatures = {
-  output: "b:i", fail: "ib:i", info: "b:t", emit: "b:i", log: "ib:", log_level: ":i",
-  metric: "ib:i", observe: "id:i", progress: "ll:", remaining: ":l", submit: "bi:i",
-  kv_get: "b:r", kv_version: "b:l", kv_set: "bbl:i", kv_del: "b:i", kv_add: "bl:l", kv_cas: "blb:i",
-  state_set: "bibb:i", state_get: "ib:t", state_watch: "ib:i",
-  http: "b:i", http_defer: "bbb:i", timer: "l:i", wait: "hl:i", recv: ":i", drop: "i:i",
+  // Generated from runtime/jobabi by "make imports": don't edit.
+  output: "b:i",
+  fail: "ib:i",
+  info: "b:t",
+  emit: "b:i",
+  submit: "bi:i",
+  log: "ib:",
+  log_level: ":i",
+  metric: "ib:i",
+  observe: "id:i",
+  progress: "ll:",
+  remaining: ":l",
+  kv_get: "b:r",
+  kv_version: "b:l",
+  kv_set: "bbl:i",
+  kv_del: "b:i",
+  kv_add: "bl:l",
+  kv_cas: "blb:i",
+  state_set: "bibb:i",
+  state_get: "ib:t",
+  state_watch: "ib:i",
+  http: "b:i",
+  timer: "l:i",
+  wait: "hl:i",
+  recv: ":i",
+  drop: "i:i",
+  http_defer: "bbb:i",
+  // End of what is generated.
 };
 
 // What is not there in the table above, since it is no plain call of the host.

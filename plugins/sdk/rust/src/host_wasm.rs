@@ -5,36 +5,24 @@
 mod sys {
     #[link(wasm_import_module = "jobhost1")]
     extern "C" {
-        pub fn output(p: *const u8, n: usize) -> i32;
-        pub fn fail(kind: i32, p: *const u8, n: usize) -> i32;
+        // Generated from runtime/jobabi by "make imports": don't edit.
+        pub fn output(data: *const u8, len: usize) -> i32;
+        pub fn fail(kind: i32, text: *const u8, len: usize) -> i32;
         pub fn info(key: *const u8, klen: usize, buf: *mut u8, cap: usize) -> i32;
-        pub fn emit(p: *const u8, n: usize) -> i32;
-        pub fn log(level: i32, p: *const u8, n: usize);
+        pub fn emit(data: *const u8, len: usize) -> i32;
+        pub fn submit(spec: *const u8, len: usize, when: i32) -> i32;
+        pub fn log(level: i32, text: *const u8, len: usize);
         pub fn log_level() -> i32;
-        pub fn metric(kind: i32, name: *const u8, n: usize) -> i32;
+        pub fn metric(kind: i32, name: *const u8, nlen: usize) -> i32;
         pub fn observe(id: i32, value: f64) -> i32;
         pub fn progress(done: i64, total: i64);
         pub fn remaining() -> i64;
-        pub fn submit(spec: *const u8, n: usize, when: i32) -> i32;
         pub fn kv_get(key: *const u8, klen: usize, buf: *mut u8, cap: usize) -> i32;
         pub fn kv_version(key: *const u8, klen: usize) -> i64;
-        pub fn kv_set(key: *const u8, klen: usize, value: *const u8, n: usize, ttl: i64) -> i32;
+        pub fn kv_set(key: *const u8, klen: usize, value: *const u8, vlen: usize, ttl: i64) -> i32;
         pub fn kv_del(key: *const u8, klen: usize) -> i32;
         pub fn kv_add(key: *const u8, klen: usize, delta: i64) -> i64;
-        pub fn kv_cas(key: *const u8, klen: usize, version: i64, value: *const u8, n: usize) -> i32;
-        pub fn http(request: *const u8, n: usize) -> i32;
-        pub fn timer(ms: i64) -> i32;
-        pub fn wait(handles: *const i32, n: usize, timeout: i64) -> i32;
-        pub fn read(handle: i32, buf: *mut u8, cap: usize) -> i32;
-        pub fn drop(handle: i32) -> i32;
-        pub fn http_defer(
-            request: *const u8,
-            n: usize,
-            entry: *const u8,
-            elen: usize,
-            args: *const u8,
-            alen: usize,
-        ) -> i32;
+        pub fn kv_cas(key: *const u8, klen: usize, version: i64, value: *const u8, vlen: usize) -> i32;
         pub fn state_set(
             tag: *const u8,
             tlen: usize,
@@ -46,7 +34,21 @@ mod sys {
         ) -> i32;
         pub fn state_get(task: i32, tag: *const u8, tlen: usize, buf: *mut u8, cap: usize) -> i32;
         pub fn state_watch(task: i32, tag: *const u8, tlen: usize) -> i32;
+        pub fn http(request: *const u8, len: usize) -> i32;
+        pub fn timer(ms: i64) -> i32;
+        pub fn wait(handles: *const i32, n: usize, timeout: i64) -> i32;
+        pub fn read(handle: i32, buf: *mut u8, cap: usize) -> i32;
         pub fn recv() -> i32;
+        pub fn drop(handle: i32) -> i32;
+        pub fn http_defer(
+            request: *const u8,
+            len: usize,
+            entry: *const u8,
+            elen: usize,
+            args: *const u8,
+            alen: usize,
+        ) -> i32;
+        // End of what is generated.
     }
 
     #[link(wasm_import_module = "wasi_snapshot_preview1")]
