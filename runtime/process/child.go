@@ -33,13 +33,13 @@ type child struct {
 
 	pipes  *toWorker   // frames go over them; nil = over gRPC
 	bell   *os.File    // see ring; nil without pipes
-	unread atomic.Bool // a task that is alone is under way, and the process was not told to read meanwhile
+	unread atomic.Bool // a task that is alone is under way, and the process was not asked to read since
 	out    *link.Sender[*protocol.HostFrame]
 	endRun context.CancelFunc // ends the stream
 	life   context.Context    // ends when the process has ended
 	die    context.CancelFunc // ends life
 
-	allowed *allowance // of a sandbox process that has loaded its plugin; protected by the crew's mutex once it has a place
+	allowed *allowance // of a sandbox process that has loaded its plugin; protected by the supervisor's mutex once it has a place
 
 	reading reading
 	looking *atomic.Bool // an attempt of the engine looks for its result; nil = none may, as others need the processor
@@ -47,11 +47,10 @@ type child struct {
 
 	mu      sync.Mutex // protects the rest
 	runs    map[uint64]*run
-	dead    bool      // nothing can be run any more
+	dead    bool      // it takes no more runs
+	ending  End       // why the host ended it, the first reason counts; empty = it didn't
+	killer  uint64    // the run because of which it was killed, with [EndedKilled]
 	fault   error     // why the stream has ended
-	kill    uint64    // the run that has made the host kill it; 0 = none has
-	hung    bool      // it was killed since it did not answer
-	left    bool      // it was told to end
 	dying   int       // runs that were under way when it ended
 	held    int       // bytes of frames that no run has dealt with
 	partial int       // bytes of frames that are not whole
@@ -66,7 +65,7 @@ func newChild() *child {
 	return c
 }
 
-// startChild starts a process and shakes hands with it, for at most within and until ctx ends. What it returns is
+// startChild starts a process and performs the handshake, for at most within and until ctx ends. What it returns is
 // connected, but has no stream yet: see open.
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := newChild()
@@ -113,8 +112,8 @@ func (e *engine) startChild(ctx context.Context, c *command, within time.Duratio
 	return ch, nil
 }
 
-// connect shakes hands. The socket must be in the folder: which one it is is the
-// process's word, and others belong to other programs.
+// connect performs the handshake. The socket must be in the folder: the process
+// names it, and a socket elsewhere belongs to another program.
 func (c *child) connect(folder string) (*grpc.ClientConn, error) {
 	addr, err := c.client.Start()
 	if err != nil {
@@ -134,7 +133,7 @@ func (c *child) connect(folder string) (*grpc.ClientConn, error) {
 	return conn.(*grpc.ClientConn), nil
 }
 
-// connection is the host's side of go-plugin's plugin: what is dispensed is the connection.
+// connection is the host's side of go-plugin's plugin: it dispenses the connection itself.
 type connection struct{ plugin.NetRPCUnsupportedPlugin }
 
 // GRPCServer implements [plugin.GRPCPlugin]; a host serves nothing.
@@ -145,7 +144,7 @@ func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 	return conn, nil
 }
 
-// end notes the end of the stream. Without one a process is of no use.
+// end handles the end of the stream, without which a process is of no use.
 func (c *child) end(err error) {
 	c.mu.Lock()
 	c.dead, c.fault, c.dying = true, err, len(c.runs)
@@ -161,7 +160,7 @@ func (c *child) end(err error) {
 	c.die()
 }
 
-// begin adds a run; false = the process is of no use any more.
+// begin adds a run; false = the process takes no more.
 func (c *child) begin(r *run) bool {
 	r.id, r.child = c.lastRun.Add(1), c
 	c.mu.Lock()
@@ -182,7 +181,7 @@ func (c *child) finish(r *run) {
 	r.hasEnded()
 }
 
-// endText says how the process has ended, and what it has said before that makes no sense.
+// endText says how the process ended, and what broke the protocol before that.
 func (c *child) endText() string {
 	text := c.process.end()
 	c.mu.Lock()
@@ -196,10 +195,10 @@ func (c *child) endText() string {
 // killFor ends the process because of a run.
 func (c *child) killFor(r *run) {
 	c.mu.Lock()
-	if c.kill == 0 && !c.dead {
-		c.kill = r.id
+	if !c.dead {
+		c.endLocked(EndedKilled)
+		c.killer = r.id
 	}
-	c.dead = true
 	c.mu.Unlock()
 	_ = c.process.Kill(context.Background())
 }
@@ -224,29 +223,35 @@ func (c *child) victims() int {
 	return c.dying
 }
 
-// killer returns the run because of which the process was killed; 0 = none was.
-func (c *child) killer() uint64 {
+// killedFor returns the run because of which the process was killed; 0 = none.
+func (c *child) killedFor() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.kill
+	return c.killer
 }
 
 // cause says why the process has ended.
-func (c *child) cause(dismissed bool) End {
+func (c *child) cause(stopped bool) End {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.kill != 0:
-		return EndedKilled
-	case c.hung:
-		return EndedHung
-	case c.left, dismissed:
+	case c.ending != "":
+		return c.ending
+	case stopped:
 		return EndedClosed
 	}
 	return EndedCrashed
 }
 
-// release tells the process that a slot is given up.
+// endLocked notes why the host ends the process, unless something else ended it before.
+func (c *child) endLocked(why End) {
+	if !c.dead && c.ending == "" {
+		c.ending = why
+	}
+	c.dead = true
+}
+
+// release tells the process that a slot is no longer used.
 func (c *child) release(slot uint32) {
 	c.mu.Lock()
 	dead := c.dead
@@ -256,8 +261,8 @@ func (c *child) release(slot uint32) {
 	}
 }
 
-// How often a process is asked whether it is alive, how long it has to answer, and how often it is looked whether
-// it reads what it is told.
+// How often the host checks that a process reads its frames, how often it checks its health, and how long the answer
+// may take.
 const (
 	lookTime     = time.Second
 	healthTime   = 10 * time.Second
@@ -272,10 +277,10 @@ func (c *child) healthy() bool {
 	return c.life.Err() != nil || err == nil && r.GetStatus() == healthpb.HealthCheckResponse_SERVING
 }
 
-// stuck reports whether the process has not read for too long what it is told.
+// stuck reports whether the process has left its frames unread for too long.
 func (c *child) stuck() bool { return c.out.Stuck() > healthWithin }
 
-// overdue returns a run whose time is over, and that can't end since the process doesn't read; nil = there is none.
+// overdue returns a run that is past its deadline and can't end, since the process doesn't read; nil = there is none.
 func (c *child) overdue() *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,15 +295,15 @@ func (c *child) overdue() *run {
 // hang ends the process since it doesn't answer.
 func (c *child) hang() {
 	c.mu.Lock()
-	c.dead, c.hung = true, true
+	c.endLocked(EndedHung)
 	c.mu.Unlock()
 	_ = c.process.Kill(context.Background())
 }
 
-// leave lets the process end by itself, since its stream ends, and kills it if it doesn't soon.
+// leave closes the stream, so that the process ends by itself, and waits a moment for that.
 func (c *child) leave() {
 	c.mu.Lock()
-	c.dead, c.left = true, true
+	c.endLocked(EndedClosed)
 	c.mu.Unlock()
 	if c.endRun == nil {
 		return
@@ -312,7 +317,7 @@ func (c *child) leave() {
 	}
 }
 
-// close ends the process at once and frees what there is of it.
+// close kills the process if it still runs and frees its resources.
 func (c *child) close() {
 	c.mu.Lock()
 	c.dead = true

@@ -10,16 +10,16 @@ func (n *Natives) WithoutSpace() { n.space = func() bool { return false } }
 
 // Pids returns the processes of a plugin.
 func Pids(plugin any) (pids []int) {
-	var c *crew
+	var c *supervisor
 	switch p := plugin.(type) {
 	case *native:
-		c = p.crew
+		c = p.supervisor
 	case *sandboxed:
-		c = p.crew
+		c = p.supervisor
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range c.members {
+	for _, m := range c.places {
 		if m.child != nil {
 			pids = append(pids, m.child.process.cmd.Process.Pid)
 		}

@@ -14,21 +14,21 @@ const (
 )
 
 // notStarted notes that a process did not start.
-func (c *crew) notStarted(err error) {
-	c.engine.logger.Error("process does not start", logkey.Worker, c.worker, logkey.Error, err)
-	c.mu.Lock()
-	c.lost++
-	c.mu.Unlock()
-	c.failed("its process does not start: " + err.Error())
+func (s *supervisor) notStarted(err error) {
+	s.engine.logger.Error("process does not start", logkey.Worker, s.worker, logkey.Error, err)
+	s.mu.Lock()
+	s.lost++
+	s.mu.Unlock()
+	s.failed("its process does not start: " + err.Error())
 }
 
-// pause waits as long as there were failures lately: not at all after the first, and until somebody enables the
-// plugin if there were too many, when patient; others get errDisabled.
-func (c *crew) pause(ctx context.Context, patient bool) error {
+// pause waits for the backoff after failures: not at all after the first. Of a disabled plugin it waits until it is
+// enabled, if patient, and returns errDisabled otherwise.
+func (s *supervisor) pause(ctx context.Context, patient bool) error {
 	for {
-		c.mu.Lock()
-		wait, changed, disabled := c.backoffLocked(), c.changed, c.disabled != ""
-		c.mu.Unlock()
+		s.mu.Lock()
+		wait, changed, disabled := s.backoffLocked(), s.changed, s.disabled != ""
+		s.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -50,75 +50,75 @@ func (c *crew) pause(ctx context.Context, patient bool) error {
 	}
 }
 
-// backoffLocked is how long to wait since the last failure.
-func (c *crew) backoffLocked() time.Duration {
-	c.forgetLocked()
-	n := len(c.failures)
+// backoffLocked returns how long to wait from now on because of the last failures.
+func (s *supervisor) backoffLocked() time.Duration {
+	s.forgetLocked()
+	n := len(s.failures)
 	if n < 2 {
 		return 0
 	}
-	return time.Until(c.failures[n-1].Add(100 * time.Millisecond << (2 * (n - 2))))
+	return time.Until(s.failures[n-1].Add(100 * time.Millisecond << (2 * (n - 2))))
 }
 
-func (c *crew) forgetLocked() {
-	for len(c.failures) > 0 && time.Since(c.failures[0]) > failureTime {
-		c.failures = c.failures[1:]
+func (s *supervisor) forgetLocked() {
+	for len(s.failures) > 0 && time.Since(s.failures[0]) > failureTime {
+		s.failures = s.failures[1:]
 	}
 }
 
 // failed counts a failure, and disables the plugin when there were too many.
-func (c *crew) failed(why string) {
-	c.mu.Lock()
-	c.failures = append(c.failures, time.Now())
-	c.forgetLocked()
+func (s *supervisor) failed(why string) {
+	s.mu.Lock()
+	s.failures = append(s.failures, time.Now())
+	s.forgetLocked()
 	var reason string
 	switch {
-	case c.disabled != "":
-	case len(c.failures) >= maxFailures:
+	case s.disabled != "":
+	case len(s.failures) >= maxFailures:
 		reason = "5 failures within a minute, the last: " + why
-	case c.lost >= maxFailures: // each may take longer than the minute has room for
+	case s.lost >= maxFailures: // each may take longer than the minute has room for
 		reason = "5 failures one after the other, the last: " + why
 	}
 	if reason == "" {
-		c.mu.Unlock()
+		s.mu.Unlock()
 		return
 	}
-	c.disabled = reason
-	c.turnLocked()
-	c.mu.Unlock()
-	c.engine.logger.Error("worker is disabled", logkey.Worker, c.worker, logkey.Reason, reason)
-	c.tell()
+	s.disabled = reason
+	s.broadcastLocked()
+	s.mu.Unlock()
+	s.engine.logger.Error("worker is disabled", logkey.Worker, s.worker, logkey.Reason, reason)
+	s.tell()
 }
 
-// tell tells whether the plugin is disabled, if that is news. What is told is how it is at that time: several who
-// want to tell something don't overtake each other.
-func (c *crew) tell() {
-	c.telling.Lock()
-	defer c.telling.Unlock()
-	c.mu.Lock()
-	told, reason := c.told, c.disabled
-	c.mu.Unlock()
-	if told != nil && reason != c.said {
-		c.said = reason
-		told(reason)
+// tell calls notify if the plugin was disabled or enabled since the last call. It reads the current state under the
+// lock, so that concurrent calls can't arrive out of order.
+func (s *supervisor) tell() {
+	s.notifying.Lock()
+	defer s.notifying.Unlock()
+	s.mu.Lock()
+	notify, reason := s.notify, s.disabled
+	s.mu.Unlock()
+	if notify != nil && reason != s.notified {
+		s.notified = reason
+		notify(reason)
 	}
 }
 
-// onDisabled sets who is told; nil = nobody any more, not even of what was about to be told.
-func (c *crew) onDisabled(told func(reason string)) {
-	c.telling.Lock()
-	c.mu.Lock()
-	c.told, c.said = told, ""
-	c.mu.Unlock()
-	c.telling.Unlock()
-	c.tell()
+// onDisabled sets notify. After onDisabled(nil) has returned, the function set before is not called any more.
+func (s *supervisor) onDisabled(notify func(reason string)) {
+	s.notifying.Lock()
+	s.mu.Lock()
+	s.notify, s.notified = notify, ""
+	s.mu.Unlock()
+	s.notifying.Unlock()
+	s.tell()
 }
 
-// enable makes a plugin that was disabled begin anew.
-func (c *crew) enable() {
-	c.mu.Lock()
-	c.disabled, c.failures, c.lost = "", nil, 0
-	c.turnLocked()
-	c.mu.Unlock()
-	c.tell()
+// enable lets a disabled plugin start processes again.
+func (s *supervisor) enable() {
+	s.mu.Lock()
+	s.disabled, s.failures, s.lost = "", nil, 0
+	s.broadcastLocked()
+	s.mu.Unlock()
+	s.tell()
 }

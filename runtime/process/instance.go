@@ -12,10 +12,10 @@ import (
 
 // instance is a slot of a process; it implements [runtime.Instance].
 type instance struct {
-	crew  *crew
-	place *member
-	slot  uint32
-	timer *time.Timer // of its runs; reused
+	supervisor *supervisor
+	place      *place
+	slot       uint32
+	timer      *time.Timer // of its runs; reused
 }
 
 // Run implements [runtime.Instance].
@@ -56,8 +56,8 @@ func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 
 // enter begins a run. Until there is a process for it, its time stands still, and one that is cancelled doesn't wait.
 func (i *instance) enter(ctx context.Context, r *run) (leave func(), err error) {
-	suspect := i.crew.takeSuspect(r.at)
-	if !suspect && i.crew.enterNow(i.place, r) {
+	suspect := i.supervisor.takeSuspect(r.at)
+	if !suspect && i.supervisor.enterNow(i.place, r) {
 		return func() {}, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -66,9 +66,9 @@ func (i *instance) enter(ctx context.Context, r *run) (leave func(), err error) 
 	defer r.at.OnCancel(nil)
 	began := time.Now()
 	if suspect {
-		leave, err = i.crew.enterAlone(ctx, r)
+		leave, err = i.supervisor.enterAlone(ctx, r)
 	} else {
-		leave, err = func() {}, i.crew.enter(ctx, i.place, r)
+		leave, err = func() {}, i.supervisor.enter(ctx, i.place, r)
 	}
 	if waited := time.Since(began); !r.at.Deadline.IsZero() {
 		r.at.Deadline = r.at.Deadline.Add(waited)
@@ -76,15 +76,15 @@ func (i *instance) enter(ctx context.Context, r *run) (leave func(), err error) 
 	return leave, err
 }
 
-// blame says what becomes of an attempt whose process has died. It has failed if it is known to be why; otherwise it
-// goes back to where it came from, without counting.
+// blame decides the outcome of an attempt whose process has died. It failed if it is known to be the cause; otherwise
+// it is returned to the queue without counting.
 func (i *instance) blame(r *run) jobhost.Outcome {
-	victims, killer, dismissed := r.child.victims(), r.child.killer(), i.crew.life.Err() != nil
+	victims, killer, stopped := r.child.victims(), r.child.killedFor(), i.supervisor.life.Err() != nil
 	switch {
-	case dismissed, killer != 0:
+	case stopped, killer != 0:
 		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
 	case victims > 1:
-		i.crew.suspect(r.at)
+		i.supervisor.suspect(r.at)
 		return jobhost.Outcome{Kind: jobhost.OutcomeReturned}
 	}
 	return r.at.Failure(jobhost.FailCrash, jobhost.CategorySystem,
@@ -93,7 +93,7 @@ func (i *instance) blame(r *run) jobhost.Outcome {
 
 // Close implements [runtime.Instance].
 func (i *instance) Close(context.Context) error {
-	i.crew.leave(i)
+	i.supervisor.leave(i)
 	return nil
 }
 

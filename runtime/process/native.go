@@ -91,7 +91,7 @@ func (n *Natives) Load(ctx context.Context, src runtime.Source) (runtime.Plugin,
 		return nil, err
 	}
 	p.source.Bytes = nil // what is run is the sealed copy
-	p.crew = newCrew(n.engine, src.Worker, true, func(ctx context.Context) (*child, error) {
+	p.supervisor = newSupervisor(n.engine, src.Worker, true, func(ctx context.Context) (*child, error) {
 		ch, _, err := p.start(ctx)
 		return ch, err
 	})
@@ -103,7 +103,7 @@ func (n *Natives) Load(ctx context.Context, src runtime.Source) (runtime.Plugin,
 		first.close()
 		return nil, errors.Join(err, p.program.Close())
 	}
-	p.crew.hire(first, max(src.Processes, 1))
+	p.supervisor.launchAll(first, max(src.Processes, 1))
 	return p, nil
 }
 
@@ -112,11 +112,11 @@ func (n *Natives) Close(context.Context) error { return n.close() }
 
 // native is a plugin that is an executable.
 type native struct {
-	engine  *Natives
-	source  runtime.Source
-	program *os.File // the verified copy of it
-	crew    *crew
-	info    runtime.Info
+	engine     *Natives
+	source     runtime.Source
+	program    *os.File // the verified copy of it
+	supervisor *supervisor
+	info       runtime.Info
 }
 
 // start starts a process, asks what it can do and opens its stream.
@@ -203,19 +203,21 @@ const maxEntries = 1000
 func (p *native) Info() runtime.Info { return p.info }
 
 // Instantiate implements [runtime.Plugin].
-func (p *native) Instantiate(context.Context) (runtime.Instance, error) { return p.crew.join(), nil }
+func (p *native) Instantiate(context.Context) (runtime.Instance, error) {
+	return p.supervisor.join(), nil
+}
 
 // Close implements [runtime.Plugin].
 func (p *native) Close(context.Context) error {
-	p.crew.dismiss()
+	p.supervisor.stop()
 	return p.program.Close()
 }
 
 // OnDisabled implements [runtime.Fallible].
-func (p *native) OnDisabled(told func(reason string)) { p.crew.onDisabled(told) }
+func (p *native) OnDisabled(told func(reason string)) { p.supervisor.onDisabled(told) }
 
 // Enable implements [runtime.Fallible].
-func (p *native) Enable() { p.crew.enable() }
+func (p *native) Enable() { p.supervisor.enable() }
 
 var _ runtime.Fallible = (*native)(nil)
 

@@ -117,12 +117,12 @@ func filesOf(slots int) int {
 }
 
 // fitLocked gives the process of a place what it needs for the instances that use it.
-func (c *crew) fitLocked(m *member) {
+func (s *supervisor) fitLocked(m *place) {
 	if m.child == nil {
 		return
 	}
 	if err := m.child.fit(m.slots); err != nil {
-		c.engine.logger.Warn("process can't be given more memory", logkey.Worker, c.worker, "pid", m.child.process.ID(), logkey.Error, err)
+		s.engine.logger.Warn("process can't be given more memory", logkey.Worker, s.worker, "pid", m.child.process.ID(), logkey.Error, err)
 	}
 }
 

@@ -212,7 +212,7 @@ func (r *run) hasEnded() {
 // endedBy says why the process has died that had to be killed since it took nothing any more.
 func (r *run) endedBy(ctx context.Context) ending {
 	switch {
-	case r.child.killer() != r.id:
+	case r.child.killedFor() != r.id:
 		return byDeath
 	case ctx.Err() != nil:
 		return byContext

@@ -141,7 +141,7 @@ func TestDeafProcess(t *testing.T) {
 					return errEnded
 				})
 				c.health = healthy{}
-				w := newCrew(&engine{observe: noObserver{}}, "deaf", false, nil)
+				w := newSupervisor(&engine{observe: noObserver{}}, "deaf", false, nil)
 				go w.watch(c)
 				go func() { // it ends when it is killed
 					for !isDead(c) {

@@ -70,7 +70,7 @@ func (s *Sandboxes) Load(ctx context.Context, src runtime.Source) (runtime.Plugi
 		return nil, err
 	}
 	p := &sandboxed{engine: s, source: src, cacheDir: cacheDir}
-	p.crew = newCrew(s.engine, src.Worker, false, func(ctx context.Context) (*child, error) {
+	p.supervisor = newSupervisor(s.engine, src.Worker, false, func(ctx context.Context) (*child, error) {
 		ch, _, err := p.start(ctx)
 		return ch, err
 	})
@@ -79,7 +79,7 @@ func (s *Sandboxes) Load(ctx context.Context, src runtime.Source) (runtime.Plugi
 		return nil, err
 	}
 	p.info = info
-	p.crew.hire(first, max(src.Processes, 1))
+	p.supervisor.launchAll(first, max(src.Processes, 1))
 	return p, nil
 }
 
@@ -88,11 +88,11 @@ func (s *Sandboxes) Close(context.Context) error { return s.close() }
 
 // sandboxed is a plugin in sandbox processes.
 type sandboxed struct {
-	engine   *Sandboxes
-	source   runtime.Source
-	cacheDir string // of compiled modules, for it alone
-	crew     *crew
-	info     runtime.Info
+	engine     *Sandboxes
+	source     runtime.Source
+	cacheDir   string // of compiled modules, for it alone
+	supervisor *supervisor
+	info       runtime.Info
 }
 
 // start starts a process, loads the plugin in it and opens its stream.
@@ -174,19 +174,21 @@ func (c *child) load(ctx context.Context, l *loading) (info runtime.Info, err er
 func (p *sandboxed) Info() runtime.Info { return p.info }
 
 // Instantiate implements [runtime.Plugin]. The instance is made with the first attempt.
-func (p *sandboxed) Instantiate(context.Context) (runtime.Instance, error) { return p.crew.join(), nil }
+func (p *sandboxed) Instantiate(context.Context) (runtime.Instance, error) {
+	return p.supervisor.join(), nil
+}
 
 // Close implements [runtime.Plugin].
 func (p *sandboxed) Close(context.Context) error {
-	p.crew.dismiss()
+	p.supervisor.stop()
 	return nil
 }
 
 // OnDisabled implements [runtime.Fallible].
-func (p *sandboxed) OnDisabled(told func(reason string)) { p.crew.onDisabled(told) }
+func (p *sandboxed) OnDisabled(told func(reason string)) { p.supervisor.onDisabled(told) }
 
 // Enable implements [runtime.Fallible].
-func (p *sandboxed) Enable() { p.crew.enable() }
+func (p *sandboxed) Enable() { p.supervisor.enable() }
 
 // receiveSource puts a source together in the process.
 func receiveSource(stream interface{ Recv() (*loadpb.Part, error) }) (*loading, error) {

@@ -2,16 +2,17 @@ package process
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// suspects are attempts that were under way when a process died and that may have been why. Such a one
-// runs alone the next time, in a process of its own, so that it is known then. The oldest are forgotten.
+// suspects are attempts that were under way when a process died, and may have been the cause. A suspect
+// runs alone the next time, in a process of its own, which shows whether it was. The oldest are forgotten.
 type suspects struct {
 	known map[string]struct{}
-	order []string
+	order []string // the keys of known, oldest first
 }
 
 // maxSuspects is how many are remembered.
@@ -33,46 +34,49 @@ func (s *suspects) add(key string) {
 	}
 }
 
-// take reports whether an attempt is suspect, and forgets it.
-func (c *crew) takeSuspect(at *hostcall.Attempt) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.suspects.known) == 0 {
+func (s *suspects) take(key string) bool {
+	if _, have := s.known[key]; !have {
 		return false
 	}
-	key := suspectKey(at)
-	_, have := c.suspects.known[key]
-	delete(c.suspects.known, key)
-	return have
+	delete(s.known, key)
+	s.order = slices.DeleteFunc(s.order, func(k string) bool { return k == key })
+	return true
 }
 
-func (c *crew) suspect(at *hostcall.Attempt) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspects.add(suspectKey(at))
+// takeSuspect reports whether an attempt is suspect, and forgets it.
+func (s *supervisor) takeSuspect(at *hostcall.Attempt) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.suspects.known) > 0 && s.suspects.take(suspectKey(at))
+}
+
+func (s *supervisor) suspect(at *hostcall.Attempt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.suspects.add(suspectKey(at))
 }
 
 // enterAlone begins a run in a process of its own, which leave ends. One suspect runs at a time, but for those that have
 // no deadline, such as fibers: the others can't wait for them.
-func (c *crew) enterAlone(ctx context.Context, r *run) (leave func(), err error) {
+func (s *supervisor) enterAlone(ctx context.Context, r *run) (leave func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(errDismissed) })()
+	defer context.AfterFunc(s.life, func() { cancel(errClosed) })()
 	defer func() {
 		if err != nil {
-			c.suspect(r.at) // still
+			s.suspect(r.at) // still
 		}
 	}()
 	done := func() {}
 	if !r.at.Deadline.IsZero() {
 		select {
-		case c.alone <- struct{}{}:
-			done = func() { <-c.alone }
+		case s.alone <- struct{}{}:
+			done = func() { <-s.alone }
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	child, err := c.startAlone(ctx)
+	child, err := s.startAlone(ctx)
 	if err == nil && !child.begin(r) {
 		child.close()
 		err = errEnded
@@ -88,27 +92,27 @@ func (c *crew) enterAlone(ctx context.Context, r *run) (leave func(), err error)
 }
 
 // startAlone starts a process for one run, when it is time.
-func (c *crew) startAlone(ctx context.Context) (*child, error) {
-	if err := c.pause(ctx, false); err != nil {
+func (s *supervisor) startAlone(ctx context.Context) (*child, error) {
+	if err := s.pause(ctx, false); err != nil {
 		return nil, err
 	}
-	child, err := c.start(ctx)
+	child, err := s.start(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.notStarted(err)
+			s.notStarted(err)
 		}
 		return nil, err
 	}
-	c.mu.Lock()
-	dismissed := c.life.Err() != nil
-	if !dismissed {
-		c.lost = 0
-		c.wait.Go(func() { c.watch(child) })
+	s.mu.Lock()
+	stopped := s.life.Err() != nil
+	if !stopped {
+		s.lost = 0
+		s.wait.Go(func() { s.watch(child) })
 	}
-	c.mu.Unlock()
-	if dismissed {
+	s.mu.Unlock()
+	if stopped {
 		child.close()
-		return nil, errDismissed
+		return nil, errClosed
 	}
 	return child, nil
 }

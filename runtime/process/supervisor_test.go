@@ -15,22 +15,22 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// fakeCrew is a crew whose processes are parts of the test; start is called for each.
-func fakeCrew(t *testing.T, start func(context.Context) (*child, error)) *crew {
+// fakeSupervisor is a supervisor whose processes are parts of the test; start is called for each.
+func fakeSupervisor(t *testing.T, start func(context.Context) (*child, error)) *supervisor {
 	t.Helper()
 	e, err := newEngine(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCrew(e, "fake", false, start)
+	c := newSupervisor(e, "fake", false, start)
 	first, err := start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.process.cmd.Process = nil
-	c.members = []*member{{child: first}}
+	c.places = []*place{{child: first}}
 	t.Cleanup(func() {
-		c.dismiss()
+		c.stop()
 		if err := e.close(); err != nil {
 			t.Error(err)
 		}
@@ -46,7 +46,7 @@ func listening(t *testing.T) func(context.Context) (*child, error) {
 // TestSuspectsDontWaitForFibers has a fiber run alone, which it does for good: other suspects run meanwhile.
 func TestSuspectsDontWaitForFibers(t *testing.T) {
 	t.Parallel()
-	c := fakeCrew(t, listening(t))
+	c := fakeSupervisor(t, listening(t))
 	fiber, task := runtimetest.Attempt("", ""), runtimetest.Attempt("", "")
 	fiber.Job, fiber.Deadline = "fiber", time.Time{}
 	leave, err := c.enterAlone(t.Context(), newRun(fiber, stoppedTimer()))
@@ -64,7 +64,7 @@ func TestSuspectsDontWaitForFibers(t *testing.T) {
 // TestSuspectIsCancelled has a suspect wait for another, and cancels it: it ends at once.
 func TestSuspectIsCancelled(t *testing.T) {
 	t.Parallel()
-	c := fakeCrew(t, listening(t))
+	c := fakeSupervisor(t, listening(t))
 	other, at := runtimetest.Attempt("", ""), runtimetest.Attempt("", "")
 	other.Job = "other"
 	leave, err := c.enterAlone(t.Context(), newRun(other, stoppedTimer()))
@@ -91,28 +91,28 @@ func TestStartsThatFailSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first, starts := newFake(t).child, 0
-		c := newCrew(&engine{logger: discard(), observe: noObserver{}}, "slow", false, func(context.Context) (*child, error) {
+		c := newSupervisor(&engine{logger: discard(), observe: noObserver{}}, "slow", false, func(context.Context) (*child, error) {
 			starts++
 			time.Sleep(failureTime) // of the bubble
 			return nil, errors.New("no")
 		})
 		told := make(chan string, 10)
 		c.onDisabled(func(reason string) { told <- reason })
-		m := &member{child: first}
-		c.members = []*member{m}
+		m := &place{child: first}
+		c.places = []*place{m}
 		m.child = nil
-		c.wait.Go(func() { c.keep(m) })
+		c.wait.Go(func() { c.supervise(m) })
 		if reason := <-told; starts != 5 {
 			t.Errorf("disabled after %d starts: %s", starts, reason)
 		}
-		c.dismiss()
+		c.stop()
 	})
 }
 
 // TestTellInOrder disables and enables a plugin at once, many times: what is told last is how it is.
 func TestTellInOrder(t *testing.T) {
 	t.Parallel()
-	c := fakeCrew(t, listening(t))
+	c := fakeSupervisor(t, listening(t))
 	var last atomic.Value
 	c.onDisabled(func(reason string) { last.Store(reason) })
 	for range 200 {
