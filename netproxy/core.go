@@ -85,7 +85,7 @@ func (p *core) admit(t *Task) error {
 	if !p.memory.take(size) {
 		return exhausted(LimitBuffered, "bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.used.Load())
 	}
-	if !t.course.CompareAndSwap(0, taskPending) {
+	if !t.flags.CompareAndSwap(0, taskPending) {
 		p.memory.free(size)
 		return ErrTaskUsed
 	}

@@ -39,7 +39,7 @@ type Processor struct {
 	workers sync.WaitGroup
 	waiting atomic.Int64 // workers without a task
 	busy    atomic.Int64 // goroutines that call handlers
-	relay   relay        // tasks for those
+	handoff handoff      // tasks for those
 }
 
 var _ Pool = (*Processor)(nil)
@@ -57,14 +57,14 @@ func NewProcessor(cfg ProcessorConfig) *Processor {
 		close(p.tasks)
 		p.workers.Wait()
 	}
-	p.relay.init(p.cfg.Handlers, p.startNow)
+	p.handoff.init(p.cfg.Handlers, p.startNow)
 	p.launch, p.deliver, p.giveBack = p.start, p.hand, p.handBack
 	return p
 }
 
 // start has a goroutine run a task: one that calls a handler, when that has returned, or another.
 func (p *Processor) start(t *Task) {
-	if !p.relay.keep(t, &p.busy) {
+	if !p.handoff.keep(t, &p.busy) {
 		p.startNow(t)
 	}
 }
@@ -84,7 +84,7 @@ func (p *Processor) work(t *Task) {
 	defer p.workers.Done()
 	for tasks := p.tasks; t != nil; {
 		p.run(t)
-		if t = p.relay.take(); t != nil {
+		if t = p.handoff.take(); t != nil {
 			continue
 		}
 		if p.waiting.Add(1) > maxIdle {
@@ -119,7 +119,7 @@ func (p *Processor) handBack(all []delivery) {
 		go func() {
 			defer p.workers.Done()
 			p.handleSome()
-			p.relay.settle(&p.busy)
+			p.handoff.settle(&p.busy)
 		}()
 	}
 }

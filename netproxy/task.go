@@ -13,7 +13,7 @@ type Task struct {
 	callback string
 	args     []byte
 
-	course  atomic.Uint32            // of course bits
+	flags   atomic.Uint32            // see below
 	life    atomic.Pointer[lifetime] // of its request; nil = not yet
 	enqueue atomic.Int64             // times, in nanoseconds since 1970; 0 = not yet
 	start   atomic.Int64
@@ -24,7 +24,7 @@ type Task struct {
 	next, prev *Task // of those that are pending; protected by the pool's mutex
 }
 
-// Bits of a task's course. None is ever taken away.
+// Bits of a task's flags. Bits are only added.
 const (
 	taskPending   = 1 << iota // it is a pool's
 	taskClaimed               // its end is decided, and a handler is told; never with the next
@@ -83,11 +83,11 @@ func (t *Task) claim() bool { return t.decide(taskPending, taskClaimed) }
 // decide adds a bit if the end of a task that has the needed bits is still open.
 func (t *Task) decide(needed, bit uint32) bool {
 	for {
-		old := t.course.Load()
+		old := t.flags.Load()
 		if old&needed != needed || old&(taskClaimed|taskCancelled) != 0 {
 			return false
 		}
-		if t.course.CompareAndSwap(old, old|bit) {
+		if t.flags.CompareAndSwap(old, old|bit) {
 			return true
 		}
 	}
@@ -96,21 +96,21 @@ func (t *Task) decide(needed, bit uint32) bool {
 // ran notes that the request has ended, and reports whether the pool is done with
 // the task.
 func (t *Task) ran() bool {
-	old := t.course.Or(taskRan)
+	old := t.flags.Or(taskRan)
 	return old&taskClaimed == 0 || old&taskDelivered != 0
 }
 
 // delivered notes that the handler has returned, and reports whether the pool is
 // done with the task.
-func (t *Task) delivered() bool { return t.course.Or(taskDelivered)&taskRan != 0 }
+func (t *Task) delivered() bool { return t.flags.Or(taskDelivered)&taskRan != 0 }
 
 // isDelivering reports whether a handler is, or will be, told of the task's end.
-func (t *Task) isDelivering() bool { return t.course.Load()&(taskClaimed|taskDelivered) == taskClaimed }
+func (t *Task) isDelivering() bool { return t.flags.Load()&(taskClaimed|taskDelivered) == taskClaimed }
 
 // bind makes abort end a request.
 func (t *Task) bind(life *lifetime) {
 	t.life.Store(life)
-	if t.course.Load()&(taskClaimed|taskCancelled) != 0 {
+	if t.flags.Load()&(taskClaimed|taskCancelled) != 0 {
 		life.end(errCancelled)
 	}
 }

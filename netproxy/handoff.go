@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// relay keeps tasks for goroutines that call a handler and will be free soon. The handler of one response often begins
+// handoff keeps tasks for goroutines that call a handler and will be free soon. The handler of one response often begins
 // the next request, and to wake another goroutine for that takes longer than to return. There are never more tasks than such
 // goroutines, and those that nobody takes for one or two milliseconds are run by others: handlers may wait for what they have begun.
-type relay struct {
+type handoff struct {
 	tasks chan *Task
 	run   func(*Task) // has another goroutine run a task
 	taken atomic.Int64
@@ -17,17 +17,17 @@ type relay struct {
 	alarm *time.Timer
 }
 
-// relayTime is how often it is looked whether nobody has taken a task meanwhile.
-const relayTime = time.Millisecond
+// handoffTime is how often it is looked whether nobody has taken a task meanwhile.
+const handoffTime = time.Millisecond
 
-func (r *relay) init(most int, run func(*Task)) {
+func (r *handoff) init(most int, run func(*Task)) {
 	r.tasks, r.run = make(chan *Task, most), run
-	r.alarm = time.AfterFunc(relayTime, r.look)
+	r.alarm = time.AfterFunc(handoffTime, r.look)
 	r.alarm.Stop()
 }
 
 // keep keeps a task if there is a goroutine for it besides those for the others.
-func (r *relay) keep(t *Task, busy *atomic.Int64) bool {
+func (r *handoff) keep(t *Task, busy *atomic.Int64) bool {
 	if int64(len(r.tasks)) >= busy.Load() {
 		return false
 	}
@@ -38,7 +38,7 @@ func (r *relay) keep(t *Task, busy *atomic.Int64) bool {
 	}
 	if r.armed.CompareAndSwap(false, true) {
 		r.seen.Store(r.taken.Load())
-		r.alarm.Reset(relayTime)
+		r.alarm.Reset(handoffTime)
 	}
 	r.settle(busy)
 	return true
@@ -46,7 +46,7 @@ func (r *relay) keep(t *Task, busy *atomic.Int64) bool {
 
 // settle hands out what is kept for goroutines that have become free without seeing it: each counts as busy no more,
 // and then looks.
-func (r *relay) settle(busy *atomic.Int64) {
+func (r *handoff) settle(busy *atomic.Int64) {
 	for int64(len(r.tasks)) > busy.Load() {
 		if t := r.take(); t != nil {
 			r.run(t)
@@ -55,7 +55,7 @@ func (r *relay) settle(busy *atomic.Int64) {
 }
 
 // take returns a task that was kept; nil = there is none.
-func (r *relay) take() *Task {
+func (r *handoff) take() *Task {
 	select {
 	case t := <-r.tasks:
 		r.taken.Add(1)
@@ -66,7 +66,7 @@ func (r *relay) take() *Task {
 }
 
 // look hands everything out if nobody has taken a task since it was looked last.
-func (r *relay) look() {
+func (r *handoff) look() {
 	if taken := r.taken.Load(); r.seen.Swap(taken) == taken {
 		for t := r.take(); t != nil; t = r.take() {
 			r.run(t)
@@ -75,6 +75,6 @@ func (r *relay) look() {
 	// In this order: who keeps one from now on sets the alarm, and what was kept before is seen.
 	r.armed.Store(false)
 	if len(r.tasks) > 0 && r.armed.CompareAndSwap(false, true) {
-		r.alarm.Reset(relayTime)
+		r.alarm.Reset(handoffTime)
 	}
 }
