@@ -20,11 +20,11 @@ func (j *Job) Defer(request Request, entry string, args []byte) (id string, err 
 	if !ok {
 		return "", failed(what, ErrInvalid)
 	}
-	n := j.host.httpDefer(text, entry, args)
+	n := j.host.HTTPDefer(text, entry, args)
 	if n < 0 {
 		return "", failed(what, Errno(n))
 	}
-	id, e := j.host.info("child." + strconv.Itoa(int(n)))
+	id, e := j.host.Info("child." + strconv.Itoa(int(n)))
 	return id, failed(what, e)
 }
 

@@ -122,7 +122,7 @@ type fake struct {
 	told    bool          // that the attempt is cancelled
 }
 
-func (h *fake) output(p []byte) Errno {
+func (h *fake) Output(p []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result.Output = append(h.result.Output, p...)
@@ -130,9 +130,7 @@ func (h *fake) output(p []byte) Errno {
 }
 
 // fail has nothing to do: Run hands on the error itself.
-func (h *fake) fail(int32, string) {}
-
-func (h *fake) info(key string) (string, Errno) {
+func (h *fake) Info(key string) (string, Errno) {
 	at := &h.at
 	if group, name, ok := strings.Cut(key, "."); ok && group != "job" {
 		if group == "child" {
@@ -158,15 +156,15 @@ func (h *fake) info(key string) (string, Errno) {
 	}[key], 0
 }
 
-func (h *fake) emit(p []byte) Errno {
+func (h *fake) Emit(p []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result.Emitted = append(h.result.Emitted, slices.Clone(p))
 	return 0
 }
 
-func (h *fake) log(level Level, text string) {
-	if level < h.logLevel() {
+func (h *fake) Log(level Level, text string) {
+	if level < h.LogLevel() {
 		return
 	}
 	line := levelName(level) + " " + strings.TrimRight(text, "\r\n")
@@ -175,7 +173,7 @@ func (h *fake) log(level Level, text string) {
 	h.result.Logs = append(h.result.Logs, line)
 }
 
-func (h *fake) logLevel() Level { return h.at.LogLevel }
+func (h *fake) LogLevel() Level { return h.at.LogLevel }
 
 // levelName is what the host calls a level.
 func levelName(level Level) string {
@@ -190,7 +188,7 @@ func levelName(level Level) string {
 	return "error"
 }
 
-func (h *fake) metric(_ int32, name string) int32 {
+func (h *fake) Metric(_ int32, name string) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := slices.Index(h.metrics, name)
@@ -201,7 +199,7 @@ func (h *fake) metric(_ int32, name string) int32 {
 	return int32(id)
 }
 
-func (h *fake) observe(id int32, value float64) Errno {
+func (h *fake) Observe(id int32, value float64) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := h.metrics[id]
@@ -209,13 +207,13 @@ func (h *fake) observe(id int32, value float64) Errno {
 	return 0
 }
 
-func (h *fake) progress(done, total int64) {
+func (h *fake) Progress(done, total int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result.Done, h.result.Total = done, total
 }
 
-func (h *fake) remaining() int64 {
+func (h *fake) Remaining() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch left := h.at.Remaining - h.clock; {

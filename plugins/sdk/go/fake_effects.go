@@ -84,14 +84,14 @@ func (h *fake) put(name, value string) Errno {
 	return 0
 }
 
-func (h *fake) kvGet(key string) ([]byte, Errno) {
+func (h *fake) KVGet(key string) ([]byte, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
 	return []byte(k.value), e
 }
 
-func (h *fake) kvVersion(key string) int64 {
+func (h *fake) KVVersion(key string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
@@ -101,7 +101,7 @@ func (h *fake) kvVersion(key string) int64 {
 	return k.version
 }
 
-func (h *fake) kvSet(key string, value []byte, ttl int64) Errno {
+func (h *fake) KVSet(key string, value []byte, ttl int64) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ttl < 0 {
@@ -110,7 +110,7 @@ func (h *fake) kvSet(key string, value []byte, ttl int64) Errno {
 	return h.put(key, string(value))
 }
 
-func (h *fake) kvDel(key string) Errno {
+func (h *fake) KVDelete(key string) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
@@ -121,7 +121,7 @@ func (h *fake) kvDel(key string) Errno {
 	return 0
 }
 
-func (h *fake) kvAdd(key string, delta int64) int64 {
+func (h *fake) KVAdd(key string, delta int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, e := h.key(key)
@@ -141,7 +141,7 @@ func (h *fake) kvAdd(key string, delta int64) int64 {
 	return n + delta
 }
 
-func (h *fake) kvCas(key string, version int64, value []byte) Errno {
+func (h *fake) KVCompareAndSet(key string, version int64, value []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch k, e := h.key(key); {
@@ -153,7 +153,7 @@ func (h *fake) kvCas(key string, version int64, value []byte) Errno {
 	return h.put(key, string(value))
 }
 
-func (h *fake) submit(text []byte, when int32) int32 {
+func (h *fake) Submit(text []byte, when int32) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	head, _, _ := strings.Cut(string(text), "\n\n")

@@ -77,7 +77,7 @@ func (h *fake) op(number int32) *fakeOp {
 }
 
 // http has the request answered by the test, without the lock: it is a stranger's code.
-func (h *fake) http(text []byte) int32 {
+func (h *fake) HTTP(text []byte) int32 {
 	request := parseRequest(text)
 	h.mu.Lock()
 	underWay := 0
@@ -107,7 +107,7 @@ func (h *fake) http(text []byte) int32 {
 	return h.open(o)
 }
 
-func (h *fake) httpDefer(text []byte, entry string, args []byte) int32 {
+func (h *fake) HTTPDefer(text []byte, entry string, args []byte) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at.HTTP == nil {
@@ -122,7 +122,7 @@ func (h *fake) httpDefer(text []byte, entry string, args []byte) int32 {
 	return int32(len(h.asked))
 }
 
-func (h *fake) timer(ms int64) int32 {
+func (h *fake) Timer(ms int64) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open(&fakeOp{at: h.clock + time.Duration(min(ms, math.MaxInt32))*time.Millisecond})
@@ -130,7 +130,7 @@ func (h *fake) timer(ms int64) int32 {
 
 // wait lets time pass until the first of the numbers is ready: those that are
 // ready at the same moment count in their order.
-func (h *fake) wait(numbers []int32, timeout int64) int32 {
+func (h *fake) Wait(numbers []int32, timeout int64) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first, at := -1, time.Duration(never)
@@ -182,7 +182,7 @@ func (h *fake) pass(until time.Duration) (stopped bool) {
 	return stopped
 }
 
-func (h *fake) read(number int32) ([]byte, Errno) {
+func (h *fake) Read(number int32) ([]byte, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.op(number)
@@ -198,7 +198,7 @@ func (h *fake) read(number int32) ([]byte, Errno) {
 	return o.message, 0
 }
 
-func (h *fake) drop(number int32) {
+func (h *fake) Drop(number int32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.ops, number)

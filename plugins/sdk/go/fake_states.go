@@ -58,7 +58,7 @@ func isTag(tag string) bool {
 	})
 }
 
-func (h *fake) stateSet(tag string, status int32, message string, payload []byte) Errno {
+func (h *fake) StateSet(tag string, status int32, message string, payload []byte) Errno {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -134,7 +134,7 @@ func (h *fake) current(f *fakeFilter) (list []fakeState) {
 	return list
 }
 
-func (h *fake) stateGet(task int32, tag string) ([]byte, Errno) {
+func (h *fake) StateGet(task int32, tag string) ([]byte, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f, e := h.filter(task, tag)
@@ -154,7 +154,7 @@ func (h *fake) stateGet(task int32, tag string) ([]byte, Errno) {
 	return jsonOf(lowest.json()), 0
 }
 
-func (h *fake) stateWatch(task int32, tag string) int32 {
+func (h *fake) StateWatch(task int32, tag string) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f, e := h.filter(task, tag)

@@ -42,7 +42,7 @@ func (s *fakeStream) add(m Message) {
 	s.queue = slices.Insert(s.queue, i, m)
 }
 
-func (h *fake) recv() int32 {
+func (h *fake) Receive() int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at.Messages == nil {
@@ -56,7 +56,7 @@ func (h *fake) recv() int32 {
 	return h.inbox
 }
 
-func (h *fake) next(number int32) ([]byte, Errno) {
+func (h *fake) Next(number int32) ([]byte, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.op(number)

@@ -119,7 +119,7 @@ func wasiRandom(p unsafe.Pointer, n uint32) uint32
 // host calls the host; there is only one.
 type host struct{}
 
-func (host) output(p []byte) Errno {
+func (host) Output(p []byte) Errno {
 	return Errno(hostOutput(unsafe.Pointer(unsafe.SliceData(p)), uint32(len(p))))
 }
 
@@ -127,7 +127,7 @@ func (host) fail(kind int32, text string) { hostFail(kind, text) }
 
 // info makes room for 256 bytes first, which most values don't need, and asks
 // again for those that do.
-func (host) info(key string) (string, Errno) {
+func (host) Info(key string) (string, Errno) {
 	var small [256]byte
 	room := small[:]
 	for {
@@ -142,23 +142,23 @@ func (host) info(key string) (string, Errno) {
 	}
 }
 
-func (host) emit(p []byte) Errno {
+func (host) Emit(p []byte) Errno {
 	return Errno(hostEmit(unsafe.Pointer(unsafe.SliceData(p)), uint32(len(p))))
 }
 
-func (host) log(level Level, text string)          { hostLog(int32(level), text) }
-func (host) logLevel() Level                       { return Level(hostLogLevel()) }
-func (host) metric(kind int32, name string) int32  { return hostMetric(kind, name) }
-func (host) observe(id int32, value float64) Errno { return Errno(hostObserve(id, value)) }
-func (host) progress(done, total int64)            { hostProgress(done, total) }
-func (host) remaining() int64                      { return hostRemaining() }
+func (host) Log(level Level, text string)          { hostLog(int32(level), text) }
+func (host) LogLevel() Level                       { return Level(hostLogLevel()) }
+func (host) Metric(kind int32, name string) int32  { return hostMetric(kind, name) }
+func (host) Observe(id int32, value float64) Errno { return Errno(hostObserve(id, value)) }
+func (host) Progress(done, total int64)            { hostProgress(done, total) }
+func (host) Remaining() int64                      { return hostRemaining() }
 
-func (host) submit(text []byte, when int32) int32 {
+func (host) Submit(text []byte, when int32) int32 {
 	return hostSubmit(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)), when)
 }
 
 // kvGet makes room for 256 bytes first, as info does.
-func (host) kvGet(key string) ([]byte, Errno) {
+func (host) KVGet(key string) ([]byte, Errno) {
 	room := make([]byte, 256)
 	for {
 		n := hostKVGet(key, unsafe.Pointer(unsafe.SliceData(room)), uint32(len(room)))
@@ -172,38 +172,38 @@ func (host) kvGet(key string) ([]byte, Errno) {
 	}
 }
 
-func (host) kvVersion(key string) int64 { return hostKVVersion(key) }
+func (host) KVVersion(key string) int64 { return hostKVVersion(key) }
 
-func (host) kvSet(key string, value []byte, ttl int64) Errno {
+func (host) KVSet(key string, value []byte, ttl int64) Errno {
 	return Errno(hostKVSet(key, unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value)), ttl))
 }
 
-func (host) kvDel(key string) Errno              { return Errno(hostKVDel(key)) }
-func (host) kvAdd(key string, delta int64) int64 { return hostKVAdd(key, delta) }
+func (host) KVDelete(key string) Errno           { return Errno(hostKVDel(key)) }
+func (host) KVAdd(key string, delta int64) int64 { return hostKVAdd(key, delta) }
 
-func (host) kvCas(key string, version int64, value []byte) Errno {
+func (host) KVCompareAndSet(key string, version int64, value []byte) Errno {
 	return Errno(hostKVCas(key, version, unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value))))
 }
 
-func (host) http(text []byte) int32 {
+func (host) HTTP(text []byte) int32 {
 	return hostHTTP(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
 }
 
-func (host) httpDefer(text []byte, entry string, args []byte) int32 {
+func (host) HTTPDefer(text []byte, entry string, args []byte) int32 {
 	return hostHTTPDefer(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)), entry,
 		unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args)))
 }
 
-func (host) timer(ms int64) int32 { return hostTimer(ms) }
-func (host) drop(handle int32)    { hostDrop(handle) }
+func (host) Timer(ms int64) int32 { return hostTimer(ms) }
+func (host) Drop(handle int32)    { hostDrop(handle) }
 
 // wait hands the numbers over as they are: wasm is little-endian, as the host reads them.
-func (host) wait(handles []int32, timeout int64) int32 {
+func (host) Wait(handles []int32, timeout int64) int32 {
 	return hostWait(unsafe.Pointer(unsafe.SliceData(handles)), uint32(len(handles)), timeout)
 }
 
 // read returns the whole message of a handle.
-func (host) read(handle int32) ([]byte, Errno) {
+func (host) Read(handle int32) ([]byte, Errno) {
 	n := hostRead(handle, nil, 0)
 	if n < 0 {
 		return nil, Errno(n)
@@ -222,8 +222,8 @@ func (host) read(handle int32) ([]byte, Errno) {
 
 // next returns the next message of a handle with many. One that is empty is gone
 // only after a read with room.
-func (h host) next(handle int32) ([]byte, Errno) {
-	message, e := h.read(handle)
+func (h host) Next(handle int32) ([]byte, Errno) {
+	message, e := h.Read(handle)
 	if e == 0 && len(message) == 0 {
 		var room [1]byte
 		e = min(Errno(hostRead(handle, unsafe.Pointer(&room), 1)), 0)
@@ -231,11 +231,11 @@ func (h host) next(handle int32) ([]byte, Errno) {
 	return message, e
 }
 
-func (host) stateSet(tag string, status int32, message string, payload []byte) Errno {
+func (host) StateSet(tag string, status int32, message string, payload []byte) Errno {
 	return Errno(hostStateSet(tag, status, message, unsafe.Pointer(unsafe.SliceData(payload)), uint32(len(payload))))
 }
 
-func (host) stateGet(task int32, tag string) ([]byte, Errno) {
+func (host) StateGet(task int32, tag string) ([]byte, Errno) {
 	room := make([]byte, 512)
 	for {
 		n := hostStateGet(task, tag, unsafe.Pointer(unsafe.SliceData(room)), uint32(len(room)))
@@ -249,8 +249,8 @@ func (host) stateGet(task int32, tag string) ([]byte, Errno) {
 	}
 }
 
-func (host) stateWatch(task int32, tag string) int32 { return hostStateWatch(task, tag) }
-func (host) recv() int32                             { return hostRecv() }
+func (host) StateWatch(task int32, tag string) int32 { return hostStateWatch(task, tag) }
+func (host) Receive() int32                          { return hostRecv() }
 
 // entropy fills p with random bytes of the host.
 func entropy(p []byte) {

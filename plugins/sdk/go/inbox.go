@@ -12,7 +12,7 @@ type Inbox struct{ op }
 // Inbox returns what the fiber is sent; it is the same each time. The error is
 // [ErrDenied] for jobs, which are sent nothing.
 func (j *Job) Inbox() (*Inbox, error) {
-	n := j.host.recv()
+	n := j.host.Receive()
 	if n < 0 {
 		return nil, failed("receive", Errno(n))
 	}

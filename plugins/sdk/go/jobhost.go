@@ -97,7 +97,7 @@ func (j *Job) Input() []byte { return j.input }
 // that are better written than returned. The error is [ErrLimit] when the
 // result gets larger than it may be; the attempt fails then.
 func (j *Job) Write(p []byte) (int, error) {
-	if e := j.host.output(p); e != 0 {
+	if e := j.host.Output(p); e != 0 {
 		return 0, failed("write the result", e)
 	}
 	return len(p), nil
@@ -105,11 +105,11 @@ func (j *Job) Write(p []byte) (int, error) {
 
 // Emit publishes data to whoever watches the job, at once, whatever becomes of
 // the attempt. The error is [ErrLimit] when data is larger than a result may be.
-func (j *Job) Emit(data []byte) error { return failed("emit", j.host.emit(data)) }
+func (j *Job) Emit(data []byte) error { return failed("emit", j.host.Emit(data)) }
 
 // Progress says how far the attempt is, in units of the worker's choice; total
 // 0 = unknown. It is cheap: the host passes on ten reports a second at most.
-func (j *Job) Progress(done, total int64) { j.host.progress(done, total) }
+func (j *Job) Progress(done, total int64) { j.host.Progress(done, total) }
 
 // Forever is what [Job.Remaining] returns when there is no deadline.
 const Forever time.Duration = 1<<63 - 1
@@ -118,7 +118,7 @@ const Forever time.Duration = 1<<63 - 1
 // deadline, 0 when it must end now because it was cancelled or is out of time.
 // Handlers that run for long ask now and then, and return early on 0.
 func (j *Job) Remaining() time.Duration {
-	switch ms := j.host.remaining(); {
+	switch ms := j.host.Remaining(); {
 	case ms == -1:
 		return Forever
 	case ms < 0:
@@ -152,26 +152,26 @@ func (j *Job) Trace() string { return j.text("trace") }
 // Config returns a value of the worker's config in the manifest, and whether
 // it is there.
 func (j *Job) Config(key string) (string, bool) {
-	value, e := j.host.info("config." + key)
+	value, e := j.host.Info("config." + key)
 	return value, e == 0
 }
 
 // Label returns a label of the job, and whether it is there.
 func (j *Job) Label(key string) (string, bool) {
-	value, e := j.host.info("label." + key)
+	value, e := j.host.Info("label." + key)
 	return value, e == 0
 }
 
 // Secret returns a secret that the manifest grants the worker. The error is
 // [ErrDenied] for one that it doesn't, whether there is one or not.
 func (j *Job) Secret(name string) (string, error) {
-	value, e := j.host.info("secret." + name)
+	value, e := j.host.Info("secret." + name)
 	return value, failed("read secret "+name, e)
 }
 
 // text asks for something that every job has.
 func (j *Job) text(key string) string {
-	value, _ := j.host.info(key)
+	value, _ := j.host.Info(key)
 	return value
 }
 

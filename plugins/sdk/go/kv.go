@@ -19,7 +19,7 @@ func (j *Job) KV() KV { return KV{j.host} }
 
 // Get returns the value of a key. The error is [ErrNotFound] if there is none.
 func (kv KV) Get(key string) ([]byte, error) {
-	value, e := kv.host.kvGet(key)
+	value, e := kv.host.KVGet(key)
 	return value, failed("get key "+key, e)
 }
 
@@ -29,17 +29,17 @@ func (kv KV) Set(key string, value []byte, ttl time.Duration) error {
 	if ttl%time.Millisecond > 0 {
 		ms++
 	}
-	return failed("set key "+key, kv.host.kvSet(key, value, ms))
+	return failed("set key "+key, kv.host.KVSet(key, value, ms))
 }
 
 // Delete removes a key; one that isn't there is fine.
-func (kv KV) Delete(key string) error { return failed("delete key "+key, kv.host.kvDel(key)) }
+func (kv KV) Delete(key string) error { return failed("delete key "+key, kv.host.KVDelete(key)) }
 
 // Add adds to a value that is a whole number in decimal, 0 without one, and
 // returns the sum. What jobs add at the same time adds up: it is the way to
 // count. The error is [ErrInvalid] for a value that is no number.
 func (kv KV) Add(key string, delta int64) (int64, error) {
-	sum := kv.host.kvAdd(key, delta)
+	sum := kv.host.KVAdd(key, delta)
 	if sum < math.MinInt64+256 { // errors are the least numbers that there are
 		return 0, failed("add to key "+key, Errno(math.MinInt64-sum))
 	}
@@ -49,7 +49,7 @@ func (kv KV) Add(key string, delta int64) (int64, error) {
 // Version returns the version of a key, 0 if it isn't there, for
 // [KV.CompareAndSet]. Ask for it before the value.
 func (kv KV) Version(key string) (int64, error) {
-	version := kv.host.kvVersion(key)
+	version := kv.host.KVVersion(key)
 	if version < 0 {
 		return 0, failed("read version of key "+key, Errno(version))
 	}
@@ -60,5 +60,5 @@ func (kv KV) Version(key string) (int64, error) {
 // error is [ErrConflict] if it was another one. If somebody changes the key
 // before this job has succeeded, the attempt fails and is made again.
 func (kv KV) CompareAndSet(key string, version int64, value []byte) error {
-	return failed("compare and set key "+key, kv.host.kvCas(key, version, value))
+	return failed("compare and set key "+key, kv.host.KVCompareAndSet(key, version, value))
 }

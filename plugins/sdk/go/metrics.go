@@ -19,7 +19,7 @@ func (m metric) observe(value float64) error {
 	if m.id < 0 {
 		return failed("define metric", Errno(m.id))
 	}
-	return failed("observe metric", m.host.observe(m.id, value))
+	return failed("observe metric", m.host.Observe(m.id, value))
 }
 
 // Counter counts something that only gets more.
@@ -66,7 +66,7 @@ func (j *Job) metric(kind int32, name string, labels []string) metric {
 	if len(labels)%2 != 0 {
 		return metric{j.host, int32(ErrInvalid)}
 	}
-	return metric{j.host, j.host.metric(kind, metricName(name, labels))}
+	return metric{j.host, j.host.Metric(kind, metricName(name, labels))}
 }
 
 // metricName writes a metric as Prometheus does: requests{class="5xx"}.

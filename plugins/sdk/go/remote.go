@@ -53,48 +53,4 @@ type RemoteStates interface {
 }
 
 // RemoteJob returns a job of a remote host, for packages that call handlers.
-func RemoteJob(r Remote, input []byte) *Job { return &Job{input: input, host: host{remote{r}}} }
-
-// remote is a remote host as a backend.
-type remote struct{ r Remote }
-
-func (h remote) output(p []byte) Errno                 { return h.r.Output(p) }
-func (h remote) fail(int32, string)                    {} // whoever calls the handler says how it failed
-func (h remote) info(key string) (string, Errno)       { return h.r.Info(key) }
-func (h remote) emit(p []byte) Errno                   { return h.r.Emit(p) }
-func (h remote) log(level Level, text string)          { h.r.Log(level, text) }
-func (h remote) logLevel() Level                       { return h.r.LogLevel() }
-func (h remote) metric(kind int32, name string) int32  { return h.r.Metric(kind, name) }
-func (h remote) observe(id int32, value float64) Errno { return h.r.Observe(id, value) }
-func (h remote) progress(done, total int64)            { h.r.Progress(done, total) }
-func (h remote) remaining() int64                      { return h.r.Remaining() }
-func (h remote) submit(text []byte, when int32) int32  { return h.r.Submit(text, when) }
-
-func (h remote) kvGet(key string) ([]byte, Errno)                { return h.r.KVGet(key) }
-func (h remote) kvVersion(key string) int64                      { return h.r.KVVersion(key) }
-func (h remote) kvSet(key string, value []byte, ttl int64) Errno { return h.r.KVSet(key, value, ttl) }
-func (h remote) kvDel(key string) Errno                          { return h.r.KVDelete(key) }
-func (h remote) kvAdd(key string, delta int64) int64             { return h.r.KVAdd(key, delta) }
-
-func (h remote) kvCas(key string, version int64, value []byte) Errno {
-	return h.r.KVCompareAndSet(key, version, value)
-}
-
-func (h remote) http(text []byte) int32                    { return h.r.HTTP(text) }
-func (h remote) timer(ms int64) int32                      { return h.r.Timer(ms) }
-func (h remote) wait(numbers []int32, timeout int64) int32 { return h.r.Wait(numbers, timeout) }
-func (h remote) read(number int32) ([]byte, Errno)         { return h.r.Read(number) }
-func (h remote) next(number int32) ([]byte, Errno)         { return h.r.Next(number) }
-func (h remote) drop(number int32)                         { h.r.Drop(number) }
-func (h remote) recv() int32                               { return h.r.Receive() }
-
-func (h remote) httpDefer(text []byte, entry string, args []byte) int32 {
-	return h.r.HTTPDefer(text, entry, args)
-}
-
-func (h remote) stateSet(tag string, status int32, message string, payload []byte) Errno {
-	return h.r.StateSet(tag, status, message, payload)
-}
-
-func (h remote) stateGet(task int32, tag string) ([]byte, Errno) { return h.r.StateGet(task, tag) }
-func (h remote) stateWatch(task int32, tag string) int32         { return h.r.StateWatch(task, tag) }
+func RemoteJob(r Remote, input []byte) *Job { return &Job{input: input, host: host{r}} }

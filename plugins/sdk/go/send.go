@@ -22,7 +22,7 @@ func (j *Job) Send(request Request) (*Call, error) {
 	if !ok {
 		return nil, failed(what, ErrInvalid)
 	}
-	n := j.host.http(text)
+	n := j.host.HTTP(text)
 	if n < 0 {
 		return nil, failed(what, Errno(n))
 	}

@@ -41,7 +41,7 @@ type State struct {
 // Errors: [ErrInvalid], [ErrLimit], [ErrStopped], and [ErrDenied] for a tag that
 // begins with "_", which are the host's.
 func (j *Job) SetState(tag string, status int32, message string, payload []byte) error {
-	return failed("set state "+tag, j.host.stateSet(tag, status, message, payload))
+	return failed("set state "+tag, j.host.StateSet(tag, status, message, payload))
 }
 
 // SetStarted is [Job.SetState] with [StateStarted] and "🟢 Started".
@@ -122,7 +122,7 @@ func (j *Job) GetState(opts ...StateOption) (State, error) {
 
 func (j *Job) getState(task int32, tag string) (State, error) {
 	what := "get state " + tag
-	text, e := j.host.stateGet(task, tag)
+	text, e := j.host.StateGet(task, tag)
 	if e != 0 {
 		return State{}, failed(what, e)
 	}

@@ -53,10 +53,10 @@ func (j *Job) submit(spec *Spec, when int32) (number int32, id string, err error
 	if !ok {
 		return 0, "", failed("submit", ErrInvalid)
 	}
-	if number = j.host.submit(text, when); number < 0 {
+	if number = j.host.Submit(text, when); number < 0 {
 		return 0, "", failed("submit to "+spec.Worker, Errno(number))
 	}
-	id, e := j.host.info("child." + strconv.Itoa(int(number)))
+	id, e := j.host.Info("child." + strconv.Itoa(int(number)))
 	return number, id, failed("submit", e)
 }
 

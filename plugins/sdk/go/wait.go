@@ -36,11 +36,11 @@ func (o *op) take(what string) ([]byte, error) {
 	if err := o.fault(); err != nil {
 		return nil, err
 	}
-	message, e := o.job.host.read(o.number)
+	message, e := o.job.host.Read(o.number)
 	if e != 0 {
 		return nil, failed(what, e)
 	}
-	o.job.host.drop(o.number)
+	o.job.host.Drop(o.number)
 	o.taken = true
 	return message, nil
 }
@@ -50,14 +50,14 @@ func (o *op) next(what string) ([]byte, error) {
 	if err := o.fault(); err != nil {
 		return nil, err
 	}
-	message, e := o.job.host.next(o.number)
+	message, e := o.job.host.Next(o.number)
 	return message, failed(what, e)
 }
 
 // drop gives it up.
 func (o *op) drop() {
 	if !o.taken && o.fault() == nil {
-		o.job.host.drop(o.number)
+		o.job.host.Drop(o.number)
 		o.err = errDropped
 	}
 }
@@ -97,7 +97,7 @@ func (j *Job) Wait(timeout time.Duration, pending ...Pending) (int, error) {
 	if timeout != Forever {
 		ms = milliseconds(timeout)
 	}
-	n := j.host.wait(numbers, ms)
+	n := j.host.Wait(numbers, ms)
 	if n == int32(ErrNotFound) {
 		return -1, nil
 	}
@@ -122,7 +122,7 @@ type Timer struct{ op }
 // After returns a timer that is ready after d, rounded up to milliseconds. If
 // there are too many, [Job.Wait] says so.
 func (j *Job) After(d time.Duration) *Timer {
-	return &Timer{j.op("make a timer", j.host.timer(milliseconds(d)))}
+	return &Timer{j.op("make a timer", j.host.Timer(milliseconds(d)))}
 }
 
 // Drop gives the timer up. A job may hold 4,096 timers and calls.

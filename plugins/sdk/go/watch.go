@@ -30,7 +30,7 @@ func (j *Job) WatchState(opts ...StateOption) (*StateWatch, error) {
 }
 
 func (j *Job) watchState(task int32, tag string) (*StateWatch, error) {
-	n := j.host.stateWatch(task, tag)
+	n := j.host.StateWatch(task, tag)
 	if n < 0 {
 		return nil, failed("watch state "+tag, Errno(n))
 	}
