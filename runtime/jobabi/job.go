@@ -12,8 +12,8 @@ import (
 func jobCalls() []Function {
 	return []Function{
 		{Name: "input", Args: []Arg{roomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: input},
-		{Name: "output", Args: []Arg{bytesArg("data", "len")}, Results: []api.ValueType{i32}, call: output},
-		{Name: "fail", Args: []Arg{int32Arg("kind"), textArg("text", "len")}, Results: []api.ValueType{i32}, call: fail},
+		{Name: "output", Args: []Arg{bytesArg("data", "len")}, Errno: true, call: output},
+		{Name: "fail", Args: []Arg{int32Arg("kind"), textArg("text", "len")}, Errno: true, call: fail},
 		{Name: "info", Args: []Arg{textArg("key", "klen"), textRoomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: info},
 	}
 }

@@ -30,8 +30,10 @@ const (
 type Function struct {
 	Name string
 	Args []Arg
+	// Errno says that the result is an i32, 0 or an errno, and nothing else.
+	Errno bool
 	// Params and Results are the wasm types; Names name the params. Params and
-	// Names follow from Args.
+	// Names follow from Args, and Results from Errno.
 	Params, Results []api.ValueType
 	Names           []string
 	call            api.GoModuleFunc
@@ -49,6 +51,9 @@ func Functions() []Function {
 	for i := range all {
 		for _, a := range all[i].Args {
 			all[i].Params, all[i].Names = a.lower(all[i].Params, all[i].Names)
+		}
+		if all[i].Errno {
+			all[i].Results = []api.ValueType{i32}
 		}
 	}
 	return all

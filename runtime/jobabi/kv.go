@@ -14,10 +14,10 @@ func kvCalls() []Function {
 	return []Function{
 		{Name: "kv_get", Args: []Arg{textArg("key", "klen"), roomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: kvGet},
 		{Name: "kv_version", Args: []Arg{textArg("key", "klen")}, Results: []api.ValueType{i64}, call: kvVersion},
-		{Name: "kv_set", Args: []Arg{textArg("key", "klen"), bytesArg("value", "vlen"), int64Arg("ttl")}, Results: []api.ValueType{i32}, call: kvSet},
-		{Name: "kv_del", Args: []Arg{textArg("key", "klen")}, Results: []api.ValueType{i32}, call: kvDel},
+		{Name: "kv_set", Args: []Arg{textArg("key", "klen"), bytesArg("value", "vlen"), int64Arg("ttl")}, Errno: true, call: kvSet},
+		{Name: "kv_del", Args: []Arg{textArg("key", "klen")}, Errno: true, call: kvDel},
 		{Name: "kv_add", Args: []Arg{textArg("key", "klen"), int64Arg("delta")}, Results: []api.ValueType{i64}, call: kvAdd},
-		{Name: "kv_cas", Args: []Arg{textArg("key", "klen"), int64Arg("version"), bytesArg("value", "vlen")}, Results: []api.ValueType{i32}, call: kvCas},
+		{Name: "kv_cas", Args: []Arg{textArg("key", "klen"), int64Arg("version"), bytesArg("value", "vlen")}, Errno: true, call: kvCas},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func metricCalls() []Function {
 	return []Function{
 		{Name: "metric", Args: []Arg{int32Arg("kind"), textArg("name", "nlen")}, Results: []api.ValueType{i32}, call: metric},
-		{Name: "observe", Args: []Arg{int32Arg("id"), float64Arg("value")}, Results: []api.ValueType{i32}, call: observe},
+		{Name: "observe", Args: []Arg{int32Arg("id"), float64Arg("value")}, Errno: true, call: observe},
 		{Name: "progress", Args: []Arg{int64Arg("done"), int64Arg("total")}, call: progress},
 	}
 }

@@ -18,7 +18,7 @@ func opCalls() []Function {
 		{Name: "wait", Args: []Arg{handlesArg("handles", "n"), int64Arg("timeout")}, Results: []api.ValueType{i32}, call: wait},
 		{Name: "read", Args: []Arg{int32Arg("handle"), roomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: read},
 		{Name: "recv", Results: []api.ValueType{i32}, call: recv},
-		{Name: "drop", Args: []Arg{int32Arg("handle")}, Results: []api.ValueType{i32}, call: drop},
+		{Name: "drop", Args: []Arg{int32Arg("handle")}, Errno: true, call: drop},
 		{Name: "http_defer", Args: []Arg{bytesArg("request", "len"), textArg("entry", "elen"), bytesArg("args", "alen")}, Results: []api.ValueType{i32}, call: httpDefer},
 	}
 }

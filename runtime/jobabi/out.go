@@ -11,7 +11,7 @@ import (
 // outCalls send something out: messages, and further jobs.
 func outCalls() []Function {
 	return []Function{
-		{Name: "emit", Args: []Arg{bytesArg("data", "len")}, Results: []api.ValueType{i32}, call: emit},
+		{Name: "emit", Args: []Arg{bytesArg("data", "len")}, Errno: true, call: emit},
 		{Name: "submit", Args: []Arg{bytesArg("spec", "len"), int32Arg("when")}, Results: []api.ValueType{i32}, call: submit},
 	}
 }

@@ -12,7 +12,7 @@ import (
 // stateCalls are about what tasks report of their progress.
 func stateCalls() []Function {
 	return []Function{
-		{Name: "state_set", Args: []Arg{textArg("tag", "tlen"), int32Arg("status"), textArg("message", "mlen"), bytesArg("payload", "plen")}, Results: []api.ValueType{i32}, call: stateSet},
+		{Name: "state_set", Args: []Arg{textArg("tag", "tlen"), int32Arg("status"), textArg("message", "mlen"), bytesArg("payload", "plen")}, Errno: true, call: stateSet},
 		{Name: "state_get", Args: []Arg{int32Arg("task"), textArg("tag", "tlen"), textRoomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: stateGet},
 		{Name: "state_watch", Args: []Arg{int32Arg("task"), textArg("tag", "tlen")}, Results: []api.ValueType{i32}, call: stateWatch},
 	}

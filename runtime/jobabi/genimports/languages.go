@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tetratelabs/wazero/api"
@@ -16,7 +17,7 @@ func lists() []list {
 		{file: "plugins/sdk/c/jobhost/abi.h", comment: "//", line: c.line},
 		{file: "internal/testing/guests/src/jobhost1.h", comment: "//", line: shortC.line},
 		{file: "plugins/sdk/go/host_wasm.go", comment: "//", line: goLine, without: input, spaced: true},
-		{file: "plugins/sdk/rust/src/host_wasm.rs", comment: "//", line: rustLine, without: input},
+		{file: "plugins/sdk/rust/src/host_wasm.rs", comment: "//", line: rustLine, without: input, spaced: true},
 		{file: "plugins/sdk/zig/src/abi.zig", comment: "//", line: zigLine, without: input},
 		{file: "plugins/sdk/assemblyscript/assembly/host.ts", comment: "//", line: assemblyScriptLine, without: input},
 		// The glue reads by its own means: a message in pieces.
@@ -101,18 +102,53 @@ func assemblyScriptLine(f jobabi.Function) string {
 
 var rustTypes = pointers("%s: i32", "%s: i64", "%s: f64", "%s: *const u8, %s: usize", "%s: *mut u8, %s: usize", "%s: *const i32, %s: usize")
 
-// rustWidth is max_width of rustfmt.toml: a longer line has its arguments on lines of their own.
+// rustSafe are the types of a safe function, in which a slice is an address and a count.
+var rustSafe = types{
+	jobabi.Int32: "%s: i32", jobabi.Int64: "%s: i64", jobabi.Float64: "%s: f64",
+	jobabi.Text: "%s: &str", jobabi.Bytes: "%s: &[u8]", jobabi.Handles: "%s: &[i32]",
+	jobabi.Room: "%s: &mut [u8]", jobabi.TextRoom: "%s: &mut [u8]",
+}
+
+func rustArg(a jobabi.Arg) string { return fmt.Sprintf(rustSafe[a.Kind], a.Name) }
+
+// rustPass are the arguments with which a safe function calls its import.
+func rustPass(a jobabi.Arg) string {
+	switch a.Kind {
+	case jobabi.Text, jobabi.Bytes, jobabi.Handles:
+		return a.Name + ".as_ptr(), " + a.Name + ".len()"
+	case jobabi.Room, jobabi.TextRoom:
+		return a.Name + ".as_mut_ptr(), " + a.Name + ".len()"
+	case jobabi.Int32, jobabi.Int64, jobabi.Float64:
+	}
+	return a.Name
+}
+
+// rustWidth is max_width of rustfmt.toml: longer calls and declarations have their arguments on lines of their own.
 const rustWidth = 120
 
-func rustLine(f jobabi.Function) string {
-	const indent = "        "
-	args, arrow := params(f, rustTypes.spell), result(f, "", " -> i32", " -> i64")
-	line := indent + "pub fn " + f.Name + "(" + args + ")" + arrow + ";\n"
-	if len(line)-1 <= rustWidth {
-		return line
+// rustCall writes an indented call or declaration as rustfmt does.
+func rustCall(indent, head, args, tail string) string {
+	if line := indent + head + "(" + args + ")" + tail; len(line) <= rustWidth {
+		return line + "\n"
 	}
 	args = indent + "    " + strings.ReplaceAll(args, ", ", ",\n"+indent+"    ") + ",\n"
-	return indent + "pub fn " + f.Name + "(\n" + args + indent + ")" + arrow + ";\n"
+	return indent + head + "(\n" + args + indent + ")" + tail + "\n"
+}
+
+// rustLine writes a safe function around the import.
+func rustLine(f jobabi.Function) string {
+	arrow := result(f, "", " -> i32", " -> i64")
+	call := rustCall("        ", f.Name, params(f, rustPass), "")
+	if line := "    unsafe { " + strings.TrimSpace(call) + " }\n"; len(line)-1 <= rustWidth && !strings.Contains(call[:len(call)-1], "\n") {
+		call = line
+	} else {
+		call = "    unsafe {\n" + call + "    }\n"
+	}
+	return "pub fn " + f.Name + "(" + params(f, rustArg) + ")" + arrow + " {\n" +
+		fmt.Sprintf("    #[link(wasm_import_module = %q)]\n", jobabi.Module) +
+		"    extern \"C\" {\n" +
+		rustCall("        ", "fn "+f.Name, params(f, rustTypes.spell), arrow+";") +
+		"    }\n" + call + "}\n"
 }
 
 // goTypes pass text as a string, which the compiler hands over as an address and a length.
@@ -139,7 +175,44 @@ func goLine(f jobabi.Function) string {
 			break
 		}
 	}
-	return text + strings.TrimSuffix(fmt.Sprintf("func host%s(%s) %s", goName(f.Name), params(f, goArg), result(f, "", "int32", "int64")), " ") + "\n"
+	return text + strings.TrimSuffix(fmt.Sprintf("func host%s(%s) %s", goName(f.Name), params(f, goArg), result(f, "", "int32", "int64")), " ") + "\n" + goMethod(f)
+}
+
+// byHand are the methods of the Go SDK's host that need more than their import: types of
+// their own, or another call with more room.
+var byHand = []string{"fail", "info", "log", "log_level", "kv_get", "state_get", "read", "drop"}
+
+// goMethod writes the method of the host that only calls its import.
+func goMethod(f jobabi.Function) string {
+	if slices.Contains(byHand, f.Name) {
+		return ""
+	}
+	call := fmt.Sprintf("host%s(%s)", goName(f.Name), params(f, goPass))
+	switch {
+	case f.Errno:
+		return fmt.Sprintf("\nfunc (host) %s(%s) Errno {\n\treturn Errno(%s)\n}\n", goMethodName(f.Name), params(f, goSafe), call)
+	case len(f.Results) == 0:
+		return fmt.Sprintf("\nfunc (host) %s(%s) {\n\t%s\n}\n", goMethodName(f.Name), params(f, goSafe), call)
+	}
+	return fmt.Sprintf("\nfunc (host) %s(%s) %s {\n\treturn %s\n}\n", goMethodName(f.Name), params(f, goSafe), result(f, "", "int32", "int64"), call)
+}
+
+func goSafe(a jobabi.Arg) string {
+	switch a.Kind {
+	case jobabi.Bytes:
+		return a.Name + " []byte"
+	case jobabi.Handles:
+		return a.Name + " []int32"
+	case jobabi.Int32, jobabi.Int64, jobabi.Float64, jobabi.Text, jobabi.Room, jobabi.TextRoom:
+	}
+	return goArg(a)
+}
+
+func goPass(a jobabi.Arg) string {
+	if a.Kind == jobabi.Bytes || a.Kind == jobabi.Handles {
+		return fmt.Sprintf("unsafe.Pointer(unsafe.SliceData(%s)), uint32(len(%s))", a.Name, a.Name)
+	}
+	return a.Name
 }
 
 // goName turns kv_get into KVGet.
@@ -154,6 +227,19 @@ func goName(name string) string {
 		}
 	}
 	return b.String()
+}
+
+// goMethodName is the name in the SDK's interface, which has no short forms.
+func goMethodName(name string) string {
+	switch name {
+	case "kv_del":
+		return "KVDelete"
+	case "kv_cas":
+		return "KVCompareAndSet"
+	case "recv":
+		return "Receive"
+	}
+	return goName(name)
 }
 
 // glueLine writes the letters that the glue of the JavaScript SDK explains.

@@ -153,7 +153,8 @@ impl Failure {
     /// Says to the host that the attempt ends like this.
     pub(crate) fn tell(&self) {
         if self.kind == SNOOZE {
-            return host::fail(SNOOZE, &self.message);
+            host::fail(SNOOZE, &self.message);
+            return;
         }
         let mut text = format!("{{\"message\":{}{}", quote(cut(&self.message)), self.fields);
         if self.context.len() + 2 > MAX_CONTEXT {

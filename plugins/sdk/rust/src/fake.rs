@@ -128,8 +128,9 @@ pub fn output(p: &[u8]) -> i32 {
     0
 }
 
-pub fn fail(kind: i32, text: &str) {
+pub fn fail(kind: i32, text: &str) -> i32 {
     with(|h| h.done.failure = Some((kind, text.into())));
+    0
 }
 
 pub fn info(key: &str, room: &mut [u8]) -> i32 {
@@ -276,8 +277,9 @@ pub fn read(handle: i32, room: &mut [u8]) -> i32 {
     })
 }
 
-pub fn drop(handle: i32) {
+pub fn drop(handle: i32) -> i32 {
     with(|h| h.handles.remove(&handle));
+    0
 }
 
 pub fn http_defer(request: &[u8], entry: &str, args: &[u8]) -> i32 {
@@ -287,7 +289,7 @@ pub fn http_defer(request: &[u8], entry: &str, args: &[u8]) -> i32 {
     })
 }
 
-pub fn state_set(tag: &str, status: i32, message: &str, _payload: &str) -> i32 {
+pub fn state_set(tag: &str, status: i32, message: &str, _payload: &[u8]) -> i32 {
     if tag.starts_with('_') {
         return -2;
     }

@@ -140,7 +140,7 @@ impl Job {
     /// up to 4 KiB; payload is a JSON object of up to 64 KiB, or empty. The error is
     /// [`Errno::Denied`] for a tag that begins with `_`: those are the host's.
     pub fn set_state(&self, tag: &str, status: i32, message: &str, payload: &str) -> Result<(), Error> {
-        check(host::state_set(tag, status, message, payload), "set state")
+        check(host::state_set(tag, status, message, payload.as_bytes()), "set state")
     }
 
     /// Is [`Job::set_state`] with [`STATE_STARTED`].
