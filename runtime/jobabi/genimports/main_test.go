@@ -8,8 +8,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/jobabi"
 )
 
-// TestLists: the lists of all SDKs are what the table makes of them.
-func TestLists(t *testing.T) {
+// TestImportLists: the lists of all SDKs are what the table makes of them.
+func TestImportLists(t *testing.T) {
 	t.Parallel()
 	for _, l := range lists() {
 		old, err := os.ReadFile("../../../" + l.file)
