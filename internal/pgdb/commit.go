@@ -1,0 +1,169 @@
+package pgdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// read sends all reads for missing rows in one message. There is nothing to look up if the connection is lost: they are
+// sent again.
+func (w *Writer) read() error {
+	for {
+		b := &pgx.Batch{}
+		for _, m := range w.tx.members {
+			m.Read(b)
+		}
+		err := w.term.conn.SendBatch(w.term.ctx, b).Close()
+		switch {
+		case err == nil:
+			return nil
+		case w.term.Err() != nil:
+			return w.term.Err()
+		case !isLost(err) && !w.term.conn.IsClosed():
+			return unavailable(err)
+		}
+		if err := w.reconnect(); err != nil {
+			return err
+		}
+	}
+}
+
+// keptBatches is how many numbers of batches are kept at least. Only the last can be asked for.
+const keptBatches = 1000
+
+// flush sends what the members have to write behind the fence, in one message, which is one transaction: it begins with
+// the first statement and ends with the message. It returns nil when that is durable, and an error when it is certain
+// that it is not, or when the term has ended.
+func (w *Writer) flush() error {
+	n := w.n + 1
+	for {
+		b := &pgx.Batch{}
+		// Under another epoch the inner query finds no row, and NULL is refused.
+		b.Queue(w.term.db.SQL(`INSERT INTO jobhost.batch (shard, n, epoch)
+			VALUES ($1, $2, (SELECT epoch FROM jobhost.term WHERE shard=$1 AND epoch=$3 FOR SHARE))`), w.term.db.cfg.Shard, n, w.term.Epoch())
+		if n%keptBatches == 0 {
+			b.Queue(w.term.db.SQL("DELETE FROM jobhost.batch WHERE shard=$1 AND n<$2"), w.term.db.cfg.Shard, n-keptBatches)
+		}
+		for _, m := range w.tx.members {
+			if err := m.Flush(b); err != nil {
+				return err
+			}
+		}
+		err := w.term.conn.SendBatch(w.term.ctx, b).Close()
+		switch {
+		case err == nil:
+			w.n = n
+			return nil
+		case isFence(err):
+			w.term.over("another host has taken over")
+			return w.term.Err()
+		case !isLost(err) && !w.term.conn.IsClosed():
+			return w.refused(err)
+		}
+		applied, err := w.resolve(n)
+		if err != nil {
+			return err
+		}
+		if applied {
+			w.n = n
+			return nil
+		}
+	}
+}
+
+// SQLSTATEs of a server that can't write now, but may later.
+func isShort(err error) bool {
+	switch state := stateOf(err); state {
+	case readOnlySQL, lockNotAvailable, "40001", "40P01":
+		return true
+	default:
+		return len(state) == 5 && (state[:2] == "53" || state[:2] == "58") // resources, I/O
+	}
+}
+
+// refused decides about a transaction that the server has aborted. If it isn't for want of room, the image is not what
+// the database has: the next term reads it anew.
+func (w *Writer) refused(err error) error {
+	if !isShort(err) {
+		w.term.over("a commit was refused: " + reasonOf(err))
+	}
+	return unavailable(err)
+}
+
+func unavailable(err error) error {
+	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
+}
+
+// resolve finds out whether the batch whose connection was lost was committed. The answer can only be trusted once
+// the old session can't commit any more, and raising the epoch makes sure of that: it waits for, or ends, the
+// transaction that holds the fence, and what comes later is refused.
+func (w *Writer) resolve(n int64) (applied bool, err error) {
+	for {
+		if err := w.reconnect(); err != nil {
+			return false, err
+		}
+		applied, err = w.lookUp(n)
+		switch {
+		case err == nil, errors.Is(err, ErrTermOver):
+			return applied, err
+		case w.term.Err() != nil:
+			return false, w.term.Err()
+		}
+		w.term.db.cfg.Logger.Warn("look up the outcome of a commit", logkey.Error, err)
+	}
+}
+
+func (w *Writer) lookUp(n int64) (applied bool, err error) {
+	t := w.term
+	backend := t.backend.Load()
+	taken, err := t.raise(t.ctx, Leader{Epoch: t.Epoch(), Host: t.db.cfg.Host, backend: backend})
+	if err != nil {
+		return false, err
+	}
+	var last *int64
+	err = t.conn.QueryRow(t.ctx, t.db.SQL(`SELECT max(n), coalesce(bool_or(n=$2 AND epoch<=$3), false) FROM jobhost.batch WHERE shard=$1`),
+		t.db.cfg.Shard, n, t.Epoch()).Scan(&last, &applied)
+	switch {
+	case err != nil:
+		return false, err
+	case !taken:
+		t.over("another host has taken over")
+		if applied {
+			return true, nil
+		}
+		return false, t.Err()
+	case w.n > 0 && (last == nil || *last < w.n):
+		t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a standby without synchronous replication take over?",
+			"acknowledged", w.n, "found", last)
+		t.over(fmt.Sprintf("the database has lost acknowledged commits after number %d", w.n))
+		return false, t.Err()
+	}
+	return applied, nil
+}
+
+// reconnect replaces the writer's connection. It tries until the term is over.
+func (w *Writer) reconnect() error {
+	t := w.term
+	_ = t.conn.Close(context.Background())
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		conn, err := t.db.connect(t.ctx)
+		if err == nil {
+			t.conn = conn
+			return nil
+		}
+		if t.Err() != nil {
+			return t.Err()
+		}
+		t.db.cfg.Logger.Warn("connect to the database again", logkey.Error, err)
+		if !sleep(t.ctx, wait) {
+			return t.Err()
+		}
+	}
+}

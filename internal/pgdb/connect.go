@@ -1,0 +1,79 @@
+package pgdb
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/jobhost/jobhost"
+)
+
+// prepare sets what every connection has in common.
+func (db *DB) prepare(c *pgx.ConnConfig) {
+	if c.Password == "" {
+		c.Password = db.cfg.Password
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "jobhost " + db.cfg.Host
+	}
+	c.ConnectTimeout = connectTime
+	dialer := &net.Dialer{
+		Timeout: connectTime,
+		// A server that has gone without a word is noticed by the third unanswered probe.
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3},
+		Control:         limitUnacknowledged,
+	}
+	c.DialFunc = dialer.DialContext
+	if c.ValidateConnect == nil {
+		// Of several servers, or after a failover, the one that takes writes.
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+}
+
+// connect opens a connection of its own.
+func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*connectTime)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, db.conn.Copy())
+	if err != nil {
+		return nil, explainConnect(err)
+	}
+	return conn, nil
+}
+
+// minVersion is the oldest server that is supported: 13 is the oldest that still gets fixes when this was written.
+const minVersion = 13
+
+// check refuses servers that don't keep what they acknowledge.
+func (db *DB) check(ctx context.Context) error {
+	var version int
+	var fsync, commit string
+	ctx, cancel := context.WithTimeout(ctx, 2*connectTime)
+	defer cancel()
+	err := db.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit')`).
+		Scan(&version, &fsync, &commit)
+	if err != nil {
+		return explainConnect(err)
+	}
+	if version/10000 < minVersion {
+		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "store", Message: fmt.Sprintf("the server is PostgreSQL %d, and %d or later is needed", version/10000, minVersion)}
+	}
+	for name, value := range map[string]string{"fsync": fsync, "synchronous_commit": commit} {
+		if value != "off" {
+			continue
+		}
+		if !db.cfg.Relaxed {
+			return &jobhost.Error{
+				Code: jobhost.CodeInvalid, Field: "store",
+				Message: name + " is off: the server may lose what it has acknowledged",
+				Hint:    "set " + name + " = on, or durability = \"relaxed\" in [host] if you can afford to lose jobs",
+			}
+		}
+		db.cfg.Logger.Warn("the database may lose acknowledged jobs", "setting", name, "value", value)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+// Package pgdb is what the stores on PostgreSQL share: connections, the term in
+// which one host of many may write, the group commit behind its fence, and
+// migrations. docs/cluster.md has the protocol.
+package pgdb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Config says which database it is, and which host uses it.
+type Config struct {
+	// URL is what libpq takes: postgres://USER@HOST:PORT/DATABASE?…, or key=value pairs. It may name several servers.
+	URL string
+	// Password is used if URL has none; empty = what PGPASSFILE and PGPASSWORD say.
+	Password string
+	// Schema holds all tables; empty = jobhost.
+	Schema string
+	// Shard numbers the term; hosts with the same one compete for it.
+	Shard int16
+	// Host and Address name this host to the others.
+	Host, Address string
+	// Lease is how long a term lasts without a heartbeat; 0 = 5 s.
+	Lease time.Duration
+	// Relaxed accepts servers that may lose acknowledged commits: fsync or synchronous_commit is off.
+	Relaxed bool
+	// Readers is how many connections answer questions; 0 = 4.
+	Readers int
+	// Logger is required.
+	Logger *slog.Logger
+}
+
+// DefaultLease is how long a term lasts without a heartbeat, unless the manifest says otherwise.
+const DefaultLease = 5 * time.Second
+
+// DB is a database that hosts share. Its methods may be called from many goroutines.
+type DB struct {
+	cfg    Config
+	conn   *pgx.ConnConfig // for connections besides the pool's
+	pool   *pgxpool.Pool   // for reads
+	closed sync.Once
+}
+
+// Bounds of what a server is given time for.
+const (
+	connectTime   = 3 * time.Second
+	statementTime = 5 * time.Second // of a read for people
+)
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// Open connects to a database and checks that it keeps what it acknowledges. It changes nothing.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	cfg.Schema, cfg.Lease, cfg.Readers = cmp.Or(cfg.Schema, "jobhost"), cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.Readers, 4)
+	if !schemaName.MatchString(cfg.Schema) {
+		return nil, jobhost.Invalid("store", "", "%.80q is no name of a schema", cfg.Schema)
+	}
+	db := &DB{cfg: cfg}
+	pool, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, explainURL(err)
+	}
+	db.prepare(pool.ConnConfig)
+	db.conn = pool.ConnConfig.Copy()
+	pool.MaxConns, pool.MinConns = int32(cfg.Readers), 0
+	if db.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+		return nil, explainURL(err)
+	}
+	if err := db.check(ctx); err != nil {
+		db.pool.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// Close closes the connections. Terms have to be over.
+func (db *DB) Close() { db.closed.Do(db.pool.Close) }
+
+// SQL returns a statement with the schema's name in place of "jobhost.".
+func (db *DB) SQL(text string) string {
+	if db.cfg.Schema == "jobhost" {
+		return text
+	}
+	return strings.ReplaceAll(text, "jobhost.", db.cfg.Schema+".")
+}
+
+// Read runs fn in one snapshot, which contains every change that was acknowledged before. fn may run again if the
+// connection is lost before it has returned, so what it collects must begin with it.
+func (db *DB) Read(ctx context.Context, fn func(pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
+	defer cancel()
+	read := func() error {
+		return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", statementTime.String()); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
+	}
+	err := read()
+	if isLost(err) && ctx.Err() == nil {
+		err = read() // the pool had a connection of a server that is gone
+	}
+	return explainRead(ctx, err)
+}
+
+var errSlow = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("the database did not answer within %v", 2*statementTime)}

@@ -1,0 +1,160 @@
+package pgdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+)
+
+// Schema is what one package keeps in the database. Packages share the namespace, so each has a version of its own.
+type Schema struct {
+	// Name identifies the package's part. It never changes.
+	Name string
+	// Steps lead from nothing to the present version, which is their number. A step that was released never changes.
+	// Statements are separated by semicolons.
+	Steps []string
+}
+
+// own are the tables of this package.
+//
+//	schema  versions of all parts
+//	term    the fence: the epoch of each shard. It changes at takeovers only
+//	lease   who leads and when that was last renewed; apart from term, whose rows batches lock
+//	host    all hosts, with the public halves of their keys
+//	batch   one row for each group commit: its number is how a lost outcome is looked up
+var own = Schema{Name: "cluster", Steps: []string{`
+	CREATE TABLE jobhost.term (shard smallint PRIMARY KEY, epoch bigint NOT NULL);
+	CREATE TABLE jobhost.lease (shard smallint PRIMARY KEY, epoch bigint NOT NULL, host text NOT NULL, address text NOT NULL,
+		backend int NOT NULL, renewed timestamptz NOT NULL, released bool NOT NULL) WITH (fillfactor=50);
+	CREATE TABLE jobhost.host (name text PRIMARY KEY, address text NOT NULL, key bytea NOT NULL, version text NOT NULL,
+		slots int NOT NULL, seen timestamptz NOT NULL) WITH (fillfactor=50);
+	CREATE TABLE jobhost.batch (shard smallint, n bigint, epoch bigint NOT NULL, PRIMARY KEY (shard, n))`,
+}}
+
+// Version is that of a part of the database.
+type Version struct {
+	Name       string
+	Have, Want int
+}
+
+// Versions returns which parts the database has, and which version this program wants.
+func (db *DB) Versions(ctx context.Context, schemas []Schema) (list []Version, err error) {
+	have, err := db.versions(ctx, db.pool)
+	if err != nil {
+		return nil, explainRead(ctx, err)
+	}
+	for _, s := range append([]Schema{own}, schemas...) {
+		list = append(list, Version{Name: s.Name, Have: have[s.Name], Want: len(s.Steps)})
+	}
+	return list, nil
+}
+
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func (db *DB) versions(ctx context.Context, q querier) (map[string]int, error) {
+	versions := map[string]int{}
+	rows, err := q.Query(ctx, "SELECT FROM pg_tables WHERE schemaname=$1 AND tablename='schema'", db.cfg.Schema)
+	if err != nil {
+		return nil, err
+	}
+	kept := rows.Next()
+	rows.Close()
+	if err := rows.Err(); err != nil || !kept {
+		return versions, err
+	}
+	if rows, err = q.Query(ctx, db.SQL("SELECT name, version FROM jobhost.schema")); err != nil {
+		return nil, err
+	}
+	var name string
+	var version int
+	_, err = pgx.ForEachRow(rows, []any{&name, &version}, func() error {
+		versions[name] = version
+		return nil
+	})
+	return versions, err
+}
+
+// migrateLock is the key of the advisory lock of migrations: "jobhost1".
+const migrateLock = 0x6a6f62686f737431
+
+// Migrate brings the database up to date. One host does so at a time; the others wait.
+func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
+	conn, err := db.connect(ctx)
+	if err != nil {
+		return err
+	}
+	// The end of the session frees the lock.
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := lock(ctx, conn); err != nil {
+		return err
+	}
+	have, err := db.versions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if len(have) == 0 {
+		if err := db.create(ctx, conn); err != nil {
+			return err
+		}
+	}
+	for _, s := range append([]Schema{own}, schemas...) {
+		if have[s.Name] > len(s.Steps) {
+			return &jobhost.Error{
+				Code: jobhost.CodeInvalid, Message: fmt.Sprintf("the database was written by a newer jobhost: %s version %d, and this one knows %d", s.Name, have[s.Name], len(s.Steps)),
+				Hint: "run the newer jobhost",
+			}
+		}
+		for i := have[s.Name]; i < len(s.Steps); i++ {
+			if err := db.step(ctx, conn, &s, i); err != nil {
+				return fmt.Errorf("migrate %s to version %d: %w", s.Name, i+1, err)
+			}
+			db.cfg.Logger.Info("database migrated", "part", s.Name, logkey.Version, i+1)
+		}
+	}
+	return nil
+}
+
+// lock polls: a session that waits for an advisory lock holds a snapshot meanwhile, for which CREATE INDEX
+// CONCURRENTLY of the other would wait.
+func lock(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		var locked bool
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(migrateLock)).Scan(&locked); err != nil || locked {
+			return err
+		}
+		if !sleep(ctx, 200*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (db *DB) create(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+db.cfg.Schema)
+	if err == nil {
+		_, err = conn.Exec(ctx, db.SQL("CREATE TABLE jobhost.schema (name text PRIMARY KEY, version int NOT NULL)"))
+	}
+	return err
+}
+
+// step applies one step in a transaction.
+func (db *DB) step(ctx context.Context, conn *pgx.Conn, s *Schema, i int) error {
+	statements := slices.DeleteFunc(strings.Split(db.SQL(s.Steps[i]), ";"), func(s string) bool { return strings.TrimSpace(s) == "" })
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for _, sql := range statements {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, db.SQL("INSERT INTO jobhost.schema VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET version=excluded.version"), s.Name, i+1)
+		return err
+	})
+}

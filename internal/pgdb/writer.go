@@ -1,0 +1,256 @@
+package pgdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Bounds of the pipeline.
+const (
+	maxQueued = 8192    // operations; Write waits while so many are queued
+	maxGroup  = 2048    // operations of one commit, unless a single change is larger
+	maxBytes  = 1 << 20 // of content of one commit, unless a single change is larger: half of a larger message may
+	// have been sent when a host is stopped, and the server waits for the rest with the fence locked
+	maxReads = 64 // rounds in which a group finds out which rows it needs
+)
+
+// Change is something to make durable.
+type Change interface {
+	// Size is about how many rows the change writes, and how many bytes of content.
+	Size() (ops, bytes int)
+	// Apply makes the change in memory, in the image that the members of the commit keep. It may run more than once,
+	// each time on an image as it was before, so it must not rely on what an earlier run left elsewhere: when rows are
+	// missing from the image, Apply runs to its end with zero rows, its results are thrown away, and it runs again when the
+	// rows were read. An error or a panic undoes this change only; refusals that are expected belong into the
+	// change's own results.
+	Apply(tx *Tx) error
+	// Done is called once: with nil when the change is durable, with an error when it was not made. When the term
+	// has ended it may be open whether it was: the error wraps [ErrTermOver]. Done must not block.
+	Done(err error)
+}
+
+// Member keeps an image: rows as they are, and as they will be. Its methods are called by the writer only.
+type Member interface {
+	// Read queues reads for the rows that were missed, which add them to the image.
+	Read(b *pgx.Batch)
+	// Flush queues the statements that make the rows of the database those of the image. It may be called again for
+	// the same image.
+	Flush(b *pgx.Batch) error
+	// AfterCommit is called when the statements are durable, AfterRollback when the image is to be as it was.
+	AfterCommit()
+	AfterRollback()
+}
+
+// Tx is a commit in the making, within [Change.Apply].
+type Tx struct {
+	members []Member
+	missed  bool
+}
+
+// Join makes m a member of the commit; joining again changes nothing.
+func (tx *Tx) Join(m Member) {
+	for _, other := range tx.members {
+		if other == m {
+			return
+		}
+	}
+	tx.members = append(tx.members, m)
+}
+
+// Miss says that a row is missing from the image, which its member will read.
+func (tx *Tx) Miss() { tx.missed = true }
+
+// group is what one commit holds.
+type group struct {
+	changes []Change
+	err     error   // of all
+	errs    []error // of each; nil = none has one of its own
+}
+
+// Writer is the one goroutine that writes in a term, and the one that calls Done.
+type Writer struct {
+	term *Term
+	tx   Tx
+	n    int64 // of the last batch that was acknowledged
+
+	mu     sync.Mutex // protects queue, queued, closed
+	room   sync.Cond  // Write waits here for room
+	work   sync.Cond  // the writer waits here for changes
+	queue  []Change
+	queued int // operations in queue
+	closed bool
+
+	told chan *group // to the goroutine that calls Done
+	done sync.WaitGroup
+}
+
+// NewWriter begins to write in a term.
+func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
+	w := &Writer{term: t, told: make(chan *group, 4)}
+	w.room.L, w.work.L = &w.mu, &w.mu
+	var n *int64
+	if err := t.conn.QueryRow(ctx, t.db.SQL("SELECT max(n) FROM jobhost.batch WHERE shard=$1"), t.db.cfg.Shard).Scan(&n); err != nil {
+		return nil, explainRead(ctx, err)
+	}
+	if n != nil {
+		w.n = *n
+	}
+	w.done.Go(w.run)
+	w.done.Go(w.notify)
+	return w, nil
+}
+
+func errClosed() error {
+	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the store is closed"}
+}
+
+// Write queues a change, waiting while more than a few thousand operations are queued already. Changes are made in the
+// order in which one goroutine writes them.
+func (w *Writer) Write(c Change) {
+	ops, _ := c.Size()
+	w.mu.Lock()
+	for w.queued >= maxQueued && !w.closed {
+		w.room.Wait()
+	}
+	if w.closed {
+		w.mu.Unlock()
+		go c.Done(errClosed()) // the caller may hold a lock that Done needs
+		return
+	}
+	w.queue = append(w.queue, c)
+	w.queued += ops
+	w.mu.Unlock()
+	w.work.Signal()
+}
+
+// Close refuses further changes and waits until Done was called for all that are queued.
+func (w *Writer) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.work.Broadcast()
+	w.room.Broadcast()
+	w.done.Wait()
+}
+
+// take waits for changes and removes a group of them from the queue; nil at the end.
+func (w *Writer) take() *group {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.queue) == 0 {
+		if w.closed {
+			return nil
+		}
+		w.work.Wait()
+	}
+	n, ops, bytes := 0, 0, 0
+	for ; n < len(w.queue); n++ {
+		o, b := w.queue[n].Size()
+		if n > 0 && (ops+o > maxGroup || bytes+b > maxBytes) {
+			break
+		}
+		ops, bytes = ops+o, bytes+b
+	}
+	g := &group{changes: append(make([]Change, 0, n), w.queue[:n]...)}
+	rest := copy(w.queue, w.queue[n:])
+	clear(w.queue[rest:])
+	w.queue = w.queue[:rest]
+	w.queued -= ops
+	w.room.Broadcast()
+	return g
+}
+
+func (w *Writer) run() {
+	defer close(w.told)
+	for g := w.take(); g != nil; g = w.take() {
+		g.err = w.commit(g)
+		w.told <- g
+	}
+}
+
+func (w *Writer) notify() {
+	for g := range w.told {
+		for i, c := range g.changes {
+			err := g.err
+			if g.errs != nil && g.errs[i] != nil {
+				err = g.errs[i]
+			}
+			c.Done(err)
+		}
+	}
+}
+
+// commit makes a group durable.
+func (w *Writer) commit(g *group) error {
+	if err := w.term.Err(); err != nil {
+		return err
+	}
+	err := w.plan(g)
+	if err == nil && len(w.tx.members) > 0 {
+		err = w.flush()
+	}
+	for _, m := range w.tx.members {
+		if err != nil {
+			m.AfterRollback()
+		} else {
+			m.AfterCommit()
+		}
+	}
+	return err
+}
+
+// plan applies the changes of a group in memory, and reads what they need until nothing is missing.
+func (w *Writer) plan(g *group) error {
+	for range maxReads {
+		w.tx = Tx{members: w.tx.members[:0]}
+		failed := w.apply(g)
+		if !failed && !w.tx.missed {
+			return nil
+		}
+		for _, m := range w.tx.members {
+			m.AfterRollback()
+		}
+		if !w.tx.missed {
+			continue // without the one that has failed
+		}
+		if err := w.read(); err != nil {
+			return err
+		}
+	}
+	w.tx.members = nil
+	return fmt.Errorf("a group of %d changes still lacks rows after %d reads", len(g.changes), maxReads)
+}
+
+// apply applies the changes that have not failed, and reports whether one fails now. Errors while rows are missing
+// mean nothing.
+func (w *Writer) apply(g *group) (failed bool) {
+	for i, c := range g.changes {
+		if g.errs != nil && g.errs[i] != nil {
+			continue
+		}
+		before := w.tx.missed
+		if err := applyOne(c, &w.tx); err != nil && !before && !w.tx.missed {
+			if g.errs == nil {
+				g.errs = make([]error, len(g.changes))
+			}
+			g.errs[i] = err
+			return true
+		}
+	}
+	return false
+}
+
+func applyOne(c Change, tx *Tx) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = errors.Join(err, fmt.Errorf("apply a change: panic: %v", v))
+		}
+	}()
+	return c.Apply(tx)
+}

@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Proxy passes connections on to a server, until a test cuts or stalls them.
+type Proxy struct {
+	target   string
+	listener net.Listener
+	done     sync.WaitGroup
+
+	// after is how many bytes still pass in a direction before all connections are cut; below zero = any number.
+	after [2]atomic.Int64
+
+	mu    sync.Mutex // protects the rest
+	conns map[net.Conn]struct{}
+	hole  [2]bool    // bytes of the direction vanish, as with a partition
+	flows *sync.Cond // a hole was closed
+	ended bool
+}
+
+// Direction is where bytes go.
+type Direction int
+
+// The directions.
+const (
+	ToServer Direction = iota
+	ToClient
+)
+
+// NewProxy starts a proxy in front of an address.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{target: target, listener: l, conns: map[net.Conn]struct{}{}}
+	p.flows = sync.NewCond(&p.mu)
+	p.after[ToServer].Store(-1)
+	p.after[ToClient].Store(-1)
+	p.done.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Port is where the proxy listens.
+func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if !p.add(client, server) {
+			return
+		}
+		p.done.Go(func() { p.copy(server, client, ToServer) })
+		p.done.Go(func() { p.copy(client, server, ToClient) })
+	}
+}
+
+func (p *Proxy) add(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.ended {
+			_ = c.Close()
+			continue
+		}
+		p.conns[c] = struct{}{}
+	}
+	return !p.ended
+}
+
+// copy passes bytes on, as long as it may.
+func (p *Proxy) copy(to, from net.Conn, way Direction) {
+	defer p.drop(to, from)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && !p.pass(to, buf[:n], way) || err != nil {
+			return
+		}
+	}
+}
+
+// pass writes what may pass and reports whether the connection goes on.
+func (p *Proxy) pass(to io.Writer, b []byte, way Direction) bool {
+	p.mu.Lock()
+	for p.hole[way] && !p.ended {
+		p.flows.Wait()
+	}
+	p.mu.Unlock()
+	for {
+		left := p.after[way].Load()
+		if left < 0 {
+			break
+		}
+		may := min(int64(len(b)), left)
+		if !p.after[way].CompareAndSwap(left, left-may) {
+			continue
+		}
+		if b = b[:may]; left == may {
+			_, _ = to.Write(b)
+			p.Cut()
+			return false
+		}
+		break
+	}
+	_, err := to.Write(b)
+	return err == nil
+}
+
+func (p *Proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+		delete(p.conns, c)
+	}
+}
+
+// Cut closes all connections that there are, and lets new ones pass.
+func (p *Proxy) Cut() {
+	p.after[ToServer].Store(-1)
+	p.after[ToClient].Store(-1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+// CutAfter cuts all connections once so many more bytes have gone in a direction.
+func (p *Proxy) CutAfter(way Direction, bytes int64) { p.after[way].Store(bytes) }
+
+// Stall makes a direction a hole, in which bytes wait and nobody is told; Flow ends it.
+func (p *Proxy) Stall(way Direction) {
+	p.mu.Lock()
+	p.hole[way] = true
+	p.mu.Unlock()
+}
+
+// Flow lets bytes of both directions pass again.
+func (p *Proxy) Flow() {
+	p.mu.Lock()
+	p.hole = [2]bool{}
+	p.mu.Unlock()
+	p.flows.Broadcast()
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.ended = true
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.flows.Broadcast()
+	_ = p.listener.Close()
+	p.done.Wait()
+}
