@@ -4,8 +4,8 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 )
 
-// keep replaces what is known of a key by a change of it, if that is within
-// bounds; otherwise nothing has changed.
+// keep replaces the state of a key by a changed one if that is within the
+// limits; otherwise it changes nothing.
 func (a *Attempt) keep(name []byte, k, next *key) error {
 	keys, bytes := 0, len(next.value)-len(k.value)
 	if k.change == unchanged {
@@ -32,10 +32,10 @@ func (a *Attempt) keep(name []byte, k, next *key) error {
 	return nil
 }
 
-// longestNumber is how long a number in decimal may get.
+// longestNumber is the maximum length of a number in decimal.
 const longestNumber = 20
 
-// cost is what the change makes of the worker's cost at most, without what the
+// cost is the most that the changed key can cost the worker, ignoring what the
 // key costs now.
 func (k *key) cost(name string) int64 {
 	switch k.change {
@@ -47,9 +47,10 @@ func (k *key) cost(name string) int64 {
 	return 0
 }
 
-// withinQuota sees that the worker's keys would not be over their quota. That
-// is for the guest to know in time: the store decides, when the attempt has
-// succeeded. As long as all changed keys might be new ones, nothing is read.
+// withinQuota checks that the worker's keys would stay within their quota. This
+// tells the guest in time; the store makes the final decision after the attempt
+// has succeeded. Nothing is read while the changes would fit even if all keys
+// were new.
 func (a *Attempt) withinQuota(name string, k, next *key) error {
 	more := next.cost(name) - k.cost(name)
 	if a.cfg.Quota <= 0 || more <= 0 {
@@ -78,7 +79,8 @@ func (a *Attempt) withinQuota(name string, k, next *key) error {
 	return queue.ErrQuota(a.cfg.Lease.Job.Worker, a.cfg.Quota)
 }
 
-// replaced is what those keys cost now that are changed, and one that will be.
+// replaced returns the current cost of the keys that are changed, and of next,
+// which will be.
 func (a *Attempt) replaced(next string) (int64, error) {
 	var names []string
 	for name, k := range a.keys {

@@ -33,7 +33,7 @@ func (g *guest) KVCompareAndSet(at *hostcall.Attempt, key []byte, version int64,
 	return g.change(at, queue.KVChange{Key: string(key), Value: append([]byte{}, value...), Checked: true, Version: version})
 }
 
-// KVAdd implements [hostcall.KV]. The sum is of the moment of the change.
+// KVAdd implements [hostcall.KV]. The sum is that at the time of the change.
 func (g *guest) KVAdd(at *hostcall.Attempt, key []byte, delta int64) (int64, hostcall.Errno) {
 	for {
 		value, version, e := g.KVGet(at, key)
@@ -46,7 +46,7 @@ func (g *guest) KVAdd(at *hostcall.Attempt, key []byte, delta int64) (int64, hos
 		}
 		e = g.change(at, queue.KVChange{Key: string(key), Kind: queue.KVAdd, Delta: delta, Checked: true, Version: version})
 		if e == hostcall.ErrConflict && !at.Over(g.scope.Context()) {
-			continue // somebody else was quicker, and has got on
+			continue // another change came first
 		}
 		if e != hostcall.OK {
 			return 0, e

@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// stateMetrics are about what tasks report.
+// stateMetrics are about states that tasks report.
 type stateMetrics struct {
 	opened                             *prometheus.CounterVec
 	replay, delivery, write            prometheus.Histogram
@@ -43,7 +43,7 @@ func (s *stateMetrics) register(r *prometheus.Registry) {
 	r.MustRegister(s.opened, s.replay, s.delivery, s.write, s.errors, s.dropped, s.slow, s.missed, s.new)
 }
 
-// States returns what counts what is done with states.
+// States returns the observer of operations on states.
 func (m *Metrics) States() state.Observer {
 	s := m.states
 	hit, miss := s.opened.WithLabelValues("hit"), s.opened.WithLabelValues("miss")

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// How long a store may take for an answer. A slot waits for it, so one that is silent
-// must not look like one that is slow.
+// Time limits for answers of a store. Slots wait for it, so a silent store must not look
+// like a slow one.
 const (
-	answerWithin = 5 * time.Second // to a read; then bytes must come, some within each such time
-	// slowest is how fast a store must at least take bytes, in bytes per second.
+	answerWithin = 5 * time.Second // to a read; after that, some bytes must arrive within each such period
+	// slowest is the minimum speed at which a store must accept bytes, in bytes per second.
 	slowest = 256 << 10
-	// mostInPart is how much a store may have gathered for one call.
+	// mostInPart is how much a store may have buffered for one call.
 	mostInPart = 8 << 20
-	// late is after which time a call that its caller's deadline ends was the store's fault.
+	// late is when a call ended by its caller's deadline counts as the store's fault.
 	late = time.Second
 )
 
 var errSilent = errors.New("the store didn't answer in time")
 
-// patience ends the context of an object when its store is silent during a call.
+// patience ends the context of an object if its store is silent during a call.
 type patience struct {
-	caller context.Context // of the object
-	ctx    context.Context // ends with it, or by silence
+	caller context.Context // the context of the object
+	ctx    context.Context // ends with caller, or because of silence
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	began  time.Time // of the call
+	began  time.Time // when the call began
 }
 
 func newPatience(ctx context.Context) *patience {
@@ -39,14 +39,14 @@ func newPatience(ctx context.Context) *patience {
 
 func (p *patience) lose() { p.cancel(errSilent) }
 
-// begin is called before a call that may take so long.
+// begin is called before a call that may take that long.
 func (p *patience) begin(within time.Duration) {
 	p.began = time.Now()
 	p.timer.Reset(within)
 }
 
-// end is called with what the call came to. gaveUp says that the caller has ended it,
-// which says nothing of the store; the error is the caller's cause then.
+// end is called with the result of the call. gaveUp means that the caller ended it, which
+// says nothing about the store; then the error is the caller's cause.
 func (p *patience) end(result error) (gaveUp bool, err error) {
 	p.timer.Stop()
 	switch {
@@ -62,13 +62,13 @@ func (p *patience) end(result error) (gaveUp bool, err error) {
 	return true, context.Cause(p.caller)
 }
 
-// close ends the patience and its context.
+// close ends the context.
 func (p *patience) close() {
 	p.timer.Stop()
 	p.cancel(context.Canceled)
 }
 
-// writeWithin is how long a store may take for bytes that are given to it at once.
+// writeWithin is how long a store may take to accept bytes that are written at once.
 func writeWithin(size int64) time.Duration {
 	return answerWithin + time.Duration(min(size, mostInPart)/slowest)*time.Second
 }

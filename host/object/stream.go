@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Writer is an object in the making. It must be ended by Commit or Abort.
+// Writer is an object being written. It must be ended by Commit or Abort.
 type Writer struct {
 	*payload.Writer
 	k        *Keeper
@@ -20,7 +20,7 @@ type Writer struct {
 }
 
 // Create begins an object of up to limit bytes, which is held. While the store is
-// away it fails at once, so that nothing waits for what will not come.
+// unavailable it fails at once, so that nothing waits in vain.
 func (k *Keeper) Create(ctx context.Context, limit int64) (*Writer, error) {
 	if away := k.Unwritten(); away != nil && time.Since(away.Since) > late {
 		return nil, errUnwritten(&queue.StoreFault{Store: away.Store, Verb: away.Verb, Err: errAway})
@@ -28,12 +28,12 @@ func (k *Keeper) Create(ctx context.Context, limit int64) (*Writer, error) {
 	return k.begin(ctx, limit)
 }
 
-// begin is Create, also while the store is away.
+// begin is Create, even while the store is unavailable.
 func (k *Keeper) begin(ctx context.Context, limit int64) (*Writer, error) {
 	p := newPatience(ctx)
 	p.begin(answerWithin)
 	w, err := k.cfg.Set.Create(p.ctx, limit)
-	if gaveUp, err := p.end(err); err != nil { // one that has begun has shown nothing yet
+	if gaveUp, err := p.end(err); err != nil { // a successful begin proves nothing yet
 		p.close()
 		if gaveUp {
 			return nil, err
@@ -44,7 +44,7 @@ func (k *Keeper) begin(ctx context.Context, limit int64) (*Writer, error) {
 	return &Writer{Writer: w, k: k, patience: p}, nil
 }
 
-// toTarget is a reference to nothing in the store that takes what is written.
+// toTarget returns a reference without an object in the store for new objects.
 func (k *Keeper) toTarget() payload.Ref { return payload.Ref{Store: k.target.store} }
 
 // Write adds to the object. Errors: [payload.ErrTooLarge], the cause of the
@@ -83,12 +83,12 @@ func (w *Writer) Abort() {
 	}
 }
 
-// explainWrite says what an error of writing means. The cause is for operators.
+// explainWrite converts an error of writing. The cause is for operators.
 func explainWrite(err error) error {
 	if fault, its := errors.AsType[*queue.StoreFault](err); its {
 		return errUnwritten(fault)
 	}
-	return err // of the caller
+	return err // the caller's
 }
 
 func errUnwritten(fault *queue.StoreFault) error {
@@ -110,7 +110,7 @@ func (k *Keeper) Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, erro
 	return &reader{r, k, p, ref}, nil
 }
 
-// reader reads an object, judges its store and explains what it says.
+// reader reads an object, judges its store and converts its errors.
 type reader struct {
 	io.ReadCloser
 	k        *Keeper
@@ -138,7 +138,7 @@ func (r *reader) Close() error {
 	return r.ReadCloser.Close()
 }
 
-// explain says what an error of reading means, with the cause for operators.
+// explain converts an error of reading, with the cause for operators.
 func explain(err error) error {
 	fault, its := errors.AsType[*queue.StoreFault](err)
 	switch {
@@ -158,5 +158,5 @@ func explain(err error) error {
 	case payload.Permanent(err):
 		return &jobhost.Error{Code: jobhost.CodeInternal, Message: "the host has not the payload store or the key of the content", Cause: err}
 	}
-	return err // of the caller
+	return err // the caller's
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// exchange is a request on its way, and then its response. It implements
-// [netproxy.Handler] and [hostcall.Exchange].
+// exchange is a request and its response. It implements [netproxy.Handler] and [hostcall.Exchange].
 type exchange struct {
 	task *netproxy.Task
 	promise[*netproxy.Response]
 }
 
-// idempotencyKey is the field by which a server knows a repetition.
+// idempotencyKey is the header field by which a server recognises a repetition.
 const idempotencyKey = "Idempotency-Key"
 
-// Send hands a guest's request to a pool; nil = it may send none. Errors are of type [*jobhost.Error].
+// Send passes a guest's request to a pool; nil = requests aren't allowed. Errors are of type
+// [*jobhost.Error].
 func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
 	if pool == nil {
 		return nil, ErrNoHTTP
@@ -72,8 +72,8 @@ func (x *exchange) Retry(context.Context, *netproxy.Task) {
 	x.set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
 }
 
-// shown is what a guest is told of an error: without its cause, but for
-// [netproxy.ErrExhausted] when nothing was sent.
+// shown converts an error for guests. It has no cause, except for [netproxy.ErrExhausted] when nothing
+// was sent.
 func shown(e *netproxy.Error) error {
 	shown := &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(e.Code), Message: e.Message}
 	switch e.Code {

@@ -2,14 +2,14 @@ package pool
 
 import "sync"
 
-// Loan is a version that somebody besides the slots uses. The plugin stays open
-// until it is given back.
+// Loan is a use of a version by something other than a slot. The plugin stays
+// open until it is released.
 type Loan struct {
 	Version
 	release func()
 }
 
-// Borrow lends the version of the moment; false = the pool is closed.
+// Borrow returns the current version; false = the pool is closed.
 func (p *Pool) Borrow() (*Loan, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,5 +28,5 @@ func (p *Pool) Borrow() (*Loan, bool) {
 	})}, true
 }
 
-// Release gives the version back; later calls do nothing.
+// Release ends the use of the version; later calls do nothing.
 func (l *Loan) Release() { l.release() }

@@ -11,13 +11,13 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// How many ticks to come are told of.
+// How many upcoming ticks are shown.
 const (
 	nextInLists = 1
 	nextInShow  = 10
 )
 
-// Schedules tells of all schedules, by name.
+// Schedules returns all schedules, ordered by name.
 func (s *Scheduler) Schedules() []jobhost.Schedule {
 	entries := s.list()
 	list := make([]jobhost.Schedule, len(entries))
@@ -27,7 +27,7 @@ func (s *Scheduler) Schedules() []jobhost.Schedule {
 	return list
 }
 
-// Schedule tells of one; not_found if there is none.
+// Schedule returns a schedule; not_found if there is none.
 func (s *Scheduler) Schedule(name string) (jobhost.Schedule, error) {
 	e, err := s.find(name)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Scheduler) describe(e *entry, upcoming int) jobhost.Schedule {
 		d.Timezone = def.Timing.Zone().String()
 	}
 	if !d.Paused {
-		// After a clock was set back, ticks that are decided come again and don't count.
+		// After the clock was set back, decided ticks recur and don't count.
 		after := s.cfg.Clock.Now()
 		if last := state.Last.Time(); last.After(after) {
 			after = last
@@ -79,8 +79,8 @@ func timeOrNil(m queue.Millis, zone *time.Location) *time.Time {
 	return &t
 }
 
-// Run submits the schedule's job now. Errors are those of a submit; exhausted
-// also when too many jobs of a schedule are open that doesn't allow overlaps.
+// Run submits the schedule's job now. Errors are those of a submit; exhausted also if
+// overlaps aren't allowed and too many of the schedule's jobs are open.
 func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, erro
 	return jobhost.Receipt{ID: spec.ID, State: jobhost.Ready}, nil
 }
 
-// Pause durably stops ticks from making jobs.
+// Pause durably stops ticks from creating jobs.
 func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, e
 	return s.turnOver(ctx, e, state, jobhost.EventPaused)
 }
 
-// Resume lets ticks make jobs from now on. It also puts right a schedule that
-// fired while the clock was ahead.
+// Resume lets ticks create jobs from now on. It also repairs a schedule that fired while
+// the clock was ahead.
 func (s *Scheduler) Resume(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Scheduler) Resume(ctx context.Context, name string) (jobhost.Schedule, 
 	return s.turnOver(ctx, e, state, jobhost.EventResumed)
 }
 
-// change returns the entry and the turn to change it, which the caller ends.
+// change returns the entry, locked for changes until the caller calls end.
 func (s *Scheduler) change(ctx context.Context, name string) (*entry, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (s *Scheduler) change(ctx context.Context, name string) (*entry, error) {
 	return e, err
 }
 
-// turnOver makes a state durable that somebody asked for.
+// turnOver makes a requested state durable.
 func (s *Scheduler) turnOver(ctx context.Context, e *entry, state queue.ScheduleState, kind jobhost.EventKind) (jobhost.Schedule, error) {
 	state, err := s.save(ctx, queue.Firing{State: state})
 	if err != nil {

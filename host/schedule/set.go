@@ -13,19 +13,18 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// forgetAfter is how long the state of a schedule is kept that the host runs
-// without: a schedule that was paused comes back paused.
+// forgetAfter is how long the state of a schedule that was removed from the
+// manifest is kept: a paused schedule comes back paused.
 const forgetAfter = 90 * 24 * time.Hour
 
-// Set makes the schedules given the ones that are fired, in place of all
-// others; they must be in order ([Schedule.Check]), each name once. When it
-// returns, what is new is durable:
+// Set replaces all schedules by the given ones, which must be valid
+// ([Schedule.Check]) and have unique names. When it returns, changes are durable:
 //
 //   - of a schedule that is new, back, or due at other times than before, only
 //     ticks from now on count;
 //   - of one that is gone, ticks that wait are dropped; jobs that were made go on.
 //
-// With an error some may have been taken over.
+// On an error some may have been replaced.
 func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -59,7 +58,7 @@ func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
 	return errors.Join(errs...)
 }
 
-// adopt takes a schedule over, which may have a state already.
+// adopt takes over a schedule, which may have a state already.
 func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.ScheduleState, now queue.Millis) error {
 	if timing := def.Timing.String(); state.Timing != timing || state.GoneAt != 0 {
 		if state.Timing != timing || state.Last < now {
@@ -79,7 +78,7 @@ func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.Schedu
 	return nil
 }
 
-// leave parks the state of a schedule that is gone, or forgets it.
+// leave marks the state of a removed schedule, or forgets it after a while.
 func (s *Scheduler) leave(ctx context.Context, state queue.ScheduleState, now queue.Millis) error {
 	s.drop(state.Name)
 	f := queue.Firing{State: state}
@@ -123,7 +122,7 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// Defined returns the schedules that are fired, by name.
+// Defined returns the active schedules, ordered by name.
 func (s *Scheduler) Defined() []Schedule {
 	var defined []Schedule
 	for _, e := range s.list() {

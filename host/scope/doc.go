@@ -3,8 +3,8 @@
 //
 // Scopes form a tree, from the host down to a single request. A scope owns
 // goroutines ([Scope.Go]), child scopes ([Scope.Child], [Run], [RunOp]) and
-// finalisers ([Scope.Finally], [Scope.Attach]). Others can wait for what becomes of
-// it: [Scope.CloseOp], [Scope.FaultOp], [Scope.CancelOp], [Scope.JoinOp].
+// finalisers ([Scope.Finally], [Scope.Attach]). Its changes of state can be waited
+// for: [Scope.CloseOp], [Scope.FaultOp], [Scope.CancelOp], [Scope.JoinOp].
 //
 // # The rules
 //
@@ -23,25 +23,24 @@
 //
 // # Outcomes
 //
-// The status is running until the join is through, or until there is something
-// worse to say:
+// The status is running until the join is complete, or until something worse has
+// happened:
 //
 //	running ──cancel──► cancelled ──error──► failed
 //	   │  └────────────────error────────────────┘
 //	   └──join──► ok
 //
-// What makes an error a cancellation: it is or wraps a [*Cancelled], or it is
+// An error counts as a cancellation if it is or wraps a [*Cancelled], or if it is
 // [context.Canceled] and the scope has been cancelled. A cancellation that escapes
 // from a goroutine while its scope is still running cancels the scope, with the
-// same reason. An error that wraps several, of which some are cancellations and
-// some are not, counts as cancellation and is an extra error as well, so that it
-// isn't lost. A panic is always a failure, as a [*PanicError], and ends neither
-// the process nor other scopes.
+// same reason. An error that wraps both cancellations and other errors counts as
+// cancellation and is also an extra error, so that it isn't lost. A panic is always
+// a failure, as a [*PanicError], and ends neither the process nor other scopes.
 //
 // # Goroutines
 //
-// This is the one package that starts goroutines with a bare go statement for
-// others, so that all of them have an owner. It starts some of its own: for a
-// boundary run as an op, and for a join that its caller may give up waiting for.
-// The second kind belongs to the scope that joins; both end with it.
+// This is the one package that starts goroutines for others with a bare go
+// statement, so that all of them have an owner. It starts some of its own: for a
+// boundary run as an op, and for a join that its caller may stop waiting for. The
+// latter belongs to the scope being joined; both end with it.
 package scope

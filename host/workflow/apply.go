@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
-// applying writes what has become of a workflow by an event.
+// applying writes the outcome of an event for a workflow.
 type applying struct {
 	t         *transition
 	tx        queue.WorkflowTx
@@ -50,7 +50,7 @@ func (a *applying) apply() error {
 	return a.tx.SaveWorkflow(a.row.WorkflowRecord)
 }
 
-// change writes where a step stands.
+// change writes the status of a step.
 func (a *applying) change(c *course.Change) error {
 	s := queue.StepRecord{
 		Step: c.Step, Status: c.Status, Number: c.Run.Number, Fallback: c.Fallback, Worker: c.Run.Fallback,
@@ -78,7 +78,7 @@ func (a *applying) change(c *course.Change) error {
 // runsJob reports whether a run is a job.
 func (d *definition) runsJob(r course.Run) bool { return r.Fallback || d.step(r.Step).Worker != "" }
 
-// drop cancels what is not wanted any more.
+// drop cancels what is no longer wanted.
 func (a *applying) drop() error {
 	c := a.row.def.course
 	for _, run := range a.out.Cancel {
@@ -105,7 +105,7 @@ func (a *applying) drop() error {
 	return nil
 }
 
-// origin says what a job of the workflow is for.
+// origin returns the origin of a job of the workflow.
 func (a *applying) origin(step int, mark string) *queue.Origin {
 	return &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: a.row.def.name(step), Mark: mark}
 }
@@ -130,7 +130,7 @@ func (a *applying) add() error {
 	return nil
 }
 
-// submit adds the job of a step. If there can't be one the step has failed.
+// submit adds the job of a step. If that isn't possible, the step fails.
 func (a *applying) submit(s *course.Submit) error {
 	step := a.row.def.step(s.Run.Step)
 	content, err := a.reader.compose(&s.Payload)
@@ -157,7 +157,7 @@ func (a *applying) submit(s *course.Submit) error {
 	return err
 }
 
-// job makes the job of a run.
+// job creates the job of a run.
 func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *queue.JobSpec {
 	e := a.t.engine
 	def := &a.row.def.Workflow
@@ -172,7 +172,7 @@ func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *queue.J
 		spec.Priority = *step.Priority
 	}
 	if step.Signal != "" {
-		spec.Timeout = 0 // that of the wait, which its fallback worker stands in for
+		spec.Timeout = 0 // that of the wait, which its fallback worker replaces
 	}
 	job := e.queue.NewJob(&spec)
 	job.Items, job.Ref, job.Borrowed = s.Items, c.ref, c.ref != ""
@@ -190,12 +190,12 @@ func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *queue.J
 	return job
 }
 
-// failed lets a run fail that could not begin.
+// failed fails a run that could not begin.
 func (a *applying) failed(run course.Run, what course.Happening, message string) {
 	a.failedBy(run, what, &jobhost.Failure{Code: jobhost.FailExpression, Category: jobhost.CategoryValidation, Message: message})
 }
 
-// tooMuch lets a run fail for which there is no room in the transition.
+// tooMuch fails a run for which the transition has no room.
 func (a *applying) tooMuch(run course.Run, what course.Happening) {
 	a.failedBy(run, what, &jobhost.Failure{Code: jobhost.FailLimit, Category: jobhost.CategoryResource, Message: a.t.engine.cfg.Bounds.TooMuch()})
 }
@@ -254,7 +254,7 @@ func (a *applying) begin(b *course.Begin) error {
 	return err
 }
 
-// add adds a workflow, which is then to start; false = its id is taken.
+// add adds a workflow and its start event; false = its id is taken.
 func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) (bool, error) {
 	if added, err := tx.AddWorkflow(w, def.text); !added || err != nil {
 		return false, err
@@ -268,7 +268,7 @@ func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *defi
 	return true, nil
 }
 
-// merge returns labels, of which the second go before.
+// merge merges labels; those of b take precedence.
 func merge(a, b map[string]string) map[string]string {
 	if len(b) == 0 {
 		return a
@@ -281,23 +281,23 @@ func merge(a, b map[string]string) map[string]string {
 	return all
 }
 
-// set adds a timer, which is a job of the host's own that waits for its time and does nothing.
+// set adds a timer: a job of the host's own that waits for its time and does nothing.
 func (a *applying) set(s *course.SetTimer) error {
 	job := a.t.engine.queue.NewJob(&jobhost.Spec{ID: s.ID, Worker: jobhost.WorkflowWorker})
 	job.CreatedAt = a.t.at
-	job.ReadyAt = max(queue.MillisOf(s.At.Add(time.Millisecond-1)), a.t.at) // never before its time
+	job.ReadyAt = max(queue.MillisOf(s.At.Add(time.Millisecond-1)), a.t.at) // never early
 	job.Retention = time.Second
 	job.MaxAttempts = jobhost.MaxAttempts
 	job.Origin = a.origin(s.Timer.Step, timerMark(s.Timer))
 	refused, err := a.tx.SubmitStep(job)
 	if refused != nil {
-		// An error would undo whatever this comes of, and that again and again.
+		// An error would roll back whatever this belongs to, again and again.
 		return a.t.breakDown(a.tx, a.row.WorkflowRecord, fmt.Errorf("its timer can't be set: %w", refused))
 	}
 	return err
 }
 
-// resumed opens a workflow again that had failed.
+// resumed reopens a workflow that had failed.
 func (a *applying) resumed() {
 	w := a.row.WorkflowRecord
 	w.Status, w.EndedAt, w.ExpiresAt, w.Ending = queue.WorkflowRunning, 0, 0, queue.Ending{}
@@ -307,7 +307,7 @@ func (a *applying) resumed() {
 	}
 }
 
-// end writes how a workflow ended.
+// end writes the end of a workflow.
 func (a *applying) end(e *course.End) error {
 	w := a.row.WorkflowRecord
 	w.Status, w.EndedAt = storedStatus(e.Status), a.t.at
@@ -317,7 +317,7 @@ func (a *applying) end(e *course.End) error {
 	if e.Status == jobhost.WorkflowCompleted {
 		c, err := a.reader.compose(&e.Output)
 		if fault, ok := errors.AsType[*jobhost.Error](err); ok {
-			// The work is done; what it returns as a whole can't be had.
+			// The work is done; only the output can't be composed.
 			w.Ending.Reason = "it has no output: " + fault.Message
 			c, err = content{data: []byte("null"), size: 4}, nil
 		}

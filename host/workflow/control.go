@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// ask lets an event happen to a workflow that somebody asks for. judge may refuse it.
+// ask applies a requested event to a workflow. judge may refuse it.
 func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Event) *jobhost.Error, event course.Event) error {
 	if err := jobhost.CheckAnyWorkflowID(id); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		switch {
 		case err != nil:
 			return nil, err
-		case r == nil: // it has broken down, which is told
+		case r == nil: // it has broken down, which was reported
 			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}
@@ -51,8 +51,8 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 	return nil
 }
 
-// prepare compiles what a workflow runs before the store's writer would have to. One that can't be compiled any
-// more, or is damaged, is for the transition to end.
+// prepare compiles a workflow's definition, so that the store's writer doesn't have to. If it is damaged or
+// no longer compiles, the transition ends the workflow.
 func (e *Engine) prepare(ctx context.Context, id string) error {
 	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
@@ -76,7 +76,7 @@ func (e *Engine) definition(v queue.WorkflowView, hash string) (*definition, err
 	return e.defs.compile(hash, text)
 }
 
-// Signal hands a signal to a workflow: see [jobhost.WorkflowController].
+// Signal sends a signal to a workflow: see [jobhost.WorkflowController].
 func (e *Engine) Signal(ctx context.Context, id string, s jobhost.WorkflowSignal) error {
 	if err := s.Check(); err != nil {
 		return fmt.Errorf("signal: %w", err)
@@ -113,7 +113,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	return nil
 }
 
-// Retry lets a step run anew: see [jobhost.WorkflowController].
+// Retry runs a step again: see [jobhost.WorkflowController].
 func (e *Engine) Retry(ctx context.Context, id, step string) error {
 	judge := func(r *row, event *course.Event) *jobhost.Error {
 		if step == "" {

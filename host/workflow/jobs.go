@@ -25,7 +25,7 @@ func (e *Engine) Settled(job *queue.JobSpec, op *queue.Settle) queue.Transition 
 	}}
 }
 
-// readID returns what a job is for whose mark is lost, by its id.
+// readID derives what a job is for from its id, if its mark is lost.
 func (t *transition) readID(tx queue.WorkflowTx, job *queue.JobSpec) (mark course.Timer, ok bool, err error) {
 	r, err := t.row(tx, job.Origin.Workflow)
 	if r == nil || err != nil {
@@ -35,7 +35,7 @@ func (t *transition) readID(tx queue.WorkflowTx, job *queue.JobSpec) (mark cours
 	return mark, ok, nil
 }
 
-// settled makes the end of an attempt what it is for the workflow; nil = nothing.
+// settled converts the end of an attempt to the workflow's event; nil = none.
 func settled(t *transition, tx queue.WorkflowTx, job *queue.JobSpec, op *queue.Settle, mark course.Timer, end queue.End) (*happening, error) {
 	h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
 	switch {
@@ -59,13 +59,13 @@ func settled(t *transition, tx queue.WorkflowTx, job *queue.JobSpec, op *queue.S
 	return h, ended(h, tx, job.ID, end)
 }
 
-// due makes the end of a timer's job what it stands for.
+// due converts the end of a timer's job to the event of the timer.
 func due(h *happening, timer course.Timer) *happening {
 	h.event.What, h.event.Timer, h.event.Run, h.since = course.TimerDue, timer, course.Run{Step: course.None}, 0
 	return h
 }
 
-// ended makes the end of a step's job an event.
+// ended converts the end of a step's job to an event.
 func ended(h *happening, view queue.WorkflowView, id string, end queue.End) (err error) {
 	switch {
 	case end.Final[queue.Dead] > 0:
@@ -81,7 +81,8 @@ func ended(h *happening, view queue.WorkflowView, id string, end queue.End) (err
 	return err
 }
 
-// Cancelled implements [queue.Workflows]. A timer whose job somebody cancels is due: the workflow would wait for ever.
+// Cancelled implements [queue.Workflows]. If the job of a timer is cancelled, the timer is due: otherwise the
+// workflow would wait forever.
 func (e *Engine) Cancelled(job *queue.JobSpec, at queue.Millis) queue.Transition {
 	mark, ok := readMark(job.Origin.Mark)
 	if !ok {
@@ -110,7 +111,7 @@ func (e *Engine) Revived(job *queue.JobSpec, at queue.Millis) queue.Transition {
 	}}
 }
 
-// reasonCancelled is what is told when nobody gave a reason.
+// reasonCancelled is the reason shown if none was given.
 const reasonCancelled = "somebody cancelled it"
 
 func notFound(id string) *jobhost.Error {

@@ -8,7 +8,8 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
-// tooLarge is the error for data that can't be put together within a transaction.
+// tooLarge is the error for data that is too large to be composed within a
+// transaction.
 func tooLarge(what string, size int64) *jobhost.Error {
 	return &jobhost.Error{
 		Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("%s would have %d bytes or more; there may be %d", what, size, maxComposed),
@@ -16,7 +17,8 @@ func tooLarge(what string, size int64) *jobhost.Error {
 	}
 }
 
-// elsewhere is the error for an output that is to be a part of something.
+// elsewhere is the error for an output in a payload store that would have to be
+// part of something.
 func elsewhere(step string) *jobhost.Error {
 	return &jobhost.Error{
 		Code:    jobhost.CodeTooLarge,
@@ -25,7 +27,8 @@ func elsewhere(step string) *jobhost.Error {
 	}
 }
 
-// forPeople makes an error that is no store's one that a step can fail with.
+// forPeople converts an error, unless it is the store's, to one that a step can
+// fail with.
 func forPeople(err error) error {
 	if err == nil || !errors.Is(err, course.ErrUnreadable) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 )
 
-// defaultPage is the size of a page that nobody asked for.
+// defaultPage is the default page size.
 const defaultPage = 50
 
 // Workflows lists workflows: see [jobhost.WorkflowRunner].

@@ -7,7 +7,7 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
-// A mark says what the job of an origin is for:
+// A mark says what a job is for:
 //
 //	s12.1   the first run of step 12
 //	f12.1   the first of its fallback worker
@@ -31,7 +31,7 @@ func timerMark(t course.Timer) string {
 	return "l" + markOf(t.Run)
 }
 
-// readMark returns what a mark says; the purpose is 0 for that of a step.
+// readMark parses a mark; the purpose is 0 for that of a step.
 func readMark(mark string) (course.Timer, bool) {
 	var t course.Timer
 	switch {

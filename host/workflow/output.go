@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 )
 
-// OpenOutput returns what a workflow returned as a stream: see [jobhost.WorkflowRunner].
+// OpenOutput returns the output of a workflow as a stream: see [jobhost.WorkflowRunner].
 func (e *Engine) OpenOutput(ctx context.Context, id string) (jobhost.Content, error) {
 	var data []byte
 	var ref string

@@ -8,24 +8,24 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
-// Slots of the data of a workflow that no signal has.
+// Slots of workflow data that are not used by signals.
 const (
 	inputSlot  = -1
 	outputSlot = -2
 )
 
-// maxComposed bounds what is put together from outputs within a transaction, in bytes. A single output
-// that is kept outside of the store is passed on by its reference, of any size.
+// maxComposed bounds the data composed from outputs within a transaction, in bytes. A single output in a
+// payload store is passed on by reference, whatever its size.
 const maxComposed = 8 << 20
 
-// reader reads what the store has of a workflow. It implements [course.Reader].
+// reader reads a workflow's data from the store. It implements [course.Reader].
 type reader struct {
 	view  queue.WorkflowView
 	row   *row
-	event *course.Event // what has happened; nil = nothing
+	event *course.Event // the current event; nil = none
 }
 
-// Labels are those of the workflow, for expressions.
+// Labels returns the labels of the workflow, for expressions.
 func (r *reader) Labels() map[string]string { return r.row.Labels }
 
 // Failure implements [course.Reader].
@@ -45,8 +45,8 @@ func (r *reader) Read(s course.Source) ([]byte, error) {
 	return c.data, nil
 }
 
-// Size implements [course.Sizer]. That of a list is that of its elements together. What is kept outside of the
-// store is too large for expressions, whatever its size: it can be passed on.
+// Size implements [course.Sizer]. The size of a list is that of its elements together. Data in a payload
+// store is too large for expressions, whatever its size: it can only be passed on.
 func (r *reader) Size(s course.Source) (int64, error) {
 	size, ref, err := r.size(s)
 	if err == nil && ref != "" {
@@ -55,7 +55,7 @@ func (r *reader) Size(s course.Source) (int64, error) {
 	return size, err
 }
 
-// size returns the size of what is at a place without reading it, if that can be had, and the name of its object.
+// size returns the size of a source, without reading it if possible, and the name of its object.
 func (r *reader) size(s course.Source) (size int64, ref string, err error) {
 	switch {
 	case s.Kind == course.Output:
@@ -75,7 +75,7 @@ func (r *reader) size(s course.Source) (size int64, ref string, err error) {
 	return out.Size, out.Ref, nil
 }
 
-// atHand returns the result that came with the event, if it is that.
+// atHand returns the result that came with the event, if the source is that.
 func (r *reader) atHand(s course.Source) []byte {
 	if r.event == nil || r.event.Run != s.Run || r.event.What != course.JobSucceeded || s.Kind != course.Result {
 		return nil
@@ -83,7 +83,7 @@ func (r *reader) atHand(s course.Source) []byte {
 	return r.event.Output
 }
 
-// content is data, or the name of the object that they are in.
+// content is data, or the name of the object that contains it.
 type content struct {
 	data []byte
 	ref  string
@@ -92,7 +92,7 @@ type content struct {
 
 func inline(data []byte) content { return content{data: data, size: int64(len(data))} }
 
-// find returns what is at a place. Errors are those of the store, or wrap [course.ErrUnreadable].
+// find returns the content of a source. Errors are those of the store, or wrap [course.ErrUnreadable].
 func (r *reader) find(s course.Source) (content, error) {
 	switch s.Kind {
 	case course.Nothing:
@@ -136,7 +136,7 @@ func (r *reader) data(key queue.Key, slot int) (content, error) {
 	return inline(data), unreadable(err)
 }
 
-// unreadable makes damage of what a step gets a failure of that step.
+// unreadable turns damage to a step's input into a failure of that step.
 func unreadable(err error) error {
 	if jobhost.CodeOf(err) != jobhost.CodeDamaged {
 		return err
@@ -144,7 +144,7 @@ func unreadable(err error) error {
 	return fmt.Errorf("%w: %w", course.ErrUnreadable, err)
 }
 
-// child returns the output of the workflow of a run.
+// child returns the output of a run's workflow.
 func (r *reader) child(run course.Run) (content, error) {
 	if r.event != nil && r.event.Run == run && r.event.What == course.ChildEnded && r.event.Output != nil {
 		return inline(r.event.Output), nil
@@ -162,7 +162,8 @@ func (r *reader) child(run course.Run) (content, error) {
 	return r.data(w.Key, outputSlot)
 }
 
-// compose returns a payload. Errors are those of the store, or a [jobhost.Error] that says why there can be none.
+// compose returns a payload. Errors are those of the store, or a [jobhost.Error] that says why it isn't
+// available.
 func (r *reader) compose(p *course.Payload) (content, error) {
 	if len(p.From) == 1 && p.From[0].Name == "" {
 		c, err := r.find(p.From[0].Source)

@@ -13,10 +13,10 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// shownOutputs bounds the outputs of all steps that are shown together, in bytes.
+// shownOutputs bounds the total size of the step outputs shown, in bytes.
 const shownOutputs = 1 << 20
 
-// Workflow tells of a workflow: see [jobhost.WorkflowRunner].
+// Workflow describes a workflow: see [jobhost.WorkflowRunner].
 func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowRun, err error) {
 	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
@@ -30,7 +30,7 @@ func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowR
 		def, err := e.definition(v, w.Definition)
 		if err != nil {
 			run.Reason = err.Error()
-			return nil //nolint:nilerr // what is known without it is told
+			return nil //nolint:nilerr // show what is known without it
 		}
 		s := &show{view: v, row: &row{w, def}, reader: &reader{view: v, row: &row{w, def}}}
 		return s.fill(&run)
@@ -41,7 +41,7 @@ func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowR
 	return run, nil
 }
 
-// describe tells of a workflow what a list has.
+// describe returns the part of a description that lists have.
 func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
 	return jobhost.WorkflowRun{
 		ID: w.ID, Name: w.Name, Status: statusOf(w.Status), Labels: w.Labels, Definition: w.Definition,
@@ -58,12 +58,12 @@ func timeOrNil(m queue.Millis) *time.Time {
 	return &t
 }
 
-// show reads what is told of one workflow.
+// show collects the description of a workflow.
 type show struct {
 	view   queue.WorkflowView
 	row    *row
 	reader *reader
-	shown  int // bytes of outputs of steps
+	shown  int // bytes of step outputs so far
 }
 
 func (s *show) fill(run *jobhost.WorkflowRun) error {
@@ -84,7 +84,7 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 	look, err := s.row.def.course.Look(s.row.Record)
 	if err != nil {
 		run.Reason = err.Error()
-		return nil //nolint:nilerr // what is known without the record is told
+		return nil //nolint:nilerr // show what is known without the record
 	}
 	run.Steps = make([]jobhost.StepRun, len(s.row.def.Workflow.Steps))
 	for i := range run.Steps {
@@ -98,12 +98,12 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 	return nil
 }
 
-// step tells of a step that has begun or ended.
+// step describes a step that has started or ended.
 func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look) error {
 	step := s.row.def.step(r.Step)
 	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
 	if !r.Fallback && (to.Status == jobhost.StepCompleted || to.Status == jobhost.StepRunning || to.Status == jobhost.StepPending) {
-		to.Failure = nil // of a run before
+		to.Failure = nil // of an earlier run
 	}
 	if r.Fallback {
 		to.Fallback = step.Fallback
@@ -148,7 +148,7 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 	return nil
 }
 
-// DefinitionOf returns what a workflow runs: see [jobhost.WorkflowDefiner].
+// DefinitionOf returns the definition that a workflow runs: see [jobhost.WorkflowDefiner].
 func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflow, err error) {
 	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
 		record, err := v.WorkflowByID(id)
@@ -171,10 +171,10 @@ func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflo
 	return w, nil
 }
 
-// Definitions returns those that have names, sorted by them.
+// Definitions returns the named definitions, sorted by name.
 func (e *Engine) Definitions() []jobhost.Workflow { return e.defs.all() }
 
-// Definition returns one by its name.
+// Definition returns the definition with a name.
 func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
 	if d := e.defs.byName(name); d != nil {
 		return d.Workflow, nil
@@ -182,7 +182,8 @@ func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
 	return jobhost.Workflow{}, e.defs.missing(name)
 }
 
-// Check checks a definition: see [jobhost.WorkflowDefiner]. It is not kept, so that those that run are.
+// Check checks a definition: see [jobhost.WorkflowDefiner]. It isn't cached, which is for those that
+// run.
 func (e *Engine) Check(w jobhost.Workflow) error {
 	env, _ := e.defs.env()
 	p, err := plan.Compile(w, env())

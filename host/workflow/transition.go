@@ -11,35 +11,35 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// happening is an event of a workflow, with what is only known here.
+// happening is an event of a workflow, with data that only this package needs.
 type happening struct {
 	key   queue.Key
 	event course.Event
-	// since is when the job was submitted that the event is about; 0 = it is about none.
+	// since is when the job that the event is about was submitted; 0 = none.
 	since queue.Millis
 }
 
-// transition implements [queue.Transition]: it lets something happen to a workflow, and
-// to those above and below it what follows.
+// transition implements [queue.Transition]: it applies an event to a workflow, and what follows to those
+// above and below it.
 type transition struct {
 	engine *Engine
 	at     queue.Millis
-	// first returns what happens first; nil = nothing does, also since it is refused.
+	// first returns the first event; nil = none, possibly because it was refused.
 	first func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error)
 
-	// What the last Apply has come to.
+	// Results of the last Apply:
 	refused *jobhost.Error
-	there   *queue.WorkflowRecord // the one that was there already, of a start
+	there   *queue.WorkflowRecord // the existing one, of a start
 	notes   []note
 
 	rows map[queue.Key]*row
 	todo []happening
-	// What it has begun: tasks, workflows with their steps, and the bytes that they got.
+	// What it has begun: tasks, workflows including their steps, and the bytes of their inputs.
 	begun, bytes int
 }
 
-// room counts what is to begin, and reports whether there is room for it: all is one transaction, which keeps
-// everything else waiting. However large it is, the first has room.
+// room counts what is to begin, and reports whether there is room for it: it is all one transaction, which
+// holds up everything else. There is always room for the first, however large.
 func (t *transition) room(n, bytes int) bool {
 	first := t.begun == 0
 	t.begun, t.bytes = t.begun+n, t.bytes+bytes
@@ -69,14 +69,14 @@ func (t *transition) Apply(tx queue.WorkflowTx, end queue.End) error {
 		if err := t.let(tx, &t.todo[i]); err != nil {
 			return err
 		}
-		if i > 0 { // nobody has asked for it
+		if i > 0 { // it was not requested
 			t.refused = refused
 		}
 	}
 	return nil
 }
 
-// row reads a workflow; nil = there is none, or its definition can't be used: then it has failed.
+// row reads a workflow; nil = it doesn't exist, or its definition can't be used and it has failed.
 func (t *transition) row(tx queue.WorkflowTx, key queue.Key) (*row, error) {
 	if r := t.rows[key]; r != nil {
 		return r, nil
@@ -91,7 +91,7 @@ func (t *transition) row(tx queue.WorkflowTx, key queue.Key) (*row, error) {
 	return t.ready(tx, w)
 }
 
-// ready finds what a workflow runs.
+// ready loads the definition of a workflow.
 func (t *transition) ready(tx queue.WorkflowTx, w *queue.WorkflowRecord) (*row, error) {
 	def := t.engine.defs.cached(w.Definition)
 	if def == nil {
@@ -118,7 +118,7 @@ func (t *transition) know(w *queue.WorkflowRecord, def *definition) *row {
 	return r
 }
 
-// let lets one event happen. A pointer into todo is good until that grows.
+// let applies one event. h points into todo, and is valid only until todo grows.
 func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	r, err := t.row(tx, h.key)
 	if r == nil || err != nil {
@@ -146,7 +146,7 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	return a.apply()
 }
 
-// errBroken is for a fault of the code that decides.
+// errBroken is a fault in the deciding code.
 var errBroken = errors.New("a fault of the host")
 
 func (t *transition) advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome, err error) {
@@ -158,7 +158,7 @@ func (t *transition) advance(r *row, e *course.Event, reader course.Reader) (out
 	return r.def.course.Within(t.engine.cfg.Bounds).Advance(r.ID, r.Record, e, reader)
 }
 
-// brokenDown reports whether it has ended without its record having heard of that.
+// brokenDown reports whether the workflow has ended although its record still says running.
 func (r *row) brokenDown() bool {
 	if r.Status == queue.WorkflowRunning {
 		return false
@@ -171,7 +171,7 @@ func cantGoOn(w *queue.WorkflowRecord, cause error) *jobhost.Error {
 	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: %v", w.ID, cause)}
 }
 
-// breakDown ends a workflow that can't go on. Its jobs run to their ends, of which nothing comes any more.
+// breakDown ends a workflow that can't continue. Its jobs run to their ends, but nothing follows from them.
 func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cause error) error {
 	t.refused = cantGoOn(w, cause)
 	if w.Status != queue.WorkflowRunning {
@@ -195,7 +195,7 @@ func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cau
 	return tx.SaveWorkflow(w)
 }
 
-// tellParent lets the workflow above know.
+// tellParent notifies the parent workflow.
 func (t *transition) tellParent(w *queue.WorkflowRecord, e course.Event) {
 	if mark, ok := readMark(w.ParentMark); ok {
 		e.At, e.Run = t.at.Time(), mark.Run
@@ -203,8 +203,8 @@ func (t *transition) tellParent(w *queue.WorkflowRecord, e course.Event) {
 	}
 }
 
-// expires returns until when a workflow is kept that ends now. One that is a step of another
-// is kept as long as that.
+// expires returns when a workflow that ends now expires. One that is a step of another is kept as long as
+// that.
 func (e *Engine) expires(w *queue.WorkflowRecord, now queue.Millis) queue.Millis {
 	if w.Parent != 0 {
 		return 0
@@ -245,7 +245,7 @@ func storedStatus(s jobhost.WorkflowStatus) queue.WorkflowStatus {
 	}
 }
 
-// note is something to be told once it is durable.
+// note is an event to be published once it is durable.
 type note struct {
 	kind     jobhost.EventKind
 	id, name string
@@ -254,7 +254,7 @@ type note struct {
 	status   jobhost.WorkflowStatus
 	stands   jobhost.StepStatus
 	failure  *jobhost.Failure
-	since    queue.Millis // since when it runs; 0 = it is not known
+	since    queue.Millis // start of what has ended; 0 = not known
 }
 
 func (t *transition) note(n note) { t.notes = append(t.notes, n) }

@@ -6,9 +6,9 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
-// Course returns what decides on the course of the workflow's runs, with the steps in
-// the order of the definition: its indexes are those of [Step.Source]. Every
-// plan has one; an error is a fault of this package.
+// Course returns the state machine of the workflow's runs, with the steps in the
+// order of the definition: its indexes are those of [Step.Source]. Every plan has
+// one; an error is a fault of this package.
 func (p *Plan) Course() (*course.Course, error) {
 	graph, err := course.GraphOf(&p.Workflow)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/expr"
 )
 
-// MaxItems bounds the payloads of a fan-out, in bytes together: they are written in
-// one transaction.
+// MaxItems bounds the total size of a fan-out's payloads, in bytes: they are written
+// in one transaction.
 const MaxItems = 8 << 20
 
 const contentJSON = "application/json"
 
-// evaluator runs the expressions of a plan for its course. The course calls steps by
-// their places in the definition.
+// evaluator runs the expressions of a plan for its course. The course identifies
+// steps by their index in the definition.
 //
-// Expressions run within a transaction, and what they may cost is bounded, so they
-// are not cancelled on the way.
+// Expressions run within a transaction and have a bounded cost, so they are not
+// cancelled.
 type evaluator struct {
 	plan *Plan
-	at   []int32 // place in the plan, by the one in the definition
+	at   []int32 // index in the plan, by index in the definition
 }
 
 func (e *evaluator) step(source int) *Step { return &e.plan.Steps[e.at[source]] }
@@ -106,7 +106,7 @@ func (e *evaluator) Output(v *course.View) (payload course.Payload, err error) {
 func (e *evaluator) FanOut(step int, v *course.View) (items [][]byte, err error) {
 	defer contain(&err)
 	s := e.step(step)
-	for s.FanOut == nil { // a fallback that has the fan-out of the step that it stands in for
+	for s.FanOut == nil { // a fallback may use the fan-out of the step that it replaces
 		if s.FallbackOf < 0 {
 			return nil, errors.New("there is no fan_out")
 		}
@@ -137,7 +137,7 @@ func (e *evaluator) FanOut(step int, v *course.View) (items [][]byte, err error)
 	return items, nil
 }
 
-// payloadOf returns the payload of a task for an element.
+// payloadOf returns the payload of the task for an element.
 func payloadOf(input *expr.Program, d *expr.Data, i int, element []byte) ([]byte, error) {
 	if input == nil {
 		data, _ := expr.AsPayload(element)
@@ -148,8 +148,8 @@ func payloadOf(input *expr.Program, d *expr.Data, i int, element []byte) ([]byte
 	return data, err
 }
 
-// contain makes an error of a panic, so that a fault in an expression's library ends
-// the step and not the host.
+// contain turns a panic into an error, so that a fault in the expression library
+// ends the step and not the host.
 func contain(err *error) {
 	if r := recover(); r != nil {
 		*err = &jobhost.Error{Code: jobhost.CodeInternal, Message: "internal: the expression could not be run", Cause: fmt.Errorf("panic: %v", r)}
