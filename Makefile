@@ -150,6 +150,7 @@ guests: $(GO_WASM) ## rebuild all guests, those in other languages where their c
 	./plugins/examples/crc32/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh
+	./runtime/wasiabi/testdata/conform/build.sh
 	./runtime/wasm/rewrite/testdata/build.sh
 
 .PHONY: imports

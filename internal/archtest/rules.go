@@ -89,7 +89,7 @@ func House() Rules {
 		},
 		Drivers:       []string{"host/queue/*queue", "state/*state", "state/payload/*payload", "runtime/wasm", "runtime/process"},
 		DriverUsers:   []string{"cmd", "test", "bench", "plugins/sdk/sdktest"},
-		DriverTesters: []string{"host", "client", "runtime/process"},
+		DriverTesters: []string{"host", "client", "runtime/process", "runtime/wasiabi"},
 		Walls: []Wall{
 			{From: []string{"runtime"}, To: []string{"runtime/jobabi", "runtime/wasiabi", "runtime/extismabi"}, Why: "the interfaces of an engine hold for every ABI"},
 			{From: []string{"host/...", "client/...", "state/...", "netproxy/..."}, To: []string{"github.com/tetratelabs/wazero"}, Why: "the engine is a driver, which cmd/jobhost chooses"},
