@@ -4,8 +4,8 @@ package jobhost
 
 import "unsafe"
 
-// The imports. Pointers are borrowed by the host for the time of the call.
-// Nothing in them escapes, so that callers can use buffers on their stacks.
+// The imports. The host uses pointers only during the call. Nothing in them
+// escapes, so that callers can use buffers on their stacks.
 
 // Generated from runtime/jobabi by "make imports": don't edit.
 
@@ -125,8 +125,8 @@ func (host) output(p []byte) Errno {
 
 func (host) fail(kind int32, text string) { hostFail(kind, text) }
 
-// info makes room for 256 bytes first, which most values don't need, and asks
-// again for those that do.
+// info tries with room for 256 bytes, which is enough for most values, and asks
+// again for longer ones.
 func (host) info(key string) (string, Errno) {
 	var small [256]byte
 	room := small[:]
@@ -197,7 +197,7 @@ func (host) httpDefer(text []byte, entry string, args []byte) int32 {
 func (host) timer(ms int64) int32 { return hostTimer(ms) }
 func (host) drop(handle int32)    { hostDrop(handle) }
 
-// wait hands the numbers over as they are: wasm is little-endian, as the host reads them.
+// wait passes the numbers unchanged: wasm is little-endian, as the host expects.
 func (host) wait(handles []int32, timeout int64) int32 {
 	return hostWait(unsafe.Pointer(unsafe.SliceData(handles)), uint32(len(handles)), timeout)
 }
@@ -220,8 +220,8 @@ func (host) read(handle int32) ([]byte, Errno) {
 	return message, 0
 }
 
-// next returns the next message of a handle with many. One that is empty is gone
-// only after a read with room.
+// next returns the next message of a handle with several. An empty one is
+// consumed only by a read with room.
 func (h host) next(handle int32) ([]byte, Errno) {
 	message, e := h.read(handle)
 	if e == 0 && len(message) == 0 {
