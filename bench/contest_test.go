@@ -35,7 +35,7 @@ func contest(b *testing.B, names []string, turns ...func(stop *atomic.Bool) int)
 	for b.Loop() {
 		now := make([]float64, len(turns))
 		for k := range turns {
-			i := (k + round) % len(turns) // nobody always comes after the same
+			i := (k + round) % len(turns) // so that none always follows the same one
 			now[i] = one(i)
 			rates[i] = append(rates[i], now[i])
 		}

@@ -114,7 +114,7 @@ func runPlaced(b *testing.B, p placement, plugin []byte) *placed {
 	return h
 }
 
-// submit submits a job, of which ended is told.
+// submit submits a job and counts it in ended.
 func (h *placed) submit(b *testing.B, payload []byte) {
 	h.ended.Add(1)
 	if _, err := h.host.Submit(b.Context(), jobhost.Spec{Worker: "noop", Payload: payload}); err != nil {
@@ -183,7 +183,7 @@ func BenchmarkProcessIdle(b *testing.B) {
 	}
 	for round := 0; b.Loop(); round++ {
 		for k := range hosts {
-			i := (k + round) % len(hosts) // nobody always comes after the same
+			i := (k + round) % len(hosts) // so that none always follows the same one
 			began := time.Now()
 			hosts[i].submit(b, nil)
 			hosts[i].ended.Wait()
@@ -302,7 +302,7 @@ func BenchmarkProcessKilled(b *testing.B) {
 	}
 }
 
-// pids is told of processes.
+// pids receives the pids of processes.
 type pids chan int
 
 // Started implements [process.Observer].

@@ -88,7 +88,7 @@ func attempts(b *testing.B, plugin runtime.Plugin, input string) {
 }
 
 // BenchmarkSandbox is an attempt under a deadline in a sandbox that is reused
-// as it is, put back to its beginning, or made and initialised anew.
+// unchanged, reset, or created and initialised each time.
 func BenchmarkSandbox(b *testing.B) {
 	for _, guest := range sandboxGuests {
 		for _, isolation := range []runtime.Isolation{runtime.IsolateInstance, runtime.IsolateJob, runtime.IsolateFresh} {
@@ -164,7 +164,7 @@ func BenchmarkIdleMemory(b *testing.B) {
 	}
 }
 
-// privateBytes is the memory that this process shares with nobody.
+// privateBytes is the memory that this process does not share.
 func privateBytes(b *testing.B) int64 {
 	b.Helper()
 	goruntime.GC()

@@ -24,7 +24,7 @@ type step struct {
 	n    int
 }
 
-// told is a handler that counts what it is told of each task.
+// told is a handler that counts the calls for each task.
 type told struct {
 	mu  sync.Mutex // protects all
 	all map[*netproxy.Task][]string
@@ -44,8 +44,8 @@ func (h *told) OnError(_ context.Context, t *netproxy.Task, _ *netproxy.Error) {
 
 func (h *told) Retry(_ context.Context, t *netproxy.Task) { h.tell(t, "retry") }
 
-// Whatever happens, each task that was taken is told of once, unless it was
-// cancelled, and nothing is left behind.
+// Whatever happens, the handler is called once for each accepted task, unless
+// it was cancelled, and nothing is left behind.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -62,7 +62,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// live takes the steps and returns what is wrong at the end.
+// live takes the steps and returns what is wrong in the end.
 func live(t *testing.T, steps []step) string {
 	w := &wire{serve: answers(func(w io.Writer, r *http.Request) bool {
 		var seconds int
@@ -126,7 +126,7 @@ func TestHammerProcessor(t *testing.T) {
 	w := &wire{serve: answers(func(w io.Writer, _ *http.Request) bool { return reply(w, 200, "", "x") })}
 	h := &told{all: map[*netproxy.Task][]string{}}
 	p := netproxy.NewProcessor(netproxy.ProcessorConfig{Client: w.client(t, netproxy.Config{MaxRetries: new(0)}), MaxConnections: 50, Handlers: 4})
-	var taken sync.Map // of tasks to whether they were cancelled
+	var taken sync.Map // from tasks to whether they were cancelled
 	var all sync.WaitGroup
 	var over atomic.Bool
 	var enqueued atomic.Int64
@@ -173,8 +173,8 @@ func TestHammerProcessor(t *testing.T) {
 	}
 }
 
-// Clients are asked by many goroutines, for many hosts, more than connections are
-// kept to.
+// Clients are used by many goroutines, for more hosts than connections are kept
+// to.
 func TestHammerClient(t *testing.T) {
 	t.Parallel()
 	w := &wire{serve: answers(func(w io.Writer, r *http.Request) bool { return reply(w, 200, "", r.Host) })}
@@ -194,7 +194,7 @@ func TestHammerClient(t *testing.T) {
 	all.Wait()
 }
 
-// Connections to the host that was asked longest ago are closed.
+// Connections to the least recently used host are closed.
 func TestHostsAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := &wire{serve: answers(func(w io.Writer, r *http.Request) bool { return reply(w, 200, "", r.Host) })}

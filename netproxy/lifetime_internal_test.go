@@ -14,7 +14,7 @@ var (
 	errOther = errors.New("other")
 )
 
-// A lifetime ends once, for the first reason, and with it all that was derived from it.
+// A lifetime ends once, for the first reason, and with it everything derived from it.
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestLifetimeHammer(t *testing.T) {
 	}
 }
 
-// The context of a handler ends after its time, and when the handler has returned.
+// The context of a handler ends after its timeout, and when the handler has returned.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// patience is the context of one call of a handler. Few look at theirs: it makes
-// its timer when somebody does.
+// patience is the context of one call of a handler. Few handlers use theirs, so
+// it creates its timer on first use.
 type patience struct {
 	until time.Time
 	once  sync.Once
@@ -15,13 +15,13 @@ type patience struct {
 	stop  context.CancelFunc
 }
 
-// begun returns the context that has the timer.
+// begun returns the underlying context, which has the timer.
 func (p *patience) begun() context.Context {
 	p.once.Do(func() { p.ctx, p.stop = context.WithDeadline(context.Background(), p.until) })
 	return p.ctx
 }
 
-// end is called when the handler has returned: then the context has ended too.
+// end is called when the handler has returned, and ends the context.
 func (p *patience) end() {
 	p.once.Do(func() { p.ctx, p.stop = ended, func() {} })
 	p.stop()

@@ -2,19 +2,19 @@ package netproxy
 
 import "sync/atomic"
 
-// memory is what bodies may take together.
+// memory limits the bytes that all bodies take together.
 type memory struct {
 	most int64
 	used atomic.Int64
 }
 
-// room is what one request has taken of a memory. A nil room has no bound.
+// room is the part of a memory that one request has taken. A nil room has no limit.
 type room struct {
 	of    *memory
 	taken int64
 }
 
-// take asks for n more bytes.
+// take reserves n more bytes, if there is room.
 func (m *memory) take(n int64) bool {
 	if m.used.Add(n) > m.most {
 		m.used.Add(-n)
@@ -23,10 +23,10 @@ func (m *memory) take(n int64) bool {
 	return true
 }
 
-// free gives n bytes back.
+// free returns n bytes.
 func (m *memory) free(n int64) { m.used.Add(-n) }
 
-// take asks for n more bytes.
+// take reserves n more bytes, if there is room.
 func (r *room) take(n int64) bool {
 	if r == nil {
 		return true
@@ -38,7 +38,7 @@ func (r *room) take(n int64) bool {
 	return true
 }
 
-// free gives everything back.
+// free returns everything.
 func (r *room) free() {
 	r.of.free(r.taken)
 	r.taken = 0

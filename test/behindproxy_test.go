@@ -174,7 +174,7 @@ func TestSmugglingThroughProxies(t *testing.T) {
 				if _, err := io.WriteString(conn, post+attack+last); err != nil {
 					t.Fatal(err)
 				}
-				_, _ = io.ReadAll(conn) // whatever the answers are, and if it is cut
+				_, _ = io.ReadAll(conn) // the answers don't matter, nor whether the connection is cut
 				for _, header := range heard.headers() {
 					lengths := strings.Contains(header, "\ncontent-length:") && strings.Contains(header, "\ntransfer-encoding")
 					if lengths || strings.Contains(header, "\n ") || strings.Contains(header, "\n\t") || strings.Count(header, "\ncontent-length") > 1 {

@@ -141,8 +141,8 @@ func TestJobWithOneAttemptThatEndsTheHost(t *testing.T) {
 	awaitState(t, p, held, jobhost.Succeeded)
 }
 
-// Whoever is under way when somebody kills the host has made an attempt, and finishes in
-// the next one. Workers are not held for it.
+// A job that is running when the host is killed has made an attempt, and finishes in the
+// next one. Its worker is not held for that.
 func TestKillOfInnocents(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 50)

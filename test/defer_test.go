@@ -130,8 +130,8 @@ func TestDeferredSurvivesKill(t *testing.T) {
 	}
 }
 
-// TestDeferredAtStop: requests that are under way when a host is told to stop may
-// end; those that don't are sent again by the next one, and none brings two responses.
+// TestDeferredAtStop: requests in flight when a host is stopped may end; those that
+// don't are resent by the next host, and none brings two responses.
 func TestDeferredAtStop(t *testing.T) {
 	t.Parallel()
 	server := hear(t)

@@ -49,7 +49,7 @@ func (s *site) objects() (names []string) {
 		if err == nil && d.Type().IsRegular() && d.Name() != "owner" && d.Name() != "copying" && filepath.Base(filepath.Dir(name)) != "marks" {
 			names = append(names, name)
 		}
-		if os.IsNotExist(err) { // it was removed meanwhile
+		if os.IsNotExist(err) { // it was removed during the walk
 			return nil
 		}
 		return err

@@ -115,8 +115,8 @@ func submitSmall(ctx context.Context, t *testing.T, host *process, worker string
 }
 
 // A payload store that answers 500 costs no attempt and holds no small job: large tasks
-// wait until it is back, and what was returned meanwhile is stored then, without
-// running anything again.
+// wait until it is back, and results returned during the outage are stored then,
+// without running anything again.
 func TestPayloadStoreAnswers500(t *testing.T) {
 	outage := 5 * time.Second
 	if os.Getenv("JOBHOST_CHAOS") != "" {

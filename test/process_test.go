@@ -103,7 +103,7 @@ func (s *site) replace(old, replacement string) {
 	s.write("manifest.toml", []byte(strings.Replace(text, old, replacement, 1)))
 }
 
-// freeAddr returns an address on loopback that nobody listens on.
+// freeAddr returns a loopback address without a listener.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -317,7 +317,7 @@ func (s *site) manifest() string {
 	return string(data)
 }
 
-// runToEnd runs a host that is expected to end by itself.
+// runToEnd runs a host that is expected to end on its own.
 func (s *site) runToEnd() (text string, code int) {
 	s.t.Helper()
 	path, err := binary()

@@ -30,7 +30,7 @@ type proxy struct {
 	name string // the host name that it goes by; "" = none, and no TLS
 }
 
-// proxies start each proxy that docs/operations.md tells of, as it is told there and plain.
+// proxies start each proxy that docs/operations.md describes, with the settings given there and without.
 var proxies = []struct {
 	name  string
 	start func(t *testing.T, upstream string) *proxy

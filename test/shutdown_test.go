@@ -43,9 +43,9 @@ func TestStopReturnsRunningTasks(t *testing.T) {
 	}
 }
 
-// A host is told to stop at random moments under load and started again: what it
-// acknowledged is done in the end, nothing ran twice, and it says so with exit
-// code 0 and no lease left open.
+// A host is stopped at random moments under load and restarted: everything that
+// it acknowledged is done in the end, nothing ran twice, and it reports this
+// with exit code 0 and no lease left open.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	site, book := newSite(t), newLedger()
@@ -75,7 +75,7 @@ func TestStopUnderLoad(t *testing.T) {
 	book.checkRuns(t)
 }
 
-// stops is how often a host under load is told to stop.
+// stops is how often a host under load is stopped.
 func stops() int {
 	if os.Getenv("JOBHOST_CHAOS") != "" {
 		return 25

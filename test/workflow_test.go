@@ -87,7 +87,7 @@ func TestKillAtTransitions(t *testing.T) {
 	if kills() > 10 {
 		stride = 1
 	}
-	settled := map[string]int{} // by job, task and process: how often a success was told
+	settled := map[string]int{} // by job, task and process: how often a success was reported
 	for n := 1; n <= transitions; n += stride {
 		id, seen := fmt.Sprint("wf-kill", n), 0
 		startCounted(t, host, id, func(jobhost.Event) bool { seen++; return seen < n })

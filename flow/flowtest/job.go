@@ -21,14 +21,14 @@ type job struct {
 	payload  []byte
 	items    [][]byte // of the tasks, instead of payload
 	retry    jobhost.RetryPolicy
-	parallel int // tasks that run at one time
+	parallel int // tasks that may run at one time
 
 	ready   []attempt
 	running int
 	open    int // tasks that have not ended
 	results [][]byte
-	dead    *jobhost.Failure // of the first task that is
-	waits   []*event         // what is taken back when the job is cancelled
+	dead    *jobhost.Failure // of the first dead task
+	waits   []*event         // events to take back when the job is cancelled
 }
 
 type attempt struct{ task, number int }
@@ -58,7 +58,7 @@ func (r *Run) submit(s *course.Submit) {
 	j.start()
 }
 
-// start lets the next tasks run that may.
+// start starts the next tasks that may run.
 func (j *job) start() {
 	for j.running < j.parallel && len(j.ready) > 0 {
 		next := j.ready[0]
@@ -68,13 +68,13 @@ func (j *job) start() {
 	}
 }
 
-// later lets something happen to the job, unless that is cancelled before.
+// later schedules something for the job, unless that is cancelled before.
 func (j *job) later(after time.Duration, do func()) {
 	k := j.run.kit
 	j.waits = append(j.waits, k.at(k.now.Add(after), do))
 }
 
-// cancel takes the job back.
+// cancel cancels the job.
 func (j *job) cancel() {
 	for _, e := range j.waits {
 		e.gone = true
@@ -113,7 +113,7 @@ func (j *job) attempt(a attempt) {
 	j.later(c.took, func() { j.ended(a, began, result, err) })
 }
 
-// ended is the end of an attempt.
+// ended handles the end of an attempt.
 func (j *job) ended(a attempt, began time.Time, result []byte, err error) {
 	k := j.run.kit
 	j.running--
@@ -146,7 +146,7 @@ func (j *job) ended(a attempt, began time.Time, result []byte, err error) {
 	j.run.deliver(course.Event{What: course.JobRetrying, Run: j.of, Failure: &f})
 }
 
-// settled is the end of a task.
+// settled handles the end of a task.
 func (j *job) settled() {
 	if j.open--; j.open > 0 {
 		j.start()
@@ -167,7 +167,7 @@ func (j *job) settled() {
 	j.run.deliver(e)
 }
 
-// present makes no data ones of no length.
+// present turns nil data into empty data.
 func present(data []byte) []byte {
 	if data == nil {
 		return []byte{}

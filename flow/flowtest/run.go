@@ -31,9 +31,9 @@ type Run struct {
 	output   []byte
 }
 
-// progress is what is known of a step beside the record.
+// progress is what is known about a step besides the record.
 type progress struct {
-	change         course.Change // the last
+	change         course.Change // the last one
 	failure        *jobhost.Failure
 	started, ended time.Time
 	attempts, runs int
@@ -66,7 +66,7 @@ func (r *Run) Name() string {
 	return r.def.plan.Workflow.Name
 }
 
-// memory is a run as its course reads it.
+// memory is a run in the form that its course reads.
 type memory struct{ *Run }
 
 // Read implements [course.Reader].
@@ -98,14 +98,14 @@ func (r *Run) compose(p *course.Payload) []byte {
 	return data
 }
 
-// deliver tells the workflow what has happened.
+// deliver informs the workflow of an event.
 func (r *Run) deliver(e course.Event) {
 	if refused := r.try(e); refused != nil {
-		r.kit.fatalf("workflow %s: %v", r.Name(), refused) // only requests are
+		r.kit.fatalf("workflow %s: %v", r.Name(), refused) // only requests are refused
 	}
 }
 
-// try is deliver for what a test asks for. The error says why it comes to nothing.
+// try is deliver for requests of a test. The error says why a request is refused.
 func (r *Run) try(e course.Event) *jobhost.Error {
 	if r.kit.failed {
 		return nil
@@ -124,7 +124,7 @@ func (r *Run) try(e course.Event) *jobhost.Error {
 	return nil
 }
 
-// apply does what an event comes to.
+// apply carries out the outcome of an event.
 func (r *Run) apply(out *course.Outcome) {
 	for _, k := range out.Keep {
 		r.data[course.Source{Kind: course.Kept, Slot: k.Slot}] = present(k.Data)
@@ -178,7 +178,7 @@ func (r *Run) begin(b *course.Begin) {
 	r.kit.soon(func() { child.deliver(course.Event{What: course.Started}) })
 }
 
-// finish is the end of the workflow.
+// finish handles the end of the workflow.
 func (r *Run) finish(end *course.End) {
 	r.end, r.ended = end, r.kit.now
 	e := jobhost.TraceEntry{What: string(end.Status), Detail: end.Reason, Failure: end.Failure, Took: jobhost.Duration(r.ended.Sub(r.started))}

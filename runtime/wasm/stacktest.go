@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// recursion is a guest that calls itself without end:
+// recursion is a guest that calls itself endlessly:
 //
 //	(module (func (export "f") (call 0)))
 var recursion = []byte{
@@ -22,8 +22,8 @@ var recursion = []byte{
 	10, 6, 1, 4, 0, 0x10, 0, 0x0b, // its code, without locals
 }
 
-// testStack finds out where wazero keeps the stack of a function, and proves
-// that a guest which is given one stays on it.
+// testStack determines where wazero keeps the stack of a function, and verifies
+// that a guest that is given one stays on it.
 func (e *Engine) testStack(ctx context.Context) error {
 	if err := e.overflow(ctx); err != nil {
 		return &jobhost.Error{

@@ -1,6 +1,6 @@
-// Package goguest builds guests in Go for tests, so that `go test` needs no `make` before
-// it. What was compiled before comes from Go's build cache, which packages that are tested
-// at the same time may share; linking takes some tenths of a second.
+// Package goguest builds Go guests for tests, so that `go test` needs no `make` before it.
+// Compiled packages come from Go's build cache, which packages tested at the same time may
+// share; linking takes some tenths of a second.
 package goguest
 
 import (
@@ -45,7 +45,7 @@ func Build(folder string, mode Mode) ([]byte, error) {
 	out := filepath.Join(dir, "guest.wasm")
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildmode="+string(mode), "-trimpath", "-ldflags=-s -w", "-o", out, ".")
 	cmd.Dir = folder
-	// With the commit in it a guest would be another one after each, which no cache has compiled yet.
+	// With the commit in it a guest would differ after each, and no cache would have compiled it yet.
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", folder, err, text)
@@ -53,10 +53,10 @@ func Build(folder string, mode Mode) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// Examples returns the modules of the examples by their names, such as wordcount: those
-// that are checked in, and those in Go, which are built as their sources are now. With
-// -short there are only the ones that are checked in or were built by `make`. The
-// caller must not change them.
+// Examples returns the modules of the examples by name, such as wordcount: those that
+// are checked in, and those in Go, which are built from their current sources. With
+// -short there are only those that are checked in or were built by `make`. The caller
+// must not modify them.
 var Examples = sync.OnceValues(func() (map[string][]byte, error) {
 	all, err := Prebuilt()
 	if err != nil || short() {
@@ -81,8 +81,7 @@ var Examples = sync.OnceValues(func() (map[string][]byte, error) {
 	return all, builds.Wait()
 })
 
-// Prebuilt returns the modules of the examples that are there without a build: those that are
-// checked in.
+// Prebuilt returns the modules of the examples that need no build: those that are checked in.
 func Prebuilt() (map[string][]byte, error) {
 	root, err := Root()
 	if err != nil {
@@ -105,7 +104,7 @@ func Prebuilt() (map[string][]byte, error) {
 	return all, nil
 }
 
-// short reports whether tests are to be quick. A test's own child process has no such flags.
+// short reports whether tests should be quick. A test's own child process has no such flags.
 func short() bool { return flag.Parsed() && testing.Short() }
 
 // Root returns the folder of the repository, for a test in one of its packages.

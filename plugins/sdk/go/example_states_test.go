@@ -37,7 +37,7 @@ func ExampleJob_Synchronize() {
 	// synchronize loaded: task 1 is at 0: not in time
 }
 
-// A fiber answers each message until nobody can send any more.
+// A fiber answers each message until its inbox is closed.
 func ExampleJob_Messages() {
 	greet := func(job *jobhost.Job) ([]byte, error) {
 		for name, err := range job.Messages() {

@@ -68,7 +68,7 @@ func TestSetStateRefused(t *testing.T) {
 	}
 }
 
-// TestGetState: the lowest prevails; what nobody reported is not started.
+// TestGetState: the lowest state is returned; what was never reported is not started.
 func TestGetState(t *testing.T) {
 	t.Parallel()
 	at := jobhost.Attempt{ID: "j", Tasks: 3, Reports: []jobhost.Report{

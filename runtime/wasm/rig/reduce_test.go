@@ -31,7 +31,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestCut shows that programs are the same for each seed, and valid whatever is
+// TestCut shows that programs are the same for each seed, and valid with any cut.
 // cut.
 func TestCut(t *testing.T) {
 	t.Parallel()

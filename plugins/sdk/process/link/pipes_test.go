@@ -98,7 +98,7 @@ func TestPipesHaveBounds(t *testing.T) {
 	}
 }
 
-// TestPipesCloseEndsBoth closes a stream of which nobody reads, and nobody writes, while it is in use.
+// TestPipesCloseEndsBoth closes a stream that is in use but whose other side neither reads nor writes.
 func TestPipesCloseEndsBoth(t *testing.T) {
 	t.Parallel()
 	host, _ := connected(t)

@@ -100,7 +100,7 @@ func TestAloneHearsOfCancel(t *testing.T) {
 	h.send(taskFrame(2, true, "stop"))
 	h.send(&protocol.HostFrame{Run: 2, Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}})
 	h.ring()
-	h.send(&protocol.HostFrame{Run: 2, Frame: &protocol.HostFrame_Stop{Stop: &protocol.Stop{}}}) // somebody reads by now
+	h.send(&protocol.HostFrame{Run: 2, Frame: &protocol.HostFrame_Stop{Stop: &protocol.Stop{}}}) // another goroutine reads by now
 	h.frames(1)
 }
 
@@ -133,7 +133,8 @@ func TestAloneHasCompany(t *testing.T) {
 	}
 }
 
-// TestAloneAsks has a run that its reader does ask for something: somebody reads the answer, and what comes later.
+// TestAloneAsks has a run on the reader's own goroutine make a call: another one reads the answer, and what comes
+// later.
 func TestAloneAsks(t *testing.T) {
 	t.Parallel()
 	h := serveOver(t, func(_ context.Context, run *Run) *protocol.Result {
@@ -175,7 +176,8 @@ func TestAloneEndsWithHost(t *testing.T) {
 	}
 }
 
-// TestHammerAlone sends tasks that are alone, and others meanwhile that are rung for, of which some ask: each has its result.
+// TestHammerAlone sends lone tasks, and meantime others that are rung for, some of which make calls: each has its
+// result.
 func TestHammerAlone(t *testing.T) {
 	t.Parallel()
 	h := serveOver(t, func(_ context.Context, run *Run) *protocol.Result {
