@@ -26,6 +26,7 @@ const (
 // Fields that callers branch on.
 const (
 	FieldDisk  = "disk"  // a disk has too little room
+	FieldStart = "start" // the host is starting, and will take jobs soon
 	FieldToken = "token" // a host wants a token, or another one
 	FieldURL   = "url"   // there is no host at the address
 )

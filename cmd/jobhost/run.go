@@ -226,6 +226,9 @@ func (s *site) greet(ctx context.Context, addr net.Addr) error {
 	w, settings := s.env.stderr, &s.manifest.Host
 	fmt.Fprintf(w, "\n%s\n", version.Get().String())
 	for i := range workers {
+		if workers[i].Plugin == "" {
+			continue // the host's own, such as that of webhooks
+		}
 		fmt.Fprintf(w, "  worker  %-14s %s\n", workers[i].Name, shortPath(workers[i].Plugin))
 	}
 	store := "in memory, gone when the host stops"
