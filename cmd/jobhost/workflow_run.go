@@ -162,14 +162,22 @@ func workflowEnd(run *jobhost.WorkflowRun) error {
 		if run.Step != "" {
 			e.Message += " at step " + run.Step
 		}
-		e.Hint += "; when the cause is gone: jobhost workflow retry " + run.ID
+		e.Hint += "; " + mendHint(run)
 	}
 	if run.Failure != nil {
-		e.Message += fmt.Sprintf(": %s: %s", run.Failure.Code, run.Failure.Message)
+		e.Message += ": " + failureText(run.Failure)
 	} else if run.Reason != "" {
 		e.Message += ": " + run.Reason
 	}
 	return e
+}
+
+// mendHint says how a workflow that has failed goes on. One that has begun keeps its definition.
+func mendHint(run *jobhost.WorkflowRun) string {
+	if run.Failure != nil && run.Failure.Code == jobhost.FailExpression {
+		return "if the definition is wrong, correct it, run jobhost worker reload, and start the workflow again: a retry keeps the old definition"
+	}
+	return "when the cause is gone: jobhost workflow retry " + run.ID
 }
 
 // stoppedFollowing is the error of a wait that ended before the workflow did.
