@@ -26,6 +26,7 @@ const (
 // Fields that callers branch on.
 const (
 	FieldDisk  = "disk"  // a disk is low on space
+	FieldStart = "start" // the host is starting and will take jobs soon
 	FieldToken = "token" // the host requires a token, or a different one
 	FieldURL   = "url"   // there is no host at the address
 )

@@ -57,7 +57,8 @@ type Host struct {
 	// fiberStarts are the starts of [Fibers.Start], by id; whoever reloads has it.
 	fiberStarts map[string]fiberStart
 
-	held strikes // of workers that have ended a host
+	loading loading // what a start or a reload is waiting for
+	held    strikes // of workers that have ended a host
 
 	running atomic.Pointer[running] // nil until the queue is open
 	hooks   hooks

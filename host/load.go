@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,7 +19,15 @@ import (
 // load loads the plugins of workers, a few at a time, and reports every one
 // that can't be loaded; then none is. Those in quarantine come last, one by one.
 func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
-	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(workers))
+	var names []string
+	for i := range workers {
+		if !workers[i].own() {
+			names = append(names, workers[i].Name)
+		}
+	}
+	h.cfg.Logger.Info("loading workers; a plugin is compiled the first time", logkey.Count, len(names), logkey.Worker, strings.Join(names, ","))
+	h.loading.expect(len(names))
+	defer h.loading.tell(h.cfg.Logger)()
 	plugins := make([]loaded, len(workers))
 	errs := make([]error, len(workers))
 	var group errgroup.Group
@@ -66,6 +75,9 @@ func (l *loaded) close() error {
 // loadOne loads a worker's plugin, which may be in quarantine, and opens what sends its
 // requests.
 func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded, err error) {
+	if !w.own() {
+		defer h.loading.begin(w.Name)()
+	}
 	if q != nil {
 		l, err = h.loadApart(ctx, w, q)
 	} else {

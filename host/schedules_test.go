@@ -118,3 +118,14 @@ func TestScheduleConfig(t *testing.T) {
 		})
 	}
 }
+
+// A name that was mistyped is told from one that is unknown.
+func TestUnknownSchedule(t *testing.T) {
+	t.Parallel()
+	h, _ := run(t, hosttest.Config(t))
+	for name, want := range map[string]string{"yearli": "did you mean yearly?", "nightly-backup": "jobhost schedule ls"} {
+		if _, err := h.Schedule(t.Context(), name); jobhost.CodeOf(err) != jobhost.CodeNotFound || jobhost.HintOf(err) != want {
+			t.Errorf("%s: %v, hint %q", name, err, jobhost.HintOf(err))
+		}
+	}
+}

@@ -141,9 +141,9 @@ func (h *Host) Impaired() []string {
 }
 
 // Admits returns nil when the host takes new jobs, and otherwise an error with
-// code unavailable that says why not.
+// code unavailable that says why not. It names no workers: a probe needs no token.
 func (h *Host) Admits() error {
-	if err := h.Ready(); err != nil {
+	if err := h.ready(h.loading.counts); err != nil {
 		return err
 	}
 	if r := h.running.Load(); r != nil {

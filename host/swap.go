@@ -21,6 +21,7 @@ import (
 // nothing is left of it but a lane of the queue whose tasks are held, as they
 // were.
 func (h *Host) prepare(ctx context.Context, changes []change) error {
+	defer h.tellLoads(changes)()
 	errs := make([]error, len(changes))
 	var group errgroup.Group
 	group.SetLimit(max(goruntime.GOMAXPROCS(0)-1, 1)) // one is left for the tasks that run
@@ -48,6 +49,18 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 		return errors.Join(err, closePlugins(changes))
 	}
 	return nil
+}
+
+// tellLoads lets the log say what the changes wait for, until stop is called.
+func (h *Host) tellLoads(changes []change) (stop func()) {
+	n := 0
+	for i := range changes {
+		if changes[i].loads() && !changes[i].cfg.own() {
+			n++
+		}
+	}
+	h.loading.expect(n)
+	return h.loading.tell(h.cfg.Logger)
 }
 
 // fits checks that each worker's tasks can run, by what loading has told of the plugins.

@@ -249,7 +249,7 @@ build = "echo makes $((20 + 3)); cp module built.wasm"`)
 	host.echo("second")
 
 	site.put("src/module", guests.Outcomes[:100])
-	host.awaitLog("nothing was swapped; what ran runs on")
+	host.awaitLog("nothing was swapped: the version before keeps running")
 	if !strings.Contains(host.logText(), "built.wasm is not a valid WebAssembly module") {
 		t.Errorf("dev does not say what is wrong:\n%s", host.logText())
 	}

@@ -238,13 +238,15 @@ func (d *dev) reload(ctx context.Context, h *host.Host, name string) {
 		return
 	case err != nil:
 		d.env.report(err)
-		d.env.note("nothing was swapped; what ran runs on")
+		d.env.note("nothing was swapped: the version before keeps running")
 		return
 	}
+	same := func(w jobhost.WorkerReload) bool { return w.Change == jobhost.WorkerUnchanged }
+	if report.Workers = slices.DeleteFunc(report.Workers, same); name == "" && len(report.Workers) == 0 {
+		d.env.note("the manifest is fine, and no worker has changed")
+	}
 	for _, w := range report.Workers {
-		if w.Change != jobhost.WorkerUnchanged {
-			d.env.note("worker %s: %s, version %d, %v", w.Name, w.Change, w.Version, d.env.now().Sub(began).Round(time.Millisecond))
-		}
+		d.env.note("worker %s: %s, version %d, %v", w.Name, w.Change, w.Version, d.env.now().Sub(began).Round(time.Millisecond))
 	}
 	for _, setting := range report.NeedsRestart {
 		d.env.note("%s has changed in the manifest; it needs a restart", setting)

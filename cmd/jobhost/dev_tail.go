@@ -56,6 +56,6 @@ func (d *dev) showLog(ctx context.Context, h *host.Host, e *jobhost.Event) {
 		}
 	}
 	if e.Failure != nil {
-		d.env.tagged(name, fmt.Sprintf("attempt %d failed: %s: %s", e.Attempt, e.Failure.Code, clip(e.Failure.Message)))
+		d.env.tagged(name, fmt.Sprintf("attempt %d failed: %s", e.Attempt, clip(failureText(e.Failure))))
 	}
 }

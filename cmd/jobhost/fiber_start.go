@@ -28,8 +28,8 @@ func newFiberStartCommand(e *env) *cobra.Command {
 		Short: "Start a fiber",
 		Long: `Start a fiber and print its id.
 
-One that runs already is left alone, if it was started alike. When as many fibers
-live as may, the start waits for its turn, unless the manifest says when_full = "fail".`,
+Starting a running fiber with the same options does nothing. At the maximum number of
+fibers the start waits, unless the manifest says when_full = "fail".`,
 		Example: `  jobhost fiber start chat-room --id lobby
   jobhost fiber start chat-room --id lobby --init @rules.txt --label floor=1
   jobhost fiber start chat-room --id lobby --restart on_failure --restart-initial 5s`,

@@ -51,6 +51,9 @@ func (e *env) showTask(ctx context.Context, server jobhost.Server, id string, ta
 	for i := range job.Failures {
 		e.showFailure(&job, &job.Failures[i])
 	}
+	if len(job.Failures) > 0 {
+		_, _ = fmt.Fprintf(e.stdout, "\nwhat it logged: jobhost job logs %s\n", printable(job.ID))
+	}
 	return nil
 }
 
@@ -85,7 +88,7 @@ func (e *env) showFields(j *jobhost.Job) {
 		payload += " of " + j.ContentType
 	}
 	t.field("payload", payload)
-	t.field("attempts", fmt.Sprintf("%d at most, up to %v each", j.MaxAttempts, j.Timeout))
+	t.field("attempts", fmt.Sprintf("at most %d, up to %v each", j.MaxAttempts, j.Timeout))
 	t.labels(j.Labels)
 	for _, f := range []struct{ name, value string }{
 		{"key", j.ConcurrencyKey}, {"unique key", j.UniqueKey},

@@ -82,6 +82,9 @@ func (e *env) submitLines(ctx context.Context, f *submitFlags, source string) er
 	if err != nil {
 		return err
 	}
+	if err := e.awaitStart(ctx, server, f.wait.forStart()); err != nil {
+		return err
+	}
 	r := &lineRun{
 		env: e, server: server, flags: f,
 		input:     make(chan *lineBatch),

@@ -93,6 +93,9 @@ func (e *env) checkManifest(args []string) error {
 	if len(m.Workflows) > 0 {
 		found += ", " + plural(len(m.Workflows), "workflow")
 	}
+	if len(m.Schedules) > 0 {
+		found += ", " + plural(len(m.Schedules), "schedule")
+	}
 	_, err = fmt.Fprintf(e.stdout, "%s is fine: %s\n", printable(path), found)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -124,9 +125,18 @@ func endedBadly(job *jobhost.Job, last *jobhost.Failure) error {
 		Hint:    "jobhost job show " + job.ID,
 	}
 	if last != nil {
-		e.Message += fmt.Sprintf(": %s: %s", printable(last.Code), last.Message)
+		e.Message += ": " + failureText(last)
 	}
 	return e
+}
+
+// failureText is a failure in a line: its code and its message, which may begin with the code.
+func failureText(f *jobhost.Failure) string {
+	code := printable(f.Code)
+	if strings.HasPrefix(f.Message, code+": ") {
+		return f.Message
+	}
+	return code + ": " + f.Message
 }
 
 // layout says what stands between results.

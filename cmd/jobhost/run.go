@@ -32,17 +32,17 @@ import (
 func newRunCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Run the host that a manifest describes, until it is told to stop",
-		Long: `Run the host that a manifest describes, until it is told to stop.
+		Short: "Run the host that a manifest describes until it is stopped",
+		Long: `Run the host that a manifest describes until it is stopped.
 
 SIGINT or SIGTERM stops it in good order: nothing more is admitted, running
 tasks may finish for host.shutdown_timeout, the rest goes back to the queue
 without counting as an attempt. A second signal ends it at once. Whatever was
 acknowledged is there at the next start, also after a crash.
 
-SIGHUP loads the manifest and the plugins anew, as jobhost worker reload does;
-what is wrong with them is logged, and changes nothing. SIGUSR1 logs how the
-workers stand.`,
+SIGHUP reloads the manifest and the plugins, as jobhost worker reload does;
+errors in them are logged and change nothing. SIGUSR1 logs the status of the
+workers.`,
 		Example: "  jobhost run -f manifest.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -226,6 +226,9 @@ func (s *site) greet(ctx context.Context, addr net.Addr) error {
 	w, settings := s.env.stderr, &s.manifest.Host
 	fmt.Fprintf(w, "\n%s\n", version.Get().String())
 	for i := range workers {
+		if workers[i].Plugin == "" {
+			continue // the host's own, such as that of webhooks
+		}
 		fmt.Fprintf(w, "  worker  %-14s %s\n", workers[i].Name, shortPath(workers[i].Plugin))
 	}
 	store := "in memory, gone when the host stops"

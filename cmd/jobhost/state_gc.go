@@ -14,10 +14,10 @@ func newStateCleanCommand(e *env) *cobra.Command {
 	tombstone, remove, dry := duration(30*24*time.Hour), duration(90*24*time.Hour), false
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove states of jobs that nobody has changed for long",
-		Long: `Remove states of jobs that nobody has changed for long, and that the queue doesn't
-know: the states of its jobs go with them. A job is first marked as deleted, so
-that nobody can go on with it by mistake, and removed when it is older still.`,
+		Short: "Delete old states of jobs that the queue no longer has",
+		Long: `Delete old states of jobs that the queue no longer has. (States of jobs in the queue are
+deleted with the job.) A job is first marked as deleted, so that its states can't be
+continued by mistake, and removed later.`,
 		Example: `  jobhost state gc --dry-run
   jobhost state gc --tombstone-age 30d --delete-age 90d`,
 		Args: exactly(),

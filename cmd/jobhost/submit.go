@@ -36,13 +36,16 @@ func newSubmitCommand(e *env) *cobra.Command {
 		Long: `Submit a job, or one for each line of a file.
 
 The payload is the argument, the content of @FILE or --file, or stdin for -;
-without it the payload is empty. A large one is uploaded first, as a stream: it
-is in nobody's memory, and payload.max of the manifest bounds it. The job's id
+without it the payload is empty. Large payloads are streamed to the host first,
+without being held in memory, up to payload.max of the manifest. The job's id
 is printed; with --wait its result instead.
 
 With --lines each line of @FILE or stdin is the payload of a job, empty lines
 too. With --wait the results are printed in the order of the lines, each on a
-line of its own, and failed jobs are told on stderr.`,
+line of its own, and failed jobs are reported on stderr.
+
+While the host is starting the command waits for it, for up to 30 seconds, or with
+--wait for as long as that says.`,
 		Example: `  jobhost submit wordcount "to be or not to be"
   jobhost submit loganalyzer @access.log --wait
   jobhost submit vowels --lines @names.txt --wait
@@ -85,11 +88,11 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.Var(&f.retention, "retention", "`DURATION` that the job is kept after its end (default the worker's)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the job by; may be repeated")
 	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` that the job takes turns and shares a limit by")
-	flags.Var(&f.deadline, "deadline", "give the job up if it waits still after `DURATION`")
+	flags.Var(&f.deadline, "deadline", "give up the job if it hasn't started after `DURATION`")
 	flags.StringVar(&f.spec.UniqueKey, "unique-key", "", "`KEY` of which the worker has one job at a time")
 	flags.Var(&f.uniqueFor, "unique-for", "`DURATION` in which --unique-key keeps others out (default while the job is kept)")
 	flags.StringVar(&f.spec.Callback.Worker, "callback", "", "`WORKER` that gets a job when this one has ended")
-	flags.StringVar(&f.spec.Callback.URL, "callback-url", "", "`URL` that is told when the job has ended, if the manifest allows it")
+	flags.StringVar(&f.spec.Callback.URL, "callback-url", "", "`URL` to notify when the job has ended, if the manifest allows it")
 	flags.StringVar(&f.spec.ContentType, "content-type", "", "`TYPE` of the payload, for the worker to read")
 	complete(cmd, "priority", f.priority.names...)
 }
@@ -154,6 +157,9 @@ func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string)
 	defer func() { _ = in.Close() }()
 	server, err := e.server()
 	if err != nil {
+		return err
+	}
+	if err := e.awaitStart(ctx, server, f.wait.forStart()); err != nil {
 		return err
 	}
 	receipt, err := client.SubmitFrom(ctx, server, f.spec, in)

@@ -16,7 +16,7 @@ func newWorkflowCommand(e *env) *cobra.Command {
 		newWorkflowCheckCommand(e), newWorkflowGraphCommand(e), newWorkflowRunCommand(e), newWorkflowListCommand(e),
 		e.oneWorkflow("show", "Show all that is known of a workflow, with its steps", "", e.showWorkflow),
 		newWorkflowResultCommand(e),
-		e.oneWorkflow("trace", "Tell what happened in a workflow, in order", "", e.traceWorkflow),
+		e.oneWorkflow("trace", "List what happened in a workflow, in order", "", e.traceWorkflow),
 		newWorkflowWatchCommand(e), newWorkflowSignalCommand(e), newWorkflowCancelCommand(e), newWorkflowRetryCommand(e),
 		e.oneWorkflow("rm", "Remove a workflow that has ended, with its jobs", "", e.removeWorkflow))
 }
@@ -79,7 +79,7 @@ func newWorkflowCancelCommand(e *env) *cobra.Command {
 
 func newWorkflowRetryCommand(e *env) *cobra.Command {
 	step := ""
-	cmd := e.oneWorkflow("retry", "Let a step that has failed run anew",
+	cmd := e.oneWorkflow("retry", "Run a step that has failed again",
 		`The workflow goes on from there; steps that have completed don't run again. Without
 --step it is the step that made the workflow fail.`,
 		func(ctx context.Context, server jobhost.Server, id string) error {

@@ -31,7 +31,10 @@ of JSON (- is stdin), whose name ends in .json or has a /.
 
 With --wait its steps are told on stderr while they change, on a terminal as a list
 that is redrawn in place, and at the end what it returned is printed as JSON. The exit code
-tells whether it completed. An interrupt ends the wait, not the workflow.`,
+tells whether it completed. An interrupt ends the wait, not the workflow.
+
+While the host is starting the command waits for it, for up to 30 seconds, or with
+--wait for as long as --timeout says.`,
 		Example: `  jobhost workflow run order --input '{"order":17}' --id wf-order-17
   jobhost workflow run ./order.json --input @order-17.json --wait
   jobhost workflow run order --label customer=42 --wait --timeout 10m -o json`,
@@ -87,6 +90,13 @@ func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
 	defer stop()
 	server, err := e.server()
 	if err != nil {
+		return err
+	}
+	patience := startPatience
+	if f.wait {
+		patience = time.Duration(f.timeout)
+	}
+	if err := e.awaitStart(ctx, server, patience); err != nil {
 		return err
 	}
 	receipt, err := server.StartWorkflow(ctx, f.start)
@@ -152,14 +162,22 @@ func workflowEnd(run *jobhost.WorkflowRun) error {
 		if run.Step != "" {
 			e.Message += " at step " + run.Step
 		}
-		e.Hint += "; when the cause is gone: jobhost workflow retry " + run.ID
+		e.Hint += "; " + mendHint(run)
 	}
 	if run.Failure != nil {
-		e.Message += fmt.Sprintf(": %s: %s", run.Failure.Code, run.Failure.Message)
+		e.Message += ": " + failureText(run.Failure)
 	} else if run.Reason != "" {
 		e.Message += ": " + run.Reason
 	}
 	return e
+}
+
+// mendHint says how a workflow that has failed goes on. One that has begun keeps its definition.
+func mendHint(run *jobhost.WorkflowRun) string {
+	if run.Failure != nil && run.Failure.Code == jobhost.FailExpression {
+		return "if the definition is wrong, correct it, run jobhost worker reload, and start the workflow again: a retry keeps the old definition"
+	}
+	return "when the cause is gone: jobhost workflow retry " + run.ID
 }
 
 // stoppedFollowing is the error of a wait that ended before the workflow did.

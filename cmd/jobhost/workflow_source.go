@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/workflow/draw"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 	"github.com/jobhost/jobhost/internal/text"
@@ -80,7 +82,35 @@ func (e *env) definition(ctx context.Context, arg string) (jobhost.Workflow, err
 		return jobhost.Workflow{}, err
 	}
 	w, err := server.Definition(ctx, arg)
+	if isUnreachable(err) {
+		if here, fault := e.manifestDefinition(arg); here != nil || fault != nil {
+			return *cmp.Or(here, &jobhost.Workflow{}), fault
+		}
+	}
 	return w, e.suggestDefinition(ctx, server, arg, err)
+}
+
+// manifestDefinition returns the definition of that name in the manifest, for when no host runs; nil
+// when there is none. Loading a manifest checks all definitions in it.
+func (e *env) manifestDefinition(name string) (*jobhost.Workflow, error) {
+	m, err := manifest.LoadUnbuilt(e.manifestPath())
+	if err != nil {
+		if errors.Is(err, &jobhost.Error{Code: jobhost.CodeNotFound}) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	i := slices.IndexFunc(m.Workflows, func(w jobhost.Workflow) bool { return w.Name == name })
+	if i < 0 {
+		return nil, nil
+	}
+	return &m.Workflows[i], nil
+}
+
+// isUnreachable reports whether no host answers where it was looked for.
+func isUnreachable(err error) bool {
+	fault, ok := errors.AsType[*jobhost.Error](err)
+	return ok && fault.Code == jobhost.CodeUnavailable && fault.Field == jobhost.FieldURL
 }
 
 // suggestDefinition adds what may have been meant to the error of a name that isn't there.
@@ -112,7 +142,8 @@ func newWorkflowCheckCommand(e *env) *cobra.Command {
 		Long: `Check a definition and report all faults.
 
 A FILE is JSON, - is stdin; it is checked by itself, without a server: whether its
-workers are there is not looked at. A NAME is one of the host's, checked by the host.`,
+workers are there is not looked at. A NAME is one of the host's, checked by the host, or of
+the manifest if no host answers.`,
 		Example: `  jobhost workflow check order.json
   jobhost workflow check order -o json
   cat order.json | jobhost workflow check -`,
@@ -169,7 +200,13 @@ func (e *env) checkDefinition(ctx context.Context, arg string, w *jobhost.Workfl
 	if err != nil {
 		return err
 	}
-	return inFile(arg, server.CheckWorkflow(ctx, *w))
+	err = server.CheckWorkflow(ctx, *w)
+	if isUnreachable(err) {
+		if here, fault := e.manifestDefinition(arg); here != nil {
+			return fault
+		}
+	}
+	return inFile(arg, err)
 }
 
 func newWorkflowGraphCommand(e *env) *cobra.Command {

@@ -98,7 +98,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(dir string, h *Host) setting { return pathTo(&h.TokenFile, dir, "./data/token", resolve) },
 		},
 		{
-			name: "max_running", kind: kindWhole, meaning: "Most tasks that run at one time, all workers together; 0 = only the pools bound it.",
+			name: "max_running", kind: kindWhole, meaning: "Maximum number of concurrent tasks across all workers; 0 = no limit beyond the pools.",
 			bind: func(_ string, h *Host) setting { return whole(&h.MaxRunning, 0, maxRunning) },
 		},
 		{

@@ -15,6 +15,7 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Store is what a [queue.Store] must also provide for a host with schedules.
@@ -191,10 +192,11 @@ func (s *Scheduler) find(name string) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
 	}
-	return nil, &jobhost.Error{
-		Code: jobhost.CodeNotFound, Field: "schedule",
-		Message: fmt.Sprintf("there is no schedule %q", name), Hint: "jobhost schedule ls",
+	hint := "jobhost schedule ls"
+	if near := text.Nearest(name, slices.Sorted(maps.Keys(s.entries))); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", near)
 	}
+	return nil, &jobhost.Error{Code: jobhost.CodeNotFound, Field: "schedule", Message: fmt.Sprintf("there is no schedule %q", name), Hint: hint}
 }
 
 // put replaces the entry with the same name; the caller holds turn.

@@ -229,7 +229,7 @@ func (a *applying) begin(b *course.Begin) error {
 	}
 	if err == nil && def.InputSchema != nil {
 		if err = def.InputSchema.Check(c.data); err != nil {
-			err = misfit(err)
+			err = misfit(err, def.Workflow.Name)
 		}
 	}
 	if fault, ok := errors.AsType[*jobhost.Error](err); ok {

@@ -110,21 +110,23 @@ func (e *Engine) startable(s *jobhost.WorkflowStart) (*definition, error) {
 	}
 	if def.InputSchema != nil {
 		if err := def.InputSchema.Check(s.Input); err != nil {
-			return nil, misfit(err)
+			return nil, misfit(err, s.Workflow)
 		}
 	}
 	return def, nil
 }
 
 // misfit is the error for an input that doesn't fit the definition.
-func misfit(err error) error {
-	message := err.Error()
+func misfit(err error, name string) error {
+	message, hint := err.Error(), ""
+	if name != "" {
+		hint = fmt.Sprintf("GET /v1/definitions/%s shows what it wants", name)
+	}
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
 		message = e.Message
 	}
 	return &jobhost.Error{
-		Code: jobhost.CodeInvalid, Field: "input", Message: "the input doesn't fit the workflow's input_schema: " + message,
-		Hint: "GET /v1/definitions/NAME shows what it wants",
+		Code: jobhost.CodeInvalid, Field: "input", Message: "the input doesn't fit the workflow's input_schema: " + message, Hint: hint,
 	}
 }
 

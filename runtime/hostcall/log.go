@@ -1,6 +1,7 @@
 package hostcall
 
 import (
+	"bytes"
 	"log/slog"
 
 	"github.com/jobhost/jobhost/internal/text"
@@ -24,7 +25,7 @@ type logBuffer struct {
 // Log writes a line: the name of the level, a space, and the message with
 // everything escaped that could be mistaken for something else or control a
 // terminal. One call is one line: newlines within it are escaped, those at its
-// end removed. A line over [Limits].LineBytes is cut and marked. Once a line
+// end removed, and tabs are four spaces. A line over [Limits].LineBytes is cut and marked. Once a line
 // doesn't fit into what is left of LogBytes, it and all that follow are dropped
 // and counted, so that the beginning of the log is kept. Lines below the level
 // of the limits are ignored, and not counted.
@@ -46,6 +47,9 @@ func (a *Attempt) Log(level slog.Level, msg []byte) {
 	l.lines = append(l.lines, ' ')
 	if len(msg) <= a.Limits.LineBytes+maxNewlines {
 		msg = trimNewlines(msg)
+	}
+	if bytes.IndexByte(msg, '\t') >= 0 && len(msg) <= a.Limits.LineBytes+maxNewlines {
+		msg = bytes.ReplaceAll(msg, []byte("\t"), []byte("    "))
 	}
 	l.lines = text.AppendLine(l.lines, msg, a.Limits.LineBytes)
 	l.lines = append(l.lines, '\n')

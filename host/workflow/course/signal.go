@@ -4,9 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // signal hands a signal to the first step that waits for it, or keeps it until
@@ -18,7 +21,7 @@ func (t *turn) signal() bool {
 	case t.rec.phase != underway:
 		return t.refuse(jobhost.CodeConflict, "", "the workflow has ended", "")
 	case len(steps) == 0:
-		return t.refuse(jobhost.CodeNotFound, "signal", fmt.Sprintf("no step waits for a signal %q", e.Signal), "")
+		return t.refuse(jobhost.CodeNotFound, "signal", fmt.Sprintf("no step waits for a signal %q", e.Signal), t.nearSignal(e.Signal))
 	case len(e.Payload) > jobhost.MaxStepData:
 		return t.refuse(jobhost.CodeTooLarge, "payload",
 			fmt.Sprintf("a payload of %d bytes is larger than %d", len(e.Payload), jobhost.MaxStepData), "send where it is instead")
@@ -65,4 +68,19 @@ func (t *turn) kept(name string) (slot uint32, found bool) {
 	slot = t.rec.signals[k].slot
 	t.rec.signals = slices.Delete(t.rec.signals, k, k+1)
 	return slot, true
+}
+
+// mostNamed is how many signals a hint lists.
+const mostNamed = 8
+
+// nearSignal is the hint for a signal that no step waits for; "" when the workflow takes none.
+func (t *turn) nearSignal(name string) string {
+	names := slices.Sorted(maps.Keys(t.c.signals))
+	if near := text.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	if len(names) == 0 || len(names) > mostNamed {
+		return ""
+	}
+	return "its steps wait for " + strings.Join(names, ", ")
 }
