@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The interfaces below are what can be asked of a running host. Host in
-// package host implements them in process and Client in package client over
+// The interfaces below are what can be asked of a running host. What Host.Server in
+// package host returns implements them in process and Client in package client over
 // HTTP; both pass the suite in host/hosttest. All methods may be called from
 // many goroutines. Errors carry a [Code]: see [CodeOf].
 

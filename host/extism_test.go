@@ -33,11 +33,7 @@ func fixtures(t *testing.T) string {
 func TestExtismManifests(t *testing.T) {
 	t.Parallel()
 	dir := fixtures(t)
-	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := wasm.New(wasm.Config{CacheDir: cache})
+	engine, err := wasm.New(wasm.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 
 	"github.com/jobhost/jobhost"
@@ -95,7 +94,7 @@ func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
 		err := r.root.Go("start fiber "+spec.ID, func(context.Context) error {
 			defer close(start.over)
 			defer cancel()
-			if _, err := h.StartFiber(ctx, spec); err != nil && ctx.Err() == nil {
+			if _, err := r.StartFiber(ctx, spec); err != nil && ctx.Err() == nil {
 				h.cfg.Logger.Error("fiber does not start", logkey.Fiber, spec.ID, logkey.Worker, spec.Worker, logkey.Error, err)
 			}
 			return nil
@@ -116,7 +115,7 @@ func (h *Host) endFiber(r *running, id string) {
 		<-start.over
 		delete(h.fiberStarts, id)
 	}
-	_, _ = r.fibers.Interrupt(id) // it may have ended long ago
+	_, _ = r.InterruptFiber(context.Background(), id) // it may have ended long ago
 }
 
 // setFibers goes over to other fibers that start with the host, after a reload:
@@ -148,15 +147,15 @@ func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
 }
 
 // endFibersOf ends the fibers of a worker that was removed.
-func (h *Host) endFibersOf(r *running, worker string) {
+func (r *running) endFibersOf(worker string) {
 	filter := jobhost.FiberFilter{Worker: worker, Limit: jobhost.MaxPage}
 	for {
-		page, err := r.fibers.List(filter)
+		page, err := r.Fibers(context.Background(), filter)
 		if err != nil {
 			return
 		}
 		for i := range page.Fibers {
-			_, _ = r.fibers.Interrupt(page.Fibers[i].ID)
+			_, _ = r.InterruptFiber(context.Background(), page.Fibers[i].ID)
 		}
 		if filter.Cursor = page.Next; filter.Cursor == "" {
 			return
@@ -165,21 +164,17 @@ func (h *Host) endFibersOf(r *running, worker string) {
 }
 
 // StartFiber implements [jobhost.FiberRunner].
-func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
+func (r *running) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.Fiber, error) {
 	if err := spec.Check(); err != nil {
 		return jobhost.Fiber{}, err
 	}
-	w := r.workers[spec.Worker]
+	w := r.workers()[spec.Worker]
 	if w == nil || w.cfg.own() {
 		return jobhost.Fiber{}, &jobhost.Error{
 			Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", spec.Worker),
 		}
 	}
-	if reason := h.held.reason(w.cfg); reason != "" { // then its ABI may not be known
+	if reason := r.host.held.reason(w.cfg); reason != "" { // then its ABI may not be known
 		return jobhost.Fiber{}, &jobhost.Error{
 			Code: jobhost.CodeUnavailable, Field: "worker", Message: fmt.Sprintf("worker %s is held: %s", spec.Worker, reason),
 			Hint: "jobhost worker resume " + spec.Worker,
@@ -191,78 +186,16 @@ func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.
 			Hint: "its ABI is " + w.info.ABI + ", which has no call for what a fiber is sent",
 		}
 	}
-	return r.fibers.Start(ctx, spec, fiberguest.Body(h.guestOf(r, w)), nil)
+	return r.Registry.Start(ctx, spec, fiberguest.Body(r.guestOf(w)), nil)
 }
 
 // guestOf is what the guests of a worker's fibers work with. A fiber that is
 // restarted finds the version of that moment.
-func (h *Host) guestOf(r *running, w *worker) fiberguest.Config {
+func (r *running) guestOf(w *worker) fiberguest.Config {
+	h := r.host
 	return fiberguest.Config{
-		Borrow: w.pool.Borrow, Queue: r.queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.queue.Now},
-		Jobs: h, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
+		Borrow: w.pool.Borrow, Queue: r.Queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.Now},
+		Jobs: r, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
 		Journal: h.cfg.Journal, Apart: h.isSuspectFiber,
 	}
-}
-
-// Fiber implements [jobhost.FiberRunner].
-func (h *Host) Fiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Get(id)
-}
-
-// Fibers implements [jobhost.FiberRunner].
-func (h *Host) Fibers(_ context.Context, filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.FiberPage{}, err
-	}
-	return r.fibers.List(filter)
-}
-
-// SendFiber implements [jobhost.FiberTalker].
-func (h *Host) SendFiber(ctx context.Context, id string, message []byte, wait bool) error {
-	r, err := h.now()
-	if err != nil {
-		return err
-	}
-	return r.fibers.Submit(ctx, id, message, wait)
-}
-
-// WatchFiber implements [jobhost.FiberTalker].
-func (h *Host) WatchFiber(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
-	r, err := h.now()
-	if err != nil {
-		return func(yield func(jobhost.FiberOutput, error) bool) { yield(jobhost.FiberOutput{}, err) }
-	}
-	return r.fibers.Watch(ctx, query)
-}
-
-// PauseFiber implements [jobhost.FiberController].
-func (h *Host) PauseFiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Pause(id)
-}
-
-// ResumeFiber implements [jobhost.FiberController].
-func (h *Host) ResumeFiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Resume(id)
-}
-
-// InterruptFiber implements [jobhost.FiberController].
-func (h *Host) InterruptFiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Interrupt(id)
 }

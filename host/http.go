@@ -65,10 +65,10 @@ func (r *requests) Stop(timeout time.Duration) error {
 // responses.
 func (h *Host) poolOf(name string) (netproxy.Pool, bool) {
 	r := h.running.Load()
-	if r == nil || r.workers[name] == nil || r.queue.Takes(name) != nil {
+	if r == nil || r.workers()[name] == nil || r.Queue.Takes(name) != nil {
 		return nil, false
 	}
-	return r.workers[name].pool.HTTP()
+	return r.workers()[name].pool.HTTP()
 }
 
 // deferringWorker is the host's own worker for requests that others leave to it.

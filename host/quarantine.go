@@ -165,7 +165,7 @@ func (h *Host) noteLoad(worker, digest string) *journal.Entry {
 // host, and swaps it in. With an error all is as before. If it ends the host again, the
 // next one has it in quarantine again.
 func (h *Host) readmit(ctx context.Context, name string) error {
-	if w := h.running.Load().workers[name]; w == nil || w.quarantine == nil {
+	if w := h.running.Load().workers()[name]; w == nil || w.quarantine == nil {
 		return nil
 	}
 	if err := h.beginReload(ctx); err != nil {
@@ -175,7 +175,7 @@ func (h *Host) readmit(ctx context.Context, name string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.leaving, func() { cancel(context.Cause(h.leaving)) })()
-	w := h.running.Load().workers[name]
+	w := h.running.Load().workers()[name]
 	if w == nil || w.quarantine == nil {
 		return nil // a reload came first
 	}
@@ -189,5 +189,5 @@ func (h *Host) readmit(ctx context.Context, name string) error {
 	}
 	h.tellReload(&changes[0])
 	// Before another reload has its turn, which would find it in quarantine.
-	return h.forgive(context.WithoutCancel(ctx), h.running.Load().queue, name)
+	return h.forgive(context.WithoutCancel(ctx), h.running.Load().Queue, name)
 }

@@ -40,7 +40,8 @@ var errNoReread = &jobhost.Error{
 
 // Reload implements [jobhost.Reloader]: it changes over to what
 // [Config.Reread] returns. Schedules are changed with all workers, not with one.
-func (h *Host) Reload(ctx context.Context, worker string) (jobhost.Reload, error) {
+func (r *running) Reload(ctx context.Context, worker string) (jobhost.Reload, error) {
+	h := r.host
 	if h.cfg.Reread == nil {
 		return jobhost.Reload{}, errNoReread
 	}
@@ -84,7 +85,7 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	if worker != "" {
 		return report, nil
 	}
-	h.running.Load().flows.Define(update.defined)
+	h.running.Load().Define(update.defined)
 	// Schedules and fibers come last, since their workers must be there. What can fail
 	// now is the store, which ends the host.
 	return report, errors.Join(h.setSchedules(context.WithoutCancel(ctx), update.Schedules), h.setFibers(update.Fibers))
@@ -142,7 +143,7 @@ func (h *Host) compare(ctx context.Context, worker string, read func(context.Con
 	if err := h.redefine(&update); worker == "" && err != nil {
 		return nil, Update{}, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
-	changes := compare(h.running.Load().workers, withOwn(update.Workers, update.Webhook))
+	changes := compare(h.running.Load().workers(), withOwn(update.Workers, update.Webhook))
 	if worker != "" {
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.name != worker })
 		if len(changes) == 0 {

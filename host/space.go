@@ -50,7 +50,7 @@ func (h *Host) refuse(r *running, nearly bool) {
 			RetryAfter: 5 * time.Second,
 		}
 	}
-	r.queue.Refuse(reason)
+	r.Queue.Refuse(reason)
 }
 
 // lookAtSpace reports whether the disk is nearly full, which it was at the last look
@@ -147,7 +147,7 @@ func (h *Host) Admits() error {
 		return err
 	}
 	if r := h.running.Load(); r != nil {
-		if refusal := r.queue.Refusal(); refusal != nil {
+		if refusal := r.Queue.Refusal(); refusal != nil {
 			return refusal
 		}
 	}

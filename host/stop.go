@@ -18,8 +18,8 @@ func (h *Host) stop(root *scope.Scope) error {
 	h.become(Draining)
 	r := h.running.Load() // the last one: nothing is swapped any more
 	if r != nil {
-		r.queue.Stop()
-		r.fibers.Stop()
+		r.Queue.Stop()
+		r.Registry.Stop()
 	}
 	h.swap.Unlock()
 	if err := h.drain(root); err != nil {
@@ -40,7 +40,7 @@ func (h *Host) stop(root *scope.Scope) error {
 	// it has loaded. None begins after it.
 	_, _ = op.PerformRaw(h.reloading.Acquire())
 	if r != nil {
-		err = errors.Join(err, r.queue.Close(context.Background()))
+		err = errors.Join(err, r.Queue.Close(context.Background()))
 	}
 	if h.states != nil {
 		h.states.Close()
@@ -66,7 +66,7 @@ func (h *Host) drain(root *scope.Scope) error {
 func (h *Host) busy() int {
 	n := 0
 	if r := h.running.Load(); r != nil {
-		for _, w := range r.workers {
+		for _, w := range r.workers() {
 			n += w.pool.Busy()
 		}
 	}

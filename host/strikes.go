@@ -181,7 +181,7 @@ func (h *Host) strike(ctx context.Context, q *queue.Queue, name string, at time.
 // workerOf returns a worker's settings, before the host runs and while it does.
 func (h *Host) workerOf(name string) *Worker {
 	if r := h.running.Load(); r != nil {
-		if w := r.workers[name]; w != nil {
+		if w := r.workers()[name]; w != nil {
 			return w.cfg
 		}
 		return nil

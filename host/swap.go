@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"time"
 
@@ -53,7 +54,7 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 // fits checks that each worker's tasks can run, by what loading has told of the plugins.
 func (h *Host) fits(changes []change) error {
 	workers := map[string]*Worker{}
-	for name, w := range h.running.Load().workers {
+	for name, w := range h.running.Load().workers() {
 		workers[name] = w.cfg
 	}
 	for i := range changes {
@@ -86,7 +87,7 @@ func (h *Host) prepareOne(ctx context.Context, c *change) error {
 		return err
 	}
 	c.plugin, c.took = plugin, time.Since(began)
-	q := h.running.Load().queue
+	q := h.running.Load().Queue
 	if plugin.quarantine != nil { // whose process makes a sandbox when it has a task
 		err = h.noteQuarantines(ctx, q)
 	} else {
@@ -125,35 +126,31 @@ func (h *Host) commit(changes []change) error {
 	if h.State() != Running {
 		return errors.Join(errDrains, closePlugins(changes))
 	}
-	now := h.running.Load()
-	next := *now
-	next.workers = map[string]*worker{}
-	for name, w := range now.workers {
-		next.workers[name] = w
-	}
+	r := h.running.Load()
+	workers := maps.Clone(r.workers())
 	var errs []error
 	for i := range changes {
 		c := &changes[i]
-		if err := h.change(&next, c); err != nil {
+		if err := h.change(r, c); err != nil {
 			errs = append(errs, fmt.Errorf("reload worker %s: %w", c.name, err))
 			continue
 		}
 		if c.new != nil {
-			next.workers[c.name] = c.new
+			workers[c.name] = c.new
 		} else {
-			delete(next.workers, c.name)
+			delete(workers, c.name)
 		}
 	}
-	h.running.Store(&next)
-	h.hooks.settings.Store(settingsIn(next.workers))
-	next.queue.SetMaxMemory(h.taskMemory(&next))
+	r.current.Store(&workers)
+	h.hooks.settings.Store(settingsIn(workers))
+	r.SetMaxMemory(h.taskMemory(workers))
 	return errors.Join(errs...)
 }
 
 // taskMemory is what running tasks may take beside what the workers' sandboxes keep.
-func (h *Host) taskMemory(r *running) int64 {
+func (h *Host) taskMemory(workers map[string]*worker) int64 {
 	cfg := Config{MaxMemory: h.cfg.MaxMemory}
-	for _, w := range r.workers {
+	for _, w := range workers {
 		cfg.Workers = append(cfg.Workers, *w.cfg)
 	}
 	return cfg.taskMemory()
@@ -163,29 +160,29 @@ func (h *Host) taskMemory(r *running) int64 {
 func (h *Host) change(r *running, c *change) error {
 	switch c.kind {
 	case jobhost.WorkerChanged:
-		if err := c.old.pool.Swap(h.forPool(c.cfg, c.plugin, r.queue)); err != nil {
+		if err := c.old.pool.Swap(h.forPool(c.cfg, c.plugin, r.Queue)); err != nil {
 			return errors.Join(err, c.plugin.close())
 		}
-		c.old.unheed()
+		c.old.unwatchDisabled()
 		c.new = h.next(c.old, c.cfg, c.plugin)
 		h.held.setLacking(c.name, "")
-		h.holdStruck(c.cfg, r.queue)
-		r.queue.Put(c.cfg.forQueue())
-		h.heed(c.new, c.plugin.Plugin, r.queue)
+		h.holdStruck(c.cfg, r.Queue)
+		r.Queue.Put(c.cfg.forQueue())
+		c.new.watchDisabled(c.plugin.Plugin, r.Queue)
 	case jobhost.WorkerAdded:
-		c.new = h.newWorker(c.cfg, c.plugin, r.queue)
+		c.new = h.newWorker(c.cfg, c.plugin, r)
 		if err := h.startWorker(r.root, c.new); err != nil {
 			return err
 		}
-		h.holdStruck(c.cfg, r.queue)
-		r.queue.Put(c.cfg.forQueue())
-		h.heed(c.new, c.plugin.Plugin, r.queue)
+		h.holdStruck(c.cfg, r.Queue)
+		r.Queue.Put(c.cfg.forQueue())
+		c.new.watchDisabled(c.plugin.Plugin, r.Queue)
 	case jobhost.WorkerRemoved:
-		c.old.unheed()
-		r.queue.Disable(c.name, "")
-		r.queue.Park(c.name)
+		c.old.unwatchDisabled()
+		r.Queue.Disable(c.name, "")
+		r.Queue.Park(c.name)
 		c.old.pool.Close()
-		h.endFibersOf(r, c.name)
+		r.endFibersOf(c.name)
 		return h.retire(r.root, c.old)
 	default:
 		c.new = c.old

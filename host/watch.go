@@ -58,12 +58,12 @@ func prefixed(prefix, name string) string {
 }
 
 // Wait implements [jobhost.Watcher].
-func (h *Host) Wait(ctx context.Context, id string) (jobhost.Job, error) {
+func (r *running) Wait(ctx context.Context, id string) (jobhost.Job, error) {
 	if err := jobhost.CheckID(id); err != nil {
 		return jobhost.Job{}, err
 	}
 	for {
-		job, err := h.waitOnce(ctx, id)
+		job, err := r.waitOnce(ctx, id)
 		// A job that says more than a reader can take is looked at again.
 		if !errors.Is(err, hub.ErrSlow) {
 			return job, err
@@ -71,12 +71,12 @@ func (h *Host) Wait(ctx context.Context, id string) (jobhost.Job, error) {
 	}
 }
 
-func (h *Host) waitOnce(ctx context.Context, id string) (jobhost.Job, error) {
+func (r *running) waitOnce(ctx context.Context, id string) (jobhost.Job, error) {
 	// Subscribed before the job is looked at, so that its end is not missed.
-	events := h.hub.Subscribe(hub.Query{Key: id})
+	events := r.host.hub.Subscribe(hub.Query{Key: id})
 	defer events.Close()
 	for {
-		job, err := h.Job(ctx, id)
+		job, err := r.Job(ctx, id)
 		if err != nil || job.State.Ended() {
 			return job, err
 		}
@@ -100,11 +100,11 @@ func awaitEnd(ctx context.Context, events *hub.Subscription[jobhost.Event]) erro
 }
 
 // Events implements [jobhost.Watcher].
-func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
+func (r *running) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
 	return func(yield func(jobhost.Event, error) bool) {
 		// The narrowest key that is asked for, so that others' events don't fill its buffer.
 		key := cmp.Or(query.Job, keyOfWorkflow(query.Workflow), keyOfWorker(query.Worker))
-		events := h.hub.Subscribe(hub.Query{Key: key, After: query.After, Replay: query.After > 0})
+		events := r.host.hub.Subscribe(hub.Query{Key: key, After: query.After, Replay: query.After > 0})
 		defer events.Close()
 		for {
 			item, err := events.Next(ctx)

@@ -17,25 +17,25 @@ import (
 )
 
 // newWorker makes the pool of a plugin, which the pool owns from now on.
-func (h *Host) newWorker(cfg *Worker, plugin loaded, q *queue.Queue) *worker {
+func (h *Host) newWorker(cfg *Worker, plugin loaded, r *running) *worker {
 	m := h.cfg.Metrics.Worker(cfg.Name)
 	w := h.versionOf(cfg, plugin)
 	w.metrics = m
 	w.pool = pool.New(pool.Config{
 		Worker:      cfg.Name,
-		Queue:       q,
+		Queue:       r.Queue,
 		States:      h.states,
-		Services:    &services{host: h, guest: m.Guest(), now: q.Now},
-		Jobs:        h,
+		Services:    &services{host: h, guest: m.Guest(), now: r.Now},
+		Jobs:        r,
 		CancelGrace: h.cfg.CancelGrace,
 		Ran:         m.Ran,
-		Spool:       h.spool(),
+		Spool:       r.spool(),
 		Hit:         h.hitEffects,
 		Journal:     h.cfg.Journal,
 		Logger:      h.cfg.Logger,
 
-		EndedProcess: func(ctx context.Context, f *jobhost.Failure) { h.endedProcess(ctx, q, cfg.Name, f) },
-	}, h.forPool(cfg, plugin, q))
+		EndedProcess: func(ctx context.Context, f *jobhost.Failure) { h.endedProcess(ctx, r.Queue, cfg.Name, f) },
+	}, h.forPool(cfg, plugin, r.Queue))
 	return w
 }
 
@@ -172,9 +172,8 @@ func (w *Worker) inProcesses() bool {
 	return w.ABI == runtime.ABIProcess || w.Sandbox == runtime.SandboxProcess
 }
 
-// heed holds the tasks of a worker while its plugin can't run anything. Of a version that was replaced nothing is
-// heard any more.
-func (h *Host) heed(w *worker, plugin runtime.Plugin, q *queue.Queue) {
+// watchDisabled holds the tasks of a worker while its plugin can't run anything.
+func (w *worker) watchDisabled(plugin runtime.Plugin, q *queue.Queue) {
 	fallible, ok := plugin.(runtime.Fallible)
 	if !ok {
 		return
@@ -183,8 +182,9 @@ func (h *Host) heed(w *worker, plugin runtime.Plugin, q *queue.Queue) {
 	fallible.OnDisabled(func(reason string) { q.Disable(w.cfg.Name, reason) })
 }
 
-// unheed is for a version that is replaced.
-func (w *worker) unheed() {
+// unwatchDisabled is for a version that is replaced: what its plugin reports from then on is
+// ignored.
+func (w *worker) unwatchDisabled() {
 	if w.fallible != nil {
 		w.fallible.OnDisabled(nil)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/internal/watch"
 )
@@ -113,7 +112,7 @@ func (d *dev) aim() error {
 }
 
 // watch deals with changes of files until ctx ends.
-func (d *dev) watch(ctx context.Context, h *host.Host) error {
+func (d *dev) watch(ctx context.Context, h *readyHost) error {
 	for {
 		changed, err := d.watcher.Next(ctx)
 		switch {
@@ -132,7 +131,7 @@ func (d *dev) watch(ctx context.Context, h *host.Host) error {
 // plugins of, each by itself, so that one that is broken doesn't hold up others;
 // or everything, if the manifest is another. What a build has written comes as
 // a change of its own.
-func (d *dev) changed(ctx context.Context, h *host.Host, paths []string) error {
+func (d *dev) changed(ctx context.Context, h *readyHost, paths []string) error {
 	var ofManifest, ofBuilds []string
 	for _, path := range paths {
 		switch {
@@ -229,7 +228,7 @@ func unknownBuilds(before, next *manifest.Manifest) []manifest.Worker {
 }
 
 // reload swaps a worker, or all of them, and says what came of it.
-func (d *dev) reload(ctx context.Context, h *host.Host, name string) {
+func (d *dev) reload(ctx context.Context, h *readyHost, name string) {
 	began := d.env.now()
 	defer func() { d.sources.swapped = d.env.now() }()
 	report, err := h.Reload(ctx, name)

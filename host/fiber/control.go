@@ -8,13 +8,17 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// Pause keeps a fiber from taking input from outside; what waits in its queue is
+// PauseFiber keeps a fiber from taking input from outside; what waits in its queue is
 // worked on. Callers that wait for room are told that it is paused. Errors:
 // not_found, conflict (it has ended).
-func (r *Registry) Pause(id string) (jobhost.Fiber, error) { return r.setPaused(id, true) }
+func (r *Registry) PauseFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	return r.setPaused(id, true)
+}
 
-// Resume ends a pause; see [Registry.Pause].
-func (r *Registry) Resume(id string) (jobhost.Fiber, error) { return r.setPaused(id, false) }
+// ResumeFiber ends a pause; see [Registry.PauseFiber].
+func (r *Registry) ResumeFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	return r.setPaused(id, false)
+}
 
 func (r *Registry) setPaused(id string, paused bool) (jobhost.Fiber, error) {
 	f, end := r.find(id)
@@ -35,11 +39,11 @@ func (r *Registry) setPaused(id string, paused bool) (jobhost.Fiber, error) {
 	return f.nowLocked(), nil
 }
 
-// Interrupt tells a fiber to end and returns at once. It takes no more input from
+// InterruptFiber tells a fiber to end and returns at once. It takes no more input from
 // outside, its body is told and can still receive what was sent, and after the
 // grace its context ends. One that waits for its permit doesn't begin. What has
 // been interrupted or has ended is returned as it is.
-func (r *Registry) Interrupt(id string) (jobhost.Fiber, error) {
+func (r *Registry) InterruptFiber(_ context.Context, id string) (jobhost.Fiber, error) {
 	r.mu.Lock()
 	f := r.live[id]
 	if f == nil {

@@ -20,9 +20,9 @@ func (r *Registry) find(id string) (*Fiber, *jobhost.Fiber) {
 	return nil, r.past.get(id)
 }
 
-// Get returns what is known of a fiber. Its labels and result must not be
+// Fiber returns what is known of a fiber. Its labels and result must not be
 // changed, here and wherever a fiber is returned.
-func (r *Registry) Get(id string) (jobhost.Fiber, error) {
+func (r *Registry) Fiber(_ context.Context, id string) (jobhost.Fiber, error) {
 	f, end := r.find(id)
 	switch {
 	case f != nil:
@@ -50,9 +50,9 @@ func (r *Registry) Wait(ctx context.Context, id string) (jobhost.Fiber, error) {
 	return *end, nil
 }
 
-// List returns a page of fibers by id, those that have ended and are remembered
+// Fibers returns a page of fibers by id, those that have ended and are remembered
 // too, without their results.
-func (r *Registry) List(filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
+func (r *Registry) Fibers(_ context.Context, filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
 	if err := filter.Check(); err != nil {
 		return jobhost.FiberPage{}, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// Submit puts a message, which must not be changed any more, into the input queue
+// SendFiber puts a message, which must not be changed any more, into the input queue
 // of a fiber. Errors, in this order: not_found (no such fiber, or it has ended),
 // conflict (it is paused), not_found that wraps [jobhost.ErrFiberEnded] (it is
 // ending), exhausted (the queue is full). With wait it waits for room instead of
@@ -21,7 +21,7 @@ import (
 //
 // What was put in is worked on unless the fiber ends before: the Waiting of an
 // ended fiber counts what was not.
-func (r *Registry) Submit(ctx context.Context, id string, message []byte, wait bool) error {
+func (r *Registry) SendFiber(ctx context.Context, id string, message []byte, wait bool) error {
 	if len(message) > jobhost.MaxFiberMessage {
 		return errTooLarge(len(message))
 	}
@@ -131,10 +131,10 @@ func meant(query *jobhost.FiberQuery, createdAt time.Time) bool {
 	return query.CreatedAt.IsZero() || query.CreatedAt.Equal(createdAt)
 }
 
-// Watch yields what a fiber publishes, as [Registry.Subscribe] has it, until ctx
+// WatchFiber yields what a fiber publishes, as [Registry.Subscribe] has it, until ctx
 // ends, the subscription does or the reader breaks off. The last pair carries
 // the error that says which. A hole shows in the numbers only.
-func (r *Registry) Watch(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
+func (r *Registry) WatchFiber(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
 	return func(yield func(jobhost.FiberOutput, error) bool) {
 		outputs, err := r.Subscribe(query)
 		if err != nil {

@@ -17,18 +17,18 @@ const (
 	nextInShow  = 10
 )
 
-// Schedules tells of all schedules, by name.
-func (s *Scheduler) Schedules() []jobhost.Schedule {
+// Schedules tells of all schedules, by name. It has no errors.
+func (s *Scheduler) Schedules(context.Context) ([]jobhost.Schedule, error) {
 	entries := s.list()
 	list := make([]jobhost.Schedule, len(entries))
 	for i, e := range entries {
 		list[i] = s.describe(e, nextInLists)
 	}
-	return list
+	return list, nil
 }
 
 // Schedule tells of one; not_found if there is none.
-func (s *Scheduler) Schedule(name string) (jobhost.Schedule, error) {
+func (s *Scheduler) Schedule(_ context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.find(name)
 	if err != nil {
 		return jobhost.Schedule{}, err
@@ -79,9 +79,9 @@ func timeOrNil(m queue.Millis, zone *time.Location) *time.Time {
 	return &t
 }
 
-// Run submits the schedule's job now. Errors are those of a submit; exhausted
+// RunSchedule submits the schedule's job now. Errors are those of a submit; exhausted
 // also when too many jobs of a schedule are open that doesn't allow overlaps.
-func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, error) {
+func (s *Scheduler) RunSchedule(ctx context.Context, name string) (jobhost.Receipt, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Receipt{}, err
@@ -113,8 +113,8 @@ func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, erro
 	return jobhost.Receipt{ID: spec.ID, State: jobhost.Ready}, nil
 }
 
-// Pause durably stops ticks from making jobs.
-func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, error) {
+// PauseSchedule durably stops ticks from making jobs.
+func (s *Scheduler) PauseSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Schedule{}, err
@@ -128,9 +128,9 @@ func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, e
 	return s.turnOver(ctx, e, state, jobhost.EventPaused)
 }
 
-// Resume lets ticks make jobs from now on. It also puts right a schedule that
+// ResumeSchedule lets ticks make jobs from now on. It also puts right a schedule that
 // fired while the clock was ahead.
-func (s *Scheduler) Resume(ctx context.Context, name string) (jobhost.Schedule, error) {
+func (s *Scheduler) ResumeSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Schedule{}, err

@@ -8,8 +8,8 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 )
 
-// OpenOutput returns what a workflow returned as a stream: see [jobhost.WorkflowRunner].
-func (e *Engine) OpenOutput(ctx context.Context, id string) (jobhost.Content, error) {
+// OpenWorkflowOutput returns what a workflow returned as a stream: see [jobhost.WorkflowRunner].
+func (e *Engine) OpenWorkflowOutput(ctx context.Context, id string) (jobhost.Content, error) {
 	var data []byte
 	var ref string
 	err := e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {

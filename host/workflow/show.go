@@ -172,18 +172,18 @@ func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflo
 }
 
 // Definitions returns those that have names, sorted by them.
-func (e *Engine) Definitions() []jobhost.Workflow { return e.defs.all() }
+func (e *Engine) Definitions(context.Context) ([]jobhost.Workflow, error) { return e.defs.all(), nil }
 
 // Definition returns one by its name.
-func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
+func (e *Engine) Definition(_ context.Context, name string) (jobhost.Workflow, error) {
 	if d := e.defs.byName(name); d != nil {
 		return d.Workflow, nil
 	}
 	return jobhost.Workflow{}, e.defs.missing(name)
 }
 
-// Check checks a definition: see [jobhost.WorkflowDefiner]. It is not kept, so that those that run are.
-func (e *Engine) Check(w jobhost.Workflow) error {
+// CheckWorkflow checks a definition: see [jobhost.WorkflowDefiner]. It is not kept, so that those that run are.
+func (e *Engine) CheckWorkflow(_ context.Context, w jobhost.Workflow) error {
 	env, _ := e.defs.env()
 	p, err := plan.Compile(w, env())
 	if err == nil {

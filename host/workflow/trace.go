@@ -10,8 +10,8 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
-// Trace tells what happened in a workflow, in the order of time: see [jobhost.WorkflowRunner].
-func (e *Engine) Trace(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
+// TraceWorkflow tells what happened in a workflow, in the order of time: see [jobhost.WorkflowRunner].
+func (e *Engine) TraceWorkflow(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
 	run, err := e.Workflow(ctx, id)
 	if err != nil {
 		return nil, err
