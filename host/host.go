@@ -34,6 +34,8 @@ type Host struct {
 	cfg Config
 	hub *hub.Hub[jobhost.Event]
 
+	workers []settings // those to start with, the host's own included; nil once they run
+
 	mu    sync.Mutex // protects state and ran
 	state State
 	ran   bool
@@ -59,7 +61,7 @@ type Host struct {
 
 // worker is a loaded plugin with its pool.
 type worker struct {
-	cfg     *Worker
+	cfg     *settings
 	info    runtime.Info
 	load    int // which one it is, from 1
 	since   time.Time
@@ -88,6 +90,7 @@ func New(cfg Config) (*Host, error) {
 
 		fiberStarts: map[string]fiberStart{},
 	}
+	h.workers = withOwn(h.cfg.Workers, h.cfg.Webhook)
 	h.states = h.newStates()
 	h.leaving, h.leave = context.WithCancelCause(context.Background())
 	return h, nil
@@ -151,7 +154,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 		return err
 	}
 	h.suspectLoads()
-	plugins, err := h.load(ctx, h.cfg.Workers)
+	plugins, err := h.load(ctx, h.workers)
 	if err != nil {
 		return err
 	}
@@ -159,7 +162,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	if err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}
-	h.cfg.Workers = nil // what runs is what counts from now on
+	h.workers, h.cfg.Workers = nil, nil // what runs is what counts from now on
 	h.running.Store(r)
 	h.cfg.Metrics.SetSource(h)
 	var errs []error
@@ -177,7 +180,7 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 
 // open makes the pieces of a running host; nothing runs yet.
 func (h *Host) open(ctx context.Context, root *scope.Scope, plugins []loaded) (*running, error) {
-	if err := h.cfg.checkMemory(); err != nil { // by what only loading tells
+	if err := h.cfg.sandboxes(h.workers).check(); err != nil { // by what only loading tells
 		return nil, err
 	}
 	h.hooks.settings.Store(h.cfg.Webhook) // tasks may die as soon as the queue is open
@@ -190,8 +193,8 @@ func (h *Host) open(ctx context.Context, root *scope.Scope, plugins []loaded) (*
 	}
 	r.join(h.states, h.newScheduler(r.Queue))
 	workers := map[string]*worker{}
-	for i := range h.cfg.Workers {
-		cfg := h.cfg.Workers[i]
+	for i := range h.workers {
+		cfg := h.workers[i]
 		w := h.newWorker(&cfg, plugins[i], r)
 		h.holdStruck(&cfg, r.Queue)
 		w.watchDisabled(plugins[i].Plugin, r.Queue)
@@ -225,16 +228,16 @@ func (h *Host) openQueue(ctx context.Context, r *running) (err error) {
 }
 
 func (h *Host) queueConfig() queue.Config {
-	workers := make([]queue.Worker, len(h.cfg.Workers))
-	for i := range h.cfg.Workers {
-		workers[i] = h.cfg.Workers[i].forQueue()
+	workers := make([]queue.Worker, len(h.workers))
+	for i := range h.workers {
+		workers[i] = h.workers[i].forQueue()
 	}
 	workers = append(workers, workflow.Timers())
 	return queue.Config{
 		Workers:    workers,
 		Aging:      h.cfg.Aging,
 		MaxRunning: h.cfg.MaxRunning,
-		MaxMemory:  h.cfg.taskMemory(),
+		MaxMemory:  h.cfg.sandboxes(h.workers).taskMemory(),
 		MaxPayload: h.cfg.MaxPayload,
 		Publish:    h.publish,
 		Settled:    h.settled,

@@ -17,7 +17,7 @@ import (
 
 // load loads the plugins of workers, a few at a time, and reports every one
 // that can't be loaded; then none is. Those in quarantine come last, one by one.
-func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
+func (h *Host) load(ctx context.Context, workers []settings) ([]loaded, error) {
 	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(workers))
 	plugins := make([]loaded, len(workers))
 	errs := make([]error, len(workers))
@@ -65,7 +65,7 @@ func (l *loaded) close() error {
 
 // loadOne loads a worker's plugin, which may be in quarantine, and opens what sends its
 // requests.
-func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded, err error) {
+func (h *Host) loadOne(ctx context.Context, w *settings, q *quarantine) (l loaded, err error) {
 	if q != nil {
 		l, err = h.loadApart(ctx, w, q)
 	} else {
@@ -81,7 +81,7 @@ func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded,
 	return l, nil
 }
 
-func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error) {
+func (h *Host) loadPlugin(ctx context.Context, w *settings) (runtime.Plugin, error) {
 	began := time.Now()
 	switch {
 	case w.webhook != nil:
@@ -100,8 +100,8 @@ func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error
 
 // loadNoted loads a plugin. The journal has it for as long as that takes, if it may end
 // the host.
-func (h *Host) loadNoted(ctx context.Context, w *Worker) (runtime.Plugin, error) {
-	if w.inProcesses() {
+func (h *Host) loadNoted(ctx context.Context, w *settings) (runtime.Plugin, error) {
+	if w.InProcesses() {
 		return h.cfg.Engine.Load(ctx, w.Source())
 	}
 	digest := digestOf(w)

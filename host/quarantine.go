@@ -46,15 +46,15 @@ func (q *quarantine) reason() string {
 }
 
 // quarantineOf returns the quarantine of a worker's plugin; nil = it is in none.
-func (s *strikes) quarantineOf(w *Worker) *quarantine {
+func (s *strikes) quarantineOf(w *settings) *quarantine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.quarantineOfLocked(w)
 }
 
-func (s *strikes) quarantineOfLocked(w *Worker) *quarantine {
+func (s *strikes) quarantineOfLocked(w *settings) *quarantine {
 	q, ok := s.quarantines[w.Name]
-	if !ok || w.own() || w.inProcesses() || q.SHA256 != digestOf(w) {
+	if !ok || w.own() || w.InProcesses() || q.SHA256 != digestOf(w) {
 		return nil
 	}
 	return &q
@@ -102,7 +102,7 @@ func (h *Host) suspectLoads() {
 
 // loadApart loads a plugin that is in quarantine. An error is that of ctx: a worker whose
 // plugin can't be loaded is held rather than keep the others from running.
-func (h *Host) loadApart(ctx context.Context, w *Worker, q *quarantine) (loaded, error) {
+func (h *Host) loadApart(ctx context.Context, w *settings, q *quarantine) (loaded, error) {
 	if q.Failed == "" || q.passing {
 		q.Failed, q.passing = "", false
 		plugin, err := h.loadProcess(ctx, w)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -111,7 +110,7 @@ func (h *Host) beginReload(ctx context.Context) error {
 type change struct {
 	kind   jobhost.WorkerChange
 	name   string
-	cfg    *Worker       // what is to run; with Changed and Added
+	cfg    *settings     // what is to run; with Changed and Added
 	plugin loaded        // from cfg
 	took   time.Duration // to load it
 	// readmits says that cfg is that of old, whose plugin leaves its quarantine.
@@ -158,11 +157,10 @@ func (h *Host) compare(ctx context.Context, worker string, read func(context.Con
 
 // compare tells the changes from what runs to what is to run, sorted by name.
 // A worker whose plugin and settings are the same is left alone.
-func compare(now map[string]*worker, workers []Worker) []change {
+func compare(now map[string]*worker, workers []settings) []change {
 	gone := maps.Clone(now)
 	var changes []change
 	for _, w := range workers {
-		w.setDefaults()
 		c := change{kind: jobhost.WorkerAdded, name: w.Name, cfg: &w, old: now[w.Name]}
 		switch {
 		case c.old == nil:
@@ -179,13 +177,6 @@ func compare(now map[string]*worker, workers []Worker) []change {
 	}
 	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.name, b.name) })
 	return changes
-}
-
-// same reports whether two workers have the same plugin and settings, be it loaded
-// or not.
-func (w Worker) same(other Worker) bool {
-	w.extism, other.extism = false, false
-	return reflect.DeepEqual(w, other)
 }
 
 // report describes a change that was made.

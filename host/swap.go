@@ -53,24 +53,17 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 
 // fits checks that each worker's tasks can run, by what loading has told of the plugins.
 func (h *Host) fits(changes []change) error {
-	workers := map[string]*Worker{}
-	for name, w := range h.running.Load().workers() {
-		workers[name] = w.cfg
-	}
+	workers := maps.Clone(h.running.Load().workers())
 	for i := range changes {
 		c := &changes[i]
 		switch {
 		case c.loads():
-			workers[c.name] = c.cfg
+			workers[c.name] = &worker{cfg: c.cfg}
 		case c.kind == jobhost.WorkerRemoved:
 			delete(workers, c.name)
 		}
 	}
-	cfg := Config{MaxMemory: h.cfg.MaxMemory}
-	for _, w := range workers {
-		cfg.Workers = append(cfg.Workers, *w)
-	}
-	if err := cfg.checkMemory(); err != nil {
+	if err := h.sandboxes(workers).check(); err != nil {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
 	return nil
@@ -143,17 +136,17 @@ func (h *Host) commit(changes []change) error {
 	}
 	r.current.Store(&workers)
 	h.hooks.settings.Store(settingsIn(workers))
-	r.SetMaxMemory(h.taskMemory(workers))
+	r.SetMaxMemory(h.sandboxes(workers).taskMemory())
 	return errors.Join(errs...)
 }
 
-// taskMemory is what running tasks may take beside what the workers' sandboxes keep.
-func (h *Host) taskMemory(workers map[string]*worker) int64 {
-	cfg := Config{MaxMemory: h.cfg.MaxMemory}
+// sandboxes are those of the workers given.
+func (h *Host) sandboxes(workers map[string]*worker) *sandboxes {
+	s := h.cfg.sandboxes(nil)
 	for _, w := range workers {
-		cfg.Workers = append(cfg.Workers, *w.cfg)
+		s.workers = append(s.workers, *w.cfg)
 	}
-	return cfg.taskMemory()
+	return s
 }
 
 // change makes one change.

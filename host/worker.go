@@ -17,7 +17,7 @@ import (
 )
 
 // newWorker makes the pool of a plugin, which the pool owns from now on.
-func (h *Host) newWorker(cfg *Worker, plugin loaded, r *running) *worker {
+func (h *Host) newWorker(cfg *settings, plugin loaded, r *running) *worker {
 	m := h.cfg.Metrics.Worker(cfg.Name)
 	w := h.versionOf(cfg, plugin)
 	w.metrics = m
@@ -40,13 +40,13 @@ func (h *Host) newWorker(cfg *Worker, plugin loaded, r *running) *worker {
 }
 
 // versionOf counts a load and describes it.
-func (h *Host) versionOf(cfg *Worker, plugin loaded) *worker {
+func (h *Host) versionOf(cfg *settings, plugin loaded) *worker {
 	h.loads[cfg.Name]++
 	return &worker{cfg: cfg, info: plugin.Info(), load: h.loads[cfg.Name], since: time.Now().UTC(), quarantine: plugin.quarantine}
 }
 
 // next returns the worker with another version in its pool.
-func (h *Host) next(w *worker, cfg *Worker, plugin loaded) *worker {
+func (h *Host) next(w *worker, cfg *settings, plugin loaded) *worker {
 	n := h.versionOf(cfg, plugin)
 	n.pool, n.scope, n.metrics = w.pool, w.scope, w.metrics
 	return n
@@ -69,7 +69,7 @@ func (h *Host) startWorker(root *scope.Scope, w *worker) error {
 }
 
 // forQueue is what the queue must know of a worker.
-func (w *Worker) forQueue() queue.Worker {
+func (w *settings) forQueue() queue.Worker {
 	return queue.Worker{
 		Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory(),
 		Rate: w.RateLimit, RateBurst: w.RateBurst, PerKey: w.ConcurrencyPerKey, Breaker: w.Breaker,
@@ -79,7 +79,7 @@ func (w *Worker) forQueue() queue.Worker {
 
 // forPool is what the pool is to run. Results over spill bytes leave the memory;
 // 0 = none do.
-func (w *Worker) forPool(plugin loaded, spill int) pool.Version {
+func (w *settings) forPool(plugin loaded, spill int) pool.Version {
 	return pool.Version{
 		Plugin:    plugin.Plugin,
 		HTTP:      plugin.http,
@@ -103,12 +103,12 @@ func (w *Worker) forPool(plugin loaded, spill int) pool.Version {
 }
 
 // forPool is what the pool of a worker is to run.
-func (h *Host) forPool(cfg *Worker, plugin loaded, q *queue.Queue) pool.Version {
+func (h *Host) forPool(cfg *settings, plugin loaded, q *queue.Queue) pool.Version {
 	v := cfg.forPool(plugin, h.spillBytes())
 	switch {
 	case cfg.own():
 		v.Place = journal.Host
-	case cfg.inProcesses():
+	case cfg.InProcesses():
 		v.Place = journal.Process
 	default:
 		v.Place, v.Apart = journal.Inline, h.newApart(cfg, q)
@@ -121,7 +121,7 @@ func (h *Host) forPool(cfg *Worker, plugin loaded, q *queue.Queue) pool.Version 
 
 // kvQuota is what the worker's keys and values may cost together. Extism has a
 // limit of its own for vars, which itself is too much.
-func (w *Worker) kvQuota(abi string) int64 {
+func (w *settings) kvQuota(abi string) int64 {
 	vars := cmp.Or(w.Extism.VarBytes, extism.DefaultVarBytes)
 	if abi != runtime.ABIExtism || vars <= 1 || w.KVQuota > 0 && w.KVQuota < vars {
 		return w.KVQuota
@@ -154,7 +154,7 @@ func (w *worker) status() jobhost.WorkerStatus {
 	switch {
 	case w.cfg.own():
 		s.MemoryBytes = 0 // there is no sandbox
-	case w.cfg.inProcesses():
+	case w.cfg.InProcesses():
 		s.Sandbox, s.Processes = string(runtime.SandboxProcess), max(w.cfg.Processes, 1)
 	case w.quarantine != nil:
 		s.Sandbox, s.Quarantine = string(runtime.SandboxProcess), w.quarantine.reason()
@@ -165,11 +165,6 @@ func (w *worker) status() jobhost.WorkerStatus {
 		s.Sandbox = string(runtime.SandboxInline)
 	}
 	return s
-}
-
-// inProcesses reports whether the worker runs in processes of its own.
-func (w *Worker) inProcesses() bool {
-	return w.ABI == runtime.ABIProcess || w.Sandbox == runtime.SandboxProcess
 }
 
 // watchDisabled holds the tasks of a worker while its plugin can't run anything.

@@ -39,9 +39,7 @@ func (h *Host) redefine(update *Update) (err error) {
 func workersForPlans(workers []Worker) map[string]plan.Worker {
 	named := make(map[string]plan.Worker, len(workers))
 	for i := range workers {
-		if !workers[i].own() {
-			named[workers[i].Name] = plan.Worker{}
-		}
+		named[workers[i].Name] = plan.Worker{}
 	}
 	return named
 }

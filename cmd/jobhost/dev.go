@@ -101,9 +101,9 @@ func (d *dev) aim() error {
 		t.Skip = append(t.Skip, written(m)...)
 		for i := range m.Workers {
 			w := &m.Workers[i]
-			t.Files = append(t.Files, w.Plugin)
+			t.Files = append(t.Files, w.Path)
 			if w.Build != "" {
-				t.Trees = append(t.Trees, filepath.Dir(w.Plugin))
+				t.Trees = append(t.Trees, filepath.Dir(w.Path))
 			}
 		}
 		t.Files = slices.AppendSeq(t.Files, maps.Values(m.WorkflowFiles))
@@ -161,7 +161,7 @@ func (d *dev) changed(ctx context.Context, h *readyHost, paths []string) error {
 		return nil
 	}
 	for _, w := range d.manifest.Workers {
-		if slices.Contains(paths, w.Plugin) {
+		if slices.Contains(paths, w.Path) {
 			d.reload(ctx, h, w.Name)
 		}
 	}
@@ -219,7 +219,7 @@ func (d *dev) buildChanged(ctx context.Context, paths []string) error {
 func unknownBuilds(before, next *manifest.Manifest) []manifest.Worker {
 	var fresh []manifest.Worker
 	for _, w := range next.Workers {
-		same := func(b manifest.Worker) bool { return b.Build == w.Build && b.Plugin == w.Plugin }
+		same := func(b manifest.Worker) bool { return b.Build == w.Build && b.Path == w.Path }
 		if w.Build != "" && !slices.ContainsFunc(before.Workers, same) {
 			fresh = append(fresh, w)
 		}

@@ -212,8 +212,8 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(around.dir, "plugins/a.wasm"); m.Workers[0].Plugin != want {
-		t.Errorf("got plugin %s, want %s", m.Workers[0].Plugin, want)
+	if want := filepath.Join(around.dir, "plugins/a.wasm"); m.Workers[0].Path != want {
+		t.Errorf("got plugin %s, want %s", m.Workers[0].Path, want)
 	}
 	if want := filepath.Join(around.dir, "data", "token"); m.Host.TokenFile != want {
 		t.Errorf("got token file %s, want %s", m.Host.TokenFile, want)
@@ -261,7 +261,7 @@ func TestReadPlugin(t *testing.T) {
 	if data, err := m.ReadPlugin(w); err != nil || string(data) != "\x00asm a" {
 		t.Fatalf("got %q, %v", data, err)
 	}
-	if err := os.WriteFile(w.Plugin, []byte("\x00asm other"), 0o600); err != nil {
+	if err := os.WriteFile(w.Path, []byte("\x00asm other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.ReadPlugin(w); jobhost.CodeOf(err) != jobhost.CodeDenied {
@@ -269,17 +269,17 @@ func TestReadPlugin(t *testing.T) {
 	}
 	w.SHA256 = ""
 	outside := filepath.Join(around.dir, "plugins/outside.wasm")
-	if err := errors.Join(os.Remove(w.Plugin), os.Symlink("../../elsewhere.wasm", w.Plugin)); err != nil {
+	if err := errors.Join(os.Remove(w.Path), os.Symlink("../../elsewhere.wasm", w.Path)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.ReadPlugin(w); jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "link that leads out") {
 		t.Errorf("a plugin that became a link: got %v", err)
 	}
-	w.Plugin = outside // absolute, but below the folder: the same rule
+	w.Path = outside // absolute, but below the folder: the same rule
 	if _, err := m.ReadPlugin(w); err == nil {
 		t.Error("a link out of the folder was followed")
 	}
-	w.Plugin = filepath.Join(filepath.Dir(around.dir), "elsewhere.wasm")
+	w.Path = filepath.Join(filepath.Dir(around.dir), "elsewhere.wasm")
 	if _, err := m.ReadPlugin(w); err != nil {
 		t.Errorf("an absolute path elsewhere: %v", err)
 	}
