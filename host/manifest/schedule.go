@@ -109,7 +109,7 @@ func (r *reader) uniqueNames(list, key string, tables []map[string]any, check fu
 			seen[name], names[i] = true, name
 		}
 	}
-	r.atlas.rename(map[string][]string{list: names})
+	r.positions.rename(map[string][]string{list: names})
 	return names
 }
 

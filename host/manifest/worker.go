@@ -234,12 +234,12 @@ func (r *reader) warnSecret(at []string, name, value string) {
 	if value == "" || !secretive.MatchString(name) {
 		return
 	}
-	p, _ := r.atlas.find(at)
+	p, _ := r.positions.find(at)
 	f := &Fault{
 		File: r.file, Key: keyText(at), Message: "this looks like a secret, which anybody who reads the manifest sees",
 		Hint: `move it below secrets, as { env = "NAME" } or { file = "PATH" }`,
 	}
-	f.Line, f.Column = r.atlas.lineColumn(p.key)
+	f.Line, f.Column = r.positions.lineColumn(p.key)
 	r.warnings = append(r.warnings, f)
 }
 
