@@ -105,7 +105,11 @@ func Config(t testing.TB) host.Config {
 // They are closed when the test ends, so the host must have stopped by then.
 func OnDB(t testing.TB, cfg *host.Config) *sqlitedb.DB {
 	t.Helper()
-	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: append(sqlitequeue.Schemas(), sqlitestate.Schemas()...)})
+	image, err := emptyStores()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: schemas(), Image: image})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +129,19 @@ func OnDB(t testing.TB, cfg *host.Config) *sqlitedb.DB {
 	cfg.Store, cfg.States = store, states
 	return db
 }
+
+func schemas() []sqlitedb.Schema { return append(sqlitequeue.Schemas(), sqlitestate.Schemas()...) }
+
+// emptyStores is what the stores of all hosts of a test binary begin as: making the tables costs
+// as much as all else that a start does.
+var emptyStores = sync.OnceValues(func() (*sqlitedb.Image, error) {
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: schemas()})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return db.Image(), nil
+})
 
 // Worker returns a worker with two slots and a short first wait before a retry.
 func Worker(name string, plugin []byte) host.Worker {
