@@ -37,15 +37,15 @@ type Config struct {
 	Schedules []schedule.Schedule
 	// Fibers bounds the fibers, and says which start with the host.
 	Fibers Fibers
-	// Webhook says which URLs may be told of the ends of jobs, and which one is of
-	// dead letters, and how; nil = none.
+	// Webhook says which URLs may be notified of the ends of jobs, which one of dead
+	// letters, and how; nil = none.
 	Webhook *webhook.Settings
 	// Workflows says which workflows there are, and how they are treated.
 	Workflows Workflows
 	// Clock is what schedules go by; nil = the system's.
 	Clock schedule.Clock
 	// Reread says what the host is to run from now on, for [Host.Reload]; nil =
-	// it can only be told by [Host.SetWorkers].
+	// only [Host.SetWorkers] changes what it runs.
 	Reread func(context.Context) (Update, error)
 	// MaxRunning bounds the running tasks of all workers together; 0 = only the pools do.
 	MaxRunning int
@@ -53,9 +53,9 @@ type Config struct {
 	// each counted with the limit of its worker; 0 = three quarters of the
 	// machine's, negative = no bound. Tasks over it wait.
 	MaxMemory int64
-	// States keep what tasks report; nil = nobody can report anything. The caller
-	// closes them after the host has stopped. Unless they are a companion of Store, the
-	// states of a job are removed soon after it, not together with it.
+	// States keep what tasks report; nil = tasks can't report. The caller closes them after
+	// the host has stopped. If they are in the database of Store, the states of a job are
+	// removed together with it, and otherwise soon after.
 	States state.Store
 	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB. What was uploaded
 	// before may be larger: see Payloads.
@@ -75,8 +75,8 @@ type Config struct {
 	// KeepBytes bounds the results in memory that wait for a store of Payloads that is
 	// away, in bytes; 0 = 64 MiB.
 	KeepBytes int64
-	// OrphanAge is how old an object of Payloads is that nobody refers to when it
-	// is removed; 0 = two days.
+	// OrphanAge is the age at which an object of Payloads without a reference is removed;
+	// 0 = two days.
 	OrphanAge time.Duration
 	// Place is where the database of Store is, such that no two hosts that live have
 	// the same; empty = it is in memory, so that there is no copy of it.
@@ -99,8 +99,8 @@ type Config struct {
 	ShutdownTimeout time.Duration
 	// CancelGrace is how long an attempt may go on after its job was cancelled; 0 = not at all.
 	CancelGrace time.Duration
-	// OnEvent is told of every event, in order for each job, and must not
-	// block; nil = nobody.
+	// OnEvent is called with every event, in order for each job, and must not
+	// block; nil = it isn't.
 	OnEvent func(jobhost.Event)
 	// Listens tells where the host's own API listens, which no guest may reach; nil =
 	// it has none.

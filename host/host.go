@@ -1,6 +1,6 @@
 // Package host is the job server: it joins the pillars (runtime, state,
 // netproxy) to the durable queue, admits jobs, runs them in pools of
-// sandboxes, settles them and tells what happens.
+// sandboxes, settles them and publishes what happens.
 //
 // A host's life is a tree of scopes: the host, its workers, their tasks.
 // Stopping walks it from the outside in: no more jobs are admitted, running
@@ -47,10 +47,10 @@ type Host struct {
 
 	reloading *op.Semaphore  // taken while a reload is under way
 	swap      sync.Mutex     // held while versions are swapped, and while draining begins
-	loads     map[string]int // how often each worker was loaded; whoever reloads has it
+	loads     map[string]int // how often each worker was loaded; protected by reloading
 
 	states *taskstate.Keeper // nil when no states are kept
-	// fiberStarts are the starts of [Fibers.Start], by id; whoever reloads has it.
+	// fiberStarts are the starts of [Fibers.Start], by id; protected by reloading.
 	fiberStarts map[string]fiberStart
 
 	held strikes // of workers that have ended a host
@@ -143,7 +143,7 @@ func (h *Host) run(ctx context.Context) error {
 		h.cfg.Logger.Info("host runs", logkey.Count, len(h.running.Load().workers()))
 		err = h.wait(ctx)
 	} else if ctx.Err() != nil {
-		err = nil // told to stop before it ran
+		err = nil // stopped before it ran
 	}
 	return errors.Join(err, h.stop(root))
 }
@@ -249,8 +249,8 @@ func (h *Host) queueConfig() queue.Config {
 	}
 }
 
-// wait returns when ctx ends, when the store has failed, which stop tells of,
-// or with the fault of a worker.
+// wait returns nil when ctx ends or the store has failed, which stop reports, or else the
+// fault of a worker.
 func (h *Host) wait(ctx context.Context) error {
 	fault, _ := op.Perform(ctx, op.Choice(
 		h.fault.Get(),
@@ -259,8 +259,8 @@ func (h *Host) wait(ctx context.Context) error {
 	return fault
 }
 
-// watch ends the host when a worker's scope fails, which only a fault of the
-// host can do: better to be started again than to leave tasks waiting.
+// watch ends the host when a worker's scope fails, which only a fault of the host
+// itself causes: a restart is better than tasks that wait without end.
 func (h *Host) watch(worker *scope.Scope) {
 	context.AfterFunc(worker.Context(), func() {
 		if worker.Status() != scope.StatusFailed {

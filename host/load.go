@@ -44,7 +44,7 @@ func (h *Host) load(ctx context.Context, workers []settings) ([]loaded, error) {
 	return plugins, nil
 }
 
-// loaded is what a version of a worker is made of. Whoever has it closes it.
+// loaded is what a version of a worker is made of. Its owner closes it.
 type loaded struct {
 	runtime.Plugin               // nil = nothing is loaded
 	http           netproxy.Pool // nil = the worker may send no requests

@@ -58,7 +58,7 @@ func (s *sandboxes) kept() int64 {
 }
 
 // taskMemory is what all running tasks may take together; 0 = no bound. A host
-// that isn't told has what the machine has, but enough for a task of each worker.
+// without a bound has what the machine has, but enough for a task of each worker.
 func (s *sandboxes) taskMemory() int64 {
 	switch {
 	case s.maxMemory < 0:

@@ -52,7 +52,7 @@ func (r *running) Reload(ctx context.Context, worker string) (jobhost.Reload, er
 func (h *Host) SetWorkers(ctx context.Context, workers []Worker) (jobhost.Reload, error) {
 	update := Update{Workers: slices.Clone(workers), Schedules: h.definedSchedules(), Webhook: h.hooks.settings.Load()}
 	return h.reload(ctx, "", func(context.Context) (Update, error) {
-		update.Fibers = h.cfg.Fibers.Start // whoever reads has its turn
+		update.Fibers = h.cfg.Fibers.Start // safe: read is called within the reload
 		return update, nil
 	})
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// spaceEvery is how often somebody looks at the free space. A look is one call
-// of the system.
+// spaceEvery is how often the free space is checked, which takes one system call.
 const spaceEvery = 250 * time.Millisecond
 
 // watchSpace refuses new jobs while the disk has less room than it should, so
@@ -92,7 +91,7 @@ func lacksRoom(err error) bool {
 
 // lookAtPayloadSpace refuses new large payloads while the disk that they are for has
 // less room than it should: those that were taken need it for their results. Small jobs
-// are taken as ever.
+// are still taken.
 func (h *Host) lookAtPayloadSpace(r *running) {
 	if r.objects == nil || h.cfg.MinFree <= 0 {
 		return
@@ -119,8 +118,8 @@ func (h *Host) lookAtPayloadSpace(r *running) {
 	}
 }
 
-// Impaired returns what of a host that takes jobs doesn't work now, for people: payload
-// stores that are away or nearly full. It is empty when all does.
+// Impaired describes what doesn't work at the moment although the host takes jobs: payload
+// stores that are away or nearly full. It is empty when everything works.
 func (h *Host) Impaired() []string {
 	r := h.running.Load()
 	if r == nil || r.objects == nil {

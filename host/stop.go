@@ -48,14 +48,13 @@ func (h *Host) stop(root *scope.Scope) error {
 	return errors.Join(err, h.storeError())
 }
 
-// drain lets running tasks finish. The error says why it did not wait for all
-// of them: time is up, or the store has failed, so that nothing they come to
-// could be kept.
+// drain lets running tasks finish. The error says why it did not wait for all of them: the
+// time is up, or the store has failed and could not keep their results.
 func (h *Host) drain(root *scope.Scope) error {
-	patience, cancel := context.WithTimeoutCause(context.Background(), h.cfg.ShutdownTimeout,
+	ctx, cancel := context.WithTimeoutCause(context.Background(), h.cfg.ShutdownTimeout,
 		fmt.Errorf("they did not end within %v", h.cfg.ShutdownTimeout))
 	defer cancel()
-	_, err := op.Perform(patience, op.Choice(
+	_, err := op.Perform(ctx, op.Choice(
 		root.JoinOp(),
 		op.Wrap(op.Closed(h.storeFailed()), func(struct{}) (scope.Report, error) { return scope.Report{}, h.storeError() }),
 	))

@@ -33,7 +33,7 @@ type strikes struct {
 	quarantines map[string]quarantine
 }
 
-// strike tells of the strikes of a worker.
+// strike counts the strikes of a worker.
 type strike struct {
 	N      int    `json:"n"`
 	SHA256 string `json:"sha256"` // of the plugin; another one begins anew

@@ -18,9 +18,8 @@ import (
 )
 
 // prepare loads and tries all plugins that the changes need and claims the
-// tasks of workers that are new, while everything runs as before. With an error
-// nothing is left of it but a lane of the queue whose tasks are held, as they
-// were.
+// tasks of workers that are new, while everything runs as before. After an error the queue
+// may have a lane for such a worker, in which its tasks are held as before.
 func (h *Host) prepare(ctx context.Context, changes []change) error {
 	errs := make([]error, len(changes))
 	var group errgroup.Group
@@ -43,7 +42,7 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 		err = h.fits(changes)
 	}
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // whoever asked has gone away, or the host stops
+		err = context.Cause(ctx) // the caller has gone away, or the host stops
 	}
 	if err != nil {
 		return errors.Join(err, closePlugins(changes))
@@ -51,7 +50,7 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// fits checks that each worker's tasks can run, by what loading has told of the plugins.
+// fits checks that each worker's tasks can run, now that the plugins are loaded.
 func (h *Host) fits(changes []change) error {
 	workers := maps.Clone(h.running.Load().workers())
 	for i := range changes {
@@ -93,7 +92,7 @@ func (h *Host) prepareOne(ctx context.Context, c *change) error {
 }
 
 // try makes a sandbox and throws it away: a version that can't even be
-// initialised must not take the place of one that works.
+// initialised must not replace one that works.
 func try(ctx context.Context, worker string, plugin runtime.Plugin) error {
 	instance, err := plugin.Instantiate(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ var errStopped = &jobhost.Error{
 	Hint:    "jobs that were acknowledged go on when it is back",
 }
 
-// publish tells of an event.
+// publish sends an event to its subscribers.
 func (h *Host) publish(e jobhost.Event) {
 	if e.Kind == jobhost.EventEnded {
 		h.jobEnded(e.Job)
@@ -33,7 +33,7 @@ func (h *Host) publish(e jobhost.Event) {
 	}, keyOfWorkflow(e.Workflow), keyOfWorker(e.Worker))
 }
 
-// keyOf is what those subscribe to whom an event is about.
+// keyOf is the key by which subscribers find an event: its job, or its workflow.
 func keyOf(e *jobhost.Event) string {
 	switch e.Kind {
 	case jobhost.EventWorkflowStarted, jobhost.EventStep, jobhost.EventWorkflowResumed, jobhost.EventWorkflowEnded:
@@ -43,11 +43,11 @@ func keyOf(e *jobhost.Event) string {
 	}
 }
 
-// keyOfWorkflow is what those subscribe to who follow a workflow with all its jobs.
-// No job has a slash in its id.
+// keyOfWorkflow is the key of all events of a workflow and its jobs. No job has a slash in
+// its id.
 func keyOfWorkflow(id string) string { return prefixed("workflow/", id) }
 
-// keyOfWorker is what those subscribe to who follow a worker.
+// keyOfWorker is the key of all events of a worker.
 func keyOfWorker(name string) string { return prefixed("worker/", name) }
 
 func prefixed(prefix, name string) string {

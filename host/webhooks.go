@@ -27,8 +27,8 @@ func (h *hooks) Judge(u httpurl.URL) error {
 	}
 }
 
-// Ended implements [queue.Webhooks]. A job whose callback was allowed is told of,
-// whatever the settings are by then: its delivery may be held, or fail.
+// Ended implements [queue.Webhooks]. The end of a job whose callback was allowed is delivered
+// whatever the settings are by then: the delivery may be held, or fail.
 func (*hooks) Ended(url string, ended *jobhost.Ended) jobhost.Spec { return webhook.Ended(url, ended) }
 
 // Dead implements [queue.Webhooks].

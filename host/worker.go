@@ -39,7 +39,7 @@ func (h *Host) newWorker(cfg *settings, plugin loaded, r *running) *worker {
 	return w
 }
 
-// versionOf counts a load and describes it.
+// versionOf counts the load of a plugin and returns the worker that runs it.
 func (h *Host) versionOf(cfg *settings, plugin loaded) *worker {
 	h.loads[cfg.Name]++
 	return &worker{cfg: cfg, info: plugin.Info(), load: h.loads[cfg.Name], since: time.Now().UTC(), quarantine: plugin.quarantine}

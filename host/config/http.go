@@ -15,7 +15,7 @@ type HTTP struct {
 	MaxBuffered    int64
 }
 
-// Open returns a running pool that sends requests; whoever gets it stops it.
+// Open returns a running pool that sends requests. The caller stops it.
 func (g *HTTP) Open() (netproxy.Pool, error) {
 	client, err := netproxy.New(g.Config)
 	if err != nil {

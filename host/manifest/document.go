@@ -247,7 +247,7 @@ func (t *Table) Tables(name string) []*Table {
 	return all
 }
 
-// Close notes what nobody has asked for.
+// Close reports the keys that were not asked for.
 func (t *Table) Close() {
 	for _, name := range t.Names() {
 		if slices.Contains(t.asked, name) {

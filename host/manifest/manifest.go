@@ -2,7 +2,7 @@
 // runs: its own settings in [host], one [worker.NAME] for each plugin, one
 // [[schedule]] for each job that comes at certain times, one [[fiber]] for each
 // fiber that starts with the host, with [fibers] for what holds for all of them,
-// one [workflow.NAME] for each workflow, with [workflows] for all of them, [webhook], which says who may be told of jobs over HTTP, and [payload], which
+// one [workflow.NAME] for each workflow, with [workflows] for all of them, [webhook], which says where webhooks may go, and [payload], which
 // says where large payloads are.
 //
 // Reading is strict. A misspelt setting, a number without a unit or a file
@@ -39,7 +39,7 @@ const (
 	maxAllowedHosts = 100
 )
 
-// Manifest is what a host was told to run. It is not changed after it was read.
+// Manifest is what a host is to run. It does not change after it was read.
 type Manifest struct {
 	// Dir is the folder that relative paths start at, absolute.
 	Dir  string
@@ -103,7 +103,7 @@ type Host struct {
 	ShutdownTimeout time.Duration
 	// Trust says where workers run that don't say that themselves.
 	Trust Trust
-	// CancelGrace is how long a cancelled attempt may go on after it was told; 0 = not at all.
+	// CancelGrace is how long a cancelled attempt may go on; 0 = not at all.
 	CancelGrace time.Duration
 	// Aging is how long a task waits to rise by one level of priority; 0 = off.
 	Aging     time.Duration

@@ -19,7 +19,7 @@ type WorkflowSettings struct {
 	Retention jobhost.WorkflowRetention
 }
 
-// WorkflowPart names what a workflow was told to read from a file.
+// WorkflowPart names what a workflow reads from a file.
 type WorkflowPart struct {
 	Workflow string
 	Step     string // empty = it is not part of a step

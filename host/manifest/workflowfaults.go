@@ -46,7 +46,7 @@ func (r *reader) workflowFaults(t *workflowText, err error) {
 	}
 	step, below := splitField(e.Field)
 	if t.faulty[step] {
-		return // what depends on a fault would be told of as well
+		return // faults that follow from it would be reported too
 	}
 	path := []string{"workflow", t.Name}
 	if step != "" {
