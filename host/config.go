@@ -44,7 +44,7 @@ type Config struct {
 	Workflows Workflows
 	// Clock is what schedules go by; nil = the system's.
 	Clock schedule.Clock
-	// Reread says what the host is to run from now on, for [Host.Reload]; nil =
+	// Reread says what the host is to run from now on, for [jobhost.Reloader]; nil =
 	// only [Host.SetWorkers] changes what it runs.
 	Reread func(context.Context) (Update, error)
 	// MaxRunning bounds the running tasks of all workers together; 0 = only the pools do.

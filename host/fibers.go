@@ -86,7 +86,8 @@ type fiberStart struct {
 }
 
 // startFibers starts those that start with the host. Nobody waits for them.
-func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
+func (r *running) startFibers(specs []jobhost.FiberSpec) error {
+	h := r.host
 	for i := range specs {
 		spec := specs[i]
 		ctx, cancel := context.WithCancel(h.leaving)
@@ -109,7 +110,8 @@ func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
 }
 
 // endFiber ends a fiber that has started with the host, or that waits to start.
-func (h *Host) endFiber(r *running, id string) {
+func (r *running) endFiber(id string) {
+	h := r.host
 	if start, ok := h.fiberStarts[id]; ok {
 		start.cancel()
 		<-start.over
@@ -121,8 +123,8 @@ func (h *Host) endFiber(r *running, id string) {
 // setFibers goes over to other fibers that start with the host, after a reload:
 // those that are no longer named end, those that are new begin, and those that are
 // named otherwise do both. What else runs goes on.
-func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
-	r := h.running.Load()
+func (r *running) setFibers(specs []jobhost.FiberSpec) error {
+	h := r.host
 	named := map[string]jobhost.FiberSpec{}
 	for i := range specs {
 		named[specs[i].ID] = specs[i]
@@ -135,7 +137,7 @@ func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
 			delete(named, old.ID)
 			continue
 		}
-		h.endFiber(r, old.ID)
+		r.endFiber(old.ID)
 	}
 	for i := range specs {
 		if _, ok := named[specs[i].ID]; ok {
@@ -143,7 +145,7 @@ func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
 		}
 	}
 	h.cfg.Fibers.Start = specs
-	return h.startFibers(r, begin)
+	return r.startFibers(begin)
 }
 
 // endFibersOf ends the fibers of a worker that was removed.

@@ -167,15 +167,15 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 	h.cfg.Metrics.SetSource(h)
 	var errs []error
 	for _, w := range r.workers() {
-		errs = append(errs, h.startWorker(root, w))
+		errs = append(errs, r.startWorker(w))
 	}
-	if err := errors.Join(append(errs, h.startUpkeep(root, r))...); err != nil {
+	if err := errors.Join(append(errs, r.startUpkeep())...); err != nil {
 		return err
 	}
-	if err := h.startFibers(r, h.cfg.Fibers.Start); err != nil {
+	if err := r.startFibers(h.cfg.Fibers.Start); err != nil {
 		return err
 	}
-	return h.startSchedules(ctx, r)
+	return r.startSchedules(ctx)
 }
 
 // open makes the pieces of a running host; nothing runs yet.
@@ -254,7 +254,7 @@ func (h *Host) queueConfig() queue.Config {
 func (h *Host) wait(ctx context.Context) error {
 	fault, _ := op.Perform(ctx, op.Choice(
 		h.fault.Get(),
-		op.Wrap(op.Closed(h.storeFailed()), func(struct{}) (error, error) { return nil, nil }),
+		op.Wrap(op.Closed(storeFailed(h.cfg.Store)), func(struct{}) (error, error) { return nil, nil }),
 	))
 	return fault
 }

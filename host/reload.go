@@ -47,7 +47,7 @@ func (r *running) Reload(ctx context.Context, worker string) (jobhost.Reload, er
 	return h.reload(ctx, worker, h.cfg.Reread)
 }
 
-// SetWorkers is [Host.Reload] to the workers given, for programs that embed a
+// SetWorkers is a reload to the workers given, for programs that embed a
 // host; there must be at least one. Schedules and webhooks stay as they are.
 func (h *Host) SetWorkers(ctx context.Context, workers []Worker) (jobhost.Reload, error) {
 	update := Update{Workers: slices.Clone(workers), Schedules: h.definedSchedules(), Webhook: h.hooks.settings.Load()}
@@ -84,10 +84,11 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	if worker != "" {
 		return report, nil
 	}
-	h.running.Load().Define(update.defined)
+	r := h.running.Load()
+	r.Define(update.defined)
 	// Schedules and fibers come last, since their workers must be there. What can fail
 	// now is the store, which ends the host.
-	return report, errors.Join(h.setSchedules(context.WithoutCancel(ctx), update.Schedules), h.setFibers(update.Fibers))
+	return report, errors.Join(r.setSchedules(context.WithoutCancel(ctx), update.Schedules), r.setFibers(update.Fibers))
 }
 
 // beginReload waits until no other reload is under way. After nil, the caller

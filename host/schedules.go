@@ -50,19 +50,18 @@ func (h *Host) newScheduler(q *queue.Queue) *schedule.Scheduler {
 }
 
 // startSchedules fires schedules from now on, until the host begins to drain.
-func (h *Host) startSchedules(ctx context.Context, r *running) error {
+func (r *running) startSchedules(ctx context.Context) error {
 	if r.scheduler == nil {
 		return nil
 	}
-	if err := r.scheduler.Set(ctx, h.cfg.Schedules); err != nil {
+	if err := r.scheduler.Set(ctx, r.host.cfg.Schedules); err != nil {
 		return fmt.Errorf("start schedules: %w", err)
 	}
-	return r.scheduler.Start(h.leaving, r.root)
+	return r.scheduler.Start(r.host.leaving, r.root)
 }
 
 // setSchedules takes up the schedules of a reload.
-func (h *Host) setSchedules(ctx context.Context, schedules []schedule.Schedule) error {
-	r := h.running.Load()
+func (r *running) setSchedules(ctx context.Context, schedules []schedule.Schedule) error {
 	if r.scheduler == nil {
 		return nil
 	}

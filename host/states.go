@@ -6,7 +6,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
 )
 
@@ -23,13 +22,14 @@ func (h *Host) newStates() *taskstate.Keeper {
 }
 
 // startStatesUpkeep starts what removes the states of jobs that are gone.
-func (h *Host) startStatesUpkeep(root *scope.Scope) error {
-	if h.states == nil {
+func (r *running) startStatesUpkeep() error {
+	states := r.host.states
+	if states == nil {
 		return nil
 	}
 	return errors.Join(
-		h.startBackground(root, "watchers of removed jobs", h.states.EndRemoved),
-		h.startBackground(root, "states of removed jobs", h.states.DeleteRemoved),
+		r.startBackground("watchers of removed jobs", states.EndRemoved),
+		r.startBackground("states of removed jobs", states.DeleteRemoved),
 	)
 }
 

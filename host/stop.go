@@ -45,7 +45,7 @@ func (h *Host) stop(root *scope.Scope) error {
 	if h.states != nil {
 		h.states.Close()
 	}
-	return errors.Join(err, h.storeError())
+	return errors.Join(err, storeError(h.cfg.Store))
 }
 
 // drain lets running tasks finish. The error says why it did not wait for all of them: the
@@ -56,7 +56,7 @@ func (h *Host) drain(root *scope.Scope) error {
 	defer cancel()
 	_, err := op.Perform(ctx, op.Choice(
 		root.JoinOp(),
-		op.Wrap(op.Closed(h.storeFailed()), func(struct{}) (scope.Report, error) { return scope.Report{}, h.storeError() }),
+		op.Wrap(op.Closed(storeFailed(h.cfg.Store)), func(struct{}) (scope.Report, error) { return scope.Report{}, storeError(h.cfg.Store) }),
 	))
 	return err
 }
@@ -79,16 +79,16 @@ type failingStore interface {
 }
 
 // storeFailed is closed when the store has failed; nil if it can't tell.
-func (h *Host) storeFailed() <-chan struct{} {
-	if store, ok := h.cfg.Store.(failingStore); ok {
+func storeFailed(s queue.Store) <-chan struct{} {
+	if store, ok := s.(failingStore); ok {
 		return store.Failed()
 	}
 	return nil
 }
 
 // storeError says why the store has failed; nil if it has not.
-func (h *Host) storeError() error {
-	if store, ok := h.cfg.Store.(failingStore); ok && store.Err() != nil {
+func storeError(s queue.Store) error {
+	if store, ok := s.(failingStore); ok && store.Err() != nil {
 		return fmt.Errorf("the store has failed: %w", store.Err())
 	}
 	return nil

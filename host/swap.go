@@ -12,7 +12,6 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -123,7 +122,7 @@ func (h *Host) commit(changes []change) error {
 	var errs []error
 	for i := range changes {
 		c := &changes[i]
-		if err := h.change(r, c); err != nil {
+		if err := r.change(c); err != nil {
 			errs = append(errs, fmt.Errorf("reload worker %s: %w", c.name, err))
 			continue
 		}
@@ -149,7 +148,8 @@ func (h *Host) sandboxes(workers map[string]*worker) *sandboxes {
 }
 
 // change makes one change.
-func (h *Host) change(r *running, c *change) error {
+func (r *running) change(c *change) error {
+	h := r.host
 	switch c.kind {
 	case jobhost.WorkerChanged:
 		if err := c.old.pool.Swap(h.forPool(c.cfg, c.plugin, r.Queue)); err != nil {
@@ -163,7 +163,7 @@ func (h *Host) change(r *running, c *change) error {
 		c.new.watchDisabled(c.plugin.Plugin, r.Queue)
 	case jobhost.WorkerAdded:
 		c.new = h.newWorker(c.cfg, c.plugin, r)
-		if err := h.startWorker(r.root, c.new); err != nil {
+		if err := r.startWorker(c.new); err != nil {
 			return err
 		}
 		h.holdStruck(c.cfg, r.Queue)
@@ -175,7 +175,7 @@ func (h *Host) change(r *running, c *change) error {
 		r.Queue.Park(c.name)
 		c.old.pool.Close()
 		r.endFibersOf(c.name)
-		return h.retire(r.root, c.old)
+		return r.retire(c.old)
 	default:
 		c.new = c.old
 	}
@@ -184,8 +184,8 @@ func (h *Host) change(r *running, c *change) error {
 
 // retire joins the scope of a worker that was removed when its last task has
 // ended: not before, since a scope that is being joined lets no task begin.
-func (h *Host) retire(root *scope.Scope, w *worker) error {
-	return root.Go("retire worker "+w.cfg.Name, func(context.Context) error {
+func (r *running) retire(w *worker) error {
+	return r.root.Go("retire worker "+w.cfg.Name, func(context.Context) error {
 		<-w.pool.Ended() // a host that stops cancels the slots
 		_, err := w.scope.Join(context.Background())
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -54,11 +53,11 @@ func (h *Host) next(w *worker, cfg *settings, plugin loaded) *worker {
 
 // startWorker starts a worker's pool in a scope of its own. The pool is closed
 // with the scope, or at once if there is an error.
-func (h *Host) startWorker(root *scope.Scope, w *worker) error {
-	child, err := root.Child("worker " + w.cfg.Name)
+func (r *running) startWorker(w *worker) error {
+	child, err := r.root.Child("worker " + w.cfg.Name)
 	if err == nil {
 		w.scope = child
-		h.watch(child)
+		r.host.watch(child)
 		err = w.pool.Start(child)
 	}
 	if err != nil {
