@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The interfaces below define what a running host can be asked. Host in package
-// host implements them in process and Client in package client over HTTP; both
+// The interfaces below define what a running host can be asked. What Host.Server in
+// package host returns implements them in process and Client in package client over HTTP; both
 // pass the suite in host/hosttest. All methods are safe for concurrent use.
 // Errors carry a [Code]: see [CodeOf].
 

@@ -23,7 +23,7 @@ import (
 )
 
 // fiberHost runs a host in memory with one worker, "fiber".
-func fiberHost(b *testing.B, plugin []byte, fibers int) *host.Host {
+func fiberHost(b *testing.B, plugin []byte, fibers int) jobhost.Server {
 	b.Helper()
 	store, err := sqlitequeue.Open(sqlitequeue.Options{})
 	if err != nil {
@@ -51,10 +51,11 @@ func fiberHost(b *testing.B, plugin []byte, fibers int) *host.Host {
 			b.Error(err)
 		}
 	})
-	if err := h.AwaitReady(b.Context()); err != nil {
+	server, err := h.AwaitReady(b.Context())
+	if err != nil {
 		b.Fatal(err)
 	}
-	return h
+	return server
 }
 
 // BenchmarkFiberRoundTrip measures from the send of a message to its answer at a
@@ -122,7 +123,7 @@ func BenchmarkIdleFibers(b *testing.B) {
 }
 
 // startFibers starts fibers and waits until each has answered once and is idle.
-func startFibers(b *testing.B, h *host.Host, n int) {
+func startFibers(b *testing.B, h jobhost.Server, n int) {
 	b.Helper()
 	var group sync.WaitGroup
 	ids := make(chan string)

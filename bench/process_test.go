@@ -97,7 +97,7 @@ type placement struct {
 
 // placed is a host with one worker, and a way to wait for the end of its jobs.
 type placed struct {
-	host  *host.Host
+	host  jobhost.Server
 	ended sync.WaitGroup
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // TestReloadsBeforeFiberEnds: the last reload decides which fibers there are, also
@@ -59,7 +60,7 @@ func TestReloadsBeforeFiberEnds(t *testing.T) {
 }
 
 // awaitFiber waits until the fiber "a" is as it is wanted.
-func awaitFiber(t *testing.T, h *host.Host, want func(*jobhost.Fiber) bool) jobhost.Fiber {
+func awaitFiber(t *testing.T, h *hosttest.Host, want func(*jobhost.Fiber) bool) jobhost.Fiber {
 	t.Helper()
 	tick, late := time.NewTicker(time.Millisecond), time.After(20*time.Second)
 	defer tick.Stop()

@@ -18,7 +18,7 @@ import (
 
 // load loads the plugins of workers, a few at a time, and reports every one
 // that can't be loaded; then none is. Those in quarantine come last, one by one.
-func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
+func (h *Host) load(ctx context.Context, workers []settings) ([]loaded, error) {
 	var names []string
 	for i := range workers {
 		if !workers[i].own() {
@@ -53,7 +53,7 @@ func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
 	return plugins, nil
 }
 
-// loaded is what a version of a worker is made of. Whoever has it closes it.
+// loaded is what a version of a worker is made of. Its owner closes it.
 type loaded struct {
 	runtime.Plugin               // nil = nothing is loaded
 	http           netproxy.Pool // nil = the worker may send no requests
@@ -74,7 +74,7 @@ func (l *loaded) close() error {
 
 // loadOne loads a worker's plugin, which may be in quarantine, and opens what sends its
 // requests.
-func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded, err error) {
+func (h *Host) loadOne(ctx context.Context, w *settings, q *quarantine) (l loaded, err error) {
 	if !w.own() {
 		defer h.loading.begin(w.Name)()
 	}
@@ -93,7 +93,7 @@ func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded,
 	return l, nil
 }
 
-func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error) {
+func (h *Host) loadPlugin(ctx context.Context, w *settings) (runtime.Plugin, error) {
 	began := time.Now()
 	switch {
 	case w.webhook != nil:
@@ -112,8 +112,8 @@ func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error
 
 // loadNoted loads a plugin. The journal has it for as long as that takes, if it may end
 // the host.
-func (h *Host) loadNoted(ctx context.Context, w *Worker) (runtime.Plugin, error) {
-	if w.inProcesses() {
+func (h *Host) loadNoted(ctx context.Context, w *settings) (runtime.Plugin, error) {
+	if w.InProcesses() {
 		return h.cfg.Engine.Load(ctx, w.Source())
 	}
 	digest := digestOf(w)

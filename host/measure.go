@@ -49,8 +49,8 @@ func (h *Host) hitEffects(l effect.Limit) {
 // metricsOf returns the metrics of a worker, also of one that was removed and
 // whose last tasks still run, and before the host runs.
 func (h *Host) metricsOf(worker string) *metrics.Worker {
-	if r := h.running.Load(); r != nil && r.workers[worker] != nil {
-		return r.workers[worker].metrics
+	if r := h.running.Load(); r != nil && r.workers()[worker] != nil {
+		return r.workers()[worker].metrics
 	}
 	return h.cfg.Metrics.Worker(worker)
 }
@@ -79,9 +79,9 @@ func (h *Host) QueueStats() []metrics.WorkerStats {
 	if err != nil {
 		h.cfg.Logger.Warn("tasks can't be counted", logkey.Error, err)
 	}
-	all := make([]metrics.WorkerStats, 0, len(r.workers))
-	for name, w := range r.workers {
-		stats := r.queue.Stats(name)
+	all := make([]metrics.WorkerStats, 0, len(r.workers()))
+	for name, w := range r.workers() {
+		stats := r.Queue.Stats(name)
 		all = append(all, metrics.WorkerStats{
 			Worker: name,
 			Tasks: metrics.StateLevels{
@@ -93,7 +93,7 @@ func (h *Host) QueueStats() []metrics.WorkerStats {
 			},
 			Oldest: stats.OldestReady,
 
-			Breaker: r.queue.Breaker(name),
+			Breaker: r.Queue.Breaker(name),
 
 			Slots: w.pool.Size(),
 			Busy:  w.pool.Busy(),

@@ -86,13 +86,16 @@ func (h *Host) ready(progress func() string) error {
 	return e
 }
 
-// AwaitReady returns nil when the host takes jobs, and otherwise why it never
+// AwaitReady returns [Host.Server] when the host takes jobs, and otherwise why it never
 // will: its start has failed, it has stopped, or ctx has ended.
-func (h *Host) AwaitReady(ctx context.Context) error {
+func (h *Host) AwaitReady(ctx context.Context) (jobhost.Server, error) {
 	select {
 	case <-h.started:
-		return h.Ready()
+		if err := h.Ready(); err != nil {
+			return nil, err
+		}
+		return h.Server()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
 )
@@ -51,7 +52,7 @@ func (s *brokenStore) Commit(ops []queue.Op, done func([]queue.OpResult, error))
 }
 
 // await waits until the host is in a state.
-func await(t *testing.T, h *host.Host, state host.State) {
+func await(t *testing.T, h *hosttest.Host, state host.State) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

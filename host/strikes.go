@@ -33,7 +33,7 @@ type strikes struct {
 	quarantines map[string]quarantine
 }
 
-// strike tells of the strikes of a worker.
+// strike counts the strikes of a worker.
 type strike struct {
 	N      int    `json:"n"`
 	SHA256 string `json:"sha256"` // of the plugin; another one begins anew
@@ -126,7 +126,7 @@ func (s *strikes) forget(worker string) (apart runtime.Fallible, was bool) {
 }
 
 // reason says why a worker is held; empty = it is not.
-func (s *strikes) reason(w *Worker) string {
+func (s *strikes) reason(w *settings) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.byWorker[w.Name]
@@ -145,7 +145,7 @@ func (s *strikes) reason(w *Worker) string {
 }
 
 // digestOf is the digest of a worker's plugin, linked modules included.
-func digestOf(w *Worker) string {
+func digestOf(w *settings) string {
 	sum := sha256.New()
 	_, _ = sum.Write(w.Plugin)
 	for _, linked := range w.Linked {
@@ -179,16 +179,16 @@ func (h *Host) strike(ctx context.Context, q *queue.Queue, name string, at time.
 }
 
 // workerOf returns a worker's settings, before the host runs and while it does.
-func (h *Host) workerOf(name string) *Worker {
+func (h *Host) workerOf(name string) *settings {
 	if r := h.running.Load(); r != nil {
-		if w := r.workers[name]; w != nil {
+		if w := r.workers()[name]; w != nil {
 			return w.cfg
 		}
 		return nil
 	}
-	for i := range h.cfg.Workers {
-		if h.cfg.Workers[i].Name == name {
-			return &h.cfg.Workers[i]
+	for i := range h.workers {
+		if h.workers[i].Name == name {
+			return &h.workers[i]
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func (h *Host) workerOf(name string) *Worker {
 
 // holdStruck holds a worker that has too many strikes, and no other. What else may hold
 // it, which is its plugin, comes after this.
-func (h *Host) holdStruck(w *Worker, q *queue.Queue) {
+func (h *Host) holdStruck(w *settings, q *queue.Queue) {
 	if w.own() {
 		return
 	}

@@ -20,7 +20,7 @@ type Workflows struct {
 	// MaxAtOnce and MaxBytesAtOnce bound what one event may begin: tasks and bytes [100,000, 64 MiB].
 	MaxAtOnce, MaxBytesAtOnce int
 	// Retention says how long they are kept after their end, with their jobs [jobhost.DefaultWorkflowRetention].
-	// It is a pointer since three zeros say something: for ever.
+	// It is a pointer because three zeros mean something: without end.
 	Retention *jobhost.WorkflowRetention
 }
 

@@ -144,14 +144,15 @@ func (b *benchRun) measure(ctx context.Context, h *host.Host) (benchReport, erro
 		root.Go("host", func(context.Context) error { return h.Run(ctx) }),
 		root.Go("measure", func(work context.Context) (err error) {
 			defer stop()
-			if err := h.AwaitReady(work); err != nil {
+			server, err := h.AwaitReady(work)
+			if err != nil {
 				return err
 			}
 			b.ready = time.Since(began)
 			if b.flags.backlog > 0 {
 				b.bytesPerWaiting = float64(heap()-before) / float64(b.flags.backlog)
 			}
-			report, err = b.measureRunning(ctx, h)
+			report, err = b.measureRunning(ctx, server)
 			return err
 		}),
 	)
@@ -159,12 +160,12 @@ func (b *benchRun) measure(ctx context.Context, h *host.Host) (benchReport, erro
 	return report, errors.Join(err, outcome.Err())
 }
 
-func (b *benchRun) measureRunning(ctx context.Context, h *host.Host) (benchReport, error) {
+func (b *benchRun) measureRunning(ctx context.Context, server jobhost.Submitter) (benchReport, error) {
 	ended, commits, operations, committing := b.ended.Load(), b.commits.Load(), b.operations.Load(), b.committing.Load()
 	began := time.Now()
 	producers := scope.New(ctx, "producers")
 	for range b.flags.producers {
-		if err := producers.Go("producer", func(ctx context.Context) error { return b.produce(ctx, h) }); err != nil {
+		if err := producers.Go("producer", func(ctx context.Context) error { return b.produce(ctx, server) }); err != nil {
 			return benchReport{}, err
 		}
 	}
@@ -189,14 +190,14 @@ func (b *benchRun) measureRunning(ctx context.Context, h *host.Host) (benchRepor
 }
 
 // produce submits jobs until there are none left.
-func (b *benchRun) produce(ctx context.Context, h *host.Host) error {
+func (b *benchRun) produce(ctx context.Context, server jobhost.Submitter) error {
 	for {
 		first := int(b.next.Add(int64(b.flags.batch))) - b.flags.batch
 		if first >= b.flags.jobs {
 			return nil
 		}
 		last := min(first+b.flags.batch, b.flags.jobs)
-		if err := b.submit(ctx, h, first, last); err != nil {
+		if err := b.submit(ctx, server, first, last); err != nil {
 			return err
 		}
 		if b.waiting == nil {
@@ -213,7 +214,7 @@ func (b *benchRun) produce(ctx context.Context, h *host.Host) error {
 }
 
 // submit submits the jobs from first to before last.
-func (b *benchRun) submit(ctx context.Context, h *host.Host, first, last int) (err error) {
+func (b *benchRun) submit(ctx context.Context, server jobhost.Submitter, first, last int) (err error) {
 	began := time.Now()
 	specs := make([]jobhost.Spec, last-first)
 	for i := range specs {
@@ -221,10 +222,10 @@ func (b *benchRun) submit(ctx context.Context, h *host.Host, first, last int) (e
 		specs[i] = jobhost.Spec{ID: fmt.Sprintf("%s%09d", benchPrefix, first+i), Worker: b.worker.Name, Payload: b.payload}
 	}
 	if len(specs) == 1 {
-		_, err = h.Submit(ctx, specs[0])
+		_, err = server.Submit(ctx, specs[0])
 	} else {
 		var answers []jobhost.Submitted
-		answers, err = h.SubmitBatch(ctx, specs)
+		answers, err = server.SubmitBatch(ctx, specs)
 		for _, a := range answers {
 			err = errors.Join(err, a.Err)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/internal/watch"
 )
@@ -102,9 +101,9 @@ func (d *dev) aim() error {
 		t.Skip = append(t.Skip, written(m)...)
 		for i := range m.Workers {
 			w := &m.Workers[i]
-			t.Files = append(t.Files, w.Plugin)
+			t.Files = append(t.Files, w.Path)
 			if w.Build != "" {
-				t.Trees = append(t.Trees, filepath.Dir(w.Plugin))
+				t.Trees = append(t.Trees, filepath.Dir(w.Path))
 			}
 		}
 		t.Files = slices.AppendSeq(t.Files, maps.Values(m.WorkflowFiles))
@@ -113,7 +112,7 @@ func (d *dev) aim() error {
 }
 
 // watch deals with changes of files until ctx ends.
-func (d *dev) watch(ctx context.Context, h *host.Host) error {
+func (d *dev) watch(ctx context.Context, h *readyHost) error {
 	for {
 		changed, err := d.watcher.Next(ctx)
 		switch {
@@ -132,7 +131,7 @@ func (d *dev) watch(ctx context.Context, h *host.Host) error {
 // plugins of, each by itself, so that one that is broken doesn't hold up others;
 // or everything, if the manifest is another. What a build has written comes as
 // a change of its own.
-func (d *dev) changed(ctx context.Context, h *host.Host, paths []string) error {
+func (d *dev) changed(ctx context.Context, h *readyHost, paths []string) error {
 	var ofManifest, ofBuilds []string
 	for _, path := range paths {
 		switch {
@@ -162,7 +161,7 @@ func (d *dev) changed(ctx context.Context, h *host.Host, paths []string) error {
 		return nil
 	}
 	for _, w := range d.manifest.Workers {
-		if slices.Contains(paths, w.Plugin) {
+		if slices.Contains(paths, w.Path) {
 			d.reload(ctx, h, w.Name)
 		}
 	}
@@ -220,7 +219,7 @@ func (d *dev) buildChanged(ctx context.Context, paths []string) error {
 func unknownBuilds(before, next *manifest.Manifest) []manifest.Worker {
 	var fresh []manifest.Worker
 	for _, w := range next.Workers {
-		same := func(b manifest.Worker) bool { return b.Build == w.Build && b.Plugin == w.Plugin }
+		same := func(b manifest.Worker) bool { return b.Build == w.Build && b.Path == w.Path }
 		if w.Build != "" && !slices.ContainsFunc(before.Workers, same) {
 			fresh = append(fresh, w)
 		}
@@ -229,7 +228,7 @@ func unknownBuilds(before, next *manifest.Manifest) []manifest.Worker {
 }
 
 // reload swaps a worker, or all of them, and says what came of it.
-func (d *dev) reload(ctx context.Context, h *host.Host, name string) {
+func (d *dev) reload(ctx context.Context, h *readyHost, name string) {
 	began := d.env.now()
 	defer func() { d.sources.swapped = d.env.now() }()
 	report, err := h.Reload(ctx, name)

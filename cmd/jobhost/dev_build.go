@@ -30,7 +30,7 @@ func (d *dev) buildAll(ctx context.Context, workers []manifest.Worker) bool {
 	done, ok := map[build]bool{}, true
 	for i := range workers {
 		w := &workers[i]
-		b := build{filepath.Dir(w.Plugin), w.Build}
+		b := build{filepath.Dir(w.Path), w.Build}
 		if w.Build == "" || done[b] || ctx.Err() != nil {
 			continue
 		}
@@ -66,7 +66,7 @@ func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 		defer cancel()
 	}
-	dir := filepath.Dir(w.Plugin)
+	dir := filepath.Dir(w.Path)
 	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("the build of %s has no folder: %w", w.Name, err)
 	}

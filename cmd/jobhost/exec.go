@@ -268,7 +268,7 @@ func fileWorker(path, name string) (host.Worker, error) {
 		Limits: runtime.DefaultLimits(),
 		Config: map[string]string{},
 	}
-	err = w.SetPlugin(data)
+	err = host.SetPlugin(&w, data)
 	w.Path = name
 	return w, err
 }

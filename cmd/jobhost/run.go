@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/manifest"
@@ -55,8 +56,14 @@ workers.`,
 	}
 }
 
+// readyHost is a host that is ready, with what can be asked of it.
+type readyHost struct {
+	*host.Host
+	jobhost.Server
+}
+
 // companion runs beside a host until ctx ends or it has an error, which ends the host too.
-type companion func(ctx context.Context, h *host.Host) error
+type companion func(ctx context.Context, h *readyHost) error
 
 // runOptions say what else a host is run with.
 type runOptions struct {
@@ -150,7 +157,7 @@ func (s *site) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.beside["greeting"] = func(ctx context.Context, _ *host.Host) error { return s.greet(ctx, listener.Addr()) }
+	s.beside["greeting"] = func(ctx context.Context, h *readyHost) error { return s.greet(ctx, h, listener.Addr()) }
 	root := scope.New(context.WithoutCancel(ctx), "jobhost")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,10 +177,11 @@ func (s *site) serve(ctx context.Context) error {
 	)
 	for name, c := range s.beside {
 		err = errors.Join(err, root.Go(name, func(context.Context) error {
-			if s.host.AwaitReady(ctx) != nil {
+			server, err := s.host.AwaitReady(ctx)
+			if err != nil {
 				return nil //nolint:nilerr // the host says why
 			}
-			if err := c(ctx, s.host); err != nil && ctx.Err() == nil {
+			if err := c(ctx, &readyHost{s.host, server}); err != nil && ctx.Err() == nil {
 				cancel()
 				return err
 			}
@@ -199,7 +207,7 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 		s.bound.Store(new(tcp.AddrPort()))
 	}
 	face, err := api.New(api.Config{
-		Server:       s.host,
+		Server:       s.host.Server,
 		Token:        token,
 		OpenReads:    settings.OpenReads,
 		GuardMetrics: !settings.OpenMetrics,
@@ -218,8 +226,8 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 }
 
 // greet prints what was loaded, where the host listens and what to try first.
-func (s *site) greet(ctx context.Context, addr net.Addr) error {
-	workers, err := s.host.Workers(ctx)
+func (s *site) greet(ctx context.Context, workersOf jobhost.WorkerLister, addr net.Addr) error {
+	workers, err := workersOf.Workers(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}

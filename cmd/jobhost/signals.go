@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -52,7 +51,7 @@ func heedOrders(logger *slog.Logger, hangup bool) (orders companion, forget func
 		signal.Notify(reload, syscall.SIGHUP)
 	}
 	signal.Notify(tell, syscall.SIGUSR1)
-	orders = func(ctx context.Context, h *host.Host) error {
+	orders = func(ctx context.Context, h *readyHost) error {
 		for {
 			select {
 			case <-reload:
@@ -72,7 +71,7 @@ func heedOrders(logger *slog.Logger, hangup bool) (orders companion, forget func
 
 // reloadHost loads the manifest anew and logs what came of it: one line for
 // each fault, and otherwise what the host did not log itself.
-func reloadHost(ctx context.Context, h *host.Host, logger *slog.Logger) {
+func reloadHost(ctx context.Context, h *readyHost, logger *slog.Logger) {
 	report, err := h.Reload(ctx, "")
 	if ctx.Err() != nil {
 		return // the host stops, which is no fault of the manifest
@@ -103,7 +102,7 @@ func logReload(report jobhost.Reload, logger *slog.Logger) {
 }
 
 // logStatus logs how host and workers stand.
-func logStatus(ctx context.Context, h *host.Host, logger *slog.Logger) {
+func logStatus(ctx context.Context, h *readyHost, logger *slog.Logger) {
 	logger.Info("status", logkey.State, h.State().String())
 	workers, err := h.Workers(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -20,8 +21,8 @@ import (
 
 // Config says what an API serves, and to whom.
 type Config struct {
-	// Server answers.
-	Server jobhost.Server
+	// Server returns what answers, or why nothing does yet. It is asked until it has answered.
+	Server func() (jobhost.Server, error)
 	// Token is what calls that change something must carry: see [CheckToken].
 	Token string
 	// OpenReads lets calls from this machine read without the token. It can't tell
@@ -94,13 +95,16 @@ func setDefault[N int | int64 | time.Duration](n *N, value N) {
 // API serves the HTTP API. It is safe for use by many goroutines.
 type API struct {
 	cfg     Config
-	server  jobhost.Server
+	server  jobhost.Server // set once by connect, which every handler that uses it comes after
 	log     *slog.Logger
 	maxBody int
 	mux     *http.ServeMux
 	openapi []byte
 	guard   guard
 	epoch   string // of the numbers of events: another one after a restart
+
+	connecting sync.Mutex  // taken to set server
+	connected  atomic.Bool // server is set
 
 	trusted, anonymous *quota // of callers with the token, and without
 	batches, uploads   gauge
@@ -127,7 +131,6 @@ func New(cfg Config) (*API, error) {
 	cfg.Limits.setDefaults()
 	a := &API{
 		cfg:     cfg,
-		server:  cfg.Server,
 		log:     cfg.Logger,
 		maxBody: (cfg.MaxPayload+2)/3*4 + 64<<10,
 		epoch:   strconv.FormatUint(rand.Uint64(), 36),
@@ -150,6 +153,30 @@ func New(cfg Config) (*API, error) {
 	var err error
 	a.openapi, err = describe(table)
 	return a, err
+}
+
+// Serving returns a [Config.Server] for a server that is there from the start.
+func Serving(server jobhost.Server) func() (jobhost.Server, error) {
+	return func() (jobhost.Server, error) { return server, nil }
+}
+
+// connect finds the server, which a host has only once it runs.
+func (a *API) connect() error {
+	if a.connected.Load() {
+		return nil
+	}
+	a.connecting.Lock()
+	defer a.connecting.Unlock()
+	if a.connected.Load() {
+		return nil
+	}
+	server, err := a.cfg.Server()
+	if err != nil {
+		return err
+	}
+	a.server = server
+	a.connected.Store(true)
+	return nil
 }
 
 // Stop ends event streams, with an event that says so, and requests that wait,

@@ -11,10 +11,14 @@ import (
 // Pause stops a fiber from accepting input from outside; messages already in its queue
 // are processed. Callers waiting for room get an error. Errors: not_found, conflict (it
 // has ended).
-func (r *Registry) Pause(id string) (jobhost.Fiber, error) { return r.setPaused(id, true) }
+func (r *Registry) PauseFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	return r.setPaused(id, true)
+}
 
-// Resume ends a pause; see [Registry.Pause].
-func (r *Registry) Resume(id string) (jobhost.Fiber, error) { return r.setPaused(id, false) }
+// ResumeFiber ends a pause; see [Registry.PauseFiber].
+func (r *Registry) ResumeFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	return r.setPaused(id, false)
+}
 
 func (r *Registry) setPaused(id string, paused bool) (jobhost.Fiber, error) {
 	f, end := r.find(id)
@@ -39,7 +43,7 @@ func (r *Registry) setPaused(id string, paused bool) (jobhost.Fiber, error) {
 // outside, its body is notified and can still receive earlier messages, and after the
 // grace period its context ends. A fiber that waits for its permit doesn't start. If it
 // was interrupted before or has ended, it is returned as it is.
-func (r *Registry) Interrupt(id string) (jobhost.Fiber, error) {
+func (r *Registry) InterruptFiber(_ context.Context, id string) (jobhost.Fiber, error) {
 	r.mu.Lock()
 	f := r.live[id]
 	if f == nil {

@@ -22,7 +22,7 @@ func (r *Registry) find(id string) (*Fiber, *jobhost.Fiber) {
 
 // Get returns the description of a fiber. The labels and result of a returned
 // fiber must never be changed.
-func (r *Registry) Get(id string) (jobhost.Fiber, error) {
+func (r *Registry) Fiber(_ context.Context, id string) (jobhost.Fiber, error) {
 	f, end := r.find(id)
 	switch {
 	case f != nil:
@@ -52,7 +52,7 @@ func (r *Registry) Wait(ctx context.Context, id string) (jobhost.Fiber, error) {
 
 // List returns a page of fibers ordered by id, including those that have ended
 // and are remembered, without their results.
-func (r *Registry) List(filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
+func (r *Registry) Fibers(_ context.Context, filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
 	if err := filter.Check(); err != nil {
 		return jobhost.FiberPage{}, err
 	}

@@ -132,7 +132,7 @@ func (f *fixture) end(id string) jobhost.Fiber {
 
 func (f *fixture) get(id string) jobhost.Fiber {
 	f.t.Helper()
-	got, err := f.Get(id)
+	got, err := f.Fiber(f.t.Context(), id)
 	if err != nil {
 		f.t.Fatalf("get %s: %v", id, err)
 	}
@@ -141,7 +141,7 @@ func (f *fixture) get(id string) jobhost.Fiber {
 
 func (f *fixture) submit(id, message string) {
 	f.t.Helper()
-	if err := f.Submit(f.t.Context(), id, []byte(message), false); err != nil {
+	if err := f.SendFiber(f.t.Context(), id, []byte(message), false); err != nil {
 		f.t.Fatalf("submit to %s: %v", id, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// Submit puts a message, which must not be changed any more, into the input queue
+// SendFiber puts a message, which must not be changed any more, into the input queue
 // of a fiber. Errors, in this order: not_found (no such fiber, or it has ended),
 // conflict (it is paused), not_found that wraps [jobhost.ErrFiberEnded] (it is
 // ending), exhausted (the queue is full). With wait it waits for room instead of
@@ -21,7 +21,7 @@ import (
 //
 // An accepted message is processed unless the fiber ends before; the Waiting of an
 // ended fiber counts the unprocessed ones.
-func (r *Registry) Submit(ctx context.Context, id string, message []byte, wait bool) error {
+func (r *Registry) SendFiber(ctx context.Context, id string, message []byte, wait bool) error {
 	if len(message) > jobhost.MaxFiberMessage {
 		return errTooLarge(len(message))
 	}
@@ -134,7 +134,7 @@ func meant(query *jobhost.FiberQuery, createdAt time.Time) bool {
 // Watch yields what a fiber publishes, like [Registry.Subscribe], until ctx ends,
 // the subscription ends or the reader stops. The last pair has the error that says
 // which. A gap shows only in the numbers.
-func (r *Registry) Watch(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
+func (r *Registry) WatchFiber(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
 	return func(yield func(jobhost.FiberOutput, error) bool) {
 		outputs, err := r.Subscribe(query)
 		if err != nil {

@@ -148,7 +148,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		{
 			name: "plugin", kind: kindPath, auto: "none, must be set", required: true, meaning: "The WebAssembly module, up to 32MiB, or with `abi = \"process\"` the executable, up to 256MiB. Relative paths and the links on their way stay below the manifest's folder; anything else must be written absolute.",
 			bind: func(dir string, w *Worker) setting {
-				return pathTo(&w.Plugin, dir, "plugins/hello.wasm", resolveWithin)
+				return pathTo(&w.Path, dir, "plugins/hello.wasm", resolveWithin)
 			},
 		},
 		{

@@ -248,8 +248,8 @@ func (noWorkflows) Settled(*JobSpec, *Settle) Transition  { return nil }
 func (noWorkflows) Cancelled(*JobSpec, Millis) Transition { return nil }
 func (noWorkflows) Revived(*JobSpec, Millis) Transition   { return nil }
 
-// DeleteWorkflow removes a workflow that has ended, with its jobs, a piece at a time: others go on between.
-func (q *Queue) DeleteWorkflow(ctx context.Context, id string) error {
+// RemoveWorkflow removes a workflow that has ended, with its jobs, a piece at a time: others go on between.
+func (q *Queue) RemoveWorkflow(ctx context.Context, id string) error {
 	for began := false; ; began = true {
 		op := &DeleteWorkflow{ID: id, At: MillisOf(q.clock.now()), Limit: tidyTasks}
 		var more bool

@@ -18,17 +18,17 @@ const (
 )
 
 // Schedules returns all schedules, ordered by name.
-func (s *Scheduler) Schedules() []jobhost.Schedule {
+func (s *Scheduler) Schedules(context.Context) ([]jobhost.Schedule, error) {
 	entries := s.list()
 	list := make([]jobhost.Schedule, len(entries))
 	for i, e := range entries {
 		list[i] = s.describe(e, nextInLists)
 	}
-	return list
+	return list, nil
 }
 
 // Schedule returns a schedule; not_found if there is none.
-func (s *Scheduler) Schedule(name string) (jobhost.Schedule, error) {
+func (s *Scheduler) Schedule(_ context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.find(name)
 	if err != nil {
 		return jobhost.Schedule{}, err
@@ -81,7 +81,7 @@ func timeOrNil(m queue.Millis, zone *time.Location) *time.Time {
 
 // Run submits the schedule's job now. Errors are those of a submit; exhausted also if
 // overlaps aren't allowed and too many of the schedule's jobs are open.
-func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, error) {
+func (s *Scheduler) RunSchedule(ctx context.Context, name string) (jobhost.Receipt, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Receipt{}, err
@@ -114,7 +114,7 @@ func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, erro
 }
 
 // Pause durably stops ticks from creating jobs.
-func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, error) {
+func (s *Scheduler) PauseSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Schedule{}, err
@@ -130,7 +130,7 @@ func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, e
 
 // Resume lets ticks create jobs from now on. It also repairs a schedule that fired while
 // the clock was ahead.
-func (s *Scheduler) Resume(ctx context.Context, name string) (jobhost.Schedule, error) {
+func (s *Scheduler) ResumeSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Schedule{}, err

@@ -51,9 +51,10 @@ func TestBrokenWorkflows(t *testing.T) {
 			}
 			defer s.close()
 			for range 3 {
+				_, retried := s.e.RetryWorkflow(t.Context(), id, "")
 				for what, err := range map[string]error{
-					"signal": s.e.Signal(t.Context(), id, jobhost.WorkflowSignal{Name: "go"}),
-					"retry":  s.e.Retry(t.Context(), id, ""),
+					"signal": s.e.SignalWorkflow(t.Context(), id, jobhost.WorkflowSignal{Name: "go"}),
+					"retry":  retried,
 				} {
 					if jobhost.CodeOf(err) != jobhost.CodeConflict {
 						t.Errorf("%s of a broken workflow: %v", what, err)
@@ -67,7 +68,7 @@ func TestBrokenWorkflows(t *testing.T) {
 			if n := s.told(id); n != 1 {
 				t.Errorf("it has ended %d times", n)
 			}
-			if err := s.e.Delete(t.Context(), id); err != nil {
+			if err := s.e.DeleteWorkflow(t.Context(), id); err != nil {
 				t.Error(err)
 			}
 			if counts, err := store.Counts(t.Context()); err != nil || counts[jobhost.WorkflowWorker][0] != 0 {

@@ -77,7 +77,7 @@ func (e *Engine) definition(v queue.WorkflowView, hash string) (*definition, err
 }
 
 // Signal sends a signal to a workflow: see [jobhost.WorkflowController].
-func (e *Engine) Signal(ctx context.Context, id string, s jobhost.WorkflowSignal) error {
+func (e *Engine) SignalWorkflow(ctx context.Context, id string, s jobhost.WorkflowSignal) error {
 	if err := s.Check(); err != nil {
 		return fmt.Errorf("signal: %w", err)
 	}
@@ -93,13 +93,13 @@ func (e *Engine) Signal(ctx context.Context, id string, s jobhost.WorkflowSignal
 
 func anyway(*row, *course.Event) *jobhost.Error { return nil }
 
-// Cancel ends a workflow: see [jobhost.WorkflowController].
-func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
+// CancelWorkflow ends a workflow: see [jobhost.WorkflowController].
+func (e *Engine) CancelWorkflow(ctx context.Context, id, reason string) (jobhost.WorkflowRun, error) {
 	if reason == "" {
 		reason = reasonCancelled
 	}
 	if len(reason) > jobhost.MaxLabelBytes {
-		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
+		return jobhost.WorkflowRun{}, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
 	}
 	judge := func(r *row, _ *course.Event) *jobhost.Error {
 		if r.Status == queue.WorkflowRunning || r.Status == queue.WorkflowCancelled {
@@ -108,13 +108,13 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has ended: it is %s", id, statusOf(r.Status))}
 	}
 	if err := e.ask(ctx, id, judge, course.Event{What: course.Cancelled, Reason: reason}); err != nil {
-		return fmt.Errorf("cancel workflow: %w", err)
+		return jobhost.WorkflowRun{}, fmt.Errorf("cancel workflow: %w", err)
 	}
-	return nil
+	return e.Workflow(ctx, id)
 }
 
 // Retry runs a step again: see [jobhost.WorkflowController].
-func (e *Engine) Retry(ctx context.Context, id, step string) error {
+func (e *Engine) RetryWorkflow(ctx context.Context, id, step string) (jobhost.WorkflowRun, error) {
 	judge := func(r *row, event *course.Event) *jobhost.Error {
 		if step == "" {
 			return nil
@@ -136,14 +136,14 @@ func (e *Engine) Retry(ctx context.Context, id, step string) error {
 		return refusal
 	}
 	if err := e.ask(ctx, id, judge, course.Event{What: course.Retry, Step: course.None}); err != nil {
-		return fmt.Errorf("retry workflow: %w", err)
+		return jobhost.WorkflowRun{}, fmt.Errorf("retry workflow: %w", err)
 	}
-	return nil
+	return e.Workflow(ctx, id)
 }
 
-// Delete removes a workflow that has ended: see [jobhost.WorkflowController].
-func (e *Engine) Delete(ctx context.Context, id string) error {
-	if err := e.queue.DeleteWorkflow(ctx, id); err != nil {
+// DeleteWorkflow removes a workflow that has ended: see [jobhost.WorkflowController].
+func (e *Engine) DeleteWorkflow(ctx context.Context, id string) error {
+	if err := e.queue.RemoveWorkflow(ctx, id); err != nil {
 		return fmt.Errorf("delete workflow: %w", err)
 	}
 	return nil

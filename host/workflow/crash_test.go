@@ -133,10 +133,10 @@ func (l *lives) live(then func(*site, *jobhost.WorkflowRun)) error {
 func (l *lives) course(s *site) (jobhost.WorkflowRun, error) {
 	ctx := l.t.Context()
 	start := jobhost.WorkflowStart{ID: crashID, Definition: &l.def, Input: []byte(`{"n":1}`)}
-	if _, err := s.e.Start(ctx, start); err != nil {
+	if _, err := s.e.StartWorkflow(ctx, start); err != nil {
 		return jobhost.WorkflowRun{}, err
 	}
-	err := s.e.Signal(ctx, crashID, jobhost.WorkflowSignal{Name: "go", ID: "once", Payload: []byte(`"gone"`)})
+	err := s.e.SignalWorkflow(ctx, crashID, jobhost.WorkflowSignal{Name: "go", ID: "once", Payload: []byte(`"gone"`)})
 	if err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict { // it has ended
 		return jobhost.WorkflowRun{}, err
 	}

@@ -111,7 +111,7 @@ func TestResumedStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tidyAll(queue.MillisOf(s.q.Now()) + 2*3_600_000)
-	if err := s.e.Signal(t.Context(), id, jobhost.WorkflowSignal{Name: "go", Payload: []byte("7")}); err != nil {
+	if err := s.e.SignalWorkflow(t.Context(), id, jobhost.WorkflowSignal{Name: "go", Payload: []byte("7")}); err != nil {
 		t.Fatal(err)
 	}
 	if run := s.mustAwait(id); run.Status != jobhost.WorkflowCompleted || string(run.Output) != "7" {
@@ -125,7 +125,7 @@ func TestMostOpen(t *testing.T) {
 	const most = 5
 	s := newMemorySite(t, plant{workers: []string{"w"}, work: obedient, config: workflow.Config{MaxOpen: most}})
 	w := &jobhost.Workflow{Name: "x", Steps: []jobhost.Step{{Name: "a", Signal: "go"}}}
-	if err := s.e.Check(*w); err != nil {
+	if err := s.e.CheckWorkflow(t.Context(), *w); err != nil {
 		t.Fatal(err)
 	}
 	gate := make(chan struct{})
@@ -133,7 +133,7 @@ func TestMostOpen(t *testing.T) {
 	for range 64 {
 		all.Go(func() {
 			<-gate
-			_, err := s.e.Start(t.Context(), jobhost.WorkflowStart{Definition: w})
+			_, err := s.e.StartWorkflow(t.Context(), jobhost.WorkflowStart{Definition: w})
 			if err != nil && jobhost.CodeOf(err) != jobhost.CodeExhausted {
 				t.Error(err)
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 // OpenOutput returns the output of a workflow as a stream: see [jobhost.WorkflowRunner].
-func (e *Engine) OpenOutput(ctx context.Context, id string) (jobhost.Content, error) {
+func (e *Engine) OpenWorkflowOutput(ctx context.Context, id string) (jobhost.Content, error) {
 	var data []byte
 	var ref string
 	err := e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {

@@ -136,7 +136,7 @@ func drawGraph(rt *rapid.T) *jobhost.Workflow {
 
 func checkGraph(rt *rapid.T, s *site) {
 	w := drawGraph(rt)
-	r, err := s.e.Start(s.t.Context(), jobhost.WorkflowStart{Definition: w, Input: []byte("{}")})
+	r, err := s.e.StartWorkflow(s.t.Context(), jobhost.WorkflowStart{Definition: w, Input: []byte("{}")})
 	if jobhost.CodeOf(err) == jobhost.CodeInvalid { // few are
 		rt.Skip(err)
 	}
@@ -145,7 +145,7 @@ func checkGraph(rt *rapid.T, s *site) {
 	}
 	for i := range w.Steps { // of which some come before their step waits
 		if name := w.Steps[i].Signal; name != "" {
-			err := s.e.Signal(s.t.Context(), r.ID, jobhost.WorkflowSignal{Name: name, Payload: []byte("[1]")})
+			err := s.e.SignalWorkflow(s.t.Context(), r.ID, jobhost.WorkflowSignal{Name: name, Payload: []byte("[1]")})
 			if err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict {
 				rt.Fatalf("%v", err)
 			}
@@ -168,7 +168,7 @@ func checkGraph(rt *rapid.T, s *site) {
 			rt.Fatalf("job %s is open after the end: %s", job.ID, statuses(&run))
 		}
 	}
-	if err := s.e.Delete(s.t.Context(), r.ID); err != nil {
+	if err := s.e.DeleteWorkflow(s.t.Context(), r.ID); err != nil {
 		rt.Fatalf("%v", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestRemovalTakesChildrenAlong(t *testing.T) {
 	if err != nil || len(page.Workflows) != 2 {
 		t.Fatalf("%v, %v", page, err)
 	}
-	if err := s.e.Delete(t.Context(), id); err != nil {
+	if err := s.e.DeleteWorkflow(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if page, err = s.e.Workflows(t.Context(), jobhost.WorkflowFilter{}); err != nil || len(page.Workflows) != 0 {
@@ -75,7 +75,7 @@ func TestRemovalCancelsWhatIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-began
-	if err := s.e.Delete(t.Context(), id); err != nil {
+	if err := s.e.DeleteWorkflow(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -119,10 +119,10 @@ func TestRemovalWaitsForChildren(t *testing.T) {
 	}}})
 	s.mustAwait(id)
 	child := id + ".c.1"
-	if err := s.e.Retry(t.Context(), child, ""); err != nil {
+	if _, err := s.e.RetryWorkflow(t.Context(), child, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.e.Delete(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
+	if err := s.e.DeleteWorkflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("removal while %s runs: %v", child, err)
 	}
 	tidy := &queue.Tidy{At: queue.MillisOf(s.q.Now()) + 60_000, Limit: 100}
@@ -152,11 +152,11 @@ func TestStartDuringRemoval(t *testing.T) {
 	if res := s.commit(&queue.DeleteWorkflow{ID: start.ID, At: 1, Limit: 1}); res.Err != nil || res.Next != 1 {
 		t.Fatalf("%+v", res)
 	}
-	_, err := s.e.Start(t.Context(), start)
+	_, err := s.e.StartWorkflow(t.Context(), start)
 	if code := jobhost.CodeOf(err); code != jobhost.CodeConflict {
 		t.Errorf("start while it is being removed: %s, %v", code, err)
 	}
-	if err := s.e.Delete(t.Context(), start.ID); err != nil {
+	if err := s.e.DeleteWorkflow(t.Context(), start.ID); err != nil {
 		t.Fatal(err)
 	}
 	s.mustAwait(s.start(start))

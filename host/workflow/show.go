@@ -172,10 +172,10 @@ func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflo
 }
 
 // Definitions returns the named definitions, sorted by name.
-func (e *Engine) Definitions() []jobhost.Workflow { return e.defs.all() }
+func (e *Engine) Definitions(context.Context) ([]jobhost.Workflow, error) { return e.defs.all(), nil }
 
 // Definition returns the definition with a name.
-func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
+func (e *Engine) Definition(_ context.Context, name string) (jobhost.Workflow, error) {
 	if d := e.defs.byName(name); d != nil {
 		return d.Workflow, nil
 	}
@@ -184,7 +184,7 @@ func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
 
 // Check checks a definition: see [jobhost.WorkflowDefiner]. It isn't cached, which is for those that
 // run.
-func (e *Engine) Check(w jobhost.Workflow) error {
+func (e *Engine) CheckWorkflow(_ context.Context, w jobhost.Workflow) error {
 	env, _ := e.defs.env()
 	p, err := plan.Compile(w, env())
 	if err == nil {

@@ -220,7 +220,7 @@ func (s *site) told(id string) int {
 // start starts a workflow and returns its id.
 func (s *site) start(start jobhost.WorkflowStart) string {
 	s.t.Helper()
-	r, err := s.e.Start(s.t.Context(), start)
+	r, err := s.e.StartWorkflow(s.t.Context(), start)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// Start starts a workflow: see [jobhost.WorkflowRunner].
-func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.WorkflowReceipt, error) {
+// StartWorkflow starts a workflow: see [jobhost.WorkflowRunner].
+func (e *Engine) StartWorkflow(ctx context.Context, s jobhost.WorkflowStart) (jobhost.WorkflowReceipt, error) {
 	def, err := e.startable(&s)
 	if err != nil {
 		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", err)

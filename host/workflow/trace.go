@@ -11,7 +11,7 @@ import (
 )
 
 // Trace returns what happened in a workflow, ordered by time: see [jobhost.WorkflowRunner].
-func (e *Engine) Trace(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
+func (e *Engine) TraceWorkflow(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
 	run, err := e.Workflow(ctx, id)
 	if err != nil {
 		return nil, err

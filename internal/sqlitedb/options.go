@@ -13,6 +13,8 @@ type Options struct {
 	// Dir is the directory of the database, created with mode 0700 if it is
 	// missing; empty = in memory, gone at Close.
 	Dir string
+	// Image is what a database in memory begins as; nil = it is empty.
+	Image *Image
 	// Relaxed lets commits return before they are synced: a crash of the
 	// process loses nothing, power loss may lose the last commits, never the
 	// database.

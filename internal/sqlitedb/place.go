@@ -25,6 +25,7 @@ func (db *DB) place() error {
 	if db.opts.Dir == "" {
 		db.memory = registerMemory()
 		db.vfs, db.path = db.memory.name, "/"+FileName
+		db.memory.beginAs(db.path, db.opts.Image)
 		return nil
 	}
 	dir, err := filepath.Abs(db.opts.Dir)
