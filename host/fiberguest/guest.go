@@ -255,7 +255,7 @@ func (g *guest) SubmitJob(at *hostcall.Attempt, spec *jobhost.Spec, when hostcal
 		}
 	}
 	if g.jobs >= maxJobs {
-		return "", &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the fiber has submitted too many jobs", Hint: "start it anew"}
+		return "", &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the fiber has submitted too many jobs", Hint: "start it again"}
 	}
 	job := *spec
 	job.Payload = append([]byte(nil), spec.Payload...)
