@@ -66,10 +66,10 @@ func (v *version) begin(ctx context.Context) {
 // end ends the round.
 func (v *version) end() { v.taking.Load().end(errReplaced) }
 
-// turn gives slot i the current version in place of the one that it holds, which may be
+// switchVersion gives slot i the current version in place of the one that it holds, which may be
 // nil, and reports whether the slot is still wanted. If not, it holds nothing and must
 // end.
-func (p *Pool) turn(i int, held *version) (*version, bool) {
+func (p *Pool) switchVersion(i int, held *version) (*version, bool) {
 	p.mu.Lock()
 	next := p.current.Load()
 	if next != nil && int64(i) >= p.size.Load() {
