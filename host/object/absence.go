@@ -65,8 +65,8 @@ func (s *side) remember(ref payload.Ref) {
 	s.probes = append(s.probes, ref)
 }
 
-// verdict is met for a call that was made with patience.
-func (k *Keeper) verdict(p *patience, verb payload.Verb, ref payload.Ref, err error) error {
+// verdict is met for a call that was timed by p.
+func (k *Keeper) verdict(p *stallTimer, verb payload.Verb, ref payload.Ref, err error) error {
 	gaveUp, err := p.end(err)
 	if gaveUp {
 		return err
