@@ -198,7 +198,7 @@ func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.
 // restarted finds the version of that moment.
 func (h *Host) guestOf(r *running, w *worker) fiberguest.Config {
 	return fiberguest.Config{
-		Borrow: w.pool.Borrow, Queue: r.queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.queue.Now},
+		Acquire: w.pool.Acquire, Queue: r.queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.queue.Now},
 		Jobs: h, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
 		Journal: h.cfg.Journal, Apart: h.isSuspectFiber,
 	}
