@@ -18,7 +18,7 @@ type side struct {
 	verb  payload.Verb               // [payload.Get] or [payload.Put]
 	away  atomic.Pointer[queue.Away] // nil = it works, as far as is known
 
-	// returned: it is back, and those who wait for it haven't been notified yet.
+	// returned: it is back, and what waits for it hasn't been resumed yet.
 	returned atomic.Bool
 
 	mu     sync.Mutex    // protects probes

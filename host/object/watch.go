@@ -111,7 +111,7 @@ func (k *Keeper) look(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// notifyBack notifies those who wait for a side if it was unavailable.
+// notifyBack resumes what waits for a side, if it was unavailable.
 func (k *Keeper) notifyBack(s *side) {
 	if !s.returned.Swap(false) {
 		return
