@@ -196,7 +196,7 @@ func (r *running) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobho
 func (r *running) guestOf(w *worker) fiberguest.Config {
 	h := r.host
 	return fiberguest.Config{
-		Borrow: w.pool.Borrow, Queue: r.Queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.Now},
+		Acquire: w.pool.Acquire, Queue: r.Queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.Now},
 		Jobs: r, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
 		Journal: h.cfg.Journal, Apart: h.isSuspectFiber,
 	}

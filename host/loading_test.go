@@ -37,17 +37,17 @@ func TestStartingHostNamesWhatItLoads(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
 	<-engine.begun
-	_, err = h.Submit(t.Context(), jobhost.Spec{Worker: "test"})
+	_, err = h.Server()
 	e, _ := errors.AsType[*jobhost.Error](err)
 	if e == nil || e.Code != jobhost.CodeUnavailable || e.Field != jobhost.FieldStart || e.Hint == "" ||
 		!strings.HasPrefix(e.Message, "the host is starting: 0 of 1 workers loaded, compiling test (") {
-		t.Errorf("a submit during the start: %+v", err)
+		t.Errorf("during the start: %+v", err)
 	}
 	if err := h.Admits(); err == nil || err.Error() != "the host is starting: 0 of 1 workers loaded" {
 		t.Errorf("a probe, which needs no token: %v", err)
 	}
 	close(engine.gate)
-	if err := h.AwaitReady(t.Context()); err != nil {
+	if _, err := h.AwaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Ready(); err != nil {

@@ -118,7 +118,7 @@ func (p *Process) copyInput(l *link) error {
 			_, err = l.ours.Write(data)
 		}
 		if err != nil {
-			return nil //nolint:nilerr // a closed pipe says it all to those who write
+			return nil //nolint:nilerr // writers see that the pipe is closed
 		}
 	}
 }

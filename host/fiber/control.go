@@ -103,10 +103,10 @@ func (f *Fiber) interrupt(code string, grace time.Duration) {
 	}
 	f.killed = code
 	f.in.shutWith(errEnding(f.spec.ID))
-	if f.tell != nil {
-		f.tell()
+	if f.onInterrupt != nil {
+		f.onInterrupt()
 	}
-	f.told.Fire()
+	f.interrupted.Fire()
 	if grace > 0 {
 		f.grace = time.AfterFunc(grace, f.stop)
 	} else {
@@ -148,7 +148,7 @@ func (f *Fiber) enter(run *scope.Scope) bool {
 func (f *Fiber) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.run, f.tell, f.in.bell, f.waits = nil, nil, nil, false
+	f.run, f.onInterrupt, f.in.bell, f.waits = nil, nil, nil, false
 }
 
 // killedBy returns why the fiber was asked to end, as a failure code; empty = it wasn't.

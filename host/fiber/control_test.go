@@ -51,7 +51,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestInterrupt: the body is told at once, and stopped after the grace.
+// TestInterrupt: the body is notified at once, and stopped after the grace period.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	told := func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {

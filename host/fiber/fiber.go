@@ -21,9 +21,9 @@ type Fiber struct {
 	registry    *Registry
 	createdAt   time.Time
 
-	begun op.Future[struct{}]       // it has its permit and runs, or the error why it never will
-	ended op.Future[*jobhost.Fiber] // after everything else; or the error why there never was a fiber
-	told  op.Signal                 // it was interrupted
+	begun       op.Future[struct{}]       // it has its permit and runs, or the error why it never will
+	ended       op.Future[*jobhost.Fiber] // after everything else; or the error why there never was a fiber
+	interrupted op.Signal                 // it was interrupted
 
 	// Protected by the registry's mu:
 	starters int           // callers of Start waiting for begun
@@ -32,21 +32,21 @@ type Fiber struct {
 
 	out atomic.Pointer[hub.Hub[jobhost.FiberOutput]] // nil until first used; created under mu
 
-	mu        sync.Mutex // protects the fields below; taken before the hub's
-	in        input
-	runs      bool         // a run of the body is in progress
-	waits     bool         // the body says that it is waiting for input
-	paused    bool         // from outside
-	killed    string       // failure code, once interrupted; empty = not interrupted
-	ending    bool         // its exit is decided, without a restart
-	run       *scope.Scope // of the body; nil = not running
-	tell      func()       // notifies the body of an interrupt; nil = no notification
-	grace     *time.Timer
-	startedAt time.Time // of the last run
-	restarts  restarts
-	failure   *jobhost.Failure // of the last run
-	over      error            // the error that ends subscriptions; nil = the hub is open
-	end       *jobhost.Fiber   // nil until it has ended
+	mu          sync.Mutex // protects the fields below; taken before the hub's
+	in          input
+	runs        bool         // a run of the body is in progress
+	waits       bool         // the body says that it is waiting for input
+	paused      bool         // from outside
+	killed      string       // failure code, once interrupted; empty = not interrupted
+	ending      bool         // its exit is decided, without a restart
+	run         *scope.Scope // of the body; nil = not running
+	onInterrupt func()       // notifies the body of an interrupt; nil = no notification
+	grace       *time.Timer
+	startedAt   time.Time // of the last run
+	restarts    restarts
+	failure     *jobhost.Failure // of the last run
+	over        error            // the error that ends subscriptions; nil = the hub is open
+	end         *jobhost.Fiber   // nil until it has ended
 }
 
 // ID is the fiber's id.
@@ -125,7 +125,7 @@ func (f *Fiber) Waiting(waits bool) {
 }
 
 // Interrupted returns an op that is ready once the fiber was asked to end.
-func (f *Fiber) Interrupted() op.Op[struct{}] { return f.told.Wait() }
+func (f *Fiber) Interrupted() op.Op[struct{}] { return f.interrupted.Wait() }
 
 // OnInterrupt sets a function to be called when the fiber is asked to end,
 // immediately if it was. There is only one; nil removes it, and after
@@ -134,7 +134,7 @@ func (f *Fiber) Interrupted() op.Op[struct{}] { return f.told.Wait() }
 func (f *Fiber) OnInterrupt(tell func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tell = tell
+	f.onInterrupt = tell
 	if tell != nil && f.killed != "" {
 		tell()
 	}

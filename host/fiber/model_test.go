@@ -157,7 +157,7 @@ func (m *model) grant() {
 	}
 }
 
-// modelBody does what it is told.
+// modelBody follows the commands it receives.
 func modelBody(control <-chan string) fiber.Body {
 	return func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
 		for {

@@ -194,7 +194,7 @@ func TestInterruptBeforeRestart(t *testing.T) {
 	})
 }
 
-// TestIntensityIsTold: whoever reads the failure learns why it isn't started again.
+// TestIntensityIsTold: the failure says why the fiber isn't restarted.
 func TestIntensityIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := setup(t)

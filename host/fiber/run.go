@@ -148,8 +148,8 @@ func (r *Registry) again(f *Fiber, e *exit) (time.Duration, bool) {
 // returns false and sets e.
 func (r *Registry) rest(f *Fiber, delay time.Duration, e *exit) bool {
 	over := op.Wrap(op.After(delay), func(time.Time) (bool, error) { return true, nil })
-	told := op.Wrap(f.told.Wait(), func(struct{}) (bool, error) { return false, nil })
-	_, err := op.Perform(r.cfg.Scope.Context(), op.Choice(over, told))
+	interrupted := op.Wrap(f.interrupted.Wait(), func(struct{}) (bool, error) { return false, nil })
+	_, err := op.Perform(r.cfg.Scope.Context(), op.Choice(over, interrupted))
 	switch killed := f.killedBy(); {
 	case killed != "":
 		e.kill(killed)

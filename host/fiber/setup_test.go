@@ -35,7 +35,7 @@ type fixture struct {
 	started    int
 	restarted  int
 	endedAs    map[jobhost.FiberStatus]int
-	terminated map[string][]jobhost.Fiber // what on_terminate was told, by id
+	terminated map[string][]jobhost.Fiber // arguments of on_terminate, by id
 }
 
 // setup returns a registry with two permits, unless change says otherwise. It is
@@ -89,7 +89,7 @@ func (f *fixture) note(change func()) {
 	change()
 }
 
-// onTerminate notes what it is told.
+// onTerminate records its argument.
 func (f *fixture) onTerminate(end jobhost.Fiber) error {
 	f.note(func() { f.terminated[end.ID] = append(f.terminated[end.ID], end) })
 	return nil

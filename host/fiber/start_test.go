@@ -155,7 +155,7 @@ func TestFailWhenFull(t *testing.T) {
 	})
 }
 
-// TestWaitForPermitIsGivenUp: the fiber stays as long as somebody waits for it.
+// TestWaitForPermitIsGivenUp: the fiber stays while any start waits for it.
 func TestWaitForPermitIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := setup(t, func(c *fiber.Config) { c.Max = 1 })

@@ -60,7 +60,7 @@ func TestInputIsBoundedInBytes(t *testing.T) {
 	})
 }
 
-// onDemand is a body that takes a message whenever it is told to.
+// onDemand is a body that takes a message on command.
 type onDemand struct{ next, took chan string }
 
 func (d *onDemand) body(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
@@ -80,7 +80,7 @@ func (d *onDemand) take() string {
 	return <-d.took
 }
 
-// TestSubmitWaits for room in turn, and nobody overtakes.
+// TestSubmitWaits: waiting senders are served strictly in order.
 func TestSubmitWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := setup(t)

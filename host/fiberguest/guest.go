@@ -32,9 +32,9 @@ import (
 
 // Config configures the guests of a worker's fibers.
 type Config struct {
-	// Borrow returns the worker's current version for one run of a fiber; false = there is none.
-	Borrow func() (*pool.Loan, bool)
-	Queue  *queue.Queue
+	// Acquire returns the worker's current version for one run of a fiber; false = there is none.
+	Acquire func() (*pool.Ref, bool)
+	Queue   *queue.Queue
 	// Services implements the calls that are the same as in jobs.
 	Services hostcall.Services
 	// Jobs are what guests may wait for, States what they report and see; nil = none.
@@ -56,12 +56,12 @@ const StatesRun = jobhost.ReservedTags + "fiber"
 // Body returns the body of a worker's fibers.
 func Body(cfg Config) fiber.Body {
 	return func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
-		loan, ok := cfg.Borrow()
+		ref, ok := cfg.Acquire()
 		if !ok {
 			return nil, unavailable(f)
 		}
-		defer loan.Release()
-		g := &guest{Services: cfg.Services, cfg: cfg, fiber: f, loan: loan, scope: scope.From(ctx)}
+		defer ref.Release()
+		g := &guest{Services: cfg.Services, cfg: cfg, fiber: f, ref: ref, scope: scope.From(ctx)}
 		g.inbox = pending.NewStream(&inbox{guest: g})
 		return g.run(ctx)
 	}
@@ -81,7 +81,7 @@ type guest struct {
 
 	cfg     Config
 	fiber   *fiber.Fiber
-	loan    *pool.Loan
+	ref     *pool.Ref
 	scope   *scope.Scope // of the run
 	attempt hostcall.Attempt
 	inbox   *pending.Stream
@@ -124,10 +124,10 @@ func (g *guest) run(ctx context.Context) (result []byte, failure *jobhost.Failur
 
 // plugin returns the plugin that the fiber runs on, and where that is.
 func (g *guest) plugin(ctx context.Context) (runtime.Plugin, journal.Place, *jobhost.Failure) {
-	if g.loan.Apart == nil || g.cfg.Apart == nil || !g.cfg.Apart(g.attempt.Job) {
-		return g.loan.Plugin, g.loan.Place, nil
+	if g.ref.Apart == nil || g.cfg.Apart == nil || !g.cfg.Apart(g.attempt.Job) {
+		return g.ref.Plugin, g.ref.Place, nil
 	}
-	plugin, err := g.loan.Apart.Plugin(ctx)
+	plugin, err := g.ref.Apart.Plugin(ctx)
 	if err != nil {
 		return nil, 0, &jobhost.Failure{
 			Code: jobhost.FailStart, Category: jobhost.CategorySystem, Severity: jobhost.SeverityError, Retryable: true,
@@ -139,7 +139,7 @@ func (g *guest) plugin(ctx context.Context) (runtime.Plugin, journal.Place, *job
 
 // prepare sets up the attempt of the run.
 func (g *guest) prepare() {
-	spec, v := g.fiber.Spec(), &g.loan.Version
+	spec, v := g.fiber.Spec(), &g.ref.Version
 	at := &g.attempt
 	at.Job, at.Worker, at.Tasks = spec.ID, spec.Worker, 1
 	at.Number = g.fiber.Restarts() + 1
@@ -236,7 +236,7 @@ func (in *inbox) Close() { in.guest.fiber.Ring(nil) }
 
 // Send implements [hostcall.HTTP].
 func (g *guest) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
-	return pending.Send(g.loan.HTTP, r)
+	return pending.Send(g.ref.HTTP, r)
 }
 
 // Defer implements [hostcall.HTTP].
@@ -255,7 +255,7 @@ func (g *guest) SubmitJob(at *hostcall.Attempt, spec *jobhost.Spec, when hostcal
 		}
 	}
 	if g.jobs >= maxJobs {
-		return "", &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the fiber has submitted too many jobs", Hint: "start it anew"}
+		return "", &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the fiber has submitted too many jobs", Hint: "start it again"}
 	}
 	job := *spec
 	job.Payload = append([]byte(nil), spec.Payload...)

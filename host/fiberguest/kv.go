@@ -59,7 +59,7 @@ func (g *guest) KVAdd(at *hostcall.Attempt, key []byte, delta int64) (int64, hos
 func (g *guest) change(at *hostcall.Attempt, c queue.KVChange) hostcall.Errno {
 	ctx, done := bounded()
 	defer done()
-	err := g.cfg.Queue.ChangeKey(ctx, at.Worker, g.loan.KVQuota, c)
+	err := g.cfg.Queue.ChangeKey(ctx, at.Worker, g.ref.KVQuota, c)
 	if err != nil && !errors.Is(err, &jobhost.Error{Code: jobhost.CodeConflict}) {
 		at.Log(hostcall.LevelWarn, []byte("kv: "+strconv.Quote(c.Key)+": "+err.Error()))
 	}

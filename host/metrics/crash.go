@@ -12,7 +12,7 @@ func newCrashMetrics() *crashMetrics {
 	return &crashMetrics{
 		host: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "jobhost_last_host_crashed",
-			Help: "1 when the host before this one was not stopped but ended: fatal_error by itself, oom_killed by the kernel, killed from outside.",
+			Help: "1 if the previous host was not stopped but crashed: fatal_error on its own, oom_killed by the kernel, killed from outside.",
 		}, []string{"how"}),
 		strikes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "jobhost_worker_strikes",

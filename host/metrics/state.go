@@ -33,7 +33,7 @@ func newStateMetrics() *stateMetrics {
 		dropped:  counter("jobhost_state_dropped_total", "Events that watchers had not read when they left."),
 		slow:     counter("jobhost_state_slow_total", "Watchers that were ended since they did not read as fast as states changed."),
 		missed:   counter("jobhost_state_version_drift_total", "Versions of states that were never seen."),
-		new:      counter("jobhost_state_reconnects_total", "How often a store had to listen anew."),
+		new:      counter("jobhost_state_reconnects_total", "How often a store had to reconnect its listeners."),
 	}
 }
 

@@ -18,7 +18,7 @@ type side struct {
 	verb  payload.Verb               // [payload.Get] or [payload.Put]
 	away  atomic.Pointer[queue.Away] // nil = it works, as far as is known
 
-	// returned: it is back, and those who wait for it haven't been notified yet.
+	// returned: it is back, and what waits for it hasn't been resumed yet.
 	returned atomic.Bool
 
 	mu     sync.Mutex    // protects probes
@@ -65,8 +65,8 @@ func (s *side) remember(ref payload.Ref) {
 	s.probes = append(s.probes, ref)
 }
 
-// verdict is met for a call that was made with patience.
-func (k *Keeper) verdict(p *patience, verb payload.Verb, ref payload.Ref, err error) error {
+// verdict is met for a call that was timed by p.
+func (k *Keeper) verdict(p *stallTimer, verb payload.Verb, ref payload.Ref, err error) error {
 	gaveUp, err := p.end(err)
 	if gaveUp {
 		return err

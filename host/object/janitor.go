@@ -70,7 +70,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			continue
 		case errors.Is(err, payload.ErrBusy), errors.Is(err, errNotOwner): // a backup, which is no fault, or already logged
 		default:
-			k.cfg.Logger.Warn("payloads that nobody needs are not removed; it will be tried again", logkey.Error, err)
+			k.cfg.Logger.Warn("unreferenced payloads are not removed yet; it will be retried", logkey.Error, err)
 		}
 		retry.Reset(wait)
 		wait = min(2*wait, retryMost)

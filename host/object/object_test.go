@@ -30,7 +30,7 @@ type bench struct {
 	removed [2]atomic.Int64 // with their job, and orphans
 
 	place     string        // of the store; empty = it can't be copied
-	contested atomic.Bool   // what was told last
+	contested atomic.Bool   // the last value reported
 	markTakes time.Duration // to read a mark, and to set one
 }
 
@@ -179,8 +179,8 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestDropped: what was made for a submit that was refused is deleted at once;
-// what somebody has uploaded is not.
+// TestDropped: an object made for a refused submit is deleted at once; an uploaded one is
+// not.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestTokens: nobody can make a reference, or change one.
+// TestTokens: a token can be neither forged nor changed.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -362,7 +362,7 @@ func TestTaken(t *testing.T) {
 		b.commit(&queue.Delete{ID: "job"})
 		b.Gone()
 		synctest.Wait()
-		b.want(1) // it is held: whoever submits it is told that it is taken
+		b.want(1) // it is held: submitting it gives a conflict
 		b.Release(ref.String(), false)
 		time.Sleep(2 * time.Minute)
 		b.want(0)

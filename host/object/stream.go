@@ -14,9 +14,9 @@ import (
 // Writer is an object being written. It must be ended by Commit or Abort.
 type Writer struct {
 	*payload.Writer
-	k        *Keeper
-	patience *patience
-	done     bool
+	k     *Keeper
+	stall *stallTimer
+	done  bool
 }
 
 // Create begins an object of up to limit bytes, which is held. While the store is
@@ -30,7 +30,7 @@ func (k *Keeper) Create(ctx context.Context, limit int64) (*Writer, error) {
 
 // begin is Create, even while the store is unavailable.
 func (k *Keeper) begin(ctx context.Context, limit int64) (*Writer, error) {
-	p := newPatience(ctx)
+	p := newStallTimer(ctx)
 	p.begin(answerWithin)
 	w, err := k.cfg.Set.Create(p.ctx, limit)
 	if gaveUp, err := p.end(err); err != nil { // a successful begin proves nothing yet
@@ -41,7 +41,7 @@ func (k *Keeper) begin(ctx context.Context, limit int64) (*Writer, error) {
 		return nil, explainWrite(k.met(payload.Put, k.toTarget(), err))
 	}
 	k.hold(w.Name(), false)
-	return &Writer{Writer: w, k: k, patience: p}, nil
+	return &Writer{Writer: w, k: k, stall: p}, nil
 }
 
 // toTarget returns a reference without an object in the store for new objects.
@@ -50,9 +50,9 @@ func (k *Keeper) toTarget() payload.Ref { return payload.Ref{Store: k.target.sto
 // Write adds to the object. Errors: [payload.ErrTooLarge], the cause of the
 // context, unavailable.
 func (w *Writer) Write(p []byte) (int, error) {
-	w.patience.begin(writeWithin(mostInPart))
+	w.stall.begin(writeWithin(mostInPart))
 	n, err := w.Writer.Write(p)
-	if gaveUp, err := w.patience.end(err); err != nil {
+	if gaveUp, err := w.stall.end(err); err != nil {
 		if gaveUp {
 			return n, err
 		}
@@ -63,13 +63,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // Commit makes the object durable. It is held until [Keeper.Release].
 func (w *Writer) Commit() (payload.Ref, error) {
-	w.patience.begin(writeWithin(w.Size()))
+	w.stall.begin(writeWithin(w.Size()))
 	ref, err := w.Writer.Commit()
-	if err = w.k.verdict(w.patience, payload.Put, w.k.toTarget(), err); err != nil {
+	if err = w.k.verdict(w.stall, payload.Put, w.k.toTarget(), err); err != nil {
 		return ref, explainWrite(err)
 	}
 	w.done = true
-	w.patience.close()
+	w.stall.close()
 	return ref, nil
 }
 
@@ -78,7 +78,7 @@ func (w *Writer) Abort() {
 	if !w.done {
 		w.done = true
 		w.Writer.Abort()
-		w.patience.close()
+		w.stall.close()
 		w.k.letGo(w.Name())
 	}
 }
@@ -100,7 +100,7 @@ func errUnwritten(fault *queue.StoreFault) error {
 
 // Open implements [queue.Objects].
 func (k *Keeper) Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, error) {
-	p := newPatience(ctx)
+	p := newStallTimer(ctx)
 	p.begin(answerWithin)
 	r, err := k.cfg.Set.Open(p.ctx, ref)
 	if err := k.verdict(p, payload.Get, ref, err); err != nil {
@@ -113,20 +113,20 @@ func (k *Keeper) Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, erro
 // reader reads an object, judges its store and converts its errors.
 type reader struct {
 	io.ReadCloser
-	k        *Keeper
-	patience *patience
-	ref      payload.Ref
+	k     *Keeper
+	stall *stallTimer
+	ref   payload.Ref
 }
 
 // Read implements [io.Reader].
 func (r *reader) Read(p []byte) (int, error) {
-	r.patience.begin(answerWithin)
+	r.stall.begin(answerWithin)
 	n, err := r.ReadCloser.Read(p)
 	if err == io.EOF {
-		_ = r.k.verdict(r.patience, payload.Get, r.ref, nil)
+		_ = r.k.verdict(r.stall, payload.Get, r.ref, nil)
 		return n, err
 	}
-	if err = r.k.verdict(r.patience, payload.Get, r.ref, err); err != nil {
+	if err = r.k.verdict(r.stall, payload.Get, r.ref, err); err != nil {
 		err = explain(err)
 	}
 	return n, err
@@ -134,7 +134,7 @@ func (r *reader) Read(p []byte) (int, error) {
 
 // Close implements [io.Closer].
 func (r *reader) Close() error {
-	r.patience.close()
+	r.stall.close()
 	return r.ReadCloser.Close()
 }
 

@@ -82,7 +82,7 @@ func (k *Keeper) Watch(ctx context.Context) error {
 func (k *Keeper) look(ctx context.Context) (next time.Time) {
 	for _, s := range k.sides {
 		if s.away.Load() == nil {
-			k.tellBack(s)
+			k.notifyBack(s)
 			continue
 		}
 		now := time.Now()
@@ -95,7 +95,7 @@ func (k *Keeper) look(ctx context.Context) (next time.Time) {
 		if !now.Before(s.next) {
 			k.probe(ctx, s)
 			if s.away.Load() == nil {
-				k.tellBack(s)
+				k.notifyBack(s)
 				continue
 			}
 			s.wait = min(2*s.wait, probeMost)
@@ -111,8 +111,8 @@ func (k *Keeper) look(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// tellBack notifies those who wait for a side if it was unavailable.
-func (k *Keeper) tellBack(s *side) {
+// notifyBack resumes what waits for a side, if it was unavailable.
+func (k *Keeper) notifyBack(s *side) {
 	if !s.returned.Swap(false) {
 		return
 	}

@@ -72,9 +72,9 @@
 //
 //   - [Chan]: a rendezvous, or a buffer, between two choices.
 //   - [Mailbox]: a bounded queue that blocks, rejects or drops the oldest when full.
-//   - [Future], [Signal]: a result, or a condition, that comes once.
+//   - [Future], [Signal]: a result that is set, or a condition that becomes true, once.
 //   - [Pulse]: something has changed; look again.
-//   - [Semaphore], [WaitGroup]: permits, and the end of all that is under way.
+//   - [Semaphore], [WaitGroup]: permits, and the end of all operations in progress.
 //   - [After], [At], [Done], [Closed], [Inlet]: time, contexts and native channels.
 //
 // Scopes ([github.com/jobhost/jobhost/host/scope]), streams of bytes

@@ -70,16 +70,16 @@ func (e *ending) Message(ctx context.Context) ([]byte, error) {
 	return json.Marshal(&ended)
 }
 
-// maxTold bounds the results that are passed on to guests; larger ones are
+// maxResult bounds the results that are passed on to guests; larger ones are
 // omitted.
-const maxTold = 1 << 20
+const maxResult = 1 << 20
 
 // addOnly adds the outcome of a job's only task.
 func (e *ending) addOnly(ctx context.Context, job *jobhost.Job, ended *jobhost.Ended) error {
 	if job.State == jobhost.Dead && len(job.Failures) > 0 {
 		ended.Failure = &job.Failures[len(job.Failures)-1]
 	}
-	if job.State != jobhost.Succeeded || job.Tasks[0].ResultSize > maxTold {
+	if job.State != jobhost.Succeeded || job.Tasks[0].ResultSize > maxResult {
 		return nil
 	}
 	result, err := e.jobs.Result(ctx, job.ID, 0)

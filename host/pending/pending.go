@@ -17,8 +17,8 @@ type item interface {
 	hostcall.Pending
 	// ready reports whether the wait is over. Once true, it stays true.
 	ready(now time.Time) bool
-	// tell sets the bell to ring when the item becomes ready, replacing any other.
-	tell(b *bell)
+	// setBell sets the bell to ring when the item becomes ready, replacing any other.
+	setBell(b *bell)
 }
 
 // Wait waits until an item of the list, all of this package, is ready and returns its index; -1 = ctx
@@ -33,7 +33,7 @@ func Wait(ctx context.Context, list []hostcall.Pending) int {
 	}
 	b := make(bell, 1)
 	for _, p := range list {
-		p.(item).tell(&b)
+		p.(item).setBell(&b)
 	}
 	for {
 		i, next := look(list)
@@ -113,7 +113,7 @@ func (p *promise[T]) set(v T, err error) {
 func (p *promise[T]) get(ctx context.Context) (T, error) { return op.Perform(ctx, p.result.Get()) }
 
 func (p *promise[T]) ready(time.Time) bool { return p.there.Load() }
-func (p *promise[T]) tell(b *bell)         { p.bell.Store(b) }
+func (p *promise[T]) setBell(b *bell)      { p.bell.Store(b) }
 
 // timer is ready from a point in time on.
 type timer struct{ at time.Time }
@@ -122,7 +122,7 @@ type timer struct{ at time.Time }
 func After(d time.Duration) hostcall.Pending { return timer{time.Now().Add(d)} }
 
 func (t timer) ready(now time.Time) bool { return !now.Before(t.at) }
-func (timer) tell(*bell)                 {} // Wait has a clock
+func (timer) setBell(*bell)              {} // Wait has a clock
 
 // Drop implements [hostcall.Pending].
 func (timer) Drop() {}

@@ -91,8 +91,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestWaitHammer collects requests that are answered by others meanwhile, with
-// waits that end early.
+// TestWaitHammer collects requests that are answered concurrently, with waits that end early.
 func TestWaitHammer(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -120,7 +119,7 @@ func TestWaitHammer(t *testing.T) {
 	}
 }
 
-// TestShown: who waits is told no causes, but whether anything was sent.
+// TestShown: guests don't see causes, but whether anything was sent.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -43,4 +43,4 @@ func (s *Stream) Next() ([]byte, bool, error) { return s.source.Next() }
 func (s *Stream) Drop() { s.source.Close() }
 
 func (s *Stream) ready(time.Time) bool { return s.source.Ready() }
-func (s *Stream) tell(b *bell)         { s.bell.Store(b) }
+func (s *Stream) setBell(b *bell)      { s.bell.Store(b) }

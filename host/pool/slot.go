@@ -79,7 +79,7 @@ func (s *slot) enter() bool {
 		return true
 	}
 	s.close() // a plugin is closed after its last sandbox
-	next, wanted := s.pool.turn(s.number, s.version)
+	next, wanted := s.pool.switchVersion(s.number, s.version)
 	s.hold(next)
 	return wanted
 }

@@ -125,7 +125,7 @@ func (s *Scheduler) PauseSchedule(ctx context.Context, name string) (jobhost.Sch
 	}
 	state := e.state
 	state.PausedAt = queue.MillisOf(s.cfg.Clock.Now())
-	return s.turnOver(ctx, e, state, jobhost.EventPaused)
+	return s.applyState(ctx, e, state, jobhost.EventPaused)
 }
 
 // Resume lets ticks create jobs from now on. It also repairs a schedule that fired while
@@ -142,7 +142,7 @@ func (s *Scheduler) ResumeSchedule(ctx context.Context, name string) (jobhost.Sc
 	}
 	state := e.state
 	state.PausedAt, state.Last = 0, now
-	return s.turnOver(ctx, e, state, jobhost.EventResumed)
+	return s.applyState(ctx, e, state, jobhost.EventResumed)
 }
 
 // change returns the entry, locked for changes until the caller calls end.
@@ -157,14 +157,14 @@ func (s *Scheduler) change(ctx context.Context, name string) (*entry, error) {
 	return e, err
 }
 
-// turnOver makes a requested state durable.
-func (s *Scheduler) turnOver(ctx context.Context, e *entry, state queue.ScheduleState, kind jobhost.EventKind) (jobhost.Schedule, error) {
+// applyState makes a requested state durable.
+func (s *Scheduler) applyState(ctx context.Context, e *entry, state queue.ScheduleState, kind jobhost.EventKind) (jobhost.Schedule, error) {
 	state, err := s.save(ctx, queue.Firing{State: state})
 	if err != nil {
 		return jobhost.Schedule{}, err
 	}
 	e = s.put(entry{def: e.def, state: state})
-	s.tell(e, kind, time.Time{}, "")
+	s.publish(e, kind, time.Time{}, "")
 	s.cfg.Logger.Info("schedule turned", logkey.Schedule, e.def.Name, logkey.State, string(kind))
 	s.rouse()
 	return s.describe(e, nextInShow), nil

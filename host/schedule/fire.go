@@ -194,12 +194,12 @@ func (s *Scheduler) fired(a *attempt, f *queue.Firing, answer queue.Fired) {
 		s.cfg.Count(e.def.Name, outcome, 1)
 		if outcome != Duplicate {
 			s.cfg.Late(e.def.Name, late)
-			s.tell(&e, jobhost.EventTickFired, tick, f.Specs[i].ID)
+			s.publish(&e, jobhost.EventTickFired, tick, f.Specs[i].ID)
 		}
 	}
 	for _, v := range a.decision.verdicts {
 		s.cfg.Count(e.def.Name, v.outcome, v.count)
-		s.tell(&e, verdictKinds[v.outcome], v.tick, "")
+		s.publish(&e, verdictKinds[v.outcome], v.tick, "")
 		s.cfg.Logger.Info("ticks made no job", logkey.Schedule, e.def.Name, logkey.Outcome, string(v.outcome), logkey.Count, v.count)
 	}
 }
@@ -210,8 +210,8 @@ var verdictKinds = map[Outcome]jobhost.EventKind{
 	Missed:  jobhost.EventTickMissed,
 }
 
-// tell publishes an event about a schedule.
-func (s *Scheduler) tell(e *entry, kind jobhost.EventKind, tick time.Time, job string) {
+// publish reports an event about a schedule.
+func (s *Scheduler) publish(e *entry, kind jobhost.EventKind, tick time.Time, job string) {
 	event := jobhost.Event{
 		Kind: kind, Time: s.cfg.Clock.Now().UTC(), Job: job, Worker: e.def.Job.Worker, Schedule: e.def.Name,
 	}

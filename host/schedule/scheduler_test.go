@@ -376,7 +376,7 @@ func TestJitter(t *testing.T) {
 	})
 }
 
-// TestManualJobsCount wants a job that somebody asked for to count as open.
+// TestManualJobsCount requires a job run by hand to count as open.
 func TestManualJobsCount(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *site) {

@@ -100,7 +100,7 @@ type site struct {
 	events []jobhost.Event
 	counts map[schedule.Outcome]int
 	lates  []time.Duration
-	// onFired is told of every job that a tick makes.
+	// onFired is called for every job that a tick creates.
 	onFired func(id string)
 	damaged string // id of a job that can't be read
 }

@@ -11,7 +11,7 @@ func (s *Scope) Close(reason error) bool {
 		return false
 	}
 	s.closed, s.closedWhy = true, reason
-	s.tellLocked()
+	s.notifyLocked()
 	return true
 }
 

@@ -24,7 +24,7 @@ func (s *Scope) cancelWith(c *Cancelled) bool {
 		return false
 	}
 	s.cancelled = c
-	s.tellLocked()
+	s.notifyLocked()
 	children := s.childrenLocked()
 	s.mu.Unlock()
 	s.cancelBelow(c, children)
@@ -59,13 +59,13 @@ func (s *Scope) fail(err error) {
 	}
 	s.primary = err
 	if s.cancelled != nil {
-		s.tellLocked()
+		s.notifyLocked()
 		s.mu.Unlock()
 		return
 	}
 	c := &Cancelled{Scope: s.name, Reason: err}
 	s.cancelled, s.faulted = c, true
-	s.tellLocked()
+	s.notifyLocked()
 	children := s.childrenLocked()
 	s.mu.Unlock()
 	s.cancelBelow(c, children)

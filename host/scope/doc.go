@@ -8,18 +8,19 @@
 //
 // # The rules
 //
-//   - Admission: [Scope.Close], cancellation, failure and join stop a scope from
-//     taking in anything new. What is in goes on, unless it is cancelled.
-//   - Cancellation goes down, to all children and their children. The first reason
-//     wins, in each scope for itself.
+//   - Admission: after [Scope.Close], cancellation, failure or the beginning of the
+//     join, a scope admits nothing new. What it contains continues, unless it is
+//     cancelled.
+//   - Cancellation goes down, to all children and their children. In each scope the
+//     first reason counts.
 //   - A scope fails fast: the first error that isn't a cancellation is its primary
 //     error, and cancels the scope. Errors after that are extra errors.
-//   - Nothing goes up. A parent learns how a child ended from the result of the
-//     boundary, [Run] or [Scope.Join], and decides for itself.
+//   - Nothing goes up. A parent gets a child's outcome from the result of the
+//     boundary, [Run] or [Scope.Join], and decides what it means.
 //   - Join is deterministic: close admission, wait for own goroutines, join the
-//     children in the order in which they were attached, run the finalisers, last
-//     one first. Then, and only then, the outcome is known. Cancelling a scope
-//     makes its join shorter, but leaves out none of these steps.
+//     children in order of attachment, run the finalisers in reverse order. Only
+//     then is the outcome known. Cancelling a scope makes its join shorter, but
+//     skips none of these steps.
 //
 // # Outcomes
 //

@@ -104,7 +104,7 @@ func (s *Scope) finaliserEnded(err error) {
 	defer s.mu.Unlock()
 	if s.primary == nil && s.cancelled == nil {
 		s.primary = err
-		s.tellLocked()
+		s.notifyLocked()
 		return
 	}
 	s.extra = append(s.extra, err)

@@ -66,7 +66,7 @@ func (s *Scope) beginJoin() bool {
 		return false
 	}
 	s.joining = true
-	s.tellLocked()
+	s.notifyLocked()
 	return true
 }
 

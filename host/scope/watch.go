@@ -75,17 +75,17 @@ func watchOp[T any](s *Scope, look func() (T, bool), list func(*watchers) *op.Wa
 	)
 }
 
-// tellLocked wakes the waiters for the state that the scope has reached.
-func (s *Scope) tellLocked() {
+// notifyLocked wakes the waiters for the state that the scope has reached.
+func (s *Scope) notifyLocked() {
 	if s.watchers == nil {
 		return
 	}
-	tell(&s.watchers.closed, s.closedLocked)
-	tell(&s.watchers.faulted, s.faultLocked)
-	tell(&s.watchers.cancelled, s.cancelLocked)
+	notify(&s.watchers.closed, s.closedLocked)
+	notify(&s.watchers.faulted, s.faultLocked)
+	notify(&s.watchers.cancelled, s.cancelLocked)
 }
 
-func tell[T any](list *op.WaitList[T], look func() (T, bool)) {
+func notify[T any](list *op.WaitList[T], look func() (T, bool)) {
 	if v, ok := look(); ok {
 		list.CompleteAll(v, nil)
 	}

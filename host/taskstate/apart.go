@@ -117,7 +117,7 @@ func (a *apart) end(ctx context.Context, job state.Job) error {
 	if err != nil || !gone {
 		return err
 	}
-	release, _ := a.tryTurn(job.ID)
+	release, _ := a.tryLock(job.ID)
 	if release == nil {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (a *apart) ifGone(ctx context.Context, job state.Job, do func() error) erro
 	if err != nil || !gone {
 		return err
 	}
-	release, err := a.turn(ctx, job.ID)
+	release, err := a.lock(ctx, job.ID)
 	if err != nil {
 		return err
 	}
@@ -151,10 +151,10 @@ func (a *apart) endGone(ctx context.Context, job state.Job, do func() error) err
 	return do()
 }
 
-// turn locks an id until release, waiting for its turn.
-func (a *apart) turn(ctx context.Context, id string) (release func(), err error) {
+// lock locks an id until release, waiting for its turn.
+func (a *apart) lock(ctx context.Context, id string) (release func(), err error) {
 	for {
-		release, other := a.tryTurn(id)
+		release, other := a.tryLock(id)
 		if release != nil {
 			return release, nil
 		}
@@ -164,8 +164,8 @@ func (a *apart) turn(ctx context.Context, id string) (release func(), err error)
 	}
 }
 
-// tryTurn locks an id until release; nil = it is locked, and the signal fires when it isn't any more.
-func (a *apart) tryTurn(id string) (release func(), other *op.Signal) {
+// tryLock locks an id until release; nil = it is locked, and the signal fires when it isn't any more.
+func (a *apart) tryLock(id string) (release func(), other *op.Signal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if other := a.busy[id]; other != nil {

@@ -121,7 +121,7 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 			return page, err
 		}
 		for i := range batch {
-			// A store may know a job just because it was looked at.
+			// A store may know a job just because it was queried.
 			if batch[i].States == 0 || !batch[i].DeletedAt.IsZero() && !filter.Deleted {
 				continue
 			}

@@ -64,7 +64,7 @@ func (s *apartSetup) tend() {
 	})
 }
 
-// crash begins anew with what was durable.
+// crash starts over with what was durable.
 func (s *apartSetup) crash() {
 	s.stop()
 	s.jobs = s.jobs.Reopen()
@@ -252,8 +252,8 @@ func TestBarrierOfReusedID(t *testing.T) {
 	}
 }
 
-// TestWatchersOfRemovedJob: who watches a job that is removed is told so at once, also
-// while the store of states is away and deletions wait for it.
+// TestWatchersOfRemovedJob: watchers of a removed job are notified at once, even while the
+// store of states is unavailable and deletions wait for it.
 func TestWatchersOfRemovedJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

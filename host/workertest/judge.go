@@ -27,7 +27,7 @@ func (j *judge) compare() []Difference {
 	j.compareRequests()
 	succeeded := j.outcome.Kind == jobhost.OutcomeSucceeded
 	if e := &j.test.Expect; succeeded || len(e.Submits) > 0 || len(e.Defers) > 0 {
-		// With any other outcome they come to nothing.
+		// With any other outcome they are dropped.
 		j.compareSubmits()
 		j.compareDefers()
 	}

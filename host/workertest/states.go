@@ -147,4 +147,4 @@ func (s *stream) Next() ([]byte, bool, error) {
 // Drop implements [hostcall.Pending].
 func (s *stream) Drop() { s.query = nil }
 
-var errClosed error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "nobody sends any more"}
+var errClosed error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "there will be no more messages"}

@@ -303,7 +303,7 @@ func (a *applying) resumed() {
 	w.Status, w.EndedAt, w.ExpiresAt, w.Ending = queue.WorkflowRunning, 0, 0, queue.Ending{}
 	a.t.note(note{kind: jobhost.EventWorkflowResumed, id: w.ID, name: w.Name, status: jobhost.WorkflowRunning})
 	if w.Parent != 0 {
-		a.t.tellParent(w, course.Event{What: course.ChildResumed})
+		a.t.notifyParent(w, course.Event{What: course.ChildResumed})
 	}
 }
 
@@ -336,7 +336,7 @@ func (a *applying) end(e *course.End) error {
 		kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, step: w.Ending.Step, status: e.Status, failure: e.Failure, since: w.StartedAt,
 	})
 	if w.Parent != 0 {
-		a.t.tellParent(w, event)
+		a.t.notifyParent(w, event)
 	}
 	return nil
 }

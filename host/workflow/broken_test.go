@@ -19,7 +19,7 @@ func (*damage) Ops() int                      { return 1 }
 func (d *damage) Apply(tx *sqlitedb.Tx) error { return tx.Stmt(d.sql).Exec() }
 func (d *damage) Done(err error)              { d.done <- err }
 
-// A workflow that can't go on fails once, whatever comes later, and who asks for something is told.
+// A workflow that can't continue fails once, whatever comes later, and requests get an error.
 func TestBrokenWorkflows(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]struct{ sql, code string }{

@@ -84,7 +84,7 @@ type lives struct {
 	def  jobhost.Workflow
 
 	mu    sync.Mutex     // protects ends
-	ends  map[string]int // of workflows, as they were told in all lives
+	ends  map[string]int // of workflows, as reported in all lives
 	needs map[string][]string
 }
 

@@ -139,7 +139,7 @@ func (h *hammer) quiet() {
 func (h *hammer) check() {
 	h.t.Helper()
 	ctx := h.t.Context()
-	// Whatever was told before this commit has been heard.
+	// Everything reported before this commit has been received.
 	if res := h.commit(&queue.Note{Name: "x", Text: ""}); res.Err != nil {
 		h.t.Fatal(res.Err)
 	}

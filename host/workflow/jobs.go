@@ -112,7 +112,7 @@ func (e *Engine) Revived(job *queue.JobSpec, at queue.Millis) queue.Transition {
 }
 
 // reasonCancelled is the reason shown if none was given.
-const reasonCancelled = "somebody cancelled it"
+const reasonCancelled = "it was cancelled on request"
 
 func notFound(id string) *jobhost.Error {
 	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: "there is no workflow " + id}

@@ -59,7 +59,7 @@ func TestDeadStepsStay(t *testing.T) {
 	}
 }
 
-// Nobody but a workflow's own removal removes its jobs.
+// Only the removal of a workflow removes its jobs.
 func TestJobsOfStepsStay(t *testing.T) {
 	t.Parallel()
 	brief := jobhost.Retention{Succeeded: time.Millisecond, Dead: time.Millisecond, Cancelled: time.Millisecond}

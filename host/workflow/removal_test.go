@@ -44,8 +44,8 @@ func TestRemovalTakesChildrenAlong(t *testing.T) {
 	}
 }
 
-// A job of a workflow that has ended can be revived. When the workflow is removed meanwhile,
-// the job's lane must hear of it.
+// A job of a workflow that has ended can be revived. If the workflow is removed after that,
+// the job's lane must be notified.
 func TestRemovalCancelsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	began, cancelled := make(chan struct{}), make(chan struct{})

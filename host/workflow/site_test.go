@@ -31,9 +31,9 @@ type site struct {
 	slots  sync.WaitGroup
 
 	mu    sync.Mutex                                        // protects ends, ended and more
-	ends  map[string]int                                    // of workflows, as they were told
+	ends  map[string]int                                    // of workflows, as reported
 	ended chan struct{}                                     // closed when one more has
-	more  func(jobhost.Event)                               // is told of every event too; nil = nobody
+	more  func(jobhost.Event)                               // called for every event too; nil = no call
 	work  func(*site, *queue.Lease) (jobhost.Outcome, bool) // what a worker makes of a task; with effects if true
 }
 
@@ -43,7 +43,7 @@ type plant struct {
 	slots   int // of each worker
 	config  workflow.Config
 	defs    []jobhost.Workflow
-	// retention of jobs; the zero value keeps them for ever.
+	// retention of jobs; the zero value keeps them forever.
 	retention jobhost.Retention
 	work      func(*site, *queue.Lease) (jobhost.Outcome, bool)
 	more      func(jobhost.Event)
@@ -147,7 +147,7 @@ func (s *site) run(worker string) {
 	}
 }
 
-// taskOf names a task, whatever the life that it runs in.
+// taskOf names a task, independently of the life it runs in.
 func taskOf(l *queue.Lease) string { return fmt.Sprintf("%s/%d", l.Job.ID, l.Index) }
 
 func succeed(output string) (jobhost.Outcome, bool) {
@@ -204,7 +204,8 @@ func (s *site) await(id string) (jobhost.WorkflowRun, error) {
 	}
 }
 
-// told waits until the end of a workflow was told, and returns how often it was.
+// told waits until the end of a workflow was reported, and returns how often it
+// was.
 func (s *site) told(id string) int {
 	for {
 		s.mu.Lock()
@@ -278,7 +279,7 @@ func (s *site) commit(op queue.Op) queue.OpResult {
 	return <-done
 }
 
-// tidyAll removes whatever is over at a time.
+// tidyAll removes everything that has expired at a time.
 func (s *site) tidyAll(at queue.Millis) {
 	s.t.Helper()
 	tidy := &queue.Tidy{At: at, Limit: 100}

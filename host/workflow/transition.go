@@ -190,13 +190,13 @@ func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cau
 	}}
 	t.note(note{kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, status: jobhost.WorkflowFailed, failure: w.Ending.Failure, since: w.StartedAt})
 	if w.Parent != 0 {
-		t.tellParent(w, course.Event{What: course.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
+		t.notifyParent(w, course.Event{What: course.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
 	}
 	return tx.SaveWorkflow(w)
 }
 
-// tellParent notifies the parent workflow.
-func (t *transition) tellParent(w *queue.WorkflowRecord, e course.Event) {
+// notifyParent notifies the parent workflow.
+func (t *transition) notifyParent(w *queue.WorkflowRecord, e course.Event) {
 	if mark, ok := readMark(w.ParentMark); ok {
 		e.At, e.Run = t.at.Time(), mark.Run
 		t.todo = append(t.todo, happening{key: w.Parent, event: e})
@@ -262,11 +262,11 @@ func (t *transition) note(n note) { t.notes = append(t.notes, n) }
 // Applied implements [queue.Transition].
 func (t *transition) Applied() {
 	for i := range t.notes {
-		t.engine.tell(&t.notes[i], t.at)
+		t.engine.publish(&t.notes[i], t.at)
 	}
 }
 
-func (e *Engine) tell(n *note, at queue.Millis) {
+func (e *Engine) publish(n *note, at queue.Millis) {
 	var took time.Duration
 	if n.since != 0 {
 		took = max(at.Time().Sub(n.since.Time()), 0)

@@ -20,8 +20,8 @@ const (
 
 var errSilent = errors.New("the store didn't answer in time")
 
-// patience ends the context of an object if its store is silent during a call.
-type patience struct {
+// stallTimer ends the context of an object if its store is silent during a call.
+type stallTimer struct {
 	caller context.Context // the context of the object
 	ctx    context.Context // ends with caller, or because of silence
 	cancel context.CancelCauseFunc
@@ -29,25 +29,25 @@ type patience struct {
 	began  time.Time // when the call began
 }
 
-func newPatience(ctx context.Context) *patience {
-	p := &patience{caller: ctx}
+func newStallTimer(ctx context.Context) *stallTimer {
+	p := &stallTimer{caller: ctx}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
-	p.timer = time.AfterFunc(answerWithin, p.lose)
+	p.timer = time.AfterFunc(answerWithin, p.expire)
 	p.timer.Stop()
 	return p
 }
 
-func (p *patience) lose() { p.cancel(errSilent) }
+func (p *stallTimer) expire() { p.cancel(errSilent) }
 
 // begin is called before a call that may take that long.
-func (p *patience) begin(within time.Duration) {
+func (p *stallTimer) begin(within time.Duration) {
 	p.began = time.Now()
 	p.timer.Reset(within)
 }
 
 // end is called with the result of the call. gaveUp means that the caller ended it, which
 // says nothing about the store; then the error is the caller's cause.
-func (p *patience) end(result error) (gaveUp bool, err error) {
+func (p *stallTimer) end(result error) (gaveUp bool, err error) {
 	p.timer.Stop()
 	switch {
 	case result == nil:
@@ -63,7 +63,7 @@ func (p *patience) end(result error) (gaveUp bool, err error) {
 }
 
 // close ends the context.
-func (p *patience) close() {
+func (p *stallTimer) close() {
 	p.timer.Stop()
 	p.cancel(context.Canceled)
 }

@@ -2,15 +2,15 @@ package pool
 
 import "sync"
 
-// Loan is a use of a version by something other than a slot. The plugin stays
+// Ref is a use of a version by something other than a slot. The plugin stays
 // open until it is released.
-type Loan struct {
+type Ref struct {
 	Version
 	release func()
 }
 
-// Borrow returns the current version; false = the pool is closed.
-func (p *Pool) Borrow() (*Loan, bool) {
+// Acquire returns the current version; false = the pool is closed.
+func (p *Pool) Acquire() (*Ref, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := p.current.Load()
@@ -18,7 +18,7 @@ func (p *Pool) Borrow() (*Loan, bool) {
 		return nil, false
 	}
 	p.passLocked(nil, v)
-	return &Loan{Version: v.Version, release: sync.OnceFunc(func() {
+	return &Ref{Version: v.Version, release: sync.OnceFunc(func() {
 		p.mu.Lock()
 		over := p.passLocked(v, nil)
 		p.mu.Unlock()
@@ -29,4 +29,4 @@ func (p *Pool) Borrow() (*Loan, bool) {
 }
 
 // Release ends the use of the version; later calls do nothing.
-func (l *Loan) Release() { l.release() }
+func (r *Ref) Release() { r.release() }
