@@ -81,11 +81,17 @@ func (h *Host) SetState(ctx context.Context, run string, s jobhost.TaskState, ta
 
 // WatchStates implements [jobhost.StateKeeper].
 func (h *Host) WatchStates(ctx context.Context, query jobhost.StateQuery) iter.Seq2[jobhost.StateEvent, error] {
+	return h.WatchStatesWithin(ctx, query, func(int) error { return nil })
+}
+
+// WatchStatesWithin is WatchStates that asks for room for what a reader begins with: see
+// [taskstate.Keeper.WatchStatesWithin].
+func (h *Host) WatchStatesWithin(ctx context.Context, query jobhost.StateQuery, room func(bytes int) error) iter.Seq2[jobhost.StateEvent, error] {
 	k, err := h.keeper()
 	if err != nil {
 		return func(yield func(jobhost.StateEvent, error) bool) { yield(jobhost.StateEvent{}, err) }
 	}
-	return k.WatchStates(ctx, query)
+	return k.WatchStatesWithin(ctx, query, room)
 }
 
 // DeleteStates implements [jobhost.StateCleaner].
