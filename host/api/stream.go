@@ -145,18 +145,30 @@ func (s *stream) send(id, name string, data iter.Seq[[]byte]) {
 		id = "id: " + id + "\n"
 	}
 	s.mu.Lock()
-	err := s.putLocked([]byte(id + "event: " + name + "\ndata: "))
-	for part := range data {
-		if err != nil {
-			break
-		}
-		err = s.putLocked(part)
-	}
-	if err == nil {
-		err = s.putLocked([]byte("\n\n"))
-	}
+	err := s.sendLocked(id+"event: "+name+"\ndata: ", data)
 	s.mu.Unlock()
 	s.wrote(err)
+}
+
+// sendLocked writes a small event at once, and of others no more than a piece is in memory twice.
+func (s *stream) sendLocked(head string, data iter.Seq[[]byte]) error {
+	buf := []byte(head)
+	for part := range data {
+		if len(buf)+len(part) > piece {
+			if err := s.putLocked(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+		if len(part) > piece {
+			if err := s.putLocked(part); err != nil {
+				return err
+			}
+			continue
+		}
+		buf = append(buf, part...)
+	}
+	return s.putLocked(append(buf, "\n\n"...))
 }
 
 func (s *stream) write(text string) {
