@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 
 	"github.com/jobhost/jobhost"
@@ -24,12 +25,18 @@ type running struct {
 	*workflow.Engine
 	*fiber.Registry
 	jobhost.Scheduler // scheduler, or [schedule.None]
-	jobhost.StateKeeper
-	jobhost.StateCleaner
+	states            // of the host, or [taskstate.None]
 
 	objects   *object.Keeper      // nil when there are no payload stores
 	scheduler *schedule.Scheduler // nil when the store keeps no schedules
 	current   atomic.Pointer[map[string]*worker]
+}
+
+// states is what [taskstate.Keeper] answers.
+type states interface {
+	jobhost.StateKeeper
+	jobhost.StateCleaner
+	WatchStatesWithin(ctx context.Context, query jobhost.StateQuery, room func(bytes int) error) iter.Seq2[jobhost.StateEvent, error]
 }
 
 var (
@@ -41,10 +48,10 @@ var (
 func (r *running) workers() map[string]*worker { return *r.current.Load() }
 
 // join adds the pieces that a host may lack.
-func (r *running) join(states *taskstate.Keeper, scheduler *schedule.Scheduler) {
-	r.StateKeeper, r.StateCleaner, r.Scheduler = taskstate.None{}, taskstate.None{}, schedule.None{}
-	if states != nil {
-		r.StateKeeper, r.StateCleaner = states, states
+func (r *running) join(keeper *taskstate.Keeper, scheduler *schedule.Scheduler) {
+	r.states, r.Scheduler = taskstate.None{}, schedule.None{}
+	if keeper != nil {
+		r.states = keeper
 	}
 	if r.scheduler = scheduler; scheduler != nil {
 		r.Scheduler = scheduler

@@ -244,15 +244,11 @@ func (a *API) watchFiber(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 		}
-		outputs := func(yield func(wire.FiberOutput, error) bool) {
-			for o, err := range a.server.WatchFiber(ctx, query) {
-				if !yield(wire.NewFiberOutput(o), err) {
-					return
-				}
+		return follow(ctx, s, a.server.WatchFiber(ctx, query), func(o *jobhost.FiberOutput) heading {
+			return heading{
+				id: life + "." + strconv.FormatUint(o.Seq, 10), name: wire.EventOutput, room: len(o.Data),
+				json: wire.FiberOutputJSON(*o),
 			}
-		}
-		return follow(ctx, s, outputs, func(o *wire.FiberOutput) (id, name string) {
-			return life + "." + strconv.FormatUint(o.Seq, 10), wire.EventOutput
 		})
 	})
 }

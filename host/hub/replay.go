@@ -39,6 +39,10 @@ func (r *ring[T]) dropOldest(size int) {
 // for all of it and read nothing.
 func (h *Hub[T]) pieceItems() int { return max(h.options.Buffer/4, 1) }
 
+// pieceBytes is how large such a piece is, unless its only item is larger: it outlives the hub's own
+// memory of it, while its reader is slow.
+func (h *Hub[T]) pieceBytes() int { return h.options.BufferBytes / 4 }
+
 // pieceLocked returns the first items of a key (empty = all) between the numbers next and last, in
 // order, and the number to continue from. The ring must have item next.
 func (h *Hub[T]) pieceLocked(next, last uint64, key string) (found []Item[T], due uint64) {
@@ -49,7 +53,7 @@ func (h *Hub[T]) pieceLocked(next, last uint64, key string) (found []Item[T], du
 			continue
 		}
 		bytes += h.sizeOf(item.Value)
-		if len(found) == h.pieceItems() || len(found) > 0 && bytes > h.options.BufferBytes {
+		if len(found) == h.pieceItems() || len(found) > 0 && bytes > h.pieceBytes() {
 			break
 		}
 		found = append(found, *item)

@@ -225,6 +225,13 @@ func checkOwn(field, name string) error {
 
 // WatchStates implements [jobhost.StateKeeper].
 func (k *Keeper) WatchStates(ctx context.Context, query jobhost.StateQuery) iter.Seq2[jobhost.StateEvent, error] {
+	return k.WatchStatesWithin(ctx, query, func(int) error { return nil })
+}
+
+// WatchStatesWithin is WatchStates for readers who may be many and slow: room is asked whether there is
+// room for about so many bytes of states, which the reader begins with. They are held until the sentinel
+// is read. An error of room is the one that ends it.
+func (k *Keeper) WatchStatesWithin(ctx context.Context, query jobhost.StateQuery, room func(bytes int) error) iter.Seq2[jobhost.StateEvent, error] {
 	return func(yield func(jobhost.StateEvent, error) bool) {
 		b, release, err := k.board(ctx, state.Job{ID: query.Job, Run: query.Run}, 0)
 		if err != nil {
@@ -238,6 +245,10 @@ func (k *Keeper) WatchStates(ctx context.Context, query jobhost.StateQuery) iter
 			return
 		}
 		defer sub.Close()
+		if err := room(sub.Weight()); err != nil {
+			yield(jobhost.StateEvent{}, err)
+			return
+		}
 		for event := range sub.Events() {
 			if !yield(*event, nil) {
 				return

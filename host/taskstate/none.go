@@ -35,6 +35,11 @@ func (None) WatchStates(context.Context, jobhost.StateQuery) iter.Seq2[jobhost.S
 	return func(yield func(jobhost.StateEvent, error) bool) { yield(jobhost.StateEvent{}, ErrNone) }
 }
 
+// WatchStatesWithin answers as WatchStates does.
+func (n None) WatchStatesWithin(ctx context.Context, query jobhost.StateQuery, _ func(int) error) iter.Seq2[jobhost.StateEvent, error] {
+	return n.WatchStates(ctx, query)
+}
+
 // DeleteStates implements [jobhost.StateCleaner].
 func (None) DeleteStates(context.Context, string, string) error { return ErrNone }
 
