@@ -84,11 +84,23 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	if worker != "" {
 		return report, nil
 	}
+	h.cfg.Logger.Info("manifest reloaded", "workers", len(update.Workers), "workflows", len(update.Workflows),
+		"schedules", len(update.Schedules), "changed", changed(changes))
 	r := h.running.Load()
 	r.Define(update.defined)
 	// Schedules and fibers come last, since their workers must be there. What can fail
 	// now is the store, which ends the host.
 	return report, errors.Join(r.setSchedules(context.WithoutCancel(ctx), update.Schedules), r.setFibers(update.Fibers))
+}
+
+// changed counts the workers that are not as they were.
+func changed(changes []change) (n int) {
+	for i := range changes {
+		if changes[i].kind != jobhost.WorkerUnchanged {
+			n++
+		}
+	}
+	return n
 }
 
 // beginReload waits until no other reload is under way. After nil, the caller

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,8 +82,11 @@ func (e *env) definition(ctx context.Context, arg string) (jobhost.Workflow, err
 	}
 	w, err := server.Definition(ctx, arg)
 	if isUnreachable(err) {
-		if here, fault := e.manifestDefinition(arg); here != nil || fault != nil {
-			return *cmp.Or(here, &jobhost.Workflow{}), fault
+		switch here, fault := e.manifestDefinition(arg); {
+		case fault != nil:
+			return w, errors.Join(err, fault)
+		case here != nil:
+			return *here, nil
 		}
 	}
 	return w, e.suggestDefinition(ctx, server, arg, err)

@@ -29,6 +29,7 @@ func TestDefinitionsOfTheManifest(t *testing.T) {
 		{"check", worker + fine, "check", exitOK, "count is fine: workflow count, 1 step\n", ""},
 		{"graph", worker + fine, "graph", exitOK, "only", ""},
 		{"wrong", worker + strings.Replace(fine, "words", "wrods", 1), "check", exitFailed, "", "there is no worker \"wrods\""},
+		{"both are said", worker + strings.Replace(fine, "words", "wrods", 1), "graph", exitFailed, "", "cannot reach jobhost"},
 		{"another", worker, "check", exitFailed, "", "cannot reach jobhost"},
 		{"no manifest", "", "check", exitFailed, "", "cannot reach jobhost"},
 	} {
