@@ -105,7 +105,7 @@ func BenchmarkStateReplay(b *testing.B) {
 		}
 		cancel()
 		if n != 10_000 {
-			b.Fatalf("%d states were told", n)
+			b.Fatalf("%d states were delivered", n)
 		}
 	}
 	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms")
@@ -157,7 +157,7 @@ func deliver(b *testing.B, dir func() string) {
 						return
 					}
 				}
-				b.Errorf("watcher %d was told %d changes: %v", i, len(took[i]), sub.Err())
+				b.Errorf("watcher %d received %d changes: %v", i, len(took[i]), sub.Err())
 			})
 		}
 		tick := time.NewTicker(time.Second / rate)
