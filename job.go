@@ -45,7 +45,7 @@ type Job struct {
 type Task struct {
 	Index int   `json:"index"`
 	State State `json:"state"`
-	// Attempt counts the attempts that were started, without those that don't count.
+	// Attempt is the number of attempts started, excluding those that don't count.
 	Attempt int `json:"attempt"`
 	// Course rises whenever the task's course changes: it becomes odd when an
 	// attempt begins, and even when it ends or the task is cancelled or retried.

@@ -12,7 +12,7 @@ const (
 	Ready                      // may run as soon as a slot is free
 	Running                    // an attempt runs
 	Retrying                   // an attempt failed; waits for its next time
-	Held                       // may not run now; Why says the reason
+	Held                       // may not run now; Why gives the reason
 	Succeeded                  // ended: its result is kept
 	Dead                       // ended: out of attempts, or failed permanently
 	Cancelled                  // ended: cancelled by request
@@ -66,9 +66,9 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// transitions is the task's state machine: which states may follow each.
-// Retrying and Scheduled become Ready by the clock; all other transitions have
-// a cause. Dead and Cancelled go back only when retried manually.
+// transitions is the task's state machine: which states may follow each. Retrying and Scheduled
+// become Ready by the clock; every other transition is the result of an action. Dead and
+// Cancelled go back only when retried manually.
 var transitions = map[State][]State{
 	Scheduled: {Ready, Held, Dead, Cancelled},
 	Ready:     {Running, Held, Dead, Cancelled},

@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkCommit measures durable submits through the store alone: one
-// operation is one submit, batches are what one caller hands over at once.
+// operation is one submit, batches are what one caller passes at once.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {

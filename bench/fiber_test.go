@@ -88,10 +88,10 @@ func BenchmarkFiberRoundTrip(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-µs")
 }
 
-// BenchmarkIdleFibers measures what fibers that wait for input take. RSS counts the
-// pages of a plugin's beginning once for each fiber that has read them, although
-// all share them; PSS counts each page of memory once. FIBERS says how many fibers,
-// default 10,000.
+// BenchmarkIdleFibers measures the memory of fibers that wait for input. RSS counts
+// the pages of a plugin's image once for each fiber that has read them, although
+// all share them; PSS counts each page of memory once. FIBERS is the number of
+// fibers, default 10,000.
 func BenchmarkIdleFibers(b *testing.B) {
 	n, err := strconv.Atoi(os.Getenv("FIBERS"))
 	if err != nil {
@@ -160,7 +160,7 @@ func startFibers(b *testing.B, h jobhost.Server, n int) {
 	}
 }
 
-// proportional is the memory of this process, in bytes, after what is garbage is gone.
+// proportional is the memory of this process, in bytes, after garbage was collected.
 func proportional(b *testing.B) int64 {
 	b.Helper()
 	debug.FreeOSMemory()

@@ -25,7 +25,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
 
-// TestMain makes the benchmarks' own binary what they start: a sandbox process, a guard, and a native plugin.
+// TestMain makes the benchmarks' own binary the program that they start: a sandbox process, a guard, and a native
+// plugin.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "sandbox":
@@ -122,7 +123,7 @@ func (h *placed) submit(b *testing.B, payload []byte) {
 	}
 }
 
-// load has 256 producers submit jobs until stop, waits until all have ended, and returns how many they were.
+// load has 256 producers submit jobs until stop, waits until all have ended, and returns their number.
 func (h *placed) load(b *testing.B, payload []byte, stop *atomic.Bool) int {
 	var n atomic.Int64
 	var producers sync.WaitGroup

@@ -20,7 +20,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
 
-// sandboxGuests are workers that do the same amount of little, in C and in Go.
+// sandboxGuests are workers that do the same small amount of work, in C and in Go.
 var sandboxGuests = []struct{ name, file, input string }{
 	{"C vowels 64 B", "vowels/vowels.wasm", strings.Repeat("the quick brown fox jumps over it ", 2)[:64]},
 	{"C vowels 1 KiB", "vowels/vowels.wasm", strings.Repeat("the quick brown fox jumps over it ", 31)[:1024]},
@@ -129,8 +129,8 @@ func BenchmarkNewSandbox(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleMemory reports what a sandbox that has run a job and waits for
-// the next one takes for itself, in bytes, with 100 of them.
+// BenchmarkIdleMemory reports the private memory of a sandbox that has run a
+// job and waits for the next one, in bytes, with 100 of them.
 func BenchmarkIdleMemory(b *testing.B) {
 	for _, guest := range sandboxGuests[1:] {
 		b.Run(guest.name, func(b *testing.B) {

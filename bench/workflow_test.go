@@ -96,7 +96,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenWorkflows measures the memory that workflows take which wait for a signal.
+// BenchmarkOpenWorkflows measures the memory of workflows that wait for a signal.
 func BenchmarkOpenWorkflows(b *testing.B) {
 	const n = 100_000
 	for b.Loop() {

@@ -73,7 +73,7 @@ func (r *handoff) look() {
 			r.run(t)
 		}
 	}
-	// In this order: whoever keeps a task from now on sets the alarm, and what was kept before is seen here.
+	// In this order: a call of keep from now on sets the alarm, and tasks kept before it are seen here.
 	r.armed.Store(false)
 	if len(r.tasks) > 0 && r.armed.CompareAndSwap(false, true) {
 		r.alarm.Reset(handoffTime)

@@ -32,7 +32,7 @@ func TestLifetime(t *testing.T) {
 			dropped := 0
 			stop := l.AfterFunc(func() { dropped++ })
 			if !stop() || stop() {
-				t.Errorf("%s: what was dropped is told wrongly", name)
+				t.Errorf("%s: stop does not report whether the function was dropped", name)
 			}
 			if l.Err() != nil || l.why() != nil || first.Err() != nil || l.Value(key{}) != "value" {
 				t.Errorf("%s: it has ended before: %v, %v", name, l.Err(), l.why())

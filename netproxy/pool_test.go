@@ -67,8 +67,8 @@ func (l *listener) heard() string {
 	return strings.Join(words, " ")
 }
 
-// told returns call number i.
-func (l *listener) told(i int) heard { return l.since(i)[0] }
+// call returns call number i.
+func (l *listener) call(i int) heard { return l.since(i)[0] }
 
 // since returns the calls from number i on.
 func (l *listener) since(i int) []heard {
@@ -236,7 +236,7 @@ func TestPoolResults(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		b.want("complete", netproxy.Running)
-		h := b.told(0)
+		h := b.call(0)
 		if h.task != task || h.task.Callback() != "callback" || string(h.resp.Args) != "args" || string(h.task.Args()) != "args" || len(h.resp.Body) != 10 || h.resp.Duration != 3*time.Second {
 			b.Errorf("got %+v", h)
 		}
@@ -254,7 +254,7 @@ func TestPoolResults(t *testing.T) {
 			}
 		}
 		b.want("complete error complete", netproxy.Running)
-		if e := b.told(1).err; e.Code != netproxy.CodeDenied || string(e.Args) != "args" {
+		if e := b.call(1).err; e.Code != netproxy.CodeDenied || string(e.Args) != "args" {
 			b.Errorf("got %+v", e)
 		}
 	})
@@ -313,7 +313,7 @@ func TestPoolCancel(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		b.want("complete", netproxy.Running)
-		if b.told(0).task != other {
+		if b.call(0).task != other {
 			b.Error("the wrong one was cancelled")
 		}
 		if got := b.seen.ended[0]; got.Code != netproxy.CodeCancelled || got.Duration != time.Second {

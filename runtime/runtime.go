@@ -118,7 +118,7 @@ const (
 	// IsolateInstance: everything, until the instance breaks. The fastest, for
 	// plugins that keep caches and are trusted with all their jobs.
 	IsolateInstance Isolation = "instance"
-	// IsolateFresh: nothing, and each job's sandbox is initialised anew, at the
+	// IsolateFresh: nothing, and each job's sandbox is initialised from scratch, at the
 	// cost of the plugin's initialisation.
 	IsolateFresh Isolation = "fresh"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// kills is how often the host is killed: a few times in a normal run of the
-// tests, JOBHOST_CHAOS=1 (make chaos) asks for more.
+// kills is how often the host is killed: a few times in a normal test run,
+// JOBHOST_CHAOS=1 (make chaos) asks for more.
 func kills() int {
 	if os.Getenv("JOBHOST_CHAOS") != "" {
 		return 100
@@ -23,8 +23,8 @@ func kills() int {
 	return 4
 }
 
-// loaded is the longest that a host is under load, but for the first tenth of a
-// second. All that it takes then is looked at in the end, which takes longer.
+// loaded is the longest that a host is under load, beyond the first tenth of a second. All jobs
+// that it accepts then are checked in the end, which takes longer.
 func loaded() time.Duration {
 	if os.Getenv("JOBHOST_CHAOS") != "" {
 		return 700 * time.Millisecond
@@ -32,10 +32,10 @@ func loaded() time.Duration {
 	return 150 * time.Millisecond
 }
 
-// A host is killed at random moments under load and started again. An outside
-// ledger knows what was acknowledged and what results were seen: nothing of it
-// may be missing at the end, and nothing may have run again that a crash does
-// not explain. Every other time another program looks into the store in between.
+// A host is killed at random moments under load and restarted. An outside ledger
+// records what was acknowledged and which results were seen: none of it may be
+// missing in the end, and nothing may have run again that a crash does not
+// explain. Every other time another program opens the store in between.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
 	site, book := newSite(t), newLedger()
@@ -68,8 +68,8 @@ func TestKillUnderLoad(t *testing.T) {
 	book.checkRuns(t)
 }
 
-// lookInto uses the sqlite3 shell on the store of a host that was killed, in one of the ways in which people do.
-// As the last one who has it open the shell moves the log into the database.
+// lookInto uses the sqlite3 shell on the store of a killed host, in one of the ways in which people do. Being
+// the last one to have it open, the shell moves the log into the database.
 func lookInto(t *testing.T, site *site, process int) {
 	t.Helper()
 	looks := []string{"SELECT count(*) FROM job", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA integrity_check", "PRAGMA wal_checkpoint(PASSIVE)", ".schema"}
@@ -107,7 +107,7 @@ func submitUntil(ctx context.Context, host *process, book *ledger, prefix string
 	}
 }
 
-// lookUntil looks at results until the host is gone.
+// lookUntil reads results until the host is gone.
 func lookUntil(ctx context.Context, host *process, book *ledger, process int) {
 	for ctx.Err() == nil {
 		for _, id := range book.unseen(50) {
@@ -122,7 +122,7 @@ func lookUntil(ctx context.Context, host *process, book *ledger, process int) {
 }
 
 // checkResults checks that every acknowledged job ends with its result, and
-// that those results are there which were seen before.
+// that the results seen before are there.
 func checkResults(t *testing.T, host *process, book *ledger) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -146,7 +146,7 @@ func checkResults(t *testing.T, host *process, book *ledger) {
 	}
 }
 
-// succeeded returns the jobs that have succeeded by now, by pages: to wait for each
+// succeeded returns the jobs that have succeeded by now, by pages: waiting for each
 // takes long when there are thousands.
 func succeeded(t *testing.T, host *process) map[string]bool {
 	t.Helper()

@@ -94,7 +94,7 @@ func awaitSubmit(t *testing.T, host *process, wanted func(error) bool) time.Dura
 	}
 }
 
-// awaitAcks returns when so many jobs were acknowledged.
+// awaitAcks returns when that many jobs were acknowledged.
 func awaitAcks(t *testing.T, book *ledger, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); book.acks() < n; <-time.After(5 * time.Millisecond) {
@@ -133,7 +133,7 @@ func TestBackupOfARunningHost(t *testing.T) {
 		}
 	}
 	command("backup", "copy", "-f", "manifest.toml")
-	awaitAcks(t, all, all.acks()+50) // it goes on
+	awaitAcks(t, all, all.acks()+50) // it continues
 	cancel()
 	load.Wait()
 	host.kill()

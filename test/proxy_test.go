@@ -204,7 +204,7 @@ func (p *proxy) client() *http.Client {
 	}}
 }
 
-// dial connects to the proxy for what is no proper HTTP.
+// dial connects to the proxy to send what is not proper HTTP.
 func (p *proxy) dial() net.Conn {
 	p.t.Helper()
 	conn, err := net.Dial("tcp", p.addr)

@@ -14,12 +14,12 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// A clean stop puts a task that doesn't end back into the queue, without
-// counting the attempt.
+// A clean stop returns a task that doesn't end to the queue, without counting
+// the attempt.
 func TestStopReturnsRunningTasks(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
-	site.replace(`shutdown_timeout = "5s"`, `shutdown_timeout = "1s"`) // it spins all the while
+	site.replace(`shutdown_timeout = "5s"`, `shutdown_timeout = "1s"`) // it spins all that time
 	host := site.start()
 	receipt, err := host.Submit(t.Context(), jobhost.Spec{Worker: "spin"})
 	if err != nil {
@@ -102,7 +102,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// The second host on a folder ends and says who holds it.
+// The second host on a folder ends and says which one holds it.
 func TestSecondHostNamesTheFirst(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

@@ -82,7 +82,7 @@ func check(i module.Import, linked []string) error {
 	if i.Module != userModule {
 		what = "which neither this host nor a linked module offers"
 	}
-	return jobhost.Invalid("", fmt.Sprintf("functions that a host adds by itself are not to be had here: use config, vars and HTTP, or link a module named %s that exports %s",
+	return jobhost.Invalid("", fmt.Sprintf("custom host functions are not supported: use config, vars and HTTP, or link a module named %s that exports %s",
 		text.Line(i.Module, 100), text.Line(i.Name, 100)), "imports %s, %s", shown, what)
 }
 

@@ -169,7 +169,7 @@ func TestLogs(t *testing.T) {
 		at := attempt("a")
 		at.Limits.LogLevel = level
 		if got := i.must(t, "logs", at); got != want.answer {
-			t.Errorf("level %d: the guest is told %s", level, got)
+			t.Errorf("level %d: the guest got %s", level, got)
 		}
 		if got, _ := at.TakeLog(); string(got) != strings.Join(lines[want.from:], "") {
 			t.Errorf("level %d: %q", level, got)

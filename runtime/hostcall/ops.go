@@ -261,7 +261,7 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 		h.request = false
 	case Ending:
 		if a.ops.unread > maxUnread {
-			a.Log(LevelWarn, []byte("read: read or drop what was told of other jobs first"))
+			a.Log(LevelWarn, []byte("read: read or drop the messages about other jobs first"))
 			return ErrLimit
 		}
 		ctx, cancel := a.bounded(ctx)

@@ -126,7 +126,7 @@ func TestTellInOrder(t *testing.T) {
 		want := c.disabled
 		c.mu.Unlock()
 		if got, _ := last.Load().(string); got != want {
-			t.Fatalf("it was told %q, and is %q", got, want)
+			t.Fatalf("it was notified of %q, and is %q", got, want)
 		}
 		c.enable()
 	}
@@ -136,7 +136,7 @@ func TestTellInOrder(t *testing.T) {
 		c.failed("test")
 	}
 	if got := last.Load(); got != "nothing" {
-		t.Errorf("who wants to hear no more was told %q", got)
+		t.Errorf("a removed function was called with %q", got)
 	}
 }
 

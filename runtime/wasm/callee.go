@@ -37,7 +37,7 @@ func (c *callee) find() bool {
 	if f == nil {
 		return false
 	}
-	c.instance.plugin.engine.layout.lend(f, c.instance.stack)
+	c.instance.plugin.engine.layout.install(f, c.instance.stack)
 	c.f = f
 	return true
 }

@@ -124,9 +124,9 @@ func layoutOf(f api.Function) (l layout, err error) {
 // error of the guest. It never accesses what would be beyond the end.
 const full = 64 << 20
 
-// lend makes a function run on a stack. A host function, which a guest may
+// install makes a function run on a stack. A host function, which a guest may
 // import and export again, is of another type: it runs on Go's stack.
-func (l layout) lend(f api.Function, s *stack) {
+func (l layout) install(f api.Function, s *stack) {
 	if reflect.TypeOf(f) != l.of {
 		return
 	}

@@ -50,7 +50,7 @@ func (e *Engine) overflow(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stacks.give(whole)) }()
-	e.layout.lend(f, &stack{memory: whole.memory[len(whole.memory)-keptStack:]})
+	e.layout.install(f, &stack{memory: whole.memory[len(whole.memory)-keptStack:]})
 	if _, err := f.Call(ctx); trapName(err) != stackOverflow {
 		return fmt.Errorf("an endless recursion ended otherwise than by an overflow: %w", err)
 	}

@@ -105,7 +105,7 @@ func TestGetState(t *testing.T) {
 	})
 }
 
-// TestWatchState: a watch goes into a wait with what else takes time.
+// TestWatchState: a watch can be waited for together with other pendings.
 func TestWatchState(t *testing.T) {
 	t.Parallel()
 	at := jobhost.Attempt{Tasks: 2, HTTP: site, Reports: []jobhost.Report{

@@ -17,8 +17,8 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// TestPlain shakes hands by hand and without certificates, as a tool that looks at a worker may, with the smallest
-// workers in all languages.
+// TestPlain performs the handshake by hand and without certificates, as a tool that inspects a worker may, with
+// the smallest workers in all languages.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for name, hello := range map[string]func(t *testing.T) *exec.Cmd{

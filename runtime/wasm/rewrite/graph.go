@@ -5,10 +5,10 @@ type bounds struct {
 	// free: it needs no tick of its own, since a call of it runs little code,
 	// including callees, that no tick pays for.
 	free bool
-	// untold is how much of a call of it no tick of its own pays for: all of a
+	// unpaid is how much of a call of it no tick of its own pays for: all of a
 	// free function, and for others the code up to their first tick. It is at
 	// most what little allows.
-	untold work
+	unpaid work
 	// entry: it ticks on entry.
 	entry bool
 
@@ -80,7 +80,7 @@ func (s *survey) conclude(f *function) {
 			calls = true
 		}
 	}
-	f.untold = work{min(own.bytes, little.bytes), min(own.accesses, little.accesses)} // for a function that calls itself
+	f.unpaid = work{min(own.bytes, little.bytes), min(own.accesses, little.accesses)} // for a function that calls itself
 	total := own
 	for i := range f.events {
 		if e := &f.events[i]; !e.inLoop && !s.costsLittle(e) {
@@ -91,7 +91,7 @@ func (s *survey) conclude(f *function) {
 	f.entry = !total.isLittle()
 	f.free = !f.entry && !calls
 	if f.entry {
-		f.untold = work{}
+		f.unpaid = work{}
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *survey) cost(e *event) work {
 		case callee.visit == unseen:
 			return little
 		default:
-			return callee.untold
+			return callee.unpaid
 		}
 	case indirectCall:
 		return little
