@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -74,7 +75,7 @@ const (
 // missing returns which store a task must wait for: that of its payload, and that of
 // its result if no more results can be kept and its worker has such large ones. Tasks
 // with a small payload wait for none.
-func (l *lane) missing(body *Body) *Away {
+func (l *lane) missing(body *record.Body) *Away {
 	absences := l.q.cfg.Absences
 	if absences == nil || body.Job.Ref == "" {
 		return nil
@@ -90,7 +91,7 @@ func (l *lane) missing(body *Body) *Away {
 
 // reach reports whether the store of a task's payload can be read, as far as is known.
 // If not, the task is put aside: no slot waits for it.
-func (l *lane) reach(lease *Lease, body *Body) bool {
+func (l *lane) reach(lease *Lease, body *record.Body) bool {
 	away := l.missing(body)
 	if away == nil {
 		return true
@@ -113,7 +114,7 @@ func (l *lane) asideLocked(e entry, x traits, away *Away) {
 		l.deadlines.add(e, x)
 	}
 	if l.aside == nil {
-		l.aside = map[Key]asideTask{}
+		l.aside = map[record.Key]asideTask{}
 	}
 	l.aside[e.key] = asideTask{waiting{e, x}, away}
 	if !l.q.cfg.Absences.Still(away) { // it came back before the task was here to be found
@@ -174,7 +175,7 @@ func (q *Queue) spare(lease *Lease, report *Report) {
 		return
 	}
 	if l.misses == nil {
-		l.misses = map[Key]int{}
+		l.misses = map[record.Key]int{}
 	}
 	l.misses[lease.Key]++
 	if fault.Verb == payload.Put {
@@ -196,7 +197,7 @@ func (l *lane) againLocked(e entry, lease *Lease) {
 		return
 	}
 	wait := missFirst << min(l.misses[e.key]-1, 10)
-	e.readyAt = MillisOf(l.q.clock.now().Add(min(max(wait, missFirst), missMost)))
+	e.readyAt = record.MillisOf(l.q.clock.now().Add(min(max(wait, missFirst), missMost)))
 	l.moved[e.key] = e.readyAt
 	l.pushLocked(e, lease.traits())
 }
@@ -236,9 +237,9 @@ func (l *lane) asideEntriesLocked() []entry {
 }
 
 // whyAsideLocked tells which payload store a job waits for, if it does.
-func (l *lane) whyAsideLocked(why *jobhost.Why, record *JobRecord) bool {
-	for i := range record.Tasks {
-		a, aside := l.aside[record.Tasks[i].Key]
+func (l *lane) whyAsideLocked(why *jobhost.Why, stored *record.JobRecord) bool {
+	for i := range stored.Tasks {
+		a, aside := l.aside[stored.Tasks[i].Key]
 		if !aside {
 			continue
 		}
@@ -255,15 +256,15 @@ func (l *lane) whyAsideLocked(why *jobhost.Why, record *JobRecord) bool {
 }
 
 // whyKept tells that a result waits for its payload store, if one of the job's does.
-func (q *Queue) whyKept(why *jobhost.Why, record *JobRecord) bool {
-	l := q.lanes.of(record.Worker)
+func (q *Queue) whyKept(why *jobhost.Why, stored *record.JobRecord) bool {
+	l := q.lanes.of(stored.Worker)
 	if l == nil {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range record.Tasks {
-		if lease := l.running[record.Tasks[i].Key]; lease != nil && lease.kept {
+	for i := range stored.Tasks {
+		if lease := l.running[stored.Tasks[i].Key]; lease != nil && lease.kept {
 			why.Code = "result_waits"
 			why.Reason = "the attempt has succeeded, and its result waits in the host's memory for a payload store that takes nothing now"
 			why.Ends = "the store's return, which the host looks for; if the host ends before that, the task runs again"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -75,7 +76,7 @@ func (bs *breakers) ofLocked(policy jobhost.BreakerPolicy) *sharedBreaker {
 	}
 	if text, noted := bs.notes[policy.Key]; noted {
 		until, _ := strconv.ParseInt(text, 10, 64) // what can't be read was open until 1970
-		b.Breaker, b.saved = breaker.Restore(policy, Millis(until).Time()), text
+		b.Breaker, b.saved = breaker.Restore(policy, record.Millis(until).Time()), text
 		delete(bs.notes, policy.Key)
 	}
 	if bs.byKey == nil {
@@ -182,7 +183,7 @@ func (q *Queue) save(b *sharedBreaker) {
 	b.saved = text
 	q.cfg.Logger.Warn("circuit breaker has changed", logkey.Breaker, b.key, logkey.State, state)
 	q.inflight.Add(1)
-	q.store.Commit([]Op{&Note{Name: noteBreaker + b.key, Text: text}}, func(_ []OpResult, err error) {
+	q.store.Commit([]record.Op{&record.Note{Name: noteBreaker + b.key, Text: text}}, func(_ []record.OpResult, err error) {
 		defer q.inflight.Done()
 		if err != nil {
 			q.cfg.Logger.Error("circuit breaker is not noted; a restart may find it as it was before",
@@ -194,7 +195,7 @@ func (q *Queue) save(b *sharedBreaker) {
 func (b *sharedBreaker) note() (text string, state jobhost.BreakerState) {
 	state, until := b.Stand()
 	if state != jobhost.BreakerClosed {
-		text = strconv.FormatInt(int64(MillisOf(until)), 10)
+		text = strconv.FormatInt(int64(record.MillisOf(until)), 10)
 	}
 	return text, state
 }
@@ -214,7 +215,7 @@ func (q *Queue) ResetBreaker(ctx context.Context, worker string) error {
 		}
 	}
 	b.saving.Lock()
-	err = q.commitOne(ctx, &Note{Name: noteBreaker + b.key}, func(result OpResult) {
+	err = q.commitOne(ctx, &record.Note{Name: noteBreaker + b.key}, func(result record.OpResult) {
 		if result.Err == nil {
 			b.Reset()
 		}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
@@ -62,13 +63,13 @@ func (q *Queue) judgeCallback(spec *jobhost.Spec) error {
 
 // then returns what makes the jobs that tell of an operation that may end a
 // task; nil if there are none. settle is that operation, if it is one.
-func (q *Queue) then(job *JobSpec, settle *Settle) func(End) []*JobSpec {
+func (q *Queue) then(job *record.JobSpec, settle *record.Settle) func(record.End) []*record.JobSpec {
 	dead := q.tellDead(job, settle)
 	if job.Callback == (jobhost.Callback{}) && dead == nil {
 		return nil
 	}
 	at := q.clock.now().UTC()
-	return func(end End) (jobs []*JobSpec) {
+	return func(end record.End) (jobs []*record.JobSpec) {
 		if dead != nil {
 			jobs = append(jobs, dead)
 		}
@@ -96,7 +97,7 @@ func (q *Queue) then(job *JobSpec, settle *Settle) func(End) []*JobSpec {
 }
 
 // tellEnded makes the job that tells of another one's end.
-func (q *Queue) tellEnded(job *JobSpec, ended *jobhost.Ended) *JobSpec {
+func (q *Queue) tellEnded(job *record.JobSpec, ended *jobhost.Ended) *record.JobSpec {
 	spec := q.endedSpec(job, ended)
 	if len(spec.Payload) > q.cfg.MaxPayload {
 		ended.Result, ended.ResultBase64 = "", nil
@@ -106,7 +107,7 @@ func (q *Queue) tellEnded(job *JobSpec, ended *jobhost.Ended) *JobSpec {
 	return q.fill(q.settingsOf(spec.Worker), &spec)
 }
 
-func (q *Queue) endedSpec(job *JobSpec, ended *jobhost.Ended) jobhost.Spec {
+func (q *Queue) endedSpec(job *record.JobSpec, ended *jobhost.Ended) jobhost.Spec {
 	if job.Callback.URL != "" {
 		return q.cfg.Webhooks.Ended(job.Callback.URL, ended)
 	}
@@ -120,8 +121,8 @@ func (q *Queue) endedSpec(job *JobSpec, ended *jobhost.Ended) jobhost.Spec {
 // tellDead makes the job that tells of a task that a settlement lets die; nil =
 // it does not, or nobody wants to know. Nobody is told of deliveries: that one
 // could not be made is no news that can be delivered.
-func (q *Queue) tellDead(job *JobSpec, settle *Settle) *JobSpec {
-	if settle == nil || settle.Status != Dead || job.Worker == jobhost.WebhookWorker {
+func (q *Queue) tellDead(job *record.JobSpec, settle *record.Settle) *record.JobSpec {
+	if settle == nil || settle.Status != record.Dead || job.Worker == jobhost.WebhookWorker {
 		return nil
 	}
 	f := settle.Failure
@@ -145,18 +146,18 @@ func (q *Queue) settingsOf(worker string) *Worker {
 	return &Worker{Retry: jobhost.DefaultRetry()}
 }
 
-func countsOf(final StatusCounts) jobhost.Counts {
+func countsOf(final record.StatusCounts) jobhost.Counts {
 	return jobhost.Counts{
-		jobhost.Succeeded: final[Succeeded],
-		jobhost.Dead:      final[Dead],
-		jobhost.Cancelled: final[Cancelled],
+		jobhost.Succeeded: final[record.Succeeded],
+		jobhost.Dead:      final[record.Dead],
+		jobhost.Cancelled: final[record.Cancelled],
 	}
 }
 
 // follow puts jobs that were submitted with the end of a task into their lanes,
 // over the capacity if need be. The caller holds lanes.opening since before
 // the commit.
-func (q *Queue) follow(result OpResult) {
+func (q *Queue) follow(result record.OpResult) {
 	for _, job := range result.Then {
 		q.enter(q.lanes.of(job.Worker), job, 0)
 	}

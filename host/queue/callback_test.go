@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
@@ -179,11 +180,11 @@ func TestCallbackIsJudged(t *testing.T) {
 			t.Fatalf("%+v, %v", answers, err)
 		}
 		wantCode(t, answers[0].Err, jobhost.CodeDenied)
-		_, err = f.Child(t.Context(), bad, &queue.Parent{ID: "good"})
+		_, err = f.Child(t.Context(), bad, &record.Parent{ID: "good"})
 		wantCode(t, err, jobhost.CodeDenied)
-		_, err = f.SubmitChild(t.Context(), bad, &queue.Parent{ID: "good"})
+		_, err = f.SubmitChild(t.Context(), bad, &record.Parent{ID: "good"})
 		wantCode(t, err, jobhost.CodeDenied)
-		fired, err := f.Fire(t.Context(), []queue.Firing{{State: queue.ScheduleState{Name: "s"}, Specs: []jobhost.Spec{bad}}})
+		fired, err := f.Fire(t.Context(), []queue.Firing{{State: record.ScheduleState{Name: "s"}, Specs: []jobhost.Spec{bad}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +255,7 @@ func TestReservedWorkers(t *testing.T) {
 		} {
 			_, err := f.Submit(t.Context(), spec)
 			wantCode(t, err, jobhost.CodeDenied)
-			_, err = f.Child(t.Context(), spec, &queue.Parent{ID: "p"})
+			_, err = f.Child(t.Context(), spec, &record.Parent{ID: "p"})
 			wantCode(t, err, jobhost.CodeDenied)
 		}
 		_, err := f.Submit(t.Context(), jobhost.Spec{Worker: "nobody"})

@@ -12,19 +12,20 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Child is a job that an attempt wants submitted with its success. It holds a
 // place in the queue of its worker until the attempt is settled, or Release.
 type Child struct {
-	Job  *JobSpec
+	Job  *record.JobSpec
 	lane *lane
 }
 
 // Child admits a job that an attempt wants, as Submit does, but for what the
 // store alone can tell: an id that is taken. While the host stops, attempts
 // that still run may have children; those are run after the next start.
-func (q *Queue) Child(ctx context.Context, spec jobhost.Spec, parent *Parent) (*Child, error) {
+func (q *Queue) Child(ctx context.Context, spec jobhost.Spec, parent *record.Parent) (*Child, error) {
 	job, l, err := q.prepare(ctx, &spec, fromAttempt)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func (q *Queue) Child(ctx context.Context, spec jobhost.Spec, parent *Parent) (*
 }
 
 // OwnChild is Child for a worker of the host's own.
-func (q *Queue) OwnChild(ctx context.Context, spec jobhost.Spec, parent *Parent) (*Child, error) {
+func (q *Queue) OwnChild(ctx context.Context, spec jobhost.Spec, parent *record.Parent) (*Child, error) {
 	job, l, err := q.prepare(ctx, &spec, fromHost)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (c *Child) Release() { c.lane.q.withdraw(c.Job, c.lane, true) }
 
 // SubmitChild submits a job of an attempt at once, whatever becomes of the
 // attempt, and returns when it is durable.
-func (q *Queue) SubmitChild(ctx context.Context, spec jobhost.Spec, parent *Parent) (jobhost.Receipt, error) {
+func (q *Queue) SubmitChild(ctx context.Context, spec jobhost.Spec, parent *record.Parent) (jobhost.Receipt, error) {
 	job, l, err := q.prepare(ctx, &spec, fromAttempt)
 	if err != nil {
 		return q.existing(ctx, &spec, job, err)
@@ -86,7 +87,7 @@ func (q *Queue) SubmitChild(ctx context.Context, spec jobhost.Spec, parent *Pare
 // to the same names, so that what one of them has submitted is not submitted
 // again by the next. The key makes them differ from those of an earlier job with
 // the parent's id, and the time keeps them together in the store's index.
-func ChildID(parent *JobSpec, task, n int) string {
+func ChildID(parent *record.JobSpec, task, n int) string {
 	var b []byte
 	b = append(b, "child of job "...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(parent.Key))
@@ -102,18 +103,18 @@ func ChildID(parent *JobSpec, task, n int) string {
 }
 
 // settleEffects commits a success with effects.
-func (q *Queue) settleEffects(lease *Lease, report Report, op *Settle) {
+func (q *Queue) settleEffects(lease *Lease, report Report, op *record.Settle) {
 	children := report.Effects.Children
-	op.Effects = &Effects{KV: report.Effects.KV, Quota: report.Effects.Quota}
+	op.Effects = &record.Effects{KV: report.Effects.KV, Quota: report.Effects.Quota}
 	for _, child := range children {
 		op.Effects.Jobs = append(op.Effects.Jobs, child.Job)
 	}
-	q.commitSettle(op, lease.Job, func(result OpResult, err error) {
+	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
 		if err == nil && result.Err == nil {
 			// Told before the end of their parent, which somebody may wait for.
 			for i, child := range children {
 				added := result.Jobs[i]
-				q.submitted(child.lane, child.Job, OpResult{Key: added.Key, Existing: added.Existing})
+				q.submitted(child.lane, child.Job, record.OpResult{Key: added.Key, Existing: added.Existing})
 			}
 			q.settled(lease, report.Outcome.Kind, op, jobhost.Succeeded, result)
 			return

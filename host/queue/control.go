@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Cancel ends the open tasks of a job. It is final once it returns: an attempt
@@ -22,21 +23,21 @@ func (q *Queue) CancelTask(ctx context.Context, id string, task int) (jobhost.Jo
 
 // cancel cancels the tasks of those indexes; nil = all.
 func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job, error) {
-	record, err := q.record(ctx, id)
+	stored, err := q.record(ctx, id)
 	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}
 	now := q.clock.now()
-	op := &Cancel{
-		ID: id, Tasks: tasks, At: MillisOf(now),
-		ExpiresAt: q.lanes.of(record.Worker).expires(&record.JobSpec, jobhost.Cancelled, now),
-		Then:      q.then(&record.JobSpec, nil),
+	op := &record.Cancel{
+		ID: id, Tasks: tasks, At: record.MillisOf(now),
+		ExpiresAt: q.lanes.of(stored.Worker).expires(&stored.JobSpec, jobhost.Cancelled, now),
+		Then:      q.then(&stored.JobSpec, nil),
 	}
-	if record.Origin != nil {
-		op.Transition = q.cfg.Workflows.Cancelled(&record.JobSpec, op.At)
+	if stored.Origin != nil {
+		op.Transition = q.cfg.Workflows.Cancelled(&stored.JobSpec, op.At)
 	}
-	err = q.commitOne(ctx, op, func(result OpResult) {
-		q.cancelled(id, record.Origin, result)
+	err = q.commitOne(ctx, op, func(result record.OpResult) {
+		q.cancelled(id, stored.Origin, result)
 		if result.Err == nil {
 			q.moved(op.Transition, result)
 		}
@@ -48,7 +49,7 @@ func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job
 }
 
 // cancelled takes the tasks that were cancelled out of their lane.
-func (q *Queue) cancelled(id string, origin *Origin, result OpResult) {
+func (q *Queue) cancelled(id string, origin *record.Origin, result record.OpResult) {
 	if result.Err != nil {
 		return
 	}
@@ -68,7 +69,7 @@ func (q *Queue) cancelled(id string, origin *Origin, result OpResult) {
 	q.follow(result)
 }
 
-func (l *lane) cancelTask(task Changed) {
+func (l *lane) cancelTask(task record.Changed) {
 	l.mu.Lock()
 	l.bodies.forget(task.Key)
 	lease := l.running[task.Key]
@@ -107,22 +108,22 @@ func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job,
 	if q.closed.Load() {
 		return jobhost.Job{}, errClosed
 	}
-	record, err := q.record(ctx, id)
+	stored, err := q.record(ctx, id)
 	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 	}
-	l, room := q.lanes.of(record.Worker), record.ended(tasks)
+	l, room := q.lanes.of(stored.Worker), revivable(&stored, tasks)
 	if l != nil && room > 0 {
 		if err := l.reserve(room); err != nil {
 			return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 		}
 	}
-	op := &Revive{ID: id, Tasks: tasks, At: MillisOf(q.clock.now())}
-	if record.Origin != nil {
-		op.Transition = q.cfg.Workflows.Revived(&record.JobSpec, op.At)
+	op := &record.Revive{ID: id, Tasks: tasks, At: record.MillisOf(q.clock.now())}
+	if stored.Origin != nil {
+		op.Transition = q.cfg.Workflows.Revived(&stored.JobSpec, op.At)
 	}
-	err = q.commitOne(ctx, op, func(result OpResult) {
-		q.revived(&record.JobSpec, l, room, result)
+	err = q.commitOne(ctx, op, func(result record.OpResult) {
+		q.revived(&stored.JobSpec, l, room, result)
 		if result.Err == nil {
 			q.follow(result)
 			q.moved(op.Transition, result)
@@ -134,11 +135,11 @@ func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job,
 	return q.Job(ctx, id)
 }
 
-// ended counts the tasks of those indexes that a retry opens again; nil = all.
-func (r *JobRecord) ended(tasks []int) int {
+// revivable counts the tasks of a job of those indexes that a retry opens again; nil = all.
+func revivable(r *record.JobRecord, tasks []int) int {
 	n := 0
 	for i := range r.Tasks {
-		if status := r.Tasks[i].Status; (status == Dead || status == Cancelled) &&
+		if status := r.Tasks[i].Status; (status == record.Dead || status == record.Cancelled) &&
 			(tasks == nil || slices.Contains(tasks, i)) {
 			n++
 		}
@@ -148,7 +149,7 @@ func (r *JobRecord) ended(tasks []int) int {
 
 // revived puts the tasks that were opened again into their lane, if there is
 // one. reserved is the lane in which room was reserved; nil = there was none yet.
-func (q *Queue) revived(job *JobSpec, reserved *lane, room int, result OpResult) {
+func (q *Queue) revived(job *record.JobSpec, reserved *lane, room int, result record.OpResult) {
 	if reserved != nil {
 		reserved.vacate(room)
 	}
@@ -175,7 +176,7 @@ func (q *Queue) revived(job *JobSpec, reserved *lane, room int, result OpResult)
 
 // Delete removes a job that has ended.
 func (q *Queue) Delete(ctx context.Context, id string) error {
-	if err := q.commitOne(ctx, &Delete{ID: id}, q.tellGone); err != nil {
+	if err := q.commitOne(ctx, &record.Delete{ID: id}, q.tellGone); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
@@ -183,14 +184,14 @@ func (q *Queue) Delete(ctx context.Context, id string) error {
 
 // commitOne commits one operation and waits for it. told runs on the store's
 // goroutine, in the order of the commits, also when the operation was refused.
-func (q *Queue) commitOne(ctx context.Context, op Op, told func(OpResult)) error {
+func (q *Queue) commitOne(ctx context.Context, op record.Op, told func(record.OpResult)) error {
 	answer := make(chan error, 1)
 	q.inflight.Add(1)
 	q.lanes.opening.RLock()
-	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
+	q.store.Commit([]record.Op{op}, func(results []record.OpResult, err error) {
 		defer q.inflight.Done()
 		defer q.lanes.opening.RUnlock()
-		result := OpResult{Err: err}
+		result := record.OpResult{Err: err}
 		if err == nil {
 			result = results[0]
 		}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 // Crashed is an attempt that was under way when the last host died.
 type Crashed struct {
-	Key   Key // of its task
+	Key   record.Key // of its task
 	Token int64
 	Job   string
 	Began time.Time
@@ -23,12 +24,12 @@ type Crashed struct {
 // have given for them; there are none once they are settled. The lock of the lanes
 // protects it.
 type crashed struct {
-	attempts map[Key]*Crashed
+	attempts map[record.Key]*Crashed
 	leases   []*Lease
 }
 
 func newCrashed(attempts []Crashed) crashed {
-	c := crashed{attempts: make(map[Key]*Crashed, len(attempts))}
+	c := crashed{attempts: make(map[record.Key]*Crashed, len(attempts))}
 	for i := range attempts {
 		c.attempts[attempts[i].Key] = &attempts[i]
 	}
@@ -71,8 +72,8 @@ func (q *Queue) SettleCrashed(ctx context.Context, died time.Time) ([]Crashed, e
 	return settled, q.full()
 }
 
-func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map[Key]*Crashed, died time.Time) ([]Crashed, error) {
-	keys := make([]Key, len(leases))
+func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map[record.Key]*Crashed, died time.Time) ([]Crashed, error) {
+	keys := make([]record.Key, len(leases))
 	for i, lease := range leases {
 		keys[i] = lease.entry.key
 	}
@@ -80,7 +81,7 @@ func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map
 	if err != nil {
 		return nil, err
 	}
-	open := make(map[Key]*Body, len(bodies))
+	open := make(map[record.Key]*record.Body, len(bodies))
 	for i := range bodies {
 		open[bodies[i].Key] = &bodies[i]
 	}
@@ -142,9 +143,9 @@ func (q *Queue) failCrashed(lease *Lease, at *Crashed, died time.Time, ends chan
 	lease.TakenAt, lease.ReadyAt = now.Add(-died.Sub(at.Began)), lease.entry.readyAt.Time()
 	failure := at.Failure
 	op, state := q.settlement(lease, Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &failure}})
-	op.StartedAt = MillisOf(at.Began)
+	op.StartedAt = record.MillisOf(at.Began)
 	failure.StartedAt, failure.EndedAt = at.Began.UTC(), died.UTC()
-	q.commitSettle(op, lease.Job, func(result OpResult, err error) {
+	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
 		switch {
 		case err != nil:
 		case result.Err != nil: // it is not open any more, so there is nothing to settle

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -13,7 +14,7 @@ import (
 // place in the heap is passed over later.
 type deadlines struct {
 	next  entryHeap // readyAt is the deadline
-	waits map[Key]waiting
+	waits map[record.Key]waiting
 }
 
 // waiting is a task that waits, with what else the lane must know of it.
@@ -24,14 +25,14 @@ type waiting struct {
 
 // traits are what few tasks have; the zero value is none.
 type traits struct {
-	group    Group
-	deadline Millis // 0 = none
+	group    record.Group
+	deadline record.Millis // 0 = none
 }
 
 // add notes a task with a deadline that begins to wait.
 func (d *deadlines) add(e entry, x traits) {
 	if d.waits == nil {
-		d.waits = map[Key]waiting{}
+		d.waits = map[record.Key]waiting{}
 	}
 	d.waits[e.key] = waiting{e, x}
 	d.next.push(entry{key: e.key, readyAt: x.deadline, token: e.token})
@@ -41,7 +42,7 @@ func (d *deadlines) add(e entry, x traits) {
 }
 
 // forget takes out a task that doesn't wait any more, and returns its deadline.
-func (d *deadlines) forget(key Key) Millis {
+func (d *deadlines) forget(key record.Key) record.Millis {
 	if len(d.waits) == 0 {
 		return 0
 	}
@@ -51,7 +52,7 @@ func (d *deadlines) forget(key Key) Millis {
 }
 
 // due takes out a task whose deadline has passed.
-func (d *deadlines) due(now Millis) (w waiting, ok bool) {
+func (d *deadlines) due(now record.Millis) (w waiting, ok bool) {
 	for d.next.n > 0 && d.next.peek().readyAt <= now {
 		e := d.next.pop()
 		if w, ok = d.waits[e.key]; ok && w.token == e.token && w.deadline == e.readyAt {
@@ -81,7 +82,7 @@ func (l *lane) expireLocked() {
 		l.removeLocked(w.entry, w.group)
 		l.bodies.forget(w.key)
 		if l.expiring == nil {
-			l.expiring = map[Key]waiting{}
+			l.expiring = map[record.Key]waiting{}
 		}
 		l.expiring[w.key] = w
 		if !l.ends && !l.q.closed.Load() {
@@ -103,7 +104,7 @@ func (l *lane) restoreLocked(w waiting) {
 	} else {
 		l.pushLocked(w.entry, traits{group: w.group})
 	}
-	w.deadline = l.horizon + Millis(retryStore/time.Millisecond)
+	w.deadline = l.horizon + record.Millis(retryStore/time.Millisecond)
 	l.deadlines.add(w.entry, w.traits)
 }
 
@@ -115,7 +116,7 @@ func (l *lane) expire() {
 		if len(some) == 0 {
 			return
 		}
-		keys := make([]Key, len(some))
+		keys := make([]record.Key, len(some))
 		for i, w := range some {
 			keys[i] = w.key
 		}
@@ -124,7 +125,7 @@ func (l *lane) expire() {
 			l.q.cfg.Logger.Error("tasks past their deadline can't be read; they will be tried again",
 				logkey.Worker, l.name, logkey.Error, err)
 		}
-		open := make(map[Key]*Body, len(bodies))
+		open := make(map[record.Key]*record.Body, len(bodies))
 		for i := range bodies {
 			open[bodies[i].Key] = &bodies[i]
 		}
@@ -183,11 +184,11 @@ func (l *lane) expired(w waiting, err error) {
 }
 
 // giveUp ends one task.
-func (l *lane) giveUp(w waiting, body *Body) {
+func (l *lane) giveUp(w waiting, body *record.Body) {
 	q, now := l.q, l.q.clock.now()
 	lease := &Lease{Body: *body, lane: l, entry: w.entry, TakenAt: now, ReadyAt: w.readyAt.Time(), endedAt: now}
-	op := &Settle{
-		Key: w.key, Token: body.Token, Attempt: body.Attempt, EndedAt: MillisOf(now),
+	op := &record.Settle{
+		Key: w.key, Token: body.Token, Attempt: body.Attempt, EndedAt: record.MillisOf(now),
 		Failure: &jobhost.Failure{
 			Code: jobhost.FailDeadline, Category: jobhost.CategoryTimeout, Severity: jobhost.SeverityError,
 			Message: "its deadline passed while it waited", Task: body.Index, Attempt: body.Attempt,
@@ -195,7 +196,7 @@ func (l *lane) giveUp(w waiting, body *Body) {
 		},
 	}
 	l.bury(op, body.Job, now)
-	q.commitSettle(op, body.Job, func(result OpResult, err error) {
+	q.commitSettle(op, body.Job, func(result record.OpResult, err error) {
 		if err != nil {
 			l.expired(w, err)
 			return

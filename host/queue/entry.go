@@ -1,19 +1,23 @@
 package queue
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/jobhost/jobhost/host/queue/record"
+)
 
 // entry is a task that waits, as small as it can be: a million of them are
 // held in memory. Everything else is read from the store when its turn is near.
 type entry struct {
-	key     Key
-	readyAt Millis
+	key     record.Key
+	readyAt record.Millis
 	token   int32
 	index   int16 // of the task in its job; key - index is the job
 	level   int8
 	tried   bool // an attempt was made that counts
 }
 
-func (e entry) job() Key { return e.key - Key(e.index) }
+func (e entry) job() record.Key { return e.key - record.Key(e.index) }
 
 // older is the order of entries of one level: those first that are ready
 // longer, of equals those that were submitted first.

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // The fifo behaves like a slice, whatever the pushes and pops and wherever
@@ -20,7 +21,7 @@ func TestFifoIsASlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f fifo
 		var model []entry
-		next := Key(1)
+		next := record.Key(1)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			n := rapid.IntRange(0, chunkLen+3).Draw(t, "n")
 			if rapid.Bool().Draw(t, "push") {
@@ -57,7 +58,7 @@ func TestHeapPopsInOrder(t *testing.T) {
 		var h entryHeap
 		var model []entry
 		for i := range rapid.IntRange(0, 200).Draw(t, "n") {
-			e := entry{key: Key(i), readyAt: Millis(rapid.IntRange(0, 20).Draw(t, "at"))}
+			e := entry{key: record.Key(i), readyAt: record.Millis(rapid.IntRange(0, 20).Draw(t, "at"))}
 			h.push(e)
 			model = append(model, e)
 		}
@@ -88,7 +89,7 @@ func TestLevelPopsTheOldest(t *testing.T) {
 				model = model[1:]
 				continue
 			}
-			e := entry{key: Key(i), readyAt: Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
+			e := entry{key: record.Key(i), readyAt: record.Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
 			v.push(e)
 			model = append(model, e)
 		}
@@ -110,10 +111,10 @@ func TestViewsDoNotChange(t *testing.T) {
 			want []entry
 		}
 		var views []seen
-		next := Key(1)
+		next := record.Key(1)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			for range rapid.IntRange(0, 2*pageLen).Draw(t, "pushes") {
-				e := entry{key: next, readyAt: Millis(next * 7919 % 1009)}
+				e := entry{key: next, readyAt: record.Millis(next * 7919 % 1009)}
 				next++
 				f.push(e)
 				h.push(e)
@@ -156,10 +157,10 @@ func BenchmarkFifo(b *testing.B) {
 func BenchmarkHeap(b *testing.B) {
 	var h entryHeap
 	for i := range 1000 {
-		h.push(entry{readyAt: Millis(i * 7919 % 1009)})
+		h.push(entry{readyAt: record.Millis(i * 7919 % 1009)})
 	}
 	for i := 0; b.Loop(); i++ {
-		h.push(entry{readyAt: Millis(i * 7919 % 1009)})
+		h.push(entry{readyAt: record.Millis(i * 7919 % 1009)})
 		h.pop()
 	}
 }
@@ -175,9 +176,9 @@ func BenchmarkListAMillion(b *testing.B) {
 			l.parked.Store(false)
 			l.advanceLocked()
 			for i := range 1_000_000 {
-				e := entry{key: Key(i + 1), readyAt: l.horizon}
+				e := entry{key: record.Key(i + 1), readyAt: l.horizon}
 				if state == jobhost.Scheduled {
-					e.readyAt += Millis(1_000_000_000 + i*7919%1_000_003)
+					e.readyAt += record.Millis(1_000_000_000 + i*7919%1_000_003)
 				}
 				l.pushLocked(e, traits{})
 			}

@@ -3,10 +3,12 @@ package queue
 import (
 	"context"
 	"time"
+
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Add submits a job that the host made itself.
-func (q *Queue) Add(ctx context.Context, job *JobSpec) error {
+func (q *Queue) Add(ctx context.Context, job *record.JobSpec) error {
 	l := q.lanes.of(job.Worker)
 	if err := l.accept(job.Tasks); err != nil {
 		return err

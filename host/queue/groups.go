@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // groups hold the ready tasks of one lane that have a concurrency key, and the
@@ -20,7 +21,7 @@ import (
 type groups struct {
 	limit int // tasks of one concurrency key that may run at once; 0 = no limit
 
-	refs      map[Group]ref
+	refs      map[record.Group]ref
 	pages     []*[pageLen]group // of groups; ref 0 is the group without a key
 	free      []ref
 	nodes     []*nodePage
@@ -36,7 +37,7 @@ type groups struct {
 	ready [jobhost.Levels]int
 	// oldest is since when the oldest task is ready whose group is in the ring
 	// and not full. It may be one that is no longer there where it is stale.
-	oldest [jobhost.Levels]Millis
+	oldest [jobhost.Levels]record.Millis
 	stale  [jobhost.Levels]bool
 }
 
@@ -45,7 +46,7 @@ type ref uint32
 
 // group is what is known of a concurrency key.
 type group struct {
-	id    Group
+	id    record.Group
 	roots [jobhost.Levels]ref    // of the heaps
 	live  [jobhost.Levels]uint32 // tasks that are not gone
 	// running counts the leases, those of cancelled attempts that go on included.
@@ -67,7 +68,7 @@ type nodePage struct {
 }
 
 func newGroups(limit int) *groups {
-	g := &groups{limit: limit, refs: map[Group]ref{}, busy: map[ref]struct{}{}, pages: []*[pageLen]group{{}}, nodeCount: 1}
+	g := &groups{limit: limit, refs: map[record.Group]ref{}, busy: map[ref]struct{}{}, pages: []*[pageLen]group{{}}, nodeCount: 1}
 	for level := range g.oldest {
 		g.oldest[level] = never
 	}
@@ -90,7 +91,7 @@ func (g *groups) change(r ref) *node {
 }
 
 // find returns the group, a new one if need be.
-func (g *groups) find(id Group) ref {
+func (g *groups) find(id record.Group) ref {
 	if r, ok := g.refs[id]; ok {
 		return r
 	}
@@ -119,7 +120,7 @@ func (g *groups) drop(r ref) {
 }
 
 // push adds a ready task to its group.
-func (g *groups) push(e entry, id Group) ref {
+func (g *groups) push(e entry, id record.Group) ref {
 	r := g.find(id)
 	n := g.newNode(e, r)
 	gr := g.at(r)
@@ -198,12 +199,12 @@ func (g *groups) full(r ref) bool {
 		return false
 	}
 	gr := g.at(r)
-	limit := gr.id.limit(g.limit)
+	limit := gr.id.Limit(g.limit)
 	return limit > 0 && int(gr.running) >= limit || g.breakers.holds(gr.id)
 }
 
 // isFull is full for a group that may not be there.
-func (g *groups) isFull(id Group) bool {
+func (g *groups) isFull(id record.Group) bool {
 	r, ok := g.refs[id]
 	return ok && g.full(r)
 }

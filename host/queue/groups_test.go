@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // laneFor returns a lane that is loaded.
@@ -28,14 +28,14 @@ func TestGroupsPopTheOldest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGroups(0)
-		model := map[Group][]entry{}
+		model := map[record.Group][]entry{}
 		type seen struct {
 			view iter.Seq[entry]
 			want []entry
 		}
 		var views []seen
 		for i := range rapid.IntRange(1, 400).Draw(t, "n") {
-			id := Group(rapid.IntRange(1, 3).Draw(t, "group"))
+			id := record.Group(rapid.IntRange(1, 3).Draw(t, "group"))
 			if rapid.IntRange(0, 20).Draw(t, "look") == 0 {
 				views = append(views, seen{g.view(func(ref) bool { return true }), allOf(model)})
 			}
@@ -49,7 +49,7 @@ func TestGroupsPopTheOldest(t *testing.T) {
 				g.drop(r)
 				continue
 			}
-			e := entry{key: Key(i + 1), level: 2, readyAt: Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
+			e := entry{key: record.Key(i + 1), level: 2, readyAt: record.Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
 			g.push(e, id)
 			model[id] = append(model[id], e)
 		}
@@ -64,7 +64,7 @@ func TestGroupsPopTheOldest(t *testing.T) {
 	})
 }
 
-func allOf(model map[Group][]entry) []entry {
+func allOf(model map[record.Group][]entry) []entry {
 	var all []entry
 	for _, some := range model {
 		all = append(all, some...)
@@ -75,42 +75,6 @@ func allOf(model map[Group][]entry) []entry {
 func sorted(entries []entry) []entry {
 	slices.SortFunc(entries, byAge)
 	return entries
-}
-
-// A group's number says what its limit is, and whose.
-func TestGroupOfJob(t *testing.T) {
-	t.Parallel()
-	breaker := &jobhost.BreakerPolicy{Key: "k"}
-	for _, tt := range []struct {
-		name  string
-		job   JobSpec
-		limit int // where the worker's per key is 7
-		same  Group
-	}{
-		{"plain", JobSpec{ID: "a", Tasks: 5}, 0, 0},
-		{"key", JobSpec{ID: "a", ConcurrencyKey: "k"}, 7, GroupOf("k")},
-		{"parallel", JobSpec{ID: "a", Tasks: 5, MaxParallel: 3}, 3, 0},
-		{"no bound, since all may run", JobSpec{ID: "a", Tasks: 5, MaxParallel: 5}, 0, 0},
-		{"the largest bound", JobSpec{ID: "a", Tasks: 10_000, MaxParallel: 9_999}, 9_999, 0},
-		{"a bound that doesn't fit", JobSpec{ID: "a", Tasks: 100_000, MaxParallel: 99_999}, mostLimit, 0},
-		{"breaker", JobSpec{ID: "a", Tasks: 5, Breaker: breaker}, 0, (&JobSpec{ID: "b", Breaker: breaker}).Group()},
-		{"breaker and parallel", JobSpec{ID: "a", Tasks: 5, MaxParallel: 2, Breaker: breaker}, 2, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got := tt.job.Group()
-			if n := got.limit(7); got != 0 && n != tt.limit || got == 0 && tt.limit != 0 {
-				t.Errorf("group %d has the limit %d, want %d", got, n, tt.limit)
-			}
-			if tt.same != 0 && got != tt.same {
-				t.Errorf("group %d, want %d", got, tt.same)
-			}
-			other := tt.job
-			if other.ID = "b"; tt.limit > 0 && tt.same == 0 && other.Group() == got {
-				t.Error("another job has the same group")
-			}
-		})
-	}
 }
 
 // A ring behaves like a slice.
@@ -146,13 +110,14 @@ func TestRingIsASlice(t *testing.T) {
 // The budget of docs/architecture.md holds for tasks with keys, few or many, and
 // what is done with them gives the memory back.
 func TestTasksWithKeysStaySmall(t *testing.T) { //nolint:paralleltest // it measures memory
+
 	const budget = 150
 	for _, tt := range []struct{ keys, tasks int }{{10, 50_000}, {300_000, 300_000}} {
 		t.Run(fmt.Sprint("keys=", tt.keys), func(t *testing.T) {
 			before := heap()
 			l := laneFor(Worker{})
 			for i := range tt.tasks {
-				l.pushLocked(entry{key: Key(i + 1), readyAt: l.horizon}, traits{group: Group(1 + i%tt.keys)})
+				l.pushLocked(entry{key: record.Key(i + 1), readyAt: l.horizon}, traits{group: record.Group(1 + i%tt.keys)})
 			}
 			if each := (heap() - before) / uint64(tt.tasks); each > budget {
 				t.Errorf("a task takes %d bytes, more than %d", each, budget)
@@ -186,11 +151,11 @@ func BenchmarkChooseByKey(b *testing.B) {
 			b.Run(fmt.Sprintf("keys=%d/mixed=%t", keys, mixed), func(b *testing.B) {
 				l := laneFor(Worker{})
 				push := func(i int) {
-					e := entry{key: Key(i + 1), readyAt: l.horizon, level: 3}
+					e := entry{key: record.Key(i + 1), readyAt: l.horizon, level: 3}
 					if mixed && i%2 == 0 {
-						e.readyAt -= Millis(90 * time.Second / time.Millisecond)
+						e.readyAt -= record.Millis(90 * time.Second / time.Millisecond)
 					}
-					l.pushLocked(e, traits{group: GroupOf(fmt.Sprint(i % keys))})
+					l.pushLocked(e, traits{group: record.GroupOf(fmt.Sprint(i % keys))})
 				}
 				for i := range 2 * keys {
 					push(i)

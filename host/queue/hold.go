@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // hold says why no ready task of a lane may run, however many slots are free.
@@ -101,11 +102,11 @@ func (q *Queue) SetMode(ctx context.Context, worker string, mode jobhost.WorkerM
 	if err != nil {
 		return err
 	}
-	op := &Note{Name: noteMode + worker, Text: string(mode)}
+	op := &record.Note{Name: noteMode + worker, Text: string(mode)}
 	if mode == jobhost.WorkerRunning {
 		op.Text = "" // what nobody has changed is not kept
 	}
-	err = q.commitOne(ctx, op, func(result OpResult) {
+	err = q.commitOne(ctx, op, func(result record.OpResult) {
 		if result.Err == nil && l.setMode(mode) {
 			q.cfg.Publish(jobhost.Event{Kind: modeEvents[mode], Time: q.clock.now(), Worker: worker})
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/breaker"
 )
 
@@ -13,19 +14,19 @@ import (
 type jobBreaker struct {
 	*sharedBreaker
 	lane   *lane
-	groups map[Group]struct{} // whose tasks meet it
-	holds  bool               // no task was let pass when it was looked at last
-	until  time.Time          // of holds; the zero time = not by time
+	groups map[record.Group]struct{} // whose tasks meet it
+	holds  bool                      // no task was let pass when it was looked at last
+	until  time.Time                 // of holds; the zero time = not by time
 }
 
 // jobBreakers are those of a lane's groups. The zero value has none.
 type jobBreakers struct {
-	byGroup map[Group]*jobBreaker
+	byGroup map[record.Group]*jobBreaker
 	byKey   map[string]*jobBreaker
 }
 
 // holds reports whether a breaker holds the tasks of a group.
-func (bs *jobBreakers) holds(id Group) bool {
+func (bs *jobBreakers) holds(id record.Group) bool {
 	b := bs.byGroup[id]
 	return b != nil && b.holds
 }
@@ -42,7 +43,7 @@ func (bs *jobBreakers) until() (first time.Time) {
 }
 
 // forget takes a group off its breaker.
-func (bs *jobBreakers) forget(id Group) {
+func (bs *jobBreakers) forget(id record.Group) {
 	b := bs.byGroup[id]
 	if b == nil {
 		return
@@ -56,17 +57,17 @@ func (bs *jobBreakers) forget(id Group) {
 }
 
 // learnLocked notes which breaker the tasks of a group meet. There must be such a group.
-func (l *lane) learnLocked(id Group, policy jobhost.BreakerPolicy) *jobBreaker {
+func (l *lane) learnLocked(id record.Group, policy jobhost.BreakerPolicy) *jobBreaker {
 	bs := &l.groups.breakers
 	if b := bs.byGroup[id]; b != nil {
 		return b
 	}
 	if bs.byGroup == nil {
-		bs.byGroup, bs.byKey = map[Group]*jobBreaker{}, map[string]*jobBreaker{}
+		bs.byGroup, bs.byKey = map[record.Group]*jobBreaker{}, map[string]*jobBreaker{}
 	}
 	b := bs.byKey[policy.Key]
 	if b == nil {
-		b = &jobBreaker{lane: l, groups: map[Group]struct{}{}}
+		b = &jobBreaker{lane: l, groups: map[record.Group]struct{}{}}
 		b.sharedBreaker = l.q.breakers.joinJobs(policy, l)
 		bs.byKey[policy.Key] = b
 	}
@@ -155,7 +156,7 @@ func (l *Lease) pass(p *passage, b *sharedBreaker) bool {
 // meet lets a lease pass the breaker of its job, unless it has when it was chosen. The
 // lane doesn't know of it before it has read a task of the group. False = it holds,
 // and the task waits again in its place.
-func (l *lane) meet(lease *Lease, body *Body) bool {
+func (l *lane) meet(lease *Lease, body *record.Body) bool {
 	policy := body.Job.Breaker
 	if policy == nil || lease.met || lease.group == 0 {
 		return true

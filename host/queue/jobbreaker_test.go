@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // jobBench is a queue whose worker "w" has eight slots, which keep what they take
@@ -78,8 +79,8 @@ func (b *jobBench) wantWhy(id string, state jobhost.State, code string) {
 	}
 }
 
-func withBreaker(policy jobhost.BreakerPolicy) func(*queue.JobSpec) {
-	return func(j *queue.JobSpec) { j.Breaker, j.MaxAttempts = &policy, 100 }
+func withBreaker(policy jobhost.BreakerPolicy) func(*record.JobSpec) {
+	return func(j *record.JobSpec) { j.Breaker, j.MaxAttempts = &policy, 100 }
 }
 
 // The life of a breaker that a job has: others of its worker don't notice it.
@@ -155,7 +156,7 @@ func TestJobBreakerSurvivesARestart(t *testing.T) {
 		b.end("s", 3, bad)
 		time.Sleep(20 * time.Second)
 		b.restart()
-		b.add(stepJob("few", 9, withBreaker(shared), func(j *queue.JobSpec) { j.MaxParallel = 4 }))
+		b.add(stepJob("few", 9, withBreaker(shared), func(j *record.JobSpec) { j.MaxParallel = 4 }))
 		b.submit(jobhost.Spec{ID: "other", Priority: jobhost.Background})
 		b.submit(jobhost.Spec{ID: "another", Priority: jobhost.Background})
 		b.run()
@@ -215,7 +216,7 @@ func TestJobBreakerFails(t *testing.T) {
 				b.run()
 			}
 			id := fmt.Sprint("restart.", restart)
-			b.add(stepJob(id, 5, withBreaker(policy), func(j *queue.JobSpec) { j.MaxAttempts = 2 }))
+			b.add(stepJob(id, 5, withBreaker(policy), func(j *record.JobSpec) { j.MaxAttempts = 2 }))
 			time.Sleep(time.Second)
 			job := b.job(id)
 			if job.State != jobhost.Dead || len(job.Failures) != 10 || job.Failures[9].Code != jobhost.FailBreaker {
@@ -244,7 +245,7 @@ func TestJobAndWorkerHaveBreakers(t *testing.T) {
 		if got := b.Breaker("w"); got.State != jobhost.BreakerClosed || got.Failures != 3 {
 			t.Errorf("the worker's breaker is %+v, want 3 failures", got)
 		}
-		b.add(stepJob("other", 2, func(j *queue.JobSpec) { j.MaxAttempts = 1 }))
+		b.add(stepJob("other", 2, func(j *record.JobSpec) { j.MaxAttempts = 1 }))
 		b.end("other", 2, bad)
 		if got := b.Breaker("w"); got.State != jobhost.BreakerOpen {
 			t.Errorf("the worker's breaker is %+v, want open", got)
@@ -280,7 +281,7 @@ func TestJobsOfTwoWorkersShareABreaker(t *testing.T) {
 			c.Workers = append(c.Workers, x)
 		})
 		b.add(stepJob("s", 3, withBreaker(oneFailure)))
-		b.add(stepJob("x", 1, withBreaker(oneFailure), func(j *queue.JobSpec) { j.Worker = "x" }))
+		b.add(stepJob("x", 1, withBreaker(oneFailure), func(j *record.JobSpec) { j.Worker = "x" }))
 		b.run()
 		b.end("s", 3, bad)
 		other := make(chan *queue.Lease, 1)
@@ -321,7 +322,7 @@ func TestJobBreakersAreForgotten(t *testing.T) {
 			for i := range n {
 				policy.Key = fmt.Sprint(policy.Failures, ".", i)
 				jobs++
-				b.add(stepJob(fmt.Sprint(jobs), 1, withBreaker(policy), func(j *queue.JobSpec) { j.MaxAttempts = 1 }))
+				b.add(stepJob(fmt.Sprint(jobs), 1, withBreaker(policy), func(j *record.JobSpec) { j.MaxAttempts = 1 }))
 				b.Settle(b.take(slot), queue.Report{Outcome: outcome()})
 				synctest.Wait()
 			}

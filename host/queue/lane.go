@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/rate"
 )
 
@@ -35,12 +36,12 @@ type lane struct {
 	delayed  entryHeap
 	// horizon parts the two: entries ready at or before it are in levels,
 	// later ones in delayed.
-	horizon Millis
-	timer   *time.Timer // fires when the first of delayed is due
-	timerAt Millis      // what the timer is set to
+	horizon record.Millis
+	timer   *time.Timer   // fires when the first of delayed is due
+	timerAt record.Millis // what the timer is set to
 	// moved holds when the entries are ready that wait here for another time
 	// than the store says: those that were put back.
-	moved map[Key]Millis
+	moved map[record.Key]record.Millis
 	// gone marks entries whose task was cancelled; they are skipped when
 	// their turn comes, since taking one out of the middle would be a search.
 	gone map[goneEntry]struct{}
@@ -49,10 +50,10 @@ type lane struct {
 	ready, scheduled, retrying [jobhost.Levels]int
 	pending                    int // tasks of submits under way; they have their place already
 
-	granted bool           // a place in the gate that a task left to this lane,
-	grant   int64          // with so much memory
-	running map[Key]*Lease // current leases; those of cancelled attempts are not here
-	idle    []*Slot        // slots that wait for a task; the last one waits the shortest
+	granted bool                  // a place in the gate that a task left to this lane,
+	grant   int64                 // with so much memory
+	running map[record.Key]*Lease // current leases; those of cancelled attempts are not here
+	idle    []*Slot               // slots that wait for a task; the last one waits the shortest
 
 	bodies bodyCache
 
@@ -61,22 +62,22 @@ type lane struct {
 	deadlines deadlines
 	// expiring are the tasks past their deadline whose end is not durable yet;
 	// those that are on their way have deadline 0.
-	expiring map[Key]waiting
+	expiring map[record.Key]waiting
 	ends     bool // a goroutine sees to them
 	// laterGroups are the groups of delayed entries that have one.
-	laterGroups map[goneEntry]Group
+	laterGroups map[goneEntry]record.Group
 	rate        rate.Rate
 	breaker     *sharedBreaker // nil = none
 	// aside are the tasks that are ready and wait for a payload store that is away.
-	aside map[Key]asideTask
+	aside map[record.Key]asideTask
 	// misses counts by task how often it has met a fault of a payload store.
-	misses map[Key]int
+	misses map[record.Key]int
 	wake   *time.Timer // ends what holds the lane until wakeAt
 	wakeAt time.Time
 }
 
 type goneEntry struct {
-	key   Key
+	key   record.Key
 	token int32
 }
 
@@ -85,9 +86,9 @@ func newLane(q *Queue, name string) *lane {
 		q:       q,
 		name:    name,
 		mode:    jobhost.WorkerRunning,
-		moved:   map[Key]Millis{},
+		moved:   map[record.Key]record.Millis{},
 		gone:    map[goneEntry]struct{}{},
-		running: map[Key]*Lease{},
+		running: map[record.Key]*Lease{},
 		bodies:  newBodyCache(q),
 	}
 	l.parked.Store(true)
@@ -117,13 +118,13 @@ func (l *lane) pushLocked(e entry, x traits) {
 	*l.laterLocked(e)++
 	if id != 0 {
 		if l.laterGroups == nil {
-			l.laterGroups = map[goneEntry]Group{}
+			l.laterGroups = map[goneEntry]record.Group{}
 		}
 		l.laterGroups[goneEntry{e.key, e.token}] = id
 	}
 }
 
-func (l *lane) pushReadyLocked(e entry, id Group) {
+func (l *lane) pushReadyLocked(e entry, id record.Group) {
 	if id != 0 {
 		l.pushGroupLocked(e, id)
 		return
@@ -136,7 +137,7 @@ func (l *lane) pushReadyLocked(e entry, id Group) {
 }
 
 // dropLaterLocked returns the group of an entry that was delayed, and forgets it.
-func (l *lane) dropLaterLocked(e entry) Group {
+func (l *lane) dropLaterLocked(e entry) record.Group {
 	if len(l.laterGroups) == 0 {
 		return 0
 	}
@@ -160,7 +161,7 @@ func (l *lane) laterLocked(e entry) *int {
 // advanceLocked moves what is due from delayed to its level and sets the
 // timer for what is next.
 func (l *lane) advanceLocked() {
-	l.horizon = max(l.horizon, MillisOf(l.q.clock.now()))
+	l.horizon = max(l.horizon, record.MillisOf(l.q.clock.now()))
 	for l.delayed.n > 0 && l.delayed.peek().readyAt <= l.horizon {
 		e := l.delayed.pop()
 		id := l.dropLaterLocked(e)
@@ -170,7 +171,7 @@ func (l *lane) advanceLocked() {
 		*l.laterLocked(e)--
 		l.pushReadyLocked(e, id)
 	}
-	next := Millis(math.MaxInt64)
+	next := record.Millis(math.MaxInt64)
 	if l.delayed.n > 0 {
 		next = l.delayed.peek().readyAt
 	}
@@ -212,7 +213,7 @@ func (l *lane) dropGoneLocked(e entry) bool {
 }
 
 // removeLocked takes out a waiting task that was cancelled.
-func (l *lane) removeLocked(e entry, id Group) {
+func (l *lane) removeLocked(e entry, id record.Group) {
 	delete(l.misses, e.key)
 	if _, aside := l.aside[e.key]; aside {
 		delete(l.aside, e.key)
@@ -235,7 +236,7 @@ func (l *lane) removeLocked(e entry, id Group) {
 }
 
 // uncountLocked takes so many off the numbers that count an entry.
-func (l *lane) uncountLocked(e entry, id Group, n int) {
+func (l *lane) uncountLocked(e entry, id record.Group, n int) {
 	switch {
 	case e.readyAt > l.horizon:
 		*l.laterLocked(e) -= n
@@ -286,8 +287,8 @@ func (l *lane) headLocked(level int) entry {
 
 // soonLocked reports whether a task that is ready at the time given is worth
 // its place in the cache of bodies.
-func (l *lane) soonLocked(readyAt Millis) bool {
-	return readyAt <= l.horizon+Millis(soon/time.Millisecond)
+func (l *lane) soonLocked(readyAt record.Millis) bool {
+	return readyAt <= l.horizon+record.Millis(soon/time.Millisecond)
 }
 
 // soon is short against the time in which a full cache is used up.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // lanes are the lanes by the name of their worker. One is added when its worker
@@ -121,7 +122,7 @@ func (q *Queue) prepareMissing(ctx context.Context) error {
 		return fmt.Errorf("open queue: %w", err)
 	}
 	for worker, c := range counts {
-		if c[Open] == 0 {
+		if c[record.Open] == 0 {
 			continue
 		}
 		missing := Worker{Name: worker, Capacity: math.MaxInt, Retention: jobhost.DefaultRetention()}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Jobs lists jobs, newest first. Terminal states are found by the store's
@@ -34,7 +35,7 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 // list returns up to want jobs with their keys. Jobs that were chosen in memory
 // may turn out to be of another time than is asked for, or to have gone on
 // meanwhile; then it looks further down.
-func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery, want int) (jobs []jobhost.Job, keys []Key, err error) {
+func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query record.ListQuery, want int) (jobs []jobhost.Job, keys []record.Key, err error) {
 	jobs = make([]jobhost.Job, 0, min(want, 64))
 	for {
 		part := query
@@ -46,12 +47,12 @@ func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, record := range records {
-			job := q.describe(record)
+		for _, stored := range records {
+			job := q.describe(stored)
 			in := func(task jobhost.Task) bool { return task.State == filter.State }
 			if filter.State == 0 || slices.ContainsFunc(job.Tasks, in) {
 				job.Tasks = nil
-				jobs, keys = append(jobs, job), append(keys, record.Key)
+				jobs, keys = append(jobs, job), append(keys, stored.Key)
 			}
 		}
 		switch {
@@ -67,13 +68,13 @@ func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery
 	}
 }
 
-func listQuery(filter jobhost.Filter) (ListQuery, error) {
-	query := ListQuery{
+func listQuery(filter jobhost.Filter) (record.ListQuery, error) {
+	query := record.ListQuery{
 		Worker: filter.Worker,
 		Parent: filter.Parent,
 		Labels: filter.Labels,
-		After:  MillisOf(filter.After),
-		Before: MillisOf(filter.Before),
+		After:  record.MillisOf(filter.After),
+		Before: record.MillisOf(filter.Before),
 		Limit:  filter.Limit,
 	}
 	switch {
@@ -102,25 +103,25 @@ func listQuery(filter jobhost.Filter) (ListQuery, error) {
 				Hint:    "use the next of the page before, or leave it out to begin with the newest job",
 			}
 		}
-		query.Below = Key(below)
+		query.Below = record.Key(below)
 	}
 	return query, nil
 }
 
-var statusOf = map[jobhost.State]Status{
-	jobhost.Succeeded: Succeeded,
-	jobhost.Dead:      Dead,
-	jobhost.Cancelled: Cancelled,
+var statusOf = map[jobhost.State]record.Status{
+	jobhost.Succeeded: record.Succeeded,
+	jobhost.Dead:      record.Dead,
+	jobhost.Cancelled: record.Cancelled,
 }
 
 // selectState narrows the query to a state.
-func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *ListQuery) error {
+func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *record.ListQuery) error {
 	switch {
 	case filter.State == 0:
 		return nil
 	case len(filter.Labels) > 0 && !filter.State.Ended():
 		// Their index is in the store; what is open in it is looked at one by one.
-		open := Open
+		open := record.Open
 		query.Status = &open
 		return nil
 	case filter.State.Ended():
@@ -147,11 +148,11 @@ func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *L
 // newestKeys collects the highest keys, each once.
 type newestKeys struct {
 	limit int
-	keys  []Key
-	floor Key // keys below it are not wanted any more
+	keys  []record.Key
+	floor record.Key // keys below it are not wanted any more
 }
 
-func (n *newestKeys) add(key Key) {
+func (n *newestKeys) add(key record.Key) {
 	if key < n.floor {
 		return
 	}
@@ -165,19 +166,19 @@ func (n *newestKeys) add(key Key) {
 }
 
 // sorted returns up to limit keys, highest first; never nil.
-func (n *newestKeys) sorted() []Key {
+func (n *newestKeys) sorted() []record.Key {
 	slices.Sort(n.keys)
 	keys := slices.Compact(n.keys)
 	slices.Reverse(keys)
 	if keys == nil {
-		return []Key{}
+		return []record.Key{}
 	}
 	return keys[:min(len(keys), n.limit)]
 }
 
 // selectHeld narrows the query to the jobs that are held: those of workers that
 // are loaded are found in memory, those of others are all that are open.
-func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
+func (q *Queue) selectHeld(ctx context.Context, query *record.ListQuery) error {
 	newest := newestKeys{limit: query.Limit}
 	for name, l := range q.lanes.all() {
 		if query.Worker == "" || query.Worker == name {
@@ -192,17 +193,17 @@ func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
 }
 
 // addParked adds the open jobs of workers that are not loaded.
-func (q *Queue) addParked(ctx context.Context, query *ListQuery, newest *newestKeys) error {
+func (q *Queue) addParked(ctx context.Context, query *record.ListQuery, newest *newestKeys) error {
 	counts, err := q.store.Counts(ctx)
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(counts, func(worker string, c StatusCounts) bool {
+	maps.DeleteFunc(counts, func(worker string, c record.StatusCounts) bool {
 		l := q.lanes.of(worker)
-		return c[Open] == 0 || l != nil && !l.parked.Load() || query.Worker != "" && query.Worker != worker
+		return c[record.Open] == 0 || l != nil && !l.parked.Load() || query.Worker != "" && query.Worker != worker
 	})
 	for worker := range counts {
-		open := Open
+		open := record.Open
 		part := *query
 		part.Keys, part.Worker, part.Status = nil, worker, &open
 		part.Limit += q.lanes.of(worker).stillRunning() // those are open, and not held
@@ -210,9 +211,9 @@ func (q *Queue) addParked(ctx context.Context, query *ListQuery, newest *newestK
 		if err != nil {
 			return err
 		}
-		for _, record := range records {
-			if slices.ContainsFunc(q.describe(record).Tasks, isHeld) {
-				newest.add(record.Key)
+		for _, stored := range records {
+			if slices.ContainsFunc(q.describe(stored).Tasks, isHeld) {
+				newest.add(stored.Key)
 			}
 		}
 	}
@@ -224,7 +225,7 @@ func isHeld(t jobhost.Task) bool { return t.State == jobhost.Held }
 // jobsIn collects the jobs with a task in a state that is not terminal, below
 // a key if that is not 0. The lock is held to take a view, and for moments while
 // that is read: a million entries take longer than a task may wait.
-func (l *lane) jobsIn(state jobhost.State, below Key, newest *newestKeys) {
+func (l *lane) jobsIn(state jobhost.State, below record.Key, newest *newestKeys) {
 	some := make([]entry, 0, liveBatch)
 	for _, view := range l.views(state) {
 		for e := range view {
@@ -291,7 +292,7 @@ func (l *lane) views(state jobhost.State) []iter.Seq[entry] {
 
 // jobsRunning collects the jobs with a task that runs; those are as many as
 // there are slots and settlements under way.
-func (l *lane) jobsRunning(below Key, newest *newestKeys) {
+func (l *lane) jobsRunning(below record.Key, newest *newestKeys) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range l.running {

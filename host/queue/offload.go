@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -38,7 +39,7 @@ const wholeDigest = 64 << 10
 // prepare settles the payload of a job and admits it; both must be undone, by
 // submitted or withdraw. A job that there is no room for comes with its error:
 // see existing.
-func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) (*JobSpec, *lane, error) {
+func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) (*record.JobSpec, *lane, error) {
 	ref, missing := q.uploaded(ctx, spec)
 	if missing != nil && ref == nil {
 		return nil, nil, missing
@@ -62,7 +63,7 @@ func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) 
 }
 
 // withdraw gives up a job that was prepared and will not be.
-func (q *Queue) withdraw(job *JobSpec, l *lane, drop bool) {
+func (q *Queue) withdraw(job *record.JobSpec, l *lane, drop bool) {
 	l.vacate(job.Tasks)
 	if job.Ref != "" {
 		q.cfg.Objects.Release(job.Ref, drop)
@@ -116,7 +117,7 @@ func (q *Queue) readSmall(ctx context.Context, spec *jobhost.Spec, ref payload.R
 }
 
 // offload puts a payload that is too large for the store elsewhere.
-func (q *Queue) offload(ctx context.Context, job *JobSpec) error {
+func (q *Queue) offload(ctx context.Context, job *record.JobSpec) error {
 	if q.cfg.Objects == nil || len(job.Payload) <= q.cfg.Threshold {
 		return nil
 	}
@@ -129,7 +130,7 @@ func (q *Queue) offload(ctx context.Context, job *JobSpec) error {
 }
 
 // release ends the holding of a job's object when the fate of its submit is known.
-func (q *Queue) release(job *JobSpec, result OpResult) {
+func (q *Queue) release(job *record.JobSpec, result record.OpResult) {
 	if job.Ref != "" {
 		q.cfg.Objects.Release(job.Ref, refusedFor(result))
 	}
@@ -137,20 +138,20 @@ func (q *Queue) release(job *JobSpec, result OpResult) {
 
 // refusedFor reports whether an operation was surely not applied. After a fault
 // of the store nobody knows before the next start.
-func refusedFor(result OpResult) bool {
+func refusedFor(result record.OpResult) bool {
 	code := jobhost.CodeOf(result.Err)
-	return result.Existing || errors.Is(result.Err, ErrFenced) || code == jobhost.CodeConflict || code == jobhost.CodeExhausted
+	return result.Existing || errors.Is(result.Err, record.ErrFenced) || code == jobhost.CodeConflict || code == jobhost.CodeExhausted
 }
 
 // releaseResult is release for a settlement with a result.
-func (q *Queue) releaseResult(op *Settle, result OpResult) {
+func (q *Queue) releaseResult(op *record.Settle, result record.OpResult) {
 	if op.ResultRef != "" {
 		q.cfg.Objects.Release(op.ResultRef, refusedFor(result))
 	}
 }
 
 // tellGone wakes who deletes objects, and states that are elsewhere.
-func (q *Queue) tellGone(result OpResult) {
+func (q *Queue) tellGone(result record.OpResult) {
 	if !result.Gone {
 		return
 	}
@@ -176,27 +177,10 @@ func (q *Queue) open(ctx context.Context, text string) (jobhost.Content, error) 
 }
 
 // OpenInput returns the payload of a task that is not in its lease: see [JobSpec.Ref].
-func (q *Queue) OpenInput(ctx context.Context, job *JobSpec) (jobhost.Content, error) {
+func (q *Queue) OpenInput(ctx context.Context, job *record.JobSpec) (jobhost.Content, error) {
 	content, err := q.open(ctx, job.Ref)
 	if err != nil {
 		return content, fmt.Errorf("open payload: %w", err)
 	}
 	return content, nil
-}
-
-// PayloadSize returns the size of the job's payload, wherever it is.
-func (j *JobSpec) PayloadSize() int64 {
-	if j.Ref == "" {
-		return int64(len(j.Payload))
-	}
-	return sizeOf(j.Ref)
-}
-
-// sizeOf returns the size of what a reference refers to.
-func sizeOf(text string) int64 {
-	ref, err := payload.ParseRef(text)
-	if err != nil {
-		return 0 // a damaged row; whoever opens it is told
-	}
-	return ref.Size
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -32,7 +33,7 @@ var settledKinds = map[jobhost.OutcomeKind]jobhost.EventKind{
 }
 
 // publishSettled tells of a settlement that is durable.
-func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, state jobhost.State, result OpResult) {
+func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
 	event := jobhost.Event{
 		Kind: settledKinds[kind], Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Failure: op.Failure,
@@ -51,7 +52,7 @@ func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settl
 }
 
 // publishEnded tells that a job ended, if it did.
-func (q *Queue) publishEnded(id, worker string, origin *Origin, result OpResult) {
+func (q *Queue) publishEnded(id, worker string, origin *record.Origin, result record.OpResult) {
 	if !result.JobEnded {
 		return
 	}
@@ -64,13 +65,13 @@ func (q *Queue) publishEnded(id, worker string, origin *Origin, result OpResult)
 
 // observe tells the metrics and the log of a lease that ended durably; op is nil
 // when nothing of its attempt was kept.
-func (q *Queue) observe(lease *Lease, op *Settle, kind jobhost.OutcomeKind, state jobhost.State) {
+func (q *Queue) observe(lease *Lease, op *record.Settle, kind jobhost.OutcomeKind, state jobhost.State) {
 	if log := q.cfg.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
 		log.Debug("attempt settled", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
 			logkey.Task, lease.Index, logkey.Attempt, lease.Number(), logkey.Outcome, kind, logkey.State, state)
 	}
 	if op == nil {
-		op = &Settle{}
+		op = &record.Settle{}
 	}
 	q.cfg.Settled(Settlement{
 		Worker:     lease.lane.name,

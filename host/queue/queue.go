@@ -1,6 +1,6 @@
 // Package queue is the durable queue: it admits jobs, orders their tasks,
 // leases them to slots, settles their attempts and answers questions about
-// them. Ordering, limits, retries and leases are written once, here; a [Store]
+// them. Ordering, limits, retries and leases are written once, here; a [record.Store]
 // keeps what must survive, and what is held in memory is only a window over it.
 //
 //	Submit ─► Store.Commit ─► lane (one per worker) ─► Slot.Take ─► run ─► Settle ─► Store.Commit
@@ -16,6 +16,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Config says how a queue works. Zero values mean the defaults in brackets.
@@ -100,7 +101,7 @@ type Settlement struct {
 
 // Queue is the durable queue. All methods may be called from many goroutines.
 type Queue struct {
-	store Store
+	store record.Store
 	cfg   Config
 	clock clock
 	lanes lanes
@@ -126,7 +127,7 @@ var errClosed = &jobhost.Error{
 // New claims all open tasks from the store and returns the queue. Those of
 // workers that it doesn't know are held. The caller closes the queue first and
 // the store afterwards.
-func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
+func New(ctx context.Context, store record.Store, cfg Config) (*Queue, error) {
 	setDefaults(&cfg)
 	q := &Queue{
 		store:   store,
@@ -197,7 +198,7 @@ func (l *lane) claimAll(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
-	for after := (Place{}); ; {
+	for after := (record.Place{}); ; {
 		page, err := l.q.store.Claim(ctx, l.name, after, claimPage)
 		if err != nil {
 			return err

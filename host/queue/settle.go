@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -29,8 +30,8 @@ type Report struct {
 
 // Asked is what an attempt asked the host to change.
 type Asked struct {
-	KV       []KVChange
-	Quota    int64 // of the worker's keys: see [Effects]
+	KV       []record.KVChange
+	Quota    int64 // of the worker's keys: see [record.Effects]
 	Children []*Child
 }
 
@@ -73,7 +74,7 @@ func (q *Queue) settle(lease *Lease, report Report) {
 		q.observe(lease, nil, report.Outcome.Kind, jobhost.Cancelled)
 		return
 	}
-	q.commitSettle(op, lease.Job, func(result OpResult, err error) {
+	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
 		if err == nil {
 			err = result.Err
 		}
@@ -87,7 +88,7 @@ func (q *Queue) settle(lease *Lease, report Report) {
 
 // commitSettle hands a settlement over, with the callback of its job. told runs
 // on the store's goroutine; its error is that of the batch.
-func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error)) {
+func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, told func(record.OpResult, error)) {
 	op.Then = q.then(job, op)
 	if job.Origin != nil {
 		op.Transition = q.cfg.Workflows.Settled(job, op)
@@ -97,14 +98,14 @@ func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error
 		q.lanes.opening.RLock()
 	}
 	q.inflight.Add(1)
-	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
+	q.store.Commit([]record.Op{op}, func(results []record.OpResult, err error) {
 		defer q.inflight.Done()
 		if follows {
 			defer q.lanes.opening.RUnlock()
 		}
 		if err != nil {
-			q.releaseResult(op, OpResult{Err: err})
-			told(OpResult{}, err)
+			q.releaseResult(op, record.OpResult{Err: err})
+			told(record.OpResult{}, err)
 			return
 		}
 		q.releaseResult(op, results[0])
@@ -118,16 +119,16 @@ func (q *Queue) commitSettle(op *Settle, job *JobSpec, told func(OpResult, error
 }
 
 // settlement decides what the outcome makes of the task.
-func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State) {
+func (q *Queue) settlement(lease *Lease, report Report) (*record.Settle, jobhost.State) {
 	now := lease.endedAt
-	op := &Settle{
+	op := &record.Settle{
 		Key:        lease.Key,
 		Token:      lease.Token,
 		Number:     lease.Number(),
 		Attempt:    lease.Attempt,
 		Patient:    true,
-		StartedAt:  MillisOf(lease.TakenAt),
-		EndedAt:    MillisOf(now),
+		StartedAt:  record.MillisOf(lease.TakenAt),
+		EndedAt:    record.MillisOf(now),
 		Log:        report.Log,
 		LogDropped: report.LogDropped,
 		Fuel:       report.Outcome.Fuel,
@@ -137,14 +138,14 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 		return nil, jobhost.Cancelled
 	case jobhost.OutcomeSucceeded:
 		op.Attempt++
-		op.Status, op.Result = Succeeded, outcome.Output
+		op.Status, op.Result = record.Succeeded, outcome.Output
 		if report.Result != nil {
 			op.Result, op.ResultRef, op.ResultSize = nil, report.Result.String(), report.Result.Size
 		}
 		op.ExpiresAt = lease.lane.expires(lease.Job, jobhost.Succeeded, now)
 		return op, jobhost.Succeeded
 	case jobhost.OutcomeSnoozed:
-		op.ReadyAt = MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
+		op.ReadyAt = record.MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
 		if lease.Attempt > 0 {
 			return op, jobhost.Retrying
 		}
@@ -158,7 +159,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*Settle, jobhost.State)
 }
 
 // failure decides between another attempt and the dead letters.
-func (q *Queue) failure(lease *Lease, op *Settle, outcome *jobhost.Outcome, now time.Time) (*Settle, jobhost.State) {
+func (q *Queue) failure(lease *Lease, op *record.Settle, outcome *jobhost.Outcome, now time.Time) (*record.Settle, jobhost.State) {
 	f := outcome.Failure
 	op.Attempt++
 	f.Task, f.Attempt = lease.Index, op.Attempt
@@ -178,25 +179,25 @@ func (q *Queue) failure(lease *Lease, op *Settle, outcome *jobhost.Outcome, now 
 		retry = lease.Job.Retry
 	}
 	delay := retry.Delay(op.Attempt+1, q.cfg.Random())
-	op.ReadyAt = MillisOf(now.Add(max(delay, outcome.RetryAfter)))
+	op.ReadyAt = record.MillisOf(now.Add(max(delay, outcome.RetryAfter)))
 	return op, jobhost.Retrying
 }
 
 // bury lets a settlement make its task a dead letter.
-func (l *lane) bury(op *Settle, job *JobSpec, now time.Time) {
-	op.Status = Dead
+func (l *lane) bury(op *record.Settle, job *record.JobSpec, now time.Time) {
+	op.Status = record.Dead
 	op.ExpiresAt = l.expires(job, jobhost.Dead, now)
 	op.MaxDead = l.worker.Load().Retention.MaxEntries
 }
 
 // settled runs when a settlement is durable.
-func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, state jobhost.State, result OpResult) {
+func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
 	l := lease.lane
 	l.finish(lease)
 	// Told before the next attempt can begin, so that events are in order.
 	q.publishSettled(lease, kind, op, state, result)
 	q.evicted(lease.Job.Worker, result.Evicted, result.Removed)
-	if op.Status != Open {
+	if op.Status != record.Open {
 		return
 	}
 	next := lease.entry
@@ -232,7 +233,7 @@ func (l *Lease) traits() traits {
 // Otherwise the task is still open in the store, under the same lease, and runs
 // again.
 func (q *Queue) unsettled(lease *Lease, err error) {
-	if errors.Is(err, ErrFenced) {
+	if errors.Is(err, record.ErrFenced) {
 		lease.lane.finish(lease)
 		q.observe(lease, nil, jobhost.OutcomeCancelled, jobhost.Cancelled)
 		return
@@ -259,7 +260,7 @@ func (l *lane) putBack(lease *Lease) bool {
 	delete(l.running, lease.entry.key)
 	lease.noted.End()
 	e := lease.entry
-	e.readyAt = MillisOf(l.q.clock.now().Add(retryStore))
+	e.readyAt = record.MillisOf(l.q.clock.now().Add(retryStore))
 	l.moved[e.key] = e.readyAt
 	l.pushLocked(e, lease.traits())
 	l.pumpLocked()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Stats are the numbers of one worker's open tasks, by level of priority.
@@ -55,7 +56,7 @@ func (l *lane) heldLocked(s *Stats) {
 
 // oldestLocked returns since when the oldest task is ready, or now. Of many
 // groups it looks at those whose turn is next, which wait longest.
-func (l *lane) oldestLocked() Millis {
+func (l *lane) oldestLocked() record.Millis {
 	const most = 16_384
 	oldest := l.horizon
 	for _, a := range l.aside {

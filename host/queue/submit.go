@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -27,13 +28,13 @@ func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt,
 }
 
 // commitSubmit makes an admitted job durable.
-func (q *Queue) commitSubmit(ctx context.Context, job *JobSpec, l *lane) (jobhost.Receipt, error) {
+func (q *Queue) commitSubmit(ctx context.Context, job *record.JobSpec, l *lane) (jobhost.Receipt, error) {
 	answer := make(chan jobhost.Submitted, 1)
 	q.inflight.Add(1)
-	q.store.Commit([]Op{&Submit{Job: job}}, func(results []OpResult, err error) {
+	q.store.Commit([]record.Op{&record.Submit{Job: job}}, func(results []record.OpResult, err error) {
 		defer q.inflight.Done()
 		if err != nil {
-			results = []OpResult{{Err: err}}
+			results = []record.OpResult{{Err: err}}
 		}
 		answer <- q.submitted(l, job, results[0])
 	})
@@ -48,20 +49,20 @@ func (q *Queue) commitSubmit(ctx context.Context, job *JobSpec, l *lane) (jobhos
 
 // existing answers a job that there is no room for: if it is there already,
 // that is no news and needs no room. Everything else stays refused.
-func (q *Queue) existing(ctx context.Context, spec *jobhost.Spec, job *JobSpec, refusal error) (jobhost.Receipt, error) {
+func (q *Queue) existing(ctx context.Context, spec *jobhost.Spec, job *record.JobSpec, refusal error) (jobhost.Receipt, error) {
 	if job == nil || spec.ID == "" {
 		return jobhost.Receipt{}, refusal
 	}
-	record, err := q.store.Job(ctx, job.ID)
+	stored, err := q.store.Job(ctx, job.ID)
 	switch {
 	case jobhost.CodeOf(err) == jobhost.CodeNotFound:
 		return jobhost.Receipt{}, refusal
 	case err != nil:
 		return jobhost.Receipt{}, fmt.Errorf("submit: %w", err)
-	case !job.Repeats(&record.JobSpec):
-		return jobhost.Receipt{}, fmt.Errorf("submit: %w", TakenID(job.ID))
+	case !job.Repeats(&stored.JobSpec):
+		return jobhost.Receipt{}, fmt.Errorf("submit: %w", record.TakenID(job.ID))
 	}
-	return jobhost.Receipt{ID: job.ID, State: q.describe(record).State, Deduplicated: true}, nil
+	return jobhost.Receipt{ID: job.ID, State: q.describe(stored).State, Deduplicated: true}, nil
 }
 
 // stateOfExisting fills in where the job stands that was there before.
@@ -78,7 +79,7 @@ func (q *Queue) stateOfExisting(ctx context.Context, a *jobhost.Submitted) {
 func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhost.Submitted, error) {
 	answers := make([]jobhost.Submitted, len(specs))
 	var (
-		ops   []Op
+		ops   []record.Op
 		lanes []*lane
 		index []int // of ops in answers
 	)
@@ -89,22 +90,22 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 			answers[i].Receipt, answers[i].Err = q.existing(ctx, &spec, job, err)
 			continue
 		}
-		ops, lanes, index = append(ops, &Submit{Job: job}), append(lanes, l), append(index, i)
+		ops, lanes, index = append(ops, &record.Submit{Job: job}), append(lanes, l), append(index, i)
 	}
 	if len(ops) == 0 {
 		return answers, nil
 	}
 	done := make(chan struct{})
 	q.inflight.Add(1)
-	q.store.Commit(ops, func(results []OpResult, err error) {
+	q.store.Commit(ops, func(results []record.OpResult, err error) {
 		defer q.inflight.Done()
 		defer close(done)
 		for i, op := range ops {
-			result := OpResult{Err: err}
+			result := record.OpResult{Err: err}
 			if err == nil {
 				result = results[i]
 			}
-			answers[index[i]] = q.submitted(lanes[i], op.(*Submit).Job, result)
+			answers[index[i]] = q.submitted(lanes[i], op.(*record.Submit).Job, result)
 		}
 	})
 	select {
@@ -122,7 +123,7 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 // queue. The caller must commit it and call submitted. A job that there is no
 // room for comes with its error: see existing. Its payload is in ref if that is
 // not nil, and in the spec too if it is small.
-func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, who submitter) (*JobSpec, *lane, error) {
+func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, who submitter) (*record.JobSpec, *lane, error) {
 	if err := who.check(spec); err != nil {
 		return nil, nil, err
 	}
@@ -184,9 +185,9 @@ func (q *Queue) noWorker(name string) error {
 }
 
 // fill makes the job that is stored: the spec with all defaults.
-func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
+func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *record.JobSpec {
 	now := q.clock.now()
-	job := &JobSpec{
+	job := &record.JobSpec{
 		ID:          spec.ID,
 		Worker:      spec.Worker,
 		Payload:     spec.Payload,
@@ -203,17 +204,17 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 		UniqueKey:      spec.UniqueKey,
 		Callback:       spec.Callback,
 
-		CreatedAt: MillisOf(now),
+		CreatedAt: record.MillisOf(now),
 	}
 	job.Digest, job.DigestBefore = digestsOf(spec, nil)
 	if job.ID == "" {
 		job.ID = jobhost.NewID()
 	}
 	if spec.Deadline > 0 {
-		job.Deadline = MillisOf(now.Add(spec.Deadline))
+		job.Deadline = record.MillisOf(now.Add(spec.Deadline))
 	}
 	if spec.UniqueFor > 0 {
-		job.UniqueUntil = MillisOf(now.Add(spec.UniqueFor))
+		job.UniqueUntil = record.MillisOf(now.Add(spec.UniqueFor))
 	}
 	if job.MaxAttempts == 0 {
 		job.MaxAttempts = w.Retry.MaxAttempts
@@ -223,9 +224,9 @@ func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *JobSpec {
 	}
 	switch {
 	case !spec.RunAt.IsZero():
-		job.ReadyAt = max(MillisOf(spec.RunAt), job.CreatedAt)
+		job.ReadyAt = max(record.MillisOf(spec.RunAt), job.CreatedAt)
 	default:
-		job.ReadyAt = MillisOf(now.Add(spec.Delay))
+		job.ReadyAt = record.MillisOf(now.Add(spec.Delay))
 	}
 	return job
 }
@@ -269,7 +270,7 @@ func digestBefore(spec *jobhost.Spec, ref *payload.Ref) (whole [sha256.Size]byte
 	number(int64(spec.MaxAttempts))
 	number(int64(spec.Timeout))
 	number(int64(spec.Delay))
-	number(int64(MillisOf(spec.RunAt)))
+	number(int64(record.MillisOf(spec.RunAt)))
 	number(int64(len(spec.Labels)))
 	for _, k := range names(spec.Labels) {
 		text(k)
@@ -364,7 +365,7 @@ func (l *lane) vacate(n int) {
 const retryAfter = time.Second
 
 // submitted runs when the fate of a submit is known.
-func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submitted {
+func (q *Queue) submitted(l *lane, job *record.JobSpec, result record.OpResult) jobhost.Submitted {
 	q.release(job, result)
 	if result.Err != nil || result.Existing {
 		l.vacate(job.Tasks)
@@ -380,7 +381,7 @@ func (q *Queue) submitted(l *lane, job *JobSpec, result OpResult) jobhost.Submit
 
 // enter puts a job that is durable into its lane, where there is room for so
 // many tasks; the lane is nil if nobody has heard of the worker yet.
-func (q *Queue) enter(l *lane, job *JobSpec, reserved int) jobhost.State {
+func (q *Queue) enter(l *lane, job *record.JobSpec, reserved int) jobhost.State {
 	state := jobhost.Ready
 	if job.ReadyAt > job.CreatedAt {
 		state = jobhost.Scheduled
@@ -397,11 +398,11 @@ func (q *Queue) enter(l *lane, job *JobSpec, reserved int) jobhost.State {
 	l.pending -= reserved
 	keep := l.waitingLocked() < shortQueue
 	x := traits{job.Group(), job.Deadline}
-	bare := job.withoutItems()
+	bare := job.WithoutItems()
 	for i := range job.Tasks {
-		e := entry{key: job.Key + Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
+		e := entry{key: job.Key + record.Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
 		if keep && l.soonLocked(e.readyAt) {
-			l.keepNewLocked(e, bare, job.item(i))
+			l.keepNewLocked(e, bare, job.Item(i))
 		}
 		l.pushLocked(e, x)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/journal"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -27,7 +28,7 @@ func (q *Queue) Slot(worker string) *Slot {
 
 // Lease is a task that was taken: the right to run it, until it is settled.
 type Lease struct {
-	Body
+	record.Body
 	// TakenAt is when the task was taken; it waited since ReadyAt.
 	TakenAt time.Time
 	ReadyAt time.Time
@@ -36,7 +37,7 @@ type Lease struct {
 	entry   entry
 	noted   *journal.Entry // of its attempt; nil = it is not noted
 	crashed bool           // its attempt was under way when the last host died
-	group   Group          // that it counts for; 0 = none, or no more
+	group   record.Group   // that it counts for; 0 = none, or no more
 	unread  traits         // of the task, until there is a body
 	memory  int64          // that the gate counts for it
 	endedAt time.Time      // when it was settled
@@ -88,7 +89,7 @@ func (l *Lease) SetProgress(done, total int64) {
 
 // begin fills the lease in and tells that its attempt begins, unless its job
 // was cancelled: nobody is told of a start after the cancel.
-func (l *Lease) begin(body *Body) bool {
+func (l *Lease) begin(body *record.Body) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancelled {

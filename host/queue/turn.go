@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // turn is the task that is next.
@@ -16,10 +17,10 @@ type turn struct {
 }
 
 // never is later than every time.
-const never = Millis(math.MaxInt64)
+const never = record.Millis(math.MaxInt64)
 
 // pushGroupLocked adds a ready task that has a concurrency key.
-func (l *lane) pushGroupLocked(e entry, id Group) {
+func (l *lane) pushGroupLocked(e entry, id record.Group) {
 	if l.groups == nil {
 		l.groups = newGroups(l.perKey())
 		for level := range l.levels {
@@ -143,7 +144,7 @@ func (l *lane) turnLocked(level int, best jobhost.Priority) (t turn, ok bool) {
 }
 
 // effectiveLocked is the priority of a task of a level that is ready since a time.
-func (l *lane) effectiveLocked(level int, since Millis) jobhost.Priority {
+func (l *lane) effectiveLocked(level int, since record.Millis) jobhost.Priority {
 	age := time.Duration(l.horizon-min(since, l.horizon)) * time.Millisecond
 	return jobhost.PriorityAt(level).Effective(age, l.q.cfg.Aging)
 }
@@ -171,7 +172,7 @@ func (l *lane) nextTurnLocked() (t turn, ok bool) {
 }
 
 // takeTurnLocked takes the task out, and returns its group.
-func (l *lane) takeTurnLocked(t turn) Group {
+func (l *lane) takeTurnLocked(t turn) record.Group {
 	g, level := l.groups, int(t.level)
 	g.stale[level] = g.stale[level] || t.readyAt <= g.oldest[level]
 	g.rings[level].rotate(t.place)
@@ -212,7 +213,7 @@ func (l *lane) leaveGroupLocked(lease *Lease) {
 }
 
 // uncountGroupLocked takes so many off the numbers that count a ready task.
-func (l *lane) uncountGroupLocked(e entry, id Group, n int) {
+func (l *lane) uncountGroupLocked(e entry, id record.Group, n int) {
 	g := l.groups
 	r := g.refs[id]
 	g.at(r).live[e.level] -= uint32(n)

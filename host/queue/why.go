@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Why tells why a job is where it is, and what would end that. Of a job with
 // several tasks it speaks of the first one that has the job's state.
 func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
-	job, record, err := q.look(ctx, id)
+	job, stored, err := q.look(ctx, id)
 	if err != nil {
 		return jobhost.Why{}, err
 	}
@@ -32,11 +33,11 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		why.Reason = fmt.Sprintf("attempt %d of %d failed (%s); the next one is at %s",
 			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
 	case jobhost.Held:
-		q.whyHeld(&why, job, &record)
+		q.whyHeld(&why, job, &stored)
 	case jobhost.Ready:
 		q.whyReady(&why, job)
 	case jobhost.Running:
-		if q.whyKept(&why, &record) {
+		if q.whyKept(&why, &stored) {
 			return why, nil
 		}
 		why.Code = "running"
@@ -49,7 +50,7 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 }
 
 // whyHeld tells what holds a job.
-func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, record *JobRecord) {
+func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, stored *record.JobRecord) {
 	l := q.lanes.of(job.Worker)
 	if l == nil {
 		whyParked(why, job)
@@ -75,8 +76,8 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, record *JobRecord) {
 	case holdBreaker:
 		q.whyBreaker(why, l.breaker, "; or jobhost worker reset-breaker "+job.Worker)
 	case notHeld:
-		if !l.whyAsideLocked(why, record) {
-			q.whyGroup(why, l, &record.JobSpec)
+		if !l.whyAsideLocked(why, stored) {
+			q.whyGroup(why, l, &stored.JobSpec)
 		}
 	default:
 		whyParked(why, job)
@@ -84,12 +85,12 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, record *JobRecord) {
 }
 
 // whyGroup tells what holds the tasks of a job's group.
-func (q *Queue) whyGroup(why *jobhost.Why, l *lane, spec *JobSpec) {
+func (q *Queue) whyGroup(why *jobhost.Why, l *lane, spec *record.JobSpec) {
 	if l.groups != nil && l.groups.breakers.holds(spec.Group()) {
 		q.whyBreaker(why, l.groups.breakers.byGroup[spec.Group()].sharedBreaker, "")
 		return
 	}
-	if n := spec.Group().limit(0); n > 0 {
+	if n := spec.Group().Limit(0); n > 0 {
 		why.Code = "max_parallel"
 		why.Reason = fmt.Sprintf("%d of its tasks run, which is its max_parallel", n)
 		why.Ends = "the end of one of them"

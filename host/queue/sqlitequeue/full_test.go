@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
 )
 
 // patiently commits what is refused for want of room again, until it is taken.
-func (m *machine) patiently(ops ...queue.Op) error {
+func (m *machine) patiently(ops ...record.Op) error {
 	for {
 		_, err := commitAll(m.Store, ops...)
 		if e, ok := errors.AsType[*jobhost.Error](err); !ok || e.Field != jobhost.FieldDisk {
@@ -74,18 +74,18 @@ func noRoom(t *testing.T, seed uint64, faults crashvfs.Faults) {
 func (m *machine) settlePatiently(s *step) error {
 	main, other := newSpec(s.id, "w", 1), newSpec(s.id+"-b", "w", 1)
 	main.Payload, main.Tasks = s.payload, s.tasks
-	if err := m.patiently(&queue.Submit{Job: main}, &queue.Submit{Job: other}); err != nil {
+	if err := m.patiently(&record.Submit{Job: main}, &record.Submit{Job: other}); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
 	found, err := m.Job(m.t.Context(), s.id)
 	if err != nil {
 		return err
 	}
-	job := queue.JobRecord{JobSpec: *main}
+	job := record.JobRecord{JobSpec: *main}
 	job.Key = found.Key
 	s.acked, s.key = 1, found.Key
-	if _, err := commitAll(m.Store, &queue.Settle{
-		Key: s.key, Status: queue.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected, Patient: true,
+	if _, err := commitAll(m.Store, &record.Settle{
+		Key: s.key, Status: record.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected, Patient: true,
 		Effects: queuetest.Tallying(&job, 0),
 	}); err != nil {
 		return fmt.Errorf("settle: %w", err)

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
@@ -44,7 +44,7 @@ type step struct {
 	id                string
 	tasks             int
 	cancel            bool
-	key               queue.Key
+	key               record.Key
 	begun, acked      int // batches
 	payload, expected []byte
 }
@@ -114,20 +114,20 @@ func (m *machine) step(s *step) error {
 	main, other := newSpec(s.id, "w", 1), newSpec(s.id+"-b", "w", 1)
 	main.Payload, main.Tasks = s.payload, s.tasks
 	s.begun = 1
-	res, err := commitAll(m.Store, &queue.Submit{Job: main}, &queue.Submit{Job: other})
+	res, err := commitAll(m.Store, &record.Submit{Job: main}, &record.Submit{Job: other})
 	if err != nil {
 		return err
 	}
 	s.acked, s.key = 1, res[0].Key
-	var ops []queue.Op
+	var ops []record.Op
 	if s.cancel {
-		ops = append(ops, &queue.Cancel{ID: s.id, At: 2})
+		ops = append(ops, &record.Cancel{ID: s.id, At: 2})
 	} else {
-		job := queue.JobRecord{JobSpec: *main}
+		job := record.JobRecord{JobSpec: *main}
 		job.Key = s.key
 		for i := range s.tasks {
-			ops = append(ops, &queue.Settle{
-				Key: s.key + queue.Key(i), Status: queue.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected,
+			ops = append(ops, &record.Settle{
+				Key: s.key + record.Key(i), Status: record.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected,
 				Effects: queuetest.Tallying(&job, i),
 			})
 		}
@@ -141,10 +141,10 @@ func (m *machine) step(s *step) error {
 }
 
 // commitAll waits for a batch of which nothing may be refused.
-func commitAll(s queue.Store, ops ...queue.Op) ([]queue.OpResult, error) {
+func commitAll(s record.Store, ops ...record.Op) ([]record.OpResult, error) {
 	done := make(chan error, 1)
-	var results []queue.OpResult
-	s.Commit(ops, func(res []queue.OpResult, err error) {
+	var results []record.OpResult
+	s.Commit(ops, func(res []record.OpResult, err error) {
 		results = res
 		for _, r := range res {
 			err = errors.Join(err, r.Err)
@@ -201,18 +201,18 @@ func (m *machine) checkStep(ctx context.Context, s *step) error {
 	case len(job.Payload) != len(s.payload):
 		return fmt.Errorf("a payload of %d bytes has %d", len(s.payload), len(job.Payload))
 	}
-	ended, wrong := 0, queue.Succeeded
+	ended, wrong := 0, record.Succeeded
 	if !s.cancel {
-		wrong = queue.Cancelled
+		wrong = record.Cancelled
 	}
 	for _, task := range job.Tasks {
-		if task.Status != queue.Open {
+		if task.Status != record.Open {
 			ended++
 		}
 		if task.Status == wrong {
 			return fmt.Errorf("task %d is in status %d", task.Index, task.Status)
 		}
-		if task.Status == queue.Succeeded {
+		if task.Status == record.Succeeded {
 			if data, err := m.Result(ctx, task.Key); err != nil || string(data) != string(s.expected) {
 				return fmt.Errorf("result of task %d: %q, %w", task.Index, data, err)
 			}
@@ -326,7 +326,7 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	m.work("a", 8, 2)
 	select {
 	case <-m.Failed():
-		_, err := commitAll(m.Store, &queue.Submit{Job: newSpec("late", "w", 1)})
+		_, err := commitAll(m.Store, &record.Submit{Job: newSpec("late", "w", 1)})
 		if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !errors.Is(err, m.Err()) {
 			t.Fatalf("a commit after the failure: %v, want %v", err, m.Err())
 		}
@@ -359,7 +359,7 @@ func TestDiskFull(t *testing.T) {
 		m.work("before", 8, uint64(n))
 		big := newSpec("big", "w", 1)
 		big.Payload = make([]byte, 2<<20)
-		_, err := commitAll(m.Store, &queue.Submit{Job: big})
+		_, err := commitAll(m.Store, &record.Submit{Job: big})
 		if jobhost.CodeOf(err) != jobhost.CodeUnavailable || jobhost.HintOf(err) == "" {
 			t.Fatalf("a commit without room: %v", err)
 		}
@@ -367,7 +367,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("a full disk stopped the store: %v", m.Err())
 		}
 		m.disk.Set(crashvfs.Faults{})
-		if err := m.patiently(&queue.Submit{Job: big}); err != nil {
+		if err := m.patiently(&record.Submit{Job: big}); err != nil {
 			t.Fatalf("a commit with room again: %v", err)
 		}
 		m.work("after", 3, uint64(n))

@@ -1,5 +1,5 @@
 // Package sqlitequeue keeps jobs in an SQLite database, for a host that owns
-// it alone. It implements [queue.Store]; what that demands beyond rows
+// it alone. It implements [record.Store]; what that demands beyond rows
 // (durability, group commit, fail-stop, one process) is done by sqlitedb.
 //
 // Since the process owns the file, a claim writes nothing: open tasks are read
@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -29,14 +29,14 @@ type Options struct {
 	Observer sqlitedb.Observer
 }
 
-// Store is a [queue.Store]. Its methods may be called from many goroutines.
+// Store is a [record.Store]. Its methods may be called from many goroutines.
 type Store struct {
 	db     *sqlitedb.DB
 	owned  bool // Close closes db
 	ledger *ledger
 }
 
-var _ queue.Roomy = (*Store)(nil)
+var _ record.Roomy = (*Store)(nil)
 
 // Open opens the database of a directory, creating or migrating it if need be.
 // Its errors are those of [sqlitedb.Open].
@@ -87,16 +87,16 @@ func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
 // Err returns the error that stopped the store, or nil.
 func (s *Store) Err() error { return s.db.Err() }
 
-// Full implements [queue.Roomy].
+// Full implements [record.Roomy].
 func (s *Store) Full() error { return s.db.Full() }
 
-// Flowing implements [queue.Roomy].
+// Flowing implements [record.Roomy].
 func (s *Store) Flowing() <-chan struct{} { return s.db.Flowing() }
 
-// GiveUp implements [queue.Roomy].
+// GiveUp implements [record.Roomy].
 func (s *Store) GiveUp() { s.db.GiveUp() }
 
-// Close implements [queue.Store].
+// Close implements [record.Store].
 func (s *Store) Close() error {
 	if !s.owned {
 		return nil

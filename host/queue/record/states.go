@@ -1,4 +1,4 @@
-package queue
+package record
 
 import "context"
 
@@ -27,12 +27,6 @@ type NoteStates struct{ ID string }
 // note of a newer job with such an id stays.
 type ForgetStates struct{ IDs []string }
 
-func (*NoteStates) op()   {}
-func (*ForgetStates) op() {}
+func (*NoteStates) op() {}
 
-// Accompanied is a store that may have companions, which keep something of its jobs
-// and remove it together with their rows.
-type Accompanied interface {
-	// Accompanied reports whether something is a companion of the store.
-	Accompanied(by any) bool
-}
+func (*ForgetStates) op() {}

@@ -1,4 +1,4 @@
-package queue
+package record
 
 import (
 	"crypto/sha256"
@@ -55,7 +55,7 @@ func digestWord(text string) uint64 {
 }
 
 // limit returns how many tasks of the group may run; 0 = no limit.
-func (id Group) limit(perKey int) int {
+func (id Group) Limit(perKey int) int {
 	if id&1 != 0 {
 		return perKey
 	}

@@ -1,4 +1,4 @@
-package queue
+package record
 
 // Origin says which step of which workflow a job is for.
 type Origin struct {
