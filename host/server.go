@@ -8,6 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 var _ jobhost.Server = (*Host)(nil)
@@ -194,9 +195,9 @@ func (h *Host) Workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
 	for name, w := range r.workers {
 		stats := r.queue.Stats(name)
 		counts := stats.Counts()
-		counts[jobhost.Succeeded] = ended[name][queue.Succeeded]
-		counts[jobhost.Dead] = ended[name][queue.Dead]
-		counts[jobhost.Cancelled] = ended[name][queue.Cancelled]
+		counts[jobhost.Succeeded] = ended[name][record.Succeeded]
+		counts[jobhost.Dead] = ended[name][record.Dead]
+		counts[jobhost.Cancelled] = ended[name][record.Cancelled]
 		status := w.status()
 		status.Disabled = r.queue.Disabled(name)
 		status.Mode, status.Breaker = r.queue.Mode(name), r.queue.Breaker(name)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -78,7 +78,7 @@ func (h *Host) lookAtSpace(was bool) bool {
 
 // storeFull returns why the store takes nothing new; nil = it does.
 func (h *Host) storeFull() error {
-	if store, ok := h.cfg.Store.(queue.Roomy); ok {
+	if store, ok := h.cfg.Store.(record.Roomy); ok {
 		return store.Full()
 	}
 	return nil

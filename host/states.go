@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
 )
@@ -17,7 +17,7 @@ func (h *Host) newStates() *taskstate.Keeper {
 		return nil
 	}
 	cfg := taskstate.Config{Store: h.cfg.States, Jobs: h, Observe: h.cfg.Metrics.States(), Logger: h.cfg.Logger}
-	if jobs, ok := h.cfg.Store.(queue.Accompanied); !ok || !jobs.Accompanied(h.cfg.States) {
+	if jobs, ok := h.cfg.Store.(record.Accompanied); !ok || !jobs.Accompanied(h.cfg.States) {
 		cfg.Notes = h.cfg.Store // they can't be removed together with their job
 	}
 	return taskstate.New(cfg)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost/host/op"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -28,7 +28,7 @@ func (h *Host) stop(root *scope.Scope) error {
 		}
 	}
 	h.become(Stopping)
-	if store, ok := h.cfg.Store.(queue.Roomy); ok {
+	if store, ok := h.cfg.Store.(record.Roomy); ok {
 		store.GiveUp() // there may be no room for a long time
 	}
 	root.Cancel(hostcall.ErrReturned)

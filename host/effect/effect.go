@@ -11,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Bounds of one attempt.
@@ -35,7 +36,7 @@ type Config struct {
 	Queue *queue.Queue
 	Lease *queue.Lease
 	// Quota bounds what the keys of the worker cost together, as
-	// [queue.KVCost] counts; 0 = no bound.
+	// [record.KVCost] counts; 0 = no bound.
 	Quota int64
 	// Deadline is when waiting for the store ends; zero = never.
 	Deadline time.Time
@@ -54,9 +55,9 @@ type Attempt struct {
 	size  int64 // what the worker's keys cost; -1 = not known yet
 	grown int64 // what the changed keys cost, as if they were all new
 
-	parent   *queue.Parent // of children; nil until there are any
-	room     int           // how many children more there may be
-	numbers  int           // of submits that were asked for
+	parent   *record.Parent // of children; nil until there are any
+	room     int            // how many children more there may be
+	numbers  int            // of submits that were asked for
 	children []*queue.Child
 	digests  map[string][16]byte // of children, by id
 }

@@ -1,7 +1,7 @@
 package effect
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // keep replaces what is known of a key by a change of it, if that is within
@@ -40,9 +40,9 @@ const longestNumber = 20
 func (k *key) cost(name string) int64 {
 	switch k.change {
 	case set:
-		return queue.KVCost(name, len(k.value))
+		return record.KVCost(name, len(k.value))
 	case add:
-		return queue.KVCost(name, longestNumber)
+		return record.KVCost(name, longestNumber)
 	}
 	return 0
 }
@@ -75,7 +75,7 @@ func (a *Attempt) withinQuota(name string, k, next *key) error {
 		return nil
 	}
 	a.cfg.Hit(LimitQuota)
-	return queue.ErrQuota(a.cfg.Lease.Job.Worker, a.cfg.Quota)
+	return record.ErrQuota(a.cfg.Lease.Job.Worker, a.cfg.Quota)
 }
 
 // replaced is what those keys cost now that are changed, and one that will be.
@@ -93,7 +93,7 @@ func (a *Attempt) replaced(next string) (int64, error) {
 			return 0, err
 		}
 		if k.was.Version != 0 {
-			cost += queue.KVCost(name, len(k.was.Value))
+			cost += record.KVCost(name, len(k.was.Value))
 		}
 	}
 	return cost, nil

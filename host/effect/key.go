@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Keys that were only read are remembered up to these bounds, so that a value
@@ -20,12 +20,12 @@ const (
 // key is what an attempt knows of a key, and wants of it.
 type key struct {
 	read bool
-	was  queue.KVEntry // as it was read; version 0 = it wasn't there
+	was  record.KVEntry // as it was read; version 0 = it wasn't there
 
 	change  change
 	checked bool // the change depends on the version that was read
 	value   []byte
-	expires queue.Millis
+	expires record.Millis
 	delta   int64
 }
 
@@ -40,15 +40,15 @@ const (
 )
 
 // asked is the change as the store knows it.
-func (k *key) asked(name string) queue.KVChange {
-	c := queue.KVChange{Key: name, Checked: k.checked, Version: k.was.Version}
+func (k *key) asked(name string) record.KVChange {
+	c := record.KVChange{Key: name, Checked: k.checked, Version: k.was.Version}
 	switch k.change {
 	case set:
 		c.Value, c.Expires = k.value, k.expires
 	case add:
-		c.Kind, c.Delta = queue.KVAdd, k.delta
+		c.Kind, c.Delta = record.KVAdd, k.delta
 	default:
-		c.Kind = queue.KVDelete
+		c.Kind = record.KVDelete
 	}
 	return c
 }
@@ -112,7 +112,7 @@ func (a *Attempt) Get(name []byte) (value []byte, version int64, err error) {
 	}
 	value, there, err := k.now(name)
 	if err == nil && !there {
-		err = queue.ErrNoKey(a.cfg.Lease.Job.Worker, string(name))
+		err = record.ErrNoKey(a.cfg.Lease.Job.Worker, string(name))
 	}
 	return value, k.was.Version, err
 }
@@ -144,11 +144,11 @@ func (k *key) value0() []byte {
 
 // addTo adds to a number.
 func addTo(name, value []byte, delta int64) (int64, error) {
-	sum, ok := queue.AddNumber(value, delta)
+	sum, ok := record.AddNumber(value, delta)
 	if ok && sum > math.MinInt64+255 { // the numbers below stand for errors in the ABI
 		return sum, nil
 	}
-	if _, number := queue.AddNumber(value, 0); number {
+	if _, number := record.AddNumber(value, 0); number {
 		return 0, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("the sum of key %q has more than 64 bits", name)}
 	}
 	return 0, &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf("the value of key %q is not a whole number", name)}
@@ -167,13 +167,13 @@ func (a *Attempt) CompareAndSet(name []byte, version int64, value []byte) error 
 		return err
 	}
 	if k.was.Version != version {
-		return queue.ErrVersion(string(name))
+		return record.ErrVersion(string(name))
 	}
 	return a.put(name, k, value, 0, true)
 }
 
 // put changes a key to a value.
-func (a *Attempt) put(name []byte, k *key, value []byte, expires queue.Millis, checked bool) error {
+func (a *Attempt) put(name []byte, k *key, value []byte, expires record.Millis, checked bool) error {
 	next := *k
 	next.change, next.checked, next.expires, next.delta = set, k.checked || checked, expires, 0
 	next.value = append([]byte{}, value...)

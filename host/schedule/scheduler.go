@@ -14,14 +14,15 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// Store is what a [queue.Store] must be able to do besides, for a host that
+// Store is what a [record.Store] must be able to do besides, for a host that
 // has schedules.
 type Store interface {
 	// Schedules returns the states of all schedules, by name.
-	Schedules(ctx context.Context) ([]queue.ScheduleState, error)
+	Schedules(ctx context.Context) ([]record.ScheduleState, error)
 }
 
 // Queue takes the jobs; a [queue.Queue] does.
@@ -62,7 +63,7 @@ type Scheduler struct {
 // entry is a schedule and how it stands.
 type entry struct {
 	def   *Schedule
-	state queue.ScheduleState
+	state record.ScheduleState
 	// next is the tick after state.Last; zero = there is none.
 	next time.Time
 	// refused says why the due tick could make no job; it is tried again at

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
 // applying writes what has become of a workflow by an event.
 type applying struct {
 	t         *transition
-	tx        queue.WorkflowTx
+	tx        record.WorkflowTx
 	row       *row
 	reader    *reader
 	happening happening
@@ -52,7 +52,7 @@ func (a *applying) apply() error {
 
 // change writes where a step stands.
 func (a *applying) change(c *course.Change) error {
-	s := queue.StepRecord{
+	s := record.StepRecord{
 		Step: c.Step, Status: c.Status, Number: c.Run.Number, Fallback: c.Fallback, Worker: c.Run.Fallback,
 		Reason: c.Reason, Tasks: c.Tasks, Failure: c.Failure,
 	}
@@ -106,8 +106,8 @@ func (a *applying) drop() error {
 }
 
 // origin says what a job of the workflow is for.
-func (a *applying) origin(step int, mark string) *queue.Origin {
-	return &queue.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: a.row.def.name(step), Mark: mark}
+func (a *applying) origin(step int, mark string) *record.Origin {
+	return &record.Origin{Workflow: a.row.Key, ID: a.row.ID, Step: a.row.def.name(step), Mark: mark}
 }
 
 // add adds what is to run.
@@ -158,7 +158,7 @@ func (a *applying) submit(s *course.Submit) error {
 }
 
 // job makes the job of a run.
-func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *queue.JobSpec {
+func (a *applying) job(s *course.Submit, step *jobhost.Step, c content) *record.JobSpec {
 	e := a.t.engine
 	def := &a.row.def.Workflow
 	spec := jobhost.Spec{
@@ -243,7 +243,7 @@ func (a *applying) begin(b *course.Begin) error {
 		a.tooMuch(b.Run, course.ChildEnded)
 		return nil
 	}
-	child := &queue.WorkflowRecord{
+	child := &record.WorkflowRecord{
 		ID: b.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, a.row.Labels), Depth: a.row.Depth + 1,
 		Parent: a.row.Key, ParentID: a.row.ID, ParentStep: step.Name, ParentMark: markOf(b.Run), StartedAt: a.t.at,
 	}
@@ -255,7 +255,7 @@ func (a *applying) begin(b *course.Begin) error {
 }
 
 // add adds a workflow, which is then to start; false = its id is taken.
-func (t *transition) add(tx queue.WorkflowTx, w *queue.WorkflowRecord, def *definition, input []byte) (bool, error) {
+func (t *transition) add(tx record.WorkflowTx, w *record.WorkflowRecord, def *definition, input []byte) (bool, error) {
 	if added, err := tx.AddWorkflow(w, def.text); !added || err != nil {
 		return false, err
 	}
@@ -285,7 +285,7 @@ func merge(a, b map[string]string) map[string]string {
 func (a *applying) set(s *course.SetTimer) error {
 	job := a.t.engine.queue.NewJob(&jobhost.Spec{ID: s.ID, Worker: jobhost.WorkflowWorker})
 	job.CreatedAt = a.t.at
-	job.ReadyAt = max(queue.MillisOf(s.At.Add(time.Millisecond-1)), a.t.at) // never before its time
+	job.ReadyAt = max(record.MillisOf(s.At.Add(time.Millisecond-1)), a.t.at) // never before its time
 	job.Retention = time.Second
 	job.MaxAttempts = jobhost.MaxAttempts
 	job.Origin = a.origin(s.Timer.Step, timerMark(s.Timer))
@@ -300,7 +300,7 @@ func (a *applying) set(s *course.SetTimer) error {
 // resumed opens a workflow again that had failed.
 func (a *applying) resumed() {
 	w := a.row.WorkflowRecord
-	w.Status, w.EndedAt, w.ExpiresAt, w.Ending = queue.WorkflowRunning, 0, 0, queue.Ending{}
+	w.Status, w.EndedAt, w.ExpiresAt, w.Ending = record.WorkflowRunning, 0, 0, record.Ending{}
 	a.t.note(note{kind: jobhost.EventWorkflowResumed, id: w.ID, name: w.Name, status: jobhost.WorkflowRunning})
 	if w.Parent != 0 {
 		a.t.tellParent(w, course.Event{What: course.ChildResumed})
@@ -312,7 +312,7 @@ func (a *applying) end(e *course.End) error {
 	w := a.row.WorkflowRecord
 	w.Status, w.EndedAt = storedStatus(e.Status), a.t.at
 	w.ExpiresAt = a.t.engine.expires(w, a.t.at)
-	w.Ending = queue.Ending{Step: a.row.def.name(e.Step), Reason: e.Reason, Failure: e.Failure}
+	w.Ending = record.Ending{Step: a.row.def.name(e.Step), Reason: e.Reason, Failure: e.Failure}
 	event := course.Event{What: course.ChildEnded, Status: e.Status, Failure: e.Failure}
 	if e.Status == jobhost.WorkflowCompleted {
 		c, err := a.reader.compose(&e.Output)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/internal/text"
 )
@@ -19,7 +19,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		return err
 	}
 	t := &transition{engine: e, at: e.now()}
-	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
+	t.first = func(t *transition, tx record.WorkflowTx, _ record.End) (*happening, error) {
 		w, err := tx.WorkflowByID(id)
 		switch {
 		case w == nil:
@@ -54,7 +54,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 // prepare compiles what a workflow runs before the store's writer would have to. One that can't be compiled any
 // more, or is damaged, is for the transition to end.
 func (e *Engine) prepare(ctx context.Context, id string) error {
-	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	return e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if w == nil {
 			return err
@@ -65,7 +65,7 @@ func (e *Engine) prepare(ctx context.Context, id string) error {
 }
 
 // definition returns a definition by its hash.
-func (e *Engine) definition(v queue.WorkflowView, hash string) (*definition, error) {
+func (e *Engine) definition(v record.WorkflowView, hash string) (*definition, error) {
 	if d := e.defs.cached(hash); d != nil {
 		return d, nil
 	}
@@ -102,7 +102,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
 	}
 	judge := func(r *row, _ *course.Event) *jobhost.Error {
-		if r.Status == queue.WorkflowRunning || r.Status == queue.WorkflowCancelled {
+		if r.Status == record.WorkflowRunning || r.Status == record.WorkflowCancelled {
 			return nil
 		}
 		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has ended: it is %s", id, statusOf(r.Status))}

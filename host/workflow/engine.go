@@ -2,7 +2,7 @@
 // a goroutine, a timer or memory for those that wait.
 //
 // A running workflow is a record in the store. Whatever happens to it is an operation of the queue
-// that carries a [queue.Transition]: within the store's transaction this asks [course] what becomes of
+// that carries a [record.Transition]: within the store's transaction this asks [course] what becomes of
 // the workflow, and writes that: its record, jobs for the steps that can run now, cancels, timers. So
 // a step that has ended and the step after it are one commit, and a crash falls between transitions.
 //
@@ -22,6 +22,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -67,7 +68,7 @@ func (noObserver) StepEnded(string, string, jobhost.StepStatus, time.Duration) {
 // Engine runs workflows. It implements [queue.Workflows], and is of use once it is opened.
 type Engine struct {
 	cfg   Config
-	store queue.WorkflowReader
+	store record.WorkflowReader
 	queue *queue.Queue // set by Open, before anything can ask for it
 	defs  definitions
 	open  atomic.Int64 // workflows that run
@@ -79,7 +80,7 @@ type Engine struct {
 var _ queue.Workflows = (*Engine)(nil)
 
 // New returns an engine that has no definitions yet.
-func New(store queue.WorkflowReader, cfg Config) *Engine {
+func New(store record.WorkflowReader, cfg Config) *Engine {
 	if cfg.Bounds == (course.Bounds{}) {
 		cfg.Bounds = course.DefaultBounds()
 	}

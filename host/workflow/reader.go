@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow/course"
 )
 
@@ -20,7 +20,7 @@ const maxComposed = 8 << 20
 
 // reader reads what the store has of a workflow. It implements [course.Reader].
 type reader struct {
-	view  queue.WorkflowView
+	view  record.WorkflowView
 	row   *row
 	event *course.Event // what has happened; nil = nothing
 }
@@ -128,7 +128,7 @@ func (r *reader) find(s course.Source) (content, error) {
 	return inline(course.List(out.Results)), nil
 }
 
-func (r *reader) data(key queue.Key, slot int) (content, error) {
+func (r *reader) data(key record.Key, slot int) (content, error) {
 	data, err := r.view.WorkflowData(key, slot)
 	if err == nil && data == nil {
 		err = fmt.Errorf("%w: it is gone", course.ErrUnreadable)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
@@ -18,7 +18,7 @@ const shownOutputs = 1 << 20
 
 // Workflow tells of a workflow: see [jobhost.WorkflowRunner].
 func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowRun, err error) {
-	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	err = e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowR
 }
 
 // describe tells of a workflow what a list has.
-func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
+func describe(w *record.WorkflowRecord) jobhost.WorkflowRun {
 	return jobhost.WorkflowRun{
 		ID: w.ID, Name: w.Name, Status: statusOf(w.Status), Labels: w.Labels, Definition: w.Definition,
 		Parent: w.ParentID, ParentStep: w.ParentStep, StartedAt: w.StartedAt.Time(), EndedAt: timeOrNil(w.EndedAt),
@@ -50,7 +50,7 @@ func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
 	}
 }
 
-func timeOrNil(m queue.Millis) *time.Time {
+func timeOrNil(m record.Millis) *time.Time {
 	if m == 0 {
 		return nil
 	}
@@ -60,14 +60,14 @@ func timeOrNil(m queue.Millis) *time.Time {
 
 // show reads what is told of one workflow.
 type show struct {
-	view   queue.WorkflowView
+	view   record.WorkflowView
 	row    *row
 	reader *reader
 	shown  int // bytes of outputs of steps
 }
 
 func (s *show) fill(run *jobhost.WorkflowRun) error {
-	if s.row.Status == queue.WorkflowCompleted {
+	if s.row.Status == record.WorkflowCompleted {
 		run.OutputSize = s.row.Ending.OutputSize
 		if s.row.Ending.OutputRef == "" && run.OutputSize <= jobhost.MaxStepOutput {
 			data, err := s.view.WorkflowData(s.row.Key, outputSlot)
@@ -99,7 +99,7 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 }
 
 // step tells of a step that has begun or ended.
-func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look) error {
+func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *course.Look) error {
 	step := s.row.def.step(r.Step)
 	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
 	if !r.Fallback && (to.Status == jobhost.StepCompleted || to.Status == jobhost.StepRunning || to.Status == jobhost.StepPending) {
@@ -150,7 +150,7 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 
 // DefinitionOf returns what a workflow runs: see [jobhost.WorkflowDefiner].
 func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflow, err error) {
-	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	err = e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		record, err := v.WorkflowByID(id)
 		if err != nil {
 			return err
