@@ -2,10 +2,10 @@ package queue
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -56,12 +56,6 @@ type Kept interface {
 	Then(f func(payload.Ref, error))
 }
 
-// asideTask is a task that is ready and waits for a payload store.
-type asideTask struct {
-	waiting
-	away *Away
-}
-
 // mostMisses is how often a task may meet a fault of a store without losing an
 // attempt. It is for an object that can't be read in a store that gives all others.
 const mostMisses = 20
@@ -99,8 +93,8 @@ func (l *lane) reach(lease *Lease, body *record.Body) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rate.GiveBack()
-	if l.running[lease.entry.key] == lease { // or it was cancelled meanwhile
-		delete(l.running, lease.entry.key)
+	if l.running[lease.entry.Key] == lease { // or it was cancelled meanwhile
+		delete(l.running, lease.entry.Key)
 		l.asideLocked(lease.entry, lease.unread, away)
 	}
 	l.leaveGroupLocked(lease)
@@ -109,14 +103,12 @@ func (l *lane) reach(lease *Lease, body *record.Body) bool {
 }
 
 // asideLocked puts a task aside until a store is back.
-func (l *lane) asideLocked(e entry, x traits, away *Away) {
-	if x.deadline != 0 {
-		l.deadlines.add(e, x)
+func (l *lane) asideLocked(e order.Entry, x order.Traits, away *Away) {
+	l.order.SetAside(e, x)
+	if l.away == nil {
+		l.away = map[record.Key]*Away{}
 	}
-	if l.aside == nil {
-		l.aside = map[record.Key]asideTask{}
-	}
-	l.aside[e.key] = asideTask{waiting{e, x}, away}
+	l.away[e.Key] = away
 	if !l.q.cfg.Absences.Still(away) { // it came back before the task was here to be found
 		l.releaseLocked()
 	}
@@ -125,26 +117,15 @@ func (l *lane) asideLocked(e entry, x traits, away *Away) {
 // releaseLocked lets those tasks wait for a slot again whose store is back, in the
 // order in which they would have run.
 func (l *lane) releaseLocked() {
-	var back []waiting
-	for key, a := range l.aside {
-		if !l.q.cfg.Absences.Still(a.away) {
-			back = append(back, a.waiting)
-			delete(l.aside, key)
+	l.order.BringBack(func(key record.Key) bool {
+		if l.q.cfg.Absences.Still(l.away[key]) {
+			return false
 		}
-	}
-	slices.SortFunc(back, func(a, b waiting) int {
-		if older(a.entry, b.entry) {
-			return -1
-		}
-		return 1
+		delete(l.away, key)
+		return true
 	})
-	for _, w := range back {
-		l.deadlines.forget(w.key)
-		l.moved[w.key] = w.readyAt // which may not be what the store says
-		l.pushLocked(w.entry, w.traits)
-	}
-	if len(l.aside) == 0 {
-		l.aside = nil // a map never gets smaller
+	if len(l.away) == 0 {
+		l.away = nil // a map never gets smaller
 	}
 }
 
@@ -187,7 +168,7 @@ func (q *Queue) spare(lease *Lease, report *Report) {
 
 // againLocked lets a task wait that has met a fault of a store: for the store if it is
 // away, and for a while if it isn't.
-func (l *lane) againLocked(e entry, lease *Lease) {
+func (l *lane) againLocked(e order.Entry, lease *Lease) {
 	away := l.q.cfg.Absences.Unwritten()
 	if lease.fault.Verb == payload.Get {
 		away = l.q.cfg.Absences.Unread(lease.Job.Ref)
@@ -196,10 +177,9 @@ func (l *lane) againLocked(e entry, lease *Lease) {
 		l.asideLocked(e, lease.traits(), away)
 		return
 	}
-	wait := missFirst << min(l.misses[e.key]-1, 10)
-	e.readyAt = record.MillisOf(l.q.clock.now().Add(min(max(wait, missFirst), missMost)))
-	l.moved[e.key] = e.readyAt
-	l.pushLocked(e, lease.traits())
+	wait := missFirst << min(l.misses[e.Key]-1, 10)
+	e.ReadyAt = record.MillisOf(l.q.clock.now().Add(min(max(wait, missFirst), missMost)))
+	l.order.PutBack(e, lease.traits())
 }
 
 // keep lets the result of an attempt wait for its payload store. The attempt has
@@ -227,28 +207,19 @@ func (q *Queue) keep(lease *Lease, report Report) {
 	})
 }
 
-// asideEntriesLocked returns the tasks that were put aside.
-func (l *lane) asideEntriesLocked() []entry {
-	entries := make([]entry, 0, len(l.aside))
-	for _, a := range l.aside {
-		entries = append(entries, a.entry)
-	}
-	return entries
-}
-
 // whyAsideLocked tells which payload store a job waits for, if it does.
 func (l *lane) whyAsideLocked(why *jobhost.Why, stored *record.JobRecord) bool {
 	for i := range stored.Tasks {
-		a, aside := l.aside[stored.Tasks[i].Key]
-		if !aside {
+		away := l.away[stored.Tasks[i].Key]
+		if away == nil {
 			continue
 		}
 		why.Code = "payload_store"
 		doing := "can't be read"
-		if a.away.Verb == payload.Put {
+		if away.Verb == payload.Put {
 			doing = "takes nothing, and the host has no room for more results that it can't store"
 		}
-		why.Reason = fmt.Sprintf("payload store %s %s since %s", a.away.Store, doing, a.away.Since.UTC().Format(time.RFC3339))
+		why.Reason = fmt.Sprintf("payload store %s %s since %s", away.Store, doing, away.Since.UTC().Format(time.RFC3339))
 		why.Ends = "the store's return, which the host looks for; its log says what the store answers"
 		return true
 	}

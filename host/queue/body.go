@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
@@ -62,10 +63,10 @@ func (c *bodyCache) keep(b *record.Body) bool {
 }
 
 // take removes the body that belongs to the entry; nil if it is not held.
-func (c *bodyCache) take(e entry) *record.Body {
-	b := c.held[e.key]
-	c.drop(e.key)
-	if b != nil && b.Token != int64(e.token) {
+func (c *bodyCache) take(e order.Entry) *record.Body {
+	b := c.held[e.Key]
+	c.drop(e.Key)
+	if b != nil && b.Token != int64(e.Token) {
 		return nil // of an earlier lease
 	}
 	return b
@@ -93,7 +94,7 @@ func (c *bodyCache) drop(key record.Key) {
 
 // body finds what is needed to run the entry. It returns nil when the task is
 // no longer open under the entry's token.
-func (l *lane) body(ctx context.Context, e entry) (*record.Body, error) {
+func (l *lane) body(ctx context.Context, e order.Entry) (*record.Body, error) {
 	for {
 		b, ld, keys := l.findBody(e)
 		if b != nil {
@@ -106,7 +107,7 @@ func (l *lane) body(ctx context.Context, e entry) (*record.Body, error) {
 		if ld.err != nil {
 			return nil, ld.err
 		}
-		if b := ld.bodies[e.key]; b != nil && b.Token == int64(e.token) {
+		if b := ld.bodies[e.Key]; b != nil && b.Token == int64(e.Token) {
 			return b, nil
 		}
 		if keys != nil {
@@ -118,13 +119,13 @@ func (l *lane) body(ctx context.Context, e entry) (*record.Body, error) {
 
 // findBody returns the entry's body if it is held, or the read to wait for;
 // with keys, which are what it shall read, it is for the caller to do.
-func (l *lane) findBody(e entry) (b *record.Body, ld *load, keys []record.Key) {
+func (l *lane) findBody(e order.Entry) (b *record.Body, ld *load, keys []record.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := l.bodies.take(e); b != nil {
 		return b, nil, nil
 	}
-	if ld := l.bodies.loads[e.key]; ld != nil {
+	if ld := l.bodies.loads[e.Key]; ld != nil {
 		return nil, ld, nil
 	}
 	ld = &load{done: make(chan struct{})}
@@ -137,17 +138,17 @@ func (l *lane) findBody(e entry) (b *record.Body, ld *load, keys []record.Key) {
 
 // nextKeysLocked returns the entry's key and those that follow in its level
 // and have no body yet.
-func (l *lane) nextKeysLocked(e entry) []record.Key {
+func (l *lane) nextKeysLocked(e order.Entry) []record.Key {
 	most := l.bodies.ahead()
 	keys := make([]record.Key, 1, most)
-	keys[0] = e.key
+	keys[0] = e.Key
 	looked := 0
-	for next := range l.nearLocked(int(e.level)) {
+	for next := range l.order.Near(int(e.Level), 2*readAhead) {
 		if looked++; len(keys) == most || looked > 2*readAhead {
 			break
 		}
-		if l.bodies.held[next.key] == nil && l.bodies.loads[next.key] == nil {
-			keys = append(keys, next.key)
+		if l.bodies.held[next.Key] == nil && l.bodies.loads[next.Key] == nil {
+			keys = append(keys, next.Key)
 		}
 	}
 	return keys
@@ -185,8 +186,8 @@ func (l *lane) load(ctx context.Context, ld *load, keys []record.Key) {
 
 // keepNewLocked keeps the body of a task that was just submitted, if there is room.
 // job is the task's without items.
-func (l *lane) keepNewLocked(e entry, job *record.JobSpec, item []byte) {
-	b := &record.Body{Key: e.key, Index: int(e.index), Deadline: job.Deadline, Payload: item, Job: job}
+func (l *lane) keepNewLocked(e order.Entry, job *record.JobSpec, item []byte) {
+	b := &record.Body{Key: e.Key, Index: int(e.Index), Deadline: job.Deadline, Payload: item, Job: job}
 	if l.bodies.keep(b) {
 		// Items may be parts of one text, all of which a single one would keep.
 		b.Payload = bytes.Clone(item)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
@@ -74,14 +75,14 @@ func (l *lane) cancelTask(task record.Changed) {
 	l.bodies.forget(task.Key)
 	lease := l.running[task.Key]
 	switch w, expiring := l.expiring[task.Key]; {
-	case expiring && int64(w.token) == task.Token: // it was taken out already
+	case expiring && int64(w.Token) == task.Token: // it was taken out already
 		delete(l.expiring, task.Key)
 	case lease != nil:
 		delete(l.misses, task.Key)
 		delete(l.running, task.Key) // the attempt may go on for a while, but it is no longer the task's
 	default:
-		l.removeLocked(entry{
-			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), level: int8(task.Level), tried: task.Attempt > 0,
+		l.removeLocked(order.Entry{
+			Key: task.Key, ReadyAt: task.ReadyAt, Token: int32(task.Token), Level: int8(task.Level), Tried: task.Attempt > 0,
 		}, task.Group)
 	}
 	l.mu.Unlock()
@@ -167,9 +168,9 @@ func (q *Queue) revived(job *record.JobSpec, reserved *lane, room int, result re
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, task := range result.Tasks {
-		l.pushLocked(entry{
-			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), index: int16(task.Index), level: int8(task.Level),
-		}, traits{group: task.Group}) // a deadline that it had is over
+		l.order.Push(order.Entry{
+			Key: task.Key, ReadyAt: task.ReadyAt, Token: int32(task.Token), Index: int16(task.Index), Level: int8(task.Level),
+		}, order.Traits{Group: task.Group}) // a deadline that it had is over
 	}
 	l.pumpLocked()
 }

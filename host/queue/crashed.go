@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -38,14 +39,14 @@ func newCrashed(attempts []Crashed) crashed {
 
 // leaseCrashedLocked takes a task that is being claimed for [Queue.SettleCrashed], if an
 // attempt of it was under way. A task that was settled or cancelled since has another token.
-func (l *lane) leaseCrashedLocked(e entry, x traits) bool {
+func (l *lane) leaseCrashedLocked(e order.Entry, x order.Traits) bool {
 	c := &l.q.crashed
-	at := c.attempts[e.key]
-	if at == nil || at.Token != int64(e.token) {
+	at := c.attempts[e.Key]
+	if at == nil || at.Token != int64(e.Token) {
 		return false
 	}
 	lease := &Lease{lane: l, entry: e, unread: x}
-	l.running[e.key] = lease
+	l.running[e.Key] = lease
 	c.leases = append(c.leases, lease)
 	return true
 }
@@ -75,7 +76,7 @@ func (q *Queue) SettleCrashed(ctx context.Context, died time.Time) ([]Crashed, e
 func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map[record.Key]*Crashed, died time.Time) ([]Crashed, error) {
 	keys := make([]record.Key, len(leases))
 	for i, lease := range leases {
-		keys[i] = lease.entry.key
+		keys[i] = lease.entry.Key
 	}
 	bodies, err := q.store.Load(ctx, keys)
 	if err != nil {
@@ -88,7 +89,7 @@ func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map
 	var settled []Crashed
 	ends := make(chan error, len(leases))
 	for _, lease := range leases {
-		at, body := attempts[lease.entry.key], open[lease.entry.key]
+		at, body := attempts[lease.entry.Key], open[lease.entry.Key]
 		if body == nil || body.Job.ID != at.Job {
 			lease.lane.unlease(lease)
 			continue
@@ -129,8 +130,8 @@ func (q *Queue) awaitEnd(ends <-chan error) error {
 func (l *lane) unlease(lease *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.running, lease.entry.key)
-	l.pushLocked(lease.entry, lease.unread)
+	delete(l.running, lease.entry.Key)
+	l.order.Push(lease.entry, lease.unread)
 }
 
 // failCrashed settles one attempt, and tells ends when that is durable.
@@ -140,7 +141,7 @@ func (q *Queue) failCrashed(lease *Lease, at *Crashed, died time.Time, ends chan
 		died = at.Began
 	}
 	lease.endedAt, lease.crashed = now, true
-	lease.TakenAt, lease.ReadyAt = now.Add(-died.Sub(at.Began)), lease.entry.readyAt.Time()
+	lease.TakenAt, lease.ReadyAt = now.Add(-died.Sub(at.Began)), lease.entry.ReadyAt.Time()
 	failure := at.Failure
 	op, state := q.settlement(lease, Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &failure}})
 	op.StartedAt = record.MillisOf(at.Began)

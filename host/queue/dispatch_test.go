@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
@@ -18,7 +19,7 @@ func BenchmarkDispatch(b *testing.B) {
 	slot := &Slot{lane: l, handed: make(chan *Lease, 1)}
 	for i := 0; b.Loop(); i++ {
 		l.mu.Lock()
-		l.pushLocked(entry{key: record.Key(i + 1), readyAt: l.horizon, level: 2}, traits{})
+		l.order.Push(order.Entry{Key: record.Key(i + 1), ReadyAt: l.order.Now(), Level: 2}, order.Traits{})
 		l.mu.Unlock()
 		lease, err := slot.wait(b.Context())
 		if err != nil {

@@ -57,28 +57,20 @@ func (l *lane) untilLocked(h hold) time.Time {
 // ends by itself.
 func (l *lane) wakeLocked() {
 	at := l.untilLocked(l.holdLocked())
-	if l.groups != nil {
-		if until := l.groups.breakers.until(); at.IsZero() || !until.IsZero() && until.Before(at) {
-			at = until
-		}
+	if until := l.jobBreakers.until(); at.IsZero() || !until.IsZero() && until.Before(at) {
+		at = until
 	}
-	if at.IsZero() || at.Equal(l.wakeAt) || l.q.closed.Load() {
+	if at.IsZero() || at.Equal(l.wake.at) || l.q.closed.Load() {
 		return
 	}
-	l.wakeAt = at
-	wait := at.Sub(l.q.clock.now())
-	if l.wake == nil {
-		l.wake = time.AfterFunc(wait, l.awake)
-	} else {
-		l.wake.Reset(wait)
-	}
+	l.wake.set(at, at.Sub(l.q.clock.now()), l.awake)
 }
 
 // awake runs when what holds the lane has ended.
 func (l *lane) awake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wakeAt = time.Time{}
+	l.wake.at = time.Time{}
 	l.lookAgainLocked()
 	l.pumpLocked()
 	l.wakeLocked() // for what is held still

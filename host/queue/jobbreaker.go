@@ -58,7 +58,7 @@ func (bs *jobBreakers) forget(id record.Group) {
 
 // learnLocked notes which breaker the tasks of a group meet. There must be such a group.
 func (l *lane) learnLocked(id record.Group, policy jobhost.BreakerPolicy) *jobBreaker {
-	bs := &l.groups.breakers
+	bs := &l.jobBreakers
 	if b := bs.byGroup[id]; b != nil {
 		return b
 	}
@@ -72,13 +72,15 @@ func (l *lane) learnLocked(id record.Group, policy jobhost.BreakerPolicy) *jobBr
 		bs.byKey[policy.Key] = b
 	}
 	b.groups[id], bs.byGroup[id] = struct{}{}, b
-	l.groups.staleAll() // the group may be held from now on
+	if b.holds {
+		l.order.Hold(id)
+	}
 	return b
 }
 
 // jobHoldsLocked reports whether the breaker of a group's jobs holds them, if it is known.
-func (l *lane) jobHoldsLocked(r ref) bool {
-	b := l.groups.breakers.byGroup[l.groups.at(r).id]
+func (l *lane) jobHoldsLocked(id record.Group) bool {
+	b := l.jobBreakers.byGroup[id]
 	return b != nil && l.lookLocked(b)
 }
 
@@ -87,15 +89,17 @@ func (l *lane) lookLocked(b *jobBreaker) (held bool) {
 	held, b.until = b.Holds(l.q.clock.now())
 	switch {
 	case held:
-		b.holds = true
-		l.groups.staleAll()
+		if !b.holds {
+			b.holds = true
+			for id := range b.groups {
+				l.order.Hold(id)
+			}
+		}
 		l.wakeLocked()
 	case b.holds:
 		b.holds = false
 		for id := range b.groups {
-			if r, there := l.groups.refs[id]; there {
-				l.enlistAllLocked(r)
-			}
+			l.order.Release(id)
 		}
 	}
 	return held
@@ -103,10 +107,7 @@ func (l *lane) lookLocked(b *jobBreaker) (held bool) {
 
 // lookAgainLocked lets those groups go on whose breakers hold them no longer.
 func (l *lane) lookAgainLocked() {
-	if l.groups == nil {
-		return
-	}
-	for _, b := range l.groups.breakers.byKey {
+	for _, b := range l.jobBreakers.byKey {
 		if b.holds {
 			l.lookLocked(b)
 		}
@@ -116,14 +117,11 @@ func (l *lane) lookAgainLocked() {
 // passLocked lets a lease of a group pass its worker's breaker, and that of its job if
 // it is known. It fails only where another lane was quicker since the last look at
 // them.
-func (l *lane) passLocked(lease *Lease, r ref) bool {
+func (l *lane) passLocked(lease *Lease, id record.Group) bool {
 	if l.breaker != nil && !lease.pass(&lease.passage, l.breaker) {
 		return false
 	}
-	if l.groups == nil {
-		return true
-	}
-	b := l.groups.breakers.byGroup[l.groups.at(r).id]
+	b := l.jobBreakers.byGroup[id]
 	if b == nil || l.passJobLocked(lease, b) {
 		return true
 	}
@@ -171,10 +169,9 @@ func (l *lane) meet(lease *Lease, body *record.Body) bool {
 		return true
 	}
 	l.rate.GiveBack()
-	if e := lease.entry; l.running[e.key] == lease { // or it was cancelled meanwhile
-		delete(l.running, e.key)
-		l.moved[e.key] = e.readyAt // which may not be what the store says
-		l.pushLocked(e, lease.unread)
+	if e := lease.entry; l.running[e.Key] == lease { // or it was cancelled meanwhile
+		delete(l.running, e.Key)
+		l.order.PutBack(e, lease.unread)
 		l.bodies.keep(body)
 	}
 	l.lookLocked(b)

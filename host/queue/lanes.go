@@ -94,6 +94,7 @@ func (q *Queue) Prepare(ctx context.Context, w Worker) error {
 	}
 	l := newLane(q, worker)
 	l.worker.Store(&w)
+	l.order.LimitPerKey(w.PerKey)
 	err := l.remember(ctx)
 	if err == nil {
 		err = l.claimAll(ctx)
@@ -143,7 +144,7 @@ func (q *Queue) Put(w Worker) {
 	l.worker.Store(&w)
 	l.parked.Store(false)
 	l.rate.Set(w.Rate, w.RateBurst, q.clock.now())
-	l.limitLocked(w.PerKey)
+	l.order.LimitPerKey(w.PerKey)
 	l.breakLocked(w.Breaker)
 	l.lookAgainLocked() // a breaker may have another policy
 	l.pumpLocked()

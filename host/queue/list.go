@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
@@ -226,12 +227,12 @@ func isHeld(t jobhost.Task) bool { return t.State == jobhost.Held }
 // a key if that is not 0. The lock is held to take a view, and for moments while
 // that is read: a million entries take longer than a task may wait.
 func (l *lane) jobsIn(state jobhost.State, below record.Key, newest *newestKeys) {
-	some := make([]entry, 0, liveBatch)
+	some := make([]order.Entry, 0, liveBatch)
 	for _, view := range l.views(state) {
 		for e := range view {
-			job := e.job()
+			job := e.Job()
 			later := state == jobhost.Scheduled || state == jobhost.Retrying
-			if below != 0 && job >= below || job < newest.floor || later && e.tried != (state == jobhost.Retrying) {
+			if below != 0 && job >= below || job < newest.floor || later && e.Tried != (state == jobhost.Retrying) {
 				continue
 			}
 			if some = append(some, e); len(some) == liveBatch {
@@ -247,47 +248,25 @@ func (l *lane) jobsIn(state jobhost.State, below record.Key, newest *newestKeys)
 const liveBatch = 256
 
 // addLive adds the jobs of those entries that are not gone.
-func (l *lane) addLive(some []entry, newest *newestKeys) {
+func (l *lane) addLive(some []order.Entry, newest *newestKeys) {
 	l.mu.Lock()
-	some = slices.DeleteFunc(some, func(e entry) bool {
-		_, gone := l.gone[goneEntry{e.key, e.token}]
-		return gone
-	})
+	some = slices.DeleteFunc(some, l.order.Gone)
 	l.mu.Unlock()
 	for _, e := range some {
-		newest.add(e.job())
+		newest.add(e.Job())
 	}
 }
 
 // views returns the entries of a state as they are now, and others that it may
 // be mixed with.
-func (l *lane) views(state jobhost.State) []iter.Seq[entry] {
+func (l *lane) views(state jobhost.State) []iter.Seq[order.Entry] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
 	if l.parked.Load() {
 		return nil // they are held
 	}
-	var views []iter.Seq[entry]
-	switch state {
-	case jobhost.Ready, jobhost.Held:
-		held := l.holdLocked() != notHeld
-		if held == (state == jobhost.Held) {
-			for i := range l.levels {
-				views = append(views, l.levels[i].views()...)
-			}
-		}
-		if l.groups != nil {
-			full := l.groups.allFull()
-			views = append(views, l.groups.view(func(r ref) bool { return (held || full[r]) == (state == jobhost.Held) }))
-		}
-		if state == jobhost.Held && len(l.aside) > 0 {
-			views = append(views, slices.Values(l.asideEntriesLocked()))
-		}
-	case jobhost.Scheduled, jobhost.Retrying:
-		views = append(views, l.delayed.view())
-	}
-	return views
+	return l.order.Views(state, l.holdLocked() != notHeld)
 }
 
 // jobsRunning collects the jobs with a task that runs; those are as many as
@@ -296,7 +275,7 @@ func (l *lane) jobsRunning(below record.Key, newest *newestKeys) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range l.running {
-		if job := lease.entry.job(); below == 0 || job < below {
+		if job := lease.entry.Job(); below == 0 || job < below {
 			newest.add(job)
 		}
 	}

@@ -190,40 +190,6 @@ func setDefaults(cfg *Config) {
 	}
 }
 
-// claimPage is how many tasks one read claims at the start.
-const claimPage = 16_384
-
-// claimAll fills the lane from the store.
-func (l *lane) claimAll(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.advanceLocked()
-	for after := (record.Place{}); ; {
-		page, err := l.q.store.Claim(ctx, l.name, after, claimPage)
-		if err != nil {
-			return err
-		}
-		for _, c := range page {
-			e := entry{
-				key:     c.Key,
-				readyAt: c.ReadyAt,
-				token:   int32(c.Token),
-				index:   int16(c.Index),
-				level:   int8(c.Level),
-				tried:   c.Attempt > 0,
-			}
-			if x := (traits{c.Group, c.Deadline}); !l.leaseCrashedLocked(e, x) {
-				l.pushLocked(e, x)
-			}
-		}
-		if len(page) < claimPage {
-			l.advanceLocked()
-			return nil
-		}
-		after = page[len(page)-1].Place
-	}
-}
-
 // Stop stops admission and dispatch: submits and takes are refused from now on.
 // Leases can still be settled.
 func (q *Queue) Stop() {

@@ -137,17 +137,17 @@ func describeTask(stored *record.TaskRecord, l *lane, id record.Group, now recor
 	if l == nil || stored.Status != record.Open {
 		return task
 	}
-	if at, moved := l.moved[stored.Key]; moved {
+	if at, moved := l.order.ReadyAt(stored.Key); moved {
 		task.ReadyAt = at.Time()
 		task.State = openState(at, stored.Attempt, l, id, now)
 	}
-	if a, aside := l.aside[stored.Key]; aside && int64(a.token) == stored.Token {
+	if w, aside := l.order.Aside(stored.Key); aside && int64(w.Token) == stored.Token {
 		task.State = jobhost.Held
 	}
 	if lease := l.running[stored.Key]; lease != nil {
 		task.State = jobhost.Running
 		task.Attempt++ // the one under way
-		task.Course = courseOf(int64(lease.entry.token), true)
+		task.Course = courseOf(int64(lease.entry.Token), true)
 		started := lease.TakenAt.UTC()
 		task.StartedAt = &started
 		task.Done, task.Total = lease.done.Load(), lease.total.Load()
@@ -161,7 +161,7 @@ func openState(readyAt record.Millis, attempt int, l *lane, id record.Group, now
 	switch {
 	case l == nil || l.parked.Load():
 		return jobhost.Held // no such worker is loaded
-	case readyAt <= now && (l.holdLocked() != notHeld || id != 0 && l.groups != nil && l.groups.isFull(id)):
+	case readyAt <= now && (l.holdLocked() != notHeld || l.order.Full(id)):
 		return jobhost.Held
 	case readyAt <= now:
 		return jobhost.Ready

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
@@ -151,7 +152,7 @@ func (q *Queue) settlement(lease *Lease, report Report) (*record.Settle, jobhost
 		}
 		return op, jobhost.Scheduled
 	case jobhost.OutcomeReturned:
-		op.ReadyAt = lease.entry.readyAt
+		op.ReadyAt = lease.entry.ReadyAt
 		return op, jobhost.Ready
 	default:
 		return q.failure(lease, op, &outcome, now)
@@ -171,7 +172,7 @@ func (q *Queue) failure(lease *Lease, op *record.Settle, outcome *jobhost.Outcom
 		return op, jobhost.Dead
 	}
 	if lease.crashed { // it has waited for the host already
-		op.ReadyAt = lease.entry.readyAt
+		op.ReadyAt = lease.entry.ReadyAt
 		return op, jobhost.Ready
 	}
 	retry := &lease.lane.worker.Load().Retry
@@ -201,8 +202,8 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settl
 		return
 	}
 	next := lease.entry
-	next.token++
-	next.readyAt, next.tried = op.ReadyAt, op.Attempt > 0
+	next.Token++
+	next.ReadyAt, next.Tried = op.ReadyAt, op.Attempt > 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if lease.fault != nil {
@@ -210,10 +211,10 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settl
 		l.pumpLocked()
 		return
 	}
-	l.pushLocked(next, lease.traits())
-	if l.soonLocked(next.readyAt) {
+	l.order.Push(next, lease.traits())
+	if l.soonLocked(next.ReadyAt) {
 		body := lease.Body
-		body.Token, body.Attempt = int64(next.token), op.Attempt
+		body.Token, body.Attempt = int64(next.Token), op.Attempt
 		body.Suspect = body.Suspect || op.Suspect
 		l.bodies.keep(&body)
 	}
@@ -221,11 +222,11 @@ func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settl
 }
 
 // traits are those of the lease's task, when it waits again.
-func (l *Lease) traits() traits {
+func (l *Lease) traits() order.Traits {
 	if l.Job == nil { // it was not read
 		return l.unread
 	}
-	return traits{l.Job.Group(), l.Deadline}
+	return order.Traits{Group: l.Job.Group(), Deadline: l.Deadline}
 }
 
 // unsettled runs when a settlement was refused or could not be made durable.
@@ -252,17 +253,16 @@ func (l *lane) putBack(lease *Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leaveGroupLocked(lease)
-	if l.running[lease.entry.key] != lease {
+	if l.running[lease.entry.Key] != lease {
 		lease.noted.End()
 		l.pumpLocked()
 		return false
 	}
-	delete(l.running, lease.entry.key)
+	delete(l.running, lease.entry.Key)
 	lease.noted.End()
 	e := lease.entry
-	e.readyAt = record.MillisOf(l.q.clock.now().Add(retryStore))
-	l.moved[e.key] = e.readyAt
-	l.pushLocked(e, lease.traits())
+	e.ReadyAt = record.MillisOf(l.q.clock.now().Add(retryStore))
+	l.order.PutBack(e, lease.traits())
 	l.pumpLocked()
 	return true
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -397,14 +398,14 @@ func (q *Queue) enter(l *lane, job *record.JobSpec, reserved int) jobhost.State 
 	defer l.mu.Unlock()
 	l.pending -= reserved
 	keep := l.waitingLocked() < shortQueue
-	x := traits{job.Group(), job.Deadline}
+	x := order.Traits{Group: job.Group(), Deadline: job.Deadline}
 	bare := job.WithoutItems()
 	for i := range job.Tasks {
-		e := entry{key: job.Key + record.Key(i), readyAt: job.ReadyAt, index: int16(i), level: int8(job.Priority.Level())}
-		if keep && l.soonLocked(e.readyAt) {
+		e := order.Entry{Key: job.Key + record.Key(i), ReadyAt: job.ReadyAt, Index: int16(i), Level: int8(job.Priority.Level())}
+		if keep && l.soonLocked(e.ReadyAt) {
 			l.keepNewLocked(e, bare, job.Item(i))
 		}
-		l.pushLocked(e, x)
+		l.order.Push(e, x)
 	}
 	l.pumpLocked()
 	return state

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/journal"
+	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/logkey"
@@ -34,11 +35,11 @@ type Lease struct {
 	ReadyAt time.Time
 
 	lane    *lane
-	entry   entry
+	entry   order.Entry
 	noted   *journal.Entry // of its attempt; nil = it is not noted
 	crashed bool           // its attempt was under way when the last host died
 	group   record.Group   // that it counts for; 0 = none, or no more
-	unread  traits         // of the task, until there is a body
+	unread  order.Traits   // of the task, until there is a body
 	memory  int64          // that the gate counts for it
 	endedAt time.Time      // when it was settled
 
@@ -96,7 +97,7 @@ func (l *Lease) begin(body *record.Body) bool {
 		return false
 	}
 	l.Body = *body
-	l.ReadyAt = l.entry.readyAt.Time()
+	l.ReadyAt = l.entry.ReadyAt.Time()
 	l.lane.q.publish(jobhost.EventStarted, l, jobhost.Running)
 	return true
 }
@@ -240,11 +241,11 @@ func (l *Lease) Note(noted *journal.Entry) { l.noted = noted }
 func (l *lane) finish(lease *Lease) {
 	lease.noted.End()
 	l.mu.Lock()
-	if l.running[lease.entry.key] == lease {
-		delete(l.running, lease.entry.key)
+	if l.running[lease.entry.Key] == lease {
+		delete(l.running, lease.entry.Key)
 	}
 	if lease.fault == nil {
-		delete(l.misses, lease.entry.key)
+		delete(l.misses, lease.entry.Key)
 	}
 	l.mu.Unlock()
 	l.leaveGroup(lease)

@@ -86,8 +86,8 @@ func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, stored *record.JobRec
 
 // whyGroup tells what holds the tasks of a job's group.
 func (q *Queue) whyGroup(why *jobhost.Why, l *lane, spec *record.JobSpec) {
-	if l.groups != nil && l.groups.breakers.holds(spec.Group()) {
-		q.whyBreaker(why, l.groups.breakers.byGroup[spec.Group()].sharedBreaker, "")
+	if l.jobBreakers.holds(spec.Group()) {
+		q.whyBreaker(why, l.jobBreakers.byGroup[spec.Group()].sharedBreaker, "")
 		return
 	}
 	if n := spec.Group().Limit(0); n > 0 {
@@ -98,7 +98,7 @@ func (q *Queue) whyGroup(why *jobhost.Why, l *lane, spec *record.JobSpec) {
 	}
 	why.Code = "concurrency"
 	why.Reason = fmt.Sprintf("%d of its tasks with the concurrency key %q run, which is the concurrency_per_key of worker %s",
-		l.perKey(), spec.ConcurrencyKey, spec.Worker)
+		l.worker.Load().PerKey, spec.ConcurrencyKey, spec.Worker)
 	why.Ends = "the end of one of them, or a higher concurrency_per_key"
 }
 

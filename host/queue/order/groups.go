@@ -1,4 +1,4 @@
-package queue
+package order
 
 import (
 	"iter"
@@ -8,11 +8,11 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// groups hold the ready tasks of one lane that have a concurrency key, and the
-// order in which keys have their turn. Each level of priority has a ring of the
-// groups with something to give; whichever gives goes to its end. Tasks without
-// a key are one member of the ring, the group at ref 0; they stay in the lane's
-// levels. A lane has groups only while there are tasks with keys.
+// groups hold the ready tasks that have a group, and the order in which groups
+// take turns. Each level of priority has a ring of the groups with something to
+// give; one that gives goes to its end. Tasks without a group are one member of
+// the ring, the group at ref 0; they stay in the order's levels. An order has
+// groups only while there are tasks with groups.
 //
 // Within a group the tasks of a level are a leftist heap: a tree whose oldest
 // task is on top, and in which pushing and popping cost O(log n) at the worst.
@@ -29,8 +29,9 @@ type groups struct {
 	nodeCount ref // that were ever used
 	views     int64
 	// busy are the groups with tasks that run; no more than there are slots.
-	busy     map[ref]struct{}
-	breakers jobBreakers
+	busy map[ref]struct{}
+	held map[ref]bool // groups of which no task may run; nil = none
+	left func(record.Group)
 
 	rings [jobhost.Levels]ring
 	// ready counts the tasks here that are not gone.
@@ -56,7 +57,7 @@ type group struct {
 
 // node is a task in a heap; the nodes on each path to the right are few.
 type node struct {
-	entry
+	Entry
 	left, right ref
 	group       ref
 	rank        uint8 // nodes on the way to the right
@@ -67,8 +68,8 @@ type nodePage struct {
 	views int64 // that were taken before the page was made
 }
 
-func newGroups(limit int) *groups {
-	g := &groups{limit: limit, refs: map[record.Group]ref{}, busy: map[ref]struct{}{}, pages: []*[pageLen]group{{}}, nodeCount: 1}
+func newGroups(limit int, left func(record.Group)) *groups {
+	g := &groups{limit: limit, left: left, refs: map[record.Group]ref{}, busy: map[ref]struct{}{}, pages: []*[pageLen]group{{}}, nodeCount: 1}
 	for level := range g.oldest {
 		g.oldest[level] = never
 	}
@@ -115,22 +116,23 @@ func (g *groups) drop(r ref) {
 	if gr := g.at(r); r != 0 && gr.running == 0 && gr.inRing == 0 && gr.roots == [jobhost.Levels]ref{} {
 		delete(g.refs, gr.id)
 		g.free = append(g.free, r)
-		g.breakers.forget(gr.id)
+		delete(g.held, r)
+		g.left(gr.id)
 	}
 }
 
 // push adds a ready task to its group.
-func (g *groups) push(e entry, id record.Group) ref {
+func (g *groups) push(e Entry, id record.Group) ref {
 	r := g.find(id)
 	n := g.newNode(e, r)
 	gr := g.at(r)
-	gr.roots[e.level] = g.merge(gr.roots[e.level], n)
-	gr.live[e.level]++
-	g.ready[e.level]++
+	gr.roots[e.Level] = g.merge(gr.roots[e.Level], n)
+	gr.live[e.Level]++
+	g.ready[e.Level]++
 	return r
 }
 
-func (g *groups) newNode(e entry, of ref) ref {
+func (g *groups) newNode(e Entry, of ref) ref {
 	r := g.freeNode
 	if r != 0 {
 		g.freeNode = g.node(r).left
@@ -141,7 +143,7 @@ func (g *groups) newNode(e entry, of ref) ref {
 			g.nodes = append(g.nodes, &nodePage{views: g.views})
 		}
 	}
-	*g.change(r) = node{entry: e, group: of, rank: 1}
+	*g.change(r) = node{Entry: e, group: of, rank: 1}
 	return r
 }
 
@@ -150,7 +152,7 @@ func (g *groups) merge(a, b ref) ref {
 	if a == 0 || b == 0 {
 		return a | b
 	}
-	if older(g.node(b).entry, g.node(a).entry) {
+	if older(g.node(b).Entry, g.node(a).Entry) {
 		a, b = b, a
 	}
 	right := g.merge(g.node(a).right, b)
@@ -171,11 +173,11 @@ func (g *groups) rank(r ref) uint8 {
 }
 
 // pop removes the oldest task of a group at a level, gone or not. There must be one.
-func (g *groups) pop(r ref, level int) entry {
+func (g *groups) pop(r ref, level int) Entry {
 	gr := g.at(r)
 	top := gr.roots[level]
 	n := g.node(top)
-	e := n.entry
+	e := n.Entry
 	gr.roots[level] = g.merge(n.left, n.right)
 	*g.change(top) = node{left: g.freeNode} // a key of 0 says that it is free
 	g.freeNode = top
@@ -192,21 +194,24 @@ func (g *groups) run(r ref, n int32) {
 	}
 }
 
-// full reports whether a group must wait for the end of one of its tasks, or for a
-// breaker.
+// hold lets no task of a group run until it is taken off held.
+func (g *groups) hold(r ref) {
+	if g.held == nil {
+		g.held = map[ref]bool{}
+	}
+	g.held[r] = true
+	g.staleAll()
+}
+
+// full reports whether a group must wait: for the end of one of its tasks, or
+// because it is held.
 func (g *groups) full(r ref) bool {
 	if r == 0 {
 		return false
 	}
 	gr := g.at(r)
 	limit := gr.id.Limit(g.limit)
-	return limit > 0 && int(gr.running) >= limit || g.breakers.holds(gr.id)
-}
-
-// isFull is full for a group that may not be there.
-func (g *groups) isFull(id record.Group) bool {
-	r, ok := g.refs[id]
-	return ok && g.full(r)
+	return limit > 0 && int(gr.running) >= limit || g.held[r]
 }
 
 // allFull returns the groups that are full.
@@ -217,10 +222,8 @@ func (g *groups) allFull() map[ref]bool {
 			full[r] = true
 		}
 	}
-	for id, b := range g.breakers.byGroup {
-		if r, there := g.refs[id]; there && b.holds {
-			full[r] = true
-		}
+	for r := range g.held {
+		full[r] = true
 	}
 	return full
 }
@@ -229,15 +232,15 @@ func (g *groups) allFull() map[ref]bool {
 func (g *groups) staleAll() { g.stale = [jobhost.Levels]bool{true, true, true, true, true} }
 
 // tops yields up to n tasks from the top of a heap, about the oldest first.
-func (g *groups) tops(r ref, level, n int) iter.Seq[entry] {
-	return func(yield func(entry) bool) {
+func (g *groups) tops(r ref, level, n int) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		next := []ref{g.at(r).roots[level]}
 		for i := 0; i < len(next) && n > 0; i++ {
 			if next[i] == 0 {
 				continue
 			}
 			top := g.node(next[i])
-			if n--; !yield(top.entry) {
+			if n--; !yield(top.Entry) {
 				return
 			}
 			next = append(next, top.left, top.right)
@@ -246,11 +249,11 @@ func (g *groups) tops(r ref, level, n int) iter.Seq[entry] {
 }
 
 // all yields the tasks with the groups that they are in, gone ones included.
-func (g *groups) all() iter.Seq2[entry, ref] {
-	return func(yield func(entry, ref) bool) {
+func (g *groups) all() iter.Seq2[Entry, ref] {
+	return func(yield func(Entry, ref) bool) {
 		for _, page := range g.nodes {
 			for i := range page.nodes {
-				if n := &page.nodes[i]; n.key != 0 && !yield(n.entry, n.group) {
+				if n := &page.nodes[i]; n.Key != 0 && !yield(n.Entry, n.group) {
 					return
 				}
 			}
@@ -260,10 +263,10 @@ func (g *groups) all() iter.Seq2[entry, ref] {
 
 // view returns the tasks of some groups as they are now. It may be read while
 // the groups go on.
-func (g *groups) view(of func(ref) bool) iter.Seq[entry] {
+func (g *groups) view(of func(ref) bool) iter.Seq[Entry] {
 	g.views++
 	now := groups{nodes: slices.Clone(g.nodes)}
-	return func(yield func(entry) bool) {
+	return func(yield func(Entry) bool) {
 		for e, r := range now.all() {
 			if of(r) && !yield(e) {
 				return

@@ -1,4 +1,4 @@
-package queue
+package order
 
 import (
 	"fmt"
@@ -13,25 +13,16 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// laneFor returns a lane that is loaded.
-func laneFor(w Worker) *lane {
-	l := newLane(&Queue{clock: newClock(), cfg: Config{Aging: time.Minute}, gate: newGate(0, 0)}, "w")
-	l.worker.Store(&w)
-	l.parked.Store(false)
-	l.advanceLocked()
-	return l
-}
-
 // The tasks of a group come in their order, in whatever order they went in, and
 // a view shows what was there when it was taken.
 func TestGroupsPopTheOldest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		g := newGroups(0)
-		model := map[record.Group][]entry{}
+		g := newGroups(0, func(record.Group) {})
+		model := map[record.Group][]Entry{}
 		type seen struct {
-			view iter.Seq[entry]
-			want []entry
+			view iter.Seq[Entry]
+			want []Entry
 		}
 		var views []seen
 		for i := range rapid.IntRange(1, 400).Draw(t, "n") {
@@ -49,7 +40,7 @@ func TestGroupsPopTheOldest(t *testing.T) {
 				g.drop(r)
 				continue
 			}
-			e := entry{key: record.Key(i + 1), level: 2, readyAt: record.Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
+			e := Entry{Key: record.Key(i + 1), Level: 2, ReadyAt: record.Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
 			g.push(e, id)
 			model[id] = append(model[id], e)
 		}
@@ -64,15 +55,15 @@ func TestGroupsPopTheOldest(t *testing.T) {
 	})
 }
 
-func allOf(model map[record.Group][]entry) []entry {
-	var all []entry
+func allOf(model map[record.Group][]Entry) []Entry {
+	var all []Entry
 	for _, some := range model {
 		all = append(all, some...)
 	}
 	return sorted(all)
 }
 
-func sorted(entries []entry) []entry {
+func sorted(entries []Entry) []Entry {
 	slices.SortFunc(entries, byAge)
 	return entries
 }
@@ -115,21 +106,21 @@ func TestTasksWithKeysStaySmall(t *testing.T) { //nolint:paralleltest // it meas
 	for _, tt := range []struct{ keys, tasks int }{{10, 50_000}, {300_000, 300_000}} {
 		t.Run(fmt.Sprint("keys=", tt.keys), func(t *testing.T) {
 			before := heap()
-			l := laneFor(Worker{})
+			o := New(time.Minute, nil)
 			for i := range tt.tasks {
-				l.pushLocked(entry{key: record.Key(i + 1), readyAt: l.horizon}, traits{group: record.Group(1 + i%tt.keys)})
+				o.Push(Entry{Key: record.Key(i + 1), ReadyAt: o.Now()}, Traits{Group: record.Group(1 + i%tt.keys)})
 			}
 			if each := (heap() - before) / uint64(tt.tasks); each > budget {
 				t.Errorf("a task takes %d bytes, more than %d", each, budget)
 			}
 			for range tt.tasks {
-				next, ok := l.nextTurnLocked()
+				next, ok := o.Next()
 				if !ok {
 					t.Fatal("there is no next task")
 				}
-				l.leaveGroupLocked(&Lease{group: l.takeTurnLocked(next)})
+				o.Leave(o.Take(next).Group)
 			}
-			if l.groups != nil || l.anyReadyLocked() {
+			if o.groups != nil || o.AnyReady() {
 				t.Error("groups are left")
 			}
 		})
@@ -149,20 +140,20 @@ func BenchmarkChooseByKey(b *testing.B) {
 	for _, keys := range []int{1, 100, 10_000} {
 		for _, mixed := range []bool{false, true} {
 			b.Run(fmt.Sprintf("keys=%d/mixed=%t", keys, mixed), func(b *testing.B) {
-				l := laneFor(Worker{})
+				o := New(time.Minute, nil)
 				push := func(i int) {
-					e := entry{key: record.Key(i + 1), readyAt: l.horizon, level: 3}
+					e := Entry{Key: record.Key(i + 1), ReadyAt: o.Now(), Level: 3}
 					if mixed && i%2 == 0 {
-						e.readyAt -= record.Millis(90 * time.Second / time.Millisecond)
+						e.ReadyAt -= record.Millis(90 * time.Second / time.Millisecond)
 					}
-					l.pushLocked(e, traits{group: record.GroupOf(fmt.Sprint(i % keys))})
+					o.Push(e, Traits{Group: record.GroupOf(fmt.Sprint(i % keys))})
 				}
 				for i := range 2 * keys {
 					push(i)
 				}
 				for i := 2 * keys; b.Loop(); i++ {
-					next, _ := l.nextTurnLocked()
-					l.leaveGroupLocked(&Lease{group: l.takeTurnLocked(next)})
+					next, _ := o.Next()
+					o.Leave(o.Take(next).Group)
 					push(i)
 				}
 			})

@@ -1,16 +1,14 @@
-package queue
+package order
 
 import (
 	"cmp"
 	"iter"
 	"slices"
 	"testing"
-	"time"
 	"unsafe"
 
 	"pgregory.net/rapid"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
@@ -20,13 +18,13 @@ func TestFifoIsASlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var f fifo
-		var model []entry
+		var model []Entry
 		next := record.Key(1)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			n := rapid.IntRange(0, chunkLen+3).Draw(t, "n")
 			if rapid.Bool().Draw(t, "push") {
 				for range n {
-					e := entry{key: next}
+					e := Entry{Key: next}
 					next++
 					f.push(e)
 					model = append(model, e)
@@ -56,9 +54,9 @@ func TestHeapPopsInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var h entryHeap
-		var model []entry
+		var model []Entry
 		for i := range rapid.IntRange(0, 200).Draw(t, "n") {
-			e := entry{key: record.Key(i), readyAt: record.Millis(rapid.IntRange(0, 20).Draw(t, "at"))}
+			e := Entry{Key: record.Key(i), ReadyAt: record.Millis(rapid.IntRange(0, 20).Draw(t, "at"))}
 			h.push(e)
 			model = append(model, e)
 		}
@@ -76,7 +74,7 @@ func TestLevelPopsTheOldest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var v level
-		var model []entry
+		var model []Entry
 		for i := range rapid.IntRange(0, 200).Draw(t, "n") {
 			if v.len() != len(model) {
 				t.Fatalf("len %d, want %d", v.len(), len(model))
@@ -89,15 +87,15 @@ func TestLevelPopsTheOldest(t *testing.T) {
 				model = model[1:]
 				continue
 			}
-			e := entry{key: record.Key(i), readyAt: record.Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
+			e := Entry{Key: record.Key(i), ReadyAt: record.Millis(i/4 - rapid.SampledFrom([]int{0, 0, 0, 50}).Draw(t, "late"))}
 			v.push(e)
 			model = append(model, e)
 		}
 	})
 }
 
-func byAge(a, b entry) int {
-	return cmp.Or(cmp.Compare(a.readyAt, b.readyAt), cmp.Compare(a.key, b.key))
+func byAge(a, b Entry) int {
+	return cmp.Or(cmp.Compare(a.ReadyAt, b.ReadyAt), cmp.Compare(a.Key, b.Key))
 }
 
 // A view shows what was there when it was taken, whatever happens afterwards.
@@ -107,14 +105,14 @@ func TestViewsDoNotChange(t *testing.T) {
 		var f fifo
 		var h entryHeap
 		type seen struct {
-			view iter.Seq[entry]
-			want []entry
+			view iter.Seq[Entry]
+			want []Entry
 		}
 		var views []seen
 		next := record.Key(1)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			for range rapid.IntRange(0, 2*pageLen).Draw(t, "pushes") {
-				e := entry{key: next, readyAt: record.Millis(next * 7919 % 1009)}
+				e := Entry{Key: next, ReadyAt: record.Millis(next * 7919 % 1009)}
 				next++
 				f.push(e)
 				h.push(e)
@@ -138,7 +136,7 @@ func TestViewsDoNotChange(t *testing.T) {
 func TestEntryStaysSmall(t *testing.T) {
 	t.Parallel()
 	// A million waiting tasks are held in memory; see the budget in docs/architecture.md.
-	if size := unsafe.Sizeof(entry{}); size > 24 {
+	if size := unsafe.Sizeof(Entry{}); size > 24 {
 		t.Fatalf("an entry takes %d bytes, more than 24", size)
 	}
 }
@@ -146,10 +144,10 @@ func TestEntryStaysSmall(t *testing.T) {
 func BenchmarkFifo(b *testing.B) {
 	var f fifo
 	for range 1000 {
-		f.push(entry{})
+		f.push(Entry{})
 	}
 	for b.Loop() {
-		f.push(entry{})
+		f.push(Entry{})
 		f.pop()
 	}
 }
@@ -157,50 +155,10 @@ func BenchmarkFifo(b *testing.B) {
 func BenchmarkHeap(b *testing.B) {
 	var h entryHeap
 	for i := range 1000 {
-		h.push(entry{readyAt: record.Millis(i * 7919 % 1009)})
+		h.push(Entry{ReadyAt: record.Millis(i * 7919 % 1009)})
 	}
 	for i := 0; b.Loop(); i++ {
-		h.push(entry{readyAt: record.Millis(i * 7919 % 1009)})
+		h.push(Entry{ReadyAt: record.Millis(i * 7919 % 1009)})
 		h.pop()
-	}
-}
-
-// BenchmarkListAMillion measures a page of a list, and for how long it holds
-// the lock that dispatch needs: to take the views, and after that to push to and
-// pop from what they show.
-func BenchmarkListAMillion(b *testing.B) {
-	for _, state := range []jobhost.State{jobhost.Ready, jobhost.Scheduled} {
-		b.Run(state.String(), func(b *testing.B) {
-			l := newLane(&Queue{clock: newClock()}, "w")
-			l.worker.Store(&Worker{})
-			l.parked.Store(false)
-			l.advanceLocked()
-			for i := range 1_000_000 {
-				e := entry{key: record.Key(i + 1), readyAt: l.horizon}
-				if state == jobhost.Scheduled {
-					e.readyAt += record.Millis(1_000_000_000 + i*7919%1_000_003)
-				}
-				l.pushLocked(e, traits{})
-			}
-			var locked, worst time.Duration
-			for b.Loop() {
-				began := time.Now()
-				l.views(state)
-				if state == jobhost.Scheduled {
-					l.delayed.push(l.delayed.pop())
-				} else {
-					l.levels[0].push(l.levels[0].pop())
-				}
-				took := time.Since(began)
-				locked, worst = locked+took, max(worst, took)
-				newest := newestKeys{limit: 51}
-				l.jobsIn(state, 0, &newest)
-				if len(newest.sorted()) != 51 {
-					b.Fatal("the page is not full")
-				}
-			}
-			b.ReportMetric(float64(locked.Microseconds())/float64(b.N), "µs-locked/op")
-			b.ReportMetric(float64(worst.Microseconds()), "µs-locked-worst")
-		})
 	}
 }

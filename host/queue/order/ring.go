@@ -1,4 +1,4 @@
-package queue
+package order
 
 // ring is the order in which groups have their turn: a queue of their numbers.
 type ring struct {

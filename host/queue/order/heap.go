@@ -1,4 +1,4 @@
-package queue
+package order
 
 import (
 	"iter"
@@ -15,15 +15,15 @@ type entryHeap struct {
 }
 
 type heapPage struct {
-	entries [pageLen]entry
+	entries [pageLen]Entry
 	views   int64 // that were taken before the page was made
 }
 
 const pageLen = 256
 
-func (h *entryHeap) at(i int) entry { return h.pages[i/pageLen].entries[i%pageLen] }
+func (h *entryHeap) at(i int) Entry { return h.pages[i/pageLen].entries[i%pageLen] }
 
-func (h *entryHeap) set(i int, e entry) {
+func (h *entryHeap) set(i int, e Entry) {
 	page := &h.pages[i/pageLen]
 	if (*page).views != h.views {
 		own := **page
@@ -33,7 +33,7 @@ func (h *entryHeap) set(i int, e entry) {
 	(*page).entries[i%pageLen] = e
 }
 
-func (h *entryHeap) push(e entry) {
+func (h *entryHeap) push(e Entry) {
 	i := h.n
 	if h.n++; i/pageLen == len(h.pages) {
 		h.pages = append(h.pages, &heapPage{views: h.views})
@@ -51,10 +51,10 @@ func (h *entryHeap) push(e entry) {
 }
 
 // peek returns the oldest entry; it must not be called when the heap is empty.
-func (h *entryHeap) peek() entry { return h.at(0) }
+func (h *entryHeap) peek() Entry { return h.at(0) }
 
 // pop removes the oldest entry; it must not be called when the heap is empty.
-func (h *entryHeap) pop() entry {
+func (h *entryHeap) pop() Entry {
 	first := h.at(0)
 	h.n--
 	e := h.at(h.n) // sinks from the top to its place
@@ -85,8 +85,8 @@ func (h *entryHeap) pop() entry {
 }
 
 // all yields the entries in no order.
-func (h *entryHeap) all() iter.Seq[entry] {
-	return func(yield func(entry) bool) {
+func (h *entryHeap) all() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		for i := range h.n {
 			if !yield(h.at(i)) {
 				return
@@ -97,7 +97,7 @@ func (h *entryHeap) all() iter.Seq[entry] {
 
 // view returns the entries as they are now, in no order. It may be read while
 // the heap goes on.
-func (h *entryHeap) view() iter.Seq[entry] {
+func (h *entryHeap) view() iter.Seq[Entry] {
 	h.views++
 	now := entryHeap{pages: slices.Clone(h.pages), n: h.n}
 	return now.all()

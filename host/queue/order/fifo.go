@@ -1,32 +1,6 @@
-package queue
+package order
 
-import (
-	"iter"
-
-	"github.com/jobhost/jobhost/host/queue/record"
-)
-
-// entry is a task that waits, as small as it can be: a million of them are
-// held in memory. Everything else is read from the store when its turn is near.
-type entry struct {
-	key     record.Key
-	readyAt record.Millis
-	token   int32
-	index   int16 // of the task in its job; key - index is the job
-	level   int8
-	tried   bool // an attempt was made that counts
-}
-
-func (e entry) job() record.Key { return e.key - record.Key(e.index) }
-
-// older is the order of entries of one level: those first that are ready
-// longer, of equals those that were submitted first.
-func older(a, b entry) bool {
-	if a.readyAt != b.readyAt {
-		return a.readyAt < b.readyAt
-	}
-	return a.key < b.key
-}
+import "iter"
 
 // fifo holds the ready entries of one level, oldest first. It is a list of
 // chunks rather than a ring, so that it never copies and gives memory back.
@@ -38,13 +12,13 @@ type fifo struct {
 }
 
 type chunk struct {
-	entries [chunkLen]entry
+	entries [chunkLen]Entry
 	next    *chunk
 }
 
 const chunkLen = 256
 
-func (f *fifo) push(e entry) {
+func (f *fifo) push(e Entry) {
 	switch {
 	case f.tail == nil:
 		f.head = &chunk{}
@@ -60,13 +34,13 @@ func (f *fifo) push(e entry) {
 }
 
 // peek returns the oldest entry; it must not be called when the fifo is empty.
-func (f *fifo) peek() entry { return f.head.entries[f.first] }
+func (f *fifo) peek() Entry { return f.head.entries[f.first] }
 
 // newest returns the entry that was pushed last; it must not be called when the
 // fifo is empty.
-func (f *fifo) newest() entry { return f.tail.entries[f.last-1] }
+func (f *fifo) newest() Entry { return f.tail.entries[f.last-1] }
 
-func (f *fifo) pop() entry {
+func (f *fifo) pop() Entry {
 	e := f.head.entries[f.first]
 	f.first++
 	f.n--
@@ -84,8 +58,8 @@ func (f *fifo) pop() entry {
 }
 
 // all yields the entries, oldest first.
-func (f *fifo) all() iter.Seq[entry] {
-	return func(yield func(entry) bool) {
+func (f *fifo) all() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		c, i := f.head, f.first
 		for range f.n {
 			if i == chunkLen {
@@ -101,7 +75,7 @@ func (f *fifo) all() iter.Seq[entry] {
 
 // view returns the entries as they are now. It may be read while the fifo goes
 // on: an entry is never changed while a view may see it.
-func (f *fifo) view() iter.Seq[entry] {
+func (f *fifo) view() iter.Seq[Entry] {
 	f.viewed = true
 	now := *f
 	return now.all()

@@ -1,4 +1,4 @@
-package queue
+package order
 
 import "iter"
 
@@ -13,7 +13,7 @@ type level struct {
 
 func (v *level) len() int { return v.fifo.n + v.late.n }
 
-func (v *level) push(e entry) {
+func (v *level) push(e Entry) {
 	if v.fifo.n > 0 && older(e, v.fifo.newest()) {
 		v.late.push(e)
 		return
@@ -27,7 +27,7 @@ func (v *level) lateFirst() bool {
 }
 
 // peek returns the oldest entry; it must not be called when the level is empty.
-func (v *level) peek() entry {
+func (v *level) peek() Entry {
 	if v.lateFirst() {
 		return v.late.peek()
 	}
@@ -35,7 +35,7 @@ func (v *level) peek() entry {
 }
 
 // pop removes the oldest entry; it must not be called when the level is empty.
-func (v *level) pop() entry {
+func (v *level) pop() Entry {
 	if v.lateFirst() {
 		return v.late.pop()
 	}
@@ -43,8 +43,8 @@ func (v *level) pop() entry {
 }
 
 // all yields the entries, about the oldest first.
-func (v *level) all() iter.Seq[entry] {
-	return func(yield func(entry) bool) {
+func (v *level) all() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		for e := range v.late.all() {
 			if !yield(e) {
 				return
@@ -55,6 +55,6 @@ func (v *level) all() iter.Seq[entry] {
 }
 
 // views returns the entries as they are now; see [fifo.view].
-func (v *level) views() []iter.Seq[entry] {
-	return []iter.Seq[entry]{v.late.view(), v.fifo.view()}
+func (v *level) views() []iter.Seq[Entry] {
+	return []iter.Seq[Entry]{v.late.view(), v.fifo.view()}
 }
