@@ -182,27 +182,3 @@ func (q *Queue) Delete(ctx context.Context, id string) error {
 	}
 	return nil
 }
-
-// commitOne commits one operation and waits for it. told runs on the store's
-// goroutine, in the order of the commits, also when the operation was refused.
-func (q *Queue) commitOne(ctx context.Context, op record.Op, told func(record.OpResult)) error {
-	answer := make(chan error, 1)
-	q.inflight.Add(1)
-	q.lanes.opening.RLock()
-	q.store.Commit([]record.Op{op}, func(results []record.OpResult, err error) {
-		defer q.inflight.Done()
-		defer q.lanes.opening.RUnlock()
-		result := record.OpResult{Err: err}
-		if err == nil {
-			result = results[0]
-		}
-		told(result)
-		answer <- result.Err
-	})
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

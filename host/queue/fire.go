@@ -48,25 +48,15 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 	if len(ops) == 0 {
 		return answers, nil
 	}
-	done := make(chan struct{})
-	q.inflight.Add(1)
-	q.store.Commit(ops, func(results []record.OpResult, err error) {
-		defer q.inflight.Done()
-		defer close(done)
+	err := q.commit(ctx, ops, func(results []record.OpResult) {
 		for i, op := range ops {
-			result := record.OpResult{Err: err}
-			if err == nil {
-				result = results[i]
-			}
-			answers[index[i]] = q.fired(lanes[i], op.(*record.Fire), result)
+			answers[index[i]] = q.fired(lanes[i], op.(*record.Fire), results[i])
 		}
 	})
-	select {
-	case <-done:
-		return answers, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return answers, nil
 }
 
 // admitAll admits all jobs or none.

@@ -32,7 +32,7 @@ type lane struct {
 	mode jobhost.WorkerMode
 	// disabled is why the worker can't run anything, whatever its mode; empty = it can.
 	disabled string
-	order    *order.Order         // of the tasks that wait
+	order    order.Order          // of the tasks that wait
 	timer    alarm[record.Millis] // rings when the next of them is due
 	pending  int                  // tasks of submits under way; they have their place already
 	claims   claims

@@ -8,42 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
-	"github.com/jobhost/jobhost/state/payload"
 )
-
-// Report is what became of an attempt: its outcome and what it logged.
-type Report struct {
-	Outcome jobhost.Outcome
-	// Result is where the output of a success is, if it is not in Outcome; nil =
-	// it is there. It is held: see [Objects].
-	Result *payload.Ref
-	// Kept is a result that its payload store doesn't take now; nil = there is none.
-	Kept Kept
-	// Fault is what the attempt has met of a payload store; nil = nothing. Then it
-	// doesn't count, whatever its outcome.
-	Fault      *StoreFault
-	Log        []byte // lines ended by \n
-	LogDropped int64
-	// Effects are what the attempt asked for; nil = nothing. They are applied if
-	// it succeeded, and come to nothing otherwise.
-	Effects *Asked
-}
-
-// Asked is what an attempt asked the host to change.
-type Asked struct {
-	KV       []record.KVChange
-	Quota    int64 // of the worker's keys: see [record.Effects]
-	Children []*Child
-}
-
-func (a *Asked) release() {
-	if a == nil {
-		return
-	}
-	for _, child := range a.Children {
-		child.Release()
-	}
-}
 
 // Settle ends a lease. It returns at once: the slot is free for the next task
 // while the settlement becomes durable; only when very many settlements are
@@ -117,78 +82,6 @@ func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, told func(r
 			q.moved(op.Transition, results[0])
 		}
 	})
-}
-
-// settlement decides what the outcome makes of the task.
-func (q *Queue) settlement(lease *Lease, report Report) (*record.Settle, jobhost.State) {
-	now := lease.endedAt
-	op := &record.Settle{
-		Key:        lease.Key,
-		Token:      lease.Token,
-		Number:     lease.Number(),
-		Attempt:    lease.Attempt,
-		Patient:    true,
-		StartedAt:  record.MillisOf(lease.TakenAt),
-		EndedAt:    record.MillisOf(now),
-		Log:        report.Log,
-		LogDropped: report.LogDropped,
-		Fuel:       report.Outcome.Fuel,
-	}
-	switch outcome := report.Outcome; outcome.Kind {
-	case jobhost.OutcomeCancelled:
-		return nil, jobhost.Cancelled
-	case jobhost.OutcomeSucceeded:
-		op.Attempt++
-		op.Status, op.Result = record.Succeeded, outcome.Output
-		if report.Result != nil {
-			op.Result, op.ResultRef, op.ResultSize = nil, report.Result.String(), report.Result.Size
-		}
-		op.ExpiresAt = lease.lane.expires(lease.Job, jobhost.Succeeded, now)
-		return op, jobhost.Succeeded
-	case jobhost.OutcomeSnoozed:
-		op.ReadyAt = record.MillisOf(now.Add(max(outcome.Snooze, time.Millisecond)))
-		if lease.Attempt > 0 {
-			return op, jobhost.Retrying
-		}
-		return op, jobhost.Scheduled
-	case jobhost.OutcomeReturned:
-		op.ReadyAt = lease.entry.ReadyAt
-		return op, jobhost.Ready
-	default:
-		return q.failure(lease, op, &outcome, now)
-	}
-}
-
-// failure decides between another attempt and the dead letters.
-func (q *Queue) failure(lease *Lease, op *record.Settle, outcome *jobhost.Outcome, now time.Time) (*record.Settle, jobhost.State) {
-	f := outcome.Failure
-	op.Attempt++
-	f.Task, f.Attempt = lease.Index, op.Attempt
-	f.StartedAt, f.EndedAt = lease.TakenAt.UTC(), now.UTC()
-	op.Failure = f
-	op.Suspect = lease.crashed
-	if !f.Retryable || op.Attempt >= lease.Job.MaxAttempts {
-		lease.lane.bury(op, lease.Job, now)
-		return op, jobhost.Dead
-	}
-	if lease.crashed { // it has waited for the host already
-		op.ReadyAt = lease.entry.ReadyAt
-		return op, jobhost.Ready
-	}
-	retry := &lease.lane.worker.Load().Retry
-	if lease.Job.Retry != nil {
-		retry = lease.Job.Retry
-	}
-	delay := retry.Delay(op.Attempt+1, q.cfg.Random())
-	op.ReadyAt = record.MillisOf(now.Add(max(delay, outcome.RetryAfter)))
-	return op, jobhost.Retrying
-}
-
-// bury lets a settlement make its task a dead letter.
-func (l *lane) bury(op *record.Settle, job *record.JobSpec, now time.Time) {
-	op.Status = record.Dead
-	op.ExpiresAt = l.expires(job, jobhost.Dead, now)
-	op.MaxDead = l.worker.Load().Retention.MaxEntries
 }
 
 // settled runs when a settlement is durable.
@@ -265,4 +158,50 @@ func (l *lane) putBack(lease *Lease) bool {
 	l.order.PutBack(e, lease.traits())
 	l.pumpLocked()
 	return true
+}
+
+// settleEffects commits a success with effects.
+func (q *Queue) settleEffects(lease *Lease, report Report, op *record.Settle) {
+	children := report.Effects.Children
+	op.Effects = &record.Effects{KV: report.Effects.KV, Quota: report.Effects.Quota}
+	for _, child := range children {
+		op.Effects.Jobs = append(op.Effects.Jobs, child.Job)
+	}
+	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
+		if err == nil && result.Err == nil {
+			// Told before the end of their parent, which somebody may wait for.
+			for i, child := range children {
+				added := result.Jobs[i]
+				q.submitted(child.lane, child.Job, record.OpResult{Key: added.Key, Existing: added.Existing})
+			}
+			q.settled(lease, report.Outcome.Kind, op, jobhost.Succeeded, result)
+			return
+		}
+		if err != nil {
+			report.Effects.forsake()
+			q.unsettled(lease, err)
+			return
+		}
+		report.Effects.release()
+		report.Effects = nil
+		q.refused(lease, report, result.Err)
+	})
+}
+
+// refused goes on with an attempt whose settlement was refused. When its lease
+// is gone, that is the end of it. When its effects can't be applied, it has
+// failed, which needs a settlement of its own: from another goroutine, since
+// the store's callbacks must not wait for room in the store.
+func (q *Queue) refused(lease *Lease, report Report, err error) {
+	failure := inapplicable(err)
+	if failure == nil {
+		q.unsettled(lease, err)
+		return
+	}
+	report.Outcome = jobhost.Outcome{Kind: jobhost.OutcomeFailed, Fuel: report.Outcome.Fuel, Failure: failure}
+	q.inflight.Add(1)
+	time.AfterFunc(0, func() {
+		defer q.inflight.Done()
+		q.settle(lease, report)
+	})
 }

@@ -3,18 +3,11 @@ package queue
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/order"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/state/payload"
 )
 
 // Submit admits a job and returns when it is durable. When ctx ends before
@@ -96,274 +89,19 @@ func (q *Queue) SubmitBatch(ctx context.Context, specs []jobhost.Spec) ([]jobhos
 	if len(ops) == 0 {
 		return answers, nil
 	}
-	done := make(chan struct{})
-	q.inflight.Add(1)
-	q.store.Commit(ops, func(results []record.OpResult, err error) {
-		defer q.inflight.Done()
-		defer close(done)
+	err := q.commit(ctx, ops, func(results []record.OpResult) {
 		for i, op := range ops {
-			result := record.OpResult{Err: err}
-			if err == nil {
-				result = results[i]
-			}
-			answers[index[i]] = q.submitted(lanes[i], op.(*record.Submit).Job, result)
+			answers[index[i]] = q.submitted(lanes[i], op.(*record.Submit).Job, results[i])
 		}
 	})
-	select {
-	case <-done:
-		for _, i := range index {
-			q.stateOfExisting(ctx, &answers[i])
-		}
-		return answers, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err != nil {
+		return nil, err
 	}
+	for _, i := range index {
+		q.stateOfExisting(ctx, &answers[i])
+	}
+	return answers, nil
 }
-
-// admit checks a job, fills in its defaults and reserves its place in the
-// queue. The caller must commit it and call submitted. A job that there is no
-// room for comes with its error: see existing. Its payload is in ref if that is
-// not nil, and in the spec too if it is small.
-func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, who submitter) (*record.JobSpec, *lane, error) {
-	if err := who.check(spec); err != nil {
-		return nil, nil, err
-	}
-	if q.closed.Load() && (who == fromOutside || who == fromSchedule) {
-		return nil, nil, errClosed
-	}
-	l := q.lanes.of(spec.Worker)
-	if l == nil || l.parked.Load() {
-		return nil, nil, q.noWorker(spec.Worker)
-	}
-	if len(spec.Payload) > q.cfg.MaxPayload && ref == nil { // an upload has a limit of its own
-		return nil, nil, &jobhost.Error{
-			Code:    jobhost.CodeTooLarge,
-			Field:   "payload",
-			Message: fmt.Sprintf("a payload of %d bytes is larger than %d", len(spec.Payload), q.cfg.MaxPayload),
-			Hint:    "upload it first (POST /v1/payloads, jobhost submit --file), or raise host.max_payload",
-		}
-	}
-	if cb := spec.Callback.Worker; cb != "" {
-		if to := q.lanes.of(cb); to == nil || to.parked.Load() {
-			return nil, nil, fmt.Errorf("callback: %w", q.noWorker(cb))
-		}
-	}
-	denied := q.judgeCallback(spec)
-	worker := l.worker.Load()
-	job := q.fill(worker, spec)
-	if ref != nil {
-		job.Ref, job.Payload = ref.String(), nil
-		job.Digest, job.DigestBefore = digestsOf(spec, ref)
-	}
-	if denied != nil {
-		return job, nil, denied
-	}
-	if job.Tasks > worker.Capacity {
-		return job, nil, &jobhost.Error{
-			Code:    jobhost.CodeInvalid,
-			Field:   "tasks",
-			Message: fmt.Sprintf("%d tasks never fit into the queue of %s, which holds %d", job.Tasks, l.name, worker.Capacity),
-			Hint:    "ask for fewer tasks, or raise the worker's queue_capacity",
-		}
-	}
-	if refusal := q.refusal.Load(); refusal != nil {
-		return job, nil, refusal
-	}
-	if err := l.accept(job.Tasks); err != nil {
-		return job, nil, err
-	}
-	return job, l, nil
-}
-
-func (q *Queue) noWorker(name string) error {
-	has := slices.DeleteFunc(q.lanes.loaded(), func(name string) bool { return strings.HasPrefix(name, jobhost.ReservedWorkers) })
-	return &jobhost.Error{
-		Code:    jobhost.CodeNotFound,
-		Field:   "worker",
-		Message: fmt.Sprintf("there is no worker %q", name),
-		Hint:    "this host has: " + strings.Join(has, ", "),
-	}
-}
-
-// fill makes the job that is stored: the spec with all defaults.
-func (q *Queue) fill(w *Worker, spec *jobhost.Spec) *record.JobSpec {
-	now := q.clock.now()
-	job := &record.JobSpec{
-		ID:          spec.ID,
-		Worker:      spec.Worker,
-		Payload:     spec.Payload,
-		ContentType: spec.ContentType,
-		Entry:       spec.Entry,
-		Priority:    jobhost.PriorityAt(spec.Priority.Level()),
-		Tasks:       max(spec.Tasks, 1),
-		MaxAttempts: spec.MaxAttempts,
-		Timeout:     spec.Timeout,
-		Retention:   (spec.Retention + time.Millisecond - 1).Truncate(time.Millisecond),
-		Labels:      spec.Labels,
-
-		ConcurrencyKey: spec.ConcurrencyKey,
-		UniqueKey:      spec.UniqueKey,
-		Callback:       spec.Callback,
-
-		CreatedAt: record.MillisOf(now),
-	}
-	job.Digest, job.DigestBefore = digestsOf(spec, nil)
-	if job.ID == "" {
-		job.ID = jobhost.NewID()
-	}
-	if spec.Deadline > 0 {
-		job.Deadline = record.MillisOf(now.Add(spec.Deadline))
-	}
-	if spec.UniqueFor > 0 {
-		job.UniqueUntil = record.MillisOf(now.Add(spec.UniqueFor))
-	}
-	if job.MaxAttempts == 0 {
-		job.MaxAttempts = w.Retry.MaxAttempts
-	}
-	if job.Timeout == 0 {
-		job.Timeout = w.Timeout
-	}
-	switch {
-	case !spec.RunAt.IsZero():
-		job.ReadyAt = max(record.MillisOf(spec.RunAt), job.CreatedAt)
-	default:
-		job.ReadyAt = record.MillisOf(now.Add(spec.Delay))
-	}
-	return job
-}
-
-// digestsOf identify what the caller asked for, apart from the id; ref is for a payload
-// that is elsewhere. before is the digest as it was once: the payload followed the options
-// there, so that one which began with an option could be taken for it.
-func digestsOf(spec *jobhost.Spec, ref *payload.Ref) (now, before [16]byte) {
-	whole := digestBefore(spec, ref)
-	size := int64(len(spec.Payload))
-	if ref != nil {
-		size = ref.Size
-	}
-	var b [len(digestDomain) + 8 + len(whole)]byte
-	copy(b[:], digestDomain)
-	binary.LittleEndian.PutUint64(b[len(digestDomain):], uint64(size))
-	copy(b[len(digestDomain)+8:], whole[:])
-	sum := sha256.Sum256(b[:])
-	return [16]byte(sum[:]), [16]byte(whole[:])
-}
-
-// digestDomain keeps the digests of one version apart from those of others.
-const digestDomain = "jobhost job 2\n"
-
-func digestBefore(spec *jobhost.Spec, ref *payload.Ref) (whole [sha256.Size]byte) {
-	h := sha256.New()
-	var buf [8]byte
-	number := func(n int64) {
-		binary.LittleEndian.PutUint64(buf[:], uint64(n))
-		h.Write(buf[:])
-	}
-	text := func(s string) {
-		number(int64(len(s)))
-		h.Write([]byte(s))
-	}
-	text(spec.Worker)
-	text(spec.ContentType)
-	text(spec.Entry)
-	number(int64(spec.Priority.Level()))
-	number(int64(max(spec.Tasks, 1)))
-	number(int64(spec.MaxAttempts))
-	number(int64(spec.Timeout))
-	number(int64(spec.Delay))
-	number(int64(record.MillisOf(spec.RunAt)))
-	number(int64(len(spec.Labels)))
-	for _, k := range names(spec.Labels) {
-		text(k)
-		text(spec.Labels[k])
-	}
-	// What is left out leaves the digest as it was before there was such an option.
-	for _, option := range []struct{ name, value string }{
-		{"concurrency_key", spec.ConcurrencyKey}, {"unique_key", spec.UniqueKey}, {"callback", spec.Callback.Worker}, {"callback_url", spec.Callback.URL},
-	} {
-		if option.value != "" {
-			text(option.name)
-			text(option.value)
-		}
-	}
-	for _, option := range []struct {
-		name  string
-		value time.Duration
-	}{{"deadline", spec.Deadline}, {"unique_for", spec.UniqueFor}, {"retention", spec.Retention}} {
-		if option.value != 0 {
-			text(option.name)
-			number(int64(option.value))
-		}
-	}
-	var sum [sha256.Size]byte
-	switch {
-	case ref != nil && ref.Size > wholeDigest:
-		text("payload sha256")
-		h.Write(ref.Digest[:])
-	case len(spec.Payload) > wholeDigest:
-		text("payload sha256")
-		sum = sha256.Sum256(spec.Payload)
-		h.Write(sum[:])
-	default:
-		h.Write(spec.Payload)
-	}
-	return [sha256.Size]byte(h.Sum(sum[:0]))
-}
-
-// names returns the names of labels in order. Most jobs have none, and then it
-// allocates nothing.
-func names(labels map[string]string) []string {
-	if len(labels) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(labels))
-}
-
-// accept takes room for n tasks of a new job, unless the worker is draining.
-func (l *lane) accept(n int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.mode == jobhost.WorkerDraining {
-		return &jobhost.Error{
-			Code:    jobhost.CodeUnavailable,
-			Field:   "worker",
-			Message: fmt.Sprintf("worker %s is draining and takes no jobs", l.name),
-			Hint:    "jobhost worker resume " + l.name,
-		}
-	}
-	return l.reserveLocked(n)
-}
-
-// reserve takes room for n tasks, which whoever learns their fate gives back or
-// fills.
-func (l *lane) reserve(n int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reserveLocked(n)
-}
-
-func (l *lane) reserveLocked(n int) error {
-	if waiting, capacity := l.waitingLocked(), l.worker.Load().Capacity; waiting+n > capacity {
-		return &jobhost.Error{
-			Code:       jobhost.CodeExhausted,
-			Message:    fmt.Sprintf("the queue of %s is full: %d tasks wait, of %d", l.name, waiting, capacity),
-			Hint:       "try again later, add slots to the worker or raise its queue_capacity",
-			RetryAfter: retryAfter,
-		}
-	}
-	l.pending += n
-	return nil
-}
-
-// vacate gives back room for n tasks that was taken and not filled.
-func (l *lane) vacate(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending -= n
-}
-
-// retryAfter is what a caller is told who met a full queue.
-const retryAfter = time.Second
 
 // submitted runs when the fate of a submit is known.
 func (q *Queue) submitted(l *lane, job *record.JobSpec, result record.OpResult) jobhost.Submitted {

@@ -54,26 +54,6 @@ func (q *Queue) NewJob(spec *jobhost.Spec) *record.JobSpec {
 // RetryOf returns how a worker's failed attempts are made again.
 func (q *Queue) RetryOf(worker string) jobhost.RetryPolicy { return q.settingsOf(worker).Retry }
 
-// Room returns an error with code exhausted or unavailable while a worker takes no jobs, and
-// not_found if there is no such worker.
-func (q *Queue) Room(worker string) error {
-	l := q.lanes.of(worker)
-	if l == nil || l.parked.Load() {
-		return q.noWorker(worker)
-	}
-	if refusal := q.refusal.Load(); refusal != nil {
-		return refusal
-	}
-	if q.closed.Load() {
-		return errClosed
-	}
-	if err := l.accept(1); err != nil {
-		return err
-	}
-	l.vacate(1)
-	return nil
-}
-
 // noWorkflows is a [Workflows] of a host that has none.
 type noWorkflows struct{}
 

@@ -34,7 +34,7 @@ type modelTask struct {
 }
 
 type orderModel struct {
-	order   *Order
+	order   Order
 	tasks   map[record.Key]*modelTask
 	last    record.Key
 	running map[record.Group]int
@@ -104,24 +104,22 @@ func (m *orderModel) take(t *rapid.T) {
 	if !ok {
 		return
 	}
-	got := m.tasks[next.Key]
+	w := m.order.Take(next)
+	got := m.tasks[w.Key]
 	switch {
-	case got == nil || got.Entry != next.Entry || got.Group != next.Group || !m.may(got):
-		t.Fatalf("next is %+v, which is %+v", next, got)
+	case got == nil || got.Waiting != w || next.Group != w.Group || !m.may(got):
+		t.Fatalf("took %+v, which is %+v", w, got)
 	case m.effective(got) != m.effective(best):
-		t.Fatalf("next is %+v with %v, want one with %v", next, m.effective(got), m.effective(best))
+		t.Fatalf("took %+v with %v, want one with %v", w, m.effective(got), m.effective(best))
 	case !grouped && len(m.running) == 0 && got != best:
-		t.Fatalf("next is %+v, want %+v", next, best)
+		t.Fatalf("took %+v, want %+v", w, best)
 	}
-	for _, w := range m.tasks { // no task passes an older one of its own group and level
-		if m.may(w) && w.Group == got.Group && w.Level == got.Level && older(w.Entry, got.Entry) {
-			t.Fatalf("next is %+v, though %+v is older", got, w)
+	for _, other := range m.tasks { // no task passes an older one of its own group and level
+		if m.may(other) && other.Group == got.Group && other.Level == got.Level && older(other.Entry, got.Entry) {
+			t.Fatalf("took %+v, though %+v is older", got, other)
 		}
 	}
-	if w := m.order.Take(next); w != got.Waiting {
-		t.Fatalf("took %+v, want %+v", w, got.Waiting)
-	}
-	delete(m.tasks, next.Key)
+	delete(m.tasks, w.Key)
 	if next.Group != 0 {
 		m.running[next.Group]++
 	}

@@ -10,10 +10,11 @@ import (
 
 // Choice is the task that runs next. It holds until the order changes.
 type Choice struct {
-	Entry
-	Group record.Group // 0 = it has none
-	ref   ref          // of the group
-	place int          // of the group in the ring of its level
+	Group record.Group  // 0 = it has none
+	since record.Millis // it is ready
+	ref   ref           // of the group
+	place int32         // of the group in the ring of its level
+	level int8
 }
 
 // never is later than every time.
@@ -28,7 +29,6 @@ func (o *Order) Next() (Choice, bool) {
 	}
 	best := -1
 	var bestAt jobhost.Priority
-	var first Entry
 	// Within a level the oldest entry has waited longest, so looking at the
 	// heads of the levels is enough.
 	for level := range o.levels {
@@ -37,24 +37,25 @@ func (o *Order) Next() (Choice, bool) {
 		}
 		head := o.head(level)
 		effective := o.effective(level, head.ReadyAt)
-		if best < 0 || effective < bestAt || effective == bestAt && older(head, first) {
-			best, bestAt, first = level, effective, head
+		if best < 0 || effective < bestAt || effective == bestAt && older(head, o.levels[best].peek()) {
+			best, bestAt = level, effective
 		}
 	}
-	return Choice{Entry: first}, best >= 0
+	return Choice{level: int8(best)}, best >= 0
 }
 
 // Take takes out what Next has chosen. If it has a group it counts as running
 // until Leave.
 func (o *Order) Take(c Choice) Waiting {
-	o.ready[c.Level]--
+	o.ready[c.level]--
+	var e Entry
 	if o.groups == nil {
-		o.levels[c.Level].pop()
+		e = o.levels[c.level].pop()
 	} else {
-		o.takeOfGroups(c)
+		e = o.takeOfGroups(c)
 	}
-	delete(o.readyAt, c.Key)
-	return Waiting{c.Entry, Traits{c.Group, o.deadlines.forget(c.Key)}}
+	delete(o.readyAt, e.Key)
+	return Waiting{e, Traits{c.Group, o.deadlines.forget(e.Key)}}
 }
 
 // head returns the oldest entry of a level without a group, of which
@@ -106,24 +107,24 @@ func (o *Order) nextInRing(level int, best jobhost.Priority) (Choice, bool) {
 			continue
 		}
 		if head := o.groupHead(r, level); o.effective(level, head.ReadyAt) == best {
-			return Choice{Entry: head, Group: o.groups.at(r).id, ref: r, place: i}, true
+			return Choice{Group: o.groups.at(r).id, since: head.ReadyAt, ref: r, place: int32(i), level: int8(level)}, true
 		}
 	}
 	return Choice{}, false
 }
 
 // takeOfGroups takes out a choice of an order with groups.
-func (o *Order) takeOfGroups(c Choice) {
-	g, level := o.groups, int(c.Level)
-	g.stale[level] = g.stale[level] || c.ReadyAt <= g.oldest[level]
-	g.rings[level].rotate(c.place)
+func (o *Order) takeOfGroups(c Choice) Entry {
+	g, level := o.groups, int(c.level)
+	g.stale[level] = g.stale[level] || c.since <= g.oldest[level]
+	g.rings[level].rotate(int(c.place))
 	g.at(g.rings[level].pop()).inRing &^= 1 << level
 	if c.ref == 0 {
-		o.levels[level].pop()
+		e := o.levels[level].pop()
 		o.enlist(0, level)
-		return
+		return e
 	}
-	g.pop(c.ref, level)
+	e := g.pop(c.ref, level)
 	g.ready[level]--
 	gr := g.at(c.ref)
 	gr.live[level]--
@@ -132,6 +133,7 @@ func (o *Order) takeOfGroups(c Choice) {
 		g.stale[other] = g.stale[other] || n > 0 && g.full(c.ref)
 	}
 	o.enlist(c.ref, level)
+	return e
 }
 
 // Leave says that a task of a group no longer runs.

@@ -51,11 +51,11 @@ type mark struct {
 // New returns an empty order. aging raises a waiting task by one priority each
 // time it passes; negative = never. left is called when a group has lost its
 // last task, waiting or running; nil = nobody wants to know.
-func New(aging time.Duration, left func(record.Group)) *Order {
+func New(aging time.Duration, left func(record.Group)) Order {
 	if left == nil {
 		left = func(record.Group) {}
 	}
-	return &Order{aging: aging, left: left, readyAt: map[record.Key]record.Millis{}, gone: map[mark]struct{}{}}
+	return Order{aging: aging, left: left, readyAt: map[record.Key]record.Millis{}, gone: map[mark]struct{}{}}
 }
 
 // Now is the latest time that Advance was called with.

@@ -80,6 +80,9 @@ func (l *lane) learnLocked(id record.Group, policy jobhost.BreakerPolicy) *jobBr
 
 // jobHoldsLocked reports whether the breaker of a group's jobs holds them, if it is known.
 func (l *lane) jobHoldsLocked(id record.Group) bool {
+	if id == 0 {
+		return false
+	}
 	b := l.jobBreakers.byGroup[id]
 	return b != nil && l.lookLocked(b)
 }
@@ -120,6 +123,9 @@ func (l *lane) lookAgainLocked() {
 func (l *lane) passLocked(lease *Lease, id record.Group) bool {
 	if l.breaker != nil && !lease.pass(&lease.passage, l.breaker) {
 		return false
+	}
+	if id == 0 {
+		return true
 	}
 	b := l.jobBreakers.byGroup[id]
 	if b == nil || l.passJobLocked(lease, b) {

@@ -31,45 +31,6 @@ type Objects interface {
 	Gone()
 }
 
-// wholeDigest is up to which size a payload's bytes take part in the digest of
-// its job themselves; of larger ones it is their digest. It is no setting: the
-// same content must have the same digest wherever it is kept.
-const wholeDigest = 64 << 10
-
-// prepare settles the payload of a job and admits it; both must be undone, by
-// submitted or withdraw. A job that there is no room for comes with its error:
-// see existing.
-func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) (*record.JobSpec, *lane, error) {
-	ref, missing := q.uploaded(ctx, spec)
-	if missing != nil && ref == nil {
-		return nil, nil, missing
-	}
-	job, l, err := q.admit(spec, ref, who)
-	switch {
-	case err == nil && missing != nil:
-		l.vacate(job.Tasks)
-		return job, nil, missing
-	case err != nil:
-		if ref != nil && missing == nil {
-			q.cfg.Objects.Release(ref.String(), false)
-		}
-		return job, nil, err
-	}
-	if err := q.offload(ctx, job); err != nil {
-		l.vacate(job.Tasks)
-		return job, nil, err
-	}
-	return job, l, nil
-}
-
-// withdraw gives up a job that was prepared and will not be.
-func (q *Queue) withdraw(job *record.JobSpec, l *lane, drop bool) {
-	l.vacate(job.Tasks)
-	if job.Ref != "" {
-		q.cfg.Objects.Release(job.Ref, drop)
-	}
-}
-
 // uploaded returns what a spec has for a payload_ref, also with an error that
 // need not matter to a job which is there already. A small payload is read into the
 // spec too, for the digest of its job: it is the same wherever the payload is. The job
