@@ -83,9 +83,9 @@ func (l *lane) missing(body *record.Body) *Away {
 	return nil
 }
 
-// reach reports whether the store of a task's payload can be read, as far as is known.
+// reachPayload reports whether the store of a task's payload can be read, as far as is known.
 // If not, the task is put aside: no slot waits for it.
-func (l *lane) reach(lease *Lease, body *record.Body) bool {
+func (l *lane) reachPayload(lease *Lease, body *record.Body) bool {
 	away := l.missing(body)
 	if away == nil {
 		return true
@@ -182,10 +182,10 @@ func (l *lane) againLocked(e order.Entry, lease *Lease) {
 	l.order.PutBack(e, lease.traits())
 }
 
-// keep lets the result of an attempt wait for its payload store. The attempt has
+// keepResult lets the result of an attempt wait for its payload store. The attempt has
 // ended: its slot and its places among those that run are free, and only the
 // settlement is still to come. A crash before that makes the task run again.
-func (q *Queue) keep(lease *Lease, report Report) {
+func (q *Queue) keepResult(lease *Lease, report Report) {
 	l, kept := lease.lane, report.Kept
 	lease.noted.End() // the attempt is not to blame for a crash from now on
 	lease.noted = nil
@@ -199,11 +199,11 @@ func (q *Queue) keep(lease *Lease, report Report) {
 	kept.Then(func(ref payload.Ref, err error) {
 		if err != nil {
 			report.Effects.release()
-			q.unsettled(lease, err)
+			q.settleFailed(lease, err)
 			return
 		}
 		report.Result = &ref
-		q.settle(lease, report)
+		q.conclude(lease, report)
 	})
 }
 

@@ -141,7 +141,7 @@ func (l *lane) passLocked(lease *Lease, id record.Group) bool {
 // passJobLocked lets a lease pass the breaker of its job. Where that is its worker's
 // too it is passed once: it would take two probes for one task.
 func (l *lane) passJobLocked(lease *Lease, b *jobBreaker) bool {
-	lease.met = true
+	lease.metJobBreaker = true
 	return lease.refusedBy != "" || b.sharedBreaker == l.breaker || lease.pass(&lease.jobPassage, b.sharedBreaker)
 }
 
@@ -157,12 +157,12 @@ func (l *Lease) pass(p *passage, b *sharedBreaker) bool {
 	return ok
 }
 
-// meet lets a lease pass the breaker of its job, unless it has when it was chosen. The
+// meetJobBreaker lets a lease pass the breaker of its job, unless it has when it was chosen. The
 // lane doesn't know of it before it has read a task of the group. False = it holds,
 // and the task waits again in its place.
-func (l *lane) meet(lease *Lease, body *record.Body) bool {
+func (l *lane) meetJobBreaker(lease *Lease, body *record.Body) bool {
 	policy := body.Job.Breaker
-	if policy == nil || lease.met || lease.group == 0 {
+	if policy == nil || lease.metJobBreaker || lease.group == 0 {
 		return true
 	}
 	l.mu.Lock()

@@ -40,7 +40,7 @@ func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job
 	err = q.commitOne(ctx, op, func(result record.OpResult) {
 		q.cancelled(id, stored.Origin, result)
 		if result.Err == nil {
-			q.moved(op.Transition, result)
+			q.transitioned(op.Transition, result)
 		}
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (q *Queue) cancelled(id string, origin *record.Origin, result record.OpResu
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
 			Kind: jobhost.EventCancelled, Time: q.clock.now(), Job: id, Worker: result.Worker,
-			Task: task.Index, State: jobhost.Cancelled, Course: courseOf(task.Token+1, false),
+			Task: task.Index, State: jobhost.Cancelled, Course: revisionOf(task.Token+1, false),
 			Workflow: origin.WorkflowID(), Step: origin.StepName(),
 		})
 	}
@@ -127,7 +127,7 @@ func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job,
 		q.revived(&stored.JobSpec, l, room, result)
 		if result.Err == nil {
 			q.follow(result)
-			q.moved(op.Transition, result)
+			q.transitioned(op.Transition, result)
 		}
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func (q *Queue) revived(job *record.JobSpec, reserved *lane, room int, result re
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
 			Kind: jobhost.EventRetrying, Time: q.clock.now(), Job: job.ID, Worker: result.Worker,
-			Task: task.Index, State: jobhost.Ready, Course: courseOf(task.Token, false),
+			Task: task.Index, State: jobhost.Ready, Course: revisionOf(task.Token, false),
 			Workflow: job.Origin.WorkflowID(), Step: job.Origin.StepName(),
 		})
 	}

@@ -143,7 +143,7 @@ func (q *Queue) failCrashed(lease *Lease, at *Crashed, died time.Time, ends chan
 	lease.endedAt, lease.crashed = now, true
 	lease.TakenAt, lease.ReadyAt = now.Add(-died.Sub(at.Began)), lease.entry.ReadyAt.Time()
 	failure := at.Failure
-	op, state := q.settlement(lease, Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &failure}})
+	op, state := q.decide(lease, Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &failure}})
 	op.StartedAt = record.MillisOf(at.Began)
 	failure.StartedAt, failure.EndedAt = at.Began.UTC(), died.UTC()
 	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
@@ -152,7 +152,7 @@ func (q *Queue) failCrashed(lease *Lease, at *Crashed, died time.Time, ends chan
 		case result.Err != nil: // it is not open any more, so there is nothing to settle
 			lease.lane.finish(lease)
 		default:
-			q.settled(lease, jobhost.OutcomeFailed, op, state, result)
+			q.attemptEnded(lease, jobhost.OutcomeFailed, op, state, result)
 			q.cfg.Logger.Warn("an attempt was under way when the host died; it has failed",
 				logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker, logkey.Task, lease.Index, logkey.Attempt, op.Attempt, logkey.State, state)
 		}

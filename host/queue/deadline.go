@@ -127,7 +127,7 @@ func (l *lane) giveUp(w order.Waiting, body *record.Body) {
 			StartedAt: now.UTC(), EndedAt: now.UTC(),
 		},
 	}
-	l.bury(op, body.Job, now)
+	l.makeDead(op, body.Job, now)
 	q.commitSettle(op, body.Job, func(result record.OpResult, err error) {
 		if err != nil {
 			l.expired(w, err)
@@ -136,7 +136,7 @@ func (l *lane) giveUp(w order.Waiting, body *record.Body) {
 		l.expired(w, nil)
 		if result.Err == nil {
 			lease.Attempt-- // there was none for this end
-			q.publishSettled(lease, jobhost.OutcomeFailed, op, jobhost.Dead, result)
+			q.publishAttempt(lease, jobhost.OutcomeFailed, op, jobhost.Dead, result)
 		}
 	})
 }

@@ -43,8 +43,8 @@ func (a *Asked) release() {
 	}
 }
 
-// settlement decides what the outcome makes of the task.
-func (q *Queue) settlement(lease *Lease, report Report) (*record.Settle, jobhost.State) {
+// decide decides what the outcome makes of the task.
+func (q *Queue) decide(lease *Lease, report Report) (*record.Settle, jobhost.State) {
 	now := lease.endedAt
 	op := &record.Settle{
 		Key:        lease.Key,
@@ -92,7 +92,7 @@ func (q *Queue) failure(lease *Lease, op *record.Settle, outcome *jobhost.Outcom
 	op.Failure = f
 	op.Suspect = lease.crashed
 	if !f.Retryable || op.Attempt >= lease.Job.MaxAttempts {
-		lease.lane.bury(op, lease.Job, now)
+		lease.lane.makeDead(op, lease.Job, now)
 		return op, jobhost.Dead
 	}
 	if lease.crashed { // it has waited for the host already
@@ -108,8 +108,8 @@ func (q *Queue) failure(lease *Lease, op *record.Settle, outcome *jobhost.Outcom
 	return op, jobhost.Retrying
 }
 
-// bury lets a settlement make its task a dead letter.
-func (l *lane) bury(op *record.Settle, job *record.JobSpec, now time.Time) {
+// makeDead lets a settlement make its task a dead letter.
+func (l *lane) makeDead(op *record.Settle, job *record.JobSpec, now time.Time) {
 	op.Status = record.Dead
 	op.ExpiresAt = l.expires(job, jobhost.Dead, now)
 	op.MaxDead = l.worker.Load().Retention.MaxEntries

@@ -13,13 +13,13 @@ import (
 func (q *Queue) publish(kind jobhost.EventKind, lease *Lease, state jobhost.State) {
 	q.cfg.Publish(jobhost.Event{
 		Kind: kind, Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
-		Task: lease.Index, Attempt: lease.Number(), State: state, Course: courseOf(lease.Token, true),
+		Task: lease.Index, Attempt: lease.Number(), State: state, Course: revisionOf(lease.Token, true),
 		Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	})
 }
 
-// courseOf is the number of a task's course under a lease, or after it.
-func courseOf(token int64, running bool) int64 {
+// revisionOf is the revision of a task under a lease, or after it: every change of where it stands raises it.
+func revisionOf(token int64, running bool) int64 {
 	if running {
 		return 2*token + 1
 	}
@@ -32,12 +32,12 @@ var settledKinds = map[jobhost.OutcomeKind]jobhost.EventKind{
 	jobhost.OutcomeReturned:  jobhost.EventReturned,
 }
 
-// publishSettled tells of a settlement that is durable.
-func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
+// publishAttempt tells of a settlement that is durable.
+func (q *Queue) publishAttempt(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
 	event := jobhost.Event{
 		Kind: settledKinds[kind], Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Failure: op.Failure,
-		Course: courseOf(lease.Token+1, false), Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
+		Course: revisionOf(lease.Token+1, false), Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	}
 	switch {
 	case kind != jobhost.OutcomeFailed:

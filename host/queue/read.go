@@ -117,7 +117,7 @@ func describeTask(stored *record.TaskRecord, l *lane, id record.Group, now recor
 	task := jobhost.Task{
 		Index:      stored.Index,
 		Attempt:    stored.Attempt,
-		Course:     courseOf(stored.Token, false),
+		Course:     revisionOf(stored.Token, false),
 		ReadyAt:    stored.ReadyAt.Time(),
 		StartedAt:  timeOrNil(stored.StartedAt),
 		EndedAt:    timeOrNil(stored.EndedAt),
@@ -147,7 +147,7 @@ func describeTask(stored *record.TaskRecord, l *lane, id record.Group, now recor
 	if lease := l.running[stored.Key]; lease != nil {
 		task.State = jobhost.Running
 		task.Attempt++ // the one under way
-		task.Course = courseOf(int64(lease.entry.Token), true)
+		task.Course = revisionOf(int64(lease.entry.Token), true)
 		started := lease.TakenAt.UTC()
 		task.StartedAt = &started
 		task.Done, task.Total = lease.done.Load(), lease.total.Load()

@@ -19,18 +19,18 @@ func (q *Queue) Settle(lease *Lease, report Report) {
 	q.spare(lease, &report)
 	q.judge(lease, verdictOf(&report.Outcome))
 	if report.Kept != nil {
-		q.keep(lease, report)
+		q.keepResult(lease, report)
 	} else {
-		q.settle(lease, report)
+		q.conclude(lease, report)
 	}
 	q.gate.leave(lease.memory)
 }
 
-func (q *Queue) settle(lease *Lease, report Report) {
-	op, state := q.settlement(lease, report)
+func (q *Queue) conclude(lease *Lease, report Report) {
+	op, state := q.decide(lease, report)
 	if report.Effects != nil {
 		if state == jobhost.Succeeded {
-			q.settleEffects(lease, report, op)
+			q.commitEffects(lease, report, op)
 			return
 		}
 		report.Effects.release()
@@ -45,10 +45,10 @@ func (q *Queue) settle(lease *Lease, report Report) {
 			err = result.Err
 		}
 		if err != nil {
-			q.unsettled(lease, err)
+			q.settleFailed(lease, err)
 			return
 		}
-		q.settled(lease, report.Outcome.Kind, op, state, result)
+		q.attemptEnded(lease, report.Outcome.Kind, op, state, result)
 	})
 }
 
@@ -79,17 +79,17 @@ func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, told func(r
 		told(results[0], nil)
 		q.follow(results[0])
 		if results[0].Err == nil {
-			q.moved(op.Transition, results[0])
+			q.transitioned(op.Transition, results[0])
 		}
 	})
 }
 
-// settled runs when a settlement is durable.
-func (q *Queue) settled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
+// attemptEnded runs when a settlement is durable.
+func (q *Queue) attemptEnded(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
 	l := lease.lane
 	l.finish(lease)
 	// Told before the next attempt can begin, so that events are in order.
-	q.publishSettled(lease, kind, op, state, result)
+	q.publishAttempt(lease, kind, op, state, result)
 	q.evicted(lease.Job.Worker, result.Evicted, result.Removed)
 	if op.Status != record.Open {
 		return
@@ -122,11 +122,11 @@ func (l *Lease) traits() order.Traits {
 	return order.Traits{Group: l.Job.Group(), Deadline: l.Deadline}
 }
 
-// unsettled runs when a settlement was refused or could not be made durable.
+// settleFailed runs when a settlement was refused or could not be made durable.
 // A refused one is no fault: the job was cancelled while the attempt ran.
 // Otherwise the task is still open in the store, under the same lease, and runs
 // again.
-func (q *Queue) unsettled(lease *Lease, err error) {
+func (q *Queue) settleFailed(lease *Lease, err error) {
 	if errors.Is(err, record.ErrFenced) {
 		lease.lane.finish(lease)
 		q.observe(lease, nil, jobhost.OutcomeCancelled, jobhost.Cancelled)
@@ -160,8 +160,8 @@ func (l *lane) putBack(lease *Lease) bool {
 	return true
 }
 
-// settleEffects commits a success with effects.
-func (q *Queue) settleEffects(lease *Lease, report Report, op *record.Settle) {
+// commitEffects commits a success with effects.
+func (q *Queue) commitEffects(lease *Lease, report Report, op *record.Settle) {
 	children := report.Effects.Children
 	op.Effects = &record.Effects{KV: report.Effects.KV, Quota: report.Effects.Quota}
 	for _, child := range children {
@@ -174,34 +174,34 @@ func (q *Queue) settleEffects(lease *Lease, report Report, op *record.Settle) {
 				added := result.Jobs[i]
 				q.submitted(child.lane, child.Job, record.OpResult{Key: added.Key, Existing: added.Existing})
 			}
-			q.settled(lease, report.Outcome.Kind, op, jobhost.Succeeded, result)
+			q.attemptEnded(lease, report.Outcome.Kind, op, jobhost.Succeeded, result)
 			return
 		}
 		if err != nil {
 			report.Effects.forsake()
-			q.unsettled(lease, err)
+			q.settleFailed(lease, err)
 			return
 		}
 		report.Effects.release()
 		report.Effects = nil
-		q.refused(lease, report, result.Err)
+		q.effectsRefused(lease, report, result.Err)
 	})
 }
 
-// refused goes on with an attempt whose settlement was refused. When its lease
+// effectsRefused goes on with an attempt whose settlement was refused. When its lease
 // is gone, that is the end of it. When its effects can't be applied, it has
 // failed, which needs a settlement of its own: from another goroutine, since
 // the store's callbacks must not wait for room in the store.
-func (q *Queue) refused(lease *Lease, report Report, err error) {
+func (q *Queue) effectsRefused(lease *Lease, report Report, err error) {
 	failure := inapplicable(err)
 	if failure == nil {
-		q.unsettled(lease, err)
+		q.settleFailed(lease, err)
 		return
 	}
 	report.Outcome = jobhost.Outcome{Kind: jobhost.OutcomeFailed, Fuel: report.Outcome.Fuel, Failure: failure}
 	q.inflight.Add(1)
 	time.AfterFunc(0, func() {
 		defer q.inflight.Done()
-		q.settle(lease, report)
+		q.conclude(lease, report)
 	})
 }

@@ -45,7 +45,7 @@ type Lease struct {
 
 	passage    passage // of the worker's breaker
 	jobPassage passage // of the job's
-	met        bool    // it has met the job's, if there is one
+	metJobBreaker        bool    // it has met the job's, if there is one
 	refusedBy  string  // the breaker that lets it pass in order to fail
 
 	fault *StoreFault // that the attempt has met and that spares it; nil = none
@@ -116,7 +116,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		body, err := s.lane.body(ctx, lease.entry)
-		if body != nil && (!s.lane.meet(lease, body) || lease.refusedBy == "" && !s.lane.reach(lease, body)) {
+		if body != nil && (!s.lane.meetJobBreaker(lease, body) || lease.refusedBy == "" && !s.lane.reachPayload(lease, body)) {
 			s.lane.q.judge(lease, breaker.None)
 			s.lane.q.gate.leave(lease.memory)
 			continue

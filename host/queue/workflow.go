@@ -22,14 +22,14 @@ func (q *Queue) Advance(ctx context.Context, t record.Transition) error {
 	return q.commitOne(ctx, &record.Advance{Transition: t}, func(result record.OpResult) {
 		if result.Err == nil {
 			q.follow(result)
-			q.moved(t, result)
+			q.transitioned(t, result)
 		}
 	})
 }
 
-// moved tells of a transition that is durable. The caller holds lanes.opening since before
+// transitioned tells of a transition that is durable. The caller holds lanes.opening since before
 // the commit.
-func (q *Queue) moved(t record.Transition, result record.OpResult) {
+func (q *Queue) transitioned(t record.Transition, result record.OpResult) {
 	if t == nil {
 		return
 	}
