@@ -6,12 +6,12 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
 // ask lets an event happen to a workflow that somebody asks for. judge may refuse it.
-func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Event) *jobhost.Error, event course.Event) error {
+func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *machine.Event) *jobhost.Error, event machine.Event) error {
 	if err := jobhost.CheckAnyWorkflowID(id); err != nil {
 		return err
 	}
@@ -84,14 +84,14 @@ func (e *Engine) Signal(ctx context.Context, id string, s jobhost.WorkflowSignal
 	if s.Payload == nil {
 		s.Payload = []byte("null")
 	}
-	err := e.ask(ctx, id, anyway, course.Event{What: course.Signalled, Signal: s.Name, ID: s.ID, Payload: s.Payload})
+	err := e.ask(ctx, id, anyway, machine.Event{What: machine.Signalled, Signal: s.Name, ID: s.ID, Payload: s.Payload})
 	if err != nil {
 		return fmt.Errorf("signal: %w", err)
 	}
 	return nil
 }
 
-func anyway(*row, *course.Event) *jobhost.Error { return nil }
+func anyway(*row, *machine.Event) *jobhost.Error { return nil }
 
 // Cancel ends a workflow: see [jobhost.WorkflowController].
 func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
@@ -101,13 +101,13 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	if len(reason) > jobhost.MaxLabelBytes {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
 	}
-	judge := func(r *row, _ *course.Event) *jobhost.Error {
+	judge := func(r *row, _ *machine.Event) *jobhost.Error {
 		if r.Status == record.WorkflowRunning || r.Status == record.WorkflowCancelled {
 			return nil
 		}
 		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has ended: it is %s", id, statusOf(r.Status))}
 	}
-	if err := e.ask(ctx, id, judge, course.Event{What: course.Cancelled, Reason: reason}); err != nil {
+	if err := e.ask(ctx, id, judge, machine.Event{What: machine.Cancelled, Reason: reason}); err != nil {
 		return fmt.Errorf("cancel workflow: %w", err)
 	}
 	return nil
@@ -115,7 +115,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 
 // Retry lets a step run anew: see [jobhost.WorkflowController].
 func (e *Engine) Retry(ctx context.Context, id, step string) error {
-	judge := func(r *row, event *course.Event) *jobhost.Error {
+	judge := func(r *row, event *machine.Event) *jobhost.Error {
 		if step == "" {
 			return nil
 		}
@@ -135,7 +135,7 @@ func (e *Engine) Retry(ctx context.Context, id, step string) error {
 		}
 		return refusal
 	}
-	if err := e.ask(ctx, id, judge, course.Event{What: course.Retry, Step: course.None}); err != nil {
+	if err := e.ask(ctx, id, judge, machine.Event{What: machine.Retry, Step: machine.None}); err != nil {
 		return fmt.Errorf("retry workflow: %w", err)
 	}
 	return nil

@@ -2,13 +2,13 @@
 // a goroutine, a timer or memory for those that wait.
 //
 // A running workflow is a record in the store. Whatever happens to it is an operation of the queue
-// that carries a [record.Transition]: within the store's transaction this asks [course] what becomes of
+// that carries a [record.Transition]: within the store's transaction this asks [machine] what becomes of
 // the workflow, and writes that: its record, jobs for the steps that can run now, cancels, timers. So
 // a step that has ended and the step after it are one commit, and a crash falls between transitions.
 //
 //	job settled ─┐
 //	start ───────┤                    ┌─► record, steps, data      ┐
-//	signal ──────┼─► Apply ─► course ─┼─► jobs, cancels, timers    ├ one commit ─► Applied: events, metrics
+//	signal ──────┼─► Apply ─► machine ─┼─► jobs, cancels, timers    ├ one commit ─► Applied: events, metrics
 //	timer's job ─┘          ▲         └─► the workflow above/below ┘
 //	                     the plan's expressions
 package workflow
@@ -23,7 +23,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -37,8 +37,8 @@ type Config struct {
 	Retention jobhost.WorkflowRetention
 	// MaxInput bounds what a workflow is started with, in bytes [1 MiB].
 	MaxInput int
-	// Bounds are what one event may begin [those of course].
-	Bounds course.Bounds
+	// Bounds are what one event may begin [those of machine].
+	Bounds machine.Bounds
 	// Publish is told of what happens, after it is durable, and must not block [nobody].
 	Publish func(jobhost.Event)
 	// Observer is told the same, for metrics [nobody].
@@ -81,8 +81,8 @@ var _ queue.Workflows = (*Engine)(nil)
 
 // New returns an engine that has no definitions yet.
 func New(store record.WorkflowReader, cfg Config) *Engine {
-	if cfg.Bounds == (course.Bounds{}) {
-		cfg.Bounds = course.DefaultBounds()
+	if cfg.Bounds == (machine.Bounds{}) {
+		cfg.Bounds = machine.DefaultBounds()
 	}
 	if cfg.MaxOpen == 0 {
 		cfg.MaxOpen = 100_000

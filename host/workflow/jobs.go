@@ -3,7 +3,7 @@ package workflow
 import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Settled implements [queue.Workflows].
@@ -26,21 +26,21 @@ func (e *Engine) Settled(job *record.JobSpec, op *record.Settle) record.Transiti
 }
 
 // readID returns what a job is for whose mark is lost, by its id.
-func (t *transition) readID(tx record.WorkflowTx, job *record.JobSpec) (mark course.Timer, ok bool, err error) {
+func (t *transition) readID(tx record.WorkflowTx, job *record.JobSpec) (mark machine.Timer, ok bool, err error) {
 	r, err := t.row(tx, job.Origin.Workflow)
 	if r == nil || err != nil {
 		return mark, false, err
 	}
-	mark, ok = r.def.course.Read(r.ID, job.ID)
+	mark, ok = r.def.machine.Read(r.ID, job.ID)
 	return mark, ok, nil
 }
 
 // settled makes the end of an attempt what it is for the workflow; nil = nothing.
-func settled(t *transition, tx record.WorkflowTx, job *record.JobSpec, op *record.Settle, mark course.Timer, end record.End) (*happening, error) {
-	h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
+func settled(t *transition, tx record.WorkflowTx, job *record.JobSpec, op *record.Settle, mark machine.Timer, end record.End) (*happening, error) {
+	h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: machine.Event{At: t.at.Time(), Run: mark.Run}}
 	switch {
 	case op.Status == record.Open:
-		h.event.What, h.event.Failure = course.JobRetrying, op.Failure
+		h.event.What, h.event.Failure = machine.JobRetrying, op.Failure
 		return h, nil
 	case !end.Job:
 		return nil, nil
@@ -60,8 +60,8 @@ func settled(t *transition, tx record.WorkflowTx, job *record.JobSpec, op *recor
 }
 
 // due makes the end of a timer's job what it stands for.
-func due(h *happening, timer course.Timer) *happening {
-	h.event.What, h.event.Timer, h.event.Run, h.since = course.TimerDue, timer, course.Run{Step: course.None}, 0
+func due(h *happening, timer machine.Timer) *happening {
+	h.event.What, h.event.Timer, h.event.Run, h.since = machine.TimerDue, timer, machine.Run{Step: machine.None}, 0
 	return h
 }
 
@@ -69,14 +69,14 @@ func due(h *happening, timer course.Timer) *happening {
 func ended(h *happening, view record.WorkflowView, id string, end record.End) (err error) {
 	switch {
 	case end.Final[record.Dead] > 0:
-		h.event.What = course.JobDead
+		h.event.What = machine.JobDead
 		if h.event.Failure == nil {
 			h.event.Failure, err = view.JobFailure(id)
 		}
 	case end.Final[record.Cancelled] > 0:
-		h.event.What = course.JobCancelled
+		h.event.What = machine.JobCancelled
 	default:
-		h.event.What = course.JobSucceeded
+		h.event.What = machine.JobSucceeded
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (e *Engine) Cancelled(job *record.JobSpec, at record.Millis) record.Transit
 		if !end.Job {
 			return nil, nil
 		}
-		h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
+		h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: machine.Event{At: t.at.Time(), Run: mark.Run}}
 		if mark.Purpose != 0 {
 			return due(h, mark), nil
 		}
@@ -106,7 +106,7 @@ func (e *Engine) Revived(job *record.JobSpec, at record.Millis) record.Transitio
 		return nil
 	}
 	return &transition{engine: e, at: at, first: func(t *transition, _ record.WorkflowTx, _ record.End) (*happening, error) {
-		return &happening{key: job.Origin.Workflow, event: course.Event{What: course.JobRevived, At: t.at.Time(), Run: mark.Run}}, nil
+		return &happening{key: job.Origin.Workflow, event: machine.Event{What: machine.JobRevived, At: t.at.Time(), Run: mark.Run}}, nil
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
@@ -74,14 +74,14 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 			if err != nil {
 				return err
 			}
-			run.Output = json.RawMessage(course.AsJSON(data))
+			run.Output = json.RawMessage(machine.AsJSON(data))
 		}
 	}
 	records, err := s.view.WorkflowSteps(s.row.Key)
 	if err != nil {
 		return err
 	}
-	look, err := s.row.def.course.Look(s.row.Record)
+	look, err := s.row.def.machine.Look(s.row.Record)
 	if err != nil {
 		run.Reason = err.Error()
 		return nil //nolint:nilerr // what is known without the record is told
@@ -99,7 +99,7 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 }
 
 // step tells of a step that has begun or ended.
-func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *course.Look) error {
+func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *machine.Look) error {
 	step := s.row.def.step(r.Step)
 	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
 	if !r.Fallback && (to.Status == jobhost.StepCompleted || to.Status == jobhost.StepRunning || to.Status == jobhost.StepPending) {
@@ -113,9 +113,9 @@ func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *course.Look
 	if to.Runs = int(run.Number); run.Number > 0 {
 		switch {
 		case s.row.def.runsJob(run) && r.Tasks > 0:
-			to.Job = s.row.def.course.ID(s.row.ID, run)
+			to.Job = s.row.def.machine.ID(s.row.ID, run)
 		case step.Workflow != "" && !run.Fallback:
-			to.Workflow = s.row.def.course.ChildID(s.row.ID, run)
+			to.Workflow = s.row.def.machine.ChildID(s.row.ID, run)
 		}
 	}
 	if to.Status != jobhost.StepCompleted {
@@ -132,7 +132,7 @@ func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *course.Look
 		c, err = s.reader.find(source)
 	}
 	switch {
-	case errors.Is(err, course.ErrUnreadable):
+	case errors.Is(err, machine.ErrUnreadable):
 		if e, ok := errors.AsType[*jobhost.Error](err); ok {
 			to.Reason = e.Message
 		}
@@ -143,7 +143,7 @@ func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *course.Look
 	to.OutputSize = c.size
 	if c.ref == "" && c.size <= jobhost.MaxStepOutput {
 		s.shown += len(c.data)
-		to.Output = json.RawMessage(course.AsJSON(c.data))
+		to.Output = json.RawMessage(machine.AsJSON(c.data))
 	}
 	return nil
 }

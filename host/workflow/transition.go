@@ -7,14 +7,14 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 // happening is an event of a workflow, with what is only known here.
 type happening struct {
 	key   record.Key
-	event course.Event
+	event machine.Event
 	// since is when the job was submitted that the event is about; 0 = it is about none.
 	since record.Millis
 }
@@ -131,7 +131,7 @@ func (t *transition) let(tx record.WorkflowTx, h *happening) error {
 	reader := &reader{view: tx, row: r, event: &h.event}
 	out, err := t.advance(r, &h.event, reader)
 	switch {
-	case errors.Is(err, errBroken), errors.Is(err, course.ErrRecord):
+	case errors.Is(err, errBroken), errors.Is(err, machine.ErrRecord):
 		return t.breakDown(tx, r.WorkflowRecord, err)
 	case err != nil:
 		return err
@@ -149,13 +149,13 @@ func (t *transition) let(tx record.WorkflowTx, h *happening) error {
 // errBroken is for a fault of the code that decides.
 var errBroken = errors.New("a fault of the host")
 
-func (t *transition) advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome, err error) {
+func (t *transition) advance(r *row, e *machine.Event, reader machine.Reader) (out machine.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errBroken, p)
 		}
 	}()
-	return r.def.course.Within(t.engine.cfg.Bounds).Advance(r.ID, r.Record, e, reader)
+	return r.def.machine.Within(t.engine.cfg.Bounds).Advance(r.ID, r.Record, e, reader)
 }
 
 // brokenDown reports whether it has ended without its record having heard of that.
@@ -163,7 +163,7 @@ func (r *row) brokenDown() bool {
 	if r.Status == record.WorkflowRunning {
 		return false
 	}
-	look, err := r.def.course.Look(r.Record)
+	look, err := r.def.machine.Look(r.Record)
 	return err == nil && look.Status() == jobhost.WorkflowRunning
 }
 
@@ -190,13 +190,13 @@ func (t *transition) breakDown(tx record.WorkflowTx, w *record.WorkflowRecord, c
 	}}
 	t.note(note{kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, status: jobhost.WorkflowFailed, failure: w.Ending.Failure, since: w.StartedAt})
 	if w.Parent != 0 {
-		t.tellParent(w, course.Event{What: course.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
+		t.tellParent(w, machine.Event{What: machine.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
 	}
 	return tx.SaveWorkflow(w)
 }
 
 // tellParent lets the workflow above know.
-func (t *transition) tellParent(w *record.WorkflowRecord, e course.Event) {
+func (t *transition) tellParent(w *record.WorkflowRecord, e machine.Event) {
 	if mark, ok := readMark(w.ParentMark); ok {
 		e.At, e.Run = t.at.Time(), mark.Run
 		t.todo = append(t.todo, happening{key: w.Parent, event: e})

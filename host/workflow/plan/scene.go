@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/expr"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
@@ -13,12 +13,12 @@ import (
 // nothing that they don't look at.
 type scene struct {
 	e *evaluator
-	v *course.View
+	v *machine.View
 	// asItIs: what is large is read too, to be passed on.
 	asItIs bool
 }
 
-var input = course.Source{Kind: course.Input}
+var input = machine.Source{Kind: machine.Input}
 
 // data returns what some programs, which may be nil, look at.
 func (s *scene) data(programs ...*expr.Program) (*expr.Data, error) {
@@ -61,7 +61,7 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 		return expr.StepData{}, err
 	}
 	from := s.v.Source(at)
-	if from.Kind == course.Nothing {
+	if from.Kind == machine.Nothing {
 		return d, nil
 	}
 	if d.Decoded = s.decoded(from); !d.Decoded.Known() {
@@ -72,7 +72,7 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 
 // decoded is where decoded data are kept for other expressions of the same transition:
 // thousands of steps may look at one output. nil = they are needed as they are.
-func (s *scene) decoded(from course.Source) *expr.Decoded {
+func (s *scene) decoded(from machine.Source) *expr.Decoded {
 	if s.asItIs {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *scene) decoded(from course.Source) *expr.Decoded {
 
 // read returns data that are there, and an error instead of those that an expression
 // couldn't look at.
-func (s *scene) read(from course.Source, what string) ([]byte, error) {
+func (s *scene) read(from machine.Source, what string) ([]byte, error) {
 	if !s.asItIs {
 		fits, err := s.v.Fits(from, jobhost.MaxStepData)
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *scene) read(from course.Source, what string) ([]byte, error) {
 // passed returns where the data are that a program passes on as they are, if it
 // does. Those that may be JSON text, which a payload has without its quotes, have
 // to be looked at; but not large ones, which stay as they are.
-func (s *scene) passed(p *expr.Program) (at course.Source, ok bool, err error) {
+func (s *scene) passed(p *expr.Program) (at machine.Source, ok bool, err error) {
 	switch passes := p.Passes(); passes.Root {
 	case "input":
 		at = input
@@ -127,7 +127,7 @@ func (s *scene) passed(p *expr.Program) (at course.Source, ok bool, err error) {
 		return at, false, nil
 	}
 	switch at.Kind {
-	case course.Nothing, course.Empty, course.Results: // null or a list
+	case machine.Nothing, machine.Empty, machine.Results: // null or a list
 		return at, true, nil
 	}
 	fits, err := s.v.Fits(at, jobhost.MaxStepData)

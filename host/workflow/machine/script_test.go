@@ -1,4 +1,4 @@
-package course_test
+package machine_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // define reads a definition: a step for each line, NAME<NEEDS|OPTION|…, and options of
@@ -16,10 +16,10 @@ import (
 func define(t fataler, text string) *site {
 	t.Helper()
 	eval := &answers{when: map[int]string{}, terminate: map[int]string{}, fanOut: map[int]int{}, input: map[int]string{}}
-	var steps []course.Node
+	var steps []machine.Node
 	var whole []string
 	needs, fallbacks := map[string]string{}, map[string]string{}
-	outputs := course.None
+	outputs := machine.None
 	for line := range strings.Lines(text) {
 		options := strings.Split(strings.TrimSpace(line), "|")
 		name, before, _ := strings.Cut(options[0], "<")
@@ -28,7 +28,7 @@ func define(t fataler, text string) *site {
 			continue
 		}
 		needs[name] = before
-		node := course.Node{Name: name}
+		node := machine.Node{Name: name}
 		for _, option := range options[1:] {
 			key, value, _ := strings.Cut(option, "=")
 			switch key {
@@ -58,7 +58,7 @@ func define(t fataler, text string) *site {
 	return newSite(t, g, eval)
 }
 
-func configure(t fataler, node *course.Node, eval *answers, i int, key, value string) {
+func configure(t fataler, node *machine.Node, eval *answers, i int, key, value string) {
 	t.Helper()
 	switch key {
 	case "continue":
@@ -68,11 +68,11 @@ func configure(t fataler, node *course.Node, eval *answers, i int, key, value st
 	case "always":
 		node.WhenSkipped = jobhost.RunWhatever
 	case "signal":
-		node.Kind, node.Signal = course.Signal, value
+		node.Kind, node.Signal = machine.Signal, value
 	case "sleep":
-		node.Kind, node.Sleep = course.Sleep, span(value)
+		node.Kind, node.Sleep = machine.Sleep, span(value)
 	case "child":
-		node.Kind = course.Child
+		node.Kind = machine.Child
 	case "limit":
 		node.Limit = span(value)
 	case "when":
@@ -107,19 +107,19 @@ func span(text string) time.Duration {
 	return d
 }
 
-var happenings = map[string]course.Happening{
-	"start": course.Started, "ok": course.JobSucceeded, "dead": course.JobDead, "gone": course.JobCancelled,
-	"retrying": course.JobRetrying, "revive": course.JobRevived, "resumed": course.ChildResumed,
-	"signal": course.Signalled, "due": course.TimerDue, "cancel": course.Cancelled, "retry": course.Retry,
-	"completed": course.ChildEnded, "failed": course.ChildEnded, "cancelled": course.ChildEnded,
+var happenings = map[string]machine.Happening{
+	"start": machine.Started, "ok": machine.JobSucceeded, "dead": machine.JobDead, "gone": machine.JobCancelled,
+	"retrying": machine.JobRetrying, "revive": machine.JobRevived, "resumed": machine.ChildResumed,
+	"signal": machine.Signalled, "due": machine.TimerDue, "cancel": machine.Cancelled, "retry": machine.Retry,
+	"completed": machine.ChildEnded, "failed": machine.ChildEnded, "cancelled": machine.ChildEnded,
 }
 
 // event reads an event: a verb and a run, as a or a.2 or a.f1.
-func (s *site) event(text string) course.Event {
+func (s *site) event(text string) machine.Event {
 	s.t.Helper()
 	words := append(strings.Fields(text), "", "", "")
 	verb, name := words[0], words[1]
-	e := course.Event{What: happenings[verb], Step: course.None}
+	e := machine.Event{What: happenings[verb], Step: machine.None}
 	switch verb {
 	case "cancel":
 		e.Reason = "no more"
@@ -130,12 +130,12 @@ func (s *site) event(text string) course.Event {
 			e.Step = s.index(name)
 		}
 	case "due":
-		e.Timer = course.Timer{Run: course.Run{Step: course.None, Number: 1}, Purpose: course.Limit}
+		e.Timer = machine.Timer{Run: machine.Run{Step: machine.None, Number: 1}, Purpose: machine.Limit}
 		if name != "" {
 			e.Timer.Run = s.run(name)
 		}
 		if words[2] == "wake" {
-			e.Timer.Purpose = course.Wake
+			e.Timer.Purpose = machine.Wake
 		}
 	case "completed", "failed", "cancelled":
 		e.Status = jobhost.WorkflowStatus(verb)
@@ -151,15 +151,15 @@ func (s *site) event(text string) course.Event {
 }
 
 func (s *site) index(name string) int {
-	return slices.IndexFunc(s.graph.Steps, func(n course.Node) bool { return n.Name == name })
+	return slices.IndexFunc(s.graph.Steps, func(n machine.Node) bool { return n.Name == name })
 }
 
-func (s *site) run(text string) course.Run {
+func (s *site) run(text string) machine.Run {
 	s.t.Helper()
 	name, number, found := strings.Cut(text, ".")
 	i := s.index(name)
 	if !found {
-		look, err := s.course.Look(s.record)
+		look, err := s.machine.Look(s.record)
 		if err != nil {
 			s.t.Fatalf("%v", err)
 		}
@@ -169,7 +169,7 @@ func (s *site) run(text string) course.Run {
 	if err != nil {
 		s.t.Fatalf("run %s", text)
 	}
-	return course.Run{Step: i, Number: uint32(n), Fallback: strings.HasPrefix(number, "f")}
+	return machine.Run{Step: i, Number: uint32(n), Fallback: strings.HasPrefix(number, "f")}
 }
 
 // play goes through a script. Each line is an event, or
@@ -213,13 +213,13 @@ func (s *site) play(t *testing.T, script string) {
 		default:
 			s.log = nil
 			e := s.event(line)
-			if e.What == course.JobRevived { // the queue has opened it again
+			if e.What == machine.JobRevived { // the queue has opened it again
 				s.jobs[e.Run] = "revived"
 			}
-			if e.What == course.ChildResumed {
+			if e.What == machine.ChildResumed {
 				s.children[e.Run] = "resumed"
 			}
-			if e.What == course.TimerDue {
+			if e.What == machine.TimerDue {
 				if _, found := s.timers[e.Timer]; !found {
 					t.Fatalf("%s: there is no such timer: %v", line, s.timers)
 				}

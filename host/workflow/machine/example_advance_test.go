@@ -1,16 +1,16 @@
-package course_test
+package machine_test
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // A store keeps the record, and does what each event comes to.
-func ExampleCourse_Advance() {
-	graph, err := course.GraphOf(&jobhost.Workflow{Name: "order", Steps: []jobhost.Step{
+func ExampleMachine_Advance() {
+	graph, err := machine.GraphOf(&jobhost.Workflow{Name: "order", Steps: []jobhost.Step{
 		{Name: "charge", Worker: "payments"},
 		{Name: "approve", Signal: "approved", Timeout: jobhost.Duration(24 * time.Hour)},
 		{Name: "ship", Worker: "parcels", Needs: []string{"charge", "approve"}},
@@ -19,18 +19,18 @@ func ExampleCourse_Advance() {
 		fmt.Println(err)
 		return
 	}
-	c, err := course.New(graph, nobody{}) // there are no expressions
+	c, err := machine.New(graph, nobody{}) // there are no expressions
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	var record []byte
-	for _, event := range []course.Event{
-		{What: course.Started},
-		{What: course.Signalled, Signal: "approved", ID: "1", Payload: []byte(`{"by":"Ada"}`)},
-		{What: course.JobSucceeded, Run: course.Run{Step: 0, Number: 1}},
-		{What: course.JobSucceeded, Run: course.Run{Step: 0, Number: 1}}, // once more
-		{What: course.JobSucceeded, Run: course.Run{Step: 2, Number: 1}},
+	for _, event := range []machine.Event{
+		{What: machine.Started},
+		{What: machine.Signalled, Signal: "approved", ID: "1", Payload: []byte(`{"by":"Ada"}`)},
+		{What: machine.JobSucceeded, Run: machine.Run{Step: 0, Number: 1}},
+		{What: machine.JobSucceeded, Run: machine.Run{Step: 0, Number: 1}}, // once more
+		{What: machine.JobSucceeded, Run: machine.Run{Step: 2, Number: 1}},
 	} {
 		event.At = time.Unix(1e9, 0)
 		out, err := c.Advance("wf-1", record, &event, nobody{})

@@ -1,4 +1,4 @@
-package course
+package machine
 
 import (
 	"cmp"
@@ -111,12 +111,12 @@ func (r *record) put(i int, s status, d detail) {
 
 // Look is a record made readable.
 type Look struct {
-	c   *Course
+	c   *Machine
 	rec *record
 }
 
 // Look reads a record.
-func (c *Course) Look(data []byte) (*Look, error) {
+func (c *Machine) Look(data []byte) (*Look, error) {
 	rec, err := c.decode(data)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (r *record) run(i int) Run {
 }
 
 // source returns where the output of a step is.
-func (c *Course) source(r *record, i int) Source {
+func (c *Machine) source(r *record, i int) Source {
 	for r.status[i] == completed {
 		d, node := r.detail(i), &c.graph.Steps[i]
 		if d.empty {

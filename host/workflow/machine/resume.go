@@ -1,4 +1,4 @@
-package course
+package machine
 
 import (
 	"fmt"

@@ -3,14 +3,14 @@ package plan
 import (
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// Course returns what decides on the course of the workflow's runs, with the steps in
+// Machine returns what decides on the workflow's runs, with the steps in
 // the order of the definition: its indexes are those of [Step.Source]. Every
 // plan has one; an error is a fault of this package.
-func (p *Plan) Course() (*course.Course, error) {
-	graph, err := course.GraphOf(&p.Workflow)
+func (p *Plan) Machine() (*machine.Machine, error) {
+	graph, err := machine.GraphOf(&p.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("course of plan %s: %w", p.Workflow.Name, err)
 	}
@@ -18,7 +18,7 @@ func (p *Plan) Course() (*course.Course, error) {
 	for i := range p.Steps {
 		e.at[p.Steps[i].Source] = int32(i)
 	}
-	c, err := course.New(graph, e)
+	c, err := machine.New(graph, e)
 	if err != nil {
 		return nil, fmt.Errorf("course of plan %s: %w", p.Workflow.Name, err)
 	}

@@ -1,4 +1,4 @@
-package course
+package machine
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // turn is one Advance.
 type turn struct {
-	c      *Course
+	c      *Machine
 	id     string // of the workflow
 	rec    *record
 	event  *Event
@@ -30,7 +30,7 @@ type turn struct {
 // stored last, empty with Started. It depends on nothing but its arguments and
 // what the reader returns. Events that come late, twice or for nothing change nothing. Errors:
 // [ErrRecord], or that of the reader; the transaction must not go on then.
-func (c *Course) Advance(id string, record []byte, event *Event, reader Reader) (Outcome, error) {
+func (c *Machine) Advance(id string, record []byte, event *Event, reader Reader) (Outcome, error) {
 	t := turn{c: c, id: id, event: event, reader: reader}
 	if err := t.open(record); err != nil {
 		return Outcome{}, fmt.Errorf("advance workflow %s: %w", id, err)
@@ -231,7 +231,7 @@ func (t *turn) put(i int, s status, d detail) {
 }
 
 // busy returns 1 if a step in a status counts for max_parallel.
-func (c *Course) busy(i int, s status) int {
+func (c *Machine) busy(i int, s status) int {
 	if s == fallback || s.active() && c.graph.Steps[i].works() {
 		return 1
 	}

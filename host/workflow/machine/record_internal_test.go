@@ -1,4 +1,4 @@
-package course
+package machine
 
 import (
 	"bytes"
@@ -83,7 +83,7 @@ func TestRecordOfAnotherVersion(t *testing.T) {
 }
 
 // fuzzed has a step of each kind.
-func fuzzed(tb testing.TB) *Course {
+func fuzzed(tb testing.TB) *Machine {
 	tb.Helper()
 	g := &Graph{Digest: 1, Output: None, Steps: []Node{
 		{Name: "a", Next: []int32{1, 3}, Fallback: 2, FallbackOf: None},

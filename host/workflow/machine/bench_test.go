@@ -1,32 +1,32 @@
-package course_test
+package machine_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // nobody is an Evaluator and a Reader of a workflow without expressions.
 type nobody struct {
-	course.Evaluator
-	course.Reader
+	machine.Evaluator
+	machine.Reader
 }
 
-// network returns a course of n steps with edges as before says.
-func network(tb testing.TB, n int, before func(i int) []int32) *course.Course {
+// network returns a machine of n steps with edges as before says.
+func network(tb testing.TB, n int, before func(i int) []int32) *machine.Machine {
 	tb.Helper()
-	g := &course.Graph{Digest: 1, Steps: make([]course.Node, n), Output: course.None}
+	g := &machine.Graph{Digest: 1, Steps: make([]machine.Node, n), Output: machine.None}
 	for i := range n {
 		s := &g.Steps[i]
-		s.Name, s.Fallback, s.FallbackOf = fmt.Sprint("step", i), course.None, course.None
+		s.Name, s.Fallback, s.FallbackOf = fmt.Sprint("step", i), machine.None, machine.None
 		s.Needs = before(i)
 		for _, j := range s.Needs {
 			g.Steps[j].Next = append(g.Steps[j].Next, int32(i))
 		}
 	}
-	c, err := course.New(g, nobody{})
+	c, err := machine.New(g, nobody{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,12 +35,12 @@ func network(tb testing.TB, n int, before func(i int) []int32) *course.Course {
 
 // drive runs a workflow in which jobs end in the order in which they began, or
 // the last first, and returns how many events it took and the largest record.
-func drive(tb testing.TB, c *course.Course, lastFirst bool) (events, size int) {
+func drive(tb testing.TB, c *machine.Machine, lastFirst bool) (events, size int) {
 	tb.Helper()
 	at := time.Unix(1e9, 0)
-	e := course.Event{What: course.Started, At: at}
+	e := machine.Event{What: machine.Started, At: at}
 	var record []byte
-	var open []course.Run
+	var open []machine.Run
 	for {
 		out, err := c.Advance("wf-0198b6a4-37a5-7c1e-9a3e-5d0c7e6f1a2b", record, &e, nobody{})
 		if err != nil || out.Record == nil {
@@ -59,7 +59,7 @@ func drive(tb testing.TB, c *course.Course, lastFirst bool) (events, size int) {
 		if lastFirst {
 			next = len(open) - 1
 		}
-		e = course.Event{What: course.JobSucceeded, At: at, Run: open[next]}
+		e = machine.Event{What: machine.JobSucceeded, At: at, Run: open[next]}
 		if lastFirst {
 			open = open[:next]
 		} else {

@@ -1,4 +1,4 @@
-package course
+package machine
 
 import (
 	"crypto/sha256"
@@ -20,7 +20,7 @@ const MaxWorkflowID = jobhost.MaxWorkflowIDBytes
 // A step whose name makes no id of this form is there as a digest of its name.
 // The same run has the same id, and others have others, since no form of a step
 // has a dot.
-func (c *Course) ID(workflow string, r Run) string {
+func (c *Machine) ID(workflow string, r Run) string {
 	b := make([]byte, 0, len(workflow)+64)
 	b = append(append(b, workflow...), '.')
 	if r.Step != None {
@@ -34,7 +34,7 @@ func (c *Course) ID(workflow string, r Run) string {
 
 // ChildID returns the id of the workflow of a run, which has runs with ids in turn. One
 // that would leave them no room is there as a digest.
-func (c *Course) ChildID(workflow string, r Run) string {
+func (c *Machine) ChildID(workflow string, r Run) string {
 	id := c.ID(workflow, r)
 	if len(id) <= MaxWorkflowID {
 		return id
@@ -44,7 +44,7 @@ func (c *Course) ChildID(workflow string, r Run) string {
 }
 
 // TimerID returns the id of the job of a timer: that of its run with .wake or .limit.
-func (c *Course) TimerID(workflow string, t Timer) string {
+func (c *Machine) TimerID(workflow string, t Timer) string {
 	id := c.ID(workflow, t.Run)
 	if t.Purpose == Wake {
 		return id + ".wake"
@@ -52,10 +52,10 @@ func (c *Course) TimerID(workflow string, t Timer) string {
 	return id + ".limit"
 }
 
-// Read returns what the job of an id is for, as [Course.ID] and [Course.TimerID] have
-// named it; the purpose is 0 for that of a run. false = a workflow of this course has no
+// Read returns what the job of an id is for, as [Machine.ID] and [Machine.TimerID] have
+// named it; the purpose is 0 for that of a run. false = a workflow of this machine has no
 // such job.
-func (c *Course) Read(workflow, id string) (Timer, bool) {
+func (c *Machine) Read(workflow, id string) (Timer, bool) {
 	var t Timer
 	base := id
 	if s, ok := strings.CutSuffix(id, ".wake"); ok {

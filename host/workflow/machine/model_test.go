@@ -1,10 +1,10 @@
-package course_test
+package machine_test
 
 import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // fact is what became of a run.
@@ -43,7 +43,7 @@ func (m *reference) view() []jobhost.StepStatus {
 		again = false
 		m.memo = map[int]jobhost.StepStatus{}
 		for i, node := range m.s.graph.Steps {
-			if node.Kind == course.Signal && m.stage(i) == open && m.signals[i] > 0 {
+			if node.Kind == machine.Signal && m.stage(i) == open && m.signals[i] > 0 {
 				m.signals[i]--
 				m.own[i] = fine
 				m.taken = append(m.taken, i)
@@ -68,7 +68,7 @@ func (m *reference) status(i int) jobhost.StepStatus {
 	node := &m.s.graph.Steps[i]
 	switch {
 	case s != jobhost.StepFailed:
-	case node.Fallback != course.None:
+	case node.Fallback != machine.None:
 		switch f := m.status(node.Fallback); {
 		case f == jobhost.StepCompleted:
 			s = m.judge(i)
@@ -85,7 +85,7 @@ func (m *reference) status(i int) jobhost.StepStatus {
 // stage is where a step stands without its fallback.
 func (m *reference) stage(i int) jobhost.StepStatus {
 	node := &m.s.graph.Steps[i]
-	if owner := node.FallbackOf; owner != course.None {
+	if owner := node.FallbackOf; owner != machine.None {
 		switch s := m.stage(owner); {
 		case !s.Ended():
 			return jobhost.StepPending
@@ -140,15 +140,15 @@ func (m *reference) outcome(i int, f fact) jobhost.StepStatus {
 // has got that it stands in for.
 func (m *reference) saysInput(i int) int {
 	node := &m.s.graph.Steps[i]
-	if waits := node.Kind == course.Signal || node.Kind == course.Sleep; waits {
-		return course.None
+	if waits := node.Kind == machine.Signal || node.Kind == machine.Sleep; waits {
+		return machine.None
 	}
-	for node.FallbackOf != course.None && len(node.Needs) == 0 && !node.HasInput && !node.HasFanOut {
+	for node.FallbackOf != machine.None && len(node.Needs) == 0 && !node.HasInput && !node.HasFanOut {
 		i = node.FallbackOf
 		node = &m.s.graph.Steps[i]
 	}
 	if !node.HasInput {
-		return course.None
+		return machine.None
 	}
 	return i
 }
@@ -166,7 +166,7 @@ func (m *reference) judge(i int) jobhost.StepStatus {
 func (m *reference) enders(list []jobhost.StepStatus) (failing, terminating []int) {
 	for i, s := range list {
 		node := &m.s.graph.Steps[i]
-		if (s == jobhost.StepFailed || s == jobhost.StepCancelled) && node.FallbackOf == course.None && node.OnError != jobhost.ContinueWorkflow {
+		if (s == jobhost.StepFailed || s == jobhost.StepCancelled) && node.FallbackOf == machine.None && node.OnError != jobhost.ContinueWorkflow {
 			failing = append(failing, i)
 		}
 		if s == jobhost.StepCompleted && node.HasTerminate && m.s.eval.terminate[i] == "true" {
@@ -180,7 +180,7 @@ func (m *reference) enders(list []jobhost.StepStatus) (failing, terminating []in
 func (m *reference) compare() {
 	m.s.t.Helper()
 	want := m.view()
-	look, err := m.s.course.Look(m.s.record)
+	look, err := m.s.machine.Look(m.s.record)
 	if err != nil {
 		m.s.t.Fatalf("%v", err)
 	}
@@ -190,11 +190,11 @@ func (m *reference) compare() {
 	switch {
 	case end == nil && (len(failing)+len(terminating) > 0 || allEnded):
 		m.s.t.Fatalf("it goes on after %v %v: %s\nwant %v", failing, terminating, m.s.statuses(), want)
-	case end == nil || end.Status == jobhost.WorkflowCancelled || end.Failure != nil && end.Step == course.None:
+	case end == nil || end.Status == jobhost.WorkflowCancelled || end.Failure != nil && end.Step == machine.None:
 	case end.Status == jobhost.WorkflowFailed && !slices.Contains(failing, end.Step):
 		m.s.t.Fatalf("it failed by %d, not %v: %s", end.Step, failing, m.s.statuses())
-	case end.Status == jobhost.WorkflowCompleted && end.Step == course.None && (!allEnded || len(failing)+len(terminating) > 0),
-		end.Status == jobhost.WorkflowCompleted && end.Step != course.None && !slices.Contains(terminating, end.Step):
+	case end.Status == jobhost.WorkflowCompleted && end.Step == machine.None && (!allEnded || len(failing)+len(terminating) > 0),
+		end.Status == jobhost.WorkflowCompleted && end.Step != machine.None && !slices.Contains(terminating, end.Step):
 		m.s.t.Fatalf("it completed by %d, not %v; all have ended is %v: %s\nwant %v", end.Step, terminating, allEnded, m.s.statuses(), want)
 	}
 	for _, i := range m.taken { // or didn't: the reference doesn't know when the end came
@@ -220,7 +220,7 @@ func (m *reference) agree(i int, got, want jobhost.StepStatus) bool {
 	case want != open:
 		return false
 	case got == jobhost.StepPending: // for its turn
-		return most > 0 && (node.Kind <= course.Child || node.FallbackWorker) && len(m.s.jobs)+len(m.s.children) >= most
+		return most > 0 && (node.Kind <= machine.Child || node.FallbackWorker) && len(m.s.jobs)+len(m.s.children) >= most
 	}
 	return got == jobhost.StepRetrying
 }
@@ -241,7 +241,7 @@ func (m *reference) forget(i int) {
 
 // again forgets what is to be done again with a step.
 func (m *reference) again(i int) {
-	for ; i != course.None; i = m.s.graph.Steps[i].Fallback {
+	for ; i != machine.None; i = m.s.graph.Steps[i].Fallback {
 		m.forget(i)
 	}
 }

@@ -1,4 +1,4 @@
-package course_test
+package machine_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // TestAgainstReference lets random workflows take random courses, with events
@@ -37,7 +37,7 @@ type walk struct {
 	rt   *rapid.T
 	s    *site
 	ref  *reference
-	past []course.Event // that may come again
+	past []machine.Event // that may come again
 }
 
 func chance(rt *rapid.T, percent int, label string) bool {
@@ -48,7 +48,7 @@ func newWalk(rt *rapid.T) *walk {
 	eval := &answers{when: map[int]string{}, terminate: map[int]string{}, fanOut: map[int]int{}, input: map[int]string{}}
 	n := rapid.IntRange(1, 10).Draw(rt, "steps")
 	needs, fallbacks := map[string]string{}, map[string]string{}
-	steps := make([]course.Node, n, 2*n)
+	steps := make([]machine.Node, n, 2*n)
 	limited := chance(rt, 25, "limited")
 	mirrored := chance(rt, 30, "mirrored")
 	for i := range n {
@@ -62,7 +62,7 @@ func newWalk(rt *rapid.T) *walk {
 		case 0:
 			fallbacks[steps[i].Name] = "worker"
 		case 1:
-			f := course.Node{Name: fmt.Sprint("f", i)}
+			f := machine.Node{Name: fmt.Sprint("f", i)}
 			for j := range i {
 				if chance(rt, 10, "edge") {
 					needs[f.Name] += fmt.Sprint(" s", j)
@@ -70,7 +70,7 @@ func newWalk(rt *rapid.T) *walk {
 			}
 			fallbacks[steps[i].Name] = f.Name
 			if steps = append(steps, f); chance(rt, 30, "chain") {
-				g := course.Node{Name: fmt.Sprint("g", i)}
+				g := machine.Node{Name: fmt.Sprint("g", i)}
 				steps = append(steps, g)
 				fallbacks[f.Name] = g.Name
 			}
@@ -94,9 +94,9 @@ func newWalk(rt *rapid.T) *walk {
 	return &walk{rt: rt, s: s, ref: newReference(s)}
 }
 
-func drawNode(rt *rapid.T, node *course.Node, eval *answers, i int, limited bool) {
+func drawNode(rt *rapid.T, node *machine.Node, eval *answers, i int, limited bool) {
 	pick := func(label string, list ...string) string { return rapid.SampledFrom(list).Draw(rt, label) }
-	node.Kind = rapid.SampledFrom([]course.Kind{course.Job, course.Job, course.Job, course.Child, course.Signal, course.Sleep}).Draw(rt, "kind")
+	node.Kind = rapid.SampledFrom([]machine.Kind{machine.Job, machine.Job, machine.Job, machine.Child, machine.Signal, machine.Sleep}).Draw(rt, "kind")
 	node.Signal, node.Sleep = node.Name, time.Minute
 	if chance(rt, 75, "continue") {
 		node.OnError = jobhost.ContinueWorkflow
@@ -109,11 +109,11 @@ func drawNode(rt *rapid.T, node *course.Node, eval *answers, i int, limited bool
 	if chance(rt, 30, "limit") {
 		node.Limit = 10 * time.Second
 	}
-	if node.Kind == course.Job && !limited {
+	if node.Kind == machine.Job && !limited {
 		node.HasFanOut = chance(rt, 20, "fan-out")
 		eval.fanOut[i] = rapid.IntRange(-1, 2).Draw(rt, "elements")
 	}
-	if node.Kind == course.Job && chance(rt, 20, "input") {
+	if node.Kind == machine.Job && chance(rt, 20, "input") {
 		node.HasInput = !node.HasFanOut
 		if !limited {
 			eval.input[i] = pick("input", "", "", "error")
@@ -122,7 +122,7 @@ func drawNode(rt *rapid.T, node *course.Node, eval *answers, i int, limited bool
 }
 
 func (w *walk) run() {
-	w.send(course.Event{What: course.Started})
+	w.send(machine.Event{What: machine.Started})
 	for range rapid.IntRange(5, 60).Draw(w.rt, "events") {
 		w.move()
 	}
@@ -152,7 +152,7 @@ func (w *walk) move() {
 	case what < 98:
 		w.signal(rapid.IntRange(0, len(w.s.graph.Steps)-1).Draw(w.rt, "step"))
 	case what < 99:
-		w.send(course.Event{What: course.Cancelled, Reason: "no more"})
+		w.send(machine.Event{What: machine.Cancelled, Reason: "no more"})
 	default:
 		w.nonsense()
 	}
@@ -165,12 +165,12 @@ func (w *walk) settle(well bool) {
 		choices = append(choices, func() { w.end(run, well) })
 	}
 	for _, timer := range w.timers() {
-		if timer.Step != course.None || !well {
+		if timer.Step != machine.None || !well {
 			choices = append(choices, func() { w.due(timer) })
 		}
 	}
 	for i, node := range w.s.graph.Steps {
-		if row := w.s.rows[i]; w.s.end == nil && node.Kind == course.Signal && row != nil && row.Status == jobhost.StepRunning {
+		if row := w.s.rows[i]; w.s.end == nil && node.Kind == machine.Signal && row != nil && row.Status == jobhost.StepRunning {
 			choices = append(choices, func() { w.signal(i) })
 		}
 	}
@@ -179,27 +179,27 @@ func (w *walk) settle(well bool) {
 	}
 }
 
-func (w *walk) timers() (list []course.Timer) {
+func (w *walk) timers() (list []machine.Timer) {
 	for timer := range w.s.timers {
 		list = append(list, timer)
 	}
-	slices.SortFunc(list, func(a, b course.Timer) int { return slices.Compare([]byte(fmt.Sprint(a)), []byte(fmt.Sprint(b))) })
+	slices.SortFunc(list, func(a, b machine.Timer) int { return slices.Compare([]byte(fmt.Sprint(a)), []byte(fmt.Sprint(b))) })
 	return list
 }
 
-func (w *walk) end(run course.Run, well bool) {
+func (w *walk) end(run machine.Run, well bool) {
 	outcome := fine
 	if !well {
 		outcome = rapid.SampledFrom([]fact{fine, fine, fine, dead, dead, gone, none}).Draw(w.rt, "outcome")
 	}
-	e := course.Event{Run: run, What: map[fact]course.Happening{
-		none: course.JobRetrying, fine: course.JobSucceeded, dead: course.JobDead, gone: course.JobCancelled,
+	e := machine.Event{Run: run, What: map[fact]machine.Happening{
+		none: machine.JobRetrying, fine: machine.JobSucceeded, dead: machine.JobDead, gone: machine.JobCancelled,
 	}[outcome]}
 	if w.s.children[run] != "" {
 		if outcome == none {
 			return
 		}
-		e.What = course.ChildEnded
+		e.What = machine.ChildEnded
 		e.Status = map[fact]jobhost.WorkflowStatus{
 			fine: jobhost.WorkflowCompleted, dead: jobhost.WorkflowFailed, gone: jobhost.WorkflowCancelled,
 		}[outcome]
@@ -211,7 +211,7 @@ func (w *walk) end(run course.Run, well bool) {
 	w.send(e)
 }
 
-func (w *walk) note(run course.Run, f fact) {
+func (w *walk) note(run machine.Run, f fact) {
 	if f == none {
 		return
 	}
@@ -222,61 +222,61 @@ func (w *walk) note(run course.Run, f fact) {
 	}
 }
 
-func (w *walk) due(timer course.Timer) {
+func (w *walk) due(timer machine.Timer) {
 	switch {
-	case timer.Step == course.None:
-	case timer.Purpose == course.Wake:
+	case timer.Step == machine.None:
+	case timer.Purpose == machine.Wake:
 		w.note(timer.Run, fine)
 	default:
 		w.note(timer.Run, dead)
 	}
-	w.send(course.Event{What: course.TimerDue, Timer: timer})
+	w.send(machine.Event{What: machine.TimerDue, Timer: timer})
 }
 
 func (w *walk) signal(i int) {
 	node := &w.s.graph.Steps[i]
-	if node.Kind != course.Signal || w.s.end != nil {
+	if node.Kind != machine.Signal || w.s.end != nil {
 		return
 	}
 	w.ref.signals[i]++
-	w.send(course.Event{What: course.Signalled, Signal: node.Signal, ID: fmt.Sprint(w.s.now), Payload: []byte("1")})
+	w.send(machine.Event{What: machine.Signalled, Signal: node.Signal, ID: fmt.Sprint(w.s.now), Payload: []byte("1")})
 }
 
 // revive opens a job or a workflow again that has ended in vain.
 func (w *walk) revive() {
-	var runs []course.Run
+	var runs []machine.Run
 	for run, end := range w.s.ends {
 		kind := w.s.graph.Steps[run.Step].Kind
-		isJob := kind == course.Job || run.Fallback
-		if w.s.jobs[run]+w.s.children[run] == "" && (end == course.JobDead || end == course.JobCancelled && isJob) {
+		isJob := kind == machine.Job || run.Fallback
+		if w.s.jobs[run]+w.s.children[run] == "" && (end == machine.JobDead || end == machine.JobCancelled && isJob) {
 			runs = append(runs, run)
 		}
 	}
 	if len(runs) == 0 {
 		return
 	}
-	slices.SortFunc(runs, func(a, b course.Run) int { return slices.Compare([]byte(fmt.Sprint(a)), []byte(fmt.Sprint(b))) })
+	slices.SortFunc(runs, func(a, b machine.Run) int { return slices.Compare([]byte(fmt.Sprint(a)), []byte(fmt.Sprint(b))) })
 	run := rapid.SampledFrom(runs).Draw(w.rt, "revived")
-	what, list := course.JobRevived, w.s.jobs
-	if !run.Fallback && w.s.graph.Steps[run.Step].Kind == course.Child {
-		what, list = course.ChildResumed, w.s.children
+	what, list := machine.JobRevived, w.s.jobs
+	if !run.Fallback && w.s.graph.Steps[run.Step].Kind == machine.Child {
+		what, list = machine.ChildResumed, w.s.children
 	}
-	w.again(course.Event{What: what, Run: run}, func() {
+	w.again(machine.Event{What: what, Run: run}, func() {
 		list[run] = "revived"
 		if run.Fallback {
 			delete(w.ref.replaced, run.Step)
 		} else {
 			w.ref.again(run.Step)
 		}
-		w.past = slices.DeleteFunc(w.past, func(e course.Event) bool { return e.Run == run || e.Timer.Run == run })
+		w.past = slices.DeleteFunc(w.past, func(e machine.Event) bool { return e.Run == run || e.Timer.Run == run })
 	})
 }
 
 // retry asks for a step, or for what made the workflow fail.
 func (w *walk) retry() {
-	step := rapid.IntRange(course.None, len(w.s.graph.Steps)-1).Draw(w.rt, "retried")
-	w.again(course.Event{What: course.Retry, Step: step}, func() {
-		if step == course.None {
+	step := rapid.IntRange(machine.None, len(w.s.graph.Steps)-1).Draw(w.rt, "retried")
+	w.again(machine.Event{What: machine.Retry, Step: step}, func() {
+		if step == machine.None {
 			step = w.culprit()
 		}
 		w.ref.again(step)
@@ -285,19 +285,19 @@ func (w *walk) retry() {
 
 func (w *walk) culprit() int {
 	if w.s.end == nil {
-		return course.None
+		return machine.None
 	}
 	return w.s.end.Step
 }
 
 // again sends an event after which something is done again; forget tells the
 // reference what, if the workflow agrees.
-func (w *walk) again(e course.Event, forget func()) {
+func (w *walk) again(e machine.Event, forget func()) {
 	if _, changes := w.s.try(e); !changes {
 		return
 	}
 	if w.s.end != nil {
-		look, err := w.s.course.Look(w.s.record)
+		look, err := w.s.machine.Look(w.s.record)
 		if err != nil {
 			w.rt.Fatalf("%v", err)
 		}
@@ -315,18 +315,18 @@ func (w *walk) again(e course.Event, forget func()) {
 }
 
 func (w *walk) nonsense() {
-	run := course.Run{Step: rapid.IntRange(-3, 30).Draw(w.rt, "step"), Number: 99}
-	what := course.Happening(rapid.IntRange(0, 20).Draw(w.rt, "what"))
-	if what == course.Cancelled || what == course.Retry {
+	run := machine.Run{Step: rapid.IntRange(-3, 30).Draw(w.rt, "step"), Number: 99}
+	what := machine.Happening(rapid.IntRange(0, 20).Draw(w.rt, "what"))
+	if what == machine.Cancelled || what == machine.Retry {
 		return
 	}
-	if w.s.advance(course.Event{What: what, Run: run, Timer: course.Timer{Run: run, Purpose: course.Limit}}) {
+	if w.s.advance(machine.Event{What: what, Run: run, Timer: machine.Timer{Run: run, Purpose: machine.Limit}}) {
 		w.rt.Fatalf("%d of %v changes something", what, run)
 	}
 }
 
 // send delivers an event that means something, and compares.
-func (w *walk) send(e course.Event) {
+func (w *walk) send(e machine.Event) {
 	busy := len(w.s.jobs) + len(w.s.children)
 	w.s.log = nil
 	if w.s.end != nil {

@@ -1,4 +1,4 @@
-package course_test
+package machine_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // fataler is a test, or a check of rapid.
@@ -23,12 +23,12 @@ type fataler interface {
 
 // link fills in what follows from the needs and fallbacks of steps, which are
 // given by name. A fallback that is no step is a worker.
-func link(steps []course.Node, needs, fallbacks map[string]string) *course.Graph {
-	g := &course.Graph{Digest: 7, Steps: steps, Output: course.None}
+func link(steps []machine.Node, needs, fallbacks map[string]string) *machine.Graph {
+	g := &machine.Graph{Digest: 7, Steps: steps, Output: machine.None}
 	index := map[string]int{}
 	for i := range steps {
 		index[steps[i].Name] = i
-		steps[i].Fallback, steps[i].FallbackOf = course.None, course.None
+		steps[i].Fallback, steps[i].FallbackOf = machine.None, machine.None
 		steps[i].Needs, steps[i].Next = nil, nil
 	}
 	for i := range steps {
@@ -59,7 +59,7 @@ type answers struct {
 
 var errExpression = errors.New("no such key: x")
 
-func (a *answers) answer(step int, v *course.View, text string) (bool, error) {
+func (a *answers) answer(step int, v *machine.View, text string) (bool, error) {
 	a.site.begins(step, v)
 	if text == "error" {
 		return false, errExpression
@@ -67,7 +67,7 @@ func (a *answers) answer(step int, v *course.View, text string) (bool, error) {
 	return text == "true", nil
 }
 
-func (a *answers) When(step int, v *course.View) (bool, error) {
+func (a *answers) When(step int, v *machine.View) (bool, error) {
 	text := a.when[step]
 	if text == "" {
 		text = "true"
@@ -75,19 +75,19 @@ func (a *answers) When(step int, v *course.View) (bool, error) {
 	return a.answer(step, v, text)
 }
 
-func (a *answers) Terminate(step int, v *course.View) (bool, error) {
+func (a *answers) Terminate(step int, v *machine.View) (bool, error) {
 	if _, err := v.Output(step); err != nil || v.Status(step) != jobhost.StepCompleted {
 		a.site.t.Fatalf("terminate of step %d sees %s, %v", step, v.Status(step), err)
 	}
 	return a.answer(step, v, a.terminate[step])
 }
 
-func (a *answers) Input(step int, v *course.View) (course.Payload, error) {
+func (a *answers) Input(step int, v *machine.View) (machine.Payload, error) {
 	_, err := a.answer(step, v, a.input[step])
-	return course.Payload{Data: []byte("in")}, err
+	return machine.Payload{Data: []byte("in")}, err
 }
 
-func (a *answers) FanOut(step int, v *course.View) ([][]byte, error) {
+func (a *answers) FanOut(step int, v *machine.View) ([][]byte, error) {
 	if a.fanOut[step] < 0 {
 		return nil, errExpression
 	}
@@ -99,64 +99,64 @@ func (a *answers) FanOut(step int, v *course.View) ([][]byte, error) {
 	return items, err
 }
 
-func (a *answers) Output(v *course.View) (course.Payload, error) {
+func (a *answers) Output(v *machine.View) (machine.Payload, error) {
 	if a.output == "error" {
-		return course.Payload{}, errExpression
+		return machine.Payload{}, errExpression
 	}
 	out := map[string]json.RawMessage{}
 	for i, node := range a.site.graph.Steps {
 		data, err := v.Output(i)
 		if err != nil {
-			return course.Payload{}, err
+			return machine.Payload{}, err
 		}
 		out[node.Name] = data
 	}
 	data, err := json.Marshal(out)
-	return course.Payload{Data: data}, err
+	return machine.Payload{Data: data}, err
 }
 
 // site is a store and a queue, as a workflow sees them. It holds each answer
 // against what must always be.
 type site struct {
-	t      fataler
-	id     string
-	graph  *course.Graph
-	course *course.Course
-	eval   *answers
-	now    time.Time
-	record []byte
+	t       fataler
+	id      string
+	graph   *machine.Graph
+	machine *machine.Machine
+	eval    *answers
+	now     time.Time
+	record  []byte
 
-	jobs, children map[course.Run]string // open ones, with what they are for
-	timers         map[course.Timer]time.Time
+	jobs, children map[machine.Run]string // open ones, with what they are for
+	timers         map[machine.Timer]time.Time
 	ids            map[string]bool // that were used
-	ends           map[course.Run]course.Happening
+	ends           map[machine.Run]machine.Happening
 	data           map[int][]byte // kept
-	rows           map[int]*course.Change
+	rows           map[int]*machine.Change
 	failures       map[int]*jobhost.Failure
-	end            *course.End
+	end            *machine.End
 	log            []string
 	broken         error // of the reader
 }
 
-func newSite(t fataler, g *course.Graph, eval *answers) *site {
+func newSite(t fataler, g *machine.Graph, eval *answers) *site {
 	t.Helper()
 	s := &site{
 		t: t, id: "wf-x", graph: g, eval: eval, now: time.Unix(1e9, 0).UTC(),
-		jobs: map[course.Run]string{}, children: map[course.Run]string{}, timers: map[course.Timer]time.Time{},
-		ids: map[string]bool{}, ends: map[course.Run]course.Happening{}, data: map[int][]byte{},
-		rows: map[int]*course.Change{}, failures: map[int]*jobhost.Failure{},
+		jobs: map[machine.Run]string{}, children: map[machine.Run]string{}, timers: map[machine.Timer]time.Time{},
+		ids: map[string]bool{}, ends: map[machine.Run]machine.Happening{}, data: map[int][]byte{},
+		rows: map[int]*machine.Change{}, failures: map[int]*jobhost.Failure{},
 	}
 	eval.site = s
-	c, err := course.New(g, eval)
+	c, err := machine.New(g, eval)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	s.course = c
+	s.machine = c
 	return s
 }
 
 // begins checks that a step runs only after those that it needs.
-func (s *site) begins(step int, v *course.View) {
+func (s *site) begins(step int, v *machine.View) {
 	for _, need := range s.graph.Steps[step].Needs {
 		if !v.Status(int(need)).Ended() {
 			s.t.Fatalf("step %d begins while step %d that it needs is %s", step, need, v.Status(int(need)))
@@ -173,19 +173,19 @@ func (s *site) begins(step int, v *course.View) {
 	}
 }
 
-func (s *site) Read(source course.Source) ([]byte, error) {
+func (s *site) Read(source machine.Source) ([]byte, error) {
 	if s.broken != nil {
 		return nil, s.broken
 	}
 	switch source.Kind {
-	case course.Input:
+	case machine.Input:
 		return []byte(`{"n":1}`), nil
-	case course.Result, course.Results, course.Output:
-		if end := s.ends[source.Run]; end != course.JobSucceeded && end != course.ChildEnded {
+	case machine.Result, machine.Results, machine.Output:
+		if end := s.ends[source.Run]; end != machine.JobSucceeded && end != machine.ChildEnded {
 			s.t.Fatalf("%v is read, which ended with %d", source, end)
 		}
 		return fmt.Appendf(nil, `"%s.%d"`, s.graph.Steps[source.Run.Step].Name, source.Run.Number), nil
-	case course.Kept:
+	case machine.Kept:
 		if data, found := s.data[source.Slot]; found {
 			return data, nil
 		}
@@ -197,7 +197,7 @@ func (s *site) Read(source course.Source) ([]byte, error) {
 func (s *site) Failure(step int) (*jobhost.Failure, error) { return s.failures[step], s.broken }
 
 // advance delivers an event and returns whether it changed anything.
-func (s *site) advance(e course.Event) bool {
+func (s *site) advance(e machine.Event) bool {
 	s.t.Helper()
 	out, changed := s.try(e)
 	if !changed {
@@ -209,47 +209,47 @@ func (s *site) advance(e course.Event) bool {
 	return true
 }
 
-func (s *site) try(e course.Event) (course.Outcome, bool) {
+func (s *site) try(e machine.Event) (machine.Outcome, bool) {
 	s.t.Helper()
 	s.now = s.now.Add(time.Second)
 	e.At = s.now
 	s.note(&e)
 	before := slices.Clone(s.record)
-	out, err := s.course.Advance(s.id, s.record, &e, s)
-	again, errAgain := s.course.Advance(s.id, s.record, &e, s)
+	out, err := s.machine.Advance(s.id, s.record, &e, s)
+	again, errAgain := s.machine.Advance(s.id, s.record, &e, s)
 	if err != nil || errAgain != nil {
 		s.t.Fatalf("advance by %+v: %v, %v", e, err, errAgain)
 	}
 	if !reflect.DeepEqual(out, again) || !bytes.Equal(before, s.record) {
 		s.t.Fatalf("the same event has two outcomes:\n%+v\n%+v", out, again)
 	}
-	if out.Record == nil && !reflect.DeepEqual(out, course.Outcome{Refused: out.Refused}) {
+	if out.Record == nil && !reflect.DeepEqual(out, machine.Outcome{Refused: out.Refused}) {
 		s.t.Fatalf("nothing changed, and yet there is something to do: %+v", out)
 	}
 	return out, out.Record != nil
 }
 
 // note remembers how runs ended.
-func (s *site) note(e *course.Event) {
+func (s *site) note(e *machine.Event) {
 	switch e.What {
-	case course.JobSucceeded, course.JobDead, course.JobCancelled, course.ChildEnded:
+	case machine.JobSucceeded, machine.JobDead, machine.JobCancelled, machine.ChildEnded:
 		if s.jobs[e.Run] != "" || s.children[e.Run] != "" {
 			s.ends[e.Run] = e.What
 			switch e.Status {
 			case jobhost.WorkflowFailed:
-				s.ends[e.Run] = course.JobDead
+				s.ends[e.Run] = machine.JobDead
 			case jobhost.WorkflowCancelled:
-				s.ends[e.Run] = course.JobCancelled
+				s.ends[e.Run] = machine.JobCancelled
 			}
 		}
 		delete(s.jobs, e.Run)
 		delete(s.children, e.Run)
-	case course.TimerDue:
+	case machine.TimerDue:
 		delete(s.timers, e.Timer)
 	}
 }
 
-func (s *site) apply(out *course.Outcome) {
+func (s *site) apply(out *machine.Outcome) {
 	s.t.Helper()
 	if s.end != nil && !out.Resumed || out.Resumed && (s.end == nil || s.end.Status != jobhost.WorkflowFailed) {
 		s.t.Fatalf("a workflow that has ended goes on, or one resumes that didn't fail: %+v", out)
@@ -300,17 +300,17 @@ func (s *site) apply(out *course.Outcome) {
 	}
 }
 
-func (s *site) take(open map[course.Run]string, run course.Run, verb string) {
+func (s *site) take(open map[machine.Run]string, run machine.Run, verb string) {
 	s.t.Helper()
 	if open[run] == "" {
 		s.t.Fatalf("%s of %v, which is not open", verb, run)
 	}
 	delete(open, run)
-	s.ends[run] = course.JobCancelled
+	s.ends[run] = machine.JobCancelled
 	s.logf("%s %s", verb, s.name(run))
 }
 
-func (s *site) open(open map[course.Run]string, run course.Run, id, verb string, payload *course.Payload) {
+func (s *site) open(open map[machine.Run]string, run machine.Run, id, verb string, payload *machine.Payload) {
 	s.t.Helper()
 	s.use(id)
 	if _, err := payload.Compose(s.Read); err != nil {
@@ -331,8 +331,8 @@ func (s *site) use(id string) {
 	s.ids[id] = true
 }
 
-func (s *site) name(run course.Run) string {
-	return strings.TrimPrefix(s.course.ID(s.id, run), s.id+".")
+func (s *site) name(run machine.Run) string {
+	return strings.TrimPrefix(s.machine.ID(s.id, run), s.id+".")
 }
 
 func (s *site) logf(format string, args ...any) { s.log = append(s.log, fmt.Sprintf(format, args...)) }
@@ -340,7 +340,7 @@ func (s *site) logf(format string, args ...any) { s.log = append(s.log, fmt.Spri
 // check holds the state after an event against what must always be.
 func (s *site) check() {
 	s.t.Helper()
-	look, err := s.course.Look(s.record)
+	look, err := s.machine.Look(s.record)
 	if err != nil {
 		s.t.Fatalf("%v", err)
 	}
@@ -369,9 +369,9 @@ func (s *site) check() {
 	}
 }
 
-func (s *site) waits(look *course.Look) bool {
+func (s *site) waits(look *machine.Look) bool {
 	for i, node := range s.graph.Steps {
-		if node.Kind == course.Signal && look.Step(i) == jobhost.StepRunning {
+		if node.Kind == machine.Signal && look.Step(i) == jobhost.StepRunning {
 			return true
 		}
 	}
@@ -379,7 +379,7 @@ func (s *site) waits(look *course.Look) bool {
 }
 
 func (s *site) statuses() string {
-	look, err := s.course.Look(s.record)
+	look, err := s.machine.Look(s.record)
 	if err != nil {
 		s.t.Fatalf("%v", err)
 	}
@@ -390,7 +390,7 @@ func (s *site) statuses() string {
 	return strings.Join(list, " ")
 }
 
-func (s *site) openRuns() []course.Run {
-	less := func(a, b course.Run) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+func (s *site) openRuns() []machine.Run {
+	less := func(a, b machine.Run) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 	return append(slices.SortedFunc(maps.Keys(s.jobs), less), slices.SortedFunc(maps.Keys(s.children), less)...)
 }

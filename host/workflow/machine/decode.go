@@ -1,4 +1,4 @@
-package course
+package machine
 
 import (
 	"encoding/binary"
@@ -16,8 +16,8 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRecord, fmt.Sprintf(format, args...))
 }
 
-// decode reads a record of a workflow with this course.
-func (c *Course) decode(data []byte) (*record, error) {
+// decode reads a record of a workflow of this machine.
+func (c *Machine) decode(data []byte) (*record, error) {
 	r, err := decode(data)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,9 @@
-// Package course decides what becomes of a running workflow: a state machine
+// Package machine decides what becomes of a running workflow: a state machine
 // without I/O, clock and memory of its own.
 //
 // The truth about a running workflow is one record. Inside the transaction in
 // which something happens to it, the store reads the record, calls
-// [Course.Advance] and writes back what that returns, together with the jobs
+// [Machine.Advance] and writes back what that returns, together with the jobs
 // that it wants submitted and cancelled. So a transition and what caused it are one commit;
 // and after a rollback the same arguments give the same answer.
 //
@@ -28,7 +28,7 @@
 //
 // failed and cancelled go back to where they were when their job is revived,
 // and stopped to pending when the workflow goes on.
-package course
+package machine
 
 import (
 	"errors"
@@ -56,7 +56,7 @@ type Bounds struct {
 	Bytes int // of the payloads of fan-outs
 }
 
-// DefaultBounds are those of a course that nobody has bounded otherwise.
+// DefaultBounds are those of a machine without other bounds.
 func DefaultBounds() Bounds { return Bounds{Tasks: 100_000, Bytes: 64 << 20} }
 
 // Over reports whether what has begun is more than one event may begin.
@@ -71,7 +71,7 @@ func (b Bounds) TooMuch() string {
 // None is the index of no step.
 const None = -1
 
-// Node is what must be known of a step to decide on its course.
+// Node is what must be known of a step to decide what becomes of it.
 type Node struct {
 	Name string
 	Kind Kind
@@ -177,9 +177,9 @@ func (g *Graph) checkStep(i int) error {
 	return nil
 }
 
-// Course decides on all workflows of one definition. It is safe for concurrent use,
+// Machine decides on all workflows of one definition. It is safe for concurrent use,
 // if its Evaluator is.
-type Course struct {
+type Machine struct {
 	graph   *Graph
 	eval    Evaluator
 	ends    []int            // steps that no other needs
@@ -188,19 +188,19 @@ type Course struct {
 	bounds  Bounds
 }
 
-// Within returns the course with other bounds.
-func (c *Course) Within(b Bounds) *Course {
+// Within returns the machine with other bounds.
+func (c *Machine) Within(b Bounds) *Machine {
 	bounded := *c
 	bounded.bounds = b
 	return &bounded
 }
 
-// New returns the course of a definition. Neither graph nor eval may change any more.
-func New(graph *Graph, eval Evaluator) (*Course, error) {
+// New returns the machine of a definition. Neither graph nor eval may change any more.
+func New(graph *Graph, eval Evaluator) (*Machine, error) {
 	if err := graph.check(); err != nil {
 		return nil, fmt.Errorf("course of a workflow: %w", err)
 	}
-	c := &Course{bounds: DefaultBounds(), graph: graph, eval: eval, signals: map[string][]int{}}
+	c := &Machine{bounds: DefaultBounds(), graph: graph, eval: eval, signals: map[string][]int{}}
 	for i := range graph.Steps {
 		s := &graph.Steps[i]
 		if len(s.Next) == 0 && s.FallbackOf == None {
