@@ -9,25 +9,14 @@ package sqlitequeue
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // Options say what to open.
-type Options struct {
-	// Dir is the directory of the database; empty = in memory, gone at Close.
-	Dir string
-	// Relaxed doesn't wait for the disk: see [sqlitedb.Options].
-	Relaxed bool
-	// Logger gets what nobody is there to be told; nil = nothing is logged.
-	Logger *slog.Logger
-	// Observer is told of commits, for metrics.
-	Observer sqlitedb.Observer
-}
+type Options = sqlitedb.StoreOptions
 
 // Store is a [record.Store]. Its methods may be called from many goroutines.
 type Store struct {
@@ -41,19 +30,9 @@ var _ record.Roomy = (*Store)(nil)
 // Open opens the database of a directory, creating or migrating it if need be.
 // Its errors are those of [sqlitedb.Open].
 func Open(opts Options) (*Store, error) {
-	db, err := sqlitedb.Open(sqlitedb.Options{
-		Dir:      opts.Dir,
-		Relaxed:  opts.Relaxed,
-		Schemas:  Schemas(),
-		Logger:   opts.Logger,
-		Observer: opts.Observer,
-	})
+	s, err := sqlitedb.OpenStore(opts, Schemas(), func(db *sqlitedb.DB) (*Store, error) { return New(db) })
 	if err != nil {
 		return nil, err
-	}
-	s, err := New(db)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
 	}
 	s.owned = true
 	return s, nil
