@@ -13,6 +13,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/queuetest"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
+	"github.com/jobhost/jobhost/internal/testing/powerloss"
 )
 
 // patiently commits what is refused for want of room again, until it is taken.
@@ -32,8 +33,8 @@ func (m *machine) patiently(ops ...record.Op) error {
 func noRoom(t *testing.T, seed uint64, faults crashvfs.Faults) {
 	t.Helper()
 	m := newMachine(t)
-	m.mustStart()
-	m.disk.Set(faults)
+	m.MustStart()
+	m.Disk.Set(faults)
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -56,18 +57,18 @@ func noRoom(t *testing.T, seed uint64, faults crashvfs.Faults) {
 	// A transaction of more writes than that never comes through.
 	if max(faults.FullWrite, 10*faults.FullSync) < 100 {
 		<-time.After(50 * time.Millisecond)
-		m.disk.Set(crashvfs.Faults{})
+		m.Disk.Set(crashvfs.Faults{})
 	}
 	wg.Wait()
 	if m.Err() != nil {
 		t.Fatalf("a full disk stopped the store: %v", m.Err())
 	}
-	m.disk.Set(crashvfs.Faults{})
+	m.Disk.Set(crashvfs.Faults{})
 	m.check()
-	m.crash(rand.New(rand.NewPCG(seed, 9)))
-	m.mustStart()
+	m.Crash(rand.New(rand.NewPCG(seed, 9)))
+	m.MustStart()
 	m.check()
-	m.end()
+	m.End()
 }
 
 // settlePatiently makes a step with one task.
@@ -77,7 +78,7 @@ func (m *machine) settlePatiently(s *step) error {
 	if err := m.patiently(&record.Submit{Job: main}, &record.Submit{Job: other}); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	found, err := m.Job(m.t.Context(), s.id)
+	found, err := m.Job(m.T.Context(), s.id)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func TestNoRoomAtEveryNthWrite(t *testing.T) {
 // numbers returns every how many writes there is no room: further and further
 // apart, up to the writes of a machine's life; in the normal tests a few of them.
 func numbers() (list []int) {
-	if rounds(0, 1) == 0 {
+	if powerloss.Rounds(0, 1) == 0 {
 		return []int{1, 29, 147}
 	}
 	for n := 1; n < 2500; n += 1 + n/4 {

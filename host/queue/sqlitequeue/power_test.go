@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 
@@ -15,23 +15,12 @@ import (
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
+	"github.com/jobhost/jobhost/internal/testing/powerloss"
 )
-
-// rounds returns how often to try, or how much to leave out: few times in the
-// normal tests, many with JOBHOST_CHAOS=1.
-func rounds(normal, chaos int) int {
-	if os.Getenv("JOBHOST_CHAOS") == "1" {
-		return chaos
-	}
-	return normal
-}
 
 // machine is a store on a disk that can fail, and what it has acknowledged.
 type machine struct {
-	t    *testing.T
-	dir  string
-	disk *crashvfs.Disk
-	db   *sqlitedb.DB
+	*powerloss.Machine
 	*sqlitequeue.Store
 
 	mu    sync.Mutex // protects steps
@@ -50,40 +39,12 @@ type step struct {
 }
 
 func newMachine(t *testing.T) *machine {
-	return &machine{t: t, dir: t.TempDir(), disk: crashvfs.New(t), steps: make(map[string]*step)}
-}
-
-// start opens the store; the disk may fail while it does.
-func (m *machine) start() error {
-	db, err := sqlitedb.Open(sqlitedb.Options{
-		Dir: m.dir, Disk: m.disk, Readers: 1, CheckpointPages: 40,
-		Schemas: sqlitequeue.Schemas(),
+	m := &machine{steps: make(map[string]*step)}
+	m.Machine = powerloss.New(t, sqlitequeue.Schemas(), func(db *sqlitedb.DB) (_ io.Closer, err error) {
+		m.Store, err = sqlitequeue.New(db)
+		return m.Store, err
 	})
-	if err != nil {
-		return err
-	}
-	store, err := sqlitequeue.New(db)
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	m.db, m.Store = db, store
-	return nil
-}
-
-// stop closes the store, if it could be opened. After a failure Close has
-// nothing left to say.
-func (m *machine) stop() {
-	if m.db != nil {
-		_ = m.db.Close()
-		m.db = nil
-	}
-}
-
-// crash cuts the power and starts again with what survived.
-func (m *machine) crash(rng *rand.Rand) {
-	m.disk.PowerOff()
-	m.stop()
-	m.disk = m.disk.Crash(rng)
+	return m
 }
 
 // work lets goroutines make steps until each has made n or the store fails.
@@ -156,26 +117,26 @@ func commitAll(s record.Store, ops ...record.Op) ([]record.OpResult, error) {
 
 // check compares what the store holds with what it acknowledged.
 func (m *machine) check() {
-	m.t.Helper()
-	ctx := m.t.Context()
+	m.T.Helper()
+	ctx := m.T.Context()
 	if err := m.integrity(ctx); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	if err := queuetest.Recount(ctx, m.Store); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	if err := queuetest.ExactlyOnce(ctx, m.Store, "w"); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	for _, s := range m.steps {
 		if err := m.checkStep(ctx, s); err != nil {
-			m.t.Fatalf("step %s (begun %d, acknowledged %d): %v", s.id, s.begun, s.acked, err)
+			m.T.Fatalf("step %s (begun %d, acknowledged %d): %v", s.id, s.begun, s.acked, err)
 		}
 	}
 }
 
 func (m *machine) integrity(ctx context.Context) error {
-	return m.db.Read(ctx, func(r *sqlitedb.Reader) error {
+	return m.DB.Read(ctx, func(r *sqlitedb.Reader) error {
 		s := r.Stmt("PRAGMA integrity_check")
 		for s.Step() {
 			if text := s.ColText(0); text != "ok" {
@@ -229,66 +190,22 @@ func (m *machine) checkStep(ctx context.Context, s *step) error {
 	return nil
 }
 
-// end stops the machine for good.
-func (m *machine) end() {
-	m.stop()
-	m.disk.Discard()
-}
-
-// mustStart starts a machine whose disk is in order.
-func (m *machine) mustStart() {
-	m.t.Helper()
-	if err := m.start(); err != nil {
-		m.t.Fatalf("start after the fault: %v", err)
-	}
-}
-
-// TestPowerLossAtEverySync loses power at each sync of a short life, from the
-// creation of the database over commits to checkpoints. Otherwise than in the chaos
-// run it leaves some out where one is like the next: when the file is there, tables
-// are made and then jobs, with one sync for a transaction.
+// TestPowerLossAtEverySync loses power at each sync of a short life.
 func TestPowerLossAtEverySync(t *testing.T) {
 	t.Parallel()
-	const file = 7 // syncs until the file is there, each of them another's
-	stride := rounds(3, 1)
-	for n := 1; n <= rounds(40, 1200); n++ {
-		if n > file && (n-file)%stride != 0 {
-			continue
-		}
-		rng := rand.New(rand.NewPCG(uint64(n), 1))
+	powerloss.AtEverySync(func() (*powerloss.Machine, func(int, uint64), func()) {
 		m := newMachine(t)
-		m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + (n-1)%80})
-		if m.start() == nil {
-			m.work("a", 12, uint64(n))
-		}
-		m.crash(rng)
-		m.mustStart()
-		m.check()
-		m.end()
-	}
+		return m.Machine, func(n int, seed uint64) { m.work("a", n, seed) }, m.check
+	})
 }
 
-// TestPowerLossAgainAndAgain lets one database live through many power losses,
-// also while it recovers from the one before.
+// TestPowerLossAgainAndAgain lets one database live through many losses of power.
 func TestPowerLossAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	for seed := range rounds(1, 30) {
-		rng := rand.New(rand.NewPCG(7, uint64(seed)))
+	powerloss.AgainAndAgain(powerloss.Rounds(15, 30), 5, func() (*powerloss.Machine, func(int, *rand.Rand), func()) {
 		m := newMachine(t)
-		for n := range rounds(15, 30) {
-			m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + rng.IntN(25)})
-			if m.start() == nil {
-				m.work(fmt.Sprint("life", n), 5, uint64(n))
-			}
-			m.crash(rng)
-			if n%5 == 4 {
-				m.mustStart()
-				m.check()
-				m.stop()
-			}
-		}
-		m.end()
-	}
+		return m.Machine, func(life int, _ *rand.Rand) { m.work(fmt.Sprint("life", life), 5, uint64(life)) }, m.check
+	})
 }
 
 // TestIOError lets the n-th write or sync fail, for every n in the chaos run
@@ -307,7 +224,7 @@ func TestIOError(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			n := 1
-			for ; failsAt(t, n, kind.fault(n)); n += rounds(kind.stride, 1) {
+			for ; failsAt(t, n, kind.fault(n)); n += powerloss.Rounds(kind.stride, 1) {
 			}
 			if n < 30 {
 				t.Errorf("the fault was not met any more at %s %d", kind.name, n)
@@ -321,8 +238,8 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(n), 2))
 	m := newMachine(t)
-	m.mustStart()
-	m.disk.Set(fault)
+	m.MustStart()
+	m.Disk.Set(fault)
 	m.work("a", 8, 2)
 	select {
 	case <-m.Failed():
@@ -337,14 +254,14 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	default:
 	}
 	if n%4 < 2 {
-		m.crash(rng)
+		m.Crash(rng)
 	} else {
-		m.stop()
-		m.disk.Set(crashvfs.Faults{})
+		m.Stop()
+		m.Disk.Set(crashvfs.Faults{})
 	}
-	m.mustStart()
+	m.MustStart()
 	m.check()
-	m.end()
+	m.End()
 	return met
 }
 
@@ -352,10 +269,10 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 // again when there is room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
-	for n := range rounds(2, 120) {
+	for n := range powerloss.Rounds(2, 120) {
 		m := newMachine(t)
-		m.mustStart()
-		m.disk.Set(crashvfs.Faults{Capacity: m.disk.Used() + int64(1+n%4)*200_000})
+		m.MustStart()
+		m.Disk.Set(crashvfs.Faults{Capacity: m.Disk.Used() + int64(1+n%4)*200_000})
 		m.work("before", 8, uint64(n))
 		big := newSpec("big", "w", 1)
 		big.Payload = make([]byte, 2<<20)
@@ -366,15 +283,15 @@ func TestDiskFull(t *testing.T) {
 		if m.Err() != nil {
 			t.Fatalf("a full disk stopped the store: %v", m.Err())
 		}
-		m.disk.Set(crashvfs.Faults{})
+		m.Disk.Set(crashvfs.Faults{})
 		if err := m.patiently(&record.Submit{Job: big}); err != nil {
 			t.Fatalf("a commit with room again: %v", err)
 		}
 		m.work("after", 3, uint64(n))
 		m.check()
-		m.crash(rand.New(rand.NewPCG(uint64(n), 3)))
-		m.mustStart()
+		m.Crash(rand.New(rand.NewPCG(uint64(n), 3)))
+		m.MustStart()
 		m.check()
-		m.end()
+		m.End()
 	}
 }
