@@ -93,7 +93,7 @@ func (l *lane) reachPayload(lease *Lease, body *record.Body) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rate.GiveBack()
-	if l.running[lease.entry.Key] == lease { // or it was cancelled meanwhile
+	if l.running[lease.entry.Key] == lease { // else it was cancelled in the meantime
 		delete(l.running, lease.entry.Key)
 		l.asideLocked(lease.entry, lease.unread, away)
 	}

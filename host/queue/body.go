@@ -113,7 +113,7 @@ func (l *lane) body(ctx context.Context, e order.Entry) (*record.Body, error) {
 		if keys != nil {
 			return nil, nil
 		}
-		// Somebody else's read may have begun before the task was opened again.
+		// Another goroutine's read may have begun before the task was opened again.
 	}
 }
 
@@ -154,9 +154,9 @@ func (l *lane) nextKeysLocked(e order.Entry) []record.Key {
 	return keys
 }
 
-// load reads the bodies and keeps those whose turn has not come yet.
+// load reads the bodies and keeps those of tasks that do not run yet.
 func (l *lane) load(ctx context.Context, ld *load, keys []record.Key) {
-	// Others wait for this read, so it must not end with the caller's patience.
+	// Others wait for this read, so it must not end with the caller's context.
 	bodies, err := l.q.store.Load(context.WithoutCancel(ctx), keys)
 	ld.bodies = make(map[record.Key]*record.Body, len(bodies))
 	cost := int64(0)
@@ -173,7 +173,7 @@ func (l *lane) load(ctx context.Context, ld *load, keys []record.Key) {
 	}
 	for _, key := range keys {
 		if l.bodies.loads[key] != ld {
-			continue // cancelled meanwhile: what was read is of an earlier lease
+			continue // it was cancelled during the read: what was read is of an earlier lease
 		}
 		delete(l.bodies.loads, key)
 		if b := ld.bodies[key]; b != nil && l.running[key] == nil {

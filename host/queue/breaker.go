@@ -28,7 +28,7 @@ type sharedBreaker struct {
 // passage is a task's passage of a breaker. The zero passage passed none.
 type passage struct {
 	breaker.Passage
-	of *sharedBreaker // whom to judge; nil = nobody
+	of *sharedBreaker // the breaker to judge; nil = none
 }
 
 // verdictOf is what an outcome says. Input that can never succeed, and a "no" by

@@ -82,12 +82,12 @@ func (bs *breakers) ofLocked(policy jobhost.BreakerPolicy) *sharedBreaker {
 	return b
 }
 
-// mostBreakers is how many are kept before those are looked for that nobody uses and
-// that have only counted some failures.
+// mostBreakers is how many are kept before unused ones are removed that have only
+// counted some failures.
 const mostBreakers = 256
 
-// leave is for a lane without tasks, for now, of jobs that have a breaker. A breaker that
-// nobody uses is forgotten, unless it has counted failures: there may be more of
+// leave is for a lane without tasks, for now, of jobs that have a breaker. An unused
+// breaker is forgotten, unless it has counted failures: there may be more of
 // them when a task is tried again. Where an open one stands remains.
 func (bs *breakers) leave(of *jobBreaker) {
 	bs.mu.Lock()

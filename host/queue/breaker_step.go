@@ -175,7 +175,7 @@ func (l *lane) meetJobBreaker(lease *Lease, body *record.Body) bool {
 		return true
 	}
 	l.rate.GiveBack()
-	if e := lease.entry; l.running[e.Key] == lease { // or it was cancelled meanwhile
+	if e := lease.entry; l.running[e.Key] == lease { // else it was cancelled in the meantime
 		delete(l.running, e.Key)
 		l.order.PutBack(e, lease.unread)
 		l.bodies.keep(body)

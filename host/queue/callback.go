@@ -10,15 +10,15 @@ import (
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
-// Webhooks knows how receivers are told of something over HTTP: by jobs of
+// Webhooks knows how receivers are notified over HTTP: by jobs of
 // [jobhost.WebhookWorker]. Its methods must not block.
 type Webhooks interface {
 	// Judge returns why jobs may not have a callback to a URL, with code denied;
 	// nil = they may.
 	Judge(url httpurl.URL) error
-	// Ended returns the job that tells a URL of the end of a job.
+	// Ended returns the job that notifies a URL of the end of a job.
 	Ended(url string, ended *jobhost.Ended) jobhost.Spec
-	// Dead returns the job that tells of a dead letter; false = nobody wants to know.
+	// Dead returns the job that notifies of a dead letter; false = there is no receiver.
 	Dead(letter *jobhost.DeadLetter) (jobhost.Spec, bool)
 }
 
@@ -53,7 +53,7 @@ func (q *Queue) judgeCallback(spec *jobhost.Spec) error {
 	if l == nil {
 		return nil
 	}
-	// The room is not kept: when the job has ended it is told, whatever waits then.
+	// The room is not kept: the end of the job is delivered, whatever waits then.
 	if err := l.accept(1); err != nil {
 		return fmt.Errorf("callback: %w", err)
 	}
@@ -112,15 +112,15 @@ func (q *Queue) endedSpec(job *record.JobSpec, ended *jobhost.Ended) jobhost.Spe
 		return q.cfg.Webhooks.Ended(job.Callback.URL, ended)
 	}
 	payload, err := json.Marshal(ended)
-	if err != nil { // no type of the above can fail; then at least the end is told
+	if err != nil { // no type of the above can fail; then at least the end is delivered
 		payload = nil
 	}
 	return jobhost.Spec{Worker: job.Callback.Worker, Payload: payload, ContentType: "application/json"}
 }
 
 // tellDead makes the job that tells of a task that a settlement lets die; nil =
-// it does not, or nobody wants to know. Nobody is told of deliveries: that one
-// could not be made is no news that can be delivered.
+// it does not, or there is no receiver. Failed deliveries are not reported this
+// way: they would only make more deliveries.
 func (q *Queue) tellDead(job *record.JobSpec, settle *record.Settle) *record.JobSpec {
 	if settle == nil || settle.Status != record.Dead || job.Worker == jobhost.WebhookWorker {
 		return nil

@@ -22,8 +22,8 @@ func (l *lane) accept(n int) error {
 	return l.reserveLocked(n)
 }
 
-// reserve takes room for n tasks, which whoever learns their fate gives back or
-// fills.
+// reserve takes room for n tasks, which is filled or given back when their fate
+// is known.
 func (l *lane) reserve(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,12 +50,12 @@ func (l *lane) vacate(n int) {
 	l.pending -= n
 }
 
-// retryAfter is what a caller is told who met a full queue.
+// retryAfter is when a caller who met a full queue should try again.
 const retryAfter = time.Second
 
 // Refuse makes the queue refuse new jobs with an error from now on, while all
 // that it holds goes on; nil = it takes them again. Jobs that are there already
-// are found as ever.
+// are found as usual.
 func (q *Queue) Refuse(reason *jobhost.Error) { q.refusal.Store(reason) }
 
 // Refusal returns why new jobs are refused; nil = they aren't.

@@ -11,8 +11,8 @@ import (
 )
 
 // Cancel ends the open tasks of a job. It is final once it returns: an attempt
-// that still runs is told, and stopped after a grace by whoever runs it, but
-// whatever it does, its settlement is refused.
+// that still runs is notified, and stopped by the pool after a grace period;
+// whatever it does until then, its settlement is refused.
 func (q *Queue) Cancel(ctx context.Context, id string) (jobhost.Job, error) {
 	return q.cancel(ctx, id, nil)
 }

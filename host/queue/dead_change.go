@@ -183,7 +183,7 @@ func (c *deadChange) apply(ctx context.Context, id string, tasks []int) error {
 	return err
 }
 
-// mostFaults is how many letters that could not be changed are told.
+// mostFaults is how many letters that could not be changed are listed.
 const mostFaults = 100
 
 func (c *deadChange) fail(id string, task int, err error) {

@@ -102,7 +102,7 @@ func (l *lane) expired(w order.Waiting, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if there := l.expiring[w.Key]; there.Key == 0 || there.Token != w.Token {
-		return // it was cancelled meanwhile
+		return // it was cancelled in the meantime
 	}
 	if err != nil {
 		l.restoreLocked(w)

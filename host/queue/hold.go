@@ -87,7 +87,7 @@ var modeEvents = map[jobhost.WorkerMode]jobhost.EventKind{
 }
 
 // SetMode pauses, drains or resumes a worker that is loaded, durably: the mode
-// holds until somebody changes it, also for another queue over the same store.
+// holds until it is changed, also for another queue over the same store.
 // When it returns, no task is handed out that must not be.
 func (q *Queue) SetMode(ctx context.Context, worker string, mode jobhost.WorkerMode) error {
 	l, err := q.loaded(worker)
@@ -96,7 +96,7 @@ func (q *Queue) SetMode(ctx context.Context, worker string, mode jobhost.WorkerM
 	}
 	op := &record.Note{Name: noteMode + worker, Text: string(mode)}
 	if mode == jobhost.WorkerRunning {
-		op.Text = "" // what nobody has changed is not kept
+		op.Text = "" // the default is not stored
 	}
 	err = q.commitOne(ctx, op, func(result record.OpResult) {
 		if result.Err == nil && l.setMode(mode) {

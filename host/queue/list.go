@@ -34,8 +34,8 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 }
 
 // list returns up to want jobs with their keys. Jobs that were chosen in memory
-// may turn out to be of another time than is asked for, or to have gone on
-// meanwhile; then it looks further down.
+// may turn out to be of another time than is asked for, or to have moved on
+// since; then it looks further down.
 func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query record.ListQuery, want int) (jobs []jobhost.Job, keys []record.Key, err error) {
 	jobs = make([]jobhost.Job, 0, min(want, 64))
 	for {

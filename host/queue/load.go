@@ -15,7 +15,7 @@ import (
 )
 
 // lanes are the lanes by the name of their worker. One is added when its worker
-// is first heard of and stays as long as the queue: the lane of a worker that
+// is first known and stays as long as the queue: the lane of a worker that
 // was removed is parked, so that whatever is under way (submits, settlements,
 // cancels) finds it, and all is in its place when the worker comes back.
 type lanes struct {
@@ -28,7 +28,7 @@ type lanes struct {
 	byName  atomic.Pointer[map[string]*lane] // replaced by a copy, under opening
 }
 
-// all returns the lanes; nobody changes the map.
+// all returns the lanes; the map is never changed.
 func (ls *lanes) all() map[string]*lane {
 	if m := ls.byName.Load(); m != nil {
 		return *m
@@ -58,7 +58,7 @@ const (
 )
 
 // open locks opening for writing, or returns why a change that holds it waits for room. While
-// Lock waits nobody else gets the lock for reading, and settlements couldn't even be handed over; so it
+// Lock waits no goroutine gets the lock for reading, and settlements couldn't even be handed over; so it
 // is only called when the disk has been seen to have room for a while.
 func (ls *lanes) open(ctx context.Context, full func() error) error {
 	for range openingTries {
@@ -151,7 +151,7 @@ func (q *Queue) Put(w Worker) {
 }
 
 // Park holds the tasks of a worker that was removed. When it returns no more
-// of them are handed out; those that run are settled as ever. Submits are
+// of them are handed out; those that run are settled as usual. Submits are
 // answered as if the worker had never been.
 func (q *Queue) Park(worker string) {
 	l := q.lanes.of(worker)

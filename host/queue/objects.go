@@ -12,19 +12,19 @@ import (
 )
 
 // Objects keeps payloads and results that are too large for the store. An
-// object is held from the moment it is made or redeemed until Release: nobody
-// takes it for one that no row refers to.
+// object is held from the moment it is made or redeemed until Release: it
+// is not taken for one that no row refers to.
 type Objects interface {
 	// Put makes an object of data, durably. Errors: unavailable.
 	Put(ctx context.Context, data []byte) (payload.Ref, error)
-	// Redeem returns what was uploaded, by what the uploader was told. With an
+	// Redeem returns what was uploaded, by the token that the uploader got. With an
 	// error it is not held; the reference comes with it if the upload is only
 	// too old or gone, so that a job which took it can be found.
 	Redeem(ctx context.Context, token string) (payload.Ref, error)
 	// Open reads an object.
 	Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, error)
 	// Release ends the holding of an object. It is live now, or drop says that no
-	// row refers to it: then it is deleted, unless somebody has uploaded it. It
+	// row refers to it: then it is deleted, unless it is an upload. It
 	// doesn't block.
 	Release(ref string, drop bool)
 	// Gone says that there are references in the store that are gone. It doesn't block.
@@ -98,7 +98,7 @@ func (q *Queue) release(job *record.JobSpec, result record.OpResult) {
 }
 
 // refusedFor reports whether an operation was surely not applied. After a fault
-// of the store nobody knows before the next start.
+// of the store that is unknown until the next start.
 func refusedFor(result record.OpResult) bool {
 	code := jobhost.CodeOf(result.Err)
 	return result.Existing || errors.Is(result.Err, record.ErrFenced) || code == jobhost.CodeConflict || code == jobhost.CodeExhausted
@@ -111,7 +111,7 @@ func (q *Queue) releaseResult(op *record.Settle, result record.OpResult) {
 	}
 }
 
-// tellGone wakes who deletes objects, and states that are elsewhere.
+// tellGone wakes what deletes objects, and states that are elsewhere.
 func (q *Queue) tellGone(result record.OpResult) {
 	if !result.Gone {
 		return

@@ -133,7 +133,7 @@ func inapplicable(err error) *jobhost.Failure {
 	return f
 }
 
-// forsake gives up children of which nobody knows whether they are durable, so
+// forsake gives up children of which it is unknown whether they are durable, so
 // their payloads stay.
 func (a *Asked) forsake() {
 	for _, child := range a.Children {

@@ -30,30 +30,30 @@ type Config struct {
 	MaxMemory int64
 	// MaxPayload bounds the payload of a job, in bytes [1 MiB].
 	MaxPayload int
-	// Objects keeps payloads over Threshold, and results [nobody: all are in the store].
+	// Objects keeps payloads over Threshold, and results [none: all are in the store].
 	Objects Objects
 	// Absences knows which stores of the objects are away [none ever is].
 	Absences Absences
 	// StatesGone is called when jobs were removed of which there may be states elsewhere:
-	// see [StateReader]. It must not block [nobody].
+	// see [StateReader]. It must not block [no call].
 	StatesGone func()
 	// Threshold is the largest payload that is kept in the store, in bytes [64 KiB].
 	Threshold int
 	// ResidentBytes bounds the bodies of waiting tasks that are kept in memory [16 MiB].
 	ResidentBytes int64
-	// Publish is told of everything that happens, after it is durable, and
-	// must not block [nobody].
+	// Publish is called with everything that happens, after it is durable, and
+	// must not block [no call].
 	Publish func(jobhost.Event)
-	// Settled is told of each attempt that ended, and must not block [nobody].
+	// Settled is called for each attempt that ended, and must not block [no call].
 	Settled func(Settlement)
 	// Random gives numbers in [0,1) for jitter [math/rand].
 	Random func() float64
-	// Webhooks knows how receivers are told of ends and deaths over HTTP [nobody is].
+	// Webhooks knows how receivers are notified of ends and deaths over HTTP [none are].
 	Webhooks Webhooks
 	// Workflows decides what becomes of workflows [there are none].
 	Workflows Workflows
-	// Removed is told how many tasks were removed for a reason, and must not
-	// block [nobody].
+	// Removed is called with how many tasks were removed for a reason, and must not
+	// block [no call].
 	Removed func(reason Removal, tasks int)
 	// Crashed are the attempts that were under way when the last host died, for
 	// [Queue.SettleCrashed] [none].
@@ -81,11 +81,11 @@ type Worker struct {
 	// Breaker holds tasks while others fail [none].
 	Breaker jobhost.BreakerPolicy
 	// Retention says how long jobs are kept that don't say so themselves, and
-	// bounds the dead letters; the zero value keeps everything for ever.
+	// bounds the dead letters; the zero value keeps everything forever.
 	Retention jobhost.Retention
 }
 
-// Settlement tells how an attempt ended, for metrics.
+// Settlement says how an attempt ended, for metrics.
 type Settlement struct {
 	Worker  string
 	Outcome jobhost.OutcomeKind

@@ -15,7 +15,7 @@ func (q *Queue) Job(ctx context.Context, id string) (jobhost.Job, error) {
 	return job, err
 }
 
-// look returns a job as people are told of it, and as the store has it.
+// look returns a job as callers see it, and as the store has it.
 func (q *Queue) look(ctx context.Context, id string) (job jobhost.Job, stored record.JobRecord, err error) {
 	if stored, err = q.record(ctx, id); err != nil {
 		return job, stored, err
@@ -61,7 +61,7 @@ func (q *Queue) Logs(ctx context.Context, id string) ([]jobhost.AttemptLog, erro
 }
 
 // describe turns what the store knows, and what this process does now, into
-// what people are told.
+// what callers see.
 func (q *Queue) describe(stored record.JobRecord) jobhost.Job {
 	job := jobhost.Job{
 		ID:          stored.ID,
@@ -112,7 +112,7 @@ func payloadSize(stored *record.JobRecord) int {
 	return stored.PayloadSize
 }
 
-// describeTask tells of one task; the lane's lock is held, if there is a lane.
+// describeTask describes one task; the lane's lock is held, if there is a lane.
 func describeTask(stored *record.TaskRecord, l *lane, id record.Group, now record.Millis) jobhost.Task {
 	task := jobhost.Task{
 		Index:      stored.Index,
@@ -156,7 +156,7 @@ func describeTask(stored *record.TaskRecord, l *lane, id record.Group, now recor
 }
 
 // openState is the state of an open task that doesn't run. Before their time
-// tasks of a paused worker are scheduled, as ever.
+// tasks of a paused worker are scheduled, as usual.
 func openState(readyAt record.Millis, attempt int, l *lane, id record.Group, now record.Millis) jobhost.State {
 	switch {
 	case l == nil || l.parked.Load():

@@ -7,7 +7,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// lookForRoom is how often those look who wait for something that may be kept back.
+// lookForRoom is how often a wait for something that may be kept back looks again.
 const lookForRoom = 250 * time.Millisecond
 
 // full returns why the store takes nothing new; nil = it does.
@@ -19,7 +19,7 @@ func (q *Queue) full() error {
 }
 
 // awaitRoom returns when no settlement is kept back. Tasks that would begin before
-// would only add to what waits, and run twice if the host is killed meanwhile.
+// would only add to what waits, and run twice if the host is killed before.
 func (q *Queue) awaitRoom(ctx context.Context) error {
 	s, ok := q.store.(record.Roomy)
 	if !ok {

@@ -52,9 +52,9 @@ func (q *Queue) conclude(lease *Lease, report Report) {
 	})
 }
 
-// commitSettle hands a settlement over, with the callback of its job. told runs
+// commitSettle hands a settlement over, with the callback of its job. done runs
 // on the store's goroutine; its error is that of the batch.
-func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, told func(record.OpResult, error)) {
+func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, done func(record.OpResult, error)) {
 	op.Then = q.then(job, op)
 	if job.Origin != nil {
 		op.Transition = q.cfg.Workflows.Settled(job, op)
@@ -71,12 +71,12 @@ func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, told func(r
 		}
 		if err != nil {
 			q.releaseResult(op, record.OpResult{Err: err})
-			told(record.OpResult{}, err)
+			done(record.OpResult{}, err)
 			return
 		}
 		q.releaseResult(op, results[0])
 		q.tellGone(results[0])
-		told(results[0], nil)
+		done(results[0], nil)
 		q.follow(results[0])
 		if results[0].Err == nil {
 			q.transitioned(op.Transition, results[0])
@@ -88,7 +88,7 @@ func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, told func(r
 func (q *Queue) attemptEnded(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
 	l := lease.lane
 	l.finish(lease)
-	// Told before the next attempt can begin, so that events are in order.
+	// Published before the next attempt can begin, so that events are in order.
 	q.publishAttempt(lease, kind, op, state, result)
 	q.evicted(lease.Job.Worker, result.Evicted, result.Removed)
 	if op.Status != record.Open {
@@ -141,7 +141,7 @@ func (q *Queue) settleFailed(lease *Lease, err error) {
 const retryStore = time.Second
 
 // putBack makes a leased task wait again, under the same lease; false = it was
-// cancelled meanwhile.
+// cancelled in the meantime.
 func (l *lane) putBack(lease *Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +169,7 @@ func (q *Queue) commitEffects(lease *Lease, report Report, op *record.Settle) {
 	}
 	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
 		if err == nil && result.Err == nil {
-			// Told before the end of their parent, which somebody may wait for.
+			// Published before the end of their parent, for which a caller may wait.
 			for i, child := range children {
 				added := result.Jobs[i]
 				q.submitted(child.lane, child.Job, record.OpResult{Key: added.Key, Existing: added.Existing})

@@ -119,7 +119,7 @@ func (q *Queue) submitted(l *lane, job *record.JobSpec, result record.OpResult) 
 }
 
 // enter puts a job that is durable into its lane, where there is room for so
-// many tasks; the lane is nil if nobody has heard of the worker yet.
+// many tasks; the lane is nil if the worker is not known yet.
 func (q *Queue) enter(l *lane, job *record.JobSpec, reserved int) jobhost.State {
 	state := jobhost.Ready
 	if job.ReadyAt > job.CreatedAt {

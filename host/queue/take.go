@@ -43,10 +43,10 @@ type Lease struct {
 	memory  int64          // that the gate counts for it
 	endedAt time.Time      // when it was settled
 
-	passage    passage // of the worker's breaker
-	jobPassage passage // of the job's
-	metJobBreaker        bool    // it has met the job's, if there is one
-	refusedBy  string  // the breaker that lets it pass in order to fail
+	passage       passage // of the worker's breaker
+	jobPassage    passage // of the job's
+	metJobBreaker bool    // it has met the job's, if there is one
+	refusedBy     string  // the breaker that lets it pass in order to fail
 
 	fault *StoreFault // that the attempt has met and that spares it; nil = none
 	kept  bool        // the attempt has ended, and its result waits for a store; the lane's lock protects it
@@ -82,14 +82,14 @@ func (l *Lease) cancel() {
 	l.cancelled = true
 }
 
-// SetProgress notes how far the attempt is, for those who ask for the job.
+// SetProgress notes how far the attempt is, for callers who ask for the job.
 func (l *Lease) SetProgress(done, total int64) {
 	l.done.Store(done)
 	l.total.Store(total)
 }
 
-// begin fills the lease in and tells that its attempt begins, unless its job
-// was cancelled: nobody is told of a start after the cancel.
+// begin fills the lease in and publishes that its attempt begins, unless its job
+// was cancelled: no event says that it started after the cancel.
 func (l *Lease) begin(body *record.Body) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Slot) pause(ctx context.Context) error {
 }
 
 func (s *Slot) wait(ctx context.Context) (*Lease, error) {
-	if ctx.Err() != nil { // or a slot that was told to end would take what waits and give it back
+	if ctx.Err() != nil { // or a slot that is to end would take what waits and give it back
 		return nil, context.Cause(ctx)
 	}
 	l := s.lane
@@ -212,7 +212,7 @@ func (s *Slot) wait(ctx context.Context) (*Lease, error) {
 	}
 	l.mu.Unlock()
 	select {
-	case lease := <-s.handed: // it was handed over meanwhile
+	case lease := <-s.handed: // it was handed over in between
 		return lease, nil
 	default:
 	}
@@ -222,7 +222,7 @@ func (s *Slot) wait(ctx context.Context) (*Lease, error) {
 	return nil, errClosed
 }
 
-// leaveGroup is for a lease of which nobody tells that it has ended.
+// leaveGroup is for a lease that ends without a settlement.
 func (l *lane) leaveGroup(lease *Lease) {
 	if lease.group == 0 {
 		return

@@ -25,7 +25,7 @@ const (
 const (
 	tidyTasks  = 200             // removed at once
 	tidySoon   = time.Second     // shortest time between two looks when nothing is left to do
-	tidyLate   = time.Minute     // longest: a job that ends meanwhile may be kept for less than that
+	tidyLate   = time.Minute     // longest: a job that ends during the wait may be kept for less than that
 	tidyLag    = 5 * time.Minute // jobs that are kept for a day or longer may be removed so much later
 	tidyNoDisk = 5 * time.Second // until the next try when the store doesn't work
 )
@@ -107,8 +107,8 @@ func (q *Queue) tidyLag() time.Duration {
 }
 
 // expires returns until when a task of a job is kept that ends now in a state:
-// as its job says, else as its worker does, else, when there is no lane, as
-// workers do that say nothing; and as long as its unique key keeps others out.
+// as its job says, else as its worker does, else, when there is no lane, by the
+// default; and as long as its unique key keeps others out.
 func (l *lane) expires(job *record.JobSpec, state jobhost.State, now time.Time) record.Millis {
 	kept := job.Retention
 	if kept == 0 && job.Origin != nil {

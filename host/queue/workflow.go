@@ -27,7 +27,7 @@ func (q *Queue) Advance(ctx context.Context, t record.Transition) error {
 	})
 }
 
-// transitioned tells of a transition that is durable. The caller holds lanes.opening since before
+// transitioned applies the consequences of a transition that is durable. The caller holds lanes.opening since before
 // the commit.
 func (q *Queue) transitioned(t record.Transition, result record.OpResult) {
 	if t == nil {
@@ -45,8 +45,8 @@ func (q *Queue) dropped(result record.OpResult) {
 	}
 }
 
-// NewJob makes a job of a step: the spec with all defaults of its worker. Nobody looks
-// whether there is room for it.
+// NewJob makes a job of a step: the spec with all defaults of its worker. It needs
+// no room in the queue.
 func (q *Queue) NewJob(spec *jobhost.Spec) *record.JobSpec {
 	return q.fill(q.settingsOf(spec.Worker), spec)
 }
@@ -74,7 +74,7 @@ func (q *Queue) DeleteWorkflow(ctx context.Context, id string) error {
 			more = r.Next != 0
 		})
 		if began && jobhost.CodeOf(err) == jobhost.CodeNotFound {
-			return nil // the rest was tidied away meanwhile
+			return nil // the rest has been tidied away
 		}
 		if err != nil || !more {
 			return err

@@ -81,7 +81,7 @@ func (s *Store) Close() error {
 	return s.db.Close()
 }
 
-// shut lets nobody in any more, and returns the lives that there are.
+// shut refuses further users, and returns the lives that there are.
 func (s *Store) shut() (all []*life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

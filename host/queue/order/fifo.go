@@ -8,7 +8,7 @@ type fifo struct {
 	head, tail  *chunk
 	first, last int // next to pop in head, next to push in tail
 	n           int
-	viewed      bool // somebody may still read a view of the chunks
+	viewed      bool // a view of the chunks may still be read
 }
 
 type chunk struct {

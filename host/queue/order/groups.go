@@ -111,7 +111,7 @@ func (g *groups) find(id record.Group) ref {
 }
 
 // drop forgets a group that has nothing and runs nothing. Where it is still in
-// a ring it waits for its next turn, and is dropped then.
+// a ring it is dropped when it comes up next.
 func (g *groups) drop(r ref) {
 	if gr := g.at(r); r != 0 && gr.running == 0 && gr.inRing == 0 && gr.roots == [jobhost.Levels]ref{} {
 		delete(g.refs, gr.id)

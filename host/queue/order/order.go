@@ -50,7 +50,7 @@ type mark struct {
 
 // New returns an empty order. aging raises a waiting task by one priority each
 // time it passes; negative = never. left is called when a group has lost its
-// last task, waiting or running; nil = nobody wants to know.
+// last task, waiting or running; nil = no call.
 func New(aging time.Duration, left func(record.Group)) Order {
 	if left == nil {
 		left = func(record.Group) {}

@@ -1,6 +1,6 @@
 package order
 
-// ring is the order in which groups have their turn: a queue of their numbers.
+// ring is the order in which groups take turns: a queue of their numbers.
 type ring struct {
 	refs  []ref // a power of two
 	first int

@@ -104,7 +104,7 @@ type EffectReader interface {
 
 // Refusals of effects. A settlement that gets one has changed nothing.
 
-// ErrVersion is the answer to a checked change of a key that was changed meanwhile.
+// ErrVersion is the answer to a checked change of a key that has changed since it was read.
 func ErrVersion(key string) error {
 	return &jobhost.Error{
 		Code: jobhost.CodeConflict, Field: "kv",

@@ -66,7 +66,7 @@ type JobSpec struct {
 	Origin    *Origin
 	CreatedAt Millis
 	ReadyAt   Millis // of its tasks at submit
-	// Parent says who submitted the job; nil = somebody from outside. It is not
+	// Parent says who submitted the job; nil = it came from outside. It is not
 	// loaded with bodies.
 	Parent *Parent
 	// Digest identifies the content, for idempotent submits; all options that
@@ -167,7 +167,7 @@ func (j *JobSpec) PayloadSize() int64 {
 func sizeOf(text string) int64 {
 	ref, err := payload.ParseRef(text)
 	if err != nil {
-		return 0 // a damaged row; whoever opens it is told
+		return 0 // a damaged row; opening it fails
 	}
 	return ref.Size
 }

@@ -14,7 +14,7 @@ import (
 // A reference is live from the operation that brought it, a Submit or a Settle,
 // to the one that removes its row, a Delete, a Tidy or a Settle that evicts.
 // With that, in the same batch, it is gone, and stays so until a [Forget]:
-// whoever deletes objects must learn of each, over a crash too.
+// what deletes objects must learn of each, even after a crash.
 type ObjectReader interface {
 	// Gone returns up to limit references of which the rows were removed, in the
 	// order of their bytes, after the one given; fewer mean that there are no more.

@@ -127,7 +127,7 @@ type Settle struct {
 	Log        []byte           // lines of the attempt; empty = none
 	LogDropped int64
 	Fuel       int64 // of the attempt; added to that of the task
-	// ExpiresAt is until when the task is kept, unless Status is Open; 0 = for ever.
+	// ExpiresAt is until when the task is kept, unless Status is Open; 0 = forever.
 	ExpiresAt Millis
 	// MaxDead bounds the dead tasks of the worker, with Dead; 0 = no bound. To
 	// keep it, jobs that have ended and of which a task is dead are removed, the
@@ -151,7 +151,7 @@ type End struct {
 	Final StatusCounts
 }
 
-// ChangeKV changes keys of a worker for somebody outside of any attempt. The
+// ChangeKV changes keys of a worker outside of any attempt. The
 // changes are as in [Effects], all or none. Errors: conflict, exhausted.
 type ChangeKV struct {
 	Worker  string
@@ -169,7 +169,7 @@ type Cancel struct {
 	// not_found for an index that the job doesn't have.
 	Tasks []int
 	At    Millis
-	// ExpiresAt is until when the tasks are kept; 0 = for ever.
+	// ExpiresAt is until when the tasks are kept; 0 = forever.
 	ExpiresAt Millis
 	Then      func(End) []*JobSpec
 	// Transition is what becomes of a workflow if tasks were cancelled; nil = nothing.

@@ -6,7 +6,7 @@ type Origin struct {
 	Workflow Key
 	ID       string
 	Step     string // its name; empty = a timer of the workflow itself
-	// Mark tells whoever decides on workflows which run of the step it is. Stores don't look at it.
+	// Mark tells package workflow which run of the step it is. Stores don't look at it.
 	// It is empty, as Step is, when the job's options are damaged: then its id tells.
 	Mark string
 }

@@ -14,11 +14,11 @@ type ScheduleState struct {
 	// job; 0 and empty = none.
 	Fired   Millis
 	LastJob string
-	// PausedAt is when the schedule was paused, GoneAt when the host was told
-	// to run without it; 0 = it is not so.
+	// PausedAt is when the schedule was paused, GoneAt when the host was
+	// configured without it; 0 = it is not so.
 	PausedAt, GoneAt Millis
-	// Open are ids of jobs that had not ended when last looked at, if anybody
-	// asks for that, and Waiting the ticks that wait for their end, oldest first.
+	// Open are ids of jobs that had not ended when last looked at, if the schedule
+	// needs that, and Waiting the ticks that wait for their end, oldest first.
 	Open    []string
 	Waiting []Millis
 }

@@ -6,8 +6,8 @@ import "context"
 // a store elsewhere, which can't be removed together with a job's rows. Ids that were
 // noted by a [NoteStates] go with the operation that removes the job's rows, a
 // Delete, a Tidy, a DeleteWorkflow or a Settle that evicts, to those that are gone, in
-// the same batch, and stay there until a [ForgetStates]: who deletes states must learn
-// of each job, over a crash too.
+// the same batch, and stay there until a [ForgetStates]: what deletes states must learn
+// of each job, even after a crash.
 type StateReader interface {
 	// StatesOf tells of an id whether it is noted, and whether a job of that id was
 	// removed whose states may still be there.

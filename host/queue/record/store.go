@@ -4,7 +4,7 @@ package record
 
 import "context"
 
-// Store keeps jobs durably. It is dumb on purpose: order, limits, retries and
+// Store keeps jobs durably. It has no logic on purpose: order, limits, retries and
 // everything else a reader would call queueing is in package queue, written once.
 // What a store must guarantee stands here and is checked by queuetest, the
 // suite that every store passes:
@@ -52,7 +52,7 @@ type Store interface {
 	Close() error
 }
 
-// Reader is the part of a store that answers questions.
+// Reader is the part of a store that answers queries.
 type Reader interface {
 	// Job returns a job with its tasks and failures; not_found if there is none.
 	Job(ctx context.Context, id string) (JobRecord, error)

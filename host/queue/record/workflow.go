@@ -79,7 +79,7 @@ const (
 	WorkflowCompleted WorkflowStatus = 1
 	WorkflowFailed    WorkflowStatus = 2
 	WorkflowCancelled WorkflowStatus = 3
-	WorkflowRemoving  WorkflowStatus = 4 // its rows are being removed; nobody sees it any more
+	WorkflowRemoving  WorkflowStatus = 4 // its rows are being removed; it is not shown any more
 )
 
 // WorkflowRecord is a workflow as a store keeps it.
@@ -98,8 +98,8 @@ type WorkflowRecord struct {
 	StartedAt          Millis
 	Retention          time.Duration // own; 0 = the host's
 	Status             WorkflowStatus
-	Record             []byte // what decides on its course; nobody else looks at it
-	EndedAt, ExpiresAt Millis // 0 = not yet, and for ever
+	Record             []byte // read and written by package machine only
+	EndedAt, ExpiresAt Millis // 0 = not yet, and forever
 	Ending             Ending
 }
 
@@ -156,7 +156,7 @@ type Advance struct{ Transition Transition }
 
 // DeleteWorkflow removes workflows that have ended, with their jobs and the workflows that are their steps:
 // about Limit tasks at once. Next is At while something is left. Open tasks, which it has only when
-// somebody revived them after its end, are cancelled: they are in Dropped. Errors: not_found; conflict while
+// they were revived after its end, are cancelled: they are in Dropped. Errors: not_found; conflict while
 // it or one of its steps runs, or if it is a step of another.
 type DeleteWorkflow struct {
 	ID    string

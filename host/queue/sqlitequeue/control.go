@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// target is a job that somebody wants to change, with the numbers of its tasks.
+// target is a job that is to be changed, with the numbers of its tasks.
 type target struct {
 	key, worker, tasks int64
 	counts             record.StatusCounts
@@ -174,7 +174,7 @@ func (r taskRange) revive(tx *sqlitedb.Tx, at record.Millis, dead bool, res *rec
 		WHERE seq>=? AND seq<? AND +status>=2`).Int(int64(at)).Int(r.low).Int(r.high).Exec()
 }
 
-// named says what somebody wanted to change.
+// named says what was to be changed.
 func named(id string, indexes []int) string {
 	if indexes == nil {
 		return "job " + id

@@ -11,8 +11,8 @@ import (
 
 // schemaObjects keeps the references to payloads and results that lie outside of
 // the database: beside their job and task, and in object, so that they are found
-// by their names. With their row, whoever deletes it, they go to object_gone,
-// where whoever deletes the objects finds them.
+// by their names. With their row, whatever deletes it, they go to object_gone,
+// where the janitor of the objects finds them.
 const schemaObjects = `
 ALTER TABLE job ADD COLUMN ref TEXT;
 ALTER TABLE task ADD COLUMN ref TEXT;

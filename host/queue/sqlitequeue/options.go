@@ -16,7 +16,7 @@ ALTER TABLE task ADD COLUMN lane_group INTEGER NOT NULL DEFAULT 0`
 
 // schemaUnique keeps deadlines beside the tasks that have one, finds jobs by
 // their labels, newest first, and by the key that makes them unique. Rows of
-// the last two go with their job, whoever deletes it.
+// the last two go with their job, whatever deletes it.
 const schemaUnique = `
 ALTER TABLE task ADD COLUMN deadline INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE label(

@@ -9,7 +9,7 @@ import (
 )
 
 // schemaStates keeps the ids of jobs of which there may be states elsewhere. With the
-// row of the job, whoever deletes it, an id goes to states_gone, where who deletes the
+// row of the job, whatever deletes it, an id goes to states_gone, where what deletes the
 // states finds it.
 const schemaStates = `
 CREATE TABLE states_noted(id TEXT PRIMARY KEY) WITHOUT ROWID;

@@ -4,7 +4,7 @@
 //
 // Since the process owns the file, a claim writes nothing: open tasks are read
 // in order, and the claim ends with the process. Fencing is by the task's
-// token, which every change of its course raises by one.
+// token, which every change of its status or lease raises by one.
 package sqlitequeue
 
 import (
@@ -43,7 +43,7 @@ func Open(opts Options) (*Store, error) {
 type Companion interface {
 	// Any reports whether there may be anything at all. It is called often.
 	Any() bool
-	// Removing is told of jobs that are being removed, whatever removes them. Its
+	// Removing is called with jobs that are being removed, whatever removes them. Its
 	// error undoes the removal, and so does a rollback.
 	Removing(tx *sqlitedb.Tx, ids []string) error
 }

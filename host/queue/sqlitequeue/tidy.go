@@ -106,7 +106,7 @@ func (l *ledger) visit(tx *sqlitedb.Tx, v *visit, lag int64) error {
 // ended is what decides about a job.
 type ended struct {
 	key, tasks, worker, status int64
-	expires                    int64 // 0 = it stays, for now or for ever
+	expires                    int64 // 0 = it stays, for now or forever
 }
 
 // jobs returns the jobs of the block; of those with several tasks without what

@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// deleteWorkflow removes a workflow that somebody names, or a piece of it.
+// deleteWorkflow removes the workflow of an id, or a piece of it.
 func (l *ledger) deleteWorkflow(tx *sqlitedb.Tx, op *record.DeleteWorkflow, res *record.OpResult) error {
 	s := tx.Stmt("SELECT seq, status, parent_id FROM workflow WHERE id=?").Text(op.ID)
 	if !s.Step() {
@@ -47,7 +47,7 @@ const below = `WITH RECURSIVE below(seq) AS (VALUES(?)
 	UNION ALL SELECT workflow.seq FROM below JOIN workflow ON workflow.parent=below.seq WHERE workflow.parent>0) `
 
 // runningStep returns the id of a workflow that runs as a step of another, or of one of its steps; empty = none
-// does. That is so when somebody has retried it after the end of the other.
+// does. That is so when it was retried after the end of the other.
 func runningStep(tx *sqlitedb.Tx, key int64) (id string, err error) {
 	s := tx.Stmt(below + "SELECT id FROM workflow WHERE seq IN below AND status=0 LIMIT 1").Int(key)
 	if s.Step() {
@@ -100,8 +100,8 @@ func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *record.Tidy, res *record.OpR
 	return true, nil
 }
 
-// removeWorkflow removes jobs of a workflow, and it with the last of them. From its first job on nobody
-// sees it any more, and if somebody stops on the way it is over, so that it is tidied away.
+// removeWorkflow removes jobs of a workflow, and it with the last of them. From its first job on it
+// is not shown any more, and if the removal stops on the way its time is over, so that it is tidied away.
 func (l *ledger) removeWorkflow(tx *sqlitedb.Tx, key int64, r *removal) (more bool, err error) {
 	if err := tx.Stmt("UPDATE workflow SET status=4, expires_at=1 WHERE seq=? AND status<>4").Int(key).Exec(); err != nil {
 		return false, err
@@ -161,7 +161,7 @@ func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) er
 			return err
 		}
 		if t.counts[record.Open] > 0 {
-			// Somebody revived it. Its lane must forget it, and whoever runs it be told.
+			// It was revived. Its lane must forget it, and its attempt be cancelled.
 			if err := l.cancel(tx, &record.Cancel{ID: id, At: r.at}, &found); err != nil {
 				return err
 			}
@@ -173,7 +173,7 @@ func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) er
 			return err
 		}
 		r.res.Removed += t.tasks
-		l.expires(t.key, r.at) // or nobody would look any more whether its block is empty
+		l.expires(t.key, r.at) // or its block would not be looked at again when it is empty
 	}
 	return tx.Stmt("DELETE FROM workflow_job WHERE workflow=? AND job=?").Int(workflow).Int(job).Exec()
 }

@@ -169,7 +169,7 @@ func (t *turn) fault(code string, category jobhost.Category, message string) *jo
 	}
 }
 
-// due is the end of a sleep, or of somebody's patience.
+// due is the end of a sleep, or of a wait with a timeout.
 func (t *turn) due(timer Timer) bool {
 	i := timer.Step
 	if i == None {
@@ -238,7 +238,7 @@ func (c *Machine) busy(i int, s status) int {
 	return 0
 }
 
-// works reports whether it has somebody work, rather than wait.
+// works reports whether it runs a worker, rather than waits.
 func (n *Node) works() bool { return n.Kind == Job || n.Kind == Child }
 
 // tell notes where a step stands now.

@@ -22,8 +22,8 @@ const (
 	ChildResumed                      // a step's workflow had failed and runs again
 	Signalled                         // a signal has come: Signal, ID, Payload
 	TimerDue                          // a timer that was asked for: Timer
-	Cancelled                         // somebody wants the workflow cancelled: Reason
-	Retry                             // somebody wants Step to run anew, or with None what made the workflow fail
+	Cancelled                         // the workflow is to be cancelled: Reason
+	Retry                             // Step is to run anew, or with None what made the workflow fail
 )
 
 // Run is one run of a step: a job, a workflow, or a wait.

@@ -15,7 +15,7 @@
 //	                        ├── a step failed that may not, timeout, output ─────► failed ──────┘
 //	                        └── Cancel ──────────────────────────────────────────► cancelled
 //
-// A step, with what users are told of it where that is another word:
+// A step, with what users see of it where that is another word:
 //
 //	pending ──► ready (pending) ──► running ◄──► retrying
 //	  │  needs, when   max_parallel    │

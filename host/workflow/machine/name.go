@@ -10,7 +10,7 @@ import (
 )
 
 // MaxWorkflowID is how long the id of a workflow may be, so that ids of its jobs have room. One
-// that somebody chose must have no dots.
+// that a user chose must have no dots.
 const MaxWorkflowID = jobhost.MaxWorkflowIDBytes
 
 // ID returns the id of the job of a run, and the beginning of those of its timers:

@@ -26,9 +26,9 @@ type Outcome struct {
 	Submit  []Submit
 	Begin   []Begin
 	Set     []SetTimer
-	// Resumed: the workflow had failed and runs again. A parent is to be told so, as ChildResumed.
+	// Resumed: the workflow had failed and runs again. A parent is notified of it, as ChildResumed.
 	Resumed bool
-	// End is set when the workflow has ended. A parent is to be told so, as ChildEnded.
+	// End is set when the workflow has ended. A parent is notified of it, as ChildEnded.
 	End *End
 }
 

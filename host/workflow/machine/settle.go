@@ -71,7 +71,7 @@ func (t *turn) give(i int, failure *jobhost.Failure) {
 	t.missed(i, failure)
 }
 
-// cancel ends a step whose run was cancelled by somebody. Its fallback doesn't run:
+// cancel ends a step whose run was cancelled from outside. Its fallback doesn't run:
 // nothing has failed.
 func (t *turn) cancel(i int, reason string) {
 	t.leave(i)
