@@ -13,6 +13,37 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
+// Submit admits a job and returns when it is durable. When ctx ends before
+// that, the error is its cause and the job may or may not be there: submitting
+// it again with the same id is safe.
+func (q *Queue) Submit(ctx context.Context, spec jobhost.Spec) (jobhost.Receipt, error) {
+	job, l, err := q.prepare(ctx, &spec, fromOutside)
+	if err != nil {
+		return q.existing(ctx, &spec, job, err)
+	}
+	return q.commitSubmit(ctx, job, l)
+}
+
+// commitSubmit makes an admitted job durable.
+func (q *Queue) commitSubmit(ctx context.Context, job *record.JobSpec, l *lane) (jobhost.Receipt, error) {
+	answer := make(chan jobhost.Submitted, 1)
+	q.inflight.Add(1)
+	q.store.Commit([]record.Op{&record.Submit{Job: job}}, func(results []record.OpResult, err error) {
+		defer q.inflight.Done()
+		if err != nil {
+			results = []record.OpResult{{Err: err}}
+		}
+		answer <- q.submitted(l, job, results[0])
+	})
+	select {
+	case a := <-answer:
+		q.stateOfExisting(ctx, &a)
+		return a.Receipt, a.Err
+	case <-ctx.Done():
+		return jobhost.Receipt{}, context.Cause(ctx)
+	}
+}
+
 // prepare settles the payload of a job and admits it; both must be undone, by
 // submitted or withdraw. A job that there is no room for comes with its error:
 // see existing.
@@ -37,6 +68,14 @@ func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) 
 		return job, nil, err
 	}
 	return job, l, nil
+}
+
+// withdraw gives up a job that was prepared and will not be.
+func (q *Queue) withdraw(job *record.JobSpec, l *lane, drop bool) {
+	l.vacate(job.Tasks)
+	if job.Ref != "" {
+		q.cfg.Objects.Release(job.Ref, drop)
+	}
 }
 
 // admit checks a job, fills in its defaults and reserves its place in the
@@ -92,6 +131,31 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, who submitter) (*rec
 		return job, nil, err
 	}
 	return job, l, nil
+}
+
+// submitter is who submits a job. Attempts may do so while the host stops, only
+// the host to workers of its own, and only schedules under the ids of ticks.
+type submitter int
+
+const (
+	fromOutside submitter = iota
+	fromAttempt
+	fromSchedule
+	fromHost
+)
+
+// check looks at a spec by itself.
+func (who submitter) check(spec *jobhost.Spec) error {
+	if who == fromOutside || who == fromAttempt {
+		return spec.Check()
+	}
+	plain := *spec
+	if who == fromHost {
+		plain.Worker = strings.TrimPrefix(spec.Worker, jobhost.ReservedWorkers)
+		return plain.Check()
+	}
+	plain.ID = ""
+	return errors.Join(jobhost.CheckID(spec.ID), plain.Check())
 }
 
 // fill makes the job that is stored: the spec with all defaults.
@@ -151,35 +215,29 @@ func (q *Queue) noWorker(name string) error {
 	}
 }
 
-// submitter is who submits a job. Attempts may do so while the host stops, only
-// the host to workers of its own, and only schedules under the ids of ticks.
-type submitter int
-
-const (
-	fromOutside submitter = iota
-	fromAttempt
-	fromSchedule
-	fromHost
-)
-
-// check looks at a spec by itself.
-func (who submitter) check(spec *jobhost.Spec) error {
-	if who == fromOutside || who == fromAttempt {
-		return spec.Check()
+// existing answers a job that there is no room for: if it is there already,
+// that is no news and needs no room. Everything else stays refused.
+func (q *Queue) existing(ctx context.Context, spec *jobhost.Spec, job *record.JobSpec, refusal error) (jobhost.Receipt, error) {
+	if job == nil || spec.ID == "" {
+		return jobhost.Receipt{}, refusal
 	}
-	plain := *spec
-	if who == fromHost {
-		plain.Worker = strings.TrimPrefix(spec.Worker, jobhost.ReservedWorkers)
-		return plain.Check()
+	stored, err := q.store.Job(ctx, job.ID)
+	switch {
+	case jobhost.CodeOf(err) == jobhost.CodeNotFound:
+		return jobhost.Receipt{}, refusal
+	case err != nil:
+		return jobhost.Receipt{}, fmt.Errorf("submit: %w", err)
+	case !job.Repeats(&stored.JobSpec):
+		return jobhost.Receipt{}, fmt.Errorf("submit: %w", record.TakenID(job.ID))
 	}
-	plain.ID = ""
-	return errors.Join(jobhost.CheckID(spec.ID), plain.Check())
+	return jobhost.Receipt{ID: job.ID, State: q.describe(stored).State, Deduplicated: true}, nil
 }
 
-// withdraw gives up a job that was prepared and will not be.
-func (q *Queue) withdraw(job *record.JobSpec, l *lane, drop bool) {
-	l.vacate(job.Tasks)
-	if job.Ref != "" {
-		q.cfg.Objects.Release(job.Ref, drop)
+// stateOfExisting fills in where the job stands that was there before.
+func (q *Queue) stateOfExisting(ctx context.Context, a *jobhost.Submitted) {
+	if !a.Receipt.Deduplicated {
+		return
 	}
+	job, err := q.Job(ctx, a.Receipt.ID)
+	a.Receipt.State, a.Err = job.State, err
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -182,14 +181,4 @@ func (l *lane) load(ctx context.Context, ld *load, keys []record.Key) {
 	}
 	l.mu.Unlock()
 	close(ld.done)
-}
-
-// keepNewLocked keeps the body of a task that was just submitted, if there is room.
-// job is the task's without items.
-func (l *lane) keepNewLocked(e order.Entry, job *record.JobSpec, item []byte) {
-	b := &record.Body{Key: e.Key, Index: int(e.Index), Deadline: job.Deadline, Payload: item, Job: job}
-	if l.bodies.keep(b) {
-		// Items may be parts of one text, all of which a single one would keep.
-		b.Payload = bytes.Clone(item)
-	}
 }
