@@ -48,7 +48,7 @@ func (q *Queue) commitSubmit(ctx context.Context, job *record.JobSpec, l *lane) 
 // submitted or withdraw. A job that there is no room for comes with its error:
 // see existing.
 func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) (*record.JobSpec, *lane, error) {
-	ref, missing := q.uploaded(ctx, spec)
+	ref, missing := q.objects.uploaded(ctx, spec)
 	if missing != nil && ref == nil {
 		return nil, nil, missing
 	}
@@ -59,11 +59,11 @@ func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) 
 		return job, nil, missing
 	case err != nil:
 		if ref != nil && missing == nil {
-			q.cfg.Objects.Release(ref.String(), false)
+			q.objects.Release(ref.String(), false)
 		}
 		return job, nil, err
 	}
-	if err := q.offload(ctx, job); err != nil {
+	if err := q.objects.offload(ctx, job); err != nil {
 		l.vacate(job.Tasks)
 		return job, nil, err
 	}
@@ -74,7 +74,7 @@ func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) 
 func (q *Queue) withdraw(job *record.JobSpec, l *lane, drop bool) {
 	l.vacate(job.Tasks)
 	if job.Ref != "" {
-		q.cfg.Objects.Release(job.Ref, drop)
+		q.objects.Release(job.Ref, drop)
 	}
 }
 

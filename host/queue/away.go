@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -205,42 +204,4 @@ func (q *Queue) keepResult(lease *Lease, report Report) {
 		report.Result = &ref
 		q.conclude(lease, report)
 	})
-}
-
-// whyAsideLocked tells which payload store a job waits for, if it does.
-func (l *lane) whyAsideLocked(why *jobhost.Why, stored *record.JobRecord) bool {
-	for i := range stored.Tasks {
-		away := l.away[stored.Tasks[i].Key]
-		if away == nil {
-			continue
-		}
-		why.Code = "payload_store"
-		doing := "can't be read"
-		if away.Verb == payload.Put {
-			doing = "takes nothing, and the host has no room for more results that it can't store"
-		}
-		why.Reason = fmt.Sprintf("payload store %s %s since %s", away.Store, doing, away.Since.UTC().Format(time.RFC3339))
-		why.Ends = "the store's return, which the host looks for; its log says what the store answers"
-		return true
-	}
-	return false
-}
-
-// whyKept tells that a result waits for its payload store, if one of the job's does.
-func (q *Queue) whyKept(why *jobhost.Why, stored *record.JobRecord) bool {
-	l := q.lanes.of(stored.Worker)
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range stored.Tasks {
-		if lease := l.running[stored.Tasks[i].Key]; lease != nil && lease.kept {
-			why.Code = "result_waits"
-			why.Reason = "the attempt has succeeded, and its result waits in the host's memory for a payload store that takes nothing now"
-			why.Ends = "the store's return, which the host looks for; if the host ends before that, the task runs again"
-			return true
-		}
-	}
-	return false
 }

@@ -69,19 +69,19 @@ func (l *lane) breakLocked(policy jobhost.BreakerPolicy) {
 }
 
 // judge ends a lease's passages of breakers. The caller holds no lane's lock.
-func (q *Queue) judge(lease *Lease, v breaker.Verdict) {
+func (bs *breakers) judge(lease *Lease, v breaker.Verdict) {
 	passages := [...]passage{lease.passage, lease.jobPassage}
 	lease.passage, lease.jobPassage = passage{}, passage{}
 	for _, p := range passages {
-		if p.of != nil && p.End(v, q.clock.now()) {
-			q.changed(p.of)
+		if p.of != nil && p.End(v, bs.q.clock.now()) {
+			bs.changed(p.of)
 		}
 	}
 }
 
 // changed notes where a breaker stands and lets its lanes look at it.
-func (q *Queue) changed(b *sharedBreaker) {
-	q.save(b)
+func (bs *breakers) changed(b *sharedBreaker) {
+	bs.save(b)
 	b.mu.Lock()
 	lanes := maps.Clone(b.lanes)
 	maps.Copy(lanes, b.jobLanes)
@@ -101,7 +101,7 @@ func (l *lane) lookAgain() {
 
 // save notes where a breaker stands, if that is news. Half open is noted as the
 // open that it was: after a restart its time is over too.
-func (q *Queue) save(b *sharedBreaker) {
+func (bs *breakers) save(b *sharedBreaker) {
 	b.saving.Lock()
 	defer b.saving.Unlock()
 	text, state := b.note()
@@ -109,12 +109,12 @@ func (q *Queue) save(b *sharedBreaker) {
 		return
 	}
 	b.saved = text
-	q.cfg.Logger.Warn("circuit breaker has changed", logkey.Breaker, b.key, logkey.State, state)
-	q.inflight.Add(1)
-	q.store.Commit([]record.Op{&record.Note{Name: noteBreaker + b.key, Text: text}}, func(_ []record.OpResult, err error) {
-		defer q.inflight.Done()
+	bs.q.cfg.Logger.Warn("circuit breaker has changed", logkey.Breaker, b.key, logkey.State, state)
+	bs.q.inflight.Add(1)
+	bs.q.store.Commit([]record.Op{&record.Note{Name: noteBreaker + b.key, Text: text}}, func(_ []record.OpResult, err error) {
+		defer bs.q.inflight.Done()
 		if err != nil {
-			q.cfg.Logger.Error("circuit breaker is not noted; a restart may find it as it was before",
+			bs.q.cfg.Logger.Error("circuit breaker is not noted; a restart may find it as it was before",
 				logkey.Breaker, b.key, logkey.Error, err)
 		}
 	})

@@ -35,7 +35,7 @@ func (q *Queue) ResetBreaker(ctx context.Context, worker string) error {
 	if err != nil {
 		return fmt.Errorf("reset breaker %s: %w", b.key, err)
 	}
-	q.changed(b)
+	q.breakers.changed(b)
 	return nil
 }
 

@@ -17,6 +17,8 @@ const noteBreaker = "breaker/"
 
 // breakers are the breakers of a queue by their keys.
 type breakers struct {
+	q *Queue
+
 	mu    sync.Mutex // protects byKey and notes
 	byKey map[string]*sharedBreaker
 	notes map[string]string // by key: what was noted of those that are not in byKey

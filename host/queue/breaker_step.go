@@ -133,7 +133,7 @@ func (l *lane) passLocked(lease *Lease, id record.Group) bool {
 	}
 	if p := lease.passage; p.End(breaker.None, lease.TakenAt) {
 		// Another lane may have met the probe that this one gives back.
-		time.AfterFunc(0, func() { l.q.changed(p.of) })
+		time.AfterFunc(0, func() { l.q.breakers.changed(p.of) })
 	}
 	return false
 }

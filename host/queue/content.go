@@ -55,7 +55,7 @@ func (q *Queue) OpenResult(ctx context.Context, id string, task int) (jobhost.Co
 			Hint:    "jobhost job why " + id,
 		}
 	case t.ResultRef != "":
-		content, err := q.open(ctx, t.ResultRef)
+		content, err := q.objects.openRef(ctx, t.ResultRef)
 		if err != nil {
 			return jobhost.Content{}, fmt.Errorf("open result: %w", err)
 		}
@@ -72,7 +72,7 @@ func (q *Queue) OpenOutput(ctx context.Context, data []byte, ref string) (jobhos
 	if ref == "" {
 		return contentOf(data), nil
 	}
-	content, err := q.open(ctx, ref)
+	content, err := q.objects.openRef(ctx, ref)
 	if err != nil {
 		return jobhost.Content{}, fmt.Errorf("open output: %w", err)
 	}

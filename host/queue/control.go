@@ -66,7 +66,7 @@ func (q *Queue) cancelled(id string, origin *record.Origin, result record.OpResu
 			Workflow: origin.WorkflowID(), Step: origin.StepName(),
 		})
 	}
-	q.publishEnded(id, result.Worker, origin, result)
+	q.events.ended(id, result.Worker, origin, result)
 	q.follow(result)
 }
 

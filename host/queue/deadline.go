@@ -136,7 +136,7 @@ func (l *lane) giveUp(w order.Waiting, body *record.Body) {
 		l.expired(w, nil)
 		if result.Err == nil {
 			lease.Attempt-- // there was none for this end
-			q.publishAttempt(lease, jobhost.OutcomeFailed, op, jobhost.Dead, result)
+			q.events.settled(lease, jobhost.OutcomeFailed, op, jobhost.Dead, result)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // submitted runs when the fate of a submit is known.
 func (q *Queue) submitted(l *lane, job *record.JobSpec, result record.OpResult) jobhost.Submitted {
-	q.release(job, result)
+	q.objects.releaseJob(job, result)
 	if result.Err != nil || result.Existing {
 		l.vacate(job.Tasks)
 		if result.Err != nil {

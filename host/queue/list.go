@@ -21,7 +21,7 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 	if err != nil {
 		return jobhost.Page{}, err
 	}
-	jobs, keys, err := q.list(ctx, filter, query, query.Limit+1) // one more tells whether there is another page
+	jobs, keys, err := (&listing{q, &filter}).list(ctx, query, query.Limit+1) // one more tells whether there is another page
 	if err != nil {
 		return jobhost.Page{}, fmt.Errorf("list jobs: %w", err)
 	}
@@ -33,25 +33,31 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 	return page, nil
 }
 
+// listing is a call of [Queue.Jobs].
+type listing struct {
+	q      *Queue
+	filter *jobhost.Filter
+}
+
 // list returns up to want jobs with their keys. Jobs that were chosen in memory
 // may turn out to be of another time than is asked for, or to have moved on
 // since; then it looks further down.
-func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query record.ListQuery, want int) (jobs []jobhost.Job, keys []record.Key, err error) {
+func (x *listing) list(ctx context.Context, query record.ListQuery, want int) (jobs []jobhost.Job, keys []record.Key, err error) {
 	jobs = make([]jobhost.Job, 0, min(want, 64))
 	for {
 		part := query
 		part.Limit = want - len(jobs)
-		if err := q.selectState(ctx, filter, &part); err != nil {
+		if err := x.selectState(ctx, &part); err != nil {
 			return nil, nil, err
 		}
-		records, err := q.store.Jobs(ctx, part)
+		records, err := x.q.store.Jobs(ctx, part)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, stored := range records {
-			job := q.describe(stored)
-			in := func(task jobhost.Task) bool { return task.State == filter.State }
-			if filter.State == 0 || slices.ContainsFunc(job.Tasks, in) {
+			job := x.q.describe(stored)
+			in := func(task jobhost.Task) bool { return task.State == x.filter.State }
+			if x.filter.State == 0 || slices.ContainsFunc(job.Tasks, in) {
 				job.Tasks = nil
 				jobs, keys = append(jobs, job), append(keys, stored.Key)
 			}
@@ -116,30 +122,30 @@ var statusOf = map[jobhost.State]record.Status{
 }
 
 // selectState narrows the query to a state.
-func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *record.ListQuery) error {
+func (x *listing) selectState(ctx context.Context, query *record.ListQuery) error {
 	switch {
-	case filter.State == 0:
+	case x.filter.State == 0:
 		return nil
-	case len(filter.Labels) > 0 && !filter.State.Ended():
+	case len(x.filter.Labels) > 0 && !x.filter.State.Ended():
 		// Their index is in the store; what is open in it is looked at one by one.
 		open := record.Open
 		query.Status = &open
 		return nil
-	case filter.State.Ended():
-		status := statusOf[filter.State]
+	case x.filter.State.Ended():
+		status := statusOf[x.filter.State]
 		query.Status = &status
 		return nil
-	case filter.State == jobhost.Held:
-		return q.selectHeld(ctx, query)
+	case x.filter.State == jobhost.Held:
+		return x.selectHeld(ctx, query)
 	}
 	newest := newestKeys{limit: query.Limit}
-	for name, l := range q.lanes.all() {
+	for name, l := range x.q.lanes.all() {
 		switch {
-		case filter.Worker != "" && filter.Worker != name:
-		case filter.State == jobhost.Running:
+		case x.filter.Worker != "" && x.filter.Worker != name:
+		case x.filter.State == jobhost.Running:
 			l.jobsRunning(query.Below, &newest)
 		default:
-			l.jobsIn(filter.State, query.Below, &newest)
+			l.jobsIn(x.filter.State, query.Below, &newest)
 		}
 	}
 	query.Keys = newest.sorted()
@@ -179,14 +185,14 @@ func (n *newestKeys) sorted() []record.Key {
 
 // selectHeld narrows the query to the jobs that are held: those of workers that
 // are loaded are found in memory, those of others are all that are open.
-func (q *Queue) selectHeld(ctx context.Context, query *record.ListQuery) error {
+func (x *listing) selectHeld(ctx context.Context, query *record.ListQuery) error {
 	newest := newestKeys{limit: query.Limit}
-	for name, l := range q.lanes.all() {
+	for name, l := range x.q.lanes.all() {
 		if query.Worker == "" || query.Worker == name {
 			l.jobsIn(jobhost.Held, query.Below, &newest)
 		}
 	}
-	if err := q.addParked(ctx, query, &newest); err != nil {
+	if err := x.addParked(ctx, query, &newest); err != nil {
 		return err
 	}
 	query.Keys = newest.sorted()
@@ -194,26 +200,26 @@ func (q *Queue) selectHeld(ctx context.Context, query *record.ListQuery) error {
 }
 
 // addParked adds the open jobs of workers that are not loaded.
-func (q *Queue) addParked(ctx context.Context, query *record.ListQuery, newest *newestKeys) error {
-	counts, err := q.store.Counts(ctx)
+func (x *listing) addParked(ctx context.Context, query *record.ListQuery, newest *newestKeys) error {
+	counts, err := x.q.store.Counts(ctx)
 	if err != nil {
 		return err
 	}
 	maps.DeleteFunc(counts, func(worker string, c record.StatusCounts) bool {
-		l := q.lanes.of(worker)
+		l := x.q.lanes.of(worker)
 		return c[record.Open] == 0 || l != nil && !l.parked.Load() || query.Worker != "" && query.Worker != worker
 	})
 	for worker := range counts {
 		open := record.Open
 		part := *query
 		part.Keys, part.Worker, part.Status = nil, worker, &open
-		part.Limit += q.lanes.of(worker).stillRunning() // those are open, and not held
-		records, err := q.store.Jobs(ctx, part)
+		part.Limit += x.q.lanes.of(worker).stillRunning() // those are open, and not held
+		records, err := x.q.store.Jobs(ctx, part)
 		if err != nil {
 			return err
 		}
 		for _, stored := range records {
-			if slices.ContainsFunc(q.describe(stored).Tasks, isHeld) {
+			if slices.ContainsFunc(x.q.describe(stored).Tasks, isHeld) {
 				newest.add(stored.Key)
 			}
 		}

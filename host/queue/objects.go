@@ -31,41 +31,47 @@ type Objects interface {
 	Gone()
 }
 
+// objects are what a queue keeps outside of its store.
+type objects struct {
+	Objects       // nil = everything is in the store
+	threshold int // bytes of the largest payload that is kept in the store
+}
+
 // uploaded returns what a spec has for a payload_ref, also with an error that
 // need not matter to a job which is there already. A small payload is read into the
 // spec too, for the digest of its job: it is the same wherever the payload is. The job
 // keeps the object all the same, since an upload is for one job.
-func (q *Queue) uploaded(ctx context.Context, spec *jobhost.Spec) (*payload.Ref, error) {
+func (o objects) uploaded(ctx context.Context, spec *jobhost.Spec) (*payload.Ref, error) {
 	if spec.PayloadRef == "" {
 		return nil, nil
 	}
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	if q.cfg.Objects == nil {
+	if o.Objects == nil {
 		return nil, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "payload_ref", Message: "this host keeps no uploads"}
 	}
-	ref, err := q.cfg.Objects.Redeem(ctx, spec.PayloadRef)
+	ref, err := o.Objects.Redeem(ctx, spec.PayloadRef)
 	if err != nil {
 		if ref == (payload.Ref{}) {
 			return nil, err
 		}
-		_ = q.readSmall(ctx, spec, ref) // it may be there still
+		_ = o.readSmall(ctx, spec, ref) // it may be there still
 		return &ref, err
 	}
-	if err := q.readSmall(ctx, spec, ref); err != nil {
-		q.cfg.Objects.Release(ref.String(), false)
+	if err := o.readSmall(ctx, spec, ref); err != nil {
+		o.Objects.Release(ref.String(), false)
 		return nil, err
 	}
 	return &ref, nil
 }
 
 // readSmall reads a payload into its spec, if it is small.
-func (q *Queue) readSmall(ctx context.Context, spec *jobhost.Spec, ref payload.Ref) error {
+func (o objects) readSmall(ctx context.Context, spec *jobhost.Spec, ref payload.Ref) error {
 	if ref.Size > wholeDigest {
 		return nil
 	}
-	r, err := q.cfg.Objects.Open(ctx, ref)
+	r, err := o.Objects.Open(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -78,11 +84,11 @@ func (q *Queue) readSmall(ctx context.Context, spec *jobhost.Spec, ref payload.R
 }
 
 // offload puts a payload that is too large for the store elsewhere.
-func (q *Queue) offload(ctx context.Context, job *record.JobSpec) error {
-	if q.cfg.Objects == nil || len(job.Payload) <= q.cfg.Threshold {
+func (o objects) offload(ctx context.Context, job *record.JobSpec) error {
+	if o.Objects == nil || len(job.Payload) <= o.threshold {
 		return nil
 	}
-	ref, err := q.cfg.Objects.Put(ctx, job.Payload)
+	ref, err := o.Objects.Put(ctx, job.Payload)
 	if err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
@@ -90,10 +96,10 @@ func (q *Queue) offload(ctx context.Context, job *record.JobSpec) error {
 	return nil
 }
 
-// release ends the holding of a job's object when the fate of its submit is known.
-func (q *Queue) release(job *record.JobSpec, result record.OpResult) {
+// releaseJob ends the holding of a job's object when the fate of its submit is known.
+func (o objects) releaseJob(job *record.JobSpec, result record.OpResult) {
 	if job.Ref != "" {
-		q.cfg.Objects.Release(job.Ref, refusedFor(result))
+		o.Objects.Release(job.Ref, refusedFor(result))
 	}
 }
 
@@ -104,11 +110,24 @@ func refusedFor(result record.OpResult) bool {
 	return result.Existing || errors.Is(result.Err, record.ErrFenced) || code == jobhost.CodeConflict || code == jobhost.CodeExhausted
 }
 
-// releaseResult is release for a settlement with a result.
-func (q *Queue) releaseResult(op *record.Settle, result record.OpResult) {
+// releaseResult is releaseJob for a settlement with a result.
+func (o objects) releaseResult(op *record.Settle, result record.OpResult) {
 	if op.ResultRef != "" {
-		q.cfg.Objects.Release(op.ResultRef, refusedFor(result))
+		o.Objects.Release(op.ResultRef, refusedFor(result))
 	}
+}
+
+// openRef reads the object of a reference in the store.
+func (o objects) openRef(ctx context.Context, text string) (jobhost.Content, error) {
+	ref, err := payload.ParseRef(text)
+	if err != nil {
+		return jobhost.Content{}, err
+	}
+	if o.Objects == nil {
+		return jobhost.Content{}, payload.ErrNoStore
+	}
+	r, err := o.Objects.Open(ctx, ref)
+	return jobhost.Content{ReadCloser: r, Size: ref.Size}, err
 }
 
 // tellGone wakes what deletes objects, and states that are elsewhere.
@@ -124,22 +143,9 @@ func (q *Queue) tellGone(result record.OpResult) {
 	}
 }
 
-// open reads the object of a reference in the store.
-func (q *Queue) open(ctx context.Context, text string) (jobhost.Content, error) {
-	ref, err := payload.ParseRef(text)
-	if err != nil {
-		return jobhost.Content{}, err
-	}
-	if q.cfg.Objects == nil {
-		return jobhost.Content{}, payload.ErrNoStore
-	}
-	r, err := q.cfg.Objects.Open(ctx, ref)
-	return jobhost.Content{ReadCloser: r, Size: ref.Size}, err
-}
-
 // OpenInput returns the payload of a task that is not in its lease: see [JobSpec.Ref].
 func (q *Queue) OpenInput(ctx context.Context, job *record.JobSpec) (jobhost.Content, error) {
-	content, err := q.open(ctx, job.Ref)
+	content, err := q.objects.openRef(ctx, job.Ref)
 	if err != nil {
 		return content, fmt.Errorf("open payload: %w", err)
 	}

@@ -9,10 +9,17 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// publish tells of something that happened to a leased task.
-func (q *Queue) publish(kind jobhost.EventKind, lease *Lease, state jobhost.State) {
-	q.cfg.Publish(jobhost.Event{
-		Kind: kind, Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
+// publisher says what happened, after it is durable: to the receiver of events, to
+// the metrics and to the log.
+type publisher struct {
+	cfg   *Config
+	clock *clock
+}
+
+// attempt publishes something that happened to a leased task.
+func (p publisher) attempt(kind jobhost.EventKind, lease *Lease, state jobhost.State) {
+	p.cfg.Publish(jobhost.Event{
+		Kind: kind, Time: p.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Course: revisionOf(lease.Token, true),
 		Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	})
@@ -32,10 +39,10 @@ var settledKinds = map[jobhost.OutcomeKind]jobhost.EventKind{
 	jobhost.OutcomeReturned:  jobhost.EventReturned,
 }
 
-// publishAttempt tells of a settlement that is durable.
-func (q *Queue) publishAttempt(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
+// settled publishes a settlement that is durable.
+func (p publisher) settled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
 	event := jobhost.Event{
-		Kind: settledKinds[kind], Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
+		Kind: settledKinds[kind], Time: p.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Failure: op.Failure,
 		Course: revisionOf(lease.Token+1, false), Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	}
@@ -46,34 +53,34 @@ func (q *Queue) publishAttempt(lease *Lease, kind jobhost.OutcomeKind, op *recor
 	default:
 		event.Kind = jobhost.EventRetrying
 	}
-	q.cfg.Publish(event)
-	q.publishEnded(lease.Job.ID, lease.Job.Worker, lease.Job.Origin, result)
-	q.observe(lease, op, kind, state)
+	p.cfg.Publish(event)
+	p.ended(lease.Job.ID, lease.Job.Worker, lease.Job.Origin, result)
+	p.observe(lease, op, kind, state)
 }
 
-// publishEnded tells that a job ended, if it did.
-func (q *Queue) publishEnded(id, worker string, origin *record.Origin, result record.OpResult) {
+// ended publishes that a job ended, if it did.
+func (p publisher) ended(id, worker string, origin *record.Origin, result record.OpResult) {
 	if !result.JobEnded {
 		return
 	}
 	final := countsOf(result.Final)
-	q.cfg.Publish(jobhost.Event{
-		Kind: jobhost.EventEnded, Time: q.clock.now(), Job: id, Worker: worker, State: jobhost.JobState(&final),
+	p.cfg.Publish(jobhost.Event{
+		Kind: jobhost.EventEnded, Time: p.clock.now(), Job: id, Worker: worker, State: jobhost.JobState(&final),
 		Workflow: origin.WorkflowID(), Step: origin.StepName(),
 	})
 }
 
 // observe tells the metrics and the log of a lease that ended durably; op is nil
 // when nothing of its attempt was kept.
-func (q *Queue) observe(lease *Lease, op *record.Settle, kind jobhost.OutcomeKind, state jobhost.State) {
-	if log := q.cfg.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
+func (p publisher) observe(lease *Lease, op *record.Settle, kind jobhost.OutcomeKind, state jobhost.State) {
+	if log := p.cfg.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
 		log.Debug("attempt settled", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
 			logkey.Task, lease.Index, logkey.Attempt, lease.Number(), logkey.Outcome, kind, logkey.State, state)
 	}
 	if op == nil {
 		op = &record.Settle{}
 	}
-	q.cfg.Settled(Settlement{
+	p.cfg.Settled(Settlement{
 		Worker:     lease.lane.name,
 		Failure:    op.Failure,
 		LogDropped: op.LogDropped,

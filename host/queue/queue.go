@@ -108,6 +108,8 @@ type Queue struct {
 	gate  *gate
 
 	breakers breakers
+	objects  objects
+	events   publisher
 	crashed  crashed // until they are settled
 
 	calm     time.Time                     // until then nothing is removed; zero = there is no reason to wait
@@ -137,6 +139,9 @@ func New(ctx context.Context, store record.Store, cfg Config) (*Queue, error) {
 		closing: make(chan struct{}),
 		crashed: newCrashed(cfg.Crashed),
 	}
+	q.breakers.q = q
+	q.objects = objects{cfg.Objects, cfg.Threshold}
+	q.events = publisher{&q.cfg, &q.clock}
 	if err := q.compareClock(ctx); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}

@@ -54,7 +54,7 @@ func (q *Queue) resultOf(ctx context.Context, row *record.ResultRecord) (jobhost
 	if row.Ref == "" {
 		return result, nil
 	}
-	content, err := q.open(ctx, row.Ref)
+	content, err := q.objects.openRef(ctx, row.Ref)
 	if err != nil {
 		return result, fmt.Errorf("open result: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 func (q *Queue) Settle(lease *Lease, report Report) {
 	lease.endedAt = q.clock.now()
 	q.spare(lease, &report)
-	q.judge(lease, verdictOf(&report.Outcome))
+	q.breakers.judge(lease, verdictOf(&report.Outcome))
 	if report.Kept != nil {
 		q.keepResult(lease, report)
 	} else {
@@ -37,7 +37,7 @@ func (q *Queue) conclude(lease *Lease, report Report) {
 	}
 	if op == nil { // cancelled, which is durable already
 		lease.lane.finish(lease)
-		q.observe(lease, nil, report.Outcome.Kind, jobhost.Cancelled)
+		q.events.observe(lease, nil, report.Outcome.Kind, jobhost.Cancelled)
 		return
 	}
 	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
@@ -70,11 +70,11 @@ func (q *Queue) commitSettle(op *record.Settle, job *record.JobSpec, done func(r
 			defer q.lanes.opening.RUnlock()
 		}
 		if err != nil {
-			q.releaseResult(op, record.OpResult{Err: err})
+			q.objects.releaseResult(op, record.OpResult{Err: err})
 			done(record.OpResult{}, err)
 			return
 		}
-		q.releaseResult(op, results[0])
+		q.objects.releaseResult(op, results[0])
 		q.tellGone(results[0])
 		done(results[0], nil)
 		q.follow(results[0])
@@ -89,7 +89,7 @@ func (q *Queue) attemptEnded(lease *Lease, kind jobhost.OutcomeKind, op *record.
 	l := lease.lane
 	l.finish(lease)
 	// Published before the next attempt can begin, so that events are in order.
-	q.publishAttempt(lease, kind, op, state, result)
+	q.events.settled(lease, kind, op, state, result)
 	q.evicted(lease.Job.Worker, result.Evicted, result.Removed)
 	if op.Status != record.Open {
 		return
@@ -129,7 +129,7 @@ func (l *Lease) traits() order.Traits {
 func (q *Queue) settleFailed(lease *Lease, err error) {
 	if errors.Is(err, record.ErrFenced) {
 		lease.lane.finish(lease)
-		q.observe(lease, nil, jobhost.OutcomeCancelled, jobhost.Cancelled)
+		q.events.observe(lease, nil, jobhost.OutcomeCancelled, jobhost.Cancelled)
 		return
 	}
 	q.cfg.Logger.Error("settlement is not durable; the task will run again",

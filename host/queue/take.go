@@ -98,7 +98,7 @@ func (l *Lease) begin(body *record.Body) bool {
 	}
 	l.Body = *body
 	l.ReadyAt = l.entry.ReadyAt.Time()
-	l.lane.q.publish(jobhost.EventStarted, l, jobhost.Running)
+	l.lane.q.events.attempt(jobhost.EventStarted, l, jobhost.Running)
 	return true
 }
 
@@ -117,7 +117,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 		}
 		body, err := s.lane.body(ctx, lease.entry)
 		if body != nil && (!s.lane.meetJobBreaker(lease, body) || lease.refusedBy == "" && !s.lane.reachPayload(lease, body)) {
-			s.lane.q.judge(lease, breaker.None)
+			s.lane.q.breakers.judge(lease, breaker.None)
 			s.lane.q.gate.leave(lease.memory)
 			continue
 		}
@@ -126,11 +126,11 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			if outcome == nil {
 				return lease, nil
 			}
-			s.lane.q.judge(lease, breaker.None) // there is no attempt that tells the other breaker anything
+			s.lane.q.breakers.judge(lease, breaker.None) // there is no attempt that tells the other breaker anything
 			s.lane.q.Settle(lease, Report{Outcome: *outcome})
 			continue
 		}
-		s.lane.q.judge(lease, breaker.None)
+		s.lane.q.breakers.judge(lease, breaker.None)
 		// Without an error the task was cancelled. The cancel takes the lease
 		// out of the lane, which may be still to come.
 		again := err != nil && s.lane.putBack(lease)

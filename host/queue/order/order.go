@@ -157,6 +157,10 @@ func (o *Order) Expire() (w Waiting, ok bool) {
 	if o.deadlines.next.n == 0 {
 		return Waiting{}, false
 	}
+	return o.expire()
+}
+
+func (o *Order) expire() (w Waiting, ok bool) {
 	if w, ok = o.deadlines.due(o.now); ok {
 		o.Remove(w.Entry, w.Group)
 	}
