@@ -133,7 +133,7 @@ func (q *Queue) admit(spec *jobhost.Spec, ref *payload.Ref, who submitter) (*rec
 	return job, l, nil
 }
 
-// submitter is who submits a job. Attempts may do so while the host stops, only
+// submitter is where a job comes from. Attempts may do so while the host stops, only
 // the host to workers of its own, and only schedules under the ids of ticks.
 type submitter int
 
@@ -216,7 +216,7 @@ func (q *Queue) noWorker(name string) error {
 }
 
 // existing answers a job that there is no room for: if it is there already,
-// that is no news and needs no room. Everything else stays refused.
+// the answer needs no room. Everything else stays refused.
 func (q *Queue) existing(ctx context.Context, spec *jobhost.Spec, job *record.JobSpec, refusal error) (jobhost.Receipt, error) {
 	if job == nil || spec.ID == "" {
 		return jobhost.Receipt{}, refusal

@@ -16,7 +16,7 @@ type bodyCache struct {
 	q     *Queue
 	held  map[record.Key]*record.Body
 	loads map[record.Key]*load
-	mean  int64 // cost of a body in the last read, to tell how far to read ahead
+	mean  int64 // cost of a body in the last read, from which follows how far to read ahead
 }
 
 // load is a read of several bodies that is under way.

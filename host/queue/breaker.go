@@ -99,7 +99,7 @@ func (l *lane) lookAgain() {
 	l.pumpLocked()
 }
 
-// save notes where a breaker stands, if that is news. Half open is noted as the
+// save notes where a breaker stands, if that has changed. Half open is noted as the
 // open that it was: after a restart its time is over too.
 func (bs *breakers) save(b *sharedBreaker) {
 	b.saving.Lock()

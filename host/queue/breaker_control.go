@@ -45,7 +45,7 @@ func (l *lane) itsBreaker() *sharedBreaker {
 	return l.breaker
 }
 
-// Breaker tells of the breaker of a worker, which must be one of the queue's;
+// Breaker returns the state of the breaker of a worker, which must be one of the queue's;
 // nil = it has none.
 func (q *Queue) Breaker(worker string) *jobhost.BreakerStatus {
 	b := q.lanes.of(worker).itsBreaker()

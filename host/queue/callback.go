@@ -61,7 +61,7 @@ func (q *Queue) judgeCallback(spec *jobhost.Spec) error {
 	return nil
 }
 
-// then returns what makes the jobs that tell of an operation that may end a
+// then returns what makes the jobs that notify receivers of an operation that may end a
 // task; nil if there are none. settle is that operation, if it is one.
 func (q *Queue) then(job *record.JobSpec, settle *record.Settle) func(record.End) []*record.JobSpec {
 	dead := q.tellDead(job, settle)
@@ -96,7 +96,7 @@ func (q *Queue) then(job *record.JobSpec, settle *record.Settle) func(record.End
 	}
 }
 
-// tellEnded makes the job that tells of another one's end.
+// tellEnded makes the job that notifies of another one's end.
 func (q *Queue) tellEnded(job *record.JobSpec, ended *jobhost.Ended) *record.JobSpec {
 	spec := q.endedSpec(job, ended)
 	if len(spec.Payload) > q.cfg.MaxPayload {
@@ -118,7 +118,7 @@ func (q *Queue) endedSpec(job *record.JobSpec, ended *jobhost.Ended) jobhost.Spe
 	return jobhost.Spec{Worker: job.Callback.Worker, Payload: payload, ContentType: "application/json"}
 }
 
-// tellDead makes the job that tells of a task that a settlement lets die; nil =
+// tellDead makes the job that notifies of a task that a settlement makes dead; nil =
 // it does not, or there is no receiver. Failed deliveries are not reported this
 // way: they would only make more deliveries.
 func (q *Queue) tellDead(job *record.JobSpec, settle *record.Settle) *record.JobSpec {

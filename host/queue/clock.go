@@ -38,11 +38,11 @@ const (
 	seenEvery = time.Hour      // how often it is noted what the clock shows
 	leap      = 24 * time.Hour // a clock that is so far past what was noted may be wrong
 	calmFor   = time.Hour      // how long nothing is removed then
-	setApart  = time.Minute    // by how much two clocks differ when that is worth a word
+	setApart  = time.Minute    // by how much two clocks differ when that is worth a warning
 )
 
 // compareClock compares the clock with what it has shown before. One that was set back has
-// left times in the store that are years away, perhaps, and one that has gone far ahead
+// left times in the store that may be years away, and one that has gone far ahead
 // lets everything that is kept for a time be over.
 func (q *Queue) compareClock(ctx context.Context) error {
 	newest, err := q.store.Newest(ctx)

@@ -81,7 +81,7 @@ func (l *lane) someExpiring() []order.Waiting {
 	var some []order.Waiting
 	for key, w := range l.expiring {
 		if l.q.closed.Load() {
-			break // the next queue will see to them
+			break // the next queue will end them
 		}
 		if w.Deadline == 0 {
 			continue // on its way

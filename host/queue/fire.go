@@ -20,7 +20,7 @@ type Fired struct {
 	// Err says why nothing was changed: a job was refused as in a submit, the
 	// version is not the stored one, the store has failed.
 	Err error
-	// Existing tells for each job whether its id was taken, so that it was not
+	// Existing says for each job whether its id was taken, so that it was not
 	// submitted.
 	Existing []bool
 }

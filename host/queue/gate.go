@@ -133,7 +133,7 @@ func (l *lane) offer(memory int64) (used bool) {
 	return used
 }
 
-// lacks tells what keeps tasks of a worker out that a slot waits for: no
+// lacks says what keeps tasks of a worker out that a slot waits for: no
 // place, or too little memory of what there is in all.
 func (g *gate) lacks(memory int64) (places, bytes bool, bound int64) {
 	g.mu.Lock()

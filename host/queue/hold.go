@@ -53,7 +53,7 @@ func (l *lane) untilLocked(h hold) time.Time {
 	return time.Time{}
 }
 
-// wakeLocked sees to it that the lane goes on when what holds it, or a group of it,
+// wakeLocked sets the alarm that lets the lane go on when what holds it, or a group of it,
 // ends by itself.
 func (l *lane) wakeLocked() {
 	at := l.untilLocked(l.holdLocked())
@@ -79,7 +79,7 @@ func (l *lane) awake() {
 // noteMode is the prefix of the notes that keep modes; the worker's name follows.
 const noteMode = "mode/"
 
-// modeEvents tell of the modes.
+// modeEvents are the events of the modes.
 var modeEvents = map[jobhost.WorkerMode]jobhost.EventKind{
 	jobhost.WorkerRunning:  jobhost.EventResumed,
 	jobhost.WorkerPaused:   jobhost.EventPaused,

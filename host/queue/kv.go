@@ -23,7 +23,7 @@ func (q *Queue) KeySize(ctx context.Context, worker string) (int64, error) {
 	return q.store.KVSize(ctx, worker, record.MillisOf(q.clock.now()))
 }
 
-// Family tells of a job's place among parents and children.
+// Family returns a job's place among parents and children.
 func (q *Queue) Family(ctx context.Context, job record.Key) (record.Family, error) {
 	return q.store.Family(ctx, job)
 }
@@ -41,7 +41,7 @@ func (q *Queue) Keys(ctx context.Context, filter jobhost.KeyFilter) (jobhost.Key
 		query.Limit = 50
 	}
 	limit := query.Limit
-	query.Limit++ // one more tells whether there is another page
+	query.Limit++ // one more shows whether there is another page
 	list, err := q.store.KVList(ctx, query)
 	if err != nil {
 		return jobhost.KeyPage{}, fmt.Errorf("list keys: %w", err)

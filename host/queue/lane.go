@@ -11,11 +11,11 @@ import (
 	"github.com/jobhost/jobhost/internal/rate"
 )
 
-// lane holds the open tasks of one worker that this process has claimed:
-// those that wait, in order, and those that run. It is a window over the
-// store and never the truth.
+// lane holds the open tasks of one worker that this process has claimed: those
+// that wait, which are in its order, and those that run. It is the lock around
+// them, and hands tasks to slots. It is a window over the store and never the truth.
 //
-//	push ─► delayed ─(its time)─► levels[0..4] ─► choose ─► running ─► settled
+//	claim, submit ─► order.Push ─► order.Next, order.Take ─► running ─► settled
 type lane struct {
 	q    *Queue
 	name string // of the worker
@@ -35,7 +35,7 @@ type lane struct {
 	order    order.Order          // of the tasks that wait
 	timer    alarm[record.Millis] // rings when the next of them is due
 	pending  int                  // tasks of submits under way; they have their place already
-	claims   claims
+	claims   claims               // of the tasks that the store has
 
 	granted bool                  // a place in the gate that a task left to this lane,
 	grant   int64                 // with so much memory
@@ -47,7 +47,7 @@ type lane struct {
 	// expiring are the tasks past their deadline whose end is not durable yet;
 	// those that are on their way have deadline 0.
 	expiring map[record.Key]order.Waiting
-	ends     bool // a goroutine sees to them
+	ends     bool // a goroutine makes their ends durable
 
 	rate        rate.Rate
 	breaker     *sharedBreaker   // nil = none

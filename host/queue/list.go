@@ -21,7 +21,7 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 	if err != nil {
 		return jobhost.Page{}, err
 	}
-	jobs, keys, err := (&listing{q, &filter}).list(ctx, query, query.Limit+1) // one more tells whether there is another page
+	jobs, keys, err := (&listing{q, &filter}).list(ctx, query, query.Limit+1) // one more shows whether there is another page
 	if err != nil {
 		return jobhost.Page{}, fmt.Errorf("list jobs: %w", err)
 	}

@@ -63,8 +63,8 @@ func (q *Queue) resultOf(ctx context.Context, row *record.ResultRecord) (jobhost
 	return result, err
 }
 
-// wholeOf reads a content of which the size is known, to its end, which says whether it
-// is whole.
+// wholeOf reads a content of known size to its end, where the reader says whether it is
+// whole.
 func wholeOf(content *jobhost.Content) ([]byte, error) {
 	data := make([]byte, content.Size)
 	if _, err := io.ReadFull(content, data); err != nil {

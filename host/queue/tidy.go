@@ -78,7 +78,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // tidyRest returns how long to wait after a piece that took so long.
 func (q *Queue) tidyRest(op *record.Tidy, result record.OpResult, err error, took time.Duration) time.Duration {
 	switch {
-	case err != nil && q.full() != nil: // which has been said
+	case err != nil && q.full() != nil: // which has been logged
 		return tidyNoDisk
 	case err != nil:
 		q.cfg.Logger.Warn("jobs whose time is over are not removed", logkey.Error, err)
@@ -135,7 +135,7 @@ func (l *lane) retention() jobhost.Retention {
 	return jobhost.DefaultRetention()
 }
 
-// evicted tells of jobs, with so many tasks, that were removed for a newer dead one.
+// evicted reports jobs, with so many tasks, that were removed for a newer dead one.
 func (q *Queue) evicted(worker string, ids []string, tasks int64) {
 	if len(ids) == 0 {
 		return

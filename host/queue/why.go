@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Why tells why a job is where it is, and what would end that. Of a job with
+// Why explains why a job is where it is, and what would end that. Of a job with
 // several tasks it speaks of the first one that has the job's state.
 func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 	job, stored, err := q.look(ctx, id)
@@ -58,7 +58,7 @@ type explanation struct {
 	jobhost.Why
 }
 
-// held tells what holds a x.job.
+// held explains what holds the job.
 func (x *explanation) held() {
 	l := x.q.lanes.of(x.job.Worker)
 	if l == nil {
@@ -93,7 +93,7 @@ func (x *explanation) held() {
 	}
 }
 
-// group tells what holds the tasks of a job's group.
+// group explains what holds the tasks of a job's group.
 func (x *explanation) group(l *lane) {
 	if l.jobBreakers.holds(x.stored.Group()) {
 		x.breaker(l.jobBreakers.byGroup[x.stored.Group()].sharedBreaker, "")
@@ -111,7 +111,7 @@ func (x *explanation) group(l *lane) {
 	x.Ends = "the end of one of them, or a higher concurrency_per_key"
 }
 
-// breaker tells why a breaker holds a job; reset is how people end that, if they can.
+// breaker explains why a breaker holds the job; reset is how to end that, if there is a way.
 func (x *explanation) breaker(shared *sharedBreaker, reset string) {
 	policy, b := shared.Policy(), shared.Status(x.q.clock.now())
 	if b.State == jobhost.BreakerHalfOpen {
@@ -131,7 +131,7 @@ func (x *explanation) parked() {
 	x.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + x.job.Worker
 }
 
-// ready tells what a ready job waits for.
+// ready explains what a ready job waits for.
 func (x *explanation) ready() {
 	l := x.q.lanes.of(x.job.Worker)
 	stats := l.stats()
@@ -172,7 +172,7 @@ func (x *explanation) ended(task jobhost.Task) {
 	}
 }
 
-// aside tells which payload store a job waits for, if it does.
+// aside explains which payload store a job waits for, if it does.
 func (x *explanation) aside(l *lane) bool {
 	for i := range x.stored.Tasks {
 		away := l.away[x.stored.Tasks[i].Key]
@@ -191,7 +191,7 @@ func (x *explanation) aside(l *lane) bool {
 	return false
 }
 
-// kept tells that a result waits for its payload store, if one of the job's does.
+// kept explains that a result waits for its payload store, if one of the job's does.
 func (x *explanation) kept() bool {
 	l := x.q.lanes.of(x.stored.Worker)
 	if l == nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// entryHeap holds entries of which the oldest is wanted first. It lies in pages, so
+// entryHeap holds entries and gives the oldest first. It lies in pages, so
 // that a view of a million entries costs a copy of 4,000 pointers: a page that
 // a view may see is copied before it is changed.
 type entryHeap struct {

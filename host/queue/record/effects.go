@@ -80,7 +80,7 @@ type Parent struct {
 	ID    string // of the job
 	Key   Key    // of the job, which is never given out again
 	Task  int
-	Depth int // of the submitted job: one more than its parent's, of which those that have none have 0
+	Depth int // of the submitted job: one more than its parent's; 0 without a parent
 }
 
 // Family is what a job may become the parent of.
@@ -89,7 +89,7 @@ type Family struct {
 	Children int // jobs that it submitted and that are still there
 }
 
-// EffectReader is the part of a store that tells what effects have made.
+// EffectReader is the part of a store that reads what effects have made.
 type EffectReader interface {
 	// KV returns a key of a worker; not_found if there is none, or none any more.
 	KV(ctx context.Context, worker, key string, now Millis) (KVEntry, error)
@@ -98,7 +98,7 @@ type EffectReader interface {
 	// KVSize returns what the keys of a worker that have not expired cost
 	// together: see [KVCost].
 	KVSize(ctx context.Context, worker string, now Millis) (int64, error)
-	// Family tells of a job's place among parents and children.
+	// Family returns a job's place among parents and children.
 	Family(ctx context.Context, job Key) (Family, error)
 }
 

@@ -43,7 +43,7 @@ func (j *JobSpec) Group() Group {
 	return GroupOf(j.ConcurrencyKey)
 }
 
-// groupWithLimit returns a group of which so many tasks may run; 0 = no limit.
+// groupWithLimit returns a group that lets so many of its tasks run; 0 = no limit.
 func groupWithLimit(name string, limit int) Group {
 	word := digestWord(name) &^ (ownGroup - 1)
 	return Group(word | ownGroup | uint64(min(limit, mostLimit))<<limitShift)

@@ -85,7 +85,7 @@ func (j *JobSpec) Repeats(there *JobSpec) bool {
 	return there.Digest == j.Digest
 }
 
-// JobRecord is a job as a store tells of it.
+// JobRecord is a job as a store returns it.
 type JobRecord struct {
 	JobSpec         // in lists without Payload
 	PayloadSize int // of Payload, or of all Items: with Ref it is 0
@@ -96,7 +96,7 @@ type JobRecord struct {
 	Failures []jobhost.Failure
 }
 
-// TaskRecord is a task as a store tells of it.
+// TaskRecord is a task as a store returns it.
 type TaskRecord struct {
 	Key        Key
 	Index      int

@@ -16,10 +16,10 @@ import (
 // With that, in the same batch, it is gone, and stays so until a [Forget]:
 // what deletes objects must learn of each, even after a crash.
 type ObjectReader interface {
-	// Gone returns up to limit references of which the rows were removed, in the
+	// Gone returns up to limit references whose rows were removed, in the
 	// order of their bytes, after the one given; fewer mean that there are no more.
 	Gone(ctx context.Context, after string, limit int) ([]string, error)
-	// Live tells for each name whether a reference with it is live. Those that are
+	// Live says for each name whether a reference with it is live. Those that are
 	// gone are not.
 	Live(ctx context.Context, names []string) ([]bool, error)
 }

@@ -48,7 +48,7 @@ type OpResult struct {
 	// job; Final holds the numbers of the job's tasks by status then.
 	JobEnded bool
 	Final    StatusCounts
-	// Fired tell of the jobs of a Fire, each as of a Submit of its own.
+	// Fired are the results for the jobs of a Fire, each as for a Submit of its own.
 	Fired []OpResult
 	// Then are the jobs that the operation's Then made and that were added, with their keys.
 	Then []*JobSpec
@@ -59,7 +59,7 @@ type OpResult struct {
 	// Evicted are the latter's jobs.
 	Removed int64
 	Evicted []string
-	// Gone: there are references that [ObjectReader] tells of as gone, or states that
+	// Gone: there are references that [ObjectReader] lists as gone, or states that
 	// [StateReader] does. It comes with operations that have removed a job, or may have.
 	Gone bool
 	// Next comes with Tidy: when there may be more to do for it; 0 = not before
@@ -130,7 +130,7 @@ type Settle struct {
 	// ExpiresAt is until when the task is kept, unless Status is Open; 0 = forever.
 	ExpiresAt Millis
 	// MaxDead bounds the dead tasks of the worker, with Dead; 0 = no bound. To
-	// keep it, jobs that have ended and of which a task is dead are removed, the
+	// keep it, jobs that have ended with a dead task are removed, the
 	// lowest keys first, but not this task's job.
 	MaxDead int
 	// Effects are applied with Succeeded; nil = none.
@@ -143,7 +143,7 @@ type Settle struct {
 	Transition Transition
 }
 
-// End tells what an operation ended.
+// End says what an operation ended.
 type End struct {
 	// Job is true when it was the last open task of its job; Final holds the
 	// numbers of the job's tasks by status then.

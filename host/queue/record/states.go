@@ -2,14 +2,14 @@ package record
 
 import "context"
 
-// StateReader is the part of a store that knows of which jobs there may be states in
-// a store elsewhere, which can't be removed together with a job's rows. Ids that were
+// StateReader is the part of a store that knows which jobs may have states in a store
+// elsewhere, which can't be removed together with a job's rows. Ids that were
 // noted by a [NoteStates] go with the operation that removes the job's rows, a
 // Delete, a Tidy, a DeleteWorkflow or a Settle that evicts, to those that are gone, in
 // the same batch, and stay there until a [ForgetStates]: what deletes states must learn
 // of each job, even after a crash.
 type StateReader interface {
-	// StatesOf tells of an id whether it is noted, and whether a job of that id was
+	// StatesOf says of an id whether it is noted, and whether a job of that id was
 	// removed whose states may still be there.
 	StatesOf(ctx context.Context, id string) (noted, gone bool, err error)
 	// StatesGone returns up to limit ids of jobs that were removed and whose states may

@@ -10,7 +10,7 @@ import "context"
 // suite that every store passes:
 //
 //   - Atomic: the operations of one batch are applied all or not at all, also
-//     over a crash. Their results are per operation: one that is refused
+//     even over a crash. Their results are per operation: one that is refused
 //     (conflict, fenced, …) changes nothing and leaves the others alone.
 //   - Durable: once done is called without an error the batch survives power
 //     loss, unless the store was opened as relaxed.

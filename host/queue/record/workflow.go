@@ -11,7 +11,7 @@ import (
 // operation: both are durable, or neither is.
 type Transition interface {
 	// Apply runs inside the store's transaction, after the operation itself was applied
-	// and was not refused. end tells what that has ended. It may be called again when the
+	// and was not refused. end says what that has ended. It may be called again when the
 	// transaction is, must not block, and must not use tx afterwards. Its error is the store's
 	// own: the batch comes to nothing.
 	Apply(tx WorkflowTx, end End) error
@@ -58,7 +58,7 @@ type WorkflowTx interface {
 	CancelStep(id string, origin *Origin, at, expires Millis) error
 }
 
-// WorkflowReader is the part of a store that tells of workflows.
+// WorkflowReader is the part of a store that reads workflows.
 type WorkflowReader interface {
 	// ViewWorkflows calls f within a reading transaction.
 	ViewWorkflows(ctx context.Context, f func(WorkflowView) error) error

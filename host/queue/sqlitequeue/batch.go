@@ -32,7 +32,7 @@ func (s *Store) Commit(ops []record.Op, done func([]record.OpResult, error)) {
 	s.db.Write(b)
 }
 
-// encode does beforehand what the writer, of which there is only one, need not do.
+// encode does beforehand what would cost the only writer time.
 func (b *batch) encode() {
 	for i, op := range b.ops {
 		b.weight++

@@ -153,7 +153,7 @@ func loadTask(r *sqlitedb.Reader, key record.Key) (body record.Body, job int64, 
 	return body, job, errors.Join(s.Done(), err)
 }
 
-// loaded is a job of which tasks are loaded.
+// loaded is a job whose tasks are being loaded.
 type loaded struct {
 	spec   *record.JobSpec
 	items  bool  // its tasks have payloads of their own

@@ -87,7 +87,7 @@ func (l *ledger) count(worker int64, status record.Status, n int64) {
 	}
 	d := &l.deltas[worker]
 	if *d == ([4]int64{}) {
-		l.dirty = append(l.dirty, worker) // perhaps again, which does no harm
+		l.dirty = append(l.dirty, worker) // it may be there already, which does no harm
 	}
 	d[status] += n
 }

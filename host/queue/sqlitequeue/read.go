@@ -134,7 +134,7 @@ func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond 
 // Job implements [queue.Reader].
 func (s *Store) Job(ctx context.Context, id string) (record.JobRecord, error) {
 	stored, err := s.job(ctx, id, true)
-	if sqlitedb.IsDamaged(err) { // perhaps it is a page of the payload, and the rest can be read
+	if sqlitedb.IsDamaged(err) { // it may be a page of the payload, and the rest can be read
 		if head, again := s.job(ctx, id, false); again == nil {
 			head.Damage = sqlitedb.Damaged("the payload of job %s", id)
 			stored, err = head, nil
