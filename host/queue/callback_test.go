@@ -82,8 +82,8 @@ func begins(t *testing.T, got string, want ...string) {
 	}
 }
 
-// A URL is told once of the end of a job, in whichever way it comes, and each
-// dead letter is told of before that.
+// A URL is notified once of the end of a job, in whichever way it comes, and of each
+// dead letter before that.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-// Nobody is told of deliveries that died: that would be one more of them.
+// Deliveries that died make no delivery of their own.
 func TestNobodyIsToldOfDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestRoomForDeliveries(t *testing.T) {
 		f := told(t, &hooks{})
 		spec := jobhost.Spec{Worker: "w", Callback: jobhost.Callback{URL: "https://example.com/hook"}}
 		work, post := f.Slot("w"), f.Slot(jobhost.WebhookWorker)
-		for range 3 { // jobs that were taken are told of, over the capacity if need be
+		for range 3 { // the ends of accepted jobs are delivered, over the capacity if need be
 			f.submit(spec)
 		}
 		for range 3 {

@@ -114,7 +114,7 @@ func (h *hammer) told(e jobhost.Event) {
 	case jobhost.EventSucceeded, jobhost.EventDead, jobhost.EventCancelled:
 		h.tasks[task] = false
 	case jobhost.EventRetrying:
-		if e.State == jobhost.Ready { // somebody's retry, of what has ended
+		if e.State == jobhost.Ready { // a retry of what has ended
 			h.tasks[task] = true
 			h.openJobLocked(e.Job)
 			open = !open

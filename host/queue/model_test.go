@@ -110,7 +110,7 @@ type modelTask struct {
 	running         bool         // under the current lease
 	lease           *queue.Lease // what a slot was given; nil while it is read
 	unsure          bool         // became ready during this step, it may have been before or after a choice
-	cancelling      bool         // cancelled, but nobody was told yet
+	cancelling      bool         // cancelled, but not reported yet
 }
 
 type modelSlot struct {

@@ -72,7 +72,7 @@ func (m *machine) work(n int, seed uint64) {
 	wg.Wait()
 }
 
-// step does a thing with a job of which nobody else does any.
+// step does a thing with a job that no other goroutine touches.
 func (m *machine) step(job state.Job, rng *rand.Rand) error {
 	k := m.of(job)
 	if len(k.open) > 0 || k.maybe {
@@ -170,7 +170,7 @@ func (k *known) check(t *testing.T, job state.Job, there map[string]state.State)
 	}
 	for key, got := range there {
 		if _, ok := k.acked[key]; !ok && (!k.begun(got) || got.Version != 1) {
-			t.Fatalf("%s: there is %+v, which nobody has set", job.Key(), got)
+			t.Fatalf("%s: there is %+v, which was never set", job.Key(), got)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func testKeys(t *testing.T, h Harness) {
 	s.wantKey("large", large)
 }
 
-// testKeysExpire: a key whose time is over is gone for everybody.
+// testKeysExpire: a key whose time is over is gone for every reader.
 func testKeysExpire(t *testing.T, h Harness) {
 	s := open(t, h)
 	until := func(key, value string, expires record.Millis) record.KVChange {

@@ -77,7 +77,7 @@ func testObjects(t *testing.T, h Harness) {
 	}
 	s.wantGone()
 	if res := s.must(&record.Delete{ID: "job"}); !res.Gone {
-		t.Error("nobody is told of what is gone")
+		t.Error("what is gone was not reported")
 	}
 	s.wantGone("a", "r0", "r1")
 	s.wantLive("b")
@@ -104,7 +104,7 @@ func testObjectsTidied(t *testing.T, h Harness) {
 		t.Error("something is gone before its time")
 	}
 	if res := s.must(&record.Tidy{At: epoch + 100, Limit: 10}); !res.Gone {
-		t.Error("nobody is told of what is gone")
+		t.Error("what is gone was not reported")
 	}
 	s.wantGone("a", "r")
 	for i, name := range []string{"b", "c"} {
@@ -158,7 +158,7 @@ func genRef() *rapid.Generator[string] {
 	})
 }
 
-// genResult may draw a reference to a result that nobody else has.
+// genResult may draw a reference to a result that no other has.
 func genResult(t *rapid.T, m *model, op *record.Settle) {
 	if rapid.IntRange(0, 3).Draw(t, "large") == 0 {
 		m.results++

@@ -77,7 +77,7 @@ func testStates(t *testing.T, h Harness) {
 	s.wantStates("none", false, false)
 	for _, id := range []string{"a", "b", "c"} {
 		if res := s.must(&record.Delete{ID: id}); !res.Gone {
-			t.Errorf("nobody is told of what went with %s", id)
+			t.Errorf("what went with %s was not reported", id)
 		}
 	}
 	if h.Reopen != nil {
@@ -117,7 +117,7 @@ func testStatesTidied(t *testing.T, h Harness) {
 		t.Error("states are gone before their job")
 	}
 	if res := s.must(&record.Tidy{At: epoch + 100, Limit: 10}); !res.Gone {
-		t.Error("nobody is told of the states that are gone")
+		t.Error("the states that are gone were not reported")
 	}
 	s.wantStatesGone("over")
 	s.must(&record.ForgetStates{IDs: []string{"over"}})

@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// finish submits and ends n jobs; every keepth is kept for ever, the others
+// finish submits and ends n jobs; every keepth is kept forever, the others
 // until their key. 0 = none is kept.
 func finish(tb testing.TB, store record.Store, prefix string, n, keep int) {
 	tb.Helper()
