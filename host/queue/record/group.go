@@ -54,7 +54,7 @@ func digestWord(text string) uint64 {
 	return binary.LittleEndian.Uint64(digest[:])
 }
 
-// limit returns how many tasks of the group may run; 0 = no limit.
+// Limit returns how many tasks of the group may run; 0 = no limit.
 func (id Group) Limit(perKey int) int {
 	if id&1 != 0 {
 		return perKey

@@ -134,7 +134,7 @@ func (j *JobSpec) ItemBytes() (n int64) {
 	return n
 }
 
-// item returns the payload of a task of its own; nil = it has that of the job.
+// Item returns the payload of a task of its own; nil = it has that of the job.
 func (j *JobSpec) Item(i int) []byte {
 	switch {
 	case j.Items == nil:
@@ -145,7 +145,7 @@ func (j *JobSpec) Item(i int) []byte {
 	return j.Items[i]
 }
 
-// withoutItems returns the job as it comes with bodies.
+// WithoutItems returns the job as it comes with bodies.
 func (j *JobSpec) WithoutItems() *JobSpec {
 	if j.Items == nil {
 		return j
