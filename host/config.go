@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost/host/crash"
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/runtime"
@@ -26,7 +26,7 @@ import (
 // engine and closes them after the host has stopped.
 type Config struct {
 	// Store keeps the jobs.
-	Store queue.Store
+	Store record.Store
 	// Engine loads the plugins. Tasks that were under way when a host died are only run on
 	// plugins that it loads in a process of their own: see [runtime.Source.Sandbox].
 	Engine runtime.Engine

@@ -8,6 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/effect"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -97,7 +98,7 @@ func (h *Host) QueueStats() []metrics.WorkerStats {
 
 			Slots: w.pool.Size(),
 			Busy:  w.pool.Busy(),
-			Dead:  kept[name][queue.Dead],
+			Dead:  kept[name][record.Dead],
 		})
 	}
 	return all

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -21,9 +21,9 @@ func (r *running) Workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
 	for name, w := range r.workers() {
 		stats := r.Queue.Stats(name)
 		counts := stats.Counts()
-		counts[jobhost.Succeeded] = ended[name][queue.Succeeded]
-		counts[jobhost.Dead] = ended[name][queue.Dead]
-		counts[jobhost.Cancelled] = ended[name][queue.Cancelled]
+		counts[jobhost.Succeeded] = ended[name][record.Succeeded]
+		counts[jobhost.Dead] = ended[name][record.Dead]
+		counts[jobhost.Cancelled] = ended[name][record.Cancelled]
 		status := w.status()
 		status.Disabled = r.Queue.Disabled(name)
 		status.Mode, status.Breaker = r.Queue.Mode(name), r.Queue.Breaker(name)

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 )
 
@@ -87,7 +87,7 @@ func TestScheduleReload(t *testing.T) {
 }
 
 // bareStore is a store that keeps no schedules.
-type bareStore struct{ queue.Store }
+type bareStore struct{ record.Store }
 
 func TestScheduleConfig(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -74,8 +74,8 @@ func (h *Host) lookAtSpace(was bool) bool {
 }
 
 // storeFull returns why the store takes nothing new; nil = it does.
-func storeFull(s queue.Store) error {
-	if store, ok := s.(queue.Roomy); ok {
+func storeFull(s record.Store) error {
+	if store, ok := s.(record.Roomy); ok {
 		return store.Full()
 	}
 	return nil

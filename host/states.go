@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/taskstate"
 )
 
@@ -15,7 +15,7 @@ func (h *Host) newStates() *taskstate.Keeper {
 		return nil
 	}
 	cfg := taskstate.Config{Store: h.cfg.States, Jobs: unready{h}, Observe: h.cfg.Metrics.States(), Logger: h.cfg.Logger}
-	if jobs, ok := h.cfg.Store.(queue.Accompanied); !ok || !jobs.Accompanied(h.cfg.States) {
+	if jobs, ok := h.cfg.Store.(record.Accompanied); !ok || !jobs.Accompanied(h.cfg.States) {
 		cfg.Notes = h.cfg.Store // they can't be removed together with their job
 	}
 	return taskstate.New(cfg)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost/host/op"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -28,7 +28,7 @@ func (h *Host) stop(root *scope.Scope) error {
 		}
 	}
 	h.become(Stopping)
-	if store, ok := h.cfg.Store.(queue.Roomy); ok {
+	if store, ok := h.cfg.Store.(record.Roomy); ok {
 		store.GiveUp() // there may be no room for a long time
 	}
 	root.Cancel(hostcall.ErrReturned)
@@ -79,7 +79,7 @@ type failingStore interface {
 }
 
 // storeFailed is closed when the store has failed; nil if it can't tell.
-func storeFailed(s queue.Store) <-chan struct{} {
+func storeFailed(s record.Store) <-chan struct{} {
 	if store, ok := s.(failingStore); ok {
 		return store.Failed()
 	}
@@ -87,7 +87,7 @@ func storeFailed(s queue.Store) <-chan struct{} {
 }
 
 // storeError says why the store has failed; nil if it has not.
-func storeError(s queue.Store) error {
+func storeError(s record.Store) error {
 	if store, ok := s.(failingStore); ok && store.Err() != nil {
 		return fmt.Errorf("the store has failed: %w", store.Err())
 	}

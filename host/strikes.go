@@ -14,6 +14,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -46,7 +47,7 @@ type strike struct {
 const noteStrikes = "strikes/"
 
 // load reads what the store keeps.
-func (s *strikes) load(ctx context.Context, store queue.Reader) error {
+func (s *strikes) load(ctx context.Context, store record.Reader) error {
 	notes, err := store.Notes(ctx)
 	if err != nil {
 		return fmt.Errorf("read which workers have ended the host: %w", err)

@@ -7,7 +7,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/workflow"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
@@ -15,7 +15,7 @@ import (
 func (h *Host) newEngine() (*workflow.Engine, error) {
 	e := workflow.New(h.cfg.Store, workflow.Config{
 		MaxOpen: h.cfg.Workflows.MaxOpen, MaxNesting: h.cfg.Workflows.MaxNesting, Retention: *h.cfg.Workflows.Retention,
-		Bounds:   course.Bounds{Tasks: h.cfg.Workflows.MaxAtOnce, Bytes: h.cfg.Workflows.MaxBytesAtOnce},
+		Bounds:   machine.Bounds{Tasks: h.cfg.Workflows.MaxAtOnce, Bytes: h.cfg.Workflows.MaxBytesAtOnce},
 		MaxInput: h.cfg.MaxPayload, Publish: h.publish, Observer: h.cfg.Metrics.Workflows(), Logger: h.cfg.Logger,
 	})
 	defs, err := workflow.Compile(h.cfg.Workflows.Definitions, workersForPlans(h.cfg.Workers), h.cfg.Workflows.MaxNesting)

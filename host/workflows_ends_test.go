@@ -7,7 +7,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/hosttest"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -97,9 +97,9 @@ func TestWorkflowsAreKeptWhileSomethingRuns(t *testing.T) {
 	if err := h.DeleteWorkflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("delete: %v", err)
 	}
-	done := make(chan queue.OpResult, 1)
-	at := queue.MillisOf(time.Now().Add(time.Hour))
-	cfg.Store.Commit([]queue.Op{&queue.Tidy{At: at, Limit: 100}}, func(r []queue.OpResult, _ error) { done <- r[0] })
+	done := make(chan record.OpResult, 1)
+	at := record.MillisOf(time.Now().Add(time.Hour))
+	cfg.Store.Commit([]record.Op{&record.Tidy{At: at, Limit: 100}}, func(r []record.OpResult, _ error) { done <- r[0] })
 	if r := <-done; r.Next <= at {
 		t.Errorf("the next look at what is over is at %d, this was %d", r.Next, at)
 	}

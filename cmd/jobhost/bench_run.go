@@ -13,6 +13,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
@@ -104,7 +105,7 @@ func (b *benchRun) event(e jobhost.Event) {
 }
 
 // fill puts the backlog into the store, before there is a host.
-func (b *benchRun) fill(ctx context.Context, store queue.Store) (err error) {
+func (b *benchRun) fill(ctx context.Context, store record.Store) (err error) {
 	if b.flags.backlog == 0 {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Advance performs everything that happens within a time: see [Kit.Advance].
@@ -21,23 +21,23 @@ func (r *Run) Advance(d time.Duration) {
 func (r *Run) Signal(name string, payload any) {
 	r.kit.t.Helper()
 	data := r.kit.encode(payload)
-	r.request("signal "+name, course.Event{What: course.Signalled, Signal: name, Payload: data})
+	r.request("signal "+name, machine.Event{What: machine.Signalled, Signal: name, Payload: data})
 }
 
 // Cancel cancels the workflow, with the same timing as [Run.Signal]. A workflow that has ended is
 // not affected.
 func (r *Run) Cancel(reason string) {
 	r.kit.t.Helper()
-	r.request("cancel", course.Event{What: course.Cancelled, Reason: reason})
+	r.request("cancel", machine.Event{What: machine.Cancelled, Reason: reason})
 }
 
 // Retry runs a failed step again, by default (empty name) the one that made the workflow
 // fail, and the workflow continues from there. It fails the test if there is none.
 func (r *Run) Retry(step string) {
 	r.kit.t.Helper()
-	e := course.Event{What: course.Retry, Step: course.None}
+	e := machine.Event{What: machine.Retry, Step: machine.None}
 	if step != "" {
-		if e.Step = r.index(step); e.Step == course.None {
+		if e.Step = r.index(step); e.Step == machine.None {
 			return
 		}
 	}
@@ -45,7 +45,7 @@ func (r *Run) Retry(step string) {
 }
 
 // request is something that a test wants to happen now.
-func (r *Run) request(what string, e course.Event) {
+func (r *Run) request(what string, e machine.Event) {
 	r.kit.t.Helper()
 	r.kit.soon(func() {
 		if refused := r.try(e); refused != nil {
@@ -64,7 +64,7 @@ func (r *Run) index(name string) int {
 		}
 	}
 	r.kit.fatalf("workflow %s has no step %q", r.Name(), name)
-	return course.None
+	return machine.None
 }
 
 // Child returns the run of a workflow that is a step: the last, if there were several. It
@@ -72,7 +72,7 @@ func (r *Run) index(name string) int {
 func (r *Run) Child(step string) *Run {
 	r.kit.t.Helper()
 	var last *Run
-	if i := r.index(step); i != course.None {
+	if i := r.index(step); i != machine.None {
 		for of, child := range r.children {
 			if of.Step == i && (last == nil || of.Number > last.of.Number) {
 				last = child
@@ -141,11 +141,11 @@ func (r *Run) waiting() string {
 	return b.String()
 }
 
-func (r *Run) look() *course.Look {
+func (r *Run) look() *machine.Look {
 	if r.def == nil || r.record == nil {
 		return nil
 	}
-	look, err := r.def.course.Look(r.record)
+	look, err := r.def.machine.Look(r.record)
 	if err != nil {
 		r.kit.fatalf("workflow %s: %v", r.Name(), err)
 		return nil

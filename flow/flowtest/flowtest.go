@@ -35,7 +35,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/flow"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
@@ -63,8 +63,8 @@ type Kit struct {
 
 // definition is a workflow that can run.
 type definition struct {
-	plan   *plan.Plan
-	course *course.Course
+	plan    *plan.Plan
+	machine *machine.Machine
 }
 
 // Epoch is the initial time of a kit.
@@ -90,7 +90,7 @@ func New(t T, w jobhost.Workflow, others ...jobhost.Workflow) *Kit {
 			k.fatalf("workflow %q has faults:%s", all[i].Name, listed(err))
 			return k
 		}
-		c, err := p.Course()
+		c, err := p.Machine()
 		if err != nil {
 			k.fatalf("workflow %q: %v", all[i].Name, err)
 			return k
@@ -160,7 +160,7 @@ func (k *Kit) Start(input any) *Run {
 	k.t.Helper()
 	k.count++
 	r := k.newRun(k.main, fmt.Sprintf("%s%d", jobhost.WorkflowIDPrefix, k.count), k.encode(input), k.labels)
-	k.soon(func() { r.deliver(course.Event{What: course.Started}) })
+	k.soon(func() { r.deliver(machine.Event{What: machine.Started}) })
 	k.settle()
 	return r
 }

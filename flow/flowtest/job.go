@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // job is a job of a step.
 type job struct {
 	run      *Run
-	of       course.Run
+	of       machine.Run
 	step     *jobhost.Step
 	worker   string
 	entry    string
@@ -34,7 +34,7 @@ type job struct {
 type attempt struct{ task, number int }
 
 // submit begins a job.
-func (r *Run) submit(s *course.Submit) {
+func (r *Run) submit(s *machine.Submit) {
 	step := &r.def.plan.Workflow.Steps[s.Run.Step]
 	j := &job{
 		run: r, of: s.Run, step: step, worker: step.Worker, entry: step.Entry, kind: cmp.Or(step.ContentType, s.Payload.ContentType),
@@ -143,7 +143,7 @@ func (j *job) ended(a attempt, began time.Time, result []byte, err error) {
 		j.start()
 	})
 	j.start()
-	j.run.deliver(course.Event{What: course.JobRetrying, Run: j.of, Failure: &f})
+	j.run.deliver(machine.Event{What: machine.JobRetrying, Run: j.of, Failure: &f})
 }
 
 // settled handles the end of a task.
@@ -154,15 +154,15 @@ func (j *job) settled() {
 	}
 	delete(j.run.jobs, j.of)
 	if j.dead != nil {
-		j.run.deliver(course.Event{What: course.JobDead, Run: j.of, Failure: j.dead})
+		j.run.deliver(machine.Event{What: machine.JobDead, Run: j.of, Failure: j.dead})
 		return
 	}
-	e := course.Event{What: course.JobSucceeded, Run: j.of}
+	e := machine.Event{What: machine.JobSucceeded, Run: j.of}
 	if j.items == nil && len(j.results) == 1 {
 		e.Output = present(j.results[0])
-		j.run.data[course.Source{Kind: course.Result, Run: j.of}] = e.Output
+		j.run.data[machine.Source{Kind: machine.Result, Run: j.of}] = e.Output
 	} else {
-		j.run.data[course.Source{Kind: course.Results, Run: j.of}] = course.List(j.results)
+		j.run.data[machine.Source{Kind: machine.Results, Run: j.of}] = machine.List(j.results)
 	}
 	j.run.deliver(e)
 }

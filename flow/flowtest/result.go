@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Result is the current state of a run, or how it ended.
@@ -60,7 +60,7 @@ func (r *Run) Look() *Result {
 	res.Status = look.Status()
 	if r.end != nil {
 		res.Failure, res.Reason = r.end.Failure, r.end.Reason
-		if r.end.Step != course.None {
+		if r.end.Step != machine.None {
 			res.EndedBy = r.def.plan.Workflow.Steps[r.end.Step].Name
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Run) Look() *Result {
 	return res
 }
 
-func (r *Run) step(look *course.Look, i int) Step {
+func (r *Run) step(look *machine.Look, i int) Step {
 	p := &r.steps[i]
 	s := Step{
 		Name: r.def.plan.Workflow.Steps[i].Name, Status: look.Step(i), Reason: p.change.Reason, Runs: p.runs,
@@ -80,8 +80,8 @@ func (r *Run) step(look *course.Look, i int) Step {
 		s.Failure = p.failure
 	}
 	switch from := look.Output(i); from.Kind {
-	case course.Nothing:
-	case course.Empty:
+	case machine.Nothing:
+	case machine.Empty:
 		s.data = []byte("[]")
 	default:
 		s.data = slices.Clone(r.data[from])

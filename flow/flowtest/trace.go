@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Trace is what happened in a run, in chronological order.
@@ -52,7 +52,7 @@ func (r *Run) tell(e jobhost.TraceEntry) {
 }
 
 // changed notes where a step stands.
-func (r *Run) changed(c *course.Change) {
+func (r *Run) changed(c *machine.Change) {
 	p, now := &r.steps[c.Step], r.kit.now
 	before := p.change
 	p.change = *c

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Limits of one attempt.
@@ -35,7 +36,7 @@ type Config struct {
 	Queue *queue.Queue
 	Lease *queue.Lease
 	// Quota bounds the total cost of the worker's keys, as computed by
-	// [queue.KVCost]; 0 = no bound.
+	// [record.KVCost]; 0 = no bound.
 	Quota int64
 	// Deadline bounds waiting for the store; zero = no deadline.
 	Deadline time.Time
@@ -54,9 +55,9 @@ type Attempt struct {
 	size  int64 // cost of the worker's keys in the store; -1 = not known yet
 	grown int64 // cost of the changed keys, as if all were new
 
-	parent   *queue.Parent // of child jobs; nil until there are any
-	room     int           // how many more children are allowed
-	numbers  int           // submits asked for so far
+	parent   *record.Parent // of child jobs; nil until there are any
+	room     int            // how many more children are allowed
+	numbers  int            // submits asked for so far
 	children []*queue.Child
 	digests  map[string][16]byte // of child jobs, by id
 }

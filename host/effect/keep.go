@@ -1,7 +1,7 @@
 package effect
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // keep replaces the state of a key by a changed one if that is within the
@@ -40,9 +40,9 @@ const longestNumber = 20
 func (k *key) cost(name string) int64 {
 	switch k.change {
 	case set:
-		return queue.KVCost(name, len(k.value))
+		return record.KVCost(name, len(k.value))
 	case add:
-		return queue.KVCost(name, longestNumber)
+		return record.KVCost(name, longestNumber)
 	}
 	return 0
 }
@@ -76,7 +76,7 @@ func (a *Attempt) withinQuota(name string, k, next *key) error {
 		return nil
 	}
 	a.cfg.Hit(LimitQuota)
-	return queue.ErrQuota(a.cfg.Lease.Job.Worker, a.cfg.Quota)
+	return record.ErrQuota(a.cfg.Lease.Job.Worker, a.cfg.Quota)
 }
 
 // replaced returns the current cost of the keys that are changed, and of next,
@@ -95,7 +95,7 @@ func (a *Attempt) replaced(next string) (int64, error) {
 			return 0, err
 		}
 		if k.was.Version != 0 {
-			cost += queue.KVCost(name, len(k.was.Value))
+			cost += record.KVCost(name, len(k.was.Value))
 		}
 	}
 	return cost, nil

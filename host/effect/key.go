@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Limits for remembering keys that were only read. Remembering keeps a value stable
@@ -20,12 +20,12 @@ const (
 // key is what an attempt knows about a key and wants to change.
 type key struct {
 	read bool
-	was  queue.KVEntry // as it was read; version 0 = it didn't exist
+	was  record.KVEntry // as it was read; version 0 = it didn't exist
 
 	change  change
 	checked bool // the change requires the version that was read
 	value   []byte
-	expires queue.Millis
+	expires record.Millis
 	delta   int64
 }
 
@@ -40,15 +40,15 @@ const (
 )
 
 // asked is the change in the store's terms.
-func (k *key) asked(name string) queue.KVChange {
-	c := queue.KVChange{Key: name, Checked: k.checked, Version: k.was.Version}
+func (k *key) asked(name string) record.KVChange {
+	c := record.KVChange{Key: name, Checked: k.checked, Version: k.was.Version}
 	switch k.change {
 	case set:
 		c.Value, c.Expires = k.value, k.expires
 	case add:
-		c.Kind, c.Delta = queue.KVAdd, k.delta
+		c.Kind, c.Delta = record.KVAdd, k.delta
 	default:
-		c.Kind = queue.KVDelete
+		c.Kind = record.KVDelete
 	}
 	return c
 }
@@ -113,7 +113,7 @@ func (a *Attempt) Get(name []byte) (value []byte, version int64, err error) {
 	}
 	value, there, err := k.now(name)
 	if err == nil && !there {
-		err = queue.ErrNoKey(a.cfg.Lease.Job.Worker, string(name))
+		err = record.ErrNoKey(a.cfg.Lease.Job.Worker, string(name))
 	}
 	return value, k.was.Version, err
 }
@@ -145,11 +145,11 @@ func (k *key) value0() []byte {
 
 // addTo adds delta to a decimal number.
 func addTo(name, value []byte, delta int64) (int64, error) {
-	sum, ok := queue.AddNumber(value, delta)
+	sum, ok := record.AddNumber(value, delta)
 	if ok && sum > math.MinInt64+255 { // lower values stand for errors in the ABI
 		return sum, nil
 	}
-	if _, number := queue.AddNumber(value, 0); number {
+	if _, number := record.AddNumber(value, 0); number {
 		return 0, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("the sum of key %q has more than 64 bits", name)}
 	}
 	return 0, &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf("the value of key %q is not a whole number", name)}
@@ -168,13 +168,13 @@ func (a *Attempt) CompareAndSet(name []byte, version int64, value []byte) error 
 		return err
 	}
 	if k.was.Version != version {
-		return queue.ErrVersion(string(name))
+		return record.ErrVersion(string(name))
 	}
 	return a.put(name, k, value, 0, true)
 }
 
 // put sets a key to a value.
-func (a *Attempt) put(name []byte, k *key, value []byte, expires queue.Millis, checked bool) error {
+func (a *Attempt) put(name []byte, k *key, value []byte, expires record.Millis, checked bool) error {
 	next := *k
 	next.change, next.checked, next.expires, next.delta = set, k.checked || checked, expires, 0
 	next.value = append([]byte{}, value...)

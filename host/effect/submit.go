@@ -7,6 +7,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Submit submits a job: now, or when the attempt has succeeded. It returns the
@@ -60,7 +61,7 @@ func (a *Attempt) forget(err error) {
 
 // submitLater reserves the job's place in the queue, which admit does, and adds
 // it to the effects.
-func (a *Attempt) submitLater(spec jobhost.Spec, admit func(context.Context, jobhost.Spec, *queue.Parent) (*queue.Child, error)) (string, error) {
+func (a *Attempt) submitLater(spec jobhost.Spec, admit func(context.Context, jobhost.Spec, *record.Parent) (*queue.Child, error)) (string, error) {
 	if err := a.fits(0, len(spec.Payload)); err != nil {
 		return "", err
 	}
@@ -90,7 +91,7 @@ func (a *Attempt) submitLater(spec jobhost.Spec, admit func(context.Context, job
 // submitted exists already.
 func (a *Attempt) submitNow(spec jobhost.Spec) error {
 	if _, waits := a.digests[spec.ID]; waits {
-		return queue.TakenID(spec.ID)
+		return record.TakenID(spec.ID)
 	}
 	spec.Payload = append([]byte(nil), spec.Payload...)
 	ctx, done := a.context()
@@ -115,7 +116,7 @@ func (a *Attempt) adopt() error {
 		if err != nil {
 			return fmt.Errorf("submit: %w", err)
 		}
-		a.parent = &queue.Parent{ID: lease.Job.ID, Key: lease.Job.Key, Task: lease.Index, Depth: family.Depth + 1}
+		a.parent = &record.Parent{ID: lease.Job.ID, Key: lease.Job.Key, Task: lease.Index, Depth: family.Depth + 1}
 		a.room = max(jobhost.MaxChildren-family.Children, 0)
 	}
 	if a.parent.Depth > jobhost.MaxDepth {
@@ -130,10 +131,10 @@ func (a *Attempt) tooDeep() error {
 
 // submitted reports whether the attempt has submitted the same job before.
 // Errors: conflict if it has submitted a different one with that id.
-func (a *Attempt) submitted(job *queue.JobSpec) (bool, error) {
+func (a *Attempt) submitted(job *record.JobSpec) (bool, error) {
 	digest, there := a.digests[job.ID]
 	if there && digest != job.Digest {
-		return false, queue.TakenID(job.ID)
+		return false, record.TakenID(job.ID)
 	}
 	return there, nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -107,7 +107,7 @@ func (k *Keeper) clear(ctx context.Context) error {
 // clearPage deletes the objects of lost references, and forgets the references of
 // those that were deleted.
 func (k *Keeper) clearPage(ctx context.Context, texts []string) error {
-	forget := &queue.Forget{}
+	forget := &record.Forget{}
 	var refs []payload.Ref
 	for _, text := range texts {
 		ref, err := payload.ParseRef(text)

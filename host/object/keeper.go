@@ -22,6 +22,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -31,7 +32,7 @@ type Config struct {
 	// Set are the stores of the objects.
 	Set *payload.Set
 	// Store knows which objects are referred to.
-	Store queue.Store
+	Store record.Store
 	// MaxUpload bounds an upload, in bytes [1 GiB].
 	MaxUpload int64
 	// OrphanAge is the age from which the sweep removes an object that no row refers to and this

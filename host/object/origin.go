@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -44,12 +44,12 @@ func (o *origins) removable() []payload.Origin {
 	return append([]payload.Origin{o.own()}, o.adopted...)
 }
 
-func readOrigins(ctx context.Context, store queue.Store) (*origins, error) {
+func readOrigins(ctx context.Context, store record.Store) (*origins, error) {
 	notes, err := store.Notes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := &origins{restored: notes[queue.NoteRestored] != "", adopted: parseOrigins(notes[adoptedNote]), foreign: parseOrigins(notes[foreignNote])}
+	o := &origins{restored: notes[record.NoteRestored] != "", adopted: parseOrigins(notes[adoptedNote]), foreign: parseOrigins(notes[foreignNote])}
 	if secret, err := base64.StdEncoding.DecodeString(notes[secretNote]); err == nil && len(secret) == sha256.Size {
 		o.secret = secret
 	}
@@ -57,21 +57,21 @@ func readOrigins(ctx context.Context, store queue.Store) (*origins, error) {
 }
 
 // write stores the origins in one commit.
-func (o *origins) write(ctx context.Context, store queue.Store) error {
-	ops := []queue.Op{
-		&queue.Note{Name: adoptedNote, Text: originsText(o.adopted)},
-		&queue.Note{Name: foreignNote, Text: originsText(o.foreign)},
-		&queue.Note{Name: queue.NoteRestored},
+func (o *origins) write(ctx context.Context, store record.Store) error {
+	ops := []record.Op{
+		&record.Note{Name: adoptedNote, Text: originsText(o.adopted)},
+		&record.Note{Name: foreignNote, Text: originsText(o.foreign)},
+		&record.Note{Name: record.NoteRestored},
 	}
 	if o.secret != nil {
-		ops = append(ops, &queue.Note{Name: secretNote, Text: base64.StdEncoding.EncodeToString(o.secret)})
+		ops = append(ops, &record.Note{Name: secretNote, Text: base64.StdEncoding.EncodeToString(o.secret)})
 	}
 	return commit(ctx, store, ops...)
 }
 
 // openOrigins reads the origins. A new store gets an origin, and so does a restored
 // one: its earlier objects belong to the original from then on.
-func openOrigins(ctx context.Context, store queue.Store) (*origins, error) {
+func openOrigins(ctx context.Context, store record.Store) (*origins, error) {
 	o, err := readOrigins(ctx, store)
 	if err != nil || o.secret != nil && !o.restored {
 		return o, err
@@ -87,7 +87,7 @@ func openOrigins(ctx context.Context, store queue.Store) (*origins, error) {
 
 // LeavesToOriginal reports whether a store was restored beside an original that may
 // still be running: it has not taken over.
-func LeavesToOriginal(ctx context.Context, store queue.Store) (bool, error) {
+func LeavesToOriginal(ctx context.Context, store record.Store) (bool, error) {
 	o, err := readOrigins(ctx, store)
 	if err != nil {
 		return false, err
@@ -98,7 +98,7 @@ func LeavesToOriginal(ctx context.Context, store queue.Store) (bool, error) {
 // TakeOver makes a restored store, which no host may have open, the continuation of
 // the original: from its next start it also removes the earlier objects. It returns
 // the number of origins taken over; 0 = the store had left none to an original.
-func TakeOver(ctx context.Context, store queue.Store) (int, error) {
+func TakeOver(ctx context.Context, store record.Store) (int, error) {
 	o, err := readOrigins(ctx, store)
 	if err != nil {
 		return 0, err

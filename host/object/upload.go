@@ -15,13 +15,14 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
 // commit commits operations, all or none, and waits for the result.
-func commit(ctx context.Context, store queue.Store, ops ...queue.Op) error {
+func commit(ctx context.Context, store record.Store, ops ...record.Op) error {
 	answer := make(chan error, 1)
-	store.Commit(ops, func(results []queue.OpResult, err error) {
+	store.Commit(ops, func(results []record.OpResult, err error) {
 		for _, result := range results {
 			err = errors.Join(err, result.Err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -71,7 +72,7 @@ func (s *Scheduler) describe(e *entry, upcoming int) jobhost.Schedule {
 	return d
 }
 
-func timeOrNil(m queue.Millis, zone *time.Location) *time.Time {
+func timeOrNil(m record.Millis, zone *time.Location) *time.Time {
 	if m == 0 {
 		return nil
 	}
@@ -124,7 +125,7 @@ func (s *Scheduler) PauseSchedule(ctx context.Context, name string) (jobhost.Sch
 		return s.describe(e, nextInShow), nil
 	}
 	state := e.state
-	state.PausedAt = queue.MillisOf(s.cfg.Clock.Now())
+	state.PausedAt = record.MillisOf(s.cfg.Clock.Now())
 	return s.applyState(ctx, e, state, jobhost.EventPaused)
 }
 
@@ -136,7 +137,7 @@ func (s *Scheduler) ResumeSchedule(ctx context.Context, name string) (jobhost.Sc
 		return jobhost.Schedule{}, err
 	}
 	defer s.end()
-	now := queue.MillisOf(s.cfg.Clock.Now())
+	now := record.MillisOf(s.cfg.Clock.Now())
 	if e.state.PausedAt == 0 && e.state.Last <= now {
 		return s.describe(e, nextInShow), nil
 	}
@@ -158,7 +159,7 @@ func (s *Scheduler) change(ctx context.Context, name string) (*entry, error) {
 }
 
 // applyState makes a requested state durable.
-func (s *Scheduler) applyState(ctx context.Context, e *entry, state queue.ScheduleState, kind jobhost.EventKind) (jobhost.Schedule, error) {
+func (s *Scheduler) applyState(ctx context.Context, e *entry, state record.ScheduleState, kind jobhost.EventKind) (jobhost.Schedule, error) {
 	state, err := s.save(ctx, queue.Firing{State: state})
 	if err != nil {
 		return jobhost.Schedule{}, err

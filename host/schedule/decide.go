@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // grace is how late a tick may be noticed and still count as on time: a restart
@@ -28,10 +28,10 @@ const (
 
 // decision is what to do about ticks.
 type decision struct {
-	state    queue.ScheduleState // afterwards, except for the jobs
-	fire     []time.Time         // ticks to create jobs for, oldest first
-	verdicts []verdict           // on other ticks
-	more     bool                // some ticks are still undecided
+	state    record.ScheduleState // afterwards, except for the jobs
+	fire     []time.Time          // ticks to create jobs for, oldest first
+	verdicts []verdict            // on other ticks
+	more     bool                 // some ticks are still undecided
 }
 
 // verdict is the outcome of ticks that create no job now.
@@ -48,7 +48,7 @@ func (d *decision) empty() bool { return len(d.fire) == 0 && len(d.verdicts) == 
 // so the same question has the same answer after a restart. open says whether a
 // job of the schedule is open, and most how many jobs may be created; ticks
 // beyond that stay undecided.
-func (s *Schedule) decide(state queue.ScheduleState, now time.Time, open bool, most int) decision {
+func (s *Schedule) decide(state record.ScheduleState, now time.Time, open bool, most int) decision {
 	d := decision{state: state}
 	d.state.Waiting = nil
 	p := placer{s: s, d: &d, open: open, most: most}
@@ -62,7 +62,7 @@ func (s *Schedule) decide(state queue.ScheduleState, now time.Time, open bool, m
 			d.more = true
 			break
 		}
-		d.state.Last = queue.MillisOf(tick)
+		d.state.Last = record.MillisOf(tick)
 	}
 	return d
 }
@@ -78,9 +78,9 @@ func (s *Schedule) catchUp(d *decision, now time.Time) []time.Time {
 	if len(due) == 0 {
 		return nil
 	}
-	d.state.Last = max(d.state.Last, queue.MillisOf(due[0])-1)
+	d.state.Last = max(d.state.Last, record.MillisOf(due[0])-1)
 	if s.CatchUp == jobhost.CatchUpNone && now.Sub(due[0]) > grace {
-		d.state.Last = queue.MillisOf(due[0])
+		d.state.Last = record.MillisOf(due[0])
 		due, missed = nil, missed+1
 	}
 	if missed > 0 {
@@ -108,7 +108,7 @@ func (p *placer) place(tick time.Time, isNew bool) bool {
 		p.d.fire = append(p.d.fire, tick)
 		p.open = true
 	case p.s.Overlap == jobhost.OverlapQueue && len(p.d.state.Waiting) < MaxWaiting:
-		p.d.state.Waiting = append(p.d.state.Waiting, queue.MillisOf(tick))
+		p.d.state.Waiting = append(p.d.state.Waiting, record.MillisOf(tick))
 		if isNew {
 			p.d.verdicts = append(p.d.verdicts, verdict{Queued, tick, 1})
 		}

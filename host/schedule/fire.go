@@ -7,6 +7,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -168,7 +169,7 @@ func (a *attempt) firing(foreign func(id string) bool) queue.Firing {
 			spec.ID = jobhost.NewID()
 		}
 		f.Specs = append(f.Specs, spec)
-		f.State.LastJob, f.State.Fired = spec.ID, queue.MillisOf(tick)
+		f.State.LastJob, f.State.Fired = spec.ID, record.MillisOf(tick)
 		if a.entry.def.Overlap != jobhost.OverlapAllow {
 			f.State.Open = append(slices.Clone(f.State.Open), spec.ID)
 		}
@@ -234,7 +235,7 @@ func (s *Scheduler) refuse(e *entry, now time.Time, err error) {
 	next.retryAt = now.Add(max(retryAfter(err), next.pause))
 	if jobhost.CodeOf(err) == jobhost.CodeConflict {
 		if states, err := s.cfg.Store.Schedules(context.Background()); err == nil {
-			i := slices.IndexFunc(states, func(state queue.ScheduleState) bool { return state.Name == e.def.Name })
+			i := slices.IndexFunc(states, func(state record.ScheduleState) bool { return state.Name == e.def.Name })
 			if i >= 0 {
 				next.state = states[i]
 			}

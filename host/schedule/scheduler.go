@@ -14,14 +14,15 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// Store is what a [queue.Store] must also provide for a host with schedules.
+// Store is what a [record.Store] must also provide for a host with schedules.
 type Store interface {
 	// Schedules returns the states of all schedules, by name.
-	Schedules(ctx context.Context) ([]queue.ScheduleState, error)
+	Schedules(ctx context.Context) ([]record.ScheduleState, error)
 }
 
 // Queue takes the jobs, like a [queue.Queue].
@@ -62,7 +63,7 @@ type Scheduler struct {
 // entry is a schedule and its state.
 type entry struct {
 	def   *Schedule
-	state queue.ScheduleState
+	state record.ScheduleState
 	// next is the tick after state.Last; zero = none.
 	next time.Time
 	// refused is why the due tick could not create a job; it is retried at

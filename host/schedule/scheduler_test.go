@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 )
 
@@ -398,9 +398,9 @@ func TestForeignIDs(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *site) {
 		// One of a host that still took such ids.
-		old := &queue.JobSpec{ID: "s.20000101T010000Z", Worker: "w", Tasks: 1, MaxAttempts: 1, Labels: map[string]string{"schedule": "other"}}
+		old := &record.JobSpec{ID: "s.20000101T010000Z", Worker: "w", Tasks: 1, MaxAttempts: 1, Labels: map[string]string{"schedule": "other"}}
 		done := make(chan error, 1)
-		s.store.Commit([]queue.Op{&queue.Submit{Job: old}}, func(r []queue.OpResult, err error) { done <- cmp.Or(err, r[0].Err) })
+		s.store.Commit([]record.Op{&record.Submit{Job: old}}, func(r []record.OpResult, err error) { done <- cmp.Or(err, r[0].Err) })
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +408,7 @@ func TestForeignIDs(t *testing.T) {
 		for hour := range 8 {
 			spec := jobhost.Spec{Worker: "w", ID: fmt.Sprintf("s.20000101T%02d0000Z", hour+1)}
 			_, outside := s.queue.Submit(t.Context(), spec)
-			_, child := s.queue.SubmitChild(t.Context(), spec, &queue.Parent{ID: old.ID})
+			_, child := s.queue.SubmitChild(t.Context(), spec, &record.Parent{ID: old.ID})
 			for _, err := range []error{outside, child} {
 				if jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "a schedule's tick") {
 					t.Errorf("the id of a tick was taken: %v", err)

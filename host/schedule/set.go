@@ -10,6 +10,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -35,16 +36,16 @@ func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
 	if err != nil {
 		return err
 	}
-	now := queue.MillisOf(s.cfg.Clock.Now())
+	now := record.MillisOf(s.cfg.Clock.Now())
 	var errs []error
 	wanted := map[string]bool{}
 	for i := range schedules {
 		def := schedules[i].OrDefaults()
 		wanted[def.Name] = true
-		j, known := slices.BinarySearchFunc(states, def.Name, func(state queue.ScheduleState, name string) int {
+		j, known := slices.BinarySearchFunc(states, def.Name, func(state record.ScheduleState, name string) int {
 			return strings.Compare(state.Name, name)
 		})
-		state := queue.ScheduleState{Name: def.Name}
+		state := record.ScheduleState{Name: def.Name}
 		if known {
 			state = states[j]
 		}
@@ -59,7 +60,7 @@ func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
 }
 
 // adopt takes over a schedule, which may have a state already.
-func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.ScheduleState, now queue.Millis) error {
+func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state record.ScheduleState, now record.Millis) error {
 	if timing := def.Timing.String(); state.Timing != timing || state.GoneAt != 0 {
 		if state.Timing != timing || state.Last < now {
 			state.Last = now
@@ -70,7 +71,7 @@ func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.Schedu
 			return fmt.Errorf("set schedule %s: %w", def.Name, err)
 		}
 	}
-	if ahead := state.Last - now; ahead > queue.Millis(time.Hour/time.Millisecond) {
+	if ahead := state.Last - now; ahead > record.Millis(time.Hour/time.Millisecond) {
 		s.cfg.Logger.Warn("the clock was set back: ticks up to a later time are decided already",
 			logkey.Schedule, def.Name, "until", state.Last.Time(), logkey.Hint, "jobhost schedule resume "+def.Name)
 	}
@@ -79,13 +80,13 @@ func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.Schedu
 }
 
 // leave marks the state of a removed schedule, or forgets it after a while.
-func (s *Scheduler) leave(ctx context.Context, state queue.ScheduleState, now queue.Millis) error {
+func (s *Scheduler) leave(ctx context.Context, state record.ScheduleState, now record.Millis) error {
 	s.drop(state.Name)
 	f := queue.Firing{State: state}
 	switch {
 	case state.GoneAt == 0:
 		f.State.GoneAt, f.State.Waiting, f.State.Open = now, nil, nil
-	case now-state.GoneAt > queue.Millis(forgetAfter/time.Millisecond):
+	case now-state.GoneAt > record.Millis(forgetAfter/time.Millisecond):
 		f.Forget = true
 	default:
 		return nil
@@ -103,13 +104,13 @@ func (s *Scheduler) drop(name string) {
 }
 
 // save makes one firing durable and returns the state with its new version.
-func (s *Scheduler) save(ctx context.Context, f queue.Firing) (queue.ScheduleState, error) {
+func (s *Scheduler) save(ctx context.Context, f queue.Firing) (record.ScheduleState, error) {
 	answers, err := s.cfg.Queue.Fire(context.WithoutCancel(ctx), []queue.Firing{f})
 	if err == nil {
 		err = answers[0].Err
 	}
 	if err != nil {
-		return queue.ScheduleState{}, err
+		return record.ScheduleState{}, err
 	}
 	f.State.Version++
 	return f.State, nil

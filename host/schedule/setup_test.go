@@ -9,6 +9,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/scope"
 )
@@ -81,7 +82,7 @@ func (a *simAlarm) Close() error {
 
 // keeper is a store that keeps schedules.
 type keeper interface {
-	queue.Store
+	record.Store
 	schedule.Store
 }
 

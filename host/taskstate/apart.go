@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 
 	"github.com/jobhost/jobhost/host/op"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state"
 )
 
 // Notes is the part of the job store that records which jobs may have states in a separate store, and
-// which of those jobs were removed. [queue.Store] has it.
+// which of those jobs were removed. [record.Store] has it.
 type Notes interface {
-	queue.StateReader
-	Commit(ops []queue.Op, done func([]queue.OpResult, error))
+	record.StateReader
+	Commit(ops []record.Op, done func([]record.OpResult, error))
 }
 
 // apart is a store of states that is separate from that of the jobs, so that states can't be removed in
@@ -73,7 +73,7 @@ func (s *noted) note(ctx context.Context) error {
 	}
 	is, _, err := s.apart.notes.StatesOf(ctx, s.id)
 	if err == nil && !is {
-		err = s.apart.commit(ctx, &queue.NoteStates{ID: s.id})
+		err = s.apart.commit(ctx, &record.NoteStates{ID: s.id})
 	}
 	if err != nil {
 		return fmt.Errorf("note that job %s has states: %w", s.id, err)
@@ -83,9 +83,9 @@ func (s *noted) note(ctx context.Context) error {
 }
 
 // commit makes a change of the notes durable.
-func (a *apart) commit(ctx context.Context, change queue.Op) error {
+func (a *apart) commit(ctx context.Context, change record.Op) error {
 	var done op.Future[struct{}]
-	a.notes.Commit([]queue.Op{change}, func(_ []queue.OpResult, err error) { done.Set(struct{}{}, err) })
+	a.notes.Commit([]record.Op{change}, func(_ []record.OpResult, err error) { done.Set(struct{}{}, err) })
 	_, err := op.Perform(ctx, done.Get())
 	return err
 }
@@ -107,7 +107,7 @@ func (a *apart) clear(ctx context.Context, job state.Job) error {
 			return fmt.Errorf("delete the states of the job %s that was removed: %w", job.ID, err)
 		}
 		// Not cancelled by ctx: the id stays locked until the commit is known.
-		return a.commit(context.WithoutCancel(ctx), &queue.ForgetStates{IDs: []string{job.ID}})
+		return a.commit(context.WithoutCancel(ctx), &record.ForgetStates{IDs: []string{job.ID}})
 	})
 }
 

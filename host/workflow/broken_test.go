@@ -6,6 +6,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -145,7 +146,7 @@ func TestTakenIDs(t *testing.T) {
 	t.Cleanup(func() { close(held) })
 	var foreign []string
 	for _, id := range []string{"wf-jobs.a.1", "wf-jobs.b.1", "wf-timer.nap.1.wake"} {
-		if res := s.commit(&queue.Submit{Job: s.q.NewJob(&jobhost.Spec{ID: id, Worker: "w"})}); res.Err != nil {
+		if res := s.commit(&record.Submit{Job: s.q.NewJob(&jobhost.Spec{ID: id, Worker: "w"})}); res.Err != nil {
 			t.Fatal(res.Err)
 		}
 		foreign = append(foreign, id)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
 // ask applies a requested event to a workflow. judge may refuse it.
-func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Event) *jobhost.Error, event course.Event) error {
+func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *machine.Event) *jobhost.Error, event machine.Event) error {
 	if err := jobhost.CheckAnyWorkflowID(id); err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		return err
 	}
 	t := &transition{engine: e, at: e.now()}
-	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
+	t.first = func(t *transition, tx record.WorkflowTx, _ record.End) (*happening, error) {
 		w, err := tx.WorkflowByID(id)
 		switch {
 		case w == nil:
@@ -54,7 +54,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 // prepare compiles a workflow's definition, so that the store's writer doesn't have to. If it is damaged or
 // no longer compiles, the transition ends the workflow.
 func (e *Engine) prepare(ctx context.Context, id string) error {
-	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	return e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if w == nil {
 			return err
@@ -65,7 +65,7 @@ func (e *Engine) prepare(ctx context.Context, id string) error {
 }
 
 // definition returns a definition by its hash.
-func (e *Engine) definition(v queue.WorkflowView, hash string) (*definition, error) {
+func (e *Engine) definition(v record.WorkflowView, hash string) (*definition, error) {
 	if d := e.defs.cached(hash); d != nil {
 		return d, nil
 	}
@@ -84,14 +84,14 @@ func (e *Engine) SignalWorkflow(ctx context.Context, id string, s jobhost.Workfl
 	if s.Payload == nil {
 		s.Payload = []byte("null")
 	}
-	err := e.ask(ctx, id, anyway, course.Event{What: course.Signalled, Signal: s.Name, ID: s.ID, Payload: s.Payload})
+	err := e.ask(ctx, id, anyway, machine.Event{What: machine.Signalled, Signal: s.Name, ID: s.ID, Payload: s.Payload})
 	if err != nil {
 		return fmt.Errorf("signal: %w", err)
 	}
 	return nil
 }
 
-func anyway(*row, *course.Event) *jobhost.Error { return nil }
+func anyway(*row, *machine.Event) *jobhost.Error { return nil }
 
 // CancelWorkflow ends a workflow: see [jobhost.WorkflowController].
 func (e *Engine) CancelWorkflow(ctx context.Context, id, reason string) (jobhost.WorkflowRun, error) {
@@ -101,13 +101,13 @@ func (e *Engine) CancelWorkflow(ctx context.Context, id, reason string) (jobhost
 	if len(reason) > jobhost.MaxLabelBytes {
 		return jobhost.WorkflowRun{}, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
 	}
-	judge := func(r *row, _ *course.Event) *jobhost.Error {
-		if r.Status == queue.WorkflowRunning || r.Status == queue.WorkflowCancelled {
+	judge := func(r *row, _ *machine.Event) *jobhost.Error {
+		if r.Status == record.WorkflowRunning || r.Status == record.WorkflowCancelled {
 			return nil
 		}
 		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has ended: it is %s", id, statusOf(r.Status))}
 	}
-	if err := e.ask(ctx, id, judge, course.Event{What: course.Cancelled, Reason: reason}); err != nil {
+	if err := e.ask(ctx, id, judge, machine.Event{What: machine.Cancelled, Reason: reason}); err != nil {
 		return jobhost.WorkflowRun{}, fmt.Errorf("cancel workflow: %w", err)
 	}
 	return e.Workflow(ctx, id)
@@ -115,7 +115,7 @@ func (e *Engine) CancelWorkflow(ctx context.Context, id, reason string) (jobhost
 
 // Retry runs a step again: see [jobhost.WorkflowController].
 func (e *Engine) RetryWorkflow(ctx context.Context, id, step string) (jobhost.WorkflowRun, error) {
-	judge := func(r *row, event *course.Event) *jobhost.Error {
+	judge := func(r *row, event *machine.Event) *jobhost.Error {
 		if step == "" {
 			return nil
 		}
@@ -135,7 +135,7 @@ func (e *Engine) RetryWorkflow(ctx context.Context, id, step string) (jobhost.Wo
 		}
 		return refusal
 	}
-	if err := e.ask(ctx, id, judge, course.Event{What: course.Retry, Step: course.None}); err != nil {
+	if err := e.ask(ctx, id, judge, machine.Event{What: machine.Retry, Step: machine.None}); err != nil {
 		return jobhost.WorkflowRun{}, fmt.Errorf("retry workflow: %w", err)
 	}
 	return e.Workflow(ctx, id)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
@@ -184,7 +185,7 @@ func (l *lives) trail(s *site, run *jobhost.WorkflowRun) trail {
 	l.t.Helper()
 	left := trail{output: string(run.Output), statuses: statuses(run), kv: map[string]string{}}
 	for _, worker := range []string{"w", "other"} {
-		keys, err := s.store.KVList(l.t.Context(), queue.KVQuery{Worker: worker, Limit: 1000})
+		keys, err := s.store.KVList(l.t.Context(), record.KVQuery{Worker: worker, Limit: 1000})
 		if err != nil {
 			l.t.Fatal(err)
 		}

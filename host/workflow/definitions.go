@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 	"github.com/jobhost/jobhost/internal/text"
 )
@@ -20,10 +20,10 @@ import (
 // definition is a definition ready to run.
 type definition struct {
 	*plan.Plan
-	course *course.Course
-	hash   string // under which it is stored
-	text   []byte // JSON
-	index  map[string]int
+	machine *machine.Machine
+	hash    string // under which it is stored
+	text    []byte // JSON
+	index   map[string]int
 	// checked is the generation of definitions against which its references were last checked.
 	checked atomic.Int64
 }
@@ -34,11 +34,11 @@ func newDefinition(p *plan.Plan, hash string) (*definition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("define workflow %s: %w", p.Workflow.Name, err)
 	}
-	c, err := p.Course()
+	c, err := p.Machine()
 	if err != nil {
 		return nil, err
 	}
-	d := &definition{Plan: p, course: c, hash: hash, text: text, index: make(map[string]int, len(p.Workflow.Steps))}
+	d := &definition{Plan: p, machine: c, hash: hash, text: text, index: make(map[string]int, len(p.Workflow.Steps))}
 	for i := range p.Workflow.Steps {
 		d.index[p.Workflow.Steps[i].Name] = i
 	}
@@ -55,9 +55,9 @@ func (d *definition) hasFallbackWorker(i int) bool {
 	return name != "" && !isStep
 }
 
-// name returns the name of a step; empty for [course.None].
+// name returns the name of a step; empty for [machine.None].
 func (d *definition) name(i int) string {
-	if i == course.None {
+	if i == machine.None {
 		return ""
 	}
 	return d.step(i).Name

@@ -2,13 +2,13 @@
 // goroutine, no timer and no memory.
 //
 // A running workflow is a record in the store. Everything that happens to it is an operation of the queue
-// that carries a [queue.Transition]: within the store's transaction this asks [course] what follows, and
+// that carries a [record.Transition]: within the store's transaction this asks [course] what follows, and
 // writes it: the record, jobs for the steps that can run now, cancels, timers. So the end of a step and
 // the start of the next are one commit, and a crash falls between transitions.
 //
 //	job settled ─┐
 //	start ───────┤                    ┌─► record, steps, data      ┐
-//	signal ──────┼─► Apply ─► course ─┼─► jobs, cancels, timers    ├ one commit ─► Applied: events, metrics
+//	signal ──────┼─► Apply ─► machine ─┼─► jobs, cancels, timers    ├ one commit ─► Applied: events, metrics
 //	timer's job ─┘          ▲         └─► the workflow above/below ┘
 //	                     the plan's expressions
 package workflow
@@ -22,7 +22,8 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -37,7 +38,7 @@ type Config struct {
 	// MaxInput bounds the input of a workflow, in bytes [1 MiB].
 	MaxInput int
 	// Bounds are the limits on what one event may begin [those of course].
-	Bounds course.Bounds
+	Bounds machine.Bounds
 	// Publish is called with events after they are durable, and must not block [none].
 	Publish func(jobhost.Event)
 	// Observer is notified of the same, for metrics [none].
@@ -67,7 +68,7 @@ func (noObserver) StepEnded(string, string, jobhost.StepStatus, time.Duration) {
 // Engine runs workflows. It implements [queue.Workflows], and works once it has been opened.
 type Engine struct {
 	cfg   Config
-	store queue.WorkflowReader
+	store record.WorkflowReader
 	queue *queue.Queue // set by Open, before anything uses it
 	defs  definitions
 	open  atomic.Int64 // running workflows
@@ -79,9 +80,9 @@ type Engine struct {
 var _ queue.Workflows = (*Engine)(nil)
 
 // New returns an engine without definitions.
-func New(store queue.WorkflowReader, cfg Config) *Engine {
-	if cfg.Bounds == (course.Bounds{}) {
-		cfg.Bounds = course.DefaultBounds()
+func New(store record.WorkflowReader, cfg Config) *Engine {
+	if cfg.Bounds == (machine.Bounds{}) {
+		cfg.Bounds = machine.DefaultBounds()
 	}
 	if cfg.MaxOpen == 0 {
 		cfg.MaxOpen = 100_000

@@ -10,6 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // TestHammer lets many people do all that can be done to a few workflows, again and again, while their
@@ -140,7 +141,7 @@ func (h *hammer) check() {
 	h.t.Helper()
 	ctx := h.t.Context()
 	// Everything reported before this commit has been received.
-	if res := h.commit(&queue.Note{Name: "x", Text: ""}); res.Err != nil {
+	if res := h.commit(&record.Note{Name: "x", Text: ""}); res.Err != nil {
 		h.t.Fatal(res.Err)
 	}
 	if n := h.e.OpenCount(); n != 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow"
 )
 
@@ -69,7 +70,7 @@ func TestJobsOfStepsStay(t *testing.T) {
 	})
 	id := s.start(jobhost.WorkflowStart{Definition: failing(3)})
 	s.mustAwait(id)
-	later := queue.MillisOf(s.q.Now())
+	later := record.MillisOf(s.q.Now())
 	s.tidyAll(later + 60_000)
 	if err := s.q.Delete(t.Context(), id+".s0.1"); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("job rm: %v", err)
@@ -110,7 +111,7 @@ func TestResumedStays(t *testing.T) {
 	if _, err := s.q.Retry(t.Context(), id+".a.1"); err != nil {
 		t.Fatal(err)
 	}
-	s.tidyAll(queue.MillisOf(s.q.Now()) + 2*3_600_000)
+	s.tidyAll(record.MillisOf(s.q.Now()) + 2*3_600_000)
 	if err := s.e.SignalWorkflow(t.Context(), id, jobhost.WorkflowSignal{Name: "go", Payload: []byte("7")}); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // tooLarge is the error for data that is too large to be composed within a
@@ -30,7 +30,7 @@ func elsewhere(step string) *jobhost.Error {
 // forPeople converts an error, unless it is the store's, to one that a step can
 // fail with.
 func forPeople(err error) error {
-	if err == nil || !errors.Is(err, course.ErrUnreadable) {
+	if err == nil || !errors.Is(err, machine.ErrUnreadable) {
 		return err
 	}
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {

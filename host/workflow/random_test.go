@@ -11,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // TestRandomGraphs lets random workflows run on the real engine, and compares where all of
@@ -179,7 +180,7 @@ func nothingLeft(t *testing.T, s *site) {
 	if err := queuetest.Recount(t.Context(), s.store); err != nil {
 		t.Error(err)
 	}
-	s.tidyAll(queue.MillisOf(s.q.Now()) + 3_600_000)
+	s.tidyAll(record.MillisOf(s.q.Now()) + 3_600_000)
 	rows := s.rows()
 	for _, table := range []string{"schema", "worker", "counter", "sequence", "death", "kv", "kv_worker", "sqlite_stat1"} { // which are not of jobs
 		delete(rows, table)
@@ -203,7 +204,7 @@ func nothingLeft(t *testing.T, s *site) {
 		t.Fatal(err)
 	}
 	for worker, c := range counts {
-		if c != (queue.StatusCounts{}) {
+		if c != (record.StatusCounts{}) {
 			t.Errorf("worker %s has %v tasks", worker, c)
 		}
 	}

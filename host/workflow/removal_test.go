@@ -7,6 +7,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow"
 )
 
@@ -92,7 +93,7 @@ func TestRemovalCancelsWhatIsOpen(t *testing.T) {
 		t.Error("nobody was told")
 	}
 	counts, err := s.store.Counts(t.Context())
-	if err != nil || counts["w"] != (queue.StatusCounts{}) {
+	if err != nil || counts["w"] != (record.StatusCounts{}) {
 		t.Errorf("%v, %v", counts, err)
 	}
 }
@@ -125,7 +126,7 @@ func TestRemovalWaitsForChildren(t *testing.T) {
 	if err := s.e.DeleteWorkflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("removal while %s runs: %v", child, err)
 	}
-	tidy := &queue.Tidy{At: queue.MillisOf(s.q.Now()) + 60_000, Limit: 100}
+	tidy := &record.Tidy{At: record.MillisOf(s.q.Now()) + 60_000, Limit: 100}
 	if res := s.commit(tidy); res.Err != nil || res.Next <= tidy.At {
 		t.Errorf("%+v", res)
 	}
@@ -149,7 +150,7 @@ func TestStartDuringRemoval(t *testing.T) {
 		{Name: "a", Worker: "w"}, {Name: "b", Worker: "w", Needs: []string{"a"}},
 	}}}
 	s.mustAwait(s.start(start))
-	if res := s.commit(&queue.DeleteWorkflow{ID: start.ID, At: 1, Limit: 1}); res.Err != nil || res.Next != 1 {
+	if res := s.commit(&record.DeleteWorkflow{ID: start.ID, At: 1, Limit: 1}); res.Err != nil || res.Next != 1 {
 		t.Fatalf("%+v", res)
 	}
 	_, err := s.e.StartWorkflow(t.Context(), start)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
@@ -18,7 +18,7 @@ const shownOutputs = 1 << 20
 
 // Workflow describes a workflow: see [jobhost.WorkflowRunner].
 func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowRun, err error) {
-	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	err = e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowR
 }
 
 // describe returns the part of a description that lists have.
-func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
+func describe(w *record.WorkflowRecord) jobhost.WorkflowRun {
 	return jobhost.WorkflowRun{
 		ID: w.ID, Name: w.Name, Status: statusOf(w.Status), Labels: w.Labels, Definition: w.Definition,
 		Parent: w.ParentID, ParentStep: w.ParentStep, StartedAt: w.StartedAt.Time(), EndedAt: timeOrNil(w.EndedAt),
@@ -50,7 +50,7 @@ func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
 	}
 }
 
-func timeOrNil(m queue.Millis) *time.Time {
+func timeOrNil(m record.Millis) *time.Time {
 	if m == 0 {
 		return nil
 	}
@@ -60,28 +60,28 @@ func timeOrNil(m queue.Millis) *time.Time {
 
 // show collects the description of a workflow.
 type show struct {
-	view   queue.WorkflowView
+	view   record.WorkflowView
 	row    *row
 	reader *reader
 	shown  int // bytes of step outputs so far
 }
 
 func (s *show) fill(run *jobhost.WorkflowRun) error {
-	if s.row.Status == queue.WorkflowCompleted {
+	if s.row.Status == record.WorkflowCompleted {
 		run.OutputSize = s.row.Ending.OutputSize
 		if s.row.Ending.OutputRef == "" && run.OutputSize <= jobhost.MaxStepOutput {
 			data, err := s.view.WorkflowData(s.row.Key, outputSlot)
 			if err != nil {
 				return err
 			}
-			run.Output = json.RawMessage(course.AsJSON(data))
+			run.Output = json.RawMessage(machine.AsJSON(data))
 		}
 	}
 	records, err := s.view.WorkflowSteps(s.row.Key)
 	if err != nil {
 		return err
 	}
-	look, err := s.row.def.course.Look(s.row.Record)
+	look, err := s.row.def.machine.Look(s.row.Record)
 	if err != nil {
 		run.Reason = err.Error()
 		return nil //nolint:nilerr // show what is known without the record
@@ -99,7 +99,7 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 }
 
 // step describes a step that has started or ended.
-func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look) error {
+func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *machine.Look) error {
 	step := s.row.def.step(r.Step)
 	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
 	if !r.Fallback && (to.Status == jobhost.StepCompleted || to.Status == jobhost.StepRunning || to.Status == jobhost.StepPending) {
@@ -113,9 +113,9 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 	if to.Runs = int(run.Number); run.Number > 0 {
 		switch {
 		case s.row.def.runsJob(run) && r.Tasks > 0:
-			to.Job = s.row.def.course.ID(s.row.ID, run)
+			to.Job = s.row.def.machine.ID(s.row.ID, run)
 		case step.Workflow != "" && !run.Fallback:
-			to.Workflow = s.row.def.course.ChildID(s.row.ID, run)
+			to.Workflow = s.row.def.machine.ChildID(s.row.ID, run)
 		}
 	}
 	if to.Status != jobhost.StepCompleted {
@@ -132,7 +132,7 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 		c, err = s.reader.find(source)
 	}
 	switch {
-	case errors.Is(err, course.ErrUnreadable):
+	case errors.Is(err, machine.ErrUnreadable):
 		if e, ok := errors.AsType[*jobhost.Error](err); ok {
 			to.Reason = e.Message
 		}
@@ -143,14 +143,14 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 	to.OutputSize = c.size
 	if c.ref == "" && c.size <= jobhost.MaxStepOutput {
 		s.shown += len(c.data)
-		to.Output = json.RawMessage(course.AsJSON(c.data))
+		to.Output = json.RawMessage(machine.AsJSON(c.data))
 	}
 	return nil
 }
 
 // DefinitionOf returns the definition that a workflow runs: see [jobhost.WorkflowDefiner].
 func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflow, err error) {
-	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	err = e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		record, err := v.WorkflowByID(id)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/host/workflow"
 	"github.com/jobhost/jobhost/host/workflow/plan"
@@ -139,8 +140,8 @@ func (s *site) run(worker string) {
 		out, effects := s.work(s, lease)
 		report := queue.Report{Outcome: out}
 		if effects {
-			report.Effects = &queue.Asked{KV: []queue.KVChange{
-				{Key: taskOf(lease) + "#", Kind: queue.KVAdd, Delta: 1}, {Key: taskOf(lease) + "=", Value: lease.Input()},
+			report.Effects = &queue.Asked{KV: []record.KVChange{
+				{Key: taskOf(lease) + "#", Kind: record.KVAdd, Delta: 1}, {Key: taskOf(lease) + "=", Value: lease.Input()},
 			}}
 		}
 		s.q.Settle(lease, report)
@@ -267,12 +268,12 @@ func (s *site) rows() map[string]int64 {
 }
 
 // commit commits one operation, as the queue does.
-func (s *site) commit(op queue.Op) queue.OpResult {
+func (s *site) commit(op record.Op) record.OpResult {
 	s.t.Helper()
-	done := make(chan queue.OpResult, 1)
-	s.store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
+	done := make(chan record.OpResult, 1)
+	s.store.Commit([]record.Op{op}, func(results []record.OpResult, err error) {
 		if err != nil {
-			results = []queue.OpResult{{Err: err}}
+			results = []record.OpResult{{Err: err}}
 		}
 		done <- results[0]
 	})
@@ -280,9 +281,9 @@ func (s *site) commit(op queue.Op) queue.OpResult {
 }
 
 // tidyAll removes everything that has expired at a time.
-func (s *site) tidyAll(at queue.Millis) {
+func (s *site) tidyAll(at record.Millis) {
 	s.t.Helper()
-	tidy := &queue.Tidy{At: at, Limit: 100}
+	tidy := &record.Tidy{At: at, Limit: 100}
 	for res := s.commit(tidy); res.Next != 0 && res.Next <= at || res.Err != nil; res = s.commit(tidy) {
 		if res.Err != nil {
 			s.t.Fatal(res.Err)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
@@ -24,7 +24,7 @@ func (e *Engine) StartWorkflow(ctx context.Context, s jobhost.WorkflowStart) (jo
 	if s.ID == "" {
 		s.ID = jobhost.WorkflowIDPrefix + jobhost.NewID()
 	}
-	w := &queue.WorkflowRecord{
+	w := &record.WorkflowRecord{
 		ID: s.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, s.Labels),
 		Retention: (s.Retention + time.Millisecond - 1).Truncate(time.Millisecond), Digest: digestOf(def, &s),
 	}
@@ -32,7 +32,7 @@ func (e *Engine) StartWorkflow(ctx context.Context, s jobhost.WorkflowStart) (jo
 	defer e.starting.Add(-1)
 	refusal := e.room(def, starting)
 	t := &transition{engine: e, at: e.now()}
-	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
+	t.first = func(t *transition, tx record.WorkflowTx, _ record.End) (*happening, error) {
 		there, err := tx.WorkflowByID(w.ID)
 		if err != nil {
 			return nil, err
@@ -178,7 +178,7 @@ func (e *Engine) room(def *definition, starting int64) error {
 	return nil
 }
 
-func (e *Engine) now() queue.Millis { return queue.MillisOf(e.queue.Now()) }
+func (e *Engine) now() record.Millis { return record.MillisOf(e.queue.Now()) }
 
 // digestOf identifies the content of a start, apart from the id.
 func digestOf(def *definition, s *jobhost.WorkflowStart) [16]byte {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Trace returns what happened in a workflow, ordered by time: see [jobhost.WorkflowRunner].
@@ -114,21 +114,21 @@ func (t *tracing) runs(ctx context.Context, e *Engine, id string, def *definitio
 	step := def.index[s.Name]
 	isFallback := s.Fallback != "" && def.step(step).Fallback == s.Fallback && def.hasFallbackWorker(step)
 	if def.step(step).Worker != "" {
-		if err := t.attempts(ctx, e, id, def, course.Run{Step: step}, s.Runs, isFallback); err != nil {
+		if err := t.attempts(ctx, e, id, def, machine.Run{Step: step}, s.Runs, isFallback); err != nil {
 			return err
 		}
 	}
 	if !isFallback {
 		return nil
 	}
-	return t.attempts(ctx, e, id, def, course.Run{Step: step, Fallback: true}, s.Runs, false)
+	return t.attempts(ctx, e, id, def, machine.Run{Step: step, Fallback: true}, s.Runs, false)
 }
 
 // attempts adds those of the first runs of a step, or with all of every existing run.
-func (t *tracing) attempts(ctx context.Context, e *Engine, id string, def *definition, run course.Run, runs int, all bool) error {
+func (t *tracing) attempts(ctx context.Context, e *Engine, id string, def *definition, run machine.Run, runs int, all bool) error {
 	for n := 1; (n <= runs || all) && !t.full(); n++ {
 		run.Number = uint32(n)
-		name := def.course.ID(id, run)
+		name := def.machine.ID(id, run)
 		job, err := e.queue.Job(ctx, name)
 		if jobhost.CodeOf(err) == jobhost.CodeNotFound {
 			return nil

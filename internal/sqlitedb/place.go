@@ -106,7 +106,7 @@ func makeDir(dir string) error {
 }
 
 // makePrivate creates the file for its owner alone before SQLite would create
-// it for everybody, and closes one that others could read.
+// it for everyone, and closes one that others could read.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -111,7 +111,7 @@ func count(q sqlitedb.Querier) (int64, error) {
 }
 
 // TestLogStaysShort hardly ever leaves a moment without a reader: the
-// write-ahead log must not grow for ever all the same.
+// write-ahead log must not grow forever all the same.
 func TestLogStaysShort(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

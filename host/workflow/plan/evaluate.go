@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/expr"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // MaxItems bounds the total size of a fan-out's payloads, in bytes: they are written
@@ -28,19 +28,19 @@ type evaluator struct {
 
 func (e *evaluator) step(source int) *Step { return &e.plan.Steps[e.at[source]] }
 
-// When implements [course.Evaluator].
-func (e *evaluator) When(step int, v *course.View) (holds bool, err error) {
+// When implements [machine.Evaluator].
+func (e *evaluator) When(step int, v *machine.View) (holds bool, err error) {
 	defer contain(&err)
-	return e.condition(e.step(step).When, v, course.Source{})
+	return e.condition(e.step(step).When, v, machine.Source{})
 }
 
-// Terminate implements [course.Evaluator].
-func (e *evaluator) Terminate(step int, v *course.View) (ends bool, err error) {
+// Terminate implements [machine.Evaluator].
+func (e *evaluator) Terminate(step int, v *machine.View) (ends bool, err error) {
 	defer contain(&err)
 	return e.condition(e.step(step).Terminate, v, v.Source(step))
 }
 
-func (e *evaluator) condition(p *expr.Program, v *course.View, output course.Source) (bool, error) {
+func (e *evaluator) condition(p *expr.Program, v *machine.View, output machine.Source) (bool, error) {
 	if p == nil {
 		return false, errors.New("there is no condition")
 	}
@@ -53,19 +53,19 @@ func (e *evaluator) condition(p *expr.Program, v *course.View, output course.Sou
 		if d.Output, err = s.read(output, "the output of the step"); err != nil {
 			return false, err
 		}
-		if output.Kind == course.Nothing { // that of a wait
+		if output.Kind == machine.Nothing { // that of a wait
 			d.Output = []byte("null")
 		}
 	}
 	return p.Bool(context.Background(), d)
 }
 
-// Input implements [course.Evaluator].
-func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err error) {
+// Input implements [machine.Evaluator].
+func (e *evaluator) Input(step int, v *machine.View) (payload machine.Payload, err error) {
 	defer contain(&err)
 	p := e.step(step).Input
 	if p == nil {
-		return course.Payload{}, errors.New("there is no input")
+		return machine.Payload{}, errors.New("there is no input")
 	}
 	s := scene{e: e, v: v}
 	if at, ok, err := s.passed(p); ok || err != nil {
@@ -73,7 +73,7 @@ func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err
 	}
 	d, err := s.data(p)
 	if err != nil {
-		return course.Payload{}, err
+		return machine.Payload{}, err
 	}
 	data, asJSON, err := p.Payload(context.Background(), d)
 	if asJSON {
@@ -83,12 +83,12 @@ func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err
 	return payload, err
 }
 
-// Output implements [course.Evaluator].
-func (e *evaluator) Output(v *course.View) (payload course.Payload, err error) {
+// Output implements [machine.Evaluator].
+func (e *evaluator) Output(v *machine.View) (payload machine.Payload, err error) {
 	defer contain(&err)
 	p := e.plan.Output
 	if p == nil {
-		return course.Payload{}, errors.New("there is no output")
+		return machine.Payload{}, errors.New("there is no output")
 	}
 	s := scene{e: e, v: v}
 	if at, ok, err := s.passed(p); ok || err != nil {
@@ -96,14 +96,14 @@ func (e *evaluator) Output(v *course.View) (payload course.Payload, err error) {
 	}
 	d, err := s.data(p)
 	if err != nil {
-		return course.Payload{}, err
+		return machine.Payload{}, err
 	}
 	data, err := p.JSON(context.Background(), d)
-	return course.Payload{Data: data, ContentType: contentJSON}, err
+	return machine.Payload{Data: data, ContentType: contentJSON}, err
 }
 
-// FanOut implements [course.Evaluator].
-func (e *evaluator) FanOut(step int, v *course.View) (items [][]byte, err error) {
+// FanOut implements [machine.Evaluator].
+func (e *evaluator) FanOut(step int, v *machine.View) (items [][]byte, err error) {
 	defer contain(&err)
 	s := e.step(step)
 	for s.FanOut == nil { // a fallback may use the fan-out of the step that it replaces
@@ -156,6 +156,6 @@ func contain(err *error) {
 	}
 }
 
-func passOn(at course.Source) course.Payload {
-	return course.Payload{From: []course.Part{{Source: at}}}
+func passOn(at machine.Source) machine.Payload {
+	return machine.Payload{From: []machine.Part{{Source: at}}}
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/expr"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
@@ -13,12 +13,12 @@ import (
 // reads only what they refer to.
 type scene struct {
 	e *evaluator
-	v *course.View
+	v *machine.View
 	// asItIs: large data is read too, to be passed on.
 	asItIs bool
 }
 
-var input = course.Source{Kind: course.Input}
+var input = machine.Source{Kind: machine.Input}
 
 // data returns what programs, some of which may be nil, refer to.
 func (s *scene) data(programs ...*expr.Program) (*expr.Data, error) {
@@ -61,7 +61,7 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 		return expr.StepData{}, err
 	}
 	from := s.v.Source(at)
-	if from.Kind == course.Nothing {
+	if from.Kind == machine.Nothing {
 		return d, nil
 	}
 	if d.Decoded = s.decoded(from); !d.Decoded.Known() {
@@ -73,7 +73,7 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 // decoded returns where to keep decoded data for other expressions of the same
 // transition: thousands of steps may refer to one output. nil = the data is needed
 // undecoded.
-func (s *scene) decoded(from course.Source) *expr.Decoded {
+func (s *scene) decoded(from machine.Source) *expr.Decoded {
 	if s.asItIs {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *scene) decoded(from course.Source) *expr.Decoded {
 }
 
 // read returns data, or an error if it is too large for expressions.
-func (s *scene) read(from course.Source, what string) ([]byte, error) {
+func (s *scene) read(from machine.Source, what string) ([]byte, error) {
 	if !s.asItIs {
 		fits, err := s.v.Fits(from, jobhost.MaxStepData)
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *scene) read(from course.Source, what string) ([]byte, error) {
 // passed returns the location of the data that a program passes on unchanged, if it
 // does. Data that may be JSON text, which a payload has without its quotes, must be
 // examined; but not large data, which is passed on as it is.
-func (s *scene) passed(p *expr.Program) (at course.Source, ok bool, err error) {
+func (s *scene) passed(p *expr.Program) (at machine.Source, ok bool, err error) {
 	switch passes := p.Passes(); passes.Root {
 	case "input":
 		at = input
@@ -127,7 +127,7 @@ func (s *scene) passed(p *expr.Program) (at course.Source, ok bool, err error) {
 		return at, false, nil
 	}
 	switch at.Kind {
-	case course.Nothing, course.Empty, course.Results: // null or a list
+	case machine.Nothing, machine.Empty, machine.Results: // null or a list
 		return at, true, nil
 	}
 	fits, err := s.v.Fits(at, jobhost.MaxStepData)
