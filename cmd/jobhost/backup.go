@@ -10,7 +10,10 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 )
 
-func newBackupCommand(e *env) *cobra.Command {
+// storeEnv is env for the commands about a store that no host uses.
+type storeEnv struct{ *env }
+
+func newBackupCommand(e storeEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy the store into a directory, also while the host runs",
@@ -28,7 +31,7 @@ their payloads, so keep the copy as private as the store.`,
 		Args:    exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.keepPrivate()
-			m, err := e.storeManifest()
+			m, err := e.manifest()
 			if err != nil {
 				return err
 			}
@@ -36,7 +39,7 @@ their payloads, so keep the copy as private as the store.`,
 			if err != nil {
 				return err
 			}
-			if err := e.tellStore("backup", args[0], ""); err != nil || damages.Rows == 0 {
+			if err := e.tell("backup", args[0], ""); err != nil || damages.Rows == 0 {
 				return err
 			}
 			e.tellDamages(&damages)
@@ -49,7 +52,7 @@ their payloads, so keep the copy as private as the store.`,
 	}
 }
 
-func newRestoreCommand(e *env) *cobra.Command {
+func newRestoreCommand(e storeEnv) *cobra.Command {
 	replace, takes := false, false
 	cmd := &cobra.Command{
 		Use:   "restore DIR",
@@ -75,7 +78,7 @@ that was restored before.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.keepPrivate()
-			m, err := e.storeManifest()
+			m, err := e.manifest()
 			if err != nil {
 				return err
 			}
@@ -89,7 +92,7 @@ that was restored before.`,
 			if !takes {
 				e.note("the payloads of before are read and never removed; if the original is gone: jobhost restore --take-over")
 			}
-			return e.tellStore("restored", m.Host.Store.Dir, kept)
+			return e.tell("restored", m.Host.Store.Dir, kept)
 		},
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "put a store that is there aside, under another name")
@@ -98,7 +101,7 @@ that was restored before.`,
 }
 
 // takeOver lets the store that is there remove payloads of before it was restored.
-func (e *env) takeOver(ctx context.Context, m *manifest.Manifest) error {
+func (e storeEnv) takeOver(ctx context.Context, m *manifest.Manifest) error {
 	origins, err := takeOver(ctx, m)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
@@ -113,9 +116,9 @@ func (e *env) takeOver(ctx context.Context, m *manifest.Manifest) error {
 	return err
 }
 
-// storeManifest reads the manifest for its store, which must be files. It may run where the
+// manifest reads the manifest for its store, which must be files. It may run where the
 // plugins and secrets of the host aren't at hand, such as in a nightly job.
-func (e *env) storeManifest() (*manifest.Manifest, error) {
+func (e storeEnv) manifest() (*manifest.Manifest, error) {
 	m, err := manifest.LoadStores(e.manifestPath())
 	if err == nil && m.Host.Store.Dir == "" {
 		err = &jobhost.Error{
@@ -126,7 +129,7 @@ func (e *env) storeManifest() (*manifest.Manifest, error) {
 	return m, err
 }
 
-func (e *env) tellStore(what, dir, kept string) error {
+func (e storeEnv) tell(what, dir, kept string) error {
 	if e.wantsJSON() {
 		return e.json(map[string]string{what: dir, "kept": kept})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newDeadSummaryCommand(e *env) *cobra.Command {
+func newDeadSummaryCommand(e deadEnv) *cobra.Command {
 	var (
 		worker        string
 		after, before = instant{now: e.now}, instant{now: e.now}
@@ -27,7 +27,7 @@ Each time a task died counts, whatever became of it later.`,
   jobhost dead summary --worker loganalyzer --after 7d`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.deadSummary(cmd.Context(), jobhost.DeadQuery{Worker: worker, After: after.time, Before: before.time})
+			return e.summary(cmd.Context(), jobhost.DeadQuery{Worker: worker, After: after.time, Before: before.time})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -35,11 +35,11 @@ Each time a task died counts, whatever became of it later.`,
 	flags.StringVar(&worker, "worker", "", "only deaths of this `WORKER`")
 	flags.Var(&after, "after", "only deaths at `TIME` or later: a time, or how long ago (default 24h)")
 	flags.Var(&before, "before", "only deaths before `TIME`")
-	_ = cmd.RegisterFlagCompletionFunc("worker", completeWorkers(e))
+	_ = cmd.RegisterFlagCompletionFunc("worker", completeWorkers(e.env))
 	return cmd
 }
 
-func (e *env) deadSummary(ctx context.Context, query jobhost.DeadQuery) error {
+func (e deadEnv) summary(ctx context.Context, query jobhost.DeadQuery) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (e *env) deadSummary(ctx context.Context, query jobhost.DeadQuery) error {
 }
 
 // showTrend draws the deaths of each hour or day.
-func (e *env) showTrend(trend []jobhost.DeathTime) {
+func (e deadEnv) showTrend(trend []jobhost.DeathTime) {
 	const width = 40 // of the longest bar
 	most := int64(1)
 	for _, t := range trend {

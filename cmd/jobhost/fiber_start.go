@@ -19,7 +19,7 @@ type fiberFlags struct {
 	initial, max, within duration
 }
 
-func newFiberStartCommand(e *env) *cobra.Command {
+func newFiberStartCommand(e fiberEnv) *cobra.Command {
 	f := &fiberFlags{when: choice{names: []string{
 		string(jobhost.RestartNever), string(jobhost.RestartOnFailure), string(jobhost.RestartAlways),
 	}}}
@@ -35,14 +35,14 @@ live as may, the start waits for its turn, unless the manifest says when_full = 
   jobhost fiber start chat-room --id lobby --restart on_failure --restart-initial 5s`,
 		Args: exactly("WORKER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.settle(e, args[0]); err != nil {
+			if err := f.settle(e.env, args[0]); err != nil {
 				return err
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return e.startFiber(ctx, f.spec)
+			return e.start(ctx, f.spec)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.spec.ID, "id", "", "`ID` of the fiber")
@@ -84,7 +84,7 @@ func (f *fiberFlags) settle(e *env, worker string) (err error) {
 	return asUsage(s.Check())
 }
 
-func (e *env) startFiber(ctx context.Context, spec jobhost.FiberSpec) error {
+func (e fiberEnv) start(ctx context.Context, spec jobhost.FiberSpec) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (e *env) startFiber(ctx context.Context, spec jobhost.FiberSpec) error {
 		return err
 	}
 	if e.wantsJSON() {
-		return e.printFiber(&f)
+		return e.print(&f)
 	}
 	t := e.newTable()
 	t.row(f.ID)
@@ -102,7 +102,7 @@ func (e *env) startFiber(ctx context.Context, spec jobhost.FiberSpec) error {
 	return nil
 }
 
-func newFiberSendCommand(e *env) *cobra.Command {
+func newFiberSendCommand(e fiberEnv) *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use:   "send ID [MESSAGE…|-]",
@@ -116,7 +116,7 @@ has come. Lines wait for room in the fiber's queue, arguments only with --wait.`
 			return exactly("ID", "MESSAGE")(nil, args[:min(len(args), 2)])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := e.fiberServer(args[0])
+			server, err := fiberSubject.server(e.env, args[0])
 			if err != nil {
 				return err
 			}
@@ -132,14 +132,14 @@ has come. Lines wait for room in the fiber's queue, arguments only with --wait.`
 			}
 			return nil
 		},
-		ValidArgsFunction: completeFibers(e),
+		ValidArgsFunction: fiberSubject.complete(e.env),
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait for room in the fiber's queue")
 	return cmd
 }
 
 // sendLines sends the lines of stdin.
-func (e *env) sendLines(ctx context.Context, server jobhost.FiberTalker, id string) error {
+func (e fiberEnv) sendLines(ctx context.Context, server jobhost.FiberTalker, id string) error {
 	for lines := newLineReader(e.stdin, jobhost.MaxFiberMessage); ; {
 		line, err := lines.next()
 		if err != nil {

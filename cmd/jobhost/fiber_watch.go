@@ -20,7 +20,7 @@ func endOfLines(err error) error {
 	return fmt.Errorf("read lines: %w", err)
 }
 
-func newFiberWatchCommand(e *env) *cobra.Command {
+func newFiberWatchCommand(e fiberEnv) *cobra.Command {
 	query := jobhost.FiberQuery{}
 	cmd := &cobra.Command{
 		Use:   "watch ID",
@@ -33,24 +33,24 @@ has everything as it is. The exit code tells whether the fiber completed.`,
   jobhost fiber watch lobby --after 42 -o json | jq -r .data`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := e.fiberServer(args[0])
+			server, err := fiberSubject.server(e.env, args[0])
 			if err != nil {
 				return err
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			query.ID = args[0]
-			return e.watchFiber(ctx, server, query)
+			return e.watch(ctx, server, query)
 		},
-		ValidArgsFunction: completeFibers(e),
+		ValidArgsFunction: fiberSubject.complete(e.env),
 	}
 	cmd.Flags().BoolVar(&query.Replay, "replay", false, "begin with what the host remembers")
 	cmd.Flags().Uint64Var(&query.After, "after", 0, "begin after the output of this `NUMBER`, as far as the host remembers")
 	return cmd
 }
 
-// watchFiber prints what a fiber publishes.
-func (e *env) watchFiber(ctx context.Context, server jobhost.Server, query jobhost.FiberQuery) error {
+// watch prints what a fiber publishes.
+func (e fiberEnv) watch(ctx context.Context, server jobhost.Server, query jobhost.FiberQuery) error {
 	for o, err := range server.WatchFiber(ctx, query) {
 		switch {
 		case err == nil:
@@ -74,7 +74,7 @@ func (e *env) watchFiber(ctx context.Context, server jobhost.Server, query jobho
 }
 
 // tellEnd says how a fiber has ended, of which the end of a watch tells only that.
-func (e *env) tellEnd(ctx context.Context, server jobhost.FiberRunner, id string, end error) error {
+func (e fiberEnv) tellEnd(ctx context.Context, server jobhost.FiberRunner, id string, end error) error {
 	f, err := server.Fiber(ctx, id)
 	switch {
 	case err != nil || !f.Status.Ended(): // it is forgotten, or there is another one

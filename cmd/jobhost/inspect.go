@@ -74,7 +74,7 @@ const (
 	fitNative = "fit to run: it starts, and speaks the protocol of workers"
 )
 
-func newWorkerInspectCommand(e *env) *cobra.Command {
+func newWorkerInspectCommand(e workerEnv) *cobra.Command {
 	var entry, abi string
 	var limits limitFlags
 	cmd := &cobra.Command{
@@ -92,7 +92,7 @@ they are named. --memory and --compile-memory are limits to inspect it with.`,
   jobhost worker inspect csvstats -o json`,
 		Args: exactly("WORKER|FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := execWorker(e, args[0])
+			w, err := execWorker(e.env, args[0])
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ they are named. --memory and --compile-memory are limits to inspect it with.`,
 }
 
 // inspect loads the plugin of a worker, which may be a file; roomy says that it may have any memory, to tell how much it needs.
-func (e *env) inspect(ctx context.Context, w *host.Worker, roomy, file bool) (err error) {
+func (e workerEnv) inspect(ctx context.Context, w *host.Worker, roomy, file bool) (err error) {
 	engine, err := openUserEngine()
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func grantsOf(w *host.Worker) grants {
 	return g
 }
 
-func (e *env) printInspection(i *inspection) {
+func (e workerEnv) printInspection(i *inspection) {
 	t := e.newTable()
 	t.field("worker", i.Worker)
 	t.field("file", i.File)
@@ -236,7 +236,7 @@ func importsText(imports []string) string {
 	return joinNames(imports, " ")
 }
 
-func (e *env) printGrants(g *grants) {
+func (e workerEnv) printGrants(g *grants) {
 	t := e.newTable()
 	row := func(name, value string) { t.row("  "+name, cmp.Or(value, "none")) }
 	row("memory", "up to "+size(g.Memory))

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-func newRepairCommand(e *env) *cobra.Command {
+func newRepairCommand(e storeEnv) *cobra.Command {
 	trust := false
 	cmd := &cobra.Command{
 		Use:   "repair DIR",
@@ -29,7 +29,7 @@ Look at the result, then put it in the place of the store with jobhost restore.`
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.keepPrivate()
-			m, err := e.storeManifest()
+			m, err := e.manifest()
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ Look at the result, then put it in the place of the store with jobhost restore.`
 	return cmd
 }
 
-func (e *env) tellRepair(r *sqlitedb.Repaired, to string) error {
+func (e storeEnv) tellRepair(r *sqlitedb.Repaired, to string) error {
 	if e.wantsJSON() {
 		return e.json(map[string]any{
 			"repaired": to, "log": r.Log, "pages": r.Pages, "bad_pages": r.Bad, "rows": r.Rows, "unreadable_rows": r.Unreadable,
@@ -66,7 +66,7 @@ func (e *env) tellRepair(r *sqlitedb.Repaired, to string) error {
 }
 
 // tellDamages names rows that are not what was written.
-func (e *env) tellDamages(d *sqlitedb.Damages) {
+func (e storeEnv) tellDamages(d *sqlitedb.Damages) {
 	if d.Rows == 0 {
 		return
 	}

@@ -12,7 +12,10 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newStateCommand(e *env) *cobra.Command {
+// stateEnv is env for the commands about states.
+type stateEnv struct{ *env }
+
+func newStateCommand(e stateEnv) *cobra.Command {
 	return newGroup("state", "Look at the states that tasks report, watch them, and set them from outside",
 		newStateListCommand(e), newStateGetCommand(e), newStateSetCommand(e), newStateWatchCommand(e), newStateCleanCommand(e), newStateRemoveCommand(e))
 }
@@ -115,8 +118,8 @@ func checkStateJob(job, run string) error {
 	return asUsage(cmp.Or(jobhost.CheckID(job), jobhost.CheckRun(run)))
 }
 
-// showState shows a state in a line of its own for each thing that is known of it.
-func (e *env) showState(s *jobhost.TaskState) {
+// show shows a state in a line of its own for each thing that is known of it.
+func (e stateEnv) show(s *jobhost.TaskState) {
 	t := e.newTable()
 	t.field("status", statusName(s.Status))
 	t.field("task", strconv.Itoa(s.TaskID))
@@ -134,7 +137,7 @@ func (e *env) showState(s *jobhost.TaskState) {
 	t.flush()
 }
 
-func newStateRemoveCommand(e *env) *cobra.Command {
+func newStateRemoveCommand(e stateEnv) *cobra.Command {
 	var of stateSelection
 	cmd := &cobra.Command{
 		Use:   "rm JOB…",
@@ -145,7 +148,7 @@ queue go with it: jobhost job rm. Who watches them is told.`,
   jobhost state rm import --run monday`,
 		Args: someJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.removeStates(cmd.Context(), args, of.run)
+			return e.remove(cmd.Context(), args, of.run)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -153,7 +156,7 @@ queue go with it: jobhost job rm. Who watches them is told.`,
 	return cmd
 }
 
-func (e *env) removeStates(ctx context.Context, jobs []string, run string) error {
+func (e stateEnv) remove(ctx context.Context, jobs []string, run string) error {
 	for _, job := range jobs {
 		if err := checkStateJob(job, run); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newStateCleanCommand(e *env) *cobra.Command {
+func newStateCleanCommand(e stateEnv) *cobra.Command {
 	tombstone, remove, dry := duration(30*24*time.Hour), duration(90*24*time.Hour), false
 	cmd := &cobra.Command{
 		Use:   "gc",
@@ -22,7 +22,7 @@ that nobody can go on with it by mistake, and removed when it is older still.`,
   jobhost state gc --tombstone-age 30d --delete-age 90d`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.cleanStates(cmd.Context(), jobhost.StateCleanup{
+			return e.clean(cmd.Context(), jobhost.StateCleanup{
 				TombstoneAge: jobhost.Duration(tombstone), DeleteAge: jobhost.Duration(remove), DryRun: dry,
 			})
 		},
@@ -35,7 +35,7 @@ that nobody can go on with it by mistake, and removed when it is older still.`,
 	return cmd
 }
 
-func (e *env) cleanStates(ctx context.Context, c jobhost.StateCleanup) error {
+func (e stateEnv) clean(ctx context.Context, c jobhost.StateCleanup) error {
 	if err := c.Check(); err != nil {
 		return asUsage(err)
 	}

@@ -17,7 +17,7 @@ import (
 // mostTags is how many tags of a job people are shown.
 const mostTags = 8
 
-func newStateGetCommand(e *env) *cobra.Command {
+func newStateGetCommand(e stateEnv) *cobra.Command {
 	var of stateSelection
 	cmd := &cobra.Command{
 		Use:   "get JOB",
@@ -37,7 +37,7 @@ _run the host itself tells how the attempts of its tasks go.`,
 			if err != nil {
 				return err
 			}
-			return e.getStates(cmd.Context(), query)
+			return e.get(cmd.Context(), query)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -45,7 +45,7 @@ _run the host itself tells how the attempts of its tasks go.`,
 	return cmd
 }
 
-func (e *env) getStates(ctx context.Context, query jobhost.StateQuery) error {
+func (e stateEnv) get(ctx context.Context, query jobhost.StateQuery) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (e *env) getStates(ctx context.Context, query jobhost.StateQuery) error {
 	if e.wantsJSON() {
 		return e.json(&report)
 	}
-	e.showState(&report.State)
+	e.show(&report.State)
 	if query.Task == nil || query.Tag == "" {
 		e.showGrid(&report, query.Task)
 	}
@@ -110,14 +110,7 @@ func (g *grid) lowest(task int) int32 {
 	return low
 }
 
-// andMore tells of what was left out.
-func (e *env) andMore(n int, things string) {
-	if n > 0 {
-		_, _ = fmt.Fprintf(e.stdout, "and %s; -o json shows all\n", plural(n, things))
-	}
-}
-
-func (e *env) showGrid(report *jobhost.StateReport, only *int) {
+func (e stateEnv) showGrid(report *jobhost.StateReport, only *int) {
 	g := newGrid(report, only)
 	if len(g.tags) == 0 {
 		return

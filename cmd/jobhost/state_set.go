@@ -20,7 +20,7 @@ type stateChange struct {
 	payload string
 }
 
-func newStateSetCommand(e *env) *cobra.Command {
+func newStateSetCommand(e stateEnv) *cobra.Command {
 	c := &stateChange{}
 	cmd := &cobra.Command{
 		Use:   "set JOB",
@@ -35,7 +35,7 @@ that begin with _ are the host's own.`,
 		Args: exactly("JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.state.JobID = args[0]
-			return e.setState(cmd.Context(), c)
+			return e.set(cmd.Context(), c)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -53,12 +53,12 @@ that begin with _ are the host's own.`,
 	return cmd
 }
 
-func (e *env) setState(ctx context.Context, c *stateChange) error {
+func (e stateEnv) set(ctx context.Context, c *stateChange) error {
 	if !c.status.given {
 		return usagef("--status is missing")
 	}
 	c.state.Status = c.status.status
-	if err := e.readStatePayload(c); err != nil {
+	if err := e.readPayload(c); err != nil {
 		return err
 	}
 	if err := errors.Join(checkStateJob(c.state.JobID, c.run), c.state.Check()); err != nil {
@@ -78,11 +78,11 @@ func (e *env) setState(ctx context.Context, c *stateChange) error {
 	if e.wantsJSON() {
 		return e.json(&set)
 	}
-	e.showState(&set)
+	e.show(&set)
 	return nil
 }
 
-func (e *env) readStatePayload(c *stateChange) error {
+func (e stateEnv) readPayload(c *stateChange) error {
 	if c.payload == "" {
 		return nil
 	}

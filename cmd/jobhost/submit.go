@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -28,7 +27,10 @@ type submitFlags struct {
 	uniqueFor      duration
 }
 
-func newSubmitCommand(e *env) *cobra.Command {
+// submitEnv is env for jobhost submit.
+type submitEnv struct{ *env }
+
+func newSubmitCommand(e submitEnv) *cobra.Command {
 	f := &submitFlags{priority: choice{value: "normal", names: priorityNames()}}
 	cmd := &cobra.Command{
 		Use:   "submit WORKER [PAYLOAD|@FILE|-]",
@@ -61,7 +63,7 @@ line of its own, and failed jobs are told on stderr.`,
 			}
 			return e.submit(cmd.Context(), f, args[0], source)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 	f.register(cmd)
 	return cmd
@@ -140,12 +142,12 @@ func labels(texts []string) (map[string]string, error) {
 	return labels, nil
 }
 
-func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string) error {
+func (e submitEnv) submit(ctx context.Context, f *submitFlags, worker, source string) error {
 	if err := f.settle(worker); err != nil {
 		return err
 	}
 	if f.lines {
-		return e.submitLines(ctx, f, source)
+		return e.lines(ctx, f, source)
 	}
 	in, err := e.payload(source)
 	if err != nil {
@@ -170,22 +172,13 @@ func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string)
 		_, err = fmt.Fprintln(e.stdout, printable(receipt.ID))
 		return err
 	}
-	return e.submitAndWait(ctx, server, f, receipt)
+	return e.wait(ctx, server, f, receipt)
 }
 
-func (e *env) submitAndWait(ctx context.Context, server jobhost.Server, f *submitFlags, receipt jobhost.Receipt) error {
+func (e submitEnv) wait(ctx context.Context, server jobhost.Server, f *submitFlags, receipt jobhost.Receipt) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	end := await(ctx, server, receipt.ID, time.Duration(f.wait.most))
 	end.Deduplicated = receipt.Deduplicated
-	return e.writeEnd(ctx, server, end, asIs)
-}
-
-// payload opens what PAYLOAD, @FILE or - stands for.
-func (e *env) payload(source string) (io.ReadCloser, error) {
-	name, isFile := strings.CutPrefix(source, "@")
-	if !isFile && source != "-" {
-		return io.NopCloser(strings.NewReader(source)), nil
-	}
-	return e.open(name, isFile)
+	return resultWriter{e.env}.end(ctx, server, end, asIs)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/cmd/jobhost/scaffold"
 )
 
-func newWorkerNewCommand(e *env) *cobra.Command {
+func newWorkerNewCommand(e workerEnv) *cobra.Command {
 	lang := choice{names: scaffold.Names(), near: otherNames}
 	var dir string
 	cmd := &cobra.Command{
@@ -64,7 +64,7 @@ type newProjectReport struct {
 	Next     []string `json:"next"`
 }
 
-func (e *env) newProject(name, lang, dir string) error {
+func (e workerEnv) newProject(name, lang, dir string) error {
 	l, _ := scaffold.Find(lang) // the flag knows the names
 	files, err := scaffold.Files(name, &l)
 	if err != nil {

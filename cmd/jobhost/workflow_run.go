@@ -21,7 +21,7 @@ type workflowFlags struct {
 	timeout   duration
 }
 
-func newWorkflowRunCommand(e *env) *cobra.Command {
+func newWorkflowRunCommand(e workflowEnv) *cobra.Command {
 	f := &workflowFlags{}
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
@@ -40,9 +40,9 @@ tells whether it completed. An interrupt ends the wait, not the workflow.`,
 			if err := f.settle(e, args[0]); err != nil {
 				return err
 			}
-			return e.runWorkflow(cmd.Context(), f)
+			return e.run(cmd.Context(), f)
 		},
-		ValidArgsFunction: completeDefinitions(e),
+		ValidArgsFunction: completeDefinitions(e.env),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.input, "input", "", "`JSON` that it is started with, or @FILE with it, or - for stdin")
@@ -55,7 +55,7 @@ tells whether it completed. An interrupt ends the wait, not the workflow.`,
 }
 
 // settle completes and checks the start.
-func (f *workflowFlags) settle(e *env, arg string) (err error) {
+func (f *workflowFlags) settle(e workflowEnv, arg string) (err error) {
 	s := &f.start
 	if f.timeout > 0 && !f.wait {
 		return usagef("--timeout is for --wait only")
@@ -82,7 +82,7 @@ func (f *workflowFlags) settle(e *env, arg string) (err error) {
 	return asUsage(s.Check())
 }
 
-func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
+func (e workflowEnv) run(ctx context.Context, f *workflowFlags) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	server, err := e.server()
@@ -98,7 +98,7 @@ func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
 	}
 	switch {
 	case f.wait:
-		return e.awaitWorkflow(ctx, server, receipt.ID, time.Duration(f.timeout))
+		return e.await(ctx, server, receipt.ID, time.Duration(f.timeout))
 	case e.wantsJSON():
 		return e.json(receipt)
 	}
@@ -106,9 +106,9 @@ func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
 	return err
 }
 
-// awaitWorkflow waits for the end of a workflow, for at most a time if that isn't 0, tells of
+// await waits for the end of a workflow, for at most a time if that isn't 0, tells of
 // its steps and prints what it returned.
-func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id string, most time.Duration) error {
+func (e workflowEnv) await(ctx context.Context, server jobhost.Server, id string, most time.Duration) error {
 	if most > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errPatience)
@@ -128,7 +128,7 @@ func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id strin
 }
 
 // printOutput prints what a workflow has returned, as JSON.
-func (e *env) printOutput(run *jobhost.WorkflowRun) error {
+func (e workflowEnv) printOutput(run *jobhost.WorkflowRun) error {
 	switch {
 	case run.OutputSize > 0 && run.Output == nil:
 		e.note("the output of %s is too large to be shown: jobhost workflow result %s", size(run.OutputSize), run.ID)
