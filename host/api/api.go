@@ -16,6 +16,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/internal/budget"
 )
 
 // Config says what an API serves, and to whom.
@@ -103,9 +104,9 @@ type API struct {
 	epoch   string // of the numbers of events: another one after a restart
 
 	trusted, anonymous *quota // of callers with the token, and without
-	batches, uploads   gauge
-	bodies             gauge // in bytes
-	parked             gauge // bytes of messages that wait for room
+	batches, uploads   budget.Budget
+	bodies             budget.Budget // in bytes
+	parked             budget.Budget // bytes of messages that wait for room
 	memory             sync.Pool
 
 	// stopping ends waits and streams; see Stop.
@@ -139,10 +140,10 @@ func New(cfg Config) (*API, error) {
 	l := &cfg.Limits
 	a.trusted = newQuota(l.Streams, l.Waits, l.Answers, l.Stall)
 	a.anonymous = newQuota(l.AnonymousStreams, l.AnonymousWaits, l.AnonymousAnswers, l.Stall)
-	a.uploads.limit = int64(cfg.Limits.Uploads)
-	a.batches.limit = int64(cfg.Limits.Batches)
-	a.bodies.limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
-	a.parked.limit = max(cfg.Limits.BodyBytes, jobhost.MaxFiberMessage)
+	a.uploads.Limit = int64(cfg.Limits.Uploads)
+	a.batches.Limit = int64(cfg.Limits.Batches)
+	a.bodies.Limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
+	a.parked.Limit = max(cfg.Limits.BodyBytes, jobhost.MaxFiberMessage)
 	a.memory.New = func() any { return &memory{decoder: wire.NewDecoder(cfg.MaxPayload)} }
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	table := a.routes()

@@ -49,10 +49,10 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.batches.takeOne("batches under way"); err != nil {
+	if err := takeOne(&a.batches, "batches under way"); err != nil {
 		return err
 	}
-	defer a.batches.free(1)
+	defer a.batches.Free(1)
 	c := http.NewResponseController(w)
 	if err := c.EnableFullDuplex(); err != nil {
 		return fmt.Errorf("answer while reading: %w", err)
