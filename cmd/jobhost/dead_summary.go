@@ -72,7 +72,7 @@ func (e deadEnv) summary(ctx context.Context, query jobhost.DeadQuery) error {
 	return e.stdout.failure()
 }
 
-// showTrend draws the deaths of each hour or day.
+// showTrend draws the deaths of each hour or day that had any.
 func (e deadEnv) showTrend(trend []jobhost.DeathTime) {
 	const width = 40 // of the longest bar
 	most := int64(1)
@@ -80,8 +80,11 @@ func (e deadEnv) showTrend(trend []jobhost.DeathTime) {
 		most = max(most, t.Deaths)
 	}
 	_, _ = fmt.Fprintln(e.stdout)
-	table := e.newTable("SINCE", "DEATHS", "")
+	table := e.newTable("SINCE", "DEATHS", "TREND")
 	for _, t := range trend {
+		if t.Deaths == 0 {
+			continue
+		}
 		bar := strings.Repeat("#", int((t.Deaths*width+most-1)/most))
 		_, _ = fmt.Fprintf(table.w, "%s\t%d\t%s\n", t.Since.Format("2006-01-02 15:04"), t.Deaths, bar)
 	}

@@ -83,6 +83,7 @@ Exit codes: 0 done, 1 failed (a job that was waited for, too), 2 wrong usage.`
 	root.SetUsageTemplate(strings.NewReplacer(
 		"{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}",
 		"{{.CommandPath}} [command]", "{{.CommandPath}} COMMAND",
+		"Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "Global flags, such as --addr, --manifest and --output: jobhost --help",
 	).Replace(root.UsageTemplate()))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
