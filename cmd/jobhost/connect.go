@@ -111,7 +111,9 @@ func (e locator) addManifest(t *target) error {
 	fromManifest := t.addr == ""
 	if fromManifest {
 		t.addrFrom = name
-		if t.addr = listenURL(h.Listen); t.addr == "" {
+		if t.addr = writtenURL(h); t.addr != "" {
+			t.addrFrom = shortPath(addressFile(h)) + ", which the host wrote"
+		} else if t.addr = listenURL(h.Listen); t.addr == "" {
 			return &jobhost.Error{
 				Code: jobhost.CodeInvalid, Field: "addr", Message: name + " lets the host take any free port, so its address is not known here",
 				Hint: "say --addr URL, as the host printed it when it started",

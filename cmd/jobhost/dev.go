@@ -86,8 +86,10 @@ func (d *dev) run(ctx context.Context, dirs []string) (err error) {
 		return err
 	}
 	return runHost(ctx, d.env, m, runOptions{
-		companions:  map[string]companion{"watch": d.watch, "tail": d.tail},
+		services:  map[string]service{"watch": d.watch, "tail": d.tail},
 		hangupStops: true, // nobody is left to look at it
+		// So that several projects, whose manifests name no port, can be worked on at a time.
+		spare: strings.TrimPrefix(defaultAddr, "http://"),
 	})
 }
 
