@@ -18,9 +18,9 @@ func newBackupCommand(e storeEnv) *cobra.Command {
 		Use:   "backup DIR",
 		Short: "Copy the store into a directory, also while the host runs",
 		Long: `Copy the store of the manifest into a directory, also while the host runs: the
-copy holds everything that was acknowledged before it began, and the host goes
-on meanwhile. It is checked page by page before it gets its name, and row by row
-then: rows of the store that are damaged are named, and the exit status is 1.
+copy holds everything that was acknowledged before it began, and the host keeps
+running. Its pages are checked before it gets its name, then its rows: damaged
+rows of the store are listed, and the exit code is 1.
 
 The command reads the store's files itself, so it runs where they are. With it
 come the payloads and results in payload stores that are folders, by hard links
@@ -56,11 +56,11 @@ func newRestoreCommand(e storeEnv) *cobra.Command {
 	replace, takes := false, false
 	cmd := &cobra.Command{
 		Use:   "restore DIR",
-		Short: "Put a backup in the place of the store, while the host is stopped",
-		Long: `Put a backup in the place of the store of the manifest. The host must be
-stopped. The backup is checked first, and stays where it is; one of a newer
-jobhost is refused. A store that is there is kept under another name. Payloads
-of the backup are added to those that are there.
+		Short: "Replace the store by a backup, while the host is stopped",
+		Long: `Replace the store of the manifest by a backup. The host must be stopped. The
+backup is checked first and is not changed; one of a newer jobhost is refused.
+An existing store is kept under another name. Payloads of the backup are added
+to the existing ones.
 
 The host that the backup is of may be alive, as with a drill or a copy for
 tests. So the restored one reads the payloads and results that it refers to in
@@ -95,8 +95,8 @@ that was restored before.`,
 			return e.tell("restored", m.Host.Store.Dir, kept)
 		},
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "put a store that is there aside, under another name")
-	cmd.Flags().BoolVar(&takes, "take-over", false, "the original is gone: remove payloads of before, too, when no job needs them")
+	cmd.Flags().BoolVar(&replace, "replace", false, "keep an existing store under another name")
+	cmd.Flags().BoolVar(&takes, "take-over", false, "the original is gone: also remove its payloads when no job needs them")
 	return cmd
 }
 

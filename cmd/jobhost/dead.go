@@ -18,10 +18,10 @@ import (
 type deadEnv struct{ *env }
 
 func newDeadCommand(e deadEnv) *cobra.Command {
-	return newGroup("dead", "Look after dead letters: tasks that are out of attempts or failed for good",
+	return newGroup("dead", "Manage dead letters: tasks that ran out of attempts or failed permanently",
 		newDeadListCommand(e), newDeadShowCommand(e), newDeadSummaryCommand(e),
 		newDeadChangeCommand(e, "retry", "Run dead tasks again, with all their attempts", jobhost.DeadRetry, retryJob),
-		newDeadChangeCommand(e, "rm", "Remove dead jobs with all that is known of them", jobhost.DeadDelete, removeJob))
+		newDeadChangeCommand(e, "rm", "Remove dead jobs with their history", jobhost.DeadDelete, removeJob))
 }
 
 // letterQuery are the flags that select dead letters.
@@ -91,7 +91,7 @@ func newDeadListCommand(e deadEnv) *cobra.Command {
 	q, l := &letterQuery{}, &limits{}
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List dead letters with what they died of, the latest first",
+		Short: "List dead letters with the cause of death, latest first",
 		Example: `  jobhost dead ls
   jobhost dead ls --worker loganalyzer --after 24h
   jobhost dead ls --category network --text "connection refused" --all -o json`,
@@ -101,7 +101,7 @@ func newDeadListCommand(e deadEnv) *cobra.Command {
 	}
 	q.register(e.env, cmd)
 	l.register(cmd, "letters")
-	cmd.Flags().BoolVar(&q.retried, "retried", false, "those too that were retried")
+	cmd.Flags().BoolVar(&q.retried, "retried", false, "include letters that were retried")
 	return cmd
 }
 
@@ -133,7 +133,7 @@ func (e deadEnv) cells(l *jobhost.DeadLetter) []string {
 }
 
 func newDeadShowCommand(e deadEnv) *cobra.Command {
-	return jobEnv{e.env}.one("show", "Show all that is known of a job with dead tasks, and every attempt's failure", `  jobhost dead ls
+	return jobEnv(e).one("show", "Show a job with dead tasks in full, with the failure of every attempt", `  jobhost dead ls
   jobhost dead show $ID`,
 		func(ctx context.Context, server jobhost.Server, id string) error {
 			job, err := server.Job(ctx, id)
@@ -143,7 +143,7 @@ func newDeadShowCommand(e deadEnv) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return jobEnv{e.env}.show(ctx, server, id)
+			return jobEnv(e).show(ctx, server, id)
 		})
 }
 

@@ -60,7 +60,7 @@ func newDeadChangeCommand(e deadEnv, name, short string, action jobhost.DeadActi
 	flags.BoolVar(&d.all, "all", false, "all dead letters, or those that the other flags select")
 	flags.Float64Var(&d.rate, "rate", 0, "with --all, change `NUMBER` letters per second (default as fast as possible)")
 	flags.BoolVar(&d.yes, "yes", false, "with --all, don't ask")
-	flags.BoolVar(&d.dryRun, "dry-run", false, "tell what would be done and change nothing")
+	flags.BoolVar(&d.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (e deadEnv) change(ctx context.Context, server jobhost.Server, ids []string
 	if d.dryRun {
 		c.done = "would be " + c.done
 	}
-	return jobEnv{e.env}.change(ctx, server, ids, c)
+	return jobEnv(e).change(ctx, server, ids, c)
 }
 
 // retry lets the dead tasks of a job run again.

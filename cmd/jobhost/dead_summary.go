@@ -22,7 +22,7 @@ func newDeadSummaryCommand(e deadEnv) *cobra.Command {
 		Short: "Count deaths by code, category, worker and time",
 		Long: `Count deaths by code, category, worker and time: of the last 24 hours unless
 the flags say otherwise, by the hour for up to three days and by the day beyond.
-Each time a task died counts, whatever became of it later.`,
+Every death counts, even if the task was retried later.`,
 		Example: `  jobhost dead summary
   jobhost dead summary --worker loganalyzer --after 7d`,
 		Args: exactly(),

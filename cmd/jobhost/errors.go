@@ -103,7 +103,7 @@ func joined(err error) (context string, parts []error) {
 			context, _ = strings.CutSuffix(err.Error(), at.Error())
 			return context, several.Unwrap()
 		}
-		if _, ok := at.(*jobhost.Error); ok {
+		if _, ok := at.(*jobhost.Error); ok { //nolint:errorlint // the chain is walked here, one error at a time
 			return "", nil // its cause is for the log
 		}
 	}

@@ -17,12 +17,12 @@ type fiberEnv struct{ *env }
 func newFiberCommand(e fiberEnv) *cobra.Command {
 	return newGroup("fiber", "Start fibers, talk to them and stop them",
 		newFiberStartCommand(e), newFiberListCommand(e),
-		e.one("status", "Show all that is known of a fiber", "", jobhost.Server.Fiber),
+		e.one("status", "Show a fiber in full", "", jobhost.Server.Fiber),
 		newFiberSendCommand(e), newFiberWatchCommand(e),
-		e.one("pause", "Keep a fiber from being sent messages", `It works on what it was sent before, and is paused until jobhost fiber resume.`, jobhost.Server.PauseFiber),
-		e.one("resume", "End a pause", "", jobhost.Server.ResumeFiber),
-		e.one("stop", "Tell a fiber to end", `The command doesn't wait for that. The fiber sees that it should end and is stopped
-after the host's cancel_grace; it is not started again, whatever its restart policy.`, jobhost.Server.InterruptFiber))
+		e.one("pause", "Stop sending messages to a fiber", `It finishes the messages that it has, and is paused until jobhost fiber resume.`, jobhost.Server.PauseFiber),
+		e.one("resume", "Resume a fiber that is paused", "", jobhost.Server.ResumeFiber),
+		e.one("stop", "Stop a fiber", `The command doesn't wait for the end. The fiber is asked to end and is stopped after
+the host's cancel_grace; it is not restarted, whatever its restart policy.`, jobhost.Server.InterruptFiber))
 }
 
 // fiberSubject are fibers, which commands name by their id.
@@ -88,7 +88,7 @@ func newFiberListCommand(e fiberEnv) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List fibers, and those that have ended lately",
+		Short: "List fibers, including those that ended recently",
 		Example: `  jobhost fiber ls
   jobhost fiber ls --worker chat-room --status idle
   jobhost fiber ls -o json`,

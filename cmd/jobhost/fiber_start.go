@@ -28,8 +28,8 @@ func newFiberStartCommand(e fiberEnv) *cobra.Command {
 		Short: "Start a fiber",
 		Long: `Start a fiber and print its id.
 
-One that runs already is left alone, if it was started alike. When as many fibers
-live as may, the start waits for its turn, unless the manifest says when_full = "fail".`,
+Starting a running fiber again with the same options does nothing. At the maximum
+number of fibers the start waits, unless the manifest says when_full = "fail".`,
 		Example: `  jobhost fiber start chat-room --id lobby
   jobhost fiber start chat-room --id lobby --init @rules.txt --label floor=1
   jobhost fiber start chat-room --id lobby --restart on_failure --restart-initial 5s`,
@@ -47,12 +47,12 @@ live as may, the start waits for its turn, unless the manifest says when_full = 
 	flags := cmd.Flags()
 	flags.StringVar(&f.spec.ID, "id", "", "`ID` of the fiber")
 	flags.StringVar(&f.spec.Entry, "entry", "", "`EXPORT` to call (default the worker's)")
-	flags.StringVar(&f.init, "init", "", "`TEXT` that the guest finds as its input, or @FILE with it")
+	flags.StringVar(&f.init, "init", "", "`TEXT` that the guest gets as input, or @FILE to read it from")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` for people; may be repeated")
-	flags.Var(&f.when, "restart", "`WHEN` to start it again: never, on_failure or always (default never)")
-	flags.Var(&f.initial, "restart-initial", "`DURATION` before the first restart, doubled with each further one (default 1s)")
+	flags.Var(&f.when, "restart", "`WHEN` to restart it: never, on_failure or always (default never)")
+	flags.Var(&f.initial, "restart-initial", "`DURATION` before the first restart, doubled for each further one (default 1s)")
 	flags.Var(&f.max, "restart-max", "longest `DURATION` before a restart (default 1m)")
-	flags.IntVar(&f.spec.Restart.Intensity, "restart-intensity", 0, "`NUMBER` of restarts within --restart-within after which it fails for good (default 5)")
+	flags.IntVar(&f.spec.Restart.Intensity, "restart-intensity", 0, "`NUMBER` of restarts within --restart-within after which it fails permanently (default 5)")
 	flags.Var(&f.within, "restart-within", "`DURATION` in which restarts are counted (default 1m)")
 	complete(cmd, "restart", f.when.names...)
 	return cmd
@@ -107,8 +107,8 @@ func newFiberSendCommand(e fiberEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "send ID [MESSAGE…|-]",
 		Short: "Send a fiber messages",
-		Long: `Send a fiber messages: the arguments, or with - the lines of stdin, each when it
-has come. Lines wait for room in the fiber's queue, arguments only with --wait.`,
+		Long: `Send messages to a fiber: the arguments, or with - the lines of stdin, each as it
+comes. Lines wait for room in the fiber's queue, arguments only with --wait.`,
 		Example: `  jobhost fiber send lobby "ann: hello"
   jobhost fiber send lobby one two three --wait
   tail -f access.log | jobhost fiber send watcher -`,

@@ -26,8 +26,8 @@ func newFiberWatchCommand(e fiberEnv) *cobra.Command {
 		Use:   "watch ID",
 		Short: "Print what a fiber publishes until it ends",
 		Long: `Print what a fiber publishes from now on, a line each, until it ends or the
-command is interrupted. What a terminal might take for a command is escaped; -o json
-has everything as it is. The exit code tells whether the fiber completed.`,
+command is interrupted. Control characters are escaped; -o json has the exact data.
+The exit code tells whether the fiber completed.`,
 		Example: `  jobhost fiber watch lobby
   jobhost fiber watch lobby --replay
   jobhost fiber watch lobby --after 42 -o json | jq -r .data`,
@@ -44,8 +44,8 @@ has everything as it is. The exit code tells whether the fiber completed.`,
 		},
 		ValidArgsFunction: fiberSubject.complete(e.env),
 	}
-	cmd.Flags().BoolVar(&query.Replay, "replay", false, "begin with what the host remembers")
-	cmd.Flags().Uint64Var(&query.After, "after", 0, "begin after the output of this `NUMBER`, as far as the host remembers")
+	cmd.Flags().BoolVar(&query.Replay, "replay", false, "begin with the outputs that the host still has")
+	cmd.Flags().Uint64Var(&query.After, "after", 0, "begin after the output with this `NUMBER`, if the host still has it")
 	return cmd
 }
 

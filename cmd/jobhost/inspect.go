@@ -79,11 +79,10 @@ func newWorkerInspectCommand(e workerEnv) *cobra.Command {
 	var limits limitFlags
 	cmd := &cobra.Command{
 		Use:   "inspect WORKER|FILE",
-		Short: "Tell what a module is, what it asks of the host and what it gets",
-		Long: `Tell what a module is, what it asks of the host and what it gets.
+		Short: "Show what a module is, what it asks of the host and what it gets",
+		Long: `Show what a module is, what it asks of the host and what it gets.
 
-The module is checked and compiled as a host does it; what is wrong with it is
-said. Its imports are the list of what it can do beyond computing: a call that
+The module is checked and compiled as by a host, and errors are reported. Its imports are the list of what it can do beyond computing: a call that
 is not imported cannot be made. What it gets are the defaults for a FILE, and
 what the manifest grants for a WORKER of it, of secrets only the names. A FILE
 may need features that a worker must be allowed, or more memory than the default;

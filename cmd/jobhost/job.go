@@ -14,7 +14,7 @@ import (
 type jobEnv struct{ *env }
 
 func newJobCommand(e jobEnv) *cobra.Command {
-	return newGroup("job", "Look at jobs and change their course",
+	return newGroup("job", "Show, cancel, retry and remove jobs",
 		newJobListCommand(e), newJobShowCommand(e), newJobResultCommand(e), newJobPayloadCommand(e), newJobLogsCommand(e), newJobWhyCommand(e),
 		newJobCancelCommand(e), newJobRetryCommand(e), newJobRemoveCommand(e), newJobWatchCommand(e))
 }
@@ -58,7 +58,7 @@ func (q *jobQuery) register(e *env, cmd *cobra.Command) {
 	q.after.now, q.before.now = e.now, e.now
 	flags := cmd.Flags()
 	flags.StringVar(&q.worker, "worker", "", "only jobs of this `WORKER`")
-	flags.StringVar(&q.parent, "parent", "", "only jobs that the job of this `ID` submitted")
+	flags.StringVar(&q.parent, "parent", "", "only jobs that the job with this `ID` submitted")
 	flags.StringArrayVar(&q.labels, "label", nil, "only jobs with this label, `KEY=VALUE`; may be repeated")
 	flags.Var(&q.after, "after", "only jobs submitted at `TIME` or later: a time, or how long ago")
 	flags.Var(&q.before, "before", "only jobs submitted before `TIME`")

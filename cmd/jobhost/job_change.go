@@ -10,7 +10,7 @@ import (
 )
 
 func newJobCancelCommand(e jobEnv) *cobra.Command {
-	return e.eachTask("cancel", "Cancel jobs: what waits never runs, what runs is stopped",
+	return e.eachTask("cancel", "Cancel jobs: waiting tasks never run, running ones are stopped",
 		`  ID=$(jobhost submit wordcount "to be or not to be" --delay 1h)
   jobhost job cancel $ID
   jobhost job cancel $ID --task 3`, cancelJob, jobhost.Server.CancelTask)

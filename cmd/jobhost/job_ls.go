@@ -13,7 +13,7 @@ func newJobListCommand(e jobEnv) *cobra.Command {
 	q, l := &jobQuery{}, &limits{}
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List jobs, the newest first",
+		Short: "List jobs, newest first",
 		Example: `  jobhost job ls
   jobhost job ls --worker wordcount --state running
   jobhost job ls --state dead --after 24h --all -o json`,

@@ -17,7 +17,7 @@ func newJobResultCommand(e jobEnv) *cobra.Command {
 		func(ctx context.Context, server jobhost.Server, id string) error {
 			return e.result(ctx, server, id, task, file)
 		})
-	cmd.Flags().IntVar(&task, "task", 0, "`INDEX` of the task whose result it is")
+	cmd.Flags().IntVar(&task, "task", 0, "`INDEX` of the task whose result is wanted")
 	cmd.Flags().StringVarP(&file, "output-file", "O", "", "write to `FILE` instead of stdout")
 	return cmd
 }
@@ -37,7 +37,7 @@ func newJobPayloadCommand(e jobEnv) *cobra.Command {
 			if e.wantsJSON() {
 				return usagef("a payload is written as it is, not as JSON")
 			}
-			return resultWriter{e.env}.content("the payload", "jobhost job payload "+id+" -O FILE", content, file)
+			return resultWriter(e).content("the payload", "jobhost job payload "+id+" -O FILE", content, file)
 		})
 	cmd.Flags().StringVarP(&file, "output-file", "O", "", "write to `FILE` instead of stdout")
 	return cmd
@@ -55,7 +55,7 @@ func (e jobEnv) result(ctx context.Context, server jobhost.Server, id string, ta
 		if err != nil {
 			return err
 		}
-		return resultWriter{e.env}.result(&outcome{ID: id, Task: task, State: jobhost.Succeeded, data: result.Data}, asIs)
+		return resultWriter(e).result(&outcome{ID: id, Task: task, State: jobhost.Succeeded, data: result.Data}, asIs)
 	}
-	return resultWriter{e.env}.fetch(ctx, server, id, task, file)
+	return resultWriter(e).fetch(ctx, server, id, task, file)
 }

@@ -19,7 +19,7 @@ const mostTasks = 50
 
 func newJobShowCommand(e jobEnv) *cobra.Command {
 	task := -1
-	cmd := e.one("show", "Show all that is known of a job",
+	cmd := e.one("show", "Show a job in full",
 		`  ID=$(jobhost submit wordcount "to be or not to be")
   jobhost job show $ID
   jobhost job show $ID --task 3`, func(ctx context.Context, server jobhost.Server, id string) error {

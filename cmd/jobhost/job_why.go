@@ -9,7 +9,7 @@ import (
 )
 
 func newJobWhyCommand(e jobEnv) *cobra.Command {
-	return e.one("why", "Tell why a job is where it is, and what would change that",
+	return e.one("why", "Explain why a job is in its state, and what would change that",
 		`  ID=$(jobhost submit wordcount "to be or not to be" --delay 1h)
   jobhost job why $ID`, e.why)
 }

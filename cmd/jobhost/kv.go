@@ -14,7 +14,7 @@ import (
 type kvEnv struct{ *env }
 
 func newKVCommand(e kvEnv) *cobra.Command {
-	return newGroup("kv", "Look at the keys and values of workers, and change them",
+	return newGroup("kv", "Show and change the keys and values of workers",
 		newKVListCommand(e), newKVGetCommand(e), newKVSetCommand(e), newKVRemoveCommand(e))
 }
 
@@ -30,8 +30,8 @@ func newKVGetCommand(e kvEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get WORKER KEY",
 		Short: "Print the value of a key",
-		Long: `Print the value of a key, as it is. With -o json it is what is known of the
-key, with the value as base64.`,
+		Long: `Print the value of a key, exactly. With -o json print the key's record, with the
+value as base64.`,
 		Example: `  jobhost kv get dedupe seen/42
   jobhost kv get dedupe seen/42 -o json`,
 		Args: exactly("WORKER", "KEY"),
@@ -64,7 +64,7 @@ func (e kvEnv) get(ctx context.Context, worker, name string) error {
 	if e.wantsJSON() {
 		return e.json(keyWithValue{key, value})
 	}
-	return resultWriter{e.env}.bytes("the value", "write it to a file: jobhost kv get WORKER KEY > FILE", value, asIs)
+	return resultWriter(e).bytes("the value", "write it to a file: jobhost kv get WORKER KEY > FILE", value, asIs)
 }
 
 func newKVSetCommand(e kvEnv) *cobra.Command {
@@ -87,7 +87,7 @@ again.`,
 		},
 		ValidArgsFunction: completeWorkers(e.env),
 	}
-	cmd.Flags().Var(&ttl, "ttl", "let the key go after `DURATION` (default never)")
+	cmd.Flags().Var(&ttl, "ttl", "remove the key after `DURATION` (default never)")
 	return cmd
 }
 

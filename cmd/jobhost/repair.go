@@ -16,10 +16,10 @@ func newRepairCommand(e storeEnv) *cobra.Command {
 		Use:   "repair DIR",
 		Short: "Bring what can be read of a damaged store into a directory",
 		Long: `Read what can be read of the damaged store of the manifest, and write it into a
-new store in a directory. The host must be stopped. The damaged store stays as it
-is. The command reports pages that are not what jobhost wrote, rows that have a part
+new store in a directory. The host must be stopped. The damaged store is not
+changed. The command reports pages that are not what jobhost wrote, rows that have a part
 on such a page, what is wrong with the log, and rows that are there and not what was
-written: those stay, and the host tells of each when it is read. Counters are made anew. A backup is better, if there is one
+written: those stay, and the host tells of each when it is read. Counters are computed again. A backup is better, if there is one
 that is not too old: when pages or the end of the log are missing, a repaired store
 may lack more than is reported.
 

@@ -32,17 +32,16 @@ import (
 func newRunCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Run the host that a manifest describes, until it is told to stop",
-		Long: `Run the host that a manifest describes, until it is told to stop.
+		Short: "Run the host that a manifest describes, until it is stopped",
+		Long: `Run the host that a manifest describes, until it is stopped.
 
-SIGINT or SIGTERM stops it in good order: nothing more is admitted, running
-tasks may finish for host.shutdown_timeout, the rest goes back to the queue
-without counting as an attempt. A second signal ends it at once. Whatever was
-acknowledged is there at the next start, also after a crash.
+SIGINT or SIGTERM stops it gracefully: no more jobs are admitted, running tasks
+have host.shutdown_timeout to finish, and the rest goes back to the queue without
+counting as an attempt. A second signal stops it at once. Everything acknowledged
+is there at the next start, also after a crash.
 
-SIGHUP loads the manifest and the plugins anew, as jobhost worker reload does;
-what is wrong with them is logged, and changes nothing. SIGUSR1 logs how the
-workers stand.`,
+SIGHUP reloads the manifest and the plugins, as jobhost worker reload does; errors
+are logged, and then nothing changes. SIGUSR1 logs the status of the workers.`,
 		Example: "  jobhost run -f manifest.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -14,17 +14,17 @@ import (
 type scheduleEnv struct{ *env }
 
 func newScheduleCommand(e scheduleEnv) *cobra.Command {
-	return newGroup("schedule", "Look at schedules, run, pause and resume them",
+	return newGroup("schedule", "Show, run, pause and resume schedules",
 		newScheduleListCommand(e),
-		e.one("show", "Show all that is known of a schedule, with its next ticks", "", e.show),
+		e.one("show", "Show a schedule in full, with its next ticks", "", e.show),
 		e.one("run", "Submit the job of a schedule now",
-			`Its ticks, its overlap policy and a pause make no difference. The id of the job
-is printed.`, e.run),
-		e.one("pause", "Stop a schedule from making jobs",
-			`The pause outlasts restarts. Jobs that were made go on, and jobhost schedule run
+			`This ignores its ticks, its overlap policy and a pause. The id of the job is
+printed.`, e.run),
+		e.one("pause", "Pause a schedule",
+			`The pause survives restarts. Jobs that exist go on, and jobhost schedule run
 works.`, e.turn(jobhost.Scheduler.PauseSchedule)),
-		e.one("resume", "Let a schedule make jobs again",
-			`Ticks count from now on: those of the pause are not caught up. It also helps a
+		e.one("resume", "Resume a schedule",
+			`Ticks count from now on: missed ones are not caught up. It also helps a
 schedule that fired while the clock of the machine was ahead.`, e.turn(jobhost.Scheduler.ResumeSchedule)))
 }
 

@@ -16,7 +16,7 @@ import (
 type stateEnv struct{ *env }
 
 func newStateCommand(e stateEnv) *cobra.Command {
-	return newGroup("state", "Look at the states that tasks report, watch them, and set them from outside",
+	return newGroup("state", "Show, watch and set the states that tasks report",
 		newStateListCommand(e), newStateGetCommand(e), newStateSetCommand(e), newStateWatchCommand(e), newStateCleanCommand(e), newStateRemoveCommand(e))
 }
 
@@ -95,7 +95,7 @@ func (s *stateSelection) register(cmd *cobra.Command) {
 }
 
 func (s *stateSelection) registerRun(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.run, "run", "", "`RUN` of the job whose states are kept apart (default the plain one)")
+	cmd.Flags().StringVar(&s.run, "run", "", "`RUN` of the job, with states of its own (default the unnamed one)")
 }
 
 func (s *stateSelection) query(cmd *cobra.Command, job string) (jobhost.StateQuery, error) {
@@ -142,8 +142,8 @@ func newStateRemoveCommand(e stateEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm JOB…",
 		Short: "Remove all states of jobs that the queue doesn't know",
-		Long: `Remove all states of jobs that the queue doesn't know. The states of a job of the
-queue go with it: jobhost job rm. Who watches them is told.`,
+		Long: `Remove all states of jobs that are not in the queue. The states of a job in the
+queue are removed with it: jobhost job rm. Watchers are notified.`,
 		Example: `  jobhost state rm import-2026-02
   jobhost state rm import --run monday`,
 		Args: someJobs,

@@ -15,9 +15,9 @@ func newStateCleanCommand(e stateEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove states of jobs that nobody has changed for long",
-		Long: `Remove states of jobs that nobody has changed for long, and that the queue doesn't
-know: the states of its jobs go with them. A job is first marked as deleted, so
-that nobody can go on with it by mistake, and removed when it is older still.`,
+		Long: `Delete old states of jobs that are not in the queue. (States of jobs in the queue
+are deleted with the job.) A job is first marked as deleted, so that it isn't
+continued by mistake, and is removed later.`,
 		Example: `  jobhost state gc --dry-run
   jobhost state gc --tombstone-age 30d --delete-age 90d`,
 		Args: exactly(),
@@ -31,7 +31,7 @@ that nobody can go on with it by mistake, and removed when it is older still.`,
 	flags := cmd.Flags()
 	flags.Var(&tombstone, "tombstone-age", "mark jobs as deleted `DURATION` after their last change")
 	flags.Var(&remove, "delete-age", "remove jobs `DURATION` after their last change, which must be longer")
-	flags.BoolVar(&dry, "dry-run", false, "change nothing, and tell what would be")
+	flags.BoolVar(&dry, "dry-run", false, "change nothing, and show what would change")
 	return cmd
 }
 

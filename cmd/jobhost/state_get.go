@@ -21,13 +21,13 @@ func newStateGetCommand(e stateEnv) *cobra.Command {
 	var of stateSelection
 	cmd := &cobra.Command{
 		Use:   "get JOB",
-		Short: "Show how far a job is: the state that prevails, and all by task and tag",
-		Long: `Show how far a job is: the state that prevails, and all by task and tag.
+		Short: "Show the progress of a job: its state, and those of all tasks and tags",
+		Long: `Show the progress of a job: its state, and those of all tasks and tags.
 
-The lowest status prevails: errors below 0, then what has not started, which is
-also a task that has reported nothing, then how far the others are. Ties go to the
-lowest task and then to the first tag. A dash is what was never reported; under
-_run the host itself tells how the attempts of its tasks go.`,
+The state of a job is its lowest status: errors below 0, then tasks that have not
+started or reported nothing, then the progress of the others. Ties go to the lowest
+task and then to the first tag. A dash means that nothing was reported; under _run
+the host itself reports the attempts of its tasks.`,
 		Example: `  jobhost state get import-2026-02
   jobhost state get import-2026-02 --tag ingest
   jobhost state get import-2026-02 --task 3 --tag ingest -o json`,

@@ -20,8 +20,8 @@ func newStateListCommand(e stateEnv) *cobra.Command {
 		Short: "List the jobs that have states, or the states of one",
 		Long: `List the jobs that have states, or the states of one.
 
-What the host itself reports under the tag _run of its own jobs is told with a
-job, but makes none one that has states.`,
+States that the host itself reports under the tag _run are shown with a job, but a
+job with only those is not listed.`,
 		Example: `  jobhost state ls
   jobhost state ls import-2026-02
   jobhost state ls import-2026-02 --tag ingest -o json`,
@@ -43,7 +43,7 @@ job, but makes none one that has states.`,
 	}
 	of.register(cmd)
 	l.register(cmd, "jobs")
-	cmd.Flags().BoolVar(&filter.Deleted, "deleted", false, "list jobs too that are marked as deleted")
+	cmd.Flags().BoolVar(&filter.Deleted, "deleted", false, "include jobs that are marked as deleted")
 	return cmd
 }
 

@@ -20,10 +20,10 @@ func newStateWatchCommand(e stateEnv) *cobra.Command {
 		Short: "Print the states of a job, and each change of them",
 		Long: `Print the states of a job, and each change of them, until it is interrupted.
 
-With --until it ends when all tasks of the job, or the one of --task, have got that
-far under --tag. A task that is in error may be tried again, so it is waited for.
-With -o json each line is an event: replay marks the states that there were, and
-the one with sentinel says that this was all.`,
+With --until it ends when all tasks of the job, or the one of --task, have reached
+that status under --tag. It waits for tasks in error, which may be tried again.
+With -o json each line is an event: replay marks the states that existed, and
+sentinel the end of those.`,
 		Example: `  jobhost state watch import-2026-02
   jobhost state watch import-2026-02 --tag ingest --until finished
   jobhost state watch import-2026-02 --task 3 -o json | jq .state.message`,
@@ -50,7 +50,7 @@ the one with sentinel says that this was all.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	of.register(cmd)
-	cmd.Flags().Var(&until, "until", "end when all tasks have got to `STATUS` under --tag: finished, or a number")
+	cmd.Flags().Var(&until, "until", "end when all tasks have reached `STATUS` under --tag: finished, or a number")
 	complete(cmd, "until", statusWords()...)
 	return cmd
 }

@@ -37,14 +37,14 @@ func newSubmitCommand(e submitEnv) *cobra.Command {
 		Short: "Submit a job, or one for each line of a file",
 		Long: `Submit a job, or one for each line of a file.
 
-The payload is the argument, the content of @FILE or --file, or stdin for -;
-without it the payload is empty. A large one is uploaded first, as a stream: it
-is in nobody's memory, and payload.max of the manifest bounds it. The job's id
-is printed; with --wait its result instead.
+The payload is the argument, the content of @FILE or --file, or stdin for -; it is
+empty by default. Large payloads are streamed to the host first, without being held
+in memory, up to payload.max of the manifest. The job's id is printed, or with
+--wait its result.
 
 With --lines each line of @FILE or stdin is the payload of a job, empty lines
 too. With --wait the results are printed in the order of the lines, each on a
-line of its own, and failed jobs are told on stderr.`,
+line of its own, and failed jobs are reported on stderr.`,
 		Example: `  jobhost submit wordcount "to be or not to be"
   jobhost submit loganalyzer @access.log --wait
   jobhost submit vowels --lines @names.txt --wait
@@ -75,7 +75,7 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.Lookup("wait").NoOptDefVal = forever
 	flags.StringVar(&f.file, "file", "", "`FILE` with the payload, of any size")
 	flags.BoolVarP(&f.lines, "lines", "l", false, "one job per line of stdin or @FILE")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "with --lines, end with a summary on stderr even if that is no terminal")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "with --lines, end with a summary on stderr even if it isn't a terminal")
 	flags.StringVar(&f.spec.ID, "id", "", "`ID` of the job, which makes submitting it again harmless (default a new one)")
 	flags.StringVar(&f.spec.Entry, "entry", "", "`EXPORT` to call (default the worker's)")
 	flags.Var(&f.priority, "priority", "`LEVEL`: critical, high, normal, low or background")
@@ -83,15 +83,15 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.Var(&f.runAt, "run-at", "start at `TIME`, such as 2026-02-03T15:04:05Z")
 	flags.IntVar(&f.spec.Tasks, "tasks", 1, "`NUMBER` of tasks that the job consists of")
 	flags.IntVar(&f.spec.MaxAttempts, "attempts", 0, "`NUMBER` of attempts, the first included (default the worker's)")
-	flags.Var(&f.timeout, "timeout", "`DURATION` that an attempt may take (default the worker's)")
+	flags.Var(&f.timeout, "timeout", "maximum `DURATION` of an attempt (default the worker's)")
 	flags.Var(&f.retention, "retention", "`DURATION` that the job is kept after its end (default the worker's)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the job by; may be repeated")
-	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` that the job takes turns and shares a limit by")
-	flags.Var(&f.deadline, "deadline", "give the job up if it waits still after `DURATION`")
-	flags.StringVar(&f.spec.UniqueKey, "unique-key", "", "`KEY` of which the worker has one job at a time")
+	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` whose jobs take turns and share a limit")
+	flags.Var(&f.deadline, "deadline", "give up the job if it hasn't started after `DURATION`")
+	flags.StringVar(&f.spec.UniqueKey, "unique-key", "", "`KEY` that only one job of the worker may have at a time")
 	flags.Var(&f.uniqueFor, "unique-for", "`DURATION` in which --unique-key keeps others out (default while the job is kept)")
-	flags.StringVar(&f.spec.Callback.Worker, "callback", "", "`WORKER` that gets a job when this one has ended")
-	flags.StringVar(&f.spec.Callback.URL, "callback-url", "", "`URL` that is told when the job has ended, if the manifest allows it")
+	flags.StringVar(&f.spec.Callback.Worker, "callback", "", "`WORKER` that gets a job when this one ends")
+	flags.StringVar(&f.spec.Callback.URL, "callback-url", "", "`URL` to notify when the job ends, if the manifest allows it")
 	flags.StringVar(&f.spec.ContentType, "content-type", "", "`TYPE` of the payload, for the worker to read")
 	complete(cmd, "priority", f.priority.names...)
 }
@@ -180,5 +180,5 @@ func (e submitEnv) wait(ctx context.Context, server jobhost.Server, f *submitFla
 	defer stop()
 	end := await(ctx, server, receipt.ID, time.Duration(f.wait.most))
 	end.Deduplicated = receipt.Deduplicated
-	return resultWriter{e.env}.end(ctx, server, end, asIs)
+	return resultWriter(e).end(ctx, server, end, asIs)
 }

@@ -14,7 +14,7 @@ import (
 type workerEnv struct{ *env }
 
 func newWorkerCommand(e workerEnv) *cobra.Command {
-	return newGroup("worker", "Look at workers, and change how they run",
+	return newGroup("worker", "Show workers, and change how they run",
 		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerNewCommand(e), newWorkerInspectCommand(e), newWorkerTestCommand(e), newWorkerHTTPCheckCommand(e),
 		newWorkerPauseCommand(e), newWorkerDrainCommand(e), newWorkerResumeCommand(e), newWorkerScaleCommand(e),
 		newWorkerResetBreakerCommand(e))
@@ -79,7 +79,7 @@ func (e workerEnv) listRows(workers []jobhost.WorkerStatus) {
 func newWorkerShowCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show what is known of a worker: its plugin, limits and tasks",
+		Short:   "Show a worker: its plugin, limits and tasks",
 		Example: `  jobhost worker show wordcount`,
 		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

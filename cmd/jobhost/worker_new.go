@@ -16,15 +16,15 @@ func newWorkerNewCommand(e workerEnv) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
-		Short: "Make a project of a new worker",
-		Long: `Make a project of a new worker.
+		Short: "Create a project for a new worker",
+		Long: `Create a project for a new worker.
 
 It has a worker that greets, a build.sh, a manifest.toml with which jobhost dev
 runs it, cases for jobhost worker test, and the SDK, so that nothing has to be
 fetched but compilers and what those are made of. It is put into a new or empty
 folder of that name, or into --dir. NAME is what jobs call the worker.
 
-What it takes to build it stands in the project's README.md; docs/workers.md
+The project's README.md says what it takes to build it; docs/workers.md
 compares the languages.`,
 		Example: `  jobhost worker new greeter --lang go
   jobhost worker new thumbs --lang rust --dir workers/thumbs`,

@@ -13,19 +13,19 @@ import (
 type operation func(server jobhost.Server, ctx context.Context, worker string) (jobhost.WorkerStatus, error)
 
 func newWorkerPauseCommand(e workerEnv) *cobra.Command {
-	return e.one("pause", "Hold a worker's tasks, and go on taking its jobs",
-		`Running tasks end as ever. The worker stays paused until it is resumed, also
-over restarts of the host.`, jobhost.Server.PauseWorker)
+	return e.one("pause", "Hold a worker's tasks, but accept its jobs",
+		`Running tasks finish normally. The worker stays paused until it is resumed, also
+after restarts of the host.`, jobhost.Server.PauseWorker)
 }
 
 func newWorkerDrainCommand(e workerEnv) *cobra.Command {
-	return e.one("drain", "Hold a worker's tasks, and take no more of its jobs",
-		`Running tasks end as ever: the worker is idle when "busy" is 0. It stays so
-until it is resumed, also over restarts of the host.`, jobhost.Server.DrainWorker)
+	return e.one("drain", "Hold a worker's tasks, and accept no more of its jobs",
+		`Running tasks finish normally: the worker is idle when "busy" is 0. It stays
+drained until it is resumed, also after restarts of the host.`, jobhost.Server.DrainWorker)
 }
 
 func newWorkerResumeCommand(e workerEnv) *cobra.Command {
-	return e.one("resume", "Go on with a worker that was paused or drained", "", jobhost.Server.ResumeWorker)
+	return e.one("resume", "Resume a worker that was paused or drained", "", jobhost.Server.ResumeWorker)
 }
 
 func newWorkerResetBreakerCommand(e workerEnv) *cobra.Command {
@@ -43,12 +43,11 @@ func (e workerEnv) one(verb, short, long string, do operation) *cobra.Command {
 func newWorkerScaleCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "scale NAME SLOTS",
-		Short: "Change how many tasks of a worker run at one time",
-		Long: `Change how many tasks of a worker run at one time.
+		Short: "Change the maximum of a worker's concurrent tasks",
+		Long: `Change the maximum of a worker's concurrent tasks.
 
-It holds until the host ends or the worker is loaded with other settings;
-pool_size in the manifest is for good. Slots that are too many end after the
-task that they run.`,
+The change lasts until the host stops or the worker is reloaded with other settings;
+pool_size in the manifest is permanent. Surplus slots end after their current task.`,
 		Example: "  jobhost worker scale wordcount 8",
 		Args:    exactly("NAME", "SLOTS"),
 		RunE: func(cmd *cobra.Command, args []string) error {

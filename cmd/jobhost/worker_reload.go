@@ -12,12 +12,12 @@ import (
 func newWorkerReloadCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload [NAME]",
-		Short: "Load workers anew whose plugin or settings have changed",
-		Long: `Load workers anew whose plugin or settings have changed.
+		Short: "Reload workers whose plugin or settings have changed",
+		Long: `Reload workers whose plugin or settings have changed.
 
 The host reads its manifest again, compiles and tries what has changed while
 the old versions run, and swaps: running tasks end on the version that they
-began on. With a fault nothing changes. Tasks of a worker that the manifest no
+began on. After an error nothing changes. Tasks of a worker that the manifest no
 longer has are held until it is back. With NAME, only that worker is changed.`,
 		Example: `  jobhost worker reload
   jobhost worker reload wordcount`,

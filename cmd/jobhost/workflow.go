@@ -15,9 +15,9 @@ type workflowEnv struct{ *env }
 func newWorkflowCommand(e workflowEnv) *cobra.Command {
 	return newGroup("workflow", "Check, draw, run and follow workflows",
 		newWorkflowCheckCommand(e), newWorkflowGraphCommand(e), newWorkflowRunCommand(e), newWorkflowListCommand(e),
-		e.one("show", "Show all that is known of a workflow, with its steps", "", e.show),
+		e.one("show", "Show a workflow in full, with its steps", "", e.show),
 		newWorkflowResultCommand(e),
-		e.one("trace", "Tell what happened in a workflow, in order", "", e.trace),
+		e.one("trace", "Show what happened in a workflow, in order", "", e.trace),
 		newWorkflowWatchCommand(e), newWorkflowSignalCommand(e), newWorkflowCancelCommand(e), newWorkflowRetryCommand(e),
 		e.one("rm", "Remove a workflow that has ended, with its jobs", "", e.remove))
 }
@@ -53,7 +53,7 @@ func (e workflowEnv) remove(ctx context.Context, server jobhost.Server, id strin
 
 func newWorkflowCancelCommand(e workflowEnv) *cobra.Command {
 	reason := ""
-	cmd := e.one("cancel", "End a workflow and all that it runs", "", func(ctx context.Context, server jobhost.Server, id string) error {
+	cmd := e.one("cancel", "Cancel a workflow and all that it runs", "", func(ctx context.Context, server jobhost.Server, id string) error {
 		run, err := server.CancelWorkflow(ctx, id, reason)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func newWorkflowCancelCommand(e workflowEnv) *cobra.Command {
 
 func newWorkflowRetryCommand(e workflowEnv) *cobra.Command {
 	step := ""
-	cmd := e.one("retry", "Let a step that has failed run anew",
+	cmd := e.one("retry", "Run a failed step again",
 		`The workflow goes on from there; steps that have completed don't run again. Without
 --step it is the step that made the workflow fail.`,
 		func(ctx context.Context, server jobhost.Server, id string) error {
@@ -117,7 +117,7 @@ yet, it is kept until one does. The payload is what the step returns.`,
 		},
 		ValidArgsFunction: workflowSubject.complete(e.env),
 	}
-	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that the step returns, or @FILE with it, or - for stdin")
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that the step returns, or @FILE to read it from, or - for stdin")
 	cmd.Flags().StringVar(&signal.ID, "id", "", "`ID` that makes the signal count once, however often it is sent")
 	return cmd
 }

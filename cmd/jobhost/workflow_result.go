@@ -19,7 +19,7 @@ func newWorkflowResultCommand(e workflowEnv) *cobra.Command {
 		if e.wantsJSON() {
 			return usagef("an output is written as it is, not as JSON")
 		}
-		return resultWriter{e.env}.content("the output", "jobhost workflow result "+id+" -O FILE", content, file)
+		return resultWriter(e).content("the output", "jobhost workflow result "+id+" -O FILE", content, file)
 	})
 	cmd.Flags().StringVarP(&file, "output-file", "O", "", "write to `FILE` instead of stdout")
 	return cmd

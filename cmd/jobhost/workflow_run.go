@@ -29,9 +29,9 @@ func newWorkflowRunCommand(e workflowEnv) *cobra.Command {
 		Long: `Start a workflow and print its id: of a definition of the host by its NAME, or of a FILE
 of JSON (- is stdin), whose name ends in .json or has a /.
 
-With --wait its steps are told on stderr while they change, on a terminal as a list
-that is redrawn in place, and at the end what it returned is printed as JSON. The exit code
-tells whether it completed. An interrupt ends the wait, not the workflow.`,
+With --wait changes of its steps are shown on stderr, on a terminal as a list that is
+redrawn in place, and its output is printed as JSON at the end. The exit code tells
+whether it completed. An interrupt ends the wait, not the workflow.`,
 		Example: `  jobhost workflow run order --input '{"order":17}' --id wf-order-17
   jobhost workflow run ./order.json --input @order-17.json --wait
   jobhost workflow run order --label customer=42 --wait --timeout 10m -o json`,
@@ -45,7 +45,7 @@ tells whether it completed. An interrupt ends the wait, not the workflow.`,
 		ValidArgsFunction: completeDefinitions(e.env),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.input, "input", "", "`JSON` that it is started with, or @FILE with it, or - for stdin")
+	flags.StringVar(&f.input, "input", "", "`JSON` input, or @FILE to read it from, or - for stdin")
 	flags.StringVar(&f.start.ID, "id", "", "`ID` of the workflow, wf-…, which makes starting it again harmless (default a new one)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the workflow by; may be repeated")
 	flags.Var(&f.retention, "retention", "`DURATION` that the workflow is kept after its end (default the host's)")

@@ -29,7 +29,7 @@ func newWorkflowListCommand(e workflowEnv) *cobra.Command {
 	q.after.now, q.before.now = e.now, e.now
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List workflows, the latest start first",
+		Short: "List workflows, latest start first",
 		Example: `  jobhost workflow ls
   jobhost workflow ls --name order --status failed
   jobhost workflow ls --after 24h --all -o json`,
@@ -40,7 +40,7 @@ func newWorkflowListCommand(e workflowEnv) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&q.filter.Name, "name", "", "only workflows of this definition, by its `NAME`")
 	flags.Var(&q.status, "status", "only workflows in this `STATUS`")
-	flags.StringVar(&q.filter.Parent, "parent", "", "only workflows that are steps of the one of this `ID`")
+	flags.StringVar(&q.filter.Parent, "parent", "", "only workflows that are steps of the one with this `ID`")
 	flags.Var(&q.after, "after", "only workflows started at `TIME` or later: a time, or how long ago")
 	flags.Var(&q.before, "before", "only workflows started before `TIME`")
 	q.limits.register(cmd, "workflows")

@@ -108,11 +108,11 @@ func (e workflowEnv) suggestDefinition(ctx context.Context, server jobhost.Serve
 func newWorkflowCheckCommand(e workflowEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE|NAME",
-		Short: "Check a definition and report all faults",
-		Long: `Check a definition and report all faults.
+		Short: "Check a definition and report all errors",
+		Long: `Check a definition and report all errors.
 
-A FILE is JSON, - is stdin; it is checked by itself, without a server: whether its
-workers are there is not looked at. A NAME is one of the host's, checked by the host.`,
+A FILE is JSON, - is stdin; it is checked without a server, so not whether its workers
+exist. A NAME is a definition of the host, which checks it.`,
 		Example: `  jobhost workflow check order.json
   jobhost workflow check order -o json
   cat order.json | jobhost workflow check -`,

@@ -17,8 +17,8 @@ import (
 func newWorkflowWatchCommand(e workflowEnv) *cobra.Command {
 	cmd := e.one("watch", "Follow the steps of a workflow until it ends",
 		`On a terminal the steps are a list that is redrawn in place, elsewhere a line for each
-change. At the end what the workflow returned is printed; with -o json the events are
-instead, as they come. The exit code tells whether it completed.`,
+change. The output is printed at the end; -o json prints the events as they come
+instead. The exit code tells whether the workflow completed.`,
 		func(ctx context.Context, server jobhost.Server, id string) error {
 			ctx, stop := interruptible(ctx)
 			defer stop()
