@@ -203,7 +203,7 @@ func checkToken(token string) (string, error) {
 }
 
 // listenURL returns how a host that listens at addr is reached from here; ""
-// when nobody can know.
+// when that is not known.
 func listenURL(addr string) string {
 	name, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "0" {

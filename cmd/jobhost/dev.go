@@ -88,7 +88,7 @@ func (d *dev) run(ctx context.Context, dirs []string) (err error) {
 	}
 	return runHost(ctx, d.env, m, runOptions{
 		services:    map[string]service{"watch": d.watch, "tail": d.tail},
-		hangupStops: true, // nobody is left to look at it
+		hangupStops: true, // its user is gone
 		// So that several projects, whose manifests name no port, can be worked on at a time.
 		spare: strings.TrimPrefix(defaultAddr, "http://"),
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// stateChange is what state set is told.
+// stateChange is what the flags of state set say.
 type stateChange struct {
 	state   jobhost.TaskState
 	status  statusFlag

@@ -45,8 +45,8 @@ type Config struct {
 	// Whole is the size up to which the server holds a payload or result in memory while it is
 	// read, in bytes; 0 = 64 KiB. Larger ones come in pieces.
 	Whole int
-	// Observe is told of every answer, with the path of the route ("" = none
-	// matched), and must not block; nil = nobody. Answers to waits and streams
+	// Observe is called with every answer, with the path of the route ("" = none
+	// matched), and must not block; nil = none. Answers to waits and streams
 	// count with all their time.
 	Observe func(route string, status int, took time.Duration)
 	// Logger; nil = nothing is logged.

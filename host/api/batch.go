@@ -21,7 +21,7 @@ const (
 
 // batch is one POST /v1/jobs:batch while it is served. Lines are read until a
 // chunk is full, or until no more of them have arrived; the chunk is submitted
-// and answered; then the next one. So a batch may be endless, and nobody waits
+// and answered; then the next one. So a batch may be endless, and none waits
 // for a line that has not been sent.
 type batch struct {
 	api     *API

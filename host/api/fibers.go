@@ -100,7 +100,7 @@ var (
 		Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("the message is larger than %d bytes", jobhost.MaxFiberMessage),
 		Hint: "send it in parts",
 	}
-	// errNoTurn is told from other reasons to be exhausted by its field.
+	// errNoTurn is distinguished from other reasons to be exhausted by its field.
 	errNoTurn = &jobhost.Error{
 		Code: jobhost.CodeExhausted, Field: "wait", RetryAfter: time.Second,
 		Message: "as many fibers live as may, and the time to wait ran out", Hint: "wait for longer, or interrupt a fiber that isn't needed",

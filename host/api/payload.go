@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/host/api/wire"
 )
 
-// uploadTime bounds an upload as a whole: nobody keeps one open for ever by a
+// uploadTime bounds an upload as a whole: none stays open forever because of a
 // byte now and then.
 const uploadTime = time.Hour
 
