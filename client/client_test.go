@@ -107,7 +107,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for worker, want := range map[string]jobhost.Error{
-		"test": {Code: jobhost.CodeExhausted, RetryAfter: time.Second}, "tests": {Code: jobhost.CodeNotFound, Field: "worker"},
+		"test": {Code: jobhost.CodeExhausted, Field: "worker", RetryAfter: time.Second}, "tests": {Code: jobhost.CodeNotFound, Field: "worker"},
 	} {
 		spec := jobhost.Spec{Worker: worker, Delay: time.Hour}
 		_, here := h.Submit(t.Context(), spec)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/budget"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -21,7 +22,7 @@ type core struct {
 	open     func()           // called before the pool runs
 	shut     func()           // called after the last task
 
-	memory memory
+	memory budget.Budget // bytes of bodies
 
 	mu      sync.Mutex // protects the following
 	state   State
@@ -46,7 +47,7 @@ func (p *core) init(cfg ProcessorConfig) {
 	if cfg.Logger == nil {
 		cfg.Logger = cfg.Client.logger
 	}
-	p.cfg, p.client, p.memory.most = cfg, cfg.Client, cfg.MaxBuffered
+	p.cfg, p.client, p.memory.Limit = cfg, cfg.Client, cfg.MaxBuffered
 }
 
 // Start implements [Pool].
@@ -82,11 +83,11 @@ func (p *core) admit(t *Task) error {
 		return exhausted(LimitConnections, "there are %d HTTP requests already, which is the limit", p.pending)
 	}
 	size := t.request.Size()
-	if !p.memory.take(size) {
-		return exhausted(LimitBuffered, "bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.used.Load())
+	if !p.memory.Take(size) {
+		return exhausted(LimitBuffered, "bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.Used())
 	}
 	if !t.flags.CompareAndSwap(0, taskPending) {
-		p.memory.free(size)
+		p.memory.Free(size)
 		return ErrTaskUsed
 	}
 	t.room = room{of: &p.memory, taken: size}
@@ -201,7 +202,7 @@ func (p *core) remove(t *Task) {
 func (p *core) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Pending: p.pending, Buffered: p.memory.used.Load()}
+	s := Stats{Pending: p.pending, Buffered: p.memory.Used()}
 	for t := p.first; t != nil; t = t.next {
 		switch {
 		case t.start.Load() == 0:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/jobhost/jobhost/internal/canceled"
 )
 
 // patience is the context of one call of a handler. Few handlers use theirs, so
@@ -23,16 +25,9 @@ func (p *patience) begun() context.Context {
 
 // end is called when the handler has returned, and ends the context.
 func (p *patience) end() {
-	p.once.Do(func() { p.ctx, p.stop = ended, func() {} })
+	p.once.Do(func() { p.ctx, p.stop = canceled.Context(), func() {} })
 	p.stop()
 }
-
-// ended is a context that has ended.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // Deadline implements [context.Context].
 func (p *patience) Deadline() (time.Time, bool) { return p.until, true }

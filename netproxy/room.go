@@ -1,37 +1,19 @@
 package netproxy
 
-import "sync/atomic"
+import "github.com/jobhost/jobhost/internal/budget"
 
-// memory limits the bytes that all bodies take together.
-type memory struct {
-	most int64
-	used atomic.Int64
-}
-
-// room is the part of a memory that one request has taken. A nil room has no limit.
+// room is what one request has taken of the memory for bodies. A nil room has no bound.
 type room struct {
-	of    *memory
+	of    *budget.Budget
 	taken int64
 }
 
-// take reserves n more bytes, if there is room.
-func (m *memory) take(n int64) bool {
-	if m.used.Add(n) > m.most {
-		m.used.Add(-n)
-		return false
-	}
-	return true
-}
-
-// free returns n bytes.
-func (m *memory) free(n int64) { m.used.Add(-n) }
-
-// take reserves n more bytes, if there is room.
+// take asks for n more bytes.
 func (r *room) take(n int64) bool {
 	if r == nil {
 		return true
 	}
-	if !r.of.take(n) {
+	if !r.of.Take(n) {
 		return false
 	}
 	r.taken += n
@@ -40,6 +22,6 @@ func (r *room) take(n int64) bool {
 
 // free returns everything.
 func (r *room) free() {
-	r.of.free(r.taken)
+	r.of.Free(r.taken)
 	r.taken = 0
 }

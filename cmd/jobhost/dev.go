@@ -28,15 +28,16 @@ func newDevCommand(e *env) *cobra.Command {
 		Short: "Run the host, and rebuild and swap workers when files change",
 		Long: `Run the host, and rebuild and swap workers when files change.
 
-It is jobhost run for those who write workers. The manifest, the plugins' files
-and, for workers that have a build in the manifest, the folders of their plugins
-are watched; so is each DIR, on whose changes all builds run. What .gitignore names,
-logs, documents, cases of tests, editors' files and what tools make are no sources;
-nor is what turns out to have no part in a build, or to be written by it. A build is a
-command line: it runs in the plugin's folder, and its output is shown. A plugin
-or manifest with other contents than before is loaded beside what runs and takes
-its place when it works; otherwise the fault is shown and the old one runs on.
-What workers log is shown when an attempt ends.`,
+This is jobhost run for developing workers. It watches the manifest, the plugins
+and, for workers that have a build in the manifest, the folders of their plugins.
+It also watches each DIR, whose changes start all builds. Files that .gitignore
+names, logs, documents, test cases, editors' files and the output of tools are not
+sources, nor are files that turn out to play no part in a build or to be written
+by it. A build is a command line: it runs in the plugin's folder, and its output is
+shown. A plugin or manifest that has changed is loaded beside the running one and
+replaces it if it works; otherwise the error is shown and the old one keeps running.
+Logs of workers are shown when an attempt ends. If the manifest names no port and
+7070 is taken, any free port is used.`,
 		Example: `  jobhost dev
   jobhost dev -f examples/manifest.toml ./shared`,
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
@@ -85,8 +86,10 @@ func (d *dev) run(ctx context.Context, dirs []string) (err error) {
 		return err
 	}
 	return runHost(ctx, d.env, m, runOptions{
-		companions:  map[string]companion{"watch": d.watch, "tail": d.tail},
-		hangupStops: true, // nobody is left to look at it
+		services:    map[string]service{"watch": d.watch, "tail": d.tail},
+		hangupStops: true, // its user is gone
+		// So that several projects, whose manifests name no port, can be worked on at a time.
+		spare: strings.TrimPrefix(defaultAddr, "http://"),
 	})
 }
 

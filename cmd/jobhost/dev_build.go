@@ -16,7 +16,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// untilInterrupt returns a context that ends when dev is told to stop before
+// untilInterrupt returns a context that ends when dev is interrupted before
 // there is a host; one that runs has its own way.
 func untilInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -87,7 +87,7 @@ func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 	err = cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
-		_ = killGroup() // what it left behind; mostly there is nobody
+		_ = killGroup() // what it left behind, mostly nothing
 	}
 	out.flush()
 	switch {

@@ -133,7 +133,7 @@ var storeNames = []string{
 
 // written returns the files and folders that a host and its workers write.
 func written(m *manifest.Manifest) []string {
-	paths := []string{m.Host.TokenFile}
+	paths := []string{m.Host.TokenFile, addressFile(&m.Host)}
 	for _, dir := range []string{m.Host.Data, m.Host.Store.Dir} {
 		if dir == "" {
 			continue

@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-func newWorkerHTTPCheckCommand(e *env) *cobra.Command {
+func newWorkerHTTPCheckCommand(e workerEnv) *cobra.Command {
 	var method string
 	cmd := &cobra.Command{
 		Use:   "http-check WORKER URL",
@@ -38,8 +38,8 @@ code 1 = the request is denied.`,
 	return cmd
 }
 
-func (e *env) checkHTTP(ctx context.Context, name, method, url string) error {
-	w, err := execWorker(e, name)
+func (e workerEnv) checkHTTP(ctx context.Context, name, method, url string) error {
+	w, err := execWorker(e.env, name)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (e *env) checkHTTP(ctx context.Context, name, method, url string) error {
 	return nil
 }
 
-func (e *env) printVerdict(v *policy.Verdict, unresolved error) {
+func (e workerEnv) printVerdict(v *policy.Verdict, unresolved error) {
 	t := e.newTable()
 	t.field("request", v.Method+" "+v.URL)
 	t.field("verdict", map[bool]string{true: "allowed", false: "denied"}[v.Allowed])

@@ -17,7 +17,7 @@ func newManifestCommand(e *env) *cobra.Command {
 func newManifestCheckCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Check a manifest and the files that it names, and report all faults",
+		Short: "Check a manifest and the files that it names, and report all errors",
 		Example: `  jobhost manifest check
   jobhost manifest check examples/manifest.toml -o json`,
 		Args: between(0, "FILE"),

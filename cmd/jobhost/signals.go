@@ -42,10 +42,10 @@ func untilSignal(ctx context.Context, logger *slog.Logger, ends ...os.Signal) (c
 	}
 }
 
-// heedOrders returns a companion that reloads the host at each SIGHUP, if that is
+// handleSignals returns a service that reloads the host at each SIGHUP, if that is
 // what it means, and logs how it stands at each SIGUSR1. Signals count from now on: unheeded, either
 // would end the process. Those that come while one is dealt with are one more.
-func heedOrders(logger *slog.Logger, hangup bool) (orders companion, forget func()) {
+func handleSignals(logger *slog.Logger, hangup bool) (orders service, forget func()) {
 	reload, tell := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	if hangup {
 		signal.Notify(reload, syscall.SIGHUP)

@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newWorkerReloadCommand(e *env) *cobra.Command {
+func newWorkerReloadCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload [NAME]",
 		Short: "Reload the manifest, and workers whose plugin or settings have changed",
@@ -31,13 +31,13 @@ worker is reloaded.`,
 					return asUsage(err)
 				}
 			}
-			return e.reloadWorkers(cmd.Context(), name)
+			return e.reload(cmd.Context(), name)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 }
 
-func (e *env) reloadWorkers(ctx context.Context, name string) error {
+func (e workerEnv) reload(ctx context.Context, name string) error {
 	server, err := e.server()
 	if err != nil {
 		return err

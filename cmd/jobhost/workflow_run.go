@@ -21,7 +21,7 @@ type workflowFlags struct {
 	timeout   duration
 }
 
-func newWorkflowRunCommand(e *env) *cobra.Command {
+func newWorkflowRunCommand(e workflowEnv) *cobra.Command {
 	f := &workflowFlags{}
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
@@ -29,9 +29,9 @@ func newWorkflowRunCommand(e *env) *cobra.Command {
 		Long: `Start a workflow and print its id: of a definition of the host by its NAME, or of a FILE
 of JSON (- is stdin), whose name ends in .json or has a /.
 
-With --wait its steps are told on stderr while they change, on a terminal as a list
-that is redrawn in place, and at the end what it returned is printed as JSON. The exit code
-tells whether it completed. An interrupt ends the wait, not the workflow.
+With --wait changes of its steps are shown on stderr, on a terminal as a list that is
+redrawn in place, and its output is printed as JSON at the end. The exit code tells
+whether it completed. An interrupt ends the wait, not the workflow.
 
 While the host is starting the command waits for it, for up to 30 seconds, or with
 --wait for as long as --timeout says.`,
@@ -43,12 +43,12 @@ While the host is starting the command waits for it, for up to 30 seconds, or wi
 			if err := f.settle(e, args[0]); err != nil {
 				return err
 			}
-			return e.runWorkflow(cmd.Context(), f)
+			return e.run(cmd.Context(), f)
 		},
-		ValidArgsFunction: completeDefinitions(e),
+		ValidArgsFunction: completeDefinitions(e.env),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.input, "input", "", "`JSON` that it is started with, or @FILE with it, or - for stdin")
+	flags.StringVar(&f.input, "input", "", "`JSON` input, or @FILE to read it from, or - for stdin")
 	flags.StringVar(&f.start.ID, "id", "", "`ID` of the workflow, wf-…, which makes starting it again harmless (default a new one)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the workflow by; may be repeated")
 	flags.Var(&f.retention, "retention", "`DURATION` that the workflow is kept after its end (default the host's)")
@@ -58,7 +58,7 @@ While the host is starting the command waits for it, for up to 30 seconds, or wi
 }
 
 // settle completes and checks the start.
-func (f *workflowFlags) settle(e *env, arg string) (err error) {
+func (f *workflowFlags) settle(e workflowEnv, arg string) (err error) {
 	s := &f.start
 	if f.timeout > 0 && !f.wait {
 		return usagef("--timeout is for --wait only")
@@ -85,7 +85,7 @@ func (f *workflowFlags) settle(e *env, arg string) (err error) {
 	return asUsage(s.Check())
 }
 
-func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
+func (e workflowEnv) run(ctx context.Context, f *workflowFlags) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	server, err := e.server()
@@ -108,7 +108,7 @@ func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
 	}
 	switch {
 	case f.wait:
-		return e.awaitWorkflow(ctx, server, receipt.ID, time.Duration(f.timeout))
+		return e.await(ctx, server, receipt.ID, time.Duration(f.timeout))
 	case e.wantsJSON():
 		return e.json(receipt)
 	}
@@ -116,9 +116,9 @@ func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
 	return err
 }
 
-// awaitWorkflow waits for the end of a workflow, for at most a time if that isn't 0, tells of
+// await waits for the end of a workflow, for at most a time if that isn't 0, tells of
 // its steps and prints what it returned.
-func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id string, most time.Duration) error {
+func (e workflowEnv) await(ctx context.Context, server jobhost.Server, id string, most time.Duration) error {
 	if most > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errPatience)
@@ -138,7 +138,7 @@ func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id strin
 }
 
 // printOutput prints what a workflow has returned, as JSON.
-func (e *env) printOutput(run *jobhost.WorkflowRun) error {
+func (e workflowEnv) printOutput(run *jobhost.WorkflowRun) error {
 	switch {
 	case run.OutputSize > 0 && run.Output == nil:
 		e.note("the output of %s is too large to be shown: jobhost workflow result %s", size(run.OutputSize), run.ID)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/internal/budget"
 )
 
 // Config says what an API serves, and to whom.
@@ -45,8 +46,8 @@ type Config struct {
 	// Whole is the size up to which the server holds a payload or result in memory while it is
 	// read, in bytes; 0 = 64 KiB. Larger ones come in pieces.
 	Whole int
-	// Observe is told of every answer, with the path of the route ("" = none
-	// matched), and must not block; nil = nobody. Answers to waits and streams
+	// Observe is called with every answer, with the path of the route ("" = none
+	// matched), and must not block; nil = none. Answers to waits and streams
 	// count with all their time.
 	Observe func(route string, status int, took time.Duration)
 	// Logger; nil = nothing is logged.
@@ -107,9 +108,9 @@ type API struct {
 	connected  atomic.Bool // server is set
 
 	trusted, anonymous *quota // of callers with the token, and without
-	batches, uploads   gauge
-	bodies             gauge // in bytes
-	parked             gauge // bytes of messages that wait for room
+	batches, uploads   budget.Budget
+	bodies             budget.Budget // in bytes
+	parked             budget.Budget // bytes of messages that wait for room
 	memory             sync.Pool
 
 	// stopping ends waits and streams; see Stop.
@@ -142,10 +143,10 @@ func New(cfg Config) (*API, error) {
 	l := &cfg.Limits
 	a.trusted = newQuota(l.Streams, l.Waits, l.Answers, l.Stall)
 	a.anonymous = newQuota(l.AnonymousStreams, l.AnonymousWaits, l.AnonymousAnswers, l.Stall)
-	a.uploads.limit = int64(cfg.Limits.Uploads)
-	a.batches.limit = int64(cfg.Limits.Batches)
-	a.bodies.limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
-	a.parked.limit = max(cfg.Limits.BodyBytes, jobhost.MaxFiberMessage)
+	a.uploads.Limit = int64(cfg.Limits.Uploads)
+	a.batches.Limit = int64(cfg.Limits.Batches)
+	a.bodies.Limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
+	a.parked.Limit = max(cfg.Limits.BodyBytes, jobhost.MaxFiberMessage)
 	a.memory.New = func() any { return &memory{decoder: wire.NewDecoder(cfg.MaxPayload)} }
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	table := a.routes()

@@ -92,7 +92,7 @@ func TestQueueFull(t *testing.T) {
 	f := setup(t, options{host: func(c *host.Config) { c.Workers[0].QueueCapacity = 1 }})
 	f.submit(jobhost.Spec{Worker: "test", Delay: time.Hour})
 	got := f.do("POST", "/v1/jobs", `{"worker":"test"}`)
-	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"1s"`, "the queue of test is full")
+	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"1s"`, "the queue of test is full", `"field":"worker"`)
 	if got.header.Get("Retry-After") != "1" {
 		t.Errorf("got Retry-After %q", got.header.Get("Retry-After"))
 	}

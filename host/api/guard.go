@@ -120,7 +120,7 @@ func (g *guard) checkOrigin(r *http.Request) error {
 }
 
 // checkToken asks for the token where it is needed. One that is given is
-// always looked at, so that nobody keeps using a wrong one unnoticed.
+// always looked at, so that a wrong one doesn't go unnoticed.
 func (a *API) checkToken(w http.ResponseWriter, r *http.Request, need access) error {
 	given := r.Header["Authorization"]
 	if len(given) == 0 && a.guard.free(r, need) {

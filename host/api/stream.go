@@ -32,10 +32,10 @@ var (
 // stream, that is an answer as any other.
 func (a *API) serveStream(w http.ResponseWriter, r *http.Request, tell func(context.Context, *stream) error) error {
 	call := callOf(w)
-	if err := call.quota.streams.takeOne("event streams"); err != nil {
+	if err := takeOne(&call.quota.streams, "event streams"); err != nil {
 		return err
 	}
-	defer call.quota.streams.free(1)
+	defer call.quota.streams.Free(1)
 	call.conn.occupy()
 	defer call.conn.leave()
 	ctx, cancel := context.WithCancelCause(r.Context())

@@ -34,6 +34,7 @@ func (l *lane) reserveLocked(n int) error {
 	if waiting, capacity := l.waitingLocked(), l.worker.Load().Capacity; waiting+n > capacity {
 		return &jobhost.Error{
 			Code:       jobhost.CodeExhausted,
+			Field:      "worker",
 			Message:    fmt.Sprintf("the queue of %s is full: %d tasks wait, of %d", l.name, waiting, capacity),
 			Hint:       "try again later, add slots to the worker or raise its queue_capacity",
 			RetryAfter: retryAfter,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/canceled"
 )
 
 // Ops is an optional ability of [Services]: to wait for several things at once.
@@ -177,7 +178,8 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 	if taken >= 0 {
 		return int32(taken), OK // the rest of it can be read, if only its end
 	}
-	if i := o.Wait(ended, pending); i >= 0 || timeout == 0 {
+	// Most find something ready, and need no context with a deadline.
+	if i := o.Wait(canceled.Context(), pending); i >= 0 || timeout == 0 {
 		return found(i)
 	}
 	ctx, cancel := a.bounded(ctx)
@@ -195,15 +197,7 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 	return found(i)
 }
 
-// ended is a context for waits that only check: most find something ready, and
-// need no context with a deadline.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-// found is the result of a wait that was not stopped.
+// found is the answer to a wait that has not been stopped.
 func found(i int) (int32, Errno) {
 	if i < 0 {
 		return 0, ErrNotFound
@@ -286,7 +280,7 @@ func (a *Attempt) await(ctx context.Context, o Ops, p Pending) Errno {
 	}
 	a.ops.pending = append(a.ops.pending[:0], p)
 	defer clear(a.ops.pending)
-	if o.Wait(ended, a.ops.pending) >= 0 {
+	if o.Wait(canceled.Context(), a.ops.pending) >= 0 {
 		return OK
 	}
 	ctx, cancel := a.bounded(ctx)
@@ -348,7 +342,7 @@ func (a *Attempt) wasRead(h *handle, n int) {
 // unread returns the size of a response that has arrived but was not read.
 func (a *Attempt) unread(p Pending) int64 {
 	o, ok := a.Services.(Ops)
-	if x, exchange := p.(Exchange); ok && exchange && o.Wait(ended, []Pending{p}) == 0 {
+	if x, exchange := p.(Exchange); ok && exchange && o.Wait(canceled.Context(), []Pending{p}) == 0 {
 		if r, err := x.Response(context.Background()); err == nil {
 			return int64(len(r.Body))
 		}

@@ -99,6 +99,13 @@ func conflict(format string, args ...any) error {
 	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf(format, args...)}
 }
 
+// stillOpen is the error of removing what has not ended.
+func stillOpen(thing, id string) error {
+	return &jobhost.Error{
+		Code: jobhost.CodeConflict, Message: thing + " " + id + " has not ended", Hint: "cancel it first: jobhost " + thing + " cancel " + id,
+	}
+}
+
 // cancel ends the open tasks of a job.
 func (l *ledger) cancel(tx *sqlitedb.Tx, op *record.Cancel, res *record.OpResult) error {
 	t, err := find(tx, op.ID, res)
@@ -206,7 +213,7 @@ func (l *ledger) delete(tx *sqlitedb.Tx, op *record.Delete, res *record.OpResult
 		return err
 	}
 	if t.counts[record.Open] > 0 {
-		res.Err = conflict("job %s has not ended", op.ID)
+		res.Err = stillOpen("job", op.ID)
 		return nil
 	}
 	if err := isStep(tx, t, op.ID, res); err != nil || res.Err != nil {

@@ -21,7 +21,7 @@ func (l *ledger) deleteWorkflow(tx *sqlitedb.Tx, op *record.DeleteWorkflow, res 
 	}
 	switch {
 	case status == record.WorkflowRunning:
-		res.Err = conflict("workflow %s has not ended", op.ID)
+		res.Err = stillOpen("workflow", op.ID)
 		return nil
 	case parent != "":
 		res.Err = conflict("workflow %s is a step of %s and goes with it", op.ID, parent)
