@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/jobhost/jobhost/internal/testing/buildcache"
 )
 
 // Mode is how a guest is built.
@@ -61,7 +63,7 @@ func Build(folder string, mode Mode) ([]byte, error) {
 
 // build is Build for sources with this digest.
 func build(folder string, mode Mode, sources []byte) ([]byte, error) {
-	return cached(cacheDir, key(mode, sources), func(out string) error {
+	return buildcache.File(key(mode, sources), func(out string) error {
 		cmd := exec.Command("go", append(append([]string{"build", "-buildmode=" + string(mode), "-o", out}, flags...), ".")...)
 		cmd.Dir, cmd.Env = folder, environment()
 		if text, err := cmd.CombinedOutput(); err != nil {

@@ -78,10 +78,11 @@ func compiler(t *testing.T) string {
 func build(t *testing.T, guest string) []byte {
 	t.Helper()
 	compiler(t)
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
-	toolchain.Build(t, dir, toolchain.Env(), "./build.sh", "guest.wasm", guest)
-	return guesttest.Read(t, filepath.Join(dir, "guest.wasm"))
+	return toolchain.Module(t, []string{"."}, []string{guest}, func(out string) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+			t.Fatal(err)
+		}
+		toolchain.Build(t, dir, toolchain.Env(), "./build.sh", out, guest)
+	})
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost/internal/testing/toolchain"
-	"github.com/jobhost/jobhost/plugins/internal/guesttest"
 	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
@@ -80,7 +79,7 @@ func TestCargo(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	toolchain.Build(t, filepath.Join(dir, "hello"), os.Environ(), cargo, "test", "--quiet", "--offline", "--target-dir", "target")
+	toolchain.Build(t, filepath.Join(dir, "hello"), os.Environ(), cargo, "check", "--quiet", "--offline", "--all-targets", "--target-dir", "target")
 }
 
 // compiler says what builds guests here, or skips the test.
@@ -106,10 +105,11 @@ func compiler(t *testing.T, env ...string) string {
 func build(t *testing.T, guest string, env ...string) []byte {
 	t.Helper()
 	compiler(t, env...)
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
-	toolchain.Build(t, dir, toolchain.Env(env...), "./build.sh", "guest.wasm", guest)
-	return guesttest.Read(t, filepath.Join(dir, "guest.wasm"))
+	return toolchain.Module(t, []string{"."}, append([]string{guest}, env...), func(out string) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+			t.Fatal(err)
+		}
+		toolchain.Build(t, dir, toolchain.Env(env...), "./build.sh", out, guest)
+	})
 }

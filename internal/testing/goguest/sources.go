@@ -7,53 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
-	"time"
-
-	"github.com/jobhost/jobhost/internal/prune"
 )
-
-// cacheDir holds the modules that were built, each in a folder named by the digest of its sources. Several test
-// binaries, and later runs, share it.
-var cacheDir = filepath.Join(os.TempDir(), fmt.Sprintf("jobhost-test-cache-%d", os.Getuid()), "guests")
-
-// cached returns the module with this key, and builds it if there is none. While one process builds it, others wait.
-func cached(dir, key string, build func(out string) error) ([]byte, error) {
-	entry := filepath.Join(dir, key)
-	path := filepath.Join(entry, "guest.wasm")
-	if module, err := os.ReadFile(path); err == nil {
-		now := time.Now()
-		return module, os.Chtimes(path, now, now) // it is in use: see prune.Folders
-	}
-	if err := os.MkdirAll(entry, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := os.Open(entry)
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", entry, err)
-	}
-	module, err := os.ReadFile(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return module, err
-	}
-	unfinished := filepath.Join(entry, "unfinished")
-	if err := errors.Join(build(unfinished), prune.Folders(dir)); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(unfinished, path); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
-}
 
 // pkg is what `go list` says of a package.
 type pkg struct {

@@ -3,8 +3,6 @@ package goguest
 import (
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -51,32 +49,5 @@ func TestKey(t *testing.T) {
 		if k := keyWith(c.lib, c.mode); (k == first) != c.same {
 			t.Errorf("%s: %s after %s", c.name, k, first)
 		}
-	}
-}
-
-// TestHammerCached: whoever asks for a module that is being built waits for it, and it is built once; a build that
-// fails leaves nothing behind.
-func TestHammerCached(t *testing.T) {
-	t.Parallel()
-	dir, key := t.TempDir(), "4711471147114711471147114711471147114711471147114711471147114711"
-	if _, err := cached(dir, key, func(string) error { return os.ErrInvalid }); err == nil {
-		t.Fatal("a build that failed has a module")
-	}
-	var builds atomic.Int32
-	var all sync.WaitGroup
-	for range 32 {
-		all.Go(func() {
-			module, err := cached(dir, key, func(out string) error {
-				builds.Add(1)
-				return os.WriteFile(out, []byte("module"), 0o600)
-			})
-			if err != nil || string(module) != "module" {
-				t.Errorf("%q, %v", module, err)
-			}
-		})
-	}
-	all.Wait()
-	if n := builds.Load(); n != 1 {
-		t.Errorf("it was built %d times", n)
 	}
 }
