@@ -60,9 +60,12 @@ $(PICTURES): plugins/examples/image-thumbnails/genpictures.go
 	rm -rf $@
 	cd $(@D) && go run genpictures.go $(@F)
 
+# Some tests wait for what takes its time, such as a lock, so more packages run at once than there are processors. `make static` vets.
+GO_TEST := go test -vet=off -shuffle=on -timeout 10m -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
+
 .PHONY: test
 test: ## run all tests
-	go test -shuffle=on -timeout 10m ./...
+	$(GO_TEST) ./...
 
 # Goroutines meet in the packages with something of this in their files, tests included.
 MEET := "sync(/atomic)?"|/host/scope"|\bgo func|\.Go\(
@@ -78,7 +81,7 @@ RACED   = go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./...
 .PHONY: race
 race: ## run the tests of packages where goroutines meet again, with the race detector
 	@$(if $(RACE),packages=$$($(RACED)) && [ -n "$$packages" ] || exit 1; echo go test -race -skip '$(UNRACED_TESTS)' $$packages; \
-		go test $(RACE) -vet=off -shuffle=on -timeout 10m -skip '^$(UNRACED_TESTS)$$' $$packages,echo "no C compiler: no tests run with the race detector")
+		$(GO_TEST) $(RACE) -skip '^$(UNRACED_TESTS)$$' $$packages,echo "no C compiler: no tests run with the race detector")
 
 .PHONY: check
 check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing
