@@ -15,13 +15,16 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// kills is how often the host is killed: a few times in a normal run of the
-// tests, JOBHOST_CHAOS=1 (make chaos) asks for more.
-func kills() int {
+// kills is how often the host is killed.
+func kills() int { return often(4, 100) }
+
+// often is how often something is done: a few times in a normal run of the tests,
+// JOBHOST_CHAOS=1 (make chaos) asks for more.
+func often(few, many int) int {
 	if os.Getenv("JOBHOST_CHAOS") != "" {
-		return 100
+		return many
 	}
-	return 4
+	return few
 }
 
 // loaded is the longest that a host is under load, but for the first tenth of a
