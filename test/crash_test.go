@@ -58,7 +58,7 @@ func (p *process) die(id string) {
 // serves checks that a job of another worker is done soon.
 func (p *process) serves() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	id := p.submit(jobhost.Spec{Worker: "echo", Payload: []byte("hello")})
 	if job, err := p.Wait(ctx, id); err != nil || job.State != jobhost.Succeeded {
@@ -201,13 +201,13 @@ func TestCrashDuringRecovery(t *testing.T) {
 func TestModuleThatUsesUpTheMemory(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 3)
-	s.replace("entry = \"echo\"\npool_size = 2\n[worker.evil", "entry = \"big_output\"\npool_size = 64\nmemory = \"1MiB\"\noutput = \"16MiB\"\n[worker.evil")
+	s.replace("entry = \"echo\"\npool_size = 2\n[worker.evil", "entry = \"big_output\"\npool_size = 32\nmemory = \"1MiB\"\noutput = \"16MiB\"\n[worker.evil")
 	s.replace("[worker.echo]", "[payload]\nthreshold = \"16MiB\"\n\n[worker.echo]")
 	p := s.start()
 	p.serves()
 	p.limitMemory(200 << 20) // for the sandboxes that is enough
 	var specs []jobhost.Spec
-	for i := range 64 {
+	for i := range 32 {
 		specs = append(specs, jobhost.Spec{ID: fmt.Sprint("evil-", i), Worker: "evil", Payload: []byte("16000000")})
 	}
 	_, _ = p.SubmitBatch(t.Context(), specs)
