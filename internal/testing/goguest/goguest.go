@@ -3,6 +3,7 @@
 package goguest
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -64,7 +65,7 @@ func Build(folder string, mode Mode) ([]byte, error) {
 // build is Build for sources with this digest.
 func build(folder string, mode Mode, sources []byte) ([]byte, error) {
 	return buildcache.File(key(mode, sources), func(out string) error {
-		cmd := exec.Command("go", append(append([]string{"build", "-buildmode=" + string(mode), "-o", out}, flags...), ".")...)
+		cmd := exec.CommandContext(context.Background(), "go", append(append([]string{"build", "-buildmode=" + string(mode), "-o", out}, flags...), ".")...)
 		cmd.Dir, cmd.Env = folder, environment()
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", folder, err, text)

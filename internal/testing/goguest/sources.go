@@ -2,6 +2,7 @@ package goguest
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,7 @@ func digests(folders ...string) ([][]byte, error) {
 
 // list returns the packages in some folders and all that they import, by import path, and those in the folders by folder, too.
 func list(folders []string) (map[string]*pkg, error) {
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,EmbedFiles,Deps"}, folders...)...)
+	cmd := exec.CommandContext(context.Background(), "go", append([]string{"list", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,EmbedFiles,Deps"}, folders...)...)
 	cmd.Dir, cmd.Env = folders[0], environment()
 	out, err := cmd.Output()
 	if err != nil {

@@ -55,16 +55,20 @@ func TestNatively(t *testing.T) {
 		rustc = "rustc"
 	}
 	rustc = toolchain.Need(t, rustc)
-	dir := t.TempDir()
-	sdk := filepath.Join(dir, "libjobhost.rlib")
-	toolchain.Build(t, ".", os.Environ(), rustc, "--edition=2021", "--crate-type=rlib", "--crate-name=jobhost", "-o", sdk, "src/lib.rs")
 	for name, args := range map[string][]string{
-		"sdk":   {"src/lib.rs", "--deny=warnings"},
-		"hello": {"hello/src/lib.rs", "--deny=warnings", "--extern=jobhost=" + sdk},
+		"sdk":   {"src/lib.rs"},
+		"hello": {"hello/src/lib.rs", "--extern=jobhost"},
 	} {
-		program := filepath.Join(dir, name)
-		toolchain.Build(t, ".", os.Environ(), rustc, append(args, "--edition=2021", "--test", "-o", program)...)
-		toolchain.Build(t, ".", os.Environ(), program)
+		program := toolchain.Module(t, []string{"."}, []string{"tests of", name}, func(out string) {
+			dir := t.TempDir()
+			toolchain.Build(t, ".", os.Environ(), rustc, "--edition=2021", "--crate-type=rlib", "--crate-name=jobhost", "--out-dir", dir, "src/lib.rs")
+			toolchain.Build(t, ".", os.Environ(), rustc, append(args, "-L"+dir, "--deny=warnings", "--edition=2021", "--test", "-o", out)...)
+		})
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, program, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		toolchain.Build(t, ".", os.Environ(), path)
 	}
 }
 
