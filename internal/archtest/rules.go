@@ -82,6 +82,7 @@ func House() Rules {
 			{Dir: "host", May: []string{"", "internal", "runtime", "state", "netproxy"}, Tests: []string{"client"}, Why: "host joins the pillars; commands and clients are above it"},
 			{Dir: "plugins", Tests: []string{"", "flow", "internal/testing/toolchain"}, Why: "guests are built without the host: they know their SDK only"},
 			{Dir: "plugins/sdk/sdktest", May: []string{"", "internal", "runtime"}, Why: "runs guests as a host does, for the tests of SDKs"},
+			{Dir: "plugins/internal/guesttest", May: []string{"plugins", "internal/testing/goguest"}, Why: "runs guests in tests without a line of the host"},
 			{Dir: "plugins/internal/flowguest", May: []string{"", "flow", "host/manifest", "plugins/sdk"}, Why: "joins the handlers of a guest and the workflow of its manifest, for tests"},
 			{Dir: "cmd", May: append(everything, "plugins/sdk"), Why: "commands are built from host, client and drivers"},
 			{Dir: "bench", May: append(everything, "cmd", "plugins/sdk/process"), Why: "benchmarks run the host from outside"},

@@ -141,7 +141,7 @@ func TestLogStaysShort(t *testing.T) {
 			}
 		})
 	}
-	for i := range int64(600) {
+	for i := range int64(250) {
 		put(t, db, i+1, strings.Repeat("x", 3000))
 	}
 	close(end)

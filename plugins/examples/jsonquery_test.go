@@ -1,11 +1,6 @@
-// Package jsonquery_test builds the example in Rust and runs it in a sandbox.
-package jsonquery_test
+package examples_test
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,9 +10,9 @@ import (
 
 func TestJSONQuery(t *testing.T) {
 	t.Parallel()
-	module := build(t)
+	module := builtOrSkipped(t, "jsonquery", "../sdk/rust")
 	g := guesttest.Start(t, module)
-	lines := guesttest.Read(t, "requests.jsonl")
+	lines := guesttest.Read(t, "jsonquery/requests.jsonl")
 	for _, c := range []struct {
 		name   string
 		config map[string]string
@@ -57,20 +52,4 @@ func TestJSONQuery(t *testing.T) {
 	if f := sdktest.Fail(t, module, "", strings.Repeat("[", 1<<20)); f.Code != "bad_json" {
 		t.Errorf("%+v", f)
 	}
-}
-
-// build builds the worker, or skips the test without a compiler.
-func build(t *testing.T) []byte {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "jsonquery.wasm")
-	cmd := exec.CommandContext(t.Context(), "./build.sh", out)
-	cmd.Env = os.Environ()
-	text, err := cmd.CombinedOutput()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 3 {
-		t.Skip(string(text))
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return guesttest.Read(t, out)
 }

@@ -1,28 +1,23 @@
-// Package csvjson_test builds the example in AssemblyScript and runs it in a sandbox.
-package csvjson_test
+package examples_test
 
 import (
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"maps"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/jobhost/jobhost/internal/testing/toolchain"
 	"github.com/jobhost/jobhost/plugins/internal/guesttest"
 	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
 func TestCSVJSON(t *testing.T) {
 	t.Parallel()
-	module := build(t)
-	planets := string(guesttest.Read(t, "../csvstats/planets.csv"))
+	module := builtOrSkipped(t, "csvjson", "../sdk/assemblyscript")
+	planets := string(guesttest.Read(t, "csvstats/planets.csv"))
 	checkRecords(t, planets, sdktest.Call(t, module, "", planets))
 
 	// More than a mailbox holds, and than is written at once.
@@ -99,20 +94,4 @@ func checkRecords(t *testing.T, input, output string) {
 			t.Fatalf("%s: %s", line, diff)
 		}
 	}
-}
-
-// build builds the worker, or skips the test without a compiler.
-func build(t *testing.T) []byte {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "csvjson.wasm")
-	cmd := exec.CommandContext(t.Context(), "./build.sh", out)
-	cmd.Env = toolchain.Env()
-	text, err := cmd.CombinedOutput()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 3 {
-		t.Skip(string(text))
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return guesttest.Read(t, out)
 }

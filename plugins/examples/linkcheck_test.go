@@ -1,5 +1,4 @@
-// Package linkcheck_test runs the example as a process.
-package linkcheck_test
+package examples_test
 
 import (
 	"testing"
@@ -8,14 +7,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
-func TestMain(m *testing.M) { sdktest.Main(m) }
-
-func TestPinned(t *testing.T) {
-	t.Parallel()
-	sdktest.Pinned(t, "manifest.toml", "linkcheck.js")
-}
-
-const page = `# Links
+const linkedPage = `# Links
 A [good one](http://site/hello "hello"), again: <http://site/hello>, a [missing](http://site/missing) one,
 [here](#links), [there](other.md), mailto:ada@example.com.
 
@@ -28,10 +20,10 @@ func TestLinkcheck(t *testing.T) {
 	t.Parallel()
 	toolchain.Need(t, "node")
 	toolchain.NeedModule(t, "@grpc/grpc-js")
-	w := sdktest.OpenProcess(t, sdktest.Executable{Path: "linkcheck.js", Env: map[string]string{"NODE_PATH": toolchain.Modules()}})
+	w := sdktest.OpenProcess(t, sdktest.Executable{Path: "linkcheck/linkcheck.js", Env: map[string]string{"NODE_PATH": toolchain.Modules()}})
 	want := `{"links":5,"broken":[{"url":"http://site/missing","line":2,"fault":"status 404"},` +
 		`{"url":"http://unknown/","line":5,"fault":"dns"},{"url":"http://site/missing?a=1&b=2","line":7,"fault":"dns"}]}`
-	if got := w.Call(t, "", page); got != want {
+	if got := w.Call(t, "", linkedPage); got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
 	for _, input := range []string{"", "no links", "[x](y.md)"} {

@@ -1,5 +1,4 @@
-// Package mailparse_test runs the example as a process.
-package mailparse_test
+package examples_test
 
 import (
 	"os"
@@ -9,19 +8,12 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
-func TestMain(m *testing.M) { sdktest.Main(m) }
-
-func TestPinned(t *testing.T) {
-	t.Parallel()
-	sdktest.Pinned(t, "manifest.toml", "mailparse.py")
-}
-
 func TestMailparse(t *testing.T) {
 	t.Parallel()
 	if err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import grpc, google.protobuf, cryptography").Run(); err != nil {
 		t.Skip("/usr/bin/python3 lacks modules (Debian: python3-grpcio, python3-protobuf, python3-cryptography)")
 	}
-	w := sdktest.OpenProcess(t, sdktest.Executable{Path: "mailparse.py"})
+	w := sdktest.OpenProcess(t, sdktest.Executable{Path: "mailparse/mailparse.py"})
 	for name, want := range map[string]string{
 		"letter": `{"from": [{"name": "Zoë Müller", "address": "zoe@example.org"}], "to": [{"name": "Ada", "address": "ada@example.com"}, ` +
 			`{"name": "Smith, Bob", "address": "bob@example.com"}, {"name": "", "address": "team@example.com"}], ` +
@@ -30,7 +22,7 @@ func TestMailparse(t *testing.T) {
 		"page": `{"from": [{"name": "", "address": "news@example.org"}], "to": [{"name": "", "address": "ada@example.com"}], ` +
 			`"subject": "News", "date": null, "text": "Two good\nreasons:\none\ntwo", "attachments": []}`,
 	} {
-		mail, err := os.ReadFile("testdata/" + name + ".eml")
+		mail, err := os.ReadFile("mailparse/testdata/" + name + ".eml")
 		if err != nil {
 			t.Fatal(err)
 		}
