@@ -96,7 +96,13 @@ func (p *Process) copyOutput(l *link) error {
 	for {
 		n, err := l.ours.Read(b)
 		if n > 0 {
-			if _, err := op.PerformRaw(op.Choice(l.pipe.WriteOp(b[:n]), gone)); err != nil {
+			// What fits into the pipe stays readable, even if the process and its scope have ended.
+			write := l.pipe.WriteOp(b[:n])
+			_, written, err := op.TryPerform(write)
+			if !written {
+				_, err = op.PerformRaw(op.Choice(write, gone))
+			}
+			if err != nil {
 				return err
 			}
 		}
