@@ -157,7 +157,7 @@ func (p *core) send(t *Task) (resp *Response, failed *Error) {
 // handle calls a handler.
 func (p *core) handle(d delivery) {
 	t := d.task
-	ctx := &patience{until: time.Now().Add(p.cfg.HandlerTimeout)}
+	ctx := &lazyDeadline{until: time.Now().Add(p.cfg.HandlerTimeout)}
 	defer func() {
 		ctx.end()
 		if v := recover(); v != nil {

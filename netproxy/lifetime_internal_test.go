@@ -86,7 +86,7 @@ func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		p := &patience{until: began.Add(time.Minute)}
+		p := &lazyDeadline{until: began.Add(time.Minute)}
 		if p.Err() != nil {
 			t.Errorf("it has ended: %v", p.Err())
 		}
@@ -96,7 +96,7 @@ func TestPatience(t *testing.T) {
 		}
 		p.end()
 		for _, looked := range []bool{false, true} {
-			p := &patience{until: time.Now().Add(time.Minute)}
+			p := &lazyDeadline{until: time.Now().Add(time.Minute)}
 			if looked {
 				_ = p.Done()
 			}

@@ -68,7 +68,7 @@ func isStarting(err error) bool {
 }
 
 // forStart is how long a command waits for the host to start: as long as for its job.
-func (p *patience) forStart() time.Duration {
+func (p *waitFlag) forStart() time.Duration {
 	if p.given {
 		return time.Duration(p.most)
 	}

@@ -91,7 +91,7 @@ func TestWaitOutlastsALongStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &starting{ready: time.Now().Add(time.Hour)}
 		c := newConsole(t, s)
-		if err := c.env.awaitStart(t.Context(), s, (&patience{given: true}).forStart()); err != nil || s.Ready(t.Context()) != nil {
+		if err := c.env.awaitStart(t.Context(), s, (&waitFlag{given: true}).forStart()); err != nil || s.Ready(t.Context()) != nil {
 			t.Errorf("%v, and the host is ready: %v", err, s.Ready(t.Context()) == nil)
 		}
 	})

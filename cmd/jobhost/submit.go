@@ -15,7 +15,7 @@ import (
 // submitFlags are the flags of submit.
 type submitFlags struct {
 	spec           jobhost.Spec
-	wait           patience
+	wait           waitFlag
 	lines, verbose bool
 	file           string
 	priority       choice
