@@ -172,7 +172,7 @@ func (b *batch) attempt(id string, it *item) *hostcall.Attempt {
 	}
 }
 
-// print prints results as they come, in order, and how far it is meanwhile.
+// print prints results in order as they arrive, and its progress.
 func (b *batch) print(ctx context.Context, line <-chan *item) error {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()

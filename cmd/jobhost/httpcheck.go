@@ -24,7 +24,7 @@ func newWorkerHTTPCheckCommand(e workerEnv) *cobra.Command {
 The rules are those of the manifest; no host is asked, and nothing is sent but
 questions to the name servers. It tells which rule allows the request, or what
 keeps the nearest one from it, and for each address of the host whether it may
-be dialled. The worker itself is told no more than that a place is denied. Exit
+be dialled. The worker itself only learns that a place is denied. Exit
 code 1 = the request is denied.`,
 		Example: `  jobhost worker http-check fetch https://api.example.com/v1/things
   jobhost worker http-check fetch http://localhost:8080 --method POST`,

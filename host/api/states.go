@@ -42,7 +42,7 @@ func (a *API) stateRoutes() []route {
 			runParam, {"tasks", "How many tasks the job has, if it isn't there yet; left out = it must be there."},
 		}, []answer{answers[jobhost.TaskState](200, "The state is durable: with its version, time and event_id.")}, a.setState},
 		{"DELETE", "/v1/states/{job}", "deleteStates", "Remove the states of a job that the queue doesn't know", writes, "", []param{runParam}, []answer{gone}, a.deleteStates},
-		{"POST", "/v1/states:clean", "cleanStates", "Remove states that nobody has changed for long", writes, wire.JSON, nil, []answer{
+		{"POST", "/v1/states:clean", "cleanStates", "Remove states that have not changed for long", writes, wire.JSON, nil, []answer{
 			answers[jobhost.StateCleaned](200, "How many jobs were marked as deleted, and how many removed."),
 		}, a.cleanStates},
 	}

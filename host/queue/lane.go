@@ -37,8 +37,8 @@ type lane struct {
 	pending  int                  // tasks of submits under way; they have their place already
 	claims   claims               // of the tasks that the store has
 
-	granted bool                  // a place in the gate that a task left to this lane,
-	grant   int64                 // with so much memory
+	granted bool                  // a task that ended has left its place in the gate to this lane
+	grant   int64                 // the memory that belongs to that place
 	running map[record.Key]*Lease // current leases; those of cancelled attempts are not here
 	idle    []*Slot               // slots that wait for a task; the last one waits the shortest
 

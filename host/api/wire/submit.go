@@ -29,7 +29,7 @@ type submitBody struct {
 	Deadline       duration             `json:"deadline" type:"string" doc:"How long after the submit the job is given up if it waits, such as \"1h\"."`
 	UniqueKey      str                  `json:"unique_key" type:"string" doc:"The worker has one job with this key at a time: another submit returns that one."`
 	UniqueFor      duration             `json:"unique_for" type:"string" doc:"How long after its submit a job keeps others with its unique_key out, such as \"1h\"; left out = as long as it is kept."`
-	Callback       object[callbackBody] `json:"callback" type:"object" doc:"Says who is told when this job has ended: in worker which worker gets a job, or in url which URL is posted to. Submitted together with the end."`
+	Callback       object[callbackBody] `json:"callback" type:"object" doc:"What to notify when this job has ended: worker gets a job, or url a POST. The notification is submitted together with the end."`
 	Retention      duration             `json:"retention" type:"string" doc:"How long the job is kept after its end, such as \"7d\"; left out = as the worker says."`
 	Labels         labels               `json:"labels" type:"object" doc:"Texts by name, for people and filters."`
 }
