@@ -23,10 +23,9 @@ type item interface {
 
 // Wait waits until an item of the list, all of this package, is ready and returns its index; -1 = ctx
 // ended first. Items that are ready already count even if ctx has ended.
-// if ctx has ended.
+//
 // Guests wait for thousands of items at a time, again and again after each that was ready. So Wait
 // first looks for ready items, and waiting for one costs only a pointer.
-// what is ready is looked for first, and to wait for one costs a pointer.
 func Wait(ctx context.Context, list []hostcall.Pending) int {
 	if i, _ := look(list); i >= 0 || ctx.Err() != nil {
 		return i

@@ -44,9 +44,10 @@ func (q *Queue) commitSubmit(ctx context.Context, job *record.JobSpec, l *lane) 
 	}
 }
 
-// prepare settles the payload of a job and admits it; both must be undone, by
-// submitted or withdraw. A job that there is no room for comes with its error:
-// see existing.
+// prepare puts the payload where it belongs and admits the job, which takes a place in
+// the queue: the caller must call submitted once the store has answered, or withdraw. If
+// there is no room, the job comes with the error, so that existing can look whether it was
+// submitted before.
 func (q *Queue) prepare(ctx context.Context, spec *jobhost.Spec, who submitter) (*record.JobSpec, *lane, error) {
 	ref, missing := q.objects.uploaded(ctx, spec)
 	if missing != nil && ref == nil {

@@ -19,7 +19,6 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run is the command. It returns the exit code: 0, 1 for unreadable input, 2 for wrong flags.
-// read, 2 for wrong flags.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("csvstats", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -32,7 +32,6 @@ func TestReduce(t *testing.T) {
 }
 
 // TestCut shows that programs are the same for each seed, and valid with any cut.
-// cut.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	for i, p := range rig.Profiles() {
