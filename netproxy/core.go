@@ -120,7 +120,7 @@ func (p *core) refused(t *Task, err error) {
 func (p *core) run(t *Task) {
 	t.start.Store(time.Now().UnixNano())
 	d := delivery{task: t}
-	d.resp, d.err = p.send(t)
+	d.resp, d.err = p.perform(t)
 	t.end.Store(time.Now().UnixNano())
 	if t.claim() {
 		p.deliver(d)
@@ -130,8 +130,8 @@ func (p *core) run(t *Task) {
 	}
 }
 
-// send returns a response or an error, even if the code below panics.
-func (p *core) send(t *Task) (resp *Response, failed *Error) {
+// perform sends the request and returns a response or an error, even if the code below panics.
+func (p *core) perform(t *Task) (resp *Response, failed *Error) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.cfg.Logger.Error("HTTP request has panicked", logkey.Request, t.request.id, logkey.Error, v, logkey.Stack, string(debug.Stack()))

@@ -144,8 +144,8 @@ func retryPolicy() jobhost.RetryPolicy {
 	return jobhost.RetryPolicy{Backoff: jobhost.BackoffExponential, Initial: 100 * time.Millisecond, Multiplier: 2, Max: 2 * time.Second, Jitter: 0.5}
 }
 
-// send sends the current hop until there is a response, or no point in retrying.
-func (x *exchange) send() (*http.Response, *fault) {
+// sendHop sends the current hop until there is a response, or no point in retrying.
+func (x *exchange) sendHop() (*http.Response, *fault) {
 	for attempt := 0; ; attempt++ {
 		resp, err := x.attempt()
 		if err == nil {

@@ -15,10 +15,10 @@ var _ guard.Watcher = (*exchange)(nil)
 // be reused.
 const maxDrained = 4 << 10
 
-// run follows redirects until there is a response to return.
-func (x *exchange) run() (*http.Response, *fault) {
+// followRedirects sends the request, and again to where redirects lead, until there is a response to return.
+func (x *exchange) followRedirects() (*http.Response, *fault) {
 	for {
-		resp, f := x.send()
+		resp, f := x.sendHop()
 		if f != nil {
 			return nil, f
 		}

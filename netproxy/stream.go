@@ -65,7 +65,7 @@ func (x *exchange) open(room *room) (*Stream, error) {
 	if int64(len(x.body)) > x.client.cfg.MaxRequestBytes {
 		return nil, x.fail(&fault{code: CodeInvalid, message: "the body of the request is too large", limit: LimitRequestBytes})
 	}
-	resp, f := x.run()
+	resp, f := x.followRedirects()
 	if f != nil {
 		return nil, x.fail(f)
 	}

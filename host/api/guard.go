@@ -57,11 +57,11 @@ func secure(h http.Header) {
 	h["X-Content-Type-Options"] = noSniff
 }
 
-// admit checks all that doesn't depend on what is asked of a route: that the
+// authorize checks all that doesn't depend on what is asked of a route: that the
 // Host header names this server, that no other site's page sent the request,
 // the token, the parameters of the query and the type of the body. In this
 // order: a stranger learns nothing about the later ones.
-func (a *API) admit(w http.ResponseWriter, r *http.Request, to *route) error {
+func (a *API) authorize(w http.ResponseWriter, r *http.Request, to *route) error {
 	if to.access != open {
 		if err := a.guard.checkHost(r.Host); err != nil {
 			return err

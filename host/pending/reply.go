@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// exchange is a request and its response. It implements [netproxy.Handler] and [hostcall.Exchange].
-type exchange struct {
+// reply is a request and its response. It implements [netproxy.Handler] and [hostcall.Exchange].
+type reply struct {
 	task *netproxy.Task
 	promise[*netproxy.Response]
 }
@@ -34,7 +34,7 @@ func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{}
+	x := &reply{}
 	x.task = netproxy.NewTask(request, x, "", nil)
 	if err := pool.Enqueue(x.task); err != nil {
 		return nil, err
@@ -43,10 +43,10 @@ func Send(pool netproxy.Pool, r *hostcall.HTTPRequest) (hostcall.Exchange, error
 }
 
 // Drop implements [hostcall.Pending].
-func (x *exchange) Drop() { x.task.Cancel() }
+func (x *reply) Drop() { x.task.Cancel() }
 
 // Response implements [hostcall.Exchange].
-func (x *exchange) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
+func (x *reply) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
 	r, err := x.get(ctx)
 	if ctx.Err() != nil && err != nil {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "there was no time left for the response"}
@@ -58,17 +58,17 @@ func (x *exchange) Response(ctx context.Context) (*hostcall.HTTPResponse, error)
 }
 
 // OnComplete implements [netproxy.Handler].
-func (x *exchange) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
+func (x *reply) OnComplete(_ context.Context, _ *netproxy.Task, r *netproxy.Response) {
 	x.set(r, nil)
 }
 
 // OnError implements [netproxy.Handler].
-func (x *exchange) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
+func (x *reply) OnError(_ context.Context, _ *netproxy.Task, e *netproxy.Error) {
 	x.set(nil, shown(e))
 }
 
 // Retry implements [netproxy.Handler].
-func (x *exchange) Retry(context.Context, *netproxy.Task) {
+func (x *reply) Retry(context.Context, *netproxy.Task) {
 	x.set(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Field: string(netproxy.CodeCancelled), Message: "the host stops", Cause: netproxy.ErrClosed})
 }
 
