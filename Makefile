@@ -14,7 +14,7 @@ PEERS     ?=
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 STAMP   := -X github.com/jobhost/jobhost/internal/version.stamp=$(VERSION)
 
-# The race detector needs cgo and a C compiler. Tests run without it where there is none.
+# The race detector needs cgo and a C compiler.
 RACE = $(if $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) 2>/dev/null),-race $(UNWATCHED:%=-gcflags=%=-race=false))
 
 # What it doesn't watch: SQLite, which is C that was translated, and the compiler of guests. They are others' code, use memory
@@ -60,21 +60,33 @@ $(PICTURES): plugins/examples/image-thumbnails/genpictures.go
 	rm -rf $@
 	cd $(@D) && go run genpictures.go $(@F)
 
-# Tests of others' code, which the race detector makes ten times slower and finds nothing in: SDKs of other languages, and the
-# engines of guests, each used by one goroutine.
-UNRACED := $(addprefix plugins/sdk/,assemblyscript c js rust zig) runtime/wasm/rig
-EMPTY   :=
+# Some tests wait for what takes its time, such as a lock, so more packages run at once than there are processors. `make static` vets.
+# The packages that take longest come first, so that none of them runs alone at the end.
+GO_TEST := go test -vet=off -shuffle=on -timeout 10m -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 
 .PHONY: test
 test: ## run all tests
-	@$(if $(RACE),,echo "no C compiler: tests run without the race detector")
-	go test -shuffle=on -timeout 10m $(addprefix ./,$(UNRACED))
-	@echo "go test $(firstword $(RACE)) -shuffle=on -timeout 10m, all other packages"
-	@go test $(RACE) -shuffle=on -timeout 10m $$(go list ./... | grep -vE '/($(subst $(EMPTY) ,|,$(UNRACED)))$$')
+	$(GO_TEST) ./test ./host ./runtime/... ./...
+
+# Goroutines meet in the packages with something of this in their files, tests included.
+MEET := "sync(/atomic)?"|/host/scope"|\bgo func|\.Go\(
+# Of these the race detector finds nothing in what works alone: engines and rewritten modules, each used by one goroutine; processes,
+# which are other programs (test, confine); guests in other languages; and the fixtures of benchmarks.
+UNRACED := bench plugins/examples/.* plugins/sdk/js runtime/extismabi runtime/process/confine runtime/wasiabi runtime/wasm/rewrite runtime/wasm/rig test
+# And nothing in tests that wait for a compiler, of guests or of plugins, which takes ten times as long with it.
+UNRACED_TESTS := Test(CompileBomb|Conform|Plain)
+EMPTY   :=
+RACED   = go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | while read -r dir; do \
+	grep -qE '$(MEET)' "$$dir"/*.go && echo ".$${dir\#$(CURDIR)}"; done | grep -vxE '\./($(subst $(EMPTY) ,|,$(UNRACED)))'
+
+.PHONY: race
+race: ## run the tests of packages where goroutines meet again, with the race detector
+	@$(if $(RACE),packages=$$($(RACED)) && [ -n "$$packages" ] || exit 1; echo go test -race -skip '$(UNRACED_TESTS)' $$packages; \
+		$(GO_TEST) $(RACE) -skip '^$(UNRACED_TESTS)$$' $$packages,echo "no C compiler: no tests run with the race detector")
 
 .PHONY: check
 check: ## all that must hold before a commit: format, linters, go.mod, tests; changes nothing
-	@before=$$($(TREE)); $(MAKE) --no-print-directory static test test-peers test-outside && [ "$$before" = "$$($(TREE))" ] || \
+	@before=$$($(TREE)); $(MAKE) --no-print-directory static test race test-peers test-outside && [ "$$before" = "$$($(TREE))" ] || \
 		{ echo "check: failed, or the tree is not as it was"; git status --short; exit 1; }
 
 # TREE prints a digest of all that git sees in the tree.
@@ -150,6 +162,7 @@ guests: $(GO_WASM) ## rebuild all guests, those in other languages where their c
 	./plugins/examples/crc32/build.sh
 	./internal/testing/guests/build.sh
 	./runtime/extismabi/build.sh
+	./runtime/wasiabi/testdata/conform/build.sh
 	./runtime/wasm/rewrite/testdata/build.sh
 
 .PHONY: imports

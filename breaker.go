@@ -17,20 +17,21 @@ type BreakerPolicy struct {
 	Timeout time.Duration
 	// Probes is how many of those must succeed, and may run at once, before it closes.
 	Probes int
-	// WhenOpen says what becomes of tasks while it is open.
+	// WhenOpen says what happens to tasks while it is open.
 	WhenOpen WhenOpen
 }
 
-// WhenOpen says what becomes of tasks while a breaker is open.
+// WhenOpen says what happens to tasks while a breaker is open.
 type WhenOpen string
 
-// What becomes of them.
+// The values of WhenOpen.
 const (
-	HoldWhenOpen WhenOpen = "hold" // they wait, and no attempt counts
+	HoldWhenOpen WhenOpen = "hold" // they wait, and no attempt is counted
 	FailWhenOpen WhenOpen = "fail" // their attempt fails at once
 )
 
-// DefaultBreaker returns the policy of a worker that has a breaker and says no more.
+// DefaultBreaker returns the policy of a worker that enables its breaker without
+// further settings.
 func DefaultBreaker(worker string) BreakerPolicy {
 	return BreakerPolicy{Key: worker, Failures: 5, Timeout: time.Minute, Probes: 3, WhenOpen: HoldWhenOpen}
 }
@@ -58,25 +59,25 @@ func (p *BreakerPolicy) String() string {
 		p.Failures, Duration(p.Timeout), p.Probes, p.WhenOpen)
 }
 
-// BreakerState is where a breaker stands.
+// BreakerState is the state of a breaker.
 type BreakerState string
 
-// The states. A breaker goes from closed to open, from there to half open, and
+// The states. A breaker goes from closed to open, from there to half-open, and
 // from there to either of the others.
 const (
 	BreakerClosed   BreakerState = "closed"    // tasks run
 	BreakerOpen     BreakerState = "open"      // no task runs
-	BreakerHalfOpen BreakerState = "half_open" // a few tasks try
+	BreakerHalfOpen BreakerState = "half_open" // a few tasks probe
 )
 
-// BreakerStatus is what is known of a breaker.
+// BreakerStatus describes a breaker and its current state.
 type BreakerStatus struct {
 	Key   string       `json:"key"`
 	State BreakerState `json:"state"`
-	// Failures counts those in a row, while it is closed.
+	// Failures counts consecutive failures while the breaker is closed.
 	Failures int `json:"failures"`
-	// Until is when some tasks try again, while it is open.
+	// Until is when some tasks try again, while the breaker is open.
 	Until *time.Time `json:"until,omitempty"`
-	// WhenOpen says what becomes of tasks meanwhile.
+	// WhenOpen says what happens to tasks while the breaker is open.
 	WhenOpen WhenOpen `json:"when_open"`
 }

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// DeadLetters looks after tasks that have died: that were out of attempts, or
-// failed for good.
+// DeadLetters manages tasks that have died: that ran out of attempts, or failed
+// permanently.
 type DeadLetters interface {
-	// Dead lists dead letters, the latest first. A page may have fewer letters
-	// than its limit, even none, and yet be followed by another: see [DeadPage].
+	// Dead lists dead letters, latest first. A page may have fewer letters than
+	// its limit, even none, and still be followed by another: see [DeadPage].
 	Dead(ctx context.Context, filter DeadFilter) (DeadPage, error)
-	// DeadSummary counts deaths by what they were.
+	// DeadSummary counts deaths by code, category and worker.
 	DeadSummary(ctx context.Context, query DeadQuery) (DeadSummary, error)
-	// ChangeDead retries or removes dead letters, some of them or all that match,
-	// up to [MaxDeadChange] with one call and for up to [MaxDeadTime]; Next goes on. Those
-	// that can't be changed are told and leave the others alone.
+	// ChangeDead retries or removes dead letters, some of them or all that match, up to
+	// [MaxDeadChange] and for up to [MaxDeadTime] per call; Next continues. Letters that
+	// can't be changed are reported and don't affect the others.
 	ChangeDead(ctx context.Context, change DeadChange) (DeadChanged, error)
 }
 
 // Bounds of [DeadLetters].
 const (
 	MaxDeadChange = 1000             // letters that one call changes
-	MaxDeadTime   = 20 * time.Second // that one call takes, and then it ends with a cursor
+	MaxDeadTime   = 20 * time.Second // duration of one call, which then ends with a cursor
 	MaxDeadRate   = 100_000          // letters per second
-	MinDeadRate   = 0.05             // that is one in MaxDeadTime
-	MaxDeadText   = 256              // bytes of a text to look for
+	MinDeadRate   = 0.05             // one letter in MaxDeadTime
+	MaxDeadText   = 256              // bytes of a search text
 )
 
 // DeadLetter is a task that has died.
@@ -36,23 +36,24 @@ type DeadLetter struct {
 	Worker string            `json:"worker"`
 	Labels map[string]string `json:"labels,omitempty"`
 	// Code, Category, Severity and Message are those of the last failure; the
-	// job has the others too.
+	// job lists the earlier ones too.
 	Code     string   `json:"code"`
 	Category Category `json:"category"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
-	// Attempts counts those that were made, since the last retry by hand.
+	// Attempts counts those made since the last manual retry.
 	Attempts  int       `json:"attempts"`
 	CreatedAt time.Time `json:"created_at"`
 	DiedAt    time.Time `json:"died_at"`
-	// Retried is true when the task was made ready again since it died; the
-	// letter stays until the job is removed. If it dies again it is false again.
+	// Retried is true when the task was made ready again after it died; the
+	// letter stays until the job is removed. If the task dies again, Retried is
+	// false again.
 	Retried   bool       `json:"retried"`
 	RetriedAt *time.Time `json:"retried_at,omitempty"`
 }
 
-// DeadFilter selects dead letters. Zero values select everything that was not
-// retried.
+// DeadFilter selects dead letters. The zero value selects all that have not
+// been retried.
 type DeadFilter struct {
 	Worker   string
 	Category Category
@@ -61,16 +62,16 @@ type DeadFilter struct {
 	After, Before time.Time
 	// Labels are those that the job must have, with these values.
 	Labels map[string]string
-	// Text is somewhere in the id, the code or the message, in any case.
+	// Text must occur in the id, the code or the message, ignoring case.
 	Text string
-	// Retried selects those too that were retried.
+	// Retried also selects letters that were retried.
 	Retried bool
 	Cursor  string
 	// Limit is the size of a page, up to [MaxPage]; 0 = 50.
 	Limit int
 }
 
-// Check reports what is wrong with the filter by itself.
+// Check reports what is wrong with the filter in itself.
 func (f *DeadFilter) Check() error {
 	if f.Worker != "" {
 		if err := CheckWorker(f.Worker); err != nil {
@@ -94,8 +95,8 @@ func (f *DeadFilter) Check() error {
 // DeadPage is one page of a list of dead letters.
 type DeadPage struct {
 	Letters []DeadLetter `json:"letters"`
-	// Next is the cursor of the page that follows; empty on the last one. Where
-	// a filter selects few among many, a page ends before it is full.
+	// Next is the cursor of the next page; empty on the last one. Where a
+	// filter selects few letters among many, a page may end before it is full.
 	Next string `json:"next,omitempty"`
 }
 
@@ -112,25 +113,25 @@ const (
 type DeadChange struct {
 	Action DeadAction
 	// Jobs selects all dead letters of these jobs, at least one, instead of the
-	// filter; nil = the filter does.
+	// filter; nil = use the filter.
 	Jobs []string
-	// Filter selects those that match, from its cursor on; its limit is that of
-	// the call, 0 = [MaxDeadChange].
+	// Filter selects those that match, starting at its cursor; its limit
+	// applies to the call, 0 = [MaxDeadChange].
 	Filter DeadFilter
 	// Rate is how many letters to change per second; 0 = as fast as possible.
 	Rate float64
-	// DryRun changes nothing and tells what would be.
+	// DryRun changes nothing and reports what would be changed.
 	DryRun bool
 }
 
-// Check reports what is wrong with the change by itself.
+// Check reports what is wrong with the change in itself.
 func (c *DeadChange) Check() error {
 	switch {
 	case c.Action != DeadRetry && c.Action != DeadDelete:
 		return invalid("action", "%s is not done to dead letters", clip(string(c.Action)))
 	case c.Rate != 0 && !(c.Rate >= MinDeadRate && c.Rate <= MaxDeadRate):
 		return invalid("rate", "rate %v is not between %v and %d", c.Rate, MinDeadRate, MaxDeadRate)
-	case c.Jobs != nil && len(c.Jobs) == 0: // to be taken for all letters would be dangerous
+	case c.Jobs != nil && len(c.Jobs) == 0: // taking this for all letters would be dangerous
 		return invalid("jobs", "no job is named")
 	case len(c.Jobs) > MaxDeadChange:
 		return invalid("jobs", "%d jobs are more than %d", len(c.Jobs), MaxDeadChange)
@@ -143,16 +144,16 @@ func (c *DeadChange) Check() error {
 	return c.Filter.Check()
 }
 
-// DeadChanged tells what became of a [DeadChange].
+// DeadChanged is the result of a [DeadChange].
 type DeadChanged struct {
 	// Matched counts the letters that were selected, Changed those that were
 	// retried or removed, or would be.
 	Matched int  `json:"matched"`
 	Changed int  `json:"changed"`
 	DryRun  bool `json:"dry_run,omitempty"`
-	// Failed are those that could not be changed.
+	// Failed lists the letters that could not be changed.
 	Failed []DeadFault `json:"failed,omitempty"`
-	// Next is the cursor to go on from; empty when all are done.
+	// Next is the cursor to continue from; empty when all are done.
 	Next string `json:"next,omitempty"`
 }
 
@@ -167,12 +168,12 @@ type DeadFault struct {
 type DeadQuery struct {
 	Worker string // empty = of all workers
 	// After and Before bound the time, in whole hours; zero values = the last
-	// 24 hours up to now.
+	// 24 hours.
 	After, Before time.Time
 }
 
-// DeadSummary counts deaths: each time a task died counts, whatever became of
-// it later. They are remembered for 90 days.
+// DeadSummary counts deaths: each time a task died counts, whatever happened to
+// it later. Deaths are remembered for 90 days.
 type DeadSummary struct {
 	After  time.Time `json:"after"`
 	Before time.Time `json:"before"`
@@ -181,25 +182,25 @@ type DeadSummary struct {
 	Codes      []DeathCount `json:"codes"`
 	Categories []DeathCount `json:"categories"`
 	Workers    []DeathCount `json:"workers"`
-	// Trend counts by hour, or by day when that is more than three days; times
-	// without a death are there too.
+	// Trend counts by hour, or by day if the range is longer than three days;
+	// intervals without a death are included.
 	Trend []DeathTime `json:"trend"`
 }
 
-// DeathCount is how often something was the case.
+// DeathCount is the number of deaths with the same code, category or worker.
 type DeathCount struct {
 	Name   string `json:"name"`
 	Deaths int64  `json:"deaths"`
 }
 
-// DeathTime is how many deaths there were since a time.
+// DeathTime is the number of deaths in the interval that begins at Since.
 type DeathTime struct {
 	Since  time.Time `json:"since"`
 	Deaths int64     `json:"deaths"`
 }
 
-// OtherCodes stands for the codes of a worker's failures that were not counted
-// one by one, since there were too many different ones within an hour.
+// OtherCodes stands for failure codes of a worker that were not counted
+// individually because there were too many different ones within an hour.
 const OtherCodes = "(other)"
 
 // ParseCategory returns the category of that name.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that reads and writes as text with a unit, such
-// as "250ms", "1h30m" or "30d" in JSON and manifests.
+// Duration is a time.Duration whose text form has a unit, such as "250ms",
+// "1h30m" or "30d", in JSON and manifests.
 type Duration time.Duration
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // ParseDuration reads what [time.ParseDuration] reads, and whole days ("30d").
-// A number without a unit is an error, since nobody can tell what it means.
+// A number without a unit is an error, since its meaning would be a guess.
 func ParseDuration(text string) (Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 32)

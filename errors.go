@@ -15,29 +15,30 @@ const (
 	CodeInvalid     Code = "invalid"     // 400: the request can never succeed as it is
 	CodeDenied      Code = "denied"      // 403: not allowed
 	CodeNotFound    Code = "not_found"   // 404: no such job, worker, …
-	CodeConflict    Code = "conflict"    // 409: the thing exists with other content, or is in a state that forbids this
+	CodeConflict    Code = "conflict"    // 409: exists with other content, or is in a state that forbids this
 	CodeTooLarge    Code = "too_large"   // 413: over a size limit
 	CodeExhausted   Code = "exhausted"   // 429: a queue is full; try again after RetryAfter
 	CodeInternal    Code = "internal"    // 500: a fault of the host
-	CodeDamaged     Code = "damaged"     // 500: what is kept is not what was written: the disk, or another program, has changed it
+	CodeDamaged     Code = "damaged"     // 500: stored data is not what was written: the disk, or another program, changed it
 	CodeUnavailable Code = "unavailable" // 503: the host is starting, draining or cannot write
 )
 
 // Fields that callers branch on.
 const (
-	FieldDisk  = "disk"  // a disk has too little room
-	FieldToken = "token" // a host wants a token, or another one
+	FieldDisk  = "disk"  // a disk is low on space
+	FieldStart = "start" // the host is starting and will take jobs soon
+	FieldToken = "token" // the host requires a token, or a different one
 	FieldURL   = "url"   // there is no host at the address
 )
 
-// Error is an error for people: what was wrong, where, and what to do about
-// it. Strangers are shown Message and Hint; operators also see Cause.
+// Error is an error written for people: what was wrong, where, and what to do
+// about it. Clients see Message and Hint; operators also see Cause.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	// Field is the option at fault, such as "worker" or "retry.max".
 	Field string `json:"field,omitempty"`
-	// Hint says what to do, where the reader can do something.
+	// Hint says what to do, if there is something the reader can do.
 	Hint string `json:"hint,omitempty"`
 	// RetryAfter says when to try again, with [CodeExhausted] and [CodeUnavailable]; 0 = unknown.
 	RetryAfter time.Duration `json:"-"`
@@ -45,8 +46,8 @@ type Error struct {
 	Cause error `json:"-"`
 }
 
-// Invalid returns an error of code [CodeInvalid] about a field, with what to do
-// about it; both may be empty. The message is formatted.
+// Invalid returns an error of code [CodeInvalid] about a field, with a hint on
+// what to do; both may be empty. The message is formatted.
 func Invalid(field, hint, format string, args ...any) error {
 	return &Error{Code: CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }

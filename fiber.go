@@ -11,11 +11,11 @@ import (
 
 // Bounds of fibers that no configuration changes.
 const (
-	MaxFiberMessage = 1 << 20 // bytes of the beginning of a fiber, of one message to it, and of one from it
+	MaxFiberMessage = 1 << 20 // bytes of a fiber's initial input, of one message to it, and of one from it
 	MaxFibers       = 100_000 // at one time
 )
 
-// FiberStatus is where a fiber is in its life.
+// FiberStatus is a stage in the life of a fiber.
 //
 //	starting ─► idle ⇄ running ─► completed | failed | killed
 //	             paused: no more input is taken, whatever the fiber does
@@ -32,36 +32,36 @@ const (
 	FiberKilled    FiberStatus = "killed"    // it was interrupted, or the host stopped
 )
 
-// FiberStatuses lists them.
+// FiberStatuses lists all statuses.
 func FiberStatuses() []FiberStatus {
 	return []FiberStatus{FiberStarting, FiberIdle, FiberRunning, FiberPaused, FiberCompleted, FiberFailed, FiberKilled}
 }
 
-// Ended reports whether a fiber in this status has come to its end.
+// Ended reports whether the status is terminal.
 func (s FiberStatus) Ended() bool {
 	return s == FiberCompleted || s == FiberFailed || s == FiberKilled
 }
 
-// RestartWhen says after which ends a fiber is started again.
+// RestartWhen says after which ends a fiber is restarted.
 type RestartWhen string
 
 // The restart policies.
 const (
 	RestartNever     RestartWhen = "never"
 	RestartOnFailure RestartWhen = "on_failure"
-	RestartAlways    RestartWhen = "always" // but for an interrupt
+	RestartAlways    RestartWhen = "always" // except after an interrupt
 )
 
-// RestartPolicy says when a fiber that has ended is started again, with the
-// input that waits for it and its subscribers. Zero values mean the defaults.
+// RestartPolicy says when a fiber that has ended is restarted; its subscribers
+// and its waiting input are kept. Zero values mean the defaults.
 type RestartPolicy struct {
 	When RestartWhen `json:"when,omitempty"` // default never
 	// Initial is the delay before the first restart, default 1 s; it doubles with
-	// each further one up to Max, default 1 min.
+	// each further restart up to Max, default 1 min.
 	Initial Duration `json:"initial,omitempty"`
 	Max     Duration `json:"max,omitempty"`
-	// Intensity is how many restarts there may be Within a time, default 5
-	// within 1 min; the fiber fails for good at the next one.
+	// Intensity is how many restarts are allowed Within a time, default 5
+	// within 1 min; at the next one the fiber fails permanently.
 	Intensity int      `json:"intensity,omitempty"`
 	Within    Duration `json:"within,omitempty"`
 }
@@ -105,8 +105,8 @@ func (p RestartPolicy) Check() error {
 	)
 }
 
-// CheckFiber returns an error with code [CodeInvalid] unless id may name a fiber: it
-// is like that of a job, and must be given.
+// CheckFiber returns an error with code [CodeInvalid] unless id is a valid fiber id:
+// like a job's, but required.
 func CheckFiber(id string) error {
 	if len(id) <= MaxIDBytes && isName(id, true) {
 		return nil
@@ -123,12 +123,12 @@ func CheckFiber(id string) error {
 
 // FiberSpec is a fiber to start.
 type FiberSpec struct {
-	// ID names the fiber, as [CheckFiber] takes it.
+	// ID names the fiber; see [CheckFiber].
 	ID     string `json:"id"`
 	Worker string `json:"worker"`
 	// Entry is the export to call; empty = the worker's own.
 	Entry string `json:"entry,omitempty"`
-	// Init is what the guest finds as its input, up to [MaxFiberMessage].
+	// Init is what the guest reads as its input, up to [MaxFiberMessage].
 	Init    []byte            `json:"init,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Restart RestartPolicy     `json:"restart,omitzero"`
@@ -143,33 +143,33 @@ func (s *FiberSpec) Check() error {
 	return errors.Join(CheckFiber(s.ID), CheckWorker(s.Worker), checkText("entry", s.Entry, MaxEntryBytes), init, checkLabels(s.Labels), s.Restart.Check())
 }
 
-// tooLong is the error for more than [MaxFiberMessage] bytes.
+// tooLong returns the error for more than [MaxFiberMessage] bytes.
 func tooLong(field string, n int) error {
 	return &Error{Code: CodeTooLarge, Field: field, Message: fmt.Sprintf("%s has %d bytes; there may be %d", field, n, MaxFiberMessage)}
 }
 
-// Fiber is what is known of a fiber.
+// Fiber describes a fiber and its current state.
 type Fiber struct {
 	ID     string            `json:"id"`
 	Worker string            `json:"worker"`
 	Entry  string            `json:"entry,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Status FiberStatus       `json:"status"`
-	// CreatedAt is when its start was asked for, StartedAt when its guest last began.
+	// CreatedAt is when the start was requested, StartedAt when the guest last began.
 	CreatedAt time.Time  `json:"created_at"`
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	Restarts  int        `json:"restarts"`
-	// Waiting counts the messages that wait for it, Received those that it was
-	// ever sent, Emitted those that it published.
+	// Waiting counts the messages waiting in its queue, Received all that it
+	// was ever sent, Emitted those that it published.
 	Waiting  int    `json:"waiting"`
 	Received uint64 `json:"received"`
 	Emitted  uint64 `json:"emitted"`
-	// Subscribers counts who watches it.
+	// Subscribers counts its current watchers.
 	Subscribers int `json:"subscribers"`
 	// Failure says why it failed or was killed, or why it was last restarted.
 	Failure *Failure `json:"failure,omitempty"`
-	// Result is what its guest returned, when it has completed.
+	// Result is what its guest returned, once completed.
 	Result []byte `json:"result,omitempty"`
 }
 
@@ -214,53 +214,54 @@ type FiberPage struct {
 type FiberQuery struct {
 	ID string
 	// After asks for the outputs after this Seq first, as far as they are
-	// remembered; 0 with Replay = all that are.
+	// remembered; 0 with Replay = all that are remembered.
 	After uint64
-	// Replay asks for outputs of the past; without it and After there are only those
-	// from now on.
+	// Replay asks for past outputs; without Replay and After there are only future
+	// ones.
 	Replay bool
-	// CreatedAt, if it is set, is that of the fiber that is meant: another one with
-	// its ID isn't, but says that that one has ended.
+	// CreatedAt, if set, is the creation time of the fiber that is meant: if
+	// another fiber has its ID by now, the answer is that the one meant has ended.
 	CreatedAt time.Time
 }
 
-// FiberRunner starts fibers and tells of them. A fiber that is not there, and
-// wasn't among the last that ended, is not_found.
+// FiberRunner starts fibers and reports on them. A fiber that does not exist,
+// and is not among those that ended recently, is not_found.
 type FiberRunner interface {
-	// StartFiber returns when the fiber runs. One that runs already is returned
-	// as it is, if it was started alike; otherwise that is a conflict. When as
-	// many fibers run as may, it waits for its turn, or answers exhausted,
-	// as the host is configured. Errors: also invalid, not_found (no such worker), unavailable.
+	// StartFiber returns when the fiber runs. If it already runs, it is returned unchanged if
+	// it was started with the same spec; otherwise that is a conflict. At the limit of running
+	// fibers it waits for its turn or answers exhausted, depending on the host's configuration.
+	// Errors: also invalid, not_found (no such worker), unavailable.
 	StartFiber(ctx context.Context, spec FiberSpec) (Fiber, error)
 	Fiber(ctx context.Context, id string) (Fiber, error)
-	// Fibers lists fibers, those that have ended and are remembered too.
+	// Fibers lists fibers, including those that have ended and are still
+	// remembered.
 	Fibers(ctx context.Context, filter FiberFilter) (FiberPage, error)
 }
 
-// FiberTalker passes messages to fibers and from them.
+// FiberTalker passes messages to and from fibers.
 type FiberTalker interface {
 	// SendFiber puts a message into a fiber's input queue. Errors, in this order:
-	// not_found (no such fiber, or it has ended), conflict (it is paused),
-	// exhausted (the queue is full). With wait it waits for room instead of the last.
+	// not_found (no such fiber, or it has ended), conflict (it is paused), exhausted
+	// (the queue is full). With wait, it waits for room instead of the last.
 	SendFiber(ctx context.Context, id string, message []byte, wait bool) error
 	// WatchFiber yields what a fiber publishes, until ctx ends, the fiber ends or
-	// the reader was too slow; the last pair carries the error that says which:
+	// the reader is too slow; the last pair carries an error that says which:
 	// [ErrFiberEnded] when the fiber has completed.
 	WatchFiber(ctx context.Context, query FiberQuery) iter.Seq2[FiberOutput, error]
 }
 
-// FiberController changes the course of fibers. What is asked for and is so
-// already is fine.
+// FiberController pauses, resumes and interrupts fibers. Asking for what is
+// already the case is not an error.
 type FiberController interface {
-	// PauseFiber keeps the fiber from taking input from outside; what waits in
-	// its queue is worked on.
+	// PauseFiber keeps the fiber from accepting input from outside; what is
+	// already in its queue is processed.
 	PauseFiber(ctx context.Context, id string) (Fiber, error)
 	ResumeFiber(ctx context.Context, id string) (Fiber, error)
-	// InterruptFiber tells the fiber to end and returns at once. Its guest sees
-	// that it is cancelled and is stopped after a grace.
+	// InterruptFiber asks the fiber to end and returns at once. Its guest sees
+	// that it is cancelled and is stopped after a grace period.
 	InterruptFiber(ctx context.Context, id string) (Fiber, error)
 }
 
-// ErrFiberEnded ends what is watched of a fiber that has completed. Fibers that
-// failed or were killed end it with errors that wrap it too.
+// ErrFiberEnded ends the outputs of a fiber that has completed. For fibers that
+// failed or were killed the last error wraps it.
 var ErrFiberEnded error = &Error{Code: CodeNotFound, Message: "the fiber has ended"}

@@ -2,7 +2,7 @@ package jobhost
 
 import "time"
 
-// Job is what is known of a job.
+// Job describes a job and its current state.
 type Job struct {
 	ID          string            `json:"id"`
 	Worker      string            `json:"worker"`
@@ -13,10 +13,10 @@ type Job struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	// ConcurrencyKey groups jobs: see [Spec].
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
-	// Deadline is when tasks that wait are given up; nil = never.
+	// Deadline is when waiting tasks are given up; nil = never.
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// UniqueKey keeps other jobs with the same key out until UniqueUntil; nil =
-	// as long as the job is kept.
+	// UniqueKey keeps out other jobs with the same key until UniqueUntil; nil =
+	// for as long as the job is kept.
 	UniqueKey   string     `json:"unique_key,omitempty"`
 	UniqueUntil *time.Time `json:"unique_until,omitempty"`
 	Callback    *Callback  `json:"callback,omitempty"`
@@ -26,14 +26,15 @@ type Job struct {
 	Timeout     Duration  `json:"timeout"`
 	Retention   Duration  `json:"retention,omitempty"` // 0 = as the worker says
 	CreatedAt   time.Time `json:"created_at"`
-	// Parent is the id of the job that submitted this one; empty = somebody from outside did.
+	// Parent is the id of the job that submitted this one; empty = it was submitted from
+	// outside.
 	Parent string `json:"parent,omitempty"`
 	// Workflow is the id of the workflow that the job is a step of, and Step the step's name.
 	Workflow string `json:"workflow,omitempty"`
 	Step     string `json:"step,omitempty"`
 	// EndedAt is when the last task ended; nil while one is open.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
-	// TaskCount is how many tasks there are; Tasks holds them when one job was asked for, not in lists.
+	// TaskCount is the number of tasks; Tasks lists them when a single job is read, not in lists.
 	TaskCount int    `json:"task_count"`
 	Tasks     []Task `json:"tasks,omitempty"`
 	// Failures are the error records of failed attempts, oldest first; not in lists.
@@ -44,10 +45,10 @@ type Job struct {
 type Task struct {
 	Index int   `json:"index"`
 	State State `json:"state"`
-	// Attempt counts the attempts that were begun and count.
+	// Attempt is the number of attempts started, excluding those that don't count.
 	Attempt int `json:"attempt"`
-	// Course rises with each change of the task's course: an attempt that begins
-	// makes it odd, its end, a cancel and a retry even.
+	// Course rises whenever the task's course changes: it becomes odd when an
+	// attempt begins, and even when it ends or the task is cancelled or retried.
 	Course int64 `json:"course,omitempty"`
 	// ReadyAt is when the task may run or could have run.
 	ReadyAt   time.Time  `json:"ready_at"`
@@ -66,20 +67,20 @@ type Task struct {
 type Receipt struct {
 	ID    string `json:"id"`
 	State State  `json:"state"`
-	// Deduplicated is true when the job was there before.
+	// Deduplicated is true when the job already existed.
 	Deduplicated bool `json:"deduplicated"`
 }
 
-// Filter selects jobs for a list. Zero values select everything.
+// Filter selects jobs for a list. The zero value selects everything.
 type Filter struct {
 	Worker string
-	// Parent selects the jobs that the job of that id submitted.
+	// Parent selects the jobs submitted by the job with that id.
 	Parent string
 	// Labels are those that a job must have; at most [MaxLabels].
 	Labels map[string]string
 	// State selects jobs with at least one task in that state.
 	State State
-	// After and Before bound the time of the submit: After ≤ created < Before.
+	// After and Before bound the time of submission: After ≤ created < Before.
 	After, Before time.Time
 	// Cursor continues a list: the Next of the page before.
 	Cursor string
@@ -93,7 +94,7 @@ const MaxPage = 1000
 // Page is one page of a list of jobs, newest first.
 type Page struct {
 	Jobs []Job `json:"jobs"`
-	// Next is the cursor of the page that follows; empty on the last one.
+	// Next is the cursor of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 }
 
@@ -107,21 +108,21 @@ type Result struct {
 type AttemptLog struct {
 	Task    int `json:"task"`
 	Attempt int `json:"attempt"`
-	// Lines are complete lines as the host wrote them: a level, a space, the
-	// text with control characters escaped.
+	// Lines are complete lines as the host wrote them: a level, a space, and
+	// the text with control characters escaped.
 	Lines []string `json:"lines"`
-	// Dropped counts the lines that were over the limits.
+	// Dropped counts the lines beyond the limits.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// Why answers why a job is where it is.
+// Why explains why a job is in its current state.
 type Why struct {
 	ID    string `json:"id"`
 	State State  `json:"state"`
 	// Reason is one sentence; Code is its stable short form.
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
-	// Until is when it ends by itself; nil = not by time.
+	// Until is when that ends without intervention; nil = not by time.
 	Until *time.Time `json:"until,omitempty"`
 	// Ends says what would end it.
 	Ends string `json:"ends,omitempty"`

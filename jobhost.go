@@ -1,13 +1,13 @@
-// Package jobhost holds the words of a job server whose workers are sandboxed
-// WebAssembly plugins: what a job is, which states it passes through, how it
-// can end and what can be asked of the server that keeps it. There is no
-// machinery in here. Package host does the work, cmd/jobhost is the program,
-// and package client talks to one over HTTP.
+// Package jobhost defines the vocabulary of a job server whose workers are
+// sandboxed WebAssembly plugins: what a job is, which states it passes through,
+// how it can end and what a server can be asked. It contains no machinery:
+// package host does the work, cmd/jobhost is the program, and package client
+// talks to a server over HTTP.
 //
-// A job names a worker and carries a payload. It consists of one or more
-// tasks, numbered from 0, which are queued, leased, run and retried on their
-// own; one run of a task is an attempt. A submit that was acknowledged is
-// durable, and every acknowledged job reaches exactly one terminal state.
+// A job names a worker and carries a payload. It consists of one or more tasks,
+// numbered from 0, which are queued, leased, run and retried independently; one
+// run of a task is an attempt. An acknowledged submit is durable, and every
+// acknowledged job reaches exactly one terminal state.
 package jobhost
 
 import (
@@ -18,19 +18,20 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// The longest names there are, in bytes.
+// The maximum lengths of names, in bytes.
 const (
 	MaxIDBytes     = 128
 	MaxWorkerBytes = 63
 )
 
-// NewID returns a fresh job id, a UUID of version 7: ids made later sort later.
+// NewID returns a fresh job id, a UUID of version 7, so that later ids sort
+// later.
 func NewID() string {
 	// NewV7 fails only when the system has no randomness, and NewString would panic then too.
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-// CheckID returns an error with code [CodeInvalid] unless id may name a job:
+// CheckID returns an error with code [CodeInvalid] unless id is a valid job id:
 // 1 to 128 letters, digits, dots, underscores and dashes, beginning with a
 // letter or digit.
 func CheckID(id string) error {
@@ -45,9 +46,9 @@ func CheckID(id string) error {
 	}
 }
 
-// CheckWorker returns an error with code [CodeInvalid] unless name may name a
-// worker: 1 to 63 lower-case letters, digits, dots, underscores and dashes,
-// beginning with a letter or digit.
+// CheckWorker returns an error with code [CodeInvalid] unless name is a valid
+// worker name: 1 to 63 lower-case letters, digits, dots, underscores and
+// dashes, beginning with a letter or digit.
 func CheckWorker(name string) error {
 	if len(name) <= MaxWorkerBytes && isName(name, false) {
 		return nil
@@ -66,7 +67,8 @@ func CheckWorker(name string) error {
 
 // isName reports whether s consists of letters, digits, dots, underscores and
 // dashes and begins with a letter or digit. Such names are safe in paths,
-// headers, labels, log lines and file names, and none can be written in two ways.
+// headers, labels, log lines and file names, and each can be written in only one
+// way.
 func isName(s string, upper bool) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -80,8 +82,8 @@ func isName(s string, upper bool) bool {
 	return s != ""
 }
 
-// clip quotes input for an error message: escaped, so that no control
-// character reaches a terminal, and short.
+// clip quotes input for an error message: shortened, and escaped so that no
+// control character reaches a terminal.
 func clip(s string) string {
 	const most = 40
 	return text.Quote(s, most)

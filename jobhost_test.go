@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// FuzzCheckID holds ids against the pattern of the specification, written a
-// second time.
+// FuzzCheckID compares CheckID with a second implementation, the pattern of the
+// specification.
 func FuzzCheckID(f *testing.F) {
 	for _, id := range []string{
 		"a", "A-b_c.9", "", ".", "..", "-a", "a/b", "../x", "a\n", "a\x00", "é", "%2e", "CON", "*", ">", "a b",

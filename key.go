@@ -11,32 +11,33 @@ const (
 	MaxValueBytes = 1 << 20
 )
 
-// Key is what is known of one of the keys that a worker keeps values under.
+// Key describes one of a worker's keys, without its value.
 type Key struct {
 	Name string `json:"key"`
 	Size int    `json:"size"` // of the value, in bytes
-	// Version rises with each change of one of the worker's keys; it never comes again.
+	// Version rises with each change of any of the worker's keys; no version is used
+	// twice.
 	Version   int64     `json:"version"`
 	ChangedAt time.Time `json:"changed_at"`
-	// ExpiresAt is when the key goes by itself; nil = never.
+	// ExpiresAt is when the key expires; nil = never.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
 // KeyFilter selects keys of a worker for a list.
 type KeyFilter struct {
 	Worker string
-	// Prefix is what the keys begin with; empty = all.
+	// Prefix is what the keys must begin with; empty = all.
 	Prefix string
-	// Cursor continues a list: the Next of the page before.
+	// Cursor continues a list: the Next of the previous page.
 	Cursor string
 	// Limit is the size of a page, up to [MaxPage]; 0 = 50.
 	Limit int
 }
 
-// KeyPage is one page of a list of keys, in the order of their bytes.
+// KeyPage is one page of a list of keys, in byte order.
 type KeyPage struct {
 	Keys []Key `json:"keys"`
-	// Next is the cursor of the page that follows; empty on the last one.
+	// Next is the cursor of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 }
 
@@ -60,7 +61,8 @@ func CheckKey(key string) error {
 }
 
 // CheckValue reports what is wrong with a value and its time to live: the value
-// has up to [MaxValueBytes], and the time is 0, for good, to [MaxDelay].
+// may have up to [MaxValueBytes], and the time must be between 0 (no expiry)
+// and [MaxDelay].
 func CheckValue(value []byte, ttl time.Duration) error {
 	var size error
 	if len(value) > MaxValueBytes {

@@ -12,13 +12,14 @@ type OutcomeKind uint8
 const (
 	// OutcomeSucceeded: the task is done; Output is its result.
 	OutcomeSucceeded OutcomeKind = iota + 1
-	// OutcomeFailed: Failure says why; whether it is tried again is for the retry policy to say.
+	// OutcomeFailed: Failure says why; the retry policy decides whether there is another attempt.
 	OutcomeFailed
 	// OutcomeSnoozed: run again after Snooze; the attempt does not count.
 	OutcomeSnoozed
 	// OutcomeCancelled: the attempt was stopped because the job was cancelled.
 	OutcomeCancelled
-	// OutcomeReturned: the attempt was stopped by the host for its own reasons (a shutdown, say) and does not count.
+	// OutcomeReturned: the host stopped the attempt for its own reasons (a shutdown, say); the attempt does not
+	// count.
 	OutcomeReturned
 )
 
@@ -35,21 +36,21 @@ func (k OutcomeKind) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(k))
 }
 
-// Outcome is what became of an attempt.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Kind OutcomeKind
-	// Output is the result, with OutcomeSucceeded. It belongs to the receiver.
+	// Output is the result, with OutcomeSucceeded. The receiver owns it.
 	Output []byte
 	// Failure is set with OutcomeFailed.
 	Failure *Failure
-	// RetryAfter is how long the next attempt waits at least, with OutcomeFailed;
-	// 0 = as the retry policy says.
+	// RetryAfter is the minimum delay before the next attempt, with
+	// OutcomeFailed; 0 = as the retry policy says.
 	RetryAfter time.Duration
 	// Snooze is how long to wait, with OutcomeSnoozed.
 	Snooze time.Duration
-	// Fuel is the work that the attempt cost, about one unit for each pass of a
-	// loop and each call of the guest: docs/sandbox.md has it exactly. It is the
-	// same each time for the same work. 0 = it wasn't counted.
+	// Fuel is the work that the attempt cost, about one unit for each loop
+	// iteration and each call in the guest: docs/sandbox.md defines it exactly.
+	// The same work always costs the same. 0 = it wasn't counted.
 	Fuel int64
 }
 
@@ -80,7 +81,7 @@ func (c Category) Retryable() bool {
 	return c != CategoryValidation && c != CategoryBusiness
 }
 
-// Severity says how loudly to tell people.
+// Severity says how urgently people should be notified.
 type Severity string
 
 // The severities.
@@ -98,14 +99,14 @@ func Severities() []Severity {
 
 // Failure is the record of a failed attempt.
 type Failure struct {
-	// Code is short and stable: "trap", "timeout", or the worker's own.
+	// Code is short and stable: "trap", "timeout", or one of the worker's own.
 	Code     string   `json:"code"`
 	Category Category `json:"category"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
-	// Context is what the worker added, as JSON text of an object; may be empty.
+	// Context is what the worker added, as a JSON object in text form; may be empty.
 	Context string `json:"context,omitempty"`
-	// Stack is the guest's, innermost frame first, where there is one.
+	// Stack is the guest's, innermost frame first, if available.
 	Stack     string `json:"stack,omitempty"`
 	Retryable bool   `json:"retryable"`
 	// Task and Attempt say which attempt failed; attempts count from 1.
@@ -119,24 +120,24 @@ type Failure struct {
 const (
 	FailTrap           = "trap"             // the guest executed an illegal operation
 	FailExit           = "exit"             // the guest ended itself with an exit code
-	FailTimeout        = "timeout"          // the attempt ran longer than it may
+	FailTimeout        = "timeout"          // the attempt exceeded its time limit
 	FailFuel           = "out_of_fuel"      // the guest used up its fuel
 	FailMemory         = "out_of_memory"    // the guest trapped after it was refused more memory
 	FailStack          = "stack_overflow"   // the guest's calls were nested too deeply
 	FailOutputTooLarge = "output_too_large" // the result is over the limit
-	FailBadResult      = "bad_result"       // the entry returned a place outside of its memory
+	FailBadResult      = "bad_result"       // the entry returned a location outside its memory
 	FailNoEntry        = "no_entry"         // the module has no such export
-	FailCrash          = "crash"            // the process that it ran in has ended
+	FailCrash          = "crash"            // the process that it ran in ended
 	FailHostCrash      = "host_crash"       // the host itself ended while it ran
-	FailStart          = "start_failed"     // no sandbox could be made
+	FailStart          = "start_failed"     // no sandbox could be created
 	FailInternal       = "internal"         // a fault of the host
-	FailConflict       = "conflict"         // what the attempt's effects depend on was changed meanwhile
+	FailConflict       = "conflict"         // something that the attempt's effects depend on was changed before they were applied
 	FailLimit          = "limit"            // the attempt's effects are over a limit
 	FailDeadline       = "deadline"         // the job's deadline passed while the task waited
-	FailBreaker        = "breaker_open"     // a circuit breaker of its worker or step is open, and says to fail
-	FailPayload        = "payload"          // the payload could not be read, or the result not be stored
+	FailBreaker        = "breaker_open"     // a circuit breaker of its worker or step is open, with when_open = fail
+	FailPayload        = "payload"          // the payload could not be read, or the result could not be stored
 	FailDamaged        = "damaged"          // what the store holds of the task is not what was written
 	FailInputTooLarge  = "input_too_large"  // the payload doesn't fit into the worker's memory
-	FailDenied         = "denied"           // a place that may not be reached
-	FailWorker         = "failed"           // the worker said so and gave no code
+	FailDenied         = "denied"           // a destination that may not be reached
+	FailWorker         = "failed"           // the worker reported a failure without a code
 )

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// PayloadStorer keeps what is too large to travel with a job or with an answer.
+// PayloadStorer stores payloads and results that are too large to travel with a job or an answer.
 type PayloadStorer interface {
-	// Upload keeps all that r has, for the payload of a job: [Spec.PayloadRef].
-	// It reads r to its end; nothing stays after an error. Errors: those of r,
-	// too_large, unavailable.
+	// Upload stores all of r as the payload of a future job: [Spec.PayloadRef].
+	// It reads r to its end; after an error nothing is kept. Errors: those of
+	// r, too_large, unavailable.
 	Upload(ctx context.Context, r io.Reader) (Upload, error)
 	// OpenPayload returns the payload of a job, whatever its size. The caller
 	// closes it. Errors: not_found.
@@ -21,18 +21,18 @@ type PayloadStorer interface {
 
 // Upload is a payload that waits for its job.
 type Upload struct {
-	// Ref is what [Spec.PayloadRef] names it by. It can't be guessed, and whoever
+	// Ref is the value for [Spec.PayloadRef]. It can't be guessed, and anyone who
 	// has it may submit a job with it.
 	Ref    string `json:"payload_ref"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // of the content, in lower-case hex
-	// ExpiresAt is when it is removed unless a job has taken it.
+	// ExpiresAt is when it is removed unless a job has claimed it.
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// Content is a payload or a result as a stream. A read that fails means that it
-// is not whole; its end comes only when everything was read and is what was
-// written.
+// Content is a payload or a result as a stream. A read error means that the
+// content is incomplete or damaged; io.EOF is returned only after everything
+// was read and verified.
 type Content struct {
 	io.ReadCloser
 	Size int64 // in bytes

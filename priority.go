@@ -18,7 +18,7 @@ const (
 	Background
 )
 
-// Levels is how many levels of priority there are.
+// Levels is the number of priority levels.
 const Levels = 5
 
 var priorityNames = [Levels]string{"critical", "high", "normal", "low", "background"}
@@ -70,7 +70,7 @@ func (p *Priority) UnmarshalText(text []byte) error {
 }
 
 // Effective returns the priority of a task that has waited for age: one level
-// higher for every full aging, Critical at most. With aging 0 or less, waiting
+// higher for every full aging, Critical at most. If aging is 0 or less, waiting
 // changes nothing.
 func (p Priority) Effective(age, aging time.Duration) Priority {
 	if aging <= 0 || age <= 0 {

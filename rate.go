@@ -8,7 +8,7 @@ import (
 )
 
 // Rate is how often something may happen: Count times in each Per. The zero
-// value is no bound.
+// value means no limit.
 type Rate struct {
 	Count int
 	Per   time.Duration
@@ -52,7 +52,7 @@ func invalidRate(format string, args ...any) error {
 	}
 }
 
-// Every is the time from one to the next; 0 without a bound.
+// Every is the time from one to the next; 0 = no limit.
 func (r Rate) Every() time.Duration {
 	if r.Count == 0 {
 		return 0
@@ -60,7 +60,7 @@ func (r Rate) Every() time.Duration {
 	return r.Per / time.Duration(r.Count)
 }
 
-// String returns the rate as [ParseRate] reads it; empty without a bound.
+// String returns the rate as [ParseRate] reads it; empty = no limit.
 func (r Rate) String() string {
 	if r.Count == 0 {
 		return ""

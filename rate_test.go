@@ -47,7 +47,7 @@ func TestParseRate(t *testing.T) {
 	}
 }
 
-// What is a rate is the same one when it is read again.
+// A parsed rate stays the same when its text is parsed again.
 func FuzzParseRate(f *testing.F) {
 	for _, seed := range []string{"100/s", "30/m", "1/10s", "1/1h30m", "7/1ms", "1/", "x", "9999999/s"} {
 		f.Add(seed)

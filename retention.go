@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Retention says how long jobs are kept after they ended, with their results,
-// error records and logs. A job is kept as long as the task of it that is kept
-// longest: a job of which one task died is kept as long as dead ones are.
+// Retention says how long ended jobs are kept, with their results, error
+// records and logs. A job is kept as long as its longest-kept task: if one task
+// died, the job is kept as long as dead ones are.
 type Retention struct {
-	// Succeeded, Cancelled and Dead are counted from the end of a task; 0 = for ever.
+	// Succeeded, Cancelled and Dead are counted from the end of a task; 0 = forever.
 	Succeeded, Cancelled, Dead time.Duration
-	// MaxEntries bounds the dead tasks of a worker that are kept. When another
-	// one dies the oldest jobs with dead tasks are removed; 0 = no bound.
+	// MaxEntries limits how many dead tasks of a worker are kept. When another
+	// one dies, the oldest jobs with dead tasks are removed; 0 = no limit.
 	MaxEntries int
 }
 
-// MaxRetention bounds how long a job can be kept, unless it is for ever.
+// MaxRetention limits how long a job can be kept, unless it is kept forever.
 const MaxRetention = 10 * 365 * 24 * time.Hour
 
-// DefaultRetention returns the retention of workers that say nothing else.
+// DefaultRetention returns the retention of workers that don't set one.
 func DefaultRetention() Retention {
 	const day = 24 * time.Hour
 	return Retention{Succeeded: day, Cancelled: day, Dead: 30 * day}
 }
 
-// For returns how long a task is kept that ended in a state; 0 = for ever.
+// For returns how long a task that ended in a state is kept; 0 = forever.
 func (r Retention) For(state State) time.Duration {
 	switch state {
 	case Succeeded:
@@ -65,20 +65,20 @@ func (r Retention) String() string {
 	return s
 }
 
-// WorkflowRetention says how long workflows are kept after they ended, with the
-// jobs of their steps.
+// WorkflowRetention says how long ended workflows are kept, with the jobs of
+// their steps.
 type WorkflowRetention struct {
-	// Completed, Failed and Cancelled are counted from the end of a workflow; 0 = for ever.
+	// Completed, Failed and Cancelled are counted from the end of a workflow; 0 = forever.
 	Completed, Failed, Cancelled time.Duration
 }
 
-// DefaultWorkflowRetention returns the retention of hosts that say nothing else.
+// DefaultWorkflowRetention returns the retention of hosts that don't set one.
 func DefaultWorkflowRetention() WorkflowRetention {
 	const day = 24 * time.Hour
 	return WorkflowRetention{Completed: day, Failed: 30 * day, Cancelled: day}
 }
 
-// For returns how long a workflow is kept that ended in a status; 0 = for ever.
+// For returns how long a workflow that ended in a status is kept; 0 = forever.
 func (r WorkflowRetention) For(status WorkflowStatus) time.Duration {
 	switch status {
 	case WorkflowCompleted:

@@ -17,10 +17,10 @@ const (
 	BackoffConstant    Backoff = "constant"    // initial
 )
 
-// RetryPolicy says how often and when a failed task is tried again. n is the
-// number of the coming attempt, which is at least 2.
+// RetryPolicy says how often and when a failed task is retried. n is the number
+// of the next attempt, which is at least 2.
 type RetryPolicy struct {
-	// MaxAttempts counts the first attempt too.
+	// MaxAttempts includes the first attempt.
 	MaxAttempts int
 	Backoff     Backoff
 	Initial     time.Duration
@@ -30,11 +30,11 @@ type RetryPolicy struct {
 	Increment time.Duration
 	// Max caps the delay before the jitter.
 	Max time.Duration
-	// Jitter spreads the delay by ± this part of it, 0 to 1.
+	// Jitter randomizes the delay by ± this fraction of it, 0 to 1.
 	Jitter float64
 }
 
-// DefaultRetry returns the policy of workers that say nothing else.
+// DefaultRetry returns the policy of workers that don't set one.
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{
 		MaxAttempts: 3,

@@ -21,25 +21,24 @@ const (
 	MaxConcurrencyKeyBytes = 256
 
 	MaxChildren = 1_000 // jobs that one job may submit
-	MaxDepth    = 32    // of a job below the one that nobody submitted
+	MaxDepth    = 32    // of a job below the one at the root of its tree
 )
 
-// Spec says what job is wanted: the options of a submit. Only Worker is
-// needed; each zero value means the default of the worker, which the manifest
-// sets.
+// Spec describes a job to submit. Only Worker is required; each zero value
+// means the worker's default, which the manifest sets.
 type Spec struct {
-	// ID names the job; empty = a new UUID of version 7. Submitting the same
-	// id with the same content again returns the job that is there; with
-	// other content it is a conflict.
+	// ID names the job; empty = a new UUID of version 7. Submitting the same id
+	// with the same content again returns the existing job; with other content
+	// it is a conflict.
 	ID string
 	// Worker is the name of a worker of the manifest.
 	Worker string
-	// Payload is handed to the worker as it is.
+	// Payload is passed to the worker unchanged.
 	Payload []byte
-	// PayloadRef names a payload that was uploaded; not together with Payload. It
-	// is for one job.
+	// PayloadRef names an uploaded payload; not together with Payload. It can be
+	// used for one job only.
 	PayloadRef string
-	// ContentType describes the payload; the host doesn't look at it.
+	// ContentType describes the payload; the host doesn't interpret it.
 	ContentType string
 	// Entry is the export to call; empty = the worker's.
 	Entry string
@@ -47,42 +46,42 @@ type Spec struct {
 	Priority Priority
 	// RunAt is when the job may start; zero = at once.
 	RunAt time.Time
-	// Delay is when the job may start, counted from its submit; not together with RunAt.
+	// Delay is how long after its submission the job may start; not together with RunAt.
 	Delay time.Duration
 	// Tasks is the number of partitions, 1 to [MaxTasks]; 0 = 1.
 	Tasks int
-	// MaxAttempts counts the first attempt too, 1 to [MaxAttempts]; 0 = the worker's.
+	// MaxAttempts includes the first attempt, 1 to [MaxAttempts]; 0 = the worker's.
 	MaxAttempts int
 	// Timeout bounds one attempt, up to [MaxTimeout]; 0 = the worker's.
 	Timeout time.Duration
-	// Retention is how long the job is kept after its end, however it ends,
-	// up to [MaxRetention]; 0 = as the worker says.
+	// Retention is how long the job is kept after its end, however it ends, up
+	// to [MaxRetention]; 0 = as the worker says.
 	Retention time.Duration
 	// Labels are for people and filters: at most [MaxLabels], key and value
 	// up to [MaxLabelBytes] bytes.
 	Labels map[string]string
-	// ConcurrencyKey, if it is not empty, makes the tasks of this job and of
-	// others with the same key take turns with those of other keys, and count
-	// together for the worker's concurrency_per_key; up to [MaxConcurrencyKeyBytes] bytes.
+	// ConcurrencyKey, if not empty, groups the tasks of this job with those of others with
+	// the same key: groups take turns, and each counts as a whole for the worker's
+	// concurrency_per_key; up to [MaxConcurrencyKeyBytes] bytes.
 	ConcurrencyKey string
-	// Deadline is how long after its submit the job is given up: tasks that
-	// wait then are dead. Attempts that run go on. Up to [MaxDelay]; 0 = never.
+	// Deadline is how long after its submission the job is given up: tasks still waiting then
+	// die. Running attempts continue. Up to [MaxDelay]; 0 = never.
 	Deadline time.Duration
-	// UniqueKey, if it is not empty, makes the worker's jobs with the same key
-	// one: submits within UniqueFor of the first return that one, whatever
-	// else they say. UniqueFor 0 = as long as that job is kept.
+	// UniqueKey, if not empty, makes jobs of the worker with the same key one:
+	// submits within UniqueFor of the first return that job, whatever else they
+	// specify. UniqueFor 0 = for as long as that job is kept.
 	UniqueKey string
 	UniqueFor time.Duration
 	// Callback says what to do when the job has ended.
 	Callback Callback
 }
 
-// Check reports everything that is wrong with the spec by itself, as errors
-// with code [CodeInvalid] joined into one, or [CodeDenied] for a worker that is
-// the host's own. What depends on the host (an unknown worker, a payload over
-// the limit, a full queue, a URL that is not allowed) is not looked at.
+// Check reports everything that is wrong with the spec in itself, as errors
+// with code [CodeInvalid] joined into one, or [CodeDenied] for one of the
+// host's own workers. What depends on the host (an unknown worker, a payload
+// over the limit, a full queue, a URL that is not allowed) is not checked.
 func (s *Spec) Check() error {
-	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), CheckNotReserved(s.Worker)) // a capacity with which it stays on the stack
+	errs := append(make([]error, 0, 22), CheckWorker(s.Worker), CheckNotReserved(s.Worker)) // with this capacity it stays on the stack
 	if s.ID != "" {
 		errs = append(errs, CheckID(s.ID), checkStepID(s.ID), checkTickID(s.ID))
 	}
@@ -109,7 +108,7 @@ func (s *Spec) Check() error {
 	return errors.Join(errs...)
 }
 
-// checkTogether looks at what options have to do with each other.
+// checkTogether checks options against each other.
 func (s *Spec) checkTogether() error {
 	var errs []error
 	if s.PayloadRef != "" && len(s.Payload) > 0 {
@@ -138,8 +137,8 @@ func (s *Spec) checkCallback() error {
 	return nil
 }
 
-// CheckNotReserved returns an error with code [CodeDenied] for one of the host's own
-// workers, which take no jobs and no keys from others.
+// CheckNotReserved returns an error with code [CodeDenied] for the host's own
+// workers, which accept no jobs or keys from others.
 func CheckNotReserved(worker string) error {
 	if !strings.HasPrefix(worker, ReservedWorkers) {
 		return nil
@@ -150,7 +149,7 @@ func CheckNotReserved(worker string) error {
 	}
 }
 
-// checkStepID keeps submits away from the ids of jobs of workflows.
+// checkStepID rejects ids that are reserved for the jobs of workflows.
 func checkStepID(id string) error {
 	if !strings.HasPrefix(id, WorkflowIDPrefix) {
 		return nil
@@ -161,19 +160,19 @@ func checkStepID(id string) error {
 	}
 }
 
-// TickLayout is how a tick stands in the id of its job, behind the schedule's name
-// and a dot; see [time.Time.Format].
+// TickLayout is the format of a tick in the id of its job, after the schedule's
+// name and a dot; see [time.Time.Format].
 const TickLayout = "20060102T150405Z"
 
-// checkTickID keeps submits away from the ids of jobs of ticks, or one could take
-// a tick's id before it comes.
+// checkTickID rejects ids that are reserved for the jobs of ticks; otherwise a
+// submit could take a tick's id before it comes.
 func checkTickID(id string) error {
 	dot := strings.LastIndexByte(id, '.')
 	if dot < 0 || len(id)-dot-1 != len(TickLayout) {
 		return nil
 	}
 	if _, err := time.Parse(TickLayout, id[dot+1:]); err != nil {
-		return nil //nolint:nilerr // it is no time
+		return nil //nolint:nilerr // it is not a time
 	}
 	return &Error{
 		Code: CodeInvalid, Field: "id", Message: fmt.Sprintf("%s is the id of a schedule's tick: those end with a dot and a time", clip(id)),
@@ -215,7 +214,7 @@ func inRange[N int | Duration](field string, n, low, high N) error {
 	return invalid(field, "%s %v is not between %v and %v", field, n, low, high)
 }
 
-// checkText keeps control characters and broken UTF-8 out of what is shown to people later.
+// checkText rejects control characters and invalid UTF-8 in what will be shown to people.
 func checkText(field, s string, most int) error {
 	if len(s) > most {
 		return invalid(field, "%s of %d bytes is longer than %d", field, len(s), most)

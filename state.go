@@ -2,7 +2,7 @@ package jobhost
 
 import "fmt"
 
-// State is where a task stands; a job's state is derived from its tasks' by
+// State is the state of a task; a job's state is derived from its tasks' by
 // [JobState]. docs/states.md draws the machine.
 type State uint8
 
@@ -12,10 +12,10 @@ const (
 	Ready                      // may run as soon as a slot is free
 	Running                    // an attempt runs
 	Retrying                   // an attempt failed; waits for its next time
-	Held                       // may not run now, for a reason that Why tells
+	Held                       // may not run now; Why gives the reason
 	Succeeded                  // ended: its result is kept
 	Dead                       // ended: out of attempts, or failed permanently
-	Cancelled                  // ended: somebody said so
+	Cancelled                  // ended: cancelled by request
 )
 
 var stateNames = [...]string{
@@ -66,9 +66,9 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// transitions is the task's machine: what may follow what. Retrying and
-// Scheduled become Ready by the clock, everything else by somebody's doing.
-// Dead and Cancelled go back only when a person retries them.
+// transitions is the task's state machine: which states may follow each. Retrying and Scheduled
+// become Ready by the clock; every other transition is the result of an action. Dead and
+// Cancelled go back only when retried manually.
 var transitions = map[State][]State{
 	Scheduled: {Ready, Held, Dead, Cancelled},
 	Ready:     {Running, Held, Dead, Cancelled},
@@ -81,8 +81,8 @@ var transitions = map[State][]State{
 }
 
 // CanBecome reports whether a task may go from one state to the other in one
-// step. Running becomes Scheduled by a snooze, and Ready when the host takes
-// an attempt back without counting it.
+// step. Running becomes Scheduled by a snooze, and Ready when the host takes an
+// attempt back without counting it.
 func (s State) CanBecome(next State) bool {
 	for _, t := range transitions[s] {
 		if t == next {
@@ -105,8 +105,8 @@ func (c *Counts) Total() int64 {
 }
 
 // JobState derives the state of a job from those of its tasks. While a task is
-// open the job is: running if any runs, else ready, held, retrying or
-// scheduled, in this order. When all have ended it is dead if any is dead,
+// open, the job is running if any task runs, else ready, held, retrying or
+// scheduled, in this order. When all have ended, it is dead if any is dead,
 // else cancelled if any was cancelled, else succeeded.
 func JobState(tasks *Counts) State {
 	for _, s := range []State{Running, Ready, Held, Retrying, Scheduled, Dead, Cancelled} {

@@ -71,7 +71,8 @@ func TestStatesEndAsTheySay(t *testing.T) {
 	}
 }
 
-// TestEveryOpenStateCanEnd follows the steps: no task can be caught for ever.
+// TestEveryOpenStateCanEnd follows the transitions: no task can be stuck
+// forever.
 func TestEveryOpenStateCanEnd(t *testing.T) {
 	t.Parallel()
 	for _, end := range []jobhost.State{jobhost.Succeeded, jobhost.Dead, jobhost.Cancelled} {
@@ -117,7 +118,7 @@ func TestStateText(t *testing.T) {
 	}
 }
 
-// TestJobState holds the derivation against its description, task by task.
+// TestJobState compares JobState with its description, task by task.
 func TestJobState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/jobhost/jobhost/internal/jsondepth"
 )
 
-// Statuses of task states. Other positive numbers are the application's: how far
-// it is. Other negative ones are its errors.
+// Statuses of task states. Other positive numbers are the application's measure
+// of progress, other negative ones its errors.
 const (
 	StatusNotStarted int32 = 0
 	StatusStarted    int32 = 1
@@ -29,47 +29,48 @@ const (
 	MaxTagBytes          = 128
 	MaxStateMessageBytes = 4 << 10
 	MaxStatePayloadBytes = 64 << 10
-	MaxStatesPerJob      = 100_000  // states that one job has
+	MaxStatesPerJob      = 100_000  // states of one job
 	MaxStateBytesPerJob  = 64 << 20 // of the tags, messages and payloads of one job
-	// ReservedTags begin the tags that only the host sets, and the runs that only it
-	// has: those are of something else than the job of the queue with that name.
+	// ReservedTags is the prefix of tags that only the host sets, and of runs that
+	// only it creates: those do not belong to the queue's job of that name.
 	ReservedTags = "_"
-	// TagRun is the tag under which the host tells how the attempts of a task go.
+	// TagRun is the tag under which the host reports the progress of a task's
+	// attempts.
 	TagRun = "_run"
 )
 
-// TaskState is what a task of a job has reported under a tag, which is one of its
-// streams of work.
+// TaskState is what a task of a job has reported under a tag, which names one of
+// its streams of work.
 type TaskState struct {
 	JobID  string `json:"job"`
 	TaskID int    `json:"task"` // its index, from 0
 	Tag    string `json:"tag"`
-	// Status is how far it is: 0 not started, [StatusFinished], below 0 an error.
+	// Status is the progress: 0 not started, [StatusFinished], below 0 an error.
 	Status  int32  `json:"status"`
 	Message string `json:"message,omitempty"`
-	// Timestamp is when the store took it, by the store's clock; zero = it was
+	// Timestamp is when the store accepted it, by the store's clock; zero =
 	// never reported.
 	Timestamp time.Time `json:"timestamp,omitzero"`
-	// Version counts the changes of a job's (task, tag) from 1, by the store; 0 =
-	// it was never reported.
+	// Version counts the changes of a job's (task, tag) from 1, assigned by the
+	// store; 0 = never reported.
 	Version int64 `json:"version"`
-	// EventID is of the write: one that is sent again with the EventID of the last
-	// write of its (task, tag) changes nothing. Empty = the store gives one.
+	// EventID identifies the write: one that repeats the EventID of the last write
+	// of its (task, tag) changes nothing. Empty = the store assigns one.
 	EventID string `json:"event_id,omitempty"`
-	// Payload is a JSON object of the application's, up to [MaxStatePayloadBytes]
-	// and nested up to 64 deep, or empty. It must not be changed.
+	// Payload is a JSON object of the application, up to [MaxStatePayloadBytes]
+	// and nested up to 64 levels deep, or empty. It must not be modified.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// SchemaVersion is of the payload, at least 1; 0 in a write = 1.
+	// SchemaVersion is the payload's, at least 1; 0 in a write = 1.
 	SchemaVersion int `json:"schema_version,omitempty"`
 }
 
-// StateEvent is one event of what is watched: first the states that there are,
-// each with Replay, then the sentinel, which has no state, then each change.
+// StateEvent is one event of a watch: first the existing states, each with
+// Replay, then the sentinel, which has no state, then each change.
 type StateEvent struct {
 	State    TaskState `json:"state,omitzero"`
 	Replay   bool      `json:"replay"`
 	Sentinel bool      `json:"sentinel,omitempty"`
-	// Cursor is where to go on: see [StateQuery.After].
+	// Cursor is where to continue: see [StateQuery.After].
 	Cursor string `json:"cursor,omitempty"`
 }
 
@@ -83,17 +84,17 @@ type StateQuery struct {
 	// Tag selects those of one tag; empty = of all.
 	Tag string
 	// After is the Cursor of the last event that a watcher has seen: what has not
-	// changed since is not told again. When the host has been started anew since,
-	// or has put the job aside while nobody looked, it is all told.
+	// changed since is not repeated. If the host has been restarted since, or has
+	// unloaded the job while it had no watcher, everything is repeated.
 	After string
 }
 
-// StateJob is what is known of a job that has states.
+// StateJob describes a job that has states.
 type StateJob struct {
 	Job   string `json:"job"`
 	Run   string `json:"run,omitempty"`
 	Tasks int    `json:"tasks"`
-	// States counts the states that there are.
+	// States is the number of its states.
 	States    int       `json:"states"`
 	CreatedAt time.Time `json:"created_at"`
 	ChangedAt time.Time `json:"changed_at"`
@@ -103,9 +104,9 @@ type StateJob struct {
 
 // StateJobFilter selects jobs that have states.
 type StateJobFilter struct {
-	// Deleted lists those that are marked as deleted too.
+	// Deleted also lists those that are marked as deleted.
 	Deleted bool
-	// Cursor continues a list: the Next of the page before.
+	// Cursor continues a list: the Next of the previous page.
 	Cursor string
 	// Limit is the size of a page, up to [MaxPage]; 0 = 50.
 	Limit int
@@ -119,27 +120,28 @@ func (f *StateJobFilter) Check() error {
 // StateJobPage is one page of a list of jobs that have states, by id.
 type StateJobPage struct {
 	Jobs []StateJob `json:"jobs"`
-	// Next is the cursor of the page that follows; empty on the last one.
+	// Next is the cursor of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 }
 
-// StateReport answers what the states of a job are.
+// StateReport lists and summarizes the states of a job.
 type StateReport struct {
 	Job   string `json:"job"`
 	Run   string `json:"run,omitempty"`
 	Tasks int    `json:"tasks"`
-	// State is the lowest of those that were asked for, with those of tasks that
-	// have reported nothing counted as not started.
+	// State is the lowest of the requested ones; tasks that have reported
+	// nothing count as not started.
 	State TaskState `json:"state"`
-	// States are those that there are, by task and tag.
+	// States lists those that exist, by task and tag.
 	States []TaskState `json:"states"`
 }
 
-// StateCleanup says which states to clean up: of jobs that the queue doesn't
-// know, since those of others go with them, and of fibers that have ended.
+// StateCleanup says which states to clean up: those of jobs unknown to the
+// queue (the states of others are removed with their jobs), and those of fibers
+// that have ended.
 type StateCleanup struct {
 	// TombstoneAge is how long after its last change a job is marked as deleted,
-	// and DeleteAge how long after it is removed; that must be longer.
+	// and DeleteAge how long after it is removed; DeleteAge must be longer.
 	TombstoneAge Duration `json:"tombstone_age"`
 	DeleteAge    Duration `json:"delete_age"`
 	// DryRun only counts.
@@ -159,43 +161,44 @@ func (c *StateCleanup) Check() error {
 	)
 }
 
-// StateCleaned says what a cleanup did, or would do.
+// StateCleaned is the result of a cleanup, or what it would be.
 type StateCleaned struct {
 	Tombstoned int  `json:"tombstoned"`
 	Deleted    int  `json:"deleted"`
 	DryRun     bool `json:"dry_run,omitempty"`
 }
 
-// StateKeeper tells of the states of tasks, and takes those of tasks that run
-// elsewhere. A job that the host doesn't know, neither by its queue nor by its
+// StateKeeper reads the states of tasks, and stores those of tasks that run
+// elsewhere. A job that is unknown to the host, both to its queue and among its
 // states, is not_found.
 type StateKeeper interface {
 	// StateJobs lists the jobs that have states, by id.
 	StateJobs(ctx context.Context, filter StateJobFilter) (StateJobPage, error)
-	// States returns the states of a job, and which one prevails: the lowest.
+	// States returns the states of a job and the one that represents it: the
+	// lowest.
 	States(ctx context.Context, query StateQuery) (StateReport, error)
-	// SetState makes a state durable and returns it with its version. The job is
-	// made with so many tasks if it isn't there, unless tasks is 0; if it is, its
-	// own number counts. Errors: invalid (a task that the job doesn't have, say),
-	// denied (a tag of the host), not_found, too_large, exhausted.
+	// SetState makes a state durable and returns it with its version. If the job
+	// does not exist, it is created with that number of tasks, unless tasks is 0;
+	// if it does, tasks is ignored. Errors: invalid (a task that the job doesn't
+	// have, say), denied (a tag of the host), not_found, too_large, exhausted.
 	SetState(ctx context.Context, run string, state TaskState, tasks int) (TaskState, error)
 	// WatchStates yields states and their changes until ctx ends, the job is
-	// deleted, the host stops or the reader was too slow; the last pair carries
-	// the error that says which.
+	// deleted, the host stops or the reader is too slow; the last pair carries
+	// an error that says which.
 	WatchStates(ctx context.Context, query StateQuery) iter.Seq2[StateEvent, error]
 }
 
 // StateCleaner removes states.
 type StateCleaner interface {
-	// DeleteStates removes all states of a job that the queue doesn't know;
-	// conflict for others. Who watches them is told.
+	// DeleteStates removes all states of a job that is unknown to the queue;
+	// conflict for others. Its watchers are notified.
 	DeleteStates(ctx context.Context, job, run string) error
-	// CleanStates removes states of jobs that nobody has changed for long.
+	// CleanStates removes states of jobs that have not changed for a long time.
 	CleanStates(ctx context.Context, c StateCleanup) (StateCleaned, error)
 }
 
-// CheckTag reports what is wrong with a tag: it is what [CheckID] takes, and may
-// begin with [ReservedTags].
+// CheckTag reports what is wrong with a tag: it is what [CheckID] accepts, and
+// may begin with [ReservedTags].
 func CheckTag(tag string) error {
 	if isStateName(tag) {
 		return nil
@@ -206,8 +209,8 @@ func CheckTag(tag string) error {
 	}
 }
 
-// CheckRun reports what is wrong with the name of a run: it is as a tag, or empty for
-// the plain run.
+// CheckRun reports what is wrong with the name of a run: it is like a tag, or empty
+// for the plain run.
 func CheckRun(run string) error {
 	if run == "" || isStateName(run) {
 		return nil
@@ -226,7 +229,7 @@ func isStateName(s string) bool {
 	return len(s) <= MaxTagBytes && isName(rest, true)
 }
 
-// Check reports everything that is wrong with a state that is to be set.
+// Check reports everything that is wrong with a state to be set.
 func (s *TaskState) Check() error {
 	var payload error
 	switch {
@@ -250,11 +253,11 @@ func (s *TaskState) Check() error {
 	)
 }
 
-// maxPayloadDepth is what every reader of JSON takes, also within an answer.
+// maxPayloadDepth is a depth that every JSON reader accepts, even nested in an
+// answer.
 const maxPayloadDepth = 64
 
-// checkStateMessage keeps what is no text out of messages, which may have several
-// lines.
+// checkStateMessage rejects what is not text; messages may have several lines.
 func checkStateMessage(s string) error {
 	switch {
 	case len(s) > MaxStateMessageBytes:

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// WorkerMode says what becomes of a worker's tasks. It is changed by people and
+// WorkerMode says what happens to a worker's tasks. It is set by operators and
 // survives restarts.
 type WorkerMode string
 
 // The modes.
 const (
-	WorkerRunning  WorkerMode = "running"  // jobs are taken and run
-	WorkerPaused   WorkerMode = "paused"   // jobs are taken and held; what runs goes on
-	WorkerDraining WorkerMode = "draining" // no jobs are taken, those that wait are held; what runs goes on
+	WorkerRunning  WorkerMode = "running"  // jobs are accepted and run
+	WorkerPaused   WorkerMode = "paused"   // jobs are accepted and held; what runs continues
+	WorkerDraining WorkerMode = "draining" // no jobs are accepted, those that wait are held; what runs continues
 )
 
-// MaxSlots is the most slots that a worker can have.
+// MaxSlots is the maximum number of slots of a worker.
 const MaxSlots = 4096
 
 // CheckSlots returns an error with code [CodeInvalid] unless a worker may have
@@ -28,28 +28,29 @@ func CheckSlots(n int) error {
 	return invalid("slots", "%d slots are not between 1 and %d", n, MaxSlots)
 }
 
-// WorkerStatus is what is known of a worker.
+// WorkerStatus describes a worker and its current state.
 type WorkerStatus struct {
 	Name   string `json:"name"`
 	Plugin string `json:"plugin"`
 	SHA256 string `json:"sha256"`
-	// Version counts how often this host has loaded the worker; LoadedAt is when it did last.
+	// Version counts how often this host has loaded the worker; LoadedAt is when it last did.
 	Version  int       `json:"version"`
 	LoadedAt time.Time `json:"loaded_at"`
 	ABI      string    `json:"abi"`
 	Entry    string    `json:"entry"`
-	// Mode says whether tasks are taken and run.
+	// Mode says whether tasks are accepted and run.
 	Mode WorkerMode `json:"mode"`
 	// Disabled is why the worker can't run anything, whatever its mode; empty = it can.
 	Disabled string `json:"disabled,omitempty"`
-	// Sandbox is where it runs: inline, in the process of the host, or process. Processes is in how many
-	// processes of their own; 0 = in none.
+	// Sandbox is where it runs: inline, in the host's process, or process, in processes of its own.
+	// Processes is the number of those; 0 = none.
 	Sandbox   string `json:"sandbox,omitempty"`
 	Processes int    `json:"processes,omitempty"`
-	// Quarantine is why the plugin is not in the process of the host, whatever its settings say; empty = no such reason.
+	// Quarantine is why the plugin may not run in the host's process, whatever its settings say; empty = not
+	// quarantined.
 	Quarantine string `json:"quarantine,omitempty"`
 	// Slots is the size of the pool, Busy how many of them run a task. PoolSize
-	// is what the manifest says: another number when the pool was scaled.
+	// is the manifest's number, which differs if the pool was scaled.
 	Slots         int `json:"slots"`
 	Busy          int `json:"busy"`
 	PoolSize      int `json:"pool_size"`
@@ -68,7 +69,7 @@ type WorkerStatus struct {
 	Tasks       TaskNumbers `json:"tasks"`
 }
 
-// TaskNumbers counts tasks by the name of their state; states without tasks are left out.
+// TaskNumbers counts tasks by the name of their state; states without tasks are omitted.
 type TaskNumbers map[string]int64
 
 // Numbers returns the counts by name, without the zeros.

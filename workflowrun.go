@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// MaxWorkflowIDBytes bounds the id of a workflow, so that ids of its jobs have room.
+// MaxWorkflowIDBytes bounds the id of a workflow, leaving room for the ids of its jobs.
 const MaxWorkflowIDBytes = 80
 
 // WorkflowStart is a workflow to start.
 type WorkflowStart struct {
-	// ID names it: see [CheckWorkflowID]; empty = a new one. Starting the same id with
-	// the same content again returns the one that is there; with other content it is a conflict.
+	// ID names it: see [CheckWorkflowID]; empty = a new one. Starting the same id with the same
+	// content again returns the existing workflow; with other content it is a conflict.
 	ID string
-	// Workflow is the name of a definition of the host, Definition one that comes along.
-	// Exactly one of them is set.
+	// Workflow is the name of a definition on the host, Definition one that is passed
+	// along. Exactly one of them is set.
 	Workflow   string
 	Definition *Workflow
-	// Input is JSON, or any bytes for workflows without expressions that look at it.
+	// Input is JSON, or any bytes for workflows without expressions that read it.
 	Input []byte
-	// Labels are added to those of the definition, and go before them.
+	// Labels are added to those of the definition, and override them.
 	Labels map[string]string
 	// Retention is how long it is kept after its end, with its jobs; 0 = as the host says.
 	Retention time.Duration
 }
 
-// Check reports everything that is wrong with the start by itself. Definitions are looked at by
+// Check reports everything that is wrong with the start in itself. Definitions are checked by
 // [WorkflowDefiner.CheckWorkflow].
 func (s *WorkflowStart) Check() error {
 	var id, which error
@@ -46,8 +46,8 @@ func (s *WorkflowStart) Check() error {
 	return errors.Join(id, which, checkLabels(s.Labels), inRange("retention", Duration(s.Retention), 0, Duration(MaxRetention)))
 }
 
-// CheckWorkflowID returns an error with code [CodeInvalid] unless id may name a workflow that runs:
-// [WorkflowIDPrefix], then letters, digits, _ and -, up to [MaxWorkflowIDBytes] bytes.
+// CheckWorkflowID returns an error with code [CodeInvalid] unless id is a valid id for a workflow
+// to start: [WorkflowIDPrefix], then letters, digits, _ and -, up to [MaxWorkflowIDBytes] bytes.
 func CheckWorkflowID(id string) error {
 	rest, found := strings.CutPrefix(id, WorkflowIDPrefix)
 	if found && len(id) <= MaxWorkflowIDBytes && isName(rest, true) && !strings.Contains(rest, ".") {
@@ -59,8 +59,9 @@ func CheckWorkflowID(id string) error {
 	}
 }
 
-// CheckAnyWorkflowID returns an error with code [CodeInvalid] unless id may be that of a workflow
-// that was started: one that [CheckWorkflowID] takes, or that of a step of another, which has dots.
+// CheckAnyWorkflowID returns an error with code [CodeInvalid] unless id can be that of a started
+// workflow: one that [CheckWorkflowID] accepts, or that of a step of another workflow, which has
+// dots.
 func CheckAnyWorkflowID(id string) error {
 	rest, found := strings.CutPrefix(id, WorkflowIDPrefix)
 	if found && len(id) <= MaxIDBytes && isName(rest, true) {
@@ -75,11 +76,11 @@ func CheckAnyWorkflowID(id string) error {
 type WorkflowReceipt struct {
 	ID     string         `json:"id"`
 	Status WorkflowStatus `json:"status"`
-	// Deduplicated is true when it was there before.
+	// Deduplicated is true when it already existed.
 	Deduplicated bool `json:"deduplicated"`
 }
 
-// WorkflowRun is what is known of a workflow that was started.
+// WorkflowRun describes a workflow that was started.
 type WorkflowRun struct {
 	ID     string            `json:"id"`
 	Name   string            `json:"name"`
@@ -96,45 +97,44 @@ type WorkflowRun struct {
 	Step    string   `json:"step,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
-	// Output is what it returned. What is no JSON is a string, or one in base64 if it is not
-	// text; what is larger than [MaxStepOutput] is not here, and has OutputSize: see
-	// [WorkflowRunner.OpenWorkflowOutput].
-	// Outputs and steps are not in lists.
+	// Output is what it returned. Output that is not JSON becomes a string, in base64 if it
+	// is not text; output larger than [MaxStepOutput] is left out, with OutputSize set: see
+	// [WorkflowRunner.OpenWorkflowOutput]. Lists contain no outputs and steps.
 	Output     json.RawMessage `json:"output,omitempty"`
 	OutputSize int64           `json:"output_size,omitempty"`
 	Steps      []StepRun       `json:"steps,omitempty"`
 }
 
-// MaxStepOutput bounds the output of a workflow or a step where they are shown.
+// MaxStepOutput bounds the output of a workflow or a step where it is shown.
 const MaxStepOutput = 64 << 10
 
-// StepRun is what is known of a step of a workflow that was started.
+// StepRun describes a step of a workflow that was started.
 type StepRun struct {
 	Name   string     `json:"name"`
 	Status StepStatus `json:"status"`
-	// Reason says what it waits for, or why it was skipped or cancelled, for people.
+	// Reason says, for people, what it waits for, or why it was skipped or cancelled.
 	Reason string `json:"reason,omitempty"`
-	// Job is what it runs, and Workflow the id of a workflow that it runs.
+	// Job is the job that it runs, and Workflow the id of the workflow that it runs.
 	Job      string `json:"job,omitempty"`
 	Workflow string `json:"workflow,omitempty"`
 	Tasks    int    `json:"tasks,omitempty"`
-	// Runs counts how often it has begun, more than once after retries by hand.
+	// Runs counts how often it has begun, more than once after manual retries.
 	Runs int `json:"runs,omitempty"`
 	// Fallback is the step or worker that ran in its place.
 	Fallback  string     `json:"fallback,omitempty"`
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
-	// Output and OutputSize are as with [WorkflowRun].
+	// Output and OutputSize are as in [WorkflowRun].
 	Output     json.RawMessage `json:"output,omitempty"`
 	OutputSize int64           `json:"output_size,omitempty"`
 	Failure    *Failure        `json:"failure,omitempty"`
 }
 
-// WorkflowFilter selects workflows for a list. Zero values select everything.
+// WorkflowFilter selects workflows for a list. The zero value selects everything.
 type WorkflowFilter struct {
 	Name   string
 	Status WorkflowStatus
-	// Parent selects those that are steps of that one; empty = those that are steps of none too.
+	// Parent selects the steps of that workflow; empty = no restriction.
 	Parent string
 	// After and Before bound the start: After ≤ started < Before.
 	After, Before time.Time
@@ -159,7 +159,7 @@ func (f *WorkflowFilter) Check() error {
 	return errors.Join(name, status, parent, checkText("cursor", f.Cursor, MaxIDBytes), inRange("limit", f.Limit, 0, MaxPage))
 }
 
-// WorkflowStatuses lists them.
+// WorkflowStatuses lists all statuses.
 func WorkflowStatuses() []WorkflowStatus {
 	return []WorkflowStatus{WorkflowRunning, WorkflowCompleted, WorkflowFailed, WorkflowCancelled}
 }
@@ -167,13 +167,13 @@ func WorkflowStatuses() []WorkflowStatus {
 // WorkflowPage is one page of a list of workflows, the latest start first.
 type WorkflowPage struct {
 	Workflows []WorkflowRun `json:"workflows"`
-	// Next is the cursor of the page that follows; empty on the last one.
+	// Next is the cursor of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 }
 
 // WorkflowSignal is a signal to a workflow.
 type WorkflowSignal struct {
-	// Name is that for which a step waits.
+	// Name is the name that a step waits for.
 	Name string `json:"name"`
 	// ID makes the signal count once, however often it is sent; empty = each counts.
 	ID string `json:"id,omitempty"`
@@ -193,24 +193,24 @@ func (s *WorkflowSignal) Check() error {
 	return errors.Join(CheckStep(s.Name), checkText("id", s.ID, MaxIDBytes), size)
 }
 
-// TraceEntry is something that happened in a workflow, for people.
+// TraceEntry is something that happened in a workflow, described for people.
 type TraceEntry struct {
 	Time time.Time `json:"time"`
 	// Step is empty for the workflow itself.
 	Step string `json:"step,omitempty"`
-	// What is started, attempt (one that failed), completed, failed, skipped, cancelled.
+	// What is one of started, attempt (one that failed), completed, failed, skipped, cancelled.
 	What string `json:"what"`
-	// Job, Task and Attempt come with what an attempt did.
+	// Job, Task and Attempt are set in entries about attempts.
 	Job     string `json:"job,omitempty"`
 	Task    int    `json:"task,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Took is how long it took, of what has ended.
+	// Took is how long it took, for what has ended.
 	Took    Duration `json:"took,omitempty"`
 	Detail  string   `json:"detail,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// WorkflowRunner starts workflows and tells of them. One that is not there is not_found.
+// WorkflowRunner starts workflows and reports on them. A workflow that does not exist is not_found.
 type WorkflowRunner interface {
 	// StartWorkflow returns when the workflow is durable, with the jobs of its first steps.
 	// Errors: invalid (all faults of a definition joined), not_found (no such definition), conflict (the
@@ -219,37 +219,37 @@ type WorkflowRunner interface {
 	StartWorkflow(ctx context.Context, start WorkflowStart) (WorkflowReceipt, error)
 	Workflow(ctx context.Context, id string) (WorkflowRun, error)
 	Workflows(ctx context.Context, filter WorkflowFilter) (WorkflowPage, error)
-	// WaitWorkflow returns the workflow when it has ended. The error is the context's
-	// cause when that ends first; the workflow is then as far as it is.
+	// WaitWorkflow returns the workflow when it has ended. If ctx ends first, the
+	// error is its cause and the workflow is returned in its current state.
 	WaitWorkflow(ctx context.Context, id string) (WorkflowRun, error)
-	// OpenWorkflowOutput returns what a workflow has returned as a stream, of any size; conflict
+	// OpenWorkflowOutput returns what a workflow returned, as a stream of any size; conflict
 	// while it has not completed.
 	OpenWorkflowOutput(ctx context.Context, id string) (Content, error)
-	// TraceWorkflow tells what happened, in the order of time; up to [MaxTrace] entries.
+	// TraceWorkflow lists what happened, in chronological order; up to [MaxTrace] entries.
 	TraceWorkflow(ctx context.Context, id string) ([]TraceEntry, error)
 }
 
-// MaxTrace bounds a trace; the last entry says when something is left out.
+// MaxTrace bounds a trace; the last entry says if something was left out.
 const MaxTrace = 10_000
 
-// WorkflowController changes the course of workflows.
+// WorkflowController signals, cancels, retries and deletes workflows.
 type WorkflowController interface {
-	// SignalWorkflow hands a signal to the step that waits for it, or keeps it until one
-	// does. Errors: not_found (also: no step waits for such a signal), conflict (the
+	// SignalWorkflow delivers a signal to the step that waits for it, or keeps it until
+	// one does. Errors: not_found (also: no step waits for such a signal), conflict (the
 	// workflow has ended), exhausted (too many signals are kept), too_large.
 	SignalWorkflow(ctx context.Context, id string, signal WorkflowSignal) error
-	// CancelWorkflow ends a workflow and all that it runs. Cancelling a cancelled one is
-	// fine; conflict when it has ended otherwise.
+	// CancelWorkflow ends a workflow and everything that it runs. Cancelling a cancelled
+	// one is not an error; conflict when it has already ended in another status.
 	CancelWorkflow(ctx context.Context, id, reason string) (WorkflowRun, error)
-	// RetryWorkflow lets a step that has failed run anew, with an empty name the one that
-	// made the workflow fail, and the workflow goes on from there. Conflict when there is none.
+	// RetryWorkflow runs a failed step again, by default (empty name) the one that made the
+	// workflow fail, and the workflow continues from there. Conflict when there is none.
 	RetryWorkflow(ctx context.Context, id, step string) (WorkflowRun, error)
 	// DeleteWorkflow removes a workflow that has ended, with its jobs; conflict while it runs, or
 	// if it is a step of another.
 	DeleteWorkflow(ctx context.Context, id string) error
 }
 
-// WorkflowDefiner tells of the definitions of a host.
+// WorkflowDefiner lists and checks workflow definitions.
 type WorkflowDefiner interface {
 	// Definitions returns all of them, sorted by name.
 	Definitions(ctx context.Context) ([]Workflow, error)

@@ -7,11 +7,12 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
 // BenchmarkCommit measures durable submits through the store alone: one
-// operation is one submit, batches are what one caller hands over at once.
+// operation is one submit, batches are what one caller passes at once.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
@@ -28,21 +29,21 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-func submits(n int) []queue.Op {
-	ops := make([]queue.Op, n)
+func submits(n int) []record.Op {
+	ops := make([]record.Op, n)
 	for i := range ops {
-		ops[i] = &queue.Submit{Job: &queue.JobSpec{
+		ops[i] = &record.Submit{Job: &record.JobSpec{
 			ID: jobhost.NewID(), Worker: "noop", Payload: make([]byte, 64), Priority: jobhost.Normal, Tasks: 1, MaxAttempts: 3,
 		}}
 	}
 	return ops
 }
 
-func commit(b *testing.B, store queue.Store, ops []queue.Op) {
+func commit(b *testing.B, store record.Store, ops []record.Op) {
 	b.Helper()
 	var done sync.WaitGroup
 	done.Add(1)
-	store.Commit(ops, func(results []queue.OpResult, err error) {
+	store.Commit(ops, func(results []record.OpResult, err error) {
 		defer done.Done()
 		if err != nil {
 			b.Error(err)

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// contest lets variants take turns, and reports how many requests a second each
-// does, that as a part of the first one's, and what each request costs this process:
+// contest alternates between variants, and reports how many requests per second each
+// does, also relative to the first one, and what each request costs this process:
 // the medians of all rounds.
 func contest(b *testing.B, names []string, turns ...func(stop *atomic.Bool) int) {
 	b.Helper()
 	rates := make([][]float64, len(turns))
 	parts := make([][]float64, len(turns))
 	costs := make([][]float64, len(turns))
-	heap := make([]byte, 64<<20) // as a host has: without it the collector would hardly do anything else
+	heap := make([]byte, 64<<20) // as in a host: otherwise the collector would do hardly anything else
 	defer runtime.KeepAlive(&heap)
 	one := func(i int) float64 {
 		var stop atomic.Bool
@@ -29,13 +29,13 @@ func contest(b *testing.B, names []string, turns ...func(stop *atomic.Bool) int)
 		return n / time.Since(began).Seconds()
 	}
 	for i := range turns {
-		one(i) // connections, and code that was never run
+		one(i) // connections, and code that was never run before
 	}
 	round := 0
 	for b.Loop() {
 		now := make([]float64, len(turns))
 		for k := range turns {
-			i := (k + round) % len(turns) // nobody always comes after the same
+			i := (k + round) % len(turns) // so that none always follows the same one
 			now[i] = one(i)
 			rates[i] = append(rates[i], now[i])
 		}

@@ -23,7 +23,7 @@ import (
 )
 
 // fiberHost runs a host in memory with one worker, "fiber".
-func fiberHost(b *testing.B, plugin []byte, fibers int) *host.Host {
+func fiberHost(b *testing.B, plugin []byte, fibers int) jobhost.Server {
 	b.Helper()
 	store, err := sqlitequeue.Open(sqlitequeue.Options{})
 	if err != nil {
@@ -51,10 +51,11 @@ func fiberHost(b *testing.B, plugin []byte, fibers int) *host.Host {
 			b.Error(err)
 		}
 	})
-	if err := h.AwaitReady(b.Context()); err != nil {
+	server, err := h.AwaitReady(b.Context())
+	if err != nil {
 		b.Fatal(err)
 	}
-	return h
+	return server
 }
 
 // BenchmarkFiberRoundTrip measures from the send of a message to its answer at a
@@ -87,10 +88,10 @@ func BenchmarkFiberRoundTrip(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-µs")
 }
 
-// BenchmarkIdleFibers measures what fibers that wait for input take. RSS counts the
-// pages of a plugin's beginning once for each fiber that has read them, although
-// all share them; PSS counts each page of memory once. FIBERS says how many fibers,
-// default 10,000.
+// BenchmarkIdleFibers measures the memory of fibers that wait for input. RSS counts
+// the pages of a plugin's image once for each fiber that has read them, although
+// all share them; PSS counts each page of memory once. FIBERS is the number of
+// fibers, default 10,000.
 func BenchmarkIdleFibers(b *testing.B) {
 	n, err := strconv.Atoi(os.Getenv("FIBERS"))
 	if err != nil {
@@ -122,7 +123,7 @@ func BenchmarkIdleFibers(b *testing.B) {
 }
 
 // startFibers starts fibers and waits until each has answered once and is idle.
-func startFibers(b *testing.B, h *host.Host, n int) {
+func startFibers(b *testing.B, h jobhost.Server, n int) {
 	b.Helper()
 	var group sync.WaitGroup
 	ids := make(chan string)
@@ -159,7 +160,7 @@ func startFibers(b *testing.B, h *host.Host, n int) {
 	}
 }
 
-// proportional is the memory of this process, in bytes, after what is garbage is gone.
+// proportional is the memory of this process, in bytes, after garbage was collected.
 func proportional(b *testing.B) int64 {
 	b.Helper()
 	debug.FreeOSMemory()

@@ -72,7 +72,7 @@ func served(b *testing.B, worker string) *client.Client {
 }
 
 // BenchmarkHTTP submits jobs over loopback, from this process to another one
-// that makes each durable and runs it meanwhile.
+// that makes each durable and runs it.
 func BenchmarkHTTP(b *testing.B) {
 	b.Run("single/connections=64", func(b *testing.B) {
 		c := served(b, "")

@@ -18,7 +18,7 @@ import (
 
 // runHost runs a host with the no-op guest on a store on disk until the
 // benchmark ends.
-func runHost(b *testing.B, onEvent func(jobhost.Event), observer sqlitedb.Observer) *host.Host {
+func runHost(b *testing.B, onEvent func(jobhost.Event), observer sqlitedb.Observer) jobhost.Server {
 	b.Helper()
 	engine, err := wasm.New(wasm.Config{CacheDir: b.TempDir()})
 	if err != nil {
@@ -28,7 +28,7 @@ func runHost(b *testing.B, onEvent func(jobhost.Event), observer sqlitedb.Observ
 }
 
 // runWorker runs a host with a worker of an engine, which it closes, on a store on disk until the benchmark ends.
-func runWorker(b *testing.B, engine runtime.Engine, w host.Worker, onEvent func(jobhost.Event), observer sqlitedb.Observer) *host.Host {
+func runWorker(b *testing.B, engine runtime.Engine, w host.Worker, onEvent func(jobhost.Event), observer sqlitedb.Observer) jobhost.Server {
 	b.Helper()
 	store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: b.TempDir(), Observer: observer})
 	if err != nil {
@@ -52,10 +52,11 @@ func runWorker(b *testing.B, engine runtime.Engine, w host.Worker, onEvent func(
 		_ = engine.Close(context.Background())
 		_ = store.Close()
 	})
-	if err := h.AwaitReady(b.Context()); err != nil {
+	server, err := h.AwaitReady(b.Context())
+	if err != nil {
 		b.Fatal(err)
 	}
-	return h
+	return server
 }
 
 // BenchmarkJobs measures durable no-op jobs from submit to settled: strict

@@ -28,7 +28,7 @@ import (
 )
 
 // envServer makes the test binary a server, in a process of its own: ten thousand
-// connections have twenty thousand ends, which is more than a process may have.
+// connections have twenty thousand ends, which is more than one process may have.
 const envServer = "JOBHOST_BENCH_SERVER"
 
 // TestServe is the server; it ends with its standard input.
@@ -216,7 +216,7 @@ func post(client *http.Client, url string) error {
 	return err
 }
 
-// BenchmarkGuard is the same transport with and without the guard in front.
+// BenchmarkGuard is the same transport with and without the guard.
 func BenchmarkGuard(b *testing.B) {
 	url := echo(b)
 	transport := plain()

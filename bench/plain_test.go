@@ -9,9 +9,9 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// BenchmarkPlainInstance is what a fresh instance costs without any of ours:
-// wazero as it is makes it from the compiled module and initialises it. It runs
-// no job, since what it imports is there in name only.
+// BenchmarkPlainInstance is the cost of a fresh instance without our code:
+// plain wazero makes it from the compiled module and initialises it. It runs no
+// job, since its imports exist in name only.
 func BenchmarkPlainInstance(b *testing.B) {
 	for _, guest := range sandboxGuests {
 		b.Run(guest.name, func(b *testing.B) {

@@ -25,7 +25,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
 
-// TestMain makes the benchmarks' own binary what they start: a sandbox process, a guard, and a native plugin.
+// TestMain makes the benchmarks' own binary the program that they start: a sandbox process, a guard, and a native
+// plugin.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "sandbox":
@@ -97,7 +98,7 @@ type placement struct {
 
 // placed is a host with one worker, and a way to wait for the end of its jobs.
 type placed struct {
-	host  *host.Host
+	host  jobhost.Server
 	ended sync.WaitGroup
 }
 
@@ -114,7 +115,7 @@ func runPlaced(b *testing.B, p placement, plugin []byte) *placed {
 	return h
 }
 
-// submit submits a job, of which ended is told.
+// submit submits a job and counts it in ended.
 func (h *placed) submit(b *testing.B, payload []byte) {
 	h.ended.Add(1)
 	if _, err := h.host.Submit(b.Context(), jobhost.Spec{Worker: "noop", Payload: payload}); err != nil {
@@ -122,7 +123,7 @@ func (h *placed) submit(b *testing.B, payload []byte) {
 	}
 }
 
-// load has 256 producers submit jobs until stop, waits until all have ended, and returns how many they were.
+// load has 256 producers submit jobs until stop, waits until all have ended, and returns their number.
 func (h *placed) load(b *testing.B, payload []byte, stop *atomic.Bool) int {
 	var n atomic.Int64
 	var producers sync.WaitGroup
@@ -183,7 +184,7 @@ func BenchmarkProcessIdle(b *testing.B) {
 	}
 	for round := 0; b.Loop(); round++ {
 		for k := range hosts {
-			i := (k + round) % len(hosts) // nobody always comes after the same
+			i := (k + round) % len(hosts) // so that none always follows the same one
 			began := time.Now()
 			hosts[i].submit(b, nil)
 			hosts[i].ended.Wait()
@@ -302,7 +303,7 @@ func BenchmarkProcessKilled(b *testing.B) {
 	}
 }
 
-// pids is told of processes.
+// pids receives the pids of processes.
 type pids chan int
 
 // Started implements [process.Observer].

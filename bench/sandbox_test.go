@@ -20,7 +20,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
 
-// sandboxGuests are workers that do the same amount of little, in C and in Go.
+// sandboxGuests are workers that do the same small amount of work, in C and in Go.
 var sandboxGuests = []struct{ name, file, input string }{
 	{"C vowels 64 B", "vowels/vowels.wasm", strings.Repeat("the quick brown fox jumps over it ", 2)[:64]},
 	{"C vowels 1 KiB", "vowels/vowels.wasm", strings.Repeat("the quick brown fox jumps over it ", 31)[:1024]},
@@ -88,7 +88,7 @@ func attempts(b *testing.B, plugin runtime.Plugin, input string) {
 }
 
 // BenchmarkSandbox is an attempt under a deadline in a sandbox that is reused
-// as it is, put back to its beginning, or made and initialised anew.
+// unchanged, reset, or created and initialised each time.
 func BenchmarkSandbox(b *testing.B) {
 	for _, guest := range sandboxGuests {
 		for _, isolation := range []runtime.Isolation{runtime.IsolateInstance, runtime.IsolateJob, runtime.IsolateFresh} {
@@ -129,8 +129,8 @@ func BenchmarkNewSandbox(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleMemory reports what a sandbox that has run a job and waits for
-// the next one takes for itself, in bytes, with 100 of them.
+// BenchmarkIdleMemory reports the private memory of a sandbox that has run a
+// job and waits for the next one, in bytes, with 100 of them.
 func BenchmarkIdleMemory(b *testing.B) {
 	for _, guest := range sandboxGuests[1:] {
 		b.Run(guest.name, func(b *testing.B) {
@@ -164,7 +164,7 @@ func BenchmarkIdleMemory(b *testing.B) {
 	}
 }
 
-// privateBytes is the memory that this process shares with nobody.
+// privateBytes is the memory that this process does not share.
 func privateBytes(b *testing.B) int64 {
 	b.Helper()
 	goruntime.GC()

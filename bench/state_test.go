@@ -40,7 +40,7 @@ func manager(b *testing.B, board *state.Board, task int) *state.Manager {
 	return m
 }
 
-// BenchmarkStateWrites makes states durable by as many managers at one time.
+// BenchmarkStateWrites makes states durable with that many concurrent managers.
 func BenchmarkStateWrites(b *testing.B) {
 	for _, writers := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -105,7 +105,7 @@ func BenchmarkStateReplay(b *testing.B) {
 		}
 		cancel()
 		if n != 10_000 {
-			b.Fatalf("%d states were told", n)
+			b.Fatalf("%d states were delivered", n)
 		}
 	}
 	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms")
@@ -125,9 +125,9 @@ func BenchmarkStateGet(b *testing.B) {
 	}
 }
 
-// BenchmarkStateDelivery watches a job by 100 subscriptions while its states change
-// 1,000 times a second, for five seconds, and tells how long it takes from the call that
-// sets a state to each of those who watch it: with the commit that makes it durable, and
+// BenchmarkStateDelivery watches a job with 100 subscriptions while its states change
+// 1,000 times per second, for five seconds, and reports how long it takes from the call
+// that sets a state to each of its watchers: with the commit that makes it durable, and
 // without, in memory.
 func BenchmarkStateDelivery(b *testing.B) {
 	b.Run("disk", func(b *testing.B) { deliver(b, b.TempDir) })
@@ -157,7 +157,7 @@ func deliver(b *testing.B, dir func() string) {
 						return
 					}
 				}
-				b.Errorf("watcher %d was told %d changes: %v", i, len(took[i]), sub.Err())
+				b.Errorf("watcher %d received %d changes: %v", i, len(took[i]), sub.Err())
 			})
 		}
 		tick := time.NewTicker(time.Second / rate)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
@@ -38,7 +37,7 @@ func (e *endings) hear(event jobhost.Event) {
 	}
 }
 
-func start(b *testing.B, h *host.Host, s jobhost.WorkflowStart) string {
+func start(b *testing.B, h jobhost.Server, s jobhost.WorkflowStart) string {
 	b.Helper()
 	r, err := h.StartWorkflow(b.Context(), s)
 	if err != nil {
@@ -97,7 +96,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenWorkflows measures the memory that workflows take which wait for a signal.
+// BenchmarkOpenWorkflows measures the memory of workflows that wait for a signal.
 func BenchmarkOpenWorkflows(b *testing.B) {
 	const n = 100_000
 	for b.Loop() {

@@ -56,7 +56,7 @@ func (c *Client) SubmitSeq(ctx context.Context, specs iter.Seq[jobhost.Spec], wa
 }
 
 // readAnswers yields the answers in r and returns how many there were, or errDone
-// when nobody wants more.
+// when no more are wanted.
 func (c *Client) readAnswers(r io.Reader, yield func(Answer, error) bool) (int, error) {
 	lines, n := bufio.NewScanner(r), 0
 	lines.Buffer(nil, int(min(c.maxResponse, 1<<30)))

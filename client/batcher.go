@@ -19,7 +19,7 @@ type Batcher struct {
 
 	mu      sync.Mutex // protects the fields below
 	waiting []*batched
-	sending bool // somebody sends, and will go on until nothing waits
+	sending bool // a caller sends, and goes on until nothing waits
 }
 
 // batched is a job that waits for its batch and then for its answer.
@@ -135,7 +135,7 @@ func (b *Batcher) withdraw(job *batched) bool {
 			return true
 		}
 	}
-	return true // in a batch: somebody else sends
+	return true // in a batch that another caller sends
 }
 
 // passOn lets another caller send, in place of one that gave up when it was told to.

@@ -17,7 +17,7 @@ const maxAhead = 256 << 10
 // specReader is the body of a batch: a line for each spec. Specs are taken in
 // a goroutine of its own, so that what is ready is sent while the next spec is
 // long in coming, in as few packets as possible. That goroutine isn't waited
-// for, since nobody can hurry a sequence: it ends with the first spec after
+// for, since a sequence can't be hurried: it ends with the first spec after
 // Close.
 type specReader struct {
 	sent   atomic.Int64 // specs that were taken
@@ -27,7 +27,7 @@ type specReader struct {
 	changed *sync.Cond // any of them
 	ahead   []byte     // made and not read
 	ended   bool       // there are no more specs
-	closed  bool       // nobody reads any more
+	closed  bool       // nothing is read any more
 }
 
 func newSpecReader(specs iter.Seq[jobhost.Spec]) *specReader {

@@ -16,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/client"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
@@ -106,7 +107,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for worker, want := range map[string]jobhost.Error{
-		"test": {Code: jobhost.CodeExhausted, RetryAfter: time.Second}, "tests": {Code: jobhost.CodeNotFound, Field: "worker"},
+		"test": {Code: jobhost.CodeExhausted, Field: "worker", RetryAfter: time.Second}, "tests": {Code: jobhost.CodeNotFound, Field: "worker"},
 	} {
 		spec := jobhost.Spec{Worker: worker, Delay: time.Hour}
 		_, here := h.Submit(t.Context(), spec)
@@ -254,5 +255,34 @@ func TestSubmitSeqDoesNotWait(t *testing.T) {
 	}
 	if fmt.Sprint(ids) != "[first second]" {
 		t.Errorf("got %v", ids)
+	}
+}
+
+// Ready tells a host that is starting from one that can't take jobs for another reason.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	for _, want := range []*jobhost.Error{
+		nil,
+		{Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, Message: "the host is starting", Hint: "try again", RetryAfter: time.Second},
+		{Code: jobhost.CodeUnavailable, Field: jobhost.FieldDisk, Message: "the disk is full", RetryAfter: time.Second},
+	} {
+		_, addr := serve(t, struct{ jobhost.Server }{}, func(c *api.Config) {
+			c.Ready = func() error {
+				if want == nil {
+					return nil
+				}
+				return want
+			}
+		})
+		err := client.New(addr, "").Ready(t.Context())
+		if want == nil {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if got, ok := errors.AsType[*jobhost.Error](err); !ok || *got != *want {
+			t.Errorf("got %+v, want %+v", err, want)
+		}
 	}
 }

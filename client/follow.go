@@ -26,7 +26,7 @@ const (
 
 // source is a stream of events of a host.
 type source struct {
-	what  string // are told of
+	what  string // such as "states", for errors
 	path  string
 	query url.Values
 	after string // where to begin; empty = where the host likes

@@ -7,6 +7,12 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
+// Ready returns nil when the host takes jobs, and otherwise why not: during its start an error
+// whose field is [jobhost.FieldStart]. It needs no token.
+func (c *Client) Ready(ctx context.Context) error {
+	return c.ask(ctx, request{method: "GET", path: "/readyz"}, nil)
+}
+
 // PauseWorker implements [jobhost.Operator].
 func (c *Client) PauseWorker(ctx context.Context, worker string) (jobhost.WorkerStatus, error) {
 	return c.operate(ctx, worker, "/pause")

@@ -65,7 +65,7 @@ func (c *Client) SetState(ctx context.Context, run string, s jobhost.TaskState, 
 
 // WatchStates implements [jobhost.StateKeeper]. A connection that breaks is made
 // again and goes on after the last event that had a cursor: what has changed since
-// is told as a replay, with another sentinel. If the host was started anew since,
+// comes as a replay, with another sentinel. If the host was started anew since,
 // that is everything there is.
 func (c *Client) WatchStates(ctx context.Context, query jobhost.StateQuery) iter.Seq2[jobhost.StateEvent, error] {
 	path, q, err := aboutStates(&query)

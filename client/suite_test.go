@@ -37,7 +37,7 @@ func overHTTP(t testing.TB) jobhost.Server {
 // serve serves a server over HTTP until the test ends, and returns a client of it and its address.
 func serve(t testing.TB, server jobhost.Server, change ...func(*api.Config)) (*client.Client, string) {
 	t.Helper()
-	cfg := api.Config{Server: server, Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	cfg := api.Config{Server: api.Serving(server), Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -1,6 +1,6 @@
-// Package flow builds definitions of workflows in Go. What comes out is a
-// [jobhost.Workflow], as from a manifest or JSON; whether it makes sense is for
-// the host to say, which knows its workers.
+// Package flow builds definitions of workflows in Go. The result is a
+// [jobhost.Workflow], as from a manifest or JSON; it is validated by the host,
+// which knows its workers.
 package flow
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Builder is a workflow in the making. Mistakes are kept for [Builder.Workflow].
-// It is for one goroutine at a time.
+// Builder is a workflow under construction. Mistakes are collected for
+// [Builder.Workflow]. It is not safe for concurrent use.
 type Builder struct {
 	w    jobhost.Workflow
 	errs []error
@@ -22,19 +22,19 @@ type Builder struct {
 // New begins a workflow.
 func New(name string) *Builder { return &Builder{w: jobhost.Workflow{Name: name}} }
 
-// From begins with a copy of a workflow that there is.
+// From begins with a copy of an existing workflow.
 func From(w jobhost.Workflow) *Builder { return &Builder{w: clone(w)} }
 
 // Worker returns a step that runs a job.
 func Worker(name, worker string) jobhost.Step { return jobhost.Step{Name: name, Worker: worker} }
 
-// Set changes what is said of the workflow as a whole.
+// Set changes the settings of the workflow as a whole.
 func (b *Builder) Set(change func(w *jobhost.Workflow)) *Builder {
 	change(&b.w)
 	return b
 }
 
-// Add adds steps as they are.
+// Add adds steps unchanged.
 func (b *Builder) Add(steps ...jobhost.Step) *Builder {
 	for _, s := range steps {
 		if b.find(s.Name) != nil {
@@ -46,7 +46,7 @@ func (b *Builder) Add(steps ...jobhost.Step) *Builder {
 	return b
 }
 
-// Chain adds steps of which each also needs the one before.
+// Chain adds steps, each of which also needs the previous one.
 func (b *Builder) Chain(steps ...jobhost.Step) *Builder {
 	for i, s := range steps {
 		if i > 0 {
@@ -57,7 +57,7 @@ func (b *Builder) Chain(steps ...jobhost.Step) *Builder {
 	return b
 }
 
-// Parallel adds steps that all also need one that is there.
+// Parallel adds steps that all also need an existing one.
 func (b *Builder) Parallel(after string, steps ...jobhost.Step) *Builder {
 	for _, s := range steps {
 		s.Needs = with(s.Needs, after)
@@ -74,8 +74,8 @@ func (b *Builder) Join(s jobhost.Step, after ...string) *Builder {
 	return b.Add(s)
 }
 
-// Update changes a step. If its name changes, so it does where others need it;
-// expressions are left as they are.
+// Update changes a step. If its name changes, it also changes where others need
+// it; expressions are left unchanged.
 func (b *Builder) Update(name string, change func(s *jobhost.Step)) *Builder {
 	s := b.find(name)
 	if s == nil {
@@ -98,8 +98,8 @@ func (b *Builder) Update(name string, change func(s *jobhost.Step)) *Builder {
 	return b
 }
 
-// Remove takes a step away. Those that need it need what it needed instead, and
-// it is nobody's fallback any more.
+// Remove removes a step. Steps that need it now need what it needed, and it is
+// no longer a fallback.
 func (b *Builder) Remove(name string) *Builder {
 	gone := b.find(name)
 	if gone == nil {
@@ -123,13 +123,13 @@ func (b *Builder) Remove(name string) *Builder {
 	return b
 }
 
-// Clone returns a builder that goes its own way from here.
+// Clone returns an independent copy of the builder.
 func (b *Builder) Clone() *Builder {
 	return &Builder{w: clone(b.w), errs: slices.Clone(b.errs)}
 }
 
 // Workflow returns what was built, or all mistakes that were made on the way,
-// each an invalid [jobhost.Error]. The builder can go on.
+// each an invalid [jobhost.Error]. The builder can still be used.
 func (b *Builder) Workflow() (jobhost.Workflow, error) {
 	return clone(b.w), errors.Join(b.errs...)
 }

@@ -17,12 +17,12 @@ import (
 type apart struct {
 	host   *Host
 	queue  *queue.Queue
-	worker *Worker
+	worker *settings
 	turn   *op.Semaphore // taken while the plugin is loaded or looked at
 	plugin processes     // nil = not loaded yet
 }
 
-func (h *Host) newApart(w *Worker, q *queue.Queue) *apart {
+func (h *Host) newApart(w *settings, q *queue.Queue) *apart {
 	return &apart{host: h, queue: q, worker: w, turn: op.NewSemaphore(1)}
 }
 
@@ -68,7 +68,7 @@ type processes interface {
 
 // loadProcess loads a worker's plugin in a process, whatever the worker's setting is. An
 // engine that knows of no processes must not get by with one that runs in that of the host.
-func (h *Host) loadProcess(ctx context.Context, w *Worker) (processes, error) {
+func (h *Host) loadProcess(ctx context.Context, w *settings) (processes, error) {
 	source := w.Source()
 	source.Sandbox, source.Processes = runtime.SandboxProcess, 1
 	plugin, err := h.cfg.Engine.Load(ctx, source)

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/config"
 	"github.com/jobhost/jobhost/host/crash"
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/payload"
 )
@@ -26,7 +26,7 @@ import (
 // engine and closes them after the host has stopped.
 type Config struct {
 	// Store keeps the jobs.
-	Store queue.Store
+	Store record.Store
 	// Engine loads the plugins. Tasks that were under way when a host died are only run on
 	// plugins that it loads in a process of their own: see [runtime.Source.Sandbox].
 	Engine runtime.Engine
@@ -37,15 +37,15 @@ type Config struct {
 	Schedules []schedule.Schedule
 	// Fibers bounds the fibers, and says which start with the host.
 	Fibers Fibers
-	// Webhook says which URLs may be told of the ends of jobs, and which one is of
-	// dead letters, and how; nil = none.
+	// Webhook says which URLs may be notified of the ends of jobs, which one of dead
+	// letters, and how; nil = none.
 	Webhook *webhook.Settings
 	// Workflows says which workflows there are, and how they are treated.
 	Workflows Workflows
 	// Clock is what schedules go by; nil = the system's.
 	Clock schedule.Clock
-	// Reread says what the host is to run from now on, for [Host.Reload]; nil =
-	// it can only be told by [Host.SetWorkers].
+	// Reread says what the host is to run from now on, for [jobhost.Reloader]; nil =
+	// only [Host.SetWorkers] changes what it runs.
 	Reread func(context.Context) (Update, error)
 	// MaxRunning bounds the running tasks of all workers together; 0 = only the pools do.
 	MaxRunning int
@@ -53,9 +53,9 @@ type Config struct {
 	// each counted with the limit of its worker; 0 = three quarters of the
 	// machine's, negative = no bound. Tasks over it wait.
 	MaxMemory int64
-	// States keep what tasks report; nil = nobody can report anything. The caller
-	// closes them after the host has stopped. Unless they are a companion of Store, the
-	// states of a job are removed soon after it, not together with it.
+	// States keep what tasks report; nil = tasks can't report. The caller closes them after
+	// the host has stopped. If they are in the database of Store, the states of a job are
+	// removed together with it, and otherwise soon after.
 	States state.Store
 	// MaxPayload bounds a job's payload, in bytes; 0 = 1 MiB. What was uploaded
 	// before may be larger: see Payloads.
@@ -75,8 +75,8 @@ type Config struct {
 	// KeepBytes bounds the results in memory that wait for a store of Payloads that is
 	// away, in bytes; 0 = 64 MiB.
 	KeepBytes int64
-	// OrphanAge is how old an object of Payloads is that nobody refers to when it
-	// is removed; 0 = two days.
+	// OrphanAge is the age at which an object of Payloads without a reference is removed;
+	// 0 = two days.
 	OrphanAge time.Duration
 	// Place is where the database of Store is, such that no two hosts that live have
 	// the same; empty = it is in memory, so that there is no copy of it.
@@ -99,8 +99,8 @@ type Config struct {
 	ShutdownTimeout time.Duration
 	// CancelGrace is how long an attempt may go on after its job was cancelled; 0 = not at all.
 	CancelGrace time.Duration
-	// OnEvent is told of every event, in order for each job, and must not
-	// block; nil = nobody.
+	// OnEvent is called with every event, in order for each job, and must not
+	// block; nil = it isn't.
 	OnEvent func(jobhost.Event)
 	// Listens tells where the host's own API listens, which no guest may reach; nil =
 	// it has none.
@@ -112,99 +112,16 @@ type Config struct {
 }
 
 // Worker is a plugin with its pool, its limits and its grants.
-type Worker struct {
-	Name string
-	// Path says where Plugin came from, for people.
-	Path string
-	// Plugin is the module.
-	Plugin []byte
-	// ABI is how to talk to the plugin; empty = tell from what it exports.
-	ABI string
-	// Isolation is what sandboxes keep between jobs; empty = [runtime.IsolateJob].
-	Isolation runtime.Isolation
-	// Features are those of [runtime.Features] that the plugin may use.
-	Features []string
-	// Sandbox is where sandboxes run, and Processes in how many processes, if not in that of the
-	// host; zero values = [runtime.SandboxInline], and one.
-	Sandbox   runtime.Placement
-	Processes int
-	// Env is what the plugin finds in its environment, besides what it finds anyway.
-	Env map[string]string
-	// System is what the plugin finds of an operating system.
-	System runtime.System
-	// Linked and Extism are what a manifest of Extism says besides.
-	Linked []runtime.Linked
-	Extism extism.Limits
-	// Entry is the export to call; empty = the ABI's own.
-	Entry string
-	// PoolSize is how many tasks may run at once, each in a sandbox of its own; at least 1.
-	PoolSize int
-	// QueueCapacity bounds the tasks that wait; at least 1.
-	QueueCapacity int
-	// RateLimit bounds how often tasks begin, and RateBurst how many at once
-	// after a rest; zero values = no bound, and what comes in 100 ms.
-	RateLimit jobhost.Rate
-	RateBurst int
-	// ConcurrencyPerKey bounds the tasks with one concurrency key that run at once; 0 = no bound.
-	ConcurrencyPerKey int
-	// Breaker holds tasks while others fail; the zero value = none.
-	Breaker jobhost.BreakerPolicy
-	// Limits of each sandbox and attempt; zero values = the defaults.
-	Limits runtime.Limits
-	// Retry says when failed tasks run again; the zero value = [jobhost.DefaultRetry].
-	Retry jobhost.RetryPolicy
-	// Retention says how long jobs are kept after their end; nil = [jobhost.DefaultRetention].
-	Retention *jobhost.Retention
-	// Config and Secrets are what guests may read.
-	Config, Secrets map[string]string
-	// MaySubmit are the workers that guests may submit jobs to; empty = none, not even their own.
-	MaySubmit []string
-	// MayWatch are the workers whose jobs' states guests may see; those of its own job each may.
-	MayWatch []string
-	// KVQuota bounds what the guests' keys and values cost together, in bytes,
-	// each key with 40 more than its own; 0 = [DefaultKVQuota], negative = no bound.
-	KVQuota int64
+type Worker = config.Worker
 
-	// HTTP is where guests may go; nil = nowhere.
-	HTTP *HTTP
-
-	// What the host's own workers are for, which have no plugin.
-	webhook *webhook.Settings
-	defers  bool // requests that others have left to the host
-
-	extism bool // the plugin that was loaded is one of Extism, whatever ABI says
-}
+// HTTP is where a worker may go, and how much it may send.
+type HTTP = config.HTTP
 
 // defaultMaxPayload is the bound of payloads of hosts that say nothing else.
 const defaultMaxPayload = 1 << 20
 
 // DefaultPayloadThreshold is the threshold of hosts that say nothing else.
 const DefaultPayloadThreshold = 64 << 10
-
-// DefaultKVQuota is the quota of workers that say nothing else.
-const DefaultKVQuota = 64 << 20
-
-// Source is what the engine is asked to load.
-func (w *Worker) Source() runtime.Source {
-	return runtime.Source{
-		Worker:    w.Name,
-		Path:      w.Path,
-		Bytes:     w.Plugin,
-		ABI:       w.ABI,
-		Entry:     w.Entry,
-		Limits:    w.Limits,
-		Isolation: w.Isolation,
-		Features:  w.Features,
-		Sandbox:   w.Sandbox,
-		Processes: w.Processes,
-		Slots:     w.PoolSize,
-		Env:       w.Env,
-		System:    w.System,
-		Linked:    w.Linked,
-		Extism:    w.Extism,
-		Config:    w.Config,
-	}
-}
 
 // Check reports everything that is wrong with the configuration.
 func (c *Config) Check() error {
@@ -218,7 +135,7 @@ func (c *Config) Check() error {
 	if len(c.Workers) == 0 {
 		errs = append(errs, errors.New("no workers"))
 	}
-	errs = append(errs, c.checkMemory())
+	errs = append(errs, c.sandboxes(withOwn(c.Workers, nil)).check())
 	seen := map[string]bool{}
 	for i := range c.Workers {
 		w := &c.Workers[i]
@@ -226,36 +143,13 @@ func (c *Config) Check() error {
 			errs = append(errs, fmt.Errorf("worker %s is there twice", w.Name))
 		}
 		seen[w.Name] = true
-		if err := w.check(); err != nil {
+		if err := w.Check(); err != nil {
 			errs = append(errs, fmt.Errorf("worker %s: %w", w.Name, err))
 		}
 	}
 	errs = append(errs, c.checkOwn()...)
 	errs = append(errs, c.Workflows.Check())
 	return errors.Join(append(errs, c.checkSchedules(seen), c.checkFibers(seen))...)
-}
-
-func (w *Worker) check() error {
-	errs := []error{jobhost.CheckWorker(w.Name)}
-	if w.PoolSize < 1 {
-		errs = append(errs, fmt.Errorf("pool size %d is less than 1", w.PoolSize))
-	}
-	if w.QueueCapacity < 1 {
-		errs = append(errs, fmt.Errorf("queue capacity %d is less than 1", w.QueueCapacity))
-	}
-	if w.Breaker != (jobhost.BreakerPolicy{}) {
-		errs = append(errs, w.Breaker.Check())
-	}
-	if w.Retry != (jobhost.RetryPolicy{}) {
-		errs = append(errs, w.Retry.Check())
-	}
-	if w.Retention != nil {
-		errs = append(errs, w.Retention.Check())
-	}
-	if w.HTTP != nil {
-		errs = append(errs, w.HTTP.Check())
-	}
-	return errors.Join(errs...)
 }
 
 func (c *Config) setDefaults() {
@@ -270,21 +164,5 @@ func (c *Config) setDefaults() {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
-	c.Workers = withOwn(c.Workers, c.Webhook)
 	c.Workflows.setDefaults()
-	for i := range c.Workers {
-		c.Workers[i].setDefaults()
-	}
-}
-
-func (w *Worker) setDefaults() {
-	if w.Retry == (jobhost.RetryPolicy{}) {
-		w.Retry = jobhost.DefaultRetry()
-	}
-	if w.Retention == nil {
-		retention := jobhost.DefaultRetention()
-		w.Retention = &retention
-	}
-	w.Limits = w.Limits.OrDefaults()
-	w.KVQuota = cmp.Or(w.KVQuota, DefaultKVQuota)
 }

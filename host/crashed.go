@@ -12,6 +12,7 @@ import (
 	"github.com/jobhost/jobhost/host/crash"
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -28,7 +29,7 @@ func (h *Host) crashed() []queue.Crashed {
 		counts := left.Phase == journal.Running || left.Phase == journal.Settling && ended.ByItself()
 		if counts && !left.Fiber && !left.Load {
 			list = append(list, queue.Crashed{
-				Key: queue.Key(left.Key), Token: left.Token, Job: left.Job, Began: left.Began, Failure: failure,
+				Key: record.Key(left.Key), Token: left.Token, Job: left.Job, Began: left.Began, Failure: failure,
 			})
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/crash"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/runtime"
@@ -165,7 +166,7 @@ func (s *crashSite) leave(text string) {
 }
 
 // start runs a host after that, until the test ends or stop is called.
-func (s *crashSite) start() (h *host.Host, stop func()) {
+func (s *crashSite) start() (h *hosttest.Host, stop func()) {
 	s.t.Helper()
 	j, recorder := s.open()
 	cfg := s.cfg
@@ -182,7 +183,7 @@ func (s *crashSite) start() (h *host.Host, stop func()) {
 
 const fatal = "fatal error: out of memory\n\ngoroutine 1 [running]:\nmain.main()\n"
 
-func (s *crashSite) held(h *host.Host, id, reason string) {
+func (s *crashSite) held(h *hosttest.Host, id, reason string) {
 	s.t.Helper()
 	why, err := h.Why(s.t.Context(), id)
 	if err != nil || why.State != jobhost.Held || why.Code != "disabled" || !strings.Contains(why.Reason, reason) {
@@ -206,7 +207,7 @@ func (s *crashSite) forgotten() {
 
 // reload reloads the host with another pool of the first worker, and with another
 // version of its plugin unless that is empty.
-func (s *crashSite) reload(h *host.Host, slots int, version string) {
+func (s *crashSite) reload(h *hosttest.Host, slots int, version string) {
 	s.t.Helper()
 	workers := slices.Clone(s.cfg.Workers)
 	workers[0].PoolSize = slots
@@ -235,7 +236,7 @@ func digest(plugin []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (s *crashSite) status(h *host.Host, worker string) jobhost.WorkerStatus {
+func (s *crashSite) status(h *hosttest.Host, worker string) jobhost.WorkerStatus {
 	s.t.Helper()
 	workers, err := h.Workers(s.t.Context())
 	if err != nil {
@@ -251,7 +252,7 @@ func (s *crashSite) status(h *host.Host, worker string) jobhost.WorkerStatus {
 }
 
 // runs checks where a job of the worker "test" runs.
-func (s *crashSite) runs(h *host.Host, place runtime.Placement) {
+func (s *crashSite) runs(h *hosttest.Host, place runtime.Placement) {
 	s.t.Helper()
 	job := wait(s.t, h, submit(s.t, h, jobhost.Spec{}))
 	ran := s.engine.places()

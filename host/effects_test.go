@@ -10,12 +10,13 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
 // effectHost runs guests.Effects as "test", which may submit to itself, and as
 // "other", which may submit to nobody.
-func effectHost(t *testing.T, change ...func(*host.Config)) *host.Host {
+func effectHost(t *testing.T, change ...func(*host.Config)) *hosttest.Host {
 	t.Helper()
 	cfg := config(t)
 	test := cfg.Workers[0]
@@ -32,7 +33,7 @@ func effectHost(t *testing.T, change ...func(*host.Config)) *host.Host {
 }
 
 // answer runs an entry and returns its result.
-func answer(t *testing.T, h *host.Host, entry, payload string) string {
+func answer(t *testing.T, h *hosttest.Host, entry, payload string) string {
 	t.Helper()
 	job := wait(t, h, submit(t, h, jobhost.Spec{Entry: entry, Payload: []byte(payload)}))
 	if job.State != jobhost.Succeeded {

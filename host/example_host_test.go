@@ -35,19 +35,20 @@ func ExampleHost() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
-	if err := h.AwaitReady(ctx); err != nil {
+	server, err := h.AwaitReady(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 
-	receipt, err := h.Submit(ctx, jobhost.Spec{Worker: "echo", Payload: []byte("hello")})
+	receipt, err := server.Submit(ctx, jobhost.Spec{Worker: "echo", Payload: []byte("hello")})
 	if err != nil {
 		log.Fatal(err)
 	}
-	job, err := h.Wait(ctx, receipt.ID)
+	job, err := server.Wait(ctx, receipt.ID)
 	if err != nil {
 		log.Fatal(err)
 	}
-	result, err := h.Result(ctx, job.ID, 0)
+	result, err := server.Result(ctx, job.ID, 0)
 	if err != nil {
 		log.Fatal(err)
 	}

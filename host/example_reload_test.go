@@ -29,7 +29,7 @@ func ExampleHost_SetWorkers() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
-	if err := h.AwaitReady(ctx); err != nil {
+	if _, err := h.AwaitReady(ctx); err != nil {
 		log.Fatal(err)
 	}
 

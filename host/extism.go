@@ -14,11 +14,11 @@ import (
 	"github.com/jobhost/jobhost/runtime/extism"
 )
 
-// SetPlugin sets what was read from the worker's Path: a module, or a manifest
+// SetPlugin gives a worker what was read from the worker's Path: a module, or a manifest
 // of Extism, whose settings are added to the worker's. Its files are found from
 // the folder that it is in. Where both say something, the stricter limit holds,
 // and the worker's config.
-func (w *Worker) SetPlugin(data []byte) error {
+func SetPlugin(w *Worker, data []byte) error {
 	if w.ABI == runtime.ABIJobhost || w.ABI == runtime.ABIWASI || !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		w.Plugin = data
 		return nil

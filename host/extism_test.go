@@ -33,11 +33,7 @@ func fixtures(t *testing.T) string {
 func TestExtismManifests(t *testing.T) {
 	t.Parallel()
 	dir := fixtures(t)
-	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := wasm.New(wasm.Config{CacheDir: cache})
+	engine, err := wasm.New(wasm.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +53,7 @@ func TestExtismManifests(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			worker := host.Worker{Name: "extism", Path: filepath.Join(dir, "manifest.json"), Entry: c.entry}
-			if err := worker.SetPlugin([]byte(c.manifest)); err != nil {
+			if err := host.SetPlugin(&worker, []byte(c.manifest)); err != nil {
 				t.Fatal(err)
 			}
 			plugin, err := engine.Load(t.Context(), worker.Source())
@@ -80,7 +76,7 @@ func TestExtismManifests(t *testing.T) {
 		})
 	}
 	worker := host.Worker{Name: "extism", Path: filepath.Join(dir, "manifest.json")}
-	err = worker.SetPlugin([]byte(`{"wasm": [{"path": "wasm/hello.wasm", "hash": "` + strings.Repeat("0", 64) + `"}]}`))
+	err = host.SetPlugin(&worker, []byte(`{"wasm": [{"path": "wasm/hello.wasm", "hash": "`+strings.Repeat("0", 64)+`"}]}`))
 	if jobhost.CodeOf(err) != jobhost.CodeDenied || !strings.Contains(err.Error(), "not the one in the Extism manifest") {
 		t.Errorf("another module than the manifest's: %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 
 	"github.com/jobhost/jobhost"
@@ -87,7 +86,8 @@ type fiberStart struct {
 }
 
 // startFibers starts those that start with the host. Nobody waits for them.
-func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
+func (r *running) startFibers(specs []jobhost.FiberSpec) error {
+	h := r.host
 	for i := range specs {
 		spec := specs[i]
 		ctx, cancel := context.WithCancel(h.leaving)
@@ -95,7 +95,7 @@ func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
 		err := r.root.Go("start fiber "+spec.ID, func(context.Context) error {
 			defer close(start.over)
 			defer cancel()
-			if _, err := h.StartFiber(ctx, spec); err != nil && ctx.Err() == nil {
+			if _, err := r.StartFiber(ctx, spec); err != nil && ctx.Err() == nil {
 				h.cfg.Logger.Error("fiber does not start", logkey.Fiber, spec.ID, logkey.Worker, spec.Worker, logkey.Error, err)
 			}
 			return nil
@@ -110,20 +110,21 @@ func (h *Host) startFibers(r *running, specs []jobhost.FiberSpec) error {
 }
 
 // endFiber ends a fiber that has started with the host, or that waits to start.
-func (h *Host) endFiber(r *running, id string) {
+func (r *running) endFiber(id string) {
+	h := r.host
 	if start, ok := h.fiberStarts[id]; ok {
 		start.cancel()
 		<-start.over
 		delete(h.fiberStarts, id)
 	}
-	_, _ = r.fibers.Interrupt(id) // it may have ended long ago
+	_, _ = r.InterruptFiber(context.Background(), id) // it may have ended long ago
 }
 
 // setFibers goes over to other fibers that start with the host, after a reload:
 // those that are no longer named end, those that are new begin, and those that are
 // named otherwise do both. What else runs goes on.
-func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
-	r := h.running.Load()
+func (r *running) setFibers(specs []jobhost.FiberSpec) error {
+	h := r.host
 	named := map[string]jobhost.FiberSpec{}
 	for i := range specs {
 		named[specs[i].ID] = specs[i]
@@ -136,7 +137,7 @@ func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
 			delete(named, old.ID)
 			continue
 		}
-		h.endFiber(r, old.ID)
+		r.endFiber(old.ID)
 	}
 	for i := range specs {
 		if _, ok := named[specs[i].ID]; ok {
@@ -144,19 +145,19 @@ func (h *Host) setFibers(specs []jobhost.FiberSpec) error {
 		}
 	}
 	h.cfg.Fibers.Start = specs
-	return h.startFibers(r, begin)
+	return r.startFibers(begin)
 }
 
 // endFibersOf ends the fibers of a worker that was removed.
-func (h *Host) endFibersOf(r *running, worker string) {
+func (r *running) endFibersOf(worker string) {
 	filter := jobhost.FiberFilter{Worker: worker, Limit: jobhost.MaxPage}
 	for {
-		page, err := r.fibers.List(filter)
+		page, err := r.Fibers(context.Background(), filter)
 		if err != nil {
 			return
 		}
 		for i := range page.Fibers {
-			_, _ = r.fibers.Interrupt(page.Fibers[i].ID)
+			_, _ = r.InterruptFiber(context.Background(), page.Fibers[i].ID)
 		}
 		if filter.Cursor = page.Next; filter.Cursor == "" {
 			return
@@ -165,21 +166,17 @@ func (h *Host) endFibersOf(r *running, worker string) {
 }
 
 // StartFiber implements [jobhost.FiberRunner].
-func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
+func (r *running) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.Fiber, error) {
 	if err := spec.Check(); err != nil {
 		return jobhost.Fiber{}, err
 	}
-	w := r.workers[spec.Worker]
+	w := r.workers()[spec.Worker]
 	if w == nil || w.cfg.own() {
 		return jobhost.Fiber{}, &jobhost.Error{
 			Code: jobhost.CodeNotFound, Field: "worker", Message: fmt.Sprintf("there is no worker %q", spec.Worker),
 		}
 	}
-	if reason := h.held.reason(w.cfg); reason != "" { // then its ABI may not be known
+	if reason := r.host.held.reason(w.cfg); reason != "" { // then its ABI may not be known
 		return jobhost.Fiber{}, &jobhost.Error{
 			Code: jobhost.CodeUnavailable, Field: "worker", Message: fmt.Sprintf("worker %s is held: %s", spec.Worker, reason),
 			Hint: "jobhost worker resume " + spec.Worker,
@@ -191,78 +188,16 @@ func (h *Host) StartFiber(ctx context.Context, spec jobhost.FiberSpec) (jobhost.
 			Hint: "its ABI is " + w.info.ABI + ", which has no call for what a fiber is sent",
 		}
 	}
-	return r.fibers.Start(ctx, spec, fiberguest.Body(h.guestOf(r, w)), nil)
+	return r.Registry.Start(ctx, spec, fiberguest.Body(r.guestOf(w)), nil)
 }
 
 // guestOf is what the guests of a worker's fibers work with. A fiber that is
 // restarted finds the version of that moment.
-func (h *Host) guestOf(r *running, w *worker) fiberguest.Config {
+func (r *running) guestOf(w *worker) fiberguest.Config {
+	h := r.host
 	return fiberguest.Config{
-		Borrow: w.pool.Borrow, Queue: r.queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.queue.Now},
-		Jobs: h, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
+		Acquire: w.pool.Acquire, Queue: r.Queue, Services: &services{host: h, guest: w.metrics.Guest(), now: r.Now},
+		Jobs: r, States: h.states, Ran: w.metrics.Ran, Logger: h.cfg.Logger,
 		Journal: h.cfg.Journal, Apart: h.isSuspectFiber,
 	}
-}
-
-// Fiber implements [jobhost.FiberRunner].
-func (h *Host) Fiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Get(id)
-}
-
-// Fibers implements [jobhost.FiberRunner].
-func (h *Host) Fibers(_ context.Context, filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.FiberPage{}, err
-	}
-	return r.fibers.List(filter)
-}
-
-// SendFiber implements [jobhost.FiberTalker].
-func (h *Host) SendFiber(ctx context.Context, id string, message []byte, wait bool) error {
-	r, err := h.now()
-	if err != nil {
-		return err
-	}
-	return r.fibers.Submit(ctx, id, message, wait)
-}
-
-// WatchFiber implements [jobhost.FiberTalker].
-func (h *Host) WatchFiber(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
-	r, err := h.now()
-	if err != nil {
-		return func(yield func(jobhost.FiberOutput, error) bool) { yield(jobhost.FiberOutput{}, err) }
-	}
-	return r.fibers.Watch(ctx, query)
-}
-
-// PauseFiber implements [jobhost.FiberController].
-func (h *Host) PauseFiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Pause(id)
-}
-
-// ResumeFiber implements [jobhost.FiberController].
-func (h *Host) ResumeFiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Resume(id)
-}
-
-// InterruptFiber implements [jobhost.FiberController].
-func (h *Host) InterruptFiber(_ context.Context, id string) (jobhost.Fiber, error) {
-	r, err := h.now()
-	if err != nil {
-		return jobhost.Fiber{}, err
-	}
-	return r.fibers.Interrupt(id)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/fiber"
 	"github.com/jobhost/jobhost/host/fiberguest"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/state/statetest"
 )
@@ -34,13 +35,13 @@ func fiberConfig(t testing.TB) host.Config {
 // talk is a fiber under test.
 type talk struct {
 	*testing.T
-	host *host.Host
+	host *hosttest.Host
 	id   string
 	seq  uint64 // of the last output that was read
 }
 
 // start starts a fiber of "test".
-func start(t *testing.T, h *host.Host, id string, change ...func(*jobhost.FiberSpec)) *talk {
+func start(t *testing.T, h *hosttest.Host, id string, change ...func(*jobhost.FiberSpec)) *talk {
 	t.Helper()
 	spec := jobhost.FiberSpec{ID: id, Worker: "test", Init: []byte("begin")}
 	for _, c := range change {
@@ -338,7 +339,7 @@ func TestFibersConfig(t *testing.T) {
 }
 
 // becomes waits until fibers are as wanted: "id:status" each.
-func becomes(t *testing.T, h *host.Host, want string) {
+func becomes(t *testing.T, h *hosttest.Host, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

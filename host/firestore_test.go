@@ -94,13 +94,13 @@ func eventually(t *testing.T, what string, is func() bool) {
 // watch them get an error.
 func TestStatesGoWithTheJob(t *testing.T) {
 	t.Parallel()
-	for name, remove := range map[string]func(t *testing.T, h *host.Host, id string){
-		"by hand": func(t *testing.T, h *host.Host, id string) {
+	for name, remove := range map[string]func(t *testing.T, h *hosttest.Host, id string){
+		"by hand": func(t *testing.T, h *hosttest.Host, id string) {
 			if err := h.Delete(t.Context(), id); err != nil {
 				t.Error(err)
 			}
 		},
-		"retention": func(*testing.T, *host.Host, string) {},
+		"retention": func(*testing.T, *hosttest.Host, string) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

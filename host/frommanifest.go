@@ -107,40 +107,14 @@ func WorkerFromManifest(m *manifest.Manifest, w *manifest.Worker) (Worker, error
 	for name, secret := range w.Secrets {
 		secrets[name] = secret.Reveal()
 	}
-	worker := Worker{
-		Name:          w.Name,
-		Path:          w.Plugin,
-		ABI:           w.ABI,
-		Isolation:     w.Isolation,
-		Features:      w.Features,
-		Sandbox:       w.Sandbox,
-		Processes:     w.Processes,
-		Env:           w.Env,
-		System:        w.System,
-		Entry:         w.Entry,
-		PoolSize:      w.PoolSize,
-		QueueCapacity: w.QueueCapacity,
-		RateLimit:     w.RateLimit,
-		RateBurst:     w.RateBurst,
-
-		ConcurrencyPerKey: w.ConcurrencyPerKey,
-		Breaker:           w.Breaker,
-
-		Limits:    w.Limits,
-		Retry:     w.Retry,
-		Retention: &w.Retention,
-		Config:    w.Config,
-		Secrets:   secrets,
-		MaySubmit: w.MaySubmit,
-		MayWatch:  w.MayWatch,
-		KVQuota:   w.KVQuota,
-	}
+	worker := w.Worker
+	worker.Secrets = secrets
 	if w.HTTP != nil {
-		worker.HTTP = &HTTP{Config: w.HTTP.Config, MaxConnections: w.HTTP.MaxConnections, MaxBuffered: w.HTTP.MaxBuffered}
+		worker.HTTP = &w.HTTP.HTTP
 	}
 	plugin, err := m.ReadPlugin(w)
 	if err == nil {
-		err = worker.SetPlugin(plugin)
+		err = SetPlugin(&worker, plugin)
 	}
 	return worker, err
 }

@@ -1,6 +1,6 @@
 // Package host is the job server: it joins the pillars (runtime, state,
 // netproxy) to the durable queue, admits jobs, runs them in pools of
-// sandboxes, settles them and tells what happens.
+// sandboxes, settles them and publishes what happens.
 //
 // A host's life is a tree of scopes: the host, its workers, their tasks.
 // Stopping walks it from the outside in: no more jobs are admitted, running
@@ -17,14 +17,11 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/fiber"
 	"github.com/jobhost/jobhost/host/hub"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/object"
 	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/host/taskstate"
 	"github.com/jobhost/jobhost/host/workflow"
@@ -32,11 +29,12 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// Host is a job server. It implements [jobhost.Server]; calls before it runs
-// and after it has stopped are unavailable.
+// Host is a job server. [Host.Server] is what can be asked of it while it runs.
 type Host struct {
 	cfg Config
 	hub *hub.Hub[jobhost.Event]
+
+	workers []settings // those to start with, the host's own included; nil once they run
 
 	mu    sync.Mutex // protects state and ran
 	state State
@@ -47,36 +45,24 @@ type Host struct {
 	leaving context.Context  // ends when the host begins to drain
 	leave   context.CancelCauseFunc
 
-	objects *object.Keeper // nil when there are no payload stores; set by start
-
 	reloading *op.Semaphore  // taken while a reload is under way
 	swap      sync.Mutex     // held while versions are swapped, and while draining begins
-	loads     map[string]int // how often each worker was loaded; whoever reloads has it
+	loads     map[string]int // how often each worker was loaded; protected by reloading
 
 	states *taskstate.Keeper // nil when no states are kept
-	// fiberStarts are the starts of [Fibers.Start], by id; whoever reloads has it.
+	// fiberStarts are the starts of [Fibers.Start], by id; protected by reloading.
 	fiberStarts map[string]fiberStart
 
-	held strikes // of workers that have ended a host
+	loading loading // what a start or a reload is waiting for
+	held    strikes // of workers that have ended a host
 
-	running atomic.Pointer[running] // nil until the queue is open
+	running atomic.Pointer[running] // nil until the start has opened all pieces
 	hooks   hooks
-}
-
-// running is what exists while a host runs.
-type running struct {
-	queue   *queue.Queue
-	objects *object.Keeper      // nil when there are no payload stores
-	timed   *schedule.Scheduler // nil when the store keeps no schedules
-	flows   *workflow.Engine
-	fibers  *fiber.Registry
-	root    *scope.Scope
-	workers map[string]*worker // fixed: a reload makes another running
 }
 
 // worker is a loaded plugin with its pool.
 type worker struct {
-	cfg     *Worker
+	cfg     *settings
 	info    runtime.Info
 	load    int // which one it is, from 1
 	since   time.Time
@@ -105,6 +91,7 @@ func New(cfg Config) (*Host, error) {
 
 		fiberStarts: map[string]fiberStart{},
 	}
+	h.workers = withOwn(h.cfg.Workers, h.cfg.Webhook)
 	h.states = h.newStates()
 	h.leaving, h.leave = context.WithCancelCause(context.Background())
 	return h, nil
@@ -154,10 +141,10 @@ func (h *Host) run(ctx context.Context) error {
 	err := h.start(ctx, root)
 	if err == nil {
 		h.become(Running)
-		h.cfg.Logger.Info("host runs", logkey.Count, len(h.running.Load().workers))
+		h.cfg.Logger.Info("host runs", logkey.Count, len(h.running.Load().workers()))
 		err = h.wait(ctx)
 	} else if ctx.Err() != nil {
-		err = nil // told to stop before it ran
+		err = nil // stopped before it ran
 	}
 	return errors.Join(err, h.stop(root))
 }
@@ -168,76 +155,90 @@ func (h *Host) start(ctx context.Context, root *scope.Scope) error {
 		return err
 	}
 	h.suspectLoads()
-	plugins, err := h.load(ctx, h.cfg.Workers)
+	plugins, err := h.load(ctx, h.workers)
 	if err != nil {
 		return err
 	}
-	if err := h.cfg.checkMemory(); err != nil { // by what only loading tells
+	r, err := h.open(ctx, root, plugins)
+	if err != nil {
 		return errors.Join(err, closeAll(plugins))
 	}
-	h.hooks.settings.Store(h.cfg.Webhook) // tasks may die as soon as the queue is open
-	r := &running{root: root, workers: map[string]*worker{}}
-	config := h.queueConfig()
-	if r.objects, err = h.newKeeper(ctx, &config); err != nil {
-		return errors.Join(err, closeAll(plugins))
-	}
-	h.objects = r.objects
-	if r.flows, err = h.newEngine(); err != nil {
-		return errors.Join(err, closeAll(plugins))
-	}
-	config.Workflows = r.flows
-	if r.queue, err = queue.New(ctx, h.cfg.Store, config); err != nil {
-		return errors.Join(err, closeAll(plugins))
-	}
-	if r.objects != nil {
-		r.objects.Notify(r.queue.StoresChanged)
-	}
-	if err := r.flows.Open(ctx, r.queue); err != nil {
-		return errors.Join(err, closeAll(plugins))
-	}
-	if err := h.recover(ctx, r.queue); err != nil {
-		return errors.Join(err, closeAll(plugins))
-	}
-	for i := range h.cfg.Workers {
-		cfg := h.cfg.Workers[i]
-		w := h.newWorker(&cfg, plugins[i], r.queue)
-		h.holdStruck(&cfg, r.queue)
-		h.heed(w, plugins[i].Plugin, r.queue)
-		r.workers[cfg.Name] = w
-	}
-	h.cfg.Workers = nil // what runs is what counts from now on
-	r.timed = h.newScheduler(r.queue)
-	// Before the workers, so that they are joined first: their guests run on what
-	// the workers have loaded.
-	if r.fibers, err = h.newFibers(root); err != nil {
-		return errors.Join(err, closeAll(plugins))
-	}
+	h.workers, h.cfg.Workers = nil, nil // what runs is what counts from now on
 	h.running.Store(r)
 	h.cfg.Metrics.SetSource(h)
 	var errs []error
-	for _, w := range r.workers {
-		errs = append(errs, h.startWorker(root, w))
+	for _, w := range r.workers() {
+		errs = append(errs, r.startWorker(w))
 	}
-	if err := errors.Join(append(errs, h.tend(root, r))...); err != nil {
+	if err := errors.Join(append(errs, r.startUpkeep())...); err != nil {
 		return err
 	}
-	if err := h.startFibers(r, h.cfg.Fibers.Start); err != nil {
+	if err := r.startFibers(h.cfg.Fibers.Start); err != nil {
 		return err
 	}
-	return h.startSchedules(ctx, r)
+	return r.startSchedules(ctx)
+}
+
+// open makes the pieces of a running host; nothing runs yet.
+func (h *Host) open(ctx context.Context, root *scope.Scope, plugins []loaded) (*running, error) {
+	if err := h.cfg.sandboxes(h.workers).check(); err != nil { // by what only loading tells
+		return nil, err
+	}
+	h.hooks.settings.Store(h.cfg.Webhook) // tasks may die as soon as the queue is open
+	r := &running{host: h, root: root}
+	if err := h.openQueue(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := h.recover(ctx, r.Queue); err != nil {
+		return nil, err
+	}
+	r.join(h.states, h.newScheduler(r.Queue))
+	workers := map[string]*worker{}
+	for i := range h.workers {
+		cfg := h.workers[i]
+		w := h.newWorker(&cfg, plugins[i], r)
+		h.holdStruck(&cfg, r.Queue)
+		w.watchDisabled(plugins[i].Plugin, r.Queue)
+		workers[cfg.Name] = w
+	}
+	r.current.Store(&workers)
+	// Its scope comes before those of the workers, so that fibers are joined first: their
+	// guests run on what the workers have loaded.
+	var err error
+	r.Registry, err = h.newFibers(root)
+	return r, err
+}
+
+// openQueue opens the queue, with the payload stores and the workflows that it works with.
+func (h *Host) openQueue(ctx context.Context, r *running) (err error) {
+	config := h.queueConfig()
+	if r.objects, err = h.newObjects(ctx, &config); err != nil {
+		return err
+	}
+	if r.Engine, err = h.newEngine(); err != nil {
+		return err
+	}
+	config.Workflows = r.Engine
+	if r.Queue, err = queue.New(ctx, h.cfg.Store, config); err != nil {
+		return err
+	}
+	if r.objects != nil {
+		r.objects.Notify(r.StoresChanged)
+	}
+	return r.Engine.Open(ctx, r.Queue)
 }
 
 func (h *Host) queueConfig() queue.Config {
-	workers := make([]queue.Worker, len(h.cfg.Workers))
-	for i := range h.cfg.Workers {
-		workers[i] = h.cfg.Workers[i].forQueue()
+	workers := make([]queue.Worker, len(h.workers))
+	for i := range h.workers {
+		workers[i] = h.workers[i].forQueue()
 	}
 	workers = append(workers, workflow.Timers())
 	return queue.Config{
 		Workers:    workers,
 		Aging:      h.cfg.Aging,
 		MaxRunning: h.cfg.MaxRunning,
-		MaxMemory:  h.cfg.taskMemory(),
+		MaxMemory:  h.cfg.sandboxes(h.workers).taskMemory(),
 		MaxPayload: h.cfg.MaxPayload,
 		Publish:    h.publish,
 		Settled:    h.settled,
@@ -249,18 +250,18 @@ func (h *Host) queueConfig() queue.Config {
 	}
 }
 
-// wait returns when ctx ends, when the store has failed, which stop tells of,
-// or with the fault of a worker.
+// wait returns nil when ctx ends or the store has failed, which stop reports, or else the
+// fault of a worker.
 func (h *Host) wait(ctx context.Context) error {
 	fault, _ := op.Perform(ctx, op.Choice(
 		h.fault.Get(),
-		op.Wrap(op.Closed(h.storeFailed()), func(struct{}) (error, error) { return nil, nil }),
+		op.Wrap(op.Closed(storeFailed(h.cfg.Store)), func(struct{}) (error, error) { return nil, nil }),
 	))
 	return fault
 }
 
-// watch ends the host when a worker's scope fails, which only a fault of the
-// host can do: better to be started again than to leave tasks waiting.
+// watch ends the host when a worker's scope fails, which only a fault of the host
+// itself causes: a restart is better than tasks that wait without end.
 func (h *Host) watch(worker *scope.Scope) {
 	context.AfterFunc(worker.Context(), func() {
 		if worker.Status() != scope.StatusFailed {

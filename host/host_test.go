@@ -3,7 +3,6 @@ package host_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,62 +12,19 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
-	"github.com/jobhost/jobhost/internal/sqlitedb"
-	"github.com/jobhost/jobhost/internal/testing/guests"
-	"github.com/jobhost/jobhost/runtime"
-	"github.com/jobhost/jobhost/runtime/wasm"
-	"github.com/jobhost/jobhost/state/sqlitestate"
 )
-
-// cacheDir holds compiled modules for all tests of the package.
-var cacheDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "jobhost-host-*") })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := cacheDir(); err == nil {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
 
 // config is that of a host in memory with one worker, "test", which has the
 // entries of guests.Outcomes.
 func config(t testing.TB) host.Config {
 	t.Helper()
-	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: append(sqlitequeue.Schemas(), sqlitestate.Schemas()...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	states, err := sqlitestate.New(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := sqlitequeue.New(db, states)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := wasm.New(wasm.Config{CacheDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(engine.Close(context.Background()), states.Close(), store.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	retry := jobhost.DefaultRetry()
-	retry.Initial = time.Millisecond
-	workers := []host.Worker{{
-		Name: "test", Path: "outcomes.wasm", Plugin: guests.Outcomes, Entry: "echo", PoolSize: 2, QueueCapacity: 1000,
-		Limits: runtime.DefaultLimits(), Retry: retry,
-	}}
+	cfg := hosttest.Config(t)
+	workers := cfg.Workers
+	workers[0].Path = "outcomes.wasm"
 	return host.Config{
-		Store: store, States: states, Engine: engine, ShutdownTimeout: time.Minute, CancelGrace: 50 * time.Millisecond, Workers: workers,
+		Store: cfg.Store, States: cfg.States, Engine: cfg.Engine, ShutdownTimeout: time.Minute, CancelGrace: cfg.CancelGrace, Workers: workers,
 		Reread: func(context.Context) (host.Update, error) {
 			return host.Update{Workers: workers}, nil
 		},
@@ -76,27 +32,13 @@ func config(t testing.TB) host.Config {
 }
 
 // run runs a host until the test ends, or stop is called.
-func run(t testing.TB, cfg host.Config) (h *host.Host, stop func() error) {
+func run(t testing.TB, cfg host.Config) (h *hosttest.Host, stop func() error) {
 	t.Helper()
-	h, err := host.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- h.Run(ctx) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-ended
-	})
-	t.Cleanup(func() { _ = stop() })
-	if err := h.AwaitReady(t.Context()); err != nil {
-		t.Fatalf("%v: %v", err, stop())
-	}
-	return h, stop
+	h = hosttest.Start(t, cfg)
+	return h, h.Stop
 }
 
-func submit(t testing.TB, h *host.Host, spec jobhost.Spec) string {
+func submit(t testing.TB, h *hosttest.Host, spec jobhost.Spec) string {
 	t.Helper()
 	spec.Worker = "test"
 	receipt, err := h.Submit(t.Context(), spec)
@@ -106,7 +48,7 @@ func submit(t testing.TB, h *host.Host, spec jobhost.Spec) string {
 	return receipt.ID
 }
 
-func wait(t testing.TB, h *host.Host, id string) jobhost.Job {
+func wait(t testing.TB, h *hosttest.Host, id string) jobhost.Job {
 	t.Helper()
 	job, err := h.Wait(t.Context(), id)
 	if err != nil {
@@ -116,7 +58,7 @@ func wait(t testing.TB, h *host.Host, id string) jobhost.Job {
 }
 
 // begun waits until an attempt of the job runs.
-func begun(t *testing.T, h *host.Host, id string) {
+func begun(t *testing.T, h *hosttest.Host, id string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -171,10 +113,11 @@ func TestStatesOfALife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Submit(t.Context(), jobhost.Spec{Worker: "test"}); jobhost.CodeOf(err) != jobhost.CodeUnavailable {
+	if server, err := h.Server(); server != nil || jobhost.CodeOf(err) != jobhost.CodeUnavailable {
 		t.Errorf("a host that does not run answers %v", err)
 	}
-	h, stop := run(t, cfg)
+	running, stop := run(t, cfg)
+	h = running.Host
 	if s := h.State(); s != host.Running {
 		t.Errorf("the host is %v", s)
 	}
@@ -205,7 +148,7 @@ func TestAllFaultyPluginsAreReported(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "bad-one") || !strings.Contains(err.Error(), "bad-two") {
 		t.Errorf("run: %v", err)
 	}
-	if err := h.AwaitReady(t.Context()); jobhost.CodeOf(err) != jobhost.CodeUnavailable {
+	if server, err := h.AwaitReady(t.Context()); server != nil || jobhost.CodeOf(err) != jobhost.CodeUnavailable {
 		t.Errorf("await: %v", err)
 	}
 }

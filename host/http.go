@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/deferred"
@@ -11,29 +10,8 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// HTTP is where a worker may go, and how much it may send.
-type HTTP struct {
-	netproxy.Config
-	// MaxConnections bounds the requests that are under way at one time, and
-	// MaxBuffered the bytes of their bodies; 0 = netproxy's defaults.
-	MaxConnections int
-	MaxBuffered    int64
-}
-
-// Open returns a running pool that sends requests; whoever gets it stops it.
-func (g *HTTP) Open() (netproxy.Pool, error) {
-	client, err := netproxy.New(g.Config)
-	if err != nil {
-		return nil, err
-	}
-	pool := &requests{client: client, Processor: netproxy.NewProcessor(netproxy.ProcessorConfig{
-		Client: client, MaxConnections: g.MaxConnections, MaxBuffered: g.MaxBuffered,
-	})}
-	return pool, pool.Start()
-}
-
 // openHTTP returns what sends a worker's requests; nil = it may send none.
-func (h *Host) openHTTP(w *Worker) (netproxy.Pool, error) {
+func (h *Host) openHTTP(w *settings) (netproxy.Pool, error) {
 	if w.HTTP == nil {
 		return nil, nil
 	}
@@ -48,32 +26,20 @@ func (h *Host) openHTTP(w *Worker) (netproxy.Pool, error) {
 	return pool, nil
 }
 
-// requests are those of one version of a worker.
-type requests struct {
-	*netproxy.Processor
-	client *netproxy.Client
-}
-
-// Stop implements [netproxy.Pool]; the version's connections are closed too.
-func (r *requests) Stop(timeout time.Duration) error {
-	defer r.client.Close()
-	return r.Processor.Stop(timeout)
-}
-
 // poolOf returns what sends the requests of a worker, for those that it has
 // deferred; false = there is no such worker now, or it would not take the
 // responses.
 func (h *Host) poolOf(name string) (netproxy.Pool, bool) {
 	r := h.running.Load()
-	if r == nil || r.workers[name] == nil || r.queue.Takes(name) != nil {
+	if r == nil || r.workers()[name] == nil || r.Queue.Takes(name) != nil {
 		return nil, false
 	}
-	return r.workers[name].pool.HTTP()
+	return r.workers()[name].pool.HTTP()
 }
 
 // deferringWorker is the host's own worker for requests that others leave to it.
-func deferringWorker() Worker {
-	return Worker{
+func deferringWorker() settings {
+	return settings{defers: true, Worker: Worker{
 		Name:          jobhost.HTTPWorker,
 		Isolation:     runtime.IsolateInstance,
 		PoolSize:      deferred.Slots,
@@ -83,6 +49,5 @@ func deferringWorker() Worker {
 
 		Limits: runtime.Limits{Timeout: deferred.Timeout},
 		Retry:  deferred.Retry(),
-		defers: true,
-	}
+	}}
 }

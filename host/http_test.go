@@ -17,6 +17,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/netproxy/policy"
@@ -38,7 +39,7 @@ func grant(t testing.TB, servers ...string) *host.HTTP {
 
 // httpHost runs guests.Ops as "test", which may go to the servers given and
 // submit to itself.
-func httpHost(t *testing.T, g *host.HTTP, change ...func(*host.Config)) *host.Host {
+func httpHost(t *testing.T, g *host.HTTP, change ...func(*host.Config)) *hosttest.Host {
 	t.Helper()
 	cfg := httpConfig(t, g, change...)
 	h, _ := run(t, cfg)
@@ -227,7 +228,7 @@ func TestAwait(t *testing.T) {
 
 // deferring lets a guest leave a request to the host, and returns the job that
 // brings the response when it has ended.
-func deferring(t *testing.T, h *host.Host, request string) (asked, brought jobhost.Job) {
+func deferring(t *testing.T, h *hosttest.Host, request string) (asked, brought jobhost.Job) {
 	t.Helper()
 	asked = wait(t, h, submit(t, h, jobhost.Spec{
 		Entry: "later", Payload: []byte(request), Priority: jobhost.PriorityAt(jobhost.High.Level()), Labels: map[string]string{"customer": "7"},

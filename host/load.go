@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,8 +18,16 @@ import (
 
 // load loads the plugins of workers, a few at a time, and reports every one
 // that can't be loaded; then none is. Those in quarantine come last, one by one.
-func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
-	h.cfg.Logger.Info("workers are being loaded; the first time they are compiled", logkey.Count, len(workers))
+func (h *Host) load(ctx context.Context, workers []settings) ([]loaded, error) {
+	var names []string
+	for i := range workers {
+		if !workers[i].own() {
+			names = append(names, workers[i].Name)
+		}
+	}
+	h.cfg.Logger.Info("loading workers; a plugin is compiled the first time", logkey.Count, len(names), logkey.Worker, strings.Join(names, ","))
+	h.loading.expect(len(names))
+	defer h.loading.tell(h.cfg.Logger)()
 	plugins := make([]loaded, len(workers))
 	errs := make([]error, len(workers))
 	var group errgroup.Group
@@ -44,7 +53,7 @@ func (h *Host) load(ctx context.Context, workers []Worker) ([]loaded, error) {
 	return plugins, nil
 }
 
-// loaded is what a version of a worker is made of. Whoever has it closes it.
+// loaded is what a version of a worker is made of. Its owner closes it.
 type loaded struct {
 	runtime.Plugin               // nil = nothing is loaded
 	http           netproxy.Pool // nil = the worker may send no requests
@@ -65,7 +74,10 @@ func (l *loaded) close() error {
 
 // loadOne loads a worker's plugin, which may be in quarantine, and opens what sends its
 // requests.
-func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded, err error) {
+func (h *Host) loadOne(ctx context.Context, w *settings, q *quarantine) (l loaded, err error) {
+	if !w.own() {
+		defer h.loading.begin(w.Name)()
+	}
 	if q != nil {
 		l, err = h.loadApart(ctx, w, q)
 	} else {
@@ -81,7 +93,7 @@ func (h *Host) loadOne(ctx context.Context, w *Worker, q *quarantine) (l loaded,
 	return l, nil
 }
 
-func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error) {
+func (h *Host) loadPlugin(ctx context.Context, w *settings) (runtime.Plugin, error) {
 	began := time.Now()
 	switch {
 	case w.webhook != nil:
@@ -100,8 +112,8 @@ func (h *Host) loadPlugin(ctx context.Context, w *Worker) (runtime.Plugin, error
 
 // loadNoted loads a plugin. The journal has it for as long as that takes, if it may end
 // the host.
-func (h *Host) loadNoted(ctx context.Context, w *Worker) (runtime.Plugin, error) {
-	if w.inProcesses() {
+func (h *Host) loadNoted(ctx context.Context, w *settings) (runtime.Plugin, error) {
+	if w.InProcesses() {
 		return h.cfg.Engine.Load(ctx, w.Source())
 	}
 	digest := digestOf(w)

@@ -8,6 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/effect"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -49,8 +50,8 @@ func (h *Host) hitEffects(l effect.Limit) {
 // metricsOf returns the metrics of a worker, also of one that was removed and
 // whose last tasks still run, and before the host runs.
 func (h *Host) metricsOf(worker string) *metrics.Worker {
-	if r := h.running.Load(); r != nil && r.workers[worker] != nil {
-		return r.workers[worker].metrics
+	if r := h.running.Load(); r != nil && r.workers()[worker] != nil {
+		return r.workers()[worker].metrics
 	}
 	return h.cfg.Metrics.Worker(worker)
 }
@@ -79,9 +80,9 @@ func (h *Host) QueueStats() []metrics.WorkerStats {
 	if err != nil {
 		h.cfg.Logger.Warn("tasks can't be counted", logkey.Error, err)
 	}
-	all := make([]metrics.WorkerStats, 0, len(r.workers))
-	for name, w := range r.workers {
-		stats := r.queue.Stats(name)
+	all := make([]metrics.WorkerStats, 0, len(r.workers()))
+	for name, w := range r.workers() {
+		stats := r.Queue.Stats(name)
 		all = append(all, metrics.WorkerStats{
 			Worker: name,
 			Tasks: metrics.StateLevels{
@@ -93,11 +94,11 @@ func (h *Host) QueueStats() []metrics.WorkerStats {
 			},
 			Oldest: stats.OldestReady,
 
-			Breaker: r.queue.Breaker(name),
+			Breaker: r.Queue.Breaker(name),
 
 			Slots: w.pool.Size(),
 			Busy:  w.pool.Busy(),
-			Dead:  kept[name][queue.Dead],
+			Dead:  kept[name][record.Dead],
 		})
 	}
 	return all

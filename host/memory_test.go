@@ -38,24 +38,24 @@ func TestMemoryBudget(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{MaxMemory: c.max << 20, Workers: c.workers}
-			err := cfg.checkMemory()
+			all := &sandboxes{c.max << 20, withOwn(c.workers, nil)}
+			err := all.check()
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v doesn't say %q", err, c.err)
 				}
 				return
 			}
-			if err != nil || cfg.taskMemory() != c.tasks<<20 {
-				t.Errorf("%d bytes for tasks, %v", cfg.taskMemory(), err)
+			if err != nil || all.taskMemory() != c.tasks<<20 {
+				t.Errorf("%d bytes for tasks, %v", all.taskMemory(), err)
 			}
-			cfg.MaxMemory = 0
-			if err := cfg.checkMemory(); err != nil || cfg.taskMemory() < c.workers[0].taskMemory() {
-				t.Errorf("by default: %d bytes for tasks, %v", cfg.taskMemory(), err)
+			all.maxMemory = 0
+			if err := all.check(); err != nil || all.taskMemory() < all.workers[0].taskMemory() {
+				t.Errorf("by default: %d bytes for tasks, %v", all.taskMemory(), err)
 			}
-			cfg.MaxMemory = -1
-			if err := cfg.checkMemory(); err != nil || cfg.taskMemory() != 0 {
-				t.Errorf("without a bound: %d bytes for tasks, %v", cfg.taskMemory(), err)
+			all.maxMemory = -1
+			if err := all.check(); err != nil || all.taskMemory() != 0 {
+				t.Errorf("without a bound: %d bytes for tasks, %v", all.taskMemory(), err)
 			}
 		})
 	}

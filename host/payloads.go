@@ -10,9 +10,9 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 )
 
-// newKeeper returns what keeps large payloads and results, if there are stores
-// for them, and tells the queue of it.
-func (h *Host) newKeeper(ctx context.Context, cfg *queue.Config) (*object.Keeper, error) {
+// newObjects returns what keeps large payloads and results, if there are stores
+// for them, and adds it to the configuration of the queue.
+func (h *Host) newObjects(ctx context.Context, cfg *queue.Config) (*object.Keeper, error) {
 	if h.cfg.Payloads == nil {
 		return nil, nil
 	}
@@ -38,8 +38,8 @@ func (h *Host) newKeeper(ctx context.Context, cfg *queue.Config) (*object.Keeper
 }
 
 // spool is how pools keep large results; nil = they have them in memory.
-func (h *Host) spool() func(context.Context, int64) (pool.Spool, error) {
-	k := h.objects
+func (r *running) spool() func(context.Context, int64) (pool.Spool, error) {
+	k := r.objects
 	if k == nil {
 		return nil
 	}
@@ -55,52 +55,30 @@ func (h *Host) spillBytes() int {
 }
 
 // Upload implements [jobhost.PayloadStorer].
-func (h *Host) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error) {
-	running, err := h.now()
-	if err != nil {
+func (r *running) Upload(ctx context.Context, body io.Reader) (jobhost.Upload, error) {
+	if err := r.host.Admits(); err != nil { // the disk is nearly full, say
 		return jobhost.Upload{}, err
 	}
-	if err := h.Admits(); err != nil { // the disk is nearly full, say
-		return jobhost.Upload{}, err
-	}
-	if running.objects == nil {
+	if r.objects == nil {
 		return jobhost.Upload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "this host keeps no uploads"}
 	}
-	return running.objects.Upload(ctx, &admitted{h, r})
+	return r.objects.Upload(ctx, &admitted{r, body})
 }
 
 // admitted is an upload that ends when the host takes no new jobs any more: it may
 // be larger than what was free when it began.
 type admitted struct {
-	h *Host
-	r io.Reader
+	r    *running
+	body io.Reader
 }
 
 // Read implements [io.Reader].
 func (a *admitted) Read(p []byte) (int, error) {
-	if err := a.h.Admits(); err != nil {
+	if err := a.r.host.Admits(); err != nil {
 		return 0, err
 	}
-	if refusal := a.h.objects.Refusal(); refusal != nil {
+	if refusal := a.r.objects.Refusal(); refusal != nil {
 		return 0, refusal
 	}
-	return a.r.Read(p)
-}
-
-// OpenPayload implements [jobhost.PayloadStorer].
-func (h *Host) OpenPayload(ctx context.Context, id string) (jobhost.Content, error) {
-	q, err := h.queue()
-	if err != nil {
-		return jobhost.Content{}, err
-	}
-	return q.OpenPayload(ctx, id)
-}
-
-// OpenResult implements [jobhost.PayloadStorer].
-func (h *Host) OpenResult(ctx context.Context, id string, task int) (jobhost.Content, error) {
-	q, err := h.queue()
-	if err != nil {
-		return jobhost.Content{}, err
-	}
-	return q.OpenResult(ctx, id, task)
+	return a.body.Read(p)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/state/payload"
 	"github.com/jobhost/jobhost/state/payload/payloadtest"
@@ -19,7 +20,7 @@ import (
 
 // stored is a host with payload stores, whose worker "test" copies its input.
 type stored struct {
-	*host.Host
+	*hosttest.Host
 	stop    func() error
 	objects *payloadtest.Memory
 	cfg     host.Config

@@ -46,15 +46,15 @@ func (q *quarantine) reason() string {
 }
 
 // quarantineOf returns the quarantine of a worker's plugin; nil = it is in none.
-func (s *strikes) quarantineOf(w *Worker) *quarantine {
+func (s *strikes) quarantineOf(w *settings) *quarantine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.quarantineOfLocked(w)
 }
 
-func (s *strikes) quarantineOfLocked(w *Worker) *quarantine {
+func (s *strikes) quarantineOfLocked(w *settings) *quarantine {
 	q, ok := s.quarantines[w.Name]
-	if !ok || w.own() || w.inProcesses() || q.SHA256 != digestOf(w) {
+	if !ok || w.own() || w.InProcesses() || q.SHA256 != digestOf(w) {
 		return nil
 	}
 	return &q
@@ -102,7 +102,7 @@ func (h *Host) suspectLoads() {
 
 // loadApart loads a plugin that is in quarantine. An error is that of ctx: a worker whose
 // plugin can't be loaded is held rather than keep the others from running.
-func (h *Host) loadApart(ctx context.Context, w *Worker, q *quarantine) (loaded, error) {
+func (h *Host) loadApart(ctx context.Context, w *settings, q *quarantine) (loaded, error) {
 	if q.Failed == "" || q.passing {
 		q.Failed, q.passing = "", false
 		plugin, err := h.loadProcess(ctx, w)
@@ -165,7 +165,7 @@ func (h *Host) noteLoad(worker, digest string) *journal.Entry {
 // host, and swaps it in. With an error all is as before. If it ends the host again, the
 // next one has it in quarantine again.
 func (h *Host) readmit(ctx context.Context, name string) error {
-	if w := h.running.Load().workers[name]; w == nil || w.quarantine == nil {
+	if w := h.running.Load().workers()[name]; w == nil || w.quarantine == nil {
 		return nil
 	}
 	if err := h.beginReload(ctx); err != nil {
@@ -175,7 +175,7 @@ func (h *Host) readmit(ctx context.Context, name string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.leaving, func() { cancel(context.Cause(h.leaving)) })()
-	w := h.running.Load().workers[name]
+	w := h.running.Load().workers()[name]
 	if w == nil || w.quarantine == nil {
 		return nil // a reload came first
 	}
@@ -189,5 +189,5 @@ func (h *Host) readmit(ctx context.Context, name string) error {
 	}
 	h.tellReload(&changes[0])
 	// Before another reload has its turn, which would find it in quarantine.
-	return h.forgive(context.WithoutCancel(ctx), h.running.Load().queue, name)
+	return h.forgive(context.WithoutCancel(ctx), h.running.Load().Queue, name)
 }

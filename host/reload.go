@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -40,19 +39,20 @@ var errNoReread = &jobhost.Error{
 
 // Reload implements [jobhost.Reloader]: it changes over to what
 // [Config.Reread] returns. Schedules are changed with all workers, not with one.
-func (h *Host) Reload(ctx context.Context, worker string) (jobhost.Reload, error) {
+func (r *running) Reload(ctx context.Context, worker string) (jobhost.Reload, error) {
+	h := r.host
 	if h.cfg.Reread == nil {
 		return jobhost.Reload{}, errNoReread
 	}
 	return h.reload(ctx, worker, h.cfg.Reread)
 }
 
-// SetWorkers is [Host.Reload] to the workers given, for programs that embed a
+// SetWorkers is a reload to the workers given, for programs that embed a
 // host; there must be at least one. Schedules and webhooks stay as they are.
 func (h *Host) SetWorkers(ctx context.Context, workers []Worker) (jobhost.Reload, error) {
 	update := Update{Workers: slices.Clone(workers), Schedules: h.definedSchedules(), Webhook: h.hooks.settings.Load()}
 	return h.reload(ctx, "", func(context.Context) (Update, error) {
-		update.Fibers = h.cfg.Fibers.Start // whoever reads has its turn
+		update.Fibers = h.cfg.Fibers.Start // safe: read is called within the reload
 		return update, nil
 	})
 }
@@ -84,10 +84,23 @@ func (h *Host) reload(ctx context.Context, worker string, read func(context.Cont
 	if worker != "" {
 		return report, nil
 	}
-	h.running.Load().flows.Define(update.defined)
+	h.cfg.Logger.Info("manifest reloaded", "workers", len(update.Workers), "workflows", len(update.Workflows),
+		"schedules", len(update.Schedules), "changed", changed(changes))
+	r := h.running.Load()
+	r.Define(update.defined)
 	// Schedules and fibers come last, since their workers must be there. What can fail
 	// now is the store, which ends the host.
-	return report, errors.Join(h.setSchedules(context.WithoutCancel(ctx), update.Schedules), h.setFibers(update.Fibers))
+	return report, errors.Join(r.setSchedules(context.WithoutCancel(ctx), update.Schedules), r.setFibers(update.Fibers))
+}
+
+// changed counts the workers that are not as they were.
+func changed(changes []change) (n int) {
+	for i := range changes {
+		if changes[i].kind != jobhost.WorkerUnchanged {
+			n++
+		}
+	}
+	return n
 }
 
 // beginReload waits until no other reload is under way. After nil, the caller
@@ -110,7 +123,7 @@ func (h *Host) beginReload(ctx context.Context) error {
 type change struct {
 	kind   jobhost.WorkerChange
 	name   string
-	cfg    *Worker       // what is to run; with Changed and Added
+	cfg    *settings     // what is to run; with Changed and Added
 	plugin loaded        // from cfg
 	took   time.Duration // to load it
 	// readmits says that cfg is that of old, whose plugin leaves its quarantine.
@@ -142,7 +155,7 @@ func (h *Host) compare(ctx context.Context, worker string, read func(context.Con
 	if err := h.redefine(&update); worker == "" && err != nil {
 		return nil, Update{}, jobhost.Reload{}, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
-	changes := compare(h.running.Load().workers, withOwn(update.Workers, update.Webhook))
+	changes := compare(h.running.Load().workers(), withOwn(update.Workers, update.Webhook))
 	if worker != "" {
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.name != worker })
 		if len(changes) == 0 {
@@ -157,11 +170,10 @@ func (h *Host) compare(ctx context.Context, worker string, read func(context.Con
 
 // compare tells the changes from what runs to what is to run, sorted by name.
 // A worker whose plugin and settings are the same is left alone.
-func compare(now map[string]*worker, workers []Worker) []change {
+func compare(now map[string]*worker, workers []settings) []change {
 	gone := maps.Clone(now)
 	var changes []change
 	for _, w := range workers {
-		w.setDefaults()
 		c := change{kind: jobhost.WorkerAdded, name: w.Name, cfg: &w, old: now[w.Name]}
 		switch {
 		case c.old == nil:
@@ -178,13 +190,6 @@ func compare(now map[string]*worker, workers []Worker) []change {
 	}
 	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.name, b.name) })
 	return changes
-}
-
-// same reports whether two workers have the same plugin and settings, be it loaded
-// or not.
-func (w Worker) same(other Worker) bool {
-	w.extism, other.extism = false, false
-	return reflect.DeepEqual(w, other)
 }
 
 // report describes a change that was made.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/runtime"
@@ -53,7 +54,7 @@ func named(w host.Worker, name string) host.Worker {
 	return w
 }
 
-func status(t *testing.T, h *host.Host, worker string) jobhost.WorkerStatus {
+func status(t *testing.T, h *hosttest.Host, worker string) jobhost.WorkerStatus {
 	t.Helper()
 	workers, err := h.Workers(t.Context())
 	if err != nil {
@@ -75,7 +76,7 @@ func changes(report jobhost.Reload) string {
 	return strings.Join(list, " ")
 }
 
-func reload(t *testing.T, h *host.Host, worker, want string) jobhost.Reload {
+func reload(t *testing.T, h *hosttest.Host, worker, want string) jobhost.Reload {
 	t.Helper()
 	report, err := h.Reload(t.Context(), worker)
 	if err != nil {
@@ -219,10 +220,11 @@ func TestKernelCounts(t *testing.T) {
 
 	cfg = config(t)
 	cfg.MaxMemory, cfg.Workers = (2*64+23)<<20, []host.Worker{plugin}
-	if h, err = host.New(cfg); err != nil {
+	later, err := host.New(cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "worker plugin: a sandbox may take") {
+	if err := later.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "worker plugin: a sandbox may take") {
 		t.Errorf("start: %v", err)
 	}
 }

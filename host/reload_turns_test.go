@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -26,7 +26,7 @@ func (e *slowEngine) Load(ctx context.Context, src runtime.Source) (runtime.Plug
 }
 
 // slow returns a running host whose reloads wait in their load.
-func slow(t *testing.T) (*host.Host, *slowEngine, *source, func() error) {
+func slow(t *testing.T) (*hosttest.Host, *slowEngine, *source, func() error) {
 	t.Helper()
 	cfg, source := reloadable(t)
 	engine := &slowEngine{Engine: cfg.Engine, loading: make(chan string, 8), proceed: make(chan struct{}, 8)}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/schedule"
 )
@@ -51,23 +50,22 @@ func (h *Host) newScheduler(q *queue.Queue) *schedule.Scheduler {
 }
 
 // startSchedules fires schedules from now on, until the host begins to drain.
-func (h *Host) startSchedules(ctx context.Context, r *running) error {
-	if r.timed == nil {
+func (r *running) startSchedules(ctx context.Context) error {
+	if r.scheduler == nil {
 		return nil
 	}
-	if err := r.timed.Set(ctx, h.cfg.Schedules); err != nil {
+	if err := r.scheduler.Set(ctx, r.host.cfg.Schedules); err != nil {
 		return fmt.Errorf("start schedules: %w", err)
 	}
-	return r.timed.Start(h.leaving, r.root)
+	return r.scheduler.Start(r.host.leaving, r.root)
 }
 
 // setSchedules takes up the schedules of a reload.
-func (h *Host) setSchedules(ctx context.Context, schedules []schedule.Schedule) error {
-	timed := h.running.Load().timed
-	if timed == nil {
+func (r *running) setSchedules(ctx context.Context, schedules []schedule.Schedule) error {
+	if r.scheduler == nil {
 		return nil
 	}
-	if err := timed.Set(ctx, schedules); err != nil {
+	if err := r.scheduler.Set(ctx, schedules); err != nil {
 		return fmt.Errorf("reload schedules: %w", err)
 	}
 	return nil
@@ -75,75 +73,15 @@ func (h *Host) setSchedules(ctx context.Context, schedules []schedule.Schedule) 
 
 // definedSchedules returns the schedules that are fired now.
 func (h *Host) definedSchedules() []schedule.Schedule {
-	if r := h.running.Load(); r != nil && r.timed != nil {
-		return r.timed.Defined()
+	if r := h.running.Load(); r != nil && r.scheduler != nil {
+		return r.scheduler.Defined()
 	}
 	return nil
 }
 
 // jobEnded tells the schedules of the end of a job.
 func (h *Host) jobEnded(id string) {
-	if r := h.running.Load(); r != nil && r.timed != nil {
-		r.timed.JobEnded(id)
+	if r := h.running.Load(); r != nil && r.scheduler != nil {
+		r.scheduler.JobEnded(id)
 	}
-}
-
-// scheduler returns the scheduler, or an error with code unavailable before
-// there is one.
-func (h *Host) scheduler() (*schedule.Scheduler, error) {
-	r, err := h.now()
-	if err != nil {
-		return nil, err
-	}
-	if r.timed == nil {
-		return nil, &jobhost.Error{Code: jobhost.CodeNotFound, Message: "this host has no schedules: its store keeps none"}
-	}
-	return r.timed, nil
-}
-
-// Schedules implements [jobhost.Scheduler].
-func (h *Host) Schedules(context.Context) ([]jobhost.Schedule, error) {
-	s, err := h.scheduler()
-	if err != nil {
-		return nil, err
-	}
-	return s.Schedules(), nil
-}
-
-// Schedule implements [jobhost.Scheduler].
-func (h *Host) Schedule(_ context.Context, name string) (jobhost.Schedule, error) {
-	s, err := h.scheduler()
-	if err != nil {
-		return jobhost.Schedule{}, err
-	}
-	return s.Schedule(name)
-}
-
-// RunSchedule implements [jobhost.Scheduler].
-func (h *Host) RunSchedule(ctx context.Context, name string) (jobhost.Receipt, error) {
-	s, err := h.scheduler()
-	if err != nil {
-		return jobhost.Receipt{}, err
-	}
-	receipt, err := s.Run(ctx, name)
-	h.countRefusal(err)
-	return receipt, err
-}
-
-// PauseSchedule implements [jobhost.Scheduler].
-func (h *Host) PauseSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
-	s, err := h.scheduler()
-	if err != nil {
-		return jobhost.Schedule{}, err
-	}
-	return s.Pause(ctx, name)
-}
-
-// ResumeSchedule implements [jobhost.Scheduler].
-func (h *Host) ResumeSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
-	s, err := h.scheduler()
-	if err != nil {
-		return jobhost.Schedule{}, err
-	}
-	return s.Resume(ctx, name)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 )
 
@@ -87,7 +87,7 @@ func TestScheduleReload(t *testing.T) {
 }
 
 // bareStore is a store that keeps no schedules.
-type bareStore struct{ queue.Store }
+type bareStore struct{ record.Store }
 
 func TestScheduleConfig(t *testing.T) {
 	t.Parallel()
@@ -116,5 +116,16 @@ func TestScheduleConfig(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// A name that was mistyped is told from one that is unknown.
+func TestUnknownSchedule(t *testing.T) {
+	t.Parallel()
+	h, _ := run(t, hosttest.Config(t))
+	for name, want := range map[string]string{"yearli": "did you mean yearly?", "nightly-backup": "jobhost schedule ls"} {
+		if _, err := h.Schedule(t.Context(), name); jobhost.CodeOf(err) != jobhost.CodeNotFound || jobhost.HintOf(err) != want {
+			t.Errorf("%s: %v, hint %q", name, err, jobhost.HintOf(err))
+		}
 	}
 }

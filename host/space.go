@@ -8,49 +8,46 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/manifest"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// spaceEvery is how often somebody looks at the free space. A look is one call
-// of the system.
+// spaceEvery is how often the free space is checked, which takes one system call.
 const spaceEvery = 250 * time.Millisecond
 
 // watchSpace refuses new jobs while the disk has less room than it should, so
 // that those that were taken can still be settled: their results, records
 // and logs need room too. It takes them again when there is a tenth more. The
 // store may find out before that its disk is full, by a write that failed.
-func (h *Host) watchSpace(r *running) func(context.Context) error {
-	return func(ctx context.Context) error {
-		tick := time.NewTicker(spaceEvery)
-		defer tick.Stop()
-		for nearly := false; ; {
-			nearly = h.lookAtSpace(nearly)
-			h.refuse(r, nearly)
-			h.lookAtPayloadSpace(r)
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return nil
-			}
+func (r *running) watchSpace(ctx context.Context) error {
+	tick := time.NewTicker(spaceEvery)
+	defer tick.Stop()
+	for nearly := false; ; {
+		nearly = r.host.lookAtSpace(nearly)
+		r.refuse(nearly)
+		r.lookAtPayloadSpace()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
 
 // refuse makes the queue refuse new jobs for the reason there is now, or take them.
-func (h *Host) refuse(r *running, nearly bool) {
-	reason, _ := errors.AsType[*jobhost.Error](h.storeFull())
+func (r *running) refuse(nearly bool) {
+	reason, _ := errors.AsType[*jobhost.Error](storeFull(r.host.cfg.Store))
 	if reason == nil && nearly {
 		reason = &jobhost.Error{
 			Code:       jobhost.CodeUnavailable,
 			Field:      jobhost.FieldDisk,
-			Message:    fmt.Sprintf("the disk is nearly full: it has less than %v free, which host.min_free keeps", manifest.Size(h.cfg.MinFree)),
+			Message:    fmt.Sprintf("the disk is nearly full: it has less than %v free, which host.min_free keeps", manifest.Size(r.host.cfg.MinFree)),
 			Hint:       "free space on it; jobs are taken again by themselves",
 			RetryAfter: 5 * time.Second,
 		}
 	}
-	r.queue.Refuse(reason)
+	r.Queue.Refuse(reason)
 }
 
 // lookAtSpace reports whether the disk is nearly full, which it was at the last look
@@ -77,8 +74,8 @@ func (h *Host) lookAtSpace(was bool) bool {
 }
 
 // storeFull returns why the store takes nothing new; nil = it does.
-func (h *Host) storeFull() error {
-	if store, ok := h.cfg.Store.(queue.Roomy); ok {
+func storeFull(s record.Store) error {
+	if store, ok := s.(record.Roomy); ok {
 		return store.Full()
 	}
 	return nil
@@ -92,8 +89,9 @@ func lacksRoom(err error) bool {
 
 // lookAtPayloadSpace refuses new large payloads while the disk that they are for has
 // less room than it should: those that were taken need it for their results. Small jobs
-// are taken as ever.
-func (h *Host) lookAtPayloadSpace(r *running) {
+// are still taken.
+func (r *running) lookAtPayloadSpace() {
+	h := r.host
 	if r.objects == nil || h.cfg.MinFree <= 0 {
 		return
 	}
@@ -119,8 +117,8 @@ func (h *Host) lookAtPayloadSpace(r *running) {
 	}
 }
 
-// Impaired returns what of a host that takes jobs doesn't work now, for people: payload
-// stores that are away or nearly full. It is empty when all does.
+// Impaired describes what doesn't work at the moment although the host takes jobs: payload
+// stores that are away or nearly full. It is empty when everything works.
 func (h *Host) Impaired() []string {
 	r := h.running.Load()
 	if r == nil || r.objects == nil {
@@ -141,13 +139,13 @@ func (h *Host) Impaired() []string {
 }
 
 // Admits returns nil when the host takes new jobs, and otherwise an error with
-// code unavailable that says why not.
+// code unavailable that says why not. It names no workers: a probe needs no token.
 func (h *Host) Admits() error {
-	if err := h.Ready(); err != nil {
+	if err := h.ready(h.loading.counts); err != nil {
 		return err
 	}
 	if r := h.running.Load(); r != nil {
-		if refusal := r.queue.Refusal(); refusal != nil {
+		if refusal := r.Queue.Refusal(); refusal != nil {
 			return refusal
 		}
 	}

@@ -65,21 +65,37 @@ func (h *Host) State() State {
 }
 
 // Ready returns nil when the host takes jobs, and otherwise an error with code
-// unavailable that says where it stands.
-func (h *Host) Ready() error {
-	if s := h.State(); s != Running {
-		return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("the host is %s", s)}
+// unavailable that says where it stands. During the start its field is [jobhost.FieldStart], and
+// it names the workers that are being loaded.
+func (h *Host) Ready() error { return h.ready(h.loading.String) }
+
+// ready is Ready with its own way to say how far the start is.
+func (h *Host) ready(progress func() string) error {
+	s := h.State()
+	if s == Running {
+		return nil
 	}
-	return nil
+	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("the host is %s", s)}
+	if s == Starting {
+		e.Field = jobhost.FieldStart
+		e.Hint = "try again in a few seconds; a plugin is compiled when the host first sees it, and loads faster at the next start"
+		if text := progress(); text != "" {
+			e.Message += ": " + text
+		}
+	}
+	return e
 }
 
-// AwaitReady returns nil when the host takes jobs, and otherwise why it never
+// AwaitReady returns [Host.Server] when the host takes jobs, and otherwise why it never
 // will: its start has failed, it has stopped, or ctx has ended.
-func (h *Host) AwaitReady(ctx context.Context) error {
+func (h *Host) AwaitReady(ctx context.Context) (jobhost.Server, error) {
 	select {
 	case <-h.started:
-		return h.Ready()
+		if err := h.Ready(); err != nil {
+			return nil, err
+		}
+		return h.Server()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }

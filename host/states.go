@@ -3,11 +3,9 @@ package host
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/taskstate"
 )
 
@@ -16,21 +14,22 @@ func (h *Host) newStates() *taskstate.Keeper {
 	if h.cfg.States == nil {
 		return nil
 	}
-	cfg := taskstate.Config{Store: h.cfg.States, Jobs: h, Observe: h.cfg.Metrics.States(), Logger: h.cfg.Logger}
-	if jobs, ok := h.cfg.Store.(queue.Accompanied); !ok || !jobs.Accompanied(h.cfg.States) {
+	cfg := taskstate.Config{Store: h.cfg.States, Jobs: unready{h}, Observe: h.cfg.Metrics.States(), Logger: h.cfg.Logger}
+	if jobs, ok := h.cfg.Store.(record.Accompanied); !ok || !jobs.Accompanied(h.cfg.States) {
 		cfg.Notes = h.cfg.Store // they can't be removed together with their job
 	}
 	return taskstate.New(cfg)
 }
 
-// tendStates starts what removes the states of jobs that are gone.
-func (h *Host) tendStates(root *scope.Scope) error {
-	if h.states == nil {
+// startStatesUpkeep starts what removes the states of jobs that are gone.
+func (r *running) startStatesUpkeep() error {
+	states := r.host.states
+	if states == nil {
 		return nil
 	}
 	return errors.Join(
-		h.tender(root, "watchers of removed jobs", h.states.EndRemoved),
-		h.tender(root, "states of removed jobs", h.states.DeleteRemoved),
+		r.startBackground("watchers of removed jobs", states.EndRemoved),
+		r.startBackground("states of removed jobs", states.DeleteRemoved),
 	)
 }
 
@@ -41,67 +40,14 @@ func (h *Host) statesGone() {
 	}
 }
 
-// keeper returns what keeps the states, while the host runs.
-func (h *Host) keeper() (*taskstate.Keeper, error) {
-	if _, err := h.now(); err != nil {
-		return nil, err
-	}
-	if h.states == nil {
-		return nil, taskstate.ErrNone
-	}
-	return h.states, nil
-}
+// unready answers for a host that may not run yet.
+type unready struct{ host *Host }
 
-// StateJobs implements [jobhost.StateKeeper].
-func (h *Host) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (jobhost.StateJobPage, error) {
-	k, err := h.keeper()
+// Job implements [taskstate.Jobs].
+func (u unready) Job(ctx context.Context, id string) (jobhost.Job, error) {
+	r, err := u.host.now()
 	if err != nil {
-		return jobhost.StateJobPage{}, err
+		return jobhost.Job{}, err
 	}
-	return k.StateJobs(ctx, filter)
-}
-
-// States implements [jobhost.StateKeeper].
-func (h *Host) States(ctx context.Context, query jobhost.StateQuery) (jobhost.StateReport, error) {
-	k, err := h.keeper()
-	if err != nil {
-		return jobhost.StateReport{}, err
-	}
-	return k.States(ctx, query)
-}
-
-// SetState implements [jobhost.StateKeeper].
-func (h *Host) SetState(ctx context.Context, run string, s jobhost.TaskState, tasks int) (jobhost.TaskState, error) {
-	k, err := h.keeper()
-	if err != nil {
-		return jobhost.TaskState{}, err
-	}
-	return k.SetState(ctx, run, s, tasks)
-}
-
-// WatchStates implements [jobhost.StateKeeper].
-func (h *Host) WatchStates(ctx context.Context, query jobhost.StateQuery) iter.Seq2[jobhost.StateEvent, error] {
-	k, err := h.keeper()
-	if err != nil {
-		return func(yield func(jobhost.StateEvent, error) bool) { yield(jobhost.StateEvent{}, err) }
-	}
-	return k.WatchStates(ctx, query)
-}
-
-// DeleteStates implements [jobhost.StateCleaner].
-func (h *Host) DeleteStates(ctx context.Context, job, run string) error {
-	k, err := h.keeper()
-	if err != nil {
-		return err
-	}
-	return k.DeleteStates(ctx, job, run)
-}
-
-// CleanStates implements [jobhost.StateCleaner].
-func (h *Host) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobhost.StateCleaned, error) {
-	k, err := h.keeper()
-	if err != nil {
-		return jobhost.StateCleaned{}, err
-	}
-	return k.CleanStates(ctx, c)
+	return r.Job(ctx, id)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/statetest"
@@ -18,7 +19,7 @@ import (
 
 // stateHost runs guests.States as "test", and as "other" and "friend", of which
 // "friend" may see the states of jobs of "test". said gets what guests emit.
-func stateHost(t *testing.T, change ...func(*host.Config)) (h *host.Host, said chan string) {
+func stateHost(t *testing.T, change ...func(*host.Config)) (h *hosttest.Host, said chan string) {
 	t.Helper()
 	said = make(chan string, 100)
 	cfg := config(t)
@@ -43,7 +44,7 @@ func stateHost(t *testing.T, change ...func(*host.Config)) (h *host.Host, said c
 }
 
 // submitTo submits a job to any worker.
-func submitTo(t *testing.T, h *host.Host, spec jobhost.Spec) string {
+func submitTo(t *testing.T, h *hosttest.Host, spec jobhost.Spec) string {
 	t.Helper()
 	receipt, err := h.Submit(t.Context(), spec)
 	if err != nil {
@@ -53,7 +54,7 @@ func submitTo(t *testing.T, h *host.Host, spec jobhost.Spec) string {
 }
 
 // resultOf returns what a job's only task returned.
-func resultOf(t *testing.T, h *host.Host, id string) string {
+func resultOf(t *testing.T, h *hosttest.Host, id string) string {
 	t.Helper()
 	if job := wait(t, h, id); job.State != jobhost.Succeeded {
 		t.Fatalf("job %s is %v: %+v", id, job.State, job.Failures)
@@ -185,7 +186,7 @@ func TestNoStatesKept(t *testing.T) {
 
 // watchRuns collects what a watcher is told of a task under "_run", until it has
 // ended for good. It calls began once it watches.
-func watchRuns(t *testing.T, h *host.Host, id string, began func()) []string {
+func watchRuns(t *testing.T, h *hosttest.Host, id string, began func()) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

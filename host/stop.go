@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost/host/op"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime/hostcall"
@@ -18,8 +18,8 @@ func (h *Host) stop(root *scope.Scope) error {
 	h.become(Draining)
 	r := h.running.Load() // the last one: nothing is swapped any more
 	if r != nil {
-		r.queue.Stop()
-		r.fibers.Stop()
+		r.Queue.Stop()
+		r.Registry.Stop()
 	}
 	h.swap.Unlock()
 	if err := h.drain(root); err != nil {
@@ -28,7 +28,7 @@ func (h *Host) stop(root *scope.Scope) error {
 		}
 	}
 	h.become(Stopping)
-	if store, ok := h.cfg.Store.(queue.Roomy); ok {
+	if store, ok := h.cfg.Store.(record.Roomy); ok {
 		store.GiveUp() // there may be no room for a long time
 	}
 	root.Cancel(hostcall.ErrReturned)
@@ -40,24 +40,23 @@ func (h *Host) stop(root *scope.Scope) error {
 	// it has loaded. None begins after it.
 	_, _ = op.PerformRaw(h.reloading.Acquire())
 	if r != nil {
-		err = errors.Join(err, r.queue.Close(context.Background()))
+		err = errors.Join(err, r.Queue.Close(context.Background()))
 	}
 	if h.states != nil {
 		h.states.Close()
 	}
-	return errors.Join(err, h.storeError())
+	return errors.Join(err, storeError(h.cfg.Store))
 }
 
-// drain lets running tasks finish. The error says why it did not wait for all
-// of them: time is up, or the store has failed, so that nothing they come to
-// could be kept.
+// drain lets running tasks finish. The error says why it did not wait for all of them: the
+// time is up, or the store has failed and could not keep their results.
 func (h *Host) drain(root *scope.Scope) error {
-	patience, cancel := context.WithTimeoutCause(context.Background(), h.cfg.ShutdownTimeout,
+	ctx, cancel := context.WithTimeoutCause(context.Background(), h.cfg.ShutdownTimeout,
 		fmt.Errorf("they did not end within %v", h.cfg.ShutdownTimeout))
 	defer cancel()
-	_, err := op.Perform(patience, op.Choice(
+	_, err := op.Perform(ctx, op.Choice(
 		root.JoinOp(),
-		op.Wrap(op.Closed(h.storeFailed()), func(struct{}) (scope.Report, error) { return scope.Report{}, h.storeError() }),
+		op.Wrap(op.Closed(storeFailed(h.cfg.Store)), func(struct{}) (scope.Report, error) { return scope.Report{}, storeError(h.cfg.Store) }),
 	))
 	return err
 }
@@ -66,7 +65,7 @@ func (h *Host) drain(root *scope.Scope) error {
 func (h *Host) busy() int {
 	n := 0
 	if r := h.running.Load(); r != nil {
-		for _, w := range r.workers {
+		for _, w := range r.workers() {
 			n += w.pool.Busy()
 		}
 	}
@@ -80,16 +79,16 @@ type failingStore interface {
 }
 
 // storeFailed is closed when the store has failed; nil if it can't tell.
-func (h *Host) storeFailed() <-chan struct{} {
-	if store, ok := h.cfg.Store.(failingStore); ok {
+func storeFailed(s record.Store) <-chan struct{} {
+	if store, ok := s.(failingStore); ok {
 		return store.Failed()
 	}
 	return nil
 }
 
 // storeError says why the store has failed; nil if it has not.
-func (h *Host) storeError() error {
-	if store, ok := h.cfg.Store.(failingStore); ok && store.Err() != nil {
+func storeError(s record.Store) error {
+	if store, ok := s.(failingStore); ok && store.Err() != nil {
 		return fmt.Errorf("the store has failed: %w", store.Err())
 	}
 	return nil

@@ -12,20 +12,21 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 var errDisk = errors.New("the disk is on fire")
 
 // brokenStore is a store that fails when it is told to, and stays so.
 type brokenStore struct {
-	queue.Store
+	record.Store
 	failed chan struct{}
 	fail   func()
 }
 
-func newBrokenStore(store queue.Store) *brokenStore {
+func newBrokenStore(store record.Store) *brokenStore {
 	s := &brokenStore{Store: store, failed: make(chan struct{})}
 	s.fail = sync.OnceFunc(func() { close(s.failed) })
 	return s
@@ -42,7 +43,7 @@ func (s *brokenStore) Err() error {
 	}
 }
 
-func (s *brokenStore) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
+func (s *brokenStore) Commit(ops []record.Op, done func([]record.OpResult, error)) {
 	if err := s.Err(); err != nil {
 		done(nil, err)
 		return
@@ -51,7 +52,7 @@ func (s *brokenStore) Commit(ops []queue.Op, done func([]queue.OpResult, error))
 }
 
 // await waits until the host is in a state.
-func await(t *testing.T, h *host.Host, state host.State) {
+func await(t *testing.T, h *hosttest.Host, state host.State) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

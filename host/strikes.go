@@ -14,6 +14,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -33,7 +34,7 @@ type strikes struct {
 	quarantines map[string]quarantine
 }
 
-// strike tells of the strikes of a worker.
+// strike counts the strikes of a worker.
 type strike struct {
 	N      int    `json:"n"`
 	SHA256 string `json:"sha256"` // of the plugin; another one begins anew
@@ -46,7 +47,7 @@ type strike struct {
 const noteStrikes = "strikes/"
 
 // load reads what the store keeps.
-func (s *strikes) load(ctx context.Context, store queue.Reader) error {
+func (s *strikes) load(ctx context.Context, store record.Reader) error {
 	notes, err := store.Notes(ctx)
 	if err != nil {
 		return fmt.Errorf("read which workers have ended the host: %w", err)
@@ -126,7 +127,7 @@ func (s *strikes) forget(worker string) (apart runtime.Fallible, was bool) {
 }
 
 // reason says why a worker is held; empty = it is not.
-func (s *strikes) reason(w *Worker) string {
+func (s *strikes) reason(w *settings) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.byWorker[w.Name]
@@ -145,7 +146,7 @@ func (s *strikes) reason(w *Worker) string {
 }
 
 // digestOf is the digest of a worker's plugin, linked modules included.
-func digestOf(w *Worker) string {
+func digestOf(w *settings) string {
 	sum := sha256.New()
 	_, _ = sum.Write(w.Plugin)
 	for _, linked := range w.Linked {
@@ -179,16 +180,16 @@ func (h *Host) strike(ctx context.Context, q *queue.Queue, name string, at time.
 }
 
 // workerOf returns a worker's settings, before the host runs and while it does.
-func (h *Host) workerOf(name string) *Worker {
+func (h *Host) workerOf(name string) *settings {
 	if r := h.running.Load(); r != nil {
-		if w := r.workers[name]; w != nil {
+		if w := r.workers()[name]; w != nil {
 			return w.cfg
 		}
 		return nil
 	}
-	for i := range h.cfg.Workers {
-		if h.cfg.Workers[i].Name == name {
-			return &h.cfg.Workers[i]
+	for i := range h.workers {
+		if h.workers[i].Name == name {
+			return &h.workers[i]
 		}
 	}
 	return nil
@@ -196,7 +197,7 @@ func (h *Host) workerOf(name string) *Worker {
 
 // holdStruck holds a worker that has too many strikes, and no other. What else may hold
 // it, which is its plugin, comes after this.
-func (h *Host) holdStruck(w *Worker, q *queue.Queue) {
+func (h *Host) holdStruck(w *settings, q *queue.Queue) {
 	if w.own() {
 		return
 	}

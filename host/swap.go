@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"time"
 
@@ -11,16 +12,15 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/metrics"
-	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/runtime"
 )
 
 // prepare loads and tries all plugins that the changes need and claims the
-// tasks of workers that are new, while everything runs as before. With an error
-// nothing is left of it but a lane of the queue whose tasks are held, as they
-// were.
+// tasks of workers that are new, while everything runs as before. After an error the queue
+// may have a lane for such a worker, in which its tasks are held as before.
 func (h *Host) prepare(ctx context.Context, changes []change) error {
+	defer h.tellLoads(changes)()
 	errs := make([]error, len(changes))
 	var group errgroup.Group
 	group.SetLimit(max(goruntime.GOMAXPROCS(0)-1, 1)) // one is left for the tasks that run
@@ -42,7 +42,7 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 		err = h.fits(changes)
 	}
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // whoever asked has gone away, or the host stops
+		err = context.Cause(ctx) // the caller has gone away, or the host stops
 	}
 	if err != nil {
 		return errors.Join(err, closePlugins(changes))
@@ -50,26 +50,31 @@ func (h *Host) prepare(ctx context.Context, changes []change) error {
 	return nil
 }
 
+// tellLoads lets the log say what the changes wait for, until stop is called.
+func (h *Host) tellLoads(changes []change) (stop func()) {
+	n := 0
+	for i := range changes {
+		if changes[i].loads() && !changes[i].cfg.own() {
+			n++
+		}
+	}
+	h.loading.expect(n)
+	return h.loading.tell(h.cfg.Logger)
+}
+
 // fits checks that each worker's tasks can run, by what loading has told of the plugins.
 func (h *Host) fits(changes []change) error {
-	workers := map[string]*Worker{}
-	for name, w := range h.running.Load().workers {
-		workers[name] = w.cfg
-	}
+	workers := maps.Clone(h.running.Load().workers())
 	for i := range changes {
 		c := &changes[i]
 		switch {
 		case c.loads():
-			workers[c.name] = c.cfg
+			workers[c.name] = &worker{cfg: c.cfg}
 		case c.kind == jobhost.WorkerRemoved:
 			delete(workers, c.name)
 		}
 	}
-	cfg := Config{MaxMemory: h.cfg.MaxMemory}
-	for _, w := range workers {
-		cfg.Workers = append(cfg.Workers, *w)
-	}
-	if err := cfg.checkMemory(); err != nil {
+	if err := h.sandboxes(workers).check(); err != nil {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Message: "reload host: " + err.Error()}
 	}
 	return nil
@@ -86,7 +91,7 @@ func (h *Host) prepareOne(ctx context.Context, c *change) error {
 		return err
 	}
 	c.plugin, c.took = plugin, time.Since(began)
-	q := h.running.Load().queue
+	q := h.running.Load().Queue
 	if plugin.quarantine != nil { // whose process makes a sandbox when it has a task
 		err = h.noteQuarantines(ctx, q)
 	} else {
@@ -99,7 +104,7 @@ func (h *Host) prepareOne(ctx context.Context, c *change) error {
 }
 
 // try makes a sandbox and throws it away: a version that can't even be
-// initialised must not take the place of one that works.
+// initialised must not replace one that works.
 func try(ctx context.Context, worker string, plugin runtime.Plugin) error {
 	instance, err := plugin.Instantiate(ctx)
 	if err != nil {
@@ -125,68 +130,65 @@ func (h *Host) commit(changes []change) error {
 	if h.State() != Running {
 		return errors.Join(errDrains, closePlugins(changes))
 	}
-	now := h.running.Load()
-	next := *now
-	next.workers = map[string]*worker{}
-	for name, w := range now.workers {
-		next.workers[name] = w
-	}
+	r := h.running.Load()
+	workers := maps.Clone(r.workers())
 	var errs []error
 	for i := range changes {
 		c := &changes[i]
-		if err := h.change(&next, c); err != nil {
+		if err := r.change(c); err != nil {
 			errs = append(errs, fmt.Errorf("reload worker %s: %w", c.name, err))
 			continue
 		}
 		if c.new != nil {
-			next.workers[c.name] = c.new
+			workers[c.name] = c.new
 		} else {
-			delete(next.workers, c.name)
+			delete(workers, c.name)
 		}
 	}
-	h.running.Store(&next)
-	h.hooks.settings.Store(settingsIn(next.workers))
-	next.queue.SetMaxMemory(h.taskMemory(&next))
+	r.current.Store(&workers)
+	h.hooks.settings.Store(settingsIn(workers))
+	r.SetMaxMemory(h.sandboxes(workers).taskMemory())
 	return errors.Join(errs...)
 }
 
-// taskMemory is what running tasks may take beside what the workers' sandboxes keep.
-func (h *Host) taskMemory(r *running) int64 {
-	cfg := Config{MaxMemory: h.cfg.MaxMemory}
-	for _, w := range r.workers {
-		cfg.Workers = append(cfg.Workers, *w.cfg)
+// sandboxes are those of the workers given.
+func (h *Host) sandboxes(workers map[string]*worker) *sandboxes {
+	s := h.cfg.sandboxes(nil)
+	for _, w := range workers {
+		s.workers = append(s.workers, *w.cfg)
 	}
-	return cfg.taskMemory()
+	return s
 }
 
 // change makes one change.
-func (h *Host) change(r *running, c *change) error {
+func (r *running) change(c *change) error {
+	h := r.host
 	switch c.kind {
 	case jobhost.WorkerChanged:
-		if err := c.old.pool.Swap(h.forPool(c.cfg, c.plugin, r.queue)); err != nil {
+		if err := c.old.pool.Swap(h.forPool(c.cfg, c.plugin, r.Queue)); err != nil {
 			return errors.Join(err, c.plugin.close())
 		}
-		c.old.unheed()
+		c.old.unwatchDisabled()
 		c.new = h.next(c.old, c.cfg, c.plugin)
 		h.held.setLacking(c.name, "")
-		h.holdStruck(c.cfg, r.queue)
-		r.queue.Put(c.cfg.forQueue())
-		h.heed(c.new, c.plugin.Plugin, r.queue)
+		h.holdStruck(c.cfg, r.Queue)
+		r.Queue.Put(c.cfg.forQueue())
+		c.new.watchDisabled(c.plugin.Plugin, r.Queue)
 	case jobhost.WorkerAdded:
-		c.new = h.newWorker(c.cfg, c.plugin, r.queue)
-		if err := h.startWorker(r.root, c.new); err != nil {
+		c.new = h.newWorker(c.cfg, c.plugin, r)
+		if err := r.startWorker(c.new); err != nil {
 			return err
 		}
-		h.holdStruck(c.cfg, r.queue)
-		r.queue.Put(c.cfg.forQueue())
-		h.heed(c.new, c.plugin.Plugin, r.queue)
+		h.holdStruck(c.cfg, r.Queue)
+		r.Queue.Put(c.cfg.forQueue())
+		c.new.watchDisabled(c.plugin.Plugin, r.Queue)
 	case jobhost.WorkerRemoved:
-		c.old.unheed()
-		r.queue.Disable(c.name, "")
-		r.queue.Park(c.name)
+		c.old.unwatchDisabled()
+		r.Queue.Disable(c.name, "")
+		r.Queue.Park(c.name)
 		c.old.pool.Close()
-		h.endFibersOf(r, c.name)
-		return h.retire(r.root, c.old)
+		r.endFibersOf(c.name)
+		return r.retire(c.old)
 	default:
 		c.new = c.old
 	}
@@ -195,8 +197,8 @@ func (h *Host) change(r *running, c *change) error {
 
 // retire joins the scope of a worker that was removed when its last task has
 // ended: not before, since a scope that is being joined lets no task begin.
-func (h *Host) retire(root *scope.Scope, w *worker) error {
-	return root.Go("retire worker "+w.cfg.Name, func(context.Context) error {
+func (r *running) retire(w *worker) error {
+	return r.root.Go("retire worker "+w.cfg.Name, func(context.Context) error {
 		<-w.pool.Ended() // a host that stops cancels the slots
 		_, err := w.scope.Join(context.Background())
 		return err

@@ -18,7 +18,7 @@ var errStopped = &jobhost.Error{
 	Hint:    "jobs that were acknowledged go on when it is back",
 }
 
-// publish tells of an event.
+// publish sends an event to its subscribers.
 func (h *Host) publish(e jobhost.Event) {
 	if e.Kind == jobhost.EventEnded {
 		h.jobEnded(e.Job)
@@ -33,7 +33,7 @@ func (h *Host) publish(e jobhost.Event) {
 	}, keyOfWorkflow(e.Workflow), keyOfWorker(e.Worker))
 }
 
-// keyOf is what those subscribe to whom an event is about.
+// keyOf is the key by which subscribers find an event: its job, or its workflow.
 func keyOf(e *jobhost.Event) string {
 	switch e.Kind {
 	case jobhost.EventWorkflowStarted, jobhost.EventStep, jobhost.EventWorkflowResumed, jobhost.EventWorkflowEnded:
@@ -43,11 +43,11 @@ func keyOf(e *jobhost.Event) string {
 	}
 }
 
-// keyOfWorkflow is what those subscribe to who follow a workflow with all its jobs.
-// No job has a slash in its id.
+// keyOfWorkflow is the key of all events of a workflow and its jobs. No job has a slash in
+// its id.
 func keyOfWorkflow(id string) string { return prefixed("workflow/", id) }
 
-// keyOfWorker is what those subscribe to who follow a worker.
+// keyOfWorker is the key of all events of a worker.
 func keyOfWorker(name string) string { return prefixed("worker/", name) }
 
 func prefixed(prefix, name string) string {
@@ -58,12 +58,12 @@ func prefixed(prefix, name string) string {
 }
 
 // Wait implements [jobhost.Watcher].
-func (h *Host) Wait(ctx context.Context, id string) (jobhost.Job, error) {
+func (r *running) Wait(ctx context.Context, id string) (jobhost.Job, error) {
 	if err := jobhost.CheckID(id); err != nil {
 		return jobhost.Job{}, err
 	}
 	for {
-		job, err := h.waitOnce(ctx, id)
+		job, err := r.waitOnce(ctx, id)
 		// A job that says more than a reader can take is looked at again.
 		if !errors.Is(err, hub.ErrSlow) {
 			return job, err
@@ -71,12 +71,12 @@ func (h *Host) Wait(ctx context.Context, id string) (jobhost.Job, error) {
 	}
 }
 
-func (h *Host) waitOnce(ctx context.Context, id string) (jobhost.Job, error) {
+func (r *running) waitOnce(ctx context.Context, id string) (jobhost.Job, error) {
 	// Subscribed before the job is looked at, so that its end is not missed.
-	events := h.hub.Subscribe(hub.Query{Key: id})
+	events := r.host.hub.Subscribe(hub.Query{Key: id})
 	defer events.Close()
 	for {
-		job, err := h.Job(ctx, id)
+		job, err := r.Job(ctx, id)
 		if err != nil || job.State.Ended() {
 			return job, err
 		}
@@ -100,11 +100,11 @@ func awaitEnd(ctx context.Context, events *hub.Subscription[jobhost.Event]) erro
 }
 
 // Events implements [jobhost.Watcher].
-func (h *Host) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
+func (r *running) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
 	return func(yield func(jobhost.Event, error) bool) {
 		// The narrowest key that is asked for, so that others' events don't fill its buffer.
 		key := cmp.Or(query.Job, keyOfWorkflow(query.Workflow), keyOfWorker(query.Worker))
-		events := h.hub.Subscribe(hub.Query{Key: key, After: query.After, Replay: query.After > 0})
+		events := r.host.hub.Subscribe(hub.Query{Key: key, After: query.After, Replay: query.After > 0})
 		defer events.Close()
 		for {
 			item, err := events.Next(ctx)

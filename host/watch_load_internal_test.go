@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,16 +18,6 @@ import (
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/hub"
 )
-
-// eventsOf is a server that has the events of a host.
-type eventsOf struct {
-	jobhost.Server // for all other methods, which are not called
-	host           *Host
-}
-
-func (e eventsOf) Events(ctx context.Context, query jobhost.EventQuery) iter.Seq2[jobhost.Event, error] {
-	return e.host.Events(ctx, query)
-}
 
 // TestWatcherOfOneWorkflow follows one workflow over HTTP while a host tells of 40,000 other jobs
 // a second: the stream goes on, and has each of its events. It takes as many events as a
@@ -91,7 +80,7 @@ func TestSlowReaderHoldsLittle(t *testing.T) {
 func watchWorkflow(t *testing.T, h *Host, id string) *atomic.Int64 {
 	t.Helper()
 	const token = "0123456789abcdefghijklmnopqrstuv"
-	face, err := api.New(api.Config{Server: eventsOf{host: h}, Token: token})
+	face, err := api.New(api.Config{Server: api.Serving(&running{host: h}), Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (p *watched) Instantiate(ctx context.Context) (runtime.Instance, error) {
 }
 
 // absent stands for the plugin of a worker that is held because it can't be loaded.
-type absent struct{ worker *Worker }
+type absent struct{ worker *settings }
 
 // Info implements [runtime.Plugin]. What only loading tells is not there.
 func (p absent) Info() runtime.Info {

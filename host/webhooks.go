@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -28,8 +27,8 @@ func (h *hooks) Judge(u httpurl.URL) error {
 	}
 }
 
-// Ended implements [queue.Webhooks]. A job whose callback was allowed is told of,
-// whatever the settings are by then: its delivery may be held, or fail.
+// Ended implements [queue.Webhooks]. The end of a job whose callback was allowed is delivered
+// whatever the settings are by then: the delivery may be held, or fail.
 func (*hooks) Ended(url string, ended *jobhost.Ended) jobhost.Spec { return webhook.Ended(url, ended) }
 
 // Dead implements [queue.Webhooks].
@@ -41,29 +40,18 @@ func (h *hooks) Dead(letter *jobhost.DeadLetter) (jobhost.Spec, bool) {
 	return webhook.Dead(s.Dead, letter), true
 }
 
-// withOwn returns the workers together with the host's own.
-func withOwn(workers []Worker, settings *webhook.Settings) []Worker {
-	all := slices.Clone(workers)
-	if slices.ContainsFunc(workers, func(w Worker) bool { return w.HTTP != nil }) {
-		all = append(all, deferringWorker())
-	}
-	if settings == nil {
-		return all
-	}
-	return append(all, Worker{
+// webhookWorker is the host's own worker that delivers webhooks.
+func webhookWorker(s *webhook.Settings) settings {
+	return settings{webhook: s, Worker: Worker{
 		Name:              jobhost.WebhookWorker,
 		Isolation:         runtime.IsolateInstance,
-		PoolSize:          settings.PoolSize,
-		QueueCapacity:     settings.QueueCapacity,
-		ConcurrencyPerKey: settings.PerHost,
-		Limits:            runtime.Limits{Timeout: settings.Timeout},
-		Retry:             settings.Retry,
-		webhook:           settings,
-	})
+		PoolSize:          s.PoolSize,
+		QueueCapacity:     s.QueueCapacity,
+		ConcurrencyPerKey: s.PerHost,
+		Limits:            runtime.Limits{Timeout: s.Timeout},
+		Retry:             s.Retry,
+	}}
 }
-
-// own reports whether the worker is one of the host's own.
-func (w *Worker) own() bool { return w.webhook != nil || w.defers }
 
 // settingsIn returns the settings of the worker for webhooks, if there is one.
 func settingsIn(workers map[string]*worker) *webhook.Settings {
@@ -87,8 +75,8 @@ func (c *Config) checkOwn() []error {
 	if err := c.Webhook.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("webhook: %w", err))
 	}
-	own := withOwn(nil, c.Webhook)
-	if err := own[0].check(); err != nil {
+	own := webhookWorker(c.Webhook)
+	if err := own.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("webhook: %w", err))
 	}
 	return errs

@@ -20,6 +20,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/webhook"
 	"github.com/jobhost/jobhost/netproxy/policy"
@@ -108,7 +109,7 @@ func hooked(t testing.TB, dead bool, to ...*receiver) host.Config {
 
 // deliveries waits for the ends of the deliveries about a job and returns them, the
 // latest first.
-func deliveries(t testing.TB, h *host.Host, about string) []jobhost.Job {
+func deliveries(t testing.TB, h *hosttest.Host, about string) []jobhost.Job {
 	t.Helper()
 	page, err := h.Jobs(t.Context(), jobhost.Filter{Worker: jobhost.WebhookWorker, Labels: map[string]string{jobhost.LabelWebhookJob: about}})
 	if err != nil {

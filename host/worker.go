@@ -10,43 +10,42 @@ import (
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/pool"
 	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/extism"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
 // newWorker makes the pool of a plugin, which the pool owns from now on.
-func (h *Host) newWorker(cfg *Worker, plugin loaded, q *queue.Queue) *worker {
+func (h *Host) newWorker(cfg *settings, plugin loaded, r *running) *worker {
 	m := h.cfg.Metrics.Worker(cfg.Name)
 	w := h.versionOf(cfg, plugin)
 	w.metrics = m
 	w.pool = pool.New(pool.Config{
 		Worker:      cfg.Name,
-		Queue:       q,
+		Queue:       r.Queue,
 		States:      h.states,
-		Services:    &services{host: h, guest: m.Guest(), now: q.Now},
-		Jobs:        h,
+		Services:    &services{host: h, guest: m.Guest(), now: r.Now},
+		Jobs:        r,
 		CancelGrace: h.cfg.CancelGrace,
 		Ran:         m.Ran,
-		Spool:       h.spool(),
+		Spool:       r.spool(),
 		Hit:         h.hitEffects,
 		Journal:     h.cfg.Journal,
 		Logger:      h.cfg.Logger,
 
-		EndedProcess: func(ctx context.Context, f *jobhost.Failure) { h.endedProcess(ctx, q, cfg.Name, f) },
-	}, h.forPool(cfg, plugin, q))
+		EndedProcess: func(ctx context.Context, f *jobhost.Failure) { h.endedProcess(ctx, r.Queue, cfg.Name, f) },
+	}, h.forPool(cfg, plugin, r.Queue))
 	return w
 }
 
-// versionOf counts a load and describes it.
-func (h *Host) versionOf(cfg *Worker, plugin loaded) *worker {
+// versionOf counts the load of a plugin and returns the worker that runs it.
+func (h *Host) versionOf(cfg *settings, plugin loaded) *worker {
 	h.loads[cfg.Name]++
 	return &worker{cfg: cfg, info: plugin.Info(), load: h.loads[cfg.Name], since: time.Now().UTC(), quarantine: plugin.quarantine}
 }
 
 // next returns the worker with another version in its pool.
-func (h *Host) next(w *worker, cfg *Worker, plugin loaded) *worker {
+func (h *Host) next(w *worker, cfg *settings, plugin loaded) *worker {
 	n := h.versionOf(cfg, plugin)
 	n.pool, n.scope, n.metrics = w.pool, w.scope, w.metrics
 	return n
@@ -54,11 +53,11 @@ func (h *Host) next(w *worker, cfg *Worker, plugin loaded) *worker {
 
 // startWorker starts a worker's pool in a scope of its own. The pool is closed
 // with the scope, or at once if there is an error.
-func (h *Host) startWorker(root *scope.Scope, w *worker) error {
-	child, err := root.Child("worker " + w.cfg.Name)
+func (r *running) startWorker(w *worker) error {
+	child, err := r.root.Child("worker " + w.cfg.Name)
 	if err == nil {
 		w.scope = child
-		h.watch(child)
+		r.host.watch(child)
 		err = w.pool.Start(child)
 	}
 	if err != nil {
@@ -69,7 +68,7 @@ func (h *Host) startWorker(root *scope.Scope, w *worker) error {
 }
 
 // forQueue is what the queue must know of a worker.
-func (w *Worker) forQueue() queue.Worker {
+func (w *settings) forQueue() queue.Worker {
 	return queue.Worker{
 		Name: w.Name, Capacity: w.QueueCapacity, Retry: w.Retry, Timeout: w.Limits.Timeout, Memory: w.taskMemory(),
 		Rate: w.RateLimit, RateBurst: w.RateBurst, PerKey: w.ConcurrencyPerKey, Breaker: w.Breaker,
@@ -79,7 +78,7 @@ func (w *Worker) forQueue() queue.Worker {
 
 // forPool is what the pool is to run. Results over spill bytes leave the memory;
 // 0 = none do.
-func (w *Worker) forPool(plugin loaded, spill int) pool.Version {
+func (w *settings) forPool(plugin loaded, spill int) pool.Version {
 	return pool.Version{
 		Plugin:    plugin.Plugin,
 		HTTP:      plugin.http,
@@ -103,12 +102,12 @@ func (w *Worker) forPool(plugin loaded, spill int) pool.Version {
 }
 
 // forPool is what the pool of a worker is to run.
-func (h *Host) forPool(cfg *Worker, plugin loaded, q *queue.Queue) pool.Version {
+func (h *Host) forPool(cfg *settings, plugin loaded, q *queue.Queue) pool.Version {
 	v := cfg.forPool(plugin, h.spillBytes())
 	switch {
 	case cfg.own():
 		v.Place = journal.Host
-	case cfg.inProcesses():
+	case cfg.InProcesses():
 		v.Place = journal.Process
 	default:
 		v.Place, v.Apart = journal.Inline, h.newApart(cfg, q)
@@ -121,7 +120,7 @@ func (h *Host) forPool(cfg *Worker, plugin loaded, q *queue.Queue) pool.Version 
 
 // kvQuota is what the worker's keys and values may cost together. Extism has a
 // limit of its own for vars, which itself is too much.
-func (w *Worker) kvQuota(abi string) int64 {
+func (w *settings) kvQuota(abi string) int64 {
 	vars := cmp.Or(w.Extism.VarBytes, extism.DefaultVarBytes)
 	if abi != runtime.ABIExtism || vars <= 1 || w.KVQuota > 0 && w.KVQuota < vars {
 		return w.KVQuota
@@ -154,7 +153,7 @@ func (w *worker) status() jobhost.WorkerStatus {
 	switch {
 	case w.cfg.own():
 		s.MemoryBytes = 0 // there is no sandbox
-	case w.cfg.inProcesses():
+	case w.cfg.InProcesses():
 		s.Sandbox, s.Processes = string(runtime.SandboxProcess), max(w.cfg.Processes, 1)
 	case w.quarantine != nil:
 		s.Sandbox, s.Quarantine = string(runtime.SandboxProcess), w.quarantine.reason()
@@ -167,14 +166,8 @@ func (w *worker) status() jobhost.WorkerStatus {
 	return s
 }
 
-// inProcesses reports whether the worker runs in processes of its own.
-func (w *Worker) inProcesses() bool {
-	return w.ABI == runtime.ABIProcess || w.Sandbox == runtime.SandboxProcess
-}
-
-// heed holds the tasks of a worker while its plugin can't run anything. Of a version that was replaced nothing is
-// heard any more.
-func (h *Host) heed(w *worker, plugin runtime.Plugin, q *queue.Queue) {
+// watchDisabled holds the tasks of a worker while its plugin can't run anything.
+func (w *worker) watchDisabled(plugin runtime.Plugin, q *queue.Queue) {
 	fallible, ok := plugin.(runtime.Fallible)
 	if !ok {
 		return
@@ -183,8 +176,9 @@ func (h *Host) heed(w *worker, plugin runtime.Plugin, q *queue.Queue) {
 	fallible.OnDisabled(func(reason string) { q.Disable(w.cfg.Name, reason) })
 }
 
-// unheed is for a version that is replaced.
-func (w *worker) unheed() {
+// unwatchDisabled is for a version that is replaced: what its plugin reports from then on is
+// ignored.
+func (w *worker) unwatchDisabled() {
 	if w.fallible != nil {
 		w.fallible.OnDisabled(nil)
 	}

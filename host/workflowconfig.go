@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Workflows says which workflows a host has, and how it treats them. Zero values mean the defaults in brackets.
@@ -20,7 +20,7 @@ type Workflows struct {
 	// MaxAtOnce and MaxBytesAtOnce bound what one event may begin: tasks and bytes [100,000, 64 MiB].
 	MaxAtOnce, MaxBytesAtOnce int
 	// Retention says how long they are kept after their end, with their jobs [jobhost.DefaultWorkflowRetention].
-	// It is a pointer since three zeros say something: for ever.
+	// It is a pointer because three zeros mean something: without end.
 	Retention *jobhost.WorkflowRetention
 }
 
@@ -53,7 +53,7 @@ func (w *Workflows) Check() error {
 func (w *Workflows) setDefaults() {
 	w.MaxOpen = cmp.Or(w.MaxOpen, 100_000)
 	w.MaxNesting = cmp.Or(w.MaxNesting, 16)
-	bounds := course.DefaultBounds()
+	bounds := machine.DefaultBounds()
 	w.MaxAtOnce, w.MaxBytesAtOnce = cmp.Or(w.MaxAtOnce, bounds.Tasks), cmp.Or(w.MaxBytesAtOnce, bounds.Bytes)
 	if w.Retention == nil {
 		retention := jobhost.DefaultWorkflowRetention()

@@ -1,42 +1,15 @@
 package host_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/host/hosttest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
-	"github.com/jobhost/jobhost/state/sqlitestate"
 )
-
-// onDB gives a configuration a database that the test can change by itself.
-func onDB(t *testing.T, cfg *host.Config) *sqlitedb.DB {
-	t.Helper()
-	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: append(sqlitequeue.Schemas(), sqlitestate.Schemas()...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	states, err := sqlitestate.New(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := sqlitequeue.New(db, states)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(states.Close(), store.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	cfg.Store, cfg.States = store, states
-	return db
-}
 
 // statement is a change of the database.
 type statement struct {
@@ -62,7 +35,7 @@ func change(t *testing.T, db *sqlitedb.DB, sql string) {
 func TestWorkflowsWithoutDefinition(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	db := onDB(t, &cfg)
+	db := hosttest.OnDB(t, &cfg)
 	child := jobhost.Workflow{Name: "child", Steps: []jobhost.Step{{Name: "ok", Signal: "go"}, {Name: "after", Worker: "test", Needs: []string{"ok"}}}}
 	cfg.Workflows.Definitions = []jobhost.Workflow{child}
 	h, stop := run(t, cfg)
@@ -124,9 +97,9 @@ func TestWorkflowsAreKeptWhileSomethingRuns(t *testing.T) {
 	if err := h.DeleteWorkflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("delete: %v", err)
 	}
-	done := make(chan queue.OpResult, 1)
-	at := queue.MillisOf(time.Now().Add(time.Hour))
-	cfg.Store.Commit([]queue.Op{&queue.Tidy{At: at, Limit: 100}}, func(r []queue.OpResult, _ error) { done <- r[0] })
+	done := make(chan record.OpResult, 1)
+	at := record.MillisOf(time.Now().Add(time.Hour))
+	cfg.Store.Commit([]record.Op{&record.Tidy{At: at, Limit: 100}}, func(r []record.OpResult, _ error) { done <- r[0] })
 	if r := <-done; r.Next <= at {
 		t.Errorf("the next look at what is over is at %d, this was %d", r.Next, at)
 	}

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
 )
 
 // startWorkflow starts a workflow and returns its id.
-func startWorkflow(t testing.TB, h *host.Host, s jobhost.WorkflowStart) string {
+func startWorkflow(t testing.TB, h *hosttest.Host, s jobhost.WorkflowStart) string {
 	t.Helper()
 	r, err := h.StartWorkflow(t.Context(), s)
 	if err != nil {
@@ -20,7 +20,7 @@ func startWorkflow(t testing.TB, h *host.Host, s jobhost.WorkflowStart) string {
 	return r.ID
 }
 
-func workflowEnded(t testing.TB, h *host.Host, id string) jobhost.WorkflowRun {
+func workflowEnded(t testing.TB, h *hosttest.Host, id string) jobhost.WorkflowRun {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-// Config says what a [Client] may reach, how, and how much. Bounds that a request
-// states too hold for it if they are smaller.
+// Config says what a [Client] may reach, how, and how much. Where a request
+// states a smaller bound, that one applies to it.
 type Config struct {
 	Policy policy.Policy
 	// Timeout bounds a request from its first attempt to the last byte of its
@@ -28,70 +28,70 @@ type Config struct {
 	// IdleTimeout is how long a response that has begun may pause; 0 =
 	// [DefaultIdleTimeout].
 	IdleTimeout time.Duration
-	// MinRate is how many bytes a second a body must bring, on average over the
-	// IdleTimeout in which somebody waited for it; 0 = [DefaultMinRate], -1 = no bound.
+	// MinRate is how many bytes a second a body must deliver, on average over each
+	// IdleTimeout spent reading it; 0 = [DefaultMinRate], -1 = no bound.
 	MinRate int
 	// MaxRequestBytes bounds the body of a request; 0 = [DefaultMaxRequestBytes].
 	MaxRequestBytes int64
 	// MaxResponseBytes bounds the decoded body of a response; 0 =
 	// [DefaultMaxResponseBytes].
 	MaxResponseBytes int64
-	// MaxRedirects is how many are followed; nil = [DefaultMaxRedirects], 0 = they
-	// are responses.
+	// MaxRedirects is how many are followed; nil = [DefaultMaxRedirects], 0 =
+	// none: redirects are returned as responses.
 	MaxRedirects *int
-	// MaxRetries is how often a request is sent again that didn't reach a
-	// server, or may be sent twice; nil = [DefaultMaxRetries].
+	// MaxRetries is how often a request is resent that didn't reach a server,
+	// or may safely be sent twice; nil = [DefaultMaxRetries].
 	MaxRetries *int
-	// ConnsPerHost bounds the connections to one host; requests beyond wait. 0 =
-	// [DefaultConnsPerHost].
+	// ConnsPerHost bounds the connections to one host; further requests wait. 0
+	// = [DefaultConnsPerHost].
 	ConnsPerHost int
-	// Hosts is to how many hosts connections are kept; 0 = [guard.DefaultHosts].
+	// Hosts is the number of hosts to which connections are kept; 0 = [guard.DefaultHosts].
 	Hosts int
-	// KeepAlive is for how long connections are kept; 0 = [guard.DefaultIdleTimeout].
+	// KeepAlive is how long idle connections are kept; 0 = [guard.DefaultIdleTimeout].
 	KeepAlive time.Duration
-	// DNSTimeout and ConnectTimeout bound the way to a connection; 0 = those of guard.
+	// DNSTimeout and ConnectTimeout bound the steps to a connection; 0 = those of guard.
 	DNSTimeout, ConnectTimeout time.Duration
 	// BufferBytes is the size of each of a connection's two buffers; 0 = [guard.DefaultBufferBytes].
 	BufferBytes int
-	// HTTP1 keeps servers from speaking HTTP/2.
+	// HTTP1 disables HTTP/2.
 	HTTP1 bool
-	// Proxy is asked for all connections: see [guard.Config]. nil = none.
+	// Proxy is used for all connections: see [guard.Config]. nil = none.
 	Proxy *url.URL
-	// RootCAs are who may sign certificates; nil = whom the system trusts.
+	// RootCAs may sign certificates; nil = those that the system trusts.
 	RootCAs *x509.CertPool
-	// Forbidden returns addresses that are never dialled, such as those where
-	// the host listens; nil = none.
+	// Forbidden returns addresses that are never dialled, such as those on
+	// which the host listens; nil = none.
 	Forbidden func() []netip.AddrPort
 	// Secrets are added to headers.
 	Secrets []Secret
-	// Destinations are the breaker and the rate of each origin.
+	// Destinations configures the breaker and the rate of each origin.
 	Destinations DestinationConfig
-	// UserAgent is sent unless the request has one; "" = jobhost/<version>.
+	// UserAgent is sent unless the request sets one; "" = jobhost/<version>.
 	UserAgent string
-	// Observer hears what happens; nil = nobody.
+	// Observer is notified of what happens; nil = none.
 	Observer Observer
 	// Logger gets a line for each request, at level debug; nil = none.
 	Logger *slog.Logger
 
-	// Resolver, Own and Dial stand in for the network: see [guard.Config].
+	// Resolver, Own and Dial replace the network: see [guard.Config].
 	Resolver guard.Resolver
 	Own      func() ([]net.Addr, error)
 	Dial     func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
 
-// DestinationConfig bounds what each origin is asked. The zero value is no bound.
+// DestinationConfig limits the requests to each origin. The zero value means no limits.
 type DestinationConfig struct {
-	// Breaker opens for an origin that fails: requests to it fail at once with
-	// code breaker_open. Its Key and WhenOpen are not used.
+	// Breaker opens for an origin that fails: requests to it then fail at once
+	// with code breaker_open. Its Key and WhenOpen are not used.
 	Breaker jobhost.BreakerPolicy
-	// Rate is how many requests may begin; those beyond wait for their turn, or
+	// Rate is how many requests may begin; further ones wait for their turn, or
 	// fail at once with code rate_limited if it comes after their deadline.
 	Rate jobhost.Rate
-	// Burst is how many may begin at once; 0 = what comes in a tenth of a second.
+	// Burst is how many may begin at once; 0 = as many as the rate allows in a tenth of a second.
 	Burst int
 }
 
-// Client sends requests. It is safe for many goroutines.
+// Client sends requests. It is safe for concurrent use.
 type Client struct {
 	cfg          Config
 	redirects    int
@@ -101,12 +101,12 @@ type Client struct {
 	destinations *destinations
 	observer     Observer
 	logger       *slog.Logger
-	own          http.Header // of each request, unless it says otherwise; nobody changes it
+	own          http.Header // of each request, unless the request overrides it; read-only
 	decoders     sync.Pool   // of *gzip.Reader
 	watchdogs    sync.Pool   // of *watchdog without an exchange
 }
 
-// New returns a client. The error tells everything that is wrong with cfg.
+// New returns a client. The error reports everything that is wrong with cfg.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (cfg *Config) setDefaults() {
 	orElse(&cfg.ConnsPerHost, DefaultConnsPerHost)
 	orElse(&cfg.UserAgent, "jobhost/"+version.Get().Version)
 	if cfg.Observer == nil {
-		cfg.Observer = nobody{}
+		cfg.Observer = noObserver{}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -214,10 +214,10 @@ func orElse[T comparable](value *T, otherwise T) {
 	}
 }
 
-// Close closes the connections that nobody uses. Requests under way go on.
+// Close closes idle connections. Requests in flight continue.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Check says what would become of a request, without sending one: see
+// Check reports how a request would be judged, without sending it: see
 // [guard.Transport.Check].
 func (c *Client) Check(ctx context.Context, method, url string) (policy.Verdict, error) {
 	return c.transport.Check(ctx, method, url)

@@ -8,30 +8,31 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/budget"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// core is what pools have in common: all but on whose goroutine things happen.
+// core is what all pools share: everything except which goroutines do the work.
 type core struct {
 	cfg      ProcessorConfig
 	client   *Client
 	launch   func(*Task)      // runs a task
 	deliver  func(delivery)   // calls its handler
-	giveBack func([]delivery) // calls those of many
-	open     func()           // before the pool runs
-	shut     func()           // after the last task
+	giveBack func([]delivery) // calls the handlers of several
+	open     func()           // called before the pool runs
+	shut     func()           // called after the last task
 
-	memory memory
+	memory budget.Budget // bytes of bodies
 
 	mu      sync.Mutex // protects the following
 	state   State
-	first   *Task // of those that are pending, in no order that matters
+	first   *Task // of the pending ones, in no particular order
 	pending int
-	empty   chan struct{} // closed when none is pending; nil = nobody waits
-	stopped chan struct{} // closed at the end of the Stop that is under way
+	empty   chan struct{} // closed when none is pending; nil = there is no waiter
+	stopped chan struct{} // closed when the current Stop ends
 }
 
-// delivery is what a handler is told: a response, an error, or to try again.
+// delivery is the result that a handler is called with: a response, an error, or neither for Retry.
 type delivery struct {
 	task *Task
 	resp *Response
@@ -46,7 +47,7 @@ func (p *core) init(cfg ProcessorConfig) {
 	if cfg.Logger == nil {
 		cfg.Logger = cfg.Client.logger
 	}
-	p.cfg, p.client, p.memory.most = cfg, cfg.Client, cfg.MaxBuffered
+	p.cfg, p.client, p.memory.Limit = cfg, cfg.Client, cfg.MaxBuffered
 }
 
 // Start implements [Pool].
@@ -70,7 +71,7 @@ func (p *core) Enqueue(t *Task) error {
 	return nil
 }
 
-// admit makes a task one of the pool's.
+// admit adds a task to the pool.
 func (p *core) admit(t *Task) error {
 	now := time.Now()
 	p.mu.Lock()
@@ -82,11 +83,11 @@ func (p *core) admit(t *Task) error {
 		return exhausted(LimitConnections, "there are %d HTTP requests already, which is the limit", p.pending)
 	}
 	size := t.request.Size()
-	if !p.memory.take(size) {
-		return exhausted(LimitBuffered, "bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.used.Load())
+	if !p.memory.Take(size) {
+		return exhausted(LimitBuffered, "bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.Used())
 	}
 	if !t.flags.CompareAndSwap(0, taskPending) {
-		p.memory.free(size)
+		p.memory.Free(size)
 		return ErrTaskUsed
 	}
 	t.room = room{of: &p.memory, taken: size}
@@ -106,7 +107,7 @@ func exhausted(limit, format string, args ...any) error {
 func (p *core) refused(t *Task, err error) {
 	e, ok := errors.AsType[*jobhost.Error](err)
 	switch {
-	case !ok: // a task that was used is a fault of its owner
+	case !ok: // a task that was used before is a fault of its owner
 	case e.Code == jobhost.CodeExhausted:
 		p.client.observer.Limit(e.Field)
 		p.client.observer.Refused(t, "exhausted")
@@ -115,11 +116,11 @@ func (p *core) refused(t *Task, err error) {
 	}
 }
 
-// run sends the request of a task and has its handler told.
+// run sends the request of a task and has the result delivered to its handler.
 func (p *core) run(t *Task) {
 	t.start.Store(time.Now().UnixNano())
 	d := delivery{task: t}
-	d.resp, d.err = p.send(t)
+	d.resp, d.err = p.perform(t)
 	t.end.Store(time.Now().UnixNano())
 	if t.claim() {
 		p.deliver(d)
@@ -129,8 +130,8 @@ func (p *core) run(t *Task) {
 	}
 }
 
-// send returns a response or an error, even if there is a fault in here.
-func (p *core) send(t *Task) (resp *Response, failed *Error) {
+// perform sends the request and returns a response or an error, even if the code below panics.
+func (p *core) perform(t *Task) (resp *Response, failed *Error) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.cfg.Logger.Error("HTTP request has panicked", logkey.Request, t.request.id, logkey.Error, v, logkey.Stack, string(debug.Stack()))
@@ -156,7 +157,7 @@ func (p *core) send(t *Task) (resp *Response, failed *Error) {
 // handle calls a handler.
 func (p *core) handle(d delivery) {
 	t := d.task
-	ctx := &patience{until: time.Now().Add(p.cfg.HandlerTimeout)}
+	ctx := &lazyDeadline{until: time.Now().Add(p.cfg.HandlerTimeout)}
 	defer func() {
 		ctx.end()
 		if v := recover(); v != nil {
@@ -176,7 +177,7 @@ func (p *core) handle(d delivery) {
 	}
 }
 
-// remove ends a task's time with the pool: its request and its handler have ended.
+// remove takes a task out of the pool when both its request and its handler have ended.
 func (p *core) remove(t *Task) {
 	t.room.free()
 	p.mu.Lock()
@@ -196,12 +197,12 @@ func (p *core) remove(t *Task) {
 	}
 }
 
-// Stats implements [Pool]. It looks at each task, as there are more tasks than calls
-// of it: counters would be written several times by each of them, on all processors.
+// Stats implements [Pool]. It inspects every task, since tasks are far more frequent than calls
+// of Stats: counters would be written several times per task, by all processors.
 func (p *core) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Pending: p.pending, Buffered: p.memory.used.Load()}
+	s := Stats{Pending: p.pending, Buffered: p.memory.Used()}
 	for t := p.first; t != nil; t = t.next {
 		switch {
 		case t.start.Load() == 0:

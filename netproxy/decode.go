@@ -12,12 +12,12 @@ import (
 
 const encodingGzip = "gzip"
 
-// ratedFrom is from how many decoded bytes on the ratio counts: a short answer
-// may be nothing but spaces.
+// ratedFrom is the number of decoded bytes from which the ratio is checked: a
+// short response may consist of nothing but spaces.
 const ratedFrom = 64 << 10
 
-// isEncoded reports whether the body of a response has to be decoded here. An
-// encoding that nobody asked for is left to whoever wrote the request.
+// isEncoded reports whether the body of a response has to be decoded here. Encodings that the
+// client did not ask for are left to the author of the request.
 func isEncoded(resp *http.Response) (bool, *fault) {
 	encodings := resp.Header["Content-Encoding"]
 	if encodings == nil {
@@ -33,7 +33,7 @@ func isEncoded(resp *http.Response) (bool, *fault) {
 	return gzipped && !partial && resp.Body != http.NoBody, nil
 }
 
-// decoder decodes a body and watches how much comes of how little.
+// decoder decodes a body and checks how much it expands.
 type decoder struct {
 	raw     countingReader
 	readers *sync.Pool // of *gzip.Reader
@@ -64,7 +64,7 @@ func (d *decoder) begin() (err error) {
 	return err
 }
 
-// badEncoding makes what gzip has to say a fault.
+// badEncoding turns the errors of gzip into faults.
 func badEncoding(err error) error {
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
 		return &fault{code: CodeProtocol, message: "the response is not encoded as it says", cause: err}
@@ -72,7 +72,7 @@ func badEncoding(err error) error {
 	return err
 }
 
-// release gives the memory of the decoder back.
+// release returns the gzip reader to the pool.
 func (d *decoder) release() {
 	if d.gzip != nil {
 		d.readers.Put(d.gzip)
@@ -80,7 +80,7 @@ func (d *decoder) release() {
 	}
 }
 
-// countingReader counts what was received.
+// countingReader counts the bytes received.
 type countingReader struct {
 	r io.Reader
 	n int64

@@ -14,12 +14,12 @@ import (
 	"github.com/jobhost/jobhost/internal/rate"
 )
 
-// maxDestinations is of how many origins a client remembers how they do. Whoever
-// asks more of them begins anew with the one that was asked longest ago.
+// maxDestinations is the number of origins whose breaker and rate a client
+// remembers. Beyond it, the least recently used origin starts over.
 const maxDestinations = 1000
 
-// destinations keep to the breaker and the rate of each origin. nil = there are
-// no such bounds.
+// destinations enforces the breaker and the rate of each origin. nil = no such
+// limits.
 type destinations struct {
 	cfg DestinationConfig
 
@@ -55,8 +55,8 @@ func (d *destinations) ofLocked(origin string, now time.Time) *destination {
 	return one
 }
 
-// enter lets a request through to its origin, when its turn has come. It may wait
-// for that until the deadline.
+// enter lets a request through to its origin when its turn comes, for which it
+// may wait until the deadline.
 func (d *destinations) enter(ctx context.Context, u httpurl.URL, deadline time.Time) (passage, error) {
 	if d == nil {
 		return passage{}, nil
@@ -84,7 +84,7 @@ func (d *destinations) enter(ctx context.Context, u httpurl.URL, deadline time.T
 	return passage{pass}, nil
 }
 
-// reserve returns when the turn of a request comes.
+// reserve returns when it is a request's turn.
 func (d *destinations) reserve(origin string, deadline time.Time) (*destination, time.Time, *fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *destinations) reserve(origin string, deadline time.Time) (*destination,
 	one := d.ofLocked(origin, now)
 	if one.breaker != nil {
 		if s := one.breaker.Status(now); s.State == jobhost.BreakerOpen {
-			return nil, now, errBreakerOpen // takes no turn from those that come later
+			return nil, now, errBreakerOpen // so that it takes no turn from later requests
 		}
 	}
 	at := one.rate.Next()
@@ -106,11 +106,11 @@ func (d *destinations) reserve(origin string, deadline time.Time) (*destination,
 	return one, at, nil
 }
 
-// passage is the right, and duty, to say how an attempt went.
+// passage is the permission to make an attempt, which obliges its holder to report the outcome.
 type passage struct{ breaker.Passage }
 
-// end judges the destination by what an attempt got. What whoever sent the
-// request is to blame for, or gave up, says nothing of it.
+// end judges the destination by the outcome of an attempt. Failures that the
+// author of the request caused, and cancelled requests, say nothing about it.
 func (p passage) end(resp *http.Response, err, over error) {
 	p.End(verdict(resp, err, over), time.Now())
 }

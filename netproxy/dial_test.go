@@ -84,7 +84,7 @@ func TestSeveralAddresses(t *testing.T) {
 	}
 }
 
-// An error of the caller's context is told as such.
+// An error of the caller's context is reported as such.
 func TestCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

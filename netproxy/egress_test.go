@@ -15,13 +15,13 @@ import (
 
 func hello(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello "+r.Host) }
 
-// resolvers are the two that Go has; the second one is libc's where there is cgo.
+// resolvers are the two that Go has; the second one is libc's if cgo is enabled.
 func resolvers() map[string]*net.Resolver {
 	return map[string]*net.Resolver{"go": {PreferGo: true}, "system": {PreferGo: false}}
 }
 
-// Addresses that are never reached, however they are written, although a rule allows
-// every host: rows H1 to H9, H11, H13 and H17. The decoy sees nothing.
+// Addresses that are never reached, however they are written, even though a rule
+// allows every host: rows H1 to H9, H11, H13 and H17. The decoy sees nothing.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	decoy := newSite(t, hello)
@@ -44,7 +44,7 @@ func TestAddresses(t *testing.T) {
 	decoy.wantConns(t, 0)
 }
 
-// What names lead to is judged, at each request anew: row H20.
+// What names resolve to is judged, again for each request: row H20.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	decoy := newSite(t, func(w http.ResponseWriter, r *http.Request) {
@@ -124,8 +124,8 @@ func TestRules(t *testing.T) {
 	decoy.wantConns(t, 0)
 }
 
-// A denial says the same whether the name is in no rule, leads to a private address
-// with a listener, or to one without: row H37.
+// A denial says the same whether the name is in no rule, resolves to a private
+// address with a listener, or to one without: row H37.
 func TestDenialsAreTheSame(t *testing.T) {
 	t.Parallel()
 	decoy := newSite(t, hello)
@@ -160,8 +160,8 @@ func TestDenialsAreTheSame(t *testing.T) {
 	decoy.wantConns(t, 0)
 }
 
-// Names below an asterisk tell nothing of the network behind the host: one that leads
-// to an address that isn't allowed is as one that isn't there.
+// Names matched by a wildcard reveal nothing about the network behind the host: one
+// that resolves to a forbidden address looks like one that doesn't exist.
 func TestNamesBelowAnAsterisk(t *testing.T) {
 	t.Parallel()
 	said := map[string]int{}
@@ -189,7 +189,7 @@ func TestNamesBelowAnAsterisk(t *testing.T) {
 	}
 }
 
-// The environment's proxy is not asked, a configured one is, for everything: row H27.
+// The environment's proxy is not used, a configured one is, for everything: row H27.
 func TestProxies(t *testing.T) {
 	env := newSite(t, hello)
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
@@ -224,8 +224,8 @@ func TestProxies(t *testing.T) {
 	s.wantConns(t, 1)
 }
 
-// This machine's own addresses are denied unless they are allowed, and where the
-// host is controlled always: row H38.
+// This machine's own addresses are denied unless they are allowed, and the
+// host's control addresses always are: row H38.
 func TestOwnListeners(t *testing.T) {
 	t.Parallel()
 	mine := &net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(32, 32)}
@@ -270,7 +270,7 @@ func TestOwnListeners(t *testing.T) {
 	}
 }
 
-// What operators are told, and nobody else.
+// What operators are shown, and only they.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, netproxy.Config{

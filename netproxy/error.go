@@ -15,9 +15,9 @@ type Kind string
 
 // The kinds.
 const (
-	KindHTTP     Kind = "http"     // the response has a status of 400 or more, and the request wants that to be an error
-	KindRequest  Kind = "request"  // there is no response, or none that is whole
-	KindRedirect Kind = "redirect" // redirects lead nowhere
+	KindHTTP     Kind = "http"     // the response has a status of 400 or more, which the request treats as an error
+	KindRequest  Kind = "request"  // there is no response, or only an incomplete one
+	KindRedirect Kind = "redirect" // redirects don't lead to a response
 )
 
 // Code says what went wrong. Callers branch on it, never on text.
@@ -25,17 +25,17 @@ type Code string
 
 // The codes of errors of kind request.
 const (
-	CodeTimeout     Code = "timeout"            // nothing came in time, or too slowly
+	CodeTimeout     Code = "timeout"            // no answer in time, or too slow
 	CodeConnection  Code = "connection"         // the connection was refused, or broke
-	CodeTLS         Code = "tls"                // no secure connection could be made
+	CodeTLS         Code = "tls"                // no secure connection could be established
 	CodeDNS         Code = "dns"                // the name could not be resolved
-	CodeDenied      Code = "denied"             // the policy says no, to a name or to an address
-	CodeTooLarge    Code = "response_too_large" // header or body of the response are over a limit
-	CodeProtocol    Code = "protocol"           // the server's answer is not HTTP as it is understood here
+	CodeDenied      Code = "denied"             // the policy forbids the name or the address
+	CodeTooLarge    Code = "response_too_large" // header or body of the response exceed a limit
+	CodeProtocol    Code = "protocol"           // the server's answer is not valid HTTP, or uses it in an unsupported way
 	CodeInvalid     Code = "invalid"            // the request can't be sent as it is
-	CodeCancelled   Code = "cancelled"          // whoever asked gave up
+	CodeCancelled   Code = "cancelled"          // the caller gave up
 	CodeExhausted   Code = "exhausted"          // no memory is left for bodies
-	CodeBreakerOpen Code = "breaker_open"       // the destination failed too often lately
+	CodeBreakerOpen Code = "breaker_open"       // the destination failed too often recently
 	CodeRateLimited Code = "rate_limited"       // its turn would come after its deadline
 	CodeUnknown     Code = "unknown"
 )
@@ -44,24 +44,24 @@ const (
 const (
 	CodeClientError Code = "client_error" // http: the status is 400 to 499
 	CodeServerError Code = "server_error" // http: the status is 500 or more
-	CodeTooMany     Code = "too_many"     // redirect: more than are followed
-	CodeRecursive   Code = "recursive"    // redirect: back to where it was before
+	CodeTooMany     Code = "too_many"     // redirect: more than the limit
+	CodeRecursive   Code = "recursive"    // redirect: a loop
 )
 
-// Error says why a request has no response to work with. It has an equal JSON
-// form, without the cause, which is for operators only.
+// Error says why there is no usable response to a request. Its JSON form is
+// equivalent, except for the cause, which is for operators only.
 type Error struct {
 	Kind    Kind
 	Code    Code
-	Message string // for people; tells nothing of the network behind the host
-	// RequestID is the id of the request; that of a hop after redirects, "id/2".
+	Message string // for people; reveals nothing about the network behind the host
+	// RequestID is the id of the request; after redirects that of the last hop, "id/2".
 	RequestID string
 	Method    string
 	URL       string // of the last hop
-	// Redirects are the URLs that led there, the first one first.
+	// Redirects are the URLs that led there, in order.
 	Redirects []string
 	Duration  time.Duration
-	// Response is what the server said, with kind http.
+	// Response is the server's response, with kind http.
 	Response *Response
 	// Args are those of the task's callback.
 	Args []byte
@@ -72,7 +72,7 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause, which may tell what strangers should not know.
+// Unwrap returns the cause, which may reveal what clients should not know.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Retryable reports whether the same request may succeed later.
@@ -84,7 +84,7 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
-// Category returns what a job that fails with this error should say.
+// Category returns the category for a job that fails with this error.
 func (e *Error) Category() jobhost.Category {
 	switch e.Code {
 	case CodeTimeout:
@@ -99,12 +99,12 @@ func (e *Error) Category() jobhost.Category {
 	return jobhost.CategoryUnknown
 }
 
-// fault is an error on its way to becoming an [Error], which knows the request too.
+// fault is an error that has yet to become an [Error], which also knows the request.
 type fault struct {
 	kind    Kind // "" = request
 	code    Code
 	message string
-	limit   string // that was hit; "" = none
+	limit   string // that was exceeded; "" = none
 	cause   error
 	resp    *Response
 }
@@ -112,7 +112,7 @@ type fault struct {
 func (f *fault) Error() string { return f.message }
 func (f *fault) Unwrap() error { return f.cause }
 
-// Reasons for which a request's context ends.
+// Reasons why a request's context ends.
 var (
 	errDeadline  = &fault{code: CodeTimeout, message: "no answer in time", limit: LimitTimeout}
 	errStalled   = &fault{code: CodeTimeout, message: "the response stopped coming", limit: LimitIdle}
@@ -122,27 +122,27 @@ var (
 	errReleased  = &fault{code: CodeCancelled, message: "the response was closed"}
 )
 
-// Limits that a body can be over.
+// Limits that a body can exceed.
 var (
 	errTooLarge = &fault{code: CodeTooLarge, message: "the response is too large", limit: LimitResponseBytes}
 	errRatio    = &fault{code: CodeTooLarge, message: "the response grows too much when it is decoded", limit: LimitDecodeRatio}
 	errFull     = &fault{code: CodeExhausted, message: "there is no memory left for the response", limit: LimitBuffered}
 )
 
-// What destinations say.
+// Faults raised by destinations.
 var (
 	errBreakerOpen = &fault{code: CodeBreakerOpen, message: "the server failed too often lately; it is left alone for a while"}
 	errRate        = &fault{code: CodeRateLimited, message: "its turn would come after the request's deadline", limit: LimitRate}
 )
 
-// faultOf says what kind of fault an error of a transport or a body is. over is
-// why the request's context ended, if it did: whatever the error is, that came first.
+// faultOf classifies an error of a transport or a body. over is why the request's
+// context ended, nil = it has not; it takes precedence over err, since it came first.
 func faultOf(err, over error) *fault {
 	if f, ok := errors.AsType[*fault](over); ok {
 		return f
 	}
 	if over != nil {
-		return &fault{code: errCancelled.code, message: errCancelled.message, cause: over} // by whoever asked
+		return &fault{code: errCancelled.code, message: errCancelled.message, cause: over} // by the caller
 	}
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f

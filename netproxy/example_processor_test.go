@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-// printer is a handler that prints what it is told.
+// printer is a handler that prints the results.
 type printer struct{}
 
 func (printer) OnComplete(_ context.Context, t *netproxy.Task, r *netproxy.Response) {
@@ -28,8 +28,8 @@ func (printer) Retry(_ context.Context, t *netproxy.Task) {
 	fmt.Printf("%s has to be enqueued again\n", t.Request().ID())
 }
 
-// Requests are enqueued and sent while nobody waits; their handler is told how
-// they ended. Only what the policy allows is reached.
+// Requests are enqueued and sent without blocking; their handler is called with
+// the results. Only what the policy allows is reached.
 func ExampleProcessor() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer server.Close()

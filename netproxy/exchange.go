@@ -18,41 +18,41 @@ import (
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
-// exchange is a request under way, from its first attempt to the last byte of its
-// response. One goroutine at a time works on it; net/http's own call its methods
-// as a watcher.
+// exchange is a request in flight, from its first attempt to the last byte of its
+// response. It is used by one goroutine at a time, except that net/http's
+// goroutines call its methods as a watcher.
 type exchange struct {
 	client   *Client
 	req      *Request
-	life     lifetime // of this request alone, with the exchange as its watcher
+	life     lifetime // of this request alone; the exchange is its watcher
 	began    time.Time
 	timeout  time.Duration
 	watchdog *watchdog    // ends life at the deadline, or when the response stalls
-	waiting  atomic.Int64 // since when bytes are waited for, in nanoseconds after began; 0 = they aren't
+	waiting  atomic.Int64 // when waiting for bytes began, in nanoseconds after began; 0 = not waiting
 	over     atomic.Bool
 
 	hop       int // 0 = the request itself
 	method    string
 	url       httpurl.URL
-	text      string // url's
+	text      string // the text of url
 	target    *url.URL
 	header    http.Header
 	body      []byte
-	urls      []string // of the hops before
+	urls      []string // of the previous hops
 	connected atomic.Bool
 	reused    atomic.Bool
-	fresh     atomic.Int32 // connections that were made for it
+	fresh     atomic.Int32 // connections established for it
 	firstHop  bool         // still at the request's own origin
 	summary   Summary
-	stream    Stream // in here, so that it needs no memory of its own
+	stream    Stream // embedded to save an allocation
 }
 
-// maxFresh is how many connections are made for one request, its redirects and
-// retries included. net/http makes another whenever a server says by HTTP/2 that
-// it is going away, for ever.
+// maxFresh is how many connections are established for one request, including
+// its redirects and retries. net/http dials again, without limit, whenever a
+// server announces over HTTP/2 that it is going away.
 const maxFresh = 16
 
-// start begins an exchange. It must be ended.
+// start begins an exchange. The caller must end it.
 func (c *Client) start(ctx context.Context, r *Request) *exchange {
 	timeout := c.cfg.Timeout
 	if r.timeout > 0 {
@@ -68,15 +68,15 @@ func (c *Client) start(ctx context.Context, r *Request) *exchange {
 	return x
 }
 
-// expect gives the server the idle timeout to send something, and returns how long
-// after began that was.
+// expect gives the server the idle timeout to send something, and returns the
+// current time relative to began.
 func (x *exchange) expect() time.Duration {
 	since := max(time.Since(x.began), 1)
 	x.waiting.Store(int64(since))
 	return since
 }
 
-// rest lets the server take its time up to the deadline.
+// rest suspends the idle timeout; only the deadline applies.
 func (x *exchange) rest() { x.waiting.Store(0) }
 
 // left returns the time up to the deadline.
@@ -91,13 +91,13 @@ func (x *exchange) Connected(reused bool) {
 	}
 }
 
-// FirstByte implements [guard.Watcher]: a header that has begun must end.
+// FirstByte implements [guard.Watcher]: the rest of the header must follow within the idle timeout.
 func (x *exchange) FirstByte() { x.expect() }
 
-// Interim implements [guard.Watcher]: the server may take its time for the response.
+// Interim implements [guard.Watcher]: the server may take its time for the final response.
 func (x *exchange) Interim() { x.rest() }
 
-// end is called once, when nothing more will come.
+// end is called once nothing more will come; only the first call counts.
 func (x *exchange) end(f *fault) {
 	if x.over.Swap(true) {
 		return
@@ -139,20 +139,20 @@ func (x *exchange) id() string {
 	return x.req.id + "/" + strconv.Itoa(x.hop+1)
 }
 
-// retryPolicy spreads what failed at one moment.
+// retryPolicy spreads out the retries of requests that failed at the same moment.
 func retryPolicy() jobhost.RetryPolicy {
 	return jobhost.RetryPolicy{Backoff: jobhost.BackoffExponential, Initial: 100 * time.Millisecond, Multiplier: 2, Max: 2 * time.Second, Jitter: 0.5}
 }
 
-// send sends the current hop until there is a response, or no sense in it.
-func (x *exchange) send() (*http.Response, *fault) {
+// sendHop sends the current hop until there is a response, or no point in retrying.
+func (x *exchange) sendHop() (*http.Response, *fault) {
 	for attempt := 0; ; attempt++ {
 		resp, err := x.attempt()
 		if err == nil {
 			return resp, nil
 		}
 		f := faultOf(err, x.life.why())
-		delay := retryPolicy().Delay(attempt+2, rand.Float64()) //nolint:gosec // jitter is no secret
+		delay := retryPolicy().Delay(attempt+2, rand.Float64()) //nolint:gosec // jitter needs no secure randomness
 		if attempt >= x.client.retries || !x.mayRetry(f) || x.left() < delay {
 			return nil, f
 		}
@@ -167,7 +167,7 @@ func (x *exchange) send() (*http.Response, *fault) {
 	}
 }
 
-// mayRetry reports whether sending the hop again is safe, and may help.
+// mayRetry reports whether resending the hop is safe and may help.
 func (x *exchange) mayRetry(f *fault) bool {
 	if x.life.why() != nil {
 		return false
@@ -217,23 +217,23 @@ func (x *exchange) attempt() (*http.Response, error) {
 	return resp, err
 }
 
-// errStatus: net/http takes 000, and with HTTP/2 any number. Guests are told that
-// there was no response by status 0, and metrics count by the first digit.
+// errStatus: net/http accepts 000, and over HTTP/2 any number. For guests status
+// 0 means no response, and metrics count by the first digit.
 var errStatus = &fault{code: CodeProtocol, message: "the server's answer has no status"}
 
-// newBody returns a body in the form in which net/http knows that it is in memory:
-// it sends any other after the header, in a packet of its own.
+// newBody returns a body in a form that net/http recognizes as in memory: it would
+// send any other after the header, in a separate packet.
 func newBody(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
 
-// fields returns the header of the current hop, which is only read from then on:
-// requests that add nothing to what the client sends have theirs in common.
+// fields returns the header of the current hop, which must not be modified:
+// requests that add nothing to the client's own fields share one.
 func (x *exchange) fields() http.Header {
 	if len(x.header) == 0 && len(x.req.hostHeader) == 0 && len(x.client.secrets) == 0 {
 		return x.client.own
 	}
 	h := make(http.Header, len(x.header)+len(x.req.hostHeader)+3)
 	maps.Copy(h, x.client.own)
-	if x.header["Range"] != nil { // a range of something encoded can't be decoded
+	if x.header["Range"] != nil { // a range of an encoded body can't be decoded
 		delete(h, "Accept-Encoding")
 	}
 	maps.Copy(h, x.header)

@@ -1,14 +1,14 @@
 package netproxy
 
-// Executor is a [Pool] whose Enqueue returns when the handler has. Everything
-// else is as with a [Processor], so that tests need not wait.
+// Executor is a [Pool] whose Enqueue returns after the handler has. Otherwise
+// it is like a [Processor]; with it tests need not wait.
 type Executor struct {
 	core
 }
 
 var _ Pool = (*Executor)(nil)
 
-// NewExecutor returns an executor that is stopped.
+// NewExecutor returns a stopped executor.
 func NewExecutor(cfg ProcessorConfig) *Executor {
 	e := &Executor{}
 	e.init(cfg)

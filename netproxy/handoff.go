@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// handoff keeps tasks for goroutines that call a handler and will be free soon. The handler of one response often begins
-// the next request, and to wake another goroutine for that takes longer than to return. There are never more tasks than such
-// goroutines, and those that nobody takes for one or two milliseconds are run by others: handlers may wait for what they have begun.
+// handoff keeps tasks for goroutines that are calling a handler and will be free soon. The handler of one response
+// often begins the next request, and waking another goroutine for it takes longer than returning. There are never more
+// tasks than such goroutines, and those not taken within one or two milliseconds are run by others: handlers may wait
+// for requests that they have begun.
 type handoff struct {
 	tasks chan *Task
 	run   func(*Task) // has another goroutine run a task
 	taken atomic.Int64
-	seen  atomic.Int64 // taken, when it was looked last
-	armed atomic.Bool  // alarm is set
+	seen  atomic.Int64 // taken, at the last look
+	armed atomic.Bool  // whether alarm is set
 	alarm *time.Timer
 }
 
-// handoffTime is how often it is looked whether nobody has taken a task meanwhile.
+// handoffTime is the interval at which look checks whether tasks are still being taken.
 const handoffTime = time.Millisecond
 
 func (r *handoff) init(most int, run func(*Task)) {
@@ -26,7 +27,7 @@ func (r *handoff) init(most int, run func(*Task)) {
 	r.alarm.Stop()
 }
 
-// keep keeps a task if there is a goroutine for it besides those for the others.
+// keep keeps a task if there is a busy goroutine for it, not counting those that the tasks already kept will need.
 func (r *handoff) keep(t *Task, busy *atomic.Int64) bool {
 	if int64(len(r.tasks)) >= busy.Load() {
 		return false
@@ -44,8 +45,8 @@ func (r *handoff) keep(t *Task, busy *atomic.Int64) bool {
 	return true
 }
 
-// settle hands out what is kept for goroutines that have become free without seeing it: each counts as busy no more,
-// and then looks.
+// settle hands out tasks kept for goroutines that became free without noticing them: each first stops counting as
+// busy, and then calls settle.
 func (r *handoff) settle(busy *atomic.Int64) {
 	for int64(len(r.tasks)) > busy.Load() {
 		if t := r.take(); t != nil {
@@ -54,7 +55,7 @@ func (r *handoff) settle(busy *atomic.Int64) {
 	}
 }
 
-// take returns a task that was kept; nil = there is none.
+// take returns a kept task; nil = there is none.
 func (r *handoff) take() *Task {
 	select {
 	case t := <-r.tasks:
@@ -65,14 +66,14 @@ func (r *handoff) take() *Task {
 	}
 }
 
-// look hands everything out if nobody has taken a task since it was looked last.
+// look hands out everything if no task has been taken since the last look.
 func (r *handoff) look() {
 	if taken := r.taken.Load(); r.seen.Swap(taken) == taken {
 		for t := r.take(); t != nil; t = r.take() {
 			r.run(t)
 		}
 	}
-	// In this order: who keeps one from now on sets the alarm, and what was kept before is seen.
+	// In this order: a call of keep from now on sets the alarm, and tasks kept before it are seen here.
 	r.armed.Store(false)
 	if len(r.tasks) > 0 && r.armed.CompareAndSwap(false, true) {
 		r.alarm.Reset(handoffTime)

@@ -13,12 +13,12 @@ import (
 	"github.com/jobhost/jobhost/netproxy"
 )
 
-// beginner is a handler that begins a request when one has ended, and may wait until that has come to the server.
+// beginner is a handler that begins a request when one has ended, and may wait until that has reached the server.
 type beginner struct {
 	pool  netproxy.Pool
 	next  func() *netproxy.Task // nil = nothing more
 	wait  func() bool
-	came  chan struct{} // has one for each request that the server has got
+	came  chan struct{} // receives a value for each request that the server has received
 	ended sync.WaitGroup
 	fault atomic.Value
 }
@@ -85,8 +85,8 @@ func (b *beginner) end(t *testing.T) {
 	}
 }
 
-// TestHandlerWaitsForWhatItBegan has each handler wait for a request that it has enqueued, whose goroutine it could have
-// been: another takes it within two milliseconds. If none did the test would be deadlocked.
+// TestHandlerWaitsForWhatItBegan has each handler wait for a request that it has enqueued, and that its own goroutine
+// might have run: another takes it within two milliseconds. Otherwise the test would deadlock.
 func TestHandlerWaitsForWhatItBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestHandlerWaitsForWhatItBegan(t *testing.T) {
 	})
 }
 
-// TestHandlersBeginWithoutDelay has handlers begin requests one after the other, of which none waits for a timer.
+// TestHandlersBeginWithoutDelay has handlers begin requests one after the other, none of which waits for a timer.
 func TestHandlersBeginWithoutDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestHandlersBeginWithoutDelay(t *testing.T) {
 	})
 }
 
-// TestHammerBegin has handlers begin requests, and every third wait.
+// TestHammerBegin has handlers begin requests, and every third one wait.
 func TestHammerBegin(t *testing.T) {
 	t.Parallel()
 	var turn atomic.Int64

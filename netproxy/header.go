@@ -12,10 +12,10 @@ import (
 
 const headerIdempotency = "Idempotency-Key"
 
-// ownHeaders are fields that authors of requests don't set: those of a single
-// connection, of proxies and of framing, what follows from something else, and
-// those by which services behind a proxy believe who is asking, or that another
-// method or path is meant than the one that was judged.
+// ownHeaders are fields that authors of requests can't set: those of a single
+// connection, of proxies and of framing, those that follow from something else,
+// and those by which services behind a proxy identify the client, or take
+// another method or path than the one that was judged.
 var ownHeaders = map[string]bool{
 	"Cf-Connecting-Ip":          true,
 	"Forwarded":                 true,
@@ -49,7 +49,7 @@ var ownHeaders = map[string]bool{
 }
 
 // cleanHeader returns a copy of a header with canonical names, without fields that
-// its author doesn't set: those above and those that Connection names.
+// its author can't set: those above and those that Connection names.
 func cleanHeader(h http.Header) (http.Header, error) {
 	if len(h) == 0 {
 		return nil, nil
@@ -83,7 +83,7 @@ func cleanHeader(h http.Header) (http.Header, error) {
 	return clean, nil
 }
 
-// isOwn reports whether a field, by its canonical name, is none that authors set.
+// isOwn reports whether a field, by its canonical name, can't be set by authors.
 // Some servers read an underscore as a dash.
 func isOwn(key string) bool {
 	if strings.Contains(key, "_") {
@@ -92,7 +92,7 @@ func isOwn(key string) bool {
 	return ownHeaders[key] || strings.HasPrefix(key, "X-Forwarded-") || strings.HasPrefix(key, ":")
 }
 
-// named returns the fields that Connection says are those of the connection.
+// named returns the fields that Connection lists as belonging to the connection.
 func named(h http.Header) []string {
 	var names []string
 	for key, values := range h {
@@ -103,7 +103,7 @@ func named(h http.Header) []string {
 	return names
 }
 
-// listed returns the names of fields that the values of a field list.
+// listed splits the values of a field into the field names that they list.
 func listed(values []string) []string {
 	var names []string
 	for _, value := range values {
@@ -114,10 +114,10 @@ func listed(values []string) []string {
 	return names
 }
 
-// forReader removes what speaks of the connection from the header of a response.
-// net/http has made its names canonical.
+// forReader removes the fields that concern only the connection from the header
+// of a response. net/http has made its names canonical.
 func forReader(h http.Header) {
-	for key, values := range h { // is mostly shorter than the list of what goes
+	for key, values := range h { // the header is mostly shorter than the list of what to remove
 		switch key {
 		case "Connection":
 			for _, name := range listed(values) {
@@ -149,10 +149,10 @@ func isFieldValue(s string) bool {
 	return true
 }
 
-// secretWords make the name of a field that of a secret.
+// secretWords mark a field as secret if its name contains one of them.
 var secretWords = []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "session", "signature", "key"}
 
-// isSecret reports whether a field is for the origin alone that it was sent to.
+// isSecret reports whether a field is meant only for the origin that it was sent to.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	if name == "idempotency-key" {
@@ -161,14 +161,14 @@ func isSecret(name string) bool {
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// dropSecrets removes the fields that are not for another origin.
+// dropSecrets removes the fields that must not reach another origin.
 func dropSecrets(h http.Header) http.Header {
 	kept := h.Clone()
 	maps.DeleteFunc(kept, func(name string, _ []string) bool { return isSecret(name) })
 	return kept
 }
 
-// dropBody removes the fields that speak of a body that isn't sent any more.
+// dropBody removes the fields that describe a body that is no longer sent.
 func dropBody(h http.Header) http.Header {
 	kept := h.Clone()
 	maps.DeleteFunc(kept, func(name string, _ []string) bool { return strings.HasPrefix(name, "Content-") })

@@ -101,7 +101,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// What the server gets of a request: rows H25 and H36.
+// What the server receives of a request: rows H25 and H36.
 func TestSentHeader(t *testing.T) {
 	t.Parallel()
 	var got []http.Header
@@ -163,7 +163,7 @@ func TestSentHeader(t *testing.T) {
 	}
 }
 
-// Secrets reach the places that they are for, and nobody else.
+// Secrets reach the destinations that they are for, and no others.
 func TestInjectedSecrets(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-4711"

@@ -11,8 +11,8 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// text is bytes that are mostly text: a JSON string if they are, and
-// {"base64":"…"} if not.
+// text is bytes that are mostly text: a JSON string if they are valid UTF-8,
+// otherwise {"base64":"…"}.
 type text []byte
 
 type binary struct {
@@ -61,7 +61,7 @@ func (r *Request) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. What it reads is checked as by
+// UnmarshalJSON implements [json.Unmarshaler]. What it reads is checked as in
 // [NewRequest].
 func (r *Request) UnmarshalJSON(data []byte) error {
 	var j requestJSON

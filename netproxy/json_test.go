@@ -21,7 +21,7 @@ var (
 	alike         = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(netproxy.Error{})}
 )
 
-// Requests, responses and errors are the same after a journey through JSON.
+// Requests, responses and errors survive a round trip through JSON.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,8 +94,8 @@ func TestReadableJSON(t *testing.T) {
 	}
 }
 
-// FuzzRequest: what is read as a request is one that could have been made, and is
-// read the same again.
+// FuzzRequest: what is read as a request is one that could have been made, and
+// reads the same again.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"url":"https://a.example/x","method":"POST","headers":{"A":["b"]},"body":"c","timeout":"5s","max_redirects":0}`,
@@ -126,7 +126,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: what is read as a response or an error is read the same again.
+// FuzzAnswer: what is read as a response or an error reads the same again.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"kind":"http","code":"server_error","duration":"1ms","response":{"status":500,"body":"x"}}`))
 	f.Add([]byte(`{"kind":"redirect","code":"too_many","redirects":["a","b"],"args":{"base64":"/w=="}}`))

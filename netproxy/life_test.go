@@ -24,28 +24,30 @@ type step struct {
 	n    int
 }
 
-// told is a handler that counts what it is told of each task.
-type told struct {
+// recorder is a handler that counts the calls for each task.
+type recorder struct {
 	mu  sync.Mutex // protects all
 	all map[*netproxy.Task][]string
 }
 
-func (h *told) tell(t *netproxy.Task, what string) {
+func (h *recorder) tell(t *netproxy.Task, what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all[t] = append(h.all[t], what)
 }
 
-func (h *told) OnComplete(_ context.Context, t *netproxy.Task, _ *netproxy.Response) {
+func (h *recorder) OnComplete(_ context.Context, t *netproxy.Task, _ *netproxy.Response) {
 	h.tell(t, "complete")
 }
 
-func (h *told) OnError(_ context.Context, t *netproxy.Task, _ *netproxy.Error) { h.tell(t, "error") }
+func (h *recorder) OnError(_ context.Context, t *netproxy.Task, _ *netproxy.Error) {
+	h.tell(t, "error")
+}
 
-func (h *told) Retry(_ context.Context, t *netproxy.Task) { h.tell(t, "retry") }
+func (h *recorder) Retry(_ context.Context, t *netproxy.Task) { h.tell(t, "retry") }
 
-// Whatever happens, each task that was taken is told of once, unless it was
-// cancelled, and nothing is left behind.
+// Whatever happens, the handler is called once for each accepted task, unless
+// it was cancelled, and nothing is left behind.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -62,7 +64,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// live takes the steps and returns what is wrong at the end.
+// live takes the steps and returns what is wrong in the end.
 func live(t *testing.T, steps []step) string {
 	w := &wire{serve: answers(func(w io.Writer, r *http.Request) bool {
 		var seconds int
@@ -70,7 +72,7 @@ func live(t *testing.T, steps []step) string {
 		time.Sleep(time.Duration(seconds) * time.Second)
 		return seconds != 3 && reply(w, 200, "", "x") // 3 breaks the connection
 	})}
-	h := &told{all: map[*netproxy.Task][]string{}}
+	h := &recorder{all: map[*netproxy.Task][]string{}}
 	const most = 5
 	p := netproxy.NewProcessor(netproxy.ProcessorConfig{Client: w.client(t, netproxy.Config{MaxRetries: new(0)}), MaxConnections: most, Handlers: 2})
 	var taken []*netproxy.Task
@@ -111,7 +113,7 @@ func live(t *testing.T, steps []step) string {
 	for i, task := range taken {
 		got := h.all[task]
 		if cancelled[task] && len(got) > 0 || !cancelled[task] && len(got) != 1 || len(got) == 1 && got[0] == "retry" && !stopped {
-			return fmt.Sprintf("task %d, cancelled %t: told %v", i, cancelled[task], got)
+			return fmt.Sprintf("task %d, cancelled %t: reported %v", i, cancelled[task], got)
 		}
 	}
 	if s := p.Stats(); s != (netproxy.Stats{}) {
@@ -124,9 +126,9 @@ func live(t *testing.T, steps []step) string {
 func TestHammerProcessor(t *testing.T) {
 	t.Parallel()
 	w := &wire{serve: answers(func(w io.Writer, _ *http.Request) bool { return reply(w, 200, "", "x") })}
-	h := &told{all: map[*netproxy.Task][]string{}}
+	h := &recorder{all: map[*netproxy.Task][]string{}}
 	p := netproxy.NewProcessor(netproxy.ProcessorConfig{Client: w.client(t, netproxy.Config{MaxRetries: new(0)}), MaxConnections: 50, Handlers: 4})
-	var taken sync.Map // of tasks to whether they were cancelled
+	var taken sync.Map // from tasks to whether they were cancelled
 	var all sync.WaitGroup
 	var over atomic.Bool
 	var enqueued atomic.Int64
@@ -164,7 +166,7 @@ func TestHammerProcessor(t *testing.T) {
 		n++
 		task, cancelled := key.(*netproxy.Task), value.(bool)
 		if got := h.all[task]; cancelled && len(got) > 0 || !cancelled && len(got) != 1 {
-			t.Errorf("cancelled %t: told %v", cancelled, got)
+			t.Errorf("cancelled %t: reported %v", cancelled, got)
 		}
 		return true
 	})
@@ -173,8 +175,8 @@ func TestHammerProcessor(t *testing.T) {
 	}
 }
 
-// Clients are asked by many goroutines, for many hosts, more than connections are
-// kept to.
+// Clients are used by many goroutines, for more hosts than connections are kept
+// to.
 func TestHammerClient(t *testing.T) {
 	t.Parallel()
 	w := &wire{serve: answers(func(w io.Writer, r *http.Request) bool { return reply(w, 200, "", r.Host) })}
@@ -194,7 +196,7 @@ func TestHammerClient(t *testing.T) {
 	all.Wait()
 }
 
-// Connections to the host that was asked longest ago are closed.
+// Connections to the least recently used host are closed.
 func TestHostsAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := &wire{serve: answers(func(w io.Writer, r *http.Request) bool { return reply(w, 200, "", r.Host) })}

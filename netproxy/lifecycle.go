@@ -7,16 +7,16 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// State is where a pool stands.
+// State is the state of a pool.
 type State int32
 
 // The states.
 const (
-	Stopped  State = iota // takes nothing, has nothing
+	Stopped  State = iota // takes no tasks, has none
 	Starting              // is about to run
 	Running               // takes tasks
-	Draining              // takes none; those that it has go on
-	Stopping              // lets tasks end, or ends them
+	Draining              // takes no tasks; those that it has continue
+	Stopping              // waits for tasks to end, or ends them
 )
 
 // String returns the state's name.
@@ -24,7 +24,7 @@ func (s State) String() string {
 	return [...]string{"stopped", "starting", "running", "draining", "stopping"}[s]
 }
 
-// transitions are all that there are.
+// transitions lists all allowed transitions.
 var transitions = [...][]State{
 	Stopped:  {Starting},
 	Starting: {Running},
@@ -33,7 +33,7 @@ var transitions = [...][]State{
 	Stopping: {Stopped},
 }
 
-// becomeLocked changes the state, if there is such a transition.
+// becomeLocked changes the state, if the transition is allowed.
 func (p *core) becomeLocked(to State) error {
 	if !slices.Contains(transitions[p.state], to) {
 		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("HTTP processor is %v and can't become %v", p.state, to)}

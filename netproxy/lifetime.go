@@ -7,20 +7,20 @@ import (
 )
 
 // lifetime is the context of one request. net/http derives a context from it for
-// each attempt; [context.WithCancelCause] would keep that in a map, and make its
-// channel when it is first asked for. This one costs a third of it.
+// each attempt; [context.WithCancelCause] would keep that in a map, and allocate
+// its channel on first use. A lifetime costs a third of it.
 type lifetime struct {
-	values context.Context // what Value asks
+	values context.Context // for Value
 	done   chan struct{}
 
 	mu     sync.Mutex  // protects the following
-	forget func() bool // ends the watch of whoever asked; nil = that one never ends
+	forget func() bool // ends the watch of the parent context; nil = the parent never ends
 	cause  error
-	first  *func()              // what is to be done at the end
-	after  map[*func()]struct{} // and what else; rarely needed
+	first  *func()              // called at the end
+	after  map[*func()]struct{} // further calls at the end; rarely needed
 }
 
-// begin makes it end with ctx.
+// begin makes l end when ctx does.
 func (l *lifetime) begin(ctx, values context.Context) {
 	l.values, l.done = values, make(chan struct{})
 	if ctx.Done() != nil {
@@ -30,7 +30,7 @@ func (l *lifetime) begin(ctx, values context.Context) {
 	}
 }
 
-// end ends it, for a reason; only the first counts.
+// end ends l for a reason; only the first call counts.
 func (l *lifetime) end(cause error) {
 	l.mu.Lock()
 	if l.cause != nil {
@@ -53,7 +53,7 @@ func (l *lifetime) end(cause error) {
 	}
 }
 
-// why returns the reason of its end; nil = it goes on.
+// why returns the reason of its end; nil = it has not ended.
 func (l *lifetime) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,22 +71,22 @@ func (l *lifetime) Err() error {
 	return nil
 }
 
-// Deadline implements [context.Context]: the end of the request's time is a reason
+// Deadline implements [context.Context]: the request's timeout is a reason to end
 // like others.
 func (*lifetime) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value implements [context.Context].
 func (l *lifetime) Value(key any) any { return l.values.Value(key) }
 
-// AfterFunc is what package context asks of contexts that aren't its own, so that
-// those derived from them need no goroutine. f must not block.
+// AfterFunc is used by package context for contexts that aren't its own, so that
+// contexts derived from them need no goroutine. f must not block.
 func (l *lifetime) AfterFunc(f func()) (stop func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := &f
 	switch {
 	case l.cause != nil:
-		go f() // as package context does it; the caller holds locks
+		go f() // as in package context; the caller holds locks
 		return func() bool { return false }
 	case l.first == nil:
 		l.first = one
@@ -99,7 +99,7 @@ func (l *lifetime) AfterFunc(f func()) (stop func() bool) {
 	return func() bool { return l.drop(one) }
 }
 
-// drop forgets something that was to be done at the end; false = it was too late.
+// drop removes a call that was registered; false = too late.
 func (l *lifetime) drop(f *func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ var (
 	errOther = errors.New("other")
 )
 
-// A lifetime ends once, for the first reason, and with it all that was derived from it.
+// A lifetime ends once, for the first reason, and with it everything derived from it.
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestLifetime(t *testing.T) {
 			dropped := 0
 			stop := l.AfterFunc(func() { dropped++ })
 			if !stop() || stop() {
-				t.Errorf("%s: what was dropped is told wrongly", name)
+				t.Errorf("%s: stop does not report whether the function was dropped", name)
 			}
 			if l.Err() != nil || l.why() != nil || first.Err() != nil || l.Value(key{}) != "value" {
 				t.Errorf("%s: it has ended before: %v, %v", name, l.Err(), l.why())
@@ -81,12 +81,12 @@ func TestLifetimeHammer(t *testing.T) {
 	}
 }
 
-// The context of a handler ends after its time, and when the handler has returned.
+// The context of a handler ends after its timeout, and when the handler has returned.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		p := &patience{until: began.Add(time.Minute)}
+		p := &lazyDeadline{until: began.Add(time.Minute)}
 		if p.Err() != nil {
 			t.Errorf("it has ended: %v", p.Err())
 		}
@@ -96,7 +96,7 @@ func TestPatience(t *testing.T) {
 		}
 		p.end()
 		for _, looked := range []bool{false, true} {
-			p := &patience{until: time.Now().Add(time.Minute)}
+			p := &lazyDeadline{until: time.Now().Add(time.Minute)}
 			if looked {
 				_ = p.Done()
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/jobhost/jobhost/netproxy"
 )
 
-// limits is an observer that remembers the limits that were hit.
+// limits is an observer that records the limits that were hit.
 type limits struct {
 	mu    sync.Mutex // protects the following
 	names []string
@@ -38,7 +38,7 @@ func (l *limits) Ended(_ *netproxy.Request, s netproxy.Summary) {
 	l.ended = append(l.ended, s)
 }
 
-// drip writes a little at a time, for ever.
+// drip writes a little at a time, endlessly.
 func drip(conn net.Conn, begin, piece string, every time.Duration) {
 	_, err := io.WriteString(conn, begin)
 	for err == nil {
@@ -47,7 +47,7 @@ func drip(conn net.Conn, begin, piece string, every time.Duration) {
 	}
 }
 
-// flood writes without a pause, for ever.
+// flood writes without a pause, endlessly.
 func flood(w io.Writer, begin, piece string) {
 	_, err := io.WriteString(w, begin)
 	piece = strings.Repeat(piece, 100)
@@ -75,7 +75,7 @@ func TestHostileServers(t *testing.T) {
 		serve func(conn net.Conn)
 		code  netproxy.Code
 		limit string
-		after time.Duration // as exact as time in a bubble; 0 = at once
+		after time.Duration // exact, as time is in a bubble; 0 = at once
 	}{
 		{"silence", func(conn net.Conn) { drip(conn, "", "", 30*time.Second) }, netproxy.CodeTimeout, netproxy.LimitTimeout, time.Minute},
 		{"header without an end", func(conn net.Conn) { drip(conn, header+"X: ", "x", 200*time.Millisecond) }, netproxy.CodeTimeout, netproxy.LimitIdle, 10 * time.Second},
@@ -185,7 +185,7 @@ func TestWithinLimits(t *testing.T) {
 	}
 }
 
-// A request's own bounds hold if they are smaller, and only then.
+// A request's own bounds apply if they are smaller, and only then.
 func TestBoundsOfRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestBoundsOfRequests(t *testing.T) {
 	})
 }
 
-// Who reads a stream slowly is not taken for a slow server.
+// A slow reader is not mistaken for a slow server.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

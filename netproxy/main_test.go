@@ -19,17 +19,17 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-// No test may leave a goroutine behind. Connections that a server has flooded end
-// when all that it sent was read, which takes its time on a busy machine.
+// No test may leave a goroutine behind. Connections flooded by a server end once
+// everything it sent was read, which takes a while on a busy machine.
 func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard) // net/http tells it about servers that misbehave
+	log.SetOutput(io.Discard) // net/http logs servers that misbehave
 	code := m.Run()
 	leaked := goleak.Find()
 	for range 50 {
 		if leaked == nil {
 			break
 		}
-		leaked = goleak.Find() // it looks for half a second
+		leaked = goleak.Find() // takes up to half a second
 	}
 	if leaked != nil && code == 0 {
 		_, _ = os.Stderr.WriteString(leaked.Error() + "\n")
@@ -66,7 +66,7 @@ func (s *site) wantConns(t testing.TB, want int64) {
 	}
 }
 
-// allow is a policy of rules, and of private ranges by spaces.
+// allow returns a policy with rules, and with private ranges separated by spaces.
 func allow(t testing.TB, private string, rules ...string) policy.Policy {
 	t.Helper()
 	var p policy.Policy

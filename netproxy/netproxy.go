@@ -1,15 +1,15 @@
-// Package netproxy is the only way out for workers: HTTP requests to places that
-// a policy allows, many at a time, with a bound on everything that a server, or
-// whoever wrote the request, could make large or slow.
+// Package netproxy is the only way out for workers: it sends HTTP requests to
+// destinations that a policy allows, many at a time, with a bound on everything
+// that a server, or the author of a request, could make large or slow.
 //
 // A [Client] sends one request and waits for it. A [Processor] takes requests as
-// tasks, returns at once, and hands what became of them to their [Handler]; an
-// [Executor] does the same while the caller waits, for tests. net/http gives
-// each connection goroutines and blocks whoever asks, so the Processor starts one
-// for each request in flight and a few for handlers; Stop waits for all of
-// them.
+// tasks, returns at once, and passes the results to their [Handler]; an
+// [Executor] does the same synchronously, for tests. net/http uses goroutines for
+// each connection and blocks its caller, so the Processor has a goroutine for
+// each request in flight, which usually also calls the handler; Stop waits for
+// all of them.
 //
-// What requests may reach is decided by the packages policy and guard.
+// The packages policy and guard decide what requests may reach.
 package netproxy
 
 import (
@@ -34,51 +34,51 @@ const (
 	DefaultHandlerTimeout   = 30 * time.Second
 )
 
-// Bounds that are not settings.
+// Bounds that can't be configured.
 const (
 	MaxHeaderBytes = 64 << 10 // of the header of a request, and of a response
 	MaxHeaders     = 100      // fields of the header of a request
 	MaxIDBytes     = 128
-	MaxDecodeRatio = 100 // decoded bytes for each that was received
+	MaxDecodeRatio = 100 // decoded bytes for each byte received
 )
 
-// Handler learns what becomes of a [Task]. Of its methods exactly one is called,
-// once, unless the task was cancelled: then none is. They are called on
-// goroutines of their own, a bounded number of which exist, so one that waits
-// delays others' results but no request. ctx ends after the HandlerTimeout of the
-// Processor. What a handler is given it may keep.
+// Handler receives the result of a [Task]. Exactly one of its methods is called,
+// once, unless the task was cancelled: then none is. A [Processor] calls only a
+// bounded number of handlers at a time, on its own goroutines, so a slow one
+// delays other results but no request. ctx ends after the HandlerTimeout of the
+// Processor. A handler may keep its arguments.
 type Handler interface {
-	// OnComplete is called with the response, whatever its status unless the
-	// request said otherwise.
+	// OnComplete is called with the response, whatever its status, unless the
+	// request treats such a status as an error.
 	OnComplete(ctx context.Context, t *Task, r *Response)
-	// OnError is called when there is no response, or when the request wants
-	// statuses of 400 and more to be errors.
+	// OnError is called when there is no response, or when the request treats
+	// statuses of 400 and more as errors.
 	OnError(ctx context.Context, t *Task, e *Error)
 	// Retry is called when the Processor was stopped before the request had
-	// ended. Whether the server saw it nobody knows.
+	// ended. Whether the server received it is unknown.
 	Retry(ctx context.Context, t *Task)
 }
 
-// Pool is what [Processor] and [Executor] have in common. The methods are safe
-// for many goroutines.
+// Pool is the interface of [Processor] and [Executor]. Its methods are safe for
+// concurrent use.
 type Pool interface {
-	// Start lets a stopped pool take tasks. It is an error in other states.
+	// Start lets a stopped pool take tasks. In other states it returns an error.
 	Start() error
-	// Enqueue takes a task. The errors are [ErrClosed] when the pool doesn't
-	// run, [ErrExhausted] when it has no room, and [ErrTaskUsed]; no handler is
-	// called then.
+	// Enqueue takes a task. Its errors are [ErrClosed] when the pool isn't
+	// running, [ErrExhausted] when it has no room, and [ErrTaskUsed]; the
+	// handler is not called then.
 	Enqueue(t *Task) error
-	// Drain lets a running pool take no more tasks; those that it has go on.
+	// Drain makes a running pool refuse further tasks; those that it has continue.
 	Drain()
-	// Wait returns when the pool has no tasks, or with the error of ctx.
+	// Wait returns when the pool has no tasks, or with the cause of ctx.
 	Wait(ctx context.Context) error
-	// Stop drains the pool, lets tasks go on for a time, then cancels those that
-	// are left and calls Retry for them, and returns when all handlers have.
-	// The pool can be started again.
+	// Stop drains the pool, gives tasks some time to finish, then cancels the
+	// remaining ones and calls Retry for them, and returns after all handlers
+	// have. The pool can be started again.
 	Stop(timeout time.Duration) error
-	// State returns where the pool stands.
+	// State returns the state of the pool.
 	State() State
-	// Stats returns what it does at the moment.
+	// Stats returns what the pool is doing at the moment.
 	Stats() Stats
 }
 
@@ -89,11 +89,11 @@ var (
 	ErrTaskUsed  = errors.New("task was enqueued before")
 )
 
-// Stats is a view of a pool.
+// Stats is a snapshot of a pool.
 type Stats struct {
-	Pending    int   // tasks that it has: all of the following
-	Queued     int   // wait for their turn
-	InFlight   int   // requests under way
-	Delivering int   // results that wait for their handler, or are with it
-	Buffered   int64 // bytes of bodies in memory, of requests and responses
+	Pending    int   // all tasks of the pool, including the following
+	Queued     int   // tasks that wait for their turn
+	InFlight   int   // requests in flight
+	Delivering int   // results whose handler has been called or is about to be
+	Buffered   int64 // bytes of request and response bodies in memory
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// Observer hears of requests, to count them. Its methods are called on the
-// requests' own goroutines, must not wait, and are safe for many goroutines.
+// Observer is notified of requests, to count them. Its methods are called on the requests' own
+// goroutines, must not block, and must be safe for concurrent use.
 type Observer interface {
 	// Started is called when a request is about to be sent for the first time.
 	Started(r *Request)
 	// Ended is called once for each request that was started, when its response
-	// was read, closed, or isn't to be had.
+	// was read or closed, or the request failed.
 	Ended(r *Request, s Summary)
-	// Refused is called when a pool takes no task: code is "closed" or "exhausted".
+	// Refused is called when a pool refuses a task: code is "closed" or "exhausted".
 	Refused(t *Task, code string)
-	// Limit is called when a limit was hit, by its name, such as
+	// Limit is called when a limit was hit, with its name, such as
 	// "max_response_bytes".
 	Limit(name string)
 }
 
-// Summary is what became of a request.
+// Summary is the outcome of a request.
 type Summary struct {
 	// Code is that of the error; "" = there was a response.
 	Code     Code
@@ -36,13 +36,13 @@ type Summary struct {
 	Duration time.Duration
 }
 
-// nobody observes nothing.
-type nobody struct{}
+// noObserver is an Observer that does nothing.
+type noObserver struct{}
 
-func (nobody) Started(*Request)        {}
-func (nobody) Ended(*Request, Summary) {}
-func (nobody) Refused(*Task, string)   {}
-func (nobody) Limit(string)            {}
+func (noObserver) Started(*Request)        {}
+func (noObserver) Ended(*Request, Summary) {}
+func (noObserver) Refused(*Task, string)   {}
+func (noObserver) Limit(string)            {}
 
 // Names of limits, for [Observer.Limit].
 const (
@@ -59,8 +59,8 @@ const (
 	LimitRate          = "rate"
 )
 
-// log writes the line of a request. URLs have secrets in their queries, so it has
-// the origin only.
+// log logs a request. URLs may contain secrets in their queries, so only the
+// origin is logged.
 func (c *Client) log(r *Request, s Summary) {
 	ctx := context.Background()
 	if !c.logger.Enabled(ctx, slog.LevelDebug) {

@@ -32,7 +32,7 @@ func TestPoolMemory(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		b.want("error", netproxy.Running)
-		if e := b.told(0).err; e.Code != netproxy.CodeExhausted || !e.Retryable() {
+		if e := b.call(0).err; e.Code != netproxy.CodeExhausted || !e.Retryable() {
 			b.Errorf("got %+v", e)
 		}
 		synctest.Wait()

@@ -17,7 +17,7 @@ import (
 	"github.com/jobhost/jobhost/netproxy"
 )
 
-// heard is what a handler was told.
+// heard is a call of a handler.
 type heard struct {
 	what string // "complete", "error" or "retry"
 	task *netproxy.Task
@@ -26,7 +26,7 @@ type heard struct {
 	at   time.Time
 }
 
-// listener is a handler that notes what it is told, and then may do something.
+// listener is a handler that records its calls, and then may do something.
 type listener struct {
 	then func(ctx context.Context)
 
@@ -56,7 +56,7 @@ func (l *listener) Retry(ctx context.Context, t *netproxy.Task) {
 	l.hear(ctx, heard{what: "retry", task: t})
 }
 
-// heard returns what was told, as words.
+// heard returns the calls, as words.
 func (l *listener) heard() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,10 +67,10 @@ func (l *listener) heard() string {
 	return strings.Join(words, " ")
 }
 
-// told returns what was told as number i.
-func (l *listener) told(i int) heard { return l.since(i)[0] }
+// call returns call number i.
+func (l *listener) call(i int) heard { return l.since(i)[0] }
 
-// since returns what was told from number i on.
+// since returns the calls from number i on.
 func (l *listener) since(i int) []heard {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *listener) forget() {
 	l.all = nil
 }
 
-// refusals is an observer that remembers what a pool didn't take.
+// refusals is an observer that records the tasks that a pool refused.
 type refusals struct {
 	limits
 	codes []string
@@ -140,8 +140,8 @@ func (b *poolBench) task(path string) *netproxy.Task {
 	return netproxy.NewTask(newRequest(b, netproxy.RequestSpec{URL: "http://a.example" + path}), b, "callback", []byte("args"))
 }
 
-// enqueue enqueues a task while the test goes on, and returns the error if there is
-// one at once.
+// enqueue enqueues a task while the test continues, and returns the error if there
+// is one at once.
 func (b *poolBench) enqueue(t *netproxy.Task) error {
 	result := make(chan error, 1)
 	go func() { result <- b.Enqueue(t) }()
@@ -150,7 +150,7 @@ func (b *poolBench) enqueue(t *netproxy.Task) error {
 	case err := <-result:
 		return err
 	default:
-		return nil // an executor is busy with it
+		return nil // an executor is busy with the task
 	}
 }
 
@@ -180,7 +180,7 @@ func TestPoolStates(t *testing.T) {
 		closed()
 		b.Drain()
 		b.want("", netproxy.Stopped)
-		for range 2 { // it can be started again
+		for range 2 { // it can be restarted
 			b.forget()
 			b.start()
 			if err := b.Start(); err == nil {
@@ -236,7 +236,7 @@ func TestPoolResults(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		b.want("complete", netproxy.Running)
-		h := b.told(0)
+		h := b.call(0)
 		if h.task != task || h.task.Callback() != "callback" || string(h.resp.Args) != "args" || string(h.task.Args()) != "args" || len(h.resp.Body) != 10 || h.resp.Duration != 3*time.Second {
 			b.Errorf("got %+v", h)
 		}
@@ -254,7 +254,7 @@ func TestPoolResults(t *testing.T) {
 			}
 		}
 		b.want("complete error complete", netproxy.Running)
-		if e := b.told(1).err; e.Code != netproxy.CodeDenied || string(e.Args) != "args" {
+		if e := b.call(1).err; e.Code != netproxy.CodeDenied || string(e.Args) != "args" {
 			b.Errorf("got %+v", e)
 		}
 	})
@@ -263,7 +263,7 @@ func TestPoolResults(t *testing.T) {
 func TestPoolExhausted(t *testing.T) {
 	eachPool(t, netproxy.ProcessorConfig{MaxConnections: 2}, func(b *poolBench) {
 		b.start()
-		b.then = func(context.Context) { time.Sleep(5 * time.Second) } // a handler's time counts
+		b.then = func(context.Context) { time.Sleep(5 * time.Second) } // the time of handlers counts too
 		for _, path := range []string{"/1", "/2"} {
 			if err := b.enqueue(b.task(path)); err != nil {
 				b.Fatal(err)
@@ -313,7 +313,7 @@ func TestPoolCancel(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		b.want("complete", netproxy.Running)
-		if b.told(0).task != other {
+		if b.call(0).task != other {
 			b.Error("the wrong one was cancelled")
 		}
 		if got := b.seen.ended[0]; got.Code != netproxy.CodeCancelled || got.Duration != time.Second {

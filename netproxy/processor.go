@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// ProcessorConfig says how much a [Processor] does at once.
+// ProcessorConfig limits what a [Processor] does at once.
 type ProcessorConfig struct {
 	// Client sends the requests.
 	Client *Client
-	// MaxConnections bounds the tasks that it has, from Enqueue to the end of
-	// their handler; 0 = [DefaultMaxConnections].
+	// MaxConnections limits the tasks in the pool, each from Enqueue until its
+	// handler returns; 0 = [DefaultMaxConnections].
 	MaxConnections int
-	// MaxBuffered bounds the bytes that bodies take together, those of requests
-	// from Enqueue on, those of responses to the end of their handler; 0 =
+	// MaxBuffered bounds the bytes of all bodies together, those of requests
+	// from Enqueue on, both until the handler returns; 0 =
 	// [DefaultMaxBuffered].
 	MaxBuffered int64
-	// Handlers is how many handlers are called at once; 0 = [DefaultHandlers].
+	// Handlers is how many handlers may run at once; 0 = [DefaultHandlers].
 	Handlers int
 	// HandlerTimeout ends the context of a handler; 0 = [DefaultHandlerTimeout].
 	HandlerTimeout time.Duration
-	// Logger is told of handlers that panic; nil = the client's.
+	// Logger gets an entry for each handler that panics; nil = the client's.
 	Logger *slog.Logger
 }
 
-// maxIdle is how many goroutines wait for another task. A new one has to grow its
-// stack first, which is most of what it costs.
+// maxIdle is how many idle goroutines wait for another task. A new one has to
+// grow its stack first, which is most of its cost.
 const maxIdle = 64
 
-// Processor sends many requests at a time while nobody waits for them. It is safe
-// for many goroutines.
+// Processor sends many requests at a time without blocking its callers. It is
+// safe for concurrent use.
 type Processor struct {
 	core
 	tasks   chan *Task    // to goroutines that wait for one; closed by Stop
@@ -39,18 +39,18 @@ type Processor struct {
 	workers sync.WaitGroup
 	waiting atomic.Int64 // workers without a task
 	busy    atomic.Int64 // goroutines that call handlers
-	handoff handoff      // tasks for those
+	handoff handoff      // tasks for those goroutines
 }
 
 var _ Pool = (*Processor)(nil)
 
-// NewProcessor returns a processor that is stopped.
+// NewProcessor returns a stopped processor.
 func NewProcessor(cfg ProcessorConfig) *Processor {
 	p := &Processor{}
 	p.init(cfg)
 	p.open = func() {
 		p.tasks = make(chan *Task)
-		// There are never more results than tasks, so that none waits to get in.
+		// There are never more results than tasks, so that sending one never blocks.
 		p.results = make(chan delivery, p.cfg.MaxConnections)
 	}
 	p.shut = func() {
@@ -62,14 +62,14 @@ func NewProcessor(cfg ProcessorConfig) *Processor {
 	return p
 }
 
-// start has a goroutine run a task: one that calls a handler, when that has returned, or another.
+// start has a task run: by a goroutine that is calling a handler, after that has returned, or by another one.
 func (p *Processor) start(t *Task) {
 	if !p.handoff.keep(t, &p.busy) {
 		p.startNow(t)
 	}
 }
 
-// startNow has a goroutine run a task that has nothing else to do.
+// startNow has a task run by an idle goroutine or a new one.
 func (p *Processor) startNow(t *Task) {
 	select {
 	case p.tasks <- t:
@@ -96,9 +96,9 @@ func (p *Processor) work(t *Task) {
 	}
 }
 
-// hand calls the handler of a result now, if not too many are called already. The
-// goroutine has nothing to do with connections any more: those are net/http's.
-// Results that find no handler free are taken by those who call one.
+// hand calls the handler of a result now, unless too many are being called already. The
+// goroutine is not needed for connections any more: those are net/http's. Results that find no
+// handler free are taken by the goroutines that are calling one.
 func (p *Processor) hand(d delivery) {
 	if len(p.results) == 0 && p.mayHandle() {
 		p.handle(d)
@@ -109,7 +109,7 @@ func (p *Processor) hand(d delivery) {
 	p.handleSome()
 }
 
-// handBack is hand for many, in goroutines of their own.
+// handBack is hand for several results, on goroutines of their own.
 func (p *Processor) handBack(all []delivery) {
 	for _, d := range all {
 		p.results <- d
@@ -124,9 +124,9 @@ func (p *Processor) handBack(all []delivery) {
 	}
 }
 
-// handleSome calls handlers as long as there are results, and not too many others
-// do. One that does so looks again after it counts no more, so that
-// whoever was turned away because of it leaves nothing behind.
+// handleSome calls handlers as long as there are results, and not too many other
+// goroutines do. It looks again after it has stopped counting as busy, so that a
+// goroutine turned away because of it leaves no result behind.
 func (p *Processor) handleSome() {
 	for len(p.results) > 0 && p.mayHandle() {
 		p.handleAll()
@@ -134,7 +134,7 @@ func (p *Processor) handleSome() {
 	}
 }
 
-// mayHandle counts one more who calls handlers, if there are not too many.
+// mayHandle counts one more goroutine that calls handlers, unless there are too many.
 func (p *Processor) mayHandle() bool {
 	for {
 		busy := p.busy.Load()

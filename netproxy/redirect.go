@@ -12,13 +12,13 @@ import (
 var _ guard.Watcher = (*exchange)(nil)
 
 // maxDrained is how much of a redirect's body is read so that its connection can
-// be used again.
+// be reused.
 const maxDrained = 4 << 10
 
-// run follows redirects until there is a response to return.
-func (x *exchange) run() (*http.Response, *fault) {
+// followRedirects sends the request, and again to where redirects lead, until there is a response to return.
+func (x *exchange) followRedirects() (*http.Response, *fault) {
 	for {
-		resp, f := x.send()
+		resp, f := x.sendHop()
 		if f != nil {
 			return nil, f
 		}
@@ -51,7 +51,7 @@ func (x *exchange) limit() int {
 	return x.client.redirects
 }
 
-// follow makes a redirect the next hop, which is judged as any other when it is sent.
+// follow makes a redirect the next hop, which is judged like any other when it is sent.
 func (x *exchange) follow(status int, location string) *fault {
 	if x.hop >= x.limit() {
 		return &fault{kind: KindRedirect, code: CodeTooMany, message: "the server redirects too often", limit: LimitRedirects}
@@ -85,8 +85,8 @@ func (x *exchange) follow(status int, location string) *fault {
 	return nil
 }
 
-// redirectMethod returns the method after a redirect (RFC 9110, 15.4): that of a
-// POST changes with 301 and 302 too, as everybody does it.
+// redirectMethod returns the method after a redirect (RFC 9110, 15.4): a POST
+// becomes a GET with 301 and 302 too, as in all common clients.
 func redirectMethod(status int, method string) string {
 	switch {
 	case status == http.StatusSeeOther && method != http.MethodHead,

@@ -18,7 +18,7 @@ import (
 type hop struct{ Method, URL, Body string }
 
 // redirecting is a server for all hosts: /STATUS/LOCATION redirects, anything else
-// is the end. It remembers what it was asked.
+// ends the chain. It records its requests.
 func redirecting(seen *[]hop, headers *[]http.Header) *wire {
 	return &wire{serve: answers(func(w io.Writer, r *http.Request) bool {
 		*seen = append(*seen, hop{r.Method, "http://" + r.Host + r.URL.Path, r.Header.Get("X-Test-Body")})
@@ -149,7 +149,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// What is for one origin alone doesn't reach another.
+// What is meant for one origin doesn't reach another.
 func TestSecretsAndRedirects(t *testing.T) {
 	t.Parallel()
 	secrets := http.Header{
@@ -204,7 +204,7 @@ func TestSecretsAndRedirects(t *testing.T) {
 	}
 }
 
-// The body of a redirect is read only so far, and its connection used again if that is all.
+// The body of a redirect is read only up to a limit, and its connection reused if that was all.
 func TestRedirectBodies(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{10, 100_000} {

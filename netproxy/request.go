@@ -14,20 +14,20 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-// RequestSpec is what a [Request] is made from. Only the URL must be given.
+// RequestSpec is what a [Request] is made from. Only the URL is required.
 type RequestSpec struct {
-	// ID names the request in logs and in what comes of it; "" = a new one.
+	// ID names the request in logs and results; "" = a new one.
 	ID     string
 	Method string // "" = GET
-	// URL is absolute: see package internal/httpurl for what is refused.
+	// URL is absolute: see package internal/httpurl for what is rejected.
 	URL string
-	// Header is what the author of the request wants to be sent. Fields that
-	// speak of the connection, the proxy or the framing are left out, as are
-	// Host and Accept-Encoding, which follow from the URL and from what is
-	// understood here.
+	// Header is what the author of the request wants to send. Fields that
+	// concern the connection, a proxy or the framing are dropped, as are Host
+	// and Accept-Encoding, which follow from the URL and from the supported
+	// encodings.
 	Header http.Header
-	// HostHeader is what the host adds, in place of fields of the same name. It is
-	// not sent to another origin when the request is redirected there.
+	// HostHeader is what the host adds, replacing fields of the same name. It is
+	// not sent to another origin after a redirect.
 	HostHeader http.Header
 	Body       []byte
 	// Timeout bounds the time from the first attempt to the last byte of the
@@ -39,18 +39,18 @@ type RequestSpec struct {
 	// MaxRedirects is how many are followed; 0 = they are returned as responses;
 	// nil, or more than the client's = as many as the client's.
 	MaxRedirects *int
-	// RaiseErrors makes statuses of 400 and more errors of kind http.
+	// RaiseErrors turns statuses of 400 and more into errors of kind http.
 	RaiseErrors bool
 }
 
-// Request is an HTTP request that can't be changed, and can be sent any number
-// of times. It is safe for many goroutines.
+// Request is an immutable HTTP request that can be sent any number of times. It
+// is safe for concurrent use.
 type Request struct {
 	id          string
 	method      string
 	url         httpurl.URL
 	text        string   // url's
-	target      *url.URL // url, as net/http wants it; nobody changes it
+	target      *url.URL // url, in the form that net/http needs; read-only
 	header      http.Header
 	hostHeader  http.Header
 	body        []byte
@@ -61,7 +61,7 @@ type Request struct {
 }
 
 // NewRequest checks and copies a spec. The errors are of type [*jobhost.Error]
-// with code invalid, too_large or denied (of a method that is never sent).
+// with code invalid, too_large or denied (a method that is never sent).
 func NewRequest(spec RequestSpec) (*Request, error) {
 	r := &Request{
 		id: spec.ID, method: spec.Method, body: bytes.Clone(spec.Body),
@@ -111,7 +111,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// setURL reads a URL.
+// setURL parses a URL.
 func (r *Request) setURL(raw string) (err error) {
 	if r.url, r.text, r.target, err = httpurl.ParseTarget(raw); err != nil {
 		message, hint := urlFault(err)
@@ -129,7 +129,7 @@ func (r *Request) Method() string { return r.method }
 // URL returns the URL in its canonical form.
 func (r *Request) URL() string { return r.text }
 
-// Origin returns scheme, host and port, which are no secrets.
+// Origin returns scheme, host and port, which are not secret.
 func (r *Request) Origin() string { return r.url.Origin() }
 
 // Header returns a copy of the header, without what the host adds.
@@ -141,13 +141,13 @@ func (r *Request) HostHeader() http.Header { return r.hostHeader.Clone() }
 // Body returns a copy of the body.
 func (r *Request) Body() []byte { return bytes.Clone(r.body) }
 
-// Size returns about how much memory the request takes, in bytes.
+// Size returns roughly how much memory the request takes, in bytes.
 func (r *Request) Size() int64 { return int64(len(r.body)) }
 
 // Timeout returns the bound on its time; 0 = the client's.
 func (r *Request) Timeout() time.Duration { return r.timeout }
 
-// Spec returns what the request could be made from again.
+// Spec returns a spec from which the request could be made again.
 func (r *Request) Spec() RequestSpec {
 	spec := RequestSpec{
 		ID: r.id, Method: r.method, URL: r.URL(), Header: r.Header(), HostHeader: r.HostHeader(), Body: r.Body(),

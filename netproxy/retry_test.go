@@ -22,7 +22,7 @@ var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 // breaks reads a request and closes the connection.
 func breaks(conn net.Conn) { asked(conn) }
 
-// Which requests are sent again, and how often.
+// Which requests are resent, and how often.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	key := http.Header{"Idempotency-Key": {"k"}}
@@ -96,7 +96,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Nothing is tried again that can't become better, or has no time left.
+// Nothing is retried that can't succeed, or has no time left.
 func TestNoRetries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -123,8 +123,8 @@ func TestNoRetries(t *testing.T) {
 	}
 }
 
-// Names and connections have five seconds each, and a name server that fails may
-// do better the next time.
+// Resolving and connecting have five seconds each, and a name server that fails
+// may succeed the next time.
 func TestWayToConnection(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -184,7 +184,7 @@ func TestWayToConnection(t *testing.T) {
 	}
 }
 
-// A connection that was closed while it was idle is no failure.
+// A connection that was closed while idle is not a failure.
 func TestStaleConnection(t *testing.T) {
 	t.Parallel()
 	w := &wire{serve: func(_ int64, conn net.Conn) { // answers once, and then hangs up at the next request
@@ -237,7 +237,7 @@ func TestDestinationBreaker(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		// Denials and whoever gives up say nothing about it.
+		// Denials and cancelled requests say nothing about it.
 		for range 5 {
 			_, err := call(t, c, netproxy.RequestSpec{URL: "http://10.0.0.1/"})
 			wantCode(t, err, netproxy.KindRequest, netproxy.CodeDenied)
@@ -245,7 +245,7 @@ func TestDestinationBreaker(t *testing.T) {
 	})
 }
 
-// A destination is asked no faster than its rate, as long as there is time.
+// Requests to a destination don't exceed its rate, as long as there is time.
 func TestDestinationRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

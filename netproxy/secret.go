@@ -11,17 +11,17 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-// Secret is a field of the header that the client adds to requests for some
-// places, so that whoever writes the requests need not know it.
+// Secret is a header field that the client adds to requests for some
+// destinations, so that the authors of the requests need not know it.
 type Secret struct {
 	Header string // the field, such as Authorization
 	Value  string // all of it, such as "Bearer …"
-	// For are the requests that it is added to. A redirect to another place
-	// leaves it behind.
+	// For says which requests get it. A redirect to a destination without a
+	// match drops it.
 	For []policy.Rule
 }
 
-// redacted is in the place of a secret wherever one would be seen.
+// redacted replaces a secret wherever one would be visible.
 const redacted = "[secret]"
 
 // String returns the field without its value.
@@ -63,8 +63,8 @@ func newSecrets(list []Secret) (secrets, error) {
 	return all, nil
 }
 
-// inject adds the secrets for a place in place of what is there. h is of one hop,
-// so those for other places are not in it.
+// inject sets the secrets for a destination, replacing fields of the same name. h
+// is of one hop, so it holds no secrets for other destinations.
 func (all secrets) inject(h http.Header, method string, u httpurl.URL) {
 	for _, s := range all {
 		if slices.ContainsFunc(s.For, func(r policy.Rule) bool { return r.Match(method, u) }) {
@@ -73,7 +73,7 @@ func (all secrets) inject(h http.Header, method string, u httpurl.URL) {
 	}
 }
 
-// redact removes the values of secrets from a header that a server sent.
+// redact removes the values of secrets from the header of a response.
 func (all secrets) redact(h http.Header) {
 	for _, s := range all {
 		for _, values := range h {
@@ -84,7 +84,7 @@ func (all secrets) redact(h http.Header) {
 	}
 }
 
-// redact removes the value, and its last word: the token after "Bearer".
+// redact removes the value, and also its last word alone: the token after "Bearer".
 func (s Secret) redact(text string) string {
 	text = strings.ReplaceAll(text, s.Value, redacted)
 	if i := strings.LastIndexByte(s.Value, ' '); i >= 0 && len(s.Value)-i > 8 {
@@ -93,7 +93,7 @@ func (s Secret) redact(text string) string {
 	return text
 }
 
-// checkSecrets is for [Config.Check].
+// checkSecrets is part of [Config.Check].
 func checkSecrets(list []Secret) (errs []error) {
 	for _, s := range list {
 		if err := s.check(); err != nil {

@@ -9,7 +9,7 @@ import (
 func (p *core) Drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.becomeLocked(Draining) // from other states there is nothing to do
+	_ = p.becomeLocked(Draining) // nothing to do in other states
 }
 
 // Wait implements [Pool].
@@ -71,7 +71,7 @@ func (p *core) Stop(timeout time.Duration) error {
 	return p.becomeLocked(Stopped)
 }
 
-// abandon cancels the requests that are under way and has Retry called for them.
+// abandon cancels the requests in flight and has Retry called for them.
 func (p *core) abandon() {
 	p.mu.Lock()
 	var all []delivery

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Stream is a response whose body is still to be read. It must be closed. Its
-// methods are for one goroutine at a time.
+// Stream is a response whose body is still to be read. It must be closed. It is
+// not safe for concurrent use.
 type Stream struct {
 	Status int
-	Header http.Header // without what speaks of the connection and the encoding
-	// RequestID, Method, URL and Redirects are those of [Response].
+	Header http.Header // without the fields that concern the connection and the encoding
+	// RequestID, Method, URL and Redirects are as in [Response].
 	RequestID string
 	Method    string
 	URL       string
 	Redirects []string
-	// Length is how long the body will be; -1 = unknown.
+	// Length is the length of the body; -1 = unknown.
 	Length int64
 
 	x       *exchange
@@ -27,11 +27,11 @@ type Stream struct {
 	max     int64
 	err     error
 	waited  time.Duration // since rated
-	rated   int64         // bytes received when the rate was looked at last
+	rated   int64         // bytes received since the rate was last checked
 }
 
-// Do sends a request and returns its response as soon as it begins. The request
-// ends with ctx, or when the stream is closed. Errors, also those of the stream, are of
+// Do sends a request and returns its response as soon as it begins. The request ends
+// with ctx, or when the stream is closed. Errors, including those of the stream, are of
 // type [*Error].
 func (c *Client) Do(ctx context.Context, r *Request) (*Stream, error) {
 	return c.start(ctx, r).open(nil)
@@ -59,13 +59,13 @@ func (x *exchange) call(room *room) (*Response, error) {
 	return s.buffer(room)
 }
 
-// open returns the response as soon as it begins. One that becomes an error is
-// read first.
+// open returns the response as soon as it begins. If it is to become an error,
+// it is read completely first.
 func (x *exchange) open(room *room) (*Stream, error) {
 	if int64(len(x.body)) > x.client.cfg.MaxRequestBytes {
 		return nil, x.fail(&fault{code: CodeInvalid, message: "the body of the request is too large", limit: LimitRequestBytes})
 	}
-	resp, f := x.run()
+	resp, f := x.followRedirects()
 	if f != nil {
 		return nil, x.fail(f)
 	}
@@ -107,7 +107,7 @@ func (x *exchange) respond(resp *http.Response) *Stream {
 	return s
 }
 
-// begin looks at how the body is encoded, and how long it says to be.
+// begin checks how the body is encoded, and its announced length.
 func (s *Stream) begin(resp *http.Response) *fault {
 	encoded, f := isEncoded(resp)
 	if f != nil {
@@ -128,8 +128,8 @@ func (s *Stream) begin(resp *http.Response) *fault {
 	return nil
 }
 
-// Read reads the decoded body. Its errors but [io.EOF] are of type [*Error], and
-// what was read before one is not the whole body.
+// Read reads the decoded body. Errors other than [io.EOF] are of type [*Error],
+// and mean that the body is incomplete.
 func (s *Stream) Read(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
@@ -146,7 +146,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if err != nil {
 		return n, s.err
 	}
-	s.x.rest() // from now on it's the reader who takes time
+	s.x.rest() // from now on the reader takes the time
 	return n, nil
 }
 
@@ -175,8 +175,8 @@ func (s *Stream) read(p []byte) (int, error) {
 	return n, err
 }
 
-// tooSlow adds up for how long somebody has waited, and what came of it. It gives no
-// judgement while there may be more that has come already.
+// tooSlow adds up how long reads have waited, and how much they returned. It does
+// not judge while more may already have arrived.
 func (s *Stream) tooSlow(n int64, took time.Duration, more bool) bool {
 	cfg := &s.x.client.cfg
 	s.waited += took
@@ -189,7 +189,7 @@ func (s *Stream) tooSlow(n int64, took time.Duration, more bool) bool {
 	return slow
 }
 
-// finish ends the stream with what further reads return.
+// finish ends the stream; err is what further reads return.
 func (s *Stream) finish(err error, f *fault) {
 	s.err = err
 	if s.decoder != nil {
@@ -199,8 +199,8 @@ func (s *Stream) finish(err error, f *fault) {
 	s.x.end(f)
 }
 
-// Close gives the body up. A body that was read to its end leaves its connection to
-// others; any other ends with it.
+// Close discards the rest of the body. If the body was read to its end, the
+// connection can be reused; otherwise it is closed.
 func (s *Stream) Close() error {
 	if s.err == nil {
 		s.x.life.end(errReleased)
@@ -209,14 +209,14 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// smallest is what is allocated for a body at first.
+// smallest is the minimum first allocation for a body.
 const smallest = 512
 
-// mostAtFirst is what is allocated on a server's word.
+// mostAtFirst limits what is allocated on a server's word alone.
 const mostAtFirst = 64 << 10
 
-// buffer reads all of the body and closes the stream. room = nil is no bound on
-// what all bodies take.
+// buffer reads the whole body and closes the stream. A nil room means no limit
+// on what all bodies take.
 func (s *Stream) buffer(room *room) (*Response, error) {
 	size := s.Length
 	if size < 0 {
@@ -252,7 +252,7 @@ func (s *Stream) buffer(room *room) (*Response, error) {
 	}, nil
 }
 
-// full ends a stream for whose body there is no room.
+// full ends a stream whose body has no room.
 func (s *Stream) full() error {
 	s.x.life.end(errFull)
 	s.finish(s.x.error(errFull), errFull)

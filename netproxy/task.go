@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Task is a request with what is to be done about its end. It is enqueued once.
+// Task is a request together with what to do with its result. It can be enqueued once.
 type Task struct {
 	request  *Request
 	handler  Handler
@@ -21,20 +21,20 @@ type Task struct {
 
 	// The following are the pool's.
 	room       room
-	next, prev *Task // of those that are pending; protected by the pool's mutex
+	next, prev *Task // list of the pending ones; protected by the pool's mutex
 }
 
-// Bits of a task's flags. Bits are only added.
+// Bits of a task's flags. Bits are only added, never removed.
 const (
-	taskPending   = 1 << iota // it is a pool's
-	taskClaimed               // its end is decided, and a handler is told; never with the next
-	taskCancelled             // nobody is told
+	taskPending   = 1 << iota // it belongs to a pool
+	taskClaimed               // its end is decided, and a handler will be called; never together with the next
+	taskCancelled             // no handler will be called
 	taskRan                   // its request has ended
 	taskDelivered             // its handler has returned
 )
 
-// NewTask returns a task. handler is told what becomes of the request; callback
-// and args are for it.
+// NewTask returns a task. handler is called with the result of the request;
+// callback and args are for its use.
 func NewTask(r *Request, handler Handler, callback string, args []byte) *Task {
 	return &Task{request: r, handler: handler, callback: callback, args: bytes.Clone(args)}
 }
@@ -51,10 +51,10 @@ func (t *Task) Args() []byte { return bytes.Clone(t.args) }
 // Enqueued returns when the task was enqueued; zero = not yet.
 func (t *Task) Enqueued() time.Time { return timeOf(&t.enqueue) }
 
-// Started returns when its request was begun; zero = not yet.
+// Started returns when its request began; zero = not yet.
 func (t *Task) Started() time.Time { return timeOf(&t.start) }
 
-// Completed returns when its request had ended; zero = not yet.
+// Completed returns when its request ended; zero = not yet.
 func (t *Task) Completed() time.Time { return timeOf(&t.end) }
 
 func timeOf(nanos *atomic.Int64) time.Time {
@@ -65,9 +65,9 @@ func timeOf(nanos *atomic.Int64) time.Time {
 	return time.Unix(0, n)
 }
 
-// Cancel gives the task up: its request is cancelled where it is, and no handler
-// is called. It reports whether it came in time; otherwise a handler is
-// called, or was.
+// Cancel gives the task up: its request is cancelled at whatever stage it is,
+// and no handler is called. It reports whether it came in time; if not, a
+// handler is or was called.
 func (t *Task) Cancel() bool {
 	if !t.decide(0, taskCancelled) {
 		return false
@@ -76,11 +76,11 @@ func (t *Task) Cancel() bool {
 	return true
 }
 
-// claim decides that a handler will be told, and reports whether it was this call
-// that did.
+// claim decides that a handler will be called, and reports whether this call made
+// the decision.
 func (t *Task) claim() bool { return t.decide(taskPending, taskClaimed) }
 
-// decide adds a bit if the end of a task that has the needed bits is still open.
+// decide adds a bit, if the task has the needed bits and its end is still undecided.
 func (t *Task) decide(needed, bit uint32) bool {
 	for {
 		old := t.flags.Load()
@@ -104,10 +104,10 @@ func (t *Task) ran() bool {
 // done with the task.
 func (t *Task) delivered() bool { return t.flags.Or(taskDelivered)&taskRan != 0 }
 
-// isDelivering reports whether a handler is, or will be, told of the task's end.
+// isDelivering reports whether a handler is being called, or will be.
 func (t *Task) isDelivering() bool { return t.flags.Load()&(taskClaimed|taskDelivered) == taskClaimed }
 
-// bind makes abort end a request.
+// bind lets abort end a request.
 func (t *Task) bind(life *lifetime) {
 	t.life.Store(life)
 	if t.flags.Load()&(taskClaimed|taskCancelled) != 0 {
@@ -115,7 +115,7 @@ func (t *Task) bind(life *lifetime) {
 	}
 }
 
-// abort cancels the request that is under way, or will be.
+// abort cancels the request, now or when it begins.
 func (t *Task) abort() {
 	if life := t.life.Load(); life != nil {
 		life.end(errCancelled)

@@ -9,17 +9,16 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Template makes requests that have something in common. It can't be changed, and
-// is safe for many goroutines.
+// Template makes requests that have something in common. It is immutable and safe
+// for concurrent use.
 type Template struct {
 	base    *url.URL
 	header  http.Header
 	timeout time.Duration
 }
 
-// NewTemplate returns a template: references are resolved against base, which is
-// an absolute URL; "" = there is none, and URLs are absolute. The header is
-// copied.
+// NewTemplate returns a template: references are resolved against base, an
+// absolute URL; "" = none, so that URLs must be absolute. The header is copied.
 func NewTemplate(base string, header http.Header, timeout time.Duration) (*Template, error) {
 	t := &Template{timeout: timeout}
 	if base != "" {
@@ -34,8 +33,8 @@ func NewTemplate(base string, header http.Header, timeout time.Duration) (*Templ
 	return t, err
 }
 
-// New returns a request: as spec says, with the template's fields where its
-// header has none, and the template's timeout if it has none. spec is not changed.
+// New returns a request as spec says, with the template's fields where spec's header has none,
+// and the template's timeout if spec has none. spec is not changed.
 func (t *Template) New(spec RequestSpec) (*Request, error) {
 	header := t.header.Clone()
 	if header == nil {

@@ -68,7 +68,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// A request gives out copies only.
+// A request hands out copies only.
 func TestRequestsDontChange(t *testing.T) {
 	t.Parallel()
 	spec := netproxy.RequestSpec{URL: "http://a.example/", Header: http.Header{"X": {"1"}}, HostHeader: http.Header{"Y": {"1"}}, Body: []byte("body"), MaxRedirects: new(1)}

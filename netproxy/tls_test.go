@@ -53,7 +53,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// sign returns a certificate for a name, until a time; by = nil signs itself.
+// sign returns a certificate for a name, valid until a time; by = nil means self-signed.
 func sign(t testing.TB, by *authority, name string, until time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,7 +75,7 @@ func sign(t testing.TB, by *authority, name string, until time.Time) tls.Certifi
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// secureClient may ask name.example, which is this machine, by TLS.
+// secureClient may reach name.example, which is this machine, over TLS.
 func secureClient(t testing.TB, a *authority, port string, cfg netproxy.Config) *netproxy.Client {
 	t.Helper()
 	cfg.Policy = allow(t, "127.0.0.1", "https://name.example:"+port)
@@ -201,7 +201,7 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 }
 
 // Servers that use HTTP/2 to keep their client busy: row H33. What they may send
-// for a request is bounded, whatever it is.
+// per request is bounded, of whatever kind.
 func TestHTTP2Floods(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

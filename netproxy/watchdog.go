@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// watchdog ends an exchange that takes too long. It watches one exchange after the
-// other: to make a timer costs three times as much as to set it.
+// watchdog ends an exchange that takes too long. It is reused for one exchange
+// after the other: creating a timer costs three times as much as resetting it.
 type watchdog struct {
 	mu    sync.Mutex // protects the following
 	timer *time.Timer
 	x     *exchange // nil = none
 }
 
-// watch returns the watchdog of an exchange that begins.
+// watch returns a watchdog for an exchange that begins.
 func (c *Client) watch(x *exchange) *watchdog {
 	w, ok := c.watchdogs.Get().(*watchdog)
 	if !ok {
@@ -31,8 +31,8 @@ func (c *Client) watch(x *exchange) *watchdog {
 	return w
 }
 
-// unwatch takes back the watchdog of an exchange that has ended. Should it be about
-// to bark, it does so at the next exchange, which is not bothered by a look too early.
+// unwatch takes back the watchdog of an exchange that has ended. If it is just about
+// to bark, it does so for the next exchange, for which an early look is harmless.
 func (c *Client) unwatch(w *watchdog) {
 	w.mu.Lock()
 	w.timer.Stop()
@@ -41,8 +41,8 @@ func (c *Client) unwatch(w *watchdog) {
 	c.watchdogs.Put(w)
 }
 
-// bark ends the exchange if something took too long, and looks again later. A
-// timer that is set anew for each read would cost more than the read.
+// bark ends the exchange if something took too long, and otherwise looks again
+// later. Resetting the timer for each read would cost more than the read.
 func (w *watchdog) bark() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

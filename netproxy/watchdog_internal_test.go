@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// watched begins an exchange that nothing is sent for.
+// watched begins an exchange without sending anything.
 func watched(c *Client, timeout time.Duration) *exchange {
 	x := &exchange{client: c, began: time.Now(), timeout: timeout}
 	x.life.begin(context.Background(), context.Background())
@@ -17,8 +17,8 @@ func watched(c *Client, timeout time.Duration) *exchange {
 	return x
 }
 
-// TestWatchdogBarksLate: a bark that comes when its exchange has ended is nothing to the
-// next one, whose own deadline holds.
+// TestWatchdogBarksLate: a bark that comes after its exchange has ended doesn't affect
+// the next one, whose own deadline applies.
 func TestWatchdogBarksLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWatchdogBarksLate(t *testing.T) {
 		first := watched(c, time.Second)
 		w := first.watchdog
 		c.unwatch(w)
-		w.bark() // at nobody
+		w.bark() // without an exchange
 		next := &exchange{client: c, began: time.Now(), timeout: 2 * time.Second}
 		next.life.begin(context.Background(), context.Background())
 		w.mu.Lock()
@@ -47,7 +47,7 @@ func TestWatchdogBarksLate(t *testing.T) {
 	})
 }
 
-// TestWatchdogHammer: exchanges that begin, end and time out at once.
+// TestWatchdogHammer: exchanges begin, end and time out concurrently.
 func TestWatchdogHammer(t *testing.T) {
 	t.Parallel()
 	c := &Client{cfg: Config{IdleTimeout: time.Minute}}

@@ -22,20 +22,20 @@ func (f names) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, e
 	return f(ctx, host)
 }
 
-// public resolves every name to one public address.
+// public resolves every name to the same public address.
 func public(context.Context, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil
 }
 
-// noAddrs are the addresses of a machine without any.
+// noAddrs returns the addresses of a machine that has none.
 func noAddrs() ([]net.Addr, error) { return nil, nil }
 
 // wire is a network of pipes: each connection is served by a function, until it
-// returns. Its time is that of the bubble that the test is in.
+// returns. It runs on the clock of the test's bubble.
 type wire struct {
 	dials atomic.Int64
 	serve func(n int64, conn net.Conn) // n counts connections, from 1
-	fail  func(n int64) error          // of dialling; nil = never
+	fail  func(n int64) error          // for dials; nil = never
 	all   sync.WaitGroup
 }
 
@@ -54,7 +54,7 @@ func (w *wire) dial(context.Context, netip.AddrPort) (net.Conn, error) {
 	return here, nil
 }
 
-// client returns a client that knows this network only, and may ask all of it.
+// client returns a client that can reach this network only, and all of it.
 func (w *wire) client(t testing.TB, cfg netproxy.Config) *netproxy.Client {
 	t.Helper()
 	t.Cleanup(w.all.Wait) // after the client is closed
@@ -63,8 +63,8 @@ func (w *wire) client(t testing.TB, cfg netproxy.Config) *netproxy.Client {
 	return newClient(t, cfg)
 }
 
-// answers serves requests with a function that writes the response, as bytes. It ends
-// the connection by returning false.
+// answers serves requests with a function that writes the response, as bytes, and
+// closes the connection by returning false.
 func answers(answer func(w io.Writer, r *http.Request) bool) func(int64, net.Conn) {
 	return func(_ int64, conn net.Conn) {
 		in := bufio.NewReader(conn)
@@ -85,7 +85,7 @@ func answers(answer func(w io.Writer, r *http.Request) bool) func(int64, net.Con
 	}
 }
 
-// says answers all requests with the same bytes, and ends the connection.
+// says answers all requests with the same bytes, and closes the connection.
 func says(text string) func(int64, net.Conn) {
 	return answers(func(w io.Writer, _ *http.Request) bool {
 		_, _ = io.WriteString(w, text)
@@ -99,7 +99,7 @@ func reply(w io.Writer, status int, header, body string) bool {
 	return err == nil
 }
 
-// asked returns when a request was read.
+// asked returns when a request has been read.
 func asked(conn net.Conn) {
 	if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 		_, _ = io.Copy(io.Discard, r.Body)

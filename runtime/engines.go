@@ -7,11 +7,11 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Engines is an engine made of others, of which each loads its kind of plugins.
+// Engines is an engine composed of others, each of which loads its kind of plugin.
 type Engines struct {
 	Inline    Engine // Wasm in the process of the host
-	Sandboxes Engine // Wasm in processes of its own; nil = can't be had
-	Native    Engine // executables; nil = can't be had
+	Sandboxes Engine // Wasm in processes of its own; nil = not available
+	Native    Engine // executables; nil = not available
 }
 
 var _ Engine = (*Engines)(nil)

@@ -1,10 +1,10 @@
-// Package runtime turns a plugin's bytes into sandboxes that each run one
-// task at a time. It says what an engine must do; runtime/wasm is one.
+// Package runtime turns a plugin's bytes into sandboxes that each run one task
+// at a time. It defines what an engine must do; runtime/wasm is one.
 //
 //	Engine.Load ─► Plugin ─► Instantiate ─► Instance ─► Run(attempt) ─► Result
 //
-// A [Sandbox] keeps one instance for one slot of a pool and replaces it when
-// it broke.
+// A [Sandbox] keeps one instance for one slot of a pool and replaces it when it
+// is broken.
 package runtime
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Engine loads plugins of one kind. It is safe for many goroutines.
+// Engine loads plugins of one kind. It is safe for concurrent use.
 type Engine interface {
 	// Load checks and compiles a plugin. Errors carry a code and a hint:
-	// invalid for a plugin that can't be loaded, with what is wrong with it.
-	// Loading the same bytes at the same time compiles them once.
+	// invalid for a plugin that can't be loaded, and why. Concurrent loads of
+	// the same bytes compile them once.
 	Load(ctx context.Context, src Source) (Plugin, error)
-	// Close frees everything, the plugins that are still open included.
+	// Close frees everything, including plugins that are still open.
 	Close(ctx context.Context) error
 }
 
@@ -34,34 +34,33 @@ type Source struct {
 	// Path is where the bytes came from, for errors; Bytes are the module.
 	Path  string
 	Bytes []byte
-	// ABI is how the host talks to the plugin: one of [ABIs], or [ABIAuto] or
-	// empty to look at what it exports.
+	// ABI is how the host communicates with the plugin: one of [ABIs], or
+	// [ABIAuto] or empty to infer it from the exports.
 	ABI string
 	// Entry is the export to call by default; empty = the ABI's own.
 	Entry string
-	// Features are what the modules may use of WebAssembly besides what all may:
-	// some of [Features].
+	// Features are the WebAssembly features that the modules may use beyond the
+	// default ones: some of [Features].
 	Features []string
 	Limits   Limits
 	// Isolation is what a sandbox keeps between jobs; empty = [IsolateJob].
 	Isolation Isolation
 	// Sandbox is where it runs; empty = [SandboxInline].
 	Sandbox Placement
-	// Processes is how many processes run it, for plugins that run in such; 0 = 1. The
-	// slots of its pool are spread over them.
+	// Processes is how many processes run it, for plugins that run in processes of
+	// their own; 0 = 1. The slots of its pool are spread over them.
 	Processes int
-	// Slots is how many instances there will be at one time, for what must be known before; 0 = 1.
+	// Slots is how many instances there will be at one time, for what must be sized in advance; 0 = 1.
 	Slots int
-	// Env is the environment of the plugin besides what it finds anyway.
+	// Env is added to the environment that the plugin has anyway.
 	Env map[string]string
-	// System is what the plugin finds of an operating system.
+	// System is what the plugin sees of an operating system.
 	System System
-	// Linked are further modules of the plugin, for ABIs that have such.
+	// Linked are further modules of the plugin, for ABIs that support them.
 	Linked []Linked
-	// Extism bounds plugins of Extism further.
+	// Extism limits Extism plugins further.
 	Extism extism.Limits
-	// Config is what the plugin finds of its configuration while it
-	// initialises.
+	// Config is the configuration that the plugin sees while it initialises.
 	Config map[string]string
 }
 
@@ -81,18 +80,18 @@ const (
 	ABIBuiltin = "builtin" // a function of the host: package builtin
 )
 
-// ABIs returns those of modules: all but process, auto and builtin.
+// ABIs returns the ABIs of modules: all except process, auto and builtin.
 func ABIs() []string { return []string{ABIJobhost, ABIWASI, ABIExtism} }
 
-// StackBytes is what each sandbox has for the stack of its calls, besides its
-// memory. A guest whose calls are nested more deeply fails.
+// StackBytes is what each sandbox has for its call stack, besides its memory. A
+// guest whose calls are nested more deeply fails.
 const StackBytes = 24 << 20
 
-// FeatureSIMD are vectors of 128 bits. They have to be asked for because they are
-// the part of the compiler that is trusted least: see docs/sandbox.md.
+// FeatureSIMD is 128-bit vectors. They must be requested because they are the
+// least trusted part of the compiler: see docs/sandbox.md.
 const FeatureSIMD = "simd"
 
-// Features lists what workers have to ask for, sorted.
+// Features lists the features that workers must request, sorted.
 func Features() []string { return []string{FeatureSIMD} }
 
 // Placement says where a sandbox runs.
@@ -104,7 +103,7 @@ const (
 	SandboxProcess Placement = "process" // in a process of its own
 )
 
-// Placements lists them.
+// Placements lists all placements.
 func Placements() []Placement { return []Placement{SandboxInline, SandboxProcess} }
 
 // Isolation says what a sandbox keeps from one job to the next.
@@ -112,28 +111,28 @@ type Isolation string
 
 // The isolations.
 const (
-	// IsolateJob: nothing. Memory, globals, tables and descriptors are put back
-	// to how they were when the plugin was initialised; what can't be put
-	// back is made anew.
+	// IsolateJob: nothing. Memory, globals, tables and descriptors are reset to
+	// their state after the plugin's initialisation; what can't be reset is
+	// recreated.
 	IsolateJob Isolation = "job"
 	// IsolateInstance: everything, until the instance breaks. The fastest, for
 	// plugins that keep caches and are trusted with all their jobs.
 	IsolateInstance Isolation = "instance"
-	// IsolateFresh: nothing, and each job's sandbox is initialised anew, which
-	// costs what the plugin's initialisation costs.
+	// IsolateFresh: nothing, and each job's sandbox is initialised from scratch, at the
+	// cost of the plugin's initialisation.
 	IsolateFresh Isolation = "fresh"
 )
 
-// Isolations lists them, the default first.
+// Isolations lists all isolations, the default first.
 func Isolations() []Isolation { return []Isolation{IsolateJob, IsolateInstance, IsolateFresh} }
 
-// System is what a plugin finds of an operating system, by WASI. The zero
+// System is what a plugin sees of an operating system, through WASI. The zero
 // value grants nothing: no arguments, no files, clocks in steps of a
-// millisecond. Randomness is always there.
+// millisecond. Randomness is always available.
 type System struct {
 	Args         []string // of commands, after the name
 	Mounts       []Mount
-	PreciseClock bool // clocks as exact as the host's
+	PreciseClock bool // clocks as precise as the host's
 	// BareEnv leaves the variables JOBHOST_… out of the environment of a command.
 	BareEnv bool
 }
@@ -141,33 +140,33 @@ type System struct {
 // Mount is a folder of the host that a plugin may see.
 type Mount struct {
 	Host  string // folder of the host
-	Guest string // where the plugin finds it, an absolute path
-	Write bool   // it may change what is in it
+	Guest string // where the plugin sees it, an absolute path
+	Write bool   // the plugin may change its contents
 }
 
-// Limits bound one sandbox. Zero values mean the defaults of [DefaultLimits].
+// Limits limit one sandbox. Zero values mean the defaults of [DefaultLimits].
 type Limits struct {
 	MemoryBytes int64         // linear memory, a multiple of 64 KiB after rounding up
 	Timeout     time.Duration // of one attempt, unless the job says otherwise
 	OutputBytes int           // result of one attempt
 	LogBytes    int           // log of one attempt
 	LineBytes   int           // one line of the log
-	StartTime   time.Duration // of making an instance
-	// Fuel bounds the work of one attempt: see [jobhost.Outcome]; 0 = only the
-	// timeout does.
+	StartTime   time.Duration // for creating an instance
+	// Fuel limits the work of one attempt: see [jobhost.Outcome]; 0 = only the
+	// timeout applies.
 	Fuel int64
-	// CompileBytes is what compiling a module may take of memory, by an estimate
-	// that is made before. What may take more memory may take more time.
+	// CompileBytes limits the memory for compiling a module, according to an
+	// estimate made in advance. A higher limit also allows more time.
 	CompileBytes int64
 	// TableEntries bounds the entries of each table.
 	TableEntries uint32
 
-	OpenRequests int   // HTTP requests that one attempt has open at one time
-	Requests     int   // HTTP requests that one attempt sends
-	RequestBytes int64 // of bodies that one attempt sends and receives over HTTP
+	OpenRequests int   // HTTP requests that one attempt may have open at one time
+	Requests     int   // HTTP requests that one attempt may send
+	RequestBytes int64 // of bodies that one attempt may send and receive over HTTP
 }
 
-// DefaultLimits returns the limits of workers that say nothing else.
+// DefaultLimits returns the limits of workers that don't set any.
 func DefaultLimits() Limits {
 	return Limits{
 		MemoryBytes: 64 << 20,
@@ -207,31 +206,31 @@ func (l Limits) OrDefaults() Limits {
 	}
 }
 
-// Plugin is a loaded plugin. It is safe for many goroutines.
+// Plugin is a loaded plugin. It is safe for concurrent use.
 type Plugin interface {
 	Info() Info
-	// Instantiate makes a sandbox and runs its initialisation, for at most
+	// Instantiate creates a sandbox and runs its initialisation, for at most
 	// Limits.StartTime.
 	Instantiate(ctx context.Context) (Instance, error)
 	// Close frees the plugin; its instances must be closed before.
 	Close(ctx context.Context) error
 }
 
-// Fallible is what plugins may be besides that can lose what they need to run anything, and do not try
-// for ever to get it back.
+// Fallible is an optional ability of plugins that may lose what they need to run anything, and don't
+// keep trying indefinitely to recover it.
 type Fallible interface {
-	// OnDisabled sets who is told why the plugin runs nothing any more, and with an empty
-	// reason that it does again; nil = nobody. Attempts come back meanwhile with [jobhost.OutcomeReturned].
-	OnDisabled(told func(reason string))
+	// OnDisabled sets a function that is called with the reason when the plugin stops running anything, and with an
+	// empty reason when it runs again; nil = none. While it is disabled, attempts return [jobhost.OutcomeReturned].
+	OnDisabled(notify func(reason string))
 	// Enable makes it try again.
 	Enable()
 }
 
-// Instance is one sandbox. One goroutine uses it at a time.
+// Instance is one sandbox. It is not safe for concurrent use.
 type Instance interface {
-	// Run runs one attempt to its end. Everything that can happen to a guest
-	// is a Result, never an error. It returns soon after ctx ends or
-	// at.Deadline passes.
+	// Run runs one attempt to its end. Everything that can happen to a guest is
+	// a Result, never an error. It returns soon after ctx ends or at.Deadline
+	// passes.
 	Run(ctx context.Context, at *hostcall.Attempt) Result
 	Close(ctx context.Context) error
 }
@@ -241,15 +240,14 @@ type Result struct {
 	Outcome jobhost.Outcome
 	// Replace says why the instance must not be used again; empty = it can be.
 	Replace Reason
-	// Reset is how long it took to put the instance back to its beginning; 0 =
-	// that was not done.
+	// Reset is how long it took to reset the instance; 0 = it was not reset.
 	Reset time.Duration
-	// MemoryRefused says that the guest asked for more memory than it may have.
+	// MemoryRefused is true if the guest was refused more memory.
 	MemoryRefused bool
 }
 
-// Reason is why an instance is replaced. There are few, so that they can be
-// labels of a metric.
+// Reason is why an instance is replaced. There are only a few, so that they can
+// be labels of a metric.
 type Reason string
 
 // The reasons.
@@ -258,15 +256,15 @@ const (
 	ReplacedStopped   Reason = "stopped"    // it was stopped at its deadline, or cancelled
 	ReplacedFuel      Reason = "fuel"       // it used up its fuel
 	ReplacedStack     Reason = "stack"      // its stack overflowed
-	ReplacedExit      Reason = "exit"       // it ended itself, and instances are not reset
-	ReplacedBadResult Reason = "bad_result" // it pointed outside of its memory
-	ReplacedInternal  Reason = "internal"   // the host has a fault
-	ReplacedGrown     Reason = "grown"      // its memory has grown too far to be put back
-	ReplacedTables    Reason = "tables"     // it may have changed what can't be put back
+	ReplacedExit      Reason = "exit"       // it exited, and instances are not reset
+	ReplacedBadResult Reason = "bad_result" // it pointed outside its memory
+	ReplacedInternal  Reason = "internal"   // the host has a bug
+	ReplacedGrown     Reason = "grown"      // its memory has grown too far to be reset
+	ReplacedTables    Reason = "tables"     // it may have changed what can't be reset
 	ReplacedFresh     Reason = "fresh"      // each job has an instance of its own
 )
 
-// Reasons lists them.
+// Reasons lists all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		ReplacedTrap, ReplacedStopped, ReplacedFuel, ReplacedStack, ReplacedExit, ReplacedBadResult,
@@ -280,19 +278,19 @@ type Info struct {
 	Size   int    // of the bytes
 	ABI    string // one of [ABIs]
 	Entry  string // the export that is called by default
-	// Entries are all exports that can be called, sorted.
+	// Entries are all callable exports, sorted.
 	Entries []string
-	// Imports are the capabilities that the module asks for, as
-	// "module.name", sorted.
+	// Imports are the capabilities that the module imports, as "module.name",
+	// sorted.
 	Imports []string
 	// Features are those of [Features] that the modules need, sorted.
 	Features []string
 	// MemoryMin and MemoryMax are what the module declares, in bytes; max 0 = none.
 	MemoryMin, MemoryMax uint64
-	// CompileMemory is what compiling the modules takes, as an estimate, in bytes;
-	// CompileNeed is the least [Limits.CompileBytes] with which that is done.
+	// CompileMemory is the estimated memory for compiling the modules, in bytes;
+	// CompileNeed is the smallest [Limits.CompileBytes] that allows it.
 	CompileMemory, CompileNeed int64
-	// Isolation is what holds between jobs.
+	// Isolation is what applies between jobs.
 	Isolation Isolation
 	// Replaced says why instances are replaced rather than reset after each
 	// job; empty = they are reset.

@@ -8,23 +8,23 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Sandbox keeps one instance of a plugin for one slot of a pool: it makes the
-// instance when it is first needed and replaces it when that is no longer as
-// good as new. One goroutine uses it at a time.
+// Sandbox keeps one instance of a plugin for one slot of a pool: it creates the
+// instance when it is first needed and replaces it when it is no longer as good
+// as new. It is not safe for concurrent use.
 type Sandbox struct {
 	plugin   Plugin
-	instance Instance      // nil until needed, and after it was thrown away
-	ran      func(*Result) // told of every run; may be nil
-	result   Result        // of the run, for ran: a variable would be allocated each time
+	instance Instance      // nil until needed, and after it was discarded
+	ran      func(*Result) // called after every run; may be nil
+	result   Result        // of the run, for ran, which would otherwise cost an allocation each time
 }
 
 // NewSandbox returns an empty sandbox. ran is called after each run, before
-// [Sandbox.Run] returns, with a result that is good until then; it may be nil.
+// [Sandbox.Run] returns, with a result that is valid until then; it may be nil.
 func NewSandbox(plugin Plugin, ran func(*Result)) *Sandbox {
 	return &Sandbox{plugin: plugin, ran: ran}
 }
 
-// Run runs one attempt. When no instance can be made the outcome is a failure
+// Run runs one attempt. If no instance can be created the outcome is a failure
 // with code [jobhost.FailStart].
 func (s *Sandbox) Run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome {
 	if s.instance == nil {
@@ -34,7 +34,7 @@ func (s *Sandbox) Run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome
 		}
 		s.instance = instance
 	}
-	defer at.Release() // of what the guest left open
+	defer at.Release() // what the guest left open
 	s.result = s.instance.Run(ctx, at)
 	if s.result.Replace != "" {
 		_ = s.Close(ctx)
@@ -47,8 +47,8 @@ func (s *Sandbox) Run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome
 	return outcome
 }
 
-// startFailed makes an outcome of a sandbox that could not be made; that is the
-// worker's failure only when nobody stopped it.
+// startFailed returns the outcome for a sandbox that could not be created; it
+// is the worker's failure unless the attempt was stopped.
 func startFailed(ctx context.Context, at *hostcall.Attempt, err error) jobhost.Outcome {
 	if ctx.Err() != nil {
 		return at.Stopped(ctx)

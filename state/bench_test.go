@@ -43,7 +43,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkPut changes one state after the other of a board that nobody watches.
+// BenchmarkPut changes one state after the other of a board that is not watched.
 func BenchmarkPut(b *testing.B) {
 	f := filled(b, 1000, 3)
 	s := of(0, "tag-1", 1)

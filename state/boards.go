@@ -23,7 +23,7 @@ type Boards struct {
 	count  atomic.Int64 // of open, for those who look often
 	mu     sync.Mutex   // protects the fields below
 	open   map[Job]*shared
-	idle   list.List // of boards that nobody uses, the last used first
+	idle   list.List // of unused boards, the last used first
 	bytes  int       // of the idle ones
 	closed bool
 }
@@ -164,7 +164,7 @@ func (b *Boards) restLocked(s *shared) {
 	}
 }
 
-// expire closes a board that has been idle for long, unless it was used meanwhile.
+// expire closes a board that has been idle for long, unless it was used in between.
 func (b *Boards) expire(s *shared, rest *list.Element) {
 	b.mu.Lock()
 	over := s.idle == rest && b.takeLocked(s)
@@ -232,7 +232,7 @@ func (b *Boards) settleLocked(s *shared) (over []*shared) {
 		return nil
 	case s.err != nil:
 		return nil
-	case bad || !listed || b.closed: // nobody would find it again
+	case bad || !listed || b.closed: // it would not be found again
 		return []*shared{s}
 	}
 	states, bytes := s.board.Size()
@@ -253,7 +253,7 @@ func (b *Boards) settleLocked(s *shared) (over []*shared) {
 // stateBytes is about what a state takes besides its texts.
 const stateBytes = 400
 
-// Forget has the board of a job opened anew by whoever acquires it next. Who has it
+// Forget has the board of a job opened anew when it is acquired next. A user who has it
 // goes on with it.
 func (b *Boards) Forget(job Job) {
 	if b.count.Load() == 0 {

@@ -54,7 +54,7 @@ func cleanJob(ctx context.Context, store Store, job *Info, c jobhost.StateCleanu
 	if !c.DryRun {
 		err := act(ctx, job.Job)
 		if errors.Is(err, &jobhost.Error{Code: jobhost.CodeNotFound}) {
-			return nil // somebody else was quicker
+			return nil // another caller was quicker
 		}
 		if err != nil {
 			return err

@@ -128,7 +128,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestWaitingIsNoState has somebody wait for a tag that nobody reports under.
+// TestWaitingIsNoState waits for a tag that nothing is reported under.
 func TestWaitingIsNoState(t *testing.T) {
 	t.Parallel()
 	f := setup(t, 2)

@@ -39,7 +39,7 @@ func TestHammerBoard(t *testing.T) {
 			if _, err := f.Set(t.Context(), of(task, "last", 1)); err != nil {
 				t.Error(err)
 			}
-			// Nobody is missed.
+			// No reader is missed.
 			if states, err := f.Synchronize(t.Context(), "last", 1); err != nil || len(states) != tasks {
 				t.Errorf("%d states, %v", len(states), err)
 			}

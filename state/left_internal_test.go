@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// nothing is a store of jobs that nobody else uses.
+// nothing is a store of jobs that is used by one test.
 type nothing struct{ Store }
 
 // Open implements [Store].

@@ -15,7 +15,7 @@ import (
 type Manager struct {
 	board *Board
 	task  int
-	owns  bool // it opened the board; otherwise somebody else closes it
+	owns  bool // it opened the board; otherwise its opener closes it
 
 	mu     sync.Mutex    // held while it is closed, and where that must not happen
 	closed chan struct{} // closed by Close
@@ -148,7 +148,7 @@ func message(mark, text string) string {
 //   - with a task, the lowest of all its tags;
 //   - with neither, the lowest of the job.
 //
-// What nobody has reported is a state that is not started, and no error.
+// What was never reported is a state that is not started, and no error.
 func (m *Manager) GetState(_ context.Context, opts ...Option) (State, error) {
 	if m.isClosed() {
 		return State{}, ErrClosed

@@ -31,7 +31,7 @@ type model struct {
 	life   int            // counts the boards
 }
 
-// modelEvent is what a subscription must be told, after so many changes.
+// modelEvent is what a subscription must get, after so many changes.
 type modelEvent struct {
 	text string
 	seq  int
@@ -42,7 +42,7 @@ type modelState struct {
 	seq int
 }
 
-// modelSub is a subscription and what it must be told.
+// modelSub is a subscription and what it must get.
 type modelSub struct {
 	sub    *state.Subscription
 	task   *int
@@ -212,7 +212,7 @@ func (m *model) watch(r *rapid.T, task *int, tag, after string, seq int) {
 	m.subs = append(m.subs, w)
 }
 
-// read reads all that a subscription was told.
+// read reads all that a subscription got.
 func (m *model) read(r *rapid.T) {
 	if len(m.subs) == 0 {
 		return
@@ -295,7 +295,7 @@ func (m *model) begin(r *rapid.T, reason error) {
 	m.open(r)
 }
 
-// check compares everything that can be asked, and what ended subscriptions were told.
+// check compares everything that can be asked, and what ended subscriptions got.
 func (m *model) check(r *rapid.T) {
 	for _, sub := range m.ended {
 		m.compare(r, sub)

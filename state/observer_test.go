@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// numbers is what an observer was told.
+// numbers is what an observer got.
 type numbers struct {
 	hits, misses, replays, writes, failures int
 	delivered                               []time.Duration
@@ -69,16 +69,16 @@ func TestObserverOfWrites(t *testing.T) {
 	})
 }
 
-// TestObserverOfDelivery tells how long changes take that somebody watches.
+// TestObserverOfDelivery tells how long changes take that are watched.
 func TestObserverOfDelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var n numbers
 		f := observed(t, 1, n.observer())
-		f.set(of(0, "a", 1)) // nobody watches
+		f.set(of(0, "a", 1)) // not watched
 		sub := f.subscribe(state.WithTag("b"))
 		f.subscribe(state.WithTag("b"))
-		f.set(of(0, "a", 2)) // nobody watches this
+		f.set(of(0, "a", 2)) // not watched
 		s := of(0, "b", 3)
 		s.Version, s.Timestamp = 1, time.Now().Add(-time.Second)
 		f.Put(s)

@@ -18,8 +18,8 @@ func replaying(t *testing.T, during func(fixture)) (fixture, *state.Subscription
 	return f, f.subscribe()
 }
 
-// TestChangesDuringReplay wants nobody to wait for a replay, and what changes
-// meanwhile to come after it.
+// TestChangesDuringReplay wants no writer to wait for a replay, and what changes
+// during it to come after it.
 func TestChangesDuringReplay(t *testing.T) {
 	t.Parallel()
 	f, sub := replaying(t, func(f fixture) { f.set(of(0, "a", 2), of(1, "b", 3)) })

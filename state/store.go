@@ -8,7 +8,7 @@ import (
 )
 
 // Store keeps states durably. It is dumb on purpose: what prevails, what is
-// replayed and who is told stands in [Board], written once. What a store must
+// replayed and to which readers stands in [Board], written once. What a store must
 // guarantee stands here and is checked by statetest, the suite that every store
 // passes. All methods may be called from many goroutines.
 type Store interface {
@@ -29,7 +29,7 @@ type Store interface {
 	// Jobs lists up to limit jobs in the order of the bytes of their keys, after the
 	// one given, those that are marked as deleted too.
 	Jobs(ctx context.Context, after string, limit int) ([]Info, error)
-	// Mark marks a job as deleted: nobody can open it any more, and its feeds are
+	// Mark marks a job as deleted: it can't be opened any more, and its feeds are
 	// ended with [ErrDeleted]. Marking it again is fine, and neither is a change of
 	// its states. Errors: not_found.
 	Mark(ctx context.Context, job Job) error
@@ -64,7 +64,7 @@ type Source interface {
 	// marked or deleted since it was opened, even if there is another of its name
 	// by now; [ErrClosed] when the store was closed.
 	Set(ctx context.Context, s State) (State, error)
-	// Close ends the feed, which is told nothing any more.
+	// Close ends the feed, which gets nothing any more.
 	Close() error
 }
 
@@ -89,22 +89,22 @@ type Info struct {
 // Observer has functions to call, for metrics, each of which may be nil. They may be
 // called under locks and must be quick.
 type Observer struct {
-	// Opened is told of each use of a job: hit = it was in memory.
+	// Opened is called for each use of a job: hit = it was in memory.
 	Opened func(hit bool)
-	// Replayed is told how long it took to gather what a subscription begins with.
+	// Replayed is called with how long it took to gather what a subscription begins with.
 	Replayed func(took time.Duration)
-	// Delivered is told, of each change that somebody watches, how long it took from
+	// Delivered is called, for each change that is watched, with how long it took from
 	// the store's time to the subscriptions.
 	Delivered func(took time.Duration)
 	// Wrote is called for each write, also of one that was refused before the store saw it.
 	Wrote func(took time.Duration, err error)
-	// Dropped is told how many events a reader that left had not read.
+	// Dropped is called with how many events a reader that left had not read.
 	Dropped func(events int)
-	// Slow is told of each subscription that was ended with [ErrSlow].
+	// Slow is called for each subscription that was ended with [ErrSlow].
 	Slow func()
-	// Drift is told how many versions of a state were never seen.
+	// Drift is called with how many versions of a state were never seen.
 	Drift func(versions int64)
-	// Reconnected is told each time that a store has to listen anew.
+	// Reconnected is called each time that a store has to listen anew.
 	Reconnected func()
 }
 

@@ -161,7 +161,7 @@ func TestSlowReader(t *testing.T) {
 		want = append(want, change)
 	}
 	wantErr(t, "end", slow.Err(), state.ErrSlow)
-	// What it was told before can be read, and all the rest after its cursor.
+	// What it got before can be read, and all the rest after its cursor.
 	cursor := wantTold(t, slow, append(slices.Clone(want[:len(want)-1]), "end")...)
 	wantTold(t, f.subscribe(state.WithAfter(cursor)), "was "+want[len(want)-1], "sentinel")
 	if swift.Err() != nil {
@@ -246,7 +246,7 @@ func TestAfterTheEnd(t *testing.T) {
 	wantErr(t, "err", f.Err(), errEnough)
 }
 
-// TestSubscribeWithAnEndedContext is told what there is, and the end.
+// TestSubscribeWithAnEndedContext gets what there is, and the end.
 func TestSubscribeWithAnEndedContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 	BufferBytes = 1 << 20
 )
 
-// Subscription is what one reader is told of a job.
+// Subscription is what one reader gets of a job.
 type Subscription struct {
 	Query
 	board  *Board
@@ -27,14 +27,14 @@ type Subscription struct {
 
 	// The board's lock protects these. The board sends to events and closes it.
 	events chan *Event // nil while it is filled with what it begins with
-	early  []*Event    // changes that came meanwhile
+	early  []*Event    // changes that came during the replay
 	sizes  []int       // of the changes that were sent last, all that are unread among them
 	unread int         // bytes, as sizes has them
 	err    error       // why it has ended
 }
 
 // Events returns the channel of events. It is closed when the subscription has
-// ended, after what was sent before; [Subscription.Err] says why. Others are told of
+// ended, after what was sent before; [Subscription.Err] says why. Others get
 // the same events, which must not be changed.
 func (s *Subscription) Events() <-chan *Event { return s.events }
 
@@ -54,7 +54,7 @@ func (s *Subscription) Close() { s.end(ErrClosed) }
 
 // Subscribe tells of states until ctx ends: first of those that there are, oldest
 // first, each with Replay, then by an event with Sentinel that this was all, and
-// then of each change, in the order of the store. A change is told once, and
+// then of each change, in the order of the store. A change is delivered once, and
 // nothing is missing in between. notify, if not nil, is called after each event and
 // at the end, under locks: it must be quick and not use the board.
 //
@@ -85,7 +85,7 @@ func (b *Board) subscribe(ctx context.Context, q Query, owner any, notify func()
 	return s, nil
 }
 
-// admit makes a subscription one that is told of changes, and returns the states
+// admit makes a subscription one that gets changes, and returns the states
 // that there are, in no order, and the cursor of that moment.
 func (b *Board) admit(s *Subscription) ([]*State, string, error) {
 	b.mu.Lock()
@@ -98,7 +98,7 @@ func (b *Board) admit(s *Subscription) ([]*State, string, error) {
 }
 
 // replay makes the channel of a subscription, with what it begins with. That may take
-// long, and so nobody waits for it: what changes meanwhile is kept for later.
+// long, and so nothing waits for it: what changes in between is kept for later.
 func replay(list []*State, cursor string) chan *Event {
 	slices.SortFunc(list, asReplayed)
 	// What stays of it for as long as the subscription is a pointer for each.

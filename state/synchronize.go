@@ -22,7 +22,7 @@ func (b *Board) Synchronize(ctx context.Context, tag string, target int32) ([]St
 	return b.synchronize(ctx, tag, target, nil)
 }
 
-// synchronize is Synchronize for one who may be closed meanwhile.
+// synchronize is Synchronize for a manager that may be closed before it returns.
 func (b *Board) synchronize(ctx context.Context, tag string, target int32, closed <-chan struct{}) ([]State, error) {
 	if err := jobhost.CheckTag(tag); err != nil {
 		return nil, err

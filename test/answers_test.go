@@ -24,8 +24,8 @@ func idleReaders() int {
 	return 96
 }
 
-// Clients ask for large results and payloads and don't read them: what the host
-// holds for all of them together is bounded, and others who read are served.
+// Clients ask for large results and payloads and don't read them: what the host holds for all
+// of them together is bounded, and clients that do read are served.
 func TestAnswersThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	const most = 256 << 20
@@ -34,7 +34,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	s.write("cat.wasm", guests.Cat)
 	s.write("manifest.toml", []byte(s.manifest()+"\n[worker.cat]\nplugin = \"cat.wasm\"\n"))
 	host := s.start()
-	// Each byte is six in JSON.
+	// Each byte takes six in JSON.
 	payload := bytes.Repeat([]byte{1}, 1_000_000)
 	receipt, err := host.Submit(t.Context(), jobhost.Spec{Worker: "cat", ID: "large", Tasks: 2, Payload: payload})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	}
 }
 
-// ask sends a request over a connection of its own that takes little before it is read.
+// ask sends a request over a connection of its own that buffers little.
 func (s *site) ask(path, header string) net.Conn {
 	s.t.Helper()
 	conn, err := (&net.Dialer{Timeout: time.Minute}).DialContext(s.t.Context(), "tcp", s.addr)
@@ -97,8 +97,8 @@ func (s *site) token() string {
 	return strings.TrimSpace(string(text))
 }
 
-// memory returns what the kernel says of a process's memory: VmRSS, what it has now, or
-// VmHWM, the most that it ever had; in bytes.
+// memory returns what the kernel reports of a process's memory: VmRSS, the current, or
+// VmHWM, the maximum; in bytes.
 func (p *process) memory(what string) int64 {
 	p.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%s/status", p.pid()))

@@ -17,7 +17,7 @@ import (
 	"github.com/jobhost/jobhost/state/sqlitestate"
 )
 
-// backupRun says how long and how hard backups are made beside a running host.
+// backupRun says for how long and how often backups are made beside a running host.
 type backupRun struct {
 	size  int64         // of the store when the first begins, at least
 	rate  int           // jobs a second, at most
@@ -25,8 +25,8 @@ type backupRun struct {
 	lasts time.Duration // until the last one begins
 }
 
-// backupsAsked returns a run of seconds; with JOBHOST_CHAOS=1 (make chaos) one of
-// a minute, and with JOBHOST_CHAOS=long one of ten.
+// backupsAsked returns a run of seconds; with JOBHOST_CHAOS=1 (make chaos) of a
+// minute, and with JOBHOST_CHAOS=long of ten.
 func backupsAsked() backupRun {
 	switch os.Getenv("JOBHOST_CHAOS") {
 	case "":
@@ -38,9 +38,9 @@ func backupsAsked() backupRun {
 }
 
 // Backups are made of a running host under load, one after the other. Each
-// succeeds, and what is restored from it holds all jobs that were acknowledged
-// when it began. A drill from the first and the last one, beside the host and
-// with its payload store, changes nothing there.
+// succeeds, and restoring it gives all jobs that were acknowledged when it
+// began. A drill from the first and the last one, beside the host and with its
+// payload store, changes nothing there.
 func TestBackupsUnderLoad(t *testing.T) {
 	t.Parallel()
 	run := backupsAsked()
@@ -105,7 +105,7 @@ func fileSize(path string) int64 {
 	return info.Size()
 }
 
-// grow fills the store of a host with jobs that are held.
+// grow fills the store of a host with held jobs.
 func grow(t *testing.T, s *site, host *process, size int64) {
 	t.Helper()
 	filler := []byte(strings.Repeat("filler ", 8000))
@@ -126,11 +126,11 @@ func grow(t *testing.T, s *site, host *process, size int64) {
 	}
 }
 
-// stream submits jobs at a rate, with ids in the order of their numbers.
+// stream submits jobs at a rate, with ids in numerical order.
 type stream struct {
 	host   *process
 	pause  time.Duration
-	acked  []atomic.Int64 // by producer, how many jobs were acknowledged
+	acked  []atomic.Int64 // by producer, the number of acknowledged jobs
 	failed atomic.Int64
 }
 
@@ -178,7 +178,7 @@ func (l *stream) produce(ctx context.Context, producer int) {
 	}
 }
 
-// now returns how many jobs of each producer were acknowledged.
+// now returns the number of acknowledged jobs of each producer.
 func (l *stream) now() []int64 {
 	counts := make([]int64, len(l.acked))
 	for p := range l.acked {
@@ -187,7 +187,7 @@ func (l *stream) now() []int64 {
 	return counts
 }
 
-// next returns when more was acknowledged than at its call.
+// next returns when more have been acknowledged than when it was called.
 func (l *stream) next(t *testing.T) {
 	t.Helper()
 	for before, deadline := sum(l.now()), time.Now().Add(time.Minute); sum(l.now()) == before; <-time.After(5 * time.Millisecond) {
@@ -204,7 +204,7 @@ func sum(counts []int64) (total int64) {
 	return total
 }
 
-// wantAcked checks that a store holds all jobs that were acknowledged.
+// wantAcked checks that a store holds all acknowledged jobs.
 func wantAcked(t *testing.T, s *site, acked []int64) {
 	t.Helper()
 	db, err := sqlitedb.Open(sqlitedb.Options{
@@ -231,7 +231,7 @@ func wantAcked(t *testing.T, s *site, acked []int64) {
 	}
 }
 
-// drill runs a restored store, and removes all that it can of large jobs.
+// drill runs a restored store, and removes as many large jobs as it can.
 func drill(t *testing.T, s *site) {
 	t.Helper()
 	host := s.start()

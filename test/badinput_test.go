@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost/client"
 )
 
-// A host that can't run says exactly why, and ends with 1.
+// A host that can't run says exactly why, and exits with 1.
 func TestHostThatCannotStart(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -102,7 +102,7 @@ func TestHostThatCannotStart(t *testing.T) {
 	}
 }
 
-// What can't be taken is refused with a code, a message and a hint, and leaves
+// Invalid input is refused with a code, a message and a hint, and leaves
 // nothing behind.
 func TestRefusedSubmits(t *testing.T) {
 	t.Parallel()

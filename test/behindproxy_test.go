@@ -19,7 +19,7 @@ import (
 )
 
 // Through real proxies, as documented and plain, whether the host knows of them or not: nothing
-// of jobs is read without the token, and with it events, waits and uploads work.
+// about jobs can be read without the token, and with it events, waits and uploads work.
 func TestBehindProxies(t *testing.T) {
 	t.Parallel()
 	for _, behind := range []bool{true, false} {
@@ -54,7 +54,7 @@ func TestBehindProxies(t *testing.T) {
 	}
 }
 
-// wantClosed asks for everything that can be read, without a token.
+// wantClosed requests everything that can be read, without a token.
 func (p *proxy) wantClosed(behind bool) {
 	p.t.Helper()
 	resp, err := p.get(p.t.Context(), "/openapi.json", "")
@@ -93,7 +93,7 @@ func (p *proxy) wantClosed(behind bool) {
 	}
 }
 
-// wantEvents checks that an event comes while its stream goes on.
+// wantEvents checks that an event arrives while its stream is open.
 func (p *proxy) wantEvents(token string, host *process) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
@@ -142,7 +142,7 @@ func (p *proxy) wantUpload(through *client.Client) {
 }
 
 // Requests whose end two servers could see in different places: what real proxies pass on of
-// them can be read in one way only.
+// them can be read in only one way.
 func TestSmugglingThroughProxies(t *testing.T) {
 	t.Parallel()
 	const (
@@ -169,12 +169,12 @@ func TestSmugglingThroughProxies(t *testing.T) {
 			p := test.start(t, heard.addr)
 			for name, attack := range attacks {
 				conn := p.dial()
-				// The last request lets a proxy that goes on end the connection.
+				// The last request makes a proxy that continues close the connection.
 				last := "GET /healthz HTTP/1.1\r\nHost: " + documentedName + "\r\nConnection: close\r\n\r\n"
 				if _, err := io.WriteString(conn, post+attack+last); err != nil {
 					t.Fatal(err)
 				}
-				_, _ = io.ReadAll(conn) // whatever the answers are, and if it is cut
+				_, _ = io.ReadAll(conn) // the answers don't matter, nor whether the connection is cut
 				for _, header := range heard.headers() {
 					lengths := strings.Contains(header, "\ncontent-length:") && strings.Contains(header, "\ntransfer-encoding")
 					if lengths || strings.Contains(header, "\n ") || strings.Contains(header, "\n\t") || strings.Count(header, "\ncontent-length") > 1 {
@@ -189,7 +189,7 @@ func TestSmugglingThroughProxies(t *testing.T) {
 	}
 }
 
-// wiretap passes connections on and remembers what was sent over them.
+// wiretap forwards connections and records what was sent over them.
 type wiretap struct {
 	addr string
 	mu   sync.Mutex // protects sent
@@ -243,7 +243,7 @@ func newWiretap(t *testing.T, upstream string) *wiretap {
 	return tap
 }
 
-// tapWriter notes what goes over one connection.
+// tapWriter records what is sent over one connection.
 type tapWriter struct {
 	tap  *wiretap
 	into *bytes.Buffer

@@ -12,15 +12,15 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/goguest"
 )
 
-// TestExampleCases runs the cases of the examples as their authors do: by the
-// program, which compiles guests faster than the race detector lets a test.
+// TestExampleCases runs the cases of the examples as their authors do: with the
+// program, which compiles guests faster than a test under the race detector.
 func TestExampleCases(t *testing.T) {
 	t.Parallel()
 	jobhost, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Later runs have it, too, so that each guest is compiled once.
+	// Later runs use it, too, so that each guest is compiled once.
 	cache := filepath.Join(os.TempDir(), fmt.Sprintf("jobhost-test-cache-%d", os.Getuid()), "cases")
 	dirs, err := filepath.Glob("../plugins/examples/*/cases")
 	if err != nil || len(dirs) < 5 {
@@ -37,7 +37,7 @@ func TestExampleCases(t *testing.T) {
 	for _, dir := range dirs {
 		name := filepath.Base(filepath.Dir(dir))
 		t.Run(name, func(t *testing.T) {
-			// A copy beside a copy of the manifest, since a test writes nothing among the sources.
+			// A copy beside a copy of the manifest, since a test must not write to the sources.
 			root := t.TempDir()
 			example := filepath.Join(root, "plugins", "examples", name)
 			if err := errors.Join(os.CopyFS(example, os.DirFS(filepath.Dir(dir))), os.WriteFile(filepath.Join(root, "manifest.toml"), manifest, 0o600)); err != nil {

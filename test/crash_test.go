@@ -16,7 +16,7 @@ import (
 	"github.com/jobhost/jobhost/host/journal"
 )
 
-// newCrashSite is a site with a worker besides whose tasks may be tried so many times.
+// newCrashSite is a site with an additional worker whose tasks have a number of attempts.
 func newCrashSite(t *testing.T, attempts int) *site {
 	t.Helper()
 	s := newSite(t)
@@ -24,7 +24,7 @@ func newCrashSite(t *testing.T, attempts int) *site {
 	return s
 }
 
-// dying makes it a site of the host that attempts with the payload "die" end.
+// dying makes it a site of a host that attempts with the payload "die" kill.
 func (s *site) dying() *site {
 	s.program = []string{os.Args[0], dyingHost}
 	return s
@@ -40,7 +40,7 @@ func (p *process) submit(spec jobhost.Spec) string {
 	return receipt.ID
 }
 
-// die submits a job that ends the host, and waits for that.
+// die submits a job that kills the host, and waits for that.
 func (p *process) die(id string) {
 	p.t.Helper()
 	_, _ = p.Submit(p.t.Context(), jobhost.Spec{ID: id, Worker: "evil", Payload: []byte("die")})
@@ -55,10 +55,10 @@ func (p *process) die(id string) {
 	}
 }
 
-// serves checks that a job of another worker is done soon.
+// serves checks that a job of another worker is soon done.
 func (p *process) serves() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	id := p.submit(jobhost.Spec{Worker: "echo", Payload: []byte("hello")})
 	if job, err := p.Wait(ctx, id); err != nil || job.State != jobhost.Succeeded {
@@ -76,13 +76,13 @@ func (p *process) job(id string) jobhost.Job {
 }
 
 // A job that ends the host does so once. Then it ends a process of its own, is a dead
-// letter with the evidence, and its worker is held; 20 starts are as any others.
+// letter with the evidence, and its worker is held; the starts that follow are as any others.
 func TestJobThatEndsTheHost(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 2).dying()
 	s.start().die("evil")
 	var waiting string
-	for start := range 20 {
+	for start := range often(6, 20) {
 		p := s.start()
 		p.serves()
 		if start == 0 {
@@ -141,8 +141,8 @@ func TestJobWithOneAttemptThatEndsTheHost(t *testing.T) {
 	awaitState(t, p, held, jobhost.Succeeded)
 }
 
-// Whoever is under way when somebody kills the host has made an attempt, and finishes in
-// the next one. Workers are not held for it.
+// A job that is running when the host is killed has made an attempt, and finishes in the
+// next one. Its worker is not held for that.
 func TestKillOfInnocents(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 50)
@@ -170,8 +170,8 @@ func TestKillOfInnocents(t *testing.T) {
 	awaitState(t, p, long, jobhost.Cancelled)
 }
 
-// The host dies once more after it has settled what was under way, before it has noted
-// that: what is durable doesn't count twice.
+// The host dies once more after it has settled what was in progress, but before it has
+// recorded that: what is durable doesn't count twice.
 func TestCrashDuringRecovery(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 50)
@@ -196,18 +196,18 @@ func TestCrashDuringRecovery(t *testing.T) {
 	}
 }
 
-// Modules that make the host need more memory than it may have end it, with the program
-// that is shipped. That happens once.
+// Modules for which the host needs more memory than it may have kill it, with the
+// shipped program. That happens once.
 func TestModuleThatUsesUpTheMemory(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 3)
-	s.replace("entry = \"echo\"\npool_size = 2\n[worker.evil", "entry = \"big_output\"\npool_size = 64\nmemory = \"1MiB\"\noutput = \"16MiB\"\n[worker.evil")
+	s.replace("entry = \"echo\"\npool_size = 2\n[worker.evil", "entry = \"big_output\"\npool_size = 32\nmemory = \"1MiB\"\noutput = \"16MiB\"\n[worker.evil")
 	s.replace("[worker.echo]", "[payload]\nthreshold = \"16MiB\"\n\n[worker.echo]")
 	p := s.start()
 	p.serves()
-	p.limitMemory(200 << 20) // for the sandboxes that is enough
+	p.limitMemory(200 << 20) // enough for the sandboxes
 	var specs []jobhost.Spec
-	for i := range 64 {
+	for i := range 32 {
 		specs = append(specs, jobhost.Spec{ID: fmt.Sprint("evil-", i), Worker: "evil", Payload: []byte("16000000")})
 	}
 	_, _ = p.SubmitBatch(t.Context(), specs)
@@ -237,7 +237,7 @@ func TestModuleThatUsesUpTheMemory(t *testing.T) {
 	t.Logf("%d attempts were under way", crashed)
 }
 
-// limitMemory lets the host have so much more address space than it has.
+// limitMemory lets the host use only that much address space in addition to what it has.
 func (p *process) limitMemory(more uint64) {
 	p.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%s/statm", p.pid()))

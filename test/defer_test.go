@@ -29,8 +29,8 @@ allow_private = ["127.0.0.1"]
 	return s
 }
 
-// hearing is a server that notes the key of each request and answers those that
-// come after up.
+// hearing is a server that records the key of each request and answers those
+// that come after up.
 type hearing struct {
 	*httptest.Server
 	keys chan string
@@ -68,8 +68,8 @@ func (h *hearing) next(t *testing.T) string {
 	}
 }
 
-// brought waits for the job that brings the response to a deferred request of a
-// job, and sees that there is one only.
+// brought waits for the job that delivers the response to a deferred request of
+// a job, and checks that there is only one.
 func brought(t *testing.T, p *process, asked string) jobhost.Job {
 	t.Helper()
 	request := awaitChild(t, p, asked)
@@ -99,8 +99,8 @@ func awaitChild(t *testing.T, p *process, parent string) jobhost.Job {
 	return jobhost.Job{}
 }
 
-// TestDeferredSurvivesKill kills a host while a deferred request is under way: it
-// is sent again with the same key, and brings one response.
+// TestDeferredSurvivesKill kills a host while a deferred request is in flight: it
+// is resent with the same key, and brings one response.
 func TestDeferredSurvivesKill(t *testing.T) {
 	t.Parallel()
 	server := hear(t)
@@ -130,8 +130,8 @@ func TestDeferredSurvivesKill(t *testing.T) {
 	}
 }
 
-// TestDeferredAtStop: requests that are under way when a host is told to stop may
-// end; those that don't are sent again by the next one, and none brings two responses.
+// TestDeferredAtStop: requests in flight when a host is stopped may end; those that
+// don't are resent by the next host, and none brings two responses.
 func TestDeferredAtStop(t *testing.T) {
 	t.Parallel()
 	server := hear(t)

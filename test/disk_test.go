@@ -16,8 +16,8 @@ import (
 )
 
 // A disk fills up, first up to the watermark and then to the last byte, while
-// jobs are submitted and run. New ones are refused at once, none that was
-// acknowledged is lost, and the host goes on by itself when there is room.
+// jobs are submitted and run. New ones are refused at once, no acknowledged one
+// is lost, and the host recovers on its own when there is room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	const disk = 64 << 20
@@ -41,7 +41,7 @@ func TestDiskFull(t *testing.T) {
 	if refused > time.Second {
 		t.Errorf("new jobs were refused after %v", refused)
 	}
-	// The rest is filled by somebody else, to the last byte.
+	// The rest is filled by another program, to the last byte.
 	free := smalldisk.Fill(t, dir)
 	<-time.After(300 * time.Millisecond)
 	free()
@@ -60,7 +60,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// submitOn submits jobs until the context ends, whatever becomes of each.
+// submitOn submits jobs until the context ends, whatever happens to each.
 func submitOn(ctx context.Context, host *process, book *ledger, prefix string) {
 	for i := 0; ctx.Err() == nil; i++ {
 		id := fmt.Sprintf("%s-%d", prefix, i)
@@ -94,7 +94,7 @@ func awaitSubmit(t *testing.T, host *process, wanted func(error) bool) time.Dura
 	}
 }
 
-// awaitAcks returns when so many jobs were acknowledged.
+// awaitAcks returns when that many jobs were acknowledged.
 func awaitAcks(t *testing.T, book *ledger, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); book.acks() < n; <-time.After(5 * time.Millisecond) {
@@ -133,7 +133,7 @@ func TestBackupOfARunningHost(t *testing.T) {
 		}
 	}
 	command("backup", "copy", "-f", "manifest.toml")
-	awaitAcks(t, all, all.acks()+50) // it goes on
+	awaitAcks(t, all, all.acks()+50) // it continues
 	cancel()
 	load.Wait()
 	host.kill()

@@ -175,7 +175,7 @@ func serveDying(ctx context.Context, h *host.Host, m *manifest.Manifest) error {
 	if err != nil {
 		return err
 	}
-	face, err := api.New(api.Config{Server: h, Token: token, Ready: h.Admits})
+	face, err := api.New(api.Config{Server: h.Server, Token: token, Ready: h.Admits})
 	if err != nil {
 		return err
 	}

@@ -104,9 +104,9 @@ func isFull(err error) bool {
 	return jobhost.CodeOf(err) == jobhost.CodeUnavailable && strings.Contains(err.Error(), "disk is full") && jobhost.HintOf(err) != ""
 }
 
-// Something else takes the disk to the last byte, again and again and for long, while
-// jobs are submitted and run. The host is the same process afterwards, refuses
-// meanwhile, answers questions, loses nothing and runs nothing twice.
+// Another program fills the disk to the last byte, again and again and for long,
+// while jobs are submitted and run. The host is the same process afterwards; during
+// that time it refuses jobs, answers questions, loses nothing and runs nothing twice.
 func TestFullDiskForLong(t *testing.T) {
 	t.Parallel()
 	s, book := newSite(t), newLedger()
@@ -162,7 +162,7 @@ func TestFullDiskForLong(t *testing.T) {
 }
 
 // A host that is killed while its disk is full starts on that disk, answers
-// questions, ends when it is told to, and goes on when there is room.
+// questions, ends on request, and continues when there is room.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	s, book := newSite(t), newLedger()

@@ -10,13 +10,13 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// dyingLoads makes it a site whose worker evil ends the host as "dies" says.
+// dyingLoads makes it a site whose worker evil kills the host at the moment that "dies" says.
 func (s *site) dyingLoads(dies string) *site {
 	s.replace("[worker.spin]", fmt.Sprintf("[worker.evil.config]\ndies = %q\n\n[worker.spin]", dies))
 	return s.dying()
 }
 
-// dies waits until a host that ends itself has done so.
+// dies waits until a host that kills itself has done so.
 func (p *process) dies() {
 	p.t.Helper()
 	select {
@@ -30,11 +30,11 @@ func (p *process) dies() {
 	}
 }
 
-// starts runs ten hosts one after the other, of which every other one is killed, and
+// starts runs some hosts one after the other, of which every other one is killed, and
 // checks each.
 func (s *site) starts(check func(start int, p *process)) {
 	s.t.Helper()
-	for start := range 10 {
+	for start := range often(4, 10) {
 		p := s.start()
 		p.serves()
 		check(start, p)
@@ -48,7 +48,7 @@ func (s *site) starts(check func(start int, p *process)) {
 
 const diedLoading = "the host died while it loaded this plugin"
 
-// A plugin that ends the host while it is loaded, and then a process, holds its worker.
+// A plugin that kills the host while it is loaded, and then a process, holds its worker.
 func TestLoadThatEndsTheHost(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 2).dyingLoads("load")
@@ -90,7 +90,7 @@ func TestLoadThatEndsTheHost(t *testing.T) {
 	}
 }
 
-// A plugin that ends only the host runs in a process, and does its jobs there.
+// A plugin that only kills the host runs in a process, and does its jobs there.
 func TestLoadThatEndsTheHostAlone(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 2).dyingLoads("load-host")
@@ -103,7 +103,7 @@ func TestLoadThatEndsTheHostAlone(t *testing.T) {
 	})
 }
 
-// A plugin that ends the host when it initialises does so once, and then only processes.
+// A plugin that kills the host when it initialises does so once, and after that only processes.
 func TestStartThatEndsTheHost(t *testing.T) {
 	t.Parallel()
 	s := newCrashSite(t, 2).dyingLoads("start")
@@ -115,7 +115,7 @@ func TestStartThatEndsTheHost(t *testing.T) {
 	_, _ = p.SubmitBatch(t.Context(), specs)
 	p.dies()
 	s.starts(func(start int, p *process) {
-		if start == 0 { // a task that was under way ends its process too
+		if start == 0 { // a task that was in progress kills its process too
 			p.awaitLog(`msg="worker is held" worker=evil`)
 		}
 		if status := p.worker("evil"); status.Sandbox != "process" || !strings.Contains(status.Quarantine, diedLoading) {
@@ -124,7 +124,7 @@ func TestStartThatEndsTheHost(t *testing.T) {
 	})
 }
 
-// A reload to a version that ends the host: the next start has the same manifest.
+// A reload to a version that kills the host: the next start has the same manifest.
 func TestReloadThatEndsTheHost(t *testing.T) {
 	t.Parallel()
 	for _, dies := range []string{"load", "start"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
-// Whatever the umask is under which a host, a backup and a restore are started: only their user
-// may use the files, folders and sockets that they make, also in a folder that others may enter.
+// Under any umask, the files, folders and sockets that a host, a backup and a restore create may
+// be used only by their user, even in a folder that others may enter.
 func TestFilesAreForTheirOwner(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

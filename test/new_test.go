@@ -15,7 +15,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/toolchain"
 )
 
-// newProject makes a project of a worker named greeter, as users do, and returns its folder.
+// newProject makes a project with a worker named greeter, as users do, and returns its folder.
 func newProject(t *testing.T, lang string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "greeter")
@@ -39,13 +39,13 @@ func inProject(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// TestNewWorker makes, builds and tests a project in each language whose tools are there.
+// TestNewWorker makes, builds and tests a project in each language whose tools are installed.
 func TestNewWorker(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		lang string
 		need func(t *testing.T)
-		unit string // tests in the language itself, as a shell's command
+		unit string // tests in the language itself, as a shell command
 	}{
 		{"go", nothing, "go vet . && go test ."},
 		{"c", programs("clang", "wasm-ld"), ""},
@@ -77,7 +77,7 @@ func TestNewWorker(t *testing.T) {
 // A build without its compiler says what to install.
 func TestNewWorkerWithoutTools(t *testing.T) {
 	t.Parallel()
-	bare := t.TempDir() // a PATH with nothing but what scripts need
+	bare := t.TempDir() // a PATH with only what scripts need
 	for _, name := range []string{"sh", "dirname", "basename", "mktemp", "rm", "find", "grep"} {
 		if err := os.Symlink(toolchain.Need(t, name), filepath.Join(bare, name)); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func needRust(t *testing.T) {
 	}
 }
 
-// needPython looks for the modules that the SDK stands on.
+// needPython checks for the modules that the SDK depends on.
 func needPython(t *testing.T) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import grpc, google.protobuf, cryptography").CombinedOutput(); err != nil {
@@ -136,7 +136,7 @@ func needPython(t *testing.T) {
 	}
 }
 
-// install does what `npm install` does, with packages that `make toolchains` has installed.
+// install does the same as `npm install`, with packages that `make toolchains` has installed.
 func install(t *testing.T, dir string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "package.json"))
@@ -173,16 +173,16 @@ func build(t *testing.T, dir, command string) {
 	toolchain.Build(t, dir, append(os.Environ(), "JOBHOST_TOOLCHAINS=/nowhere"), "sh", "-c", command)
 }
 
-// TestNewWorkerIsDeveloped is what an author sees: a project is built and run, its source is changed, and the next job
-// has it. What doesn't build changes nothing. The languages are those that build in no time; nothing differs in
-// the others but that.
+// TestNewWorkerIsDeveloped is an author's experience: a project is built and run, its source is changed, and the next
+// job uses the change. A failed build changes nothing. Only languages with fast builds are tested; the others don't
+// differ otherwise.
 func TestNewWorkerIsDeveloped(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		lang, source string
 		need         func(t *testing.T)
-		good, broken string // code, and what takes its place
-		fault        string // that is shown of it
+		good, broken string // code, and its replacement
+		fault        string // the part of the error that is shown
 	}{
 		{"go", "main.go", nothing, `"hello, "`, `"hello, `, "main.go:"},
 		{"c", "worker.c", programs("clang", "wasm-ld"), `("hello, ")`, `("hello, "`, "the build of greeter failed: exit status 1"},
@@ -197,7 +197,7 @@ func TestNewWorkerIsDeveloped(t *testing.T) {
 			s := &site{t: t, dir: newProject(t, tt.lang), addr: freeAddr(t)}
 			install(t, s.dir)
 			s.replace("[host]\n", fmt.Sprintf("[host]\nlisten = %q\n", s.addr))
-			host := s.launch("dev") // the plugin isn't there before its build
+			host := s.launch("dev") // the plugin doesn't exist before its build
 			host.greeted("hello, Ada")
 			host.awaitLines(1, " | info greeting Ada")
 
@@ -226,7 +226,7 @@ func TestNewWorkerIsDeveloped(t *testing.T) {
 	}
 }
 
-// greeted runs a job of the worker greeter, which must return that.
+// greeted runs a job of the worker greeter, which must return the given text.
 func (p *process) greeted(want string) {
 	p.t.Helper()
 	job, err := p.SubmitWait(p.t.Context(), jobhost.Spec{Worker: "greeter", Payload: []byte("Ada\n"), MaxAttempts: 1})

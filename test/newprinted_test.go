@@ -70,8 +70,8 @@ func fenced(text string) (commands []string) {
 	return commands
 }
 
-// TestNewWorkerAsPrinted types what worker new and the project's README say, in the folder that they were read in:
-// in each language whose tools are there.
+// TestNewWorkerAsPrinted runs the commands that worker new and the project's README print, in the folder where
+// they are shown, in each language whose tools are installed.
 func TestNewWorkerAsPrinted(t *testing.T) {
 	t.Parallel()
 	for lang, need := range map[string]func(*testing.T){

@@ -12,9 +12,9 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Many more jobs are submitted than a small queue takes: those over it are
-// answered with a time to try again, and every one that was acknowledged runs.
-// How fast that goes is for bench/, since here others use the machine too.
+// Many more jobs are submitted than a small queue accepts: the surplus is
+// answered with a time to retry, and every acknowledged job runs. How fast that
+// is, is measured in bench/, since other tests use the machine here.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	s, book := newSite(t), newLedger()
@@ -23,7 +23,7 @@ func TestOverload(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	var (
-		mu       sync.Mutex // protects what follows
+		mu       sync.Mutex // protects the rest
 		accepted []time.Duration
 		refused  int
 	)

@@ -13,7 +13,7 @@ import (
 )
 
 // A host that is stopped for a while, as by a debugger, a suspended machine or a
-// starved one, goes on where it was: nothing is lost and nothing runs twice.
+// starved one, continues where it was: nothing is lost and nothing runs twice.
 func TestStoppedForAWhile(t *testing.T) {
 	t.Parallel()
 	pause := 2 * time.Second
@@ -50,7 +50,7 @@ func TestStoppedForAWhile(t *testing.T) {
 }
 
 // A job that traps its sandbox each time ends as a dead letter with a record of
-// each attempt, and its neighbours don't notice.
+// each attempt, and other jobs are not affected.
 func TestPoisonJob(t *testing.T) {
 	t.Parallel()
 	s, book := newSite(t), newLedger()

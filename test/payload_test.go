@@ -42,14 +42,14 @@ orphan_age = "1s"
 	return s
 }
 
-// objects returns the files of the payload store, those being written too.
+// objects returns the files of the payload store, including those being written.
 func (s *site) objects() (names []string) {
 	s.t.Helper()
 	err := filepath.WalkDir(filepath.Join(s.dir, "data", "payloads"), func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && d.Name() != "owner" && d.Name() != "copying" && filepath.Base(filepath.Dir(name)) != "marks" {
 			names = append(names, name)
 		}
-		if os.IsNotExist(err) { // it was removed meanwhile
+		if os.IsNotExist(err) { // it was removed during the walk
 			return nil
 		}
 		return err
@@ -60,7 +60,7 @@ func (s *site) objects() (names []string) {
 	return names
 }
 
-// awaitObjects returns when there are so many objects.
+// awaitObjects returns when there are that many objects.
 func (s *site) awaitObjects(n int) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -76,7 +76,7 @@ func (s *site) awaitObjects(n int) {
 	}
 }
 
-// peak returns the most memory that the process has had, in bytes.
+// peak returns the maximum memory that the process has used, in bytes.
 func (p *process) peak() int64 {
 	p.t.Helper()
 	status, err := os.ReadFile("/proc/" + p.pid() + "/status")
@@ -93,12 +93,12 @@ func (p *process) peak() int64 {
 }
 
 // A payload of 200 MB is uploaded, run through a worker that returns it, and
-// fetched again, by a host that never has more than a part of it in memory.
+// downloaded, by a host that never has more than a part of it in memory.
 func TestLargePayload(t *testing.T) {
 	t.Parallel()
 	const large, most = 200 << 20, 128 << 20
 	s := newPayloadSite(t)
-	s.replace("orphan_age = \"1s\"\n", "") // an upload must not expire while it lasts
+	s.replace("orphan_age = \"1s\"\n", "") // an upload must not expire while it is in progress
 	host := s.start()
 	before, began := host.peak(), time.Now()
 	sent := sha256.New()
@@ -143,12 +143,12 @@ func TestLargePayload(t *testing.T) {
 }
 
 // A host is killed while payloads are uploaded and jobs with large ones are
-// submitted and run. Nothing that was acknowledged is lost, and nothing stays
+// submitted and run. Nothing that was acknowledged is lost, and nothing remains
 // that no job refers to.
 func TestKillWithPayloads(t *testing.T) {
 	t.Parallel()
 	s := newPayloadSite(t)
-	var book sync.Map // seeds of the payloads by the ids of acknowledged jobs
+	var book sync.Map // from ids of acknowledged jobs to seeds of their payloads
 	n := max(kills()/3, 3)
 	for process := range n {
 		host := s.start()
@@ -166,7 +166,7 @@ func TestKillWithPayloads(t *testing.T) {
 				}
 			})
 		}
-		load.Go(func() { // uploads that no job takes
+		load.Go(func() { // uploads that no job claims
 			for ctx.Err() == nil {
 				if _, err := host.Upload(ctx, seeded(uint64(process))); err != nil {
 					return
@@ -190,7 +190,7 @@ func TestKillWithPayloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range page.Jobs { // some may be there whose submit was not acknowledged
+	for i := range page.Jobs { // there may be some whose submit was not acknowledged
 		if _, err := host.Wait(t.Context(), page.Jobs[i].ID); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
-// bucket is a server that speaks S3 and can be made to answer 500.
+// bucket is an S3 server that can be made to answer 500.
 type bucket struct {
 	*httptest.Server
 	away atomic.Bool
@@ -46,7 +46,7 @@ func newBucket(t *testing.T) *bucket {
 }
 
 // newBucketSite returns a site whose large payloads are in a bucket. Its worker cat
-// copies payloads, and big returns as many bytes as it is asked for.
+// copies payloads, and big returns as many bytes as requested.
 func newBucketSite(t *testing.T, b *bucket) *site {
 	t.Helper()
 	t.Setenv("TEST_S3_KEY", "key")
@@ -81,7 +81,7 @@ type latencies struct {
 	took []time.Duration
 }
 
-// cut returns the 99th percentile of what was seen since the last cut, and of how many.
+// cut returns the 99th percentile of the latencies since the last cut, and their number.
 func (l *latencies) cut() (p99 time.Duration, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +115,8 @@ func submitSmall(ctx context.Context, t *testing.T, host *process, worker string
 }
 
 // A payload store that answers 500 costs no attempt and holds no small job: large tasks
-// wait until it is back, and what was returned meanwhile is stored then, without
-// running anything again.
+// wait until it is back, and results returned during the outage are stored then,
+// without running anything again.
 func TestPayloadStoreAnswers500(t *testing.T) {
 	outage := 5 * time.Second
 	if os.Getenv("JOBHOST_CHAOS") != "" {
@@ -142,7 +142,7 @@ func TestPayloadStoreAnswers500(t *testing.T) {
 		}
 		ids = append(ids, spec.ID)
 	}
-	for i := range 60 { // they are due from now on until after the outage
+	for i := range 60 { // due from now until after the outage
 		submit(jobhost.Spec{Worker: "cat", Payload: large, Delay: time.Duration(i) * outage / 40})
 	}
 	<-time.After(outage / 5)
@@ -170,7 +170,7 @@ func TestPayloadStoreAnswers500(t *testing.T) {
 	checkLargeJobs(t, host, ids, large)
 }
 
-// checkLargeJobs waits for jobs, of which none may have failed, nor run again after it
+// checkLargeJobs waits for jobs, none of which may have failed, or run again after it
 // had its result.
 func checkLargeJobs(t *testing.T, host *process, ids []string, copied []byte) {
 	t.Helper()

@@ -21,7 +21,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
-// binary builds jobhost once for all tests, without what debuggers need: linking
+// binary builds jobhost once for all tests, without debug information: linking
 // that takes longer than most tests.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "jobhost-test-*")
@@ -47,14 +47,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// site is a folder with a manifest that processes run from, one after another.
+// site is a folder with a manifest from which processes run, one after another.
 type site struct {
 	t    *testing.T
 	dir  string
 	addr string
-	// program is what runs instead of jobhost and its command; nil = that does.
+	// program is run instead of jobhost and its command; nil = jobhost is.
 	program []string
-	env     []string // of the host, besides the test's own
+	env     []string // of the host, in addition to the test's own
 }
 
 func newSite(t *testing.T) *site {
@@ -103,7 +103,7 @@ func (s *site) replace(old, replacement string) {
 	s.write("manifest.toml", []byte(strings.Replace(text, old, replacement, 1)))
 }
 
-// freeAddr returns an address on loopback that nobody listens on.
+// freeAddr returns a loopback address without a listener.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -121,7 +121,7 @@ type process struct {
 	cmd  *exec.Cmd
 	lock sync.Mutex // protects log
 	log  []string
-	read chan struct{} // closed when the log is at its end
+	read chan struct{} // closed when the log has ended
 }
 
 // start starts a host and waits until it is ready.
@@ -212,15 +212,15 @@ func (p *process) logText() string {
 	return strings.Join(p.log, "\n")
 }
 
-// attemptLine is what a line of the host's log says of an attempt.
+// attemptLine is a line of the host's log about an attempt.
 type attemptLine struct {
 	job, attempt string
 	settled      bool // its end is durable; otherwise it begins
-	returned     bool // the task was put back
-	failed       bool // the attempt has failed, as those do that were under way at a crash
+	returned     bool // the task was returned to the queue
+	failed       bool // the attempt has failed, like those in progress at a crash
 }
 
-// attempts returns what the log says of attempts, in its order.
+// attempts returns the log's lines about attempts, in order.
 func (p *process) attempts() []attemptLine {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -317,7 +317,7 @@ func (s *site) manifest() string {
 	return string(data)
 }
 
-// runToEnd runs a host that is expected to end by itself.
+// runToEnd runs a host that is expected to end on its own.
 func (s *site) runToEnd() (text string, code int) {
 	s.t.Helper()
 	path, err := binary()

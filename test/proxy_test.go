@@ -30,7 +30,7 @@ type proxy struct {
 	name string // the host name that it goes by; "" = none, and no TLS
 }
 
-// proxies start each proxy that docs/operations.md tells of, as it is told there and plain.
+// proxies start each proxy that docs/operations.md describes, with the settings given there and without.
 var proxies = []struct {
 	name  string
 	start func(t *testing.T, upstream string) *proxy
@@ -204,7 +204,7 @@ func (p *proxy) client() *http.Client {
 	}}
 }
 
-// dial connects to the proxy for what is no proper HTTP.
+// dial connects to the proxy to send what is not proper HTTP.
 func (p *proxy) dial() net.Conn {
 	p.t.Helper()
 	conn, err := net.Dial("tcp", p.addr)

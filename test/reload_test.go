@@ -17,13 +17,13 @@ import (
 )
 
 // marked is the module of guests.Outcomes with a custom section of that name:
-// it does the same and has another digest.
+// it does the same but has another digest.
 func marked(name string) []byte {
 	section := append([]byte{byte(len(name))}, name...)
 	return append(slices.Clone(guests.Outcomes), append([]byte{0, byte(len(section))}, section...)...)
 }
 
-// put puts a file in the place of another one, as careful tools do.
+// put replaces a file atomically, as careful tools do.
 func (s *site) put(name string, data []byte) {
 	s.t.Helper()
 	s.write(name+".next", data)
@@ -39,7 +39,7 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// awaitLines returns when so many lines of the log have the text.
+// awaitLines returns when that many lines of the log contain the text.
 func (p *process) awaitLines(n int, text string) {
 	p.t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -138,7 +138,7 @@ func TestHangupWithFaults(t *testing.T) {
 	}
 	host.echo("still there")
 
-	// With the module mended the settings come into effect; the port can't.
+	// Once the module is repaired the settings take effect; the port can't.
 	site.put("outcomes.wasm", guests.Outcomes)
 	site.replace(site.addr, "127.0.0.1:1")
 	report, err := host.Reload(t.Context(), "")
@@ -208,7 +208,7 @@ func TestRemovedWorkerParksItsTasks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if code := host.stop(); code != 0 { // held over a restart, too
+	if code := host.stop(); code != 0 { // held across a restart, too
 		t.Fatalf("exit code %d:\n%s", code, host.logText())
 	}
 	host = site.start()
@@ -228,7 +228,7 @@ func TestStatusSignal(t *testing.T) {
 	}
 }
 
-// dev builds, swaps what works, and says what is wrong otherwise.
+// dev builds, swaps what works, and otherwise says what is wrong.
 func TestDev(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
@@ -240,7 +240,7 @@ func TestDev(t *testing.T) {
 plugin = "outcomes.wasm"`, `[worker.echo]
 plugin = "src/built.wasm"
 build = "echo makes $((20 + 3)); cp module built.wasm"`)
-	host := site.launch("dev") // the plugin isn't there before its build
+	host := site.launch("dev") // the plugin doesn't exist before its build
 	host.awaitLog("echo | makes 23")
 	host.echo("first")
 
@@ -249,7 +249,7 @@ build = "echo makes $((20 + 3)); cp module built.wasm"`)
 	host.echo("second")
 
 	site.put("src/module", guests.Outcomes[:100])
-	host.awaitLog("nothing was swapped; what ran runs on")
+	host.awaitLog("nothing was swapped: the version before keeps running")
 	if !strings.Contains(host.logText(), "built.wasm is not a valid WebAssembly module") {
 		t.Errorf("dev does not say what is wrong:\n%s", host.logText())
 	}

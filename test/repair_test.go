@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// leafWith returns where in a database the leaf of a table is that holds a text.
+// leafWith returns where in a database the leaf page of a table is that contains a text.
 func leafWith(t *testing.T, data []byte, text string) int {
 	t.Helper()
 	const pageSize, leaf = 4096, 0x0d
@@ -40,8 +40,8 @@ func (s *site) change(suffix string, do func([]byte)) {
 	}
 }
 
-// A host refuses its damaged store and says what to do; with what repair has brought
-// back it starts, serves it, runs what was open, and its counters are those of the rows.
+// A host refuses its damaged store and says what to do; with what repair has recovered
+// it starts, serves it, runs the open jobs, and its counters match the rows.
 func TestRepairOfADamagedStore(t *testing.T) {
 	t.Parallel()
 	const ended, open = 300, 5
@@ -104,7 +104,7 @@ func TestRepairOfADamagedStore(t *testing.T) {
 	awaitState(t, host, "after", jobhost.Succeeded)
 }
 
-// statement changes rows of a store behind the back of their checksums.
+// statement changes rows of a store without updating their checksums.
 type statement struct {
 	sql  string
 	done chan error
@@ -129,7 +129,7 @@ func (s *site) tamper(sql string) {
 }
 
 // A backup of a store with damaged rows is made, names them, and fails, so that no
-// older one is thrown away for it. Repair names them, too.
+// older one is discarded in its favor. Repair names them, too.
 func TestDamagedRowsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -44,7 +44,7 @@ func TestDrillBesideFirestore(t *testing.T) {
 		}
 	}
 	wantRefused()
-	wantRefused() // the first start makes it no other store
+	wantRefused() // the first start doesn't turn it into another store
 	if after, _ := fake.Commits(); after != before {
 		t.Errorf("the drill has made %d commits", after-before)
 	}
@@ -56,7 +56,7 @@ func TestDrillBesideFirestore(t *testing.T) {
 	}
 	own.stop()
 	drill.replace(`states = "store"`, `states = "firestore:shared"`)
-	wantRefused() // it is a copy still
+	wantRefused() // it is still a copy
 	if after, _ := fake.Commits(); after != before || fake.Document("jobs/a") == nil {
 		t.Errorf("the drill has made %d commits", after-before)
 	}

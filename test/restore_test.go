@@ -30,8 +30,8 @@ func (s *site) try(args ...string) (string, error) {
 	return string(out), err
 }
 
-// newSharedSite returns a site whose large payloads are in a folder that other
-// sites have, too.
+// newSharedSite returns a site whose large payloads are in a folder shared with
+// other sites.
 func newSharedSite(t *testing.T, folder string) *site {
 	t.Helper()
 	s := newSite(t)
@@ -67,7 +67,7 @@ func runLarge(t *testing.T, host *process, ids ...string) {
 // large is the payload of a job, and its result.
 func large(id string) []byte { return bytes.Repeat([]byte(id+" "), 100<<10/(len(id)+1)) }
 
-// wantLarge checks that payloads and results of jobs are there.
+// wantLarge checks that the payloads and results of jobs exist.
 func wantLarge(t *testing.T, host *process, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -89,7 +89,7 @@ func wantLarge(t *testing.T, host *process, ids ...string) {
 	}
 }
 
-// awaitMetric returns when a metric of a host is at least so much.
+// awaitMetric returns when a metric of a host is at least a value.
 func awaitMetric(t *testing.T, s *site, p *process, series string, least float64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -132,8 +132,8 @@ func metric(ctx context.Context, t *testing.T, s *site, series string) (value fl
 const listed = `jobhost_payload_objects_total{store="shared",verb="list"}`
 
 // A backup that is restored beside the running original, with the same payload
-// store, changes nothing there: neither a job that is removed nor a sweep takes
-// an object of the original. When it has taken over, they do.
+// store, changes nothing there: neither removing a job nor a sweep removes an
+// object of the original. After it has taken over, they do.
 func TestDrillBesideTheOriginal(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -168,7 +168,7 @@ func TestDrillBesideTheOriginal(t *testing.T) {
 	}
 	drill.command("restore", "--take-over")
 	other = drill.start()
-	// What before0, after0 and after1 had belongs to no job now: a payload and a result each.
+	// The objects of before0, after0 and after1 belong to no job now: a payload and a result each.
 	awaitMetric(t, drill, other, `jobhost_payload_removed_total{reason="orphan"}`, 6)
 	wantLarge(t, other, "before1", "own")
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// A clean stop puts a task that doesn't end back into the queue, without
-// counting the attempt.
+// A clean stop returns a task that doesn't end to the queue, without counting
+// the attempt.
 func TestStopReturnsRunningTasks(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
-	site.replace(`shutdown_timeout = "5s"`, `shutdown_timeout = "1s"`) // it spins all the while
+	site.replace(`shutdown_timeout = "5s"`, `shutdown_timeout = "1s"`) // it spins all that time
 	host := site.start()
 	receipt, err := host.Submit(t.Context(), jobhost.Spec{Worker: "spin"})
 	if err != nil {
@@ -43,9 +43,9 @@ func TestStopReturnsRunningTasks(t *testing.T) {
 	}
 }
 
-// A host is told to stop at random moments under load and started again: what it
-// acknowledged is done in the end, nothing ran twice, and it says so with exit
-// code 0 and no lease left open.
+// A host is stopped at random moments under load and restarted: everything that
+// it acknowledged is done in the end, nothing ran twice, and it reports this
+// with exit code 0 and no lease left open.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	site, book := newSite(t), newLedger()
@@ -75,7 +75,7 @@ func TestStopUnderLoad(t *testing.T) {
 	book.checkRuns(t)
 }
 
-// stops is how often a host under load is told to stop.
+// stops is how often a host under load is stopped.
 func stops() int {
 	if os.Getenv("JOBHOST_CHAOS") != "" {
 		return 25
@@ -102,7 +102,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// The second host on a folder ends and says who holds it.
+// The second host on a folder ends and says which one holds it.
 func TestSecondHostNamesTheFirst(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

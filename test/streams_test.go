@@ -25,7 +25,7 @@ func TestStreamsThatNobodyRead(t *testing.T) {
 			s.write("noop.wasm", guests.Noop)
 			s.write("manifest.toml", []byte(s.manifest()+"\n[worker.noop]\nplugin = \"noop.wasm\"\n"))
 			host := s.start()
-			// Each job has two events at least.
+			// Each job has at least two events.
 			for range remembered / 2 / 512 {
 				acks, err := host.SubmitBatch(t.Context(), slices.Repeat([]jobhost.Spec{{Worker: "noop"}}, 512))
 				if err != nil {
@@ -40,7 +40,7 @@ func TestStreamsThatNobodyRead(t *testing.T) {
 				header = "Authorization: Bearer " + s.token() + "\r\n"
 			}
 			before := host.memory("VmRSS")
-			readers := 40 // a few more than there may be without the token
+			readers := 40 // a few more than allowed without the token
 			if os.Getenv("JOBHOST_CHAOS") != "" {
 				readers = 1000
 			}

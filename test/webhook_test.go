@@ -15,7 +15,7 @@ import (
 )
 
 // TestWebhookSurvivesKills kills a host while deliveries wait and while one is
-// under way, and wants each message to arrive with the same id as before.
+// in progress, and expects each message to arrive with the same id as before.
 func TestWebhookSurvivesKills(t *testing.T) {
 	t.Parallel()
 	var up atomic.Bool // otherwise the receiver doesn't answer
@@ -68,14 +68,14 @@ pool_size = 1
 		return r.ID
 	}
 	submit(jobhost.Spec{ID: "first"})
-	before := next() // under way
+	before := next() // in progress
 	submit(jobhost.Spec{ID: "second", Entry: "fail_permanent"})
 	awaitState(t, p, "second", jobhost.Dead)
 	p.kill()
 
 	up.Store(true)
 	p = s.start()
-	got := map[string]string{} // by what they tell of
+	got := map[string]string{} // by the job that they report
 	for range 3 {
 		post := next()
 		id, body, _ := strings.Cut(post, " ")
@@ -98,7 +98,7 @@ pool_size = 1
 		awaitState(t, p, id, jobhost.Succeeded)
 	}
 
-	// A manifest without the section takes no such jobs any more, after SIGHUP.
+	// After SIGHUP, a manifest without the section accepts no such jobs any more.
 	without, _, _ := strings.Cut(s.manifest(), "[webhook]")
 	s.write("manifest.toml", []byte(without))
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 
-// counted is a workflow of which each task counts itself under a key of its own, and returns the number:
-// what is not 1 has been done again.
+// counted is a workflow in which each task counts itself under a key of its own, and returns the number:
+// anything but 1 was done again.
 func counted() *jobhost.Workflow {
 	add := func(name string, needs ...string) jobhost.Step {
 		return jobhost.Step{Name: name, Worker: "count", Entry: "add", Needs: needs, Input: fmt.Sprintf(`workflow.id + "/%s"`, name)}
@@ -66,9 +66,9 @@ worker = "count"
 input = 'workflow.id + "/y"'
 `
 
-// TestKillAtTransitions kills a host in the midst of a workflow, after each event of a step in the
-// chaos run and after some otherwise. The next host must bring it to the same end, and no task may
-// have had its effect twice.
+// TestKillAtTransitions kills a host in the middle of a workflow, after each event of a step in
+// the chaos run and after some otherwise. The next host must bring it to the same end, and no task
+// may have had its effect twice.
 func TestKillAtTransitions(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
@@ -87,7 +87,7 @@ func TestKillAtTransitions(t *testing.T) {
 	if kills() > 10 {
 		stride = 1
 	}
-	settled := map[string]int{} // by job, task and process: how often a success was told
+	settled := map[string]int{} // by job, task and process: how often a success was reported
 	for n := 1; n <= transitions; n += stride {
 		id, seen := fmt.Sprint("wf-kill", n), 0
 		startCounted(t, host, id, func(jobhost.Event) bool { seen++; return seen < n })
@@ -112,7 +112,7 @@ func TestKillAtTransitions(t *testing.T) {
 	t.Logf("%d events of steps, a kill after every %d", transitions, stride)
 }
 
-// startCounted starts a workflow and hears of its steps, until more says that it is enough or it has ended.
+// startCounted starts a workflow and receives events of its steps, until more returns false or it has ended.
 func startCounted(t *testing.T, host *process, id string, more func(jobhost.Event) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -153,7 +153,7 @@ func finishCounted(t *testing.T, host *process, id string, left map[string]strin
 	}
 }
 
-// noteSettled counts the successes of tasks that the log of a host tells of.
+// noteSettled counts the successes of tasks according to the log of a host.
 func noteSettled(host *process, settled map[string]int) {
 	for _, line := range strings.Split(host.logText(), "\n") {
 		if strings.Contains(line, `msg="attempt settled"`) && value(line, "outcome") == "succeeded" && strings.HasPrefix(value(line, "job"), "wf-") {

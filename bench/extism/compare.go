@@ -48,11 +48,11 @@ func comparisons() []comparison {
 	return list
 }
 
-// result is what a comparison came to.
+// result is the result of a comparison.
 type result struct{ theirs, ours, ratio figures }
 
-// measure lets the sides take turns, so that whatever else the machine does
-// meets both, and checks first that they do the same.
+// measure alternates between the sides, so that other load on the machine
+// affects both, and checks first that they do the same.
 func (c *comparison) measure(ctx context.Context, m *modules, rounds int, turn time.Duration) (*result, error) {
 	input := text(c.size)
 	theirs, err := m.openTheirs(ctx, c.theirs, input)
@@ -90,14 +90,14 @@ func (c *comparison) measure(ctx context.Context, m *modules, rounds int, turn t
 	return &result{newFigures(took[0], duration), newFigures(took[1], duration), newFigures(ratios, times)}, nil
 }
 
-// agree checks that both sides answer alike, but for spaces and how they name
-// and frame a count.
+// agree checks that both sides return the same, except for spaces and how they
+// name and frame a count.
 func agree(theirs, ours side) error {
 	a, err := theirs.call()
 	if err != nil {
 		return fmt.Errorf("go-sdk: %w", err)
 	}
-	first := firstNumber(a) // before the next call takes its memory
+	first := firstNumber(a) // before the next call reuses its memory
 	b, err := ours.call()
 	if err != nil {
 		return fmt.Errorf("jobhost: %w", err)
@@ -108,7 +108,7 @@ func agree(theirs, ours side) error {
 	return nil
 }
 
-// calibrate returns how many calls fill a turn, after a turn to warm up.
+// calibrate returns how many calls fill a turn, after a warm-up turn.
 func calibrate(s side, turn time.Duration) (int, error) {
 	n := 0
 	for began := time.Now(); time.Since(began) < turn; n++ {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// figures sum up the rounds of one side.
+// figures summarize the rounds of one side.
 type figures struct {
 	median, least, most float64
 	show                func(float64) string
@@ -27,7 +27,7 @@ func (f figures) String() string {
 	return fmt.Sprintf("%s (%s–%s)", f.show(f.median), f.show(f.least), f.show(f.most))
 }
 
-// duration writes nanoseconds.
+// duration formats nanoseconds.
 func duration(ns float64) string {
 	d := time.Duration(ns)
 	for _, unit := range []time.Duration{time.Millisecond, time.Microsecond} {
@@ -52,7 +52,7 @@ func firstNumber(text []byte) string {
 	return s[:len(s)-len(strings.TrimLeftFunc(s, digit))]
 }
 
-// printMachine says what is measured and where.
+// printMachine prints what is measured and where.
 func printMachine(out io.Writer) {
 	model := "unknown processor"
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -72,8 +72,8 @@ func printMachine(out io.Writer) {
 	printLoad(out, "before")
 }
 
-// printLoad tells how busy the machine is, where it says so: figures of a busy
-// one are worth less.
+// printLoad prints how busy the machine is, if known: figures of a busy one are
+// worth less.
 func printLoad(out io.Writer, when string) {
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		fmt.Fprintf(out, "load %s: %s\n", when, strings.Join(strings.Fields(string(load))[:3], " "))

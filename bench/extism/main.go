@@ -1,12 +1,12 @@
 // Command extism compares jobhost's sandboxes with Extism's SDK for Go, in one
 // run on one machine: the same plugins, and the same work in jobhost's own ABI.
 //
-// The two sides don't give the same. Extism's is one instance that is used
-// again and again, as its users do, with what a call left in its memory and
-// without a deadline. Each of ours is a job in a pristine sandbox and under a
-// deadline, with its fuel counted. Both run on the same version of wazero.
+// The two sides don't provide the same. Extism's is one instance that is used
+// again and again, as its users do, with what earlier calls left in its memory
+// and without a deadline. Each of ours is a job in a pristine sandbox and under
+// a deadline, with its fuel counted. Both run on the same version of wazero.
 //
-// It is a module of its own, so that jobhost doesn't depend on what it is
+// It is a separate module, so that jobhost doesn't depend on what it is
 // compared with. From the root of the repository:
 //
 //	make bench-extism

@@ -78,11 +78,11 @@ func (t *theirs) close(ctx context.Context) {
 	_ = t.compiled.Close(ctx)
 }
 
-// ours is a sandbox that is put back to its beginning after each job.
+// ours is a sandbox that is reset after each job.
 type ours struct {
 	engine  *wasm.Engine
 	sandbox *runtime.Sandbox
-	ctx     context.Context // of all jobs, as that of a slot in a pool
+	ctx     context.Context // of all jobs, like that of a pool slot
 	cancel  context.CancelFunc
 	at      hostcall.Attempt
 	entry   string

@@ -13,11 +13,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What asynq is told. It takes one job a call, both ways, so throughput comes
-// from many connections and from several servers, of which each fetches one
-// task after the other; its documentation says to add servers. Its pause of a
-// second before it looks into an empty queue again would be all that the times
-// from submit to end show.
+// asynq's settings. It takes one job per call, in both directions, so
+// throughput comes from many connections and from several servers, each of
+// which fetches one task after the other; its documentation says to add
+// servers. Its pause of a second before it checks an empty queue again would
+// dominate the times from submit to end.
 const (
 	asynqServers     = 4
 	asynqConcurrency = 32 // of each
@@ -64,9 +64,9 @@ func openAsynq(ctx context.Context, at target, l *load, ledger *ledger) (_ syste
 	return s, nil
 }
 
-// watchedRedis makes the connections of a server. asynq tells nobody when it
-// has recorded the end of a task, so the ledger is told when Redis answers the
-// script that does it.
+// watchedRedis makes the connections of a server. asynq doesn't report when it
+// has recorded the end of a task, so the ledger is notified when Redis answers
+// the script that does it.
 type watchedRedis struct {
 	asynq.RedisClientOpt
 	ledger *ledger
@@ -98,8 +98,8 @@ func (h endHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// endedTask returns the id of the task that a command takes from the active
-// ones for good, or "". It is a script on the keys of the active tasks, the
+// endedTask returns the id of the task that a command permanently removes from
+// the active ones, or "". It is a script on the keys of the active tasks, the
 // leases and the task; no other script has these three in this order.
 func endedTask(args []any) string {
 	if len(args) < 6 || args[0] != "evalsha" && args[0] != "eval" {
@@ -119,7 +119,7 @@ func endedTask(args []any) string {
 	return id
 }
 
-// describe asks Redis how it is set.
+// describe asks Redis for its settings.
 func (s *asynqSystem) describe(ctx context.Context, address string) (err error) {
 	client := redis.NewClient(&redis.Options{Addr: address})
 	defer func() { err = errors.Join(err, client.Close()) }()

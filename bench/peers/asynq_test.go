@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestEndedTask tells the script that ends a task from the others on its keys.
+// TestEndedTask distinguishes the script that ends a task from the others on its keys.
 func TestEndedTask(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

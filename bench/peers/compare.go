@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// comparison is all that was measured.
+// comparison is everything that was measured.
 type comparison struct {
 	Date         string
 	Machine      string
 	Load         load
 	LoadAverages [2]string // before and after
-	Results      []result  // in the order in which they were made
+	Results      []result  // in the order in which they were measured
 }
 
-// compareMain runs the comparison that the flags ask for.
+// compareMain runs the comparison requested by the flags.
 func compareMain(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parseOptions(args, stderr)
 	if err != nil {
@@ -34,7 +34,7 @@ func compareMain(ctx context.Context, args []string, stdout, stderr io.Writer) (
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := os.Chmod(dir, 0o711); err != nil { // databases that run as others pass through
+	if err := os.Chmod(dir, 0o711); err != nil { // databases that run as other users need to pass through
 		return err
 	}
 	c := &comparison{Date: time.Now().Format(time.DateOnly), Machine: machine(dir), Load: o.load}

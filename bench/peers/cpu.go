@@ -16,8 +16,8 @@ import (
 const tick = 10 * time.Millisecond
 
 // cpuTime is the processor time that this process has used, and that of the
-// process given and of all that descend from it, those that have ended
-// included; pid 0 = of this process only.
+// process given and all its descendants, including those that have ended; pid 0
+// = of this process only.
 func cpuTime(pid int) (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -31,8 +31,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	return own + tree, err
 }
 
-// process is a line of /proc/*/stat: who its parent is, and the ticks that it
-// and those of its children that it has waited for have used.
+// process is a line of /proc/*/stat: its parent, and the ticks used by it and
+// by its children that it has waited for.
 type process struct {
 	parent int
 	ticks  int64
@@ -48,7 +48,7 @@ func treeTime(root int) (time.Duration, error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended meanwhile
+			continue // it has just ended
 		}
 		if err != nil {
 			return 0, err
@@ -72,7 +72,7 @@ func treeTime(root int) (time.Duration, error) {
 }
 
 func descends(all map[int]process, pid, root int) bool {
-	for range len(all) { // a tree that changes while it is read might have a circle
+	for range len(all) { // a tree that changes while it is read might contain a cycle
 		if pid == root {
 			return true
 		}

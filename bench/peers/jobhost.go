@@ -38,7 +38,7 @@ func jobNumber(id string) int {
 // inProcess is a host with its store on disk and its guest in Wasm, a pristine
 // sandbox for each job, strict durability. Aging costs nothing and stays on.
 type inProcess struct {
-	host    *host.Host
+	server  jobhost.Server
 	slots   int
 	payload []byte
 	running errgroup.Group // the host
@@ -64,7 +64,7 @@ func openJobhost(ctx context.Context, at target, l *load, ledger *ledger) (_ sys
 		return nil, err
 	}
 	s.free = append(s.free, func() error { return engine.Close(context.WithoutCancel(ctx)) })
-	s.host, err = host.New(host.Config{
+	h, err := host.New(host.Config{
 		Store: store, Engine: engine, Logger: logger,
 		Workers: []host.Worker{{Name: "noop", Plugin: guests.Noop, PoolSize: s.slots, QueueCapacity: l.jobs()}},
 		OnEvent: func(e jobhost.Event) {
@@ -81,20 +81,21 @@ func openJobhost(ctx context.Context, at target, l *load, ledger *ledger) (_ sys
 	}
 	hctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	s.running.Go(func() error { return s.host.Run(hctx) })
-	return s, s.host.AwaitReady(ctx)
+	s.running.Go(func() error { return h.Run(hctx) })
+	s.server, err = h.AwaitReady(ctx)
+	return s, err
 }
 
 func (s *inProcess) submit(ctx context.Context, jobs []int) error {
 	if len(jobs) == 1 {
-		_, err := s.host.Submit(ctx, s.spec(jobs[0]))
+		_, err := s.server.Submit(ctx, s.spec(jobs[0]))
 		return err
 	}
 	specs := make([]jobhost.Spec, len(jobs))
 	for i, n := range jobs {
 		specs[i] = s.spec(n)
 	}
-	answers, err := s.host.SubmitBatch(ctx, specs)
+	answers, err := s.server.SubmitBatch(ctx, specs)
 	for _, a := range answers {
 		err = errors.Join(err, a.Err)
 	}
@@ -106,7 +107,7 @@ func (s *inProcess) spec(n int) jobhost.Spec {
 }
 
 func (s *inProcess) counts(ctx context.Context) (counts, error) {
-	workers, err := s.host.Workers(ctx)
+	workers, err := s.server.Workers(ctx)
 	if err != nil {
 		return counts{}, err
 	}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// ledger is kept outside of the systems: which jobs were acknowledged, have
-// run and have ended, and when. Jobs are numbered from 0. Its methods may be
-// called from many goroutines.
+// ledger is kept outside the systems: which jobs were acknowledged, have run
+// and have ended, and when. Jobs are numbered from 0. It is safe for concurrent
+// use.
 type ledger struct {
 	start time.Time
 	jobs  []entry
-	alien atomic.Int64 // runs and ends of jobs that nobody submitted
+	alien atomic.Int64 // runs and ends of jobs that were never submitted
 	phase atomic.Pointer[phase]
 }
 
@@ -24,7 +24,7 @@ type entry struct {
 	runs, ends               atomic.Int32
 }
 
-// phase is a part of a measurement: the jobs from first to before last.
+// phase is a part of a measurement: the jobs from first up to, but not including, last.
 type phase struct {
 	first, last int
 	left        atomic.Int64
@@ -38,7 +38,7 @@ func newLedger(jobs int) *ledger {
 // now is the time since the start in nanoseconds, at least 1.
 func (l *ledger) now() int64 { return max(int64(time.Since(l.start)), 1) }
 
-// begin starts the phase of the next n jobs, of which the first is given.
+// begin starts the phase of the next n jobs, beginning with first.
 func (l *ledger) begin(first, n int) *phase {
 	p := &phase{first: first, last: first + n, done: make(chan struct{})}
 	p.left.Store(int64(n))
@@ -46,7 +46,7 @@ func (l *ledger) begin(first, n int) *phase {
 	return p
 }
 
-// submitting and acked note the time of a call with these jobs and of its return.
+// submitting and acked record the times of a call with these jobs and of its return.
 func (l *ledger) submitting(jobs []int) {
 	now := l.now()
 	for _, n := range jobs {
@@ -61,7 +61,7 @@ func (l *ledger) acked(jobs []int) {
 	}
 }
 
-// ran notes a run of a job.
+// ran records a run of a job.
 func (l *ledger) ran(n int) {
 	if n < 0 || n >= len(l.jobs) {
 		l.alien.Add(1)
@@ -71,7 +71,7 @@ func (l *ledger) ran(n int) {
 	l.jobs[n].ran.CompareAndSwap(0, l.now())
 }
 
-// ended notes that a job's success is durable.
+// ended records that a job's success is durable.
 func (l *ledger) ended(n int) {
 	if n < 0 || n >= len(l.jobs) {
 		l.alien.Add(1)
@@ -86,7 +86,7 @@ func (l *ledger) ended(n int) {
 	}
 }
 
-// delivery is what became of the acknowledged jobs.
+// delivery is the outcome of the acknowledged jobs.
 type delivery struct {
 	Acknowledged int
 	Lost         int // acknowledged, but did not run or did not end
@@ -95,7 +95,7 @@ type delivery struct {
 	Alien        int64
 }
 
-// audit checks the first n jobs, and them against the system's own counts.
+// audit checks the first n jobs, and compares them with the system's own counts.
 func (l *ledger) audit(n int, c counts) (delivery, error) {
 	var d delivery
 	for i := range l.jobs[:n] {
@@ -126,7 +126,7 @@ func (l *ledger) audit(n int, c counts) (delivery, error) {
 	return d, errors.Join(errs...)
 }
 
-// rates are jobs a second from the first call to the last acknowledgement and
+// rates are jobs per second from the first call to the last acknowledgement and
 // to the last end.
 func (l *ledger) rates(p *phase) (enqueued, done float64) {
 	began, acked, ended := int64(1)<<62, int64(0), int64(0)
@@ -138,7 +138,7 @@ func (l *ledger) rates(p *phase) (enqueued, done float64) {
 	return n / float64(acked-began), n / float64(ended-began)
 }
 
-// latencies are times from submit: of a half and of 99 % of the jobs.
+// latencies are times since the submit: of half and of 99 % of the jobs.
 type latencies struct {
 	Run50          time.Duration // until the worker began to run
 	Done50, Done99 time.Duration // until the end was durable

@@ -1,18 +1,18 @@
 // Command peers runs the same no-op jobs through jobhost, through River on
 // PostgreSQL and through asynq on Redis, in turns on one machine, and prints
-// what each of them did: jobs accepted and jobs durably ended a second, the time
-// from submit to end at a quiet pace, and the processor time of a job, that of
-// the database included.
+// what each of them achieved: jobs accepted and jobs durably ended per second,
+// the time from submit to end at a quiet pace, and the processor time per job,
+// including the database's.
 //
 // Each measurement is a process of its own that holds the producers and the
-// workers of one system, with a fresh database beside it where one is needed.
+// workers of one system, with a fresh database beside it if one is needed.
 // PostgreSQL and Redis are started for it with folders and ports of their own,
-// and stopped by their process ids, whatever happens. All jobs of a measurement
-// must have run and ended, and none twice; a measurement that lost one fails.
+// and are always stopped by their process ids. All jobs of a measurement must
+// have run and ended, and none twice; a measurement that lost one fails.
 //
-// It is a module of its own, so that jobhost doesn't depend on what it is
+// It is a separate module, so that jobhost doesn't depend on what it is
 // compared with, and for Linux only: it reads /proc. From the root of the
-// repository, as root when PostgreSQL and Redis are to be installed:
+// repository, as root if PostgreSQL and Redis are to be installed:
 //
 //	make bench-peers PEERS='-rounds 5 -jobs 50000'
 package main

@@ -12,31 +12,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// measureCommand is the argument with which this program is started again to
-// measure one system.
+// measureCommand is the argument with which this program is started to measure
+// one system.
 const measureCommand = "measure"
 
-// order is what a measuring process is told, as JSON on its standard input.
+// order is the input of a measuring process, as JSON on its standard input.
 type order struct {
 	System string
 	Target target
 	Load   load
 }
 
-// result is what it answers, as JSON on its standard output.
+// result is its answer, as JSON on its standard output.
 type result struct {
 	System   string
 	About    about
-	Single   throughput // one job a call
-	Batched  throughput // zero when the system takes one job a call only
+	Single   throughput // one job per call
+	Batched  throughput // zero if the system takes only one job per call
 	Quiet    latencies
 	Delivery delivery
 }
 
-// throughput is what a phase came to.
+// throughput is the result of a phase.
 type throughput struct {
-	Enqueued, Done float64       // jobs a second
-	CPU            time.Duration // of all processes, for 1,000 jobs
+	Enqueued, Done float64       // jobs per second
+	CPU            time.Duration // of all processes, per 1,000 jobs
 }
 
 // measureMain is the measuring process.
@@ -86,7 +86,7 @@ func measure(ctx context.Context, o *order) (r *result, err error) {
 	return r, err
 }
 
-// measurement is what the phases share.
+// measurement is the state shared by the phases.
 type measurement struct {
 	load   *load
 	pid    int // of the database
@@ -138,7 +138,7 @@ func (m *measurement) throughput(ctx context.Context, n, batch int) (throughput,
 	return t, err
 }
 
-// quiet submits jobs at a steady pace, whether those before have ended or not.
+// quiet submits jobs at a steady pace, whether the previous ones have ended or not.
 func (m *measurement) quiet(ctx context.Context) (latencies, error) {
 	p := m.begin(m.load.paced())
 	tick := time.NewTicker(time.Second / time.Duration(m.load.Rate))

@@ -13,14 +13,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postgresSettings differ from what initdb leaves: more memory than the
-// default of 128 MB, and room for log files, which are reused rather than made
-// anew, so that a checkpoint doesn't fall into a short measurement. Everything
-// that durability depends on stays as it is.
+// postgresSettings differ from what initdb leaves: more memory than the default
+// of 128 MB, and room for log files, which are reused rather than recreated, so
+// that a checkpoint doesn't fall into a short measurement. Everything that
+// durability depends on is unchanged.
 var postgresSettings = []string{"shared_buffers=256MB", "max_connections=100", "min_wal_size=1GB", "max_wal_size=4GB", "logging_collector=off"}
 
-// servePostgres starts a cluster in a folder. It is made at the first call and
-// used again by later ones, with an empty database each time.
+// servePostgres starts a cluster in a folder. It is created by the first call
+// and reused by later ones, with an empty database each time.
 func servePostgres(ctx context.Context, dir string) (*server, error) {
 	initdb, err := postgresProgram("initdb")
 	if err != nil {

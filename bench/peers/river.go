@@ -18,9 +18,9 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// What River is told. Its documentation names the fetch cooldown as the bound
-// of throughput; the pause of 100 ms that is its default would be most of what
-// is measured here. RESULTS.md says which other numbers were tried.
+// River's settings. Its documentation names the fetch cooldown as the bound of
+// throughput; the default pause of 100 ms would be most of what is measured
+// here. RESULTS.md says which other numbers were tried.
 const (
 	riverWorkers     = 1000
 	riverConnections = 48
@@ -40,8 +40,8 @@ func (riverArgs) Kind() string { return "noop" }
 type riverWorker struct {
 	river.WorkerDefaults[riverArgs]
 	ledger *ledger
-	// numbers are our numbers of River's jobs, by its own; events carry only
-	// those. River counts from 1, and leaves some out when an insert fails.
+	// numbers maps River's job numbers to ours; events carry only River's.
+	// River counts from 1, and skips some when an insert fails.
 	numbers []atomic.Int32
 }
 
@@ -54,7 +54,7 @@ func (w *riverWorker) Work(_ context.Context, job *river.Job[riverArgs]) error {
 	return nil
 }
 
-// note tells the ledger of completions, which River publishes after their commit.
+// note reports completions to the ledger, which River publishes after their commit.
 func (w *riverWorker) note(ends <-chan *river.Event) {
 	for e := range ends {
 		n := -1
@@ -115,7 +115,7 @@ func openRiver(ctx context.Context, at target, l *load, ledger *ledger) (_ syste
 	return s, s.client.Start(context.WithoutCancel(ctx))
 }
 
-// connect opens the pool and asks the database how it is set.
+// connect opens the pool and queries the settings of the database.
 func (s *riverSystem) connect(ctx context.Context, address string) error {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {

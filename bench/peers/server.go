@@ -25,22 +25,22 @@ type server struct {
 	exit    error // set before ended is closed
 }
 
-// Times that are given to a database.
+// Times allowed for a database.
 const (
 	startTime = 30 * time.Second
 	stopTime  = 20 * time.Second // after each signal
 )
 
-// start runs a program as somebody, if we may, and waits until ready says that
-// it answers. It gets a process group of its own, so that Ctrl-C reaches us
-// only, and a signal when we are killed.
+// start runs a program as another user, if permitted, and waits until ready
+// says that it answers. It gets a process group of its own, so that Ctrl-C
+// reaches only us, and a signal when we are killed.
 func start(ctx context.Context, as *servant, address string, stop []syscall.Signal, ready func(context.Context) error, program string, args ...string) (*server, error) {
 	log, err := os.OpenFile(filepath.Join(as.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	// The end of ctx would kill it; close asks first.
+	// The end of ctx would kill it; close asks it to stop first.
 	s := &server{address: address, process: exec.CommandContext(context.WithoutCancel(ctx), program, args...), stop: stop, ended: make(chan struct{})}
 	s.process.Dir, s.process.Stdout, s.process.Stderr = as.dir, log, log
 	s.process.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "HOME=" + as.dir}
@@ -95,13 +95,13 @@ func (s *server) close() error {
 	return fmt.Errorf("process %d doesn't end", s.process.Process.Pid)
 }
 
-// servant is who runs a database, and where.
+// servant is the user that runs a database, and its folder.
 type servant struct {
 	dir        string
-	credential *syscall.Credential // nil = we ourselves
+	credential *syscall.Credential // nil = our own
 }
 
-// newServant makes a folder for the first of some users that there is.
+// newServant makes a folder for the first existing one of some users.
 // PostgreSQL refuses to run as root, and Redis need not.
 func newServant(dir string, names ...string) (*servant, error) {
 	s := &servant{dir: dir}
@@ -124,7 +124,7 @@ func newServant(dir string, names ...string) (*servant, error) {
 	return s, os.Chown(dir, int(s.credential.Uid), int(s.credential.Gid))
 }
 
-// freePort returns a port of the loopback interface that nobody uses.
+// freePort returns a free port of the loopback interface.
 func freePort(ctx context.Context) (int, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -5,37 +5,37 @@ import (
 	"errors"
 )
 
-// system is a job system with a worker that does nothing. The ledger is told
-// of every run and every durable end of a job.
+// system is a job system with a worker that does nothing. It reports every run
+// and every durable end of a job to the ledger.
 type system interface {
 	// submit returns when the jobs with these numbers are acknowledged.
 	submit(ctx context.Context, jobs []int) error
-	// counts returns what the system itself says of its jobs.
+	// counts returns the system's own counts of its jobs.
 	counts(ctx context.Context) (counts, error)
-	// about says how it was set up.
+	// about describes how it was set up.
 	about() about
 	// close stops workers and connections.
 	close(ctx context.Context) error
 }
 
-// errNoBatch is the answer of a system that takes one job a call only.
+// errNoBatch is the error of a system that takes only one job per call.
 var errNoBatch = errors.New("takes one job a call")
 
-// counts are jobs by what has become of them.
+// counts are jobs by outcome.
 type counts struct {
 	Succeeded int64
-	Open      int64 // waiting, running, or to be tried again
+	Open      int64 // waiting, running, or to be retried
 	Failed    int64
 }
 
-// about is what a reader of the table should know of a system.
+// about is what a reader of the table should know about a system.
 type about struct {
 	Versions   string // of the system and its database
-	Durability string // as the database itself says it is set
-	Settings   string // that differ from the defaults
+	Durability string // according to the database itself
+	Settings   string // those that differ from the defaults
 }
 
-// target is where a system finds its database, and what it costs.
+// target is where a system finds its database, and which process to measure.
 type target struct {
 	Address string // of the database; empty = there is none
 	PID     int    // of the database's first process; 0 = there is none
@@ -48,7 +48,7 @@ type contender struct {
 	serve func(ctx context.Context, dir string) (*server, error)
 	// open starts the system in this process.
 	open func(ctx context.Context, at target, l *load, ledger *ledger) (system, error)
-	// batches tells whether it takes many jobs a call.
+	// batches reports whether it takes several jobs per call.
 	batches bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// print writes the medians, their ranges and what they were made with, as
-// Markdown that can be read as it is.
+// print writes the medians, their ranges and the conditions, as Markdown that
+// is readable as it is.
 func (c *comparison) print(out io.Writer, systems []string) error {
 	if err := c.printFigures(out, systems, middle); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (c *comparison) printFigures(out io.Writer, systems []string, sum func([]re
 	return w.Flush()
 }
 
-// delivered sums up what became of the jobs of a system.
+// delivered summarizes the delivery of the jobs of a system.
 func (c *comparison) delivered(name string) string {
 	var d delivery
 	for _, r := range c.of(name) {
@@ -76,8 +76,8 @@ func (c *comparison) delivered(name string) string {
 	return fmt.Sprintf("%d jobs acknowledged, %d lost, %d run more than once.", d.Acknowledged, d.Lost, d.RunTwice)
 }
 
-// printRatios compares jobhost with the others, round by round, so that what
-// slows the machine down slows both.
+// printRatios compares jobhost with the others, round by round, so that load on
+// the machine affects both.
 func (c *comparison) printRatios(out io.Writer, systems []string) {
 	ours := c.of(jobhostName)
 	if len(ours) == 0 {
@@ -97,7 +97,7 @@ func (c *comparison) printRatios(out io.Writer, systems []string) {
 	}
 }
 
-// of are the measurements of a system, in the order of the rounds.
+// of returns the measurements of a system, in the order of the rounds.
 func (c *comparison) of(name string) []result {
 	var all []result
 	for _, r := range c.Results {
@@ -108,7 +108,7 @@ func (c *comparison) of(name string) []result {
 	return all
 }
 
-// figure is a number of a measurement and how to write it.
+// figure is a number of a measurement and how to format it.
 type figure struct {
 	of    func(*result) float64
 	write func(float64) string
@@ -142,7 +142,7 @@ func (f *figure) values(all []result) []float64 {
 // none stands for a figure that a system doesn't have.
 const none = "–"
 
-// middle writes the median of a figure.
+// middle formats the median of a figure.
 func middle(all []result, f figure) string {
 	if v := median(f.values(all)); v > 0 {
 		return f.write(v)
@@ -150,7 +150,7 @@ func middle(all []result, f figure) string {
 	return none
 }
 
-// spread writes the range of a figure.
+// spread formats the range of a figure.
 func spread(all []result, f figure) string {
 	values := f.values(all)
 	low, high := slices.Min(values), slices.Max(values)
@@ -165,7 +165,7 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -10,14 +10,17 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 )
 
-func newBackupCommand(e *env) *cobra.Command {
+// storeEnv is env for the commands about a store that no host uses.
+type storeEnv struct{ *env }
+
+func newBackupCommand(e storeEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy the store into a directory, also while the host runs",
 		Long: `Copy the store of the manifest into a directory, also while the host runs: the
-copy holds everything that was acknowledged before it began, and the host goes
-on meanwhile. It is checked page by page before it gets its name, and row by row
-then: rows of the store that are damaged are named, and the exit status is 1.
+copy holds everything that was acknowledged before it began, and the host keeps
+running. Its pages are checked before it gets its name, then its rows: damaged
+rows of the store are listed, and the exit code is 1.
 
 The command reads the store's files itself, so it runs where they are. With it
 come the payloads and results in payload stores that are folders, by hard links
@@ -28,7 +31,7 @@ their payloads, so keep the copy as private as the store.`,
 		Args:    exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.keepPrivate()
-			m, err := e.storeManifest()
+			m, err := e.manifest()
 			if err != nil {
 				return err
 			}
@@ -36,7 +39,7 @@ their payloads, so keep the copy as private as the store.`,
 			if err != nil {
 				return err
 			}
-			if err := e.tellStore("backup", args[0], ""); err != nil || damages.Rows == 0 {
+			if err := e.tell("backup", args[0], ""); err != nil || damages.Rows == 0 {
 				return err
 			}
 			e.tellDamages(&damages)
@@ -49,15 +52,15 @@ their payloads, so keep the copy as private as the store.`,
 	}
 }
 
-func newRestoreCommand(e *env) *cobra.Command {
+func newRestoreCommand(e storeEnv) *cobra.Command {
 	replace, takes := false, false
 	cmd := &cobra.Command{
 		Use:   "restore DIR",
-		Short: "Put a backup in the place of the store, while the host is stopped",
-		Long: `Put a backup in the place of the store of the manifest. The host must be
-stopped. The backup is checked first, and stays where it is; one of a newer
-jobhost is refused. A store that is there is kept under another name. Payloads
-of the backup are added to those that are there.
+		Short: "Replace the store by a backup, while the host is stopped",
+		Long: `Replace the store of the manifest by a backup. The host must be stopped. The
+backup is checked first and is not changed; one of a newer jobhost is refused.
+An existing store is kept under another name. Payloads of the backup are added
+to the existing ones.
 
 The host that the backup is of may be alive, as with a drill or a copy for
 tests. So the restored one reads the payloads and results that it refers to in
@@ -75,7 +78,7 @@ that was restored before.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.keepPrivate()
-			m, err := e.storeManifest()
+			m, err := e.manifest()
 			if err != nil {
 				return err
 			}
@@ -89,16 +92,16 @@ that was restored before.`,
 			if !takes {
 				e.note("the payloads of before are read and never removed; if the original is gone: jobhost restore --take-over")
 			}
-			return e.tellStore("restored", m.Host.Store.Dir, kept)
+			return e.tell("restored", m.Host.Store.Dir, kept)
 		},
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "put a store that is there aside, under another name")
-	cmd.Flags().BoolVar(&takes, "take-over", false, "the original is gone: remove payloads of before, too, when no job needs them")
+	cmd.Flags().BoolVar(&replace, "replace", false, "keep an existing store under another name")
+	cmd.Flags().BoolVar(&takes, "take-over", false, "the original is gone: also remove its payloads when no job needs them")
 	return cmd
 }
 
 // takeOver lets the store that is there remove payloads of before it was restored.
-func (e *env) takeOver(ctx context.Context, m *manifest.Manifest) error {
+func (e storeEnv) takeOver(ctx context.Context, m *manifest.Manifest) error {
 	origins, err := takeOver(ctx, m)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
@@ -113,9 +116,9 @@ func (e *env) takeOver(ctx context.Context, m *manifest.Manifest) error {
 	return err
 }
 
-// storeManifest reads the manifest for its store, which must be files. It may run where the
+// manifest reads the manifest for its store, which must be files. It may run where the
 // plugins and secrets of the host aren't at hand, such as in a nightly job.
-func (e *env) storeManifest() (*manifest.Manifest, error) {
+func (e storeEnv) manifest() (*manifest.Manifest, error) {
 	m, err := manifest.LoadStores(e.manifestPath())
 	if err == nil && m.Host.Store.Dir == "" {
 		err = &jobhost.Error{
@@ -126,7 +129,7 @@ func (e *env) storeManifest() (*manifest.Manifest, error) {
 	return m, err
 }
 
-func (e *env) tellStore(what, dir, kept string) error {
+func (e storeEnv) tell(what, dir, kept string) error {
 	if e.wantsJSON() {
 		return e.json(map[string]string{what: dir, "kept": kept})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
@@ -104,7 +105,7 @@ func (b *benchRun) event(e jobhost.Event) {
 }
 
 // fill puts the backlog into the store, before there is a host.
-func (b *benchRun) fill(ctx context.Context, store queue.Store) (err error) {
+func (b *benchRun) fill(ctx context.Context, store record.Store) (err error) {
 	if b.flags.backlog == 0 {
 		return nil
 	}
@@ -144,14 +145,15 @@ func (b *benchRun) measure(ctx context.Context, h *host.Host) (benchReport, erro
 		root.Go("host", func(context.Context) error { return h.Run(ctx) }),
 		root.Go("measure", func(work context.Context) (err error) {
 			defer stop()
-			if err := h.AwaitReady(work); err != nil {
+			server, err := h.AwaitReady(work)
+			if err != nil {
 				return err
 			}
 			b.ready = time.Since(began)
 			if b.flags.backlog > 0 {
 				b.bytesPerWaiting = float64(heap()-before) / float64(b.flags.backlog)
 			}
-			report, err = b.measureRunning(ctx, h)
+			report, err = b.measureRunning(ctx, server)
 			return err
 		}),
 	)
@@ -159,12 +161,12 @@ func (b *benchRun) measure(ctx context.Context, h *host.Host) (benchReport, erro
 	return report, errors.Join(err, outcome.Err())
 }
 
-func (b *benchRun) measureRunning(ctx context.Context, h *host.Host) (benchReport, error) {
+func (b *benchRun) measureRunning(ctx context.Context, server jobhost.Submitter) (benchReport, error) {
 	ended, commits, operations, committing := b.ended.Load(), b.commits.Load(), b.operations.Load(), b.committing.Load()
 	began := time.Now()
 	producers := scope.New(ctx, "producers")
 	for range b.flags.producers {
-		if err := producers.Go("producer", func(ctx context.Context) error { return b.produce(ctx, h) }); err != nil {
+		if err := producers.Go("producer", func(ctx context.Context) error { return b.produce(ctx, server) }); err != nil {
 			return benchReport{}, err
 		}
 	}
@@ -189,14 +191,14 @@ func (b *benchRun) measureRunning(ctx context.Context, h *host.Host) (benchRepor
 }
 
 // produce submits jobs until there are none left.
-func (b *benchRun) produce(ctx context.Context, h *host.Host) error {
+func (b *benchRun) produce(ctx context.Context, server jobhost.Submitter) error {
 	for {
 		first := int(b.next.Add(int64(b.flags.batch))) - b.flags.batch
 		if first >= b.flags.jobs {
 			return nil
 		}
 		last := min(first+b.flags.batch, b.flags.jobs)
-		if err := b.submit(ctx, h, first, last); err != nil {
+		if err := b.submit(ctx, server, first, last); err != nil {
 			return err
 		}
 		if b.waiting == nil {
@@ -213,7 +215,7 @@ func (b *benchRun) produce(ctx context.Context, h *host.Host) error {
 }
 
 // submit submits the jobs from first to before last.
-func (b *benchRun) submit(ctx context.Context, h *host.Host, first, last int) (err error) {
+func (b *benchRun) submit(ctx context.Context, server jobhost.Submitter, first, last int) (err error) {
 	began := time.Now()
 	specs := make([]jobhost.Spec, last-first)
 	for i := range specs {
@@ -221,10 +223,10 @@ func (b *benchRun) submit(ctx context.Context, h *host.Host, first, last int) (e
 		specs[i] = jobhost.Spec{ID: fmt.Sprintf("%s%09d", benchPrefix, first+i), Worker: b.worker.Name, Payload: b.payload}
 	}
 	if len(specs) == 1 {
-		_, err = h.Submit(ctx, specs[0])
+		_, err = server.Submit(ctx, specs[0])
 	} else {
 		var answers []jobhost.Submitted
-		answers, err = h.SubmitBatch(ctx, specs)
+		answers, err = server.SubmitBatch(ctx, specs)
 		for _, a := range answers {
 			err = errors.Join(err, a.Err)
 		}

@@ -73,7 +73,7 @@ func (m *meaning) matches(imported string) bool {
 	})
 }
 
-// capabilities groups imports by what they mean. What nobody knows is what other
+// capabilities groups imports by what they mean. What is unknown is what other
 // modules of the plugin offer: such are the only ones that can be loaded.
 func capabilities(imports []string) []capability {
 	var found []capability

@@ -37,7 +37,7 @@ func connect(t target) (jobhost.Server, error) { return client.New(t.addr, t.tok
 
 // server returns the server that flags, environment and manifest point to.
 func (e *env) server() (jobhost.Server, error) {
-	t, err := e.target()
+	t, err := locator{e}.target()
 	if err != nil {
 		return nil, err
 	}
@@ -45,15 +45,18 @@ func (e *env) server() (jobhost.Server, error) {
 	return e.connect(t)
 }
 
+// locator finds out where the host is, and with what token to ask it.
+type locator struct{ *env }
+
 // target settles where to ask: flags win over the environment, the
 // environment over the manifest.
-func (e *env) target() (target, error) {
-	t, err := e.givenTarget()
+func (e locator) target() (target, error) {
+	t, err := e.given()
 	if err != nil {
 		return target{}, err
 	}
 	if t.addr == "" || t.tokenFrom == "" {
-		if err := e.manifestTarget(&t); err != nil {
+		if err := e.addManifest(&t); err != nil {
 			return target{}, err
 		}
 	}
@@ -61,8 +64,8 @@ func (e *env) target() (target, error) {
 	return t, err
 }
 
-// givenTarget returns what flags or environment give.
-func (e *env) givenTarget() (t target, err error) {
+// given returns what flags or environment give.
+func (e locator) given() (t target, err error) {
 	switch {
 	case e.options.addr != "":
 		t.addr, t.addrFrom = e.options.addr, "--addr"
@@ -87,9 +90,9 @@ func (e *env) givenTarget() (t target, err error) {
 	return t, nil
 }
 
-// manifestTarget adds what the manifest says.
-func (e *env) manifestTarget(t *target) error {
-	h, err := e.clientManifest()
+// addManifest adds what the manifest says.
+func (e locator) addManifest(t *target) error {
+	h, err := e.manifest()
 	name := e.manifestPath()
 	switch {
 	case err != nil && t.addr == "", err != nil && e.namedManifest() != "":
@@ -108,7 +111,9 @@ func (e *env) manifestTarget(t *target) error {
 	fromManifest := t.addr == ""
 	if fromManifest {
 		t.addrFrom = name
-		if t.addr = listenURL(h.Listen); t.addr == "" {
+		if t.addr = writtenURL(h); t.addr != "" {
+			t.addrFrom = shortPath(addressFile(h)) + ", which the host wrote"
+		} else if t.addr = listenURL(h.Listen); t.addr == "" {
 			return &jobhost.Error{
 				Code: jobhost.CodeInvalid, Field: "addr", Message: name + " lets the host take any free port, so its address is not known here",
 				Hint: "say --addr URL, as the host printed it when it started",
@@ -144,9 +149,9 @@ func (e *env) namedManifest() string {
 	return cmp.Or(e.options.manifest, e.getenv("JOBHOST_MANIFEST"))
 }
 
-// clientManifest reads the manifest for what it says about the server; nil when
+// manifest reads the manifest for what it says about the server; nil when
 // there is none, unless one was named.
-func (e *env) clientManifest() (*manifest.Host, error) {
+func (e locator) manifest() (*manifest.Host, error) {
 	h, err := manifest.LoadHost(e.manifestPath())
 	if e.namedManifest() == "" && errors.Is(err, &jobhost.Error{Code: jobhost.CodeNotFound}) {
 		return nil, nil
@@ -155,7 +160,7 @@ func (e *env) clientManifest() (*manifest.Host, error) {
 }
 
 // readToken reads a token file; with maybe, it need not be there.
-func (e *env) readToken(path string, maybe bool) (string, error) {
+func (e locator) readToken(path string, maybe bool) (string, error) {
 	f, err := os.Open(path)
 	switch {
 	case maybe && errors.Is(err, fs.ErrNotExist):
@@ -198,7 +203,7 @@ func checkToken(token string) (string, error) {
 }
 
 // listenURL returns how a host that listens at addr is reached from here; ""
-// when nobody can know.
+// when that is not known.
 func listenURL(addr string) string {
 	name, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "0" {

@@ -14,11 +14,14 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newDeadCommand(e *env) *cobra.Command {
-	return newGroup("dead", "Look after dead letters: tasks that are out of attempts or failed for good",
+// deadEnv is env for the commands about dead letters.
+type deadEnv struct{ *env }
+
+func newDeadCommand(e deadEnv) *cobra.Command {
+	return newGroup("dead", "Manage dead letters: tasks that ran out of attempts or failed permanently",
 		newDeadListCommand(e), newDeadShowCommand(e), newDeadSummaryCommand(e),
 		newDeadChangeCommand(e, "retry", "Run dead tasks again, with all their attempts", jobhost.DeadRetry, retryJob),
-		newDeadChangeCommand(e, "rm", "Remove dead jobs with all that is known of them", jobhost.DeadDelete, removeJob))
+		newDeadChangeCommand(e, "rm", "Remove dead jobs with their history", jobhost.DeadDelete, removeJob))
 }
 
 // letterQuery are the flags that select dead letters.
@@ -28,8 +31,6 @@ type letterQuery struct {
 	after, before      instant
 	labels             []string
 	retried            bool
-	limit              int
-	all                bool
 }
 
 func (q *letterQuery) register(e *env, cmd *cobra.Command) {
@@ -77,95 +78,53 @@ func (q *letterQuery) filter() (jobhost.DeadFilter, error) {
 	return f, asUsage(f.Check())
 }
 
-// pages calls do for each page of letters, up to most of them; 0 = all. more
-// tells that there are further ones.
-func (q *letterQuery) pages(ctx context.Context, server jobhost.Server, most int, do func([]jobhost.DeadLetter) error) (more bool, err error) {
-	filter, err := q.filter()
-	if err != nil {
-		return false, err
-	}
-	for left := most; ; {
-		filter.Limit = jobhost.MaxPage
-		if most > 0 {
-			filter.Limit = min(left, jobhost.MaxPage)
-		}
+// letters returns the pages of the letters that filter selects.
+func letters(server jobhost.Server, filter jobhost.DeadFilter) pager[jobhost.DeadLetter] {
+	return func(ctx context.Context, cursor string, limit int) ([]jobhost.DeadLetter, string, error) {
+		filter.Cursor, filter.Limit = cursor, limit
 		page, err := server.Dead(ctx, filter)
-		if err != nil {
-			return false, err
-		}
-		if err := do(page.Letters); err != nil {
-			return false, err
-		}
-		left -= len(page.Letters)
-		switch {
-		case page.Next == "":
-			return false, nil
-		case most > 0 && left <= 0:
-			return true, nil
-		case page.Next == filter.Cursor:
-			return false, errors.New("list dead letters: the server's list does not advance")
-		}
-		filter.Cursor = page.Next
+		return page.Letters, page.Next, err
 	}
 }
 
-func newDeadListCommand(e *env) *cobra.Command {
-	q := &letterQuery{}
+func newDeadListCommand(e deadEnv) *cobra.Command {
+	q, l := &letterQuery{}, &limits{}
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List dead letters with what they died of, the latest first",
+		Short: "List dead letters with the cause of death, latest first",
 		Example: `  jobhost dead ls
   jobhost dead ls --worker loganalyzer --after 24h
   jobhost dead ls --category network --text "connection refused" --all -o json`,
 		Args:              exactly(),
-		RunE:              func(cmd *cobra.Command, _ []string) error { return e.listDead(cmd.Context(), q) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return e.list(cmd.Context(), q, l) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	q.register(e, cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&q.retried, "retried", false, "those too that were retried")
-	flags.IntVar(&q.limit, "limit", 50, "`NUMBER` of letters to list at most")
-	flags.BoolVar(&q.all, "all", false, "list all, whatever the limit")
+	q.register(e.env, cmd)
+	l.register(cmd, "letters")
+	cmd.Flags().BoolVar(&q.retried, "retried", false, "include letters that were retried")
 	return cmd
 }
 
-func (e *env) listDead(ctx context.Context, q *letterQuery) error {
-	if q.limit < 1 && !q.all {
-		return usagef("--limit %d is not at least 1", q.limit)
+func (e deadEnv) list(ctx context.Context, q *letterQuery, l *limits) error {
+	most, err := l.most()
+	if err != nil {
+		return err
 	}
-	if _, err := q.filter(); err != nil {
+	filter, err := q.filter()
+	if err != nil {
 		return err
 	}
 	server, err := e.server()
 	if err != nil {
 		return err
 	}
-	most := q.limit
-	if q.all {
-		most = 0
+	list := listing[jobhost.DeadLetter]{
+		things: "letters", columns: []string{"ID", "TASK", "WORKER", "DIED", "ATTEMPTS", "CODE", "MESSAGE"}, cells: e.cells,
 	}
-	t := e.newTable()
-	if !e.wantsJSON() {
-		t.row("ID", "TASK", "WORKER", "DIED", "ATTEMPTS", "CODE", "MESSAGE")
-	}
-	more, err := q.pages(ctx, server, most, func(letters []jobhost.DeadLetter) error {
-		for i := range letters {
-			if !e.wantsJSON() {
-				t.row(e.letterCells(&letters[i])...)
-			} else if err := e.json(&letters[i]); err != nil {
-				return err
-			}
-		}
-		t.flush()
-		return e.stdout.failure()
-	})
-	if err == nil && more && e.stdout.terminal {
-		e.note("there are more letters; --limit or --all shows them")
-	}
-	return err
+	return list.print(ctx, e.env, most, letters(server, filter))
 }
 
-func (e *env) letterCells(l *jobhost.DeadLetter) []string {
+func (e deadEnv) cells(l *jobhost.DeadLetter) []string {
 	died := e.when(l.DiedAt)
 	if l.Retried {
 		died += " (retried)"
@@ -173,8 +132,8 @@ func (e *env) letterCells(l *jobhost.DeadLetter) []string {
 	return []string{l.Job, strconv.Itoa(l.Task), l.Worker, died, strconv.Itoa(l.Attempts), l.Code, shorten(l.Message, mostCell)}
 }
 
-func newDeadShowCommand(e *env) *cobra.Command {
-	return e.oneJob("show", "Show all that is known of a job with dead tasks, and every attempt's failure", `  jobhost dead ls
+func newDeadShowCommand(e deadEnv) *cobra.Command {
+	return jobEnv(e).one("show", "Show a job with dead tasks in full, with the failure of every attempt", `  jobhost dead ls
   jobhost dead show $ID`,
 		func(ctx context.Context, server jobhost.Server, id string) error {
 			job, err := server.Job(ctx, id)
@@ -184,7 +143,7 @@ func newDeadShowCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.showJob(ctx, server, id)
+			return jobEnv(e).show(ctx, server, id)
 		})
 }
 

@@ -14,12 +14,13 @@ import (
 type deadChange struct {
 	query       letterQuery
 	rate        float64
+	all         bool
 	yes, dryRun bool
 	action      jobhost.DeadAction
 	change      change
 }
 
-func newDeadChangeCommand(e *env, name, short string, action jobhost.DeadAction, c change) *cobra.Command {
+func newDeadChangeCommand(e deadEnv, name, short string, action jobhost.DeadAction, c change) *cobra.Command {
 	d := &deadChange{action: action, change: c}
 	cmd := &cobra.Command{
 		Use:   name + " [ID…]",
@@ -29,9 +30,9 @@ func newDeadChangeCommand(e *env, name, short string, action jobhost.DeadAction,
   jobhost dead %[1]s --all --category network --after 24h --rate 50 --yes`, name),
 		Args: func(_ *cobra.Command, ids []string) error {
 			switch {
-			case len(ids) == 0 && !d.query.all:
+			case len(ids) == 0 && !d.all:
 				return errors.New("name jobs, or say --all")
-			case len(ids) > 0 && (d.query.all || d.query.given()):
+			case len(ids) > 0 && (d.all || d.query.given()):
 				return errors.New("either name jobs or select letters with --all")
 			}
 			return checkIDs(ids)
@@ -47,24 +48,24 @@ func newDeadChangeCommand(e *env, name, short string, action jobhost.DeadAction,
 			if err != nil {
 				return err
 			}
-			if d.query.all {
-				return e.changeAllDead(cmd.Context(), server, d)
+			if d.all {
+				return e.changeAll(cmd.Context(), server, d)
 			}
-			return e.changeDead(cmd.Context(), server, ids, d)
+			return e.change(cmd.Context(), server, ids, d)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	d.query.register(e, cmd)
+	d.query.register(e.env, cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&d.query.all, "all", false, "all dead letters, or those that the other flags select")
+	flags.BoolVar(&d.all, "all", false, "all dead letters, or those that the other flags select")
 	flags.Float64Var(&d.rate, "rate", 0, "with --all, change `NUMBER` letters per second (default as fast as possible)")
 	flags.BoolVar(&d.yes, "yes", false, "with --all, don't ask")
-	flags.BoolVar(&d.dryRun, "dry-run", false, "tell what would be done and change nothing")
+	flags.BoolVar(&d.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	return cmd
 }
 
-// changeDead changes the dead jobs that were named.
-func (e *env) changeDead(ctx context.Context, server jobhost.Server, ids []string, d *deadChange) error {
+// change changes the dead jobs that were named.
+func (e deadEnv) change(ctx context.Context, server jobhost.Server, ids []string, d *deadChange) error {
 	c := d.change
 	c.do = func(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
 		job, err := server.Job(ctx, id)
@@ -75,18 +76,18 @@ func (e *env) changeDead(ctx context.Context, server jobhost.Server, ids []strin
 			return job, err
 		}
 		if d.action == jobhost.DeadRetry { // the dead tasks, and none that was cancelled
-			return e.retryDead(ctx, server, id)
+			return e.retry(ctx, server, id)
 		}
 		return d.change.do(ctx, server, id)
 	}
 	if d.dryRun {
 		c.done = "would be " + c.done
 	}
-	return e.changeJobs(ctx, server, ids, c)
+	return jobEnv(e).change(ctx, server, ids, c)
 }
 
-// retryDead lets the dead tasks of a job run again.
-func (e *env) retryDead(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
+// retry lets the dead tasks of a job run again.
+func (e deadEnv) retry(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
 	done, err := server.ChangeDead(ctx, jobhost.DeadChange{Action: jobhost.DeadRetry, Jobs: []string{id}})
 	if err == nil && len(done.Failed) > 0 {
 		err = done.Failed[0].Error
@@ -97,15 +98,19 @@ func (e *env) retryDead(ctx context.Context, server jobhost.Server, id string) (
 	return server.Job(ctx, id)
 }
 
-// changeAllDead changes the letters that the flags select, after asking.
-func (e *env) changeAllDead(ctx context.Context, server jobhost.Server, d *deadChange) error {
+// changeAll changes the letters that the flags select, after asking.
+func (e deadEnv) changeAll(ctx context.Context, server jobhost.Server, d *deadChange) error {
 	if d.dryRun {
-		return e.wouldChange(ctx, server, d)
+		return e.dryRun(ctx, server, d)
+	}
+	filter, err := d.query.filter()
+	if err != nil {
+		return err
 	}
 	if !d.yes {
 		n := 0
-		if _, err := d.query.pages(ctx, server, 0, func(letters []jobhost.DeadLetter) error {
-			n += len(letters)
+		if _, err := letters(server, filter).each(ctx, 0, func(page []jobhost.DeadLetter) error {
+			n += len(page)
 			return nil
 		}); err != nil {
 			return err
@@ -115,10 +120,6 @@ func (e *env) changeAllDead(ctx context.Context, server jobhost.Server, d *deadC
 				return err
 			}
 		}
-	}
-	filter, err := d.query.filter()
-	if err != nil {
-		return err
 	}
 	done, failed := 0, 0
 	for {
@@ -144,19 +145,23 @@ func (e *env) changeAllDead(ctx context.Context, server jobhost.Server, d *deadC
 	return nil
 }
 
-// wouldChange tells which letters would be changed.
-func (e *env) wouldChange(ctx context.Context, server jobhost.Server, d *deadChange) error {
+// dryRun tells which letters would be changed.
+func (e deadEnv) dryRun(ctx context.Context, server jobhost.Server, d *deadChange) error {
+	filter, err := d.query.filter()
+	if err != nil {
+		return err
+	}
 	n, what := 0, "would be "+d.change.done
-	_, err := d.query.pages(ctx, server, 0, func(letters []jobhost.DeadLetter) error {
-		n += len(letters)
-		for i := range letters {
+	_, err = letters(server, filter).each(ctx, 0, func(page []jobhost.DeadLetter) error {
+		n += len(page)
+		for i := range page {
 			if e.wantsJSON() {
-				if err := e.json(&letters[i]); err != nil {
+				if err := e.json(&page[i]); err != nil {
 					return err
 				}
 				continue
 			}
-			_, _ = fmt.Fprintf(e.stdout, "%s %s task %d\n", what, printable(letters[i].Job), letters[i].Task)
+			_, _ = fmt.Fprintf(e.stdout, "%s %s task %d\n", what, printable(page[i].Job), page[i].Task)
 		}
 		return e.stdout.failure()
 	})
@@ -167,7 +172,7 @@ func (e *env) wouldChange(ctx context.Context, server jobhost.Server, d *deadCha
 }
 
 // summarize tells how many letters were changed.
-func (e *env) summarize(n int, done string) error {
+func (e deadEnv) summarize(n int, done string) error {
 	if e.wantsJSON() {
 		return e.json(map[string]any{"done": done, "letters": n})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newDeadSummaryCommand(e *env) *cobra.Command {
+func newDeadSummaryCommand(e deadEnv) *cobra.Command {
 	var (
 		worker        string
 		after, before = instant{now: e.now}, instant{now: e.now}
@@ -22,12 +22,12 @@ func newDeadSummaryCommand(e *env) *cobra.Command {
 		Short: "Count deaths by code, category, worker and time",
 		Long: `Count deaths by code, category, worker and time: of the last 24 hours unless
 the flags say otherwise, by the hour for up to three days and by the day beyond.
-Each time a task died counts, whatever became of it later.`,
+Every death counts, even if the task was retried later.`,
 		Example: `  jobhost dead summary
   jobhost dead summary --worker loganalyzer --after 7d`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.deadSummary(cmd.Context(), jobhost.DeadQuery{Worker: worker, After: after.time, Before: before.time})
+			return e.summary(cmd.Context(), jobhost.DeadQuery{Worker: worker, After: after.time, Before: before.time})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -35,11 +35,11 @@ Each time a task died counts, whatever became of it later.`,
 	flags.StringVar(&worker, "worker", "", "only deaths of this `WORKER`")
 	flags.Var(&after, "after", "only deaths at `TIME` or later: a time, or how long ago (default 24h)")
 	flags.Var(&before, "before", "only deaths before `TIME`")
-	_ = cmd.RegisterFlagCompletionFunc("worker", completeWorkers(e))
+	_ = cmd.RegisterFlagCompletionFunc("worker", completeWorkers(e.env))
 	return cmd
 }
 
-func (e *env) deadSummary(ctx context.Context, query jobhost.DeadQuery) error {
+func (e deadEnv) summary(ctx context.Context, query jobhost.DeadQuery) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -72,16 +72,19 @@ func (e *env) deadSummary(ctx context.Context, query jobhost.DeadQuery) error {
 	return e.stdout.failure()
 }
 
-// showTrend draws the deaths of each hour or day.
-func (e *env) showTrend(trend []jobhost.DeathTime) {
+// showTrend draws the deaths of each hour or day that had any.
+func (e deadEnv) showTrend(trend []jobhost.DeathTime) {
 	const width = 40 // of the longest bar
 	most := int64(1)
 	for _, t := range trend {
 		most = max(most, t.Deaths)
 	}
 	_, _ = fmt.Fprintln(e.stdout)
-	table := e.newTable("SINCE", "DEATHS", "")
+	table := e.newTable("SINCE", "DEATHS", "TREND")
 	for _, t := range trend {
+		if t.Deaths == 0 {
+			continue
+		}
 		bar := strings.Repeat("#", int((t.Deaths*width+most-1)/most))
 		_, _ = fmt.Fprintf(table.w, "%s\t%d\t%s\n", t.Since.Format("2006-01-02 15:04"), t.Deaths, bar)
 	}

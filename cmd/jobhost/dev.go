@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/internal/watch"
 )
@@ -29,15 +28,16 @@ func newDevCommand(e *env) *cobra.Command {
 		Short: "Run the host, and rebuild and swap workers when files change",
 		Long: `Run the host, and rebuild and swap workers when files change.
 
-It is jobhost run for those who write workers. The manifest, the plugins' files
-and, for workers that have a build in the manifest, the folders of their plugins
-are watched; so is each DIR, on whose changes all builds run. What .gitignore names,
-logs, documents, cases of tests, editors' files and what tools make are no sources;
-nor is what turns out to have no part in a build, or to be written by it. A build is a
-command line: it runs in the plugin's folder, and its output is shown. A plugin
-or manifest with other contents than before is loaded beside what runs and takes
-its place when it works; otherwise the fault is shown and the old one runs on.
-What workers log is shown when an attempt ends.`,
+This is jobhost run for developing workers. It watches the manifest, the plugins
+and, for workers that have a build in the manifest, the folders of their plugins.
+It also watches each DIR, whose changes start all builds. Files that .gitignore
+names, logs, documents, test cases, editors' files and the output of tools are not
+sources, nor are files that turn out to play no part in a build or to be written
+by it. A build is a command line: it runs in the plugin's folder, and its output is
+shown. A plugin or manifest that has changed is loaded beside the running one and
+replaces it if it works; otherwise the error is shown and the old one keeps running.
+Logs of workers are shown when an attempt ends. If the manifest names no port and
+7070 is taken, any free port is used.`,
 		Example: `  jobhost dev
   jobhost dev -f examples/manifest.toml ./shared`,
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
@@ -86,8 +86,10 @@ func (d *dev) run(ctx context.Context, dirs []string) (err error) {
 		return err
 	}
 	return runHost(ctx, d.env, m, runOptions{
-		companions:  map[string]companion{"watch": d.watch, "tail": d.tail},
-		hangupStops: true, // nobody is left to look at it
+		services:    map[string]service{"watch": d.watch, "tail": d.tail},
+		hangupStops: true, // its user is gone
+		// So that several projects, whose manifests name no port, can be worked on at a time.
+		spare: strings.TrimPrefix(defaultAddr, "http://"),
 	})
 }
 
@@ -102,9 +104,9 @@ func (d *dev) aim() error {
 		t.Skip = append(t.Skip, written(m)...)
 		for i := range m.Workers {
 			w := &m.Workers[i]
-			t.Files = append(t.Files, w.Plugin)
+			t.Files = append(t.Files, w.Path)
 			if w.Build != "" {
-				t.Trees = append(t.Trees, filepath.Dir(w.Plugin))
+				t.Trees = append(t.Trees, filepath.Dir(w.Path))
 			}
 		}
 		t.Files = slices.AppendSeq(t.Files, maps.Values(m.WorkflowFiles))
@@ -113,7 +115,7 @@ func (d *dev) aim() error {
 }
 
 // watch deals with changes of files until ctx ends.
-func (d *dev) watch(ctx context.Context, h *host.Host) error {
+func (d *dev) watch(ctx context.Context, h *readyHost) error {
 	for {
 		changed, err := d.watcher.Next(ctx)
 		switch {
@@ -132,7 +134,7 @@ func (d *dev) watch(ctx context.Context, h *host.Host) error {
 // plugins of, each by itself, so that one that is broken doesn't hold up others;
 // or everything, if the manifest is another. What a build has written comes as
 // a change of its own.
-func (d *dev) changed(ctx context.Context, h *host.Host, paths []string) error {
+func (d *dev) changed(ctx context.Context, h *readyHost, paths []string) error {
 	var ofManifest, ofBuilds []string
 	for _, path := range paths {
 		switch {
@@ -162,7 +164,7 @@ func (d *dev) changed(ctx context.Context, h *host.Host, paths []string) error {
 		return nil
 	}
 	for _, w := range d.manifest.Workers {
-		if slices.Contains(paths, w.Plugin) {
+		if slices.Contains(paths, w.Path) {
 			d.reload(ctx, h, w.Name)
 		}
 	}
@@ -220,7 +222,7 @@ func (d *dev) buildChanged(ctx context.Context, paths []string) error {
 func unknownBuilds(before, next *manifest.Manifest) []manifest.Worker {
 	var fresh []manifest.Worker
 	for _, w := range next.Workers {
-		same := func(b manifest.Worker) bool { return b.Build == w.Build && b.Plugin == w.Plugin }
+		same := func(b manifest.Worker) bool { return b.Build == w.Build && b.Path == w.Path }
 		if w.Build != "" && !slices.ContainsFunc(before.Workers, same) {
 			fresh = append(fresh, w)
 		}
@@ -229,7 +231,7 @@ func unknownBuilds(before, next *manifest.Manifest) []manifest.Worker {
 }
 
 // reload swaps a worker, or all of them, and says what came of it.
-func (d *dev) reload(ctx context.Context, h *host.Host, name string) {
+func (d *dev) reload(ctx context.Context, h *readyHost, name string) {
 	began := d.env.now()
 	defer func() { d.sources.swapped = d.env.now() }()
 	report, err := h.Reload(ctx, name)
@@ -238,13 +240,15 @@ func (d *dev) reload(ctx context.Context, h *host.Host, name string) {
 		return
 	case err != nil:
 		d.env.report(err)
-		d.env.note("nothing was swapped; what ran runs on")
+		d.env.note("nothing was swapped: the version before keeps running")
 		return
 	}
+	same := func(w jobhost.WorkerReload) bool { return w.Change == jobhost.WorkerUnchanged }
+	if report.Workers = slices.DeleteFunc(report.Workers, same); name == "" && len(report.Workers) == 0 {
+		d.env.note("the manifest is fine, and no worker has changed")
+	}
 	for _, w := range report.Workers {
-		if w.Change != jobhost.WorkerUnchanged {
-			d.env.note("worker %s: %s, version %d, %v", w.Name, w.Change, w.Version, d.env.now().Sub(began).Round(time.Millisecond))
-		}
+		d.env.note("worker %s: %s, version %d, %v", w.Name, w.Change, w.Version, d.env.now().Sub(began).Round(time.Millisecond))
 	}
 	for _, setting := range report.NeedsRestart {
 		d.env.note("%s has changed in the manifest; it needs a restart", setting)

@@ -16,7 +16,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// untilInterrupt returns a context that ends when dev is told to stop before
+// untilInterrupt returns a context that ends when dev is interrupted before
 // there is a host; one that runs has its own way.
 func untilInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -30,7 +30,7 @@ func (d *dev) buildAll(ctx context.Context, workers []manifest.Worker) bool {
 	done, ok := map[build]bool{}, true
 	for i := range workers {
 		w := &workers[i]
-		b := build{filepath.Dir(w.Plugin), w.Build}
+		b := build{filepath.Dir(w.Path), w.Build}
 		if w.Build == "" || done[b] || ctx.Err() != nil {
 			continue
 		}
@@ -66,7 +66,7 @@ func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 		defer cancel()
 	}
-	dir := filepath.Dir(w.Plugin)
+	dir := filepath.Dir(w.Path)
 	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("the build of %s has no folder: %w", w.Name, err)
 	}
@@ -87,7 +87,7 @@ func (d *dev) build(ctx context.Context, w *manifest.Worker) error {
 	err = cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
-		_ = killGroup() // what it left behind; mostly there is nobody
+		_ = killGroup() // what it left behind, mostly nothing
 	}
 	out.flush()
 	switch {

@@ -90,10 +90,10 @@ func (d *dev) isSource(w *manifest.Worker, path string) bool {
 	if path == filepath.Join(d.manifest.Dir, filepath.Base(d.env.manifestPath())) {
 		return false
 	}
-	if slices.ContainsFunc(d.manifest.Workers, func(other manifest.Worker) bool { return other.Plugin == path }) || slices.Contains(d.sources.dropped, path) {
+	if slices.ContainsFunc(d.manifest.Workers, func(other manifest.Worker) bool { return other.Path == path }) || slices.Contains(d.sources.dropped, path) {
 		return false
 	}
-	for _, dir := range append([]string{filepath.Dir(w.Plugin)}, d.dirs...) {
+	for _, dir := range append([]string{filepath.Dir(w.Path)}, d.dirs...) {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 			return true
 		}
@@ -118,7 +118,7 @@ func isCode(path string) bool {
 func digests(workers []manifest.Worker) [][sha256.Size]byte {
 	all := make([][sha256.Size]byte, len(workers))
 	for i := range workers {
-		data, _ := os.ReadFile(workers[i].Plugin)
+		data, _ := os.ReadFile(workers[i].Path)
 		all[i] = sha256.Sum256(data)
 	}
 	return all
@@ -133,7 +133,7 @@ var storeNames = []string{
 
 // written returns the files and folders that a host and its workers write.
 func written(m *manifest.Manifest) []string {
-	paths := []string{m.Host.TokenFile}
+	paths := []string{m.Host.TokenFile, addressFile(&m.Host)}
 	for _, dir := range []string{m.Host.Data, m.Host.Store.Dir} {
 		if dir == "" {
 			continue

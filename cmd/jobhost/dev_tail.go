@@ -5,11 +5,10 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
 )
 
 // tail shows what workers log, attempt by attempt, until ctx ends.
-func (d *dev) tail(ctx context.Context, h *host.Host) error {
+func (d *dev) tail(ctx context.Context, h *readyHost) error {
 	for ctx.Err() == nil {
 		for e, err := range h.Events(ctx, jobhost.EventQuery{}) {
 			if err != nil && ctx.Err() == nil && h.Ready() == nil {
@@ -39,7 +38,7 @@ func endsAttempt(kind jobhost.EventKind) bool {
 }
 
 // showLog shows the log of the attempt that the event ended, and how it failed.
-func (d *dev) showLog(ctx context.Context, h *host.Host, e *jobhost.Event) {
+func (d *dev) showLog(ctx context.Context, h *readyHost, e *jobhost.Event) {
 	name := fmt.Sprintf("%s %s", printable(e.Worker), printable(e.Job))
 	logs, err := h.Logs(ctx, e.Job)
 	if err != nil {
@@ -56,6 +55,6 @@ func (d *dev) showLog(ctx context.Context, h *host.Host, e *jobhost.Event) {
 		}
 	}
 	if e.Failure != nil {
-		d.env.tagged(name, fmt.Sprintf("attempt %d failed: %s: %s", e.Attempt, e.Failure.Code, clip(e.Failure.Message)))
+		d.env.tagged(name, fmt.Sprintf("attempt %d failed: %s", e.Attempt, clip(failureText(e.Failure))))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/config"
 	"github.com/jobhost/jobhost/host/manifest"
 )
 
@@ -20,7 +21,7 @@ func builder(t *testing.T, command string) (*dev, *console, *manifest.Worker) {
 	t.Helper()
 	c := newConsole(t, struct{ jobhost.Server }{})
 	c.env.now = time.Now
-	w := &manifest.Worker{Name: "w", Plugin: filepath.Join(c.env.dir, "w.wasm"), Build: command}
+	w := &manifest.Worker{Worker: config.Worker{Name: "w", Path: filepath.Join(c.env.dir, "w.wasm")}, Build: command}
 	return &dev{env: c.env, buildTime: duration(time.Minute)}, c, w
 }
 
@@ -35,7 +36,7 @@ func TestBuildShowsItsOutput(t *testing.T) {
 			t.Errorf("the output has no %q: %q", want, c.errOut.String())
 		}
 	}
-	if _, err := os.Stat(w.Plugin); err != nil {
+	if _, err := os.Stat(w.Path); err != nil {
 		t.Error(err)
 	}
 }
@@ -46,7 +47,7 @@ func TestBuildFails(t *testing.T) {
 	if err := d.build(t.Context(), w); err == nil || err.Error() != "the build of w failed: exit status 3" {
 		t.Errorf("build: %v", err)
 	}
-	w.Plugin = "/nowhere/w.wasm"
+	w.Path = "/nowhere/w.wasm"
 	if err := d.build(t.Context(), w); err == nil || !strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("build in a folder that isn't there: %v", err)
 	}
@@ -107,11 +108,11 @@ func TestSourcesOfABuild(t *testing.T) {
 	d, c, w := builder(t, "make")
 	dir := c.env.dir
 	c.env.options.manifest = filepath.Join(dir, "manifest.toml")
-	d.manifest = &manifest.Manifest{Dir: dir, Workers: []manifest.Worker{*w, {Name: "v", Plugin: filepath.Join(dir, "v.wasm")}}}
+	d.manifest = &manifest.Manifest{Dir: dir, Workers: []manifest.Worker{*w, {Worker: config.Worker{Name: "v", Path: filepath.Join(dir, "v.wasm")}}}}
 	d.dirs = []string{"/shared"}
 	for path, want := range map[string]bool{
 		filepath.Join(dir, "main.go"): true, filepath.Join(dir, "deep/x.c"): true, "/shared/y.h": true,
-		w.Plugin: false, filepath.Join(dir, "v.wasm"): false, filepath.Join(dir, "manifest.toml"): false, "/elsewhere/x.go": false,
+		w.Path: false, filepath.Join(dir, "v.wasm"): false, filepath.Join(dir, "manifest.toml"): false, "/elsewhere/x.go": false,
 	} {
 		if got := d.isSource(w, path); got != want {
 			t.Errorf("%s is a source: %v, want %v", path, got, want)

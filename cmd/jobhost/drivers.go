@@ -245,7 +245,7 @@ func openPayloadStore(s *manifest.PayloadStore, logger *slog.Logger) (payload.St
 }
 
 // openEngine opens the engines of all kinds of plugins, with compiled modules kept in the data folder.
-// observer hears of processes; nil = nobody.
+// observer is notified of processes; nil = none.
 func openEngine(data string, observer process.Observer, logger *slog.Logger) (_ runtime.Engine, err error) {
 	engines := &runtime.Engines{}
 	defer func() {

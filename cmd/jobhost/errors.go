@@ -81,15 +81,33 @@ func split(err error) []error {
 	if u, ok := errors.AsType[*usageError](err); ok {
 		err = u.cause
 	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
+	context, parts := joined(err)
+	if parts == nil {
 		return []error{err}
 	}
 	var all []error
-	for _, one := range joined.Unwrap() {
+	for _, one := range parts {
+		if context != "" {
+			one = fmt.Errorf("%s%w", context, one)
+		}
 		all = append(all, split(one)...)
 	}
 	return all
+}
+
+// joined returns the errors that were joined into err or into what it wraps, with the
+// text that comes before them; none if nothing was joined.
+func joined(err error) (context string, parts []error) {
+	for at := err; at != nil; at = errors.Unwrap(at) {
+		if several, ok := at.(interface{ Unwrap() []error }); ok && errors.Join(several.Unwrap()...).Error() == at.Error() {
+			context, _ = strings.CutSuffix(err.Error(), at.Error())
+			return context, several.Unwrap()
+		}
+		if _, ok := at.(*jobhost.Error); ok { //nolint:errorlint // the chain is walked here, one error at a time
+			return "", nil // its cause is for the log
+		}
+	}
+	return "", nil
 }
 
 // newGroup makes a command that only holds others. By itself it shows its help.

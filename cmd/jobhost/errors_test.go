@@ -2,10 +2,33 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"go/build"
 	"slices"
 	"testing"
+
+	"github.com/jobhost/jobhost"
 )
+
+// TestSplitWrapped: errors that were joined keep their fields below what wraps them.
+func TestSplitWrapped(t *testing.T) {
+	t.Parallel()
+	a, b := jobhost.Invalid("a", "", "a is wrong"), jobhost.Invalid("b", "", "b is wrong")
+	err := fmt.Errorf("start workflow: %w", errors.Join(a, b))
+	var told []string
+	for _, one := range split(err) {
+		e, _ := errors.AsType[*jobhost.Error](one)
+		told = append(told, e.Field+": "+one.Error())
+	}
+	want := []string{"a: start workflow: a is wrong", "b: start workflow: b is wrong"}
+	if !slices.Equal(told, want) {
+		t.Errorf("got %q, want %q", told, want)
+	}
+	both := fmt.Errorf("%w, %w", a, b)
+	if got := split(both); len(got) != 1 {
+		t.Errorf("one sentence about two errors became %q", got)
+	}
+}
 
 func TestSplit(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
 	plugin, err := engine.Load(ctx, w.Source())
 	if err != nil {
-		return orByFlag(err, e.isFile(name))
+		return orByFlag(orByProcess(err, &w), e.isFile(name))
 	}
 	inputs := &inputs{env: e, flags: f, args: args}
 	if len(args) == 0 {
@@ -136,6 +137,14 @@ func runExec(ctx context.Context, e *env, f *execFlags, name string, args []stri
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	return b.run(ctx, inputs)
+}
+
+// orByProcess says of a script that was taken for a module how to run it.
+func orByProcess(err error, w *host.Worker) error {
+	if e, ok := errors.AsType[*jobhost.Error](err); ok && w.ABI != runtime.ABIProcess && bytes.HasPrefix(w.Plugin, []byte("#!")) {
+		e.Hint = "if it is a worker as a process, say --abi process (docs/processes.md); otherwise compile it to WebAssembly (docs/abi.md)"
+	}
+	return err
 }
 
 // apply adds what the flags grant to the worker.
@@ -268,7 +277,7 @@ func fileWorker(path, name string) (host.Worker, error) {
 		Limits: runtime.DefaultLimits(),
 		Config: map[string]string{},
 	}
-	err = w.SetPlugin(data)
+	err = host.SetPlugin(&w, data)
 	w.Path = name
 	return w, err
 }

@@ -172,7 +172,7 @@ func (b *batch) attempt(id string, it *item) *hostcall.Attempt {
 	}
 }
 
-// print prints results as they come, in order, and how far it is meanwhile.
+// print prints results in order as they arrive, and its progress.
 func (b *batch) print(ctx context.Context, line <-chan *item) error {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
@@ -249,7 +249,7 @@ func outcomeError(it *item) error {
 	switch it.outcome.Kind {
 	case jobhost.OutcomeFailed:
 		f := it.outcome.Failure
-		return &jobhost.Error{Code: jobhost.CodeInternal, Message: fmt.Sprintf("%s: %s: %s", it.name, f.Code, f.Message)}
+		return &jobhost.Error{Code: jobhost.CodeInternal, Message: fmt.Sprintf("%s: %s", it.name, failureText(f))}
 	case jobhost.OutcomeSnoozed:
 		return fmt.Errorf("%s: the worker asked to run again in %v", it.name, it.outcome.Snooze)
 	default:

@@ -34,7 +34,7 @@ func (in *inputs) total() int {
 	return len(in.args)
 }
 
-// typed reports whether somebody types them on a terminal.
+// typed reports whether they are typed on a terminal.
 func (in *inputs) typed() bool {
 	return !in.flags.text && slices.Contains(in.args, "-") && in.env.isTerminal(in.env.stdin)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,52 +11,44 @@ import (
 	"github.com/jobhost/jobhost/host/api/wire"
 )
 
-func newFiberCommand(e *env) *cobra.Command {
+// fiberEnv is env for the commands about fibers.
+type fiberEnv struct{ *env }
+
+func newFiberCommand(e fiberEnv) *cobra.Command {
 	return newGroup("fiber", "Start fibers, talk to them and stop them",
 		newFiberStartCommand(e), newFiberListCommand(e),
-		e.oneFiber("status", "Show all that is known of a fiber", "", jobhost.Server.Fiber),
+		e.one("status", "Show a fiber in full", "", jobhost.Server.Fiber),
 		newFiberSendCommand(e), newFiberWatchCommand(e),
-		e.oneFiber("pause", "Keep a fiber from being sent messages", `It works on what it was sent before, and is paused until jobhost fiber resume.`, jobhost.Server.PauseFiber),
-		e.oneFiber("resume", "End a pause", "", jobhost.Server.ResumeFiber),
-		e.oneFiber("stop", "Tell a fiber to end", `The command doesn't wait for that. The fiber sees that it should end and is stopped
-after the host's cancel_grace; it is not started again, whatever its restart policy.`, jobhost.Server.InterruptFiber))
+		e.one("pause", "Stop sending messages to a fiber", `It finishes the messages that it has, and is paused until jobhost fiber resume.`, jobhost.Server.PauseFiber),
+		e.one("resume", "Resume a fiber that is paused", "", jobhost.Server.ResumeFiber),
+		e.one("stop", "Stop a fiber", `The command doesn't wait for the end. The fiber is asked to end and is stopped after
+the host's cancel_grace; it is not restarted, whatever its restart policy.`, jobhost.Server.InterruptFiber))
 }
 
-// oneFiber returns a command that asks about one fiber and shows it.
-func (e *env) oneFiber(verb, short, long string, ask func(jobhost.Server, context.Context, string) (jobhost.Fiber, error)) *cobra.Command {
-	if long != "" {
-		long = short + ".\n\n" + long
-	}
-	return &cobra.Command{
-		Use:     verb + " ID",
-		Short:   short,
-		Long:    long,
-		Example: "  jobhost fiber " + verb + " lobby",
-		Args:    exactly("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := e.fiberServer(args[0])
-			if err != nil {
-				return err
-			}
-			f, err := ask(server, cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return e.printFiber(&f)
-		},
-		ValidArgsFunction: completeFibers(e),
-	}
+// fiberSubject are fibers, which commands name by their id.
+var fiberSubject = subject{
+	noun: "fiber", arg: "ID", example: "lobby", check: jobhost.CheckFiber,
+	names: func(ctx context.Context, server jobhost.Server) (ids []string) {
+		page, _ := server.Fibers(ctx, jobhost.FiberFilter{})
+		for i := range page.Fibers {
+			ids = append(ids, page.Fibers[i].ID)
+		}
+		return ids
+	},
 }
 
-// fiberServer returns the server to ask about a fiber, whose id is checked first.
-func (e *env) fiberServer(id string) (jobhost.Server, error) {
-	if err := jobhost.CheckFiber(id); err != nil {
-		return nil, asUsage(err)
-	}
-	return e.server()
+// one returns a command that asks about one fiber and shows it.
+func (e fiberEnv) one(verb, short, long string, ask func(jobhost.Server, context.Context, string) (jobhost.Fiber, error)) *cobra.Command {
+	return fiberSubject.command(e.env, verb, short, long, func(ctx context.Context, server jobhost.Server, id string) error {
+		f, err := ask(server, ctx, id)
+		if err != nil {
+			return err
+		}
+		return e.print(&f)
+	})
 }
 
-func (e *env) printFiber(f *jobhost.Fiber) error {
+func (e fiberEnv) print(f *jobhost.Fiber) error {
 	if e.wantsJSON() {
 		return e.json(wire.NewFiber(*f))
 	}
@@ -87,7 +78,7 @@ func (e *env) printFiber(f *jobhost.Fiber) error {
 	return nil
 }
 
-func newFiberListCommand(e *env) *cobra.Command {
+func newFiberListCommand(e fiberEnv) *cobra.Command {
 	var (
 		filter jobhost.FiberFilter
 		status choice
@@ -97,7 +88,7 @@ func newFiberListCommand(e *env) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List fibers, and those that have ended lately",
+		Short: "List fibers, including those that ended recently",
 		Example: `  jobhost fiber ls
   jobhost fiber ls --worker chat-room --status idle
   jobhost fiber ls -o json`,
@@ -107,7 +98,7 @@ func newFiberListCommand(e *env) *cobra.Command {
 			if err := filter.Check(); err != nil {
 				return asUsage(err)
 			}
-			return e.listFibers(cmd.Context(), filter)
+			return e.list(cmd.Context(), filter)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -117,58 +108,28 @@ func newFiberListCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// listFibers prints all fibers, page by page.
-func (e *env) listFibers(ctx context.Context, filter jobhost.FiberFilter) error {
+// list prints all fibers, page by page.
+func (e fiberEnv) list(ctx context.Context, filter jobhost.FiberFilter) error {
 	server, err := e.server()
 	if err != nil {
 		return err
 	}
-	t := e.newTable()
-	if !e.wantsJSON() {
-		t.row("ID", "WORKER", "STATUS", "STARTED", "RECEIVED", "EMITTED", "RESTARTS", "FAILURE")
-	}
-	filter.Limit = jobhost.MaxPage
-	for {
-		page, err := server.Fibers(ctx, filter)
-		if err != nil {
-			return err
-		}
-		for i := range page.Fibers {
-			f := &page.Fibers[i]
-			if e.wantsJSON() {
-				if err := e.json(f); err != nil {
-					return err
-				}
-				continue
-			}
+	l := listing[jobhost.Fiber]{
+		things: "fibers", columns: []string{"ID", "WORKER", "STATUS", "STARTED", "RECEIVED", "EMITTED", "RESTARTS", "FAILURE"},
+		cells: func(f *jobhost.Fiber) []string {
 			failure := ""
 			if f.Failure != nil {
 				failure = f.Failure.Code
 			}
-			t.row(f.ID, f.Worker, string(f.Status), e.whenever(f.StartedAt),
-				strconv.FormatUint(f.Received, 10), strconv.FormatUint(f.Emitted, 10), strconv.Itoa(f.Restarts), failure)
-		}
-		t.flush()
-		if filter.Cursor = page.Next; page.Next == "" {
-			return e.stdout.failure()
-		}
-	}
-}
-
-// completeFibers offers the ids of fibers to the shell.
-func completeFibers(e *env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var ids []string
-		if server, err := e.server(); err == nil && len(args) == 0 {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(cmd)), 2*time.Second)
-			defer cancel()
-			page, _ := server.Fibers(ctx, jobhost.FiberFilter{}) // a shell can't show why there is nothing to offer
-			for i := range page.Fibers {
-				if jobhost.CheckFiber(page.Fibers[i].ID) == nil {
-					ids = append(ids, page.Fibers[i].ID)
-				}
+			return []string{
+				f.ID, f.Worker, string(f.Status), e.whenever(f.StartedAt),
+				strconv.FormatUint(f.Received, 10), strconv.FormatUint(f.Emitted, 10), strconv.Itoa(f.Restarts), failure,
 			}
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
+		},
 	}
+	return l.print(ctx, e.env, 0, func(ctx context.Context, cursor string, limit int) ([]jobhost.Fiber, string, error) {
+		filter.Cursor, filter.Limit = cursor, limit
+		page, err := server.Fibers(ctx, filter)
+		return page.Fibers, page.Next, err
+	})
 }

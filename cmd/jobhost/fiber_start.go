@@ -19,7 +19,7 @@ type fiberFlags struct {
 	initial, max, within duration
 }
 
-func newFiberStartCommand(e *env) *cobra.Command {
+func newFiberStartCommand(e fiberEnv) *cobra.Command {
 	f := &fiberFlags{when: choice{names: []string{
 		string(jobhost.RestartNever), string(jobhost.RestartOnFailure), string(jobhost.RestartAlways),
 	}}}
@@ -28,31 +28,31 @@ func newFiberStartCommand(e *env) *cobra.Command {
 		Short: "Start a fiber",
 		Long: `Start a fiber and print its id.
 
-One that runs already is left alone, if it was started alike. When as many fibers
-live as may, the start waits for its turn, unless the manifest says when_full = "fail".`,
+Starting a running fiber again with the same options does nothing. At the maximum
+number of fibers the start waits, unless the manifest says when_full = "fail".`,
 		Example: `  jobhost fiber start chat-room --id lobby
   jobhost fiber start chat-room --id lobby --init @rules.txt --label floor=1
   jobhost fiber start chat-room --id lobby --restart on_failure --restart-initial 5s`,
 		Args: exactly("WORKER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.settle(e, args[0]); err != nil {
+			if err := f.settle(e.env, args[0]); err != nil {
 				return err
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return e.startFiber(ctx, f.spec)
+			return e.start(ctx, f.spec)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.spec.ID, "id", "", "`ID` of the fiber")
 	flags.StringVar(&f.spec.Entry, "entry", "", "`EXPORT` to call (default the worker's)")
-	flags.StringVar(&f.init, "init", "", "`TEXT` that the guest finds as its input, or @FILE with it")
+	flags.StringVar(&f.init, "init", "", "`TEXT` that the guest gets as input, or @FILE to read it from")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` for people; may be repeated")
-	flags.Var(&f.when, "restart", "`WHEN` to start it again: never, on_failure or always (default never)")
-	flags.Var(&f.initial, "restart-initial", "`DURATION` before the first restart, doubled with each further one (default 1s)")
+	flags.Var(&f.when, "restart", "`WHEN` to restart it: never, on_failure or always (default never)")
+	flags.Var(&f.initial, "restart-initial", "`DURATION` before the first restart, doubled for each further one (default 1s)")
 	flags.Var(&f.max, "restart-max", "longest `DURATION` before a restart (default 1m)")
-	flags.IntVar(&f.spec.Restart.Intensity, "restart-intensity", 0, "`NUMBER` of restarts within --restart-within after which it fails for good (default 5)")
+	flags.IntVar(&f.spec.Restart.Intensity, "restart-intensity", 0, "`NUMBER` of restarts within --restart-within after which it fails permanently (default 5)")
 	flags.Var(&f.within, "restart-within", "`DURATION` in which restarts are counted (default 1m)")
 	complete(cmd, "restart", f.when.names...)
 	return cmd
@@ -84,7 +84,7 @@ func (f *fiberFlags) settle(e *env, worker string) (err error) {
 	return asUsage(s.Check())
 }
 
-func (e *env) startFiber(ctx context.Context, spec jobhost.FiberSpec) error {
+func (e fiberEnv) start(ctx context.Context, spec jobhost.FiberSpec) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (e *env) startFiber(ctx context.Context, spec jobhost.FiberSpec) error {
 		return err
 	}
 	if e.wantsJSON() {
-		return e.printFiber(&f)
+		return e.print(&f)
 	}
 	t := e.newTable()
 	t.row(f.ID)
@@ -102,13 +102,13 @@ func (e *env) startFiber(ctx context.Context, spec jobhost.FiberSpec) error {
 	return nil
 }
 
-func newFiberSendCommand(e *env) *cobra.Command {
+func newFiberSendCommand(e fiberEnv) *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use:   "send ID [MESSAGE…|-]",
 		Short: "Send a fiber messages",
-		Long: `Send a fiber messages: the arguments, or with - the lines of stdin, each when it
-has come. Lines wait for room in the fiber's queue, arguments only with --wait.`,
+		Long: `Send messages to a fiber: the arguments, or with - the lines of stdin, each as it
+comes. Lines wait for room in the fiber's queue, arguments only with --wait.`,
 		Example: `  jobhost fiber send lobby "ann: hello"
   jobhost fiber send lobby one two three --wait
   tail -f access.log | jobhost fiber send watcher -`,
@@ -116,7 +116,7 @@ has come. Lines wait for room in the fiber's queue, arguments only with --wait.`
 			return exactly("ID", "MESSAGE")(nil, args[:min(len(args), 2)])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := e.fiberServer(args[0])
+			server, err := fiberSubject.server(e.env, args[0])
 			if err != nil {
 				return err
 			}
@@ -132,14 +132,14 @@ has come. Lines wait for room in the fiber's queue, arguments only with --wait.`
 			}
 			return nil
 		},
-		ValidArgsFunction: completeFibers(e),
+		ValidArgsFunction: fiberSubject.complete(e.env),
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait for room in the fiber's queue")
 	return cmd
 }
 
 // sendLines sends the lines of stdin.
-func (e *env) sendLines(ctx context.Context, server jobhost.FiberTalker, id string) error {
+func (e fiberEnv) sendLines(ctx context.Context, server jobhost.FiberTalker, id string) error {
 	for lines := newLineReader(e.stdin, jobhost.MaxFiberMessage); ; {
 		line, err := lines.next()
 		if err != nil {

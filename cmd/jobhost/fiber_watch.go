@@ -20,37 +20,37 @@ func endOfLines(err error) error {
 	return fmt.Errorf("read lines: %w", err)
 }
 
-func newFiberWatchCommand(e *env) *cobra.Command {
+func newFiberWatchCommand(e fiberEnv) *cobra.Command {
 	query := jobhost.FiberQuery{}
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Print what a fiber publishes until it ends",
 		Long: `Print what a fiber publishes from now on, a line each, until it ends or the
-command is interrupted. What a terminal might take for a command is escaped; -o json
-has everything as it is. The exit code tells whether the fiber completed.`,
+command is interrupted. Control characters are escaped; -o json has the exact data.
+The exit code tells whether the fiber completed.`,
 		Example: `  jobhost fiber watch lobby
   jobhost fiber watch lobby --replay
   jobhost fiber watch lobby --after 42 -o json | jq -r .data`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := e.fiberServer(args[0])
+			server, err := fiberSubject.server(e.env, args[0])
 			if err != nil {
 				return err
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			query.ID = args[0]
-			return e.watchFiber(ctx, server, query)
+			return e.watch(ctx, server, query)
 		},
-		ValidArgsFunction: completeFibers(e),
+		ValidArgsFunction: fiberSubject.complete(e.env),
 	}
-	cmd.Flags().BoolVar(&query.Replay, "replay", false, "begin with what the host remembers")
-	cmd.Flags().Uint64Var(&query.After, "after", 0, "begin after the output of this `NUMBER`, as far as the host remembers")
+	cmd.Flags().BoolVar(&query.Replay, "replay", false, "begin with the outputs that the host still has")
+	cmd.Flags().Uint64Var(&query.After, "after", 0, "begin after the output with this `NUMBER`, if the host still has it")
 	return cmd
 }
 
-// watchFiber prints what a fiber publishes.
-func (e *env) watchFiber(ctx context.Context, server jobhost.Server, query jobhost.FiberQuery) error {
+// watch prints what a fiber publishes.
+func (e fiberEnv) watch(ctx context.Context, server jobhost.Server, query jobhost.FiberQuery) error {
 	for o, err := range server.WatchFiber(ctx, query) {
 		switch {
 		case err == nil:
@@ -74,7 +74,7 @@ func (e *env) watchFiber(ctx context.Context, server jobhost.Server, query jobho
 }
 
 // tellEnd says how a fiber has ended, of which the end of a watch tells only that.
-func (e *env) tellEnd(ctx context.Context, server jobhost.FiberRunner, id string, end error) error {
+func (e fiberEnv) tellEnd(ctx context.Context, server jobhost.FiberRunner, id string, end error) error {
 	f, err := server.Fiber(ctx, id)
 	switch {
 	case err != nil || !f.Status.Ended(): // it is forgotten, or there is another one

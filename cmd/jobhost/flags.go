@@ -59,22 +59,22 @@ func (d *duration) Set(s string) error {
 // forever is what --wait without a duration means.
 const forever = "forever"
 
-// patience is the flag --wait[=DURATION].
-type patience struct {
+// waitFlag is the flag --wait[=DURATION].
+type waitFlag struct {
 	given bool
 	most  duration // 0 = forever
 }
 
-func (p *patience) Type() string { return "duration" }
+func (p *waitFlag) Type() string { return "duration" }
 
-func (p *patience) String() string {
+func (p *waitFlag) String() string {
 	if p.given && p.most == 0 {
 		return forever
 	}
 	return p.most.String()
 }
 
-func (p *patience) Set(s string) error {
+func (p *waitFlag) Set(s string) error {
 	if s == forever {
 		p.given, p.most = true, 0
 		return nil

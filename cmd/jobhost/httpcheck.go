@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-func newWorkerHTTPCheckCommand(e *env) *cobra.Command {
+func newWorkerHTTPCheckCommand(e workerEnv) *cobra.Command {
 	var method string
 	cmd := &cobra.Command{
 		Use:   "http-check WORKER URL",
@@ -24,7 +24,7 @@ func newWorkerHTTPCheckCommand(e *env) *cobra.Command {
 The rules are those of the manifest; no host is asked, and nothing is sent but
 questions to the name servers. It tells which rule allows the request, or what
 keeps the nearest one from it, and for each address of the host whether it may
-be dialled. The worker itself is told no more than that a place is denied. Exit
+be dialled. The worker itself only learns that a place is denied. Exit
 code 1 = the request is denied.`,
 		Example: `  jobhost worker http-check fetch https://api.example.com/v1/things
   jobhost worker http-check fetch http://localhost:8080 --method POST`,
@@ -38,8 +38,8 @@ code 1 = the request is denied.`,
 	return cmd
 }
 
-func (e *env) checkHTTP(ctx context.Context, name, method, url string) error {
-	w, err := execWorker(e, name)
+func (e workerEnv) checkHTTP(ctx context.Context, name, method, url string) error {
+	w, err := execWorker(e.env, name)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (e *env) checkHTTP(ctx context.Context, name, method, url string) error {
 	return nil
 }
 
-func (e *env) printVerdict(v *policy.Verdict, unresolved error) {
+func (e workerEnv) printVerdict(v *policy.Verdict, unresolved error) {
 	t := e.newTable()
 	t.field("request", v.Method+" "+v.URL)
 	t.field("verdict", map[bool]string{true: "allowed", false: "denied"}[v.Allowed])

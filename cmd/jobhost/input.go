@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/jobhost/jobhost"
 )
@@ -44,6 +46,34 @@ func (e *env) open(name string, isFile bool) (io.ReadCloser, error) {
 		return nil, &usageError{cause: fmt.Errorf("read the payload: %w", err)}
 	}
 	return f, nil
+}
+
+// payload opens what PAYLOAD, @FILE or - stands for.
+func (e *env) payload(source string) (io.ReadCloser, error) {
+	name, isFile := strings.CutPrefix(source, "@")
+	if !isFile && source != "-" {
+		return io.NopCloser(strings.NewReader(source)), nil
+	}
+	return e.open(name, isFile)
+}
+
+// jsonInput reads what a flag gives: JSON as it stands there, or any bytes of @FILE or stdin.
+func (e *env) jsonInput(flag, text string, most int) ([]byte, error) {
+	if text == "-" || len(text) > 0 && text[0] == '@' {
+		file, err := e.open(text[1:], text != "-")
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		return readPayload(file, most)
+	}
+	if text != "" && !json.Valid([]byte(text)) {
+		return nil, &usageError{cause: &jobhost.Error{
+			Code: jobhost.CodeInvalid, Message: fmt.Sprintf("%s is not JSON: %s", flag, clip(text)),
+			Hint: `text needs quotes of its own: '"text"'; @FILE and - take any bytes`,
+		}}
+	}
+	return []byte(text), nil
 }
 
 // lineReader reads payloads line by line.

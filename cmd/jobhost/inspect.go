@@ -74,16 +74,15 @@ const (
 	fitNative = "fit to run: it starts, and speaks the protocol of workers"
 )
 
-func newWorkerInspectCommand(e *env) *cobra.Command {
+func newWorkerInspectCommand(e workerEnv) *cobra.Command {
 	var entry, abi string
 	var limits limitFlags
 	cmd := &cobra.Command{
 		Use:   "inspect WORKER|FILE",
-		Short: "Tell what a module is, what it asks of the host and what it gets",
-		Long: `Tell what a module is, what it asks of the host and what it gets.
+		Short: "Show what a module is, what it asks of the host and what it gets",
+		Long: `Show what a module is, what it asks of the host and what it gets.
 
-The module is checked and compiled as a host does it; what is wrong with it is
-said. Its imports are the list of what it can do beyond computing: a call that
+The module is checked and compiled as by a host, and errors are reported. Its imports are the list of what it can do beyond computing: a call that
 is not imported cannot be made. What it gets are the defaults for a FILE, and
 what the manifest grants for a WORKER of it, of secrets only the names. A FILE
 may need features that a worker must be allowed, or more memory than the default;
@@ -92,7 +91,7 @@ they are named. --memory and --compile-memory are limits to inspect it with.`,
   jobhost worker inspect csvstats -o json`,
 		Args: exactly("WORKER|FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := execWorker(e, args[0])
+			w, err := execWorker(e.env, args[0])
 			if err != nil {
 				return err
 			}
@@ -111,7 +110,7 @@ they are named. --memory and --compile-memory are limits to inspect it with.`,
 }
 
 // inspect loads the plugin of a worker, which may be a file; roomy says that it may have any memory, to tell how much it needs.
-func (e *env) inspect(ctx context.Context, w *host.Worker, roomy, file bool) (err error) {
+func (e workerEnv) inspect(ctx context.Context, w *host.Worker, roomy, file bool) (err error) {
 	engine, err := openUserEngine()
 	if err != nil {
 		return err
@@ -189,7 +188,7 @@ func grantsOf(w *host.Worker) grants {
 	return g
 }
 
-func (e *env) printInspection(i *inspection) {
+func (e workerEnv) printInspection(i *inspection) {
 	t := e.newTable()
 	t.field("worker", i.Worker)
 	t.field("file", i.File)
@@ -236,7 +235,7 @@ func importsText(imports []string) string {
 	return joinNames(imports, " ")
 }
 
-func (e *env) printGrants(g *grants) {
+func (e workerEnv) printGrants(g *grants) {
 	t := e.newTable()
 	row := func(name, value string) { t.row("  "+name, cmp.Or(value, "none")) }
 	row("memory", "up to "+size(g.Memory))

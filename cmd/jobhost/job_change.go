@@ -9,22 +9,22 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newJobCancelCommand(e *env) *cobra.Command {
-	return e.eachTask("cancel", "Cancel jobs: what waits never runs, what runs is stopped",
+func newJobCancelCommand(e jobEnv) *cobra.Command {
+	return e.eachTask("cancel", "Cancel jobs: waiting tasks never run, running ones are stopped",
 		`  ID=$(jobhost submit wordcount "to be or not to be" --delay 1h)
   jobhost job cancel $ID
   jobhost job cancel $ID --task 3`, cancelJob, jobhost.Server.CancelTask)
 }
 
-func newJobRetryCommand(e *env) *cobra.Command {
+func newJobRetryCommand(e jobEnv) *cobra.Command {
 	return e.eachTask("retry", "Run dead or cancelled jobs again, with all their attempts",
 		`  jobhost job ls --state dead
   jobhost job retry $ID
   jobhost job retry $ID --task 3`, retryJob, jobhost.Server.RetryTask)
 }
 
-func newJobRemoveCommand(e *env) *cobra.Command {
-	return e.eachJob("rm", "Remove jobs that have ended, with their results",
+func newJobRemoveCommand(e jobEnv) *cobra.Command {
+	return e.each("rm", "Remove jobs that have ended, with their results",
 		`  jobhost job rm $ID`, removeJob)
 }
 
@@ -55,8 +55,8 @@ type changed struct {
 	Error *jobhost.Error `json:"error,omitempty"`
 }
 
-// eachTask is eachJob for a change that can also be made to one task of each.
-func (e *env) eachTask(name, short, example string, c change,
+// eachTask is each for a change that can also be made to one task of each.
+func (e jobEnv) eachTask(name, short, example string, c change,
 	one func(server jobhost.Server, ctx context.Context, id string, task int) (jobhost.Job, error),
 ) *cobra.Command {
 	task := -1
@@ -67,14 +67,14 @@ func (e *env) eachTask(name, short, example string, c change,
 		}
 		return one(server, ctx, id, task)
 	}
-	cmd := e.eachJob(name, short, example, both)
+	cmd := e.each(name, short, example, both)
 	cmd.Flags().IntVar(&task, "task", -1, "`INDEX` of the only task to "+name+" (default all)")
 	cmd.Flags().Lookup("task").DefValue = "0" // so that it is not shown: the text says what is meant
 	return cmd
 }
 
-// eachJob makes a command that changes jobs named by their ids, all it can.
-func (e *env) eachJob(name, short, example string, c change) *cobra.Command {
+// each makes a command that changes jobs named by their ids, all it can.
+func (e jobEnv) each(name, short, example string, c change) *cobra.Command {
 	return &cobra.Command{
 		Use:     name + " ID…",
 		Short:   short,
@@ -85,15 +85,15 @@ func (e *env) eachJob(name, short, example string, c change) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.changeJobs(cmd.Context(), server, ids, c)
+			return e.change(cmd.Context(), server, ids, c)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
-// changeJobs changes the jobs and tells of each. One that fails leaves the
+// change changes the jobs and tells of each. One that fails leaves the
 // others alone.
-func (e *env) changeJobs(ctx context.Context, server jobhost.Server, ids []string, c change) error {
+func (e jobEnv) change(ctx context.Context, server jobhost.Server, ids []string, c change) error {
 	failed := false
 	for _, id := range ids {
 		job, err := c.do(ctx, server, id)
@@ -109,7 +109,7 @@ func (e *env) changeJobs(ctx context.Context, server jobhost.Server, ids []strin
 }
 
 // tellChange tells what became of a job. The error is of the telling.
-func (e *env) tellChange(id string, c change, job *jobhost.Job, err error) error {
+func (e jobEnv) tellChange(id string, c change, job *jobhost.Job, err error) error {
 	if err != nil {
 		e.report(fmt.Errorf("%s job %s: %w", c.verb, id, err))
 	}

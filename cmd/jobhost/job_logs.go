@@ -10,13 +10,13 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-func newJobLogsCommand(e *env) *cobra.Command {
-	return e.oneJob("logs", "Print what the attempts of a job logged",
+func newJobLogsCommand(e jobEnv) *cobra.Command {
+	return e.one("logs", "Print what the attempts of a job logged",
 		`  ID=$(jobhost submit loganalyzer @access.log)
-  jobhost job logs $ID`, e.jobLogs)
+  jobhost job logs $ID`, e.logs)
 }
 
-func (e *env) jobLogs(ctx context.Context, server jobhost.Server, id string) error {
+func (e jobEnv) logs(ctx context.Context, server jobhost.Server, id string) error {
 	logs, err := server.Logs(ctx, id)
 	if err != nil {
 		return err

@@ -17,14 +17,14 @@ import (
 // mostTasks is how many tasks of a job people are shown.
 const mostTasks = 50
 
-func newJobShowCommand(e *env) *cobra.Command {
+func newJobShowCommand(e jobEnv) *cobra.Command {
 	task := -1
-	cmd := e.oneJob("show", "Show all that is known of a job",
+	cmd := e.one("show", "Show a job in full",
 		`  ID=$(jobhost submit wordcount "to be or not to be")
   jobhost job show $ID
   jobhost job show $ID --task 3`, func(ctx context.Context, server jobhost.Server, id string) error {
 			if task < 0 {
-				return e.showJob(ctx, server, id)
+				return e.show(ctx, server, id)
 			}
 			return e.showTask(ctx, server, id, task)
 		})
@@ -34,7 +34,7 @@ func newJobShowCommand(e *env) *cobra.Command {
 }
 
 // showTask shows one task of a job, with its failures.
-func (e *env) showTask(ctx context.Context, server jobhost.Server, id string, task int) error {
+func (e jobEnv) showTask(ctx context.Context, server jobhost.Server, id string, task int) error {
 	job, err := server.Job(ctx, id)
 	switch {
 	case err != nil:
@@ -51,10 +51,13 @@ func (e *env) showTask(ctx context.Context, server jobhost.Server, id string, ta
 	for i := range job.Failures {
 		e.showFailure(&job, &job.Failures[i])
 	}
+	if len(job.Failures) > 0 {
+		_, _ = fmt.Fprintf(e.stdout, "\nwhat it logged: jobhost job logs %s\n", printable(job.ID))
+	}
 	return nil
 }
 
-func (e *env) showJob(ctx context.Context, server jobhost.Server, id string) error {
+func (e jobEnv) show(ctx context.Context, server jobhost.Server, id string) error {
 	job, err := server.Job(ctx, id)
 	if err != nil {
 		return err
@@ -70,7 +73,7 @@ func (e *env) showJob(ctx context.Context, server jobhost.Server, id string) err
 	return nil
 }
 
-func (e *env) showFields(j *jobhost.Job) {
+func (e jobEnv) showFields(j *jobhost.Job) {
 	t := e.newTable()
 	t.field("id", j.ID)
 	t.field("worker", j.Worker)
@@ -85,7 +88,7 @@ func (e *env) showFields(j *jobhost.Job) {
 		payload += " of " + j.ContentType
 	}
 	t.field("payload", payload)
-	t.field("attempts", fmt.Sprintf("%d at most, up to %v each", j.MaxAttempts, j.Timeout))
+	t.field("attempts", fmt.Sprintf("at most %d, up to %v each", j.MaxAttempts, j.Timeout))
 	t.labels(j.Labels)
 	for _, f := range []struct{ name, value string }{
 		{"key", j.ConcurrencyKey}, {"unique key", j.UniqueKey},
@@ -130,7 +133,7 @@ func countTasks(j *jobhost.Job) string {
 }
 
 // showTasks shows the tasks, those without success first if they are too many.
-func (e *env) showTasks(j *jobhost.Job) {
+func (e jobEnv) showTasks(j *jobhost.Job) {
 	tasks := slices.Clone(j.Tasks)
 	if len(tasks) == 0 {
 		return
@@ -181,7 +184,7 @@ func rank(s jobhost.State) int {
 }
 
 // showFailure shows the record of a failed attempt.
-func (e *env) showFailure(j *jobhost.Job, f *jobhost.Failure) {
+func (e jobEnv) showFailure(j *jobhost.Job, f *jobhost.Failure) {
 	where := fmt.Sprintf("attempt %d", f.Attempt)
 	if j.TaskCount > 1 {
 		where = fmt.Sprintf("task %d, %s", f.Task, where)

@@ -18,7 +18,7 @@ const mostData = 200
 // ended: they are sent on another connection than the end itself.
 const lastEvents = 2 * time.Second
 
-func newJobWatchCommand(e *env) *cobra.Command {
+func newJobWatchCommand(e jobEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch [ID]",
 		Short: "Print what happens to all jobs, or to one until it ends",
@@ -42,14 +42,14 @@ With an ID the exit code tells whether the job succeeded.`,
 			if len(args) == 0 {
 				return e.watchAll(ctx, server)
 			}
-			return e.watchJob(ctx, server, args[0])
+			return e.watch(ctx, server, args[0])
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
 // watchAll prints events until it is interrupted.
-func (e *env) watchAll(ctx context.Context, server jobhost.Watcher) error {
+func (e jobEnv) watchAll(ctx context.Context, server jobhost.Watcher) error {
 	for event, err := range server.Events(ctx, jobhost.EventQuery{}) {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -64,9 +64,9 @@ func (e *env) watchAll(ctx context.Context, server jobhost.Watcher) error {
 	return nil
 }
 
-// watchJob prints the events of a job until it has ended. Its end is awaited
+// watch prints the events of a job until it has ended. Its end is awaited
 // besides, since it may come before the first event is asked for.
-func (e *env) watchJob(ctx context.Context, server jobhost.Server, id string) error {
+func (e jobEnv) watch(ctx context.Context, server jobhost.Server, id string) error {
 	job, err := server.Job(ctx, id)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (e *env) watchJob(ctx context.Context, server jobhost.Server, id string) er
 	return nil
 }
 
-func (e *env) watchUntilEnd(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
+func (e jobEnv) watchUntilEnd(ctx context.Context, server jobhost.Server, id string) (jobhost.Job, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var (
@@ -133,7 +133,7 @@ func (e *env) watchUntilEnd(ctx context.Context, server jobhost.Server, id strin
 }
 
 // showEvent prints an event in one line.
-func (e *env) showEvent(v *jobhost.Event) error {
+func (e jobEnv) showEvent(v *jobhost.Event) error {
 	if e.wantsJSON() {
 		return e.json(v)
 	}

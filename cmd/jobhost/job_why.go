@@ -8,13 +8,13 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newJobWhyCommand(e *env) *cobra.Command {
-	return e.oneJob("why", "Tell why a job is where it is, and what would change that",
+func newJobWhyCommand(e jobEnv) *cobra.Command {
+	return e.one("why", "Explain why a job is in its state, and what would change that",
 		`  ID=$(jobhost submit wordcount "to be or not to be" --delay 1h)
-  jobhost job why $ID`, e.jobWhy)
+  jobhost job why $ID`, e.why)
 }
 
-func (e *env) jobWhy(ctx context.Context, server jobhost.Server, id string) error {
+func (e jobEnv) why(ctx context.Context, server jobhost.Server, id string) error {
 	why, err := server.Why(ctx, id)
 	if err != nil {
 		return err

@@ -10,8 +10,11 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newKVCommand(e *env) *cobra.Command {
-	return newGroup("kv", "Look at the keys and values of workers, and change them",
+// kvEnv is env for the commands about keys of workers.
+type kvEnv struct{ *env }
+
+func newKVCommand(e kvEnv) *cobra.Command {
+	return newGroup("kv", "Show and change the keys and values of workers",
 		newKVListCommand(e), newKVGetCommand(e), newKVSetCommand(e), newKVRemoveCommand(e))
 }
 
@@ -23,12 +26,12 @@ func keyOf(args []string) (worker, key string, err error) {
 	return args[0], args[1], asUsage(jobhost.CheckKey(args[1]))
 }
 
-func newKVGetCommand(e *env) *cobra.Command {
+func newKVGetCommand(e kvEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get WORKER KEY",
 		Short: "Print the value of a key",
-		Long: `Print the value of a key, as it is. With -o json it is what is known of the
-key, with the value as base64.`,
+		Long: `Print the value of a key, exactly. With -o json print the key's record, with the
+value as base64.`,
 		Example: `  jobhost kv get dedupe seen/42
   jobhost kv get dedupe seen/42 -o json`,
 		Args: exactly("WORKER", "KEY"),
@@ -37,9 +40,9 @@ key, with the value as base64.`,
 			if err != nil {
 				return err
 			}
-			return e.getKey(cmd.Context(), worker, key)
+			return e.get(cmd.Context(), worker, key)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 }
 
@@ -49,7 +52,7 @@ type keyWithValue struct {
 	Value []byte `json:"value_base64"`
 }
 
-func (e *env) getKey(ctx context.Context, worker, name string) error {
+func (e kvEnv) get(ctx context.Context, worker, name string) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -61,10 +64,10 @@ func (e *env) getKey(ctx context.Context, worker, name string) error {
 	if e.wantsJSON() {
 		return e.json(keyWithValue{key, value})
 	}
-	return e.writeBytes("the value", "write it to a file: jobhost kv get WORKER KEY > FILE", value, asIs)
+	return resultWriter(e).bytes("the value", "write it to a file: jobhost kv get WORKER KEY > FILE", value, asIs)
 }
 
-func newKVSetCommand(e *env) *cobra.Command {
+func newKVSetCommand(e kvEnv) *cobra.Command {
 	var ttl duration
 	cmd := &cobra.Command{
 		Use:   "set WORKER KEY VALUE",
@@ -80,15 +83,15 @@ again.`,
 			if err != nil {
 				return err
 			}
-			return e.setKey(cmd.Context(), worker, key, args[2], time.Duration(ttl))
+			return e.set(cmd.Context(), worker, key, args[2], time.Duration(ttl))
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
-	cmd.Flags().Var(&ttl, "ttl", "let the key go after `DURATION` (default never)")
+	cmd.Flags().Var(&ttl, "ttl", "remove the key after `DURATION` (default never)")
 	return cmd
 }
 
-func (e *env) setKey(ctx context.Context, worker, key, source string, ttl time.Duration) error {
+func (e kvEnv) set(ctx context.Context, worker, key, source string, ttl time.Duration) error {
 	in, err := e.payload(source)
 	if err != nil {
 		return err
@@ -105,7 +108,7 @@ func (e *env) setKey(ctx context.Context, worker, key, source string, ttl time.D
 	return server.SetKey(ctx, worker, key, value, ttl)
 }
 
-func newKVRemoveCommand(e *env) *cobra.Command {
+func newKVRemoveCommand(e kvEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm WORKER KEY…",
 		Short:   "Remove keys",
@@ -128,12 +131,12 @@ func newKVRemoveCommand(e *env) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 }
 
-func newKVListCommand(e *env) *cobra.Command {
-	filter, all := jobhost.KeyFilter{}, false
+func newKVListCommand(e kvEnv) *cobra.Command {
+	filter, l := jobhost.KeyFilter{}, &limits{}
 	cmd := &cobra.Command{
 		Use:   "ls WORKER [PREFIX]",
 		Short: "List the keys of a worker, or those that begin with PREFIX",
@@ -145,61 +148,35 @@ func newKVListCommand(e *env) *cobra.Command {
 			if len(args) == 2 {
 				filter.Prefix = args[1]
 			}
-			return e.listKeys(cmd.Context(), filter, all)
+			return e.list(cmd.Context(), filter, l)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
-	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "`NUMBER` of keys to list at most")
-	cmd.Flags().BoolVar(&all, "all", false, "list all, whatever the limit")
+	l.register(cmd, "keys")
 	return cmd
 }
 
-func (e *env) listKeys(ctx context.Context, filter jobhost.KeyFilter, all bool) error {
-	left := filter.Limit
-	if left < 1 && !all {
-		return usagef("--limit %d is not at least 1", left)
+func (e kvEnv) list(ctx context.Context, filter jobhost.KeyFilter, l *limits) error {
+	most, err := l.most()
+	if err != nil {
+		return err
+	}
+	if err := filter.Check(); err != nil {
+		return asUsage(err)
 	}
 	server, err := e.server()
 	if err != nil {
 		return err
 	}
-	t := e.newTable()
-	if !e.wantsJSON() {
-		t.row("KEY", "SIZE", "VERSION", "CHANGED", "EXPIRES")
+	keys := listing[jobhost.Key]{
+		things: "keys", columns: []string{"KEY", "SIZE", "VERSION", "CHANGED", "EXPIRES"},
+		cells: func(k *jobhost.Key) []string {
+			return []string{k.Name, size(k.Size), strconv.FormatInt(k.Version, 10), e.when(k.ChangedAt), e.whenever(k.ExpiresAt)}
+		},
 	}
-	for {
-		filter.Limit = jobhost.MaxPage
-		if !all {
-			filter.Limit = min(left, jobhost.MaxPage)
-		}
-		if err := filter.Check(); err != nil {
-			return asUsage(err)
-		}
+	return keys.print(ctx, e.env, most, func(ctx context.Context, cursor string, limit int) ([]jobhost.Key, string, error) {
+		filter.Cursor, filter.Limit = cursor, limit
 		page, err := server.Keys(ctx, filter)
-		if err != nil {
-			return err
-		}
-		for i := range page.Keys {
-			if err := e.showKey(t, &page.Keys[i]); err != nil {
-				return err
-			}
-		}
-		t.flush()
-		left -= len(page.Keys)
-		if page.Next == "" || page.Next == filter.Cursor || !all && left <= 0 {
-			if page.Next != "" && e.stdout.terminal {
-				e.note("there are more keys; --limit or --all shows them")
-			}
-			return e.stdout.failure()
-		}
-		filter.Cursor = page.Next
-	}
-}
-
-func (e *env) showKey(t *table, k *jobhost.Key) error {
-	if e.wantsJSON() {
-		return e.json(k)
-	}
-	t.row(k.Name, size(k.Size), strconv.FormatInt(k.Version, 10), e.when(k.ChangedAt), e.whenever(k.ExpiresAt))
-	return nil
+		return page.Keys, page.Next, err
+	})
 }

@@ -67,8 +67,8 @@ type lineRun struct {
 	submitted, succeeded, failed int // counted by print
 }
 
-// submitLines submits a job for each line of source.
-func (e *env) submitLines(ctx context.Context, f *submitFlags, source string) error {
+// lines submits a job for each line of source.
+func (e submitEnv) lines(ctx context.Context, f *submitFlags, source string) error {
 	name, isFile := strings.CutPrefix(source, "@")
 	if !isFile && source != "" && source != "-" {
 		return usagef("--lines reads stdin or @FILE, not %q", source)
@@ -82,8 +82,11 @@ func (e *env) submitLines(ctx context.Context, f *submitFlags, source string) er
 	if err != nil {
 		return err
 	}
+	if err := e.awaitStart(ctx, server, f.wait.forStart()); err != nil {
+		return err
+	}
 	r := &lineRun{
-		env: e, server: server, flags: f,
+		env: e.env, server: server, flags: f,
 		input:     make(chan *lineBatch),
 		batches:   make(chan *lineBatch, batchesInFlight),
 		entries:   make(chan *lineEntry, jobsInFlight),

@@ -88,7 +88,7 @@ func (r *lineRun) printEntry(ctx context.Context, e *env, entry *lineEntry) erro
 	end.Line, end.Deduplicated = entry.line, entry.receipt.Deduplicated
 	if end.err == nil {
 		r.succeeded++
-		return e.writeEnd(ctx, r.server, end, perLine)
+		return resultWriter{e}.end(ctx, r.server, end, perLine)
 	}
 	r.failed++
 	if e.wantsJSON() {

@@ -68,9 +68,11 @@ Exit codes: 0 done, 1 failed (a job that was waited for, too), 2 wrong usage.`
 		}
 	}
 	add("host", "Run workers:", newRunCommand(e), newDevCommand(e), newExecCommand(e), newBenchCommand(e), newManifestCommand(e))
-	add("jobs", "Jobs of a running host:", newSubmitCommand(e), newJobCommand(e), newDeadCommand(e), newWorkerCommand(e),
-		newScheduleCommand(e), newKVCommand(e), newStateCommand(e), newFiberCommand(e), newWorkflowCommand(e))
-	add("store", "The store:", newBackupCommand(e), newRestoreCommand(e), newRepairCommand(e))
+	add("jobs", "Jobs of a running host:", newSubmitCommand(submitEnv{e}), newJobCommand(jobEnv{e}), newDeadCommand(deadEnv{e}),
+		newWorkerCommand(workerEnv{e}), newScheduleCommand(scheduleEnv{e}), newKVCommand(kvEnv{e}), newStateCommand(stateEnv{e}),
+		newFiberCommand(fiberEnv{e}), newWorkflowCommand(workflowEnv{e}))
+	store := storeEnv{e}
+	add("store", "The store:", newBackupCommand(store), newRestoreCommand(store), newRepairCommand(store))
 	root.AddCommand(newVersionCommand(e), newSandboxCommand(), newGuardCommand())
 	e.options.register(root)
 	root.SetIn(e.stdin)
@@ -81,6 +83,7 @@ Exit codes: 0 done, 1 failed (a job that was waited for, too), 2 wrong usage.`
 	root.SetUsageTemplate(strings.NewReplacer(
 		"{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}",
 		"{{.CommandPath}} [command]", "{{.CommandPath}} COMMAND",
+		"Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "Global flags, such as --addr, --manifest and --output: jobhost --help",
 	).Replace(root.UsageTemplate()))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -17,7 +17,7 @@ func newManifestCommand(e *env) *cobra.Command {
 func newManifestCheckCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Check a manifest and the files that it names, and report all faults",
+		Short: "Check a manifest and the files that it names, and report all errors",
 		Example: `  jobhost manifest check
   jobhost manifest check examples/manifest.toml -o json`,
 		Args: between(0, "FILE"),
@@ -92,6 +92,9 @@ func (e *env) checkManifest(args []string) error {
 	found := plural(len(m.Workers), "worker")
 	if len(m.Workflows) > 0 {
 		found += ", " + plural(len(m.Workflows), "workflow")
+	}
+	if len(m.Schedules) > 0 {
+		found += ", " + plural(len(m.Schedules), "schedule")
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s is fine: %s\n", printable(path), found)
 	return err

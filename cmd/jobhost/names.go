@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Names in a module are its author's choice: in number, and in length up to that of the file.
@@ -12,12 +14,7 @@ const (
 )
 
 // clipName returns a name with mostNameBytes at the most, and a mark if it was cut.
-func clipName(name string) string {
-	if len(name) <= mostNameBytes {
-		return name
-	}
-	return strings.ToValidUTF8(name[:mostNameBytes], "") + "…"
-}
+func clipName(name string) string { return text.Clip(name, mostNameBytes) }
 
 // clipNames clips each name. It makes nil an empty list, as orEmpty does.
 func clipNames(names []string) []string {
@@ -30,9 +27,9 @@ func clipNames(names []string) []string {
 
 // joinNames joins the first names, and says how many more there are.
 func joinNames(names []string, separator string) string {
-	text := strings.Join(names[:min(len(names), mostNames)], separator)
+	joined := strings.Join(names[:min(len(names), mostNames)], separator)
 	if more := len(names) - mostNames; more > 0 {
-		text += fmt.Sprintf("%s… and %d more", separator, more)
+		joined += fmt.Sprintf("%s… and %d more", separator, more)
 	}
-	return text
+	return joined
 }

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/text"
 )
 
 // outcome is what became of a job that was submitted: of each task one, when
@@ -124,9 +122,18 @@ func endedBadly(job *jobhost.Job, last *jobhost.Failure) error {
 		Hint:    "jobhost job show " + job.ID,
 	}
 	if last != nil {
-		e.Message += fmt.Sprintf(": %s: %s", printable(last.Code), last.Message)
+		e.Message += ": " + failureText(last)
 	}
 	return e
+}
+
+// failureText is a failure in a line: its code and its message, which may begin with the code.
+func failureText(f *jobhost.Failure) string {
+	code := printable(f.Code)
+	if strings.HasPrefix(f.Message, code+": ") {
+		return f.Message
+	}
+	return code + ": " + f.Message
 }
 
 // layout says what stands between results.
@@ -136,91 +143,3 @@ const (
 	asIs    layout = iota // nothing: the bytes of the result, exactly
 	perLine               // a line end, unless the result has one
 )
-
-// writeEnd writes the results of a job on stdout, or returns why there are none.
-func (e *env) writeEnd(ctx context.Context, server jobhost.Server, end *outcome, how layout) error {
-	if end.err != nil {
-		if e.wantsJSON() {
-			return errors.Join(e.json(end), end.err)
-		}
-		return end.err
-	}
-	if end.tasks > 1 {
-		how = perLine
-	}
-	for task := range end.tasks {
-		if end.copied(task) && !e.wantsJSON() && !e.stdout.terminal {
-			if err := e.copyResult(ctx, server, end.ID, task, ""); err != nil {
-				return fmt.Errorf("fetch the result of job %s, task %d: %w", end.ID, task, err)
-			}
-			if how == perLine {
-				fmt.Fprintln(e.stdout)
-			}
-			continue
-		}
-		if task > 0 || end.copied(task) {
-			result, err := server.Result(ctx, end.ID, task)
-			if err != nil {
-				return fmt.Errorf("fetch the result of job %s, task %d: %w", end.ID, task, err)
-			}
-			end.Task, end.data = task, result.Data
-		}
-		if err := e.writeResult(end, how); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *env) writeResult(end *outcome, how layout) error {
-	if e.wantsJSON() {
-		end.Result, end.Base64 = nil, nil
-		if utf8.Valid(end.data) {
-			text := string(end.data)
-			end.Result = &text
-		} else {
-			end.Base64 = end.data
-		}
-		return e.json(end)
-	}
-	if err := e.writeData(end.ID, end.Task, end.data, how); err != nil {
-		// The job did succeed: what a terminal can't show is no failure of it.
-		e.report(err)
-	}
-	return nil
-}
-
-// writeData writes a result on stdout.
-func (e *env) writeData(id string, task int, data []byte, how layout) error {
-	return e.writeBytes("the result", resultHint(id, task), data, how)
-}
-
-// resultHint says how to have a result in a file.
-func resultHint(id string, task int) string {
-	if task > 0 {
-		id += fmt.Sprintf(" --task %d", task)
-	}
-	return "jobhost job result " + id + " -O FILE"
-}
-
-// writeBytes writes something on stdout. A terminal gets nothing but text,
-// since other bytes could be commands to it.
-func (e *env) writeBytes(what, hint string, data []byte, how layout) error {
-	if e.stdout.terminal {
-		if !text.IsText(data) {
-			return &jobhost.Error{
-				Code:    jobhost.CodeInvalid,
-				Message: fmt.Sprintf("%s of %s is not text that a terminal can show", what, size(len(data))),
-				Hint:    hint,
-			}
-		}
-		if len(data) > 0 {
-			how = perLine
-		}
-	}
-	if how == perLine && !bytes.HasSuffix(data, []byte("\n")) {
-		data = append(data[:len(data):len(data)], '\n')
-	}
-	_, _ = e.stdout.Write(data) // the stream keeps the error
-	return nil
-}

@@ -12,9 +12,11 @@ import (
 type unreachable struct{ jobhost.Server }
 
 func (unreachable) Workers(context.Context) ([]jobhost.WorkerStatus, error) {
-	return nil, &jobhost.Error{
-		Code: jobhost.CodeUnavailable, Field: jobhost.FieldURL, Message: "cannot reach jobhost", Hint: "is jobhost running?",
-	}
+	return nil, errUnreachable
+}
+
+var errUnreachable = &jobhost.Error{
+	Code: jobhost.CodeUnavailable, Field: jobhost.FieldURL, Message: "cannot reach jobhost", Hint: "is jobhost running?",
 }
 
 // Why nothing was found depends on where it was looked for.

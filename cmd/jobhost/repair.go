@@ -10,16 +10,16 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-func newRepairCommand(e *env) *cobra.Command {
+func newRepairCommand(e storeEnv) *cobra.Command {
 	trust := false
 	cmd := &cobra.Command{
 		Use:   "repair DIR",
 		Short: "Bring what can be read of a damaged store into a directory",
 		Long: `Read what can be read of the damaged store of the manifest, and write it into a
-new store in a directory. The host must be stopped. The damaged store stays as it
-is. The command reports pages that are not what jobhost wrote, rows that have a part
+new store in a directory. The host must be stopped. The damaged store is not
+changed. The command reports pages that are not what jobhost wrote, rows that have a part
 on such a page, what is wrong with the log, and rows that are there and not what was
-written: those stay, and the host tells of each when it is read. Counters are made anew. A backup is better, if there is one
+written: those stay, and the host tells of each when it is read. Counters are computed again. A backup is better, if there is one
 that is not too old: when pages or the end of the log are missing, a repaired store
 may lack more than is reported.
 
@@ -29,7 +29,7 @@ Look at the result, then put it in the place of the store with jobhost restore.`
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.keepPrivate()
-			m, err := e.storeManifest()
+			m, err := e.manifest()
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ Look at the result, then put it in the place of the store with jobhost restore.`
 	return cmd
 }
 
-func (e *env) tellRepair(r *sqlitedb.Repaired, to string) error {
+func (e storeEnv) tellRepair(r *sqlitedb.Repaired, to string) error {
 	if e.wantsJSON() {
 		return e.json(map[string]any{
 			"repaired": to, "log": r.Log, "pages": r.Pages, "bad_pages": r.Bad, "rows": r.Rows, "unreadable_rows": r.Unreadable,
@@ -66,7 +66,7 @@ func (e *env) tellRepair(r *sqlitedb.Repaired, to string) error {
 }
 
 // tellDamages names rows that are not what was written.
-func (e *env) tellDamages(d *sqlitedb.Damages) {
+func (e storeEnv) tellDamages(d *sqlitedb.Damages) {
 	if d.Rows == 0 {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/manifest"
@@ -32,17 +33,16 @@ import (
 func newRunCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Run the host that a manifest describes, until it is told to stop",
-		Long: `Run the host that a manifest describes, until it is told to stop.
+		Short: "Run the host that a manifest describes, until it is stopped",
+		Long: `Run the host that a manifest describes, until it is stopped.
 
-SIGINT or SIGTERM stops it in good order: nothing more is admitted, running
-tasks may finish for host.shutdown_timeout, the rest goes back to the queue
-without counting as an attempt. A second signal ends it at once. Whatever was
-acknowledged is there at the next start, also after a crash.
+SIGINT or SIGTERM stops it gracefully: no more jobs are admitted, running tasks
+have host.shutdown_timeout to finish, and the rest goes back to the queue without
+counting as an attempt. A second signal stops it at once. Everything acknowledged
+is there at the next start, also after a crash.
 
-SIGHUP loads the manifest and the plugins anew, as jobhost worker reload does;
-what is wrong with them is logged, and changes nothing. SIGUSR1 logs how the
-workers stand.`,
+SIGHUP reloads the manifest and the plugins, as jobhost worker reload does; errors
+are logged, and then nothing changes. SIGUSR1 logs the status of the workers.`,
 		Example: "  jobhost run -f manifest.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,15 +55,23 @@ workers stand.`,
 	}
 }
 
-// companion runs beside a host until ctx ends or it has an error, which ends the host too.
-type companion func(ctx context.Context, h *host.Host) error
+// readyHost is a host that is ready, with what can be asked of it.
+type readyHost struct {
+	*host.Host
+	jobhost.Server
+}
+
+// service runs beside a host until ctx ends or it has an error, which ends the host too.
+type service func(ctx context.Context, h *readyHost) error
 
 // runOptions say what else a host is run with.
 type runOptions struct {
-	companions map[string]companion // by name
+	services map[string]service // by name
 	// hangupStops makes SIGHUP, which the end of a terminal sends, stop the host
 	// rather than reload it.
 	hangupStops bool
+	// spare is an address that any free port may stand in for when it is taken; empty = none.
+	spare string
 }
 
 // runHost runs a host with its API until a signal comes.
@@ -82,7 +90,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	}
 	ctx, stop := untilSignal(ctx, logger, ends...)
 	defer stop()
-	orders, forget := heedOrders(logger, !options.hangupStops)
+	orders, forget := handleSignals(logger, !options.hangupStops)
 	defer forget()
 
 	tellTrust(logger, m)
@@ -114,9 +122,9 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Engine.Close(context.WithoutCancel(ctx))) }()
-	s := &site{env: e, manifest: m, metrics: cfg.Metrics, logger: logger, beside: map[string]companion{"orders": orders}}
+	s := &server{env: e, manifest: m, metrics: cfg.Metrics, logger: logger, spare: options.spare, beside: map[string]service{"orders": orders}}
 	cfg.Listens = s.listens
-	maps.Copy(s.beside, options.companions)
+	maps.Copy(s.beside, options.services)
 	over := watchCrashes(&cfg, m.Host.Store.Dir)
 	if s.host, err = host.New(cfg); err == nil {
 		err = s.serve(ctx)
@@ -124,33 +132,34 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	return errors.Join(err, over())
 }
 
-// site is a host with what stands around it.
-type site struct {
+// server is a host with what stands around it.
+type server struct {
 	env      *env
 	manifest *manifest.Manifest
 	host     *host.Host
 	metrics  *metrics.Metrics
 	logger   *slog.Logger
-	beside   map[string]companion
+	spare    string // see [runOptions]
+	beside   map[string]service
 	bound    atomic.Pointer[netip.AddrPort] // of the API; nil = not yet
 }
 
 // listens returns where the API listens, which no worker may reach.
-func (s *site) listens() []netip.AddrPort {
+func (s *server) listens() []netip.AddrPort {
 	if addr := s.bound.Load(); addr != nil {
 		return []netip.AddrPort{*addr}
 	}
 	return nil
 }
 
-// serve runs the host and its API side by side, and the companions once the host
+// serve runs the host and its API side by side, and the services once the host
 // is ready; the end of host or API ends the others.
-func (s *site) serve(ctx context.Context) error {
+func (s *server) serve(ctx context.Context) error {
 	face, listener, err := s.openAPI(ctx)
 	if err != nil {
 		return err
 	}
-	s.beside["greeting"] = func(ctx context.Context, _ *host.Host) error { return s.greet(ctx, listener.Addr()) }
+	s.beside["greeting"] = func(ctx context.Context, h *readyHost) error { return s.greet(ctx, h, listener.Addr()) }
 	root := scope.New(context.WithoutCancel(ctx), "jobhost")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,10 +179,11 @@ func (s *site) serve(ctx context.Context) error {
 	)
 	for name, c := range s.beside {
 		err = errors.Join(err, root.Go(name, func(context.Context) error {
-			if s.host.AwaitReady(ctx) != nil {
+			server, err := s.host.AwaitReady(ctx)
+			if err != nil {
 				return nil //nolint:nilerr // the host says why
 			}
-			if err := c(ctx, s.host); err != nil && ctx.Err() == nil {
+			if err := c(ctx, &readyHost{s.host, server}); err != nil && ctx.Err() == nil {
 				cancel()
 				return err
 			}
@@ -185,21 +195,21 @@ func (s *site) serve(ctx context.Context) error {
 }
 
 // openAPI makes the API and opens what it listens on.
-func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
+func (s *server) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 	settings := &s.manifest.Host
 	token, err := api.LoadOrCreateToken(settings.TokenFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
+	listener, err := listen(ctx, settings, s.spare)
 	if err != nil {
-		return nil, nil, listenError(settings.Listen, err)
+		return nil, nil, err
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		s.bound.Store(new(tcp.AddrPort()))
 	}
 	face, err := api.New(api.Config{
-		Server:       s.host,
+		Server:       s.host.Server,
 		Token:        token,
 		OpenReads:    settings.OpenReads,
 		GuardMetrics: !settings.OpenMetrics,
@@ -218,14 +228,17 @@ func (s *site) openAPI(ctx context.Context) (*api.API, net.Listener, error) {
 }
 
 // greet prints what was loaded, where the host listens and what to try first.
-func (s *site) greet(ctx context.Context, addr net.Addr) error {
-	workers, err := s.host.Workers(ctx)
+func (s *server) greet(ctx context.Context, workersOf jobhost.WorkerLister, addr net.Addr) error {
+	workers, err := workersOf.Workers(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
 	w, settings := s.env.stderr, &s.manifest.Host
 	fmt.Fprintf(w, "\n%s\n", version.Get().String())
 	for i := range workers {
+		if workers[i].Plugin == "" {
+			continue // the host's own, such as that of webhooks
+		}
 		fmt.Fprintf(w, "  worker  %-14s %s\n", workers[i].Name, shortPath(workers[i].Plugin))
 	}
 	store := "in memory, gone when the host stops"

@@ -10,59 +10,54 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newScheduleCommand(e *env) *cobra.Command {
-	return newGroup("schedule", "Look at schedules, run, pause and resume them",
+// scheduleEnv is env for the commands about schedules.
+type scheduleEnv struct{ *env }
+
+func newScheduleCommand(e scheduleEnv) *cobra.Command {
+	return newGroup("schedule", "Show, run, pause and resume schedules",
 		newScheduleListCommand(e),
-		e.oneSchedule("show", "Show all that is known of a schedule, with its next ticks", "", e.showSchedule),
-		e.oneSchedule("run", "Submit the job of a schedule now",
-			`Its ticks, its overlap policy and a pause make no difference. The id of the job
-is printed.`, e.runSchedule),
-		e.oneSchedule("pause", "Stop a schedule from making jobs",
-			`The pause outlasts restarts. Jobs that were made go on, and jobhost schedule run
-works.`, e.turnSchedule(jobhost.Scheduler.PauseSchedule)),
-		e.oneSchedule("resume", "Let a schedule make jobs again",
-			`Ticks count from now on: those of the pause are not caught up. It also helps a
-schedule that fired while the clock of the machine was ahead.`, e.turnSchedule(jobhost.Scheduler.ResumeSchedule)))
+		e.one("show", "Show a schedule in full, with its next ticks", "", e.show),
+		e.one("run", "Submit the job of a schedule now",
+			`This ignores its ticks, its overlap policy and a pause. The id of the job is
+printed.`, e.run),
+		e.one("pause", "Pause a schedule",
+			`The pause survives restarts. Jobs that exist go on, and jobhost schedule run
+works.`, e.turn(jobhost.Scheduler.PauseSchedule)),
+		e.one("resume", "Resume a schedule",
+			`Ticks count from now on: missed ones are not caught up. It also helps a
+schedule that fired while the clock of the machine was ahead.`, e.turn(jobhost.Scheduler.ResumeSchedule)))
 }
 
-func newScheduleListCommand(e *env) *cobra.Command {
+func newScheduleListCommand(e scheduleEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
 		Short: "List the schedules of the host with their next tick",
 		Example: `  jobhost schedule ls
   jobhost schedule ls -o json`,
 		Args:              exactly(),
-		RunE:              func(cmd *cobra.Command, _ []string) error { return e.listSchedules(cmd.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return e.list(cmd.Context()) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
-// oneSchedule returns a command about one schedule.
-func (e *env) oneSchedule(verb, short, long string, do func(context.Context, jobhost.Server, string) error) *cobra.Command {
-	if long != "" {
-		long = short + ".\n\n" + long
-	}
-	return &cobra.Command{
-		Use:     verb + " NAME",
-		Short:   short,
-		Long:    long,
-		Example: "  jobhost schedule " + verb + " nightly",
-		Args:    exactly("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := jobhost.CheckSchedule(args[0]); err != nil {
-				return asUsage(err)
-			}
-			server, err := e.server()
-			if err != nil {
-				return err
-			}
-			return do(cmd.Context(), server, args[0])
-		},
-		ValidArgsFunction: completeSchedules(e),
-	}
+// scheduleSubject are schedules, which commands name.
+var scheduleSubject = subject{
+	noun: "schedule", arg: "NAME", example: "nightly", check: jobhost.CheckSchedule,
+	names: func(ctx context.Context, server jobhost.Server) (names []string) {
+		list, _ := server.Schedules(ctx)
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+		return names
+	},
 }
 
-func (e *env) listSchedules(ctx context.Context) error {
+// one returns a command about one schedule.
+func (e scheduleEnv) one(verb, short, long string, do func(context.Context, jobhost.Server, string) error) *cobra.Command {
+	return scheduleSubject.command(e.env, verb, short, long, do)
+}
+
+func (e scheduleEnv) list(ctx context.Context) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -72,7 +67,7 @@ func (e *env) listSchedules(ctx context.Context) error {
 		return err
 	}
 	if e.wantsJSON() {
-		return jsonLines(e, list)
+		return jsonLines(e.env, list)
 	}
 	t := e.newTable("NAME", "WORKER", "DUE", "NEXT", "LAST", "LAST JOB")
 	for i := range list {
@@ -103,33 +98,33 @@ func due(s *jobhost.Schedule) string {
 }
 
 // tick shows a tick in the time zone of its schedule, which is how people know it.
-func (e *env) tick(at time.Time) string {
+func (e scheduleEnv) tick(at time.Time) string {
 	if !e.stdout.terminal {
 		return at.Format(time.RFC3339)
 	}
 	return at.Format("Mon 2006-01-02 15:04:05 -07:00") + " (" + e.when(at) + ")"
 }
 
-func (e *env) showSchedule(ctx context.Context, server jobhost.Server, name string) error {
+func (e scheduleEnv) show(ctx context.Context, server jobhost.Server, name string) error {
 	s, err := server.Schedule(ctx, name)
 	if err != nil {
 		return err
 	}
-	return e.printSchedule(&s)
+	return e.print(&s)
 }
 
-// turnSchedule pauses or resumes a schedule.
-func (e *env) turnSchedule(turn func(jobhost.Scheduler, context.Context, string) (jobhost.Schedule, error)) func(context.Context, jobhost.Server, string) error {
+// turn pauses or resumes a schedule.
+func (e scheduleEnv) turn(turn func(jobhost.Scheduler, context.Context, string) (jobhost.Schedule, error)) func(context.Context, jobhost.Server, string) error {
 	return func(ctx context.Context, server jobhost.Server, name string) error {
 		s, err := turn(server, ctx, name)
 		if err != nil {
 			return err
 		}
-		return e.printSchedule(&s)
+		return e.print(&s)
 	}
 }
 
-func (e *env) runSchedule(ctx context.Context, server jobhost.Server, name string) error {
+func (e scheduleEnv) run(ctx context.Context, server jobhost.Server, name string) error {
 	receipt, err := server.RunSchedule(ctx, name)
 	if err != nil {
 		return err
@@ -143,7 +138,7 @@ func (e *env) runSchedule(ctx context.Context, server jobhost.Server, name strin
 	return nil
 }
 
-func (e *env) printSchedule(s *jobhost.Schedule) error {
+func (e scheduleEnv) print(s *jobhost.Schedule) error {
 	if e.wantsJSON() {
 		return e.json(s)
 	}
@@ -177,22 +172,4 @@ func (e *env) printSchedule(s *jobhost.Schedule) error {
 	}
 	t.flush()
 	return nil
-}
-
-// completeSchedules offers the names of schedules to the shell.
-func completeSchedules(e *env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var names []string
-		if server, err := e.server(); err == nil && len(args) == 0 {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(cmd)), 2*time.Second)
-			defer cancel()
-			list, _ := server.Schedules(ctx) // a shell can't show why there is nothing to offer
-			for i := range list {
-				if jobhost.CheckSchedule(list[i].Name) == nil {
-					names = append(names, list[i].Name)
-				}
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -43,16 +42,16 @@ func untilSignal(ctx context.Context, logger *slog.Logger, ends ...os.Signal) (c
 	}
 }
 
-// heedOrders returns a companion that reloads the host at each SIGHUP, if that is
+// handleSignals returns a service that reloads the host at each SIGHUP, if that is
 // what it means, and logs how it stands at each SIGUSR1. Signals count from now on: unheeded, either
 // would end the process. Those that come while one is dealt with are one more.
-func heedOrders(logger *slog.Logger, hangup bool) (orders companion, forget func()) {
+func handleSignals(logger *slog.Logger, hangup bool) (orders service, forget func()) {
 	reload, tell := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	if hangup {
 		signal.Notify(reload, syscall.SIGHUP)
 	}
 	signal.Notify(tell, syscall.SIGUSR1)
-	orders = func(ctx context.Context, h *host.Host) error {
+	orders = func(ctx context.Context, h *readyHost) error {
 		for {
 			select {
 			case <-reload:
@@ -72,7 +71,7 @@ func heedOrders(logger *slog.Logger, hangup bool) (orders companion, forget func
 
 // reloadHost loads the manifest anew and logs what came of it: one line for
 // each fault, and otherwise what the host did not log itself.
-func reloadHost(ctx context.Context, h *host.Host, logger *slog.Logger) {
+func reloadHost(ctx context.Context, h *readyHost, logger *slog.Logger) {
 	report, err := h.Reload(ctx, "")
 	if ctx.Err() != nil {
 		return // the host stops, which is no fault of the manifest
@@ -103,7 +102,7 @@ func logReload(report jobhost.Reload, logger *slog.Logger) {
 }
 
 // logStatus logs how host and workers stand.
-func logStatus(ctx context.Context, h *host.Host, logger *slog.Logger) {
+func logStatus(ctx context.Context, h *readyHost, logger *slog.Logger) {
 	logger.Info("status", logkey.State, h.State().String())
 	workers, err := h.Workers(ctx)
 	if err != nil {

@@ -12,8 +12,11 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newStateCommand(e *env) *cobra.Command {
-	return newGroup("state", "Look at the states that tasks report, watch them, and set them from outside",
+// stateEnv is env for the commands about states.
+type stateEnv struct{ *env }
+
+func newStateCommand(e stateEnv) *cobra.Command {
+	return newGroup("state", "Show, watch and set the states that tasks report",
 		newStateListCommand(e), newStateGetCommand(e), newStateSetCommand(e), newStateWatchCommand(e), newStateCleanCommand(e), newStateRemoveCommand(e))
 }
 
@@ -92,7 +95,7 @@ func (s *stateSelection) register(cmd *cobra.Command) {
 }
 
 func (s *stateSelection) registerRun(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.run, "run", "", "`RUN` of the job whose states are kept apart (default the plain one)")
+	cmd.Flags().StringVar(&s.run, "run", "", "`RUN` of the job, with states of its own (default the unnamed one)")
 }
 
 func (s *stateSelection) query(cmd *cobra.Command, job string) (jobhost.StateQuery, error) {
@@ -115,8 +118,8 @@ func checkStateJob(job, run string) error {
 	return asUsage(cmp.Or(jobhost.CheckID(job), jobhost.CheckRun(run)))
 }
 
-// showState shows a state in a line of its own for each thing that is known of it.
-func (e *env) showState(s *jobhost.TaskState) {
+// show shows a state in a line of its own for each thing that is known of it.
+func (e stateEnv) show(s *jobhost.TaskState) {
 	t := e.newTable()
 	t.field("status", statusName(s.Status))
 	t.field("task", strconv.Itoa(s.TaskID))
@@ -134,18 +137,18 @@ func (e *env) showState(s *jobhost.TaskState) {
 	t.flush()
 }
 
-func newStateRemoveCommand(e *env) *cobra.Command {
+func newStateRemoveCommand(e stateEnv) *cobra.Command {
 	var of stateSelection
 	cmd := &cobra.Command{
 		Use:   "rm JOB…",
 		Short: "Remove all states of jobs that the queue doesn't know",
-		Long: `Remove all states of jobs that the queue doesn't know. The states of a job of the
-queue go with it: jobhost job rm. Who watches them is told.`,
+		Long: `Remove all states of jobs that are not in the queue. The states of a job in the
+queue are removed with it: jobhost job rm. Watchers are notified.`,
 		Example: `  jobhost state rm import-2026-02
   jobhost state rm import --run monday`,
 		Args: someJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.removeStates(cmd.Context(), args, of.run)
+			return e.remove(cmd.Context(), args, of.run)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -153,7 +156,7 @@ queue go with it: jobhost job rm. Who watches them is told.`,
 	return cmd
 }
 
-func (e *env) removeStates(ctx context.Context, jobs []string, run string) error {
+func (e stateEnv) remove(ctx context.Context, jobs []string, run string) error {
 	for _, job := range jobs {
 		if err := checkStateJob(job, run); err != nil {
 			return err

@@ -10,19 +10,19 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newStateCleanCommand(e *env) *cobra.Command {
+func newStateCleanCommand(e stateEnv) *cobra.Command {
 	tombstone, remove, dry := duration(30*24*time.Hour), duration(90*24*time.Hour), false
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove states of jobs that nobody has changed for long",
-		Long: `Remove states of jobs that nobody has changed for long, and that the queue doesn't
-know: the states of its jobs go with them. A job is first marked as deleted, so
-that nobody can go on with it by mistake, and removed when it is older still.`,
+		Short: "Delete old states of jobs that the queue no longer has",
+		Long: `Delete old states of jobs that the queue no longer has. (States of jobs in the queue are
+deleted with the job.) A job is first marked as deleted, so that its states can't be
+continued by mistake, and removed later.`,
 		Example: `  jobhost state gc --dry-run
   jobhost state gc --tombstone-age 30d --delete-age 90d`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.cleanStates(cmd.Context(), jobhost.StateCleanup{
+			return e.clean(cmd.Context(), jobhost.StateCleanup{
 				TombstoneAge: jobhost.Duration(tombstone), DeleteAge: jobhost.Duration(remove), DryRun: dry,
 			})
 		},
@@ -31,11 +31,11 @@ that nobody can go on with it by mistake, and removed when it is older still.`,
 	flags := cmd.Flags()
 	flags.Var(&tombstone, "tombstone-age", "mark jobs as deleted `DURATION` after their last change")
 	flags.Var(&remove, "delete-age", "remove jobs `DURATION` after their last change, which must be longer")
-	flags.BoolVar(&dry, "dry-run", false, "change nothing, and tell what would be")
+	flags.BoolVar(&dry, "dry-run", false, "change nothing, and show what would change")
 	return cmd
 }
 
-func (e *env) cleanStates(ctx context.Context, c jobhost.StateCleanup) error {
+func (e stateEnv) clean(ctx context.Context, c jobhost.StateCleanup) error {
 	if err := c.Check(); err != nil {
 		return asUsage(err)
 	}

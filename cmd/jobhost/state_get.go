@@ -17,17 +17,17 @@ import (
 // mostTags is how many tags of a job people are shown.
 const mostTags = 8
 
-func newStateGetCommand(e *env) *cobra.Command {
+func newStateGetCommand(e stateEnv) *cobra.Command {
 	var of stateSelection
 	cmd := &cobra.Command{
 		Use:   "get JOB",
-		Short: "Show how far a job is: the state that prevails, and all by task and tag",
-		Long: `Show how far a job is: the state that prevails, and all by task and tag.
+		Short: "Show the progress of a job: its state, and those of all tasks and tags",
+		Long: `Show the progress of a job: its state, and those of all tasks and tags.
 
-The lowest status prevails: errors below 0, then what has not started, which is
-also a task that has reported nothing, then how far the others are. Ties go to the
-lowest task and then to the first tag. A dash is what was never reported; under
-_run the host itself tells how the attempts of its tasks go.`,
+The state of a job is its lowest status: errors below 0, then tasks that have not
+started or reported nothing, then the progress of the others. Ties go to the lowest
+task and then to the first tag. A dash means that nothing was reported; under _run
+the host itself reports the attempts of its tasks.`,
 		Example: `  jobhost state get import-2026-02
   jobhost state get import-2026-02 --tag ingest
   jobhost state get import-2026-02 --task 3 --tag ingest -o json`,
@@ -37,7 +37,7 @@ _run the host itself tells how the attempts of its tasks go.`,
 			if err != nil {
 				return err
 			}
-			return e.getStates(cmd.Context(), query)
+			return e.get(cmd.Context(), query)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -45,7 +45,7 @@ _run the host itself tells how the attempts of its tasks go.`,
 	return cmd
 }
 
-func (e *env) getStates(ctx context.Context, query jobhost.StateQuery) error {
+func (e stateEnv) get(ctx context.Context, query jobhost.StateQuery) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (e *env) getStates(ctx context.Context, query jobhost.StateQuery) error {
 	if e.wantsJSON() {
 		return e.json(&report)
 	}
-	e.showState(&report.State)
+	e.show(&report.State)
 	if query.Task == nil || query.Tag == "" {
 		e.showGrid(&report, query.Task)
 	}
@@ -110,14 +110,7 @@ func (g *grid) lowest(task int) int32 {
 	return low
 }
 
-// andMore tells of what was left out.
-func (e *env) andMore(n int, things string) {
-	if n > 0 {
-		_, _ = fmt.Fprintf(e.stdout, "and %s; -o json shows all\n", plural(n, things))
-	}
-}
-
-func (e *env) showGrid(report *jobhost.StateReport, only *int) {
+func (e stateEnv) showGrid(report *jobhost.StateReport, only *int) {
 	g := newGrid(report, only)
 	if len(g.tags) == 0 {
 		return

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -10,19 +9,19 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newStateListCommand(e *env) *cobra.Command {
+func newStateListCommand(e stateEnv) *cobra.Command {
 	var (
 		of     stateSelection
 		filter jobhost.StateJobFilter
-		all    bool
+		l      limits
 	)
 	cmd := &cobra.Command{
 		Use:   "ls [JOB]",
 		Short: "List the jobs that have states, or the states of one",
 		Long: `List the jobs that have states, or the states of one.
 
-What the host itself reports under the tag _run of its own jobs is told with a
-job, but makes none one that has states.`,
+States that the host itself reports under the tag _run are shown with a job, but a
+job with only those is not listed.`,
 		Example: `  jobhost state ls
   jobhost state ls import-2026-02
   jobhost state ls import-2026-02 --tag ingest -o json`,
@@ -32,21 +31,19 @@ job, but makes none one that has states.`,
 				return err
 			}
 			if len(args) == 0 {
-				return e.listStateJobs(cmd.Context(), filter, all)
+				return e.listJobs(cmd.Context(), filter, &l)
 			}
 			query, err := of.query(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			return e.listStates(cmd.Context(), query)
+			return e.list(cmd.Context(), query)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	of.register(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&filter.Deleted, "deleted", false, "list jobs too that are marked as deleted")
-	flags.IntVar(&filter.Limit, "limit", 50, "`NUMBER` of jobs to list at most")
-	flags.BoolVar(&all, "all", false, "list all jobs, whatever the limit")
+	l.register(cmd, "jobs")
+	cmd.Flags().BoolVar(&filter.Deleted, "deleted", false, "include jobs that are marked as deleted")
 	return cmd
 }
 
@@ -64,7 +61,7 @@ func checkListFlags(cmd *cobra.Command, job bool) error {
 	return nil
 }
 
-func (e *env) listStates(ctx context.Context, query jobhost.StateQuery) error {
+func (e stateEnv) list(ctx context.Context, query jobhost.StateQuery) error {
 	server, err := e.server()
 	if err != nil {
 		return err
@@ -74,7 +71,7 @@ func (e *env) listStates(ctx context.Context, query jobhost.StateQuery) error {
 		return err
 	}
 	if e.wantsJSON() {
-		return jsonLines(e, report.States)
+		return jsonLines(e.env, report.States)
 	}
 	t := e.newTable("TASK", "TAG", "STATUS", "VERSION", "CHANGED", "MESSAGE")
 	for i := range report.States {
@@ -85,54 +82,27 @@ func (e *env) listStates(ctx context.Context, query jobhost.StateQuery) error {
 	return nil
 }
 
-func (e *env) listStateJobs(ctx context.Context, filter jobhost.StateJobFilter, all bool) error {
-	left := filter.Limit
-	if left < 1 && !all {
-		return usagef("--limit %d is not at least 1", left)
+func (e stateEnv) listJobs(ctx context.Context, filter jobhost.StateJobFilter, l *limits) error {
+	most, err := l.most()
+	if err != nil {
+		return err
 	}
 	server, err := e.server()
 	if err != nil {
 		return err
 	}
-	t := e.newTable()
-	if !e.wantsJSON() {
-		t.row("JOB", "RUN", "TASKS", "STATES", "CREATED", "CHANGED", "DELETED")
+	jobs := listing[jobhost.StateJob]{
+		things: "jobs", columns: []string{"JOB", "RUN", "TASKS", "STATES", "CREATED", "CHANGED", "DELETED"},
+		cells: func(j *jobhost.StateJob) []string {
+			return []string{
+				j.Job, j.Run, strconv.Itoa(j.Tasks), strconv.Itoa(j.States),
+				e.when(j.CreatedAt), e.when(j.ChangedAt), e.whenever(j.DeletedAt),
+			}
+		},
 	}
-	for {
-		filter.Limit = jobhost.MaxPage
-		if !all {
-			filter.Limit = min(left, jobhost.MaxPage)
-		}
+	return jobs.print(ctx, e.env, most, func(ctx context.Context, cursor string, limit int) ([]jobhost.StateJob, string, error) {
+		filter.Cursor, filter.Limit = cursor, limit
 		page, err := server.StateJobs(ctx, filter)
-		if err != nil {
-			return err
-		}
-		for i := range page.Jobs {
-			if err := e.showStateJob(t, &page.Jobs[i]); err != nil {
-				return err
-			}
-		}
-		t.flush()
-		left -= len(page.Jobs)
-		switch {
-		case page.Next == "":
-			return e.stdout.failure()
-		case !all && left <= 0:
-			if e.stdout.terminal {
-				e.note("there are more jobs; --limit or --all shows them")
-			}
-			return e.stdout.failure()
-		case page.Next == filter.Cursor:
-			return errors.New("list jobs: the server's list does not advance")
-		}
-		filter.Cursor = page.Next
-	}
-}
-
-func (e *env) showStateJob(t *table, j *jobhost.StateJob) error {
-	if e.wantsJSON() {
-		return e.json(j)
-	}
-	t.row(j.Job, j.Run, strconv.Itoa(j.Tasks), strconv.Itoa(j.States), e.when(j.CreatedAt), e.when(j.ChangedAt), e.whenever(j.DeletedAt))
-	return nil
+		return page.Jobs, page.Next, err
+	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// stateChange is what state set is told.
+// stateChange is what the flags of state set say.
 type stateChange struct {
 	state   jobhost.TaskState
 	status  statusFlag
@@ -20,45 +20,45 @@ type stateChange struct {
 	payload string
 }
 
-func newStateSetCommand(e *env) *cobra.Command {
+func newStateSetCommand(e stateEnv) *cobra.Command {
 	c := &stateChange{}
 	cmd := &cobra.Command{
 		Use:   "set JOB",
 		Short: "Set the state of a task, of a job that runs elsewhere or here",
 		Long: `Set the state of a task, of a job that runs elsewhere or here, and print it as it
-is stored. It is durable then, and who watches has been told. A job that nobody has
-heard of is made with --tasks; of one that is there the number stays as it is. Tags
-that begin with _ are the host's own.`,
+is stored. By then it is durable, and watchers were notified. --tasks creates a job
+that doesn't exist; the number of an existing one doesn't change. Tags that begin
+with _ belong to the host.`,
 		Example: `  jobhost state set import-2026-02 --tasks 4 --task 0 --tag ingest --status started
   jobhost state set import-2026-02 --task 0 --tag ingest --status 5000 --message "5,000 rows" --payload '{"rows":5000}'
   jobhost state set import-2026-02 --task 0 --tag ingest --status finished`,
 		Args: exactly("JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.state.JobID = args[0]
-			return e.setState(cmd.Context(), c)
+			return e.set(cmd.Context(), c)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&c.state.TaskID, "task", 0, "`INDEX` of the task, from 0")
-	flags.StringVar(&c.state.Tag, "tag", "", "`TAG`: the stream of work; needed")
-	flags.Var(&c.status, "status", "`STATUS`: a number, not-started, started, finished, error or warning; needed")
+	flags.StringVar(&c.state.Tag, "tag", "", "`TAG`: the stream of work; required")
+	flags.Var(&c.status, "status", "`STATUS`: a number, not-started, started, finished, error or warning; required")
 	flags.StringVar(&c.state.Message, "message", "", "`TEXT` for people")
 	flags.StringVar(&c.payload, "payload", "", "`JSON` object for programs; @FILE or - reads it")
 	flags.IntVar(&c.state.SchemaVersion, "schema-version", 0, "`VERSION` of the payload's schema (default 1)")
 	flags.StringVar(&c.state.EventID, "event-id", "", "`ID` of the write, which makes sending it again harmless (default a new one)")
-	flags.IntVar(&c.tasks, "tasks", 0, "make the job with this `NUMBER` of tasks if it isn't there")
-	flags.StringVar(&c.run, "run", "", "`RUN` of the job whose states are kept apart (default the plain one)")
+	flags.IntVar(&c.tasks, "tasks", 0, "create the job with this `NUMBER` of tasks if it doesn't exist")
+	flags.StringVar(&c.run, "run", "", "`RUN` of the job, with states of its own (default the unnamed one)")
 	complete(cmd, "status", statusWords()...)
 	return cmd
 }
 
-func (e *env) setState(ctx context.Context, c *stateChange) error {
+func (e stateEnv) set(ctx context.Context, c *stateChange) error {
 	if !c.status.given {
 		return usagef("--status is missing")
 	}
 	c.state.Status = c.status.status
-	if err := e.readStatePayload(c); err != nil {
+	if err := e.readPayload(c); err != nil {
 		return err
 	}
 	if err := errors.Join(checkStateJob(c.state.JobID, c.run), c.state.Check()); err != nil {
@@ -78,11 +78,11 @@ func (e *env) setState(ctx context.Context, c *stateChange) error {
 	if e.wantsJSON() {
 		return e.json(&set)
 	}
-	e.showState(&set)
+	e.show(&set)
 	return nil
 }
 
-func (e *env) readStatePayload(c *stateChange) error {
+func (e stateEnv) readPayload(c *stateChange) error {
 	if c.payload == "" {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newStateWatchCommand(e *env) *cobra.Command {
+func newStateWatchCommand(e stateEnv) *cobra.Command {
 	var (
 		of    stateSelection
 		until statusFlag
@@ -20,10 +20,10 @@ func newStateWatchCommand(e *env) *cobra.Command {
 		Short: "Print the states of a job, and each change of them",
 		Long: `Print the states of a job, and each change of them, until it is interrupted.
 
-With --until it ends when all tasks of the job, or the one of --task, have got that
-far under --tag. A task that is in error may be tried again, so it is waited for.
-With -o json each line is an event: replay marks the states that there were, and
-the one with sentinel says that this was all.`,
+With --until it ends when all tasks of the job, or the one of --task, have reached
+that status under --tag. It waits for tasks in error, which may be tried again.
+With -o json each line is an event: replay marks the states that existed, and
+sentinel the end of those.`,
 		Example: `  jobhost state watch import-2026-02
   jobhost state watch import-2026-02 --tag ingest --until finished
   jobhost state watch import-2026-02 --task 3 -o json | jq .state.message`,
@@ -43,20 +43,20 @@ the one with sentinel says that this was all.`,
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			if until.given {
-				return e.watchStatesUntil(ctx, server, query, until.status)
+				return e.watchUntil(ctx, server, query, until.status)
 			}
-			return e.watchStates(ctx, server, query, func(*jobhost.StateEvent) bool { return false })
+			return e.watch(ctx, server, query, func(*jobhost.StateEvent) bool { return false })
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	of.register(cmd)
-	cmd.Flags().Var(&until, "until", "end when all tasks have got to `STATUS` under --tag: finished, or a number")
+	cmd.Flags().Var(&until, "until", "end when all tasks have reached `STATUS` under --tag: finished, or a number")
 	complete(cmd, "until", statusWords()...)
 	return cmd
 }
 
-// watchStates prints events until done says so, or it is interrupted.
-func (e *env) watchStates(ctx context.Context, server jobhost.StateKeeper, query jobhost.StateQuery, done func(*jobhost.StateEvent) bool) error {
+// watch prints events until done says so, or it is interrupted.
+func (e stateEnv) watch(ctx context.Context, server jobhost.StateKeeper, query jobhost.StateQuery, done func(*jobhost.StateEvent) bool) error {
 	for event, err := range server.WatchStates(ctx, query) {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -64,7 +64,7 @@ func (e *env) watchStates(ctx context.Context, server jobhost.StateKeeper, query
 			}
 			return fmt.Errorf("watch job %s: %w", query.Job, err)
 		}
-		if err := e.showStateEvent(&event); err != nil {
+		if err := e.showEvent(&event); err != nil {
 			return err
 		}
 		if done(&event) {
@@ -74,8 +74,8 @@ func (e *env) watchStates(ctx context.Context, server jobhost.StateKeeper, query
 	return nil
 }
 
-// watchStatesUntil prints events until all tasks have got to a status.
-func (e *env) watchStatesUntil(ctx context.Context, server jobhost.StateKeeper, query jobhost.StateQuery, target int32) error {
+// watchUntil prints events until all tasks have got to a status.
+func (e stateEnv) watchUntil(ctx context.Context, server jobhost.StateKeeper, query jobhost.StateQuery, target int32) error {
 	report, err := server.States(ctx, query) // for the number of tasks
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (e *env) watchStatesUntil(ctx context.Context, server jobhost.StateKeeper, 
 		}
 	}
 	told, reached := false, false
-	err = e.watchStates(ctx, server, query, func(event *jobhost.StateEvent) bool {
+	err = e.watch(ctx, server, query, func(event *jobhost.StateEvent) bool {
 		if event.Sentinel {
 			told = true
 		} else {
@@ -109,8 +109,8 @@ func (e *env) watchStatesUntil(ctx context.Context, server jobhost.StateKeeper, 
 	return err
 }
 
-// showStateEvent prints an event in one line.
-func (e *env) showStateEvent(v *jobhost.StateEvent) error {
+// showEvent prints an event in one line.
+func (e stateEnv) showEvent(v *jobhost.StateEvent) error {
 	if e.wantsJSON() {
 		return e.json(v)
 	}

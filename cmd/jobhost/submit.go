@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // submitFlags are the flags of submit.
 type submitFlags struct {
 	spec           jobhost.Spec
-	wait           patience
+	wait           waitFlag
 	lines, verbose bool
 	file           string
 	priority       choice
@@ -28,21 +27,27 @@ type submitFlags struct {
 	uniqueFor      duration
 }
 
-func newSubmitCommand(e *env) *cobra.Command {
+// submitEnv is env for jobhost submit.
+type submitEnv struct{ *env }
+
+func newSubmitCommand(e submitEnv) *cobra.Command {
 	f := &submitFlags{priority: choice{value: "normal", names: priorityNames()}}
 	cmd := &cobra.Command{
 		Use:   "submit WORKER [PAYLOAD|@FILE|-]",
 		Short: "Submit a job, or one for each line of a file",
 		Long: `Submit a job, or one for each line of a file.
 
-The payload is the argument, the content of @FILE or --file, or stdin for -;
-without it the payload is empty. A large one is uploaded first, as a stream: it
-is in nobody's memory, and payload.max of the manifest bounds it. The job's id
-is printed; with --wait its result instead.
+The payload is the argument, the content of @FILE or --file, or stdin for -; it is
+empty by default. Large payloads are streamed to the host first, without being held
+in memory, up to payload.max of the manifest. The job's id is printed, or with
+--wait its result.
 
 With --lines each line of @FILE or stdin is the payload of a job, empty lines
 too. With --wait the results are printed in the order of the lines, each on a
-line of its own, and failed jobs are told on stderr.`,
+line of its own, and failed jobs are reported on stderr.
+
+While the host is starting the command waits for it, for up to 30 seconds, or with
+--wait for as long as that says.`,
 		Example: `  jobhost submit wordcount "to be or not to be"
   jobhost submit loganalyzer @access.log --wait
   jobhost submit vowels --lines @names.txt --wait
@@ -61,7 +66,7 @@ line of its own, and failed jobs are told on stderr.`,
 			}
 			return e.submit(cmd.Context(), f, args[0], source)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 	f.register(cmd)
 	return cmd
@@ -73,7 +78,7 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.Lookup("wait").NoOptDefVal = forever
 	flags.StringVar(&f.file, "file", "", "`FILE` with the payload, of any size")
 	flags.BoolVarP(&f.lines, "lines", "l", false, "one job per line of stdin or @FILE")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "with --lines, end with a summary on stderr even if that is no terminal")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "with --lines, end with a summary on stderr even if it isn't a terminal")
 	flags.StringVar(&f.spec.ID, "id", "", "`ID` of the job, which makes submitting it again harmless (default a new one)")
 	flags.StringVar(&f.spec.Entry, "entry", "", "`EXPORT` to call (default the worker's)")
 	flags.Var(&f.priority, "priority", "`LEVEL`: critical, high, normal, low or background")
@@ -81,15 +86,15 @@ func (f *submitFlags) register(cmd *cobra.Command) {
 	flags.Var(&f.runAt, "run-at", "start at `TIME`, such as 2026-02-03T15:04:05Z")
 	flags.IntVar(&f.spec.Tasks, "tasks", 1, "`NUMBER` of tasks that the job consists of")
 	flags.IntVar(&f.spec.MaxAttempts, "attempts", 0, "`NUMBER` of attempts, the first included (default the worker's)")
-	flags.Var(&f.timeout, "timeout", "`DURATION` that an attempt may take (default the worker's)")
+	flags.Var(&f.timeout, "timeout", "maximum `DURATION` of an attempt (default the worker's)")
 	flags.Var(&f.retention, "retention", "`DURATION` that the job is kept after its end (default the worker's)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the job by; may be repeated")
-	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` that the job takes turns and shares a limit by")
-	flags.Var(&f.deadline, "deadline", "give the job up if it waits still after `DURATION`")
-	flags.StringVar(&f.spec.UniqueKey, "unique-key", "", "`KEY` of which the worker has one job at a time")
+	flags.StringVar(&f.spec.ConcurrencyKey, "concurrency-key", "", "`KEY` whose jobs take turns and share a limit")
+	flags.Var(&f.deadline, "deadline", "give up the job if it hasn't started after `DURATION`")
+	flags.StringVar(&f.spec.UniqueKey, "unique-key", "", "`KEY` that only one job of the worker may have at a time")
 	flags.Var(&f.uniqueFor, "unique-for", "`DURATION` in which --unique-key keeps others out (default while the job is kept)")
-	flags.StringVar(&f.spec.Callback.Worker, "callback", "", "`WORKER` that gets a job when this one has ended")
-	flags.StringVar(&f.spec.Callback.URL, "callback-url", "", "`URL` that is told when the job has ended, if the manifest allows it")
+	flags.StringVar(&f.spec.Callback.Worker, "callback", "", "`WORKER` that gets a job when this one ends")
+	flags.StringVar(&f.spec.Callback.URL, "callback-url", "", "`URL` to notify when the job ends, if the manifest allows it")
 	flags.StringVar(&f.spec.ContentType, "content-type", "", "`TYPE` of the payload, for the worker to read")
 	complete(cmd, "priority", f.priority.names...)
 }
@@ -140,12 +145,12 @@ func labels(texts []string) (map[string]string, error) {
 	return labels, nil
 }
 
-func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string) error {
+func (e submitEnv) submit(ctx context.Context, f *submitFlags, worker, source string) error {
 	if err := f.settle(worker); err != nil {
 		return err
 	}
 	if f.lines {
-		return e.submitLines(ctx, f, source)
+		return e.lines(ctx, f, source)
 	}
 	in, err := e.payload(source)
 	if err != nil {
@@ -154,6 +159,9 @@ func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string)
 	defer func() { _ = in.Close() }()
 	server, err := e.server()
 	if err != nil {
+		return err
+	}
+	if err := e.awaitStart(ctx, server, f.wait.forStart()); err != nil {
 		return err
 	}
 	receipt, err := client.SubmitFrom(ctx, server, f.spec, in)
@@ -170,22 +178,13 @@ func (e *env) submit(ctx context.Context, f *submitFlags, worker, source string)
 		_, err = fmt.Fprintln(e.stdout, printable(receipt.ID))
 		return err
 	}
-	return e.submitAndWait(ctx, server, f, receipt)
+	return e.wait(ctx, server, f, receipt)
 }
 
-func (e *env) submitAndWait(ctx context.Context, server jobhost.Server, f *submitFlags, receipt jobhost.Receipt) error {
+func (e submitEnv) wait(ctx context.Context, server jobhost.Server, f *submitFlags, receipt jobhost.Receipt) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	end := await(ctx, server, receipt.ID, time.Duration(f.wait.most))
 	end.Deduplicated = receipt.Deduplicated
-	return e.writeEnd(ctx, server, end, asIs)
-}
-
-// payload opens what PAYLOAD, @FILE or - stands for.
-func (e *env) payload(source string) (io.ReadCloser, error) {
-	name, isFile := strings.CutPrefix(source, "@")
-	if !isFile && source != "-" {
-		return io.NopCloser(strings.NewReader(source)), nil
-	}
-	return e.open(name, isFile)
+	return resultWriter(e).end(ctx, server, end, asIs)
 }

@@ -66,6 +66,13 @@ func (t *table) labels(labels map[string]string) {
 // flush writes the rows so far; the widths of columns start anew after it.
 func (t *table) flush() { _ = t.w.Flush() }
 
+// andMore tells of what was left out.
+func (e *env) andMore(n int, things string) {
+	if n > 0 {
+		_, _ = fmt.Fprintf(e.stdout, "and %s; -o json shows all\n", plural(n, things))
+	}
+}
+
 // when shows a time: how long ago on a terminal, else as RFC 3339.
 func (e *env) when(t time.Time) string {
 	switch {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jobhost/jobhost/host/config"
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -15,7 +16,7 @@ import (
 func TestTellTrust(t *testing.T) {
 	t.Parallel()
 	worker := func(name, sha256 string, sandbox runtime.Placement) manifest.Worker {
-		return manifest.Worker{Name: name, SHA256: sha256, Sandbox: sandbox}
+		return manifest.Worker{Worker: config.Worker{Name: name, Sandbox: sandbox}, SHA256: sha256}
 	}
 	pinned := strings.Repeat("ab", 32)
 	for _, tc := range []struct {

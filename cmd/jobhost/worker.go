@@ -4,34 +4,36 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
 )
 
-func newWorkerCommand(e *env) *cobra.Command {
-	return newGroup("worker", "Look at workers, and change how they run",
+// workerEnv is env for the commands about workers.
+type workerEnv struct{ *env }
+
+func newWorkerCommand(e workerEnv) *cobra.Command {
+	return newGroup("worker", "Show workers, and change how they run",
 		newWorkerListCommand(e), newWorkerShowCommand(e), newWorkerReloadCommand(e), newWorkerNewCommand(e), newWorkerInspectCommand(e), newWorkerTestCommand(e), newWorkerHTTPCheckCommand(e),
 		newWorkerPauseCommand(e), newWorkerDrainCommand(e), newWorkerResumeCommand(e), newWorkerScaleCommand(e),
 		newWorkerResetBreakerCommand(e))
 }
 
-func newWorkerListCommand(e *env) *cobra.Command {
+func newWorkerListCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
 		Short: "List the workers of the host with the tasks they have",
 		Example: `  jobhost worker ls
   jobhost worker ls -o json`,
 		Args:              exactly(),
-		RunE:              func(cmd *cobra.Command, _ []string) error { return e.listWorkers(cmd.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return e.list(cmd.Context()) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
-// workers asks the host for its workers.
-func (e *env) workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
+// all asks the host for its workers.
+func (e workerEnv) all(ctx context.Context) ([]jobhost.WorkerStatus, error) {
 	server, err := e.server()
 	if err != nil {
 		return nil, err
@@ -39,20 +41,20 @@ func (e *env) workers(ctx context.Context) ([]jobhost.WorkerStatus, error) {
 	return server.Workers(ctx)
 }
 
-func (e *env) listWorkers(ctx context.Context) error {
-	workers, err := e.workers(ctx)
+func (e workerEnv) list(ctx context.Context) error {
+	workers, err := e.all(ctx)
 	if err != nil {
 		return err
 	}
 	if e.wantsJSON() {
-		return jsonLines(e, workers)
+		return jsonLines(e.env, workers)
 	}
-	e.listWorkerRows(workers)
+	e.listRows(workers)
 	return nil
 }
 
-// listWorkerRows prints a row for each worker.
-func (e *env) listWorkerRows(workers []jobhost.WorkerStatus) {
+// listRows prints a row for each worker.
+func (e workerEnv) listRows(workers []jobhost.WorkerStatus) {
 	t := e.newTable("NAME", "ABI", "MODE", "BUSY", "WAITING", "SUCCEEDED", "DEAD", "CANCELLED")
 	for i := range workers {
 		w := &workers[i]
@@ -74,24 +76,24 @@ func (e *env) listWorkerRows(workers []jobhost.WorkerStatus) {
 	t.flush()
 }
 
-func newWorkerShowCommand(e *env) *cobra.Command {
+func newWorkerShowCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show what is known of a worker: its plugin, limits and tasks",
+		Short:   "Show a worker: its plugin, limits and tasks",
 		Example: `  jobhost worker show wordcount`,
 		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := jobhost.CheckWorker(args[0]); err != nil {
 				return asUsage(err)
 			}
-			return e.showWorker(cmd.Context(), args[0])
+			return e.show(cmd.Context(), args[0])
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 }
 
-func (e *env) showWorker(ctx context.Context, name string) error {
-	workers, err := e.workers(ctx)
+func (e workerEnv) show(ctx context.Context, name string) error {
+	workers, err := e.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,7 +105,7 @@ func (e *env) showWorker(ctx context.Context, name string) error {
 		case e.wantsJSON():
 			return e.json(w)
 		}
-		e.showWorkerFields(w)
+		e.showFields(w)
 		return nil
 	}
 	return &jobhost.Error{
@@ -114,7 +116,7 @@ func (e *env) showWorker(ctx context.Context, name string) error {
 	}
 }
 
-func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
+func (e workerEnv) showFields(w *jobhost.WorkerStatus) {
 	t := e.newTable()
 	t.field("name", w.Name)
 	t.field("plugin", w.Plugin)
@@ -171,30 +173,17 @@ func (e *env) showWorkerFields(w *jobhost.WorkerStatus) {
 	t.flush()
 }
 
-// completeWorkers offers the names of workers to the shell.
-func completeWorkers(e *env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
+// workerSubject are workers, which commands name.
+var workerSubject = subject{
+	noun: "worker", arg: "NAME", example: "wordcount", check: jobhost.CheckWorker,
+	names: func(ctx context.Context, server jobhost.Server) (names []string) {
+		workers, _ := server.Workers(ctx)
+		for i := range workers {
+			names = append(names, workers[i].Name)
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(cmd)), 2*time.Second)
-		defer cancel()
-		var names []string
-		if server, err := e.server(); err == nil {
-			workers, _ := server.Workers(ctx) // a shell can't show why there is nothing to offer
-			for i := range workers {
-				if jobhost.CheckWorker(workers[i].Name) == nil {
-					names = append(names, workers[i].Name)
-				}
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+		return names
+	},
 }
 
-func contextOf(cmd *cobra.Command) context.Context {
-	if ctx := cmd.Context(); ctx != nil {
-		return ctx
-	}
-	return context.Background()
-}
+// completeWorkers offers the names of workers to the shell.
+func completeWorkers(e *env) cobra.CompletionFunc { return workerSubject.complete(e) }

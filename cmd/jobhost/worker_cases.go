@@ -30,7 +30,7 @@ type casesFlags struct {
 	parallel            int
 }
 
-func newWorkerTestCommand(e *env) *cobra.Command {
+func newWorkerTestCommand(e workerEnv) *cobra.Command {
 	var f casesFlags
 	cmd := &cobra.Command{
 		Use:   "test [DIR]",
@@ -59,7 +59,7 @@ when a case failed.`,
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			return e.testWorker(cmd.Context(), &f, dir)
+			return e.test(cmd.Context(), &f, dir)
 		},
 	}
 	flags := cmd.Flags()
@@ -75,7 +75,7 @@ when a case failed.`,
 	return cmd
 }
 
-func (e *env) testWorker(ctx context.Context, f *casesFlags, dir string) (err error) {
+func (e workerEnv) test(ctx context.Context, f *casesFlags, dir string) (err error) {
 	if f.parallel < 1 || f.parallel > 1024 {
 		return usagef("--jobs %d is not between 1 and 1024", f.parallel)
 	}
@@ -101,7 +101,7 @@ func (e *env) testWorker(ctx context.Context, f *casesFlags, dir string) (err er
 	defer func() { err = errors.Join(err, r.Engine.Close(context.WithoutCancel(ctx))) }()
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	p := &casePrinter{env: e, began: e.now()}
+	p := &casePrinter{env: e.env, began: e.now()}
 	err = r.Run(ctx, suite, cases, p.print)
 	if ctx.Err() != nil {
 		e.note("interrupted: %s; the others have no result", p.counts())
@@ -118,7 +118,7 @@ func (e *env) testWorker(ctx context.Context, f *casesFlags, dir string) (err er
 }
 
 // testedWorker finds what the cases are for; free = it is no worker of a manifest.
-func (e *env) testedWorker(f *casesFlags, suite *workertest.Suite) (w host.Worker, free bool, err error) {
+func (e workerEnv) testedWorker(f *casesFlags, suite *workertest.Suite) (w host.Worker, free bool, err error) {
 	path, name := suite.Plugin, suite.Plugin
 	switch {
 	case f.plugin != "":
@@ -148,7 +148,7 @@ func (e *env) testedWorker(f *casesFlags, suite *workertest.Suite) (w host.Worke
 }
 
 // grantedWorker finds a worker of the manifest, or its only one.
-func (e *env) grantedWorker(name, path string) (host.Worker, error) {
+func (e workerEnv) grantedWorker(name, path string) (host.Worker, error) {
 	if path == "" || e.namedManifest() != "" {
 		path = e.manifestPath()
 	}

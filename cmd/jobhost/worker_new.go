@@ -11,20 +11,20 @@ import (
 	"github.com/jobhost/jobhost/cmd/jobhost/scaffold"
 )
 
-func newWorkerNewCommand(e *env) *cobra.Command {
+func newWorkerNewCommand(e workerEnv) *cobra.Command {
 	lang := choice{names: scaffold.Names(), near: otherNames}
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
-		Short: "Make a project of a new worker",
-		Long: `Make a project of a new worker.
+		Short: "Create a project for a new worker",
+		Long: `Create a project for a new worker.
 
 It has a worker that greets, a build.sh, a manifest.toml with which jobhost dev
 runs it, cases for jobhost worker test, and the SDK, so that nothing has to be
 fetched but compilers and what those are made of. It is put into a new or empty
 folder of that name, or into --dir. NAME is what jobs call the worker.
 
-What it takes to build it stands in the project's README.md; docs/workers.md
+The project's README.md says what it takes to build it; docs/workers.md
 compares the languages.`,
 		Example: `  jobhost worker new greeter --lang go
   jobhost worker new thumbs --lang rust --dir workers/thumbs`,
@@ -64,7 +64,7 @@ type newProjectReport struct {
 	Next     []string `json:"next"`
 }
 
-func (e *env) newProject(name, lang, dir string) error {
+func (e workerEnv) newProject(name, lang, dir string) error {
 	l, _ := scaffold.Find(lang) // the flag knows the names
 	files, err := scaffold.Files(name, &l)
 	if err != nil {

@@ -10,72 +10,44 @@ import (
 )
 
 // operation changes one worker and returns what is known of it then.
-type operation func(ctx context.Context, server jobhost.Server, worker string) (jobhost.WorkerStatus, error)
+type operation func(server jobhost.Server, ctx context.Context, worker string) (jobhost.WorkerStatus, error)
 
-func newWorkerPauseCommand(e *env) *cobra.Command {
-	return e.oneWorker("pause", "Hold a worker's tasks, and go on taking its jobs",
-		`Hold a worker's tasks, and go on taking its jobs.
-
-Running tasks end as ever. The worker stays paused until it is resumed, also
-over restarts of the host.`,
-		func(ctx context.Context, server jobhost.Server, worker string) (jobhost.WorkerStatus, error) {
-			return server.PauseWorker(ctx, worker)
-		})
+func newWorkerPauseCommand(e workerEnv) *cobra.Command {
+	return e.one("pause", "Hold a worker's tasks, but accept its jobs",
+		`Running tasks finish normally. The worker stays paused until it is resumed, also
+after restarts of the host.`, jobhost.Server.PauseWorker)
 }
 
-func newWorkerDrainCommand(e *env) *cobra.Command {
-	return e.oneWorker("drain", "Hold a worker's tasks, and take no more of its jobs",
-		`Hold a worker's tasks, and take no more of its jobs.
-
-Running tasks end as ever: the worker is idle when "busy" is 0. It stays so
-until it is resumed, also over restarts of the host.`,
-		func(ctx context.Context, server jobhost.Server, worker string) (jobhost.WorkerStatus, error) {
-			return server.DrainWorker(ctx, worker)
-		})
+func newWorkerDrainCommand(e workerEnv) *cobra.Command {
+	return e.one("drain", "Hold a worker's tasks, and accept no more of its jobs",
+		`Running tasks finish normally: the worker is idle when "busy" is 0. It stays
+drained until it is resumed, also after restarts of the host.`, jobhost.Server.DrainWorker)
 }
 
-func newWorkerResumeCommand(e *env) *cobra.Command {
-	return e.oneWorker("resume", "Go on with a worker that was paused or drained",
-		"Go on with a worker that was paused or drained.",
-		func(ctx context.Context, server jobhost.Server, worker string) (jobhost.WorkerStatus, error) {
-			return server.ResumeWorker(ctx, worker)
-		})
+func newWorkerResumeCommand(e workerEnv) *cobra.Command {
+	return e.one("resume", "Resume a worker that was paused or drained", "", jobhost.Server.ResumeWorker)
 }
 
-func newWorkerResetBreakerCommand(e *env) *cobra.Command {
-	return e.oneWorker("reset-breaker", "Close the circuit breaker of a worker",
-		`Close the circuit breaker of a worker.
-
-Its tasks run at once, and those of other workers with the same breaker.key.`,
-		func(ctx context.Context, server jobhost.Server, worker string) (jobhost.WorkerStatus, error) {
-			return server.ResetBreaker(ctx, worker)
-		})
+func newWorkerResetBreakerCommand(e workerEnv) *cobra.Command {
+	return e.one("reset-breaker", "Close the circuit breaker of a worker",
+		`Its tasks run at once, and those of other workers with the same breaker.key.`, jobhost.Server.ResetBreaker)
 }
 
-// oneWorker makes a command that changes the worker that it names.
-func (e *env) oneWorker(verb, short, long string, do operation) *cobra.Command {
-	return &cobra.Command{
-		Use:     verb + " NAME",
-		Short:   short,
-		Long:    long,
-		Example: "  jobhost worker " + verb + " wordcount",
-		Args:    exactly("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.operate(cmd.Context(), args[0], do)
-		},
-		ValidArgsFunction: completeWorkers(e),
-	}
+// one makes a command that changes the worker that it names.
+func (e workerEnv) one(verb, short, long string, do operation) *cobra.Command {
+	return workerSubject.command(e.env, verb, short, long, func(ctx context.Context, server jobhost.Server, worker string) error {
+		return e.operate(ctx, server, worker, do)
+	})
 }
 
-func newWorkerScaleCommand(e *env) *cobra.Command {
+func newWorkerScaleCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "scale NAME SLOTS",
-		Short: "Change how many tasks of a worker run at one time",
-		Long: `Change how many tasks of a worker run at one time.
+		Short: "Change the maximum of a worker's concurrent tasks",
+		Long: `Change the maximum of a worker's concurrent tasks.
 
-It holds until the host ends or the worker is loaded with other settings;
-pool_size in the manifest is for good. Slots that are too many end after the
-task that they run.`,
+The change lasts until the host stops or the worker is reloaded with other settings;
+pool_size in the manifest is permanent. Surplus slots end after their current task.`,
 		Example: "  jobhost worker scale wordcount 8",
 		Args:    exactly("NAME", "SLOTS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,31 +58,28 @@ task that they run.`,
 			if err := jobhost.CheckSlots(slots); err != nil {
 				return asUsage(err)
 			}
-			return e.operate(cmd.Context(), args[0],
-				func(ctx context.Context, server jobhost.Server, worker string) (jobhost.WorkerStatus, error) {
+			server, err := workerSubject.server(e.env, args[0])
+			if err != nil {
+				return err
+			}
+			return e.operate(cmd.Context(), server, args[0],
+				func(server jobhost.Server, ctx context.Context, worker string) (jobhost.WorkerStatus, error) {
 					return server.ScaleWorker(ctx, worker, slots)
 				})
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 }
 
 // operate changes a worker and shows it.
-func (e *env) operate(ctx context.Context, worker string, do operation) error {
-	if err := jobhost.CheckWorker(worker); err != nil {
-		return asUsage(err)
-	}
-	server, err := e.server()
-	if err != nil {
-		return err
-	}
-	status, err := do(ctx, server, worker)
+func (e workerEnv) operate(ctx context.Context, server jobhost.Server, worker string, do operation) error {
+	status, err := do(server, ctx, worker)
 	switch {
 	case err != nil:
 		return err
 	case e.wantsJSON():
 		return e.json(&status)
 	}
-	e.listWorkerRows([]jobhost.WorkerStatus{status})
+	e.listRows([]jobhost.WorkerStatus{status})
 	return nil
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newWorkerReloadCommand(e *env) *cobra.Command {
+func newWorkerReloadCommand(e workerEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload [NAME]",
-		Short: "Load workers anew whose plugin or settings have changed",
-		Long: `Load workers anew whose plugin or settings have changed.
+		Short: "Reload the manifest, and workers whose plugin or settings have changed",
+		Long: `Reload the manifest, and workers whose plugin or settings have changed.
 
-The host reads its manifest again, compiles and tries what has changed while
-the old versions run, and swaps: running tasks end on the version that they
-began on. With a fault nothing changes. Tasks of a worker that the manifest no
-longer has are held until it is back. With NAME, only that worker is changed.`,
+The host compiles and tries what has changed while the old versions run, and swaps:
+running tasks end on the version that they began on. Workflows, schedules and fibers
+are those of the manifest then. If there is an error, nothing changes. Tasks of a
+worker that the manifest no longer has are held until it is back. With NAME, only that
+worker is reloaded.`,
 		Example: `  jobhost worker reload
   jobhost worker reload wordcount`,
 		Args: between(0, "NAME"),
@@ -30,13 +31,13 @@ longer has are held until it is back. With NAME, only that worker is changed.`,
 					return asUsage(err)
 				}
 			}
-			return e.reloadWorkers(cmd.Context(), name)
+			return e.reload(cmd.Context(), name)
 		},
-		ValidArgsFunction: completeWorkers(e),
+		ValidArgsFunction: completeWorkers(e.env),
 	}
 }
 
-func (e *env) reloadWorkers(ctx context.Context, name string) error {
+func (e workerEnv) reload(ctx context.Context, name string) error {
 	server, err := e.server()
 	if err != nil {
 		return err

@@ -2,56 +2,45 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
 )
 
-func newWorkflowCommand(e *env) *cobra.Command {
+// workflowEnv is env for the commands about workflows.
+type workflowEnv struct{ *env }
+
+func newWorkflowCommand(e workflowEnv) *cobra.Command {
 	return newGroup("workflow", "Check, draw, run and follow workflows",
 		newWorkflowCheckCommand(e), newWorkflowGraphCommand(e), newWorkflowRunCommand(e), newWorkflowListCommand(e),
-		e.oneWorkflow("show", "Show all that is known of a workflow, with its steps", "", e.showWorkflow),
+		e.one("show", "Show a workflow in full, with its steps", "", e.show),
 		newWorkflowResultCommand(e),
-		e.oneWorkflow("trace", "Tell what happened in a workflow, in order", "", e.traceWorkflow),
+		e.one("trace", "Show what happened in a workflow, in order", "", e.trace),
 		newWorkflowWatchCommand(e), newWorkflowSignalCommand(e), newWorkflowCancelCommand(e), newWorkflowRetryCommand(e),
-		e.oneWorkflow("rm", "Remove a workflow that has ended, with its jobs", "", e.removeWorkflow))
+		e.one("rm", "Remove a workflow that has ended, with its jobs", "", e.remove))
 }
 
-// oneWorkflow returns a command about one workflow that was started.
-func (e *env) oneWorkflow(verb, short, long string, do func(context.Context, jobhost.Server, string) error) *cobra.Command {
-	if long != "" {
-		long = short + ".\n\n" + long
-	}
-	return &cobra.Command{
-		Use:     verb + " ID",
-		Short:   short,
-		Long:    long,
-		Example: "  jobhost workflow " + verb + " wf-order-17",
-		Args:    exactly("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := e.workflowServer(args[0])
-			if err != nil {
-				return err
-			}
-			return do(cmd.Context(), server, args[0])
-		},
-		ValidArgsFunction: completeWorkflows(e),
-	}
+// workflowSubject are workflows that were started, which commands name by their id; the shell is
+// offered the latest first.
+var workflowSubject = subject{
+	noun: "workflow", arg: "ID", example: "wf-order-17", check: jobhost.CheckAnyWorkflowID,
+	names: func(ctx context.Context, server jobhost.Server) (ids []string) {
+		page, _ := server.Workflows(ctx, jobhost.WorkflowFilter{})
+		for i := range page.Workflows {
+			ids = append(ids, page.Workflows[i].ID)
+		}
+		return ids
+	},
 }
 
-// workflowServer returns the server to ask about a workflow, whose id is checked first.
-func (e *env) workflowServer(id string) (jobhost.Server, error) {
-	if err := jobhost.CheckAnyWorkflowID(id); err != nil {
-		return nil, asUsage(err)
-	}
-	return e.server()
+// one returns a command about one workflow that was started.
+func (e workflowEnv) one(verb, short, long string, do func(context.Context, jobhost.Server, string) error) *cobra.Command {
+	return workflowSubject.command(e.env, verb, short, long, do)
 }
 
-func (e *env) removeWorkflow(ctx context.Context, server jobhost.Server, id string) error {
+func (e workflowEnv) remove(ctx context.Context, server jobhost.Server, id string) error {
 	if err := server.DeleteWorkflow(ctx, id); err != nil {
 		return err
 	}
@@ -62,14 +51,14 @@ func (e *env) removeWorkflow(ctx context.Context, server jobhost.Server, id stri
 	return err
 }
 
-func newWorkflowCancelCommand(e *env) *cobra.Command {
+func newWorkflowCancelCommand(e workflowEnv) *cobra.Command {
 	reason := ""
-	cmd := e.oneWorkflow("cancel", "End a workflow and all that it runs", "", func(ctx context.Context, server jobhost.Server, id string) error {
+	cmd := e.one("cancel", "Cancel a workflow and all that it runs", "", func(ctx context.Context, server jobhost.Server, id string) error {
 		run, err := server.CancelWorkflow(ctx, id, reason)
 		if err != nil {
 			return err
 		}
-		return e.printWorkflow(&run)
+		return e.print(&run)
 	})
 	cmd.Example = `  jobhost workflow cancel wf-order-17
   jobhost workflow cancel wf-order-17 --reason "the order was withdrawn"`
@@ -77,9 +66,9 @@ func newWorkflowCancelCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-func newWorkflowRetryCommand(e *env) *cobra.Command {
+func newWorkflowRetryCommand(e workflowEnv) *cobra.Command {
 	step := ""
-	cmd := e.oneWorkflow("retry", "Let a step that has failed run anew",
+	cmd := e.one("retry", "Run a failed step again",
 		`The workflow goes on from there; steps that have completed don't run again. Without
 --step it is the step that made the workflow fail.`,
 		func(ctx context.Context, server jobhost.Server, id string) error {
@@ -92,7 +81,7 @@ func newWorkflowRetryCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.printWorkflow(&run)
+			return e.print(&run)
 		})
 	cmd.Example = `  jobhost workflow retry wf-order-17
   jobhost workflow retry wf-order-17 --step pay`
@@ -100,7 +89,7 @@ func newWorkflowRetryCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-func newWorkflowSignalCommand(e *env) *cobra.Command {
+func newWorkflowSignalCommand(e workflowEnv) *cobra.Command {
 	var payload string
 	var signal jobhost.WorkflowSignal
 	cmd := &cobra.Command{
@@ -120,60 +109,15 @@ yet, it is kept until one does. The payload is what the step returns.`,
 			if err := signal.Check(); err != nil {
 				return asUsage(err)
 			}
-			server, err := e.workflowServer(args[0])
+			server, err := workflowSubject.server(e.env, args[0])
 			if err != nil {
 				return err
 			}
 			return server.SignalWorkflow(cmd.Context(), args[0], signal)
 		},
-		ValidArgsFunction: completeWorkflows(e),
+		ValidArgsFunction: workflowSubject.complete(e.env),
 	}
-	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that the step returns, or @FILE with it, or - for stdin")
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that the step returns, or @FILE to read it from, or - for stdin")
 	cmd.Flags().StringVar(&signal.ID, "id", "", "`ID` that makes the signal count once, however often it is sent")
 	return cmd
-}
-
-// jsonInput reads what a flag gives: JSON as it stands there, or any bytes of @FILE or stdin.
-func (e *env) jsonInput(flag, text string, most int) ([]byte, error) {
-	if text == "-" || len(text) > 0 && text[0] == '@' {
-		file, err := e.open(text[1:], text != "-")
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		return readPayload(file, most)
-	}
-	if text != "" && !json.Valid([]byte(text)) {
-		return nil, &usageError{cause: &jobhost.Error{
-			Code: jobhost.CodeInvalid, Message: fmt.Sprintf("%s is not JSON: %s", flag, clip(text)),
-			Hint: `text needs quotes of its own: '"text"'; @FILE and - take any bytes`,
-		}}
-	}
-	return []byte(text), nil
-}
-
-// completeWorkflows offers the ids of workflows to the shell, the latest first.
-func completeWorkflows(e *env) cobra.CompletionFunc {
-	return completeFrom(e, func(ctx context.Context, server jobhost.Server) (ids []string) {
-		page, _ := server.Workflows(ctx, jobhost.WorkflowFilter{}) // a shell can't show why there is nothing to offer
-		for i := range page.Workflows {
-			if jobhost.CheckAnyWorkflowID(page.Workflows[i].ID) == nil {
-				ids = append(ids, page.Workflows[i].ID)
-			}
-		}
-		return ids
-	})
-}
-
-// completeFrom offers what a server has to the shell, for the first argument.
-func completeFrom(e *env, ask func(context.Context, jobhost.Server) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		server, err := e.server()
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(cmd)), 2*time.Second)
-		defer cancel()
-		return ask(ctx, server), cobra.ShellCompDirectiveNoFileComp
-	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-func newWorkflowResultCommand(e *env) *cobra.Command {
+func newWorkflowResultCommand(e workflowEnv) *cobra.Command {
 	file := ""
-	cmd := e.oneWorkflow("result", "Write the output of a workflow, byte for byte", "", func(ctx context.Context, server jobhost.Server, id string) error {
+	cmd := e.one("result", "Write the output of a workflow, byte for byte", "", func(ctx context.Context, server jobhost.Server, id string) error {
 		content, err := server.OpenWorkflowOutput(ctx, id)
 		if err != nil {
 			return err
@@ -19,7 +19,7 @@ func newWorkflowResultCommand(e *env) *cobra.Command {
 		if e.wantsJSON() {
 			return usagef("an output is written as it is, not as JSON")
 		}
-		return e.writeContent("the output", "jobhost workflow result "+id+" -O FILE", content, file)
+		return resultWriter(e).content("the output", "jobhost workflow result "+id+" -O FILE", content, file)
 	})
 	cmd.Flags().StringVarP(&file, "output-file", "O", "", "write to `FILE` instead of stdout")
 	return cmd

@@ -21,7 +21,7 @@ type workflowFlags struct {
 	timeout   duration
 }
 
-func newWorkflowRunCommand(e *env) *cobra.Command {
+func newWorkflowRunCommand(e workflowEnv) *cobra.Command {
 	f := &workflowFlags{}
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
@@ -29,9 +29,12 @@ func newWorkflowRunCommand(e *env) *cobra.Command {
 		Long: `Start a workflow and print its id: of a definition of the host by its NAME, or of a FILE
 of JSON (- is stdin), whose name ends in .json or has a /.
 
-With --wait its steps are told on stderr while they change, on a terminal as a list
-that is redrawn in place, and at the end what it returned is printed as JSON. The exit code
-tells whether it completed. An interrupt ends the wait, not the workflow.`,
+With --wait changes of its steps are shown on stderr, on a terminal as a list that is
+redrawn in place, and its output is printed as JSON at the end. The exit code tells
+whether it completed. An interrupt ends the wait, not the workflow.
+
+While the host is starting the command waits for it, for up to 30 seconds, or with
+--wait for as long as --timeout says.`,
 		Example: `  jobhost workflow run order --input '{"order":17}' --id wf-order-17
   jobhost workflow run ./order.json --input @order-17.json --wait
   jobhost workflow run order --label customer=42 --wait --timeout 10m -o json`,
@@ -40,12 +43,12 @@ tells whether it completed. An interrupt ends the wait, not the workflow.`,
 			if err := f.settle(e, args[0]); err != nil {
 				return err
 			}
-			return e.runWorkflow(cmd.Context(), f)
+			return e.run(cmd.Context(), f)
 		},
-		ValidArgsFunction: completeDefinitions(e),
+		ValidArgsFunction: completeDefinitions(e.env),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.input, "input", "", "`JSON` that it is started with, or @FILE with it, or - for stdin")
+	flags.StringVar(&f.input, "input", "", "`JSON` input, or @FILE to read it from, or - for stdin")
 	flags.StringVar(&f.start.ID, "id", "", "`ID` of the workflow, wf-…, which makes starting it again harmless (default a new one)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`KEY=VALUE` to find the workflow by; may be repeated")
 	flags.Var(&f.retention, "retention", "`DURATION` that the workflow is kept after its end (default the host's)")
@@ -55,7 +58,7 @@ tells whether it completed. An interrupt ends the wait, not the workflow.`,
 }
 
 // settle completes and checks the start.
-func (f *workflowFlags) settle(e *env, arg string) (err error) {
+func (f *workflowFlags) settle(e workflowEnv, arg string) (err error) {
 	s := &f.start
 	if f.timeout > 0 && !f.wait {
 		return usagef("--timeout is for --wait only")
@@ -82,11 +85,18 @@ func (f *workflowFlags) settle(e *env, arg string) (err error) {
 	return asUsage(s.Check())
 }
 
-func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
+func (e workflowEnv) run(ctx context.Context, f *workflowFlags) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	server, err := e.server()
 	if err != nil {
+		return err
+	}
+	patience := startPatience
+	if f.wait {
+		patience = time.Duration(f.timeout)
+	}
+	if err := e.awaitStart(ctx, server, patience); err != nil {
 		return err
 	}
 	receipt, err := server.StartWorkflow(ctx, f.start)
@@ -98,7 +108,7 @@ func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
 	}
 	switch {
 	case f.wait:
-		return e.awaitWorkflow(ctx, server, receipt.ID, time.Duration(f.timeout))
+		return e.await(ctx, server, receipt.ID, time.Duration(f.timeout))
 	case e.wantsJSON():
 		return e.json(receipt)
 	}
@@ -106,9 +116,9 @@ func (e *env) runWorkflow(ctx context.Context, f *workflowFlags) error {
 	return err
 }
 
-// awaitWorkflow waits for the end of a workflow, for at most a time if that isn't 0, tells of
+// await waits for the end of a workflow, for at most a time if that isn't 0, tells of
 // its steps and prints what it returned.
-func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id string, most time.Duration) error {
+func (e workflowEnv) await(ctx context.Context, server jobhost.Server, id string, most time.Duration) error {
 	if most > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errPatience)
@@ -128,7 +138,7 @@ func (e *env) awaitWorkflow(ctx context.Context, server jobhost.Server, id strin
 }
 
 // printOutput prints what a workflow has returned, as JSON.
-func (e *env) printOutput(run *jobhost.WorkflowRun) error {
+func (e workflowEnv) printOutput(run *jobhost.WorkflowRun) error {
 	switch {
 	case run.OutputSize > 0 && run.Output == nil:
 		e.note("the output of %s is too large to be shown: jobhost workflow result %s", size(run.OutputSize), run.ID)
@@ -152,14 +162,22 @@ func workflowEnd(run *jobhost.WorkflowRun) error {
 		if run.Step != "" {
 			e.Message += " at step " + run.Step
 		}
-		e.Hint += "; when the cause is gone: jobhost workflow retry " + run.ID
+		e.Hint += "; " + mendHint(run)
 	}
 	if run.Failure != nil {
-		e.Message += fmt.Sprintf(": %s: %s", run.Failure.Code, run.Failure.Message)
+		e.Message += ": " + failureText(run.Failure)
 	} else if run.Reason != "" {
 		e.Message += ": " + run.Reason
 	}
 	return e
+}
+
+// mendHint says how a workflow that has failed goes on. One that has begun keeps its definition.
+func mendHint(run *jobhost.WorkflowRun) string {
+	if run.Failure != nil && run.Failure.Code == jobhost.FailExpression {
+		return "if the definition is wrong, correct it, run jobhost worker reload, and start the workflow again: a retry keeps the old definition"
+	}
+	return "when the cause is gone: jobhost workflow retry " + run.ID
 }
 
 // stoppedFollowing is the error of a wait that ended before the workflow did.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,11 +18,10 @@ type workflowQuery struct {
 	filter        jobhost.WorkflowFilter
 	status        choice
 	after, before instant
-	limit         int
-	all           bool
+	limits        limits
 }
 
-func newWorkflowListCommand(e *env) *cobra.Command {
+func newWorkflowListCommand(e workflowEnv) *cobra.Command {
 	q := &workflowQuery{}
 	for _, s := range jobhost.WorkflowStatuses() {
 		q.status.names = append(q.status.names, string(s))
@@ -31,84 +29,52 @@ func newWorkflowListCommand(e *env) *cobra.Command {
 	q.after.now, q.before.now = e.now, e.now
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List workflows, the latest start first",
+		Short: "List workflows, latest start first",
 		Example: `  jobhost workflow ls
   jobhost workflow ls --name order --status failed
   jobhost workflow ls --after 24h --all -o json`,
 		Args:              exactly(),
-		RunE:              func(cmd *cobra.Command, _ []string) error { return e.listWorkflows(cmd.Context(), q) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return e.list(cmd.Context(), q) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&q.filter.Name, "name", "", "only workflows of this definition, by its `NAME`")
 	flags.Var(&q.status, "status", "only workflows in this `STATUS`")
-	flags.StringVar(&q.filter.Parent, "parent", "", "only workflows that are steps of the one of this `ID`")
+	flags.StringVar(&q.filter.Parent, "parent", "", "only workflows that are steps of the one with this `ID`")
 	flags.Var(&q.after, "after", "only workflows started at `TIME` or later: a time, or how long ago")
 	flags.Var(&q.before, "before", "only workflows started before `TIME`")
-	flags.IntVar(&q.limit, "limit", 50, "`NUMBER` of workflows to list at most")
-	flags.BoolVar(&q.all, "all", false, "list all, whatever the limit")
+	q.limits.register(cmd, "workflows")
 	complete(cmd, "status", q.status.names...)
 	return cmd
 }
 
-func (e *env) listWorkflows(ctx context.Context, q *workflowQuery) error {
+func (e workflowEnv) list(ctx context.Context, q *workflowQuery) error {
 	q.filter.Status, q.filter.After, q.filter.Before = jobhost.WorkflowStatus(q.status.value), q.after.time, q.before.time
 	if err := q.filter.Check(); err != nil {
 		return asUsage(err)
 	}
-	if q.limit < 1 && !q.all {
-		return usagef("--limit %d is not at least 1", q.limit)
+	most, err := q.limits.most()
+	if err != nil {
+		return err
 	}
 	server, err := e.server()
 	if err != nil {
 		return err
 	}
-	t := e.newTable()
-	if !e.wantsJSON() {
-		t.row("ID", "NAME", "STATUS", "STARTED", "ENDED", "TOOK", "WHY")
-	}
-	more, err := q.pages(ctx, server, func(run *jobhost.WorkflowRun) error {
-		if e.wantsJSON() {
-			return e.json(run)
-		}
-		t.row(run.ID, run.Name, string(run.Status), e.when(run.StartedAt), e.whenever(run.EndedAt), ran(&run.StartedAt, run.EndedAt), shorten(whyEnded(run), mostCell))
-		return nil
-	}, t.flush)
-	if err == nil && more && e.stdout.terminal {
-		e.note("there are more workflows; --limit or --all shows them")
-	}
-	return cmp.Or(err, e.stdout.failure())
-}
-
-// pages calls do for each workflow until the limit is reached, and flush after each page. more
-// tells that there are further workflows.
-func (q *workflowQuery) pages(ctx context.Context, server jobhost.WorkflowRunner, do func(*jobhost.WorkflowRun) error, flush func()) (more bool, err error) {
-	for left := q.limit; ; {
-		q.filter.Limit = jobhost.MaxPage
-		if !q.all {
-			q.filter.Limit = min(left, jobhost.MaxPage)
-		}
-		page, err := server.Workflows(ctx, q.filter)
-		if err != nil {
-			return false, err
-		}
-		for i := range page.Workflows {
-			if err := do(&page.Workflows[i]); err != nil {
-				return false, err
+	runs := listing[jobhost.WorkflowRun]{
+		things: "workflows", columns: []string{"ID", "NAME", "STATUS", "STARTED", "ENDED", "TOOK", "WHY"},
+		cells: func(run *jobhost.WorkflowRun) []string {
+			return []string{
+				run.ID, run.Name, string(run.Status), e.when(run.StartedAt), e.whenever(run.EndedAt),
+				ran(&run.StartedAt, run.EndedAt), shorten(whyEnded(run), mostCell),
 			}
-		}
-		flush()
-		left -= len(page.Workflows)
-		switch {
-		case page.Next == "":
-			return false, nil
-		case !q.all && left <= 0:
-			return true, nil
-		case page.Next == q.filter.Cursor:
-			return false, errors.New("list workflows: the server's list does not advance")
-		}
-		q.filter.Cursor = page.Next
+		},
 	}
+	return runs.print(ctx, e.env, most, func(ctx context.Context, cursor string, limit int) ([]jobhost.WorkflowRun, string, error) {
+		q.filter.Cursor, q.filter.Limit = cursor, limit
+		page, err := server.Workflows(ctx, q.filter)
+		return page.Workflows, page.Next, err
+	})
 }
 
 // whyEnded says why a workflow ended as it did, as far as it is worth it.
@@ -122,15 +88,15 @@ func whyEnded(run *jobhost.WorkflowRun) string {
 	return run.Reason
 }
 
-func (e *env) showWorkflow(ctx context.Context, server jobhost.Server, id string) error {
+func (e workflowEnv) show(ctx context.Context, server jobhost.Server, id string) error {
 	run, err := server.Workflow(ctx, id)
 	if err != nil {
 		return err
 	}
-	return e.printWorkflow(&run)
+	return e.print(&run)
 }
 
-func (e *env) printWorkflow(run *jobhost.WorkflowRun) error {
+func (e workflowEnv) print(run *jobhost.WorkflowRun) error {
 	if e.wantsJSON() {
 		return e.json(run)
 	}
@@ -167,7 +133,7 @@ func (e *env) printWorkflow(run *jobhost.WorkflowRun) error {
 const mostSteps = 100
 
 // printSteps shows steps, those that have not completed first if they are too many.
-func (e *env) printSteps(all []jobhost.StepRun) {
+func (e workflowEnv) printSteps(all []jobhost.StepRun) {
 	if len(all) == 0 {
 		return
 	}
@@ -212,13 +178,13 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (e *env) traceWorkflow(ctx context.Context, server jobhost.Server, id string) error {
+func (e workflowEnv) trace(ctx context.Context, server jobhost.Server, id string) error {
 	trace, err := server.TraceWorkflow(ctx, id)
 	if err != nil {
 		return err
 	}
 	if e.wantsJSON() {
-		return jsonLines(e, trace)
+		return jsonLines(e.env, trace)
 	}
 	t := e.newTable("TIME", "STEP", "WHAT", "TOOK", "DETAIL")
 	for i := range trace {

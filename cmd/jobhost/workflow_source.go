@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/workflow/draw"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 	"github.com/jobhost/jobhost/internal/text"
@@ -24,7 +25,7 @@ func isDefinitionFile(arg string) bool {
 }
 
 // readDefinition reads a definition from a file, or from stdin.
-func (e *env) readDefinition(name string) (jobhost.Workflow, error) {
+func (e workflowEnv) readDefinition(name string) (jobhost.Workflow, error) {
 	if filepath.Ext(name) == ".toml" {
 		return jobhost.Workflow{}, &usageError{cause: &jobhost.Error{
 			Code: jobhost.CodeInvalid, Message: "workflows of a manifest can't be read from " + name, Hint: "jobhost manifest check " + name + " checks them; here a host that has them is asked by NAME",
@@ -68,7 +69,7 @@ func inFile(name string, err error) error {
 }
 
 // definition returns the definition that is meant: of a file, or one of the host by its name.
-func (e *env) definition(ctx context.Context, arg string) (jobhost.Workflow, error) {
+func (e workflowEnv) definition(ctx context.Context, arg string) (jobhost.Workflow, error) {
 	if isDefinitionFile(arg) {
 		return e.readDefinition(arg)
 	}
@@ -80,11 +81,42 @@ func (e *env) definition(ctx context.Context, arg string) (jobhost.Workflow, err
 		return jobhost.Workflow{}, err
 	}
 	w, err := server.Definition(ctx, arg)
+	if isUnreachable(err) {
+		switch here, fault := e.manifestDefinition(arg); {
+		case fault != nil:
+			return w, errors.Join(err, fault)
+		case here != nil:
+			return *here, nil
+		}
+	}
 	return w, e.suggestDefinition(ctx, server, arg, err)
 }
 
+// manifestDefinition returns the definition of that name in the manifest, for when no host runs; nil
+// when there is none. Loading a manifest checks all definitions in it.
+func (e *env) manifestDefinition(name string) (*jobhost.Workflow, error) {
+	m, err := manifest.LoadUnbuilt(e.manifestPath())
+	if err != nil {
+		if errors.Is(err, &jobhost.Error{Code: jobhost.CodeNotFound}) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	i := slices.IndexFunc(m.Workflows, func(w jobhost.Workflow) bool { return w.Name == name })
+	if i < 0 {
+		return nil, nil
+	}
+	return &m.Workflows[i], nil
+}
+
+// isUnreachable reports whether no host answers where it was looked for.
+func isUnreachable(err error) bool {
+	fault, ok := errors.AsType[*jobhost.Error](err)
+	return ok && fault.Code == jobhost.CodeUnavailable && fault.Field == jobhost.FieldURL
+}
+
 // suggestDefinition adds what may have been meant to the error of a name that isn't there.
-func (e *env) suggestDefinition(ctx context.Context, server jobhost.Server, name string, err error) error {
+func (e workflowEnv) suggestDefinition(ctx context.Context, server jobhost.Server, name string, err error) error {
 	if jobhost.CodeOf(err) != jobhost.CodeNotFound {
 		return err
 	}
@@ -105,20 +137,21 @@ func (e *env) suggestDefinition(ctx context.Context, server jobhost.Server, name
 	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: fmt.Sprintf("there is no workflow %q", name), Hint: hint}
 }
 
-func newWorkflowCheckCommand(e *env) *cobra.Command {
+func newWorkflowCheckCommand(e workflowEnv) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE|NAME",
-		Short: "Check a definition and report all faults",
-		Long: `Check a definition and report all faults.
+		Short: "Check a definition and report all errors",
+		Long: `Check a definition and report all errors.
 
-A FILE is JSON, - is stdin; it is checked by itself, without a server: whether its
-workers are there is not looked at. A NAME is one of the host's, checked by the host.`,
+A FILE is JSON, - is stdin; it is checked without a server, so not whether its workers
+exist. A NAME is a definition of the host, which checks it, or of
+the manifest if no host answers.`,
 		Example: `  jobhost workflow check order.json
   jobhost workflow check order -o json
   cat order.json | jobhost workflow check -`,
 		Args:              exactly("FILE or NAME"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return e.checkWorkflow(cmd.Context(), args[0]) },
-		ValidArgsFunction: completeDefinitions(e),
+		RunE:              func(cmd *cobra.Command, args []string) error { return e.check(cmd.Context(), args[0]) },
+		ValidArgsFunction: completeDefinitions(e.env),
 	}
 }
 
@@ -132,7 +165,7 @@ type workflowReport struct {
 	Faults []*jobhost.Error `json:"faults"`
 }
 
-func (e *env) checkWorkflow(ctx context.Context, arg string) error {
+func (e workflowEnv) check(ctx context.Context, arg string) error {
 	w, err := e.definition(ctx, arg)
 	if err != nil && !isDefinitionFile(arg) {
 		return err
@@ -160,7 +193,7 @@ func (e *env) checkWorkflow(ctx context.Context, arg string) error {
 }
 
 // checkDefinition checks a definition: by itself if it is of a file, else with all that the host has.
-func (e *env) checkDefinition(ctx context.Context, arg string, w *jobhost.Workflow) error {
+func (e workflowEnv) checkDefinition(ctx context.Context, arg string, w *jobhost.Workflow) error {
 	if isDefinitionFile(arg) {
 		_, err := plan.Compile(*w, plan.Env{})
 		return inFile(arg, err)
@@ -169,10 +202,16 @@ func (e *env) checkDefinition(ctx context.Context, arg string, w *jobhost.Workfl
 	if err != nil {
 		return err
 	}
-	return inFile(arg, server.CheckWorkflow(ctx, *w))
+	err = server.CheckWorkflow(ctx, *w)
+	if isUnreachable(err) {
+		if here, fault := e.manifestDefinition(arg); here != nil {
+			return fault
+		}
+	}
+	return inFile(arg, err)
 }
 
-func newWorkflowGraphCommand(e *env) *cobra.Command {
+func newWorkflowGraphCommand(e workflowEnv) *cobra.Command {
 	format := choice{value: "ascii", names: []string{"ascii", "mermaid", "dot", "svg"}}
 	cmd := &cobra.Command{
 		Use:   "graph FILE|NAME|ID",
@@ -191,14 +230,14 @@ wf-, is a workflow that was started, of which each step is drawn with its status
 			}
 			return e.graph(cmd.Context(), args[0], format.value)
 		},
-		ValidArgsFunction: completeDefinitions(e),
+		ValidArgsFunction: completeDefinitions(e.env),
 	}
 	cmd.Flags().Var(&format, "format", "`FORMAT` of the drawing: ascii, mermaid, dot or svg")
 	complete(cmd, "format", format.names...)
 	return cmd
 }
 
-func (e *env) graph(ctx context.Context, arg, format string) error {
+func (e workflowEnv) graph(ctx context.Context, arg, format string) error {
 	var o draw.Options
 	var w jobhost.Workflow
 	var err error
@@ -224,8 +263,8 @@ func (e *env) graph(ctx context.Context, arg, format string) error {
 }
 
 // liveDefinition returns what a workflow runs, and where its steps stand.
-func (e *env) liveDefinition(ctx context.Context, id string) (w jobhost.Workflow, status func(string) jobhost.StepStatus, err error) {
-	server, err := e.workflowServer(id)
+func (e workflowEnv) liveDefinition(ctx context.Context, id string) (w jobhost.Workflow, status func(string) jobhost.StepStatus, err error) {
+	server, err := workflowSubject.server(e.env, id)
 	if err != nil {
 		return w, nil, err
 	}
@@ -241,17 +280,21 @@ func (e *env) liveDefinition(ctx context.Context, id string) (w jobhost.Workflow
 	return w, func(step string) jobhost.StepStatus { return stands[step] }, err
 }
 
-// completeDefinitions offers the names of definitions to the shell, and files.
-func completeDefinitions(e *env) cobra.CompletionFunc {
-	offer := completeFrom(e, func(ctx context.Context, server jobhost.Server) (names []string) {
-		list, _ := server.Definitions(ctx) // a shell can't show why there is nothing to offer
+// definitionSubject are definitions of workflows, which commands name; a file does, too.
+var definitionSubject = subject{
+	check: jobhost.CheckWorkflow,
+	names: func(ctx context.Context, server jobhost.Server) (names []string) {
+		list, _ := server.Definitions(ctx)
 		for i := range list {
-			if jobhost.CheckWorkflow(list[i].Name) == nil {
-				names = append(names, list[i].Name)
-			}
+			names = append(names, list[i].Name)
 		}
 		return names
-	})
+	},
+}
+
+// completeDefinitions offers the names of definitions to the shell, and files.
+func completeDefinitions(e *env) cobra.CompletionFunc {
+	offer := definitionSubject.complete(e)
 	return func(cmd *cobra.Command, args []string, part string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, _ := offer(cmd, args, part)
 		return names, cobra.ShellCompDirectiveDefault

@@ -103,3 +103,22 @@ func TestFollowing(t *testing.T) {
 	f.out = io.Discard
 	f.show(&run)
 }
+
+// A retry keeps the definition, so it is no remedy for an expression that is wrong.
+func TestHintOfAFailedWorkflow(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		jobhost.FailExpression: "start the workflow again: a retry keeps the old definition",
+		jobhost.FailTimeout:    "when the cause is gone: jobhost workflow retry wf-1",
+	} {
+		err := workflowEnd(&jobhost.WorkflowRun{
+			ID: "wf-1", Status: jobhost.WorkflowFailed, Step: "approve", Failure: &jobhost.Failure{Code: code, Message: code + ": no such key: wrods"},
+		})
+		if !strings.HasSuffix(jobhost.HintOf(err), want) {
+			t.Errorf("%s: hint %q", code, jobhost.HintOf(err))
+		}
+		if want := "workflow wf-1 has failed at step approve: " + code + ": no such key: wrods"; err.Error() != want {
+			t.Errorf("got %q, want %q", err, want)
+		}
+	}
+}

@@ -14,27 +14,27 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/draw"
 )
 
-func newWorkflowWatchCommand(e *env) *cobra.Command {
-	cmd := e.oneWorkflow("watch", "Follow the steps of a workflow until it ends",
+func newWorkflowWatchCommand(e workflowEnv) *cobra.Command {
+	cmd := e.one("watch", "Follow the steps of a workflow until it ends",
 		`On a terminal the steps are a list that is redrawn in place, elsewhere a line for each
-change. At the end what the workflow returned is printed; with -o json the events are
-instead, as they come. The exit code tells whether it completed.`,
+change. The output is printed at the end; -o json prints the events as they come
+instead. The exit code tells whether the workflow completed.`,
 		func(ctx context.Context, server jobhost.Server, id string) error {
 			ctx, stop := interruptible(ctx)
 			defer stop()
 			if e.wantsJSON() {
-				return e.watchWorkflowEvents(ctx, server, id)
+				return e.watchEvents(ctx, server, id)
 			}
-			return e.awaitWorkflow(ctx, server, id, 0)
+			return e.await(ctx, server, id, 0)
 		})
 	cmd.Example = `  jobhost workflow watch wf-order-17
   jobhost workflow watch wf-order-17 -o json | jq 'select(.kind == "step")'`
 	return cmd
 }
 
-// watchWorkflowEvents prints the events of a workflow until it has ended. Its end is awaited
+// watchEvents prints the events of a workflow until it has ended. Its end is awaited
 // besides, since it may come before the first event is asked for.
-func (e *env) watchWorkflowEvents(ctx context.Context, server jobhost.Server, id string) error {
+func (e workflowEnv) watchEvents(ctx context.Context, server jobhost.Server, id string) error {
 	run, err := server.Workflow(ctx, id)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ const (
 )
 
 // follow tells of the steps of a workflow on stderr until it has ended.
-func (e *env) follow(ctx context.Context, server jobhost.Server, id string) (jobhost.WorkflowRun, error) {
+func (e workflowEnv) follow(ctx context.Context, server jobhost.Server, id string) (jobhost.WorkflowRun, error) {
 	run, err := server.Workflow(ctx, id)
 	if err != nil {
 		return run, err
@@ -127,7 +127,7 @@ func (e *env) follow(ctx context.Context, server jobhost.Server, id string) (job
 }
 
 // keepShowing shows a workflow until ctx ends.
-func (e *env) keepShowing(ctx context.Context, server jobhost.WorkflowRunner, f *following, run jobhost.WorkflowRun, happened <-chan struct{}) {
+func (e workflowEnv) keepShowing(ctx context.Context, server jobhost.WorkflowRunner, f *following, run jobhost.WorkflowRun, happened <-chan struct{}) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
@@ -164,7 +164,7 @@ type following struct {
 	told    map[string]jobhost.StepStatus
 }
 
-func (e *env) newFollowing() *following {
+func (e workflowEnv) newFollowing() *following {
 	return &following{
 		out: e.stderr, columns: e.columns, now: e.now, live: e.stderr.terminal && e.getenv("TERM") != "dumb",
 		told: map[string]jobhost.StepStatus{},

@@ -8,9 +8,9 @@ import (
 // event is something that will happen.
 type event struct {
 	at    time.Time
-	order int // of those at the same time
+	order int // among those at the same time
 	do    func()
-	gone  bool // it won't
+	gone  bool // it was taken back
 }
 
 // agenda is a heap of events.
@@ -40,7 +40,7 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-// at lets something happen at a time.
+// at schedules something for a time.
 func (k *Kit) at(t time.Time, do func()) *event {
 	k.agenda.count++
 	e := &event{at: t, order: k.agenda.count, do: do}
@@ -48,10 +48,10 @@ func (k *Kit) at(t time.Time, do func()) *event {
 	return e
 }
 
-// soon lets something happen now, after what happens now already.
+// soon schedules something for now, after what is already scheduled for now.
 func (k *Kit) soon(do func()) { k.at(k.now, do) }
 
-// upcoming returns what happens next; nil = nothing will.
+// upcoming returns the next event; nil = none.
 func (k *Kit) upcoming() *event {
 	for len(k.agenda.list) > 0 {
 		if e := k.agenda.list[0]; !e.gone {
@@ -62,7 +62,7 @@ func (k *Kit) upcoming() *event {
 	return nil
 }
 
-// happen lets the next thing happen, unless it does later than until.
+// happen performs the next event, unless it is later than until.
 func (k *Kit) happen(until time.Time) bool {
 	e := k.upcoming()
 	if k.failed || e == nil || e.at.After(until) {
@@ -78,7 +78,7 @@ func (k *Kit) happen(until time.Time) bool {
 	return true
 }
 
-// settle lets all happen that does now.
+// settle performs all events that are due now.
 func (k *Kit) settle() {
 	for !k.busy && k.happen(k.now) {
 	}

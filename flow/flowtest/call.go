@@ -9,32 +9,32 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Func stands in for a worker. What it returns is []byte or [json.RawMessage] as it is,
-// anything else as JSON, and nil no data at all. An error fails the attempt: it is made
-// again as the step says, unless it is [Permanent].
+// Func replaces a worker. A result of []byte or [json.RawMessage] is used unchanged,
+// anything else as JSON, and nil means no data at all. An error fails the attempt,
+// which is retried as the step says, unless the error is [Permanent].
 type Func func(c *Call) (any, error)
 
 // Call is an attempt of a task.
 type Call struct {
-	// Run is the run of the workflow: Run.ID is its id. For a workflow within a
-	// workflow it is the inner one.
+	// Run is the run of the workflow: Run.ID is its id. For a nested workflow
+	// it is the inner one.
 	Run *Run
 	// Step is the name of the step, and Worker that of the worker. Entry is empty for
 	// the worker's own.
 	Step, Worker, Entry string
 	// Input is the payload.
 	Input []byte
-	// ContentType is that of the payload, if the step or its expression says one.
+	// ContentType is that of the payload, if the step or its expression sets one.
 	ContentType string
 	// Task counts from 0 to Tasks − 1, and Attempt from 1.
 	Task, Tasks, Attempt int
-	// Fallback: the worker stands in for that of the step.
+	// Fallback means that the worker replaces that of the step.
 	Fallback bool
 
 	took time.Duration
 }
 
-// JSON decodes the input. Input that is not such JSON fails the test.
+// JSON decodes the input. Input that can't be decoded into v fails the test.
 func (c *Call) JSON(v any) {
 	c.Run.kit.t.Helper()
 	if err := json.Unmarshal(c.Input, v); err != nil {
@@ -42,24 +42,24 @@ func (c *Call) JSON(v any) {
 	}
 }
 
-// Takes makes the attempt take a time, added to what it takes already. The function itself is
-// called at the beginning. What takes longer than the step's timeout fails then.
+// Takes adds to the duration of the attempt. The function itself is called at its beginning.
+// An attempt that takes longer than the step's timeout fails then.
 func (c *Call) Takes(d time.Duration) { c.took += max(d, 0) }
 
-// Permanent makes an error one after which there is no other attempt.
+// Permanent marks an error after which there is no other attempt.
 func Permanent(err error) error {
 	return Fail(jobhost.Failure{Category: jobhost.CategoryBusiness, Message: err.Error()})
 }
 
-// Retry makes an error one after which the next attempt waits for a time, unless the step's
+// Retry marks an error after which the next attempt waits for a time, unless the step's
 // retries make it wait longer.
 func Retry(err error, after time.Duration) error {
 	f := failureOf(err)
 	return &failure{f, after}
 }
 
-// Fail is an error with all that a failed attempt can say. Without a code, category or
-// severity these are "failed", unknown and error. Retryable is as it is given.
+// Fail returns an error with everything that a failed attempt can report. Code, category and
+// severity default to "failed", unknown and error. Retryable is used as given.
 func Fail(f jobhost.Failure) error {
 	if f.Code == "" {
 		f.Code = jobhost.FailWorker

@@ -6,37 +6,38 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// Advance lets all happen that does within a time: see [Kit.Advance].
+// Advance performs everything that happens within a time: see [Kit.Advance].
 func (r *Run) Advance(d time.Duration) {
 	r.kit.t.Helper()
 	r.kit.Advance(d)
 }
 
-// Signal sends a signal, and lets happen what happens at once. The payload is given as an input
-// is: see [Kit.Start]. It fails the test if no step of the workflow waits for such signals,
-// or the workflow has ended. From a [Func] it comes when the function has returned.
+// Signal sends a signal, and performs what happens at once. The payload is given like an input: see
+// [Kit.Start]. It fails the test if no step of the workflow waits for such signals, or the workflow has
+// ended. When called from a [Func], the signal arrives after the function has returned.
 func (r *Run) Signal(name string, payload any) {
 	r.kit.t.Helper()
 	data := r.kit.encode(payload)
-	r.request("signal "+name, course.Event{What: course.Signalled, Signal: name, Payload: data})
+	r.request("signal "+name, machine.Event{What: machine.Signalled, Signal: name, Payload: data})
 }
 
-// Cancel cancels the workflow, as [Run.Signal] sends a signal. Nothing happens to one that has ended.
+// Cancel cancels the workflow, with the same timing as [Run.Signal]. A workflow that has ended is
+// not affected.
 func (r *Run) Cancel(reason string) {
 	r.kit.t.Helper()
-	r.request("cancel", course.Event{What: course.Cancelled, Reason: reason})
+	r.request("cancel", machine.Event{What: machine.Cancelled, Reason: reason})
 }
 
-// Retry lets a step that has failed run anew, or with an empty name the one that made the
-// workflow fail, and the workflow goes on from there. It fails the test if there is none.
+// Retry runs a failed step again, by default (empty name) the one that made the workflow
+// fail, and the workflow continues from there. It fails the test if there is none.
 func (r *Run) Retry(step string) {
 	r.kit.t.Helper()
-	e := course.Event{What: course.Retry, Step: course.None}
+	e := machine.Event{What: machine.Retry, Step: machine.None}
 	if step != "" {
-		if e.Step = r.index(step); e.Step == course.None {
+		if e.Step = r.index(step); e.Step == machine.None {
 			return
 		}
 	}
@@ -44,7 +45,7 @@ func (r *Run) Retry(step string) {
 }
 
 // request is something that a test wants to happen now.
-func (r *Run) request(what string, e course.Event) {
+func (r *Run) request(what string, e machine.Event) {
 	r.kit.t.Helper()
 	r.kit.soon(func() {
 		if refused := r.try(e); refused != nil {
@@ -54,7 +55,7 @@ func (r *Run) request(what string, e course.Event) {
 	r.kit.settle()
 }
 
-// index returns the place of a step; a step that isn't there fails the test.
+// index returns the index of a step; a missing step fails the test.
 func (r *Run) index(name string) int {
 	r.kit.t.Helper()
 	if r.def != nil {
@@ -63,15 +64,15 @@ func (r *Run) index(name string) int {
 		}
 	}
 	r.kit.fatalf("workflow %s has no step %q", r.Name(), name)
-	return course.None
+	return machine.None
 }
 
 // Child returns the run of a workflow that is a step: the last, if there were several. It
-// fails the test if the step is none, or has not begun.
+// fails the test if the step is not a workflow, or has not begun.
 func (r *Run) Child(step string) *Run {
 	r.kit.t.Helper()
 	var last *Run
-	if i := r.index(step); i != course.None {
+	if i := r.index(step); i != machine.None {
 		for of, child := range r.children {
 			if of.Step == i && (last == nil || of.Number > last.of.Number) {
 				last = child
@@ -85,9 +86,9 @@ func (r *Run) Child(step string) *Run {
 	return last
 }
 
-// Wait lets all happen until the workflow has ended, and returns the result. If nothing can
-// happen any more, it fails the test and tells which steps wait for what. A signal that is
-// waited for with a timeout doesn't come: the time goes by.
+// Wait performs everything until the workflow has ended, and returns the result. If nothing
+// can happen any more, it fails the test and reports which steps wait for what. A signal
+// that is awaited with a timeout doesn't arrive: the time passes.
 func (r *Run) Wait() *Result {
 	r.kit.t.Helper()
 	if r.kit.busy {
@@ -105,7 +106,7 @@ func (r *Run) Wait() *Result {
 	return r.Look()
 }
 
-// waiting tells what steps wait for.
+// waiting describes what steps wait for.
 func (r *Run) waiting() string {
 	look := r.look()
 	if look == nil {
@@ -140,11 +141,11 @@ func (r *Run) waiting() string {
 	return b.String()
 }
 
-func (r *Run) look() *course.Look {
+func (r *Run) look() *machine.Look {
 	if r.def == nil || r.record == nil {
 		return nil
 	}
-	look, err := r.def.course.Look(r.record)
+	look, err := r.def.machine.Look(r.record)
 	if err != nil {
 		r.kit.fatalf("workflow %s: %v", r.Name(), err)
 		return nil

@@ -116,7 +116,7 @@ func TestRetryByHand(t *testing.T) {
 		t.Fatalf("got %s", res.Trace())
 	}
 	broken = false
-	run.Child("c").Retry("a") // which lets the outer one go on
+	run.Child("c").Retry("a") // which lets the outer one continue
 	if res := run.Wait(); string(res.Bytes()) != `"mended"` || res.Step("c").Runs != 2 {
 		t.Errorf("got %s, %s", res.Bytes(), res.Trace())
 	}

@@ -75,7 +75,7 @@ func ExampleRun_Wait() {
 	// 48h0m0s
 }
 
-// What can't go on fails the test, and says what waits for what.
+// A test fails if its workflow can't continue, with a list of what waits for what.
 func ExampleRun_Wait_forEver() {
 	k := flowtest.New(t, jobhost.Workflow{Name: "approval", Steps: []jobhost.Step{
 		{Name: "approve", Signal: "approved"},
@@ -88,7 +88,7 @@ func ExampleRun_Wait_forEver() {
 	// 	step send is pending: it needs approve
 }
 
-// A worker's error that will not go away makes the fallback run.
+// A worker's permanent error makes the fallback run.
 func ExamplePermanent() {
 	k := flowtest.New(t, jobhost.Workflow{Name: "w", Steps: []jobhost.Step{{Name: "charge", Worker: "card", Fallback: "invoice"}}})
 	k.Worker("card", func(*flowtest.Call) (any, error) {

@@ -1,5 +1,5 @@
 // Package flowtest tests workflows without a host: it runs a definition by the rules
-// of the host, with Go functions instead of workers, on simulated time.
+// of the host, with Go functions instead of workers, in simulated time.
 //
 //	k := flowtest.New(t, order)
 //	k.Worker("payments", func(c *flowtest.Call) (any, error) {
@@ -12,18 +12,18 @@
 //	run.Signal("approved", nil)
 //	result := run.Wait()
 //
-// Nothing sleeps: when all that can happen at one time has happened, the time is that of
-// what comes next. Functions are called one at a time, and the same test always takes
-// the same course. What could happen at the same time happens in the order in which it
-// was asked for, which for steps is that of the definition.
+// Nothing sleeps: when everything that can happen at one time has happened, the time
+// advances to the next event. Functions are called one at a time, and the same test
+// always takes the same course. Simultaneous events happen in the order in which they
+// were requested, which for steps is that of the definition.
 //
-// Conditions, expressions, retries, timeouts, deadlines, signals, fallbacks, fan-outs
-// and workflows within workflows are as in a host. Workers that say nothing else have
-// [jobhost.DefaultRetry], without jitter. Not simulated are circuit breakers, priorities,
-// limits of rates and sizes, and JSON Schemas, which are compared where one
-// step's output is the input of another, but not held against data.
+// Conditions, expressions, retries, timeouts, deadlines, signals, fallbacks, fan-outs and
+// nested workflows are as in a host. Workers have [jobhost.DefaultRetry] unless set
+// otherwise, without jitter. Not simulated are circuit breakers, priorities, rate and
+// size limits, and JSON Schemas, which are compared where one step's output is the input
+// of another, but not checked against data.
 //
-// A kit and its runs are for one goroutine at a time.
+// A kit and its runs are not safe for concurrent use.
 package flowtest
 
 import (
@@ -35,11 +35,11 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/flow"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// T is what a kit needs of a test. *[testing.T], *[testing.B] and *rapid.T are ones.
+// T is what a kit needs of a test, as implemented by *[testing.T], *[testing.B] and *rapid.T.
 type T interface {
 	Helper()
 	// Fatalf reports a fault and ends the test. If it returns, the kit does nothing more.
@@ -53,21 +53,21 @@ type Kit struct {
 	flows   map[string]*definition
 	workers map[string]Func
 	labels  map[string]string
-	count   int // of runs that were started
+	count   int // of runs started
 	now     time.Time
 	agenda  agenda
-	// busy: something happens just now, and what a function asks for happens after it.
+	// busy: an event is being performed, and what a function requests happens after it.
 	busy   bool
-	failed bool // so does the test
+	failed bool // the test has failed
 }
 
 // definition is a workflow that can run.
 type definition struct {
-	plan   *plan.Plan
-	course *course.Course
+	plan    *plan.Plan
+	machine *machine.Machine
 }
 
-// Epoch is when a kit begins.
+// Epoch is the initial time of a kit.
 func Epoch() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // New returns a kit for a workflow. Others are those that are steps of it, or of
@@ -90,7 +90,7 @@ func New(t T, w jobhost.Workflow, others ...jobhost.Workflow) *Kit {
 			k.fatalf("workflow %q has faults:%s", all[i].Name, listed(err))
 			return k
 		}
-		c, err := p.Course()
+		c, err := p.Machine()
 		if err != nil {
 			k.fatalf("workflow %q: %v", all[i].Name, err)
 			return k
@@ -115,7 +115,7 @@ func Build(t T, b *flow.Builder, others ...*flow.Builder) *Kit {
 	return New(t, all[0], all[1:]...)
 }
 
-// listed writes the errors that one joins, each in a line.
+// listed formats joined errors, one per line.
 func listed(err error) string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the tree is walked by hand
 		text := ""
@@ -136,37 +136,37 @@ func listed(err error) string {
 }
 
 // Worker sets the function that is called instead of a worker, for all attempts of all
-// tasks. A worker that is called and has none fails the test.
+// tasks. Calling a worker without a function fails the test.
 func (k *Kit) Worker(name string, f Func) {
 	if !k.failed {
 		k.workers[name] = f
 	}
 }
 
-// Always makes a worker return the same each time, as a [Func] does.
+// Always makes a worker return the same result each time, treated like that of a [Func].
 func (k *Kit) Always(name string, result any) {
 	k.Worker(name, func(*Call) (any, error) { return result, nil })
 }
 
-// Labels sets labels of the runs that are started from now on, over those of the definition.
+// Labels sets labels of the runs that are started from now on, overriding those of the definition.
 func (k *Kit) Labels(labels map[string]string) { k.labels = maps.Clone(labels) }
 
 // Now returns the simulated time.
 func (k *Kit) Now() time.Time { return k.now }
 
-// Start begins a run, and lets happen what happens at once. The input is []byte or
-// [json.RawMessage] as it is, anything else as JSON, and nil no data at all.
+// Start begins a run, and performs what happens at once. Input of []byte or [json.RawMessage]
+// is used unchanged, anything else as JSON, and nil means no data at all.
 func (k *Kit) Start(input any) *Run {
 	k.t.Helper()
 	k.count++
 	r := k.newRun(k.main, fmt.Sprintf("%s%d", jobhost.WorkflowIDPrefix, k.count), k.encode(input), k.labels)
-	k.soon(func() { r.deliver(course.Event{What: course.Started}) })
+	k.soon(func() { r.deliver(machine.Event{What: machine.Started}) })
 	k.settle()
 	return r
 }
 
-// Advance lets all happen that does within a time. The time is the kit's: other
-// runs go on too.
+// Advance performs everything that happens within a time. The time is the
+// kit's: other runs continue too.
 func (k *Kit) Advance(d time.Duration) {
 	k.t.Helper()
 	if k.busy {
@@ -181,7 +181,7 @@ func (k *Kit) Advance(d time.Duration) {
 	}
 }
 
-// encode returns data that a test gives.
+// encode returns data given by a test.
 func (k *Kit) encode(v any) []byte {
 	k.t.Helper()
 	switch v := v.(type) {

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // job is a job of a step.
 type job struct {
 	run      *Run
-	of       course.Run
+	of       machine.Run
 	step     *jobhost.Step
 	worker   string
 	entry    string
@@ -21,20 +21,20 @@ type job struct {
 	payload  []byte
 	items    [][]byte // of the tasks, instead of payload
 	retry    jobhost.RetryPolicy
-	parallel int // tasks that run at one time
+	parallel int // tasks that may run at one time
 
 	ready   []attempt
 	running int
 	open    int // tasks that have not ended
 	results [][]byte
-	dead    *jobhost.Failure // of the first task that is
-	waits   []*event         // what is taken back when the job is cancelled
+	dead    *jobhost.Failure // of the first dead task
+	waits   []*event         // events to take back when the job is cancelled
 }
 
 type attempt struct{ task, number int }
 
 // submit begins a job.
-func (r *Run) submit(s *course.Submit) {
+func (r *Run) submit(s *machine.Submit) {
 	step := &r.def.plan.Workflow.Steps[s.Run.Step]
 	j := &job{
 		run: r, of: s.Run, step: step, worker: step.Worker, entry: step.Entry, kind: cmp.Or(step.ContentType, s.Payload.ContentType),
@@ -58,7 +58,7 @@ func (r *Run) submit(s *course.Submit) {
 	j.start()
 }
 
-// start lets the next tasks run that may.
+// start starts the next tasks that may run.
 func (j *job) start() {
 	for j.running < j.parallel && len(j.ready) > 0 {
 		next := j.ready[0]
@@ -68,13 +68,13 @@ func (j *job) start() {
 	}
 }
 
-// later lets something happen to the job, unless that is cancelled before.
+// later schedules something for the job, unless that is cancelled before.
 func (j *job) later(after time.Duration, do func()) {
 	k := j.run.kit
 	j.waits = append(j.waits, k.at(k.now.Add(after), do))
 }
 
-// cancel takes the job back.
+// cancel cancels the job.
 func (j *job) cancel() {
 	for _, e := range j.waits {
 		e.gone = true
@@ -113,7 +113,7 @@ func (j *job) attempt(a attempt) {
 	j.later(c.took, func() { j.ended(a, began, result, err) })
 }
 
-// ended is the end of an attempt.
+// ended handles the end of an attempt.
 func (j *job) ended(a attempt, began time.Time, result []byte, err error) {
 	k := j.run.kit
 	j.running--
@@ -143,10 +143,10 @@ func (j *job) ended(a attempt, began time.Time, result []byte, err error) {
 		j.start()
 	})
 	j.start()
-	j.run.deliver(course.Event{What: course.JobRetrying, Run: j.of, Failure: &f})
+	j.run.deliver(machine.Event{What: machine.JobRetrying, Run: j.of, Failure: &f})
 }
 
-// settled is the end of a task.
+// settled handles the end of a task.
 func (j *job) settled() {
 	if j.open--; j.open > 0 {
 		j.start()
@@ -154,20 +154,20 @@ func (j *job) settled() {
 	}
 	delete(j.run.jobs, j.of)
 	if j.dead != nil {
-		j.run.deliver(course.Event{What: course.JobDead, Run: j.of, Failure: j.dead})
+		j.run.deliver(machine.Event{What: machine.JobDead, Run: j.of, Failure: j.dead})
 		return
 	}
-	e := course.Event{What: course.JobSucceeded, Run: j.of}
+	e := machine.Event{What: machine.JobSucceeded, Run: j.of}
 	if j.items == nil && len(j.results) == 1 {
 		e.Output = present(j.results[0])
-		j.run.data[course.Source{Kind: course.Result, Run: j.of}] = e.Output
+		j.run.data[machine.Source{Kind: machine.Result, Run: j.of}] = e.Output
 	} else {
-		j.run.data[course.Source{Kind: course.Results, Run: j.of}] = course.List(j.results)
+		j.run.data[machine.Source{Kind: machine.Results, Run: j.of}] = machine.List(j.results)
 	}
 	j.run.deliver(e)
 }
 
-// present makes no data ones of no length.
+// present turns nil data into empty data.
 func present(data []byte) []byte {
 	if data == nil {
 		return []byte{}

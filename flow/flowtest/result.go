@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// Result is how far a run is, or how it has ended.
+// Result is the current state of a run, or how it ended.
 type Result struct {
 	Status jobhost.WorkflowStatus
-	// EndedBy is the step that made it fail, or terminated it; empty = no single one did.
+	// EndedBy is the step that made it fail, or terminated it; empty = no single step did.
 	EndedBy string
 	// Failure says why it failed, and Reason why it was cancelled.
 	Failure *jobhost.Failure
@@ -26,27 +26,27 @@ type Result struct {
 	steps []Step
 }
 
-// Step is how far a step is, or how it has ended.
+// Step is the current state of a step, or how it ended.
 type Step struct {
 	Name   string
 	Status jobhost.StepStatus
 	// Reason says what it waits for, or why it was skipped or cancelled.
 	Reason string
-	// Failure says why it failed, or of a retrying one why its last attempt did.
+	// Failure says why it failed, or why the last attempt of a retrying step did.
 	Failure *jobhost.Failure
 	// Runs counts how often it has begun, and Attempts the calls of functions for it: of all
 	// tasks, of all runs, and of its fallback worker.
 	Runs, Attempts int
-	// Fallback: its fallback runs or ran in its place.
+	// Fallback means that its fallback runs or ran in its place.
 	Fallback bool
-	// StartedAt and EndedAt are simulated times, zero if it has not.
+	// StartedAt and EndedAt are simulated times, zero if it has not started or ended.
 	StartedAt, EndedAt time.Time
 
 	kit  *Kit
 	data []byte
 }
 
-// Look returns how far the run is.
+// Look returns the current state of the run.
 func (r *Run) Look() *Result {
 	r.kit.t.Helper()
 	res := &Result{
@@ -60,7 +60,7 @@ func (r *Run) Look() *Result {
 	res.Status = look.Status()
 	if r.end != nil {
 		res.Failure, res.Reason = r.end.Failure, r.end.Reason
-		if r.end.Step != course.None {
+		if r.end.Step != machine.None {
 			res.EndedBy = r.def.plan.Workflow.Steps[r.end.Step].Name
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Run) Look() *Result {
 	return res
 }
 
-func (r *Run) step(look *course.Look, i int) Step {
+func (r *Run) step(look *machine.Look, i int) Step {
 	p := &r.steps[i]
 	s := Step{
 		Name: r.def.plan.Workflow.Steps[i].Name, Status: look.Step(i), Reason: p.change.Reason, Runs: p.runs,
@@ -80,8 +80,8 @@ func (r *Run) step(look *course.Look, i int) Step {
 		s.Failure = p.failure
 	}
 	switch from := look.Output(i); from.Kind {
-	case course.Nothing:
-	case course.Empty:
+	case machine.Nothing:
+	case machine.Empty:
 		s.data = []byte("[]")
 	default:
 		s.data = slices.Clone(r.data[from])
@@ -100,7 +100,7 @@ func (r *Result) Output(v any) {
 	decode(r.run.kit, "workflow "+r.run.Name(), r.data, v)
 }
 
-// Bytes returns what the workflow returned as it is; nil = nothing.
+// Bytes returns what the workflow returned, unchanged; nil = nothing.
 func (r *Result) Bytes() []byte { return r.data }
 
 // Trace returns what happened.
@@ -109,7 +109,7 @@ func (r *Result) Trace() Trace { return r.trace }
 // Steps returns all steps in the order of the definition.
 func (r *Result) Steps() []Step { return r.steps }
 
-// Step returns a step; one that isn't there fails the test.
+// Step returns a step; a missing one fails the test.
 func (r *Result) Step(name string) Step {
 	r.run.kit.t.Helper()
 	if i := r.run.index(name); i >= 0 && i < len(r.steps) {
@@ -118,7 +118,7 @@ func (r *Result) Step(name string) Step {
 	return Step{Name: name, kit: r.run.kit}
 }
 
-// Step returns how far a step is: see [Result.Step].
+// Step returns the current state of a step: see [Result.Step].
 func (r *Run) Step(name string) Step {
 	r.kit.t.Helper()
 	return r.Look().Step(name)
@@ -135,7 +135,7 @@ func (s Step) Output(v any) {
 	decode(s.kit, "step "+s.Name, s.data, v)
 }
 
-// Bytes returns what the step returned as it is; nil = nothing.
+// Bytes returns what the step returned, unchanged; nil = nothing.
 func (s Step) Bytes() []byte { return s.data }
 
 func because(f *jobhost.Failure, reason string) string {

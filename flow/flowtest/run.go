@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Run is a run of a workflow.
@@ -17,23 +17,23 @@ type Run struct {
 	labels map[string]string
 	record []byte
 	parent *Run // of which it is a step
-	of     course.Run
+	of     machine.Run
 
-	data     map[course.Source][]byte
+	data     map[machine.Source][]byte
 	steps    []progress
-	jobs     map[course.Run]*job
-	children map[course.Run]*Run
-	timers   map[course.Timer]*event
+	jobs     map[machine.Run]*job
+	children map[machine.Run]*Run
+	timers   map[machine.Timer]*event
 	trace    Trace
 	started  time.Time
 	ended    time.Time
-	end      *course.End
+	end      *machine.End
 	output   []byte
 }
 
-// progress is what is known of a step beside the record.
+// progress is what is known about a step besides the record.
 type progress struct {
-	change         course.Change // the last
+	change         machine.Change // the last one
 	failure        *jobhost.Failure
 	started, ended time.Time
 	attempts, runs int
@@ -42,8 +42,8 @@ type progress struct {
 func (k *Kit) newRun(name, id string, input []byte, labels map[string]string) *Run {
 	r := &Run{
 		kit: k, def: k.flows[name], id: id, labels: map[string]string{}, started: k.now,
-		data: map[course.Source][]byte{{Kind: course.Input}: input}, jobs: map[course.Run]*job{},
-		children: map[course.Run]*Run{}, timers: map[course.Timer]*event{},
+		data: map[machine.Source][]byte{{Kind: machine.Input}: input}, jobs: map[machine.Run]*job{},
+		children: map[machine.Run]*Run{}, timers: map[machine.Timer]*event{},
 	}
 	if r.def == nil { // the test has failed
 		return r
@@ -66,31 +66,31 @@ func (r *Run) Name() string {
 	return r.def.plan.Workflow.Name
 }
 
-// memory is a run as its course reads it.
+// memory is a run in the form that its course reads.
 type memory struct{ *Run }
 
-// Read implements [course.Reader].
-func (m memory) Read(s course.Source) ([]byte, error) {
+// Read implements [machine.Reader].
+func (m memory) Read(s machine.Source) ([]byte, error) {
 	data, found := m.data[s]
 	if !found {
-		return nil, fmt.Errorf("%w: there is nothing at %+v", course.ErrUnreadable, s)
+		return nil, fmt.Errorf("%w: there is nothing at %+v", machine.ErrUnreadable, s)
 	}
 	return data, nil
 }
 
-// Failure implements [course.Reader].
+// Failure implements [machine.Reader].
 func (m memory) Failure(step int) (*jobhost.Failure, error) { return m.steps[step].failure, nil }
 
-// Labels implements [course.Labeler].
+// Labels implements [machine.Labeler].
 func (m memory) Labels() map[string]string { return m.labels }
 
-// Size implements [course.Sizer].
-func (m memory) Size(s course.Source) (int64, error) {
+// Size implements [machine.Sizer].
+func (m memory) Size(s machine.Source) (int64, error) {
 	data, err := m.Read(s)
 	return int64(len(data)), err
 }
 
-func (r *Run) compose(p *course.Payload) []byte {
+func (r *Run) compose(p *machine.Payload) []byte {
 	data, err := p.Compose(memory{r}.Read)
 	if err != nil {
 		r.kit.fatalf("workflow %s: %v", r.Name(), err)
@@ -98,20 +98,20 @@ func (r *Run) compose(p *course.Payload) []byte {
 	return data
 }
 
-// deliver tells the workflow what has happened.
-func (r *Run) deliver(e course.Event) {
+// deliver informs the workflow of an event.
+func (r *Run) deliver(e machine.Event) {
 	if refused := r.try(e); refused != nil {
-		r.kit.fatalf("workflow %s: %v", r.Name(), refused) // only requests are
+		r.kit.fatalf("workflow %s: %v", r.Name(), refused) // only requests are refused
 	}
 }
 
-// try is deliver for what a test asks for. The error says why it comes to nothing.
-func (r *Run) try(e course.Event) *jobhost.Error {
+// try is deliver for requests of a test. The error says why a request is refused.
+func (r *Run) try(e machine.Event) *jobhost.Error {
 	if r.kit.failed {
 		return nil
 	}
 	e.At = r.kit.now
-	out, err := r.def.course.Advance(r.id, r.record, &e, memory{r})
+	out, err := r.def.machine.Advance(r.id, r.record, &e, memory{r})
 	if err != nil {
 		r.kit.fatalf("workflow %s: %v", r.Name(), err)
 		return nil
@@ -124,10 +124,10 @@ func (r *Run) try(e course.Event) *jobhost.Error {
 	return nil
 }
 
-// apply does what an event comes to.
-func (r *Run) apply(out *course.Outcome) {
+// apply carries out the outcome of an event.
+func (r *Run) apply(out *machine.Outcome) {
 	for _, k := range out.Keep {
-		r.data[course.Source{Kind: course.Kept, Slot: k.Slot}] = present(k.Data)
+		r.data[machine.Source{Kind: machine.Kept, Slot: k.Slot}] = present(k.Data)
 	}
 	if out.Resumed {
 		r.end, r.ended, r.output = nil, time.Time{}, nil
@@ -143,7 +143,7 @@ func (r *Run) apply(out *course.Outcome) {
 	}
 	for _, run := range out.Stop {
 		if child := r.children[run]; child != nil {
-			child.deliver(course.Event{What: course.Cancelled, Reason: "the workflow that it is a step of did"})
+			child.deliver(machine.Event{What: machine.Cancelled, Reason: "the workflow that it is a step of did"})
 		}
 	}
 	for _, timer := range out.Unset {
@@ -159,10 +159,10 @@ func (r *Run) apply(out *course.Outcome) {
 	}
 	for _, set := range out.Set {
 		timer := set.Timer
-		r.timers[timer] = r.kit.at(set.At, func() { r.deliver(course.Event{What: course.TimerDue, Timer: timer}) })
+		r.timers[timer] = r.kit.at(set.At, func() { r.deliver(machine.Event{What: machine.TimerDue, Timer: timer}) })
 	}
 	if out.Resumed && r.parent != nil {
-		r.kit.soon(func() { r.parent.deliver(course.Event{What: course.ChildResumed, Run: r.of}) })
+		r.kit.soon(func() { r.parent.deliver(machine.Event{What: machine.ChildResumed, Run: r.of}) })
 	}
 	if out.End != nil {
 		r.finish(out.End)
@@ -170,16 +170,16 @@ func (r *Run) apply(out *course.Outcome) {
 }
 
 // begin starts a workflow that is a step.
-func (r *Run) begin(b *course.Begin) {
+func (r *Run) begin(b *machine.Begin) {
 	step := &r.def.plan.Workflow.Steps[b.Run.Step]
 	child := r.kit.newRun(step.Workflow, b.ID, r.compose(&b.Payload), step.Labels)
 	child.parent, child.of = r, b.Run
 	r.children[b.Run] = child
-	r.kit.soon(func() { child.deliver(course.Event{What: course.Started}) })
+	r.kit.soon(func() { child.deliver(machine.Event{What: machine.Started}) })
 }
 
-// finish is the end of the workflow.
-func (r *Run) finish(end *course.End) {
+// finish handles the end of the workflow.
+func (r *Run) finish(end *machine.End) {
 	r.end, r.ended = end, r.kit.now
 	e := jobhost.TraceEntry{What: string(end.Status), Detail: end.Reason, Failure: end.Failure, Took: jobhost.Duration(r.ended.Sub(r.started))}
 	if end.Status == jobhost.WorkflowCompleted {
@@ -189,10 +189,10 @@ func (r *Run) finish(end *course.End) {
 	if r.parent == nil {
 		return
 	}
-	event := course.Event{What: course.ChildEnded, Run: r.of, Status: end.Status, Failure: end.Failure}
+	event := machine.Event{What: machine.ChildEnded, Run: r.of, Status: end.Status, Failure: end.Failure}
 	if end.Status == jobhost.WorkflowCompleted {
 		event.Output = present(r.output)
-		r.parent.data[course.Source{Kind: course.Output, Run: r.of}] = event.Output
+		r.parent.data[machine.Source{Kind: machine.Output, Run: r.of}] = event.Output
 	}
 	r.kit.soon(func() { r.parent.deliver(event) })
 }

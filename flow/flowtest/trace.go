@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// Trace is what happened in a run, in the order of time.
+// Trace is what happened in a run, in chronological order.
 type Trace []jobhost.TraceEntry
 
-// String writes an entry in each line, with the time since the first, for people and for
+// String formats one entry per line, with the time since the first, for people and for
 // comparisons with what is expected:
 //
 //	0s charge started
@@ -52,7 +52,7 @@ func (r *Run) tell(e jobhost.TraceEntry) {
 }
 
 // changed notes where a step stands.
-func (r *Run) changed(c *course.Change) {
+func (r *Run) changed(c *machine.Change) {
 	p, now := &r.steps[c.Step], r.kit.now
 	before := p.change
 	p.change = *c
@@ -64,7 +64,7 @@ func (r *Run) changed(c *course.Change) {
 	}
 	e := jobhost.TraceEntry{Step: r.def.plan.Workflow.Steps[c.Step].Name, Detail: c.Reason}
 	switch {
-	case c.Status == jobhost.StepPending && !c.Fallback: // it will run anew
+	case c.Status == jobhost.StepPending && !c.Fallback: // it will run again
 		*p = progress{change: *c, failure: p.failure, attempts: p.attempts, runs: p.runs}
 		return
 	case c.Status == jobhost.StepRunning && c.Fallback && !c.Run.Fallback: // its fallback step tells of itself

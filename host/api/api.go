@@ -12,16 +12,18 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/internal/budget"
 )
 
 // Config says what an API serves, and to whom.
 type Config struct {
-	// Server answers.
-	Server jobhost.Server
+	// Server returns what answers, or why nothing does yet. It is asked until it has answered.
+	Server func() (jobhost.Server, error)
 	// Token is what calls that change something must carry: see [CheckToken].
 	Token string
 	// OpenReads lets calls from this machine read without the token. It can't tell
@@ -44,8 +46,8 @@ type Config struct {
 	// Whole is the size up to which the server holds a payload or result in memory while it is
 	// read, in bytes; 0 = 64 KiB. Larger ones come in pieces.
 	Whole int
-	// Observe is told of every answer, with the path of the route ("" = none
-	// matched), and must not block; nil = nobody. Answers to waits and streams
+	// Observe is called with every answer, with the path of the route ("" = none
+	// matched), and must not block; nil = none. Answers to waits and streams
 	// count with all their time.
 	Observe func(route string, status int, took time.Duration)
 	// Logger; nil = nothing is logged.
@@ -94,7 +96,7 @@ func setDefault[N int | int64 | time.Duration](n *N, value N) {
 // API serves the HTTP API. It is safe for use by many goroutines.
 type API struct {
 	cfg     Config
-	server  jobhost.Server
+	server  jobhost.Server // set once by connect, which every handler that uses it comes after
 	log     *slog.Logger
 	maxBody int
 	mux     *http.ServeMux
@@ -102,10 +104,13 @@ type API struct {
 	guard   guard
 	epoch   string // of the numbers of events: another one after a restart
 
+	connecting sync.Mutex  // taken to set server
+	connected  atomic.Bool // server is set
+
 	trusted, anonymous *quota // of callers with the token, and without
-	batches, uploads   gauge
-	bodies             gauge // in bytes
-	parked             gauge // bytes of messages that wait for room
+	batches, uploads   budget.Budget
+	bodies             budget.Budget // in bytes
+	parked             budget.Budget // bytes of messages that wait for room
 	memory             sync.Pool
 
 	// stopping ends waits and streams; see Stop.
@@ -127,7 +132,6 @@ func New(cfg Config) (*API, error) {
 	cfg.Limits.setDefaults()
 	a := &API{
 		cfg:     cfg,
-		server:  cfg.Server,
 		log:     cfg.Logger,
 		maxBody: (cfg.MaxPayload+2)/3*4 + 64<<10,
 		epoch:   strconv.FormatUint(rand.Uint64(), 36),
@@ -139,10 +143,10 @@ func New(cfg Config) (*API, error) {
 	l := &cfg.Limits
 	a.trusted = newQuota(l.Streams, l.Waits, l.Answers, l.Stall)
 	a.anonymous = newQuota(l.AnonymousStreams, l.AnonymousWaits, l.AnonymousAnswers, l.Stall)
-	a.uploads.limit = int64(cfg.Limits.Uploads)
-	a.batches.limit = int64(cfg.Limits.Batches)
-	a.bodies.limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
-	a.parked.limit = max(cfg.Limits.BodyBytes, jobhost.MaxFiberMessage)
+	a.uploads.Limit = int64(cfg.Limits.Uploads)
+	a.batches.Limit = int64(cfg.Limits.Batches)
+	a.bodies.Limit = max(cfg.Limits.BodyBytes, int64(a.maxBody))
+	a.parked.Limit = max(cfg.Limits.BodyBytes, jobhost.MaxFiberMessage)
 	a.memory.New = func() any { return &memory{decoder: wire.NewDecoder(cfg.MaxPayload)} }
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	table := a.routes()
@@ -150,6 +154,30 @@ func New(cfg Config) (*API, error) {
 	var err error
 	a.openapi, err = describe(table)
 	return a, err
+}
+
+// Serving returns a [Config.Server] for a server that is there from the start.
+func Serving(server jobhost.Server) func() (jobhost.Server, error) {
+	return func() (jobhost.Server, error) { return server, nil }
+}
+
+// connect finds the server, which a host has only once it runs.
+func (a *API) connect() error {
+	if a.connected.Load() {
+		return nil
+	}
+	a.connecting.Lock()
+	defer a.connecting.Unlock()
+	if a.connected.Load() {
+		return nil
+	}
+	server, err := a.cfg.Server()
+	if err != nil {
+		return err
+	}
+	a.server = server
+	a.connected.Store(true)
+	return nil
 }
 
 // Stop ends event streams, with an event that says so, and requests that wait,

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,12 +92,12 @@ func TestQueueFull(t *testing.T) {
 	f := setup(t, options{host: func(c *host.Config) { c.Workers[0].QueueCapacity = 1 }})
 	f.submit(jobhost.Spec{Worker: "test", Delay: time.Hour})
 	got := f.do("POST", "/v1/jobs", `{"worker":"test"}`)
-	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"1s"`, "the queue of test is full")
+	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"1s"`, "the queue of test is full", `"field":"worker"`)
 	if got.header.Get("Retry-After") != "1" {
 		t.Errorf("got Retry-After %q", got.header.Get("Retry-After"))
 	}
 	soon := &jobhost.Error{Code: jobhost.CodeExhausted, Message: "full", RetryAfter: 250 * time.Millisecond}
-	f = setup(t, options{api: func(c *api.Config) { c.Server = &broken{c.Server, soon} }})
+	f = setup(t, options{api: func(c *api.Config) { c.Server = api.Serving(&broken{serverOf(c), soon}) }})
 	got = f.do("GET", "/v1/jobs/a", "")
 	f.want(got, 429, `"code":"exhausted"`, `"retry_after":"250ms"`)
 	if got.header.Get("Retry-After") != "1" {
@@ -226,6 +227,34 @@ func TestProbes(t *testing.T) {
 	f.api.Stop()
 	f.want(f.do("GET", "/readyz", ""), 503, "stopping")
 	f.want(setup(t, options{}).do("GET", "/metrics", ""), 404)
+}
+
+// TestStarting asks a host that has no server yet, and again when it has.
+func TestStarting(t *testing.T) {
+	t.Parallel()
+	var started atomic.Bool
+	f := setup(t, options{api: func(c *api.Config) {
+		server := serverOf(c)
+		c.Server = func() (jobhost.Server, error) {
+			if started.Load() {
+				return server, nil
+			}
+			return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the host is starting"}
+		}
+	}})
+	for _, path := range []string{"/v1/workers", "/v1/jobs/a", "/v1/events", "/v1/fibers"} {
+		f.want(f.do("GET", path, ""), 503, "the host is starting")
+	}
+	f.want(f.do("POST", "/v1/jobs", `{"worker":"test"}`), 503, "the host is starting")
+	f.want(f.do("GET", "/v1/workers", "", "Authorization", ""), 401)
+	f.want(f.do("GET", "/healthz", ""), 200)
+	f.want(f.do("GET", "/openapi.json", ""), 200)
+	started.Store(true)
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() { f.want(f.do("GET", "/v1/workers", ""), 200, `"name":"test"`) })
+	}
+	asking.Wait()
 }
 
 func TestObserve(t *testing.T) {

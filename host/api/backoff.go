@@ -31,7 +31,7 @@ type offender struct {
 
 func newBackoff() *backoff { return &backoff{sources: map[netip.Prefix]*offender{}} }
 
-// failed counts a wrong token. It returns how long the source is told to stay
+// failed counts a wrong token. It returns how long the source must stay
 // away, 0 = not, and whether the operator should hear of it: once when a
 // source begins and once each time it is blocked.
 func (b *backoff) failed(remote string) (blocked time.Duration, tell bool) {

@@ -21,7 +21,7 @@ const (
 
 // batch is one POST /v1/jobs:batch while it is served. Lines are read until a
 // chunk is full, or until no more of them have arrived; the chunk is submitted
-// and answered; then the next one. So a batch may be endless, and nobody waits
+// and answered; then the next one. So a batch may be endless, and none waits
 // for a line that has not been sent.
 type batch struct {
 	api     *API
@@ -49,10 +49,10 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.batches.takeOne("batches under way"); err != nil {
+	if err := takeOne(&a.batches, "batches under way"); err != nil {
 		return err
 	}
-	defer a.batches.free(1)
+	defer a.batches.Free(1)
 	c := http.NewResponseController(w)
 	if err := c.EnableFullDuplex(); err != nil {
 		return fmt.Errorf("answer while reading: %w", err)

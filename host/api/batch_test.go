@@ -155,7 +155,7 @@ func (taker) SubmitBatch(_ context.Context, specs []jobhost.Spec) ([]jobhost.Sub
 func TestBatchIsStreamed(t *testing.T) {
 	t.Parallel()
 	const jobs = 20_000
-	f := setup(t, options{api: func(c *api.Config) { c.Server = taker{c.Server} }})
+	f := setup(t, options{api: func(c *api.Config) { c.Server = api.Serving(taker{serverOf(c)}) }})
 	reader, writer := io.Pipe()
 	go func() {
 		for i := range jobs {

@@ -26,7 +26,7 @@ func quiet(c *api.Config) { c.Logger = slog.New(slog.DiscardHandler) }
 // alone leaves the jobs out, so that what is measured is the API.
 func alone(c *api.Config) {
 	quiet(c)
-	c.Server = taker{c.Server}
+	c.Server = api.Serving(taker{serverOf(c)})
 }
 
 func report(b *testing.B, jobs int) {
@@ -100,7 +100,7 @@ func BenchmarkClientSubmit(b *testing.B) {
 
 // BenchmarkHandler is the server's part alone: no network, no client.
 func BenchmarkHandler(b *testing.B) {
-	a, err := api.New(api.Config{Server: taker{}, Token: token})
+	a, err := api.New(api.Config{Server: api.Serving(taker{}), Token: token})
 	if err != nil {
 		b.Fatal(err)
 	}

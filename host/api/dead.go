@@ -176,7 +176,7 @@ func (a *API) retryDead(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return job, err
 		}
-		// Not all that can be retried: tasks that somebody cancelled stay so.
+		// Not all that can be retried: cancelled tasks stay cancelled.
 		done, err := a.server.ChangeDead(ctx, jobhost.DeadChange{Action: jobhost.DeadRetry, Jobs: []string{id}})
 		if err == nil && len(done.Failed) > 0 {
 			err = done.Failed[0].Error

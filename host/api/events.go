@@ -21,10 +21,10 @@ func (a *API) watchEvents(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if fresh {
-			s.write("event: " + wire.EventResync + "\ndata: {}\n\n")
+			s.send("", wire.EventResync, whole([]byte("{}")))
 		}
-		return follow(ctx, s, a.server.Events(ctx, query), func(e *jobhost.Event) (id, name string) {
-			return a.epoch + "." + strconv.FormatUint(e.Seq, 10), string(e.Kind)
+		return follow(ctx, s, a.server.Events(ctx, query), func(e *jobhost.Event) heading {
+			return heading{id: a.epoch + "." + strconv.FormatUint(e.Seq, 10), name: string(e.Kind)}
 		})
 	})
 }

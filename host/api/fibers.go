@@ -100,7 +100,7 @@ var (
 		Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("the message is larger than %d bytes", jobhost.MaxFiberMessage),
 		Hint: "send it in parts",
 	}
-	// errNoTurn is told from other reasons to be exhausted by its field.
+	// errNoTurn is distinguished from other reasons to be exhausted by its field.
 	errNoTurn = &jobhost.Error{
 		Code: jobhost.CodeExhausted, Field: "wait", RetryAfter: time.Second,
 		Message: "as many fibers live as may, and the time to wait ran out", Hint: "wait for longer, or interrupt a fiber that isn't needed",
@@ -206,8 +206,8 @@ func (a *API) sendFiber(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = a.server.SendFiber(r.Context(), id, message, false)
-	if wait > 0 && jobhost.CodeOf(err) == jobhost.CodeExhausted && a.parked.take(int64(len(message))) {
-		defer a.parked.free(int64(len(message)))
+	if wait > 0 && jobhost.CodeOf(err) == jobhost.CodeExhausted && a.parked.Take(int64(len(message))) {
+		defer a.parked.Free(int64(len(message)))
 		err = a.patiently(w, r, wait, err, func(ctx context.Context) error { return a.server.SendFiber(ctx, id, message, true) })
 	}
 	if err != nil {
@@ -244,15 +244,11 @@ func (a *API) watchFiber(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 		}
-		outputs := func(yield func(wire.FiberOutput, error) bool) {
-			for o, err := range a.server.WatchFiber(ctx, query) {
-				if !yield(wire.NewFiberOutput(o), err) {
-					return
-				}
+		return follow(ctx, s, a.server.WatchFiber(ctx, query), func(o *jobhost.FiberOutput) heading {
+			return heading{
+				id: life + "." + strconv.FormatUint(o.Seq, 10), name: wire.EventOutput, room: len(o.Data),
+				json: wire.FiberOutputJSON(*o),
 			}
-		}
-		return follow(ctx, s, outputs, func(o *wire.FiberOutput) (id, name string) {
-			return life + "." + strconv.FormatUint(o.Seq, 10), wire.EventOutput
 		})
 	})
 }

@@ -57,11 +57,11 @@ func secure(h http.Header) {
 	h["X-Content-Type-Options"] = noSniff
 }
 
-// admit checks all that doesn't depend on what is asked of a route: that the
+// authorize checks all that doesn't depend on what is asked of a route: that the
 // Host header names this server, that no other site's page sent the request,
 // the token, the parameters of the query and the type of the body. In this
 // order: a stranger learns nothing about the later ones.
-func (a *API) admit(w http.ResponseWriter, r *http.Request, to *route) error {
+func (a *API) authorize(w http.ResponseWriter, r *http.Request, to *route) error {
 	if to.access != open {
 		if err := a.guard.checkHost(r.Host); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (g *guard) checkOrigin(r *http.Request) error {
 }
 
 // checkToken asks for the token where it is needed. One that is given is
-// always looked at, so that nobody keeps using a wrong one unnoticed.
+// always looked at, so that a wrong one doesn't go unnoticed.
 func (a *API) checkToken(w http.ResponseWriter, r *http.Request, need access) error {
 	given := r.Header["Authorization"]
 	if len(given) == 0 && a.guard.free(r, need) {

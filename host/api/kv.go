@@ -67,10 +67,10 @@ func (a *API) setKey(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
-	if !a.bodies.take(jobhost.MaxValueBytes) {
+	if !a.bodies.Take(jobhost.MaxValueBytes) {
 		return errBusy
 	}
-	defer a.bodies.free(jobhost.MaxValueBytes)
+	defer a.bodies.Free(jobhost.MaxValueBytes)
 	value, err := readAll(nil, http.MaxBytesReader(w, r.Body, jobhost.MaxValueBytes), int(min(max(r.ContentLength, 0), jobhost.MaxValueBytes)))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return jobhost.CheckValue(make([]byte, jobhost.MaxValueBytes+1), 0)

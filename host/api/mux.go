@@ -124,7 +124,10 @@ func (m *methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	route := m.routes[i]
 	m.api.recognize(w, r, route)
-	err := m.api.admit(w, r, route)
+	err := m.api.authorize(w, r, route)
+	if err == nil && route.needsServer() {
+		err = m.api.connect()
+	}
 	if err == nil && needsRoom(route) {
 		err = m.api.reserve(w, r, pageRoom)
 	}

@@ -18,7 +18,7 @@ import (
 // newTestAPI returns an API with all routes and a server that nobody asks.
 func newTestAPI(t testing.TB) *API {
 	t.Helper()
-	a, err := New(Config{Server: struct{ jobhost.Server }{}, Token: "0123456789abcdefghijklmnopqrstuv", Metrics: http.NotFoundHandler()})
+	a, err := New(Config{Server: Serving(struct{ jobhost.Server }{}), Token: "0123456789abcdefghijklmnopqrstuv", Metrics: http.NotFoundHandler()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/jobhost/jobhost/host/api/wire"
 )
 
-// uploadTime bounds an upload as a whole: nobody keeps one open for ever by a
+// uploadTime bounds an upload as a whole: none stays open forever because of a
 // byte now and then.
 const uploadTime = time.Hour
 
 // upload serves POST /v1/payloads.
 func (a *API) upload(w http.ResponseWriter, r *http.Request) error {
-	if err := a.uploads.takeOne("uploads under way"); err != nil {
+	if err := takeOne(&a.uploads, "uploads under way"); err != nil {
 		return err
 	}
-	defer a.uploads.free(1)
+	defer a.uploads.Free(1)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), uploadTime, errSlowUpload)
 	defer cancel()
 	c := http.NewResponseController(w)

@@ -145,13 +145,13 @@ func (b halfRead) OpenResult(context.Context, string, int) (jobhost.Content, err
 // TestResultBreaksOff: half a result is never taken for all of it.
 func TestResultBreaksOff(t *testing.T) {
 	t.Parallel()
-	f := setup(t, options{api: func(c *api.Config) { c.Server = halfRead{c.Server, 0} }})
+	f := setup(t, options{api: func(c *api.Config) { c.Server = api.Serving(halfRead{serverOf(c), 0}) }})
 	got := f.do("GET", "/v1/jobs/a/result?task=0", "")
 	f.want(got, 500, "the content is damaged")
 	if strings.Contains(got.body, "secret") || got.header.Get("Content-Length") == "200000" {
 		t.Errorf("got %s with %v", got.body, got.header)
 	}
-	f = setup(t, options{api: func(c *api.Config) { c.Server = halfRead{c.Server, 100_000} }})
+	f = setup(t, options{api: func(c *api.Config) { c.Server = api.Serving(halfRead{serverOf(c), 100_000}) }})
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+f.addr+"/v1/jobs/a/result?task=0", nil)
 	if err != nil {
 		t.Fatal(err)

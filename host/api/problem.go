@@ -55,7 +55,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (a *API) problem(ctx context.Context, err error) *wire.Problem {
 	e, known := errors.AsType[*jobhost.Error](err)
 	if !known && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		// Mostly, nobody is there to read it.
+		// The client is mostly gone.
 		e, known = &jobhost.Error{
 			Code: jobhost.CodeUnavailable, Message: "the request ended before it was answered", RetryAfter: time.Second,
 		}, true

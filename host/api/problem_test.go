@@ -41,7 +41,7 @@ func TestCausesStayInside(t *testing.T) {
 			t.Parallel()
 			var log syncBuffer
 			f := setup(t, options{api: func(c *api.Config) {
-				c.Server = &broken{c.Server, err}
+				c.Server = api.Serving(&broken{serverOf(c), err})
 				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			}})
 			got := f.do("GET", "/v1/jobs/a", "")

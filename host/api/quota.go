@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/internal/budget"
 )
 
 // quota is what callers may take. Callers with the token have one, and all others
 // have one of their own: however many they are, they take nothing of the first.
 type quota struct {
-	streams, waits gauge
+	streams, waits budget.Budget
 	answers        room
 }
 
 func newQuota(streams, waits int, answers int64, stall time.Duration) *quota {
 	return &quota{
-		streams: gauge{limit: int64(streams)},
-		waits:   gauge{limit: int64(waits)},
+		streams: budget.Budget{Limit: int64(streams)},
+		waits:   budget.Budget{Limit: int64(waits)},
 		answers: room{limit: answers, stall: stall, writing: map[*lease]struct{}{}},
 	}
 }
@@ -46,7 +47,7 @@ func (a *API) recognize(w http.ResponseWriter, r *http.Request, to *route) {
 
 // beginWait begins a wait, during which no room is held for the answer.
 func (w *response) beginWait() error {
-	if err := w.quota.waits.takeOne("requests that wait"); err != nil {
+	if err := takeOne(&w.quota.waits, "requests that wait"); err != nil {
 		return err
 	}
 	w.lease.release()
@@ -56,7 +57,7 @@ func (w *response) beginWait() error {
 
 func (w *response) endWait() {
 	w.conn.leave()
-	w.quota.waits.free(1)
+	w.quota.waits.Free(1)
 }
 
 // reserve takes the room that an answer needs while it is made, or waits for it.

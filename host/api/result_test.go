@@ -105,7 +105,7 @@ func TestResultsOfManyTasks(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &slowStore{tasks: 10_000, each: 20 * time.Millisecond}
-				a, err := api.New(api.Config{Server: s, Token: token})
+				a, err := api.New(api.Config{Server: api.Serving(s), Token: token})
 				if err != nil {
 					t.Fatal(err)
 				}

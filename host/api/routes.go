@@ -32,6 +32,9 @@ type route struct {
 	serve   func(w http.ResponseWriter, r *http.Request) error
 }
 
+// needsServer reports whether the route asks the server, rather than tell of the process.
+func (r *route) needsServer() bool { return r.access >= reads }
+
 // param is a parameter of the query. Others are refused.
 type param struct{ name, doc string }
 

@@ -28,7 +28,7 @@ type ServeConfig struct {
 	ShutdownTimeout time.Duration
 	// TLS makes it HTTPS, with HTTP/2; nil = plain HTTP/1.1.
 	TLS *tls.Config
-	// Logger is told of faults of connections, as debug messages; nil = nobody.
+	// Logger gets the faults of connections, as debug messages; nil = none.
 	Logger *slog.Logger
 }
 

@@ -42,7 +42,7 @@ func setup(t testing.TB, o options) *fixture {
 		o.host = func(*host.Config) {}
 	}
 	f := &fixture{TB: t, host: hosttest.Open(t, o.host)}
-	cfg := api.Config{Server: f.host, Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	cfg := api.Config{Server: f.host.Server, Token: token, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if o.api != nil {
 		o.api(&cfg)
 	}
@@ -70,6 +70,12 @@ func setup(t testing.TB, o options) *fixture {
 		group.Wait()
 	})
 	return f
+}
+
+// serverOf is the server of a configuration, which is there from the start.
+func serverOf(c *api.Config) jobhost.Server {
+	server, _ := c.Server()
+	return server
 }
 
 // reply is an answer.

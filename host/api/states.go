@@ -42,7 +42,7 @@ func (a *API) stateRoutes() []route {
 			runParam, {"tasks", "How many tasks the job has, if it isn't there yet; left out = it must be there."},
 		}, []answer{answers[jobhost.TaskState](200, "The state is durable: with its version, time and event_id.")}, a.setState},
 		{"DELETE", "/v1/states/{job}", "deleteStates", "Remove the states of a job that the queue doesn't know", writes, "", []param{runParam}, []answer{gone}, a.deleteStates},
-		{"POST", "/v1/states:clean", "cleanStates", "Remove states that nobody has changed for long", writes, wire.JSON, nil, []answer{
+		{"POST", "/v1/states:clean", "cleanStates", "Remove states that have not changed for long", writes, wire.JSON, nil, []answer{
 			answers[jobhost.StateCleaned](200, "How many jobs were marked as deleted, and how many removed."),
 		}, a.cleanStates},
 	}
@@ -146,13 +146,28 @@ func (a *API) watchStates(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.serveStream(w, r, func(ctx context.Context, s *stream) error {
-		return follow(ctx, s, a.server.WatchStates(ctx, query), func(e *jobhost.StateEvent) (id, name string) {
-			if e.Sentinel {
-				return e.Cursor, wire.EventSentinel
-			}
-			return e.Cursor, wire.EventState
+		within, ok := a.server.(watcherWithin)
+		if !ok {
+			return follow(ctx, s, a.server.WatchStates(ctx, query), headingOf)
+		}
+		return a.replayed(ctx, w, r, s, func(room func(bytes int) error) error {
+			return follow(ctx, s, within.WatchStatesWithin(ctx, query, room), headingOf)
 		})
 	})
+}
+
+// watcherWithin is a server that asks for room for the states that a reader begins with.
+type watcherWithin interface {
+	WatchStatesWithin(ctx context.Context, query jobhost.StateQuery, room func(bytes int) error) iter.Seq2[jobhost.StateEvent, error]
+}
+
+func headingOf(e *jobhost.StateEvent) heading {
+	if e.Sentinel {
+		return heading{id: e.Cursor, name: wire.EventSentinel, replayed: true}
+	}
+	// Six bytes for each as JSON, and copies.
+	const inJSON = 8
+	return heading{id: e.Cursor, name: wire.EventState, room: inJSON * (len(e.State.Payload) + len(e.State.Message))}
 }
 
 // cursorOf reads where a reader wants to go on. What it means the host knows.

@@ -59,10 +59,10 @@ func (a *API) readBody(w http.ResponseWriter, r *http.Request, m *memory, most i
 	if size < 0 {
 		size = int64(most) // it doesn't say
 	}
-	if !a.bodies.take(size) {
+	if !a.bodies.Take(size) {
 		return errBusy
 	}
-	defer a.bodies.free(size)
+	defer a.bodies.Free(size)
 	body := http.MaxBytesReader(w, r.Body, int64(most))
 	var err error
 	if m.in, err = readAll(m.in[:0], body, int(max(0, r.ContentLength))); err != nil {

@@ -91,7 +91,7 @@ func TestTokenFileRefused(t *testing.T) {
 func TestNewRefusesWeakTokens(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"", "secret", strings.Repeat("a", 64)} {
-		if _, err := api.New(api.Config{Server: struct{ jobhost.Server }{}, Token: token}); jobhost.CodeOf(err) != jobhost.CodeInvalid {
+		if _, err := api.New(api.Config{Server: api.Serving(struct{ jobhost.Server }{}), Token: token}); jobhost.CodeOf(err) != jobhost.CodeInvalid {
 			t.Errorf("token %q: got error %v", token, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jobhost/jobhost"
@@ -23,7 +24,7 @@ var (
 
 // workflowRoutes are those of workflows and their definitions.
 func (a *API) workflowRoutes() []route {
-	return []route{
+	routes := []route{
 		{"POST", "/v1/workflows", "startWorkflow", "Start a workflow", writes, wire.JSON, []param{runWaitParam}, []answer{
 			answers[jobhost.WorkflowReceipt](201, "The workflow is durable. With wait: the workflow, ended.").started(),
 			answers[jobhost.WorkflowReceipt](200, "The same workflow was there before. With wait: the workflow, ended.").started(),
@@ -61,6 +62,22 @@ func (a *API) workflowRoutes() []route {
 			answers[[]jobhost.Workflow](200, "All definitions of the host, by name."),
 		}, a.listDefinitions},
 		{"GET", "/v1/definitions/{name}", "getDefinition", "Show a definition", reads, "", nil, []answer{aDefinition}, a.getDefinition},
+	}
+	for i := range routes {
+		if strings.HasPrefix(routes[i].path, "/v1/workflows/{id}") {
+			routes[i].serve = ofWorkflow(routes[i].serve)
+		}
+	}
+	return routes
+}
+
+// ofWorkflow refuses ids in the path that no workflow has.
+func ofWorkflow(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := jobhost.CheckAnyWorkflowID(r.PathValue("id")); err != nil {
+			return err
+		}
+		return serve(w, r)
 	}
 }
 

@@ -31,7 +31,11 @@ func TestWorkflows(t *testing.T) {
 	f.want(f.do("GET", "/v1/workflows/wf-a", ""), 200, `"labels":{"k":"v","kind":"chain"}`, `"steps":[{"name":"first","status":"completed"`)
 	f.want(f.do("GET", "/v1/workflows/wf-b?wait=1ms", ""), 202, `"status":"running"`)
 	f.want(f.do("GET", "/v1/workflows/wf-c", ""), 404, `"code":"not_found"`)
-	f.want(f.do("GET", "/v1/workflows/a", ""), 404, "there is no workflow a")
+	for _, r := range []reply{
+		f.do("GET", "/v1/workflows/a", ""), f.do("GET", "/v1/workflows/a/trace", ""), f.do("POST", "/v1/workflows/a/cancel", ""), f.do("DELETE", "/v1/workflows/a", ""),
+	} {
+		f.want(r, 400, `"field":"id"`, "is not the id of a workflow")
+	}
 	f.want(f.do("GET", "/v1/workflows/wf-a/trace", ""), 200, `"what":"started"`, `"step":"second"`)
 	f.want(f.do("GET", "/v1/workflows/wf-a/definition", ""), 200, `{"name":"chain",`)
 	f.want(f.do("GET", "/v1/workflows?name=approval&status=running", ""), 200, `{"workflows":[{"id":"wf-b"`)
@@ -97,7 +101,7 @@ func TestChangeWorkflows(t *testing.T) {
 	f.want(f.do("DELETE", "/v1/workflows/wf-a", ""), 404)
 
 	start("wf-b", "approval")
-	f.want(f.do("DELETE", "/v1/workflows/wf-b", ""), 409)
+	f.want(f.do("DELETE", "/v1/workflows/wf-b", ""), 409, "cancel it first: jobhost workflow cancel wf-b")
 	f.want(f.do("POST", "/v1/workflows/wf-b/signals/other", ""), 404, `"field":"signal"`)
 	f.want(f.do("POST", "/v1/workflows/wf-b/signals/a.b", ""), 400, `"field":"name"`)
 	f.want(f.do("POST", "/v1/workflows/wf-b/signals/approved", `{"payload":1,"payload_text":"a"}`), 400, "both set")

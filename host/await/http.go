@@ -8,10 +8,10 @@ import (
 )
 
 // HTTP returns an op that sends a request each time it is performed, and results in
-// its response. If the op loses, the request is cancelled where it is. Errors are
-// those of [netproxy.NewRequest] and [netproxy.Pool.Enqueue], of type
-// [*netproxy.Error], or [netproxy.ErrClosed] when the pool was stopped meanwhile:
-// then the server may have seen the request.
+// its response. If the op loses, the request is cancelled at whatever stage it is.
+// Errors are those of [netproxy.NewRequest] and [netproxy.Pool.Enqueue], of type
+// [*netproxy.Error], or [netproxy.ErrClosed] if the pool was stopped first; then
+// the server may have seen the request.
 func HTTP(pool netproxy.Pool, spec netproxy.RequestSpec) op.Op[*netproxy.Response] {
 	return op.Bracket(
 		func() (*exchange, error) { return send(pool, spec) },
@@ -24,8 +24,7 @@ func HTTP(pool netproxy.Pool, spec netproxy.RequestSpec) op.Op[*netproxy.Respons
 	)
 }
 
-// exchange is a request on its way, and then its response. It implements
-// [netproxy.Handler].
+// exchange is a request and its response. It implements [netproxy.Handler].
 type exchange struct {
 	task     *netproxy.Task
 	response op.Future[*netproxy.Response]

@@ -14,9 +14,9 @@ const (
 	causeFrames = 6
 )
 
-// causeIn returns the first lines that Go wrote, up to those of the goroutines. Of what
-// it calls a fatal error it writes the name to the standard error alone, so that there is
-// no such line: then the functions say what it was.
+// causeIn returns the first lines of Go's output, up to the goroutines. For what it calls
+// a fatal error Go writes the name to standard error only, so the output has no such
+// line; then the functions on the stack say what it was.
 func causeIn(written []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(written)) {
@@ -38,8 +38,8 @@ func causeIn(written []byte) string {
 	return text.Line("fatal error: "+meaningOf(frames)+"in "+strings.Join(frames, ", "), causeLines*causeBytes)
 }
 
-// framesIn returns the functions of the goroutine that met the fault, the innermost
-// first, of which the runtime's own stack is a part. Those that recur are there once.
+// framesIn returns the functions of the goroutine that failed, innermost first, which
+// include the runtime's own frames. Recursive functions are listed once.
 func framesIn(text string) (frames []string) {
 	goroutines := 0
 	for line := range strings.Lines(text) {
@@ -64,7 +64,7 @@ func framesIn(text string) (frames []string) {
 	return frames
 }
 
-// meaningOf names the fatal errors that guests and payloads may lead to.
+// meaningOf names the fatal errors that guests and payloads can cause.
 func meaningOf(frames []string) string {
 	switch frames[0] {
 	case "runtime.newstack":

@@ -1,7 +1,6 @@
-// Package crash finds out how the host before this one has ended, when it was not
-// stopped, and keeps the evidence: the text that Go writes as a process dies goes to
-// a file, and how often the kernel's OOM killer was at work is remembered while the
-// host runs.
+// Package crash finds out how the previous host ended if it was not stopped, and keeps the
+// evidence: the text that Go writes as a process dies goes to a file, and the number of kills by
+// the kernel's OOM killer is recorded while the host runs.
 package crash
 
 import (
@@ -21,32 +20,33 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// How says how a host has ended.
+// How is the way in which a host ended.
 type How string
 
-// The ways to end.
+// The ways a host can end.
 const (
-	Fatal  How = "fatal_error" // Go ended it: an unrecovered panic, a signal of the processor, no memory
-	OOM    How = "oom_killed"  // the kernel's OOM killer, by all evidence
-	Killed How = "killed"      // from outside: it had no time to write anything
+	Fatal  How = "fatal_error" // Go ended it: an unrecovered panic, a processor signal, out of memory
+	OOM    How = "oom_killed"  // the kernel's OOM killer, as far as the evidence goes
+	Killed How = "killed"      // from outside, without a chance to write anything
 )
 
-// Ended tells how a host has ended that was not stopped.
+// Ended describes the end of a host that was not stopped.
 type Ended struct {
 	How How `json:"how"`
-	// Cause are the first lines of what Go wrote, or a sentence. It is for operators.
+	// Cause is the first lines of Go's output, or a sentence. It is for operators.
 	Cause string `json:"cause"`
-	// File is the file with all that Go wrote, below the folder of the store; empty = nothing.
+	// File is the file with all of Go's output, relative to the folder of the store; empty =
+	// nothing.
 	File string `json:"file,omitempty"`
-	// At is about when that was.
+	// At is the approximate time of the end.
 	At time.Time `json:"at"`
 }
 
-// ByItself reports whether the host is known to have been ended by what it did, and
-// not from outside.
+// ByItself reports whether the host is known to have been ended by its own doing, and not from
+// outside.
 func (e *Ended) ByItself() bool { return e != nil && e.How != Killed }
 
-// Recorder watches over a host that runs.
+// Recorder collects evidence while a host runs.
 type Recorder struct {
 	dir     string
 	journal *journal.Journal
@@ -57,22 +57,22 @@ type Recorder struct {
 	memo memo
 }
 
-// memo is what the journal remembers for the next host.
+// memo is what the journal records for the next host.
 type memo struct {
 	Kills kills     `json:"kills"`
 	At    time.Time `json:"at"`
-	// Pending is how a host has ended of which attempts may be left that weren't dealt with yet.
+	// Pending is the end of an earlier host whose attempts may not all have been dealt with yet.
 	Pending *Ended `json:"pending,omitempty"`
 }
 
-// Folder is the folder of the evidence, below that of the store.
+// Folder is the folder of the evidence, within that of the store.
 const Folder = "crashes"
 
-// running is the file that Go writes to as the process ends.
+// running is the file that Go writes to if the process crashes.
 const running = "running.txt"
 
-// Open finds out how the last host has ended whose store is in a folder, and makes
-// Go write to a file there if this one ends likewise. There is one for a process.
+// Open finds out how the last host on the store in dir ended, and makes Go write to a file there
+// if this one crashes. A process can have only one.
 func Open(dir string, j *journal.Journal, logger *slog.Logger) (*Recorder, error) {
 	r := &Recorder{dir: filepath.Join(dir, Folder), journal: j, system: linux{root: "/"}}
 	if err := r.open(logger); err != nil {
@@ -91,7 +91,7 @@ func (r *Recorder) open(logger *slog.Logger) error {
 	}
 	previous, last := r.journal.Previous(), memo{}
 	if err := json.Unmarshal(previous.Memo, &last); err != nil {
-		last = memo{} // of another version, or none
+		last = memo{} // written by another version, or missing
 	}
 	now := r.system.kills()
 	if previous.Crashed {
@@ -99,7 +99,7 @@ func (r *Recorder) open(logger *slog.Logger) error {
 		r.ended.At = last.At
 		logger.Error("the host was not stopped the last time, it ended", logkey.Reason, string(r.ended.How), "cause", r.ended.Cause, logkey.Path, r.ended.File)
 	}
-	if last.Pending != nil { // the start after that crash did not come far enough to deal with it
+	if last.Pending != nil { // the start after that crash did not get far enough to deal with it
 		r.ended = last.Pending
 	}
 	r.memo.Pending = r.ended
@@ -107,7 +107,7 @@ func (r *Recorder) open(logger *slog.Logger) error {
 	return errors.Join(r.discard(), r.begin())
 }
 
-// keep gives what the last process wrote a name of its own, and returns it.
+// keep renames the output of the last process and returns it.
 func (r *Recorder) keep() (text []byte, name string, err error) {
 	from := filepath.Join(r.dir, running)
 	text, err = readStart(from, keptBytes)
@@ -128,16 +128,16 @@ func (r *Recorder) keep() (text []byte, name string, err error) {
 	return text, filepath.Join(Folder, name), nil
 }
 
-// begin makes Go write its last words to a new file.
+// begin makes Go write its crash output to a new file.
 func (r *Recorder) begin() error {
 	f, err := os.OpenFile(filepath.Join(r.dir, running), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close()) // which has a descriptor of its own
+	return errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close()) // SetCrashOutput has duplicated the descriptor
 }
 
-// Ended tells how the last host has ended; nil = it was stopped, the machine was started
+// Ended returns how the last host ended; nil = it was stopped, the machine has been restarted
 // since, or there was none.
 func (r *Recorder) Ended() *Ended {
 	if r == nil {
@@ -146,7 +146,7 @@ func (r *Recorder) Ended() *Ended {
 	return r.ended
 }
 
-// Done says that the attempts which the last host has left are dealt with.
+// Done records that the attempts left by the last host have been dealt with.
 func (r *Recorder) Done() {
 	if r == nil {
 		return
@@ -157,11 +157,11 @@ func (r *Recorder) Done() {
 	r.remember(r.system.kills())
 }
 
-// every is how often the OOM killer's work is looked at: what it did to other processes
-// before the host ended is then not taken for what ended it.
+// every is the interval at which the OOM kills are recorded, so that earlier kills of other
+// processes aren't taken for the cause of the host's end.
 const every = time.Second
 
-// Watch remembers what the next host must know, until ctx ends.
+// Watch keeps the record for the next host up to date until ctx ends.
 func (r *Recorder) Watch(ctx context.Context) error {
 	if r == nil {
 		return nil
@@ -184,13 +184,13 @@ func (r *Recorder) remember(now kills) {
 	r.memo.Kills, r.memo.At = now, time.Now().UTC()
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)       // which would make it longer than there is room
-	if encoder.Encode(r.memo) == nil { // its types can't fail
+	encoder.SetEscapeHTML(false)       // escaping would make it longer than there is room for
+	if encoder.Encode(r.memo) == nil { // these types can't fail
 		r.journal.Remember(text.Bytes())
 	}
 }
 
-// Close is for a host that has stopped: Go writes to the standard error alone again.
+// Close is for a host that has stopped: Go writes only to standard error again.
 func (r *Recorder) Close() error {
 	if r == nil {
 		return nil

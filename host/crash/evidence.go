@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Bounds of what is kept.
+// Limits of what is kept.
 const (
 	keptFiles = 5
 	keptBytes = 256 << 10 // of each
 )
 
-// endOf judges how a host has ended by what Go wrote and by the OOM killer's counts
-// before and after.
+// endOf determines how a host ended from Go's output and from the OOM counts before
+// and after.
 func endOf(text []byte, file string, before, after kills) *Ended {
 	if len(text) > 0 {
 		return &Ended{How: Fatal, Cause: causeIn(text), File: file}
@@ -42,14 +42,14 @@ func readStart(path string, limit int64) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// discard removes the oldest files that are too many, but for the one that attempts
+// discard removes the oldest files beyond the limit, except the one that attempts
 // are about to refer to.
 func (r *Recorder) discard() error {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return err
 	}
-	var kept []string // in the order of their times, which are their names
+	var kept []string // ordered by time, which is in their names
 	for _, entry := range entries {
 		referred := r.ended != nil && filepath.Base(r.ended.File) == entry.Name()
 		if entry.Name() != running && strings.HasSuffix(entry.Name(), ".txt") && !referred {

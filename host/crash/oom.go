@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// kills are how many processes the kernel's OOM killer has ended.
+// kills counts processes that the kernel's OOM killer has ended.
 type kills struct {
-	// Group is the host's cgroup, and InGroup those in it since it was made.
+	// Group is the host's cgroup, and InGroup the kills in it since it was created.
 	Group   string `json:"group,omitempty"`
 	InGroup int64  `json:"in_group,omitempty"`
-	// InAll are those of the machine since it was started.
+	// InAll counts those on the machine since it was booted.
 	InAll int64 `json:"in_all,omitempty"`
 }
 
-// since returns how many there were since before. A cgroup that was made anew says nothing.
+// since returns the kills since before. Counts of a cgroup that was created since don't
+// compare.
 func (k kills) since(before kills) (inGroup, inAll int64) {
 	if k.Group == before.Group {
 		inGroup = max(k.InGroup-before.InGroup, 0)
@@ -28,8 +29,8 @@ func (k kills) since(before kills) (inGroup, inAll int64) {
 // system reports what the OOM killer did.
 type system interface{ kills() kills }
 
-// linux reads the counters of a Linux kernel from files below root. Other systems
-// have no such files: there all counts are zero.
+// linux reads the counters of a Linux kernel from files below root. Other systems have no
+// such files, so all counts are zero there.
 type linux struct{ root string }
 
 func (l linux) kills() kills {
@@ -39,7 +40,7 @@ func (l linux) kills() kills {
 		return k
 	}
 	for line := range strings.Lines(string(text)) {
-		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok { // version 2
+		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok { // cgroup v2
 			k.Group = group
 			k.InGroup = count(filepath.Join(l.root, "sys/fs/cgroup", group, "memory.events"), "oom_kill")
 		}
@@ -47,8 +48,7 @@ func (l linux) kills() kills {
 	return k
 }
 
-// count returns the number that follows a name in a file of such lines, or 0 if it
-// is not there.
+// count returns the number that follows a name in a file of such lines; 0 = it is missing.
 func count(path, name string) int64 {
 	f, err := os.Open(path)
 	if err != nil {

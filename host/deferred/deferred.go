@@ -1,7 +1,7 @@
-// Package deferred sends requests that attempts have left to the host: each is a
-// job of the host's own, so that it is durable, retried, seen and cancelled like
-// every other, and its response is a job of the worker that asked, submitted
-// together with the end of the first.
+// Package deferred sends requests that attempts have left to the host. Each is a job of
+// the host's own, so it is durable, retried, visible and cancellable like any other, and
+// its response is a job for the worker that asked, submitted together with the end of
+// the first.
 package deferred
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// What holds for the requests that are left to a host.
+// Limits of the requests left to a host.
 const (
-	// Slots is how many are under way at one time; those beyond wait in the queue.
+	// Slots is how many are sent at a time; the others wait in the queue.
 	Slots = 256
-	// PerWorker is how many of one worker are, so that one whose servers are slow
-	// leaves room for the others.
+	// PerWorker is how many of them may belong to one worker, so that a worker with slow
+	// servers leaves room for the others.
 	PerWorker = 192
-	// Capacity is how many may wait; over it attempts are refused to leave more.
+	// Capacity is how many may wait; beyond it attempts can't leave any more.
 	Capacity = 1_000_000
-	// MaxAttempts is how often one is tried, each time with the retries of
-	// netproxy; then the response says what was wrong.
+	// MaxAttempts is how often a request is tried, each time with netproxy's own
+	// retries; after that the response reports the failure.
 	MaxAttempts = 5
-	// Timeout bounds an attempt besides the worker's own http.timeout.
+	// Timeout bounds an attempt in addition to the worker's own http.timeout.
 	Timeout = jobhost.MaxTimeout
 )
 
-// Retry returns when a request is tried again.
+// Retry returns the retry policy of the requests.
 func Retry() jobhost.RetryPolicy {
 	retry := jobhost.DefaultRetry()
 	retry.MaxAttempts = MaxAttempts
@@ -41,7 +41,7 @@ func Retry() jobhost.RetryPolicy {
 
 // request is the payload of a request's job.
 type request struct {
-	// Worker is whose grant holds, and who gets the response, for Entry.
+	// Worker has the grant for the request, and gets the response at Entry.
 	Worker string              `json:"worker"`
 	Entry  string              `json:"entry,omitempty"`
 	Args   []byte              `json:"args,omitempty"`
@@ -49,14 +49,14 @@ type request struct {
 	URL    string              `json:"url"`
 	Header map[string][]string `json:"header,omitempty"`
 	Body   []byte              `json:"body,omitempty"`
-	// Key is the same with each attempt, so that servers know a repetition.
+	// Key is the same in every attempt, so that servers recognise repetitions.
 	Key string `json:"key"`
 }
 
-// Spec returns the job of a request that an attempt leaves to the host.
+// Spec returns the job for a request that an attempt leaves to the host.
 func Spec(at *hostcall.Attempt, r *hostcall.HTTPRequest, entry string, args []byte) (jobhost.Spec, error) {
 	if _, err := netproxy.NewRequest(netproxy.RequestSpec{Method: r.Method, URL: r.URL, Header: r.Header}); err != nil {
-		return jobhost.Spec{}, err // now, while somebody can do something about it
+		return jobhost.Spec{}, err // reported now, while the guest can still react
 	}
 	payload, err := json.Marshal(&request{
 		Worker: at.Worker, Entry: entry, Args: args, Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, Key: r.Key,
@@ -70,29 +70,30 @@ func Spec(at *hostcall.Attempt, r *hostcall.HTTPRequest, entry string, args []by
 	}, nil
 }
 
-// Config says what requests are sent by.
+// Config configures the sending of requests.
 type Config struct {
-	// Pool returns what sends the requests of a worker: nil = it may send none any
-	// more; false = there is no such worker now, or it takes no jobs.
+	// Pool returns the pool that sends a worker's requests: nil = it may not send any
+	// more; false = the worker isn't loaded, or takes no jobs.
 	Pool func(worker string) (netproxy.Pool, bool)
-	// MaxPayload bounds the job that a response becomes, in bytes.
+	// MaxPayload bounds the job made from a response, in bytes.
 	MaxPayload int
 }
 
-// New returns the worker of the requests.
+// New returns the worker that sends the requests.
 func New(cfg Config) runtime.Plugin {
 	return builtin.New((&sender{cfg}).run, nil)
 }
 
-// headRoom is what a response takes beside its body: the header, and the args in base64.
+// headRoom is what a response takes in addition to its body: the header, and the args in
+// base64.
 const headRoom = netproxy.MaxHeaderBytes + hostcall.MaxArgsBytes*4/3 + 1<<10
 
-// Waits before a request is tried again that could not even be begun; they
-// don't count as attempts.
+// Waits before retrying a request that could not be started; these don't count as
+// attempts.
 const (
 	awaitWorker = 10 * time.Second
 	awaitRoom   = time.Second
 )
 
-// bringWithin is how long a response waits for a place in the queue of its worker.
+// bringWithin is how long a response waits for a place in its worker's queue.
 const bringWithin = time.Minute

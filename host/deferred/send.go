@@ -18,7 +18,7 @@ import (
 // sender sends requests.
 type sender struct{ cfg Config }
 
-// run is an attempt at a request.
+// run makes one attempt at a request.
 func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome {
 	var r request
 	if err := json.Unmarshal(at.Input, &r); err != nil {
@@ -26,7 +26,7 @@ func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome 
 	}
 	pool, loaded := s.cfg.Pool(r.Worker)
 	if !loaded {
-		return snooze(awaitWorker) // until the manifest has it again
+		return snooze(awaitWorker) // until the worker is back in the manifest
 	}
 	began := time.Now()
 	message, status, err := s.exchange(ctx, pool, &r)
@@ -34,7 +34,7 @@ func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome 
 	case ctx.Err() != nil:
 		return jobhost.Outcome{} // stopped
 	case errors.Is(err, netproxy.ErrExhausted), errors.Is(err, netproxy.ErrClosed):
-		return snooze(awaitRoom) // nothing was sent, or the grant has changed meanwhile
+		return snooze(awaitRoom) // nothing was sent, or the grant has changed
 	case err != nil && at.Number < MaxAttempts && mayPass(err):
 		return failed(at, err)
 	case err != nil:
@@ -56,7 +56,7 @@ func (s *sender) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome 
 	return summary(at, status, len(message), err, took)
 }
 
-// exchange sends a request and returns the response as the worker is to read it.
+// exchange sends a request and returns the response in the form the worker reads.
 func (s *sender) exchange(ctx context.Context, pool netproxy.Pool, r *request) (message []byte, status int, err error) {
 	x, err := pending.Send(pool, &hostcall.HTTPRequest{
 		Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, Key: r.Key, MaxBytes: int64(max(s.cfg.MaxPayload-headRoom, 1)),
@@ -69,14 +69,15 @@ func (s *sender) exchange(ctx context.Context, pool netproxy.Pool, r *request) (
 	if err != nil {
 		return nil, 0, err
 	}
-	maps.DeleteFunc(response.Header, func(name string, _ []string) bool { // they are the host's to say
+	maps.DeleteFunc(response.Header, func(name string, _ []string) bool { // only the host may set these
 		return strings.HasPrefix(strings.ToLower(name), ownFields)
 	})
 	return hostcall.AppendResponse(nil, response), response.Status, nil
 }
 
 // bring submits the job with the response, together with the success of this one.
-// While the worker takes none it waits a while, rather than send the request again.
+// If the worker takes no jobs it waits a while instead of sending the request
+// again.
 func (s *sender) bring(ctx context.Context, at *hostcall.Attempt, r *request, message []byte) error {
 	jobs, ok := at.Services.(hostcall.Jobs)
 	if !ok {
@@ -104,13 +105,14 @@ func (s *sender) bring(ctx context.Context, at *hostcall.Attempt, r *request, me
 	}
 }
 
-// ownFields is how the names of the fields begin that only the host adds.
+// ownFields is the prefix of the header fields that only the host adds.
 const ownFields = "jobhost-"
 
-// withFields puts what the worker wants to know of its request into the header.
+// withFields adds the fields that identify the request for the worker to the
+// header.
 func withFields(message []byte, id string, args []byte) []byte {
 	line := 0
-	for message[line] != '\n' { // there is one: AppendResponse ends each line so
+	for message[line] != '\n' { // always present: AppendResponse ends every line with one
 		line++
 	}
 	fields := ownFields + "request: " + id + "\n" + ownFields + "args: " + base64.StdEncoding.EncodeToString(args) + "\n"
@@ -119,7 +121,7 @@ func withFields(message []byte, id string, args []byte) []byte {
 	return append(whole, message[line+1:]...)
 }
 
-// mayPass reports whether a request that had no response may have one later.
+// mayPass reports whether a request without a response may get one on a retry.
 func mayPass(err error) bool {
 	switch jobhost.CodeOf(err) {
 	case jobhost.CodeDenied, jobhost.CodeInvalid, jobhost.CodeTooLarge:
@@ -132,7 +134,7 @@ func snooze(d time.Duration) jobhost.Outcome {
 	return jobhost.Outcome{Kind: jobhost.OutcomeSnoozed, Snooze: d}
 }
 
-// failed is the outcome of an attempt that is to be tried again.
+// failed is the outcome of an attempt that will be retried.
 func failed(at *hostcall.Attempt, err error) jobhost.Outcome {
 	code, message := "network", "there was no response"
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
@@ -148,7 +150,7 @@ func failed(at *hostcall.Attempt, err error) jobhost.Outcome {
 	return at.Failure(code, category, message)
 }
 
-// summary is the result of a request that has brought its response.
+// summary is the result of a request whose response was delivered.
 func summary(at *hostcall.Attempt, status, size int, err error, took time.Duration) jobhost.Outcome {
 	result := struct {
 		Status   int     `json:"status"`

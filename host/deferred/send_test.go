@@ -108,7 +108,7 @@ func (b *bench) only() string {
 }
 
 // TestNoRoomForResponse: a response for which the host has no memory counts as an
-// attempt, since the request was sent: it must not be sent for ever.
+// attempt, since the request was sent: it must not be sent forever.
 func TestNoRoomForResponse(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 8<<10)) })

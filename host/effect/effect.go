@@ -1,7 +1,7 @@
-// Package effect gathers what an attempt asks the host to change: keys and
-// values of its worker, and further jobs. The attempt sees its own changes at
-// once. They are handed over with its settlement, to be applied in the same
-// batch, and come to nothing if it fails.
+// Package effect collects what an attempt asks the host to change: keys and
+// values of its worker, and further jobs. The attempt sees its own changes
+// immediately. They are handed over with its settlement, to be applied in the
+// same batch, and are dropped if it fails.
 package effect
 
 import (
@@ -11,54 +11,55 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// Bounds of one attempt.
+// Limits of one attempt.
 const (
-	MaxChanges = 1_000   // keys that it changes
+	MaxChanges = 1_000   // keys it may change
 	MaxBytes   = 8 << 20 // of keys, values and payloads that wait for its success
 )
 
-// Limit is a limit that an attempt has hit.
+// Limit identifies a limit that an attempt has hit.
 type Limit int
 
 // The limits.
 const (
 	LimitChanges  Limit = iota // [MaxChanges] or [MaxBytes]
-	LimitQuota                 // what the keys of the worker cost together
+	LimitQuota                 // the total cost of the worker's keys
 	LimitChildren              // jobs of one parent, or generations of parents
 	LimitQueue                 // the queue of a child's worker is full
 )
 
-// Config says what an attempt may do.
+// Config configures the effects of an attempt.
 type Config struct {
 	Queue *queue.Queue
 	Lease *queue.Lease
-	// Quota bounds what the keys of the worker cost together, as
-	// [queue.KVCost] counts; 0 = no bound.
+	// Quota bounds the total cost of the worker's keys, as computed by
+	// [record.KVCost]; 0 = no bound.
 	Quota int64
-	// Deadline is when waiting for the store ends; zero = never.
+	// Deadline bounds waiting for the store; zero = no deadline.
 	Deadline time.Time
-	// Hit is told of each limit that was hit; nil = nobody.
+	// Hit is called for each limit that was hit; nil = no call.
 	Hit func(Limit)
 }
 
-// Attempt gathers the effects of one attempt. One goroutine uses it. Its errors
-// are of type [*jobhost.Error] where a guest has caused them.
+// Attempt collects the effects of one attempt. It is used by one goroutine.
+// Errors caused by the guest are of type [*jobhost.Error].
 type Attempt struct {
 	cfg   Config
 	keys  map[string]*key
-	clean bytesAndKeys // of keys that were only read
-	dirty bytesAndKeys // of keys that are changed; its bytes are those of payloads too
+	clean bytesAndKeys // keys that were only read
+	dirty bytesAndKeys // keys that are changed; its bytes include the payloads of jobs
 
-	size  int64 // what the worker's keys cost; -1 = not known yet
-	grown int64 // what the changed keys cost, as if they were all new
+	size  int64 // cost of the worker's keys in the store; -1 = not known yet
+	grown int64 // cost of the changed keys, as if all were new
 
-	parent   *queue.Parent // of children; nil until there are any
-	room     int           // how many children more there may be
-	numbers  int           // of submits that were asked for
+	parent   *record.Parent // of child jobs; nil until there are any
+	room     int            // how many more children are allowed
+	numbers  int            // submits asked for so far
 	children []*queue.Child
-	digests  map[string][16]byte // of children, by id
+	digests  map[string][16]byte // of child jobs, by id
 }
 
 type bytesAndKeys struct{ bytes, keys int }
@@ -71,7 +72,7 @@ func New(cfg Config) *Attempt {
 	return &Attempt{cfg: cfg, keys: map[string]*key{}, size: -1, digests: map[string][16]byte{}}
 }
 
-// Take returns what was asked for, nil = nothing, and begins anew.
+// Take returns the collected effects, nil = none, and resets the attempt.
 func (a *Attempt) Take() *queue.Asked {
 	asked := &queue.Asked{Quota: a.cfg.Quota, Children: a.children}
 	for name, k := range a.keys {
@@ -86,7 +87,7 @@ func (a *Attempt) Take() *queue.Asked {
 	return asked
 }
 
-// context bounds a question to the store.
+// context bounds a query to the store.
 func (a *Attempt) context() (context.Context, context.CancelFunc) {
 	if a.cfg.Deadline.IsZero() {
 		return context.Background(), func() {}
@@ -94,13 +95,13 @@ func (a *Attempt) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), a.cfg.Deadline)
 }
 
-// over is the error for a limit that was hit.
+// over reports a limit that was hit and returns the error for it.
 func (a *Attempt) over(l Limit, format string, args ...any) error {
 	a.cfg.Hit(l)
 	return &jobhost.Error{Code: jobhost.CodeExhausted, Message: fmt.Sprintf(format, args...)}
 }
 
-// fits sees that the changes stay within bounds when so much is added.
+// fits checks that the changes stay within the limits with this much added.
 func (a *Attempt) fits(keys, bytes int) error {
 	switch {
 	case a.dirty.keys+keys > MaxChanges:

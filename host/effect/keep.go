@@ -1,11 +1,11 @@
 package effect
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// keep replaces what is known of a key by a change of it, if that is within
-// bounds; otherwise nothing has changed.
+// keep replaces the state of a key by a changed one if that is within the
+// limits; otherwise it changes nothing.
 func (a *Attempt) keep(name []byte, k, next *key) error {
 	keys, bytes := 0, len(next.value)-len(k.value)
 	if k.change == unchanged {
@@ -32,24 +32,25 @@ func (a *Attempt) keep(name []byte, k, next *key) error {
 	return nil
 }
 
-// longestNumber is how long a number in decimal may get.
+// longestNumber is the maximum length of a number in decimal.
 const longestNumber = 20
 
-// cost is what the change makes of the worker's cost at most, without what the
+// cost is the most that the changed key can cost the worker, ignoring what the
 // key costs now.
 func (k *key) cost(name string) int64 {
 	switch k.change {
 	case set:
-		return queue.KVCost(name, len(k.value))
+		return record.KVCost(name, len(k.value))
 	case add:
-		return queue.KVCost(name, longestNumber)
+		return record.KVCost(name, longestNumber)
 	}
 	return 0
 }
 
-// withinQuota sees that the worker's keys would not be over their quota. That
-// is for the guest to know in time: the store decides, when the attempt has
-// succeeded. As long as all changed keys might be new ones, nothing is read.
+// withinQuota checks that the worker's keys would stay within their quota. This
+// tells the guest in time; the store makes the final decision after the attempt
+// has succeeded. Nothing is read while the changes would fit even if all keys
+// were new.
 func (a *Attempt) withinQuota(name string, k, next *key) error {
 	more := next.cost(name) - k.cost(name)
 	if a.cfg.Quota <= 0 || more <= 0 {
@@ -75,10 +76,11 @@ func (a *Attempt) withinQuota(name string, k, next *key) error {
 		return nil
 	}
 	a.cfg.Hit(LimitQuota)
-	return queue.ErrQuota(a.cfg.Lease.Job.Worker, a.cfg.Quota)
+	return record.ErrQuota(a.cfg.Lease.Job.Worker, a.cfg.Quota)
 }
 
-// replaced is what those keys cost now that are changed, and one that will be.
+// replaced returns the current cost of the keys that are changed, and of next,
+// which will be.
 func (a *Attempt) replaced(next string) (int64, error) {
 	var names []string
 	for name, k := range a.keys {
@@ -93,7 +95,7 @@ func (a *Attempt) replaced(next string) (int64, error) {
 			return 0, err
 		}
 		if k.was.Version != 0 {
-			cost += queue.KVCost(name, len(k.was.Value))
+			cost += record.KVCost(name, len(k.was.Value))
 		}
 	}
 	return cost, nil

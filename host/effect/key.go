@@ -7,56 +7,56 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// Keys that were only read are remembered up to these bounds, so that a value
-// stays what it was for the attempt, and its version belongs to it.
+// Limits for remembering keys that were only read. Remembering keeps a value stable
+// for the attempt, and consistent with its version.
 const (
 	cleanKeys  = 512
 	cleanBytes = 1 << 20
 )
 
-// key is what an attempt knows of a key, and wants of it.
+// key is what an attempt knows about a key and wants to change.
 type key struct {
 	read bool
-	was  queue.KVEntry // as it was read; version 0 = it wasn't there
+	was  record.KVEntry // as it was read; version 0 = it didn't exist
 
 	change  change
-	checked bool // the change depends on the version that was read
+	checked bool // the change requires the version that was read
 	value   []byte
-	expires queue.Millis
+	expires record.Millis
 	delta   int64
 }
 
-// change is what an attempt wants of a key.
+// change is the kind of change to a key.
 type change uint8
 
 const (
 	unchanged change = iota
 	set              // to value
-	add              // delta, to whatever is there then
+	add              // delta, to the value at that time
 	remove
 )
 
-// asked is the change as the store knows it.
-func (k *key) asked(name string) queue.KVChange {
-	c := queue.KVChange{Key: name, Checked: k.checked, Version: k.was.Version}
+// asked is the change in the store's terms.
+func (k *key) asked(name string) record.KVChange {
+	c := record.KVChange{Key: name, Checked: k.checked, Version: k.was.Version}
 	switch k.change {
 	case set:
 		c.Value, c.Expires = k.value, k.expires
 	case add:
-		c.Kind, c.Delta = queue.KVAdd, k.delta
+		c.Kind, c.Delta = record.KVAdd, k.delta
 	default:
-		c.Kind = queue.KVDelete
+		c.Kind = record.KVDelete
 	}
 	return c
 }
 
-// weight is about what the key holds in memory.
+// weight is the approximate memory the key occupies.
 func (k *key) weight(name string) int { return len(name) + len(k.was.Value) + len(k.value) }
 
-// look returns what is known of a key, which is nothing at first.
+// look returns what is known about a key, initially nothing.
 func (a *Attempt) look(name []byte) *key {
 	k := a.keys[string(name)]
 	if k == nil {
@@ -66,7 +66,7 @@ func (a *Attempt) look(name []byte) *key {
 	return k
 }
 
-// read returns a key as it is in the store, or was when it was first read.
+// read returns a key as it was when it was first read, which may be now.
 func (a *Attempt) read(name []byte) (*key, error) {
 	k := a.look(name)
 	if k.read {
@@ -88,7 +88,8 @@ func (a *Attempt) read(name []byte) (*key, error) {
 	return k, nil
 }
 
-// remember counts a key that was read, and forgets the others when they are too many.
+// remember counts a key that was read, and forgets the other ones if there are too
+// many.
 func (a *Attempt) remember(name []byte, k *key) {
 	a.clean.keys++
 	a.clean.bytes += k.weight(string(name))
@@ -103,8 +104,8 @@ func (a *Attempt) remember(name []byte, k *key) {
 	a.clean = bytesAndKeys{keys: 1, bytes: k.weight(string(name))}
 }
 
-// Get returns the value of a key as the attempt sees it, with the version that
-// was read. Errors: not_found.
+// Get returns the value of a key as the attempt sees it, and the version that was
+// read. Errors: not_found.
 func (a *Attempt) Get(name []byte) (value []byte, version int64, err error) {
 	k, err := a.read(name)
 	if err != nil {
@@ -112,12 +113,12 @@ func (a *Attempt) Get(name []byte) (value []byte, version int64, err error) {
 	}
 	value, there, err := k.now(name)
 	if err == nil && !there {
-		err = queue.ErrNoKey(a.cfg.Lease.Job.Worker, string(name))
+		err = record.ErrNoKey(a.cfg.Lease.Job.Worker, string(name))
 	}
 	return value, k.was.Version, err
 }
 
-// now is the value as the attempt sees it.
+// now returns the value as the attempt sees it.
 func (k *key) now(name []byte) (value []byte, there bool, err error) {
 	switch k.change {
 	case set:
@@ -131,10 +132,10 @@ func (k *key) now(name []byte) (value []byte, there bool, err error) {
 	return k.was.Value, k.was.Version != 0, nil
 }
 
-// sum is what additions make of the value that was read.
+// sum returns the value that was read plus the additions.
 func (k *key) sum(name []byte) (int64, error) { return addTo(name, k.value0(), k.delta) }
 
-// value0 is the value that was read, nil without one.
+// value0 returns the value that was read; nil = the key didn't exist.
 func (k *key) value0() []byte {
 	if k.was.Version != 0 && k.was.Value == nil {
 		return []byte{}
@@ -142,38 +143,38 @@ func (k *key) value0() []byte {
 	return k.was.Value
 }
 
-// addTo adds to a number.
+// addTo adds delta to a decimal number.
 func addTo(name, value []byte, delta int64) (int64, error) {
-	sum, ok := queue.AddNumber(value, delta)
-	if ok && sum > math.MinInt64+255 { // the numbers below stand for errors in the ABI
+	sum, ok := record.AddNumber(value, delta)
+	if ok && sum > math.MinInt64+255 { // lower values stand for errors in the ABI
 		return sum, nil
 	}
-	if _, number := queue.AddNumber(value, 0); number {
+	if _, number := record.AddNumber(value, 0); number {
 		return 0, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("the sum of key %q has more than 64 bits", name)}
 	}
 	return 0, &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf("the value of key %q is not a whole number", name)}
 }
 
-// Set sets a key; ttl 0 = for good.
+// Set sets a key; ttl 0 = it doesn't expire.
 func (a *Attempt) Set(name, value []byte, ttl time.Duration) error {
 	return a.put(name, a.look(name), value, a.cfg.Queue.Expiry(ttl), false)
 }
 
-// CompareAndSet sets a key if it has the version that the attempt was told; 0 =
-// if it isn't there. Errors: conflict.
+// CompareAndSet sets a key if its version is the given one; 0 = if it doesn't exist.
+// Errors: conflict.
 func (a *Attempt) CompareAndSet(name []byte, version int64, value []byte) error {
 	k, err := a.read(name)
 	if err != nil {
 		return err
 	}
 	if k.was.Version != version {
-		return queue.ErrVersion(string(name))
+		return record.ErrVersion(string(name))
 	}
 	return a.put(name, k, value, 0, true)
 }
 
-// put changes a key to a value.
-func (a *Attempt) put(name []byte, k *key, value []byte, expires queue.Millis, checked bool) error {
+// put sets a key to a value.
+func (a *Attempt) put(name []byte, k *key, value []byte, expires record.Millis, checked bool) error {
 	next := *k
 	next.change, next.checked, next.expires, next.delta = set, k.checked || checked, expires, 0
 	next.value = append([]byte{}, value...)

@@ -149,8 +149,8 @@ func TestManyReads(t *testing.T) {
 	f.want("kept", "1")
 }
 
-// TestOnlySuccessCounts: whatever else becomes of an attempt, nothing of what it
-// asked for does.
+// TestOnlySuccessCounts: whatever else happens to an attempt, none of its
+// effects are applied.
 func TestOnlySuccessCounts(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []jobhost.OutcomeKind{
@@ -206,8 +206,8 @@ func TestChangeLimits(t *testing.T) {
 	f.settle(a, lease, jobhost.OutcomeFailed)
 }
 
-// TestQuota: an attempt is told when the worker's keys would be too much, and
-// fails when others were faster.
+// TestQuota: an attempt gets an error when the worker's keys would exceed the
+// quota, and fails if others were faster.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -7,12 +7,13 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Submit submits a job: now, or when the attempt has succeeded. It returns the
-// job's id. One without an id gets a name that is the same in each attempt of
-// the task, for the first, the second, … job that it submits. Errors: those of
-// a submit, and exhausted when the job has too many children or forebears.
+// job's id. A job without an id gets one that is the same in every attempt of the
+// task for the first, second, … job it submits. Errors: those of a submit, and
+// exhausted when the job has too many children or ancestors.
 func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
 	defer func() { a.forget(err) }()
 	if err := a.name(&spec); err != nil {
@@ -24,8 +25,8 @@ func (a *Attempt) Submit(spec jobhost.Spec, now bool) (id string, err error) {
 	return a.submitLater(spec, a.cfg.Queue.Child)
 }
 
-// SubmitOwn submits a job for a worker of the host's own, when the attempt has
-// succeeded. There must be room below it for one more generation.
+// SubmitOwn submits a job for one of the host's own workers when the attempt has
+// succeeded. One more generation must be allowed below it.
 func (a *Attempt) SubmitOwn(spec jobhost.Spec) (id string, err error) {
 	defer func() { a.forget(err) }()
 	if err := a.name(&spec); err != nil {
@@ -37,7 +38,7 @@ func (a *Attempt) SubmitOwn(spec jobhost.Spec) (id string, err error) {
 	return a.submitLater(spec, a.cfg.Queue.OwnChild)
 }
 
-// name gives a job that has none its name.
+// name gives a job without an id its id.
 func (a *Attempt) name(spec *jobhost.Spec) error {
 	a.numbers++
 	if err := a.adopt(); err != nil {
@@ -49,21 +50,22 @@ func (a *Attempt) name(spec *jobhost.Spec) error {
 	return nil
 }
 
-// forget takes a number back whose job was refused: another attempt, for which
-// there is room, must give those that follow the same names. A name that is taken
-// by another job stays so.
+// forget takes back the number of a refused job, so that another attempt, which
+// may find room, gives the jobs that follow the same ids. An id taken by another
+// job stays taken.
 func (a *Attempt) forget(err error) {
 	if err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict {
 		a.numbers--
 	}
 }
 
-// submitLater gives a job its place, which admit finds.
-func (a *Attempt) submitLater(spec jobhost.Spec, admit func(context.Context, jobhost.Spec, *queue.Parent) (*queue.Child, error)) (string, error) {
+// submitLater reserves the job's place in the queue, which admit does, and adds
+// it to the effects.
+func (a *Attempt) submitLater(spec jobhost.Spec, admit func(context.Context, jobhost.Spec, *record.Parent) (*queue.Child, error)) (string, error) {
 	if err := a.fits(0, len(spec.Payload)); err != nil {
 		return "", err
 	}
-	spec.Payload = append([]byte(nil), spec.Payload...) // the guest goes on using it
+	spec.Payload = append([]byte(nil), spec.Payload...) // the guest keeps using its buffer
 	ctx, done := a.context()
 	defer done()
 	child, err := admit(ctx, spec, a.parent)
@@ -85,11 +87,11 @@ func (a *Attempt) submitLater(spec jobhost.Spec, admit func(context.Context, job
 	return spec.ID, nil
 }
 
-// submitNow makes a job durable. What another attempt of the task has submitted
-// is there already.
+// submitNow makes a job durable. One that an earlier attempt of the task
+// submitted exists already.
 func (a *Attempt) submitNow(spec jobhost.Spec) error {
 	if _, waits := a.digests[spec.ID]; waits {
-		return queue.TakenID(spec.ID)
+		return record.TakenID(spec.ID)
 	}
 	spec.Payload = append([]byte(nil), spec.Payload...)
 	ctx, done := a.context()
@@ -104,7 +106,7 @@ func (a *Attempt) submitNow(spec jobhost.Spec) error {
 	return nil
 }
 
-// adopt finds out, once, what the job may become the parent of.
+// adopt loads, once, what the job needs to become a parent.
 func (a *Attempt) adopt() error {
 	lease := a.cfg.Lease
 	if a.parent == nil {
@@ -114,7 +116,7 @@ func (a *Attempt) adopt() error {
 		if err != nil {
 			return fmt.Errorf("submit: %w", err)
 		}
-		a.parent = &queue.Parent{ID: lease.Job.ID, Key: lease.Job.Key, Task: lease.Index, Depth: family.Depth + 1}
+		a.parent = &record.Parent{ID: lease.Job.ID, Key: lease.Job.Key, Task: lease.Index, Depth: family.Depth + 1}
 		a.room = max(jobhost.MaxChildren-family.Children, 0)
 	}
 	if a.parent.Depth > jobhost.MaxDepth {
@@ -127,17 +129,17 @@ func (a *Attempt) tooDeep() error {
 	return a.over(LimitChildren, "a job may have %d generations of parents", jobhost.MaxDepth)
 }
 
-// submitted reports whether the attempt wants the same job already. Errors:
-// conflict when it wants another one of that id.
-func (a *Attempt) submitted(job *queue.JobSpec) (bool, error) {
+// submitted reports whether the attempt has submitted the same job before.
+// Errors: conflict if it has submitted a different one with that id.
+func (a *Attempt) submitted(job *record.JobSpec) (bool, error) {
 	digest, there := a.digests[job.ID]
 	if there && digest != job.Digest {
-		return false, queue.TakenID(job.ID)
+		return false, record.TakenID(job.ID)
 	}
 	return there, nil
 }
 
-// refused counts a refusal that met a limit.
+// refused counts a refusal caused by a limit.
 func (a *Attempt) refused(err error) error {
 	e, ok := errors.AsType[*jobhost.Error](err)
 	switch {

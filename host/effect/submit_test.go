@@ -114,8 +114,8 @@ func TestTooManyChildren(t *testing.T) {
 	}
 }
 
-// TestChildrenOfACancelledJob: an attempt whose job was cancelled meanwhile has
-// no effects, and gives back the places of its children.
+// TestChildrenOfACancelledJob: an attempt whose job has been cancelled has no
+// effects, and gives back the places of its children.
 func TestChildrenOfACancelledJob(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -162,8 +162,8 @@ func TestChildrenWhileStopping(t *testing.T) {
 	}
 }
 
-// TestHammer lets attempts compete for keys and children from many slots; what
-// they did adds up, whoever had to come again.
+// TestHammer lets attempts compete for keys and children from many slots; the
+// results add up, whichever had to retry.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// ask asks a process to end, for which there is no way here.
+// ask fails: there is no way to ask a process to end on this system.
 func ask(*os.Process) error { return errors.ErrUnsupported }

@@ -1,7 +1,7 @@
-// Package exec has child processes whose end and shutdown are ops. A process belongs
-// to a scope: when that is cancelled the process is asked to end, has its grace, and
-// is killed then; the join of the scope waits for it. What the process has started
-// itself is its own affair.
+// Package exec runs child processes whose exit and shutdown are ops. A process
+// belongs to a scope: when the scope is cancelled, the process is asked to end and
+// killed after its grace period; the join of the scope waits for it. Descendants of
+// the process are not its concern.
 //
 //	Start ──► runs ──Shutdown, or end of the scope──► asked ──grace──► killed
 //	            └────────────────┴───────────────────────┴──► exited
@@ -21,7 +21,7 @@ import (
 	"github.com/jobhost/jobhost/host/stream"
 )
 
-// Command is what to start.
+// Command describes the process to start.
 type Command struct {
 	// Path is a file, or a name that is looked up in PATH.
 	Path string
@@ -32,13 +32,13 @@ type Command struct {
 	// Stdin is what the process reads; nil = nothing. It is closed when the process
 	// has exited.
 	Stdin *stream.Pipe
-	// Stdout and Stderr get what the process writes, and are closed after that; nil =
-	// it is dropped. They may be the same pipe. Who doesn't read them holds up the
-	// process, and the join of the scope until that is cancelled; closing them lets
-	// the process know.
+	// Stdout and Stderr get the output of the process, and are closed after it; nil =
+	// it is dropped. They may be the same pipe. An unread pipe blocks the process,
+	// and the join of the scope until the scope is cancelled; closing a pipe is
+	// visible to the process.
 	Stdout, Stderr *stream.Pipe
 
-	// Grace is the time between asking the process to end and killing it, when the
+	// Grace is the time between asking the process to end and killing it when the
 	// scope is cancelled; 0 = it is killed at once.
 	Grace time.Duration
 }
@@ -50,18 +50,18 @@ type Process struct {
 
 	links     []*link
 	copying   op.WaitGroup // of the links
-	abandoned op.Signal    // they are no longer waited for
+	abandoned op.Signal    // the links are no longer waited for
 
 	mu       sync.Mutex // protects the fields below
 	ended    bool
 	asked    bool
-	killer   *time.Timer // nil = it isn't to be killed
-	deadline time.Time   // when killer rings
+	killer   *time.Timer // nil = no kill is pending
+	deadline time.Time   // when killer fires
 }
 
 // Start starts a process in a scope. The error wraps a [*scope.AdmissionError] if the
-// scope takes in nothing more, and else says why the command can't be started; then
-// the pipes are closed.
+// scope accepts no more goroutines; otherwise it says why the command can't be
+// started. On an error the pipes are closed.
 func Start(s *scope.Scope, c Command) (*Process, error) {
 	p := &Process{cmd: exec.Command(c.Path, c.Args...)} //nolint:gosec,noctx // what the caller wants; the scope ends it
 	p.cmd.Dir, p.cmd.Env = c.Dir, c.Env
@@ -92,7 +92,7 @@ func Start(s *scope.Scope, c Command) (*Process, error) {
 	return p, nil
 }
 
-// supervise waits for the end of the process and of its streams.
+// supervise waits for the process and its streams to end.
 func (p *Process) supervise(ctx context.Context, grace time.Duration) {
 	stop := context.AfterFunc(ctx, func() { p.shutdown(grace) })
 	err := p.cmd.Wait()
@@ -104,24 +104,25 @@ func (p *Process) supervise(ctx context.Context, grace time.Duration) {
 	}
 	p.mu.Unlock()
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
-		err = nil // its state says so
+		err = nil // its state has the exit status
 	}
 	p.exit.Set(p.cmd.ProcessState, err)
 	p.drain(ctx)
 }
 
-// Pid is the number of the process.
+// Pid is the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Exit returns an op that is ready when the process has exited, and results in its
-// state; having failed is no error. What it wrote last may still be on its way
-// through its streams, which end by themselves.
+// state; a failed process is not an error. Its last output may still be in transit
+// through its streams.
 func (p *Process) Exit() op.Op[*os.ProcessState] { return p.exit.Get() }
 
 // Shutdown returns an op that asks the process to end, kills it if it hasn't after a
-// time, and is ready when it has exited. Performing it begins that, whichever arm
-// wins; if it loses, the shutdown goes on. Of several graces the one that ends first
-// counts; 0 = it is killed at once. Where processes can't be asked it is killed, too.
+// grace period, and is ready when it has exited. Performing it starts the shutdown
+// whichever arm wins, and it continues if the op loses. Of several grace periods the
+// one that ends first counts; 0 = kill at once. The process is also killed where
+// processes can't be asked.
 func (p *Process) Shutdown(grace time.Duration) op.Op[*os.ProcessState] {
 	return op.Guard(func() op.Op[*os.ProcessState] {
 		p.shutdown(grace)
@@ -157,5 +158,5 @@ func (p *Process) shutdown(grace time.Duration) {
 	p.deadline = deadline
 }
 
-// Kill kills the process. It does nothing if that has exited.
+// Kill kills the process. It does nothing if the process has exited.
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }

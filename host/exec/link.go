@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// chunk is how much is copied at once.
+	// chunk is how much is copied at a time.
 	chunk = 32 << 10
-	// orphanTime is how long the output of a process is read after its exit: what it
-	// has started may hold the other end for as long as it likes.
+	// orphanTime is how long the output of a process is read after its exit: its
+	// descendants may hold the other end open indefinitely.
 	orphanTime = time.Second
 )
 
 var errAbandoned = errors.New("the process has exited, and its scope has ended")
 
-// link joins a stream of a process and a pipe.
+// link connects a stream of a process to a pipe.
 type link struct {
 	pipe         *stream.Pipe
 	ours, theirs *os.File
 	copy         func(*Process, *link) error
 }
 
-// connect makes the links that a command asks for. What it has made is in p.links,
-// also if it fails.
+// connect creates the links that a command asks for. They are in p.links, even if it
+// fails.
 func (p *Process) connect(c *Command) error {
 	if c.Stdin != nil {
 		l, err := p.link(c.Stdin, (*Process).copyInput)
@@ -60,7 +60,7 @@ func (p *Process) connect(c *Command) error {
 	return nil
 }
 
-// link makes one whose end for reading is ours.
+// link creates a link whose reading end is ours.
 func (p *Process) link(pipe *stream.Pipe, copyFunc func(*Process, *link) error) (*link, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -76,27 +76,33 @@ func (l *link) close(reason error) {
 	_ = l.pipe.CloseWithError(reason)
 }
 
-// copyIn copies what goes through a link, in a goroutine of s.
+// copyIn copies data through a link, in a goroutine of s.
 func (p *Process) copyIn(s *scope.Scope, l *link) {
 	err := s.Go("stream of process", func(context.Context) error {
 		defer p.copying.Done()
 		l.close(l.copy(p, l))
-		return nil // what went wrong is for who uses the pipe
+		return nil // errors are for the users of the pipe
 	})
-	if err != nil { // s was cancelled since the process began, which ends it
+	if err != nil { // s was cancelled after the process started, which ends the process
 		l.close(err)
 		p.copying.Done()
 	}
 }
 
-// copyOutput copies what the process writes. At the end of that, it returns nil.
+// copyOutput copies the output of the process. It returns nil at its end.
 func (p *Process) copyOutput(l *link) error {
 	b := make([]byte, chunk)
 	gone := op.Wrap(p.abandoned.Wait(), func(struct{}) (int, error) { return 0, errAbandoned })
 	for {
 		n, err := l.ours.Read(b)
 		if n > 0 {
-			if _, err := op.PerformRaw(op.Choice(l.pipe.WriteOp(b[:n]), gone)); err != nil {
+			// What fits into the pipe stays readable, even if the process and its scope have ended.
+			write := l.pipe.WriteOp(b[:n])
+			_, written, err := op.TryPerform(write)
+			if !written {
+				_, err = op.PerformRaw(op.Choice(write, gone))
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -109,7 +115,7 @@ func (p *Process) copyOutput(l *link) error {
 	}
 }
 
-// copyInput copies what the process is to read, until it has exited.
+// copyInput copies the input of the process until it has exited.
 func (p *Process) copyInput(l *link) error {
 	exited := op.WrapResult(p.exit.Get(), func(*os.ProcessState, error) ([]byte, error) { return nil, io.EOF })
 	for {
@@ -118,7 +124,7 @@ func (p *Process) copyInput(l *link) error {
 			_, err = l.ours.Write(data)
 		}
 		if err != nil {
-			return nil //nolint:nilerr // a closed pipe says it all to those who write
+			return nil //nolint:nilerr // writers see that the pipe is closed
 		}
 	}
 }
@@ -126,7 +132,7 @@ func (p *Process) copyInput(l *link) error {
 // drain waits for the streams of a process that has exited.
 func (p *Process) drain(ctx context.Context) {
 	for _, l := range p.links {
-		// Errors are those of ends that were closed before.
+		// Errors are from ends that are already closed.
 		_ = l.ours.SetWriteDeadline(time.Now())
 		_ = l.ours.SetReadDeadline(time.Now().Add(orphanTime))
 	}

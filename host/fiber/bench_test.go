@@ -28,7 +28,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	message := []byte("hello")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := f.Submit(b.Context(), "a", message, false); err != nil {
+		if err := f.SendFiber(b.Context(), "a", message, false); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := outputs.Next(b.Context()); err != nil {
@@ -51,7 +51,7 @@ func BenchmarkSubmit(b *testing.B) {
 	message := []byte("hello")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := f.Submit(b.Context(), "a", message, false); err != nil {
+		if err := f.SendFiber(b.Context(), "a", message, false); err != nil {
 			b.Fatal(err)
 		}
 		if _, ok, err := self.Take(); !ok {
@@ -114,7 +114,7 @@ func BenchmarkList(b *testing.B) {
 	started.Wait()
 	b.ReportAllocs()
 	for b.Loop() {
-		if page, err := f.List(jobhost.FiberFilter{Limit: 100, Cursor: "fiber-5"}); len(page.Fibers) != 100 || err != nil {
+		if page, err := f.Fibers(b.Context(), jobhost.FiberFilter{Limit: 100, Cursor: "fiber-5"}); len(page.Fibers) != 100 || err != nil {
 			b.Fatal(len(page.Fibers), err)
 		}
 	}

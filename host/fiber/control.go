@@ -8,13 +8,17 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// Pause keeps a fiber from taking input from outside; what waits in its queue is
-// worked on. Callers that wait for room are told that it is paused. Errors:
-// not_found, conflict (it has ended).
-func (r *Registry) Pause(id string) (jobhost.Fiber, error) { return r.setPaused(id, true) }
+// Pause stops a fiber from accepting input from outside; messages already in its queue
+// are processed. Callers waiting for room get an error. Errors: not_found, conflict (it
+// has ended).
+func (r *Registry) PauseFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	return r.setPaused(id, true)
+}
 
-// Resume ends a pause; see [Registry.Pause].
-func (r *Registry) Resume(id string) (jobhost.Fiber, error) { return r.setPaused(id, false) }
+// ResumeFiber ends a pause; see [Registry.PauseFiber].
+func (r *Registry) ResumeFiber(_ context.Context, id string) (jobhost.Fiber, error) {
+	return r.setPaused(id, false)
+}
 
 func (r *Registry) setPaused(id string, paused bool) (jobhost.Fiber, error) {
 	f, end := r.find(id)
@@ -35,11 +39,11 @@ func (r *Registry) setPaused(id string, paused bool) (jobhost.Fiber, error) {
 	return f.nowLocked(), nil
 }
 
-// Interrupt tells a fiber to end and returns at once. It takes no more input from
-// outside, its body is told and can still receive what was sent, and after the
-// grace its context ends. One that waits for its permit doesn't begin. What has
-// been interrupted or has ended is returned as it is.
-func (r *Registry) Interrupt(id string) (jobhost.Fiber, error) {
+// Interrupt asks a fiber to end and returns at once. The fiber accepts no more input from
+// outside, its body is notified and can still receive earlier messages, and after the
+// grace period its context ends. A fiber that waits for its permit doesn't start. If it
+// was interrupted before or has ended, it is returned as it is.
+func (r *Registry) InterruptFiber(_ context.Context, id string) (jobhost.Fiber, error) {
 	r.mu.Lock()
 	f := r.live[id]
 	if f == nil {
@@ -62,8 +66,8 @@ func (r *Registry) Interrupt(id string) (jobhost.Fiber, error) {
 	return f.now(), nil
 }
 
-// endUnbegun ends a fiber that has no permit and waits for none any more. Its hook
-// isn't the interrupter's to wait for, unless the host has no goroutines any more.
+// endUnbegun ends a fiber without a permit that no longer waits for one. The interrupter
+// doesn't wait for its hook, unless the host starts no more goroutines.
 func (r *Registry) endUnbegun(f *Fiber) {
 	var e exit
 	e.kill(FailInterrupted)
@@ -72,10 +76,9 @@ func (r *Registry) endUnbegun(f *Fiber) {
 	}
 }
 
-// Stop refuses further starts and those that wait for permits, and interrupts
-// all fibers, which end as killed by the host. It doesn't wait for that; the
-// join of the scope does. It comes by itself with the cancellation of the scope, but then
-// nobody has a grace.
+// Stop refuses further starts and those waiting for permits, and interrupts all fibers,
+// which end as killed by the host. It doesn't wait for them; the join of the scope does.
+// The cancellation of the scope calls it too, but then there is no grace period.
 func (r *Registry) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +94,7 @@ func (r *Registry) Stop() {
 	}
 }
 
-// interrupt tells the body that it should end, unless that is known.
+// interrupt asks the body to end, unless that was done before.
 func (f *Fiber) interrupt(code string, grace time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,10 +103,10 @@ func (f *Fiber) interrupt(code string, grace time.Duration) {
 	}
 	f.killed = code
 	f.in.shutWith(errEnding(f.spec.ID))
-	if f.tell != nil {
-		f.tell()
+	if f.onInterrupt != nil {
+		f.onInterrupt()
 	}
-	f.told.Fire()
+	f.interrupted.Fire()
 	if grace > 0 {
 		f.grace = time.AfterFunc(grace, f.stop)
 	} else {
@@ -111,7 +114,7 @@ func (f *Fiber) interrupt(code string, grace time.Duration) {
 	}
 }
 
-// stop ends the context of the body that was interrupted.
+// stop ends the context of an interrupted body.
 func (f *Fiber) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +127,7 @@ func (f *Fiber) stopLocked() {
 	}
 }
 
-// begin marks the beginning of a run, with how many restarts that is.
+// begin records the start of a run, which counts as that many restarts.
 func (f *Fiber) begin(restarts int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,8 +135,8 @@ func (f *Fiber) begin(restarts int) {
 	f.restarts.count += restarts
 }
 
-// enter makes the body one that can be stopped, and reports false if it shouldn't
-// even begin.
+// enter registers the body's scope so that it can be stopped; false = it should not even
+// start.
 func (f *Fiber) enter(run *scope.Scope) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,22 +144,21 @@ func (f *Fiber) enter(run *scope.Scope) bool {
 	return f.killed == ""
 }
 
-// leave takes away what the body has asked to be told.
+// leave removes the body's scope and callbacks.
 func (f *Fiber) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.run, f.tell, f.in.bell, f.waits = nil, nil, nil, false
+	f.run, f.onInterrupt, f.in.bell, f.waits = nil, nil, nil, false
 }
 
-// killedBy is why the fiber was told to end, as the code of a failure; empty = it
-// wasn't.
+// killedBy returns why the fiber was asked to end, as a failure code; empty = it wasn't.
 func (f *Fiber) killedBy() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.killed
 }
 
-// isEnding reports whether the fiber has been told to end, or its exit is known.
+// isEnding reports whether the fiber was asked to end, or its exit is decided.
 func (f *Fiber) isEnding() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

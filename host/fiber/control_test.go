@@ -25,33 +25,33 @@ func TestPause(t *testing.T) {
 		})
 		f.wantStatus("a", jobhost.FiberIdle)
 		for range 2 { // the second time it is so already
-			if got, err := f.Pause("a"); err != nil || got.Status != jobhost.FiberPaused {
+			if got, err := f.PauseFiber(t.Context(), "a"); err != nil || got.Status != jobhost.FiberPaused {
 				t.Errorf("pause: %s %v", got.Status, err)
 			}
 		}
 		for range 2 {
-			if got, err := f.Resume("a"); err != nil || got.Status != jobhost.FiberIdle {
+			if got, err := f.ResumeFiber(t.Context(), "a"); err != nil || got.Status != jobhost.FiberIdle {
 				t.Errorf("resume: %s %v", got.Status, err)
 			}
 		}
 		f.submit("a", "x")
 		f.wantStatus("a", jobhost.FiberRunning)
-		_, _ = f.Pause("a")
+		_, _ = f.PauseFiber(t.Context(), "a")
 		f.wantStatus("a", jobhost.FiberPaused)
-		if got, _ := f.Resume("a"); got.Status != jobhost.FiberRunning {
+		if got, _ := f.ResumeFiber(t.Context(), "a"); got.Status != jobhost.FiberRunning {
 			t.Errorf("after the pause it is %s", got.Status)
 		}
-		_, _ = f.Pause("a")
+		_, _ = f.PauseFiber(t.Context(), "a")
 		close(g)
 		f.wantStatus("a", jobhost.FiberCompleted)
-		_, err := f.Resume("a")
+		_, err := f.ResumeFiber(t.Context(), "a")
 		wantCode(t, err, jobhost.CodeConflict, true)
-		_, err = f.Pause("unknown")
+		_, err = f.PauseFiber(t.Context(), "unknown")
 		wantCode(t, err, jobhost.CodeNotFound, false)
 	})
 }
 
-// TestInterrupt: the body is told at once, and stopped after the grace.
+// TestInterrupt: the body is notified at once, and stopped after the grace period.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	told := func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
@@ -83,7 +83,7 @@ func TestInterrupt(t *testing.T) {
 				synctest.Wait()
 				began := time.Now()
 				for range 2 {
-					if got, err := f.Interrupt("a"); err != nil || got.Status.Ended() {
+					if got, err := f.InterruptFiber(t.Context(), "a"); err != nil || got.Status.Ended() {
 						t.Errorf("interrupt: %s %v", got.Status, err)
 					}
 				}
@@ -94,7 +94,7 @@ func TestInterrupt(t *testing.T) {
 				if d := time.Since(began); d != tt.want {
 					t.Errorf("it ended after %v, want %v", d, tt.want)
 				}
-				again, err := f.Interrupt("a")
+				again, err := f.InterruptFiber(t.Context(), "a")
 				if err != nil || again.EndedAt != end.EndedAt {
 					t.Errorf("interrupt after the end: %+v %v", again, err)
 				}
@@ -104,7 +104,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	t.Run("unknown", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
-			_, err := setup(t).Interrupt("a")
+			_, err := setup(t).InterruptFiber(t.Context(), "a")
 			wantCode(t, err, jobhost.CodeNotFound, false)
 		})
 	})
@@ -121,9 +121,9 @@ func TestInterruptCountsOnce(t *testing.T) {
 		})
 		synctest.Wait()
 		began := time.Now()
-		_, _ = f.Interrupt("a")
+		_, _ = f.InterruptFiber(t.Context(), "a")
 		time.Sleep(grace / 2)
-		_, _ = f.Interrupt("a")
+		_, _ = f.InterruptFiber(t.Context(), "a")
 		f.Stop()
 		end := f.end("a")
 		if d := time.Since(began); told != 1 || d != grace || end.Failure.Code != fiber.FailInterrupted {
@@ -157,7 +157,7 @@ func TestCleanup(t *testing.T) {
 				t.Errorf("in on_terminate it is %+v, subscriptions %v", got, outputs.Err())
 			}
 			// What came now would be lost.
-			wantCode(t, f.Submit(t.Context(), "a", []byte("x"), true), jobhost.CodeNotFound, true)
+			wantCode(t, f.SendFiber(t.Context(), "a", []byte("x"), true), jobhost.CodeNotFound, true)
 			return nil
 		})
 		if err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// ErrInputClosed is the end of a fiber's input: it was interrupted or has ended,
-// and everything that was sent before has been received.
+// ErrInputClosed is the end of a fiber's input: it was interrupted or has ended, and all
+// earlier messages have been received.
 var ErrInputClosed = errors.New("the input is closed")
 
 // Codes of the failures of fibers that were killed.
 const (
-	FailInterrupted = "interrupted"  // somebody asked for it
+	FailInterrupted = "interrupted"  // on request
 	FailStopped     = "host_stopped" // the host stopped
 )
 
-// errGraceOver ends the context of a body that was interrupted and did not end by itself.
+// errGraceOver ends the context of a body that was interrupted and did not end in time.
 var errGraceOver = errors.New("the fiber was interrupted and its grace is over")
 
 func errNotFound(id string) error {
 	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: fmt.Sprintf("there is no fiber %s", id)}
 }
 
-// errOver is the error for a fiber that is remembered but has ended.
+// errOver is the error for a fiber that has ended but is still remembered.
 func errOver(code jobhost.Code, end *jobhost.Fiber) error {
 	return &jobhost.Error{
 		Code: code, Message: fmt.Sprintf("the fiber %s has ended (%s)", end.ID, end.Status),
@@ -33,7 +33,7 @@ func errOver(code jobhost.Code, end *jobhost.Fiber) error {
 	}
 }
 
-// errAnother is the error for a fiber of which there is only a later one with its id.
+// errAnother is the error for a fiber if only a later one with its id exists.
 func errAnother(id string) error {
 	return &jobhost.Error{
 		Code: jobhost.CodeNotFound, Message: fmt.Sprintf("the fiber %s that is meant has ended, and is not the one that was started since", id),
@@ -41,7 +41,7 @@ func errAnother(id string) error {
 	}
 }
 
-// errEnding is the answer of a fiber that takes no more input since it will end.
+// errEnding is the error of a fiber that accepts no more input because it is ending.
 func errEnding(id string) error {
 	return &jobhost.Error{
 		Code: jobhost.CodeNotFound, Message: fmt.Sprintf("the fiber %s is ending", id),
@@ -85,14 +85,14 @@ func errStopping(cause error) error {
 	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the host is stopping and starts no fibers", Cause: cause}
 }
 
-// errUnbegun is the answer to a start whose fiber was interrupted before it had a permit.
+// errUnbegun is the error of a start whose fiber was interrupted before it had a permit.
 func errUnbegun(id string) error {
 	return &jobhost.Error{
 		Code: jobhost.CodeConflict, Message: fmt.Sprintf("the fiber %s was interrupted before it began", id), Cause: jobhost.ErrFiberEnded,
 	}
 }
 
-// reason is what ends the subscriptions to a fiber.
+// reason returns the error that ends the subscriptions to a fiber.
 func reason(end *jobhost.Fiber) error {
 	if end.Status == jobhost.FiberCompleted {
 		return jobhost.ErrFiberEnded

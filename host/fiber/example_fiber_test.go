@@ -46,18 +46,18 @@ func Example_fiber() {
 	}
 	defer answers.Close()
 	for _, word := range []string{"hello", "fiber"} {
-		if err := fibers.Submit(ctx, "chat-1", []byte(word), true); err != nil {
+		if err := fibers.SendFiber(ctx, "chat-1", []byte(word), true); err != nil {
 			fmt.Println(err)
 		}
 		answer, _ := answers.Next(ctx)
 		fmt.Println(answer.Seq, string(answer.Value.Data))
 	}
 
-	_, _ = fibers.Interrupt("chat-1")
+	_, _ = fibers.InterruptFiber(ctx, "chat-1")
 	_, err = answers.Next(ctx)
 	fmt.Println(errors.Is(err, jobhost.ErrFiberEnded), "-", err)
 	_, _ = fibers.Wait(ctx, "chat-1")
-	fmt.Println(fibers.Submit(ctx, "chat-1", []byte("still there?"), false))
+	fmt.Println(fibers.SendFiber(ctx, "chat-1", []byte("still there?"), false))
 
 	host.Cancel(nil)
 	_, _ = host.Join(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// Fiber is what a body has of its fiber. All methods may be called from many
-// goroutines, but input is for one receiver at a time, if its order matters.
+// Fiber is a body's access to its fiber. It is safe for concurrent use, but
+// input should have one receiver at a time if its order matters.
 type Fiber struct {
 	spec        jobhost.FiberSpec // with the defaults of Restart filled in
 	body        Body
@@ -21,52 +21,52 @@ type Fiber struct {
 	registry    *Registry
 	createdAt   time.Time
 
-	begun op.Future[struct{}]       // it has its permit and runs, or why it never will
-	ended op.Future[*jobhost.Fiber] // after everything; or why there never was a fiber
-	told  op.Signal                 // it was interrupted
+	begun       op.Future[struct{}]       // it has its permit and runs, or the error why it never will
+	ended       op.Future[*jobhost.Fiber] // after everything else; or the error why there never was a fiber
+	interrupted op.Signal                 // it was interrupted
 
-	// These are protected by the registry's mu.
-	starters int           // callers of Start that wait for begun
-	place    *list.Element // among those that wait for a permit; nil = it doesn't
+	// Protected by the registry's mu:
+	starters int           // callers of Start waiting for begun
+	place    *list.Element // in the list of fibers waiting for a permit; nil = not waiting
 	permit   bool
 
-	out atomic.Pointer[hub.Hub[jobhost.FiberOutput]] // nil until it is needed; made under mu
+	out atomic.Pointer[hub.Hub[jobhost.FiberOutput]] // nil until first used; created under mu
 
-	mu        sync.Mutex // protects the fields below; taken before the hub's
-	in        input
-	runs      bool         // a run of the body is under way
-	waits     bool         // the body says that it waits for input
-	paused    bool         // from outside
-	killed    string       // code of the failure, once it was interrupted; empty = it wasn't
-	ending    bool         // its exit is known, and no restart comes
-	run       *scope.Scope // of the body; nil = it doesn't run
-	tell      func()       // tells the body of an interrupt; nil = nobody wants to know
-	grace     *time.Timer
-	startedAt time.Time // of the last run
-	restarts  restarts
-	failure   *jobhost.Failure // of the last run
-	over      error            // what subscriptions end with; nil = the hub is open
-	end       *jobhost.Fiber   // nil until it has ended
+	mu          sync.Mutex // protects the fields below; taken before the hub's
+	in          input
+	runs        bool         // a run of the body is in progress
+	waits       bool         // the body says that it is waiting for input
+	paused      bool         // from outside
+	killed      string       // failure code, once interrupted; empty = not interrupted
+	ending      bool         // its exit is decided, without a restart
+	run         *scope.Scope // of the body; nil = not running
+	onInterrupt func()       // notifies the body of an interrupt; nil = no notification
+	grace       *time.Timer
+	startedAt   time.Time // of the last run
+	restarts    restarts
+	failure     *jobhost.Failure // of the last run
+	over        error            // the error that ends subscriptions; nil = the hub is open
+	end         *jobhost.Fiber   // nil until it has ended
 }
 
 // ID is the fiber's id.
 func (f *Fiber) ID() string { return f.spec.ID }
 
-// Spec is what the fiber was started with, and must not be changed.
+// Spec is what the fiber was started with; it must not be changed.
 func (f *Fiber) Spec() jobhost.FiberSpec { return f.spec }
 
-// Restarts is how often the fiber was started again.
+// Restarts is the number of restarts so far.
 func (f *Fiber) Restarts() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.restarts.count
 }
 
-// Recv returns an op that results in the next message, or in [ErrInputClosed]
-// when no more will come. While it is waited for, the fiber is idle.
+// Recv returns an op that results in the next message, or in [ErrInputClosed] if
+// there will be no more. While something waits for it, the fiber is idle.
 func (f *Fiber) Recv() op.Op[[]byte] { return op.New(f.take, f.await) }
 
-// Take is Recv without waiting: it returns false and no error when there is
+// Take is Recv without waiting: it returns false and no error if there is
 // nothing now. It is for guests; see [Fiber.Ring].
 func (f *Fiber) Take() (message []byte, ok bool, err error) {
 	message, ok, err = f.take()
@@ -87,7 +87,7 @@ func (f *Fiber) take() (message []byte, ok bool, err error) {
 func (f *Fiber) await(w *op.Waiter[[]byte]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if message, ok, err := f.in.peek(); ok { // it came since
+	if message, ok, err := f.in.peek(); ok { // it arrived since take
 		if w.Complete(message, err) {
 			f.in.drop()
 		}
@@ -96,7 +96,7 @@ func (f *Fiber) await(w *op.Waiter[[]byte]) {
 	f.in.receivers.Wait(w, &f.mu)
 }
 
-// Ready reports whether Take has something to return: a message or the end.
+// Ready reports whether Take would return something: a message or the end.
 func (f *Fiber) Ready() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,9 +104,9 @@ func (f *Fiber) Ready() bool {
 	return ok
 }
 
-// Ring has bell rung once when Take has something to return, at once if it has.
-// There is only one bell; nil takes it away. It is rung under locks, and so must
-// be quick and not use the fiber.
+// Ring sets a bell to be called once when Take has something to return,
+// immediately if it has. There is only one bell; nil removes it. It is called
+// under locks, so it must be quick and not use the fiber.
 func (f *Fiber) Ring(bell func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,32 +116,32 @@ func (f *Fiber) Ring(bell func()) {
 	}
 }
 
-// Waiting says whether the body waits for input, for bodies that don't wait by
-// [Fiber.Recv]. A run begins as one that doesn't.
+// Waiting says whether the body is waiting for input, for bodies that don't use
+// [Fiber.Recv]. Initially it isn't.
 func (f *Fiber) Waiting(waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waits = waits
 }
 
-// Interrupted returns an op that is ready once the fiber was told to end.
-func (f *Fiber) Interrupted() op.Op[struct{}] { return f.told.Wait() }
+// Interrupted returns an op that is ready once the fiber was asked to end.
+func (f *Fiber) Interrupted() op.Op[struct{}] { return f.interrupted.Wait() }
 
-// OnInterrupt has tell called when the fiber is told to end, at once if it was.
-// There is only one; nil takes it away, and when OnInterrupt returns it isn't
-// being called any more. It is called under locks, and so must be quick and not
-// use the fiber.
+// OnInterrupt sets a function to be called when the fiber is asked to end,
+// immediately if it was. There is only one; nil removes it, and after
+// OnInterrupt has returned the previous one isn't being called any more. It is
+// called under locks, so it must be quick and not use the fiber.
 func (f *Fiber) OnInterrupt(tell func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tell = tell
+	f.onInterrupt = tell
 	if tell != nil && f.killed != "" {
 		tell()
 	}
 }
 
 // Emit publishes a message, which must not be changed any more. It doesn't wait
-// for anybody. Errors: too_large, and [jobhost.ErrFiberEnded] after the end.
+// for readers. Errors: too_large, and [jobhost.ErrFiberEnded] after the end.
 func (f *Fiber) Emit(message []byte) error {
 	if len(message) > jobhost.MaxFiberMessage {
 		return errTooLarge(len(message))
@@ -155,8 +155,8 @@ func (f *Fiber) Emit(message []byte) error {
 	return nil
 }
 
-// hub returns the fiber's hub. Most fibers of many publish little, so it is made
-// when it is first needed.
+// hub returns the fiber's hub. With many fibers most publish little, so it is
+// created on first use.
 func (f *Fiber) hub() *hub.Hub[jobhost.FiberOutput] {
 	if h := f.out.Load(); h != nil {
 		return h
@@ -178,8 +178,8 @@ func (f *Fiber) hub() *hub.Hub[jobhost.FiberOutput] {
 	return h
 }
 
-// closeHubLocked ends all subscriptions, and those to come, and returns how much
-// was published.
+// closeHubLocked ends all present and future subscriptions, and returns how many
+// messages were published.
 func (f *Fiber) closeHubLocked(reason error) uint64 {
 	f.over = reason
 	h := f.out.Load()
@@ -190,7 +190,7 @@ func (f *Fiber) closeHubLocked(reason error) uint64 {
 	return h.Stats().Published
 }
 
-// now returns what is known of the fiber.
+// now returns the current description of the fiber.
 func (f *Fiber) now() jobhost.Fiber {
 	f.mu.Lock()
 	defer f.mu.Unlock()

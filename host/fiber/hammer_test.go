@@ -97,7 +97,7 @@ func TestHammerOneID(t *testing.T) {
 				t.Errorf("two fibers, of %v and %v", c.CreatedAt, created[0].CreatedAt)
 			}
 		}
-		_, _ = f.Interrupt("one")
+		_, _ = f.InterruptFiber(t.Context(), "one")
 		f.end("one")
 		if n := bodies.Load(); n > 1 {
 			t.Errorf("%d bodies", n)
@@ -140,19 +140,19 @@ func TestHammerEverything(t *testing.T) {
 					_, _ = f.Start(ctx, s, body, func(jobhost.Fiber) error { ended.Add(1); return nil })
 				case 2, 3:
 					go func() { runtime.Gosched(); cancel() }()
-					_ = f.Submit(ctx, s.ID, []byte("x"), rand.IntN(2) == 0)
+					_ = f.SendFiber(ctx, s.ID, []byte("x"), rand.IntN(2) == 0)
 				case 4:
-					_, _ = f.Pause(s.ID)
-					_, _ = f.Resume(s.ID)
+					_, _ = f.PauseFiber(t.Context(), s.ID)
+					_, _ = f.ResumeFiber(t.Context(), s.ID)
 				case 5:
-					_, _ = f.Interrupt(s.ID)
+					_, _ = f.InterruptFiber(t.Context(), s.ID)
 				case 6:
 					if outputs, err := f.Subscribe(jobhost.FiberQuery{ID: s.ID, Replay: true}); err == nil {
 						_, _, _ = outputs.TryNext()
 						outputs.Close()
 					}
 				default:
-					_, _ = f.List(jobhost.FiberFilter{})
+					_, _ = f.Fibers(t.Context(), jobhost.FiberFilter{})
 				}
 				if s := f.Stats(); s.Live > 3 {
 					t.Errorf("%d are live", s.Live)
@@ -170,7 +170,7 @@ func TestHammerEverything(t *testing.T) {
 			case <-over:
 				return
 			default:
-				_, _ = f.Interrupt(name())
+				_, _ = f.InterruptFiber(t.Context(), name())
 				runtime.Gosched()
 			}
 		}

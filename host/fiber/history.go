@@ -6,8 +6,8 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// history remembers the fibers that have ended last, one for each id. The
-// registry's mutex protects it.
+// history remembers the fibers that ended last, one per id. The registry's
+// mutex protects it.
 type history struct {
 	most, mostBytes int
 
@@ -16,7 +16,7 @@ type history struct {
 	bytes int
 }
 
-// add remembers a fiber in place of an earlier one of its id.
+// add remembers a fiber, replacing an earlier one with its id.
 func (h *history) add(end *jobhost.Fiber) {
 	if e := h.byID[end.ID]; e != nil {
 		h.remove(e)
@@ -34,7 +34,7 @@ func (h *history) remove(e *list.Element) {
 	h.bytes -= weight(end)
 }
 
-// get returns the fiber of an id, or nil.
+// get returns the fiber with an id; nil = none.
 func (h *history) get(id string) *jobhost.Fiber {
 	if e := h.byID[id]; e != nil {
 		return e.Value.(*jobhost.Fiber)
@@ -42,7 +42,7 @@ func (h *history) get(id string) *jobhost.Fiber {
 	return nil
 }
 
-// weight is how many bytes of guests a fiber keeps.
+// weight is the size of the guest's data that is kept for a fiber, in bytes.
 func weight(end *jobhost.Fiber) int {
 	n := len(end.Result)
 	for key, value := range end.Labels {

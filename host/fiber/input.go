@@ -6,24 +6,24 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// input is the queue of messages to a fiber. The fiber's mutex protects it. While
-// nothing waits in it, it holds next to no memory.
+// input is the queue of messages to a fiber. The fiber's mutex protects it. When
+// empty it holds hardly any memory.
 //
-// Senders that wait for room are served in the order in which they came, and
-// nobody overtakes them.
+// Senders waiting for room are served strictly in order of arrival.
 type input struct {
 	most, mostBytes int
 
-	queue [][]byte // queue[head:] waits
+	queue [][]byte // queue[head:] is waiting
 	head  int
-	bytes int // of what waits
-	// shut is what senders are told since nothing more is taken in; nil = open.
+	bytes int // of the waiting messages
+	// shut is the error for senders once no more messages are accepted; nil =
+	// open.
 	shut     error
-	received uint64 // messages that were ever taken in
+	received uint64 // messages ever accepted
 
 	receivers op.WaitList[[]byte] // only while the queue is empty
-	senders   []*sender           // first come, first served
-	bell      func()              // to be rung once; nil = none
+	senders   []*sender           // in order of arrival
+	bell      func()              // to be called once; nil = none
 }
 
 // sender waits for room for its message.
@@ -32,7 +32,7 @@ type sender struct {
 	waiter  *op.Waiter[struct{}]
 }
 
-// keep is the largest slice that an empty queue keeps.
+// keep is the capacity up to which an empty queue keeps its slice.
 const keep = 16
 
 func (in *input) len() int { return len(in.queue) - in.head }
@@ -43,14 +43,14 @@ func (in *input) fits(message []byte) bool {
 	return n == 0 || n < in.most && in.bytes+len(message) <= in.mostBytes
 }
 
-// push takes a message in, for which there must be room.
+// push accepts a message, for which there must be room.
 func (in *input) push(message []byte) {
 	in.received++
 	if in.receivers.Complete(message, nil) {
 		return
 	}
 	if len(in.queue) == cap(in.queue) && in.head > len(in.queue)/2 {
-		// Room at the front is used before more is asked for.
+		// Reuse the space at the front before growing.
 		in.queue = slices.Delete(in.queue, 0, in.head)
 		in.head = 0
 	}
@@ -59,8 +59,8 @@ func (in *input) push(message []byte) {
 	in.ring()
 }
 
-// peek returns what a receiver gets now, and whether there is anything to get:
-// a message, or the end of the input.
+// peek returns what a receiver would get now, and whether there is anything: a
+// message, or the end of the input.
 func (in *input) peek() (message []byte, ok bool, err error) {
 	switch {
 	case in.len() > 0:
@@ -71,7 +71,7 @@ func (in *input) peek() (message []byte, ok bool, err error) {
 	return nil, false, nil
 }
 
-// drop takes out what peek returned.
+// drop removes what peek returned.
 func (in *input) drop() {
 	if in.len() == 0 {
 		return // it was the end, which stays
@@ -88,7 +88,7 @@ func (in *input) drop() {
 	in.admit()
 }
 
-// admit takes in the messages of those who wait, as far as there is room.
+// admit accepts the messages of waiting senders, as far as there is room.
 func (in *input) admit() {
 	for len(in.senders) > 0 && in.fits(in.senders[0].message) {
 		s := in.senders[0]
@@ -99,7 +99,7 @@ func (in *input) admit() {
 	}
 }
 
-// forget takes a sender out of those who wait.
+// forget removes a sender from the waiting ones.
 func (in *input) forget(s *sender) {
 	if i := slices.Index(in.senders, s); i >= 0 {
 		in.senders = slices.Delete(in.senders, i, i+1)
@@ -109,7 +109,7 @@ func (in *input) forget(s *sender) {
 	}
 }
 
-// dismiss gives all who wait for room an error.
+// dismiss fails all waiting senders with an error.
 func (in *input) dismiss(err error) {
 	for _, s := range in.senders {
 		s.waiter.Complete(struct{}{}, err)
@@ -117,7 +117,7 @@ func (in *input) dismiss(err error) {
 	in.senders = nil
 }
 
-// shutWith ends what comes in. What is in the queue can still be received.
+// shutWith closes the input. Queued messages can still be received.
 func (in *input) shutWith(err error) {
 	if in.shut != nil {
 		return
@@ -128,7 +128,7 @@ func (in *input) shutWith(err error) {
 	in.ring()
 }
 
-// ring rings the bell, once.
+// ring calls the bell, once.
 func (in *input) ring() {
 	if bell := in.bell; bell != nil {
 		in.bell = nil
@@ -136,7 +136,7 @@ func (in *input) ring() {
 	}
 }
 
-// clear drops what is in the queue and returns how much that was.
+// clear drops the queued messages and returns their number.
 func (in *input) clear() (messages int) {
 	messages = in.len()
 	in.queue, in.head, in.bytes, in.bell = nil, 0, 0, nil

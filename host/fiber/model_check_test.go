@@ -49,7 +49,7 @@ func (m *model) check(t *rapid.T) {
 			return false
 		}
 	})
-	page, err := m.List(jobhost.FiberFilter{})
+	page, err := m.Fibers(context.Background(), jobhost.FiberFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func (m *model) grant() {
 	}
 }
 
-// modelBody does what it is told.
+// modelBody follows the commands it receives.
 func modelBody(control <-chan string) fiber.Body {
 	return func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
 		for {
@@ -229,7 +229,7 @@ func (m *model) dismiss(f *modelFiber, code string) {
 
 func (m *model) submit(t *rapid.T) {
 	id, wait := modelIDs.Draw(t, "id"), rapid.Bool().Draw(t, "wait")
-	c := m.call(func(ctx context.Context) error { return m.Submit(ctx, id, []byte("x"), wait) })
+	c := m.call(func(ctx context.Context) error { return m.SendFiber(ctx, id, []byte("x"), wait) })
 	f := m.fibers[id]
 	switch {
 	case f == nil:
@@ -279,7 +279,7 @@ func works(f *modelFiber) bool { return !f.waits && f.resting.IsZero() && !f.rec
 
 func (m *model) pause(t *rapid.T) {
 	f := m.some(t, anyFiber)
-	if _, err := m.Pause(f.spec.ID); err != nil {
+	if _, err := m.PauseFiber(context.Background(), f.spec.ID); err != nil {
 		t.Fatal(err)
 	}
 	f.paused = true
@@ -288,7 +288,7 @@ func (m *model) pause(t *rapid.T) {
 
 func (m *model) resume(t *rapid.T) {
 	f := m.some(t, anyFiber)
-	if _, err := m.Resume(f.spec.ID); err != nil {
+	if _, err := m.ResumeFiber(context.Background(), f.spec.ID); err != nil {
 		t.Fatal(err)
 	}
 	f.paused = false
@@ -296,7 +296,7 @@ func (m *model) resume(t *rapid.T) {
 
 func (m *model) interrupt(t *rapid.T) {
 	f := m.some(t, anyFiber)
-	if _, err := m.Interrupt(f.spec.ID); err != nil {
+	if _, err := m.InterruptFiber(context.Background(), f.spec.ID); err != nil {
 		t.Fatal(err)
 	}
 	if !f.told.IsZero() {

@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// find returns the fiber of an id that has not ended, or else how the last one
-// did, or neither.
+// find returns the running fiber with an id, or else the last one that ended,
+// or neither.
 func (r *Registry) find(id string) (*Fiber, *jobhost.Fiber) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -20,9 +20,9 @@ func (r *Registry) find(id string) (*Fiber, *jobhost.Fiber) {
 	return nil, r.past.get(id)
 }
 
-// Get returns what is known of a fiber. Its labels and result must not be
-// changed, here and wherever a fiber is returned.
-func (r *Registry) Get(id string) (jobhost.Fiber, error) {
+// Get returns the description of a fiber. The labels and result of a returned
+// fiber must never be changed.
+func (r *Registry) Fiber(_ context.Context, id string) (jobhost.Fiber, error) {
 	f, end := r.find(id)
 	switch {
 	case f != nil:
@@ -33,8 +33,8 @@ func (r *Registry) Get(id string) (jobhost.Fiber, error) {
 	return jobhost.Fiber{}, errNotFound(id)
 }
 
-// Wait waits for the end of a fiber and returns how it ended. When ctx ends
-// first, its cause is the error.
+// Wait waits for the end of a fiber and returns its outcome. If ctx ends first,
+// its cause is the error.
 func (r *Registry) Wait(ctx context.Context, id string) (jobhost.Fiber, error) {
 	f, end := r.find(id)
 	switch {
@@ -50,9 +50,9 @@ func (r *Registry) Wait(ctx context.Context, id string) (jobhost.Fiber, error) {
 	return *end, nil
 }
 
-// List returns a page of fibers by id, those that have ended and are remembered
-// too, without their results.
-func (r *Registry) List(filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
+// List returns a page of fibers ordered by id, including those that have ended
+// and are remembered, without their results.
+func (r *Registry) Fibers(_ context.Context, filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
 	if err := filter.Check(); err != nil {
 		return jobhost.FiberPage{}, err
 	}
@@ -81,17 +81,17 @@ func (r *Registry) List(filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
 	return found, nil
 }
 
-// page collects the first fibers by id of those that a filter selects, without
-// ever holding many more than that.
+// page collects the first fibers, by id, that a filter selects, without ever
+// holding many more than that.
 type page struct {
 	filter jobhost.FiberFilter
 	most   int
 	fibers []jobhost.Fiber
-	below  string // when set, those from this id on are not among the first
+	below  string // when set, ids from this one on are not among the first
 }
 
-// mayHold reports whether a fiber belongs into the page, as far as its id and
-// worker tell.
+// mayHold reports whether a fiber may belong to the page, judging by its id and
+// worker.
 func (p *page) mayHold(id, worker string) bool {
 	return id > p.filter.Cursor && (p.below == "" || id < p.below) && (p.filter.Worker == "" || worker == p.filter.Worker)
 }
@@ -106,7 +106,7 @@ func (p *page) add(f jobhost.Fiber) {
 	}
 }
 
-// cut sorts what there is and leaves the first.
+// cut sorts the fibers and keeps the first ones.
 func (p *page) cut() {
 	slices.SortFunc(p.fibers, func(a, b jobhost.Fiber) int { return cmp.Compare(a.ID, b.ID) })
 	if len(p.fibers) >= p.most {

@@ -1,13 +1,12 @@
-// Package fiber keeps fibers: long-running bodies with a name, a queue of input
-// and a hub of output each. It knows nothing of guests; the host hands it
-// functions that run them.
+// Package fiber runs fibers: long-running bodies, each with a name, an input queue and an
+// output hub. It knows nothing of guests; the host passes in functions that run them.
 //
 //	Start ─► permit ─► body ⇄ input, Emit ─► exit ─► restart, or the end:
 //	on_terminate ─► input closed ─► hub closed ─► status and history ─► registry ─► permit
 //
-// A fiber is one goroutine of the registry's scope. Each run of its body has a
-// child scope of its own, so that it can be stopped alone and is stopped with
-// the host. Queue, hub and permit are the fiber's and survive restarts.
+// A fiber is one goroutine of the registry's scope. Each run of its body has a child scope
+// of its own, so that it can be stopped alone and is stopped with the host. Queue, hub and
+// permit belong to the fiber and survive restarts.
 package fiber
 
 import (
@@ -26,47 +25,45 @@ import (
 
 // Config says how many fibers there may be and how much each may hold.
 type Config struct {
-	// Scope is what fibers live in: its join waits for them, its cancellation
-	// stops them.
+	// Scope contains the fibers: its join waits for them, its cancellation stops them.
 	Scope *scope.Scope
-	// Max is how many fibers may have a permit at one time, up to
-	// [jobhost.MaxFibers]; 0 = 10. Those that wait count for that constant too.
+	// Max is how many fibers may have a permit at a time, up to [jobhost.MaxFibers]; 0 =
+	// 10. Waiting ones count towards that constant too.
 	Max int
-	// FailWhenFull makes Start answer exhausted when no permit is free, rather
-	// than wait for one.
+	// FailWhenFull makes Start fail with exhausted if no permit is free, rather than wait
+	// for one.
 	FailWhenFull bool
-	// InputMessages and InputBytes bound what waits in the queue of one fiber;
-	// 0 = 64 and 4 MiB. An empty queue takes any message.
+	// InputMessages and InputBytes bound the input queue of a fiber; 0 = 64 and 4 MiB. An
+	// empty queue accepts any message.
 	InputMessages, InputBytes int
-	// Replay is how many outputs of a fiber are remembered for subscriptions to
-	// the past, ReplayBytes how large they may be together; 0 = 64 and 4 MiB,
-	// and a Replay below 0 = none.
+	// Replay is how many outputs of a fiber are remembered for subscriptions to the past,
+	// ReplayBytes their total size; 0 = 64 and 4 MiB, and a Replay below 0 = none.
 	Replay, ReplayBytes int
-	// Buffer and BufferBytes bound what one subscription has unread, before it
-	// ends with [hub.ErrSlow]; 0 = 256 and 4 MiB. Those of all fibers have 64 MiB together.
+	// Buffer and BufferBytes bound the unread outputs of a subscription, before it ends
+	// with [hub.ErrSlow]; 0 = 256 and 4 MiB. All fibers together have 64 MiB.
 	Buffer, BufferBytes int
-	// History is how many ended fibers can still be read, HistoryBytes how large
-	// their results and failures may be together; 0 = 1000 and 16 MiB. The
-	// oldest goes first; the newest stays whatever its size.
+	// History is how many ended fibers can still be read, HistoryBytes the total size of
+	// their results and failures; 0 = 1000 and 16 MiB. The oldest is dropped first; the
+	// newest stays whatever its size.
 	History, HistoryBytes int
-	// Grace is how long the body of an interrupted fiber may go on until its
-	// context ends; 0 = not at all.
+	// Grace is how long the body of an interrupted fiber may continue before its context
+	// ends; 0 = not at all.
 	Grace time.Duration
-	// Observe is told what happens.
+	// Observe is notified of events.
 	Observe Observe
 	Logger  *slog.Logger // nil = no log
 }
 
-// DefaultMax is the Max of configurations that say nothing else.
+// DefaultMax is the default of Max.
 const DefaultMax = 10
 
-// Observe counts, for metrics. Its functions may be called under locks and so
-// must be quick and not use the registry; nil ones are left out.
+// Observe counts events, for metrics. Its functions may be called under locks, so they must
+// be quick and not use the registry; nil ones are skipped.
 type Observe struct {
 	Started   func(worker string)
 	Ended     func(worker string, status jobhost.FiberStatus)
 	Restarted func(worker string)
-	// Refused is told of each time that a limit was hit.
+	// Refused is called each time a limit is hit.
 	Refused func(Limit)
 }
 
@@ -75,33 +72,32 @@ type Limit int
 
 // The limits.
 const (
-	LimitFibers   Limit = iota // Max, and whoever starts doesn't wait; or [jobhost.MaxFibers]
-	LimitInput                 // the input queue of a fiber is full, and whoever submits doesn't wait
+	LimitFibers   Limit = iota // Max, if Start doesn't wait; or [jobhost.MaxFibers]
+	LimitInput                 // the input queue of a fiber is full, and the sender doesn't wait
 	LimitReader                // a subscription was not read fast enough
-	LimitRestarts              // a fiber failed for good
+	LimitRestarts              // a fiber failed permanently
 )
 
-// Body runs the guest of a fiber until it ends. A nil failure means that it has
-// completed with the result, which is the registry's from then on. It is called
-// again at each restart.
+// Body runs the guest of a fiber until it ends. A nil failure means that it completed with
+// the result, which then belongs to the registry. It is called again at each restart.
 //
-// It should end soon after ctx has: that is the end of the grace after an
-// interrupt, or of the host. ctx belongs to a scope of this run; what the body
-// starts in it is waited for. A panic is a failure with code internal.
+// It should end soon after ctx, which is at the end of the grace period after an interrupt,
+// or when the host stops. ctx belongs to the scope of this run; what the body starts in it
+// is waited for. A panic is a failure with code internal.
 type Body func(ctx context.Context, f *Fiber) (result []byte, failure *jobhost.Failure)
 
-// OnTerminate is called once for each fiber that ends, with what it will be
-// remembered as, before its end shows. Its errors and panics are logged.
+// OnTerminate is called once for each fiber that ends, with the description that will be
+// remembered, before its end becomes visible. Its errors and panics are logged.
 type OnTerminate func(end jobhost.Fiber) error
 
-// Registry keeps fibers, by id. All methods may be called from many goroutines.
+// Registry has the fibers by id. It is safe for concurrent use.
 type Registry struct {
 	cfg    Config
 	unread *hub.Budget // of subscriptions to all fibers
 
 	mu      sync.RWMutex      // protects the fields below; taken before the locks of fibers
-	live    map[string]*Fiber // all that have not ended, those too that wait for a permit
-	waiting list.List         // of *Fiber: those, first come first served
+	live    map[string]*Fiber // all that have not ended, including those waiting for a permit
+	waiting list.List         // of *Fiber: the latter, first come, first served
 	free    int               // permits
 	stopped bool
 	past    history
@@ -131,7 +127,7 @@ func New(cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// whole returns o with functions that do nothing in place of those it lacks.
+// whole returns o with no-op functions in place of missing ones.
 func (o Observe) whole() Observe {
 	if o.Started == nil {
 		o.Started = func(string) {}
@@ -151,17 +147,17 @@ func (o Observe) whole() Observe {
 // Stats are numbers about a registry.
 type Stats struct {
 	Live    int // fibers with a permit
-	Waiting int // that wait for one
-	Ended   int // that can still be read
+	Waiting int // waiting for one
+	Ended   int // still readable
 }
 
-// Stats returns the numbers of now.
+// Stats returns the current numbers.
 func (r *Registry) Stats() Stats {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return Stats{Live: r.cfg.Max - r.free, Waiting: r.waiting.Len(), Ended: r.past.ended.Len()}
 }
 
-// stopping reports whether the host has been told to stop. A scope is marked
-// before the contexts below it end, so this is known to whoever was stopped.
+// stopping reports whether the host is stopping. A scope is marked before the contexts
+// below it end, so a stopped run can rely on it.
 func (r *Registry) stopping() bool { return r.cfg.Scope.Status() != scope.StatusRunning }

@@ -8,17 +8,16 @@ import (
 
 // restarts decides whether and when a fiber is started again.
 type restarts struct {
-	count int // ever
-	// delay is what the next restart waits; 0 = as long as the first one.
+	count int // in total
+	// delay before the next restart; 0 = that of the first one.
 	delay time.Duration
-	// lately are the times of restarts that still count for the intensity.
+	// lately are the times of restarts that still count towards the intensity.
 	lately []time.Time
 }
 
-// next returns how long the restart waits that follows a run which ended now,
-// after some time, and reports false if there have been too many lately. A run
-// that lasted as long as restarts are counted was a good one: the delay is
-// that of the first restart again.
+// next returns the delay before restarting after a run that ended now and lasted
+// for some time; false = there have been too many restarts lately. A run that
+// lasted for the whole period was a good one: the delay starts over.
 func (r *restarts) next(policy *jobhost.RestartPolicy, now time.Time, lasted time.Duration) (time.Duration, bool) {
 	within := time.Duration(policy.Within)
 	first := 0
@@ -38,8 +37,8 @@ func (r *restarts) next(policy *jobhost.RestartPolicy, now time.Time, lasted tim
 	return delay, true
 }
 
-// wanted reports whether a policy asks for a restart after a run that failed, or
-// didn't.
+// wanted reports whether a policy asks for a restart after a run that failed or
+// succeeded.
 func wanted(policy *jobhost.RestartPolicy, failed bool) bool {
 	return policy.When == jobhost.RestartAlways || policy.When == jobhost.RestartOnFailure && failed
 }

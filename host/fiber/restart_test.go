@@ -127,7 +127,7 @@ func TestRestartKeeps(t *testing.T) {
 		if again := f.startSpec(s, fails); again.Status != jobhost.FiberStarting {
 			t.Errorf("a second start finds it %s", again.Status)
 		}
-		_, _ = f.Pause("a")
+		_, _ = f.PauseFiber(t.Context(), "a")
 		time.Sleep(time.Second)
 		f.wantStatus("a", jobhost.FiberPaused)
 		if end := f.end("a"); end.Restarts != 2 || end.Status != jobhost.FiberCompleted {
@@ -187,14 +187,14 @@ func TestInterruptBeforeRestart(t *testing.T) {
 		f.startSpec(s, fails)
 		f.wantStatus("a", jobhost.FiberStarting)
 		began := time.Now()
-		_, _ = f.Interrupt("a")
+		_, _ = f.InterruptFiber(t.Context(), "a")
 		if end := f.end("a"); end.Status != jobhost.FiberKilled || end.Restarts != 0 || time.Since(began) != 0 {
 			t.Errorf("after %v it ended as %+v", time.Since(began), end)
 		}
 	})
 }
 
-// TestIntensityIsTold: whoever reads the failure learns why it isn't started again.
+// TestIntensityIsTold: the failure says why the fiber isn't restarted.
 func TestIntensityIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := setup(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// exit is how a run of a body ended, and perhaps the fiber.
+// exit is the outcome of a run, and perhaps of the fiber.
 type exit struct {
 	status  jobhost.FiberStatus
 	result  []byte
@@ -55,7 +55,7 @@ func (r *Registry) attempt(f *Fiber) (e exit) {
 		return struct{}{}, nil
 	}, scope.Forget())
 	now := time.Now().UTC()
-	admitted := result.ID != 0 // otherwise the scope takes in nothing more
+	admitted := result.ID != 0 // otherwise the scope no longer admits anything
 	if err := errors.Join(append(result.Extra, result.Primary)...); err != nil && admitted {
 		r.cfg.Logger.Error("fiber met a fault of the host", f.faultAttrs(err)...)
 	}
@@ -84,7 +84,8 @@ func (r *Registry) attempt(f *Fiber) (e exit) {
 	return e
 }
 
-// kill makes e the exit of a fiber that was told to end, whatever came of its run.
+// kill makes e the exit of a fiber that was asked to end, whatever the outcome of its
+// run.
 func (e *exit) kill(code string) {
 	message := "it was interrupted"
 	if code == FailStopped {
@@ -96,7 +97,8 @@ func (e *exit) kill(code string) {
 	}
 }
 
-// fault is the failure of a fiber by a fault of the host: strangers aren't told more.
+// fault is the failure of a fiber due to a fault of the host, without details for
+// outsiders.
 func fault() *jobhost.Failure {
 	return &jobhost.Failure{
 		Code: jobhost.FailInternal, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical,
@@ -104,7 +106,7 @@ func fault() *jobhost.Failure {
 	}
 }
 
-// faultAttrs are for the log: strangers aren't told.
+// faultAttrs are details for the log only.
 func (f *Fiber) faultAttrs(err error) []any {
 	attrs := []any{logkey.Fiber, f.spec.ID, logkey.Worker, f.spec.Worker, logkey.Error, err}
 	if fault, panicked := errors.AsType[*scope.PanicError](err); panicked {
@@ -113,8 +115,8 @@ func (f *Fiber) faultAttrs(err error) []any {
 	return attrs
 }
 
-// again reports whether a fiber is to be started again, and after what time. If
-// that has happened too often, e becomes a failure.
+// again reports whether to restart a fiber, and after what delay. After too many
+// restarts, e becomes a failure.
 func (r *Registry) again(f *Fiber, e *exit) (time.Duration, bool) {
 	policy := &f.spec.Restart
 	if e.status == jobhost.FiberKilled || !wanted(policy, e.status == jobhost.FiberFailed) {
@@ -142,12 +144,12 @@ func (r *Registry) again(f *Fiber, e *exit) (time.Duration, bool) {
 	return 0, false
 }
 
-// rest waits between two runs. If the fiber is to end meanwhile, it reports false
-// and e says so.
+// rest waits between two runs. If the fiber is asked to end in the meantime, it
+// returns false and sets e.
 func (r *Registry) rest(f *Fiber, delay time.Duration, e *exit) bool {
 	over := op.Wrap(op.After(delay), func(time.Time) (bool, error) { return true, nil })
-	told := op.Wrap(f.told.Wait(), func(struct{}) (bool, error) { return false, nil })
-	_, err := op.Perform(r.cfg.Scope.Context(), op.Choice(over, told))
+	interrupted := op.Wrap(f.interrupted.Wait(), func(struct{}) (bool, error) { return false, nil })
+	_, err := op.Perform(r.cfg.Scope.Context(), op.Choice(over, interrupted))
 	switch killed := f.killedBy(); {
 	case killed != "":
 		e.kill(killed)
@@ -159,11 +161,11 @@ func (r *Registry) rest(f *Fiber, delay time.Duration, e *exit) bool {
 	return false
 }
 
-// finish ends a fiber whose exit is known, in the order that everybody can rely on.
+// finish ends a fiber whose exit is decided, in the documented order.
 func (r *Registry) finish(f *Fiber, e exit) {
 	f.mu.Lock()
 	f.ending = true
-	f.in.shutWith(errEnding(f.spec.ID)) // what came in now would be lost
+	f.in.shutWith(errEnding(f.spec.ID)) // messages that arrive now would be lost
 	if f.grace != nil {
 		f.grace.Stop()
 	}
@@ -180,7 +182,7 @@ func (r *Registry) finish(f *Fiber, e exit) {
 	}
 }
 
-// terminate calls a hook and makes its panic an error.
+// terminate calls a hook and turns its panic into an error.
 func terminate(hook OnTerminate, end jobhost.Fiber) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -190,11 +192,11 @@ func terminate(hook OnTerminate, end jobhost.Fiber) (err error) {
 	return hook(end)
 }
 
-// settle frees what a fiber has and remembers its end.
+// settle releases what a fiber has and remembers its end.
 func (r *Registry) settle(f *Fiber, end *jobhost.Fiber) {
-	// One step for all who look: whoever sees the end of a subscription finds the
-	// fiber ended, there is no moment without the fiber, and none with the fiber and
-	// a free permit.
+	// One step for all observers: when a subscription ends, the fiber has ended; the
+	// fiber is always in one of the two places, and its permit is free only when it
+	// has ended.
 	r.mu.Lock()
 	f.mu.Lock()
 	end.Waiting = f.in.clear()

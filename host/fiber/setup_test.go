@@ -35,7 +35,7 @@ type fixture struct {
 	started    int
 	restarted  int
 	endedAs    map[jobhost.FiberStatus]int
-	terminated map[string][]jobhost.Fiber // what on_terminate was told, by id
+	terminated map[string][]jobhost.Fiber // arguments of on_terminate, by id
 }
 
 // setup returns a registry with two permits, unless change says otherwise. It is
@@ -89,7 +89,7 @@ func (f *fixture) note(change func()) {
 	change()
 }
 
-// onTerminate notes what it is told.
+// onTerminate records its argument.
 func (f *fixture) onTerminate(end jobhost.Fiber) error {
 	f.note(func() { f.terminated[end.ID] = append(f.terminated[end.ID], end) })
 	return nil
@@ -132,7 +132,7 @@ func (f *fixture) end(id string) jobhost.Fiber {
 
 func (f *fixture) get(id string) jobhost.Fiber {
 	f.t.Helper()
-	got, err := f.Get(id)
+	got, err := f.Fiber(f.t.Context(), id)
 	if err != nil {
 		f.t.Fatalf("get %s: %v", id, err)
 	}
@@ -141,7 +141,7 @@ func (f *fixture) get(id string) jobhost.Fiber {
 
 func (f *fixture) submit(id, message string) {
 	f.t.Helper()
-	if err := f.Submit(f.t.Context(), id, []byte(message), false); err != nil {
+	if err := f.SendFiber(f.t.Context(), id, []byte(message), false); err != nil {
 		f.t.Fatalf("submit to %s: %v", id, err)
 	}
 }

@@ -14,16 +14,17 @@ import (
 
 // Start starts a fiber and returns when it runs. onTerminate may be nil.
 //
-// A fiber of the id that was started alike is returned as it is; if it still
-// waits for its permit, so does this call, and has the same outcome. One that
-// was started otherwise is a conflict. One that is ending, since it was
-// interrupted for instance, is waited for, and then this one begins.
+// If a fiber with the id was started with the same specification, it is returned;
+// if it is still waiting for its permit, this call waits too and has the same
+// result. One started with a different specification is a conflict. If one is
+// ending, because it was interrupted for instance, Start waits for its end and
+// then starts the new one.
 //
-// The id is taken at once, the permit when there is one: in the order of the
-// calls, unless the configuration says to answer exhausted. If ctx ends first,
-// and nobody else waits for the same fiber, there is none; nor when the host
-// stops. Its onTerminate isn't called then. A fiber that is interrupted before
-// it has its permit has ended as killed; the error wraps [jobhost.ErrFiberEnded].
+// The id is taken immediately, the permit when one is free: in the order of the
+// calls, unless the configuration says to fail with exhausted. If ctx ends first,
+// and no other call is waiting for the same fiber, there is no fiber; nor if the
+// host stops. Its onTerminate isn't called then. A fiber interrupted before it
+// has its permit ends as killed; the error wraps [jobhost.ErrFiberEnded].
 //
 // Other errors: invalid, unavailable.
 func (r *Registry) Start(ctx context.Context, spec jobhost.FiberSpec, body Body, onTerminate OnTerminate) (jobhost.Fiber, error) {
@@ -39,14 +40,14 @@ func (r *Registry) Start(ctx context.Context, spec jobhost.FiberSpec, body Body,
 		case f != nil:
 			return r.awaitBegin(ctx, f)
 		}
-		// Whatever comes of it, the id is free then, or ctx has ended.
+		// In any case, the id is free then, or ctx has ended.
 		_, _ = op.Perform(ctx, before.ended.Get())
 	}
 	return jobhost.Fiber{}, fmt.Errorf("start fiber %s: %w", spec.ID, context.Cause(ctx))
 }
 
-// reserve returns the fiber of an id that the caller may wait for, its own or one
-// that was started alike, or else the one before that must end first.
+// reserve returns the fiber that the caller may wait for, its own or an identical
+// one, or else the earlier one that must end first.
 func (r *Registry) reserve(spec jobhost.FiberSpec, body Body, onTerminate OnTerminate) (f, before *Fiber, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +64,7 @@ func (r *Registry) reserve(spec jobhost.FiberSpec, body Body, onTerminate OnTerm
 	if r.stopped {
 		return nil, nil, errStopping(nil)
 	}
-	immediate := r.free > 0 // then nobody waits
+	immediate := r.free > 0 // no fiber is waiting then
 	if full := !immediate && r.cfg.FailWhenFull; full || len(r.live) >= jobhost.MaxFibers {
 		r.cfg.Observe.Refused(LimitFibers)
 		return nil, nil, errTooMany(len(r.live))
@@ -79,8 +80,8 @@ func (r *Registry) reserve(spec jobhost.FiberSpec, body Body, onTerminate OnTerm
 	return f, nil, nil
 }
 
-// newFiber returns a fiber that nobody else knows. What it was started with is
-// copied, since it lives longer than the call.
+// newFiber returns a fiber that isn't shared yet. Its arguments are copied, since
+// it outlives the call.
 func (r *Registry) newFiber(spec jobhost.FiberSpec, body Body, onTerminate OnTerminate) *Fiber {
 	spec.Init, spec.Labels = bytes.Clone(spec.Init), maps.Clone(spec.Labels)
 	f := &Fiber{spec: spec, body: body, onTerminate: onTerminate, registry: r, createdAt: time.Now().UTC()}
@@ -88,13 +89,13 @@ func (r *Registry) newFiber(spec jobhost.FiberSpec, body Body, onTerminate OnTer
 	return f
 }
 
-// alike reports whether two specs, with their defaults, mean the same.
+// alike reports whether two specs, with their defaults, are equivalent.
 func alike(a, b *jobhost.FiberSpec) bool {
 	return a.ID == b.ID && a.Worker == b.Worker && a.Entry == b.Entry && a.Restart == b.Restart &&
 		bytes.Equal(a.Init, b.Init) && maps.Equal(a.Labels, b.Labels)
 }
 
-// launchLocked gives a fiber a permit, of which there must be one, and starts it.
+// launchLocked gives a fiber a permit, of which one must be free, and starts it.
 func (r *Registry) launchLocked(f *Fiber) {
 	f.permit = true
 	r.free--
@@ -109,21 +110,21 @@ func (r *Registry) launchLocked(f *Fiber) {
 	f.begun.Set(struct{}{}, nil)
 }
 
-// grantLocked gives the permits that are free to those who wait.
+// grantLocked gives free permits to waiting fibers.
 func (r *Registry) grantLocked() {
 	for r.free > 0 && r.waiting.Len() > 0 {
 		r.launchLocked(r.leaveQueueLocked(r.waiting.Front().Value.(*Fiber)))
 	}
 }
 
-// leaveQueueLocked takes a fiber out of those that wait for a permit.
+// leaveQueueLocked removes a fiber from those waiting for a permit.
 func (r *Registry) leaveQueueLocked(f *Fiber) *Fiber {
 	r.waiting.Remove(f.place)
 	f.place = nil
 	return f
 }
 
-// withdrawLocked makes a fiber that has no permit one that never was.
+// withdrawLocked removes a fiber without a permit, as if it had never existed.
 func (r *Registry) withdrawLocked(f *Fiber, err error) {
 	delete(r.live, f.spec.ID)
 	f.mu.Lock()

@@ -105,7 +105,7 @@ func TestStartOfNonsense(t *testing.T) {
 		if _, err = f.Start(ctx, spec("a"), echo, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("a start without time: %v", err)
 		}
-		_, err = f.Get("a")
+		_, err = f.Fiber(t.Context(), "a")
 		wantCode(t, err, jobhost.CodeNotFound, false)
 	})
 }
@@ -150,12 +150,12 @@ func TestFailWhenFull(t *testing.T) {
 		if f.start("a", echo); f.refused[fiber.LimitFibers] != 1 {
 			t.Errorf("refused %v", f.refused)
 		}
-		_, err = f.Get("b")
+		_, err = f.Fiber(t.Context(), "b")
 		wantCode(t, err, jobhost.CodeNotFound, false)
 	})
 }
 
-// TestWaitForPermitIsGivenUp: the fiber stays as long as somebody waits for it.
+// TestWaitForPermitIsGivenUp: the fiber stays while any start waits for it.
 func TestWaitForPermitIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := setup(t, func(c *fiber.Config) { c.Max = 1 })
@@ -181,7 +181,7 @@ func TestWaitForPermitIsGivenUp(t *testing.T) {
 		}
 		wantCode(t, <-waited, jobhost.CodeNotFound, false)
 		f.wantStatus("b", jobhost.FiberStarting)
-		_, err := f.Get("c")
+		_, err := f.Fiber(t.Context(), "c")
 		wantCode(t, err, jobhost.CodeNotFound, false)
 		close(g)
 		if err := <-second; err != nil {
@@ -215,7 +215,7 @@ func TestSecondStartOfWaiting(t *testing.T) {
 					f.wantStatus("b", jobhost.FiberRunning)
 					return
 				}
-				if _, err := f.Interrupt("b"); err != nil {
+				if _, err := f.InterruptFiber(t.Context(), "b"); err != nil {
 					t.Error(err)
 				}
 				wantCode(t, <-first, jobhost.CodeConflict, true)
@@ -238,7 +238,7 @@ func TestStartOfOneThatIsEnding(t *testing.T) {
 		f := setup(t)
 		before := f.start("a", deaf)
 		synctest.Wait()
-		if _, err := f.Interrupt("a"); err != nil {
+		if _, err := f.InterruptFiber(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		next := spec("a")
@@ -277,7 +277,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		}
 		want := func(want string) {
 			t.Helper()
-			page, err := f.List(jobhost.FiberFilter{})
+			page, err := f.Fibers(t.Context(), jobhost.FiberFilter{})
 			if got := ids(page); got != want || err != nil {
 				t.Errorf("remembered are %s, want %s: %v", got, want, err)
 			}
@@ -334,12 +334,12 @@ func TestList(t *testing.T) {
 			{jobhost.FiberFilter{Status: jobhost.FiberIdle, Limit: 2, Cursor: "g"}, "h i", ""},
 			{jobhost.FiberFilter{Status: jobhost.FiberCompleted, Worker: "w"}, "", ""},
 		} {
-			page, err := f.List(tt.filter)
+			page, err := f.Fibers(t.Context(), tt.filter)
 			if got := ids(page); got != tt.want || page.Next != tt.next || err != nil {
 				t.Errorf("%+v: %q next %q, want %q next %q: %v", tt.filter, got, page.Next, tt.want, tt.next, err)
 			}
 		}
-		_, err := f.List(jobhost.FiberFilter{Limit: -1})
+		_, err := f.Fibers(t.Context(), jobhost.FiberFilter{Limit: -1})
 		wantCode(t, err, jobhost.CodeInvalid, false)
 	})
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// Submit puts a message, which must not be changed any more, into the input queue
+// SendFiber puts a message, which must not be changed any more, into the input queue
 // of a fiber. Errors, in this order: not_found (no such fiber, or it has ended),
 // conflict (it is paused), not_found that wraps [jobhost.ErrFiberEnded] (it is
 // ending), exhausted (the queue is full). With wait it waits for room instead of
-// the last, until ctx ends or one of the others comes true; callers take turns.
-// A message over [jobhost.MaxFiberMessage] is too_large.
+// the last, until ctx ends or one of the other errors applies; callers are served
+// in order. A message over [jobhost.MaxFiberMessage] is too_large.
 //
-// What was put in is worked on unless the fiber ends before: the Waiting of an
-// ended fiber counts what was not.
-func (r *Registry) Submit(ctx context.Context, id string, message []byte, wait bool) error {
+// An accepted message is processed unless the fiber ends before; the Waiting of an
+// ended fiber counts the unprocessed ones.
+func (r *Registry) SendFiber(ctx context.Context, id string, message []byte, wait bool) error {
 	if len(message) > jobhost.MaxFiberMessage {
 		return errTooLarge(len(message))
 	}
@@ -49,7 +49,7 @@ func (r *Registry) Submit(ctx context.Context, id string, message []byte, wait b
 	return nil
 }
 
-// offer puts a message in if that is possible now.
+// offer accepts a message if that is possible now.
 func (f *Fiber) offer(message []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,8 +63,8 @@ func (f *Fiber) offer(message []byte) error {
 	return err
 }
 
-// refusalLocked returns why a message is not taken in, or whether it isn't since
-// there is no room, for it or for those who came before.
+// refusalLocked returns why a message is refused, or full if there is no room for
+// it or for messages that came before.
 func (f *Fiber) refusalLocked(message []byte) (full bool, err error) {
 	switch {
 	case f.paused:
@@ -75,7 +75,7 @@ func (f *Fiber) refusalLocked(message []byte) (full bool, err error) {
 	return len(f.in.senders) > 0 || !f.in.fits(message), nil
 }
 
-// send returns an op that puts a message in when there is room.
+// send returns an op that puts a message into the queue when there is room.
 func (f *Fiber) send(message []byte) op.Op[struct{}] {
 	return op.New(
 		func() (none struct{}, ok bool, err error) {
@@ -102,17 +102,17 @@ func (f *Fiber) send(message []byte) op.Op[struct{}] {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				f.in.forget(s)
-				f.in.admit() // the next one's message may be smaller
+				f.in.admit() // the next message may be smaller
 			})
 		})
 }
 
-// Subscribe returns a subscription to what a fiber publishes from now on, with
-// what the query asks for from the past before it. It must be closed. It ends
-// with [jobhost.ErrFiberEnded] when the fiber has completed, and with an error
-// that wraps it when it has failed or was killed. That is also the error here if it
-// has ended already. If some of what was asked for is not remembered any
-// more, the subscription begins with [hub.ErrGap].
+// Subscribe returns a subscription to what a fiber publishes from now on, preceded
+// by what the query asks for from the past. It must be closed. It ends with
+// [jobhost.ErrFiberEnded] when the fiber has completed, and with an error that
+// wraps it when the fiber has failed or was killed. Subscribe returns that error if
+// the fiber has already ended. If some of the past is no longer remembered, the
+// subscription begins with [hub.ErrGap].
 func (r *Registry) Subscribe(query jobhost.FiberQuery) (*hub.Subscription[jobhost.FiberOutput], error) {
 	f, end := r.find(query.ID)
 	switch {
@@ -126,15 +126,15 @@ func (r *Registry) Subscribe(query jobhost.FiberQuery) (*hub.Subscription[jobhos
 	return f.hub().Subscribe(hub.Query{Replay: query.Replay || query.After > 0, After: query.After}), nil
 }
 
-// meant reports whether a query is about the fiber that was created at that time.
+// meant reports whether a query refers to the fiber created at that time.
 func meant(query *jobhost.FiberQuery, createdAt time.Time) bool {
 	return query.CreatedAt.IsZero() || query.CreatedAt.Equal(createdAt)
 }
 
-// Watch yields what a fiber publishes, as [Registry.Subscribe] has it, until ctx
-// ends, the subscription does or the reader breaks off. The last pair carries
-// the error that says which. A hole shows in the numbers only.
-func (r *Registry) Watch(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
+// Watch yields what a fiber publishes, like [Registry.Subscribe], until ctx ends,
+// the subscription ends or the reader stops. The last pair has the error that says
+// which. A gap shows only in the numbers.
+func (r *Registry) WatchFiber(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {
 	return func(yield func(jobhost.FiberOutput, error) bool) {
 		outputs, err := r.Subscribe(query)
 		if err != nil {

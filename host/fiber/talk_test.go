@@ -20,7 +20,7 @@ func TestRefusalsOfSubmit(t *testing.T) {
 		f := setup(t)
 		want := func(code jobhost.Code, ended bool) {
 			t.Helper()
-			wantCode(t, f.Submit(t.Context(), "a", []byte("x"), false), code, ended)
+			wantCode(t, f.SendFiber(t.Context(), "a", []byte("x"), false), code, ended)
 		}
 		want(jobhost.CodeNotFound, false)
 		f.start("a", deaf)
@@ -32,17 +32,17 @@ func TestRefusalsOfSubmit(t *testing.T) {
 		if f.refused[fiber.LimitInput] != 1 {
 			t.Errorf("refused %v", f.refused)
 		}
-		_, _ = f.Pause("a")
+		_, _ = f.PauseFiber(t.Context(), "a")
 		want(jobhost.CodeConflict, false)
-		_, _ = f.Interrupt("a")
+		_, _ = f.InterruptFiber(t.Context(), "a")
 		want(jobhost.CodeConflict, false)
-		_, _ = f.Resume("a")
+		_, _ = f.ResumeFiber(t.Context(), "a")
 		want(jobhost.CodeNotFound, true) // full as well
 		if end := f.end("a"); end.Waiting != 3 || end.Received != 3 {
 			t.Errorf("it ended with %d of %d messages unread", end.Waiting, end.Received)
 		}
 		want(jobhost.CodeNotFound, true)
-		wantCode(t, f.Submit(t.Context(), "a", make([]byte, jobhost.MaxFiberMessage+1), true), jobhost.CodeTooLarge, false)
+		wantCode(t, f.SendFiber(t.Context(), "a", make([]byte, jobhost.MaxFiberMessage+1), true), jobhost.CodeTooLarge, false)
 	})
 }
 
@@ -52,15 +52,15 @@ func TestInputIsBoundedInBytes(t *testing.T) {
 		f := setup(t)
 		f.start("a", deaf)
 		f.submit("a", strings.Repeat("x", 1000))
-		wantCode(t, f.Submit(t.Context(), "a", []byte("x"), false), jobhost.CodeExhausted, false)
+		wantCode(t, f.SendFiber(t.Context(), "a", []byte("x"), false), jobhost.CodeExhausted, false)
 		f.start("b", deaf)
 		f.submit("b", strings.Repeat("x", 60))
-		wantCode(t, f.Submit(t.Context(), "b", make([]byte, 41), false), jobhost.CodeExhausted, false)
+		wantCode(t, f.SendFiber(t.Context(), "b", make([]byte, 41), false), jobhost.CodeExhausted, false)
 		f.submit("b", strings.Repeat("x", 40))
 	})
 }
 
-// onDemand is a body that takes a message whenever it is told to.
+// onDemand is a body that takes a message on command.
 type onDemand struct{ next, took chan string }
 
 func (d *onDemand) body(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
@@ -80,7 +80,7 @@ func (d *onDemand) take() string {
 	return <-d.took
 }
 
-// TestSubmitWaits for room in turn, and nobody overtakes.
+// TestSubmitWaits: waiting senders are served strictly in order.
 func TestSubmitWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := setup(t)
@@ -92,7 +92,7 @@ func TestSubmitWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		send := func(ctx context.Context, message string) <-chan error {
 			done := make(chan error, 1)
-			go func() { done <- f.Submit(ctx, "a", []byte(message), true) }()
+			go func() { done <- f.SendFiber(ctx, "a", []byte(message), true) }()
 			synctest.Wait()
 			return done
 		}
@@ -102,7 +102,7 @@ func TestSubmitWaits(t *testing.T) {
 		}
 		synctest.Wait()
 		// There is room for a small one, but a large one comes first.
-		wantCode(t, f.Submit(t.Context(), "a", []byte("x"), false), jobhost.CodeExhausted, false)
+		wantCode(t, f.SendFiber(t.Context(), "a", []byte("x"), false), jobhost.CodeExhausted, false)
 		cancel()
 		if err := <-large; !errors.Is(err, context.Canceled) {
 			t.Errorf("who gave up got %v", err)
@@ -128,8 +128,8 @@ func TestWaitingSubmitIsAnswered(t *testing.T) {
 		code  jobhost.Code
 		ended bool
 	}{
-		{"pause", func(f *fixture) { _, _ = f.Pause("a") }, jobhost.CodeConflict, false},
-		{"interrupt", func(f *fixture) { _, _ = f.Interrupt("a") }, jobhost.CodeNotFound, true},
+		{"pause", func(f *fixture) { _, _ = f.PauseFiber(t.Context(), "a") }, jobhost.CodeConflict, false},
+		{"interrupt", func(f *fixture) { _, _ = f.InterruptFiber(t.Context(), "a") }, jobhost.CodeNotFound, true},
 		{"stop of the host", func(f *fixture) { f.root.Cancel(nil) }, jobhost.CodeNotFound, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestWaitingSubmitIsAnswered(t *testing.T) {
 					f.submit("a", "x")
 				}
 				done := make(chan error, 1)
-				go func() { done <- f.Submit(t.Context(), "a", []byte("x"), true) }()
+				go func() { done <- f.SendFiber(t.Context(), "a", []byte("x"), true) }()
 				synctest.Wait()
 				tt.do(f)
 				wantCode(t, <-done, tt.code, tt.ended)
@@ -185,7 +185,7 @@ func TestGuestInput(t *testing.T) {
 		if len(rung) != 0 {
 			t.Error("it was rung more than once")
 		}
-		_, _ = f.Interrupt("a")
+		_, _ = f.InterruptFiber(t.Context(), "a")
 		f.end("a")
 		if strings.Join(got, "") != "123" {
 			t.Errorf("got %q", got)
@@ -214,7 +214,7 @@ func TestInterruptedInput(t *testing.T) {
 		f.submit("a", "2")
 		synctest.Wait()
 		began := time.Now()
-		_, _ = f.Interrupt("a")
+		_, _ = f.InterruptFiber(t.Context(), "a")
 		close(g)
 		f.end("a")
 		if want := "1 2 " + fiber.ErrInputClosed.Error(); strings.Join(got, " ") != want || time.Since(began) != 0 {
@@ -243,7 +243,7 @@ func TestSubscribe(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				for o, err := range f.Watch(t.Context(), q) {
+				for o, err := range f.WatchFiber(t.Context(), q) {
 					if end = err; err == nil {
 						got = append(got, string(o.Data))
 					}
@@ -260,7 +260,7 @@ func TestSubscribe(t *testing.T) {
 			t.Errorf("%d subscribers", n)
 		}
 		say("7")
-		_, _ = f.Interrupt("a")
+		_, _ = f.InterruptFiber(t.Context(), "a")
 		for name, tt := range map[string]struct {
 			watch func() (string, error)
 			want  string

@@ -1,11 +1,10 @@
-// Package fiberguest runs guests as fibers: it is to [fiber] what the slots of
-// package pool are to the queue.
+// Package fiberguest runs guests as fibers: it does for [fiber] what the slots of package pool do for the
+// queue.
 //
-//	Start ─► a version of the worker's plugin, on loan ─► a sandbox of its own ─► one attempt without a deadline
+//	Start ─► a reference to the worker's current version ─► a sandbox of its own ─► one attempt without a deadline
 //
-// A fiber is no task: it has no lease, and nothing of what it does waits for its
-// success. Keys that it changes and jobs that it submits are durable at once, and
-// its log goes to the host's.
+// A fiber is not a task: it has no lease, and nothing it does waits for its success. Changes of keys and
+// submitted jobs are durable at once, and its log goes to the host's log.
 package fiberguest
 
 import (
@@ -31,46 +30,44 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// Config says what the guests of a worker's fibers work with.
+// Config configures the guests of a worker's fibers.
 type Config struct {
-	// Borrow lends the worker's version of the moment, for one run of a fiber;
-	// false = there is none.
-	Borrow func() (*pool.Loan, bool)
-	Queue  *queue.Queue
-	// Services stands behind the calls that are the same as in jobs.
+	// Acquire returns the worker's current version for one run of a fiber; false = there is none.
+	Acquire func() (*pool.Ref, bool)
+	Queue   *queue.Queue
+	// Services implements the calls that are the same as in jobs.
 	Services hostcall.Services
-	// Jobs is what guests may wait for, States what they report and see; nil = none.
+	// Jobs are what guests may wait for, States what they report and see; nil = none.
 	Jobs   pending.Jobs
 	States *taskstate.Keeper
-	// Journal notes which fibers are under way; nil = that is not noted.
+	// Journal records the running fibers; nil = no record.
 	Journal *journal.Journal
-	// Apart reports whether a fiber runs in a process of its own, since it was under way
-	// when the last host was ended by what it did; nil = none.
+	// Apart reports whether a fiber runs in a process of its own, because it was running when the last host
+	// crashed by its own doing; nil = none does.
 	Apart func(id string) bool
-	// Ran is told of every run; may be nil.
+	// Ran is called after every run; may be nil.
 	Ran    func(*runtime.Result)
 	Logger *slog.Logger
 }
 
-// StatesRun keeps the states of fibers apart from those of jobs with the same ids,
-// which are no business of theirs.
+// StatesRun separates the states of fibers from those of jobs with the same ids, to which they are unrelated.
 const StatesRun = jobhost.ReservedTags + "fiber"
 
-// Body returns the body of fibers of a worker.
+// Body returns the body of a worker's fibers.
 func Body(cfg Config) fiber.Body {
 	return func(ctx context.Context, f *fiber.Fiber) ([]byte, *jobhost.Failure) {
-		loan, ok := cfg.Borrow()
+		ref, ok := cfg.Acquire()
 		if !ok {
 			return nil, unavailable(f)
 		}
-		defer loan.Release()
-		g := &guest{Services: cfg.Services, cfg: cfg, fiber: f, loan: loan, scope: scope.From(ctx)}
+		defer ref.Release()
+		g := &guest{Services: cfg.Services, cfg: cfg, fiber: f, ref: ref, scope: scope.From(ctx)}
 		g.inbox = pending.NewStream(&inbox{guest: g})
 		return g.run(ctx)
 	}
 }
 
-// unavailable is the failure of a fiber whose worker has gone.
+// unavailable is the failure of a fiber whose worker is gone.
 func unavailable(f *fiber.Fiber) *jobhost.Failure {
 	return &jobhost.Failure{
 		Code: jobhost.FailStart, Category: jobhost.CategorySystem, Severity: jobhost.SeverityError, Retryable: true,
@@ -78,19 +75,19 @@ func unavailable(f *fiber.Fiber) *jobhost.Failure {
 	}
 }
 
-// guest is one run of a fiber. The goroutine of the fiber uses it.
+// guest is one run of a fiber. It is used by the fiber's goroutine.
 type guest struct {
-	hostcall.Services // of the host; the guest adds what is different in fibers
+	hostcall.Services // of the host; the guest adds what differs in fibers
 
 	cfg     Config
 	fiber   *fiber.Fiber
-	loan    *pool.Loan
+	ref     *pool.Ref
 	scope   *scope.Scope // of the run
 	attempt hostcall.Attempt
 	inbox   *pending.Stream
-	states  *taskstate.Guest // nil = not needed yet
+	states  *taskstate.Guest // nil = not used yet
 	log     logBudget
-	jobs    int // that it submitted
+	jobs    int // submitted so far
 }
 
 func (g *guest) run(ctx context.Context) (result []byte, failure *jobhost.Failure) {
@@ -125,12 +122,12 @@ func (g *guest) run(ctx context.Context) (result []byte, failure *jobhost.Failur
 	return outcome.Output, failure
 }
 
-// plugin returns what the fiber runs on, and where that is.
+// plugin returns the plugin that the fiber runs on, and where that is.
 func (g *guest) plugin(ctx context.Context) (runtime.Plugin, journal.Place, *jobhost.Failure) {
-	if g.loan.Apart == nil || g.cfg.Apart == nil || !g.cfg.Apart(g.attempt.Job) {
-		return g.loan.Plugin, g.loan.Place, nil
+	if g.ref.Apart == nil || g.cfg.Apart == nil || !g.cfg.Apart(g.attempt.Job) {
+		return g.ref.Plugin, g.ref.Place, nil
 	}
-	plugin, err := g.loan.Apart.Plugin(ctx)
+	plugin, err := g.ref.Apart.Plugin(ctx)
 	if err != nil {
 		return nil, 0, &jobhost.Failure{
 			Code: jobhost.FailStart, Category: jobhost.CategorySystem, Severity: jobhost.SeverityError, Retryable: true,
@@ -140,9 +137,9 @@ func (g *guest) plugin(ctx context.Context) (runtime.Plugin, journal.Place, *job
 	return plugin, journal.Process, nil
 }
 
-// prepare sets up the attempt that the run is.
+// prepare sets up the attempt of the run.
 func (g *guest) prepare() {
-	spec, v := g.fiber.Spec(), &g.loan.Version
+	spec, v := g.fiber.Spec(), &g.ref.Version
 	at := &g.attempt
 	at.Job, at.Worker, at.Tasks = spec.ID, spec.Worker, 1
 	at.Number = g.fiber.Restarts() + 1
@@ -172,14 +169,14 @@ func fault(category jobhost.Category, message string) *jobhost.Failure {
 	return &jobhost.Failure{Code: "stopped", Category: category, Severity: jobhost.SeverityError, Message: message, Retryable: category.Retryable()}
 }
 
-// Emit publishes what the guest put out on the fiber's hub.
+// Emit publishes the guest's output on the fiber's hub.
 func (g *guest) Emit(at *hostcall.Attempt, data []byte) {
 	if err := g.fiber.Emit(append([]byte(nil), data...)); err != nil {
 		at.Log(hostcall.LevelWarn, []byte("emit: "+err.Error()))
 	}
 }
 
-// Progress does nothing: a fiber has no end to come to.
+// Progress does nothing: a fiber has no goal to reach.
 func (*guest) Progress(*hostcall.Attempt, int64, int64) {}
 
 var (
@@ -199,8 +196,7 @@ func (g *guest) Await(_ *hostcall.Attempt, job string) (hostcall.Ending, error) 
 	return pending.Await(g.scope, g.cfg.Jobs, job)
 }
 
-// Wait implements [hostcall.Ops]. A fiber that waits for its input, whatever else
-// it waits for, is idle.
+// Wait implements [hostcall.Ops]. A fiber that waits for its input is idle, whatever else it waits for.
 func (g *guest) Wait(ctx context.Context, list []hostcall.Pending) int {
 	if ctx.Err() != nil {
 		return pending.Wait(ctx, list) // it only looks
@@ -216,7 +212,7 @@ func (g *guest) Wait(ctx context.Context, list []hostcall.Pending) int {
 // Receive implements [hostcall.Inbox].
 func (g *guest) Receive(*hostcall.Attempt) hostcall.Stream { return g.inbox }
 
-// inbox is what the fiber is sent. It implements [pending.Source].
+// inbox is the fiber's input. It implements [pending.Source].
 type inbox struct{ guest *guest }
 
 // Ready implements [pending.Source].
@@ -225,22 +221,22 @@ func (in *inbox) Ready() bool {
 	if f.Ready() {
 		return true
 	}
-	f.Ring(in.guest.inbox.Ring) // at once, if a message has come meanwhile
+	f.Ring(in.guest.inbox.Ring) // rings at once if a message has arrived since
 	return false
 }
 
 // Next implements [pending.Source].
 func (in *inbox) Next() ([]byte, bool, error) {
-	in.guest.flush() // a guest that always has something to do never waits
+	in.guest.flush() // a guest that is always busy never waits
 	return in.guest.fiber.Take()
 }
 
-// Close implements [pending.Source]. Whoever drops its inbox may ask for it again.
+// Close implements [pending.Source]. A dropped inbox may be asked for again.
 func (in *inbox) Close() { in.guest.fiber.Ring(nil) }
 
 // Send implements [hostcall.HTTP].
 func (g *guest) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Exchange, error) {
-	return pending.Send(g.loan.HTTP, r)
+	return pending.Send(g.ref.HTTP, r)
 }
 
 // Defer implements [hostcall.HTTP].
@@ -259,7 +255,7 @@ func (g *guest) SubmitJob(at *hostcall.Attempt, spec *jobhost.Spec, when hostcal
 		}
 	}
 	if g.jobs >= maxJobs {
-		return "", &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the fiber has submitted too many jobs", Hint: "start it anew"}
+		return "", &jobhost.Error{Code: jobhost.CodeExhausted, Message: "the fiber has submitted too many jobs", Hint: "start it again"}
 	}
 	job := *spec
 	job.Payload = append([]byte(nil), spec.Payload...)
@@ -273,15 +269,15 @@ func (g *guest) SubmitJob(at *hostcall.Attempt, spec *jobhost.Spec, when hostcal
 	return receipt.ID, nil
 }
 
-// maxJobs bounds the jobs that one run of a fiber submits: each is known by a number.
+// maxJobs bounds the jobs that one run of a fiber submits: each is identified by a number.
 const maxJobs = 100_000
 
-// bounded bounds a call of the store: there is no deadline otherwise.
+// bounded returns a context for a call to the store, which has no other deadline.
 func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 30*time.Second)
 }
 
-// shown makes an error one that a guest may be told.
+// shown converts an error for the guest.
 func shown(err error) error {
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
 		return &jobhost.Error{Code: e.Code, Field: e.Field, Message: e.Message, Hint: e.Hint}

@@ -10,12 +10,12 @@ import (
 
 // logBudget bounds what a fiber writes to the host's log.
 type logBudget struct {
-	since   time.Time // when the minute began
-	bytes   int       // that were written in it
-	dropped int64     // lines that were not
+	since   time.Time // when the current minute began
+	bytes   int       // written in it
+	dropped int64     // lines that were not written
 }
 
-// flush writes what the guest has logged to the host's log: as much in a minute as
+// flush writes what the guest has logged to the host's log: per minute as much as
 // the log of a job may have.
 func (g *guest) flush() {
 	lines, dropped := g.attempt.TakeLog()
@@ -41,10 +41,10 @@ func (g *guest) flush() {
 	}
 }
 
-// levels are the levels of lines by their first word.
+// levels maps the first word of a line to its level.
 var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
-// keys are those of every line about the fiber.
+// keys are the attributes of every line about the fiber.
 func (g *guest) keys(more ...any) []any {
 	spec := g.fiber.Spec()
 	return append([]any{logkey.Fiber, spec.ID, logkey.Worker, spec.Worker}, more...)

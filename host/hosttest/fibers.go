@@ -273,7 +273,7 @@ func testFiberFull(s *setup) {
 	if err := s.server.SendFiber(ctx, "full", nil, true); !errors.Is(err, late) {
 		s.Errorf("a wait for room ended with %v, want the cause of its context", err)
 	}
-	// Those who wait are told of the end.
+	// Callers that wait learn of the end.
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { s.wantCode(s.server.SendFiber(s.ctx, "full", nil, true), jobhost.CodeNotFound) })

@@ -20,14 +20,20 @@ import (
 	"github.com/jobhost/jobhost/state/sqlitestate"
 )
 
-// Host is a host that runs until its test ends.
+// Host is a host that runs until its test ends, with what can be asked of it.
 type Host struct {
 	*host.Host
+	server
 	stop func() error
 }
 
+type server interface {
+	jobhost.Server
+	jobhost.ResultLister
+}
+
 // Stop stops the host and waits for its end, with the tasks that still run.
-func (h *Host) Stop() { _ = h.stop() }
+func (h *Host) Stop() error { return h.stop() }
 
 // Open runs a host in memory that has what [Run] and [RunWorkflows] ask for, changed by the
 // given functions, and waits until it is ready. It is stopped when the test ends. A reload finds
@@ -43,6 +49,19 @@ func Open(t testing.TB, change ...func(*host.Config)) *Host {
 			return host.Update{Workers: cfg.Workers, Schedules: cfg.Schedules}, nil
 		}
 	}
+	h := Start(t, cfg)
+	t.Cleanup(func() {
+		if err := h.Stop(); err != nil {
+			t.Errorf("stop the host: %v", err)
+		}
+	})
+	return h
+}
+
+// Start runs a host until the test ends, and waits until it is ready. How it ends is for the
+// test to look at, with Stop.
+func Start(t testing.TB, cfg host.Config) *Host {
+	t.Helper()
 	h, err := host.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -54,22 +73,43 @@ func Open(t testing.TB, change ...func(*host.Config)) *Host {
 		cancel()
 		return <-ended
 	})
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Errorf("stop the host: %v", err)
-		}
-	})
-	if err := h.AwaitReady(t.Context()); err != nil {
+	t.Cleanup(func() { _ = stop() })
+	ready, err := h.AwaitReady(t.Context())
+	if err != nil {
 		t.Fatalf("%v: %v", err, stop())
 	}
-	return &Host{h, stop}
+	return &Host{h, ready.(server), stop}
 }
 
 // Config returns the configuration that [Open] starts from. What it holds is closed when the
 // test ends, so the host must have stopped by then.
 func Config(t testing.TB) host.Config {
 	t.Helper()
-	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: append(sqlitequeue.Schemas(), sqlitestate.Schemas()...)})
+	engine, err := sharedEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := host.Config{
+		Engine: engine, CancelGrace: 50 * time.Millisecond,
+		Workers:   []host.Worker{Worker("test", guests.Outcomes)},
+		Schedules: []schedule.Schedule{yearly(t)},
+		Workflows: host.Workflows{Definitions: Definitions()},
+		Payloads:  payloads(t), PayloadThreshold: 1024,
+	}
+	cfg.Workers[0].Entry = "echo"
+	OnDB(t, &cfg)
+	return cfg
+}
+
+// OnDB gives a configuration stores in a database in memory, which a test can change by itself.
+// They are closed when the test ends, so the host must have stopped by then.
+func OnDB(t testing.TB, cfg *host.Config) *sqlitedb.DB {
+	t.Helper()
+	image, err := emptyStores()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: schemas(), Image: image})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,25 +121,27 @@ func Config(t testing.TB) host.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := sharedEngine()
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		if err := errors.Join(states.Close(), store.Close(), db.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	cfg := host.Config{
-		Store: store, States: states, Engine: engine, CancelGrace: 50 * time.Millisecond,
-		Workers:   []host.Worker{Worker("test", guests.Outcomes)},
-		Schedules: []schedule.Schedule{yearly(t)},
-		Workflows: host.Workflows{Definitions: Definitions()},
-		Payloads:  payloads(t), PayloadThreshold: 1024,
-	}
-	cfg.Workers[0].Entry = "echo"
-	return cfg
+	cfg.Store, cfg.States = store, states
+	return db
 }
+
+func schemas() []sqlitedb.Schema { return append(sqlitequeue.Schemas(), sqlitestate.Schemas()...) }
+
+// emptyStores is what the stores of all hosts of a test binary begin as: making the tables costs
+// as much as all else that a start does.
+var emptyStores = sync.OnceValues(func() (*sqlitedb.Image, error) {
+	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: schemas()})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return db.Image(), nil
+})
 
 // Worker returns a worker with two slots and a short first wait before a retry.
 func Worker(name string, plugin []byte) host.Worker {

@@ -88,7 +88,7 @@ func testResetBreaker(s *setup) {
 	s.wantCode(err, jobhost.CodeConflict)
 }
 
-// wantHeld checks what is told of jobs that are held for a reason: they and no others.
+// wantHeld checks that exactly these jobs are reported as held, for this reason.
 func (s *setup) wantHeld(code string, ids ...string) {
 	s.Helper()
 	page, err := s.server.Jobs(s.ctx, jobhost.Filter{State: jobhost.Held})

@@ -113,7 +113,7 @@ func testLabels(s *setup) {
 }
 
 // testCallback wants each end of a job to be told to the worker that it names; no
-// URL is allowed, and the host's own workers are nobody else's.
+// URL is allowed, and no job may name the host's own workers.
 func testCallback(s *setup) {
 	job := spec("echo", "hello")
 	job.ID, job.Callback, job.Labels = "told", jobhost.Callback{Worker: "test"}, map[string]string{"k": "v"}

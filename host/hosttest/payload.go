@@ -18,7 +18,7 @@ func large(fill string) []byte { return bytes.Repeat([]byte(fill), 100_000/len(f
 
 func (s *setup) upload(data []byte) jobhost.Upload {
 	s.Helper()
-	// In small pieces, and of a size that nobody is told before.
+	// In small pieces, and of a size that isn't announced.
 	upload, err := s.server.Upload(s.ctx, iotest.HalfReader(bytes.NewReader(data)))
 	if err != nil {
 		s.Fatalf("upload: %v", err)

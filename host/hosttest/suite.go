@@ -1,5 +1,5 @@
-// Package hosttest holds the suite that everything passes that can be asked
-// what [jobhost.Server] can, and opens hosts in memory for tests.
+// Package hosttest holds the suite that every [jobhost.Server] passes, and opens hosts in
+// memory for tests.
 package hosttest
 
 import (
@@ -171,7 +171,7 @@ func (s *setup) check(err error) {
 	}
 }
 
-// wantCode checks that err is one for people, with the code.
+// wantCode checks that err has the code, and a message.
 func (s *setup) wantCode(err error, code jobhost.Code) {
 	s.Helper()
 	if e, ok := errors.AsType[*jobhost.Error](err); !ok || e.Code != code || e.Message == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// watcher collects events until one of the job and kind that it is told to
+// watcher collects events until one of the job and kind that it is asked to
 // stop at.
 type watcher struct {
 	events []jobhost.Event

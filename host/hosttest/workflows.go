@@ -264,7 +264,7 @@ func testAllFaults(s *setup) {
 	s.check(s.server.CheckWorkflow(s.ctx, *define(step("a", "echo"))))
 }
 
-// allOf returns the errors for people in a tree of errors.
+// allOf returns the [jobhost.Error] values in a tree of errors.
 func allOf(err error) []*jobhost.Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here, one level at a time
 	case nil:

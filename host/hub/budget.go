@@ -2,19 +2,19 @@ package hub
 
 import "sync/atomic"
 
-// Budget bounds by the sizes of the values what subscriptions of one or several hubs
-// have unread together. What they asked for of the past does not count: most of it
-// is remembered by the hub.
+// Budget bounds the total size of the unread values of subscriptions, of one or several
+// hubs. The past that a subscription asked for does not count: most of it is in the
+// hub's memory anyway.
 type Budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// NewBudget returns one of that many bytes.
+// NewBudget returns a budget of that many bytes.
 func NewBudget(bytes int) *Budget { return &Budget{limit: int64(bytes)} }
 
-// take counts in an item of a size, if there is room for it or it is the only one that a
-// subscription has unread.
+// take adds an item of a size, if it fits into the budget or is the only unread item of
+// its subscription.
 func (b *Budget) take(size int, only bool) bool {
 	if b == nil {
 		return true
@@ -32,5 +32,5 @@ func (b *Budget) free(size int) {
 	}
 }
 
-// Used is how many bytes are unread.
+// Used returns how many bytes are unread.
 func (b *Budget) Used() int64 { return b.used.Load() }

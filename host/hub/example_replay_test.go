@@ -8,8 +8,8 @@ import (
 	"github.com/jobhost/jobhost/host/hub"
 )
 
-// A reader that was away asks for what it missed and is told when the hub no
-// longer has all of it.
+// A reader that was away asks for what it missed, and gets an error if the hub
+// no longer has all of it.
 func Example_replay() {
 	h := hub.New[string](hub.Options{Replay: 2})
 	for _, word := range []string{"one", "two", "three"} {

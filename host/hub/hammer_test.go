@@ -12,7 +12,7 @@ import (
 
 // TestHammer lets publishers, readers that keep up, readers that give up and
 // readers that come back all work on one hub. What a reader sees must rise
-// without holes unless it was told of one.
+// without gaps, except for reported ones.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	const publishers, each, topics = 4, 2000, 8
@@ -53,7 +53,7 @@ func TestHammer(t *testing.T) {
 }
 
 // resume reads everything, subscribing again each time it was too slow, and
-// returns how often it was told so.
+// returns how often that happened.
 func resume(t *testing.T, h *hub.Hub[int], done error) (told int64) {
 	t.Helper()
 	var last uint64

@@ -1,12 +1,12 @@
-// Package hub is a bounded publish/subscribe channel that remembers its last
-// items, so that a reader who was away can catch up by sequence number.
+// Package hub is a bounded publish/subscribe channel that remembers its last items,
+// so that a reader who was away can catch up by sequence number.
 //
 //	Publish ─► number it ─► remember it ─► append it to each subscription of its keys
 //
-// Publishing never waits for a reader: one whose buffer is full is closed with
-// [ErrSlow], after what it has, and so is one that asked for the past and has not
-// read it before it was forgotten. Nothing is left out silently. There is no
-// goroutine in here.
+// Publishing never waits for a reader: a subscription whose buffer is full is closed
+// with [ErrSlow] after its remaining items, and so is one that asked for the past and
+// did not read it before the hub forgot it. Nothing is dropped silently. The package
+// starts no goroutines.
 package hub
 
 import (
@@ -17,68 +17,67 @@ import (
 
 // Options configure a hub.
 type Options struct {
-	// Replay is how many items are remembered for subscriptions that ask for
-	// the past; 0 = none.
+	// Replay is how many items are remembered for subscriptions that ask for the
+	// past; 0 = none.
 	Replay int
-	// Buffer is how many items a subscription may have unread, besides those
-	// it asked for from the past; 0 = 256.
+	// Buffer is how many unread items a subscription may have, not counting those it
+	// asked for from the past; 0 = 256.
 	Buffer int
-	// ReplayBytes and BufferBytes bound the same by the sizes of the values,
-	// which [NewSized] is told; 0 = 64 MiB and 16 MiB. A subscription that has
-	// nothing unread takes any item.
+	// ReplayBytes and BufferBytes are bounds on the sizes of the same values, as
+	// reported by the function given to [NewSized]; 0 = 64 MiB and 16 MiB. A
+	// subscription with nothing unread accepts an item of any size.
 	ReplayBytes, BufferBytes int
-	// Budget bounds what subscriptions have unread together, those of other hubs that
-	// have the same one too; nil = nothing does.
+	// Budget bounds the unread items of all subscriptions, including those of other
+	// hubs with the same budget; nil = no bound.
 	Budget *Budget
-	// Slow is called with each subscription that is closed with [ErrSlow]. It
-	// is called under the hub's lock and so must be quick; may be nil.
+	// Slow is called for each subscription that is closed with [ErrSlow], under the
+	// hub's lock, so it must be quick; may be nil.
 	Slow func()
 }
 
-// Item is a value that was published.
+// Item is a published value.
 type Item[T any] struct {
 	// Seq counts the items of the hub from 1.
 	Seq   uint64
 	Key   string
-	Also  [maxAlso]string // further keys; empty ones are none
+	Also  [maxAlso]string // further keys; empty = none
 	Value T
 }
 
 // maxAlso is how many further keys an item may have.
 const maxAlso = 2
 
-// has reports whether an item is for the subscriptions of a key; empty = all.
+// has reports whether an item is for subscriptions to key; empty = all.
 func (i *Item[T]) has(key string) bool {
 	return key == "" || i.Key == key || i.Also[0] == key || i.Also[1] == key
 }
 
-// Hub passes items on to its subscriptions. All methods may be called from
-// many goroutines.
+// Hub passes items on to its subscriptions. It is safe for concurrent use.
 type Hub[T any] struct {
 	options Options
 	size    func(T) int // nil = all values are small
 
 	mu     sync.Mutex // protects the fields below and the links between subscriptions
 	ring   ring[T]
-	all    *Subscription[T]            // first of those to all keys
-	keyed  map[string]*Subscription[T] // first of those to one key
+	all    *Subscription[T]            // head of the list of those to all keys
+	keyed  map[string]*Subscription[T] // heads of the lists of those to one key
 	closed error                       // the reason; nil = open
 	stats  Stats
 }
 
 // Stats are numbers about a hub.
 type Stats struct {
-	Published     uint64 // items since the hub was made; the number of the last one
+	Published     uint64 // items since the hub was created; also the last sequence number
 	Subscriptions int    // open now
 	Slow          uint64 // subscriptions that were closed with ErrSlow
 }
 
-// New returns an open hub of values of about one size.
+// New returns an open hub for values of about the same size.
 func New[T any](o Options) *Hub[T] { return NewSized[T](o, nil) }
 
-// NewSized returns an open hub of values that refer to memory: size returns
-// how many bytes. It is called under locks of the hub, also more than once,
-// and so must be quick and always give a value the same size.
+// NewSized returns an open hub for values that refer to memory: size returns
+// how many bytes. It is called under the hub's locks, possibly more than once
+// per value, so it must be quick and consistent.
 func NewSized[T any](o Options, size func(T) int) *Hub[T] {
 	o.Replay = max(o.Replay, 0)
 	o.Buffer = cmp.Or(max(o.Buffer, 0), 256)
@@ -108,9 +107,9 @@ func (h *Hub[T]) Publish(key string, v T, also ...string) uint64 {
 	return h.publishLocked(key, v, also)
 }
 
-// PublishFunc is [Hub.Publish] for values that carry their own number: value
-// returns the value for it. It is called under the hub's lock and so must not
-// use the hub.
+// PublishFunc is [Hub.Publish] for values that contain their own number: value is
+// called with the number and returns the value. It runs under the hub's lock and so
+// must not use the hub.
 func (h *Hub[T]) PublishFunc(key string, value func(seq uint64) T, also ...string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,8 +137,8 @@ func (h *Hub[T]) publishLocked(key string, v T, also []string) uint64 {
 	return item.Seq
 }
 
-// rememberLocked makes room for an item, by number and by size, and keeps it
-// unless it is larger than everything that may be kept.
+// rememberLocked drops old items to make room, by number and by size, and remembers
+// the item unless it alone exceeds the limit.
 func (h *Hub[T]) rememberLocked(item *Item[T]) {
 	size := h.sizeOf(item.Value)
 	for h.ring.n > 0 && (h.ring.n == len(h.ring.slots) || h.ring.bytes+size > h.options.ReplayBytes) {
@@ -161,7 +160,7 @@ func (h *Hub[T]) deliverLocked(s *Subscription[T], item *Item[T]) {
 	}
 }
 
-// slowLocked forgets a subscription that has ended with [ErrSlow].
+// slowLocked removes a subscription that has ended with [ErrSlow].
 func (h *Hub[T]) slowLocked(s *Subscription[T]) {
 	if !s.linked {
 		return
@@ -175,20 +174,21 @@ func (h *Hub[T]) slowLocked(s *Subscription[T]) {
 
 // Query selects items.
 type Query struct {
-	// Key selects the items of one key, be it their only one or not; empty = all.
+	// Key selects the items of one key, whether or not it is their only key; empty =
+	// all.
 	Key string
-	// Replay asks for the items after the sequence number After first, as far
-	// as the hub remembers them. If it has forgotten some, or never came as
-	// far as After because it was made anew, the first Next returns [ErrGap].
-	// They are read in pieces: a reader that comes for one when the hub has
-	// forgotten it is closed with [ErrSlow].
+	// Replay asks to begin with the items after the sequence number After, as far as
+	// the hub remembers them. If it has forgotten some, or was created again since
+	// and hasn't reached After, the first Next returns [ErrGap]. They are read in
+	// pieces: if the hub has forgotten a piece when the reader gets to it, the
+	// subscription is closed with [ErrSlow].
 	Replay bool
 	After  uint64
 }
 
-// Subscribe returns a subscription to what is published from now on, with what
-// query asks for from the past before it, and nothing missing or twice in
-// between. It must be closed. At a hub that is closed it has ended already.
+// Subscribe returns a subscription to everything published from now on, preceded by
+// what query asks for from the past, with nothing missing or repeated in between. It
+// must be closed. If the hub is closed, the subscription has already ended.
 func (h *Hub[T]) Subscribe(query Query) *Subscription[T] {
 	s := &Subscription[T]{hub: h, key: query.Key, due: 1}
 	h.mu.Lock()
@@ -204,14 +204,14 @@ func (h *Hub[T]) Subscribe(query Query) *Subscription[T] {
 	return s
 }
 
-// replayLocked lets a subscription that nobody else knows yet begin with what the hub
-// remembers, of which it takes the first piece.
+// replayLocked lets a new subscription begin with what the hub remembers, and takes
+// the first piece of it. The subscription must not be shared yet.
 func (h *Hub[T]) replayLocked(s *Subscription[T], after uint64) {
 	last := h.stats.Published
-	first := last - uint64(h.ring.n) + 1 // the oldest that is remembered
+	first := last - uint64(h.ring.n) + 1 // the oldest remembered item
 	switch {
 	case after > last:
-		// A number of an earlier life: all of this life's are news.
+		// A number from an earlier hub: all items of this one are new.
 		s.gap = &GapError{After: after, Next: first}
 		after = 0
 	case after+1 < first:
@@ -258,7 +258,7 @@ func (h *Hub[T]) unlinkLocked(s *Subscription[T]) {
 	s.prev, s.next = nil, nil
 }
 
-// Close ends all subscriptions with a reason, after what they have; nil is
+// Close ends all subscriptions with a reason, after their remaining items; nil is
 // [ErrClosed]. Later calls do nothing.
 func (h *Hub[T]) Close(reason error) {
 	if reason == nil {
@@ -285,7 +285,7 @@ func (h *Hub[T]) endLocked(s *Subscription[T]) {
 	}
 }
 
-// Stats returns the numbers of now.
+// Stats returns the current numbers.
 func (h *Hub[T]) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()

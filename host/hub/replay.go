@@ -1,10 +1,10 @@
 package hub
 
-// ring remembers the last items. Its slots are reused and hold nothing that
-// was dropped, so that it can be freed.
+// ring remembers the last items. Its slots are reused; dropped items are cleared so that they can
+// be freed.
 type ring[T any] struct {
 	slots []Item[T]
-	first int // where the oldest is
+	first int // index of the oldest
 	n     int // slots in use
 	bytes int // sum of the sizes
 }
@@ -19,7 +19,7 @@ func (r *ring[T]) at(i int) *Item[T] {
 
 func (r *ring[T]) oldest() *Item[T] { return r.at(0) }
 
-// add keeps an item; there must be room.
+// add stores an item; there must be a free slot.
 func (r *ring[T]) add(item *Item[T], size int) {
 	*r.at(r.n) = *item
 	r.n++
@@ -39,8 +39,12 @@ func (r *ring[T]) dropOldest(size int) {
 // for all of it and read nothing.
 func (h *Hub[T]) pieceItems() int { return max(h.options.Buffer/4, 1) }
 
-// pieceLocked returns the first items of a key (empty = all) from the number next to last, in
-// order, and the number to go on from. The ring must have item next.
+// pieceBytes is how large such a piece is, unless its only item is larger: it outlives the hub's own
+// memory of it, while its reader is slow.
+func (h *Hub[T]) pieceBytes() int { return h.options.BufferBytes / 4 }
+
+// pieceLocked returns the first items of a key (empty = all) between the numbers next and last, in
+// order, and the number to continue from. The ring must have item next.
 func (h *Hub[T]) pieceLocked(next, last uint64, key string) (found []Item[T], due uint64) {
 	r, bytes := &h.ring, 0
 	for i := int(next - r.oldest().Seq); next <= last; i, next = i+1, next+1 {
@@ -49,7 +53,7 @@ func (h *Hub[T]) pieceLocked(next, last uint64, key string) (found []Item[T], du
 			continue
 		}
 		bytes += h.sizeOf(item.Value)
-		if len(found) == h.pieceItems() || len(found) > 0 && bytes > h.options.BufferBytes {
+		if len(found) == h.pieceItems() || len(found) > 0 && bytes > h.pieceBytes() {
 			break
 		}
 		found = append(found, *item)
@@ -57,8 +61,8 @@ func (h *Hub[T]) pieceLocked(next, last uint64, key string) (found []Item[T], du
 	return found, next
 }
 
-// fetch takes the next piece of the past out of the hub's memory, if the last one is read. A
-// reader that comes when the hub has forgotten it was too slow.
+// fetch takes the next piece of the past out of the hub's memory, if the previous one has been
+// read. If the hub has forgotten it, the reader was too slow.
 func (s *Subscription[T]) fetch() {
 	if s.mu.Lock(); !s.wantsLocked() {
 		s.mu.Unlock()
@@ -77,10 +81,10 @@ func (s *Subscription[T]) fetch() {
 	}
 }
 
-// wantsLocked reports whether there is more of the past than what was taken.
+// wantsLocked reports whether a piece of the past is to be fetched.
 func (s *Subscription[T]) wantsLocked() bool { return len(s.past) == 0 && s.due <= s.until }
 
-// fetchLocked is fetch, under the locks of the hub and of s, and reports whether the hub still has
+// fetchLocked is fetch under the locks of the hub and of s. It reports whether the hub still has
 // what s wants.
 func (s *Subscription[T]) fetchLocked() bool {
 	h := s.hub

@@ -11,25 +11,25 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// ErrSlow ends a subscription that did not read as fast as items came.
+// ErrSlow ends a subscription that did not read as fast as items arrived.
 var ErrSlow error = &jobhost.Error{
 	Code:    jobhost.CodeExhausted,
 	Message: "the reader was too slow",
 	Hint:    "subscribe again after the last number that was read",
 }
 
-// ErrClosed ends a subscription that was closed by its reader, and those of a
-// hub that was closed without another reason.
+// ErrClosed ends a subscription closed by its reader, and those of a hub that was
+// closed without another reason.
 var ErrClosed = errors.New("the subscription is closed")
 
-// ErrGap is what errors.Is finds in a [GapError].
+// ErrGap is matched by a [GapError].
 var ErrGap = errors.New("items are missing")
 
 // GapError says that a hub no longer has what a subscription asked for. The
-// subscription goes on after it.
+// subscription continues after the gap.
 type GapError struct {
-	// After is what was asked for; Next is the number of the first item that
-	// the hub can still give, of this key or another.
+	// After is the number that was asked for; Next is the number of the first item
+	// that the hub can still deliver, of this key or another.
 	After, Next uint64
 }
 
@@ -44,8 +44,8 @@ func (e *GapError) Error() string {
 // Is reports whether target is [ErrGap].
 func (e *GapError) Is(target error) bool { return target == ErrGap }
 
-// Subscription is one reader's view of a hub. It is safe for concurrent use; of
-// several goroutines that read it, each item is for one.
+// Subscription is one reader's view of a hub. It is safe for concurrent use; each
+// item goes to only one of several reading goroutines.
 type Subscription[T any] struct {
 	hub *Hub[T]
 	key string
@@ -54,20 +54,20 @@ type Subscription[T any] struct {
 	linked     bool             // protected by hub.mu
 
 	mu      sync.Mutex           // protects the fields below; taken after hub.mu
-	waiters op.WaitList[Item[T]] // only while there is nothing to read
-	ready   chan struct{}        // holds a token when there may be something to read, closed at the end; nil = not asked for yet
+	waiters op.WaitList[Item[T]] // readers; only while there is nothing to read
+	ready   chan struct{}        // holds a token when there may be something to read, closed at the end; nil = not used yet
 	gap     *GapError
-	past    []Item[T] // a piece of what was asked for of the past; all of it is unread
-	due     uint64    // what follows that piece is the items from this number
-	until   uint64    // to this one
-	queue   []Item[T] // what has come since; queue[head:] is unread
+	past    []Item[T] // the current piece of the past; all of it is unread
+	due     uint64    // the number at which the next piece begins
+	until   uint64    // the last number of the past
+	queue   []Item[T] // items published since; queue[head:] is unread
 	head    int
-	bytes   int   // size of what is unread in queue
+	bytes   int   // size of the unread items in queue
 	reason  error // nil = open
 }
 
-// Next returns the next item, waiting for it until ctx ends, whose cause is
-// the error then. [ErrGap] may come once, first, and doesn't end the
+// Next returns the next item, waiting for it until ctx ends, in which case the
+// error is its cause. [ErrGap] may be returned once, first, and doesn't end the
 // subscription. Every other error does, after the last unread item: [ErrSlow],
 // [ErrClosed], or the reason of the hub's Close.
 func (s *Subscription[T]) Next(ctx context.Context) (Item[T], error) {
@@ -84,17 +84,17 @@ func (s *Subscription[T]) Next(ctx context.Context) (Item[T], error) {
 	}
 }
 
-// NextOp returns Next as an op. If it loses, nothing has been taken.
+// NextOp returns Next as an op. If it loses, it has taken nothing.
 func (s *Subscription[T]) NextOp() op.Op[Item[T]] { return op.New(s.take, s.await) }
 
-// TryNext is Next without waiting: it returns false and no error when there is
+// TryNext is Next without waiting: it returns false and no error if there is
 // nothing to read now.
 func (s *Subscription[T]) TryNext() (Item[T], bool, error) {
 	item, ok, err := s.take()
 	return item, ok && err == nil, err
 }
 
-// take takes what Next results in, if there is anything.
+// take takes the next item, if there is one.
 func (s *Subscription[T]) take() (Item[T], bool, error) {
 	s.lockFetched()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Subscription[T]) take() (Item[T], bool, error) {
 	return Item[T]{}, s.reason != nil, s.reason
 }
 
-// lockFetched locks mu when a piece of the past is there, if there is more of it.
+// lockFetched locks mu with a piece of the past in place, if there is more of it.
 func (s *Subscription[T]) lockFetched() {
 	for {
 		s.fetch()
@@ -124,7 +124,7 @@ func (s *Subscription[T]) lockFetched() {
 	}
 }
 
-// firstLocked returns the first unread item that is here; nil = there is none.
+// firstLocked returns the first unread item at hand; nil = none.
 func (s *Subscription[T]) firstLocked() *Item[T] {
 	switch {
 	case len(s.past) > 0:
@@ -135,9 +135,9 @@ func (s *Subscription[T]) firstLocked() *Item[T] {
 	return nil
 }
 
-// wakeUp returns a channel that can be received from when there may be something
-// to take. It is for readers that wait for nothing else: a token in a channel costs
-// them less than an op.
+// wakeUp returns a channel that receives when there may be something to take. It is
+// for readers that wait for nothing else: a token in a channel is cheaper than an
+// op.
 func (s *Subscription[T]) wakeUp() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,14 +151,15 @@ func (s *Subscription[T]) wakeUp() <-chan struct{} {
 	return s.ready
 }
 
-// wakeLocked calls another reader that waits, if there is something for it.
+// wakeLocked wakes another waiting reader if there is something for it.
 func (s *Subscription[T]) wakeLocked() {
 	if s.gap != nil || s.firstLocked() != nil || s.wantsLocked() {
 		s.signalLocked()
 	}
 }
 
-// signalLocked puts the token into ready unless it is there, or ready is closed.
+// signalLocked puts the token into ready unless it is there already, or ready is
+// closed.
 func (s *Subscription[T]) signalLocked() {
 	if s.ready == nil || s.reason != nil {
 		return
@@ -174,7 +175,7 @@ func (s *Subscription[T]) await(w *op.Waiter[Item[T]]) {
 	s.lockFetched()
 	defer s.mu.Unlock()
 	item := s.firstLocked()
-	switch { // it came since take
+	switch { // it arrived after take
 	case item != nil:
 		if w.Complete(*item, nil) {
 			s.popLocked()
@@ -186,15 +187,15 @@ func (s *Subscription[T]) await(w *op.Waiter[Item[T]]) {
 	}
 }
 
-// Err returns the reason for which the subscription has ended, though there
-// may be unread items; nil = it is open.
+// Err returns the reason why the subscription has ended, even if there are unread
+// items; nil = it is open.
 func (s *Subscription[T]) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reason
 }
 
-// Close ends the subscription and drops what is unread. Later calls do nothing.
+// Close ends the subscription and drops unread items. Later calls do nothing.
 func (s *Subscription[T]) Close() {
 	s.hub.mu.Lock()
 	s.hub.unlinkLocked(s)
@@ -205,14 +206,14 @@ func (s *Subscription[T]) Close() {
 	s.dropLocked()
 }
 
-// dropLocked drops what is unread.
+// dropLocked drops unread items.
 func (s *Subscription[T]) dropLocked() {
 	s.gap, s.past, s.due, s.until = nil, nil, 1, 0
 	s.hub.options.Budget.free(s.bytes)
 	s.queue, s.head, s.bytes = nil, 0, 0
 }
 
-// end gives the reason unless there is one.
+// end sets the reason unless there is one.
 func (s *Subscription[T]) end(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +230,7 @@ func (s *Subscription[T]) endLocked(reason error) {
 	}
 }
 
-// push appends an item and reports whether there was room for it; if not the
+// push appends an item and reports whether there was room for it; if not, the
 // subscription has ended.
 func (s *Subscription[T]) push(item *Item[T]) bool {
 	size := s.hub.sizeOf(item.Value)
@@ -244,7 +245,7 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 		return false
 	}
 	if len(s.queue) == cap(s.queue) && s.head > len(s.queue)/2 {
-		// Room at the front is used before more is asked for.
+		// Reuse the space at the front before growing.
 		s.queue = slices.Delete(s.queue, 0, s.head)
 		s.head = 0
 	}
@@ -254,9 +255,9 @@ func (s *Subscription[T]) push(item *Item[T]) bool {
 	return true
 }
 
-// popLocked drops the first unread item, which is taken.
+// popLocked drops the first unread item, which has been taken.
 func (s *Subscription[T]) popLocked() {
-	defer s.wakeLocked() // another reader may wait for what is behind it
+	defer s.wakeLocked() // another reader may wait for the next item
 	if len(s.past) > 0 {
 		s.past[0] = Item[T]{} // so that it can be freed
 		s.past = s.past[1:]
@@ -272,6 +273,6 @@ func (s *Subscription[T]) popLocked() {
 	}
 	s.head = 0
 	if s.queue = s.queue[:0]; cap(s.queue) > s.hub.pieceItems() {
-		s.queue = nil // it has caught up, and may have no such lag again
+		s.queue = nil // the reader has caught up, and may not lag like this again
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// bootID is another one each time the machine is started.
+// bootID changes each time the machine is booted.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package journal
 
-// bootID can't be told here. What a power loss has left of the file then counts as
-// what a crash has left.
+// bootID is not available on this system. What a power failure left in the file is
+// therefore treated like the result of a crash.
 func bootID() string { return "unknown" }

@@ -5,33 +5,33 @@ import (
 	"encoding/binary"
 )
 
-// The layout of the header, which is a page. Two memos take turns, so that one that
-// was being written at a crash doesn't replace the one before.
+// The layout of the header, which is one page. There are two memos, used alternately, so
+// that one half-written at a crash doesn't replace its predecessor.
 const (
 	atMagic   = 0
 	atRunning = 8  // uint32: 1 while a host runs
-	atMemo    = 12 // uint32: which memo holds, 0 or 1
+	atMemo    = 12 // uint32: which memo is valid, 0 or 1
 	atBoot    = 16
 	bootBytes = 48
 	atMemos   = 64
-	// MaxMemo is how long a memo may be.
+	// MaxMemo is the maximum length of a memo.
 	MaxMemo = 1900
-	memoGap = 4 + MaxMemo // with its length
+	memoGap = 4 + MaxMemo // including its length
 
 	headerBytes = 4096
 	fileBytes   = headerBytes + Slots*slotSize
 )
 
-// magic names the format and its version.
+// magic identifies the format and its version.
 const magic = "jhtasks1"
 
-// isHeader reports whether a host has written the header since the machine was started.
+// isHeader reports whether a host has written the header since the machine was booted.
 func isHeader(head []byte, boot string) bool {
 	return string(head[atMagic:atMagic+len(magic)]) == magic &&
 		string(bytes.TrimRight(head[atBoot:atBoot+bootBytes], "\x00")) == boot
 }
 
-// readHeader reads what the host before has left; of a file that is new that is nothing.
+// readHeader reads what the previous host left; nothing from a new file.
 func (j *Journal) readHeader() {
 	if string(j.mem[atMagic:atMagic+len(magic)]) != magic {
 		return
@@ -55,8 +55,8 @@ func (j *Journal) memoAt(which uint32) []byte {
 	return j.mem[at : at+memoGap]
 }
 
-// Remember keeps a text for the next host in place of the one before. One that is
-// longer than [MaxMemo] is not kept.
+// Remember stores a text for the next host, replacing the previous one. A text longer
+// than [MaxMemo] is ignored.
 func (j *Journal) Remember(memo []byte) {
 	if j == nil || len(memo) > MaxMemo {
 		return

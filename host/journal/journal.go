@@ -1,12 +1,11 @@
-// Package journal keeps which attempts and loads are under way where a crash of the host
-// can't take it: in a file that is mapped into memory. A note is a few stores to
-// memory, with no system call, no lock and no allocation, and the kernel keeps it
-// however the process ends. It is not for power loss: the file is never synced, and
-// what another boot has left is not believed.
+// Package journal records the running attempts and loads where a crash of the host can't destroy
+// the record: in a memory-mapped file. A note is a few stores to memory, with no system call, no
+// lock and no allocation, and the kernel keeps it however the process ends. It doesn't cover power
+// failures: the file is never synced, and notes from another boot are not trusted.
 //
-//	Begin ─► (Run) ─► Settle ─► End        whatever is between them at a crash is in Left
+//	Begin ─► (Run) ─► Settle ─► End        an attempt between these at a crash is in Left
 //
-// The caller must be the only one with the file, as with a store whose lock it holds.
+// The caller must have exclusive use of the file, as with a store whose lock it holds.
 package journal
 
 import (
@@ -19,54 +18,53 @@ import (
 	"syscall"
 )
 
-// FileName is the name of the file, in the folder of the store.
+// FileName is the name of the file in the folder of the store.
 const FileName = "jobhost.running"
 
-// Slots is how many attempts can be noted at one time: those that run, and those
-// whose settlement is on its way to the disk.
+// Slots is how many attempts can be noted at a time: the running ones, and those whose settlement
+// is not on disk yet.
 const Slots = 16 << 10
 
-// Journal is an open journal. A nil Journal notes nothing. Its methods may be
-// called from many goroutines.
+// Journal is an open journal. A nil Journal records nothing. It is safe for concurrent use.
 type Journal struct {
 	file *os.File
 	mem  []byte
 
-	// free is the top of the stack of free slots, as index + 1 in the lower half;
-	// the upper half counts changes, so that one is noticed that leaves the same top.
+	// free is the top of the stack of free slots, as index + 1 in the lower half; the upper half
+	// counts changes, so that a change which restores the same top is detected.
 	free  atomic.Uint64
 	below []atomic.Uint32 // the slot below each one in the stack, as index + 1
 	slots []Entry
 
 	previous Previous
-	missed   func()      // told of each attempt that was not noted
+	missed   func()      // called for each attempt that could not be noted
 	broken   atomic.Bool // the file can't be written
-	memo     sync.Mutex  // held while what the file remembers is changed
+	memo     sync.Mutex  // held while the memo is changed
 }
 
-// Previous is what the host before this one has left.
+// Previous is what the previous host left.
 type Previous struct {
-	// Crashed: it ended without Close, since the machine was started.
+	// Crashed: it ended without Close, after the machine was booted.
 	Crashed bool
-	// Memo is what it remembered last, also after a Close; nil = nothing, or the
-	// machine was started since.
+	// Memo is the text it stored last, even before a Close; nil = none, or the machine has been
+	// rebooted since.
 	Memo []byte
-	// Left are the attempts and loads that were under way. Each keeps its place until it is ended.
+	// Left are the attempts and loads that were running. Each keeps its slot until its End.
 	Left []Left
 }
 
-// Left is an attempt, or a load, that was under way when a host crashed.
+// Left is an attempt or a load that was running when a host crashed.
 type Left struct {
 	Task
 	Phase Phase
 	entry *Entry
 }
 
-// End forgets it, as what became of it is durable.
+// End removes it: its outcome is durable.
 func (l *Left) End() { l.entry.End() }
 
-// Open opens the journal of a path, which is made with mode 0600 if it is not there.
-// missed is called for each attempt that can't be noted, and must not block.
+// Open opens the journal at path, and creates it with mode 0600 if it doesn't exist. missed is
+// called for each attempt that can't be noted, and must not block.
 func Open(path string, missed func()) (_ *Journal, err error) {
 	j := &Journal{below: make([]atomic.Uint32, Slots), slots: make([]Entry, Slots), missed: missed}
 	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
@@ -84,8 +82,8 @@ func Open(path string, missed func()) (_ *Journal, err error) {
 	return j, nil
 }
 
-// place gives the file its size, with room on the disk for all of it: a store to a
-// page without room would be a fault. What no host of this boot has left is cleared.
+// place gives the file its size and allocates all of it on disk: a store to an unallocated page
+// could fault. Contents that no host of this boot wrote are cleared.
 func (j *Journal) place(boot string) error {
 	info, err := j.file.Stat()
 	if err != nil {
@@ -100,17 +98,18 @@ func (j *Journal) place(boot string) error {
 	if n, _ := j.file.ReadAt(head, 0); n == len(head) && info.Size() == fileBytes && isHeader(head, boot) {
 		return nil
 	}
-	// Written where it is: its room may be gone before it is taken again.
+	// Overwritten in place: space that is freed first may be gone when it is needed again.
 	if _, err = j.file.WriteAt(make([]byte, fileBytes), 0); err == nil {
 		return j.file.Truncate(fileBytes)
 	}
-	if info.Size() != fileBytes { // what it got is better left to others
+	if info.Size() != fileBytes { // give back what was allocated
 		err = errors.Join(err, j.file.Truncate(0))
 	}
 	return err
 }
 
-// stack puts the slots in order, the first on top, but for those that were left.
+// stack puts the slots on the free stack, the first one on top, except for those that were left in
+// use.
 func (j *Journal) stack() {
 	top := uint32(0)
 	for i := Slots - 1; i >= 0; i-- {
@@ -127,7 +126,7 @@ func (j *Journal) stack() {
 	j.free.Store(uint64(top))
 }
 
-// Previous returns what the host before has left.
+// Previous returns what the previous host left.
 func (j *Journal) Previous() Previous {
 	if j == nil {
 		return Previous{}
@@ -135,8 +134,8 @@ func (j *Journal) Previous() Previous {
 	return j.previous
 }
 
-// Begin notes an attempt. It returns nil when that is not possible, which is counted
-// and otherwise as good: methods of a nil entry do nothing.
+// Begin notes an attempt. It returns nil if that is not possible, which is counted and otherwise
+// harmless: methods of a nil entry do nothing.
 func (j *Journal) Begin(t *Task, phase Phase) *Entry {
 	if j == nil {
 		return nil
@@ -178,7 +177,7 @@ func (j *Journal) push(index uint32) {
 	}
 }
 
-// Close tells the next host that this one has not crashed. No entry is used afterwards.
+// Close records that this host has not crashed. No entry may be used afterwards.
 func (j *Journal) Close() error {
 	if j == nil {
 		return nil
@@ -187,16 +186,16 @@ func (j *Journal) Close() error {
 	return errors.Join(syscall.Munmap(j.mem), j.file.Close())
 }
 
-// guarded runs what touches the mapped memory. A page that can't be had (the disk is
-// full and the file system copies what is written, or the file was cut) must not end
-// the host: the journal is given up instead.
+// guarded runs code that touches the mapped memory. If a page isn't available (the disk is full
+// and the file system is copy-on-write, or the file was truncated), that must not crash the host;
+// the journal is abandoned instead.
 func (j *Journal) guarded(touch func()) {
 	defer j.survive(debug.SetPanicOnFault(true))
 	touch()
 }
 
-// survive is deferred around accesses to the mapped memory, with what
-// [debug.SetPanicOnFault] was before.
+// survive is deferred around accesses to the mapped memory, with the previous setting of
+// [debug.SetPanicOnFault].
 func (j *Journal) survive(before bool) {
 	debug.SetPanicOnFault(before)
 	if recover() != nil && !j.broken.Swap(true) {

@@ -11,16 +11,16 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Task is an attempt, or the load of a plugin, as it is noted.
+// Task is an attempt, or the load of a plugin, as it is recorded.
 type Task struct {
 	Worker string
-	Job    string // or the fiber, or the digest of the plugin, if it is one of these
+	Job    string // or the id of the fiber, or the digest of the plugin being loaded
 	Fiber  bool
-	Load   bool // no attempt: the plugin is being loaded, or makes its first sandbox
+	Load   bool // no attempt: the plugin is being loaded, or creates its first sandbox
 	Place  Place
 	Index  int // of the task in its job
 	Number int // of the attempt, from 1
-	// Key and Token are those of the task and its lease in the store; 0 with fibers and loads.
+	// Key and Token are those of the task and its lease in the store; 0 for fibers and loads.
 	Key, Token int64
 	Began      time.Time // to the millisecond
 }
@@ -28,25 +28,25 @@ type Task struct {
 // Place is where an attempt runs.
 type Place uint8
 
-// The places. Their numbers are in files.
+// The places. The file has these numbers.
 const (
 	Inline  Place = 1 // a guest in the process of the host
-	Process Place = 2 // in a process of its own
+	Process Place = 2 // a guest in a process of its own
 	Host    Place = 3 // no guest: a function of the host
 )
 
-// Phase is how far an attempt is.
+// Phase is the progress of an attempt.
 type Phase uint8
 
-// The phases. Their numbers are in files.
+// The phases. The file has these numbers.
 const (
-	Waiting  Phase = 1 // for a process: nothing of it has run
-	Running  Phase = 2 // it runs
-	Settling Phase = 3 // it has ended, which is not durable yet
+	Waiting  Phase = 1 // for a process: none of its code has run
+	Running  Phase = 2 // its code runs
+	Settling Phase = 3 // it has ended, but that is not durable yet
 )
 
-// The layout of a slot. All numbers are little-endian. The state is written last and
-// cleared first, so what a crash leaves half written is not there.
+// The layout of a slot. All numbers are little-endian. The state is written last and cleared
+// first, so a slot half-written at a crash is free.
 const (
 	atState  = 0 // uint32: phase, place << 8, fiber << 16, load << 17; 0 = the slot is free
 	atIndex  = 4
@@ -54,7 +54,7 @@ const (
 	atKey    = 16
 	atToken  = 24
 	atBegan  = 32 // milliseconds since 1970
-	atWorker = 40 // a byte for the length, and the text
+	atWorker = 40 // a byte with the length, then the text
 	atJob    = atWorker + 1 + jobhost.MaxWorkerBytes
 	slotSize = 256
 
@@ -63,7 +63,7 @@ const (
 	maxJob   = slotSize - atJob - 1
 )
 
-// Entry is an attempt that is noted. The methods of a nil Entry do nothing.
+// Entry is a recorded attempt. The methods of a nil Entry do nothing.
 type Entry struct {
 	journal *Journal
 	index   uint32
@@ -75,7 +75,7 @@ func (e *Entry) slot() []byte {
 	return e.journal.mem[at : at+slotSize : at+slotSize]
 }
 
-// word is a number in the mapped memory that is written at once.
+// word is a number in the mapped memory that is accessed atomically.
 func (j *Journal) word(at int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&j.mem[at])) }
 
 func (e *Entry) state() *atomic.Uint32 {
@@ -102,7 +102,7 @@ func (e *Entry) write(t *Task, phase Phase) {
 	e.state().Store(state)
 }
 
-// Run notes that an attempt which was [Waiting] runs.
+// Run notes that an attempt which was [Waiting] now runs.
 func (e *Entry) Run() { e.become(Running) }
 
 // Settle notes that the attempt has ended, and that this is not durable yet.
@@ -117,8 +117,8 @@ func (e *Entry) become(phase Phase) {
 	state.Store(state.Load()&^0xff | uint32(phase))
 }
 
-// End forgets the attempt: what became of it is durable, or it was put back. Later
-// calls do nothing until the entry is given out again.
+// End removes the attempt: its outcome is durable, or it was put back. Further calls do
+// nothing until the entry is reused.
 func (e *Entry) End() {
 	if e == nil || !e.live.CompareAndSwap(true, false) {
 		return
@@ -132,7 +132,7 @@ func (e *Entry) clear() {
 	e.state().Store(0)
 }
 
-// read returns what was left in a slot. What makes no sense is not there.
+// read returns the attempt left in a slot. Invalid contents count as none.
 func (e *Entry) read() (left Left, ok bool) {
 	defer e.journal.survive(debug.SetPanicOnFault(true))
 	state, s := e.state().Load(), e.slot()
@@ -150,7 +150,7 @@ func (e *Entry) read() (left Left, ok bool) {
 		e.state().Store(0)
 		return Left{}, false
 	}
-	// Copied, since the slot is used again.
+	// Copied, since the slot is reused.
 	left.Worker, left.Job = strings.Clone(string(s[atWorker+1:atWorker+1+worker])), strings.Clone(string(s[atJob+1:atJob+1+job]))
 	return left, true
 }

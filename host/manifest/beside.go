@@ -73,7 +73,7 @@ func openBeside(path string) (r *reader, text string, err error) {
 		return nil, "", fmt.Errorf("find the manifest's folder: %w", err)
 	}
 	text = string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-	return &reader{surroundings: surroundings{dir: dir, beside: true}, file: path, atlas: newAtlas(text)}, text, nil
+	return &reader{options: options{dir: dir, beside: true}, file: path, positions: newPositions(text)}, text, nil
 }
 
 // aboveFault returns the sections above the one in which a text stops being TOML, if

@@ -15,25 +15,25 @@ import (
 // reader turns the tables that the TOML library read into a [Manifest] and
 // collects what is wrong with them.
 type reader struct {
-	surroundings
-	file     string
-	atlas    *atlas
-	faults   Faults
-	warnings Faults
+	options
+	file      string
+	positions *positions
+	faults    Faults
+	warnings  Faults
 }
 
 // faultAt reports a fault at an offset into the text; -1 = it has no place.
 func (r *reader) faultAt(offset int, key, message, hint string) {
 	f := &Fault{File: r.file, Key: key, Message: message, Hint: hint}
 	if offset >= 0 {
-		f.Line, f.Column = r.atlas.lineColumn(offset)
+		f.Line, f.Column = r.positions.lineColumn(offset)
 	}
 	r.faults = append(r.faults, f)
 }
 
 // faultKey reports a fault of a section or of a key as such; section is what it is named under.
 func (r *reader) faultKey(path, section []string, message, hint string) {
-	p, ok := r.atlas.find(path)
+	p, ok := r.positions.find(path)
 	if !ok {
 		p.key = -1
 	}
@@ -42,7 +42,7 @@ func (r *reader) faultKey(path, section []string, message, hint string) {
 
 // faultValue reports the error of a setting's value.
 func (r *reader) faultValue(path []string, err error) {
-	p, ok := r.atlas.find(path)
+	p, ok := r.positions.find(path)
 	if !ok {
 		p.value = -1
 	}

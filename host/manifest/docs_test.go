@@ -53,7 +53,7 @@ func TestDocs(t *testing.T) {
 
 		"worker.NAME.http":      docTable(httpFields(nil), defaultHTTP()),
 		"worker.NAME.breaker":   docTable(breakerFields(), &breaker),
-		"worker.NAME.retention": docTable(retentionFields(), &worker.Retention),
+		"worker.NAME.retention": docTable(retentionFields(), worker.Retention),
 	}
 	text := string(data)
 	for section, table := range want {

@@ -23,7 +23,7 @@ type Document struct{ r *reader }
 // Root is empty for a file that has nothing in it, or is no TOML.
 func ReadDocument(name string, data []byte) (d *Document, root *Table) {
 	text := string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-	d = &Document{&reader{file: name, atlas: newAtlas(text)}}
+	d = &Document{&reader{file: name, positions: newPositions(text)}}
 	values := map[string]any{}
 	root = &Table{doc: d, values: values}
 	s := scan(text)
@@ -47,7 +47,7 @@ func ReadDocument(name string, data []byte) (d *Document, root *Table) {
 	number := numberer{}
 	keys := meta.Keys()
 	for i, key := range keys[:min(len(keys), len(s.places))] {
-		d.r.atlas.note(number.path(key, s.places[i], text), s.places[i])
+		d.r.positions.note(number.path(key, s.places[i], text), s.places[i])
 	}
 	return d, root
 }
@@ -247,7 +247,7 @@ func (t *Table) Tables(name string) []*Table {
 	return all
 }
 
-// Close notes what nobody has asked for.
+// Close reports the keys that were not asked for.
 func (t *Table) Close() {
 	for _, name := range t.Names() {
 		if slices.Contains(t.asked, name) {

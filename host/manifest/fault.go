@@ -102,7 +102,7 @@ func wrong(hint, format string, args ...any) error {
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// keyText writes a path of keys as TOML would, for people.
+// keyText writes a path of keys as TOML would.
 func keyText(path []string) string {
 	parts := make([]string, len(path))
 	for i, p := range path {

@@ -110,7 +110,7 @@ func (r *reader) fiber(path []string, table map[string]any, m *Manifest) Fiber {
 		r.restart(at(path, "restart"), policy, &f.Restart)
 	}
 	if len(r.faults) > before {
-		return f // what depends on it would be told of as well
+		return f // faults that follow from it would be reported too
 	}
 	if r.knownWorker(path, f.Worker, m) {
 		r.checkFiberABI(path, &f, m)

@@ -98,7 +98,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(dir string, h *Host) setting { return pathTo(&h.TokenFile, dir, "./data/token", resolve) },
 		},
 		{
-			name: "max_running", kind: kindWhole, meaning: "Most tasks that run at one time, all workers together; 0 = only the pools bound it.",
+			name: "max_running", kind: kindWhole, meaning: "Maximum number of concurrent tasks across all workers; 0 = no limit beyond the pools.",
 			bind: func(_ string, h *Host) setting { return whole(&h.MaxRunning, 0, maxRunning) },
 		},
 		{
@@ -148,7 +148,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 		{
 			name: "plugin", kind: kindPath, auto: "none, must be set", required: true, meaning: "The WebAssembly module, up to 32MiB, or with `abi = \"process\"` the executable, up to 256MiB. Relative paths and the links on their way stay below the manifest's folder; anything else must be written absolute.",
 			bind: func(dir string, w *Worker) setting {
-				return pathTo(&w.Plugin, dir, "plugins/hello.wasm", resolveWithin)
+				return pathTo(&w.Path, dir, "plugins/hello.wasm", resolveWithin)
 			},
 		},
 		{

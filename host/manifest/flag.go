@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jobhost/jobhost/host/config"
 	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/runtime"
 )
@@ -11,7 +12,7 @@ import (
 // SetLimit sets a limit by its key in a worker's section, such as "memory", to what could
 // stand there. It is for commands that have no manifest.
 func SetLimit(l *runtime.Limits, key, text string) error {
-	w := Worker{Limits: *l}
+	w := Worker{Worker: config.Worker{Limits: *l}}
 	for _, f := range workerFields() {
 		if f.name != key {
 			continue

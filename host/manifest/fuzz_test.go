@@ -16,11 +16,11 @@ import (
 // to print, or a manifest that shows as itself.
 func FuzzParse(f *testing.F) {
 	seed(f)
-	around := setup(f)
+	opts := setup(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := parse("manifest.toml", data, around)
+		m, err := parse("manifest.toml", data, opts)
 		if err == nil {
-			roundTrip(t, m, around)
+			roundTrip(t, m, opts)
 			return
 		}
 		faults, ok := errors.AsType[Faults](err)

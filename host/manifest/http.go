@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/config"
 	"github.com/jobhost/jobhost/internal/text"
 	"github.com/jobhost/jobhost/netproxy"
 	"github.com/jobhost/jobhost/netproxy/policy"
@@ -16,13 +17,9 @@ import (
 // HTTP is a section [worker.NAME.http]: where a worker may go over HTTP. Without
 // one it may go nowhere.
 type HTTP struct {
-	netproxy.Config
+	config.HTTP
 	// Inject are where Config.Secrets come from, in their order.
 	Inject []Injection
-	// MaxConnections bounds the requests of all the worker's attempts together,
-	// and MaxBuffered the memory of their bodies.
-	MaxConnections int
-	MaxBuffered    int64
 	// OpenRequests, Requests and RequestBytes bound one attempt.
 	OpenRequests, Requests int
 	RequestBytes           int64
@@ -45,17 +42,19 @@ const (
 func defaultHTTP() *HTTP {
 	limits := runtime.DefaultLimits()
 	return &HTTP{
-		Config: netproxy.Config{
-			Timeout: netproxy.DefaultTimeout, IdleTimeout: netproxy.DefaultIdleTimeout, ConnectTimeout: 5 * time.Second,
-			MaxRequestBytes: netproxy.DefaultMaxRequestBytes, MaxResponseBytes: netproxy.DefaultMaxResponseBytes,
-			MaxRedirects: new(netproxy.DefaultMaxRedirects), MaxRetries: new(netproxy.DefaultMaxRetries),
-			ConnsPerHost: netproxy.DefaultConnsPerHost,
+		HTTP: config.HTTP{
+			Config: netproxy.Config{
+				Timeout: netproxy.DefaultTimeout, IdleTimeout: netproxy.DefaultIdleTimeout, ConnectTimeout: 5 * time.Second,
+				MaxRequestBytes: netproxy.DefaultMaxRequestBytes, MaxResponseBytes: netproxy.DefaultMaxResponseBytes,
+				MaxRedirects: new(netproxy.DefaultMaxRedirects), MaxRetries: new(netproxy.DefaultMaxRetries),
+				ConnsPerHost: netproxy.DefaultConnsPerHost,
+			},
+			MaxConnections: netproxy.DefaultMaxConnections,
+			MaxBuffered:    netproxy.DefaultMaxBuffered,
 		},
-		MaxConnections: netproxy.DefaultMaxConnections,
-		MaxBuffered:    netproxy.DefaultMaxBuffered,
-		OpenRequests:   limits.OpenRequests,
-		Requests:       limits.Requests,
-		RequestBytes:   limits.RequestBytes,
+		OpenRequests: limits.OpenRequests,
+		Requests:     limits.Requests,
+		RequestBytes: limits.RequestBytes,
 	}
 }
 

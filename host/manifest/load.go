@@ -20,39 +20,39 @@ import (
 // Load reads the manifest at path. Relative paths in it start at its folder.
 // The error is a [Faults] when the manifest can be read but is wrong, else a
 // [jobhost.Error] that names the path.
-func Load(path string) (*Manifest, error) { return load(path, surroundings{}) }
+func Load(path string) (*Manifest, error) { return load(path, options{}) }
 
 // LoadUnbuilt is [Load] without a look at the plugins that the host can build:
 // their files need not be there yet.
 func LoadUnbuilt(path string) (*Manifest, error) {
-	return load(path, surroundings{unbuilt: true, unpinned: true})
+	return load(path, options{unbuilt: true, unpinned: true})
 }
 
 // LoadUnpinned is [Load] without a look at the digests of plugins that the host can build:
 // those that follow from a change of their sources are as meant.
-func LoadUnpinned(path string) (*Manifest, error) { return load(path, surroundings{unpinned: true}) }
+func LoadUnpinned(path string) (*Manifest, error) { return load(path, options{unpinned: true}) }
 
 // Again loads the manifest at path in the way in which this one was loaded.
 func (m *Manifest) Again(path string) (*Manifest, error) {
-	return load(path, surroundings{unpinned: m.Unpinned})
+	return load(path, options{unpinned: m.Unpinned})
 }
 
-func load(path string, around surroundings) (*Manifest, error) {
+func load(path string, opts options) (*Manifest, error) {
 	data, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	if around.dir, err = filepath.Abs(filepath.Dir(path)); err != nil {
+	if opts.dir, err = filepath.Abs(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("find the manifest's folder: %w", err)
 	}
-	around.lookup, around.cpus = os.LookupEnv, cpus()
-	return parse(path, data, around)
+	opts.lookup, opts.cpus = os.LookupEnv, cpus()
+	return parse(path, data, opts)
 }
 
 // LoadForTests is [Load] for tests of one worker, which run where the plugins of
 // others need not be there, nor any secrets: all of them are [FakeSecret].
 func LoadForTests(path string) (*Manifest, error) {
-	return load(path, surroundings{tests: true, unpinned: true})
+	return load(path, options{tests: true, unpinned: true})
 }
 
 // FakeSecret is the value of every secret of a manifest that was loaded for tests:
@@ -101,11 +101,11 @@ func Parse(name string, data []byte, dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the manifest's folder: %w", err)
 	}
-	return parse(name, data, surroundings{dir: dir, lookup: os.LookupEnv, cpus: cpus()})
+	return parse(name, data, options{dir: dir, lookup: os.LookupEnv, cpus: cpus()})
 }
 
-// surroundings is what the meaning of a manifest depends on besides its text.
-type surroundings struct {
+// options are what the meaning of a manifest depends on besides its text.
+type options struct {
 	dir    string
 	lookup func(string) (string, bool)
 	cpus   int
@@ -119,9 +119,9 @@ type surroundings struct {
 	beside bool
 }
 
-func parse(name string, data []byte, around surroundings) (*Manifest, error) {
+func parse(name string, data []byte, opts options) (*Manifest, error) {
 	text := string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-	r := &reader{surroundings: around, file: name, atlas: newAtlas(text)}
+	r := &reader{options: opts, file: name, positions: newPositions(text)}
 	if doc := r.decode(text); doc != nil {
 		m := r.manifest(doc)
 		if len(r.faults) == 0 {
@@ -160,7 +160,7 @@ func (r *reader) decode(text string) map[string]any {
 	}
 	number := numberer{}
 	for i, key := range keys[:min(len(keys), len(s.places))] {
-		r.atlas.note(number.path(key, s.places[i], text), s.places[i])
+		r.positions.note(number.path(key, s.places[i], text), s.places[i])
 	}
 	return doc
 }

@@ -2,7 +2,7 @@
 // runs: its own settings in [host], one [worker.NAME] for each plugin, one
 // [[schedule]] for each job that comes at certain times, one [[fiber]] for each
 // fiber that starts with the host, with [fibers] for what holds for all of them,
-// one [workflow.NAME] for each workflow, with [workflows] for all of them, [webhook], which says who may be told of jobs over HTTP, and [payload], which
+// one [workflow.NAME] for each workflow, with [workflows] for all of them, [webhook], which says where webhooks may go, and [payload], which
 // says where large payloads are.
 //
 // Reading is strict. A misspelt setting, a number without a unit or a file
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/config"
 	"github.com/jobhost/jobhost/runtime"
 )
 
@@ -38,7 +39,7 @@ const (
 	maxAllowedHosts = 100
 )
 
-// Manifest is what a host was told to run. It is not changed after it was read.
+// Manifest is what a host is to run. It does not change after it was read.
 type Manifest struct {
 	// Dir is the folder that relative paths start at, absolute.
 	Dir  string
@@ -102,7 +103,7 @@ type Host struct {
 	ShutdownTimeout time.Duration
 	// Trust says where workers run that don't say that themselves.
 	Trust Trust
-	// CancelGrace is how long a cancelled attempt may go on after it was told; 0 = not at all.
+	// CancelGrace is how long a cancelled attempt may go on; 0 = not at all.
 	CancelGrace time.Duration
 	// Aging is how long a task waits to rise by one level of priority; 0 = off.
 	Aging     time.Duration
@@ -151,56 +152,18 @@ func (t Trust) sandbox() runtime.Placement {
 	return runtime.SandboxInline
 }
 
-// Worker is a section [worker.NAME].
+// Worker is a section [worker.NAME]: the settings that a host runs by, and what stands beside
+// them or in their place. Read the plugin, whose file is Path, with [Manifest.ReadPlugin].
 type Worker struct {
-	Name        string
+	config.Worker
 	Description string
-	// Plugin is the path of the module, absolute. Read it with [Manifest.ReadPlugin].
-	Plugin string
 	// SHA256 is the digest that the file must have, in lower-case hex; empty = any.
 	SHA256 string
 	// Build is the command line that makes the plugin, for dev; empty = none.
 	Build string
-	// ABI is one of [runtime.ABIs], or "auto" to tell from what the module
-	// imports and exports.
-	ABI string
-	// Isolation is what sandboxes keep between jobs.
-	Isolation runtime.Isolation
-	// Features are those of [runtime.Features] that the module may use, sorted.
-	Features []string
-	// Sandbox is where sandboxes run; Processes is in how many processes, if in such.
-	Sandbox   runtime.Placement
-	Processes int
-	// Env is the environment of the plugin; what it finds anyway is not in it.
-	Env map[string]string
-	// System is what the plugin finds of an operating system.
-	System runtime.System
-	// Entry is the export to call; empty = the ABI's own.
-	Entry         string
-	PoolSize      int
-	QueueCapacity int
-	// RateLimit bounds how often tasks begin; RateBurst is how many may at once
-	// after a rest. 0 = no bound, and what comes in 100 ms.
-	RateLimit jobhost.Rate
-	RateBurst int
-	// ConcurrencyPerKey bounds the running tasks with one concurrency key; 0 = no bound.
-	ConcurrencyPerKey int
-	// Breaker is what [worker.NAME.breaker] says; the zero value = there is none.
-	Breaker jobhost.BreakerPolicy
-
-	Limits    runtime.Limits
-	Retry     jobhost.RetryPolicy
-	Retention jobhost.Retention
-	Config    map[string]string
-	Secrets   map[string]Secret
-	// MaySubmit are the workers that the plugin may submit jobs to.
-	MaySubmit []string
-	// MayWatch are the workers whose jobs' states the plugin may see.
-	MayWatch []string
-	// HTTP is where the plugin may go; nil = nowhere.
-	HTTP *HTTP
-	// KVQuota bounds what its keys and values cost together, in bytes.
-	KVQuota int64
+	// Secrets and HTTP say where secrets come from, which the settings can't.
+	Secrets map[string]Secret
+	HTTP    *HTTP
 }
 
 // defaultHost returns the settings of a manifest that says nothing; [Host.derive] does the rest.
@@ -235,20 +198,23 @@ func (h *Host) derive(dir string) {
 }
 
 func defaultWorker(name string, cpus int) Worker {
+	retention := jobhost.DefaultRetention()
 	return Worker{
-		Name:          name,
-		ABI:           runtime.ABIAuto,
-		Isolation:     runtime.IsolateJob,
-		Processes:     1,
-		Env:           map[string]string{},
-		PoolSize:      cpus,
-		QueueCapacity: 1_000_000,
-		Limits:        runtime.DefaultLimits(),
-		Retry:         jobhost.DefaultRetry(),
-		Retention:     jobhost.DefaultRetention(),
-		Config:        map[string]string{},
-		Secrets:       map[string]Secret{},
-		KVQuota:       64 << 20,
+		Worker: config.Worker{
+			Name:          name,
+			ABI:           runtime.ABIAuto,
+			Isolation:     runtime.IsolateJob,
+			Processes:     1,
+			Env:           map[string]string{},
+			PoolSize:      cpus,
+			QueueCapacity: 1_000_000,
+			Limits:        runtime.DefaultLimits(),
+			Retry:         jobhost.DefaultRetry(),
+			Retention:     &retention,
+			Config:        map[string]string{},
+			KVQuota:       config.DefaultKVQuota,
+		},
+		Secrets: map[string]Secret{},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files and the tables of docs/manifest.md")
 
 // setup makes a folder with files that manifests can name, and the
-// surroundings of a manifest in it:
+// options of a manifest in it:
 //
 //	plugins/a.wasm plugins/b.wasm   files
 //	plugins/inside.wasm             a link to a.wasm
@@ -34,7 +35,7 @@ var update = flag.Bool("update", false, "rewrite the golden files and the tables
 //	flows/*.json schemas/*.json     those of testdata/files
 //
 // API_KEY is "from the environment", HOOK_KEY a key of webhooks, EMPTY is set and empty, OTHER is not set.
-func setup(t testing.TB) surroundings {
+func setup(t testing.TB) options {
 	t.Helper()
 	top := t.TempDir()
 	dir := filepath.Join(top, "project")
@@ -66,49 +67,96 @@ func setup(t testing.TB) surroundings {
 		"API_KEY": "from the environment", "EMPTY": "", "SEAL_OLD": strings.Repeat("f0", 32), "HOOK_KEY": "whsec_" + strings.Repeat("a", 32),
 	}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	return surroundings{dir: dir, lookup: lookup, cpus: 4}
+	return options{dir: dir, lookup: lookup, cpus: 4}
 }
 
 // TestGolden parses each testdata/NAME.toml, which may say $TOP for the folder
 // above setup's, and compares what it gives with NAME.golden: the faults, or
-// the warnings and the manifest with all defaults. A new case is a new file;
-// -update writes the answers.
+// the warnings and the manifest with all defaults. Those that minimal.golden has
+// are left out of the others, so that a new setting changes few files. A new case is
+// a new file; -update writes the answers.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.toml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
+	minimal := shownMinimal(t)
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".toml")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			around := setup(t)
-			top := filepath.Dir(around.dir)
+			opts := setup(t)
+			top := filepath.Dir(opts.dir)
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			text = bytes.ReplaceAll(text, []byte("$TOP"), []byte(top))
 			var got string
-			if m, err := parse("manifest.toml", text, around); err != nil {
+			if m, err := parse("manifest.toml", text, opts); err != nil {
 				got = err.Error() + "\n"
 			} else {
 				got = string(m.Show())
+				if name != "minimal" {
+					got = withoutDefaults(got, minimal)
+				}
 				if len(m.Warnings) > 0 {
 					got = m.Warnings.Error() + "\n\n" + got
 				}
-				roundTrip(t, m, around)
+				roundTrip(t, m, opts)
 			}
 			compareGolden(t, strings.TrimSuffix(file, ".toml")+".golden", strings.ReplaceAll(got, top, "$TOP"))
 		})
 	}
 }
 
-// roundTrip checks that what Show writes is the same manifest.
-func roundTrip(t *testing.T, m *Manifest, around surroundings) {
+// shownMinimal is what a manifest shows that says nothing but what it must.
+func shownMinimal(t *testing.T) string {
 	t.Helper()
-	again, err := parse("shown.toml", m.Show(), around)
+	text, err := os.ReadFile("testdata/minimal.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := parse("manifest.toml", text, setup(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(m.Show())
+}
+
+// withoutDefaults leaves out the lines of shown that minimal has in the same section. All
+// workers count as one.
+func withoutDefaults(shown, minimal string) string {
+	defaults := map[string]bool{}
+	eachSetting(minimal, func(at, _ string) { defaults[at] = true })
+	var b strings.Builder
+	eachSetting(shown, func(at, line string) {
+		if line == "" || strings.HasPrefix(line, "[") || !defaults[at] {
+			b.WriteString(line + "\n")
+		}
+	})
+	return b.String()
+}
+
+var workerSection = regexp.MustCompile(`^\[worker\.(?:"[^"]*"|[^.\]]*)`)
+
+// eachSetting calls f with each line, and with it together with its section.
+func eachSetting(shown string, f func(at, line string)) {
+	section := ""
+	for line := range strings.Lines(shown) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "[") {
+			section = workerSection.ReplaceAllString(line, "[worker.*")
+		}
+		f(section+line, line)
+	}
+}
+
+// roundTrip checks that what Show writes is the same manifest.
+func roundTrip(t *testing.T, m *Manifest, opts options) {
+	t.Helper()
+	again, err := parse("shown.toml", m.Show(), opts)
 	if err != nil {
 		t.Fatalf("parse what was shown: %v\n%s", err, m.Show())
 	}
@@ -202,8 +250,8 @@ func TestFaultsAreBounded(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	around := setup(t)
-	path := filepath.Join(around.dir, "manifest.toml")
+	opts := setup(t)
+	path := filepath.Join(opts.dir, "manifest.toml")
 	text := "[worker.a]\nplugin = \"plugins/a.wasm\"\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -212,14 +260,14 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(around.dir, "plugins/a.wasm"); m.Workers[0].Plugin != want {
-		t.Errorf("got plugin %s, want %s", m.Workers[0].Plugin, want)
+	if want := filepath.Join(opts.dir, "plugins/a.wasm"); m.Workers[0].Path != want {
+		t.Errorf("got plugin %s, want %s", m.Workers[0].Path, want)
 	}
-	if want := filepath.Join(around.dir, "data", "token"); m.Host.TokenFile != want {
+	if want := filepath.Join(opts.dir, "data", "token"); m.Host.TokenFile != want {
 		t.Errorf("got token file %s, want %s", m.Host.TokenFile, want)
 	}
 
-	locked := filepath.Join(around.dir, "locked.toml")
+	locked := filepath.Join(opts.dir, "locked.toml")
 	if err := os.WriteFile(locked, []byte(text), 0o000); err != nil {
 		t.Fatal(err)
 	}
@@ -227,9 +275,9 @@ func TestLoad(t *testing.T) {
 		name, path, want string
 		code             jobhost.Code
 	}{
-		{"missing", filepath.Join(around.dir, "no.toml"), "does not exist", jobhost.CodeNotFound},
+		{"missing", filepath.Join(opts.dir, "no.toml"), "does not exist", jobhost.CodeNotFound},
 		{"below a file", filepath.Join(path, "no.toml"), "read manifest", jobhost.CodeInternal},
-		{"folder", around.dir, "is a folder", jobhost.CodeInvalid},
+		{"folder", opts.dir, "is a folder", jobhost.CodeInvalid},
 		{"unreadable", locked, "no permission", jobhost.CodeDenied},
 	}
 	for _, tt := range tests {
@@ -251,9 +299,9 @@ func TestLoad(t *testing.T) {
 
 func TestReadPlugin(t *testing.T) {
 	t.Parallel()
-	around := setup(t)
+	opts := setup(t)
 	pinned := "[worker.a]\nplugin = \"plugins/a.wasm\"\nsha256 = \"" + digest([]byte("\x00asm a")) + "\"\n"
-	m, err := parse("manifest.toml", []byte(pinned), around)
+	m, err := parse("manifest.toml", []byte(pinned), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,25 +309,25 @@ func TestReadPlugin(t *testing.T) {
 	if data, err := m.ReadPlugin(w); err != nil || string(data) != "\x00asm a" {
 		t.Fatalf("got %q, %v", data, err)
 	}
-	if err := os.WriteFile(w.Plugin, []byte("\x00asm other"), 0o600); err != nil {
+	if err := os.WriteFile(w.Path, []byte("\x00asm other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.ReadPlugin(w); jobhost.CodeOf(err) != jobhost.CodeDenied {
 		t.Errorf("a plugin that changed: got %v", err)
 	}
 	w.SHA256 = ""
-	outside := filepath.Join(around.dir, "plugins/outside.wasm")
-	if err := errors.Join(os.Remove(w.Plugin), os.Symlink("../../elsewhere.wasm", w.Plugin)); err != nil {
+	outside := filepath.Join(opts.dir, "plugins/outside.wasm")
+	if err := errors.Join(os.Remove(w.Path), os.Symlink("../../elsewhere.wasm", w.Path)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.ReadPlugin(w); jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "link that leads out") {
 		t.Errorf("a plugin that became a link: got %v", err)
 	}
-	w.Plugin = outside // absolute, but below the folder: the same rule
+	w.Path = outside // absolute, but below the folder: the same rule
 	if _, err := m.ReadPlugin(w); err == nil {
 		t.Error("a link out of the folder was followed")
 	}
-	w.Plugin = filepath.Join(filepath.Dir(around.dir), "elsewhere.wasm")
+	w.Path = filepath.Join(filepath.Dir(opts.dir), "elsewhere.wasm")
 	if _, err := m.ReadPlugin(w); err != nil {
 		t.Errorf("an absolute path elsewhere: %v", err)
 	}

@@ -33,8 +33,8 @@ func (n numberer) path(key []string, at place, text string) []string {
 
 // rename lets the places of the tables of arrays be found by names instead of
 // numbers; tables without a name keep their number. The arrays are there by [pathKey].
-func (a *atlas) rename(arrays map[string][]string) {
-	for _, key := range slices.Collect(maps.Keys(a.places)) {
+func (ps *positions) rename(arrays map[string][]string) {
+	for _, key := range slices.Collect(maps.Keys(ps.places)) {
 		for from := 0; ; {
 			i := strings.Index(key[from:], "\x00#")
 			if i < 0 {
@@ -52,7 +52,7 @@ func (a *atlas) rename(arrays map[string][]string) {
 			if more {
 				renamed += "\x00" + rest
 			}
-			a.places[renamed] = a.places[key]
+			ps.places[renamed] = ps.places[key]
 			break
 		}
 	}

@@ -26,7 +26,7 @@ import (
 // and its digest, if the manifest pins one, are checked on what is read here,
 // whatever the file was when the manifest was loaded.
 func (m *Manifest) ReadPlugin(w *Worker) ([]byte, error) {
-	data, err := readFile(m.Dir, w.Plugin, w.maxBytes())
+	data, err := readFile(m.Dir, w.Path, w.maxBytes())
 	if err != nil {
 		return nil, fmt.Errorf("read the plugin of worker %s: %w", w.Name, w.unbuilt(err))
 	}

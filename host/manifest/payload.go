@@ -124,7 +124,7 @@ func (r *reader) payloadStores(in map[string]any) (stores []PayloadStore) {
 			r.payloadSecret(at(path, name), table[name], secret)
 		}
 		if len(r.faults) > before {
-			continue // what depends on it would be told of as well
+			continue // faults that follow from it would be reported too
 		}
 		r.checkPayloadStore(path, table, &s)
 		if slices.ContainsFunc(stores, func(o PayloadStore) bool { return o.Name == s.Name }) {

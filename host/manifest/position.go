@@ -202,49 +202,49 @@ func (s *scanner) multiline(quotes string) {
 	s.at = min(s.at, len(s.text))
 }
 
-// atlas finds places by their path and turns offsets into lines and columns.
-type atlas struct {
+// positions finds places by their path and turns offsets into lines and columns.
+type positions struct {
 	text   string
 	lines  []int // the offset at which each line begins
 	places map[string]place
 	stated map[string]bool // the path has a line of its own, rather than being part of another's
 }
 
-func newAtlas(text string) *atlas {
-	a := &atlas{text: text, lines: []int{0}, places: map[string]place{}, stated: map[string]bool{}}
+func newPositions(text string) *positions {
+	ps := &positions{text: text, lines: []int{0}, places: map[string]place{}, stated: map[string]bool{}}
 	for i := range len(text) {
 		if text[i] == '\n' {
-			a.lines = append(a.lines, i+1)
+			ps.lines = append(ps.lines, i+1)
 		}
 	}
-	return a
+	return ps
 }
 
 func pathKey(path []string) string { return strings.Join(path, "\x00") }
 
 // note remembers where a path stands: at the first line of its own, else where
 // it first appears as the beginning of another.
-func (a *atlas) note(path []string, p place) {
+func (ps *positions) note(path []string, p place) {
 	for i := 1; i < len(path); i++ {
-		if k := pathKey(path[:i]); !a.has(k) {
-			a.places[k] = p
+		if k := pathKey(path[:i]); !ps.has(k) {
+			ps.places[k] = p
 		}
 	}
 	k := pathKey(path)
-	if !a.has(k) || !a.stated[k] {
-		a.places[k], a.stated[k] = p, true
+	if !ps.has(k) || !ps.stated[k] {
+		ps.places[k], ps.stated[k] = p, true
 	}
 }
 
-func (a *atlas) has(key string) bool {
-	_, ok := a.places[key]
+func (ps *positions) has(key string) bool {
+	_, ok := ps.places[key]
 	return ok
 }
 
 // find returns where the path stands, or else the nearest section above it.
-func (a *atlas) find(path []string) (p place, ok bool) {
+func (ps *positions) find(path []string) (p place, ok bool) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
-		if p, ok = a.places[pathKey(path)]; ok {
+		if p, ok = ps.places[pathKey(path)]; ok {
 			return p, true
 		}
 	}
@@ -252,11 +252,11 @@ func (a *atlas) find(path []string) (p place, ok bool) {
 }
 
 // lineColumn converts an offset; both count from 1, the column in characters.
-func (a *atlas) lineColumn(offset int) (line, column int) {
-	offset = min(offset, len(a.text))
-	line, exact := slices.BinarySearch(a.lines, offset)
+func (ps *positions) lineColumn(offset int) (line, column int) {
+	offset = min(offset, len(ps.text))
+	line, exact := slices.BinarySearch(ps.lines, offset)
 	if exact {
 		line++
 	}
-	return line, utf8.RuneCountInString(a.text[a.lines[line-1]:offset]) + 1
+	return line, utf8.RuneCountInString(ps.text[ps.lines[line-1]:offset]) + 1
 }

@@ -95,7 +95,7 @@ func (r *reader) schedules(doc map[string]any, m *Manifest) {
 	slices.SortFunc(m.Schedules, func(a, b Schedule) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// uniqueNames returns the names by which the tables of a list are told apart, which
+// uniqueNames returns the names that distinguish the tables of a list, which
 // stand under a key; "" for those that have none of their own.
 func (r *reader) uniqueNames(list, key string, tables []map[string]any, check func(string) error) []string {
 	names, seen := make([]string, len(tables)), map[string]bool{}
@@ -109,7 +109,7 @@ func (r *reader) uniqueNames(list, key string, tables []map[string]any, check fu
 			seen[name], names[i] = true, name
 		}
 	}
-	r.atlas.rename(map[string][]string{list: names})
+	r.positions.rename(map[string][]string{list: names})
 	return names
 }
 
@@ -121,7 +121,7 @@ func (r *reader) schedule(path []string, table map[string]any, m *Manifest) Sche
 		s.Labels = r.labels(at(path, "labels"), labels, schedule.MaxLabels, jobhost.LabelSchedule, jobhost.LabelTick)
 	}
 	if len(r.faults) > before {
-		return s // what depends on it would be told of as well
+		return s // faults that follow from it would be reported too
 	}
 	r.timing(path, table, &s)
 	r.knownWorker(path, s.Worker, m)

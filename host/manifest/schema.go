@@ -68,7 +68,7 @@ func readSchema(dir, path string) (json.RawMessage, error) {
 		err = v.Compact()
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		line, column := newAtlas(string(written)).lineColumn(int(syntax.ByteOffset))
+		line, column := newPositions(string(written)).lineColumn(int(syntax.ByteOffset))
 		return nil, wrong("", "%s is not JSON: line %d, column %d: %s", text.Quote(showPath(dir, path), text.Short), line, column, text.Line(syntax.Err.Error(), 300))
 	} else if err != nil {
 		return nil, wrong("", "%s is not JSON: %s", text.Quote(showPath(dir, path), text.Short), text.Line(err.Error(), 300))

@@ -83,11 +83,11 @@ func TestModesOfSecretFiles(t *testing.T) {
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%04o", test.mode), func(t *testing.T) {
 			t.Parallel()
-			around := setup(t)
-			if err := os.Chmod(filepath.Join(around.dir, "secrets", "token"), test.mode); err != nil {
+			opts := setup(t)
+			if err := os.Chmod(filepath.Join(opts.dir, "secrets", "token"), test.mode); err != nil {
 				t.Fatal(err)
 			}
-			m, err := parse("manifest.toml", []byte(text), around)
+			m, err := parse("manifest.toml", []byte(text), opts)
 			switch {
 			case test.fault != "":
 				if err == nil || !strings.Contains(err.Error(), test.fault) {

@@ -26,7 +26,7 @@ func mismatch(v any, hint string) error {
 	return wrong(hint, "%s is not possible here", typeName(v))
 }
 
-// typeName says what kind of TOML value it is, for people.
+// typeName names the kind of a TOML value in messages.
 func typeName(v any) string {
 	switch v.(type) {
 	case string:

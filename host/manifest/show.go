@@ -39,7 +39,7 @@ func (m *Manifest) showWorker(b *strings.Builder, w *Worker) {
 	fmt.Fprintf(b, "\n[%s.retry]\n", section)
 	showFields(b, m.Dir, retryFields(), &w.Retry)
 	fmt.Fprintf(b, "\n[%s.retention]\n", section)
-	showFields(b, m.Dir, retentionFields(), &w.Retention)
+	showFields(b, m.Dir, retentionFields(), w.Retention)
 	if w.Breaker != (jobhost.BreakerPolicy{}) {
 		fmt.Fprintf(b, "\n[%s.breaker]\n", section)
 		showFields(b, m.Dir, breakerFields(), &w.Breaker)

@@ -104,14 +104,14 @@ func feature(s string) (string, error) {
 	return "", wrong(hint, "%s is not a feature", text.Quote(s, text.Short))
 }
 
-// jobEnv says whether a command's environment tells of its job.
+// jobEnv says whether a command finds its job in its environment.
 func jobEnv(bare *bool) setting {
-	told := !*bare
-	s := boolean(&told)
+	tells := !*bare
+	s := boolean(&tells)
 	return setting{
 		set: func(v any) error {
 			err := s.set(v)
-			*bare = !told
+			*bare = !tells
 			return err
 		},
 		show: s.show,

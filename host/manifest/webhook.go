@@ -41,7 +41,7 @@ func (r *reader) webhook(doc map[string]any) *Webhook {
 		r.retry([]string{"webhook", "retry"}, retry, &w.Retry)
 	}
 	if len(r.faults) > before {
-		return &w // what depends on it would be told of as well
+		return &w // faults that follow from it would be reported too
 	}
 	joined, _ := w.Check().(interface{ Unwrap() []error })
 	if joined == nil {

@@ -33,7 +33,7 @@ func (r *reader) worker(name string, table map[string]any) Worker {
 		r.retry(append(path, "retry"), retry, &w.Retry)
 	}
 	if retention, ok := r.table(table, path, "retention"); ok {
-		fill(r, append(path, "retention"), retention, retentionFields(), &w.Retention)
+		fill(r, append(path, "retention"), retention, retentionFields(), w.Retention)
 	}
 	if breaker, ok := r.table(table, path, "breaker"); ok {
 		w.Breaker = jobhost.DefaultBreaker(name)
@@ -94,7 +94,7 @@ func (r *reader) native(path []string, table map[string]any, w *Worker) {
 	w.Sandbox, w.Isolation = runtime.SandboxProcess, runtime.IsolateInstance
 	if w.SHA256 == "" && (!r.unpinned || w.Build == "") {
 		hint := "pin what you have checked: sha256 = \"…\""
-		if data, err := readFile(r.dir, w.Plugin, MaxProgramBytes); err == nil {
+		if data, err := readFile(r.dir, w.Path, MaxProgramBytes); err == nil {
 			hint = "pin what you have checked: sha256 = \"" + digest(data) + "\""
 		}
 		r.faultKey(append(path, "abi"), path, "a native plugin needs its sha256", hint)
@@ -141,12 +141,12 @@ func (r *reader) checkPlugin(path []string, w *Worker) {
 		return
 	}
 	if w.SHA256 == "" || r.unpinned && w.Build != "" {
-		if err := checkFile(r.dir, w.Plugin, w.maxBytes()); err != nil {
+		if err := checkFile(r.dir, w.Path, w.maxBytes()); err != nil {
 			r.faultValue(append(path, "plugin"), w.unbuilt(err))
 		}
 		return
 	}
-	data, err := readFile(r.dir, w.Plugin, w.maxBytes())
+	data, err := readFile(r.dir, w.Path, w.maxBytes())
 	if err != nil {
 		r.faultValue(append(path, "plugin"), w.unbuilt(err))
 	} else if got := digest(data); got != w.SHA256 {
@@ -234,12 +234,12 @@ func (r *reader) warnSecret(at []string, name, value string) {
 	if value == "" || !secretive.MatchString(name) {
 		return
 	}
-	p, _ := r.atlas.find(at)
+	p, _ := r.positions.find(at)
 	f := &Fault{
 		File: r.file, Key: keyText(at), Message: "this looks like a secret, which anybody who reads the manifest sees",
 		Hint: `move it below secrets, as { env = "NAME" } or { file = "PATH" }`,
 	}
-	f.Line, f.Column = r.atlas.lineColumn(p.key)
+	f.Line, f.Column = r.positions.lineColumn(p.key)
 	r.warnings = append(r.warnings, f)
 }
 

@@ -19,7 +19,7 @@ type WorkflowSettings struct {
 	Retention jobhost.WorkflowRetention
 }
 
-// WorkflowPart names what a workflow was told to read from a file.
+// WorkflowPart names what a workflow reads from a file.
 type WorkflowPart struct {
 	Workflow string
 	Step     string // empty = it is not part of a step
@@ -45,9 +45,9 @@ type stepSection struct {
 type workflowText struct {
 	jobhost.Workflow
 
-	// file and atlas say where it stands: in the manifest, or a file of its own.
-	file  string
-	atlas *atlas
+	// file and positions say where it stands: in the manifest, or a file of its own.
+	file      string
+	positions *positions
 	// faulty are the steps, by what they are called in paths, and "" for the
 	// workflow itself, that have faults already.
 	faulty map[string]bool
@@ -100,7 +100,7 @@ func (r *reader) nameSteps(workflows map[string]any) {
 		}
 		all[pathKey([]string{"workflow", workflow, "step"})] = ownNames(names)
 	}
-	r.atlas.rename(all)
+	r.positions.rename(all)
 }
 
 // ownNames empties the names of steps that are none, or another's before.
@@ -117,7 +117,7 @@ func ownNames(names []string) []string {
 
 func (r *reader) workflow(name string, table map[string]any, m *Manifest) *workflowText {
 	path := []string{"workflow", name}
-	t := &workflowText{file: r.file, atlas: r.atlas, faulty: map[string]bool{}}
+	t := &workflowText{file: r.file, positions: r.positions, faulty: map[string]bool{}}
 	t.Name = name
 	if _, given := table["file"]; given {
 		r.workflowFile(path, table, t, m)

@@ -46,28 +46,28 @@ func (r *reader) workflowFaults(t *workflowText, err error) {
 	}
 	step, below := splitField(e.Field)
 	if t.faulty[step] {
-		return // what depends on a fault would be told of as well
+		return // faults that follow from it would be reported too
 	}
 	path := []string{"workflow", t.Name}
 	if step != "" {
 		path = append(path, "step", step)
 	}
-	p, ok := t.atlas.find(slices.Concat(path, below))
+	p, ok := t.positions.find(slices.Concat(path, below))
 	f := &Fault{File: t.file, Key: keyText(path), Message: e.Message, Hint: e.Hint}
-	if t.atlas == r.atlas {
+	if t.positions == r.positions {
 		f.Message = stepNumber.ReplaceAllStringFunc(f.Message, func(s string) string {
 			n, _ := strconv.Atoi(stepNumber.FindStringSubmatch(s)[1])
 			return "step " + element(n+1) // as paths have it
 		})
 	}
 	switch {
-	case t.atlas != r.atlas && e.Field != "": // as the file has it
+	case t.positions != r.positions && e.Field != "": // as the file has it
 		f.Key = keyText(path[:2]) + "." + e.Field
 	case len(below) > 0:
 		f.Key = keyText(slices.Concat(path, below))
 	}
 	if ok {
-		f.Line, f.Column = t.atlas.lineColumn(p.value)
+		f.Line, f.Column = t.positions.lineColumn(p.value)
 	}
 	r.faults = append(r.faults, f)
 }

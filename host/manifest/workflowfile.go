@@ -47,7 +47,7 @@ func (r *reader) workflowFile(path []string, table map[string]any, t *workflowTe
 		r.notDecoded(t, string(written), err)
 		return
 	}
-	t.atlas, _ = locateDefinition(string(written), t.Name, w.Steps)
+	t.positions, _ = locateDefinition(string(written), t.Name, w.Steps)
 	if w.Name != "" && w.Name != t.Name {
 		r.workflowFaults(t, &jobhost.Error{
 			Code: jobhost.CodeInvalid, Field: "name", Message: "the workflow is called " + text.Quote(w.Name, text.Short) + " here, and " + t.Name + " in the manifest", Hint: "leave it out here",
@@ -60,7 +60,7 @@ func (r *reader) workflowFile(path []string, table map[string]any, t *workflowTe
 // notDecoded reports why a file is no workflow.
 func (r *reader) notDecoded(t *workflowText, text string, err error) {
 	where, broken := locateDefinition(text, t.Name, nil)
-	t.atlas = where
+	t.positions = where
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](broken)
 	if !ok {
 		r.workflowFaults(t, err)
@@ -76,11 +76,11 @@ func (r *reader) notDecoded(t *workflowText, text string, err error) {
 // definition is a workflow in JSON, whose settings have the paths that they would
 // have in a manifest.
 type definition struct {
-	atlas *atlas
-	path  []string
-	json  *jsontext.Decoder
-	text  string
-	name  int // where the name of the last member began
+	positions *positions
+	path      []string
+	json      *jsontext.Decoder
+	text      string
+	name      int // where the name of the last member began
 }
 
 // maxPlaces is how deep settings are that have places: those of the retries of steps.
@@ -130,21 +130,21 @@ func (d *definition) note(p place) {
 		}
 		path = append(path, token)
 	}
-	d.atlas.note(path, p)
+	d.positions.note(path, p)
 }
 
 // locateDefinition returns where the settings of a definition stand in its text. If
 // this isn't JSON the error says so.
-func locateDefinition(text, name string, steps []jobhost.Step) (*atlas, error) {
-	d := &definition{atlas: newAtlas(text), path: []string{"workflow", name}, json: jsontext.NewDecoder(strings.NewReader(text)), text: text}
+func locateDefinition(text, name string, steps []jobhost.Step) (*positions, error) {
+	d := &definition{positions: newPositions(text), path: []string{"workflow", name}, json: jsontext.NewDecoder(strings.NewReader(text)), text: text}
 	err := d.locate()
 	names := make([]string, len(steps))
 	for i := range steps {
 		names[i] = steps[i].Name
 	}
-	d.atlas.rename(map[string][]string{pathKey(append(d.path, "step")): ownNames(names)})
+	d.positions.rename(map[string][]string{pathKey(append(d.path, "step")): ownNames(names)})
 	if err == io.EOF {
 		err = nil
 	}
-	return d.atlas, err
+	return d.positions, err
 }

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// crashMetrics tell of hosts that have died.
+// crashMetrics are about hosts that crashed.
 type crashMetrics struct {
 	host    *prometheus.GaugeVec
 	strikes *prometheus.GaugeVec
@@ -12,7 +12,7 @@ func newCrashMetrics() *crashMetrics {
 	return &crashMetrics{
 		host: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "jobhost_last_host_crashed",
-			Help: "1 when the host before this one was not stopped but ended: fatal_error by itself, oom_killed by the kernel, killed from outside.",
+			Help: "1 if the previous host was not stopped but crashed: fatal_error on its own, oom_killed by the kernel, killed from outside.",
 		}, []string{"how"}),
 		strikes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "jobhost_worker_strikes",
@@ -21,10 +21,10 @@ func newCrashMetrics() *crashMetrics {
 	}
 }
 
-// HostCrashed says that the host before this one has ended in some way of a short list.
+// HostCrashed records how the previous host ended, by one of a few words.
 func (m *Metrics) HostCrashed(how string) { m.crashes.host.WithLabelValues(how).Set(1) }
 
-// SetStrikes says how often a worker has ended the host.
+// SetStrikes records how often a worker has ended the host.
 func (m *Metrics) SetStrikes(worker string, n int) {
 	m.crashes.strikes.WithLabelValues(worker).Set(float64(n))
 }

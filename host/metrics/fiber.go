@@ -33,7 +33,7 @@ var fiberLimits = map[fiber.Limit]string{
 	fiber.LimitFibers: "fibers", fiber.LimitInput: "input", fiber.LimitReader: "reader", fiber.LimitRestarts: "restarts",
 }
 
-// Fibers returns what counts fibers. Names of workers come from the manifest.
+// Fibers returns the counters of fibers. Worker names come from the manifest.
 func (m *Metrics) Fibers() fiber.Observe {
 	f := m.fibers
 	return fiber.Observe{

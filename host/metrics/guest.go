@@ -11,19 +11,19 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Bounds of what the guests of one worker may keep.
+// Limits for the guests of one worker.
 const (
 	MaxGuestMetrics = 16  // names
 	MaxGuestSets    = 100 // sets of labels per name
 )
 
-// guestBuckets of all histograms of guests, since a guest can't choose them: it
-// may mean seconds, bytes or anything.
+// guestBuckets are the buckets of all guest histograms, since a guest can't
+// choose them: the values may be seconds, bytes or anything else.
 var guestBuckets = prometheus.ExponentialBuckets(0.001, 4, 16) // 0.001 to about a million
 
-// Guest keeps the metrics that the guests of one worker make: counters, gauges
+// Guest keeps the metrics made by the guests of one worker: counters, gauges
 // and histograms called jobhost_guest_<name> with the label worker and the
-// guest's own. All methods may be called from many goroutines.
+// guest's own. It is safe for concurrent use.
 type Guest struct {
 	worker   string
 	names    *guestCollector
@@ -44,7 +44,7 @@ type guestSeries struct {
 	histogram prometheus.Histogram
 }
 
-// guestFamily is what all series of one name have in common.
+// guestFamily is what all series with one name have in common.
 type guestFamily struct {
 	kind   hostcall.MetricKind
 	labels []string // sorted
@@ -61,12 +61,12 @@ func newGuest(worker string, names *guestCollector, overruns prometheus.Counter)
 	return g
 }
 
-// Metric returns the id of a metric, for Observe; it is made when it is not
-// there. The same name and labels always give the same id. Errors:
+// Metric returns the id of a metric, for Observe, and creates it if necessary.
+// The same name and labels always give the same id. Errors:
 // [hostcall.ErrInvalid] for an unknown kind or a bad name (see
-// [hostcall.ParseMetric]), [hostcall.ErrConflict] when the name is taken by
-// another kind, here or at another worker, or was used with other labels,
-// [hostcall.ErrLimit] when there are too many.
+// [hostcall.ParseMetric]), [hostcall.ErrConflict] if the name is in use for
+// another kind, here or by another worker, or with other labels,
+// [hostcall.ErrLimit] if there are too many.
 func (g *Guest) Metric(kind hostcall.MetricKind, name string) (int32, hostcall.Errno) {
 	parsed, err := hostcall.ParseMetric(name)
 	if err != nil || kind < hostcall.Counter || kind > hostcall.Histogram {
@@ -97,7 +97,7 @@ func (g *Guest) Metric(kind hostcall.MetricKind, name string) (int32, hostcall.E
 	return g.addLocked(key, kind, parsed), hostcall.OK
 }
 
-// addLocked makes a series and gives it the next id.
+// addLocked creates a series and gives it the next id.
 func (g *Guest) addLocked(key string, kind hostcall.MetricKind, name hostcall.MetricName) int32 {
 	labels := prometheus.Labels{"worker": g.worker}
 	for _, l := range name.Labels {
@@ -116,7 +116,7 @@ func (g *Guest) addLocked(key string, kind hostcall.MetricKind, name hostcall.Me
 		})
 	}
 	old := *g.series.Load()
-	// Readers of old don't look behind its end, so its array may be shared.
+	// Readers of old don't look beyond its end, so its array may be shared.
 	grown := append(old, s) //nolint:gocritic // appendAssign: old stays as it is for those who have it
 	g.series.Store(&grown)
 	id := int32(len(old))
@@ -125,8 +125,8 @@ func (g *Guest) addLocked(key string, kind hostcall.MetricKind, name hostcall.Me
 }
 
 // Observe adds to a counter, sets a gauge or counts in a histogram. Errors:
-// [hostcall.ErrNotFound] for an id that Metric did not give,
-// [hostcall.ErrInvalid] for a value that is not finite, or is negative at a
+// [hostcall.ErrNotFound] for an id that Metric did not return,
+// [hostcall.ErrInvalid] for a value that is not finite, or negative for a
 // counter.
 func (g *Guest) Observe(id int32, v float64) hostcall.Errno {
 	series := *g.series.Load()

@@ -14,13 +14,13 @@ const (
 	guestHelp = "Kept by workers."
 )
 
-// guestCollector gives the metrics of all workers' guests to the registry. It
-// also keeps their names apart: a name has one kind in the whole exposition,
-// so the first worker to use it decides.
+// guestCollector exports the metrics of all workers' guests. It also keeps
+// their names apart: a name has one kind in the whole exposition, determined by
+// the first worker to use it.
 type guestCollector struct {
 	mu     sync.Mutex // protects the fields below
 	guests []*Guest
-	names  map[string]guestName // what the names in the exposition belong to
+	names  map[string]guestName // owners of the names in the exposition
 }
 
 type guestName struct {
@@ -38,8 +38,8 @@ func (c *guestCollector) add(g *Guest) {
 	c.guests = append(c.guests, g)
 }
 
-// reserve reports whether a name may be used for a kind, and keeps it for it.
-// A histogram x needs x_bucket, x_sum and x_count too.
+// reserve reports whether a name may be used for a kind, and if so reserves it.
+// A histogram x also needs x_bucket, x_sum and x_count.
 func (c *guestCollector) reserve(name string, kind hostcall.MetricKind) bool {
 	needs := []string{name}
 	if kind == hostcall.Histogram {
@@ -59,8 +59,8 @@ func (c *guestCollector) reserve(name string, kind hostcall.MetricKind) bool {
 	return true
 }
 
-// Describe implements [prometheus.Collector]. It tells nothing, because guests
-// make metrics while the host runs.
+// Describe implements [prometheus.Collector]. It describes nothing, because
+// guests create metrics while the host runs.
 func (c *guestCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].

@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/netproxy"
 )
 
-// httpMetrics are those of the requests that guests send.
+// httpMetrics are about the requests of guests.
 type httpMetrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -42,7 +42,7 @@ func (h *httpMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{h.requests, h.duration, h.inFlight, h.retries, h.bytes, h.refused, h.limits}
 }
 
-// HTTP returns what counts the requests of a worker's guests. Names must come
+// HTTP returns the observer of the requests of a worker's guests. Names must come
 // from the manifest.
 func (m *Metrics) HTTP(worker string) netproxy.Observer {
 	h := m.http

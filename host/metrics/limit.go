@@ -13,18 +13,18 @@ const (
 	LimitBatch                     // batch: a batch held too many jobs
 	LimitOutput                    // output: a result was too large
 	LimitLog                       // log: lines of a log were dropped
-	LimitMemory                    // memory: a guest asked for more than it may have
+	LimitMemory                    // memory: a guest asked for more than it is allowed
 	LimitFuel                      // fuel: an attempt used up its fuel
 	LimitStack                     // call_depth: a guest's calls were nested too deeply
 	LimitTime                      // time: an attempt was stopped at its deadline
-	LimitReader                    // reader: a reader of events was too slow and closed
+	LimitReader                    // reader: a reader of events was too slow and was closed
 	LimitConnections               // connections: the API had too many
 	LimitGuestMetrics              // guest_metrics: a guest had too many metrics or label sets
-	LimitKVQuota                   // kv_quota: the keys and values of a worker would have been too much
+	LimitKVQuota                   // kv_quota: the keys and values of a worker would have exceeded its quota
 	LimitEffects                   // effects: an attempt changed too much
-	LimitChildren                  // child_jobs: a job had too many children, or was one of too many generations
+	LimitChildren                  // child_jobs: a job had too many children, or belonged to too deep a generation
 	LimitDisk                      // disk: a submit found the disk nearly full
-	LimitJournal                   // journal: an attempt that is under way could not be noted
+	LimitJournal                   // journal: a running attempt could not be recorded
 	limitCount
 )
 
@@ -41,7 +41,7 @@ func (l Limit) String() string {
 	return limitLabels[l]
 }
 
-// newLimits makes all counters, so that they are there before they count.
+// newLimits creates all counters, so that they exist before they count.
 func (m *Metrics) newLimits() prometheus.Collector {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "jobhost_limit_hits_total",
@@ -53,5 +53,5 @@ func (m *Metrics) newLimits() prometheus.Collector {
 	return vec
 }
 
-// LimitHit counts that a limit was hit.
+// LimitHit counts a limit that was hit.
 func (m *Metrics) LimitHit(l Limit) { m.limits[l].Inc() }

@@ -1,10 +1,10 @@
 // Package metrics counts what a host does, for Prometheus.
 //
-// What happens often is counted as it happens, on counters that were looked up
-// beforehand: see [Worker]. What stands somewhere anyway (queues, pools) is
-// read when somebody scrapes: see [Source]. Labels have few values: workers of
-// the manifest, states, priorities, and fixed lists; never the id of a job.
-// What guests count is bounded by [Guest].
+// Frequent events are counted as they happen, on counters that were looked up
+// beforehand: see [Worker]. Numbers that exist anyway (queues, pools) are read
+// at each scrape: see [Source]. Labels have few values: workers of the
+// manifest, states, priorities, and fixed lists; never the id of a job. What
+// guests count is bounded by [Guest].
 package metrics
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/jobhost/jobhost/internal/version"
 )
 
-// Metrics are the metrics of one host, in a registry of their own. All methods
-// may be called from many goroutines.
+// Metrics are the metrics of one host, in their own registry. It is safe for
+// concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	source   *sourceCollector
@@ -140,11 +140,11 @@ func buildInfo(v version.Info) prometheus.Gauge {
 	return g
 }
 
-// SetSource sets what is asked for queues and pools at each scrape, in place
-// of an earlier one.
+// SetSource sets the source of queue and pool numbers, read at each scrape,
+// replacing an earlier one.
 func (m *Metrics) SetSource(s Source) { m.source.set(s) }
 
-// StoreCommit counts a commit of so many operations.
+// StoreCommit counts a commit with that many operations.
 func (m *Metrics) StoreCommit(operations int, took time.Duration) {
 	m.commit.Observe(took.Seconds())
 	m.batch.Observe(float64(operations))
@@ -155,10 +155,10 @@ func (m *Metrics) Removed(reason string, tasks int) {
 	m.removed.WithLabelValues(reason).Add(float64(tasks))
 }
 
-// SetFreeSpace says how many bytes the disk of the store has free.
+// SetFreeSpace sets the number of free bytes on the store's disk.
 func (m *Metrics) SetFreeSpace(bytes int64) { m.free.Set(float64(bytes)) }
 
-// SetRelaxed says whether the store acknowledges before it syncs.
+// SetRelaxed sets whether the store acknowledges before it syncs.
 func (m *Metrics) SetRelaxed(relaxed bool) {
 	if relaxed {
 		m.relaxed.Set(1)
@@ -167,14 +167,14 @@ func (m *Metrics) SetRelaxed(relaxed bool) {
 	}
 }
 
-// Bounds of scraping: one scrape reads all queues, so not many at once.
+// Limits of scraping: each scrape reads all queues, so only a few at a time.
 const (
 	maxScrapes    = 4
 	scrapeTimeout = 10 * time.Second
 )
 
-// Handler serves the metrics in the text format of Prometheus. Over a few
-// scrapes at once it answers 503.
+// Handler serves the metrics in the Prometheus text format. Beyond a few
+// concurrent scrapes it answers 503.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError,
@@ -183,5 +183,5 @@ func (m *Metrics) Handler() http.Handler {
 	})
 }
 
-// Gatherer gives the metrics to programs that embed a host.
+// Gatherer returns the metrics for programs that embed a host.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }

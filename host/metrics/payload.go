@@ -6,7 +6,7 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// payloads counts what is done with payload stores.
+// payloads counts operations on payload stores.
 type payloads struct {
 	objects, bytes, errors, removed *prometheus.CounterVec
 	contested, away                 *prometheus.GaugeVec
@@ -39,7 +39,7 @@ func (p *payloads) register(r *prometheus.Registry) {
 	r.MustRegister(p.objects, p.bytes, p.errors, p.removed, p.contested, p.away, p.kept)
 }
 
-// Payload counts what was done with a payload store.
+// Payload counts an operation on a payload store.
 func (m *Metrics) Payload(done payload.Done) {
 	store, verb := done.Store, string(done.Verb)
 	if done.Err != nil {
@@ -52,7 +52,7 @@ func (m *Metrics) Payload(done payload.Done) {
 	}
 }
 
-// PayloadsRemoved counts objects that were removed from payload stores.
+// PayloadsRemoved counts objects removed from payload stores.
 func (m *Metrics) PayloadsRemoved(objects int, orphans bool) {
 	reason := "job"
 	if orphans {
@@ -61,12 +61,12 @@ func (m *Metrics) PayloadsRemoved(objects int, orphans bool) {
 	m.payloads.removed.WithLabelValues(reason).Add(float64(objects))
 }
 
-// PayloadsContested notes whether another living host has the same objects.
+// PayloadsContested records whether another running host has the same objects.
 func (m *Metrics) PayloadsContested(store string, contested bool) {
 	m.payloads.contested.WithLabelValues(store).Set(oneIf(contested))
 }
 
-// PayloadStoreAway notes that a payload store is away for a verb, or is back.
+// PayloadStoreAway records whether a payload store is unavailable for a verb.
 func (m *Metrics) PayloadStoreAway(store string, verb payload.Verb, away bool) {
 	m.payloads.away.WithLabelValues(store, string(verb)).Set(oneIf(away))
 }
@@ -78,5 +78,5 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// SetResultsKept says how many results wait for a payload store.
+// SetResultsKept sets how many results are waiting for a payload store.
 func (m *Metrics) SetResultsKept(results int) { m.payloads.kept.Set(float64(results)) }

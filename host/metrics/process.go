@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Processes are the metrics of processes that run workers.
+// Processes are the metrics of worker processes.
 type Processes struct {
 	running *prometheus.GaugeVec
 	ends    *prometheus.CounterVec
@@ -20,13 +20,13 @@ func newProcesses() *Processes {
 	}
 }
 
-// Processes returns what is told of the processes of workers.
+// Processes returns the metrics of worker processes.
 func (m *Metrics) Processes() *Processes { return m.processes }
 
-// Started counts a process.
+// Started counts the start of a process.
 func (p *Processes) Started(worker string, _ int) { p.running.WithLabelValues(worker).Inc() }
 
-// Ended counts the end of one, by a reason of a short list.
+// Ended counts the end of a process, by a reason from a short list.
 func (p *Processes) Ended(worker, reason string) {
 	p.running.WithLabelValues(worker).Dec()
 	p.ends.WithLabelValues(worker, reason).Inc()

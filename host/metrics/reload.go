@@ -2,12 +2,11 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// ReloadOutcome is what a reload did to a worker: a change of a worker, or
-// ReloadFailed.
+// ReloadOutcome is what a reload did to a worker: a change, or ReloadFailed.
 type ReloadOutcome string
 
 // ReloadFailed says that the new version or the manifest was refused, and the
-// old version runs on.
+// old version keeps running.
 const ReloadFailed ReloadOutcome = "failed"
 
 func newReloads() *prometheus.CounterVec {
@@ -17,8 +16,8 @@ func newReloads() *prometheus.CounterVec {
 	}, []string{"worker", "outcome"})
 }
 
-// Reloaded counts what a reload did to a worker of the manifest; an empty name
-// stands for the manifest as a whole.
+// Reloaded counts what a reload did to a worker of the manifest; empty = the
+// manifest as a whole.
 func (m *Metrics) Reloaded(worker string, outcome ReloadOutcome) {
 	m.reloads.WithLabelValues(worker, string(outcome)).Inc()
 }

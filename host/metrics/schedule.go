@@ -19,12 +19,12 @@ func newLateness() *prometheus.HistogramVec {
 	}, []string{"schedule"})
 }
 
-// ScheduleTicks counts what became of n ticks of a schedule of the manifest.
+// ScheduleTicks counts the outcome of n ticks of a schedule of the manifest.
 func (m *Metrics) ScheduleTicks(schedule, outcome string, n int) {
 	m.fires.WithLabelValues(schedule, outcome).Add(float64(n))
 }
 
-// ScheduleLate notes how long after its tick a job was submitted.
+// ScheduleLate records the delay between a tick and the submit of its job.
 func (m *Metrics) ScheduleLate(schedule string, late time.Duration) {
 	m.lateness.WithLabelValues(schedule).Observe(late.Seconds())
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Source tells how queues and pools stand. It is asked at each scrape, by
+// Source provides the state of queues and pools. It is read at each scrape, by
 // several at a time, and should answer from memory.
 type Source interface {
 	// QueueStats returns the numbers of each worker once.
 	QueueStats() []WorkerStats
 }
 
-// WorkerStats are numbers of one worker.
+// WorkerStats are the numbers of one worker.
 type WorkerStats struct {
 	Worker string
-	// Tasks counts the tasks that have not ended by state and level of priority.
+	// Tasks counts unfinished tasks by state and priority level.
 	Tasks StateLevels
-	// Oldest is how long the oldest ready task has waited; 0 = none waits.
+	// Oldest is how long the oldest ready task has waited; 0 = none is waiting.
 	Oldest time.Duration
-	// Slots is the size of the pool and Busy how many of them run a task.
+	// Slots is the size of the pool and Busy the number of slots running a task.
 	Slots, Busy int
-	// Breaker is the worker's circuit breaker; nil = it has none.
+	// Breaker is the worker's circuit breaker; nil = none.
 	Breaker *jobhost.BreakerStatus
 	// Dead counts the dead tasks that are kept.
 	Dead int64
 }
 
-// StateLevels counts tasks by state and level of priority.
+// StateLevels counts tasks by state and priority level.
 type StateLevels [jobhost.Cancelled + 1][jobhost.Levels]int64
 
 // sourceCollector turns a source into metrics.

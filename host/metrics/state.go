@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// stateMetrics are about what tasks report.
+// stateMetrics are about states that tasks report.
 type stateMetrics struct {
 	opened                             *prometheus.CounterVec
 	replay, delivery, write            prometheus.Histogram
@@ -33,7 +33,7 @@ func newStateMetrics() *stateMetrics {
 		dropped:  counter("jobhost_state_dropped_total", "Events that watchers had not read when they left."),
 		slow:     counter("jobhost_state_slow_total", "Watchers that were ended since they did not read as fast as states changed."),
 		missed:   counter("jobhost_state_version_drift_total", "Versions of states that were never seen."),
-		new:      counter("jobhost_state_reconnects_total", "How often a store had to listen anew."),
+		new:      counter("jobhost_state_reconnects_total", "How often a store had to reconnect its listeners."),
 	}
 }
 
@@ -43,7 +43,7 @@ func (s *stateMetrics) register(r *prometheus.Registry) {
 	r.MustRegister(s.opened, s.replay, s.delivery, s.write, s.errors, s.dropped, s.slow, s.missed, s.new)
 }
 
-// States returns what counts what is done with states.
+// States returns the observer of operations on states.
 func (m *Metrics) States() state.Observer {
 	s := m.states
 	hit, miss := s.opened.WithLabelValues("hit"), s.opened.WithLabelValues("miss")

@@ -9,16 +9,16 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// Worker counts for one worker. Its methods allocate nothing and may be called
-// from many goroutines.
+// Worker counts for one worker. Its methods allocate nothing. It is safe for
+// concurrent use.
 type Worker struct {
 	outcomes [outcomeCount]prometheus.Counter
 	duration prometheus.Observer
 	wait     prometheus.Observer
-	replaced map[runtime.Reason]prometheus.Counter // not changed after it was made
+	replaced map[runtime.Reason]prometheus.Counter // read-only once created
 	reset    prometheus.Observer
 	fuel     prometheus.Counter
-	memory   prometheus.Counter // of limit hits, all workers together
+	memory   prometheus.Counter // of limit hits, for all workers together
 	guest    *Guest
 }
 
@@ -37,8 +37,9 @@ const (
 
 var outcomeLabels = [outcomeCount]string{"succeeded", "retrying", "dead", "cancelled", "snoozed", "returned"}
 
-// Worker returns the metrics of the worker of that name, the same each time.
-// Names must come from the manifest: each costs some 60 series for ever.
+// Worker returns the metrics of the worker with that name, always the same.
+// Names must come from the manifest: each costs some 60 series for the life of
+// the host.
 func (m *Metrics) Worker(name string) *Worker {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,8 +65,8 @@ func (m *Metrics) Worker(name string) *Worker {
 	return w
 }
 
-// JobDone counts an attempt that ended as kind and left its task in state,
-// after the task had been ready for wait and the attempt had run for run.
+// JobDone counts an attempt that ended as kind and left its task in state, with
+// the time the task had been ready and the duration of the attempt.
 func (w *Worker) JobDone(kind jobhost.OutcomeKind, state jobhost.State, wait, run time.Duration) {
 	w.outcomes[outcomeOf(kind, state)].Inc()
 	w.wait.Observe(wait.Seconds())
@@ -90,7 +91,7 @@ func outcomeOf(kind jobhost.OutcomeKind, state jobhost.State) outcome {
 	}
 }
 
-// Ran counts what a run did to its sandbox, and what it cost.
+// Ran counts the effects of a run on its sandbox, and its cost.
 func (w *Worker) Ran(r *runtime.Result) {
 	w.fuel.Add(float64(r.Outcome.Fuel))
 	if c := w.replaced[r.Replace]; c != nil {
@@ -104,5 +105,5 @@ func (w *Worker) Ran(r *runtime.Result) {
 	}
 }
 
-// Guest returns the metrics that the worker's guests keep.
+// Guest returns the metrics of the worker's guests.
 func (w *Worker) Guest() *Guest { return w.guest }

@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Workflows counts what workflows do. Names come from definitions that anybody who may start one can send
-// along, so there are only so many: the rest is counted under [otherNames].
+// Workflows counts workflow events. Names come from definitions, which anyone who may start a workflow
+// can send along, so their number is limited: the rest is counted under [otherNames].
 type Workflows struct {
 	open     *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
@@ -53,10 +53,10 @@ func (w *Workflows) register(r *prometheus.Registry) {
 	r.MustRegister(w.open, w.ended, w.duration, w.steps, w.took)
 }
 
-// Workflows returns what counts workflows.
+// Workflows returns the metrics of workflows.
 func (m *Metrics) Workflows() *Workflows { return m.workflows }
 
-// known returns the names that something is counted under.
+// known returns the names under which to count.
 func (w *Workflows) known(name, step string) (string, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *Workflows) known(name, step string) (string, string) {
 	return name, step
 }
 
-// Open sets how many run at the start of the host.
+// Open adds n to the number of running workflows.
 func (w *Workflows) Open(name string, n int64) {
 	name, _ = w.known(name, "")
 	w.open.WithLabelValues(name).Add(float64(n))
@@ -80,7 +80,7 @@ func (w *Workflows) Open(name string, n int64) {
 // WorkflowStarted counts a start.
 func (w *Workflows) WorkflowStarted(name string) { w.Open(name, 1) }
 
-// WorkflowResumed counts one that goes on which had failed.
+// WorkflowResumed counts a failed workflow that continues.
 func (w *Workflows) WorkflowResumed(name string) { w.Open(name, 1) }
 
 // WorkflowEnded counts an end.

@@ -11,27 +11,27 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// side is one of the two things that a store is there for. One on a full disk can be
-// read and takes nothing.
+// side is reading from, or writing to, a payload store. A store on a full disk can be read but
+// not written.
 type side struct {
 	store string
 	verb  payload.Verb               // [payload.Get] or [payload.Put]
 	away  atomic.Pointer[queue.Away] // nil = it works, as far as is known
 
-	// returned says that it is back and that its tasks don't know yet.
+	// returned: it is back, and what waits for it hasn't been resumed yet.
 	returned atomic.Bool
 
 	mu     sync.Mutex    // protects probes
-	probes []payload.Ref // objects that tasks wait for, the newest last
+	probes []payload.Ref // objects that tasks wait for, newest last
 
-	// Only the watch has these.
-	wait time.Duration // until the next probe, as long as it is away
-	next time.Time     // of the next probe
-	back time.Time     // when it came back last
+	// Only used by Watch:
+	wait time.Duration // until the next probe, while it is away
+	next time.Time     // when the next probe is due
+	back time.Time     // when it last came back
 }
 
-// mostProbes is how many objects of a store are remembered to be tried. Several, so
-// that one which can't be read is not taken for all.
+// mostProbes is how many objects of a store are remembered for probing. There are several, so
+// that a single unreadable one doesn't stand for all.
 const mostProbes = 4
 
 type sideKey struct {
@@ -49,7 +49,7 @@ func newSides(stores []string) map[sideKey]*side {
 	return sides
 }
 
-// remember notes an object that the side may be tried with.
+// remember notes an object for probing the side.
 func (s *side) remember(ref payload.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *side) remember(ref payload.Ref) {
 	s.probes = append(s.probes, ref)
 }
 
-// verdict is met for a call that was made with patience.
-func (k *Keeper) verdict(p *patience, verb payload.Verb, ref payload.Ref, err error) error {
+// verdict is met for a call that was timed by p.
+func (k *Keeper) verdict(p *stallTimer, verb payload.Verb, ref payload.Ref, err error) error {
 	gaveUp, err := p.end(err)
 	if gaveUp {
 		return err
@@ -74,8 +74,8 @@ func (k *Keeper) verdict(p *patience, verb payload.Verb, ref payload.Ref, err er
 	return k.met(verb, ref, err)
 }
 
-// met judges a store by what a call of it has come to, whose own context has not
-// ended. It returns the error as one that says whose it is.
+// met judges a store by the result of a call whose own context has not ended. It returns the
+// error, as a [queue.StoreFault] if the store is to blame.
 func (k *Keeper) met(verb payload.Verb, ref payload.Ref, err error) error {
 	s := k.sides[sideKey{ref.Store, verb}]
 	switch {
@@ -102,7 +102,7 @@ func (k *Keeper) met(verb payload.Verb, ref payload.Ref, err error) error {
 	return &queue.StoreFault{Store: s.store, Verb: verb, Err: err}
 }
 
-// works notes that a store does what it is asked for.
+// works notes that a side of a store works.
 func (k *Keeper) works(s *side) {
 	away := s.away.Load()
 	if away == nil || !s.away.CompareAndSwap(away, nil) {
@@ -111,23 +111,23 @@ func (k *Keeper) works(s *side) {
 	k.cfg.Logger.Info("payload store is back", logkey.Payloads, s.store, logkey.Verb, s.verb, logkey.Duration, time.Since(away.Since))
 	k.cfg.Away(s.store, s.verb, false)
 	s.returned.Store(true)
-	k.wakeWatch() // which tells of it: the caller may hold locks
+	k.wakeWatch() // which notifies the others: the caller may hold locks
 }
 
-// young reports whether an object is so young that its store may not show it yet.
+// young reports whether an object is so new that its store may not show it yet.
 func (k *Keeper) young(ref payload.Ref) bool {
 	made, ok := payload.KeyTime(ref.Key)
 	return ok && time.Since(made) < k.cfg.YoungFor && !k.removed.has(ref.Key)
 }
 
-// removals are the objects that this process has removed lately: those are gone.
+// removals are the objects that this process removed recently: those are really gone.
 type removals struct {
 	mu   sync.Mutex // protects keys and ring
 	keys map[string]struct{}
 	ring []string
 }
 
-// mostRemovals bounds them; one that is forgotten is looked for again, as long as it is young.
+// mostRemovals bounds them; a forgotten one is treated as not shown yet while it is young.
 const mostRemovals = 4096
 
 func (r *removals) add(refs []payload.Ref) {
@@ -189,7 +189,7 @@ func (k *Keeper) wakeWatch() {
 	}
 }
 
-// Absent returns which stores are away, and for what.
+// Absent returns which stores are unavailable, and for which operation.
 func (k *Keeper) Absent() []queue.Away {
 	var all []queue.Away
 	for _, store := range k.cfg.Set.Stores() {

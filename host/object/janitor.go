@@ -6,26 +6,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// How objects are removed.
+// Parameters of removal.
 const (
-	page       = 256              // objects at once
-	retryFirst = time.Second      // until the next try when a store doesn't work
-	retryMost  = time.Minute      // at last
-	sweepLeast = 10 * time.Second // between two sweeps
+	page       = 256              // objects at a time
+	retryFirst = time.Second      // first pause before a retry when a store doesn't work
+	retryMost  = time.Minute      // longest pause
+	sweepLeast = 10 * time.Second // minimum between two sweeps
 	sweepMost  = 6 * time.Hour
 )
 
-// Run removes the objects that nobody refers to any more: as soon as it is told
-// of them, and at the start; and sweeps for what a crash has left, at the start
-// and then every quarter of [Config.OrphanAge], within bounds. It ends with ctx;
-// its error is always nil, since a store that doesn't work is tried again.
+// Run removes objects without references: when [Keeper.Gone] reports some, and at
+// the start. It also sweeps for objects left by a crash, at the start and then
+// every quarter of [Config.OrphanAge], within bounds. It ends with ctx; its error
+// is always nil, since a failing store is retried.
 func (k *Keeper) Run(ctx context.Context) error {
-	k.Gone() // what the last process has left
+	k.Gone() // left by the last process
 	sweep := time.NewTimer(0)
 	defer sweep.Stop()
 	retry := time.NewTimer(0)
@@ -68,16 +68,16 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case err == nil:
 			wait = retryFirst
 			continue
-		case errors.Is(err, payload.ErrBusy), errors.Is(err, errNotOwner): // a backup, which is no fault, or what was told of
+		case errors.Is(err, payload.ErrBusy), errors.Is(err, errNotOwner): // a backup, which is no fault, or already logged
 		default:
-			k.cfg.Logger.Warn("payloads that nobody needs are not removed; it will be tried again", logkey.Error, err)
+			k.cfg.Logger.Warn("unreferenced payloads are not removed yet; it will be retried", logkey.Error, err)
 		}
 		retry.Reset(wait)
 		wait = min(2*wait, retryMost)
 	}
 }
 
-// clear deletes what was dropped, and what the store says is gone.
+// clear deletes dropped objects, and those that the store lists as gone.
 func (k *Keeper) clear(ctx context.Context) error {
 	k.mu.Lock()
 	dropped := k.dropped
@@ -86,7 +86,7 @@ func (k *Keeper) clear(ctx context.Context) error {
 	var errs []error
 	if len(dropped) > 0 {
 		_, err := k.remove(ctx, dropped, false)
-		errs = append(errs, err) // what is left now is for the sweep
+		errs = append(errs, err) // the sweep takes care of the rest
 	}
 	for after := ""; ; {
 		texts, err := k.cfg.Store.Gone(ctx, after, page)
@@ -104,14 +104,14 @@ func (k *Keeper) clear(ctx context.Context) error {
 	}
 }
 
-// clearPage deletes the objects of references that are gone, and forgets those
-// of which that went well.
+// clearPage deletes the objects of lost references, and forgets the references of
+// those that were deleted.
 func (k *Keeper) clearPage(ctx context.Context, texts []string) error {
-	forget := &queue.Forget{}
+	forget := &record.Forget{}
 	var refs []payload.Ref
 	for _, text := range texts {
 		ref, err := payload.ParseRef(text)
-		if err != nil { // a damaged row: there is nothing to delete by it
+		if err != nil { // a damaged row: it identifies no object
 			forget.Refs = append(forget.Refs, text)
 			continue
 		}
@@ -127,9 +127,9 @@ func (k *Keeper) clearPage(ctx context.Context, texts []string) error {
 	return err
 }
 
-// remove deletes objects that are not held, store by store, and returns those
-// that are gone now. Objects of a store that was taken out of the manifest, and
-// those of another origin, are left where they are, and count as gone.
+// remove deletes objects that are not held, store by store, and returns those that
+// are gone now. Objects in a store that was removed from the manifest, and those of
+// another origin, stay where they are but count as gone.
 func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (removed []payload.Ref, err error) {
 	byStore := map[string][]payload.Ref{}
 	refs, removed = k.divide(refs)
@@ -158,7 +158,7 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 	return removed, errors.Join(errs...)
 }
 
-// divide tells own objects from those that are left to others: see [TakeOver].
+// divide separates own objects from those left to others: see [TakeOver].
 func (k *Keeper) divide(refs []payload.Ref) (own, others []payload.Ref) {
 	for _, ref := range refs {
 		if k.owns(ref.Key) {
@@ -170,13 +170,13 @@ func (k *Keeper) divide(refs []payload.Ref) (own, others []payload.Ref) {
 	return own, others
 }
 
-// owns reports whether an object is to be removed here when no row refers to it.
+// owns reports whether this host removes the object when no row refers to it.
 func (k *Keeper) owns(key string) bool {
 	o, ok := payload.OriginOf(key)
 	return ok && slices.Contains(k.own, o)
 }
 
-// claim returns the objects that are not held. Until disclaim nobody can hold them.
+// claim returns the objects that are not held. Until disclaim they can't be held.
 func (k *Keeper) claim(refs []payload.Ref) []payload.Ref {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,13 +1,13 @@
-// Package object keeps the payloads and results that are too large for the
-// queue's store, as objects in payload stores, and removes them when nobody
-// refers to them any more. It implements [queue.Objects].
+// Package object stores the payloads and results that are too large for the queue's store as objects
+// in payload stores, and removes them when no row refers to them any more. It implements
+// [queue.Objects].
 //
 //	Put, Create, Upload ─► object, durable ─► commit of the row that refers to it
 //	row removed ─► reference gone, in the same commit ─► janitor: object deleted ─► reference forgotten
 //	crash in between ─► sweep: objects that no row refers to, when they are old enough
 //
-// What is under way in this process is held, so that neither janitor nor sweep
-// takes it for rubbish.
+// Objects in use by this process are held, so that neither janitor nor sweep mistakes them for
+// garbage.
 package object
 
 import (
@@ -22,84 +22,85 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Config says what a keeper keeps, and where. Zero values mean the defaults in brackets.
+// Config configures a keeper. Zero values mean the defaults in brackets.
 type Config struct {
 	// Set are the stores of the objects.
 	Set *payload.Set
-	// Store knows which of them are referred to.
-	Store queue.Store
+	// Store knows which objects are referred to.
+	Store record.Store
 	// MaxUpload bounds an upload, in bytes [1 GiB].
 	MaxUpload int64
-	// OrphanAge is how old an object is that no row refers to, and that this
-	// process doesn't hold, when the sweep removes it [2 d].
+	// OrphanAge is the age from which the sweep removes an object that no row refers to and this
+	// process doesn't hold [2 d].
 	OrphanAge time.Duration
-	// UploadFor is how long an upload waits for its job [1 h], no longer than OrphanAge.
+	// UploadFor is how long an upload waits for its job [1 h], at most OrphanAge.
 	UploadFor time.Duration
-	// YoungFor is how old an object is at most that its store may only not show yet
-	// when it says that there is none [5 min]; less than 0 = none is.
+	// YoungFor is the age up to which an object reported missing may merely not be visible in its
+	// store yet [5 min]; less than 0 = never.
 	YoungFor time.Duration
-	// KeepBytes bounds the results in memory that wait for a store [64 MiB].
+	// KeepBytes bounds the results waiting in memory for a store [64 MiB].
 	KeepBytes int64
-	// Away is called when a store can't be read or written to any more, and when it can
-	// again. It must not block [none].
+	// Away is called when a store becomes unreadable or unwritable, and when it works again. It must
+	// not block [none].
 	Away func(store string, verb payload.Verb, away bool)
-	// Kept is called with the number of results that wait for a store. It must not block [none].
+	// Kept is called with the number of results waiting for a store. It must not block [none].
 	Kept func(results int)
-	// Removed is told how many objects were removed, and whether they were
-	// orphans, and must not block [nobody].
+	// Removed is called with the number of removed objects, and whether they were orphans. It must not
+	// block [none].
 	Removed func(objects int, orphans bool)
-	// Place is where the database of Store is, such that no two hosts that live
-	// have the same; empty = it can't be copied.
+	// Place is the location of Store's database, unique among running hosts; empty = it can't be
+	// copied.
 	Place string
-	// Contested is called with whether another living host has the same objects in a
-	// store. It must not block [none].
+	// Contested is called with whether another running host has the same objects in a store. It must
+	// not block [none].
 	Contested func(store string, contested bool)
 	Logger    *slog.Logger // [discard]
 }
 
-// Keeper keeps objects. All methods may be called from many goroutines.
+// Keeper stores and removes objects. It is safe for concurrent use.
 type Keeper struct {
 	cfg    Config
-	secret []byte           // signs what uploaders get
-	own    []payload.Origin // whose objects are removed
+	secret []byte           // signs upload tokens
+	own    []payload.Origin // origins whose objects are removed
 	wake   chan struct{}
-	swept  map[string]string // by store, the key up to which objects were judged; only Run has it
-	calm   time.Time         // no sweep before; set before Run
-	owners *ownerships       // only Run has them
+	swept  map[string]string // by store, the key up to which objects were judged; only used by Run
+	calm   time.Time         // no sweep before this time; set before Run
+	owners *ownerships       // only used by Run
 
 	sides   map[sideKey]*side
-	target  *side                  // of the store that takes what is written
+	target  *side                  // the writing side of the store for new objects
 	changed chan struct{}          // wakes Watch
-	notify  atomic.Pointer[func()] // is called when a store is back
+	notify  atomic.Pointer[func()] // called when a store is back
 	refusal atomic.Pointer[jobhost.Error]
 	room    room
 	removed removals
 
 	mu       sync.Mutex          // protects the fields below
-	kept     []*kept             // the oldest first
-	ended    bool                // nothing is kept any more
+	kept     []*kept             // oldest first
+	ended    bool                // nothing more is kept
 	held     map[string]*holding // by name
 	deleting map[string]bool     // names that are being deleted
-	dropped  []payload.Ref       // that nobody refers to
-	waiting  bool                // something is to be deleted that is held
+	dropped  []payload.Ref       // objects without references
+	waiting  bool                // an object to be deleted is held
 }
 
-// holding is an object that something under way may refer to soon.
+// holding is an object that an operation in progress may soon refer to.
 type holding struct {
 	n        int
-	uploaded bool // it is not to be dropped: who uploaded it may submit it again
+	uploaded bool // don't drop it: the uploader may submit it again
 }
 
 var _ queue.Objects = (*Keeper)(nil)
 
-// maxDropped bounds what is dropped and not deleted yet; the rest is for the sweep.
+// maxDropped bounds the dropped objects that are not deleted yet; the sweep takes care of the rest.
 const maxDropped = 4096
 
-// New returns a keeper; Run does its housekeeping.
+// New returns a keeper; Run does the cleaning.
 func New(ctx context.Context, cfg Config) (*Keeper, error) {
 	setDefaults(&cfg)
 	k := &Keeper{
@@ -189,13 +190,13 @@ func (k *Keeper) hold(name string, uploaded bool) bool {
 	return true
 }
 
-// letGo ends a holding and reports whether it was that of an upload.
+// letGo releases a held object and reports whether it was an upload.
 func (k *Keeper) letGo(name string) (uploaded bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h := k.held[name]
 	if h == nil {
-		return true // it never was: then it is nobody's to drop
+		return true // it was never held, so it must not be dropped
 	}
 	if h.n--; h.n == 0 {
 		delete(k.held, name)
@@ -229,10 +230,10 @@ func (k *Keeper) drop(ref payload.Ref) {
 	k.Gone()
 }
 
-// Notify lets f be called when a store is back, from the goroutine of Watch.
+// Notify sets a function to be called by Watch when a store is back.
 func (k *Keeper) Notify(f func()) { k.notify.Store(&f) }
 
-// Refuse refuses uploads and large payloads with an error from now on; nil = they are taken.
+// Refuse refuses uploads and large payloads with an error from now on; nil = they are accepted again.
 func (k *Keeper) Refuse(reason *jobhost.Error) { k.refusal.Store(reason) }
 
 // Refusal returns why large payloads are refused; nil = they aren't.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/object"
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 	"github.com/jobhost/jobhost/state/payload/payloadtest"
 )
@@ -30,7 +30,7 @@ type bench struct {
 	removed [2]atomic.Int64 // with their job, and orphans
 
 	place     string        // of the store; empty = it can't be copied
-	contested atomic.Bool   // what was told last
+	contested atomic.Bool   // the last value reported
 	markTakes time.Duration // to read a mark, and to set one
 }
 
@@ -77,12 +77,12 @@ func (b *bench) run(k *object.Keeper) (stop func()) {
 	}
 }
 
-func (b *bench) commit(op queue.Op) queue.OpResult {
+func (b *bench) commit(op record.Op) record.OpResult {
 	b.t.Helper()
-	answer := make(chan queue.OpResult, 1)
-	b.store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
+	answer := make(chan record.OpResult, 1)
+	b.store.Commit([]record.Op{op}, func(results []record.OpResult, err error) {
 		if err != nil {
-			results = []queue.OpResult{{Err: err}}
+			results = []record.OpResult{{Err: err}}
 		}
 		answer <- results[0]
 	})
@@ -94,9 +94,9 @@ func (b *bench) commit(op queue.Op) queue.OpResult {
 }
 
 // submit makes a job that refers to an object.
-func (b *bench) submit(id string, ref payload.Ref) queue.Key {
+func (b *bench) submit(id string, ref payload.Ref) record.Key {
 	b.t.Helper()
-	return b.commit(&queue.Submit{Job: &queue.JobSpec{ID: id, Worker: "w", Tasks: 1, Ref: ref.String()}}).Key
+	return b.commit(&record.Submit{Job: &record.JobSpec{ID: id, Worker: "w", Tasks: 1, Ref: ref.String()}}).Key
 }
 
 func (b *bench) put() payload.Ref {
@@ -134,17 +134,17 @@ func TestJanitor(t *testing.T) {
 			ref := b.put()
 			key := b.submit(fmt.Sprint("job", i), ref)
 			b.Release(ref.String(), false)
-			b.commit(&queue.Settle{Key: key, Status: queue.Succeeded, Attempt: 1})
+			b.commit(&record.Settle{Key: key, Status: record.Succeeded, Attempt: 1})
 		}
 		b.want(2)
-		if result := b.commit(&queue.Delete{ID: "job0"}); !result.Gone {
+		if result := b.commit(&record.Delete{ID: "job0"}); !result.Gone {
 			t.Error("nobody is told")
 		}
 		b.Gone()
 		synctest.Wait()
 		b.want(1)
 		stop()
-		b.commit(&queue.Delete{ID: "job1"})
+		b.commit(&record.Delete{ID: "job1"})
 		synctest.Wait()
 		b.want(1)
 		defer b.run(b.open())()
@@ -166,10 +166,10 @@ func TestStoreAway(t *testing.T) {
 		b := setup(t)
 		defer b.run(b.Keeper)()
 		ref := b.put()
-		b.commit(&queue.Settle{Key: b.submit("job", ref), Status: queue.Succeeded, Attempt: 1})
+		b.commit(&record.Settle{Key: b.submit("job", ref), Status: record.Succeeded, Attempt: 1})
 		b.Release(ref.String(), false)
 		b.objects.Fail(errors.New("away"))
-		b.commit(&queue.Delete{ID: "job"})
+		b.commit(&record.Delete{ID: "job"})
 		b.Gone()
 		time.Sleep(10 * time.Second)
 		b.want(1)
@@ -179,8 +179,8 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestDropped: what was made for a submit that was refused is deleted at once;
-// what somebody has uploaded is not.
+// TestDropped: an object made for a refused submit is deleted at once; an uploaded one is
+// not.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestTokens: nobody can make a reference, or change one.
+// TestTokens: a token can be neither forged nor changed.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -358,11 +358,11 @@ func TestTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.commit(&queue.Settle{Key: b.submit("job", ref), Status: queue.Succeeded, Attempt: 1})
-		b.commit(&queue.Delete{ID: "job"})
+		b.commit(&record.Settle{Key: b.submit("job", ref), Status: record.Succeeded, Attempt: 1})
+		b.commit(&record.Delete{ID: "job"})
 		b.Gone()
 		synctest.Wait()
-		b.want(1) // it is held: whoever submits it is told that it is taken
+		b.want(1) // it is held: submitting it gives a conflict
 		b.Release(ref.String(), false)
 		time.Sleep(2 * time.Minute)
 		b.want(0)
@@ -394,8 +394,8 @@ func TestHammer(t *testing.T) {
 				id := fmt.Sprintf("%d-%d", g, i)
 				key := b.submit(id, ref)
 				b.Release(ref.String(), false)
-				b.commit(&queue.Settle{Key: key, Status: queue.Succeeded, Attempt: 1})
-				b.commit(&queue.Delete{ID: id})
+				b.commit(&record.Settle{Key: key, Status: record.Succeeded, Attempt: 1})
+				b.commit(&record.Delete{ID: id})
 				b.Gone()
 				dropped := b.put()
 				b.Release(dropped.String(), true)

@@ -8,32 +8,32 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// The notes that say whose the objects are that a store refers to.
+// The notes about the origins of the objects that a store refers to.
 //
-//	secret    of the uploads' references, so that they hold over a restart and for
-//	          all hosts of a store; the origin of what is made follows from it
-//	foreign   origins that the store had before it was restored: their objects are
+//	secret    signs the uploads' references, so that they stay valid over a restart and for
+//	          all hosts of a store; the origin of new objects is derived from it
+//	foreign   origins the store had before it was restored: their objects are
 //	          read, and left to the original
-//	adopted   the same, after it took over
+//	adopted   origins that were foreign until it took over
 const (
 	secretNote  = "uploads.secret"
 	foreignNote = "uploads.foreign"
 	adoptedNote = "uploads.adopted"
 )
 
-// origins are whose objects there are.
+// origins say which objects belong to whom.
 type origins struct {
 	secret   []byte
-	restored bool             // the store is a copy that was put in its place, and nothing followed from it yet
+	restored bool             // the store was restored from a copy, and this was not acted upon yet
 	adopted  []payload.Origin // whose objects are removed as well
 	foreign  []payload.Origin
 }
 
-// own returns the origin of what is made.
+// own returns the origin of new objects.
 func (o *origins) own() payload.Origin {
 	sum := sha256.Sum256(append([]byte("origin "), o.secret...))
 	return payload.Origin(sum[:len(payload.Origin{})])
@@ -44,34 +44,34 @@ func (o *origins) removable() []payload.Origin {
 	return append([]payload.Origin{o.own()}, o.adopted...)
 }
 
-func readOrigins(ctx context.Context, store queue.Store) (*origins, error) {
+func readOrigins(ctx context.Context, store record.Store) (*origins, error) {
 	notes, err := store.Notes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := &origins{restored: notes[queue.NoteRestored] != "", adopted: parseOrigins(notes[adoptedNote]), foreign: parseOrigins(notes[foreignNote])}
+	o := &origins{restored: notes[record.NoteRestored] != "", adopted: parseOrigins(notes[adoptedNote]), foreign: parseOrigins(notes[foreignNote])}
 	if secret, err := base64.StdEncoding.DecodeString(notes[secretNote]); err == nil && len(secret) == sha256.Size {
 		o.secret = secret
 	}
 	return o, nil
 }
 
-// write keeps the origins, all in one commit.
-func (o *origins) write(ctx context.Context, store queue.Store) error {
-	ops := []queue.Op{
-		&queue.Note{Name: adoptedNote, Text: originsText(o.adopted)},
-		&queue.Note{Name: foreignNote, Text: originsText(o.foreign)},
-		&queue.Note{Name: queue.NoteRestored},
+// write stores the origins in one commit.
+func (o *origins) write(ctx context.Context, store record.Store) error {
+	ops := []record.Op{
+		&record.Note{Name: adoptedNote, Text: originsText(o.adopted)},
+		&record.Note{Name: foreignNote, Text: originsText(o.foreign)},
+		&record.Note{Name: record.NoteRestored},
 	}
 	if o.secret != nil {
-		ops = append(ops, &queue.Note{Name: secretNote, Text: base64.StdEncoding.EncodeToString(o.secret)})
+		ops = append(ops, &record.Note{Name: secretNote, Text: base64.StdEncoding.EncodeToString(o.secret)})
 	}
 	return commit(ctx, store, ops...)
 }
 
-// openOrigins reads whose the objects are. A new store gets an origin. So does a
-// restored one: what it had is the original's from then on.
-func openOrigins(ctx context.Context, store queue.Store) (*origins, error) {
+// openOrigins reads the origins. A new store gets an origin, and so does a restored
+// one: its earlier objects belong to the original from then on.
+func openOrigins(ctx context.Context, store record.Store) (*origins, error) {
 	o, err := readOrigins(ctx, store)
 	if err != nil || o.secret != nil && !o.restored {
 		return o, err
@@ -81,13 +81,13 @@ func openOrigins(ctx context.Context, store queue.Store) (*origins, error) {
 		o.adopted = nil
 	}
 	o.secret, o.restored = make([]byte, sha256.Size), false
-	_, _ = rand.Read(o.secret) // it never fails: see its documentation
+	_, _ = rand.Read(o.secret) // never fails: see its documentation
 	return o, o.write(ctx, store)
 }
 
-// LeavesToOriginal reports whether a store was restored beside an original that may be
-// alive: it has not taken over.
-func LeavesToOriginal(ctx context.Context, store queue.Store) (bool, error) {
+// LeavesToOriginal reports whether a store was restored beside an original that may
+// still be running: it has not taken over.
+func LeavesToOriginal(ctx context.Context, store record.Store) (bool, error) {
 	o, err := readOrigins(ctx, store)
 	if err != nil {
 		return false, err
@@ -95,10 +95,10 @@ func LeavesToOriginal(ctx context.Context, store queue.Store) (bool, error) {
 	return o.restored || len(o.foreign) > 0, nil
 }
 
-// TakeOver makes a restored store, which no host has open, that in which the
-// original goes on: from its next start on it removes the objects of before, too.
-// It returns of how many origins, which is 0 if it has left none to an original.
-func TakeOver(ctx context.Context, store queue.Store) (int, error) {
+// TakeOver makes a restored store, which no host may have open, the continuation of
+// the original: from its next start it also removes the earlier objects. It returns
+// the number of origins taken over; 0 = the store had left none to an original.
+func TakeOver(ctx context.Context, store record.Store) (int, error) {
 	o, err := readOrigins(ctx, store)
 	if err != nil {
 		return 0, err
@@ -114,7 +114,7 @@ func TakeOver(ctx context.Context, store queue.Store) (int, error) {
 	return n, o.write(ctx, store)
 }
 
-// parseOrigins reads what originsText wrote.
+// parseOrigins parses the output of originsText.
 func parseOrigins(text string) (list []payload.Origin) {
 	for _, one := range strings.Fields(text) {
 		if o, ok := payload.ParseOrigin(one); ok {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/object"
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -24,9 +24,9 @@ func (b *bench) restored(jobs map[string]payload.Ref) *bench {
 		b.t.Fatal(err)
 	}
 	for name, text := range notes {
-		c.commit(&queue.Note{Name: name, Text: text})
+		c.commit(&record.Note{Name: name, Text: text})
 	}
-	c.commit(&queue.Note{Name: queue.NoteRestored, Text: "1"})
+	c.commit(&record.Note{Name: record.NoteRestored, Text: "1"})
 	for id, ref := range jobs {
 		c.end(id, ref)
 	}
@@ -36,7 +36,7 @@ func (b *bench) restored(jobs map[string]payload.Ref) *bench {
 // end makes a job that refers to an object and has ended.
 func (b *bench) end(id string, ref payload.Ref) {
 	b.t.Helper()
-	b.commit(&queue.Settle{Key: b.submit(id, ref), Status: queue.Succeeded, Attempt: 1})
+	b.commit(&record.Settle{Key: b.submit(id, ref), Status: record.Succeeded, Attempt: 1})
 }
 
 // readable checks that the content of references can be had.
@@ -77,12 +77,12 @@ func TestRestoredLeavesTheOriginal(t *testing.T) {
 			own := c.put()
 			c.end("own", own)
 			c.Release(own.String(), false)
-			c.commit(&queue.Delete{ID: "before"})
+			c.commit(&record.Delete{ID: "before"})
 			c.Gone()
 			time.Sleep(62 * time.Hour)
 			stop()
 			b.readable(before, after)
-			c.commit(&queue.Delete{ID: "own"})
+			c.commit(&record.Delete{ID: "own"})
 			stop = c.run(c.open()) // as after a restart
 			time.Sleep(62 * time.Hour)
 			stop()
@@ -121,7 +121,7 @@ func TestTakeOver(t *testing.T) {
 				_ = orphan
 				if ran {
 					stop := c.run(c.open())
-					c.commit(&queue.Delete{ID: "dropped"})
+					c.commit(&record.Delete{ID: "dropped"})
 					time.Sleep(62 * time.Hour)
 					stop()
 					b.want(4)
@@ -134,13 +134,13 @@ func TestTakeOver(t *testing.T) {
 					if _, err := c.Redeem(t.Context(), token); err != nil {
 						t.Errorf("an upload of before: %v", err)
 					}
-					c.commit(&queue.Delete{ID: "dropped"})
+					c.commit(&record.Delete{ID: "dropped"})
 				}
 				stop := c.run(c.open())
 				time.Sleep(62 * time.Hour)
 				c.want(1)
 				c.readable(before)
-				c.commit(&queue.Delete{ID: "before"})
+				c.commit(&record.Delete{ID: "before"})
 				stop()
 				stop = c.run(c.open())
 				time.Sleep(62 * time.Hour)

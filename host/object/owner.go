@@ -13,47 +13,46 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// A database whose folder was copied by other means than a restore has the same
-// origin twice, and each host would remove what only the other one refers to. So
-// a host removes objects of an origin from a store only while a mark there says
-// that it is their owner, with a number that the owner raises again and again.
+// If the folder of a database was copied by other means than a restore, two databases have the same origin,
+// and each host would remove objects that only the other one refers to. So a host removes objects of an
+// origin from a store only while a mark there says that it is their owner, with a number that the owner keeps
+// raising.
 //
-// Another owner is alive if its number rises, whatever the clocks say. A host that has ended leaves a mark that stands still; the next one on
-// the same database, which its lock keeps the only one, takes that over at once.
-// Any other host that sets a mark must find it again at its next look before it
-// removes anything: two copies may find no mark, or a dead host's, at the same moment,
-// and the mark of one of them is the last. What a look has found is good for less time
-// than passes between setting a mark and finding it, so the one whose mark was replaced
-// has noticed by then.
+// Another owner is alive if its number rises, whatever the clocks say. A host that has ended leaves a mark
+// that doesn't change; the next host on the same database, whose lock excludes others, takes it over at once.
+// Any other host that sets a mark must find it again at its next look before it removes anything: two copies
+// may find no mark, or a dead host's, at the same moment, and one of their marks is the last. The result of a
+// look is valid for less time than passes between setting a mark and finding it, so the host whose mark was
+// replaced has noticed by then.
 const (
 	ownerEvery = 30 * time.Second   // between two looks
-	ownerFresh = ownerEvery * 3 / 4 // for so long from its begin a look is good, and from its end one that gave nothing
-	ownerLeave = 2 * time.Second    // for saying that the host ends
-	ownerDead  = 4                  // looks at a mark that stands still, until its host is taken for dead
+	ownerFresh = ownerEvery * 3 / 4 // how long a look is valid: from its start, or from its end if it didn't make the host an owner
+	ownerLeave = 2 * time.Second    // for recording that the host ends
+	ownerDead  = 4                  // looks at an unchanged mark until its host is considered dead
 )
 
-// ownerMark is what a mark says.
+// ownerMark is the content of a mark.
 type ownerMark struct {
-	Host string `json:"host"` // random, of one life of a host
+	Host string `json:"host"` // random, new for each start of a host
 	Beat int64  `json:"beat"`
-	// Place is where its database is: no two hosts that live have one.
+	// Place is the location of the host's database: unique among running hosts.
 	Place string `json:"place"`
 	// Ended: the host was stopped, and removes nothing any more.
 	Ended bool `json:"ended,omitempty"`
-	// For people, who look for the other host.
+	// For people looking for the other host.
 	Machine string    `json:"machine"`
 	At      time.Time `json:"at"`
 }
 
-// ownerships are those of a host, of the objects of its origins in all stores. Only
-// the janitor's goroutine has them.
+// ownerships are a host's ownerships of the objects of its origins in all stores. Only the janitor's
+// goroutine uses them.
 type ownerships struct {
 	cfg  *Config
-	host string // in marks
+	host string // of the marks
 	beat int64
 	at   map[owned]*ownership
 
-	begun bool // the host is an owner that wasn't before: what has waited can be removed
+	begun bool // the host has become an owner: objects that waited can be removed
 }
 
 // owned are the objects of an origin in a store.
@@ -64,25 +63,25 @@ type owned struct {
 
 func (o owned) mark() string { return "owner-" + o.origin.String() }
 
-// ownership is what is known of who owns them.
+// ownership is what is known about the owner of such objects.
 type ownership struct {
 	mine      bool
 	set       bool // the last look has set the host's mark
 	looked    time.Time
-	seen      ownerMark // the last of another host
-	still     int       // looks at which it was the same
-	contested bool      // another host lives
+	seen      ownerMark // the last mark of another host
+	still     int       // looks at which it was unchanged
+	contested bool      // another host is alive
 }
 
-// errNotOwner: another host owns the objects, or may.
+// errNotOwner: another host owns the objects, or may own them.
 var errNotOwner = errors.New("another host may own the objects")
 
 func newOwnerships(cfg *Config) *ownerships {
 	return &ownerships{cfg: cfg, host: rand.Text(), at: map[owned]*ownership{}}
 }
 
-// mayRemove reports whether the host may remove objects now. A mark that was not
-// looked at for a while is looked at first: the host may have slept.
+// mayRemove reports whether the host may remove objects now. If the last look at the mark is too old, it
+// looks first: the host may have been suspended.
 func (o *ownerships) mayRemove(ctx context.Context, on owned) (bool, error) {
 	if o.cfg.Place == "" {
 		return true, nil // a database in memory can't be copied
@@ -102,7 +101,7 @@ func (o *ownerships) mayRemove(ctx context.Context, on owned) (bool, error) {
 	return k.mine && err == nil && time.Since(k.looked) < ownerFresh, err
 }
 
-// look reads a mark, and sets it anew unless it is of another host that may be alive.
+// look reads a mark, and renews it unless it belongs to another host that may be alive.
 func (o *ownerships) look(ctx context.Context, on owned, k *ownership) error {
 	began := time.Now()
 	text, err := o.cfg.Set.Mark(ctx, on.store, on.mark())
@@ -110,7 +109,7 @@ func (o *ownerships) look(ctx context.Context, on owned, k *ownership) error {
 		return err
 	}
 	var there ownerMark
-	known := err == nil && json.Unmarshal(text, &there) == nil && !there.Ended // a power loss may have left half of one
+	known := err == nil && json.Unmarshal(text, &there) == nil && !there.Ended // a power failure may have left a partial mark
 	own := known && (there.Host == o.host || there.Place == o.cfg.Place)
 	if known && !own && !k.isDead(there) {
 		o.yield(on, k, there)
@@ -128,7 +127,7 @@ func (o *ownerships) look(ctx context.Context, on owned, k *ownership) error {
 	return nil
 }
 
-// set sets a mark anew.
+// set writes the mark with a new number.
 func (o *ownerships) set(ctx context.Context, on owned, ended bool) error {
 	o.beat++
 	machine, _ := os.Hostname() // for people only
@@ -139,8 +138,8 @@ func (o *ownerships) set(ctx context.Context, on owned, ended bool) error {
 	return o.cfg.Set.SetMark(ctx, on.store, on.mark(), text)
 }
 
-// end lets others have what the host owns, or was about to, as far as it can say so within a
-// moment. Otherwise they wait until its marks have stood still for a while.
+// end gives up what the host owns, or was about to own, as far as it can record that within a moment.
+// Otherwise others wait until its marks have been unchanged for a while.
 func (o *ownerships) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownerLeave)
 	defer cancel()
@@ -151,7 +150,7 @@ func (o *ownerships) end(ctx context.Context) {
 	}
 }
 
-// isDead reports whether the mark of another host has stood still for long enough.
+// isDead reports whether the mark of another host has been unchanged for long enough.
 func (k *ownership) isDead(there ownerMark) bool {
 	if there.Host != k.seen.Host || there.Beat != k.seen.Beat {
 		return false
@@ -160,7 +159,7 @@ func (k *ownership) isDead(there ownerMark) bool {
 	return k.still >= ownerDead
 }
 
-// yield leaves the objects to another host, as long as that lives.
+// yield leaves the objects to another host while that host is alive.
 func (o *ownerships) yield(on owned, k *ownership, there ownerMark) {
 	alive := there.Host == k.seen.Host && there.Beat != k.seen.Beat
 	if there.Host != k.seen.Host || there.Beat != k.seen.Beat {
@@ -178,7 +177,7 @@ func (o *ownerships) yield(on owned, k *ownership, there ownerMark) {
 	o.contest(on, k, true)
 }
 
-// contest tells of a contest that has begun or ended.
+// contest reports a contest that has begun or ended.
 func (o *ownerships) contest(on owned, k *ownership, contested bool) {
 	if k.contested && !contested {
 		o.cfg.Logger.Info("the other host that had the same payloads is gone: they are removed here again", logkey.Payloads, on.store)
@@ -190,7 +189,7 @@ func (o *ownerships) contest(on owned, k *ownership, contested bool) {
 	o.cfg.Contested(on.store, contested)
 }
 
-// renew looks at all marks. A store that is away is reported by what needs it.
+// renew looks at all marks. Unavailable stores are reported by the operations that need them.
 func (k *Keeper) renew(ctx context.Context) {
 	for _, store := range k.cfg.Set.Stores() {
 		for _, origin := range k.own {
@@ -199,7 +198,7 @@ func (k *Keeper) renew(ctx context.Context) {
 	}
 }
 
-// removableNow returns those of the objects of a store that may be removed now.
+// removableNow returns the objects of a store that may be removed now.
 func (k *Keeper) removableNow(ctx context.Context, store string, refs []payload.Ref) (free []payload.Ref, err error) {
 	for _, ref := range refs {
 		origin, _ := payload.OriginOf(ref.Key)

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload/payloadtest"
 )
 
@@ -17,7 +17,7 @@ import (
 func (b *bench) twin(place string) *bench {
 	b.t.Helper()
 	c := b.restored(nil)
-	c.commit(&queue.Note{Name: queue.NoteRestored})
+	c.commit(&record.Note{Name: record.NoteRestored})
 	c.place = place
 	return c
 }
@@ -88,7 +88,7 @@ func TestTwoHostsStartAtOnce(t *testing.T) {
 						id, ref := fmt.Sprint("job", n), h.put()
 						h.end(id, ref)
 						h.Release(ref.String(), false)
-						h.commit(&queue.Delete{ID: id})
+						h.commit(&record.Delete{ID: id})
 						h.Gone()
 						synctest.Wait()
 						if h.removed[0].Load() > before && last != i+1 {
@@ -124,7 +124,7 @@ func TestTwoHostsWithOneOrigin(t *testing.T) {
 		if b.contested.Load() { // which of them set the last mark is up to the scheduler
 			b, c, stopFirst, stop = c, b, stop, stopFirst
 		}
-		c.commit(&queue.Delete{ID: "job"})
+		c.commit(&record.Delete{ID: "job"})
 		c.Gone()
 		time.Sleep(62 * time.Hour)
 		b.want(1)
@@ -136,7 +136,7 @@ func TestTwoHostsWithOneOrigin(t *testing.T) {
 		other := b.put()
 		b.end("other", other)
 		b.Release(other.String(), false)
-		b.commit(&queue.Delete{ID: "other"})
+		b.commit(&record.Delete{ID: "other"})
 		b.Gone()
 		synctest.Wait()
 		b.want(1)
@@ -164,7 +164,7 @@ func TestOwnerStartsAgain(t *testing.T) {
 		b.lived(true)
 		ref := b.put()
 		b.end("job", ref)
-		b.commit(&queue.Delete{ID: "job"})
+		b.commit(&record.Delete{ID: "job"})
 		defer b.run(b.open())()
 		synctest.Wait()
 		b.want(0)
@@ -183,7 +183,7 @@ func TestOwnerMoves(t *testing.T) {
 				b.lived(crash)
 				ref := b.put()
 				b.end("job", ref)
-				b.commit(&queue.Delete{ID: "job"})
+				b.commit(&record.Delete{ID: "job"})
 				b.place = "two"
 				defer b.run(b.open())()
 				soon := 31 * time.Second
@@ -213,7 +213,7 @@ func TestOwnerBegins(t *testing.T) {
 				b.end(job, ref)
 			}
 		}
-		b.commit(&queue.Delete{ID: "job"})
+		b.commit(&record.Delete{ID: "job"})
 		time.Sleep(72 * time.Hour)
 		defer b.run(b.open())()
 		synctest.Wait()
@@ -230,7 +230,7 @@ func TestOwnerUnknown(t *testing.T) {
 		b := setupAt(t, "one")
 		ref := b.put()
 		b.end("job", ref)
-		b.commit(&queue.Delete{ID: "job"})
+		b.commit(&record.Delete{ID: "job"})
 		b.objects.Fail(errors.New("away"))
 		defer b.run(b.open())()
 		time.Sleep(time.Hour)
@@ -265,7 +265,7 @@ func TestTwoHostsTakeOverOne(t *testing.T) {
 			ref := c.put()
 			c.end("job", ref)
 			c.Release(ref.String(), false)
-			c.commit(&queue.Delete{ID: "job"})
+			c.commit(&record.Delete{ID: "job"})
 			c.Gone()
 			time.Sleep(10 * time.Minute)
 			n := c.removed[0].Load()

@@ -9,15 +9,15 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Spool takes the result of an attempt, which is too large for the queue's store. It
-// has a copy of it, within bounds, so that a result which the payload store doesn't
-// take can be kept: see [Spool.Keep]. It must be ended by Commit or Abort.
+// Spool takes the result of an attempt if it is too large for the queue's store. It makes
+// a bounded copy, so that a result the payload store doesn't accept can be kept: see
+// [Spool.Keep]. It must be ended by Commit or Abort.
 type Spool struct {
 	k     *Keeper
-	w     *Writer // nil = the store is away
-	fault error   // why the store has not taken it
+	w     *Writer // nil = the store is unavailable
+	fault error   // why the store has not accepted it
 	copy  *copied // nil = it is too large to be kept
-	left  int64   // of the limit
+	left  int64   // remaining bytes of the limit
 }
 
 // Spool begins a result of up to limit bytes.
@@ -35,7 +35,7 @@ func (k *Keeper) Spool(ctx context.Context, limit int64) (*Spool, error) {
 	return s, nil
 }
 
-// bears reports whether the spool goes on without a store that doesn't work.
+// bears reports whether the spool can continue with its copy, without the store.
 func (s *Spool) bears(err error) bool {
 	if _, its := errors.AsType[*queue.StoreFault](err); !its {
 		return false
@@ -69,7 +69,7 @@ func (s *Spool) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Commit makes the result durable. After an error there may be something to [Spool.Keep].
+// Commit makes the result durable. After an error, [Spool.Keep] may be possible.
 func (s *Spool) Commit() (payload.Ref, error) {
 	if s.w == nil {
 		return payload.Ref{}, s.fault
@@ -83,7 +83,7 @@ func (s *Spool) Commit() (payload.Ref, error) {
 	return ref, nil
 }
 
-// Keep returns what is to be stored when the store is back; false = it can't be kept.
+// Keep returns the copy, to be stored when the store is back; false = it can't be kept.
 func (s *Spool) Keep() (queue.Kept, bool) {
 	if s.fault == nil || s.copy == nil {
 		return nil, false
@@ -93,8 +93,8 @@ func (s *Spool) Keep() (queue.Kept, bool) {
 	return kept, true
 }
 
-// Abort frees what there is, and removes what there is of the object. After Commit or
-// Keep it removes nothing.
+// Abort frees memory and removes the incomplete object. After Commit or Keep it removes
+// nothing.
 func (s *Spool) Abort() {
 	if s.w != nil {
 		s.w.Abort()
@@ -106,7 +106,7 @@ func (s *Spool) Abort() {
 	}
 }
 
-// room bounds the copies of results in memory.
+// room bounds the memory of copied results.
 type room struct {
 	mu    sync.Mutex // protects taken
 	taken int64
@@ -114,10 +114,10 @@ type room struct {
 	free  sync.Pool // of *[chunkBytes]byte
 }
 
-// usual is what a result has by default at most.
+// usual is the default maximum of a result.
 const usual = 1 << 20
 
-// has reports whether there is room for n bytes more.
+// has reports whether there is room for n more bytes.
 func (r *room) has(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,14 +146,14 @@ func (r *room) give(c *[chunkBytes]byte) {
 
 const chunkBytes = 64 << 10
 
-// copied is the copy of a result. One goroutine has it at a time.
+// copied is the copy of a result. One goroutine uses it at a time.
 type copied struct {
 	room   *room
 	chunks []*[chunkBytes]byte
 	size   int64
 }
 
-// add reports whether there was room. One result takes no more than a quarter of it all.
+// add reports whether there was room. A single result may take a quarter of the total.
 func (c *copied) add(p []byte) bool {
 	for len(p) > 0 {
 		at := int(c.size % chunkBytes)
@@ -171,7 +171,7 @@ func (c *copied) add(p []byte) bool {
 	return c.size <= c.room.most/4
 }
 
-// writeTo gives all of it to a writer.
+// writeTo writes all of it.
 func (c *copied) writeTo(w *Writer) error {
 	left := c.size
 	for _, chunk := range c.chunks {

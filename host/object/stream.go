@@ -11,16 +11,16 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Writer is an object in the making. It must be ended by Commit or Abort.
+// Writer is an object being written. It must be ended by Commit or Abort.
 type Writer struct {
 	*payload.Writer
-	k        *Keeper
-	patience *patience
-	done     bool
+	k     *Keeper
+	stall *stallTimer
+	done  bool
 }
 
 // Create begins an object of up to limit bytes, which is held. While the store is
-// away it fails at once, so that nothing waits for what will not come.
+// unavailable it fails at once, so that nothing waits in vain.
 func (k *Keeper) Create(ctx context.Context, limit int64) (*Writer, error) {
 	if away := k.Unwritten(); away != nil && time.Since(away.Since) > late {
 		return nil, errUnwritten(&queue.StoreFault{Store: away.Store, Verb: away.Verb, Err: errAway})
@@ -28,12 +28,12 @@ func (k *Keeper) Create(ctx context.Context, limit int64) (*Writer, error) {
 	return k.begin(ctx, limit)
 }
 
-// begin is Create, also while the store is away.
+// begin is Create, even while the store is unavailable.
 func (k *Keeper) begin(ctx context.Context, limit int64) (*Writer, error) {
-	p := newPatience(ctx)
+	p := newStallTimer(ctx)
 	p.begin(answerWithin)
 	w, err := k.cfg.Set.Create(p.ctx, limit)
-	if gaveUp, err := p.end(err); err != nil { // one that has begun has shown nothing yet
+	if gaveUp, err := p.end(err); err != nil { // a successful begin proves nothing yet
 		p.close()
 		if gaveUp {
 			return nil, err
@@ -41,18 +41,18 @@ func (k *Keeper) begin(ctx context.Context, limit int64) (*Writer, error) {
 		return nil, explainWrite(k.met(payload.Put, k.toTarget(), err))
 	}
 	k.hold(w.Name(), false)
-	return &Writer{Writer: w, k: k, patience: p}, nil
+	return &Writer{Writer: w, k: k, stall: p}, nil
 }
 
-// toTarget is a reference to nothing in the store that takes what is written.
+// toTarget returns a reference without an object in the store for new objects.
 func (k *Keeper) toTarget() payload.Ref { return payload.Ref{Store: k.target.store} }
 
 // Write adds to the object. Errors: [payload.ErrTooLarge], the cause of the
 // context, unavailable.
 func (w *Writer) Write(p []byte) (int, error) {
-	w.patience.begin(writeWithin(mostInPart))
+	w.stall.begin(writeWithin(mostInPart))
 	n, err := w.Writer.Write(p)
-	if gaveUp, err := w.patience.end(err); err != nil {
+	if gaveUp, err := w.stall.end(err); err != nil {
 		if gaveUp {
 			return n, err
 		}
@@ -63,13 +63,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // Commit makes the object durable. It is held until [Keeper.Release].
 func (w *Writer) Commit() (payload.Ref, error) {
-	w.patience.begin(writeWithin(w.Size()))
+	w.stall.begin(writeWithin(w.Size()))
 	ref, err := w.Writer.Commit()
-	if err = w.k.verdict(w.patience, payload.Put, w.k.toTarget(), err); err != nil {
+	if err = w.k.verdict(w.stall, payload.Put, w.k.toTarget(), err); err != nil {
 		return ref, explainWrite(err)
 	}
 	w.done = true
-	w.patience.close()
+	w.stall.close()
 	return ref, nil
 }
 
@@ -78,17 +78,17 @@ func (w *Writer) Abort() {
 	if !w.done {
 		w.done = true
 		w.Writer.Abort()
-		w.patience.close()
+		w.stall.close()
 		w.k.letGo(w.Name())
 	}
 }
 
-// explainWrite says what an error of writing means. The cause is for operators.
+// explainWrite converts an error of writing. The cause is for operators.
 func explainWrite(err error) error {
 	if fault, its := errors.AsType[*queue.StoreFault](err); its {
 		return errUnwritten(fault)
 	}
-	return err // of the caller
+	return err // the caller's
 }
 
 func errUnwritten(fault *queue.StoreFault) error {
@@ -100,7 +100,7 @@ func errUnwritten(fault *queue.StoreFault) error {
 
 // Open implements [queue.Objects].
 func (k *Keeper) Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, error) {
-	p := newPatience(ctx)
+	p := newStallTimer(ctx)
 	p.begin(answerWithin)
 	r, err := k.cfg.Set.Open(p.ctx, ref)
 	if err := k.verdict(p, payload.Get, ref, err); err != nil {
@@ -110,23 +110,23 @@ func (k *Keeper) Open(ctx context.Context, ref payload.Ref) (io.ReadCloser, erro
 	return &reader{r, k, p, ref}, nil
 }
 
-// reader reads an object, judges its store and explains what it says.
+// reader reads an object, judges its store and converts its errors.
 type reader struct {
 	io.ReadCloser
-	k        *Keeper
-	patience *patience
-	ref      payload.Ref
+	k     *Keeper
+	stall *stallTimer
+	ref   payload.Ref
 }
 
 // Read implements [io.Reader].
 func (r *reader) Read(p []byte) (int, error) {
-	r.patience.begin(answerWithin)
+	r.stall.begin(answerWithin)
 	n, err := r.ReadCloser.Read(p)
 	if err == io.EOF {
-		_ = r.k.verdict(r.patience, payload.Get, r.ref, nil)
+		_ = r.k.verdict(r.stall, payload.Get, r.ref, nil)
 		return n, err
 	}
-	if err = r.k.verdict(r.patience, payload.Get, r.ref, err); err != nil {
+	if err = r.k.verdict(r.stall, payload.Get, r.ref, err); err != nil {
 		err = explain(err)
 	}
 	return n, err
@@ -134,11 +134,11 @@ func (r *reader) Read(p []byte) (int, error) {
 
 // Close implements [io.Closer].
 func (r *reader) Close() error {
-	r.patience.close()
+	r.stall.close()
 	return r.ReadCloser.Close()
 }
 
-// explain says what an error of reading means, with the cause for operators.
+// explain converts an error of reading, with the cause for operators.
 func explain(err error) error {
 	fault, its := errors.AsType[*queue.StoreFault](err)
 	switch {
@@ -158,5 +158,5 @@ func explain(err error) error {
 	case payload.Permanent(err):
 		return &jobhost.Error{Code: jobhost.CodeInternal, Message: "the host has not the payload store or the key of the content", Cause: err}
 	}
-	return err // of the caller
+	return err // the caller's
 }

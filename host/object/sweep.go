@@ -11,14 +11,14 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Calm puts off sweeps: the clock, by which the ages of objects are reckoned, may be wrong until
-// then. It comes before Run.
+// Calm postpones sweeps: until then the clock, which determines the ages of objects, may be
+// wrong. It must be called before Run.
 func (k *Keeper) Calm(until time.Time) { k.calm = until }
 
-// sweep removes own objects, of a certain age, that no row refers to: what a crash has
-// left between an object and its commit, and uploads that no job has taken. An
-// object that was judged is not looked at again, since its row, when that goes,
-// leaves its reference for the janitor.
+// sweep removes own objects of a certain age that no row refers to: those that a crash has left
+// between an object and its commit, and uploads that no job has taken. Objects that were judged
+// are not looked at again: when the row of one is removed, its reference is left for the
+// janitor.
 func (k *Keeper) sweep(ctx context.Context) error {
 	if time.Now().Before(k.calm) {
 		return nil
@@ -60,16 +60,16 @@ func (k *Keeper) sweepStore(ctx context.Context, store string, before time.Time)
 	}
 }
 
-// judge removes those of the objects that no row refers to. all = none of them
-// need be looked at again.
+// judge removes the objects that no row refers to. all = none of the objects needs to be looked
+// at again.
 func (k *Keeper) judge(ctx context.Context, store string, keys []string) (removed int, all bool, err error) {
 	var orphans []payload.Ref
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = payload.Name(store, key)
 	}
-	// Held ones are looked for before the rows: what was held then and is
-	// released since has its row now, or is dropped.
+	// Held objects are read before the rows: an object released in between has its row by now,
+	// or is dropped.
 	k.mu.Lock()
 	held := make([]bool, len(names))
 	for i, name := range names {

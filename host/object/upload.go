@@ -15,13 +15,14 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// commit commits operations, all or none, and waits for it.
-func commit(ctx context.Context, store queue.Store, ops ...queue.Op) error {
+// commit commits operations, all or none, and waits for the result.
+func commit(ctx context.Context, store record.Store, ops ...record.Op) error {
 	answer := make(chan error, 1)
-	store.Commit(ops, func(results []queue.OpResult, err error) {
+	store.Commit(ops, func(results []record.OpResult, err error) {
 		for _, result := range results {
 			err = errors.Join(err, result.Err)
 		}
@@ -35,7 +36,7 @@ func commit(ctx context.Context, store queue.Store, ops ...queue.Op) error {
 	}
 }
 
-// Upload keeps all that r has until a job takes it, or its time is over.
+// Upload stores everything that r has until a job takes it or it expires.
 func (k *Keeper) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error) {
 	if refusal := k.refusal.Load(); refusal != nil {
 		return jobhost.Upload{}, refusal
@@ -64,7 +65,8 @@ func (k *Keeper) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error
 	}
 	k.letGo(ref.Name()) // from now on its age protects it
 	made, _ := payload.KeyTime(ref.Key)
-	// Counted from its end, but never so long that the sweep could be first.
+	// From the end of the upload, but limited so that the sweep can't come
+	// first.
 	expires := time.Now().Add(k.cfg.UploadFor)
 	if last := made.Add(max(k.cfg.OrphanAge, k.cfg.UploadFor)); expires.After(last) {
 		expires = last
@@ -75,7 +77,7 @@ func (k *Keeper) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error
 	}, nil
 }
 
-// reading remembers the error of a reader, which is the caller's own.
+// reading records the error of a reader, which is the caller's own.
 type reading struct {
 	r   io.Reader
 	err error
@@ -89,9 +91,9 @@ func (r *reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// token is what an uploader is told: the reference and until when it holds, with
-// a code that only this store's hosts can make. Nobody can name another one's
-// object with it, nor any that isn't an upload.
+// token returns an uploader's token: the reference and its expiry, with a code
+// that only hosts of this store can compute. It can't be forged for another
+// uploader's object, nor for one that isn't an upload.
 //
 //	u1.base64(reference|milliseconds).base64(HMAC-SHA256)
 func (k *Keeper) token(ref payload.Ref, expires time.Time) string {
@@ -101,7 +103,7 @@ func (k *Keeper) token(ref payload.Ref, expires time.Time) string {
 
 const tokenPrefix = "u1."
 
-// encoding is strict, so that a token can be written in one way only.
+// encoding is strict, so that a token has only one spelling.
 var encoding = base64.RawURLEncoding.Strict()
 
 func (k *Keeper) code(text string) []byte {
@@ -110,7 +112,7 @@ func (k *Keeper) code(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// read returns what a token says, if it is one of ours.
+// read parses a token, if it is one of ours.
 func (k *Keeper) read(token string) (ref payload.Ref, expires time.Time, ok bool) {
 	body, there := strings.CutPrefix(token, tokenPrefix)
 	first, second, dotted := strings.Cut(body, ".")

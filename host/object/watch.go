@@ -10,14 +10,15 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// How stores that are away are looked for.
+// How unavailable stores are probed.
 const (
-	probeFirst  = 250 * time.Millisecond // until the first look
+	probeFirst  = 250 * time.Millisecond // before the first probe
 	probeMost   = 5 * time.Second        // between two
-	probeWithin = 5 * time.Second        // the answer
-	// settled is after which time a store that came back has a short first wait again.
+	probeWithin = 5 * time.Second        // for the answer
+	// settled is how long a store must have been back for its next outage to start with short
+	// pauses again.
 	settled = 30 * time.Second
-	// lastWithin is how long the results that are kept have at the end.
+	// lastWithin is the time for storing kept results at shutdown.
 	lastWithin = 5 * time.Second
 )
 
@@ -56,9 +57,9 @@ func (r *kept) end(ref payload.Ref, err error) {
 	r.then(ref, err)
 }
 
-// Watch looks for stores that are away until they are back, and stores then what was
-// kept for them. No slot and no task waits for what it does. It ends with ctx, after a
-// last try; its error is always nil.
+// Watch probes unavailable stores until they are back, and then stores the results kept for
+// them. No slot and no task waits for it. It ends with ctx, after a last try; its error is
+// always nil.
 func (k *Keeper) Watch(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -77,11 +78,11 @@ func (k *Keeper) Watch(ctx context.Context) error {
 	return nil
 }
 
-// look tries the sides that are due, and returns when the next one is.
+// look probes the sides that are due, and returns when the next one is.
 func (k *Keeper) look(ctx context.Context) (next time.Time) {
 	for _, s := range k.sides {
 		if s.away.Load() == nil {
-			k.tellBack(s)
+			k.notifyBack(s)
 			continue
 		}
 		now := time.Now()
@@ -94,7 +95,7 @@ func (k *Keeper) look(ctx context.Context) (next time.Time) {
 		if !now.Before(s.next) {
 			k.probe(ctx, s)
 			if s.away.Load() == nil {
-				k.tellBack(s)
+				k.notifyBack(s)
 				continue
 			}
 			s.wait = min(2*s.wait, probeMost)
@@ -110,8 +111,8 @@ func (k *Keeper) look(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// tellBack lets go on what has waited for a side, if it was away.
-func (k *Keeper) tellBack(s *side) {
+// notifyBack resumes what waits for a side, if it was unavailable.
+func (k *Keeper) notifyBack(s *side) {
 	if !s.returned.Swap(false) {
 		return
 	}
@@ -121,7 +122,7 @@ func (k *Keeper) tellBack(s *side) {
 	}
 }
 
-// probe tries what a side is there for.
+// probe tests a side.
 func (k *Keeper) probe(ctx context.Context, s *side) {
 	if s.verb == payload.Put && k.storeOne(ctx) {
 		return
@@ -142,7 +143,7 @@ func (k *Keeper) probe(ctx context.Context, s *side) {
 	}
 }
 
-// probeGet reports whether a store has given an object, or has said what is wrong with it.
+// probeGet reports whether a store has returned an object, or has said what is wrong with it.
 func (k *Keeper) probeGet(ctx context.Context, s *side, ref payload.Ref) bool {
 	r, err := k.cfg.Set.Open(ctx, ref)
 	if err == nil {
@@ -156,8 +157,8 @@ func (k *Keeper) probeGet(ctx context.Context, s *side, ref payload.Ref) bool {
 	return true
 }
 
-// probePut writes a small object, which is removed again, unless there are results that
-// wait: where only small ones fit the store is not back.
+// probePut writes a small object, which is removed again, unless results are waiting: a store
+// that accepts only small ones is not back.
 func (k *Keeper) probePut(ctx context.Context) {
 	k.mu.Lock()
 	waiting := len(k.kept) > 0
@@ -171,13 +172,13 @@ func (k *Keeper) probePut(ctx context.Context) {
 	}
 }
 
-// storeKept stores what was kept, one after the other.
+// storeKept stores the kept results, one after another.
 func (k *Keeper) storeKept(ctx context.Context) {
 	for ctx.Err() == nil && k.storeOne(ctx) && k.target.away.Load() == nil {
 	}
 }
 
-// storeOne stores the oldest result that was kept; false = there is none, or it is not stored.
+// storeOne stores the oldest kept result; false = there is none, or it was not stored.
 func (k *Keeper) storeOne(ctx context.Context) bool {
 	k.mu.Lock()
 	if len(k.kept) == 0 {
@@ -198,7 +199,7 @@ func (k *Keeper) storeOne(ctx context.Context) bool {
 	return true
 }
 
-// write makes an object of a copy.
+// write creates an object from a copy.
 func (k *Keeper) write(ctx context.Context, c *copied) (payload.Ref, error) {
 	w, err := k.begin(ctx, c.size)
 	if err != nil {
@@ -211,7 +212,8 @@ func (k *Keeper) write(ctx context.Context, c *copied) (payload.Ref, error) {
 	return w.Commit()
 }
 
-// giveUp tries a last time to store what was kept. The tasks of what is left run again.
+// giveUp tries a last time to store the kept results. The tasks of the remaining ones run
+// again.
 func (k *Keeper) giveUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lastWithin, errSilent)
 	defer cancel()

@@ -9,13 +9,13 @@ import (
 // one that is closed and empty.
 var ErrClosed = errors.New("channel closed")
 
-// Chan is a channel whose operations are ops. Unlike native channels, sending and
-// receiving can stand in one [Choice] with anything else that blocks, on both
-// sides: when two choices meet, each commits its arm, or neither does. A choice
-// never meets itself.
+// Chan is a channel whose operations are ops. Unlike with native channels, sends
+// and receives can be combined in one [Choice] with anything else that blocks, on
+// both sides: when two choices meet, either both commit their arms, or neither
+// does. A choice never meets itself.
 //
-// A Chan is safe for concurrent use. Waiting parties are served in the order in
-// which they came.
+// A Chan is safe for concurrent use. Waiting senders and receivers are served in
+// order of arrival.
 type Chan[T any] struct {
 	mu        sync.Mutex // protects the fields below
 	buf       ring[T]
@@ -23,29 +23,29 @@ type Chan[T any] struct {
 	receivers parties[T] // waiting only while buf is empty
 	closed    bool
 	full      Policy // of a [Mailbox]; a channel blocks
-	lost      uint64 // values that gave their place to others
+	lost      uint64 // values dropped to make room for others
 }
 
-// NewChan returns a channel with room for size values. With size 0, a send and a
+// NewChan returns a channel with a buffer of size values. With size 0, a send and a
 // receive complete together or not at all. It panics if size is negative.
 func NewChan[T any](size int) *Chan[T] {
 	return &Chan[T]{buf: ring[T]{slots: make([]T, size)}}
 }
 
-// Send returns an op that hands v to a receiver or into the buffer. Once the
-// channel is closed, it results in [ErrClosed], also when it was waiting before.
+// Send returns an op that passes v to a receiver or into the buffer. Once the
+// channel is closed, even while the op waits, it results in [ErrClosed].
 func (c *Chan[T]) Send(v T) Op[struct{}] {
 	return Op[struct{}]{node: &sending[T]{c: c, v: v}}
 }
 
-// Recv returns an op that results in the next value. When the channel is closed
-// and its buffer empty, it results in [ErrClosed].
+// Recv returns an op that results in the next value, or in [ErrClosed] if the
+// channel is closed and its buffer empty.
 func (c *Chan[T]) Recv() Op[T] {
 	return Op[T]{node: (*receiving[T])(c)}
 }
 
-// Close closes the channel and reports whether it was open. What waits to send
-// or to receive gets [ErrClosed]; what is in the buffer can still be received.
+// Close closes the channel and reports whether it was open. Waiting senders and
+// receivers get [ErrClosed]; buffered values can still be received.
 func (c *Chan[T]) Close() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,8 +68,8 @@ func (c *Chan[T]) Len() int {
 // Cap is the size of the buffer.
 func (c *Chan[T]) Cap() int { return len(c.buf.slots) }
 
-// sendLocked sends v on behalf of me. The verdict is agreed when that, or failing
-// with err, was me's commit.
+// sendLocked sends v on behalf of me. The verdict is agreed if me has committed,
+// with the result err.
 func (c *Chan[T]) sendLocked(v T, me side) (got verdict, err error) {
 	if c.closed {
 		return me.commit(), ErrClosed
@@ -89,7 +89,7 @@ func (c *Chan[T]) sendLocked(v T, me side) (got verdict, err error) {
 	return got, err
 }
 
-// putLocked puts v into the buffer, if need be as the policy has it.
+// putLocked puts v into the buffer, and applies the policy if it is full.
 func (c *Chan[T]) putLocked(v T) error {
 	if c.buf.full() {
 		if c.full == Reject {
@@ -102,16 +102,16 @@ func (c *Chan[T]) putLocked(v T) error {
 	return nil
 }
 
-// recvLocked receives on behalf of me. The verdict is agreed when that, or failing
-// with err, was me's commit.
+// recvLocked receives on behalf of me. The verdict is agreed if me has committed,
+// with the result v, err.
 func (c *Chan[T]) recvLocked(me side) (v T, got verdict, err error) {
 	if c.buf.n > 0 {
 		if got = me.commit(); got != agreed {
 			return v, got, nil
 		}
 		v = c.buf.pop()
-		// The free place belongs to who waits for it. If that is another arm of
-		// me, it's decided by now and not met.
+		// The free place goes to the first waiting sender. An arm of me's own
+		// session isn't met: the session is already decided.
 		if peer, got := c.senders.meet(side{}); got == agreed {
 			c.buf.push(peer.value)
 			peer.s.wakeUp()
@@ -165,12 +165,12 @@ func (n *sending[T]) block(s *session, _ int) {
 		s.wakeUp()
 	case notYet:
 		c.senders.push(p)
-	case gone: // another arm of s has won meanwhile
+	case gone: // another arm of s has won
 	}
 }
 
-// receiving is the node of a receive. The channel itself serves as node, so that
-// making the op costs nothing.
+// receiving is the node of a receive. The channel itself serves as the node, so
+// that creating the op costs nothing.
 type receiving[T any] Chan[T]
 
 func (n *receiving[T]) arms() int { return 1 }
@@ -204,6 +204,6 @@ func (n *receiving[T]) block(s *session, _ int) {
 		s.wakeUp()
 	case notYet:
 		c.receivers.push(p)
-	case gone: // another arm of s has won meanwhile
+	case gone: // another arm of s has won
 	}
 }

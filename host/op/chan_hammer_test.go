@@ -14,7 +14,8 @@ import (
 
 // TestHammerChoices lets goroutines perform random choices over a few channels
 // until they all have met or given up, and then checks that every value that was
-// sent was received exactly once and that nobody waits beside a partner.
+// sent was received exactly once and that no goroutine waits while a partner is
+// waiting.
 func TestHammerChoices(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 3} {
@@ -74,7 +75,7 @@ func hammerChoices(t *testing.T, size int) {
 			}
 		})
 	}
-	synctest.Wait() // whoever still runs waits for a partner that isn't there
+	synctest.Wait() // goroutines still running wait for a partner that doesn't exist
 	for _, c := range chans {
 		if c.Stuck() {
 			t.Error("a sender and a receiver wait beside each other")

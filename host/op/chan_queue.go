@@ -1,8 +1,8 @@
 package op
 
-// side is one arm of one session as it meets another. The zero side belongs to a
-// performing that is awake and registered nowhere: nobody can commit another of
-// its arms, so it commits by going on.
+// side is one arm of one session when it meets another. The zero side belongs to
+// a performing that is not waiting and has no registrations: no other goroutine
+// can commit one of its arms, so it commits simply by continuing.
 type side struct {
 	s   *session
 	arm int
@@ -14,7 +14,7 @@ type verdict uint8
 const (
 	agreed verdict = iota // committed
 	notYet                // not possible now
-	gone                  // the session was decided before
+	gone                  // the session was already decided
 )
 
 // commit commits the side alone.
@@ -29,10 +29,10 @@ func (me side) commit() verdict {
 type party[T any] struct {
 	side
 	c     *Chan[T]
-	value T // what it sends, or has received
+	value T // to send, or received
 	err   error
 
-	queue      *parties[T] // the queue it is in, or nil; under c.mu
+	queue      *parties[T] // the queue it is in; nil = none; under c.mu
 	next, prev *party[T]   // under c.mu
 }
 
@@ -45,8 +45,8 @@ func (p *party[T]) withdraw() {
 	}
 }
 
-// parties is the queue of those that wait to send, or of those that wait to
-// receive. The channel's mutex protects it.
+// parties is the queue of waiting senders, or of waiting receivers. The
+// channel's mutex protects it.
 type parties[T any] struct {
 	head, tail *party[T]
 }
@@ -75,10 +75,10 @@ func (q *parties[T]) remove(p *party[T]) {
 	p.queue, p.next, p.prev = nil, nil, nil
 }
 
-// meet commits me and the first party that can commit, together, and takes the
-// party out. The caller must then exchange the value and wake the party. Parties
-// that were decided elsewhere are taken out on the way; other arms of me's own
-// session are passed over and stay.
+// meet commits me and the first party that can commit, together, and removes the
+// party. The caller must then exchange the value and wake the party. Parties
+// that were decided elsewhere are removed on the way; other arms of me's own
+// session are skipped and stay.
 func (q *parties[T]) meet(me side) (*party[T], verdict) {
 	for p := q.head; p != nil; {
 		next := p.next

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Choice returns an op that is ready when one of ops is, and results in that
-// one's result. If several are ready, each has a fair chance. A choice of
-// choices is as fair as one flat choice of all their arms. A choice of nothing is
-// [Never].
+// Choice returns an op that is ready when one of ops is, with that op's result.
+// If several are ready, each has a fair chance. A choice of choices is as fair as
+// one flat choice of all their arms. A choice of nothing is [Never].
 func Choice[T any](ops ...Op[T]) Op[T] {
 	if len(ops) == 1 {
 		return ops[0]
@@ -32,7 +31,7 @@ func Choice[T any](ops ...Op[T]) Op[T] {
 // choiceNode is a choice with nothing left to build.
 type choiceNode[T any] struct {
 	kids []node[T]
-	ends []int // the number after each kid's last arm; nil if each has one arm
+	ends []int // the number after each kid's last arm; nil = each has one arm
 	n    int
 }
 
@@ -90,37 +89,37 @@ func (b choiceBuilder[T]) build(s *session) node[T] {
 	return newChoiceNode(kids)
 }
 
-// Tagged is the result of a choice that tells which arm it came from.
+// Tagged is the result of a choice together with the arm it came from.
 type Tagged[K comparable, T any] struct {
 	Tag   K
 	Value T
 }
 
-// tag marks o's result. The tag is there even if the result is an error.
+// tag marks o's result, even if the result is an error.
 func tag[K comparable, T any](k K, o Op[T]) Op[Tagged[K, T]] {
 	return WrapResult(o, func(v T, err error) (Tagged[K, T], error) {
 		return Tagged[K, T]{Tag: k, Value: v}, err
 	})
 }
 
-// NamedChoice is a [Choice] whose result carries the winner's name, also when
-// the winner's result is an error.
+// NamedChoice is a [Choice] whose result has the winner's name, even if the
+// winner's result is an error.
 func NamedChoice[T any](ops map[string]Op[T]) Op[Tagged[string, T]] {
 	named := make([]Op[Tagged[string, T]], 0, len(ops))
-	for _, name := range slices.Sorted(maps.Keys(ops)) { // so that aborts have an order
+	for _, name := range slices.Sorted(maps.Keys(ops)) { // so that aborts have a defined order
 		named = append(named, tag(name, ops[name]))
 	}
 	return Choice(named...)
 }
 
-// BooleanChoice is a [Choice] of two whose result carries true if yes won and
-// false if no did, also when the result is an error.
+// BooleanChoice is a [Choice] of two whose result has true if yes won and false
+// if no did, even if the result is an error.
 func BooleanChoice[T any](yes, no Op[T]) Op[Tagged[bool, T]] {
 	return Choice(tag(true, yes), tag(false, no))
 }
 
-// FirstReady is a [Choice] whose result carries the winner's index in ops, also
-// when the winner's result is an error.
+// FirstReady is a [Choice] whose result has the winner's index in ops, even if
+// the winner's result is an error.
 func FirstReady[T any](ops ...Op[T]) Op[Tagged[int, T]] {
 	tagged := make([]Op[Tagged[int, T]], len(ops))
 	for i, o := range ops {
@@ -129,7 +128,7 @@ func FirstReady[T any](ops ...Op[T]) Op[Tagged[int, T]] {
 	return Choice(tagged...)
 }
 
-// Race is a [Choice] whose winner's index and result go through onWin.
+// Race is a [Choice] that passes the winner's index and result to onWin.
 func Race[T, R any](onWin func(index int, v T, err error) (R, error), ops ...Op[T]) Op[R] {
 	runners := make([]Op[R], len(ops))
 	for i, o := range ops {

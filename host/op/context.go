@@ -3,8 +3,8 @@ package op
 import "context"
 
 // Done returns an op that is ready when ctx has ended, and results in the zero T
-// and [context.Cause] of ctx. Being a failure, it can stand in a [Choice] of any
-// type. Waiting for it costs no goroutine.
+// and [context.Cause] of ctx. As its result is always an error, it fits into a
+// [Choice] of any type. Waiting for it takes no goroutine.
 func Done[T any](ctx context.Context) Op[T] {
 	return New(
 		func() (v T, ok bool, err error) {
@@ -24,8 +24,8 @@ func Done[T any](ctx context.Context) Op[T] {
 }
 
 // Closed returns an op that is ready when ch is closed. ch must be a channel that
-// tells by being closed: a value sent on it would end a wait too, and be lost.
-// While it waits, a goroutine stands before ch. To wait for the end of a context,
+// is only closed: a value sent on it would also end a wait, and be lost. While
+// the op waits, a goroutine receives from ch. To wait for the end of a context,
 // [Done] is cheaper.
 func Closed(ch <-chan struct{}) Op[struct{}] {
 	return New(

@@ -6,8 +6,8 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// A bracket holds something for as long as its op is on offer, whatever becomes
-// of it.
+// A bracket holds something for as long as its op is on offer, whatever the
+// outcome.
 func ExampleBracket() {
 	hold := func(slot int, use op.Op[string]) op.Op[string] {
 		return op.Bracket(

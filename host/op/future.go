@@ -3,9 +3,9 @@ package op
 import "sync"
 
 // Future is a result that will be set once and can be read by any number of
-// performings, before and after. It is what to give out for an answer, an exit or
-// anything else that happens once. The zero value is ready for use; a Future is
-// safe for concurrent use and must not be copied.
+// performings, before and after. It is for answers, exits and everything else
+// that happens once. The zero value is ready for use; a Future is safe for
+// concurrent use and must not be copied.
 type Future[T any] struct {
 	mu      sync.Mutex // protects the fields below
 	set     bool
@@ -27,10 +27,10 @@ func (f *Future[T]) Set(v T, err error) bool {
 	return true
 }
 
-// Get returns an op that results in what has been or will be set.
+// Get returns an op that results in the result, as soon as it is set.
 func (f *Future[T]) Get() Op[T] { return New(f.Peek, f.block) }
 
-// Peek returns the result and reports whether there is one yet.
+// Peek returns the result and reports whether it is set.
 func (f *Future[T]) Peek() (v T, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +51,8 @@ func (f *Future[T]) block(w *Waiter[T]) {
 // ready for use; a Signal is safe for concurrent use and must not be copied.
 type Signal struct{ f Future[struct{}] }
 
-// Fire makes the condition true and reports true, or reports false if it was.
+// Fire makes the condition true and reports true, or reports false if it was true
+// already.
 func (s *Signal) Fire() bool { return s.f.Set(struct{}{}, nil) }
 
 // Fired reports whether the condition is true.

@@ -5,37 +5,37 @@ import (
 	"sync"
 )
 
-// Inlet receives from a native Go channel by ops. A native channel can't be asked
-// to hold a value back until a choice has been decided, so a value may arrive for
-// an arm that has just lost. The Inlet keeps it and gives it to the next who asks:
-// nothing is lost, and a goroutine that offers one receive at a time gets the
-// values in their order. Thus all receiving from the channel should go through one
-// Inlet. It keeps at most one value per receive that was waiting.
+// Inlet receives from a native Go channel by ops. A native channel can't hold a
+// value back until a choice has been decided, so a value may arrive for an arm
+// that has just lost. The Inlet keeps such a value for the next receive: nothing
+// is lost, and a goroutine that performs one receive at a time gets the values in
+// order. All receiving from the channel should therefore go through one Inlet. It
+// keeps at most one value per receive that was waiting.
 //
-// While a receive waits, a goroutine stands before the channel. An Inlet is safe
+// While a receive waits, a goroutine receives from the channel. An Inlet is safe
 // for concurrent use.
 type Inlet[T any] struct {
 	ch <-chan T
 
 	mu       sync.Mutex      // protects the fields below
-	waiting  []*inletWait[T] // in the order of their coming
+	waiting  []*inletWait[T] // in order of arrival
 	kept     []T             // arrived for arms that had lost, oldest first
-	standing int             // goroutines that may have a value in hand
+	standing int             // goroutines that may hold a value
 	closed   bool            // one of them has seen the channel closed
 }
 
-// inletWait is a waiter with a goroutine before the channel.
+// inletWait is a waiter with a goroutine receiving for it.
 type inletWait[T any] struct {
 	w      *Waiter[T]
 	stop   chan struct{} // closed when the goroutine isn't needed any more
-	exited chan struct{} // closed when it has nothing in hand any more
+	exited chan struct{} // closed when it holds no value any more
 }
 
 // NewInlet returns an Inlet for ch.
 func NewInlet[T any](ch <-chan T) *Inlet[T] { return &Inlet[T]{ch: ch} }
 
 // Recv returns an op that results in the next value, or in [ErrClosed] when the
-// channel is closed and every value has been given out.
+// channel is closed and all its values have been received.
 func (in *Inlet[T]) Recv() Op[T] { return New(in.try, in.block) }
 
 func (in *Inlet[T]) try() (v T, ok bool, err error) {
@@ -49,7 +49,7 @@ func (in *Inlet[T]) try() (v T, ok bool, err error) {
 		if ok {
 			return v, true, nil
 		}
-		// A last value may still be in the hand of a goroutine: then wait for it.
+		// A goroutine may still hold a last value: wait for it.
 		return v, in.standing == 0, ErrClosed
 	default:
 		return v, false, nil
@@ -59,7 +59,7 @@ func (in *Inlet[T]) try() (v T, ok bool, err error) {
 func (in *Inlet[T]) block(w *Waiter[T]) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.kept) > 0 { // since try
+	if len(in.kept) > 0 { // arrived after try
 		if w.Complete(in.kept[0], nil) {
 			in.nextLocked()
 		}
@@ -71,14 +71,14 @@ func (in *Inlet[T]) block(w *Waiter[T]) {
 	go in.stand(iw)
 	w.OnAbort(func() {
 		close(iw.stop)
-		<-iw.exited // what it has in hand must be kept before anyone asks again
+		<-iw.exited // a value it holds must be kept before the next receive
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		in.forgetLocked(iw)
 	})
 }
 
-// stand waits before the channel on behalf of iw.
+// stand receives from the channel on behalf of iw.
 func (in *Inlet[T]) stand(iw *inletWait[T]) {
 	defer close(iw.exited)
 	var v T
@@ -100,8 +100,8 @@ func (in *Inlet[T]) stand(iw *inletWait[T]) {
 	}
 }
 
-// deliverLocked gives v to the waiter that it arrived for, else to another one,
-// else it is kept.
+// deliverLocked passes v to the waiter it arrived for, otherwise to another one,
+// otherwise keeps it.
 func (in *Inlet[T]) deliverLocked(iw *inletWait[T], v T) {
 	in.forgetLocked(iw)
 	if iw.w.Complete(v, nil) {
@@ -111,14 +111,14 @@ func (in *Inlet[T]) deliverLocked(iw *inletWait[T], v T) {
 		other := in.waiting[0]
 		in.forgetLocked(other)
 		if other.w.Complete(v, nil) {
-			close(other.stop) // it has won, so its OnAbort won't do this
+			close(other.stop) // it has won, so its OnAbort won't close it
 			return
 		}
 	}
 	in.kept = append(in.kept, v)
 }
 
-// dismissLocked tells all waiters that nothing will come any more.
+// dismissLocked ends all waits with [ErrClosed].
 func (in *Inlet[T]) dismissLocked() {
 	for _, iw := range in.waiting {
 		var zero T

@@ -110,8 +110,8 @@ func TestInlet(t *testing.T) {
 	})
 }
 
-// TestHammerInlet has many receivers that mostly give up. No value is lost or
-// doubled, and the last one is given out before anyone is told of the closing.
+// TestHammerInlet has many receivers that mostly give up. No value is lost or duplicated,
+// and the last one is delivered before any receiver sees that the channel is closed.
 func TestHammerInlet(t *testing.T) {
 	t.Parallel()
 	for round := range 400 {

@@ -5,17 +5,17 @@ package op
 type Op[T any] struct {
 	// At most one of the two is set.
 	node  node[T]    // ready to be probed as it is
-	build builder[T] // has parts that are built anew for each performing
+	build builder[T] // has parts that are built for each performing
 }
 
-// node is an op of which nothing is left to be built. Its arms are numbered
-// from 0; a node with several children hands out their numbers in order.
+// node is an op with nothing left to build. Its arms are numbered from 0; a node
+// with several children numbers their arms consecutively.
 type node[T any] interface {
-	// arms is the number of arms, the same at each call.
+	// arms is the number of arms, the same in every call.
 	arms() int
-	// take commits arm i if that is possible now, or has just happened while s
-	// was parked, and runs its wraps. It reports false if the arm isn't ready.
-	// s is nil if the op has nothing to build and nobody has waited yet.
+	// take commits arm i if that is possible now, or has just happened while s was
+	// parked, and runs its wraps. It reports false if the arm isn't ready. s is
+	// nil if the op has nothing to build and the performing hasn't waited yet.
 	take(s *session, i int) (v T, ok bool, err error)
 	// block registers arm i with what it waits for.
 	block(s *session, i int)
@@ -23,8 +23,8 @@ type node[T any] interface {
 
 // builder is an op with parts that depend on the performing.
 type builder[T any] interface {
-	// build makes the node for one performing. It counts the arms in s and tells s
-	// what to do for those that lose.
+	// build creates the node for one performing. It counts the arms in s and
+	// registers with s what to do for arms that lose.
 	build(s *session) node[T]
 }
 
@@ -50,10 +50,10 @@ func (o Op[T]) expand(s *session) node[T] {
 //
 // try reports whether the op is ready, and if so commits to it: what it takes is
 // taken. It is called only while nothing else of the same performing has
-// committed. block is called when nothing was ready. It keeps w where the
-// condition is made true, or completes w itself if the op has become ready since
-// try. Both run in the performing goroutine and must not block; see "Writing a
-// primitive" in the package comment.
+// committed. block is called if nothing was ready. It stores w where the condition
+// is made true, or completes w itself if the op has become ready since try. Both
+// run in the performing goroutine and must not block; see "Writing a primitive" in
+// the package comment.
 func New[T any](try func() (v T, ok bool, err error), block func(w *Waiter[T])) Op[T] {
 	return Op[T]{node: &primitive[T]{try: try, blocked: block}}
 }
@@ -110,8 +110,8 @@ func (c *constant[T]) take(s *session, _ int) (T, bool, error) {
 // block is never reached: the probe took the arm.
 func (c *constant[T]) block(*session, int) {}
 
-// Never returns an op that is never ready: in a choice it is as if it weren't
-// there. Performed alone it waits for the end of the context.
+// Never returns an op that is never ready: a choice ignores it. Performed alone it
+// waits for the end of the context.
 func Never[T any]() Op[T] { return Op[T]{} }
 
 type neverNode[T any] struct{}

@@ -30,7 +30,7 @@ func BenchmarkChoiceReady(b *testing.B) {
 	}
 }
 
-// BenchmarkChoiceBuiltReady also makes the choice anew each time.
+// BenchmarkChoiceBuiltReady also creates the choice each time.
 func BenchmarkChoiceBuiltReady(b *testing.B) {
 	x, y := op.NewChan[int](1), op.NewChan[int](1)
 	ctx := b.Context()

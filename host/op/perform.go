@@ -8,8 +8,8 @@ import (
 // Perform waits until one arm of o has committed and returns its result.
 //
 // If ctx ends first, every arm loses: registrations are withdrawn, all abort
-// conditions fire, and the error is [context.Cause] of ctx. If ctx has ended
-// already, that error is returned at once and nothing of o is built. If an arm
+// conditions fire, and the error is [context.Cause] of ctx. If ctx has already
+// ended, that error is returned immediately and nothing of o is built. If an arm
 // commits while ctx ends, the commit stands and its result is returned.
 func Perform[T any](ctx context.Context, o Op[T]) (T, error) {
 	if ctx.Err() != nil {
@@ -19,15 +19,15 @@ func Perform[T any](ctx context.Context, o Op[T]) (T, error) {
 	return perform(ctx, o)
 }
 
-// PerformRaw is Perform without a context: nothing but o itself ends the wait.
-// It is for teardown, which must not be interrupted by the cancellation that
-// brought it about.
+// PerformRaw is Perform without a context: only o itself ends the wait. It is
+// for cleaning up, which must not be interrupted by the cancellation that caused
+// it.
 func PerformRaw[T any](o Op[T]) (T, error) {
 	return perform(context.Background(), o)
 }
 
 // TryPerform performs o if that is possible without waiting. Otherwise it
-// reports false: then every arm has lost, and all abort conditions have fired.
+// reports false: all arms have lost, and all abort conditions have fired.
 func TryPerform[T any](o Op[T]) (v T, ok bool, err error) {
 	if o.build == nil {
 		return probe(o.plain(), nil)
@@ -50,7 +50,7 @@ func perform[T any](ctx context.Context, o Op[T]) (T, error) {
 
 func performBuilt[T any](ctx context.Context, b builder[T]) (T, error) {
 	s := newSession()
-	defer s.abort() // what lost and wasn't told: all, if no arm committed
+	defer s.abort() // conditions that haven't fired: all, if no arm committed
 	n := b.build(s)
 	if v, ok, err := probe(n, s); ok {
 		return v, err
@@ -59,8 +59,8 @@ func performBuilt[T any](ctx context.Context, b builder[T]) (T, error) {
 }
 
 // probe takes the first arm that is ready. Start and direction are random, so
-// that of two arms that are always ready each wins half the time whatever stands
-// between them, and no arm can starve another. Fallbacks come last.
+// that two arms which are always ready win equally often whatever stands between
+// them, and no arm can starve another. Fallbacks come last.
 func probe[T any](n node[T], s *session) (v T, ok bool, err error) {
 	arms := n.arms()
 	if arms == 1 {
@@ -89,7 +89,7 @@ func probe[T any](n node[T], s *session) (v T, ok bool, err error) {
 func await[T any](ctx context.Context, n node[T], s *session) (v T, err error) {
 	arms := n.arms()
 	s.park(arms)
-	defer s.leave() // for a panic in block
+	defer s.leave() // in case block panics
 	for i := range arms {
 		s.at(i)
 		n.block(s, i)

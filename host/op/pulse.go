@@ -2,10 +2,10 @@ package op
 
 import "sync"
 
-// Pulse tells any number of readers that something has changed, without saying
+// Pulse notifies any number of readers that something has changed, without saying
 // what: they look for themselves. It counts its beats, so that a reader who was
-// busy meanwhile doesn't miss the last one, and sees many as one. The zero value is
-// ready for use; a Pulse is safe for concurrent use and must not be copied.
+// busy doesn't miss the last one, and sees several as one. The zero value is ready
+// for use; a Pulse is safe for concurrent use and must not be copied.
 //
 //	for seen := uint64(0); ; {
 //		look()
@@ -17,11 +17,11 @@ type Pulse struct {
 	mu      sync.Mutex // protects the fields below
 	beats   uint64
 	closed  bool
-	waiters WaitList[uint64] // all of them have seen the last beat
+	waiters WaitList[uint64] // all of these have seen the last beat
 }
 
-// Beat wakes all who wait, and returns the number of beats so far. It never waits
-// itself. After Close it does nothing.
+// Beat wakes all waiting readers, and returns the number of beats so far. It
+// doesn't block. After Close it does nothing.
 func (p *Pulse) Beat() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,9 +39,9 @@ func (p *Pulse) Beats() uint64 {
 	return p.beats
 }
 
-// Changed returns an op that is ready when the number of beats is another than
-// seen, and results in it. When it is seen and the pulse is closed, the op results
-// in [ErrClosed].
+// Changed returns an op that is ready when the number of beats differs from seen,
+// and results in that number. If it equals seen and the pulse is closed, the op
+// results in [ErrClosed].
 func (p *Pulse) Changed(seen uint64) Op[uint64] {
 	return New(
 		func() (uint64, bool, error) {
@@ -71,7 +71,8 @@ func (p *Pulse) changedLocked(seen uint64) (beats uint64, ok bool, err error) {
 	return 0, false, nil
 }
 
-// Close says that there will be no more beats, and reports whether that is new.
+// Close says that there will be no more beats, and reports whether the pulse was
+// open.
 func (p *Pulse) Close() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Semaphore has a number of permits that are taken by ops, first come, first
-// served. With one permit it is a mutex that can be waited for beside other things.
-// It is safe for concurrent use.
+// Semaphore has a number of permits that are acquired by ops, first come, first
+// served. With one permit it is a mutex that can be combined with other ops. It is
+// safe for concurrent use.
 type Semaphore struct {
 	mu      sync.Mutex // protects the fields below
 	size    int
 	free    int
-	waiters WaitList[struct{}] // still undecided ones only while free is 0
+	waiters WaitList[struct{}] // undecided ones only while free is 0
 }
 
 // NewSemaphore returns a semaphore with n permits, all of them free. It panics if
@@ -24,11 +24,12 @@ func NewSemaphore(n int) *Semaphore {
 	return &Semaphore{size: n, free: n}
 }
 
-// Acquire returns an op that takes a permit. If it loses, it has taken none. Who
-// has a permit must give it back with [Semaphore.Release].
+// Acquire returns an op that takes a permit. If it loses, it has taken none. A
+// permit must be given back with [Semaphore.Release].
 func (s *Semaphore) Acquire() Op[struct{}] { return New(s.try, s.block) }
 
-// Release gives a permit to who waits longest, or back. It panics if none is taken.
+// Release passes a permit on to the longest waiter, or gives it back. It panics if
+// none is taken.
 func (s *Semaphore) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,13 +5,13 @@ import (
 	"unsafe"
 )
 
-// session is one performing of an op. Whoever can make one of its arms true
-// holds a pointer to it; the first to commit an arm wins.
+// session is one performing of an op. Every goroutine that can make one of its
+// arms ready holds a pointer to it; the first to commit an arm wins.
 //
 // The protocol between the performing goroutine and the others: commit decides,
-// under mu, and the one who committed then writes the result into the arm's slot
-// and calls wakeUp. The performing goroutine reads neither winner nor result
-// before it has received the wake-up.
+// under mu, and the goroutine that committed then writes the result into the
+// arm's slot and calls wakeUp. The performing goroutine reads neither winner nor
+// result before it has received the wake-up.
 //
 // Locks are taken in the order channel (or other owner of a wait list), then
 // session; of two sessions the one at the lower address first. No lock is held
@@ -20,18 +20,18 @@ type session struct {
 	mu     sync.Mutex // protects state and winner until the wake-up
 	state  state
 	winner int           // the arm that committed while parked, or -1
-	wake   chan struct{} // room for the one wake-up there can be
+	wake   chan struct{} // holds the only wake-up there can be
 
 	// The rest belongs to the performing goroutine.
 	arm        int     // the arm being probed, registered or resumed
 	arms       int     // arms counted by the builders
 	aborts     []abort // in the order in which they must fire
-	won        bool    // an arm has committed, it is arm
+	won        bool    // an arm has committed; it is arm
 	lastResort bool    // the probe found nothing: fallbacks are ready now
 	fallbacks  []int   // arms that are ready when nothing else is
-	slots      []slot  // what each arm registered, nil before the session parks
-	withdrawn  int     // slots dealt with by withdraw
-	few        [2]slot // spares an allocation for small choices
+	slots      []slot  // what each arm registered; nil = the session hasn't parked
+	withdrawn  int     // slots handled by withdraw
+	few        [2]slot // saves an allocation for small choices
 }
 
 type state uint8
@@ -42,14 +42,14 @@ const (
 	cancelled              // none will
 )
 
-// slot is what an arm has registered.
+// slot is an arm's registration.
 type slot interface {
-	// withdraw takes the registration back. It must do nothing if it's gone
-	// already, for instance because a channel found it stale.
+	// withdraw removes the registration. It must do nothing if that is already
+	// gone, for instance because a channel found it stale.
 	withdraw()
 }
 
-// abort is something to do if none of the arms in [from, to) has won.
+// abort is an action for when none of the arms in [from, to) has won.
 type abort struct {
 	from, to int
 	do       func()
@@ -57,14 +57,14 @@ type abort struct {
 
 func newSession() *session { return &session{winner: -1} }
 
-// at says which arm is dealt with next. A nil session needs no telling.
+// at sets the arm that is handled next. A nil session doesn't record it.
 func (s *session) at(arm int) {
 	if s != nil {
 		s.arm = arm
 	}
 }
 
-// park prepares for registrations of n arms.
+// park prepares for n arms to register.
 func (s *session) park(n int) {
 	s.wake = make(chan struct{}, 1)
 	if n <= len(s.few) {
@@ -82,8 +82,8 @@ func parkedAs[S slot](s *session) (w S, ok bool) {
 	return s.slots[s.arm].(S), true
 }
 
-// commit makes arm the winner and reports true, unless s is decided. The caller
-// must then write the result and call wakeUp.
+// commit makes arm the winner and reports true, unless s is already decided. The
+// caller must then write the result and call wakeUp.
 func (s *session) commit(arm int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ type meeting uint8
 
 const (
 	met      meeting = iota // both have committed
-	selfGone                // self was decided before; peer is untouched
-	peerGone                // peer was decided before; self is untouched
+	selfGone                // self was already decided; peer is unchanged
+	peerGone                // peer was already decided; self is unchanged
 )
 
 // commitBoth commits one arm of each of two parked sessions, or none. Since
@@ -133,14 +133,14 @@ func commitBoth(self *session, selfArm int, peer *session, peerArm int) meeting 
 	return met
 }
 
-// decided reports whether no arm can commit any more.
+// decided reports whether the outcome is final.
 func (s *session) decided() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state != waiting
 }
 
-// cancel decides that no arm commits and reports true, unless one has.
+// cancel makes it final that no arm commits and reports true, unless one has.
 func (s *session) cancel() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +151,8 @@ func (s *session) cancel() bool {
 	return true
 }
 
-// wait sleeps until an arm has committed, then it reports true, or until done is
-// closed with none committed.
+// wait sleeps until an arm has committed and reports true, or until done is
+// closed and none has committed.
 func (s *session) wait(done <-chan struct{}) bool {
 	if done == nil {
 		<-s.wake // cheaper than a select
@@ -170,8 +170,8 @@ func (s *session) wait(done <-chan struct{}) bool {
 	return true
 }
 
-// withdraw takes back the registrations of all arms but the winner's. If one of
-// them panics, the others are still taken back.
+// withdraw removes the registrations of all arms but the winner's. If one of
+// them panics, the others are still removed.
 func (s *session) withdraw() {
 	defer func() {
 		if s.withdrawn < len(s.slots) {
@@ -187,8 +187,8 @@ func (s *session) withdraw() {
 	}
 }
 
-// leave makes sure that nothing of s stays registered. It has work to do only if
-// the performing was left by a panic.
+// leave makes sure that nothing of s stays registered. It has something to do
+// only after a panic.
 func (s *session) leave() {
 	if s.withdrawn < len(s.slots) {
 		s.cancel()
@@ -196,8 +196,8 @@ func (s *session) leave() {
 	}
 }
 
-// chosen is called by the arm that commits, before its wraps: the arms that have
-// lost are told now. A nil session has nobody to tell.
+// chosen is called by the arm that commits, before its wraps: now the abort
+// conditions of arms that have lost fire. A nil session has none.
 func (s *session) chosen() {
 	if s != nil {
 		s.won = true
@@ -206,14 +206,14 @@ func (s *session) chosen() {
 }
 
 // onAbort adds an abort condition for the arms from the given one to the last
-// that has been counted. Builders call it after they built what it covers, and
-// so inner conditions come before outer ones.
+// counted one. Builders call it after building what it covers, so inner
+// conditions come before outer ones.
 func (s *session) onAbort(from int, do func()) {
 	s.aborts = append(s.aborts, abort{from: from, to: s.arms, do: do})
 }
 
-// abort fires the conditions that haven't been dealt with and don't cover the
-// winner. If one of them panics, the others still fire.
+// abort fires the remaining conditions that don't cover the winner. If one of
+// them panics, the others still fire.
 func (s *session) abort() {
 	if len(s.aborts) == 0 {
 		return

@@ -2,9 +2,9 @@ package op
 
 import "time"
 
-// After returns an op that is ready d after it was performed, with the time then.
-// Each performing starts its own clock, also for the same Op. If d isn't positive
-// the op is always ready.
+// After returns an op that is ready d after it was performed, and results in the
+// time. Each performing, even of the same Op, starts its own timer. If d isn't
+// positive the op is always ready.
 func After(d time.Duration) Op[time.Time] {
 	return New(
 		func() (now time.Time, ok bool, err error) {
@@ -17,8 +17,8 @@ func After(d time.Duration) Op[time.Time] {
 	)
 }
 
-// At returns an op that is ready from t on, with the time then. A t with a
-// monotonic reading, such as time.Now().Add(d), isn't moved by changes of the
+// At returns an op that is ready from t on, and results in the time. A t with a
+// monotonic reading, such as time.Now().Add(d), isn't affected by changes of the
 // wall clock.
 func At(t time.Time) Op[time.Time] {
 	return New(

@@ -2,8 +2,8 @@ package op
 
 import "sync"
 
-// Waiter is one arm of one performing, waiting. The block function of a
-// primitive gets it and leaves it where the condition is made true.
+// Waiter is a waiting arm of a performing. The block function of a primitive gets
+// it and stores it where the condition is made true.
 type Waiter[T any] struct {
 	s       *session
 	arm     int
@@ -11,15 +11,15 @@ type Waiter[T any] struct {
 	err     error
 	onAbort func()
 
-	list       *WaitList[T] // the list it is in, or nil
+	list       *WaitList[T] // the list it is in; nil = none
 	next, prev *Waiter[T]
 }
 
 // Complete ends the wait with this arm as winner and v, err as its result, and
 // reports true. It reports false, and does nothing, if another arm has won, the
-// context has ended, or Complete was called before: then the caller still owns
-// whatever it wanted to hand over. It never blocks, and may be called by any
-// goroutine, with locks held.
+// context has ended, or Complete was called before: then the caller still owns what
+// it wanted to hand over. It never blocks, and may be called by any goroutine, with
+// locks held.
 func (w *Waiter[T]) Complete(v T, err error) bool {
 	if !w.s.commit(w.arm) {
 		return false
@@ -29,9 +29,9 @@ func (w *Waiter[T]) Complete(v T, err error) bool {
 	return true
 }
 
-// OnAbort sets what undoes the registration, for the case that this arm doesn't
-// win. It is called at most once, in the performing goroutine, and never after
-// Complete reported true. OnAbort itself may be called only within block.
+// OnAbort sets a function that undoes the registration if this arm doesn't win. It
+// is called at most once, in the performing goroutine, and never after Complete
+// reported true. OnAbort itself may be called only within block.
 func (w *Waiter[T]) OnAbort(undo func()) { w.onAbort = undo }
 
 func (w *Waiter[T]) withdraw() {
@@ -48,8 +48,8 @@ type WaitList[T any] struct {
 	n          int
 }
 
-// Len is the number of waiters. Some of them may be decided already and just not
-// have been removed yet.
+// Len is the number of waiters. Some of them may be decided already but not removed
+// yet.
 func (l *WaitList[T]) Len() int { return l.n }
 
 // Push appends w, which must not be in a list.
@@ -64,8 +64,8 @@ func (l *WaitList[T]) Push(w *Waiter[T]) {
 	l.n++
 }
 
-// Wait appends w, and takes it out again if its arm loses. mu is what protects the
-// list; the caller holds it. Like [Waiter.OnAbort], which it sets, it may be called
+// Wait appends w, and removes it again if its arm loses. mu protects the list and
+// is held by the caller. Like [Waiter.OnAbort], which it calls, it may be called
 // only within block.
 func (l *WaitList[T]) Wait(w *Waiter[T], mu sync.Locker) {
 	l.Push(w)
@@ -76,7 +76,7 @@ func (l *WaitList[T]) Wait(w *Waiter[T], mu sync.Locker) {
 	})
 }
 
-// Remove takes w out of the list. It does nothing if w isn't in it.
+// Remove removes w from the list. It does nothing if w isn't in it.
 func (l *WaitList[T]) Remove(w *Waiter[T]) {
 	if w.list != l {
 		return
@@ -95,8 +95,8 @@ func (l *WaitList[T]) Remove(w *Waiter[T]) {
 	l.n--
 }
 
-// Complete completes the first waiter that is still waiting and takes it out of
-// the list. It reports false if there was none; then v has no new owner.
+// Complete completes the first waiter that is still waiting and removes it from the
+// list. It reports false if there was none; then v has no new owner.
 func (l *WaitList[T]) Complete(v T, err error) bool {
 	for w := l.head; w != nil; w = l.head {
 		l.Remove(w)
@@ -107,8 +107,8 @@ func (l *WaitList[T]) Complete(v T, err error) bool {
 	return false
 }
 
-// CompleteAll completes all waiters, empties the list and returns the number of
-// those that were still waiting.
+// CompleteAll completes all waiters, empties the list and returns how many were
+// still waiting.
 func (l *WaitList[T]) CompleteAll(v T, err error) int {
 	n := 0
 	for l.Complete(v, err) {

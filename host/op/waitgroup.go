@@ -2,10 +2,10 @@ package op
 
 import "sync"
 
-// WaitGroup counts what is under way, and its wait for zero is an op. Unlike that
-// of package sync it may be used again at any time: all who wait are woken when the
-// count comes to zero, whatever is added then. The zero value is ready for use; a
-// WaitGroup is safe for concurrent use and must not be copied.
+// WaitGroup counts operations in progress, and waiting for zero is an op. Unlike
+// that of package sync it may be reused at any time: all waiters are woken when the
+// count reaches zero, whatever is added afterwards. The zero value is ready for
+// use; a WaitGroup is safe for concurrent use and must not be copied.
 type WaitGroup struct {
 	mu      sync.Mutex // protects the fields below
 	n       int
@@ -25,10 +25,10 @@ func (g *WaitGroup) Add(delta int) {
 	}
 }
 
-// Done takes one from the count.
+// Done decrements the count.
 func (g *WaitGroup) Done() { g.Add(-1) }
 
-// Count is what has been added and isn't done yet.
+// Count returns the count.
 func (g *WaitGroup) Count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

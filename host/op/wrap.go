@@ -1,9 +1,9 @@
 package op
 
-// Wrap returns an op that is ready when o is and whose result is f of o's. An
-// error of o is passed on, and f isn't called. f runs in the performing
-// goroutine after the arm has committed, so it may take its time, and it runs
-// only if o has won.
+// Wrap returns an op that is ready when o is, with the result of f applied to
+// o's result. An error of o is passed on without calling f. f runs in the
+// performing goroutine after the arm has committed, so it may block, and only
+// if o has won.
 func Wrap[A, B any](o Op[A], f func(A) (B, error)) Op[B] {
 	return WrapResult(o, func(a A, err error) (B, error) {
 		if err != nil {
@@ -14,7 +14,7 @@ func Wrap[A, B any](o Op[A], f func(A) (B, error)) Op[B] {
 	})
 }
 
-// WrapResult is Wrap for an f that wants to see errors as well.
+// WrapResult is Wrap for an f that also handles errors.
 func WrapResult[A, B any](o Op[A], f func(A, error) (B, error)) Op[B] {
 	if o.build != nil {
 		return Op[B]{build: &wrapBuilder[A, B]{child: o.build, f: f}}

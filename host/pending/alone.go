@@ -9,10 +9,11 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Alone is what an attempt has that runs without a host: it may send requests and
-// wait for them and for times. It has no queue, and what it tells goes nowhere.
+// Alone provides the services of an attempt that runs without a host: it can send
+// requests, and wait for them and for timers. It has no queue, and discards what
+// the attempt emits.
 type Alone struct {
-	Pool netproxy.Pool // nil = it may send no requests
+	Pool netproxy.Pool // nil = it can't send requests
 }
 
 var (
@@ -56,7 +57,7 @@ func (*Alone) Defer(*hostcall.Attempt, *hostcall.HTTPRequest, string, []byte) (s
 
 var errNoQueue = &jobhost.Error{Code: jobhost.CodeDenied, Message: "there is no queue here: the job runs without a host"}
 
-// ErrNoHTTP is the error for a worker that may send no requests.
+// ErrNoHTTP is the error for a worker that isn't allowed to send requests.
 var ErrNoHTTP error = &jobhost.Error{
 	Code: jobhost.CodeDenied, Field: string(netproxy.CodeDenied), Message: "this worker has no access to HTTP",
 	Hint: "its http.allow in the manifest says where it may go",

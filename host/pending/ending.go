@@ -11,22 +11,22 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Jobs is what there is to know of jobs.
+// Jobs is the part of the queue that guests can wait for.
 type Jobs interface {
-	// Wait waits for the end of a job, at most until ctx ends.
+	// Wait waits for the end of a job until ctx ends.
 	Wait(ctx context.Context, id string) (jobhost.Job, error)
 	Result(ctx context.Context, id string, task int) (jobhost.Result, error)
 }
 
-// ending is the end of a job.
+// ending is a job's end.
 type ending struct {
 	jobs Jobs
 	promise[jobhost.Job]
 	drop context.CancelFunc
 }
 
-// Await returns something that is ready when a job has ended. A goroutine of s
-// waits for that, until it is dropped.
+// Await returns a pending that is ready when a job has ended. A goroutine of s
+// waits for that until it is dropped.
 func Await(s *scope.Scope, jobs Jobs, id string) (hostcall.Ending, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &ending{jobs: jobs, drop: cancel}
@@ -70,15 +70,16 @@ func (e *ending) Message(ctx context.Context) ([]byte, error) {
 	return json.Marshal(&ended)
 }
 
-// maxTold bounds the results that a guest is told; larger ones are left out.
-const maxTold = 1 << 20
+// maxResult bounds the results that are passed on to guests; larger ones are
+// omitted.
+const maxResult = 1 << 20
 
-// addOnly adds what became of a job's only task.
+// addOnly adds the outcome of a job's only task.
 func (e *ending) addOnly(ctx context.Context, job *jobhost.Job, ended *jobhost.Ended) error {
 	if job.State == jobhost.Dead && len(job.Failures) > 0 {
 		ended.Failure = &job.Failures[len(job.Failures)-1]
 	}
-	if job.State != jobhost.Succeeded || job.Tasks[0].ResultSize > maxTold {
+	if job.State != jobhost.Succeeded || job.Tasks[0].ResultSize > maxResult {
 		return nil
 	}
 	result, err := e.jobs.Result(ctx, job.ID, 0)

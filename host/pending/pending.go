@@ -1,6 +1,5 @@
-// Package pending has what guests wait for: requests, times and the ends of jobs.
-// Whatever waits here takes no processor and no goroutine of its own but that of
-// the guest.
+// Package pending implements what guests wait for: requests, timers and the ends of jobs. A waiting
+// guest uses no processor time, and no goroutine other than its own, plus one per awaited job.
 package pending
 
 import (
@@ -13,28 +12,27 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// item is everything of this package that a guest may wait for.
+// item is implemented by everything in this package that a guest may wait for.
 type item interface {
 	hostcall.Pending
-	// ready reports whether the guest need not wait any more. It stays so.
+	// ready reports whether the wait is over. Once true, it stays true.
 	ready(now time.Time) bool
-	// tell has b rung when it becomes ready, and no other bell.
-	tell(b *bell)
+	// setBell sets the bell to ring when the item becomes ready, replacing any other.
+	setBell(b *bell)
 }
 
-// Wait waits until one of the list, which are of this package, is ready and
-// returns its index; -1 = ctx has ended before. What is ready already counts even
-// if ctx has ended.
+// Wait waits until an item of the list, all of this package, is ready and returns its index; -1 = ctx
+// ended first. Items that are ready already count even if ctx has ended.
 //
-// Guests wait for thousands at a time, and anew after each that was ready. So
-// what is ready is looked for first, and to wait for one costs a pointer.
+// Guests wait for thousands of items at a time, again and again after each that was ready. So Wait
+// first looks for ready items, and waiting for one costs only a pointer.
 func Wait(ctx context.Context, list []hostcall.Pending) int {
 	if i, _ := look(list); i >= 0 || ctx.Err() != nil {
 		return i
 	}
 	b := make(bell, 1)
 	for _, p := range list {
-		p.(item).tell(&b)
+		p.(item).setBell(&b)
 	}
 	for {
 		i, next := look(list)
@@ -48,8 +46,8 @@ func Wait(ctx context.Context, list []hostcall.Pending) int {
 	}
 }
 
-// look returns the index of one that is ready, each as likely as the others if several are; -1 = none
-// is, and the first timer will be at next, zero = there is no timer.
+// look returns the index of a ready item, chosen at random with equal probability; -1 = none is, and
+// next is the time of the first timer; zero = there is no timer.
 func look(list []hostcall.Pending) (index int, next time.Time) {
 	index = -1
 	now, ready := time.Now(), 0
@@ -65,7 +63,7 @@ func look(list []hostcall.Pending) (index int, next time.Time) {
 	return index, next
 }
 
-// bell wakes who waits. It has room for one ring.
+// bell wakes a waiting guest. It holds one ring.
 type bell chan struct{}
 
 func (b bell) ring() {
@@ -75,8 +73,7 @@ func (b bell) ring() {
 	}
 }
 
-// wait returns when the bell has rung, or at a time, zero = never; false = ctx has
-// ended before.
+// wait returns when the bell has rung, or at a time, zero = never; false = ctx ended first.
 func (b bell) wait(ctx context.Context, at time.Time) bool {
 	var clock <-chan time.Time
 	if !at.IsZero() {
@@ -94,14 +91,14 @@ func (b bell) wait(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// promise is a result that comes once.
+// promise is a result that is set once.
 type promise[T any] struct {
 	result op.Future[T]
-	there  atomic.Bool          // it is
-	bell   atomic.Pointer[bell] // to ring then; nil = none
+	there  atomic.Bool          // the result is set
+	bell   atomic.Pointer[bell] // to ring when it is set; nil = none
 }
 
-// set sets the result. Only the first one counts.
+// set sets the result. Only the first call counts.
 func (p *promise[T]) set(v T, err error) {
 	p.result.Set(v, err)
 	// In this order, as Wait does it the other way round: one of them sees the other.
@@ -115,16 +112,16 @@ func (p *promise[T]) set(v T, err error) {
 func (p *promise[T]) get(ctx context.Context) (T, error) { return op.Perform(ctx, p.result.Get()) }
 
 func (p *promise[T]) ready(time.Time) bool { return p.there.Load() }
-func (p *promise[T]) tell(b *bell)         { p.bell.Store(b) }
+func (p *promise[T]) setBell(b *bell)      { p.bell.Store(b) }
 
-// timer is ready from a moment on.
+// timer is ready from a point in time on.
 type timer struct{ at time.Time }
 
-// After returns something that is ready after a time.
+// After returns a pending that is ready after a duration.
 func After(d time.Duration) hostcall.Pending { return timer{time.Now().Add(d)} }
 
 func (t timer) ready(now time.Time) bool { return !now.Before(t.at) }
-func (timer) tell(*bell)                 {} // who waits has a clock
+func (timer) setBell(*bell)              {} // Wait has a clock
 
 // Drop implements [hostcall.Pending].
 func (timer) Drop() {}

@@ -15,15 +15,15 @@ import (
 )
 
 // begin returns requests that are under way.
-func begin(n int) (all []*exchange, list []hostcall.Pending) {
+func begin(n int) (all []*reply, list []hostcall.Pending) {
 	for range n {
-		x := &exchange{}
+		x := &reply{}
 		all, list = append(all, x), append(list, x)
 	}
 	return all, list
 }
 
-func (x *exchange) answer() { x.OnComplete(context.Background(), nil, &netproxy.Response{}) }
+func (x *reply) answer() { x.OnComplete(context.Background(), nil, &netproxy.Response{}) }
 
 func TestWait(t *testing.T) {
 	t.Parallel()
@@ -91,13 +91,12 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestWaitHammer collects requests that are answered by others meanwhile, with
-// waits that end early.
+// TestWaitHammer collects requests that are answered concurrently, with waits that end early.
 func TestWaitHammer(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		all, list := begin(100)
-		for _, part := range [][]*exchange{all[:50], all[50:]} {
+		for _, part := range [][]*reply{all[:50], all[50:]} {
 			go func() {
 				for _, i := range rand.Perm(len(part)) {
 					part[i].answer()
@@ -110,7 +109,7 @@ func TestWaitHammer(t *testing.T) {
 				ctx = t.Context()
 			}
 			if i := Wait(ctx, list); i >= 0 {
-				if _, err := list[i].(*exchange).Response(t.Context()); err != nil {
+				if _, err := list[i].(*reply).Response(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				list = slices.Delete(list, i, i+1)
@@ -120,7 +119,7 @@ func TestWaitHammer(t *testing.T) {
 	}
 }
 
-// TestShown: who waits is told no causes, but whether anything was sent.
+// TestShown: guests don't see causes, but whether anything was sent.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -7,17 +7,17 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Source is where the messages of a stream come from. One goroutine uses it.
+// Source provides the messages of a stream. It is used by one goroutine.
 type Source interface {
-	// Ready reports whether there is a message, or the end.
+	// Ready reports whether there is a message, or the stream has ended.
 	Ready() bool
-	// Next is as that of [hostcall.Stream].
+	// Next is like that of [hostcall.Stream].
 	Next() (message []byte, ok bool, err error)
 	Close()
 }
 
-// Stream is something with many messages that a guest may wait for. Whoever makes
-// its source ready must call Ring afterwards.
+// Stream is a sequence of messages that a guest may wait for. After its source
+// has become ready, Ring must be called.
 type Stream struct {
 	source Source
 	bell   atomic.Pointer[bell] // to ring then; nil = none
@@ -28,8 +28,8 @@ var _ hostcall.Stream = (*Stream)(nil)
 // NewStream returns a stream of a source.
 func NewStream(s Source) *Stream { return &Stream{source: s} }
 
-// Ring wakes who waits for the stream. It may be called by any goroutine, and
-// under locks.
+// Ring wakes the goroutine that waits for the stream. It may be called from any
+// goroutine, and under locks.
 func (s *Stream) Ring() {
 	if b := s.bell.Load(); b != nil {
 		b.ring()
@@ -43,4 +43,4 @@ func (s *Stream) Next() ([]byte, bool, error) { return s.source.Next() }
 func (s *Stream) Drop() { s.source.Close() }
 
 func (s *Stream) ready(time.Time) bool { return s.source.Ready() }
-func (s *Stream) tell(b *bell)         { s.bell.Store(b) }
+func (s *Stream) setBell(b *bell)      { s.bell.Store(b) }

@@ -91,15 +91,15 @@ func TestStream(t *testing.T) {
 		if _, ok, err := s.Next(); ok || !errors.Is(err, errEnd) {
 			t.Errorf("%v, %v", ok, err)
 		}
-		s.Ring() // nobody waits
+		s.Ring() // nothing waits
 		if s.Drop(); !q.closed {
 			t.Error("the source is open")
 		}
 	})
 }
 
-// TestStreamHammer reads streams that others fill meanwhile: nothing is missed, and
-// nobody waits for what is there.
+// TestStreamHammer reads streams that are filled concurrently: nothing is missed,
+// and no read waits for an available message.
 func TestStreamHammer(t *testing.T) {
 	t.Parallel()
 	const streams, messages = 4, 300

@@ -10,17 +10,17 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// Apart is where tasks run that may have ended a host: in a process of their own,
-// whatever the worker's setting is.
+// Apart runs tasks that may have crashed a host: in a process of their own, whatever the
+// worker's setting.
 type Apart interface {
-	// Plugin returns the plugin in its process, which the first call makes. With an
-	// error other than that of ctx no task can be run there, and the worker is held.
+	// Plugin returns the plugin in its process, which the first call starts. On an error
+	// other than that of ctx no task can run there, and the worker is held.
 	Plugin(ctx context.Context) (runtime.Plugin, error)
-	// Close ends the process. It comes after the last sandbox was closed.
+	// Close ends the process, after the last sandbox was closed.
 	Close(ctx context.Context) error
 }
 
-// note notes the attempt of a lease, until it is settled.
+// note records the attempt of a lease until it is settled.
 func (s *slot) note(lease *queue.Lease) {
 	place, phase := s.version.Place, journal.Running
 	if s.isApart(lease) {
@@ -35,7 +35,7 @@ func (s *slot) note(lease *queue.Lease) {
 
 func (s *slot) isApart(lease *queue.Lease) bool { return lease.Suspect && s.version.Apart != nil }
 
-// runSandbox runs the attempt in the sandbox that is for it.
+// runSandbox runs the attempt in the appropriate sandbox.
 func (s *slot) runSandbox(ctx context.Context) jobhost.Outcome {
 	if s.isApart(s.lease) {
 		return s.runApart(ctx)
@@ -43,8 +43,9 @@ func (s *slot) runSandbox(ctx context.Context) jobhost.Outcome {
 	return s.sandbox.Run(ctx, &s.attempt)
 }
 
-// runApart runs an attempt whose task may have ended a host. Its time stands still until
-// there is a process for it. If there can't be one it goes back, and the worker is held.
+// runApart runs an attempt whose task may have crashed a host. Waiting for the process
+// doesn't count towards its timeout. If there can't be a process, the task goes back to
+// the queue, and the worker is held.
 func (s *slot) runApart(ctx context.Context) jobhost.Outcome {
 	began := time.Now()
 	plugin, err := s.version.Apart.Plugin(ctx)
@@ -69,8 +70,8 @@ func (s *slot) runApart(ctx context.Context) jobhost.Outcome {
 	return outcome
 }
 
-// ranApart notes whether the run has ended its process, which is not what its code
-// alone tells: workers name codes of their own.
+// ranApart records whether the run ended its process. The failure code alone doesn't
+// tell, since workers choose codes of their own.
 func (s *slot) ranApart(r *runtime.Result) {
 	f := r.Outcome.Failure
 	s.ended = f != nil && f.Code == jobhost.FailCrash && r.Replace == runtime.ReplacedTrap

@@ -12,35 +12,35 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Spool takes a result that is too large for memory. It is ended by Commit or
+// Spool takes a result that is too large for memory. It must be ended by Commit or
 // Abort; after Commit, Abort does nothing.
 type Spool interface {
 	io.Writer
 	// Commit makes the result durable.
 	Commit() (payload.Ref, error)
-	// Keep returns what is to be stored later, after an error of Commit; false = that
-	// is not possible.
+	// Keep returns the result for storing it later, after an error of Commit; false =
+	// that is not possible.
 	Keep() (queue.Kept, bool)
 	Abort()
 }
 
 var _ hostcall.Contents = (*slot)(nil)
 
-// commitWithin is how long after the end of its guest an attempt may take to
-// make its result durable, whatever its deadline.
+// commitWithin is how long after the end of its guest an attempt may take to make its
+// result durable, regardless of its deadline.
 const commitWithin = 45 * time.Second
 
-// contents are the payload and the result of an attempt that are not in memory.
+// contents are the payload and the result of an attempt if they are not in memory.
 type contents struct {
 	ctx    context.Context // ends with the attempt and at its deadline
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	input  io.Closer // nil = it was not opened
-	output Spool     // nil = there is none
+	input  io.Closer // nil = not opened
+	output Spool     // nil = none
 }
 
-// open returns the contents of the running attempt. One that has none never
-// comes here.
+// open returns the contents of the running attempt. It is called only if there are
+// any.
 func (s *slot) open(at *hostcall.Attempt) *contents {
 	if s.contents == nil {
 		c := &contents{}
@@ -73,8 +73,8 @@ func (s *slot) Spill(at *hostcall.Attempt) (io.Writer, error) {
 	return output, nil
 }
 
-// endContents settles what became of the contents of an attempt: a result of a
-// success is made durable before anybody is told of it.
+// endContents completes the contents of an attempt: a successful result is made
+// durable before the success is announced.
 func (s *slot) endContents(report *queue.Report) {
 	c := s.contents
 	defer s.dropContents()
@@ -104,14 +104,13 @@ func (s *slot) endContents(report *queue.Report) {
 	}
 }
 
-// faultOf returns what an error says of a payload store; nil = it is not of one.
+// faultOf returns the payload store's fault in an error; nil = there is none.
 func faultOf(err error) *queue.StoreFault {
 	fault, _ := errors.AsType[*queue.StoreFault](err)
 	return fault
 }
 
-// dropContents frees what there is of contents; a result that was not made
-// durable is removed.
+// dropContents frees the contents; a result that was not made durable is removed.
 func (s *slot) dropContents() {
 	c := s.contents
 	if c == nil {

@@ -14,8 +14,8 @@ var (
 	_ hostcall.Jobs = (*slot)(nil)
 )
 
-// effects returns what gathers the effects of the running attempt. An attempt
-// that has none never comes here.
+// effects returns the effects of the running attempt. It is called only if
+// there are any.
 func (s *slot) effects(at *hostcall.Attempt) *effect.Attempt {
 	if s.gathered == nil {
 		s.gathered = effect.New(effect.Config{
@@ -25,7 +25,7 @@ func (s *slot) effects(at *hostcall.Attempt) *effect.Attempt {
 	return s.gathered
 }
 
-// takeEffects returns what the attempt asked for; nil = nothing.
+// takeEffects returns the collected effects; nil = none.
 func (s *slot) takeEffects() *queue.Asked {
 	if s.gathered == nil {
 		return nil

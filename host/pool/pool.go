@@ -1,11 +1,10 @@
-// Package pool runs the tasks of one worker on a bounded number of slots. Each
-// slot is a goroutine with a sandbox of its own: it takes a task, runs it to
-// its end and settles it.
+// Package pool runs the tasks of one worker on a bounded number of slots. Each slot is a
+// goroutine with its own sandbox: it takes a task, runs it to its end and settles it.
 //
-// What the slots run is a [Version]: a plugin with its settings. [Pool.Swap]
-// puts another in its place while tasks run. Those finish on the version they
-// began on, later ones run on the new one, and the old plugin is closed when
-// its last sandbox is gone. [Pool.Resize] changes only how many slots there are.
+// Slots run a [Version]: a plugin with its settings. [Pool.Swap] replaces it while tasks
+// run. Running tasks finish on the version they began on, later ones run on the new one,
+// and the old plugin is closed after its last sandbox. [Pool.Resize] changes only the
+// number of slots.
 package pool
 
 import (
@@ -30,29 +29,29 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Config says what a pool runs, whatever the version.
+// Config is the part of a pool's configuration that doesn't depend on the version.
 type Config struct {
 	Worker string
 	Queue  *queue.Queue
-	// Services stands behind the guests' calls.
+	// Services implements the guests' calls.
 	Services hostcall.Services
-	// Jobs is what attempts may wait for.
+	// Jobs are the jobs that attempts may wait for.
 	Jobs pending.Jobs
-	// States are what attempts report, and see of others; nil = nothing.
+	// States are what attempts report, and see of others; nil = none.
 	States *taskstate.Keeper
-	// CancelGrace is how long an attempt of a cancelled job may go on.
+	// CancelGrace is how long an attempt of a cancelled job may continue.
 	CancelGrace time.Duration
-	// Ran is told of every run, before its task is settled; may be nil.
+	// Ran is called after every run, before its task is settled; may be nil.
 	Ran func(*runtime.Result)
-	// Spool takes results that are too large for memory, up to limit bytes; nil =
-	// all are in memory. It is for as long as ctx.
+	// Spool takes results that are too large for memory, up to limit bytes, while ctx
+	// lasts; nil = all results are in memory.
 	Spool func(ctx context.Context, limit int64) (Spool, error)
-	// Journal notes which attempts are under way; nil = that is not noted.
+	// Journal records the running attempts; nil = no record.
 	Journal *journal.Journal
-	// EndedProcess is called with a task that had ended the host, by all that is known, and
-	// that has now ended the process that it ran in apart; may be nil.
+	// EndedProcess is called when a task that appears to have crashed a host has now
+	// ended the separate process it ran in; may be nil.
 	EndedProcess func(ctx context.Context, failure *jobhost.Failure)
-	// Hit is told of each limit that the effects of an attempt have hit; may be nil.
+	// Hit is called for each limit hit by the effects of an attempt; may be nil.
 	Hit    func(effect.Limit)
 	Logger *slog.Logger
 }
@@ -64,17 +63,17 @@ type Pool struct {
 
 	scope   *scope.Scope            // of the slots; set by Start
 	current atomic.Pointer[version] // nil after Close; changed under mu
-	size    atomic.Int64            // of slots that there should be; changed under mu
+	size    atomic.Int64            // the target number of slots; changed under mu
 
 	mu    sync.Mutex // protects live, alive and the holders of versions
-	live  []bool     // which slots there are, by number
-	alive int        // how many
+	live  []bool     // which slots exist, by number
+	alive int        // number of true ones
 
 	ended chan struct{} // closed when the pool is closed and the last slot has ended
 }
 
-// New returns a pool of a version, which it owns from now on; Start starts it,
-// Close closes it.
+// New returns a pool of a version, which it owns from now on; Start starts it, Close closes
+// it.
 func New(cfg Config, v Version) *Pool {
 	p := &Pool{cfg: cfg, ended: make(chan struct{})}
 	p.current.Store(newVersion(context.Background(), v))
@@ -82,11 +81,11 @@ func New(cfg Config, v Version) *Pool {
 	return p
 }
 
-// Busy returns how many slots run a task.
+// Busy returns how many slots are running a task.
 func (p *Pool) Busy() int { return int(p.busy.Load()) }
 
-// Size returns how many slots there are, not counting those that end after
-// the task that they run.
+// Size returns how many slots there are, not counting those that end after their current
+// task.
 func (p *Pool) Size() int {
 	if p.current.Load() == nil {
 		return 0
@@ -94,10 +93,10 @@ func (p *Pool) Size() int {
 	return int(p.size.Load())
 }
 
-// Start starts the slots in the worker's scope. Each ends when the queue or
-// the pool is closed, after the task that it runs; cancelling the scope stops
-// that task too, and it goes back to the queue without counting. The pool is
-// closed when the scope has been joined, or by the caller if Start fails.
+// Start starts the slots in the worker's scope. Each ends when the queue or the pool is
+// closed, after its current task; cancelling the scope stops that task too, and it goes
+// back to the queue without counting as an attempt. The pool is closed when the scope has
+// been joined, or by the caller if Start fails.
 func (p *Pool) Start(worker *scope.Scope) error {
 	p.scope = worker
 	p.mu.Lock()
@@ -111,7 +110,7 @@ func (p *Pool) Start(worker *scope.Scope) error {
 	return p.growLocked(first.Size)
 }
 
-// growLocked starts the slots that are missing.
+// growLocked starts the missing slots.
 func (p *Pool) growLocked(size int) error {
 	for len(p.live) < size {
 		p.live = append(p.live, false)
@@ -130,10 +129,10 @@ func (p *Pool) growLocked(size int) error {
 	return nil
 }
 
-// Swap replaces the version. When it returns every task that is taken runs on
-// the new one. Running tasks go on; slots that are too many end after theirs.
-// With an error nothing has changed, and the version is still the caller's:
-// the pool is closed, or its scope has ended.
+// Swap replaces the version. After it returns, every task that is taken runs on the new
+// version. Running tasks continue; surplus slots end after theirs. On an error nothing has
+// changed, and the version still belongs to the caller: the pool is closed, or its scope
+// has ended.
 func (p *Pool) Swap(next Version) error {
 	p.mu.Lock()
 	old := p.current.Load()
@@ -141,7 +140,7 @@ func (p *Pool) Swap(next Version) error {
 		p.mu.Unlock()
 		return errors.New("swap: the pool is closed")
 	}
-	// New slots find themselves too many until the version is there: they wait for mu.
+	// New slots see that they are surplus until the version is stored: they wait for mu.
 	if err := p.growLocked(next.Size); err != nil {
 		p.mu.Unlock()
 		return err
@@ -157,9 +156,9 @@ func (p *Pool) Swap(next Version) error {
 	return nil
 }
 
-// Resize changes the number of slots, at least 1. New ones take tasks at once;
-// those that are too many end after the task that they run, and the others keep
-// their sandboxes. It is an error when the pool is closed or its scope has ended.
+// Resize changes the number of slots, at least 1. New ones take tasks at once; surplus ones
+// end after their current task, and the others keep their sandboxes. It is an error if the
+// pool is closed or its scope has ended.
 func (p *Pool) Resize(size int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,9 +176,8 @@ func (p *Pool) Resize(size int) error {
 	return nil
 }
 
-// Close ends the slots, each after the task that it runs, and closes the plugin
-// when its last sandbox is gone. It doesn't wait for that; the join of the
-// worker's scope does.
+// Close ends the slots, each after its current task, and closes the plugin after its last
+// sandbox. It doesn't wait for that; the join of the worker's scope does.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	old := p.current.Swap(nil)
@@ -201,8 +199,8 @@ func (p *Pool) Close() {
 // Ended is closed when the pool was closed and its last slot has ended.
 func (p *Pool) Ended() <-chan struct{} { return p.ended }
 
-// HTTP returns what sends the requests of the current version: nil = it may send
-// none; false = the pool is closed.
+// HTTP returns the sender of the current version's requests: nil = it may send none; false
+// = the pool is closed.
 func (p *Pool) HTTP() (netproxy.Pool, bool) {
 	v := p.current.Load()
 	if v == nil {
@@ -211,12 +209,12 @@ func (p *Pool) HTTP() (netproxy.Pool, bool) {
 	return v.HTTP, true
 }
 
-// endHTTP lets requests end that don't belong to attempts of the pool, whose own
-// have ended, and stops them with the worker's scope.
+// endHTTP lets remaining requests finish that don't belong to attempts of the pool, whose
+// own have ended, and stops them with the worker's scope.
 func (p *Pool) endHTTP(pool netproxy.Pool) {
 	pool.Drain()
 	end := func(ctx context.Context) error {
-		_ = pool.Wait(ctx) // or they go back to who asked
+		_ = pool.Wait(ctx) // or they go back to their sender
 		if err := pool.Stop(0); err != nil {
 			p.cfg.Logger.Warn("HTTP requests do not end", logkey.Worker, p.cfg.Worker, logkey.Error, err)
 		}
@@ -230,7 +228,7 @@ func (p *Pool) endHTTP(pool netproxy.Pool) {
 	}
 }
 
-// free closes the plugin of a version that has no sandboxes any more.
+// free closes the plugin of a version without sandboxes.
 func (p *Pool) free(v *version) {
 	if err := v.Plugin.Close(context.Background()); err != nil {
 		p.cfg.Logger.Warn("plugin does not close", logkey.Worker, p.cfg.Worker, logkey.Error, err)

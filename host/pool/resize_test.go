@@ -41,7 +41,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// A pool that is scaled without a pause loses no task, whatever else happens to it.
+// A pool that is resized all the time loses no task, whatever else happens to it.
 func TestResizeHammer(t *testing.T) {
 	t.Parallel()
 	var ids []string

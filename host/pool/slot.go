@@ -18,40 +18,41 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// slot runs tasks, one after the other, in one sandbox.
+// slot runs tasks, one after another, in one sandbox.
 type slot struct {
-	hostcall.Services // of the host; the slot adds what it knows of the lease
+	hostcall.Services // of the host; the slot adds those that need the lease
 
 	number  int
 	pool    *Pool
 	queue   *queue.Slot
-	version *version // that the sandbox is of; the slot holds it
+	version *version // the version of the sandbox; held by the slot
 	sandbox *runtime.Sandbox
-	apart   *runtime.Sandbox // in the version's process apart; nil = not needed yet
-	ended   bool             // the last run there has ended the process
+	apart   *runtime.Sandbox // in the version's separate process; nil = not needed yet
+	ended   bool             // the last run there ended the process
 	noted   *journal.Entry   // of the running attempt
 	lease   *queue.Lease
 	attempt hostcall.Attempt // reused
-	// gathered are the effects of the attempt; nil = it asked for none.
+	// gathered are the effects of the attempt; nil = none.
 	gathered *effect.Attempt
-	// contents are what the attempt reads and writes that is not in memory; nil =
-	// nothing.
+	// contents are the payload and result of the attempt if they are not in memory;
+	// nil = none.
 	contents *contents
-	// fault is what a payload store has refused of the attempt's jobs; nil = nothing.
+	// fault is a payload store's refusal of a job that the attempt submitted; nil =
+	// none.
 	fault *queue.StoreFault
-	// states are what the attempt reports and sees; nil = nothing yet.
+	// states are what the attempt reports and sees; nil = not used yet.
 	states *taskstate.Guest
 	ctx    context.Context // of the running attempt
 }
 
-// Progress notes how far the attempt is, for those who ask for the job.
+// Progress records the attempt's progress for queries of the job.
 func (s *slot) Progress(at *hostcall.Attempt, done, total int64) {
 	s.lease.SetProgress(done, total)
 	s.Services.Progress(at, done, total)
 }
 
-// run takes and runs tasks until there is no place for the slot, the queue is
-// closed or ctx ends.
+// run takes and runs tasks until the slot is surplus, the queue is closed or ctx
+// ends.
 func (s *slot) run(ctx context.Context) error {
 	for s.enter() {
 		lease, err := s.queue.Take(s.version.taking.Load().ctx)
@@ -71,19 +72,19 @@ func (s *slot) run(ctx context.Context) error {
 	return nil
 }
 
-// enter turns to the current version before a wait for a task, and reports
+// enter switches to the current version before waiting for a task, and reports
 // whether the slot is still wanted.
 func (s *slot) enter() bool {
 	if s.version != nil && s.version == s.pool.current.Load() && int64(s.number) < s.pool.size.Load() {
 		return true
 	}
 	s.close() // a plugin is closed after its last sandbox
-	next, wanted := s.pool.turn(s.number, s.version)
+	next, wanted := s.pool.switchVersion(s.number, s.version)
 	s.hold(next)
 	return wanted
 }
 
-// renew turns to the version of the moment for the task that was taken.
+// renew switches to the current version for the task that was taken.
 func (s *slot) renew() {
 	if now := s.pool.current.Load(); now == nil || now == s.version {
 		return
@@ -92,14 +93,14 @@ func (s *slot) renew() {
 	s.hold(s.pool.adopt(s.version))
 }
 
-// leave gives up the slot's version, when the slot ends.
+// leave releases the slot's version when the slot ends.
 func (s *slot) leave() {
 	s.close()
 	s.pool.release(s.number, s.version)
 	s.version = nil
 }
 
-// hold makes an empty sandbox of a version that the slot now holds.
+// hold creates an empty sandbox for a version that the slot now holds.
 func (s *slot) hold(v *version) {
 	if v == s.version {
 		return
@@ -110,8 +111,8 @@ func (s *slot) hold(v *version) {
 	}
 }
 
-// runTask runs one attempt, in a scope of its own below the worker's: it can
-// be stopped alone, and is stopped with the worker.
+// runTask runs one attempt in its own scope below the worker's: it can be stopped
+// alone, and is stopped with the worker.
 func (s *slot) runTask(lease *queue.Lease) queue.Report {
 	s.prepare(lease)
 	s.note(lease)
@@ -132,19 +133,19 @@ func (s *slot) runTask(lease *queue.Lease) queue.Report {
 		}
 		return struct{}{}, nil
 	}, scope.Forget())
-	s.dropContents() // there are some only after a fault of the host
+	s.dropContents() // there are some left only after a fault of the host
 	if report.Outcome.Kind == 0 {
 		report.Outcome = s.interrupted(result.Report)
 	}
 	if report.Outcome.Kind == jobhost.OutcomeFailed && report.Fault == nil {
-		report.Fault = s.fault // a guest that goes on without the job has not failed by it
+		report.Fault = s.fault // a guest that continues without the job didn't fail because of it
 	}
 	report.Log, report.LogDropped = s.attempt.TakeLog()
 	report.Effects = s.takeEffects()
 	return report
 }
 
-// prepare sets the attempt up for a lease.
+// prepare sets up the attempt for a lease.
 func (s *slot) prepare(lease *queue.Lease) {
 	s.lease, s.fault = lease, nil
 	job, v := lease.Job, s.version
@@ -163,15 +164,16 @@ func (s *slot) prepare(lease *queue.Lease) {
 	at.Limits, at.Services = v.Limits, s
 }
 
-// cancel tells the guest that its job was cancelled and stops it after the grace.
+// cancel signals the cancellation of the job to the guest and stops it after the
+// grace period.
 func (s *slot) cancel(task *scope.Scope) {
 	s.attempt.Cancel()
 	grace := time.AfterFunc(s.pool.cfg.CancelGrace, func() { task.Cancel(hostcall.ErrCancelled) })
 	context.AfterFunc(task.Context(), func() { grace.Stop() })
 }
 
-// interrupted is the outcome of an attempt that did not come to one: it was not
-// begun, or the host has a fault.
+// interrupted is the outcome of an attempt that produced none: it was never started,
+// or the host has a fault.
 func (s *slot) interrupted(report scope.Report) jobhost.Outcome {
 	err := report.Err()
 	if report.Status == scope.StatusCancelled {
@@ -188,15 +190,15 @@ func (s *slot) interrupted(report scope.Report) jobhost.Outcome {
 		attrs = append(attrs, logkey.Stack, string(fault.Stack))
 	}
 	s.pool.cfg.Logger.Error("attempt met a fault of the host", attrs...)
-	// The sandbox is in an unknown state; the next task gets another one.
+	// The sandbox is in an unknown state; the next task gets a new one.
 	s.close()
 	return s.attempt.Failure(jobhost.FailInternal, jobhost.CategorySystem, "the host has a fault; its log says more")
 }
 
-// errNoOutcome is the fault of an engine that breaks its contract.
+// errNoOutcome is the fault of an engine that violates its contract.
 var errNoOutcome = errors.New("the sandbox gave no outcome")
 
-// close frees the slot's sandbox; the next run makes a new one.
+// close frees the slot's sandboxes; the next run creates a new one.
 func (s *slot) close() {
 	for _, sandbox := range []*runtime.Sandbox{s.sandbox, s.apart} {
 		if sandbox == nil {
@@ -209,8 +211,8 @@ func (s *slot) close() {
 	s.apart = nil
 }
 
-// closeSandbox makes a panic an error: what has met a fault may be too broken
-// to be closed, and that must not cost the slot its lease.
+// closeSandbox turns a panic into an error: a sandbox may be too broken to be closed,
+// and that must not cost the slot its lease.
 func closeSandbox(sandbox *runtime.Sandbox) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

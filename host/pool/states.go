@@ -11,8 +11,8 @@ import (
 
 var _ hostcall.States = (*slot)(nil)
 
-// guestStates returns what the running attempt reports and sees. An attempt that
-// does neither never comes here.
+// guestStates returns what the running attempt reports and sees. It is called
+// only if the attempt does either.
 func (s *slot) guestStates(at *hostcall.Attempt) (*taskstate.Guest, error) {
 	if s.pool.cfg.States == nil {
 		return nil, taskstate.ErrNone
@@ -23,7 +23,7 @@ func (s *slot) guestStates(at *hostcall.Attempt) (*taskstate.Guest, error) {
 	return s.states, nil
 }
 
-// closeStates gives back what the attempt has used.
+// closeStates releases the states that the attempt has used.
 func (s *slot) closeStates() {
 	if s.states != nil {
 		s.states.Close()

@@ -19,7 +19,7 @@ func TestCancelIsToldThenStops(t *testing.T) {
 		told := make(chan int64, 1)
 		var stopped time.Time
 		f := setup(t, func(ctx context.Context, n int, at *hostcall.Attempt) runtime.Result {
-			time.Sleep(time.Second) // simulated: the cancel comes meanwhile
+			time.Sleep(time.Second) // simulated: the cancel comes during this
 			told <- at.Remaining()
 			result := untilStopped(ctx, n, at)
 			stopped = time.Now()

@@ -25,8 +25,8 @@ type numbered struct {
 	number    int
 	instances atomic.Int64
 	closed    chan struct{}
-	// entered is told of each run of a job whose payload is "hold", which
-	// then goes on until resume is closed.
+	// entered receives from each run of a job whose payload is "hold", which then waits
+	// until resume is closed.
 	entered, resume chan struct{}
 }
 

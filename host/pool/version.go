@@ -11,40 +11,38 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Version is what the slots of a pool run: a plugin with what its attempts are
-// given.
+// Version is what the slots of a pool run: a plugin with the settings of its attempts.
 type Version struct {
 	Plugin runtime.Plugin
-	// Place is where it runs, and Apart where tasks run that may have ended a host; nil =
-	// where the others do.
+	// Place is where it runs, and Apart where tasks run that may have crashed a host; nil
+	// = in the same place.
 	Place journal.Place
 	Apart Apart
-	Size  int // slots to begin with, at least 1
-	// Config, Secrets and Limits are what each attempt is given.
+	Size  int // initial number of slots, at least 1
+	// Config, Secrets and Limits apply to each attempt.
 	Config, Secrets map[string]string
 	Limits          hostcall.Limits
 	// MaySubmit are the workers that attempts may submit jobs to.
 	MaySubmit []string
 	// MayWatch are the workers whose jobs' states attempts may see.
 	MayWatch []string
-	// HTTP sends what attempts request; nil = they may request nothing. It
-	// runs, and is stopped with the version.
+	// HTTP sends the requests of attempts; nil = they may send none. It is running, and
+	// is stopped with the version.
 	HTTP netproxy.Pool
-	// KVQuota bounds what the worker's keys and values cost together; 0 = no bound.
+	// KVQuota bounds the total cost of the worker's keys and values; 0 = no bound.
 	KVQuota int64
 }
 
 // version is a Version in use.
 type version struct {
 	Version
-	holders int // slots with a sandbox of it; the pool's mu protects it
-	// taking is for slots that wait for a task.
+	holders int // slots with a sandbox of it, and references; the pool's mu protects it
+	// taking is the round of slots that are waiting for a task.
 	taking atomic.Pointer[round]
 }
 
-// round is a time in which the version and the number of slots stay as they
-// are. It ends with them, and with the worker's scope, so that slots which wait
-// for a task look up.
+// round is a period in which neither the version nor the number of slots changes. It ends
+// when they do, or with the worker's scope, so that waiting slots notice.
 type round struct {
 	ctx context.Context
 	end context.CancelCauseFunc
@@ -68,10 +66,10 @@ func (v *version) begin(ctx context.Context) {
 // end ends the round.
 func (v *version) end() { v.taking.Load().end(errReplaced) }
 
-// turn gives slot i the current version in place of the one that it holds,
-// which may be nil, and reports whether there is a place for the slot. A slot
-// without one holds nothing and must end.
-func (p *Pool) turn(i int, held *version) (*version, bool) {
+// switchVersion gives slot i the current version in place of the one that it holds, which may be
+// nil, and reports whether the slot is still wanted. If not, it holds nothing and must
+// end.
+func (p *Pool) switchVersion(i int, held *version) (*version, bool) {
 	p.mu.Lock()
 	next := p.current.Load()
 	if next != nil && int64(i) >= p.size.Load() {
@@ -88,7 +86,7 @@ func (p *Pool) turn(i int, held *version) (*version, bool) {
 	return next, next != nil
 }
 
-// release takes a slot that ends off the list, with what it held.
+// release removes a slot that ends, with what it held.
 func (p *Pool) release(i int, held *version) {
 	p.mu.Lock()
 	over := p.passLocked(held, nil)
@@ -99,7 +97,7 @@ func (p *Pool) release(i int, held *version) {
 	}
 }
 
-// endLocked notes the end of a slot.
+// endLocked records the end of a slot.
 func (p *Pool) endLocked(i int) {
 	p.live[i] = false
 	p.alive--
@@ -108,8 +106,8 @@ func (p *Pool) endLocked(i int) {
 	}
 }
 
-// adopt gives a slot that has taken a task the current version, or leaves it
-// the one that it holds if there is none any more.
+// adopt gives a slot that has taken a task the current version, or leaves it the one that
+// it holds if there is none any more.
 func (p *Pool) adopt(held *version) *version {
 	p.mu.Lock()
 	next := p.current.Load()
@@ -124,8 +122,8 @@ func (p *Pool) adopt(held *version) *version {
 	return next
 }
 
-// passLocked notes that a slot holds next in place of held, and reports
-// whether held is to be freed: it was replaced and nobody holds it.
+// passLocked records that a slot or reference holds next in place of held, and reports
+// whether held must be freed: it was replaced and has no holders.
 func (p *Pool) passLocked(held, next *version) (over bool) {
 	if held == next {
 		return false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
@@ -99,7 +100,7 @@ func TestClockAYearAhead(t *testing.T) {
 			}
 			f.submit(jobhost.Spec{ID: "given-up", Delay: 6 * time.Hour, Deadline: 7 * time.Hour})
 			f.submit(jobhost.Spec{ID: "delayed", Delay: 5 * time.Hour})
-			if err := f.ChangeKey(f.t.Context(), "w", 0, queue.KVChange{Key: "k", Value: []byte("v"), Expires: queue.MillisOf(f.Now().Add(3 * time.Hour))}); err != nil {
+			if err := f.ChangeKey(f.t.Context(), "w", 0, record.KVChange{Key: "k", Value: []byte("v"), Expires: record.MillisOf(f.Now().Add(3 * time.Hour))}); err != nil {
 				f.t.Fatal(err)
 			}
 		})

@@ -1,11 +1,11 @@
 package queue
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -55,12 +55,6 @@ type Kept interface {
 	Then(f func(payload.Ref, error))
 }
 
-// asideTask is a task that is ready and waits for a payload store.
-type asideTask struct {
-	waiting
-	away *Away
-}
-
 // mostMisses is how often a task may meet a fault of a store without losing an
 // attempt. It is for an object that can't be read in a store that gives all others.
 const mostMisses = 20
@@ -74,7 +68,7 @@ const (
 // missing returns which store a task must wait for: that of its payload, and that of
 // its result if no more results can be kept and its worker has such large ones. Tasks
 // with a small payload wait for none.
-func (l *lane) missing(body *Body) *Away {
+func (l *lane) missing(body *record.Body) *Away {
 	absences := l.q.cfg.Absences
 	if absences == nil || body.Job.Ref == "" {
 		return nil
@@ -88,9 +82,9 @@ func (l *lane) missing(body *Body) *Away {
 	return nil
 }
 
-// reach reports whether the store of a task's payload can be read, as far as is known.
+// reachPayload reports whether the store of a task's payload can be read, as far as is known.
 // If not, the task is put aside: no slot waits for it.
-func (l *lane) reach(lease *Lease, body *Body) bool {
+func (l *lane) reachPayload(lease *Lease, body *record.Body) bool {
 	away := l.missing(body)
 	if away == nil {
 		return true
@@ -98,8 +92,8 @@ func (l *lane) reach(lease *Lease, body *Body) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rate.GiveBack()
-	if l.running[lease.entry.key] == lease { // or it was cancelled meanwhile
-		delete(l.running, lease.entry.key)
+	if l.running[lease.entry.Key] == lease { // else it was cancelled in the meantime
+		delete(l.running, lease.entry.Key)
 		l.asideLocked(lease.entry, lease.unread, away)
 	}
 	l.leaveGroupLocked(lease)
@@ -108,14 +102,12 @@ func (l *lane) reach(lease *Lease, body *Body) bool {
 }
 
 // asideLocked puts a task aside until a store is back.
-func (l *lane) asideLocked(e entry, x traits, away *Away) {
-	if x.deadline != 0 {
-		l.deadlines.add(e, x)
+func (l *lane) asideLocked(e order.Entry, x order.Traits, away *Away) {
+	l.order.SetAside(e, x)
+	if l.away == nil {
+		l.away = map[record.Key]*Away{}
 	}
-	if l.aside == nil {
-		l.aside = map[Key]asideTask{}
-	}
-	l.aside[e.key] = asideTask{waiting{e, x}, away}
+	l.away[e.Key] = away
 	if !l.q.cfg.Absences.Still(away) { // it came back before the task was here to be found
 		l.releaseLocked()
 	}
@@ -124,26 +116,15 @@ func (l *lane) asideLocked(e entry, x traits, away *Away) {
 // releaseLocked lets those tasks wait for a slot again whose store is back, in the
 // order in which they would have run.
 func (l *lane) releaseLocked() {
-	var back []waiting
-	for key, a := range l.aside {
-		if !l.q.cfg.Absences.Still(a.away) {
-			back = append(back, a.waiting)
-			delete(l.aside, key)
+	l.order.BringBack(func(key record.Key) bool {
+		if l.q.cfg.Absences.Still(l.away[key]) {
+			return false
 		}
-	}
-	slices.SortFunc(back, func(a, b waiting) int {
-		if older(a.entry, b.entry) {
-			return -1
-		}
-		return 1
+		delete(l.away, key)
+		return true
 	})
-	for _, w := range back {
-		l.deadlines.forget(w.key)
-		l.moved[w.key] = w.readyAt // which may not be what the store says
-		l.pushLocked(w.entry, w.traits)
-	}
-	if len(l.aside) == 0 {
-		l.aside = nil // a map never gets smaller
+	if len(l.away) == 0 {
+		l.away = nil // a map never gets smaller
 	}
 }
 
@@ -174,7 +155,7 @@ func (q *Queue) spare(lease *Lease, report *Report) {
 		return
 	}
 	if l.misses == nil {
-		l.misses = map[Key]int{}
+		l.misses = map[record.Key]int{}
 	}
 	l.misses[lease.Key]++
 	if fault.Verb == payload.Put {
@@ -186,7 +167,7 @@ func (q *Queue) spare(lease *Lease, report *Report) {
 
 // againLocked lets a task wait that has met a fault of a store: for the store if it is
 // away, and for a while if it isn't.
-func (l *lane) againLocked(e entry, lease *Lease) {
+func (l *lane) againLocked(e order.Entry, lease *Lease) {
 	away := l.q.cfg.Absences.Unwritten()
 	if lease.fault.Verb == payload.Get {
 		away = l.q.cfg.Absences.Unread(lease.Job.Ref)
@@ -195,16 +176,15 @@ func (l *lane) againLocked(e entry, lease *Lease) {
 		l.asideLocked(e, lease.traits(), away)
 		return
 	}
-	wait := missFirst << min(l.misses[e.key]-1, 10)
-	e.readyAt = MillisOf(l.q.clock.now().Add(min(max(wait, missFirst), missMost)))
-	l.moved[e.key] = e.readyAt
-	l.pushLocked(e, lease.traits())
+	wait := missFirst << min(l.misses[e.Key]-1, 10)
+	e.ReadyAt = record.MillisOf(l.q.clock.now().Add(min(max(wait, missFirst), missMost)))
+	l.order.PutBack(e, lease.traits())
 }
 
-// keep lets the result of an attempt wait for its payload store. The attempt has
+// keepResult lets the result of an attempt wait for its payload store. The attempt has
 // ended: its slot and its places among those that run are free, and only the
 // settlement is still to come. A crash before that makes the task run again.
-func (q *Queue) keep(lease *Lease, report Report) {
+func (q *Queue) keepResult(lease *Lease, report Report) {
 	l, kept := lease.lane, report.Kept
 	lease.noted.End() // the attempt is not to blame for a crash from now on
 	lease.noted = nil
@@ -218,57 +198,10 @@ func (q *Queue) keep(lease *Lease, report Report) {
 	kept.Then(func(ref payload.Ref, err error) {
 		if err != nil {
 			report.Effects.release()
-			q.unsettled(lease, err)
+			q.settleFailed(lease, err)
 			return
 		}
 		report.Result = &ref
-		q.settle(lease, report)
+		q.conclude(lease, report)
 	})
-}
-
-// asideEntriesLocked returns the tasks that were put aside.
-func (l *lane) asideEntriesLocked() []entry {
-	entries := make([]entry, 0, len(l.aside))
-	for _, a := range l.aside {
-		entries = append(entries, a.entry)
-	}
-	return entries
-}
-
-// whyAsideLocked tells which payload store a job waits for, if it does.
-func (l *lane) whyAsideLocked(why *jobhost.Why, record *JobRecord) bool {
-	for i := range record.Tasks {
-		a, aside := l.aside[record.Tasks[i].Key]
-		if !aside {
-			continue
-		}
-		why.Code = "payload_store"
-		doing := "can't be read"
-		if a.away.Verb == payload.Put {
-			doing = "takes nothing, and the host has no room for more results that it can't store"
-		}
-		why.Reason = fmt.Sprintf("payload store %s %s since %s", a.away.Store, doing, a.away.Since.UTC().Format(time.RFC3339))
-		why.Ends = "the store's return, which the host looks for; its log says what the store answers"
-		return true
-	}
-	return false
-}
-
-// whyKept tells that a result waits for its payload store, if one of the job's does.
-func (q *Queue) whyKept(why *jobhost.Why, record *JobRecord) bool {
-	l := q.lanes.of(record.Worker)
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range record.Tasks {
-		if lease := l.running[record.Tasks[i].Key]; lease != nil && lease.kept {
-			why.Code = "result_waits"
-			why.Reason = "the attempt has succeeded, and its result waits in the host's memory for a payload store that takes nothing now"
-			why.Ends = "the store's return, which the host looks for; if the host ends before that, the task runs again"
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,9 @@ package queue
 import (
 	"context"
 	"fmt"
+
+	"github.com/jobhost/jobhost/host/queue/order"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // bodyCache keeps the bodies of tasks that will run soon, within a budget that
@@ -11,15 +14,15 @@ import (
 // The lane's lock protects it.
 type bodyCache struct {
 	q     *Queue
-	held  map[Key]*Body
-	loads map[Key]*load
-	mean  int64 // cost of a body in the last read, to tell how far to read ahead
+	held  map[record.Key]*record.Body
+	loads map[record.Key]*load
+	mean  int64 // cost of a body in the last read, from which follows how far to read ahead
 }
 
 // load is a read of several bodies that is under way.
 type load struct {
 	done   chan struct{} // closed when bodies and err are set
-	bodies map[Key]*Body
+	bodies map[record.Key]*record.Body
 	err    error
 }
 
@@ -34,7 +37,7 @@ const (
 )
 
 func newBodyCache(q *Queue) bodyCache {
-	return bodyCache{q: q, held: map[Key]*Body{}, loads: map[Key]*load{}, mean: readAheadBytes / 8}
+	return bodyCache{q: q, held: map[record.Key]*record.Body{}, loads: map[record.Key]*load{}, mean: readAheadBytes / 8}
 }
 
 // ahead is how many bodies the next read should bring: as many as are likely
@@ -45,10 +48,10 @@ func (c *bodyCache) ahead() int {
 }
 
 // bodyCost is about what a body takes in memory.
-func bodyCost(b *Body) int64 { return int64(len(b.Job.Payload)+len(b.Payload)) + 512 }
+func bodyCost(b *record.Body) int64 { return int64(len(b.Job.Payload)+len(b.Payload)) + 512 }
 
 // keep holds the body if the budget allows, and reports whether it did.
-func (c *bodyCache) keep(b *Body) bool {
+func (c *bodyCache) keep(b *record.Body) bool {
 	if c.q.resident.Add(bodyCost(b)) > c.q.cfg.ResidentBytes {
 		c.q.resident.Add(-bodyCost(b))
 		return false
@@ -59,17 +62,17 @@ func (c *bodyCache) keep(b *Body) bool {
 }
 
 // take removes the body that belongs to the entry; nil if it is not held.
-func (c *bodyCache) take(e entry) *Body {
-	b := c.held[e.key]
-	c.drop(e.key)
-	if b != nil && b.Token != int64(e.token) {
+func (c *bodyCache) take(e order.Entry) *record.Body {
+	b := c.held[e.Key]
+	c.drop(e.Key)
+	if b != nil && b.Token != int64(e.Token) {
 		return nil // of an earlier lease
 	}
 	return b
 }
 
 // forget drops what is held of a task, or is being read of it.
-func (c *bodyCache) forget(key Key) {
+func (c *bodyCache) forget(key record.Key) {
 	c.drop(key)
 	delete(c.loads, key)
 }
@@ -81,7 +84,7 @@ func (c *bodyCache) clear() {
 	}
 }
 
-func (c *bodyCache) drop(key Key) {
+func (c *bodyCache) drop(key record.Key) {
 	if b, ok := c.held[key]; ok {
 		c.q.resident.Add(-bodyCost(b))
 		delete(c.held, key)
@@ -90,7 +93,7 @@ func (c *bodyCache) drop(key Key) {
 
 // body finds what is needed to run the entry. It returns nil when the task is
 // no longer open under the entry's token.
-func (l *lane) body(ctx context.Context, e entry) (*Body, error) {
+func (l *lane) body(ctx context.Context, e order.Entry) (*record.Body, error) {
 	for {
 		b, ld, keys := l.findBody(e)
 		if b != nil {
@@ -103,25 +106,25 @@ func (l *lane) body(ctx context.Context, e entry) (*Body, error) {
 		if ld.err != nil {
 			return nil, ld.err
 		}
-		if b := ld.bodies[e.key]; b != nil && b.Token == int64(e.token) {
+		if b := ld.bodies[e.Key]; b != nil && b.Token == int64(e.Token) {
 			return b, nil
 		}
 		if keys != nil {
 			return nil, nil
 		}
-		// Somebody else's read may have begun before the task was opened again.
+		// Another goroutine's read may have begun before the task was opened again.
 	}
 }
 
 // findBody returns the entry's body if it is held, or the read to wait for;
 // with keys, which are what it shall read, it is for the caller to do.
-func (l *lane) findBody(e entry) (b *Body, ld *load, keys []Key) {
+func (l *lane) findBody(e order.Entry) (b *record.Body, ld *load, keys []record.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := l.bodies.take(e); b != nil {
 		return b, nil, nil
 	}
-	if ld := l.bodies.loads[e.key]; ld != nil {
+	if ld := l.bodies.loads[e.Key]; ld != nil {
 		return nil, ld, nil
 	}
 	ld = &load{done: make(chan struct{})}
@@ -134,27 +137,27 @@ func (l *lane) findBody(e entry) (b *Body, ld *load, keys []Key) {
 
 // nextKeysLocked returns the entry's key and those that follow in its level
 // and have no body yet.
-func (l *lane) nextKeysLocked(e entry) []Key {
+func (l *lane) nextKeysLocked(e order.Entry) []record.Key {
 	most := l.bodies.ahead()
-	keys := make([]Key, 1, most)
-	keys[0] = e.key
+	keys := make([]record.Key, 1, most)
+	keys[0] = e.Key
 	looked := 0
-	for next := range l.nearLocked(int(e.level)) {
+	for next := range l.order.Near(int(e.Level), 2*readAhead) {
 		if looked++; len(keys) == most || looked > 2*readAhead {
 			break
 		}
-		if l.bodies.held[next.key] == nil && l.bodies.loads[next.key] == nil {
-			keys = append(keys, next.key)
+		if l.bodies.held[next.Key] == nil && l.bodies.loads[next.Key] == nil {
+			keys = append(keys, next.Key)
 		}
 	}
 	return keys
 }
 
-// load reads the bodies and keeps those whose turn has not come yet.
-func (l *lane) load(ctx context.Context, ld *load, keys []Key) {
-	// Others wait for this read, so it must not end with the caller's patience.
+// load reads the bodies and keeps those of tasks that do not run yet.
+func (l *lane) load(ctx context.Context, ld *load, keys []record.Key) {
+	// Others wait for this read, so it must not end with the caller's context.
 	bodies, err := l.q.store.Load(context.WithoutCancel(ctx), keys)
-	ld.bodies = make(map[Key]*Body, len(bodies))
+	ld.bodies = make(map[record.Key]*record.Body, len(bodies))
 	cost := int64(0)
 	for i := range bodies {
 		ld.bodies[bodies[i].Key] = &bodies[i]
@@ -169,7 +172,7 @@ func (l *lane) load(ctx context.Context, ld *load, keys []Key) {
 	}
 	for _, key := range keys {
 		if l.bodies.loads[key] != ld {
-			continue // cancelled meanwhile: what was read is of an earlier lease
+			continue // it was cancelled during the read: what was read is of an earlier lease
 		}
 		delete(l.bodies.loads, key)
 		if b := ld.bodies[key]; b != nil && l.running[key] == nil {

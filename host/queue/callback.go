@@ -6,18 +6,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
-// Webhooks knows how receivers are told of something over HTTP: by jobs of
+// Webhooks knows how receivers are notified over HTTP: by jobs of
 // [jobhost.WebhookWorker]. Its methods must not block.
 type Webhooks interface {
 	// Judge returns why jobs may not have a callback to a URL, with code denied;
 	// nil = they may.
 	Judge(url httpurl.URL) error
-	// Ended returns the job that tells a URL of the end of a job.
+	// Ended returns the job that notifies a URL of the end of a job.
 	Ended(url string, ended *jobhost.Ended) jobhost.Spec
-	// Dead returns the job that tells of a dead letter; false = nobody wants to know.
+	// Dead returns the job that notifies of a dead letter; false = there is no receiver.
 	Dead(letter *jobhost.DeadLetter) (jobhost.Spec, bool)
 }
 
@@ -52,7 +53,7 @@ func (q *Queue) judgeCallback(spec *jobhost.Spec) error {
 	if l == nil {
 		return nil
 	}
-	// The room is not kept: when the job has ended it is told, whatever waits then.
+	// The room is not kept: the end of the job is delivered, whatever waits then.
 	if err := l.accept(1); err != nil {
 		return fmt.Errorf("callback: %w", err)
 	}
@@ -60,15 +61,15 @@ func (q *Queue) judgeCallback(spec *jobhost.Spec) error {
 	return nil
 }
 
-// then returns what makes the jobs that tell of an operation that may end a
+// then returns what makes the jobs that notify receivers of an operation that may end a
 // task; nil if there are none. settle is that operation, if it is one.
-func (q *Queue) then(job *JobSpec, settle *Settle) func(End) []*JobSpec {
+func (q *Queue) then(job *record.JobSpec, settle *record.Settle) func(record.End) []*record.JobSpec {
 	dead := q.tellDead(job, settle)
 	if job.Callback == (jobhost.Callback{}) && dead == nil {
 		return nil
 	}
 	at := q.clock.now().UTC()
-	return func(end End) (jobs []*JobSpec) {
+	return func(end record.End) (jobs []*record.JobSpec) {
 		if dead != nil {
 			jobs = append(jobs, dead)
 		}
@@ -95,8 +96,8 @@ func (q *Queue) then(job *JobSpec, settle *Settle) func(End) []*JobSpec {
 	}
 }
 
-// tellEnded makes the job that tells of another one's end.
-func (q *Queue) tellEnded(job *JobSpec, ended *jobhost.Ended) *JobSpec {
+// tellEnded makes the job that notifies of another one's end.
+func (q *Queue) tellEnded(job *record.JobSpec, ended *jobhost.Ended) *record.JobSpec {
 	spec := q.endedSpec(job, ended)
 	if len(spec.Payload) > q.cfg.MaxPayload {
 		ended.Result, ended.ResultBase64 = "", nil
@@ -106,22 +107,22 @@ func (q *Queue) tellEnded(job *JobSpec, ended *jobhost.Ended) *JobSpec {
 	return q.fill(q.settingsOf(spec.Worker), &spec)
 }
 
-func (q *Queue) endedSpec(job *JobSpec, ended *jobhost.Ended) jobhost.Spec {
+func (q *Queue) endedSpec(job *record.JobSpec, ended *jobhost.Ended) jobhost.Spec {
 	if job.Callback.URL != "" {
 		return q.cfg.Webhooks.Ended(job.Callback.URL, ended)
 	}
 	payload, err := json.Marshal(ended)
-	if err != nil { // no type of the above can fail; then at least the end is told
+	if err != nil { // no type of the above can fail; then at least the end is delivered
 		payload = nil
 	}
 	return jobhost.Spec{Worker: job.Callback.Worker, Payload: payload, ContentType: "application/json"}
 }
 
-// tellDead makes the job that tells of a task that a settlement lets die; nil =
-// it does not, or nobody wants to know. Nobody is told of deliveries: that one
-// could not be made is no news that can be delivered.
-func (q *Queue) tellDead(job *JobSpec, settle *Settle) *JobSpec {
-	if settle == nil || settle.Status != Dead || job.Worker == jobhost.WebhookWorker {
+// tellDead makes the job that notifies of a task that a settlement makes dead; nil =
+// it does not, or there is no receiver. Failed deliveries are not reported this
+// way: they would only make more deliveries.
+func (q *Queue) tellDead(job *record.JobSpec, settle *record.Settle) *record.JobSpec {
+	if settle == nil || settle.Status != record.Dead || job.Worker == jobhost.WebhookWorker {
 		return nil
 	}
 	f := settle.Failure
@@ -145,18 +146,18 @@ func (q *Queue) settingsOf(worker string) *Worker {
 	return &Worker{Retry: jobhost.DefaultRetry()}
 }
 
-func countsOf(final StatusCounts) jobhost.Counts {
+func countsOf(final record.StatusCounts) jobhost.Counts {
 	return jobhost.Counts{
-		jobhost.Succeeded: final[Succeeded],
-		jobhost.Dead:      final[Dead],
-		jobhost.Cancelled: final[Cancelled],
+		jobhost.Succeeded: final[record.Succeeded],
+		jobhost.Dead:      final[record.Dead],
+		jobhost.Cancelled: final[record.Cancelled],
 	}
 }
 
 // follow puts jobs that were submitted with the end of a task into their lanes,
 // over the capacity if need be. The caller holds lanes.opening since before
 // the commit.
-func (q *Queue) follow(result OpResult) {
+func (q *Queue) follow(result record.OpResult) {
 	for _, job := range result.Then {
 		q.enter(q.lanes.of(job.Worker), job, 0)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
@@ -81,8 +82,8 @@ func begins(t *testing.T, got string, want ...string) {
 	}
 }
 
-// A URL is told once of the end of a job, in whichever way it comes, and each
-// dead letter is told of before that.
+// A URL is notified once of the end of a job, in whichever way it comes, and of each
+// dead letter before that.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-// Nobody is told of deliveries that died: that would be one more of them.
+// Deliveries that died make no delivery of their own.
 func TestNobodyIsToldOfDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,11 +180,11 @@ func TestCallbackIsJudged(t *testing.T) {
 			t.Fatalf("%+v, %v", answers, err)
 		}
 		wantCode(t, answers[0].Err, jobhost.CodeDenied)
-		_, err = f.Child(t.Context(), bad, &queue.Parent{ID: "good"})
+		_, err = f.Child(t.Context(), bad, &record.Parent{ID: "good"})
 		wantCode(t, err, jobhost.CodeDenied)
-		_, err = f.SubmitChild(t.Context(), bad, &queue.Parent{ID: "good"})
+		_, err = f.SubmitChild(t.Context(), bad, &record.Parent{ID: "good"})
 		wantCode(t, err, jobhost.CodeDenied)
-		fired, err := f.Fire(t.Context(), []queue.Firing{{State: queue.ScheduleState{Name: "s"}, Specs: []jobhost.Spec{bad}}})
+		fired, err := f.Fire(t.Context(), []queue.Firing{{State: record.ScheduleState{Name: "s"}, Specs: []jobhost.Spec{bad}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestRoomForDeliveries(t *testing.T) {
 		f := told(t, &hooks{})
 		spec := jobhost.Spec{Worker: "w", Callback: jobhost.Callback{URL: "https://example.com/hook"}}
 		work, post := f.Slot("w"), f.Slot(jobhost.WebhookWorker)
-		for range 3 { // jobs that were taken are told of, over the capacity if need be
+		for range 3 { // the ends of accepted jobs are delivered, over the capacity if need be
 			f.submit(spec)
 		}
 		for range 3 {
@@ -254,7 +255,7 @@ func TestReservedWorkers(t *testing.T) {
 		} {
 			_, err := f.Submit(t.Context(), spec)
 			wantCode(t, err, jobhost.CodeDenied)
-			_, err = f.Child(t.Context(), spec, &queue.Parent{ID: "p"})
+			_, err = f.Child(t.Context(), spec, &record.Parent{ID: "p"})
 			wantCode(t, err, jobhost.CodeDenied)
 		}
 		_, err := f.Submit(t.Context(), jobhost.Spec{Worker: "nobody"})

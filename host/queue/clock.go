@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -37,11 +38,11 @@ const (
 	seenEvery = time.Hour      // how often it is noted what the clock shows
 	leap      = 24 * time.Hour // a clock that is so far past what was noted may be wrong
 	calmFor   = time.Hour      // how long nothing is removed then
-	setApart  = time.Minute    // by how much two clocks differ when that is worth a word
+	setApart  = time.Minute    // by how much two clocks differ when that is worth a warning
 )
 
 // compareClock compares the clock with what it has shown before. One that was set back has
-// left times in the store that are years away, perhaps, and one that has gone far ahead
+// left times in the store that may be years away, and one that has gone far ahead
 // lets everything that is kept for a time be over.
 func (q *Queue) compareClock(ctx context.Context) error {
 	newest, err := q.store.Newest(ctx)
@@ -52,7 +53,7 @@ func (q *Queue) compareClock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := MillisOf(q.clock.now())
+	now := record.MillisOf(q.clock.now())
 	reached, calm := max(newest, numberIn(notes[noteClock])), numberIn(notes[noteCalm])
 	switch ahead := time.Duration(now-reached) * time.Millisecond; {
 	case ahead < -time.Second:
@@ -61,7 +62,7 @@ func (q *Queue) compareClock(ctx context.Context) error {
 			return err
 		}
 	case reached != 0 && ahead > leap:
-		calm = now + Millis(calmFor.Milliseconds())
+		calm = now + record.Millis(calmFor.Milliseconds())
 		q.cfg.Logger.Warn("the clock is far past what it showed when the host ran last: nothing is removed for an hour, since it may be wrong",
 			logkey.Duration, ahead, logkey.Hint, "if the clock is wrong, stop the host, set it right, and start the host again")
 		if err := q.Remember(ctx, noteCalm, strconv.FormatInt(int64(calm), 10)); err != nil && q.full() == nil {
@@ -75,16 +76,16 @@ func (q *Queue) compareClock(ctx context.Context) error {
 }
 
 // rewind makes times of a clock that was ahead those that they would have been without it.
-func (q *Queue) rewind(ctx context.Context, from, to Millis) error {
+func (q *Queue) rewind(ctx context.Context, from, to record.Millis) error {
 	back := time.Duration(from-to) * time.Millisecond
 	q.cfg.Logger.Warn("the clock was set back since the host ran last; what was due then is due now, and what it has written with the later time is as much earlier",
 		logkey.Duration, back)
 	ends := make(chan error, 1)
-	q.store.Commit([]Op{
-		&Rewind{From: from, To: to, Until: from + 2*Millis(seenEvery.Milliseconds())},
-		&Note{Name: noteClock, Text: strconv.FormatInt(int64(to), 10)},
-		&Note{Name: noteCalm},
-	}, func(_ []OpResult, err error) { ends <- err })
+	q.store.Commit([]record.Op{
+		&record.Rewind{From: from, To: to, Until: from + 2*record.Millis(seenEvery.Milliseconds())},
+		&record.Note{Name: noteClock, Text: strconv.FormatInt(int64(to), 10)},
+		&record.Note{Name: noteCalm},
+	}, func(_ []record.OpResult, err error) { ends <- err })
 	select {
 	case err := <-ends:
 		if err != nil && q.full() != nil {
@@ -101,12 +102,12 @@ func (q *Queue) rewind(ctx context.Context, from, to Millis) error {
 }
 
 // numberIn reads a note; one that says nothing is 0.
-func numberIn(note string) Millis {
+func numberIn(note string) record.Millis {
 	n, err := strconv.ParseInt(note, 10, 64)
 	if err != nil {
 		return 0
 	}
-	return Millis(n)
+	return record.Millis(n)
 }
 
 // CalmUntil is until when nothing is removed by its age, since the clock may be wrong; the
@@ -130,7 +131,7 @@ func (w *watcher) look(ctx context.Context) {
 	if now.Sub(w.noted) < seenEvery {
 		return
 	}
-	if err := w.q.Remember(ctx, noteClock, strconv.FormatInt(int64(MillisOf(now)), 10)); err == nil {
+	if err := w.q.Remember(ctx, noteClock, strconv.FormatInt(int64(record.MillisOf(now)), 10)); err == nil {
 		w.noted = now
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Result returns what a task returned.
@@ -33,28 +34,28 @@ func (q *Queue) Result(ctx context.Context, id string, task int) (jobhost.Result
 
 // OpenResult returns what a task returned as a stream.
 func (q *Queue) OpenResult(ctx context.Context, id string, task int) (jobhost.Content, error) {
-	record, err := q.record(ctx, id)
+	stored, err := q.record(ctx, id)
 	if err != nil {
 		return jobhost.Content{}, err
 	}
-	if task < 0 || task >= len(record.Tasks) {
+	if task < 0 || task >= len(stored.Tasks) {
 		return jobhost.Content{}, &jobhost.Error{
 			Code:    jobhost.CodeNotFound,
 			Field:   "task",
-			Message: fmt.Sprintf("job %s has no task %d, it has %d", id, task, len(record.Tasks)),
+			Message: fmt.Sprintf("job %s has no task %d, it has %d", id, task, len(stored.Tasks)),
 		}
 	}
-	t := &record.Tasks[task]
+	t := &stored.Tasks[task]
 	switch {
-	case t.Status != Succeeded:
-		job := q.describe(record)
+	case t.Status != record.Succeeded:
+		job := q.describe(stored)
 		return jobhost.Content{}, &jobhost.Error{
 			Code:    jobhost.CodeConflict,
 			Message: fmt.Sprintf("job %s has no result: it is %s", id, job.Tasks[task].State),
 			Hint:    "jobhost job why " + id,
 		}
 	case t.ResultRef != "":
-		content, err := q.open(ctx, t.ResultRef)
+		content, err := q.objects.openRef(ctx, t.ResultRef)
 		if err != nil {
 			return jobhost.Content{}, fmt.Errorf("open result: %w", err)
 		}
@@ -71,7 +72,7 @@ func (q *Queue) OpenOutput(ctx context.Context, data []byte, ref string) (jobhos
 	if ref == "" {
 		return contentOf(data), nil
 	}
-	content, err := q.open(ctx, ref)
+	content, err := q.objects.openRef(ctx, ref)
 	if err != nil {
 		return jobhost.Content{}, fmt.Errorf("open output: %w", err)
 	}
@@ -80,22 +81,22 @@ func (q *Queue) OpenOutput(ctx context.Context, data []byte, ref string) (jobhos
 
 // OpenPayload returns the payload of a job as a stream.
 func (q *Queue) OpenPayload(ctx context.Context, id string) (jobhost.Content, error) {
-	record, err := q.record(ctx, id)
+	stored, err := q.record(ctx, id)
 	if err != nil {
 		return jobhost.Content{}, err
 	}
 	switch {
-	case record.Damage != nil:
-		return jobhost.Content{}, record.Damage
-	case record.Ref != "":
-		return q.OpenInput(ctx, &record.JobSpec)
-	case record.PayloadSize > len(record.Payload):
+	case stored.Damage != nil:
+		return jobhost.Content{}, stored.Damage
+	case stored.Ref != "":
+		return q.OpenInput(ctx, &stored.JobSpec)
+	case stored.PayloadSize > len(stored.Payload):
 		return jobhost.Content{}, &jobhost.Error{
 			Code:    jobhost.CodeNotFound,
 			Message: fmt.Sprintf("each task of job %s has a payload of its own", id),
 		}
 	}
-	return contentOf(record.Payload), nil
+	return contentOf(stored.Payload), nil
 }
 
 func contentOf(data []byte) jobhost.Content {

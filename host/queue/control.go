@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Cancel ends the open tasks of a job. It is final once it returns: an attempt
-// that still runs is told, and stopped after a grace by whoever runs it, but
-// whatever it does, its settlement is refused.
+// that still runs is notified, and stopped by the pool after a grace period;
+// whatever it does until then, its settlement is refused.
 func (q *Queue) Cancel(ctx context.Context, id string) (jobhost.Job, error) {
 	return q.cancel(ctx, id, nil)
 }
@@ -22,23 +24,23 @@ func (q *Queue) CancelTask(ctx context.Context, id string, task int) (jobhost.Jo
 
 // cancel cancels the tasks of those indexes; nil = all.
 func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job, error) {
-	record, err := q.record(ctx, id)
+	stored, err := q.record(ctx, id)
 	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("cancel: %w", err)
 	}
 	now := q.clock.now()
-	op := &Cancel{
-		ID: id, Tasks: tasks, At: MillisOf(now),
-		ExpiresAt: q.lanes.of(record.Worker).expires(&record.JobSpec, jobhost.Cancelled, now),
-		Then:      q.then(&record.JobSpec, nil),
+	op := &record.Cancel{
+		ID: id, Tasks: tasks, At: record.MillisOf(now),
+		ExpiresAt: q.lanes.of(stored.Worker).expires(&stored.JobSpec, jobhost.Cancelled, now),
+		Then:      q.then(&stored.JobSpec, nil),
 	}
-	if record.Origin != nil {
-		op.Transition = q.cfg.Workflows.Cancelled(&record.JobSpec, op.At)
+	if stored.Origin != nil {
+		op.Transition = q.cfg.Workflows.Cancelled(&stored.JobSpec, op.At)
 	}
-	err = q.commitOne(ctx, op, func(result OpResult) {
-		q.cancelled(id, record.Origin, result)
+	err = q.commitOne(ctx, op, func(result record.OpResult) {
+		q.cancelled(id, stored.Origin, result)
 		if result.Err == nil {
-			q.moved(op.Transition, result)
+			q.transitioned(op.Transition, result)
 		}
 	})
 	if err != nil {
@@ -48,7 +50,7 @@ func (q *Queue) cancel(ctx context.Context, id string, tasks []int) (jobhost.Job
 }
 
 // cancelled takes the tasks that were cancelled out of their lane.
-func (q *Queue) cancelled(id string, origin *Origin, result OpResult) {
+func (q *Queue) cancelled(id string, origin *record.Origin, result record.OpResult) {
 	if result.Err != nil {
 		return
 	}
@@ -60,27 +62,27 @@ func (q *Queue) cancelled(id string, origin *Origin, result OpResult) {
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
 			Kind: jobhost.EventCancelled, Time: q.clock.now(), Job: id, Worker: result.Worker,
-			Task: task.Index, State: jobhost.Cancelled, Course: courseOf(task.Token+1, false),
+			Task: task.Index, State: jobhost.Cancelled, Course: revisionOf(task.Token+1, false),
 			Workflow: origin.WorkflowID(), Step: origin.StepName(),
 		})
 	}
-	q.publishEnded(id, result.Worker, origin, result)
+	q.events.ended(id, result.Worker, origin, result)
 	q.follow(result)
 }
 
-func (l *lane) cancelTask(task Changed) {
+func (l *lane) cancelTask(task record.Changed) {
 	l.mu.Lock()
 	l.bodies.forget(task.Key)
 	lease := l.running[task.Key]
 	switch w, expiring := l.expiring[task.Key]; {
-	case expiring && int64(w.token) == task.Token: // it was taken out already
+	case expiring && int64(w.Token) == task.Token: // it was taken out already
 		delete(l.expiring, task.Key)
 	case lease != nil:
 		delete(l.misses, task.Key)
 		delete(l.running, task.Key) // the attempt may go on for a while, but it is no longer the task's
 	default:
-		l.removeLocked(entry{
-			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), level: int8(task.Level), tried: task.Attempt > 0,
+		l.removeLocked(order.Entry{
+			Key: task.Key, ReadyAt: task.ReadyAt, Token: int32(task.Token), Level: int8(task.Level), Tried: task.Attempt > 0,
 		}, task.Group)
 	}
 	l.mu.Unlock()
@@ -107,25 +109,25 @@ func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job,
 	if q.closed.Load() {
 		return jobhost.Job{}, errClosed
 	}
-	record, err := q.record(ctx, id)
+	stored, err := q.record(ctx, id)
 	if err != nil {
 		return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 	}
-	l, room := q.lanes.of(record.Worker), record.ended(tasks)
+	l, room := q.lanes.of(stored.Worker), revivable(&stored, tasks)
 	if l != nil && room > 0 {
 		if err := l.reserve(room); err != nil {
 			return jobhost.Job{}, fmt.Errorf("retry: %w", err)
 		}
 	}
-	op := &Revive{ID: id, Tasks: tasks, At: MillisOf(q.clock.now())}
-	if record.Origin != nil {
-		op.Transition = q.cfg.Workflows.Revived(&record.JobSpec, op.At)
+	op := &record.Revive{ID: id, Tasks: tasks, At: record.MillisOf(q.clock.now())}
+	if stored.Origin != nil {
+		op.Transition = q.cfg.Workflows.Revived(&stored.JobSpec, op.At)
 	}
-	err = q.commitOne(ctx, op, func(result OpResult) {
-		q.revived(&record.JobSpec, l, room, result)
+	err = q.commitOne(ctx, op, func(result record.OpResult) {
+		q.revived(&stored.JobSpec, l, room, result)
 		if result.Err == nil {
 			q.follow(result)
-			q.moved(op.Transition, result)
+			q.transitioned(op.Transition, result)
 		}
 	})
 	if err != nil {
@@ -134,11 +136,11 @@ func (q *Queue) retry(ctx context.Context, id string, tasks []int) (jobhost.Job,
 	return q.Job(ctx, id)
 }
 
-// ended counts the tasks of those indexes that a retry opens again; nil = all.
-func (r *JobRecord) ended(tasks []int) int {
+// revivable counts the tasks of a job of those indexes that a retry opens again; nil = all.
+func revivable(r *record.JobRecord, tasks []int) int {
 	n := 0
 	for i := range r.Tasks {
-		if status := r.Tasks[i].Status; (status == Dead || status == Cancelled) &&
+		if status := r.Tasks[i].Status; (status == record.Dead || status == record.Cancelled) &&
 			(tasks == nil || slices.Contains(tasks, i)) {
 			n++
 		}
@@ -148,14 +150,14 @@ func (r *JobRecord) ended(tasks []int) int {
 
 // revived puts the tasks that were opened again into their lane, if there is
 // one. reserved is the lane in which room was reserved; nil = there was none yet.
-func (q *Queue) revived(job *JobSpec, reserved *lane, room int, result OpResult) {
+func (q *Queue) revived(job *record.JobSpec, reserved *lane, room int, result record.OpResult) {
 	if reserved != nil {
 		reserved.vacate(room)
 	}
 	for _, task := range result.Tasks {
 		q.cfg.Publish(jobhost.Event{
 			Kind: jobhost.EventRetrying, Time: q.clock.now(), Job: job.ID, Worker: result.Worker,
-			Task: task.Index, State: jobhost.Ready, Course: courseOf(task.Token, false),
+			Task: task.Index, State: jobhost.Ready, Course: revisionOf(task.Token, false),
 			Workflow: job.Origin.WorkflowID(), Step: job.Origin.StepName(),
 		})
 	}
@@ -166,41 +168,17 @@ func (q *Queue) revived(job *JobSpec, reserved *lane, room int, result OpResult)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, task := range result.Tasks {
-		l.pushLocked(entry{
-			key: task.Key, readyAt: task.ReadyAt, token: int32(task.Token), index: int16(task.Index), level: int8(task.Level),
-		}, traits{group: task.Group}) // a deadline that it had is over
+		l.order.Push(order.Entry{
+			Key: task.Key, ReadyAt: task.ReadyAt, Token: int32(task.Token), Index: int16(task.Index), Level: int8(task.Level),
+		}, order.Traits{Group: task.Group}) // a deadline that it had is over
 	}
 	l.pumpLocked()
 }
 
 // Delete removes a job that has ended.
 func (q *Queue) Delete(ctx context.Context, id string) error {
-	if err := q.commitOne(ctx, &Delete{ID: id}, q.tellGone); err != nil {
+	if err := q.commitOne(ctx, &record.Delete{ID: id}, q.tellGone); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
-}
-
-// commitOne commits one operation and waits for it. told runs on the store's
-// goroutine, in the order of the commits, also when the operation was refused.
-func (q *Queue) commitOne(ctx context.Context, op Op, told func(OpResult)) error {
-	answer := make(chan error, 1)
-	q.inflight.Add(1)
-	q.lanes.opening.RLock()
-	q.store.Commit([]Op{op}, func(results []OpResult, err error) {
-		defer q.inflight.Done()
-		defer q.lanes.opening.RUnlock()
-		result := OpResult{Err: err}
-		if err == nil {
-			result = results[0]
-		}
-		told(result)
-		answer <- result.Err
-	})
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

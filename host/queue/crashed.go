@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
 // Crashed is an attempt that was under way when the last host died.
 type Crashed struct {
-	Key   Key // of its task
+	Key   record.Key // of its task
 	Token int64
 	Job   string
 	Began time.Time
@@ -23,12 +25,12 @@ type Crashed struct {
 // have given for them; there are none once they are settled. The lock of the lanes
 // protects it.
 type crashed struct {
-	attempts map[Key]*Crashed
+	attempts map[record.Key]*Crashed
 	leases   []*Lease
 }
 
 func newCrashed(attempts []Crashed) crashed {
-	c := crashed{attempts: make(map[Key]*Crashed, len(attempts))}
+	c := crashed{attempts: make(map[record.Key]*Crashed, len(attempts))}
 	for i := range attempts {
 		c.attempts[attempts[i].Key] = &attempts[i]
 	}
@@ -37,14 +39,14 @@ func newCrashed(attempts []Crashed) crashed {
 
 // leaseCrashedLocked takes a task that is being claimed for [Queue.SettleCrashed], if an
 // attempt of it was under way. A task that was settled or cancelled since has another token.
-func (l *lane) leaseCrashedLocked(e entry, x traits) bool {
+func (l *lane) leaseCrashedLocked(e order.Entry, x order.Traits) bool {
 	c := &l.q.crashed
-	at := c.attempts[e.key]
-	if at == nil || at.Token != int64(e.token) {
+	at := c.attempts[e.Key]
+	if at == nil || at.Token != int64(e.Token) {
 		return false
 	}
 	lease := &Lease{lane: l, entry: e, unread: x}
-	l.running[e.key] = lease
+	l.running[e.Key] = lease
 	c.leases = append(c.leases, lease)
 	return true
 }
@@ -71,23 +73,23 @@ func (q *Queue) SettleCrashed(ctx context.Context, died time.Time) ([]Crashed, e
 	return settled, q.full()
 }
 
-func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map[Key]*Crashed, died time.Time) ([]Crashed, error) {
-	keys := make([]Key, len(leases))
+func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map[record.Key]*Crashed, died time.Time) ([]Crashed, error) {
+	keys := make([]record.Key, len(leases))
 	for i, lease := range leases {
-		keys[i] = lease.entry.key
+		keys[i] = lease.entry.Key
 	}
 	bodies, err := q.store.Load(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	open := make(map[Key]*Body, len(bodies))
+	open := make(map[record.Key]*record.Body, len(bodies))
 	for i := range bodies {
 		open[bodies[i].Key] = &bodies[i]
 	}
 	var settled []Crashed
 	ends := make(chan error, len(leases))
 	for _, lease := range leases {
-		at, body := attempts[lease.entry.key], open[lease.entry.key]
+		at, body := attempts[lease.entry.Key], open[lease.entry.Key]
 		if body == nil || body.Job.ID != at.Job {
 			lease.lane.unlease(lease)
 			continue
@@ -128,8 +130,8 @@ func (q *Queue) awaitEnd(ends <-chan error) error {
 func (l *lane) unlease(lease *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.running, lease.entry.key)
-	l.pushLocked(lease.entry, lease.unread)
+	delete(l.running, lease.entry.Key)
+	l.order.Push(lease.entry, lease.unread)
 }
 
 // failCrashed settles one attempt, and tells ends when that is durable.
@@ -139,18 +141,18 @@ func (q *Queue) failCrashed(lease *Lease, at *Crashed, died time.Time, ends chan
 		died = at.Began
 	}
 	lease.endedAt, lease.crashed = now, true
-	lease.TakenAt, lease.ReadyAt = now.Add(-died.Sub(at.Began)), lease.entry.readyAt.Time()
+	lease.TakenAt, lease.ReadyAt = now.Add(-died.Sub(at.Began)), lease.entry.ReadyAt.Time()
 	failure := at.Failure
-	op, state := q.settlement(lease, Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &failure}})
-	op.StartedAt = MillisOf(at.Began)
+	op, state := q.decide(lease, Report{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &failure}})
+	op.StartedAt = record.MillisOf(at.Began)
 	failure.StartedAt, failure.EndedAt = at.Began.UTC(), died.UTC()
-	q.commitSettle(op, lease.Job, func(result OpResult, err error) {
+	q.commitSettle(op, lease.Job, func(result record.OpResult, err error) {
 		switch {
 		case err != nil:
 		case result.Err != nil: // it is not open any more, so there is nothing to settle
 			lease.lane.finish(lease)
 		default:
-			q.settled(lease, jobhost.OutcomeFailed, op, state, result)
+			q.attemptEnded(lease, jobhost.OutcomeFailed, op, state, result)
 			q.cfg.Logger.Warn("an attempt was under way when the host died; it has failed",
 				logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker, logkey.Task, lease.Index, logkey.Attempt, op.Attempt, logkey.State, state)
 		}

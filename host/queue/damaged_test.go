@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
@@ -58,7 +58,7 @@ func TestOpenWithDamagedJobs(t *testing.T) {
 			if lease := f.take(f.Slot("w")); lease.Job.ID != "a" {
 				t.Errorf("took %s", lease.Job.ID)
 			}
-			if _, _, err := store.Dead(t.Context(), queue.DeadQuery{Limit: 1}); err != nil {
+			if _, _, err := store.Dead(t.Context(), record.DeadQuery{Limit: 1}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Dead lists dead letters, the latest first.
@@ -23,16 +24,16 @@ func (q *Queue) Dead(ctx context.Context, filter jobhost.DeadFilter) (jobhost.De
 	if err != nil {
 		return jobhost.DeadPage{}, err
 	}
-	page := jobhost.DeadPage{Letters: make([]jobhost.DeadLetter, len(records)), Next: next.cursor()}
+	page := jobhost.DeadPage{Letters: make([]jobhost.DeadLetter, len(records)), Next: cursorAt(next)}
 	for i := range records {
-		page.Letters[i] = records[i].letter()
+		page.Letters[i] = letterOf(&records[i])
 	}
 	return page, nil
 }
 
-func deadQuery(f *jobhost.DeadFilter) (DeadQuery, error) {
-	query := DeadQuery{
-		Worker: f.Worker, Code: f.Code, Category: f.Category, After: MillisOf(f.After), Before: MillisOf(f.Before),
+func deadQuery(f *jobhost.DeadFilter) (record.DeadQuery, error) {
+	query := record.DeadQuery{
+		Worker: f.Worker, Code: f.Code, Category: f.Category, After: record.MillisOf(f.After), Before: record.MillisOf(f.Before),
 		Labels: f.Labels, Text: f.Text, Retried: f.Retried, Limit: cmp.Or(f.Limit, 50),
 	}
 	err := f.Check()
@@ -42,30 +43,30 @@ func deadQuery(f *jobhost.DeadFilter) (DeadQuery, error) {
 	return query, err
 }
 
-// cursor writes a place as the cursor of a list; the zero place is none.
-func (p DeadPlace) cursor() string {
-	if p == (DeadPlace{}) {
+// cursorAt writes a place as the cursor of a list; the zero place is none.
+func cursorAt(p record.DeadPlace) string {
+	if p == (record.DeadPlace{}) {
 		return ""
 	}
 	return strconv.FormatInt(int64(p.DiedAt), 36) + "." + strconv.FormatInt(int64(p.Key), 36)
 }
 
-func parseDeadPlace(cursor string) (DeadPlace, error) {
+func parseDeadPlace(cursor string) (record.DeadPlace, error) {
 	at, key, _ := strings.Cut(cursor, ".")
 	diedAt, err1 := strconv.ParseInt(at, 36, 64)
 	k, err2 := strconv.ParseInt(key, 36, 64)
 	if err := errors.Join(err1, err2); err != nil || k <= 0 {
-		return DeadPlace{}, &jobhost.Error{
+		return record.DeadPlace{}, &jobhost.Error{
 			Code:    jobhost.CodeInvalid,
 			Field:   "cursor",
 			Message: "the cursor is not one that a list of dead letters returned",
 			Hint:    "use the next of the page before, or leave it out to begin with the latest one",
 		}
 	}
-	return DeadPlace{DiedAt: Millis(diedAt), Key: Key(k)}, nil
+	return record.DeadPlace{DiedAt: record.Millis(diedAt), Key: record.Key(k)}, nil
 }
 
-func (r *DeadRecord) letter() jobhost.DeadLetter {
+func letterOf(r *record.DeadRecord) jobhost.DeadLetter {
 	return jobhost.DeadLetter{
 		Job: r.Job, Task: r.Index, Worker: r.Worker, Labels: r.Labels,
 		Code: r.Code, Category: r.Category, Severity: r.Severity, Message: r.Message, Attempts: r.Attempts,
@@ -102,14 +103,14 @@ func (q *Queue) DeadSummary(ctx context.Context, query jobhost.DeadQuery) (jobho
 			Message: fmt.Sprintf("after and before are not up to %d days apart", summaryDays),
 		}
 	}
-	records, err := q.store.Deaths(ctx, MillisOf(after), MillisOf(before))
+	records, err := q.store.Deaths(ctx, record.MillisOf(after), record.MillisOf(before))
 	if err != nil {
 		return jobhost.DeadSummary{}, err
 	}
 	return summarize(after, before, query.Worker, records), nil
 }
 
-func summarize(after, before time.Time, worker string, records []DeathRecord) jobhost.DeadSummary {
+func summarize(after, before time.Time, worker string, records []record.DeathRecord) jobhost.DeadSummary {
 	s := jobhost.DeadSummary{After: after, Before: before}
 	step := time.Hour
 	if before.Sub(after) > summaryHours*time.Hour {

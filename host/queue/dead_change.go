@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // changePage is how many letters are read at once, and looked at before a rate
@@ -124,7 +125,7 @@ func (c *deadChange) matching(ctx context.Context) error {
 
 // cursorOf is the place just before a letter, so that it is the next one.
 func cursorOf(letter *jobhost.DeadLetter) string {
-	return DeadPlace{DiedAt: MillisOf(letter.DiedAt) + 1, Key: 1}.cursor()
+	return cursorAt(record.DeadPlace{DiedAt: record.MillisOf(letter.DiedAt) + 1, Key: 1})
 }
 
 // one changes a letter. The error is the context's; what else goes wrong is
@@ -182,7 +183,7 @@ func (c *deadChange) apply(ctx context.Context, id string, tasks []int) error {
 	return err
 }
 
-// mostFaults is how many letters that could not be changed are told.
+// mostFaults is how many letters that could not be changed are listed.
 const mostFaults = 100
 
 func (c *deadChange) fail(id string, task int, err error) {

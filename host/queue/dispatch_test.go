@@ -3,6 +3,9 @@ package queue
 import (
 	"testing"
 	"time"
+
+	"github.com/jobhost/jobhost/host/queue/order"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // BenchmarkDispatch measures what a lane costs a task without its store: from
@@ -16,7 +19,7 @@ func BenchmarkDispatch(b *testing.B) {
 	slot := &Slot{lane: l, handed: make(chan *Lease, 1)}
 	for i := 0; b.Loop(); i++ {
 		l.mu.Lock()
-		l.pushLocked(entry{key: Key(i + 1), readyAt: l.horizon, level: 2}, traits{})
+		l.order.Push(order.Entry{Key: record.Key(i + 1), ReadyAt: l.order.Now(), Level: 2}, order.Traits{})
 		l.mu.Unlock()
 		lease, err := slot.wait(b.Context())
 		if err != nil {

@@ -3,10 +3,12 @@ package queue
 import (
 	"context"
 	"time"
+
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Add submits a job that the host made itself.
-func (q *Queue) Add(ctx context.Context, job *JobSpec) error {
+func (q *Queue) Add(ctx context.Context, job *record.JobSpec) error {
 	l := q.lanes.of(job.Worker)
 	if err := l.accept(job.Tasks); err != nil {
 		return err
@@ -34,25 +36,16 @@ func (q *Queue) Entries(worker string) int {
 	l := q.lanes.of(worker)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.delayed.n
-	for level := range l.levels {
-		n += l.levels[level].len()
-	}
-	if l.groups != nil {
-		for range l.groups.all() {
-			n++
-		}
-	}
-	return n
+	return l.order.Size().Entries
 }
 
 // Live is how many entries a worker's lane holds that are not gone.
 func (q *Queue) Live(worker string) int {
-	n := q.Entries(worker)
 	l := q.lanes.of(worker)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return n - len(l.gone)
+	size := l.order.Size()
+	return size.Entries - size.Removed
 }
 
 // Remains is how much a worker's lane still knows of tasks, besides entries:
@@ -61,14 +54,8 @@ func (q *Queue) Remains(worker string) int {
 	l := q.lanes.of(worker)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.running) + l.pending + len(l.moved) + len(l.bodies.loads) + len(l.bodies.held) + l.groupsLeft() + len(l.laterGroups) + len(l.deadlines.waits) + len(l.expiring)
-}
-
-func (l *lane) groupsLeft() int {
-	if l.groups == nil {
-		return 0
-	}
-	return len(l.groups.busy)
+	size := l.order.Size()
+	return len(l.running) + l.pending + len(l.bodies.loads) + len(l.bodies.held) + len(l.expiring) + len(l.away) + size.Busy + size.Other
 }
 
 // Deadlines is how many deadlines a worker's lane holds, forgotten ones included.
@@ -76,7 +63,7 @@ func (q *Queue) Deadlines(worker string) int {
 	l := q.lanes.of(worker)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.deadlines.next.n
+	return l.order.Size().Deadlines
 }
 
 // Even is when the next task of a worker would begin if all came evenly.

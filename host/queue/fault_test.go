@@ -245,7 +245,7 @@ func TestRetryNeedsRoom(t *testing.T) {
 	})
 }
 
-// The event says the same as whoever asks.
+// The event says the same as an answer.
 func TestSnoozeAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,46 +5,12 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// ScheduleState is what a store keeps of a schedule. What it means, and what
-// follows from it, is decided in package schedule; a store only keeps it.
-type ScheduleState struct {
-	Name string
-	// Version rises by one with every change; 0 = it is not stored.
-	Version int64
-	// Timing identifies the ticks that Last is one of.
-	Timing string
-	// Last is the time up to which all ticks are decided.
-	Last Millis
-	// Fired is the latest tick that made a job, LastJob the id of the latest
-	// job; 0 and empty = none.
-	Fired   Millis
-	LastJob string
-	// PausedAt is when the schedule was paused, GoneAt when the host was told
-	// to run without it; 0 = it is not so.
-	PausedAt, GoneAt Millis
-	// Open are ids of jobs that had not ended when last looked at, if anybody
-	// asks for that, and Waiting the ticks that wait for their end, oldest first.
-	Open    []string
-	Waiting []Millis
-}
-
-// Fire changes the state of a schedule and submits the jobs of its ticks, all
-// or nothing: so no tick makes two jobs, whenever the process ends. It is
-// refused with conflict unless State.Version is that of the stored state; the
-// state is then stored with the next version. A job whose id is taken is not
-// submitted, whatever that job is: see OpResult.Fired.
-type Fire struct {
-	State ScheduleState
-	// Forget removes the state instead.
-	Forget bool
-	Jobs   []*JobSpec
-}
-
-// Firing is a [Fire] that is wanted.
+// Firing is a [record.Fire] that is wanted.
 type Firing struct {
-	State  ScheduleState
+	State  record.ScheduleState
 	Forget bool
 	Specs  []jobhost.Spec // with ids
 }
@@ -54,7 +20,7 @@ type Fired struct {
 	// Err says why nothing was changed: a job was refused as in a submit, the
 	// version is not the stored one, the store has failed.
 	Err error
-	// Existing tells for each job whether its id was taken, so that it was not
+	// Existing says for each job whether its id was taken, so that it was not
 	// submitted.
 	Existing []bool
 }
@@ -65,7 +31,7 @@ type Fired struct {
 func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 	answers := make([]Fired, len(firings))
 	var (
-		ops   []Op
+		ops   []record.Op
 		lanes [][]*lane
 		index []int // of ops in answers
 	)
@@ -76,35 +42,25 @@ func (q *Queue) Fire(ctx context.Context, firings []Firing) ([]Fired, error) {
 			answers[i].Err = err
 			continue
 		}
-		ops = append(ops, &Fire{State: f.State, Forget: f.Forget, Jobs: jobs})
+		ops = append(ops, &record.Fire{State: f.State, Forget: f.Forget, Jobs: jobs})
 		lanes, index = append(lanes, ls), append(index, i)
 	}
 	if len(ops) == 0 {
 		return answers, nil
 	}
-	done := make(chan struct{})
-	q.inflight.Add(1)
-	q.store.Commit(ops, func(results []OpResult, err error) {
-		defer q.inflight.Done()
-		defer close(done)
+	err := q.commit(ctx, ops, func(results []record.OpResult) {
 		for i, op := range ops {
-			result := OpResult{Err: err}
-			if err == nil {
-				result = results[i]
-			}
-			answers[index[i]] = q.fired(lanes[i], op.(*Fire), result)
+			answers[index[i]] = q.fired(lanes[i], op.(*record.Fire), results[i])
 		}
 	})
-	select {
-	case <-done:
-		return answers, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return answers, nil
 }
 
 // admitAll admits all jobs or none.
-func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*JobSpec, lanes []*lane, err error) {
+func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*record.JobSpec, lanes []*lane, err error) {
 	for i := range specs {
 		spec := specs[i] // which stays as the caller has it
 		job, l, err := q.prepare(ctx, &spec, fromSchedule)
@@ -120,13 +76,13 @@ func (q *Queue) admitAll(ctx context.Context, specs []jobhost.Spec) (jobs []*Job
 }
 
 // fired runs when the fate of a firing is known.
-func (q *Queue) fired(lanes []*lane, op *Fire, result OpResult) Fired {
+func (q *Queue) fired(lanes []*lane, op *record.Fire, result record.OpResult) Fired {
 	answer := Fired{Err: result.Err, Existing: make([]bool, len(op.Jobs))}
 	if result.Err != nil {
 		answer.Err = fmt.Errorf("fire: %w", result.Err)
 	}
 	for i, job := range op.Jobs {
-		of := OpResult{Err: result.Err}
+		of := record.OpResult{Err: result.Err}
 		if result.Err == nil {
 			of = result.Fired[i]
 		}

@@ -31,7 +31,7 @@ func newGate(places int, memory int64) *gate {
 	return g
 }
 
-// bounded makes a bound that nobody reaches of none.
+// bounded turns no bound into one that is never reached.
 func bounded(memory int64) int64 {
 	if memory <= 0 {
 		return math.MaxInt64 / 2
@@ -49,8 +49,8 @@ func (g *gate) resize(memory int64) {
 }
 
 // enter takes a place and the memory that a task of the lane may use, and
-// returns how much that is. Without them it remembers the lane, whose turn
-// comes when other tasks leave.
+// returns how much that is. Without them it remembers the lane, which is
+// served when other tasks leave.
 func (g *gate) enter(l *lane) (memory int64, ok bool) {
 	if l.granted {
 		l.granted = false
@@ -85,7 +85,7 @@ func (g *gate) leave(memory int64) {
 	g.admit()
 }
 
-// admit lets in whoever waits, as long as there is room for the first of them.
+// admit lets waiting lanes in, as long as there is room for the first of them.
 func (g *gate) admit() {
 	for {
 		l, memory := g.next()
@@ -133,7 +133,7 @@ func (l *lane) offer(memory int64) (used bool) {
 	return used
 }
 
-// lacks tells what keeps tasks of a worker out that a slot waits for: no
+// lacks says what keeps tasks of a worker out that a slot waits for: no
 // place, or too little memory of what there is in all.
 func (g *gate) lacks(memory int64) (places, bytes bool, bound int64) {
 	g.mu.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
@@ -113,7 +114,7 @@ func (h *hammer) told(e jobhost.Event) {
 	case jobhost.EventSucceeded, jobhost.EventDead, jobhost.EventCancelled:
 		h.tasks[task] = false
 	case jobhost.EventRetrying:
-		if e.State == jobhost.Ready { // somebody's retry, of what has ended
+		if e.State == jobhost.Ready { // a retry of what has ended
 			h.tasks[task] = true
 			h.openJobLocked(e.Job)
 			open = !open
@@ -188,7 +189,7 @@ func (h *hammer) produce(p, each int) {
 
 // produceStep submits a job with the options that only jobs of steps have.
 func (h *hammer) produceStep(id, worker string) {
-	job := stepJob(id, 1+rand.N(5), func(j *queue.JobSpec) {
+	job := stepJob(id, 1+rand.N(5), func(j *record.JobSpec) {
 		j.Worker, j.MaxParallel, j.Priority = worker, rand.N(3), jobhost.PriorityAt(rand.N(5))
 		if rand.N(2) == 0 {
 			j.Breaker = &jobhost.BreakerPolicy{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // hold says why no ready task of a lane may run, however many slots are free.
@@ -52,32 +53,24 @@ func (l *lane) untilLocked(h hold) time.Time {
 	return time.Time{}
 }
 
-// wakeLocked sees to it that the lane goes on when what holds it, or a group of it,
+// wakeLocked sets the alarm that lets the lane go on when what holds it, or a group of it,
 // ends by itself.
 func (l *lane) wakeLocked() {
 	at := l.untilLocked(l.holdLocked())
-	if l.groups != nil {
-		if until := l.groups.breakers.until(); at.IsZero() || !until.IsZero() && until.Before(at) {
-			at = until
-		}
+	if until := l.jobBreakers.until(); at.IsZero() || !until.IsZero() && until.Before(at) {
+		at = until
 	}
-	if at.IsZero() || at.Equal(l.wakeAt) || l.q.closed.Load() {
+	if at.IsZero() || at.Equal(l.wake.at) || l.q.closed.Load() {
 		return
 	}
-	l.wakeAt = at
-	wait := at.Sub(l.q.clock.now())
-	if l.wake == nil {
-		l.wake = time.AfterFunc(wait, l.awake)
-	} else {
-		l.wake.Reset(wait)
-	}
+	l.wake.set(at, at.Sub(l.q.clock.now()), l.awake)
 }
 
 // awake runs when what holds the lane has ended.
 func (l *lane) awake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wakeAt = time.Time{}
+	l.wake.at = time.Time{}
 	l.lookAgainLocked()
 	l.pumpLocked()
 	l.wakeLocked() // for what is held still
@@ -86,7 +79,7 @@ func (l *lane) awake() {
 // noteMode is the prefix of the notes that keep modes; the worker's name follows.
 const noteMode = "mode/"
 
-// modeEvents tell of the modes.
+// modeEvents are the events of the modes.
 var modeEvents = map[jobhost.WorkerMode]jobhost.EventKind{
 	jobhost.WorkerRunning:  jobhost.EventResumed,
 	jobhost.WorkerPaused:   jobhost.EventPaused,
@@ -94,18 +87,18 @@ var modeEvents = map[jobhost.WorkerMode]jobhost.EventKind{
 }
 
 // SetMode pauses, drains or resumes a worker that is loaded, durably: the mode
-// holds until somebody changes it, also for another queue over the same store.
+// holds until it is changed, also for another queue over the same store.
 // When it returns, no task is handed out that must not be.
 func (q *Queue) SetMode(ctx context.Context, worker string, mode jobhost.WorkerMode) error {
 	l, err := q.loaded(worker)
 	if err != nil {
 		return err
 	}
-	op := &Note{Name: noteMode + worker, Text: string(mode)}
+	op := &record.Note{Name: noteMode + worker, Text: string(mode)}
 	if mode == jobhost.WorkerRunning {
-		op.Text = "" // what nobody has changed is not kept
+		op.Text = "" // the default is not stored
 	}
-	err = q.commitOne(ctx, op, func(result OpResult) {
+	err = q.commitOne(ctx, op, func(result record.OpResult) {
 		if result.Err == nil && l.setMode(mode) {
 			q.cfg.Publish(jobhost.Event{Kind: modeEvents[mode], Time: q.clock.now(), Worker: worker})
 		}

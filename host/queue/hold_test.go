@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/queuetest"
 )
 
-// A mode survives the queue, and ends when somebody says so.
+// A mode survives the queue, and ends when it is changed.
 func TestModeSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []jobhost.WorkerMode{jobhost.WorkerPaused, jobhost.WorkerDraining} {
@@ -61,7 +61,7 @@ func TestModeSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Nobody pauses a worker that is not there.
+// A worker that is not there can't be paused.
 func TestSetModeOfNobody(t *testing.T) {
 	t.Parallel()
 	store := queuetest.NewMemory()
@@ -80,7 +80,7 @@ func TestSetModeOfNobody(t *testing.T) {
 	}
 }
 
-// TestTakes: what a submit would be told can be asked before.
+// TestTakes: what a submit would be answered can be asked before.
 func TestTakes(t *testing.T) {
 	t.Parallel()
 	store := queuetest.NewMemory()

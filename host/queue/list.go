@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/order"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Jobs lists jobs, newest first. Terminal states are found by the store's
@@ -19,7 +21,7 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 	if err != nil {
 		return jobhost.Page{}, err
 	}
-	jobs, keys, err := q.list(ctx, filter, query, query.Limit+1) // one more tells whether there is another page
+	jobs, keys, err := (&listing{q, &filter}).list(ctx, query, query.Limit+1) // one more shows whether there is another page
 	if err != nil {
 		return jobhost.Page{}, fmt.Errorf("list jobs: %w", err)
 	}
@@ -31,27 +33,33 @@ func (q *Queue) Jobs(ctx context.Context, filter jobhost.Filter) (jobhost.Page, 
 	return page, nil
 }
 
+// listing is a call of [Queue.Jobs].
+type listing struct {
+	q      *Queue
+	filter *jobhost.Filter
+}
+
 // list returns up to want jobs with their keys. Jobs that were chosen in memory
-// may turn out to be of another time than is asked for, or to have gone on
-// meanwhile; then it looks further down.
-func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery, want int) (jobs []jobhost.Job, keys []Key, err error) {
+// may turn out to be of another time than is asked for, or to have moved on
+// since; then it looks further down.
+func (x *listing) list(ctx context.Context, query record.ListQuery, want int) (jobs []jobhost.Job, keys []record.Key, err error) {
 	jobs = make([]jobhost.Job, 0, min(want, 64))
 	for {
 		part := query
 		part.Limit = want - len(jobs)
-		if err := q.selectState(ctx, filter, &part); err != nil {
+		if err := x.selectState(ctx, &part); err != nil {
 			return nil, nil, err
 		}
-		records, err := q.store.Jobs(ctx, part)
+		records, err := x.q.store.Jobs(ctx, part)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, record := range records {
-			job := q.describe(record)
-			in := func(task jobhost.Task) bool { return task.State == filter.State }
-			if filter.State == 0 || slices.ContainsFunc(job.Tasks, in) {
+		for _, stored := range records {
+			job := x.q.describe(stored)
+			in := func(task jobhost.Task) bool { return task.State == x.filter.State }
+			if x.filter.State == 0 || slices.ContainsFunc(job.Tasks, in) {
 				job.Tasks = nil
-				jobs, keys = append(jobs, job), append(keys, record.Key)
+				jobs, keys = append(jobs, job), append(keys, stored.Key)
 			}
 		}
 		switch {
@@ -67,13 +75,13 @@ func (q *Queue) list(ctx context.Context, filter jobhost.Filter, query ListQuery
 	}
 }
 
-func listQuery(filter jobhost.Filter) (ListQuery, error) {
-	query := ListQuery{
+func listQuery(filter jobhost.Filter) (record.ListQuery, error) {
+	query := record.ListQuery{
 		Worker: filter.Worker,
 		Parent: filter.Parent,
 		Labels: filter.Labels,
-		After:  MillisOf(filter.After),
-		Before: MillisOf(filter.Before),
+		After:  record.MillisOf(filter.After),
+		Before: record.MillisOf(filter.Before),
 		Limit:  filter.Limit,
 	}
 	switch {
@@ -102,42 +110,42 @@ func listQuery(filter jobhost.Filter) (ListQuery, error) {
 				Hint:    "use the next of the page before, or leave it out to begin with the newest job",
 			}
 		}
-		query.Below = Key(below)
+		query.Below = record.Key(below)
 	}
 	return query, nil
 }
 
-var statusOf = map[jobhost.State]Status{
-	jobhost.Succeeded: Succeeded,
-	jobhost.Dead:      Dead,
-	jobhost.Cancelled: Cancelled,
+var statusOf = map[jobhost.State]record.Status{
+	jobhost.Succeeded: record.Succeeded,
+	jobhost.Dead:      record.Dead,
+	jobhost.Cancelled: record.Cancelled,
 }
 
 // selectState narrows the query to a state.
-func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *ListQuery) error {
+func (x *listing) selectState(ctx context.Context, query *record.ListQuery) error {
 	switch {
-	case filter.State == 0:
+	case x.filter.State == 0:
 		return nil
-	case len(filter.Labels) > 0 && !filter.State.Ended():
+	case len(x.filter.Labels) > 0 && !x.filter.State.Ended():
 		// Their index is in the store; what is open in it is looked at one by one.
-		open := Open
+		open := record.Open
 		query.Status = &open
 		return nil
-	case filter.State.Ended():
-		status := statusOf[filter.State]
+	case x.filter.State.Ended():
+		status := statusOf[x.filter.State]
 		query.Status = &status
 		return nil
-	case filter.State == jobhost.Held:
-		return q.selectHeld(ctx, query)
+	case x.filter.State == jobhost.Held:
+		return x.selectHeld(ctx, query)
 	}
 	newest := newestKeys{limit: query.Limit}
-	for name, l := range q.lanes.all() {
+	for name, l := range x.q.lanes.all() {
 		switch {
-		case filter.Worker != "" && filter.Worker != name:
-		case filter.State == jobhost.Running:
+		case x.filter.Worker != "" && x.filter.Worker != name:
+		case x.filter.State == jobhost.Running:
 			l.jobsRunning(query.Below, &newest)
 		default:
-			l.jobsIn(filter.State, query.Below, &newest)
+			l.jobsIn(x.filter.State, query.Below, &newest)
 		}
 	}
 	query.Keys = newest.sorted()
@@ -147,11 +155,11 @@ func (q *Queue) selectState(ctx context.Context, filter jobhost.Filter, query *L
 // newestKeys collects the highest keys, each once.
 type newestKeys struct {
 	limit int
-	keys  []Key
-	floor Key // keys below it are not wanted any more
+	keys  []record.Key
+	floor record.Key // keys below it are not wanted any more
 }
 
-func (n *newestKeys) add(key Key) {
+func (n *newestKeys) add(key record.Key) {
 	if key < n.floor {
 		return
 	}
@@ -165,26 +173,26 @@ func (n *newestKeys) add(key Key) {
 }
 
 // sorted returns up to limit keys, highest first; never nil.
-func (n *newestKeys) sorted() []Key {
+func (n *newestKeys) sorted() []record.Key {
 	slices.Sort(n.keys)
 	keys := slices.Compact(n.keys)
 	slices.Reverse(keys)
 	if keys == nil {
-		return []Key{}
+		return []record.Key{}
 	}
 	return keys[:min(len(keys), n.limit)]
 }
 
 // selectHeld narrows the query to the jobs that are held: those of workers that
 // are loaded are found in memory, those of others are all that are open.
-func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
+func (x *listing) selectHeld(ctx context.Context, query *record.ListQuery) error {
 	newest := newestKeys{limit: query.Limit}
-	for name, l := range q.lanes.all() {
+	for name, l := range x.q.lanes.all() {
 		if query.Worker == "" || query.Worker == name {
 			l.jobsIn(jobhost.Held, query.Below, &newest)
 		}
 	}
-	if err := q.addParked(ctx, query, &newest); err != nil {
+	if err := x.addParked(ctx, query, &newest); err != nil {
 		return err
 	}
 	query.Keys = newest.sorted()
@@ -192,27 +200,27 @@ func (q *Queue) selectHeld(ctx context.Context, query *ListQuery) error {
 }
 
 // addParked adds the open jobs of workers that are not loaded.
-func (q *Queue) addParked(ctx context.Context, query *ListQuery, newest *newestKeys) error {
-	counts, err := q.store.Counts(ctx)
+func (x *listing) addParked(ctx context.Context, query *record.ListQuery, newest *newestKeys) error {
+	counts, err := x.q.store.Counts(ctx)
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(counts, func(worker string, c StatusCounts) bool {
-		l := q.lanes.of(worker)
-		return c[Open] == 0 || l != nil && !l.parked.Load() || query.Worker != "" && query.Worker != worker
+	maps.DeleteFunc(counts, func(worker string, c record.StatusCounts) bool {
+		l := x.q.lanes.of(worker)
+		return c[record.Open] == 0 || l != nil && !l.parked.Load() || query.Worker != "" && query.Worker != worker
 	})
 	for worker := range counts {
-		open := Open
+		open := record.Open
 		part := *query
 		part.Keys, part.Worker, part.Status = nil, worker, &open
-		part.Limit += q.lanes.of(worker).stillRunning() // those are open, and not held
-		records, err := q.store.Jobs(ctx, part)
+		part.Limit += x.q.lanes.of(worker).stillRunning() // those are open, and not held
+		records, err := x.q.store.Jobs(ctx, part)
 		if err != nil {
 			return err
 		}
-		for _, record := range records {
-			if slices.ContainsFunc(q.describe(record).Tasks, isHeld) {
-				newest.add(record.Key)
+		for _, stored := range records {
+			if slices.ContainsFunc(x.q.describe(stored).Tasks, isHeld) {
+				newest.add(stored.Key)
 			}
 		}
 	}
@@ -224,13 +232,13 @@ func isHeld(t jobhost.Task) bool { return t.State == jobhost.Held }
 // jobsIn collects the jobs with a task in a state that is not terminal, below
 // a key if that is not 0. The lock is held to take a view, and for moments while
 // that is read: a million entries take longer than a task may wait.
-func (l *lane) jobsIn(state jobhost.State, below Key, newest *newestKeys) {
-	some := make([]entry, 0, liveBatch)
+func (l *lane) jobsIn(state jobhost.State, below record.Key, newest *newestKeys) {
+	some := make([]order.Entry, 0, liveBatch)
 	for _, view := range l.views(state) {
 		for e := range view {
-			job := e.job()
+			job := e.Job()
 			later := state == jobhost.Scheduled || state == jobhost.Retrying
-			if below != 0 && job >= below || job < newest.floor || later && e.tried != (state == jobhost.Retrying) {
+			if below != 0 && job >= below || job < newest.floor || later && e.Tried != (state == jobhost.Retrying) {
 				continue
 			}
 			if some = append(some, e); len(some) == liveBatch {
@@ -246,56 +254,34 @@ func (l *lane) jobsIn(state jobhost.State, below Key, newest *newestKeys) {
 const liveBatch = 256
 
 // addLive adds the jobs of those entries that are not gone.
-func (l *lane) addLive(some []entry, newest *newestKeys) {
+func (l *lane) addLive(some []order.Entry, newest *newestKeys) {
 	l.mu.Lock()
-	some = slices.DeleteFunc(some, func(e entry) bool {
-		_, gone := l.gone[goneEntry{e.key, e.token}]
-		return gone
-	})
+	some = slices.DeleteFunc(some, l.order.Gone)
 	l.mu.Unlock()
 	for _, e := range some {
-		newest.add(e.job())
+		newest.add(e.Job())
 	}
 }
 
 // views returns the entries of a state as they are now, and others that it may
 // be mixed with.
-func (l *lane) views(state jobhost.State) []iter.Seq[entry] {
+func (l *lane) views(state jobhost.State) []iter.Seq[order.Entry] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
 	if l.parked.Load() {
 		return nil // they are held
 	}
-	var views []iter.Seq[entry]
-	switch state {
-	case jobhost.Ready, jobhost.Held:
-		held := l.holdLocked() != notHeld
-		if held == (state == jobhost.Held) {
-			for i := range l.levels {
-				views = append(views, l.levels[i].views()...)
-			}
-		}
-		if l.groups != nil {
-			full := l.groups.allFull()
-			views = append(views, l.groups.view(func(r ref) bool { return (held || full[r]) == (state == jobhost.Held) }))
-		}
-		if state == jobhost.Held && len(l.aside) > 0 {
-			views = append(views, slices.Values(l.asideEntriesLocked()))
-		}
-	case jobhost.Scheduled, jobhost.Retrying:
-		views = append(views, l.delayed.view())
-	}
-	return views
+	return l.order.Views(state, l.holdLocked() != notHeld)
 }
 
 // jobsRunning collects the jobs with a task that runs; those are as many as
 // there are slots and settlements under way.
-func (l *lane) jobsRunning(below Key, newest *newestKeys) {
+func (l *lane) jobsRunning(below record.Key, newest *newestKeys) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range l.running {
-		if job := lease.entry.job(); below == 0 || job < below {
+		if job := lease.entry.Job(); below == 0 || job < below {
 			newest.add(job)
 		}
 	}

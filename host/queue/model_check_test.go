@@ -9,6 +9,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // check compares the queue with the model once everything has come to rest.
@@ -17,7 +18,7 @@ func (m *model) check(t *rapid.T) {
 	candidates := map[string][]*modelTask{}
 	for _, w := range m.cfg.Workers {
 		candidates[w.Name] = m.tasks(w.Name, m.goes)
-		m.paused[w.Name] = slices.DeleteFunc(m.paused[w.Name], func(at queue.Millis) bool { return at <= now() })
+		m.paused[w.Name] = slices.DeleteFunc(m.paused[w.Name], func(at record.Millis) bool { return at <= now() })
 	}
 	chosen := m.collect(t)
 	if m.held() {
@@ -73,7 +74,7 @@ func (m *model) deliver(t *rapid.T, s *modelSlot, lease *queue.Lease) *modelTask
 	case task.cancelling:
 		m.took(t, s.worker)
 		return nil // the cancel was not answered yet, so this may be
-	case task.status != queue.Open || task.lease != nil || lease.Number() != task.attempt+1 || job.spec.Worker != s.worker:
+	case task.status != record.Open || task.lease != nil || lease.Number() != task.attempt+1 || job.spec.Worker != s.worker:
 		t.Fatalf("slot of %s got attempt %d of %+v", s.worker, lease.Number(), task)
 	}
 	news := !task.running
@@ -101,7 +102,7 @@ func (m *model) observe(t *rapid.T, worker string) (chosen []*modelTask) {
 			t.Fatal(err)
 		}
 		told[i] = job.Tasks[task.index]
-		if task.status == queue.Open && task.lease == nil {
+		if task.status == record.Open && task.lease == nil {
 			chosen = append(chosen, m.observeWaiting(t, task, told[i])...)
 		}
 	}
@@ -117,7 +118,7 @@ func (m *model) observe(t *rapid.T, worker string) (chosen []*modelTask) {
 			t.Fatalf("task %d of %s is told to be %v at attempt %d, want %v at %d",
 				task.index, task.job.spec.ID, got.State, got.Attempt, want, attempt)
 		}
-		if task.waits() && queue.MillisOf(got.ReadyAt) != task.readyAt {
+		if task.waits() && record.MillisOf(got.ReadyAt) != task.readyAt {
 			t.Fatalf("task %d of %s is told to be ready at %v, want %v", task.index, task.job.spec.ID, got.ReadyAt, task.readyAt.Time())
 		}
 	}
@@ -129,7 +130,7 @@ func (m *model) observe(t *rapid.T, worker string) (chosen []*modelTask) {
 func (m *model) observeWaiting(t *rapid.T, task *modelTask, got jobhost.Task) []*modelTask {
 	worker := task.job.spec.Worker
 	back := now() + 1000
-	putBack := m.store.failed.Load() > m.failed && queue.MillisOf(got.ReadyAt) == back && task.readyAt < back
+	putBack := m.store.failed.Load() > m.failed && record.MillisOf(got.ReadyAt) == back && task.readyAt < back
 	read := got.State == jobhost.Running
 	switch {
 	case putBack:
@@ -157,9 +158,9 @@ func (m *model) observeWaiting(t *rapid.T, task *modelTask, got jobhost.Task) []
 // state is what should be told of a task.
 func (m *model) state(task *modelTask) jobhost.State {
 	switch {
-	case task.status != queue.Open:
-		return map[queue.Status]jobhost.State{
-			queue.Succeeded: jobhost.Succeeded, queue.Dead: jobhost.Dead, queue.Cancelled: jobhost.Cancelled,
+	case task.status != record.Open:
+		return map[record.Status]jobhost.State{
+			record.Succeeded: jobhost.Succeeded, record.Dead: jobhost.Dead, record.Cancelled: jobhost.Cancelled,
 		}[task.status]
 	case task.running:
 		return jobhost.Running
@@ -197,7 +198,7 @@ func (m *model) checkOrder(t *rapid.T, candidates, chosen []*modelTask) {
 func (m *model) checkNumbers(t *rapid.T, worker string) {
 	got := m.q.Stats(worker)
 	want := queue.Stats{Idle: got.Idle, OldestReady: got.OldestReady}
-	for _, task := range m.tasks(worker, func(x *modelTask) bool { return x.status == queue.Open }) {
+	for _, task := range m.tasks(worker, func(x *modelTask) bool { return x.status == record.Open }) {
 		*map[jobhost.State]*int{
 			jobhost.Ready:     &want.Ready[task.job.spec.Priority.Level()],
 			jobhost.Held:      &want.Held[task.job.spec.Priority.Level()],

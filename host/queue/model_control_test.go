@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // wantModel is wantCode for the model.
@@ -31,7 +31,7 @@ func (m *model) pickJob(t *rapid.T) *modelJob {
 }
 
 // count returns the numbers of a job's tasks by status.
-func (j *modelJob) count() (c queue.StatusCounts) {
+func (j *modelJob) count() (c record.StatusCounts) {
 	for _, task := range j.tasks {
 		c[task.status]++
 	}
@@ -45,7 +45,7 @@ func (m *model) cancel(t *rapid.T) {
 	switch c := job.count(); {
 	case m.store.failCommits:
 		want = jobhost.CodeUnavailable
-	case c[queue.Open] == 0 && c[queue.Cancelled] == 0:
+	case c[record.Open] == 0 && c[record.Cancelled] == 0:
 		want = jobhost.CodeConflict
 	}
 	answer := make(chan error, 1)
@@ -55,7 +55,7 @@ func (m *model) cancel(t *rapid.T) {
 	}()
 	synctest.Wait()
 	for _, task := range job.tasks {
-		if want == "" && task.status == queue.Open {
+		if want == "" && task.status == record.Open {
 			m.cancelTask(task)
 		}
 	}
@@ -82,7 +82,7 @@ func (m *model) cancelTask(task *modelTask) {
 			s.task = nil
 		}
 	}
-	task.status, task.running, task.lease, task.cancelling = queue.Cancelled, false, nil, true
+	task.status, task.running, task.lease, task.cancelling = record.Cancelled, false, nil, true
 }
 
 func (m *model) retry(t *rapid.T) {
@@ -91,7 +91,7 @@ func (m *model) retry(t *rapid.T) {
 	}
 	job := m.pickJob(t)
 	c := job.count()
-	n := int(c[queue.Dead] + c[queue.Cancelled])
+	n := int(c[record.Dead] + c[record.Cancelled])
 	_, err := m.q.Retry(context.Background(), job.spec.ID)
 	switch {
 	case n > 0 && m.full(job.spec.Worker, n):
@@ -104,8 +104,8 @@ func (m *model) retry(t *rapid.T) {
 		t.Fatalf("retry: %v", err)
 	default:
 		for _, task := range job.tasks {
-			if task.status >= queue.Dead {
-				task.status, task.attempt, task.readyAt, task.stored = queue.Open, 0, now(), now()
+			if task.status >= record.Dead {
+				task.status, task.attempt, task.readyAt, task.stored = record.Open, 0, now(), now()
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (m *model) delete(t *rapid.T) {
 	switch {
 	case m.store.failCommits:
 		wantModel(t, err, jobhost.CodeUnavailable)
-	case job.count()[queue.Open] > 0:
+	case job.count()[record.Open] > 0:
 		wantModel(t, err, jobhost.CodeConflict)
 	case err != nil:
 		t.Fatalf("delete: %v", err)
@@ -160,7 +160,7 @@ func (m *model) wait(t *rapid.T) {
 }
 
 func (m *model) pass(t *rapid.T, d time.Duration) {
-	end := queue.MillisOf(time.Now().Add(d))
+	end := record.MillisOf(time.Now().Add(d))
 	for now() < end {
 		next := end
 		for _, w := range m.cfg.Workers {
@@ -177,7 +177,7 @@ func (m *model) pass(t *rapid.T, d time.Duration) {
 			for _, at := range m.paused[w.Name] {
 				next = min(next, at)
 			}
-			if at := queue.MillisOf(m.nextToken(w.Name)); at > now() {
+			if at := record.MillisOf(m.nextToken(w.Name)); at > now() {
 				next = min(next, at)
 			}
 		}
@@ -298,7 +298,7 @@ func (m *model) drain(t *rapid.T) {
 		}
 		m.check(t)
 		for _, w := range m.cfg.Workers {
-			left += len(m.tasks(w.Name, func(x *modelTask) bool { return x.status == queue.Open }))
+			left += len(m.tasks(w.Name, func(x *modelTask) bool { return x.status == record.Open }))
 		}
 		if left == 0 && !slices.ContainsFunc(m.slots, func(s *modelSlot) bool { return s.lease != nil }) {
 			break

@@ -15,6 +15,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // TestModel does random things to a queue over a store that is slow and fails,
@@ -69,10 +70,10 @@ type model struct {
 	cfg   queue.Config
 	q     *queue.Queue
 	jobs  map[string]*modelJob
-	next  queue.Key // what the store gives the next job
+	next  record.Key // what the store gives the next job
 	slots []*modelSlot
 	// paused holds when slots go on that met a failing read, by worker.
-	paused map[string][]queue.Millis
+	paused map[string][]record.Millis
 	// orphans are the slots that still read a task that was cancelled, by worker.
 	orphans map[string]int
 	// leased holds the leases that there ever were: no key and token comes twice.
@@ -100,16 +101,16 @@ type modelJob struct {
 type modelTask struct {
 	job     *modelJob
 	index   int
-	key     queue.Key
-	status  queue.Status
+	key     record.Key
+	status  record.Status
 	attempt int
 	// readyAt is when it may run; stored is what the store knows of that,
 	// which is earlier for one that was put back.
-	readyAt, stored queue.Millis
+	readyAt, stored record.Millis
 	running         bool         // under the current lease
 	lease           *queue.Lease // what a slot was given; nil while it is read
 	unsure          bool         // became ready during this step, it may have been before or after a choice
-	cancelling      bool         // cancelled, but nobody was told yet
+	cancelling      bool         // cancelled, but not reported yet
 }
 
 type modelSlot struct {
@@ -168,7 +169,7 @@ func (m *model) start(t *rapid.T) {
 		t.Fatal(err)
 	}
 	m.q, m.slots = q, nil
-	m.paused, m.orphans = map[string][]queue.Millis{}, map[string]int{}
+	m.paused, m.orphans = map[string][]record.Millis{}, map[string]int{}
 	m.orphanKeys, m.even = map[string]int{}, map[string]time.Time{}
 	for range 3 {
 		for _, w := range m.cfg.Workers {
@@ -177,7 +178,7 @@ func (m *model) start(t *rapid.T) {
 	}
 }
 
-func now() queue.Millis { return queue.MillisOf(time.Now()) }
+func now() record.Millis { return record.MillisOf(time.Now()) }
 
 // tasks returns the tasks of a worker for which the condition holds.
 func (m *model) tasks(worker string, is func(*modelTask) bool) []*modelTask {
@@ -192,7 +193,7 @@ func (m *model) tasks(worker string, is func(*modelTask) bool) []*modelTask {
 	return out
 }
 
-func (x *modelTask) waits() bool { return x.status == queue.Open && !x.running }
+func (x *modelTask) waits() bool { return x.status == record.Open && !x.running }
 func (x *modelTask) ready() bool { return x.waits() && x.readyAt <= now() }
 
 // full says whether a worker's queue has no room for n more tasks.
@@ -245,7 +246,7 @@ func (m *model) submit(t *rapid.T) {
 func (m *model) add(spec jobhost.Spec) {
 	job := &modelJob{spec: spec}
 	m.keyed = m.keyed || spec.ConcurrencyKey != ""
-	at := queue.MillisOf(time.Now().Add(spec.Delay))
+	at := record.MillisOf(time.Now().Add(spec.Delay))
 	for i := range spec.Tasks {
 		job.tasks = append(job.tasks, &modelTask{job: job, index: i, key: m.next, readyAt: at, stored: at})
 		m.next++
@@ -328,14 +329,14 @@ func (m *model) end(s *modelSlot, outcome jobhost.Outcome) {
 	switch outcome.Kind {
 	case jobhost.OutcomeSucceeded:
 		task.attempt++
-		task.status = queue.Succeeded
+		task.status = record.Succeeded
 	case jobhost.OutcomeFailed:
 		task.attempt++
 		if task.readyAt = now() + 1000<<(task.attempt-1); !outcome.Failure.Retryable || task.attempt == 3 {
-			task.status = queue.Dead
+			task.status = record.Dead
 		}
 	case jobhost.OutcomeSnoozed:
-		task.readyAt = queue.MillisOf(time.Now().Add(outcome.Snooze))
+		task.readyAt = record.MillisOf(time.Now().Add(outcome.Snooze))
 	}
 	task.stored = task.readyAt
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // stepJob is a job as the host makes it for a step.
-func stepJob(id string, n int, mod ...func(*queue.JobSpec)) *queue.JobSpec {
-	now := queue.MillisOf(time.Now())
-	job := &queue.JobSpec{
+func stepJob(id string, n int, mod ...func(*record.JobSpec)) *record.JobSpec {
+	now := record.MillisOf(time.Now())
+	job := &record.JobSpec{
 		ID: id, Worker: "w", Tasks: n, Priority: jobhost.Normal, MaxAttempts: 3, Timeout: time.Minute,
 		CreatedAt: now, ReadyAt: now, Digest: [16]byte{1},
 	}
@@ -26,7 +27,7 @@ func stepJob(id string, n int, mod ...func(*queue.JobSpec)) *queue.JobSpec {
 	return job
 }
 
-func (f *fixture) add(job *queue.JobSpec) {
+func (f *fixture) add(job *record.JobSpec) {
 	f.t.Helper()
 	if err := f.Add(f.t.Context(), job); err != nil {
 		f.t.Fatal(err)
@@ -73,7 +74,7 @@ func TestItemsReachTheirTasks(t *testing.T) {
 				cfg := func(c *queue.Config) { c.ResidentBytes = resident }
 				f := setup(t, cfg)
 				item := func(i int) []byte { return fmt.Appendf(nil, "item %d", i) }
-				f.add(stepJob("a", n, func(j *queue.JobSpec) {
+				f.add(stepJob("a", n, func(j *record.JobSpec) {
 					for i := range n {
 						j.Items = append(j.Items, item(i))
 					}
@@ -130,7 +131,7 @@ func TestRetryOfJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t)
-		f.add(stepJob("a", 1, func(j *queue.JobSpec) {
+		f.add(stepJob("a", 1, func(j *record.JobSpec) {
 			j.MaxAttempts = 4
 			j.Retry = &jobhost.RetryPolicy{MaxAttempts: 4, Backoff: jobhost.BackoffLinear, Initial: time.Minute, Increment: time.Hour, Max: 24 * time.Hour}
 		}))
@@ -157,9 +158,9 @@ func TestMaxParallel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t)
-		f.add(stepJob("few", 20, func(j *queue.JobSpec) { j.MaxParallel = 3 }))
-		f.add(stepJob("one", 5, func(j *queue.JobSpec) { j.MaxParallel = 1 }))
-		f.add(stepJob("all", 2, func(j *queue.JobSpec) { j.MaxParallel = 2 }))
+		f.add(stepJob("few", 20, func(j *record.JobSpec) { j.MaxParallel = 3 }))
+		f.add(stepJob("one", 5, func(j *record.JobSpec) { j.MaxParallel = 1 }))
+		f.add(stepJob("all", 2, func(j *record.JobSpec) { j.MaxParallel = 2 }))
 		f.submit(jobhost.Spec{ID: "other"})
 		for range 2 {
 			leases := f.runners(12)
@@ -182,7 +183,7 @@ func TestMaxParallel(t *testing.T) {
 		for range 3 {
 			f.take(f.Slot("w"))
 		}
-		f.add(stepJob("late", 3, func(j *queue.JobSpec) { j.MaxParallel, j.Priority = 1, jobhost.Critical }))
+		f.add(stepJob("late", 3, func(j *record.JobSpec) { j.MaxParallel, j.Priority = 1, jobhost.Critical }))
 		if lease := f.take(f.Slot("w")); lease.Job.ID != "late" {
 			t.Fatalf("took a task of %s", lease.Job.ID)
 		}
@@ -205,9 +206,9 @@ func TestMaxParallelUnderLoad(t *testing.T) {
 	}
 	f := setup(t, fast)
 	for i := range jobs {
-		f.add(stepJob(fmt.Sprint("j", i), tasks, func(j *queue.JobSpec) { j.MaxParallel = most }))
+		f.add(stepJob(fmt.Sprint("j", i), tasks, func(j *record.JobSpec) { j.MaxParallel = most }))
 	}
-	f.add(stepJob("free", tasks, func(j *queue.JobSpec) { j.MaxAttempts = 3 }))
+	f.add(stepJob("free", tasks, func(j *record.JobSpec) { j.MaxAttempts = 3 }))
 	var (
 		mu      sync.Mutex // protects running and ended
 		running = map[string]int{}

@@ -5,20 +5,28 @@ import (
 	"log/slog"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// publish tells of something that happened to a leased task.
-func (q *Queue) publish(kind jobhost.EventKind, lease *Lease, state jobhost.State) {
-	q.cfg.Publish(jobhost.Event{
-		Kind: kind, Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
-		Task: lease.Index, Attempt: lease.Number(), State: state, Course: courseOf(lease.Token, true),
+// publisher says what happened, after it is durable: to the receiver of events, to
+// the metrics and to the log.
+type publisher struct {
+	cfg   *Config
+	clock *clock
+}
+
+// attempt publishes something that happened to a leased task.
+func (p publisher) attempt(kind jobhost.EventKind, lease *Lease, state jobhost.State) {
+	p.cfg.Publish(jobhost.Event{
+		Kind: kind, Time: p.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
+		Task: lease.Index, Attempt: lease.Number(), State: state, Course: revisionOf(lease.Token, true),
 		Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	})
 }
 
-// courseOf is the number of a task's course under a lease, or after it.
-func courseOf(token int64, running bool) int64 {
+// revisionOf is the revision of a task under a lease, or after it: every change of where it stands raises it.
+func revisionOf(token int64, running bool) int64 {
 	if running {
 		return 2*token + 1
 	}
@@ -31,12 +39,12 @@ var settledKinds = map[jobhost.OutcomeKind]jobhost.EventKind{
 	jobhost.OutcomeReturned:  jobhost.EventReturned,
 }
 
-// publishSettled tells of a settlement that is durable.
-func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settle, state jobhost.State, result OpResult) {
+// settled publishes a settlement that is durable.
+func (p publisher) settled(lease *Lease, kind jobhost.OutcomeKind, op *record.Settle, state jobhost.State, result record.OpResult) {
 	event := jobhost.Event{
-		Kind: settledKinds[kind], Time: q.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
+		Kind: settledKinds[kind], Time: p.clock.now(), Job: lease.Job.ID, Worker: lease.Job.Worker,
 		Task: lease.Index, Attempt: lease.Number(), State: state, Failure: op.Failure,
-		Course: courseOf(lease.Token+1, false), Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
+		Course: revisionOf(lease.Token+1, false), Workflow: lease.Job.Origin.WorkflowID(), Step: lease.Job.Origin.StepName(),
 	}
 	switch {
 	case kind != jobhost.OutcomeFailed:
@@ -45,34 +53,34 @@ func (q *Queue) publishSettled(lease *Lease, kind jobhost.OutcomeKind, op *Settl
 	default:
 		event.Kind = jobhost.EventRetrying
 	}
-	q.cfg.Publish(event)
-	q.publishEnded(lease.Job.ID, lease.Job.Worker, lease.Job.Origin, result)
-	q.observe(lease, op, kind, state)
+	p.cfg.Publish(event)
+	p.ended(lease.Job.ID, lease.Job.Worker, lease.Job.Origin, result)
+	p.observe(lease, op, kind, state)
 }
 
-// publishEnded tells that a job ended, if it did.
-func (q *Queue) publishEnded(id, worker string, origin *Origin, result OpResult) {
+// ended publishes that a job ended, if it did.
+func (p publisher) ended(id, worker string, origin *record.Origin, result record.OpResult) {
 	if !result.JobEnded {
 		return
 	}
 	final := countsOf(result.Final)
-	q.cfg.Publish(jobhost.Event{
-		Kind: jobhost.EventEnded, Time: q.clock.now(), Job: id, Worker: worker, State: jobhost.JobState(&final),
+	p.cfg.Publish(jobhost.Event{
+		Kind: jobhost.EventEnded, Time: p.clock.now(), Job: id, Worker: worker, State: jobhost.JobState(&final),
 		Workflow: origin.WorkflowID(), Step: origin.StepName(),
 	})
 }
 
 // observe tells the metrics and the log of a lease that ended durably; op is nil
 // when nothing of its attempt was kept.
-func (q *Queue) observe(lease *Lease, op *Settle, kind jobhost.OutcomeKind, state jobhost.State) {
-	if log := q.cfg.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
+func (p publisher) observe(lease *Lease, op *record.Settle, kind jobhost.OutcomeKind, state jobhost.State) {
+	if log := p.cfg.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
 		log.Debug("attempt settled", logkey.Job, lease.Job.ID, logkey.Worker, lease.Job.Worker,
 			logkey.Task, lease.Index, logkey.Attempt, lease.Number(), logkey.Outcome, kind, logkey.State, state)
 	}
 	if op == nil {
-		op = &Settle{}
+		op = &record.Settle{}
 	}
-	q.cfg.Settled(Settlement{
+	p.cfg.Settled(Settlement{
 		Worker:     lease.lane.name,
 		Failure:    op.Failure,
 		LogDropped: op.LogDropped,

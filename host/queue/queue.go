@@ -1,6 +1,6 @@
 // Package queue is the durable queue: it admits jobs, orders their tasks,
 // leases them to slots, settles their attempts and answers questions about
-// them. Ordering, limits, retries and leases are written once, here; a [Store]
+// them. Ordering, limits, retries and leases are written once, here; a [record.Store]
 // keeps what must survive, and what is held in memory is only a window over it.
 //
 //	Submit ─► Store.Commit ─► lane (one per worker) ─► Slot.Take ─► run ─► Settle ─► Store.Commit
@@ -16,6 +16,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/op"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Config says how a queue works. Zero values mean the defaults in brackets.
@@ -29,30 +30,30 @@ type Config struct {
 	MaxMemory int64
 	// MaxPayload bounds the payload of a job, in bytes [1 MiB].
 	MaxPayload int
-	// Objects keeps payloads over Threshold, and results [nobody: all are in the store].
+	// Objects keeps payloads over Threshold, and results [none: all are in the store].
 	Objects Objects
 	// Absences knows which stores of the objects are away [none ever is].
 	Absences Absences
 	// StatesGone is called when jobs were removed of which there may be states elsewhere:
-	// see [StateReader]. It must not block [nobody].
+	// see [StateReader]. It must not block [no call].
 	StatesGone func()
 	// Threshold is the largest payload that is kept in the store, in bytes [64 KiB].
 	Threshold int
 	// ResidentBytes bounds the bodies of waiting tasks that are kept in memory [16 MiB].
 	ResidentBytes int64
-	// Publish is told of everything that happens, after it is durable, and
-	// must not block [nobody].
+	// Publish is called with everything that happens, after it is durable, and
+	// must not block [no call].
 	Publish func(jobhost.Event)
-	// Settled is told of each attempt that ended, and must not block [nobody].
+	// Settled is called for each attempt that ended, and must not block [no call].
 	Settled func(Settlement)
 	// Random gives numbers in [0,1) for jitter [math/rand].
 	Random func() float64
-	// Webhooks knows how receivers are told of ends and deaths over HTTP [nobody is].
+	// Webhooks knows how receivers are notified of ends and deaths over HTTP [none are].
 	Webhooks Webhooks
 	// Workflows decides what becomes of workflows [there are none].
 	Workflows Workflows
-	// Removed is told how many tasks were removed for a reason, and must not
-	// block [nobody].
+	// Removed is called with how many tasks were removed for a reason, and must not
+	// block [no call].
 	Removed func(reason Removal, tasks int)
 	// Crashed are the attempts that were under way when the last host died, for
 	// [Queue.SettleCrashed] [none].
@@ -80,11 +81,11 @@ type Worker struct {
 	// Breaker holds tasks while others fail [none].
 	Breaker jobhost.BreakerPolicy
 	// Retention says how long jobs are kept that don't say so themselves, and
-	// bounds the dead letters; the zero value keeps everything for ever.
+	// bounds the dead letters; the zero value keeps everything forever.
 	Retention jobhost.Retention
 }
 
-// Settlement tells how an attempt ended, for metrics.
+// Settlement says how an attempt ended, for metrics.
 type Settlement struct {
 	Worker  string
 	Outcome jobhost.OutcomeKind
@@ -100,13 +101,15 @@ type Settlement struct {
 
 // Queue is the durable queue. All methods may be called from many goroutines.
 type Queue struct {
-	store Store
+	store record.Store
 	cfg   Config
 	clock clock
 	lanes lanes
 	gate  *gate
 
 	breakers breakers
+	objects  objects
+	events   publisher
 	crashed  crashed // until they are settled
 
 	calm     time.Time                     // until then nothing is removed; zero = there is no reason to wait
@@ -126,7 +129,7 @@ var errClosed = &jobhost.Error{
 // New claims all open tasks from the store and returns the queue. Those of
 // workers that it doesn't know are held. The caller closes the queue first and
 // the store afterwards.
-func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
+func New(ctx context.Context, store record.Store, cfg Config) (*Queue, error) {
 	setDefaults(&cfg)
 	q := &Queue{
 		store:   store,
@@ -136,6 +139,9 @@ func New(ctx context.Context, store Store, cfg Config) (*Queue, error) {
 		closing: make(chan struct{}),
 		crashed: newCrashed(cfg.Crashed),
 	}
+	q.breakers.q = q
+	q.objects = objects{cfg.Objects, cfg.Threshold}
+	q.events = publisher{&q.cfg, &q.clock}
 	if err := q.compareClock(ctx); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
@@ -186,40 +192,6 @@ func setDefaults(cfg *Config) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-// claimPage is how many tasks one read claims at the start.
-const claimPage = 16_384
-
-// claimAll fills the lane from the store.
-func (l *lane) claimAll(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.advanceLocked()
-	for after := (Place{}); ; {
-		page, err := l.q.store.Claim(ctx, l.name, after, claimPage)
-		if err != nil {
-			return err
-		}
-		for _, c := range page {
-			e := entry{
-				key:     c.Key,
-				readyAt: c.ReadyAt,
-				token:   int32(c.Token),
-				index:   int16(c.Index),
-				level:   int8(c.Level),
-				tried:   c.Attempt > 0,
-			}
-			if x := (traits{c.Group, c.Deadline}); !l.leaseCrashedLocked(e, x) {
-				l.pushLocked(e, x)
-			}
-		}
-		if len(page) < claimPage {
-			l.advanceLocked()
-			return nil
-		}
-		after = page[len(page)-1].Place
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
@@ -42,7 +43,7 @@ func reopen(t *testing.T, store *sqlitequeue.Store, change ...func(*queue.Config
 }
 
 // reopenAny makes a queue over any store.
-func reopenAny(t *testing.T, store queue.Store, change ...func(*queue.Config)) *fixture {
+func reopenAny(t *testing.T, store record.Store, change ...func(*queue.Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
 	retry := jobhost.DefaultRetry()

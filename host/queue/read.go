@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Job returns a job with its tasks and error records.
@@ -14,38 +15,38 @@ func (q *Queue) Job(ctx context.Context, id string) (jobhost.Job, error) {
 	return job, err
 }
 
-// look returns a job as people are told of it, and as the store has it.
-func (q *Queue) look(ctx context.Context, id string) (job jobhost.Job, record JobRecord, err error) {
-	if record, err = q.record(ctx, id); err != nil {
-		return job, record, err
+// look returns a job as callers see it, and as the store has it.
+func (q *Queue) look(ctx context.Context, id string) (job jobhost.Job, stored record.JobRecord, err error) {
+	if stored, err = q.record(ctx, id); err != nil {
+		return job, stored, err
 	}
-	job = q.describe(record)
+	job = q.describe(stored)
 	if job.State == jobhost.Ready {
 		// It may have been settled between the read and the look at what runs
 		// here; then this read sees it.
-		if record, err = q.record(ctx, id); err != nil {
-			return jobhost.Job{}, record, err
+		if stored, err = q.record(ctx, id); err != nil {
+			return jobhost.Job{}, stored, err
 		}
-		job = q.describe(record)
+		job = q.describe(stored)
 	}
-	job.Failures = record.Failures
-	return job, record, nil
+	job.Failures = stored.Failures
+	return job, stored, nil
 }
 
-func (q *Queue) record(ctx context.Context, id string) (JobRecord, error) {
+func (q *Queue) record(ctx context.Context, id string) (record.JobRecord, error) {
 	if err := jobhost.CheckID(id); err != nil {
-		return JobRecord{}, err
+		return record.JobRecord{}, err
 	}
 	return q.store.Job(ctx, id)
 }
 
 // Logs returns what the attempts of a job logged, oldest first.
 func (q *Queue) Logs(ctx context.Context, id string) ([]jobhost.AttemptLog, error) {
-	record, err := q.record(ctx, id)
+	stored, err := q.record(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	logs, err := q.store.Logs(ctx, record.Key)
+	logs, err := q.store.Logs(ctx, stored.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -60,93 +61,93 @@ func (q *Queue) Logs(ctx context.Context, id string) ([]jobhost.AttemptLog, erro
 }
 
 // describe turns what the store knows, and what this process does now, into
-// what people are told.
-func (q *Queue) describe(record JobRecord) jobhost.Job {
+// what callers see.
+func (q *Queue) describe(stored record.JobRecord) jobhost.Job {
 	job := jobhost.Job{
-		ID:          record.ID,
-		Worker:      record.Worker,
-		Priority:    record.Priority,
-		Entry:       record.Entry,
-		ContentType: record.ContentType,
-		Labels:      record.Labels,
+		ID:          stored.ID,
+		Worker:      stored.Worker,
+		Priority:    stored.Priority,
+		Entry:       stored.Entry,
+		ContentType: stored.ContentType,
+		Labels:      stored.Labels,
 
-		ConcurrencyKey: record.ConcurrencyKey,
-		UniqueKey:      record.UniqueKey,
-		Deadline:       timeOrNil(record.Deadline),
-		UniqueUntil:    timeOrNil(record.UniqueUntil),
-		Callback:       callbackOrNil(record.Callback),
+		ConcurrencyKey: stored.ConcurrencyKey,
+		UniqueKey:      stored.UniqueKey,
+		Deadline:       timeOrNil(stored.Deadline),
+		UniqueUntil:    timeOrNil(stored.UniqueUntil),
+		Callback:       callbackOrNil(stored.Callback),
 
-		PayloadSize: payloadSize(&record),
-		MaxAttempts: record.MaxAttempts,
-		Timeout:     jobhost.Duration(record.Timeout),
-		Retention:   jobhost.Duration(record.Retention),
-		CreatedAt:   record.CreatedAt.Time(),
-		EndedAt:     timeOrNil(record.EndedAt),
-		Parent:      record.parentID(),
-		Workflow:    record.Origin.WorkflowID(),
-		Step:        record.Origin.StepName(),
-		TaskCount:   record.JobSpec.Tasks,
-		Tasks:       make([]jobhost.Task, len(record.Tasks)),
+		PayloadSize: payloadSize(&stored),
+		MaxAttempts: stored.MaxAttempts,
+		Timeout:     jobhost.Duration(stored.Timeout),
+		Retention:   jobhost.Duration(stored.Retention),
+		CreatedAt:   stored.CreatedAt.Time(),
+		EndedAt:     timeOrNil(stored.EndedAt),
+		Parent:      parentID(&stored),
+		Workflow:    stored.Origin.WorkflowID(),
+		Step:        stored.Origin.StepName(),
+		TaskCount:   stored.JobSpec.Tasks,
+		Tasks:       make([]jobhost.Task, len(stored.Tasks)),
 	}
-	l := q.lanes.of(record.Worker)
+	l := q.lanes.of(stored.Worker)
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 	}
 	var counts jobhost.Counts
-	now := MillisOf(q.clock.now())
-	id := record.Group()
-	for i := range record.Tasks {
-		job.Tasks[i] = describeTask(&record.Tasks[i], l, id, now)
+	now := record.MillisOf(q.clock.now())
+	id := stored.Group()
+	for i := range stored.Tasks {
+		job.Tasks[i] = describeTask(&stored.Tasks[i], l, id, now)
 		counts[job.Tasks[i].State]++
 	}
 	job.State = jobhost.JobState(&counts)
 	return job
 }
 
-func payloadSize(record *JobRecord) int {
-	if record.Ref != "" {
-		return int(sizeOf(record.Ref))
+func payloadSize(stored *record.JobRecord) int {
+	if stored.Ref != "" {
+		return int(stored.JobSpec.PayloadSize())
 	}
-	return record.PayloadSize
+	return stored.PayloadSize
 }
 
-// describeTask tells of one task; the lane's lock is held, if there is a lane.
-func describeTask(record *TaskRecord, l *lane, id Group, now Millis) jobhost.Task {
+// describeTask describes one task; the lane's lock is held, if there is a lane.
+func describeTask(stored *record.TaskRecord, l *lane, id record.Group, now record.Millis) jobhost.Task {
 	task := jobhost.Task{
-		Index:      record.Index,
-		Attempt:    record.Attempt,
-		Course:     courseOf(record.Token, false),
-		ReadyAt:    record.ReadyAt.Time(),
-		StartedAt:  timeOrNil(record.StartedAt),
-		EndedAt:    timeOrNil(record.EndedAt),
-		ResultSize: record.ResultSize,
-		Fuel:       record.Fuel,
+		Index:      stored.Index,
+		Attempt:    stored.Attempt,
+		Course:     revisionOf(stored.Token, false),
+		ReadyAt:    stored.ReadyAt.Time(),
+		StartedAt:  timeOrNil(stored.StartedAt),
+		EndedAt:    timeOrNil(stored.EndedAt),
+		ResultSize: stored.ResultSize,
+		Fuel:       stored.Fuel,
 	}
-	switch record.Status {
-	case Succeeded:
+	switch stored.Status {
+	case record.Succeeded:
 		task.State = jobhost.Succeeded
-	case Dead:
+	case record.Dead:
 		task.State = jobhost.Dead
-	case Cancelled:
+	case record.Cancelled:
 		task.State = jobhost.Cancelled
 	default:
-		task.State = openState(record.ReadyAt, record.Attempt, l, id, now)
+		task.State = openState(stored.ReadyAt, stored.Attempt, l, id, now)
 	}
-	if l == nil || record.Status != Open {
+	if l == nil || stored.Status != record.Open {
 		return task
 	}
-	if at, moved := l.moved[record.Key]; moved {
+	if at, moved := l.order.ReadyAt(stored.Key); moved {
 		task.ReadyAt = at.Time()
-		task.State = openState(at, record.Attempt, l, id, now)
+		task.State = openState(at, stored.Attempt, l, id, now)
 	}
-	if a, aside := l.aside[record.Key]; aside && int64(a.token) == record.Token {
+	if w, aside := l.order.Aside(stored.Key); aside && int64(w.Token) == stored.Token {
 		task.State = jobhost.Held
 	}
-	if lease := l.running[record.Key]; lease != nil {
+	if lease := l.running[stored.Key]; lease != nil {
 		task.State = jobhost.Running
 		task.Attempt++ // the one under way
-		task.Course = courseOf(int64(lease.entry.token), true)
+		task.Course = revisionOf(int64(lease.entry.Token), true)
 		started := lease.TakenAt.UTC()
 		task.StartedAt = &started
 		task.Done, task.Total = lease.done.Load(), lease.total.Load()
@@ -155,12 +156,12 @@ func describeTask(record *TaskRecord, l *lane, id Group, now Millis) jobhost.Tas
 }
 
 // openState is the state of an open task that doesn't run. Before their time
-// tasks of a paused worker are scheduled, as ever.
-func openState(readyAt Millis, attempt int, l *lane, id Group, now Millis) jobhost.State {
+// tasks of a paused worker are scheduled, as usual.
+func openState(readyAt record.Millis, attempt int, l *lane, id record.Group, now record.Millis) jobhost.State {
 	switch {
 	case l == nil || l.parked.Load():
 		return jobhost.Held // no such worker is loaded
-	case readyAt <= now && (l.holdLocked() != notHeld || id != 0 && l.groups != nil && l.groups.isFull(id)):
+	case readyAt <= now && (l.holdLocked() != notHeld || l.order.Full(id)):
 		return jobhost.Held
 	case readyAt <= now:
 		return jobhost.Ready
@@ -171,7 +172,7 @@ func openState(readyAt Millis, attempt int, l *lane, id Group, now Millis) jobho
 }
 
 // parentID is the id of the job that submitted it, or "".
-func (r *JobRecord) parentID() string {
+func parentID(r *record.JobRecord) string {
 	if r.Parent == nil {
 		return ""
 	}
@@ -185,7 +186,7 @@ func callbackOrNil(c jobhost.Callback) *jobhost.Callback {
 	return &c
 }
 
-func timeOrNil(m Millis) *time.Time {
+func timeOrNil(m record.Millis) *time.Time {
 	if m == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
@@ -21,7 +22,7 @@ type slowStore struct {
 	loads  int
 }
 
-func (s *slowStore) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error) {
+func (s *slowStore) Load(ctx context.Context, keys []record.Key) ([]record.Body, error) {
 	bodies, err := s.Store.Load(ctx, keys)
 	s.loads++
 	if f := s.onLoad; f != nil {

@@ -63,7 +63,7 @@ func TestParkedWorkerHoldsItsTasks(t *testing.T) {
 			t.Errorf("a parked worker was given %s", lease.Job.ID)
 		}
 
-		// What runs is settled as ever; its next attempt is held.
+		// What runs is settled as usual; its next attempt is held.
 		f.settle(running, failed(true))
 		f.wantState("runs", jobhost.Held)
 

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Results are read from the store in pieces, and none is read while the reader of the
@@ -19,13 +20,13 @@ const (
 // Results yields what the tasks of a job returned: see [jobhost.ResultLister].
 func (q *Queue) Results(ctx context.Context, id string, most int) iter.Seq2[jobhost.Result, error] {
 	return func(yield func(jobhost.Result, error) bool) {
-		record, err := q.record(ctx, id)
+		stored, err := q.record(ctx, id)
 		if err != nil {
 			yield(jobhost.Result{}, err)
 			return
 		}
-		for from := 0; from < record.JobSpec.Tasks; {
-			rows, err := q.store.Results(ctx, record.Key, from, resultsPiece, resultsBytes)
+		for from := 0; from < stored.JobSpec.Tasks; {
+			rows, err := q.store.Results(ctx, stored.Key, from, resultsPiece, resultsBytes)
 			if err != nil {
 				yield(jobhost.Result{}, err)
 				return
@@ -48,12 +49,12 @@ func (q *Queue) Results(ctx context.Context, id string, most int) iter.Seq2[jobh
 }
 
 // resultOf returns a result, wherever it is.
-func (q *Queue) resultOf(ctx context.Context, row *ResultRecord) (jobhost.Result, error) {
+func (q *Queue) resultOf(ctx context.Context, row *record.ResultRecord) (jobhost.Result, error) {
 	result := jobhost.Result{Task: row.Index, Data: row.Data}
 	if row.Ref == "" {
 		return result, nil
 	}
-	content, err := q.open(ctx, row.Ref)
+	content, err := q.objects.openRef(ctx, row.Ref)
 	if err != nil {
 		return result, fmt.Errorf("open result: %w", err)
 	}
@@ -62,8 +63,8 @@ func (q *Queue) resultOf(ctx context.Context, row *ResultRecord) (jobhost.Result
 	return result, err
 }
 
-// wholeOf reads a content of which the size is known, to its end, which says whether it
-// is whole.
+// wholeOf reads a content of known size to its end, where the reader says whether it is
+// whole.
 func wholeOf(content *jobhost.Content) ([]byte, error) {
 	data := make([]byte, content.Size)
 	if _, err := io.ReadFull(content, data); err != nil {

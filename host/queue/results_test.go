@@ -8,28 +8,29 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // countingStore counts reads, and the tasks that they bring.
 type countingStore struct {
-	queue.Store
+	record.Store
 	reads, tasks int
 }
 
-func (s *countingStore) Job(ctx context.Context, id string) (queue.JobRecord, error) {
+func (s *countingStore) Job(ctx context.Context, id string) (record.JobRecord, error) {
 	job, err := s.Store.Job(ctx, id)
 	s.reads++
 	s.tasks += len(job.Tasks)
 	return job, err
 }
 
-func (s *countingStore) Result(ctx context.Context, key queue.Key) ([]byte, error) {
+func (s *countingStore) Result(ctx context.Context, key record.Key) ([]byte, error) {
 	s.reads++
 	s.tasks++
 	return s.Store.Result(ctx, key)
 }
 
-func (s *countingStore) Results(ctx context.Context, job queue.Key, from, limit, most int) ([]queue.ResultRecord, error) {
+func (s *countingStore) Results(ctx context.Context, job record.Key, from, limit, most int) ([]record.ResultRecord, error) {
 	list, err := s.Store.Results(ctx, job, from, limit, most)
 	s.reads++
 	s.tasks += len(list)

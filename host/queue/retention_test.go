@@ -8,6 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // kept sets the retention of the fixture's worker, and counts what is removed.
@@ -129,12 +130,12 @@ func TestTidyingGoesOnAfterTrouble(t *testing.T) {
 
 // untidyStore fails to tidy a few times.
 type untidyStore struct {
-	queue.Store
+	record.Store
 	failures int
 }
 
-func (s *untidyStore) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
-	if _, ok := ops[0].(*queue.Tidy); ok && s.failures > 0 {
+func (s *untidyStore) Commit(ops []record.Op, done func([]record.OpResult, error)) {
+	if _, ok := ops[0].(*record.Tidy); ok && s.failures > 0 {
 		s.failures--
 		done(nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the disk is full"})
 		return

@@ -10,12 +10,13 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // fullStore is a store without room, once it is told to be: patient settlements are
 // kept back until it has room again, and all else is refused.
 type fullStore struct {
-	queue.Store
+	record.Store
 
 	mu      sync.Mutex // protects what follows
 	full    error
@@ -32,14 +33,14 @@ func newFullStore(t *testing.T) *fullStore {
 	return s
 }
 
-func (s *fullStore) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
+func (s *fullStore) Commit(ops []record.Op, done func([]record.OpResult, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.full == nil {
 		s.Store.Commit(ops, done)
 		return
 	}
-	if settle, ok := ops[0].(*queue.Settle); !ok || !settle.Patient {
+	if settle, ok := ops[0].(*record.Settle); !ok || !settle.Patient {
 		go done(nil, s.full)
 		return
 	}

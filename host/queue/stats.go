@@ -22,71 +22,13 @@ func (l *lane) stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advanceLocked()
-	s := Stats{Ready: l.ready, Scheduled: l.scheduled, Retrying: l.retrying, Idle: len(l.idle)}
-	l.heldLocked(&s)
+	c := l.order.Count(l.holdLocked() != notHeld)
+	s := Stats{Ready: c.Ready, Held: c.Held, Scheduled: c.Scheduled, Retrying: c.Retrying, Idle: len(l.idle)}
 	for _, lease := range l.running {
-		s.Running[lease.entry.level]++
+		s.Running[lease.entry.Level]++
 	}
-	s.OldestReady = time.Duration(l.horizon-l.oldestLocked()) * time.Millisecond
+	s.OldestReady = time.Duration(l.order.Now()-l.order.Oldest()) * time.Millisecond
 	return s
-}
-
-// heldLocked moves what is held from the ready tasks, and adds what is put aside.
-func (l *lane) heldLocked(s *Stats) {
-	defer func() {
-		for _, a := range l.aside {
-			s.Held[a.level]++
-		}
-	}()
-	if l.holdLocked() != notHeld {
-		s.Ready, s.Held = s.Held, s.Ready
-		return
-	}
-	if l.groups == nil {
-		return
-	}
-	for r := range l.groups.allFull() {
-		for level, n := range l.groups.at(r).live {
-			s.Ready[level] -= int(n)
-			s.Held[level] += int(n)
-		}
-	}
-}
-
-// oldestLocked returns since when the oldest task is ready, or now. Of many
-// groups it looks at those whose turn is next, which wait longest.
-func (l *lane) oldestLocked() Millis {
-	const most = 16_384
-	oldest := l.horizon
-	for _, a := range l.aside {
-		oldest = min(oldest, a.readyAt)
-	}
-	for level := range l.levels {
-		plain := l.ready[level]
-		if l.groups != nil {
-			plain -= l.groups.ready[level]
-		}
-		if plain > 0 {
-			oldest = min(oldest, l.headLocked(level).readyAt)
-		}
-	}
-	if l.groups == nil {
-		return oldest
-	}
-	for level := range l.levels {
-		ring := &l.groups.rings[level]
-		for i := range min(ring.n, most) {
-			if r := ring.at(i); r != 0 && l.groups.at(r).live[level] > 0 {
-				oldest = min(oldest, l.groupHeadLocked(r, level).readyAt)
-			}
-		}
-		for r := range l.groups.allFull() {
-			if l.groups.at(r).live[level] > 0 {
-				oldest = min(oldest, l.groupHeadLocked(r, level).readyAt)
-			}
-		}
-	}
-	return oldest
 }
 
 func (s Stats) readyTotal() int {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/journal"
+	"github.com/jobhost/jobhost/host/queue/order"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/breaker"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
@@ -27,24 +29,24 @@ func (q *Queue) Slot(worker string) *Slot {
 
 // Lease is a task that was taken: the right to run it, until it is settled.
 type Lease struct {
-	Body
+	record.Body
 	// TakenAt is when the task was taken; it waited since ReadyAt.
 	TakenAt time.Time
 	ReadyAt time.Time
 
 	lane    *lane
-	entry   entry
+	entry   order.Entry
 	noted   *journal.Entry // of its attempt; nil = it is not noted
 	crashed bool           // its attempt was under way when the last host died
-	group   Group          // that it counts for; 0 = none, or no more
-	unread  traits         // of the task, until there is a body
+	group   record.Group   // that it counts for; 0 = none, or no more
+	unread  order.Traits   // of the task, until there is a body
 	memory  int64          // that the gate counts for it
 	endedAt time.Time      // when it was settled
 
-	passage    passage // of the worker's breaker
-	jobPassage passage // of the job's
-	met        bool    // it has met the job's, if there is one
-	refusedBy  string  // the breaker that lets it pass in order to fail
+	passage       passage // of the worker's breaker
+	jobPassage    passage // of the job's
+	metJobBreaker bool    // it has met the job's, if there is one
+	refusedBy     string  // the breaker that lets it pass in order to fail
 
 	fault *StoreFault // that the attempt has met and that spares it; nil = none
 	kept  bool        // the attempt has ended, and its result waits for a store; the lane's lock protects it
@@ -80,23 +82,23 @@ func (l *Lease) cancel() {
 	l.cancelled = true
 }
 
-// SetProgress notes how far the attempt is, for those who ask for the job.
+// SetProgress notes how far the attempt is, for callers who ask for the job.
 func (l *Lease) SetProgress(done, total int64) {
 	l.done.Store(done)
 	l.total.Store(total)
 }
 
-// begin fills the lease in and tells that its attempt begins, unless its job
-// was cancelled: nobody is told of a start after the cancel.
-func (l *Lease) begin(body *Body) bool {
+// begin fills the lease in and publishes that its attempt begins, unless its job
+// was cancelled: no event says that it started after the cancel.
+func (l *Lease) begin(body *record.Body) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancelled {
 		return false
 	}
 	l.Body = *body
-	l.ReadyAt = l.entry.readyAt.Time()
-	l.lane.q.publish(jobhost.EventStarted, l, jobhost.Running)
+	l.ReadyAt = l.entry.ReadyAt.Time()
+	l.lane.q.events.attempt(jobhost.EventStarted, l, jobhost.Running)
 	return true
 }
 
@@ -114,8 +116,8 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		body, err := s.lane.body(ctx, lease.entry)
-		if body != nil && (!s.lane.meet(lease, body) || lease.refusedBy == "" && !s.lane.reach(lease, body)) {
-			s.lane.q.judge(lease, breaker.None)
+		if body != nil && (!s.lane.meetJobBreaker(lease, body) || lease.refusedBy == "" && !s.lane.reachPayload(lease, body)) {
+			s.lane.q.breakers.judge(lease, breaker.None)
 			s.lane.q.gate.leave(lease.memory)
 			continue
 		}
@@ -124,11 +126,11 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			if outcome == nil {
 				return lease, nil
 			}
-			s.lane.q.judge(lease, breaker.None) // there is no attempt that tells the other breaker anything
+			s.lane.q.breakers.judge(lease, breaker.None) // there is no attempt that tells the other breaker anything
 			s.lane.q.Settle(lease, Report{Outcome: *outcome})
 			continue
 		}
-		s.lane.q.judge(lease, breaker.None)
+		s.lane.q.breakers.judge(lease, breaker.None)
 		// Without an error the task was cancelled. The cancel takes the lease
 		// out of the lane, which may be still to come.
 		again := err != nil && s.lane.putBack(lease)
@@ -183,7 +185,7 @@ func (s *Slot) pause(ctx context.Context) error {
 }
 
 func (s *Slot) wait(ctx context.Context) (*Lease, error) {
-	if ctx.Err() != nil { // or a slot that was told to end would take what waits and give it back
+	if ctx.Err() != nil { // or a slot that is to end would take what waits and give it back
 		return nil, context.Cause(ctx)
 	}
 	l := s.lane
@@ -210,7 +212,7 @@ func (s *Slot) wait(ctx context.Context) (*Lease, error) {
 	}
 	l.mu.Unlock()
 	select {
-	case lease := <-s.handed: // it was handed over meanwhile
+	case lease := <-s.handed: // it was handed over in between
 		return lease, nil
 	default:
 	}
@@ -220,7 +222,7 @@ func (s *Slot) wait(ctx context.Context) (*Lease, error) {
 	return nil, errClosed
 }
 
-// leaveGroup is for a lease of which nobody tells that it has ended.
+// leaveGroup is for a lease that ends without a settlement.
 func (l *lane) leaveGroup(lease *Lease) {
 	if lease.group == 0 {
 		return
@@ -239,11 +241,11 @@ func (l *Lease) Note(noted *journal.Entry) { l.noted = noted }
 func (l *lane) finish(lease *Lease) {
 	lease.noted.End()
 	l.mu.Lock()
-	if l.running[lease.entry.key] == lease {
-		delete(l.running, lease.entry.key)
+	if l.running[lease.entry.Key] == lease {
+		delete(l.running, lease.entry.Key)
 	}
 	if lease.fault == nil {
-		delete(l.misses, lease.entry.key)
+		delete(l.misses, lease.entry.Key)
 	}
 	l.mu.Unlock()
 	l.leaveGroup(lease)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
@@ -24,7 +25,7 @@ const (
 const (
 	tidyTasks  = 200             // removed at once
 	tidySoon   = time.Second     // shortest time between two looks when nothing is left to do
-	tidyLate   = time.Minute     // longest: a job that ends meanwhile may be kept for less than that
+	tidyLate   = time.Minute     // longest: a job that ends during the wait may be kept for less than that
 	tidyLag    = 5 * time.Minute // jobs that are kept for a day or longer may be removed so much later
 	tidyNoDisk = 5 * time.Second // until the next try when the store doesn't work
 )
@@ -43,9 +44,9 @@ func (q *Queue) Tidy(ctx context.Context) error {
 			continue
 		}
 		began := time.Now()
-		op := &Tidy{At: MillisOf(q.clock.now()), Limit: tidyTasks, Lag: q.tidyLag()}
-		var result OpResult
-		err := q.commitOne(ctx, op, func(r OpResult) {
+		op := &record.Tidy{At: record.MillisOf(q.clock.now()), Limit: tidyTasks, Lag: q.tidyLag()}
+		var result record.OpResult
+		err := q.commitOne(ctx, op, func(r record.OpResult) {
 			q.dropped(r)
 			q.tellGone(r)
 			result = r
@@ -75,9 +76,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // tidyRest returns how long to wait after a piece that took so long.
-func (q *Queue) tidyRest(op *Tidy, result OpResult, err error, took time.Duration) time.Duration {
+func (q *Queue) tidyRest(op *record.Tidy, result record.OpResult, err error, took time.Duration) time.Duration {
 	switch {
-	case err != nil && q.full() != nil: // which has been said
+	case err != nil && q.full() != nil: // which has been logged
 		return tidyNoDisk
 	case err != nil:
 		q.cfg.Logger.Warn("jobs whose time is over are not removed", logkey.Error, err)
@@ -106,9 +107,9 @@ func (q *Queue) tidyLag() time.Duration {
 }
 
 // expires returns until when a task of a job is kept that ends now in a state:
-// as its job says, else as its worker does, else, when there is no lane, as
-// workers do that say nothing; and as long as its unique key keeps others out.
-func (l *lane) expires(job *JobSpec, state jobhost.State, now time.Time) Millis {
+// as its job says, else as its worker does, else, when there is no lane, by the
+// default; and as long as its unique key keeps others out.
+func (l *lane) expires(job *record.JobSpec, state jobhost.State, now time.Time) record.Millis {
 	kept := job.Retention
 	if kept == 0 && job.Origin != nil {
 		return 0 // it is kept with its workflow
@@ -121,9 +122,9 @@ func (l *lane) expires(job *JobSpec, state jobhost.State, now time.Time) Millis 
 	}
 	unique := job.UniqueUntil
 	if unique != 0 { // as it was meant, if the job was submitted while the clock was ahead
-		unique = min(unique, MillisOf(now)+unique-job.CreatedAt)
+		unique = min(unique, record.MillisOf(now)+unique-job.CreatedAt)
 	}
-	return max(MillisOf(now.Add(kept)), unique)
+	return max(record.MillisOf(now.Add(kept)), unique)
 }
 
 // retention returns how long the jobs of a lane are kept; there need be no lane.
@@ -134,7 +135,7 @@ func (l *lane) retention() jobhost.Retention {
 	return jobhost.DefaultRetention()
 }
 
-// evicted tells of jobs, with so many tasks, that were removed for a newer dead one.
+// evicted reports jobs, with so many tasks, that were removed for a newer dead one.
 func (q *Queue) evicted(worker string, ids []string, tasks int64) {
 	if len(ids) == 0 {
 		return

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // troubledStore is a store whose reads and commits can be held up and made to fail.
 type troubledStore struct {
-	queue.Store
+	record.Store
 
 	mu sync.Mutex // protects what follows
 	// Reads wait for holdReads, after they have read: what they bring is old.
@@ -29,7 +29,7 @@ type troubledStore struct {
 
 var errTrouble = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the disk is in trouble"}
 
-func (s *troubledStore) Load(ctx context.Context, keys []queue.Key) ([]queue.Body, error) {
+func (s *troubledStore) Load(ctx context.Context, keys []record.Key) ([]record.Body, error) {
 	bodies, err := s.Store.Load(ctx, keys)
 	s.mu.Lock()
 	hold := s.holdReads
@@ -54,7 +54,7 @@ func (s *troubledStore) Load(ctx context.Context, keys []queue.Key) ([]queue.Bod
 
 var errDamage = &jobhost.Error{Code: jobhost.CodeDamaged, Message: "the payload of it"}
 
-func (s *troubledStore) Job(ctx context.Context, id string) (queue.JobRecord, error) {
+func (s *troubledStore) Job(ctx context.Context, id string) (record.JobRecord, error) {
 	job, err := s.Store.Job(ctx, id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,15 +64,15 @@ func (s *troubledStore) Job(ctx context.Context, id string) (queue.JobRecord, er
 	return job, err
 }
 
-func (s *troubledStore) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
+func (s *troubledStore) Commit(ops []record.Op, done func([]record.OpResult, error)) {
 	s.mu.Lock()
 	fails := s.failCommits
 	s.mu.Unlock()
 	if fails {
-		s.Store.Commit(nil, func([]queue.OpResult, error) { done(nil, errTrouble) })
+		s.Store.Commit(nil, func([]record.OpResult, error) { done(nil, errTrouble) })
 		return
 	}
-	s.Store.Commit(ops, func(results []queue.OpResult, err error) {
+	s.Store.Commit(ops, func(results []record.OpResult, err error) {
 		s.mu.Lock()
 		hold := s.holdCallbacks
 		s.mu.Unlock()

@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Why tells why a job is where it is, and what would end that. Of a job with
+// Why explains why a job is where it is, and what would end that. Of a job with
 // several tasks it speaks of the first one that has the job's state.
 func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
-	job, record, err := q.look(ctx, id)
+	job, stored, err := q.look(ctx, id)
 	if err != nil {
 		return jobhost.Why{}, err
 	}
-	why := jobhost.Why{ID: id, State: job.State}
+	why := &explanation{q: q, job: job, stored: &stored, Why: jobhost.Why{ID: id, State: job.State}}
 	var task jobhost.Task
 	for _, t := range job.Tasks {
 		if t.State == job.State {
@@ -32,134 +34,180 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 		why.Reason = fmt.Sprintf("attempt %d of %d failed (%s); the next one is at %s",
 			task.Attempt, job.MaxAttempts, lastFailure(job, task), task.ReadyAt.Format(time.RFC3339Nano))
 	case jobhost.Held:
-		q.whyHeld(&why, job, &record)
+		why.held()
 	case jobhost.Ready:
-		q.whyReady(&why, job)
+		why.ready()
 	case jobhost.Running:
-		if q.whyKept(&why, &record) {
-			return why, nil
+		if why.kept() {
+			return why.Why, nil
 		}
 		why.Code = "running"
 		why.Reason = fmt.Sprintf("attempt %d of %d runs since %s", task.Attempt, job.MaxAttempts, task.StartedAt.Format(time.RFC3339Nano))
 		why.Ends = fmt.Sprintf("the worker, or its timeout of %v", job.Timeout)
 	default:
-		q.whyEnded(&why, job, task)
+		why.ended(task)
 	}
-	return why, nil
+	return why.Why, nil
 }
 
-// whyHeld tells what holds a job.
-func (q *Queue) whyHeld(why *jobhost.Why, job jobhost.Job, record *JobRecord) {
-	l := q.lanes.of(job.Worker)
+// explanation is an answer of [Queue.Why] in the making.
+type explanation struct {
+	q      *Queue
+	job    jobhost.Job
+	stored *record.JobRecord
+	jobhost.Why
+}
+
+// held explains what holds the job.
+func (x *explanation) held() {
+	l := x.q.lanes.of(x.job.Worker)
 	if l == nil {
-		whyParked(why, job)
+		x.parked()
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.holdLocked() {
 	case holdPaused:
-		why.Code, why.Reason = "paused", fmt.Sprintf("worker %s is paused", job.Worker)
-		why.Ends = "jobhost worker resume " + job.Worker
+		x.Code, x.Reason = "paused", fmt.Sprintf("worker %s is paused", x.job.Worker)
+		x.Ends = "jobhost worker resume " + x.job.Worker
 	case holdDraining:
-		why.Code, why.Reason = "draining", fmt.Sprintf("worker %s is draining", job.Worker)
-		why.Ends = "jobhost worker resume " + job.Worker
+		x.Code, x.Reason = "draining", fmt.Sprintf("worker %s is draining", x.job.Worker)
+		x.Ends = "jobhost worker resume " + x.job.Worker
 	case holdDisabled:
-		why.Code, why.Reason = "disabled", fmt.Sprintf("worker %s is disabled: %s", job.Worker, l.disabled)
-		why.Ends = "jobhost worker resume " + job.Worker + ", or another version of it"
+		x.Code, x.Reason = "disabled", fmt.Sprintf("worker %s is disabled: %s", x.job.Worker, l.disabled)
+		x.Ends = "jobhost worker resume " + x.job.Worker + ", or another version of it"
 	case holdRate:
 		until := l.rate.Next().UTC()
-		why.Code, why.Until = "rate_limit", &until
-		why.Reason = fmt.Sprintf("tasks of worker %s begin no faster than its rate_limit of %v", job.Worker, l.worker.Load().Rate)
-		why.Ends = "time, or a higher rate_limit"
+		x.Code, x.Until = "rate_limit", &until
+		x.Reason = fmt.Sprintf("tasks of worker %s begin no faster than its rate_limit of %v", x.job.Worker, l.worker.Load().Rate)
+		x.Ends = "time, or a higher rate_limit"
 	case holdBreaker:
-		q.whyBreaker(why, l.breaker, "; or jobhost worker reset-breaker "+job.Worker)
+		x.breaker(l.breaker, "; or jobhost worker reset-breaker "+x.job.Worker)
 	case notHeld:
-		if !l.whyAsideLocked(why, record) {
-			q.whyGroup(why, l, &record.JobSpec)
+		if !x.aside(l) {
+			x.group(l)
 		}
 	default:
-		whyParked(why, job)
+		x.parked()
 	}
 }
 
-// whyGroup tells what holds the tasks of a job's group.
-func (q *Queue) whyGroup(why *jobhost.Why, l *lane, spec *JobSpec) {
-	if l.groups != nil && l.groups.breakers.holds(spec.Group()) {
-		q.whyBreaker(why, l.groups.breakers.byGroup[spec.Group()].sharedBreaker, "")
+// group explains what holds the tasks of a job's group.
+func (x *explanation) group(l *lane) {
+	if l.jobBreakers.holds(x.stored.Group()) {
+		x.breaker(l.jobBreakers.byGroup[x.stored.Group()].sharedBreaker, "")
 		return
 	}
-	if n := spec.Group().limit(0); n > 0 {
-		why.Code = "max_parallel"
-		why.Reason = fmt.Sprintf("%d of its tasks run, which is its max_parallel", n)
-		why.Ends = "the end of one of them"
+	if n := x.stored.Group().Limit(0); n > 0 {
+		x.Code = "max_parallel"
+		x.Reason = fmt.Sprintf("%d of its tasks run, which is its max_parallel", n)
+		x.Ends = "the end of one of them"
 		return
 	}
-	why.Code = "concurrency"
-	why.Reason = fmt.Sprintf("%d of its tasks with the concurrency key %q run, which is the concurrency_per_key of worker %s",
-		l.perKey(), spec.ConcurrencyKey, spec.Worker)
-	why.Ends = "the end of one of them, or a higher concurrency_per_key"
+	x.Code = "concurrency"
+	x.Reason = fmt.Sprintf("%d of its tasks with the concurrency key %q run, which is the concurrency_per_key of worker %s",
+		l.worker.Load().PerKey, x.stored.ConcurrencyKey, x.stored.Worker)
+	x.Ends = "the end of one of them, or a higher concurrency_per_key"
 }
 
-// whyBreaker tells why a breaker holds a job; reset is how people end that, if they can.
-func (q *Queue) whyBreaker(why *jobhost.Why, shared *sharedBreaker, reset string) {
-	policy, b := shared.Policy(), shared.Status(q.clock.now())
+// breaker explains why a breaker holds the job; reset is how to end that, if there is a way.
+func (x *explanation) breaker(shared *sharedBreaker, reset string) {
+	policy, b := shared.Policy(), shared.Status(x.q.clock.now())
 	if b.State == jobhost.BreakerHalfOpen {
-		why.Code = "breaker_half_open"
-		why.Reason = fmt.Sprintf("circuit breaker %s is half open, and %d tasks that try it run", b.Key, policy.Probes)
-		why.Ends = fmt.Sprintf("the success of %d of them%s", policy.Probes, reset)
+		x.Code = "breaker_half_open"
+		x.Reason = fmt.Sprintf("circuit breaker %s is half open, and %d tasks that try it run", b.Key, policy.Probes)
+		x.Ends = fmt.Sprintf("the success of %d of them%s", policy.Probes, reset)
 		return
 	}
-	why.Code, why.Until = "breaker_open", b.Until
-	why.Reason = fmt.Sprintf("circuit breaker %s is open after %d failures in a row", b.Key, policy.Failures)
-	why.Ends = "time: then some tasks try again" + reset
+	x.Code, x.Until = "breaker_open", b.Until
+	x.Reason = fmt.Sprintf("circuit breaker %s is open after %d failures in a row", b.Key, policy.Failures)
+	x.Ends = "time: then some tasks try again" + reset
 }
 
-func whyParked(why *jobhost.Why, job jobhost.Job) {
-	why.Code = "no_worker"
-	why.Reason = fmt.Sprintf("no worker %q is loaded", job.Worker)
-	why.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + job.Worker
+func (x *explanation) parked() {
+	x.Code = "no_worker"
+	x.Reason = fmt.Sprintf("no worker %q is loaded", x.job.Worker)
+	x.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + x.job.Worker
 }
 
-// whyReady tells what a ready job waits for.
-func (q *Queue) whyReady(why *jobhost.Why, job jobhost.Job) {
-	l := q.lanes.of(job.Worker)
+// ready explains what a ready job waits for.
+func (x *explanation) ready() {
+	l := x.q.lanes.of(x.job.Worker)
 	stats := l.stats()
 	ahead := stats.readyTotal() - 1
 	need := l.worker.Load().Memory
-	full, memory, bound := q.gate.lacks(need)
+	full, memory, bound := x.q.gate.lacks(need)
 	switch {
-	case q.closed.Load():
-		why.Code, why.Reason = "stopping", "the host is stopping"
-		why.Ends = "the next start of the host"
+	case x.q.closed.Load():
+		x.Code, x.Reason = "stopping", "the host is stopping"
+		x.Ends = "the next start of the host"
 	case stats.Idle > 0 && memory:
-		why.Code = "max_memory"
-		why.Reason = fmt.Sprintf("a task of worker %s may take %s of memory, and running tasks have too much of the host's max_memory of %s",
-			job.Worker, mebibytes(need), mebibytes(bound))
-		why.Ends = "the end of running tasks, a larger max_memory, or a smaller memory limit of the workers"
+		x.Code = "max_memory"
+		x.Reason = fmt.Sprintf("a task of worker %s may take %s of memory, and running tasks have too much of the host's max_memory of %s",
+			x.job.Worker, mebibytes(need), mebibytes(bound))
+		x.Ends = "the end of running tasks, a larger max_memory, or a smaller memory limit of the workers"
 	case stats.Idle > 0 && full:
-		why.Code = "max_running"
-		why.Reason = fmt.Sprintf("%d tasks run on this host, which is its max_running", q.cfg.MaxRunning)
-		why.Ends = "the end of a running task"
+		x.Code = "max_running"
+		x.Reason = fmt.Sprintf("%d tasks run on this host, which is its max_running", x.q.cfg.MaxRunning)
+		x.Ends = "the end of a running task"
 	default:
-		why.Code = "no_slot"
-		why.Reason = fmt.Sprintf("all slots of worker %s are busy; %d other tasks are ready", job.Worker, max(ahead, 0))
-		why.Ends = "the end of a running task, or a larger pool_size"
+		x.Code = "no_slot"
+		x.Reason = fmt.Sprintf("all slots of worker %s are busy; %d other tasks are ready", x.job.Worker, max(ahead, 0))
+		x.Ends = "the end of a running task, or a larger pool_size"
 	}
 }
 
-func (q *Queue) whyEnded(why *jobhost.Why, job jobhost.Job, task jobhost.Task) {
-	why.Code = job.State.String()
-	switch job.State {
+func (x *explanation) ended(task jobhost.Task) {
+	x.Code = x.job.State.String()
+	switch x.job.State {
 	case jobhost.Dead:
-		why.Reason = fmt.Sprintf("attempt %d of %d failed: %s", task.Attempt, job.MaxAttempts, lastFailure(job, task))
-		why.Ends = "jobhost job retry " + job.ID
+		x.Reason = fmt.Sprintf("attempt %d of %d failed: %s", task.Attempt, x.job.MaxAttempts, lastFailure(x.job, task))
+		x.Ends = "jobhost job retry " + x.job.ID
 	case jobhost.Cancelled:
-		why.Reason = "it was cancelled"
-		why.Ends = "jobhost job retry " + job.ID
+		x.Reason = "it was cancelled"
+		x.Ends = "jobhost job retry " + x.job.ID
 	default:
-		why.Reason = "it is done"
+		x.Reason = "it is done"
 	}
+}
+
+// aside explains which payload store a job waits for, if it does.
+func (x *explanation) aside(l *lane) bool {
+	for i := range x.stored.Tasks {
+		away := l.away[x.stored.Tasks[i].Key]
+		if away == nil {
+			continue
+		}
+		x.Code = "payload_store"
+		doing := "can't be read"
+		if away.Verb == payload.Put {
+			doing = "takes nothing, and the host has no room for more results that it can't store"
+		}
+		x.Reason = fmt.Sprintf("payload store %s %s since %s", away.Store, doing, away.Since.UTC().Format(time.RFC3339))
+		x.Ends = "the store's return, which the host looks for; its log says what the store answers"
+		return true
+	}
+	return false
+}
+
+// kept explains that a result waits for its payload store, if one of the job's does.
+func (x *explanation) kept() bool {
+	l := x.q.lanes.of(x.stored.Worker)
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range x.stored.Tasks {
+		if lease := l.running[x.stored.Tasks[i].Key]; lease != nil && lease.kept {
+			x.Code = "result_waits"
+			x.Reason = "the attempt has succeeded, and its result waits in the host's memory for a payload store that takes nothing now"
+			x.Ends = "the store's return, which the host looks for; if the host ends before that, the task runs again"
+			return true
+		}
+	}
+	return false
 }
 
 func lastFailure(job jobhost.Job, task jobhost.Task) string {

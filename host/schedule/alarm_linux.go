@@ -12,10 +12,9 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// fileAlarm is a timer of the kernel on the clock of the day (timerfd_create(2)).
-// It goes on while the machine sleeps, and its reader is told when the clock is
-// set (TFD_TIMER_CANCEL_ON_SET), which Go's timers, on the monotonic clock,
-// are not.
+// fileAlarm is a kernel timer on the wall clock (timerfd_create(2)). It keeps
+// running while the machine sleeps, and wakes its reader when the clock is set
+// (TFD_TIMER_CANCEL_ON_SET). Go's timers, on the monotonic clock, do neither.
 type fileAlarm struct {
 	file *os.File
 	bell chan struct{}
@@ -26,7 +25,7 @@ func newAlarm(in *scope.Scope) (Alarm, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("timerfd_create", err)
 	}
-	// The file is not blocking, so that Close ends a Read.
+	// The file is non-blocking, so that Close ends a Read.
 	a := &fileAlarm{file: os.NewFile(uintptr(fd), "alarm"), bell: make(chan struct{}, 1)}
 	if err := in.Go("alarm", a.listen); err != nil {
 		return nil, errors.Join(err, a.file.Close())
@@ -39,7 +38,7 @@ func (a *fileAlarm) listen(context.Context) error {
 	var expirations [8]byte
 	for {
 		switch _, err := a.file.Read(expirations[:]); {
-		case err == nil, errors.Is(err, unix.ECANCELED): // it has come, or the clock was set
+		case err == nil, errors.Is(err, unix.ECANCELED): // it expired, or the clock was set
 			ring(a.bell)
 		case errors.Is(err, os.ErrClosed):
 			return nil
@@ -57,15 +56,15 @@ func (a *fileAlarm) Set(at time.Time) error {
 	}
 	var spec unix.ItimerSpec // zero = disarmed
 	if !at.IsZero() {
-		// Zero seconds would disarm it too; any time long past rings at once.
+		// Zero seconds would disarm it too; any time in the past rings at once.
 		spec.Value = unix.NsecToTimespec(max(at.UnixNano(), 1))
 	}
 	var setErr error
 	err = conn.Control(func(fd uintptr) {
 		setErr = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &spec, nil)
 		if errors.Is(setErr, unix.ECANCELED) {
-			// The clock was set since the last reading: the alarm is set, and
-			// whoever set it should look at the clock again.
+			// The clock was set since the last read: the alarm is set, but the
+			// caller should look at the clock again.
 			setErr = nil
 			ring(a.bell)
 		}

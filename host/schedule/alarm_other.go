@@ -8,11 +8,11 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// longest is how long a timer runs before it looks at the clock again: Go's
-// timers don't know when a clock is set, nor how long a machine slept.
+// longest is how long a timer runs before the clock is checked again: Go's
+// timers don't notice that the clock was set, nor that the machine slept.
 const longest = time.Minute
 
-// timerAlarm is an alarm where the operating system has none.
+// timerAlarm is the alarm for operating systems without one.
 type timerAlarm struct {
 	bell  chan struct{}
 	timer *time.Timer

@@ -6,21 +6,22 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// Clock is the time of day, as people set it. It may jump either way.
+// Clock is the time of day, as set by people. It may jump in both directions.
 type Clock interface {
 	Now() time.Time
-	// Alarm makes an alarm, whose goroutine, if it has one, belongs to the scope.
+	// Alarm creates an alarm, whose goroutine, if it has one, belongs to the
+	// scope.
 	Alarm(in *scope.Scope) (Alarm, error)
 }
 
-// Alarm rings at a time of day, and whenever the clock was set: however long
-// the machine slept, and whatever the clock shows, nothing has to ask again
-// and again. One goroutine sets it.
+// Alarm rings at a time of day, and whenever the clock was set. So nothing has to
+// poll, however long the machine sleeps and whatever the clock shows. One
+// goroutine sets it.
 type Alarm interface {
-	// Set sets the alarm, in place of what it was set to before; the zero time
-	// stands for never. An alarm for the past rings at once.
+	// Set sets the alarm, replacing the previous time; the zero time means never.
+	// An alarm for the past rings at once.
 	Set(at time.Time) error
-	// Rings holds a value after the alarm rang. It may ring too often.
+	// Rings has a value after the alarm rang. It may ring too often.
 	Rings() <-chan struct{}
 	// Close ends the alarm.
 	Close() error
@@ -29,14 +30,14 @@ type Alarm interface {
 // systemClock is the clock of the operating system.
 type systemClock struct{}
 
-// Now returns the time of day, without the reading of the monotonic clock,
-// which knows nothing of it.
+// Now returns the time of day, without the monotonic clock reading, which is
+// unaffected by setting the clock.
 func (systemClock) Now() time.Time { return time.Now().Round(0) }
 
 // Alarm implements [Clock].
 func (systemClock) Alarm(in *scope.Scope) (Alarm, error) { return newAlarm(in) }
 
-// ring leaves a value in a channel for one.
+// ring puts a value into a channel with room for one.
 func ring(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:

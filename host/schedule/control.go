@@ -8,27 +8,28 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// How many ticks to come are told of.
+// How many upcoming ticks are shown.
 const (
 	nextInLists = 1
 	nextInShow  = 10
 )
 
-// Schedules tells of all schedules, by name.
-func (s *Scheduler) Schedules() []jobhost.Schedule {
+// Schedules returns all schedules, ordered by name.
+func (s *Scheduler) Schedules(context.Context) ([]jobhost.Schedule, error) {
 	entries := s.list()
 	list := make([]jobhost.Schedule, len(entries))
 	for i, e := range entries {
 		list[i] = s.describe(e, nextInLists)
 	}
-	return list
+	return list, nil
 }
 
-// Schedule tells of one; not_found if there is none.
-func (s *Scheduler) Schedule(name string) (jobhost.Schedule, error) {
+// Schedule returns a schedule; not_found if there is none.
+func (s *Scheduler) Schedule(_ context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.find(name)
 	if err != nil {
 		return jobhost.Schedule{}, err
@@ -58,7 +59,7 @@ func (s *Scheduler) describe(e *entry, upcoming int) jobhost.Schedule {
 		d.Timezone = def.Timing.Zone().String()
 	}
 	if !d.Paused {
-		// After a clock was set back, ticks that are decided come again and don't count.
+		// After the clock was set back, decided ticks recur and don't count.
 		after := s.cfg.Clock.Now()
 		if last := state.Last.Time(); last.After(after) {
 			after = last
@@ -71,7 +72,7 @@ func (s *Scheduler) describe(e *entry, upcoming int) jobhost.Schedule {
 	return d
 }
 
-func timeOrNil(m queue.Millis, zone *time.Location) *time.Time {
+func timeOrNil(m record.Millis, zone *time.Location) *time.Time {
 	if m == 0 {
 		return nil
 	}
@@ -79,9 +80,9 @@ func timeOrNil(m queue.Millis, zone *time.Location) *time.Time {
 	return &t
 }
 
-// Run submits the schedule's job now. Errors are those of a submit; exhausted
-// also when too many jobs of a schedule are open that doesn't allow overlaps.
-func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, error) {
+// Run submits the schedule's job now. Errors are those of a submit; exhausted also if
+// overlaps aren't allowed and too many of the schedule's jobs are open.
+func (s *Scheduler) RunSchedule(ctx context.Context, name string) (jobhost.Receipt, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Receipt{}, err
@@ -113,8 +114,8 @@ func (s *Scheduler) Run(ctx context.Context, name string) (jobhost.Receipt, erro
 	return jobhost.Receipt{ID: spec.ID, State: jobhost.Ready}, nil
 }
 
-// Pause durably stops ticks from making jobs.
-func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, error) {
+// Pause durably stops ticks from creating jobs.
+func (s *Scheduler) PauseSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Schedule{}, err
@@ -124,28 +125,28 @@ func (s *Scheduler) Pause(ctx context.Context, name string) (jobhost.Schedule, e
 		return s.describe(e, nextInShow), nil
 	}
 	state := e.state
-	state.PausedAt = queue.MillisOf(s.cfg.Clock.Now())
-	return s.turnOver(ctx, e, state, jobhost.EventPaused)
+	state.PausedAt = record.MillisOf(s.cfg.Clock.Now())
+	return s.applyState(ctx, e, state, jobhost.EventPaused)
 }
 
-// Resume lets ticks make jobs from now on. It also puts right a schedule that
-// fired while the clock was ahead.
-func (s *Scheduler) Resume(ctx context.Context, name string) (jobhost.Schedule, error) {
+// Resume lets ticks create jobs from now on. It also repairs a schedule that fired while
+// the clock was ahead.
+func (s *Scheduler) ResumeSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
 		return jobhost.Schedule{}, err
 	}
 	defer s.end()
-	now := queue.MillisOf(s.cfg.Clock.Now())
+	now := record.MillisOf(s.cfg.Clock.Now())
 	if e.state.PausedAt == 0 && e.state.Last <= now {
 		return s.describe(e, nextInShow), nil
 	}
 	state := e.state
 	state.PausedAt, state.Last = 0, now
-	return s.turnOver(ctx, e, state, jobhost.EventResumed)
+	return s.applyState(ctx, e, state, jobhost.EventResumed)
 }
 
-// change returns the entry and the turn to change it, which the caller ends.
+// change returns the entry, locked for changes until the caller calls end.
 func (s *Scheduler) change(ctx context.Context, name string) (*entry, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -157,14 +158,14 @@ func (s *Scheduler) change(ctx context.Context, name string) (*entry, error) {
 	return e, err
 }
 
-// turnOver makes a state durable that somebody asked for.
-func (s *Scheduler) turnOver(ctx context.Context, e *entry, state queue.ScheduleState, kind jobhost.EventKind) (jobhost.Schedule, error) {
+// applyState makes a requested state durable.
+func (s *Scheduler) applyState(ctx context.Context, e *entry, state record.ScheduleState, kind jobhost.EventKind) (jobhost.Schedule, error) {
 	state, err := s.save(ctx, queue.Firing{State: state})
 	if err != nil {
 		return jobhost.Schedule{}, err
 	}
 	e = s.put(entry{def: e.def, state: state})
-	s.tell(e, kind, time.Time{}, "")
+	s.publish(e, kind, time.Time{}, "")
 	s.cfg.Logger.Info("schedule turned", logkey.Schedule, e.def.Name, logkey.State, string(kind))
 	s.rouse()
 	return s.describe(e, nextInShow), nil

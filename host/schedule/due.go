@@ -2,18 +2,18 @@ package schedule
 
 import "time"
 
-// maxCounted is how many ticks are counted at most that nobody saw. Beyond it
-// it doesn't matter how many there were.
+// maxCounted is the maximum number of missed ticks that are counted. Beyond it
+// the exact number doesn't matter.
 const maxCounted = 10_000
 
-// due returns the last n ticks after one time and up to another, oldest first,
-// and how many there were before those, counted up to maxCounted. However long
-// the host was down, it looks at about 4·n ticks and those that it counts.
+// due returns the last n ticks in (after, until], oldest first, and the number
+// of ticks before those, up to maxCounted. However long the host was down, it
+// examines about 4·n ticks plus those it counts.
 func (t *Timing) due(after, until time.Time, n int) (ticks []time.Time, before int) {
 	if next := t.Next(after); next.IsZero() || next.After(until) {
 		return nil, 0
 	}
-	unit := time.Minute // no expression has ticks that are closer
+	unit := time.Minute // no expression has ticks closer together
 	if t.every > 0 {
 		unit = t.every
 	}
@@ -34,7 +34,7 @@ func (t *Timing) due(after, until time.Time, n int) (ticks []time.Time, before i
 	return ticks, before
 }
 
-// maxSpan is as far as the search for ticks goes back before it begins at the
+// maxSpan is how far back the search for ticks goes before it starts from the
 // beginning: ticks so far apart are few.
 const maxSpan = 40 * 366 * 24 * time.Hour
 

@@ -7,22 +7,23 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// A tick whose job is refused is tried again after a pause that doubles.
+// A tick whose job is refused is retried after a pause that doubles.
 const (
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
 
-// Bounds of one firing.
+// Limits of one firing.
 const (
 	maxJobs  = 100
 	maxBytes = 4 << 20 // of payloads
 )
 
-// attempt is a firing under way.
+// attempt is a firing in progress.
 type attempt struct {
 	entry    *entry
 	decision decision
@@ -30,8 +31,8 @@ type attempt struct {
 	single   bool // at most one job
 }
 
-// fireDue fires what is due and returns when to look again; the zero time
-// stands for never, unless something happens.
+// fireDue fires what is due and returns when to look again; the zero time means
+// never, unless something happens.
 func (s *Scheduler) fireDue(ctx context.Context) time.Time {
 	if s.begin(ctx) != nil {
 		return time.Time{}
@@ -65,7 +66,7 @@ func (s *Scheduler) nextLook() (at time.Time) {
 	return at
 }
 
-// attempts returns what is to be done now.
+// attempts returns what to do now.
 func (s *Scheduler) attempts(ctx context.Context, single map[string]bool) (list []attempt) {
 	now := s.cfg.Clock.Now()
 	for _, e := range s.list() {
@@ -95,13 +96,13 @@ func (e *entry) awake(now time.Time) bool {
 	case e.state.PausedAt != 0:
 		return false
 	case e.refused != nil:
-		// A clock that was set back must not make the pause longer.
+		// A clock that was set back must not prolong the pause.
 		return !now.Before(e.retryAt) || e.retryAt.Sub(now) > lastPause
 	}
 	return len(e.state.Waiting) > 0 || !e.next.IsZero() && !e.next.After(now)
 }
 
-// most is how many jobs an attempt may make.
+// most is how many jobs an attempt may create.
 func (a *attempt) most() int {
 	if a.single {
 		return 1
@@ -109,12 +110,12 @@ func (a *attempt) most() int {
 	return max(min(maxJobs, maxBytes/max(len(a.entry.def.Job.Payload), 1)), 1)
 }
 
-// stillOpen returns those jobs that have not ended.
+// stillOpen returns the jobs that have not ended.
 func (s *Scheduler) stillOpen(ctx context.Context, ids []string) (open []string, err error) {
 	for _, id := range ids {
 		job, err := s.cfg.Queue.Job(ctx, id)
 		switch {
-		case jobhost.CodeOf(err) == jobhost.CodeNotFound: // it has ended, and was removed
+		case jobhost.CodeOf(err) == jobhost.CodeNotFound: // it has ended and was removed
 		case jobhost.CodeOf(err) == jobhost.CodeDamaged: // it doesn't run
 		case err != nil:
 			return nil, err
@@ -125,14 +126,14 @@ func (s *Scheduler) stillOpen(ctx context.Context, ids []string) (open []string,
 	return open, nil
 }
 
-// fire makes decisions durable. It returns the attempts that may succeed with
-// fewer jobs.
+// fire makes decisions durable. It returns the attempts that may succeed with fewer
+// jobs.
 func (s *Scheduler) fire(ctx context.Context, attempts []attempt) (again []attempt) {
 	firings := make([]queue.Firing, len(attempts))
 	for i := range attempts {
 		firings[i] = attempts[i].firing(func(id string) bool { return s.foreign(ctx, attempts[i].entry.def.Name, id) })
 	}
-	// What was begun is seen through: its end decides what is true.
+	// Not cancelled by ctx: only the result tells what is true.
 	answers, err := s.cfg.Queue.Fire(context.WithoutCancel(ctx), firings)
 	for i := range attempts {
 		a, answer := &attempts[i], queue.Fired{Err: err}
@@ -151,15 +152,15 @@ func (s *Scheduler) fire(ctx context.Context, attempts []attempt) (again []attem
 	return again
 }
 
-// foreign reports whether an id is that of a job that isn't the schedule's. Today's
-// hosts refuse such jobs, but older ones took them.
+// foreign reports whether an id belongs to a job that isn't the schedule's. Submits
+// of such ids are refused now, but older hosts accepted them.
 func (s *Scheduler) foreign(ctx context.Context, schedule, id string) bool {
 	job, err := s.cfg.Queue.Job(ctx, id)
 	return err == nil && job.Labels[jobhost.LabelSchedule] != schedule
 }
 
-// firing is what the queue is asked for. A tick whose id is taken by a foreign job
-// gets another one.
+// firing is the request to the queue. A tick whose id is taken by a foreign job
+// gets another id.
 func (a *attempt) firing(foreign func(id string) bool) queue.Firing {
 	f := queue.Firing{State: a.decision.state}
 	for _, tick := range a.decision.fire {
@@ -168,7 +169,7 @@ func (a *attempt) firing(foreign func(id string) bool) queue.Firing {
 			spec.ID = jobhost.NewID()
 		}
 		f.Specs = append(f.Specs, spec)
-		f.State.LastJob, f.State.Fired = spec.ID, queue.MillisOf(tick)
+		f.State.LastJob, f.State.Fired = spec.ID, record.MillisOf(tick)
 		if a.entry.def.Overlap != jobhost.OverlapAllow {
 			f.State.Open = append(slices.Clone(f.State.Open), spec.ID)
 		}
@@ -176,7 +177,7 @@ func (a *attempt) firing(foreign func(id string) bool) queue.Firing {
 	return f
 }
 
-// fired takes over what became durable, and tells of it.
+// fired takes over what became durable, and reports it.
 func (s *Scheduler) fired(a *attempt, f *queue.Firing, answer queue.Fired) {
 	e := entry{def: a.entry.def, state: f.State}
 	e.state.Version++
@@ -194,12 +195,12 @@ func (s *Scheduler) fired(a *attempt, f *queue.Firing, answer queue.Fired) {
 		s.cfg.Count(e.def.Name, outcome, 1)
 		if outcome != Duplicate {
 			s.cfg.Late(e.def.Name, late)
-			s.tell(&e, jobhost.EventTickFired, tick, f.Specs[i].ID)
+			s.publish(&e, jobhost.EventTickFired, tick, f.Specs[i].ID)
 		}
 	}
 	for _, v := range a.decision.verdicts {
 		s.cfg.Count(e.def.Name, v.outcome, v.count)
-		s.tell(&e, verdictKinds[v.outcome], v.tick, "")
+		s.publish(&e, verdictKinds[v.outcome], v.tick, "")
 		s.cfg.Logger.Info("ticks made no job", logkey.Schedule, e.def.Name, logkey.Outcome, string(v.outcome), logkey.Count, v.count)
 	}
 }
@@ -210,8 +211,8 @@ var verdictKinds = map[Outcome]jobhost.EventKind{
 	Missed:  jobhost.EventTickMissed,
 }
 
-// tell publishes an event about a schedule.
-func (s *Scheduler) tell(e *entry, kind jobhost.EventKind, tick time.Time, job string) {
+// publish reports an event about a schedule.
+func (s *Scheduler) publish(e *entry, kind jobhost.EventKind, tick time.Time, job string) {
 	event := jobhost.Event{
 		Kind: kind, Time: s.cfg.Clock.Now().UTC(), Job: job, Worker: e.def.Job.Worker, Schedule: e.def.Name,
 	}
@@ -222,8 +223,8 @@ func (s *Scheduler) tell(e *entry, kind jobhost.EventKind, tick time.Time, job s
 	s.cfg.Publish(event)
 }
 
-// refuse notes that nothing could be done for an entry now. The state is read
-// again, in case that it isn't what it was taken for.
+// refuse records that nothing could be done for an entry now. After a conflict it
+// reads the state again, which has changed.
 func (s *Scheduler) refuse(e *entry, now time.Time, err error) {
 	next := *e
 	if e.refused == nil || e.refused.Error() != err.Error() {
@@ -234,7 +235,7 @@ func (s *Scheduler) refuse(e *entry, now time.Time, err error) {
 	next.retryAt = now.Add(max(retryAfter(err), next.pause))
 	if jobhost.CodeOf(err) == jobhost.CodeConflict {
 		if states, err := s.cfg.Store.Schedules(context.Background()); err == nil {
-			i := slices.IndexFunc(states, func(state queue.ScheduleState) bool { return state.Name == e.def.Name })
+			i := slices.IndexFunc(states, func(state record.ScheduleState) bool { return state.Name == e.def.Name })
 			if i >= 0 {
 				next.state = states[i]
 			}

@@ -31,15 +31,15 @@ func TestHammer(t *testing.T) {
 			name := defs[i].Name
 			for _, act := range []func() error{
 				func() error {
-					receipt, err := s.Run(t.Context(), name)
+					receipt, err := s.RunSchedule(t.Context(), name)
 					if err == nil {
 						s.end(receipt.ID)
 					}
 					return err
 				},
-				func() error { _, err := s.Pause(t.Context(), name); return err },
-				func() error { _, err := s.Resume(t.Context(), name); return err },
-				func() error { s.Schedules(); _, err := s.Schedule(name); return err },
+				func() error { _, err := s.PauseSchedule(t.Context(), name); return err },
+				func() error { _, err := s.ResumeSchedule(t.Context(), name); return err },
+				func() error { s.Schedules(t.Context()); _, err := s.Schedule(t.Context(), name); return err },
 				func() error { return s.Set(t.Context(), defs) },
 			} {
 				group.Go(func() {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
@@ -50,20 +50,20 @@ func (s ownedStore) Close() error { return s.db.Close() }
 
 // collect notes the jobs that are there, and removes them.
 func (m *machine) collect() {
-	jobs, err := m.store.Jobs(m.t.Context(), queue.ListQuery{Limit: 10_000})
+	jobs, err := m.store.Jobs(m.t.Context(), record.ListQuery{Limit: 10_000})
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	var ops []queue.Op
+	var ops []record.Op
 	for i := range jobs {
 		m.made[jobs[i].ID]++
-		ops = append(ops, &queue.Cancel{ID: jobs[i].ID, At: 1}, &queue.Delete{ID: jobs[i].ID})
+		ops = append(ops, &record.Cancel{ID: jobs[i].ID, At: 1}, &record.Delete{ID: jobs[i].ID})
 	}
 	if len(ops) == 0 {
 		return
 	}
 	done := make(chan error, 1)
-	m.store.Commit(ops, func(_ []queue.OpResult, err error) { done <- err })
+	m.store.Commit(ops, func(_ []record.OpResult, err error) { done <- err })
 	if err := <-done; err != nil {
 		m.t.Fatal(err)
 	}

@@ -1,13 +1,13 @@
-// Package schedule submits jobs at the times that a manifest asks for. A
-// [Timing] says which times those are, its ticks; what becomes of a tick is
-// decided from the schedule, its state and the clock alone.
+// Package schedule submits jobs at the times that a manifest asks for. A [Timing] says which
+// times those are, its ticks; what happens for a tick depends only on the schedule, its state
+// and the clock.
 //
 //	clock ─► due ticks ─► decide (catch up, overlap) ─► queue.Fire: state and jobs in one batch
 //
-// A tick makes at most one job, over crashes too: the state that says up to
-// where ticks are decided and the jobs of those ticks become durable together,
-// and the id of a job follows from its tick. Nothing polls: there is one alarm,
-// for the next tick of all schedules, on the wall clock.
+// A tick creates at most one job, even across crashes: the state that says up to where ticks
+// are decided and the jobs of those ticks become durable together, and a job's id is derived
+// from its tick. Nothing polls: there is one alarm, for the next tick of all schedules, on the
+// wall clock.
 package schedule
 
 import (
@@ -19,30 +19,30 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Bounds that no setting changes.
+// Fixed limits.
 const (
-	MaxCatchUp = 1000           // ticks that are caught up at once
-	MaxWaiting = 100            // ticks that wait for the end of a job; more are skipped
-	MaxOpen    = 100            // open jobs of a schedule that doesn't allow them to overlap
+	MaxCatchUp = 1000           // ticks caught up at once
+	MaxWaiting = 100            // ticks waiting for the end of a job; more are skipped
+	MaxOpen    = 100            // open jobs of a schedule that doesn't allow overlaps
 	MaxJitter  = 24 * time.Hour // of a tick
 	MaxLabels  = jobhost.MaxLabels - 2
 )
 
-// Schedule says when which job is submitted. It isn't changed once it is used.
+// Schedule says when to submit which job. It must not be changed once in use.
 type Schedule struct {
 	Name        string
 	Description string
 	Timing      Timing
-	// Job is what is submitted; without ID, RunAt and Delay, and up to
-	// [MaxLabels] labels.
+	// Job is what is submitted; without ID, RunAt and Delay, and with up to [MaxLabels]
+	// labels.
 	Job jobhost.Spec
-	// Jitter delays each job by up to so much: always the same for one tick.
+	// Jitter delays each job by up to this; the delay of a tick is always the same.
 	Jitter time.Duration
-	// CatchUp says what becomes of ticks that nobody saw; empty = one.
+	// CatchUp says what to do about missed ticks; empty = one.
 	CatchUp jobhost.CatchUp
-	// CatchUpLimit bounds how many make a job with "all": the latest; 0 = 100.
+	// CatchUpLimit bounds how many of them, the latest, create a job with "all"; 0 = 100.
 	CatchUpLimit int
-	// Overlap says what becomes of a tick while a job is open; empty = skip.
+	// Overlap says what to do about a tick while a job is open; empty = skip.
 	Overlap jobhost.Overlap
 }
 
@@ -62,7 +62,7 @@ func (s Schedule) OrDefaults() Schedule {
 	return s
 }
 
-// Check reports everything that is wrong with the schedule by itself.
+// Check reports all faults of the schedule itself.
 func (s *Schedule) Check() error {
 	errs := []error{jobhost.CheckSchedule(s.Name), s.Job.Check()}
 	if next := s.Timing.Next(time.Unix(0, 0)); next.IsZero() {
@@ -102,7 +102,7 @@ func (s *Schedule) checkLabels() error {
 	return nil
 }
 
-// maxJitter keeps the job of a tick from coming after that of the next one.
+// maxJitter keeps a tick's job from coming after that of the next tick.
 func (s *Schedule) maxJitter() time.Duration {
 	if every := s.Timing.Interval(); every > 0 {
 		return min(every, MaxJitter)
@@ -110,8 +110,7 @@ func (s *Schedule) maxJitter() time.Duration {
 	return MaxJitter
 }
 
-// jobOf returns the job of a tick that is made at a time. Its id follows from
-// the tick.
+// jobOf returns the job of a tick, as created at now. Its id is derived from the tick.
 func (s *Schedule) jobOf(tick, now time.Time) jobhost.Spec {
 	spec := s.job()
 	spec.ID = jobID(s.Name, tick)
@@ -120,7 +119,7 @@ func (s *Schedule) jobOf(tick, now time.Time) jobhost.Spec {
 	return spec
 }
 
-// job returns the job without what depends on a tick.
+// job returns the job without the parts that depend on a tick.
 func (s *Schedule) job() jobhost.Spec {
 	spec := s.Job
 	spec.Labels = make(map[string]string, len(s.Job.Labels)+2)
@@ -136,15 +135,15 @@ func jobID(name string, tick time.Time) string {
 	return name + "." + tick.UTC().Format(jobhost.TickLayout)
 }
 
-// jitterOf returns how long the job of a tick is delayed: spread evenly over
-// schedules and ticks, and the same whenever it is asked.
+// jitterOf returns the delay of a tick's job: evenly distributed over schedules and ticks, and
+// always the same for a tick.
 func (s *Schedule) jitterOf(tick time.Time) time.Duration {
 	if s.Jitter <= 0 {
 		return 0
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s.Name + " " + strconv.FormatInt(tick.Unix(), 10)))
-	// The upper bits of the sum hardly depend on the last bytes: mixed they do.
+	// The upper bits of the sum hardly depend on the last bytes: mix them.
 	sum := h.Sum64()
 	sum ^= sum >> 33
 	sum *= 0xff51afd7ed558ccd

@@ -14,65 +14,66 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/op"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
-// Store is what a [queue.Store] must be able to do besides, for a host that
-// has schedules.
+// Store is what a [record.Store] must also provide for a host with schedules.
 type Store interface {
 	// Schedules returns the states of all schedules, by name.
-	Schedules(ctx context.Context) ([]queue.ScheduleState, error)
+	Schedules(ctx context.Context) ([]record.ScheduleState, error)
 }
 
-// Queue takes the jobs; a [queue.Queue] does.
+// Queue takes the jobs, like a [queue.Queue].
 type Queue interface {
 	Fire(ctx context.Context, firings []queue.Firing) ([]queue.Fired, error)
 	Job(ctx context.Context, id string) (jobhost.Job, error)
 }
 
-// Config says what a scheduler works with. Queue and Store are needed.
+// Config configures a scheduler. Queue and Store are required.
 type Config struct {
 	Queue Queue
 	Store Store
 	// Clock; nil = the system's.
 	Clock Clock
-	// Publish is told of what happens and must not block; nil = nobody.
+	// Publish is called with events and must not block; nil = no call.
 	Publish func(jobhost.Event)
-	// Count is told what became of ticks, Late how long after its tick a job
-	// was made; nil = nobody.
+	// Count is called with the outcome of ticks, Late with the delay between a
+	// tick and the creation of its job; nil = no call.
 	Count func(schedule string, outcome Outcome, n int)
 	Late  func(schedule string, late time.Duration)
 	// Logger; nil = nothing is logged.
 	Logger *slog.Logger
 }
 
-// Scheduler fires schedules. Its methods may be called from many goroutines.
+// Scheduler fires schedules. It is safe for concurrent use.
 type Scheduler struct {
 	cfg  Config
-	turn *op.Semaphore // taken while entries are changed
-	wake chan struct{} // holds one value when there may be something to do
+	turn *op.Semaphore // held while entries are changed
+	wake chan struct{} // has a value when there may be something to do
 
 	mu      sync.Mutex        // protects the fields below
-	entries map[string]*entry // replaced entries, never changed ones: see put
-	watched map[string]bool   // ids of jobs whose end somebody waits for
+	entries map[string]*entry // entries are replaced, never changed: see put
+	watched map[string]bool   // ids of jobs whose end matters
 
 	watching atomic.Int64 // len(watched)
 }
 
-// entry is a schedule and how it stands.
+// entry is a schedule and its state.
 type entry struct {
 	def   *Schedule
-	state queue.ScheduleState
-	// next is the tick after state.Last; zero = there is none.
+	state record.ScheduleState
+	// next is the tick after state.Last; zero = none.
 	next time.Time
-	// refused says why the due tick could make no job; it is tried again at
+	// refused is why the due tick could not create a job; it is retried at
 	// retryAt, each time after twice the pause.
 	refused error
 	retryAt time.Time
 	pause   time.Duration
 }
 
-// New returns a scheduler without schedules: [Scheduler.Set] gives it some.
+// New returns a scheduler without schedules: [Scheduler.Set] sets them.
 func New(cfg Config) *Scheduler {
 	if cfg.Clock == nil {
 		cfg.Clock = systemClock{}
@@ -109,7 +110,7 @@ func (s *Scheduler) Start(ctx context.Context, in *scope.Scope) error {
 }
 
 // run waits for the alarm, or to be woken, and fires what is due. The alarm is
-// made when there is something to set it to.
+// created when there is something to set it to.
 func (s *Scheduler) run(ctx context.Context, in *scope.Scope) (err error) {
 	var alarm Alarm
 	var rings <-chan struct{}
@@ -140,8 +141,8 @@ func (s *Scheduler) run(ctx context.Context, in *scope.Scope) (err error) {
 	return nil
 }
 
-// JobEnded tells the scheduler that a job has ended; it is cheap for jobs that
-// nobody waits for.
+// JobEnded notifies the scheduler that a job has ended; it is cheap for jobs
+// whose end doesn't matter.
 func (s *Scheduler) JobEnded(id string) {
 	if s.watching.Load() == 0 {
 		return
@@ -154,7 +155,7 @@ func (s *Scheduler) JobEnded(id string) {
 	}
 }
 
-// rouse makes the scheduler look at everything anew.
+// rouse makes the scheduler look at everything again.
 func (s *Scheduler) rouse() {
 	select {
 	case s.wake <- struct{}{}:
@@ -162,7 +163,8 @@ func (s *Scheduler) rouse() {
 	}
 }
 
-// begin waits for its turn to change entries; whoever gets nil calls end.
+// begin waits for the right to change entries; if it returns nil the caller
+// must call end.
 func (s *Scheduler) begin(ctx context.Context) error {
 	_, err := op.Perform(ctx, s.turn.Acquire())
 	return err
@@ -170,7 +172,7 @@ func (s *Scheduler) begin(ctx context.Context) error {
 
 func (s *Scheduler) end() { s.turn.Release() }
 
-// list returns the entries by name.
+// list returns the entries, ordered by name.
 func (s *Scheduler) list() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,13 +193,14 @@ func (s *Scheduler) find(name string) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
 	}
-	return nil, &jobhost.Error{
-		Code: jobhost.CodeNotFound, Field: "schedule",
-		Message: fmt.Sprintf("there is no schedule %q", name), Hint: "jobhost schedule ls",
+	hint := "jobhost schedule ls"
+	if near := text.Nearest(name, slices.Sorted(maps.Keys(s.entries))); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", near)
 	}
+	return nil, &jobhost.Error{Code: jobhost.CodeNotFound, Field: "schedule", Message: fmt.Sprintf("there is no schedule %q", name), Hint: hint}
 }
 
-// put stores an entry in place of the one of its name, whose turn it is.
+// put replaces the entry with the same name; the caller holds turn.
 func (s *Scheduler) put(e entry) *entry {
 	e.next = time.Time{}
 	if e.state.PausedAt == 0 {
@@ -218,10 +221,10 @@ func (s *Scheduler) put(e entry) *entry {
 	return &e
 }
 
-// openIDs returns the ids of the jobs that may be open.
+// openIDs returns the ids of jobs that may be open.
 func (e *entry) openIDs() []string {
 	if len(e.state.Open) == 0 && e.state.LastJob != "" {
-		return []string{e.state.LastJob} // of a time when overlaps were allowed
+		return []string{e.state.LastJob} // from a time when overlaps were allowed
 	}
 	return e.state.Open
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 )
 
@@ -60,7 +60,7 @@ func TestFires(t *testing.T) {
 		if !job.CreatedAt.Equal(time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC)) {
 			t.Errorf("the job was made at %v", job.CreatedAt)
 		}
-		got, err := s.Schedule("s")
+		got, err := s.Schedule(t.Context(), "s")
 		if err != nil || got.LastJob != job.ID || !got.LastTick.Equal(job.CreatedAt) || got.Next[0].Hour() != 3 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -140,7 +140,7 @@ func TestOverlap(t *testing.T) {
 			bubble(t, func(t *testing.T, s *site) {
 				s.start(of(t, "0 * * * *", overlap(tt.policy)))
 				pass(210 * time.Minute)
-				if got, _ := s.Schedule("s"); tt.policy == jobhost.OverlapQueue && got.Waiting != 2 {
+				if got, _ := s.Schedule(t.Context(), "s"); tt.policy == jobhost.OverlapQueue && got.Waiting != 2 {
 					t.Errorf("%d ticks wait, want 2", got.Waiting)
 				}
 				s.mu.Lock()
@@ -188,7 +188,7 @@ func TestClockJumps(t *testing.T) {
 		s.clock.jump(-day) // it is noon again in 23 hours
 		pass(day + time.Hour)
 		s.want("01-01T12:00", nil)
-		if got, _ := s.Schedule("s"); got.Next[0].Day() != 2 {
+		if got, _ := s.Schedule(t.Context(), "s"); got.Next[0].Day() != 2 {
 			t.Errorf("the next tick is %v", got.Next[0])
 		}
 		pass(23 * time.Hour)
@@ -203,14 +203,14 @@ func TestClockJumps(t *testing.T) {
 		s.want("01-01T12:00 01-02T12:00 01-03T12:00 01-04T12:00 01-14T12:00", map[schedule.Outcome]int{schedule.Missed: 9})
 		// Far ahead by mistake, and back: a resume puts it right.
 		s.clock.jump(-10 * day)
-		if _, err := s.Resume(t.Context(), "s"); err != nil {
+		if _, err := s.ResumeSchedule(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		pass(day)
 		s.want("01-01T12:00 01-02T12:00 01-03T12:00 01-04T12:00 01-14T12:00 01-05T12:00", nil)
 		// A tick that has a job doesn't get another one even then.
 		s.clock.jump(-day)
-		if _, err := s.Resume(t.Context(), "s"); err != nil {
+		if _, err := s.ResumeSchedule(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		pass(day)
@@ -224,7 +224,7 @@ func TestPause(t *testing.T) {
 		hourly := of(t, "0 * * * *", catchUp(jobhost.CatchUpAll), overlap(jobhost.OverlapAllow))
 		s.start(hourly)
 		pass(90 * time.Minute)
-		if got, err := s.Pause(t.Context(), "s"); err != nil || !got.Paused || len(got.Next) != 0 {
+		if got, err := s.PauseSchedule(t.Context(), "s"); err != nil || !got.Paused || len(got.Next) != 0 {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		pass(2 * time.Hour)
@@ -232,7 +232,7 @@ func TestPause(t *testing.T) {
 		s.start(hourly) // a pause outlasts a restart
 		pass(2 * time.Hour)
 		s.want("01-01T01:00", nil)
-		receipt, err := s.Run(t.Context(), "s")
+		receipt, err := s.RunSchedule(t.Context(), "s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestPause(t *testing.T) {
 		if err != nil || job.Labels["schedule"] != "s" || job.Labels["schedule.tick"] != "" {
 			t.Errorf("got %+v, %v", job, err)
 		}
-		if got, err := s.Resume(t.Context(), "s"); err != nil || got.Paused || got.LastJob != receipt.ID {
+		if got, err := s.ResumeSchedule(t.Context(), "s"); err != nil || got.Paused || got.LastJob != receipt.ID {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		pass(time.Hour)
@@ -274,7 +274,7 @@ func TestReload(t *testing.T) {
 				pass(time.Hour) // 02:10; not caught up: 00:30
 				set()
 				pass(time.Hour) // 03:10
-				if len(s.Schedules()) != 0 {
+				if list, err := s.Schedules(t.Context()); len(list) != 0 || err != nil {
 					t.Error("a schedule that was removed is there")
 				}
 				set(of(t, "30 * * * *", all...)) // not caught up: 02:30
@@ -297,7 +297,7 @@ func TestForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		hourly := of(t, "0 * * * *")
 		s.start(hourly)
-		if _, err := s.Pause(t.Context(), "s"); err != nil {
+		if _, err := s.PauseSchedule(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		for _, step := range []struct {
@@ -311,7 +311,7 @@ func TestForgotten(t *testing.T) {
 			s.start()
 			s.stop()
 			s.start(hourly)
-			if got, err := s.Schedule("s"); err != nil || got.Paused != step.paused {
+			if got, err := s.Schedule(t.Context(), "s"); err != nil || got.Paused != step.paused {
 				t.Errorf("after %v: got %+v, %v", step.gone, got, err)
 			}
 		}
@@ -326,14 +326,14 @@ func TestRefused(t *testing.T) {
 		s.start(of(t, "0 * * * *", catchUp(jobhost.CatchUpAll), overlap(jobhost.OverlapAllow)))
 		pass(4*time.Hour + time.Minute)
 		s.want("01-01T01:00 01-01T02:00", nil)
-		got, err := s.Schedule("s")
+		got, err := s.Schedule(t.Context(), "s")
 		if err != nil || !strings.Contains(got.Refused, "the queue of w is full") {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		if n := s.count(schedule.Refused); n < 60 || n > 200 {
 			t.Errorf("%d attempts were refused within two hours", n)
 		}
-		if _, err := s.Run(t.Context(), "s"); jobhost.CodeOf(err) != jobhost.CodeExhausted {
+		if _, err := s.RunSchedule(t.Context(), "s"); jobhost.CodeOf(err) != jobhost.CodeExhausted {
 			t.Errorf("run: got %v", err)
 		}
 		s.end("s.20000101T010000Z")
@@ -343,7 +343,7 @@ func TestRefused(t *testing.T) {
 		s.end("s.20000101T030000Z")
 		pass(2 * time.Minute)
 		s.want("01-01T01:00 01-01T02:00 01-01T03:00 01-01T04:00", nil)
-		if got, _ := s.Schedule("s"); got.Refused != "" {
+		if got, _ := s.Schedule(t.Context(), "s"); got.Refused != "" {
 			t.Errorf("still refused: %s", got.Refused)
 		}
 	})
@@ -376,12 +376,12 @@ func TestJitter(t *testing.T) {
 	})
 }
 
-// TestManualJobsCount wants a job that somebody asked for to count as open.
+// TestManualJobsCount requires a job run by hand to count as open.
 func TestManualJobsCount(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *site) {
 		s.start(of(t, "0 * * * *"))
-		receipt, err := s.Run(t.Context(), "s")
+		receipt, err := s.RunSchedule(t.Context(), "s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,9 +398,9 @@ func TestForeignIDs(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *site) {
 		// One of a host that still took such ids.
-		old := &queue.JobSpec{ID: "s.20000101T010000Z", Worker: "w", Tasks: 1, MaxAttempts: 1, Labels: map[string]string{"schedule": "other"}}
+		old := &record.JobSpec{ID: "s.20000101T010000Z", Worker: "w", Tasks: 1, MaxAttempts: 1, Labels: map[string]string{"schedule": "other"}}
 		done := make(chan error, 1)
-		s.store.Commit([]queue.Op{&queue.Submit{Job: old}}, func(r []queue.OpResult, err error) { done <- cmp.Or(err, r[0].Err) })
+		s.store.Commit([]record.Op{&record.Submit{Job: old}}, func(r []record.OpResult, err error) { done <- cmp.Or(err, r[0].Err) })
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +408,7 @@ func TestForeignIDs(t *testing.T) {
 		for hour := range 8 {
 			spec := jobhost.Spec{Worker: "w", ID: fmt.Sprintf("s.20000101T%02d0000Z", hour+1)}
 			_, outside := s.queue.Submit(t.Context(), spec)
-			_, child := s.queue.SubmitChild(t.Context(), spec, &queue.Parent{ID: old.ID})
+			_, child := s.queue.SubmitChild(t.Context(), spec, &record.Parent{ID: old.ID})
 			for _, err := range []error{outside, child} {
 				if jobhost.CodeOf(err) != jobhost.CodeInvalid || !strings.Contains(err.Error(), "a schedule's tick") {
 					t.Errorf("the id of a tick was taken: %v", err)

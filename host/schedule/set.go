@@ -10,22 +10,22 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// forgetAfter is how long the state of a schedule is kept that the host runs
-// without: a schedule that was paused comes back paused.
+// forgetAfter is how long the state of a schedule that was removed from the
+// manifest is kept: a paused schedule comes back paused.
 const forgetAfter = 90 * 24 * time.Hour
 
-// Set makes the schedules given the ones that are fired, in place of all
-// others; they must be in order ([Schedule.Check]), each name once. When it
-// returns, what is new is durable:
+// Set replaces all schedules by the given ones, which must be valid
+// ([Schedule.Check]) and have unique names. When it returns, changes are durable:
 //
 //   - of a schedule that is new, back, or due at other times than before, only
 //     ticks from now on count;
 //   - of one that is gone, ticks that wait are dropped; jobs that were made go on.
 //
-// With an error some may have been taken over.
+// On an error some may have been replaced.
 func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -36,16 +36,16 @@ func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
 	if err != nil {
 		return err
 	}
-	now := queue.MillisOf(s.cfg.Clock.Now())
+	now := record.MillisOf(s.cfg.Clock.Now())
 	var errs []error
 	wanted := map[string]bool{}
 	for i := range schedules {
 		def := schedules[i].OrDefaults()
 		wanted[def.Name] = true
-		j, known := slices.BinarySearchFunc(states, def.Name, func(state queue.ScheduleState, name string) int {
+		j, known := slices.BinarySearchFunc(states, def.Name, func(state record.ScheduleState, name string) int {
 			return strings.Compare(state.Name, name)
 		})
-		state := queue.ScheduleState{Name: def.Name}
+		state := record.ScheduleState{Name: def.Name}
 		if known {
 			state = states[j]
 		}
@@ -59,8 +59,8 @@ func (s *Scheduler) Set(ctx context.Context, schedules []Schedule) error {
 	return errors.Join(errs...)
 }
 
-// adopt takes a schedule over, which may have a state already.
-func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.ScheduleState, now queue.Millis) error {
+// adopt takes over a schedule, which may have a state already.
+func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state record.ScheduleState, now record.Millis) error {
 	if timing := def.Timing.String(); state.Timing != timing || state.GoneAt != 0 {
 		if state.Timing != timing || state.Last < now {
 			state.Last = now
@@ -71,7 +71,7 @@ func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.Schedu
 			return fmt.Errorf("set schedule %s: %w", def.Name, err)
 		}
 	}
-	if ahead := state.Last - now; ahead > queue.Millis(time.Hour/time.Millisecond) {
+	if ahead := state.Last - now; ahead > record.Millis(time.Hour/time.Millisecond) {
 		s.cfg.Logger.Warn("the clock was set back: ticks up to a later time are decided already",
 			logkey.Schedule, def.Name, "until", state.Last.Time(), logkey.Hint, "jobhost schedule resume "+def.Name)
 	}
@@ -79,14 +79,14 @@ func (s *Scheduler) adopt(ctx context.Context, def *Schedule, state queue.Schedu
 	return nil
 }
 
-// leave parks the state of a schedule that is gone, or forgets it.
-func (s *Scheduler) leave(ctx context.Context, state queue.ScheduleState, now queue.Millis) error {
+// leave marks the state of a removed schedule, or forgets it after a while.
+func (s *Scheduler) leave(ctx context.Context, state record.ScheduleState, now record.Millis) error {
 	s.drop(state.Name)
 	f := queue.Firing{State: state}
 	switch {
 	case state.GoneAt == 0:
 		f.State.GoneAt, f.State.Waiting, f.State.Open = now, nil, nil
-	case now-state.GoneAt > queue.Millis(forgetAfter/time.Millisecond):
+	case now-state.GoneAt > record.Millis(forgetAfter/time.Millisecond):
 		f.Forget = true
 	default:
 		return nil
@@ -104,13 +104,13 @@ func (s *Scheduler) drop(name string) {
 }
 
 // save makes one firing durable and returns the state with its new version.
-func (s *Scheduler) save(ctx context.Context, f queue.Firing) (queue.ScheduleState, error) {
+func (s *Scheduler) save(ctx context.Context, f queue.Firing) (record.ScheduleState, error) {
 	answers, err := s.cfg.Queue.Fire(context.WithoutCancel(ctx), []queue.Firing{f})
 	if err == nil {
 		err = answers[0].Err
 	}
 	if err != nil {
-		return queue.ScheduleState{}, err
+		return record.ScheduleState{}, err
 	}
 	f.State.Version++
 	return f.State, nil
@@ -123,7 +123,7 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// Defined returns the schedules that are fired, by name.
+// Defined returns the active schedules, ordered by name.
 func (s *Scheduler) Defined() []Schedule {
 	var defined []Schedule
 	for _, e := range s.list() {

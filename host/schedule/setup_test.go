@@ -9,6 +9,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 	"github.com/jobhost/jobhost/host/scope"
 )
@@ -81,7 +82,7 @@ func (a *simAlarm) Close() error {
 
 // keeper is a store that keeps schedules.
 type keeper interface {
-	queue.Store
+	record.Store
 	schedule.Store
 }
 
@@ -100,7 +101,7 @@ type site struct {
 	events []jobhost.Event
 	counts map[schedule.Outcome]int
 	lates  []time.Duration
-	// onFired is told of every job that a tick makes.
+	// onFired is called for every job that a tick creates.
 	onFired func(id string)
 	damaged string // id of a job that can't be read
 }

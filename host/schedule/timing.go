@@ -9,26 +9,26 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Bounds of an interval.
+// Limits of an interval.
 const (
 	MinEvery = time.Second
 	MaxEvery = 366 * 24 * time.Hour
 )
 
-// maxExpression is the length of an expression, in bytes.
+// maxExpression is the maximum length of an expression, in bytes.
 const maxExpression = 256
 
-// Timing says when a schedule is due: at the times of a cron expression in a
-// time zone, or at all multiples of an interval since 1970 UTC. It has no
-// state: the same timing has the same ticks on every host and after every
-// start. The zero value is never due.
+// Timing says when a schedule is due: at the times of a cron expression in a time
+// zone, or at all multiples of an interval since 1970 UTC. It has no state: the same
+// timing has the same ticks on every host and after every start. The zero value is
+// never due.
 type Timing struct {
 	every time.Duration
-	cron  cron.Schedule // asked for times of day in UTC only: see local.go
+	cron  cron.Schedule // only asked for times of day in UTC: see local.go
 	expr  string
 	zone  *time.Location
-	// wild says that the hours are given as *, so that ticks follow every hour
-	// that passes rather than certain times of a day.
+	// wild: the hours are *, so ticks follow every elapsed hour rather than specific
+	// times of day.
 	wild bool
 }
 
@@ -73,19 +73,20 @@ func Cron(expr, zone string) (Timing, error) {
 
 const cronHint = `write five fields, minute hour day month weekday, such as "30 2 * * mon-fri"`
 
-// searchYears is how far ahead ticks are looked for: the 29th of February can
-// be eight years away.
+// searchYears is how far ahead ticks are searched for: the 29th of February can be
+// eight years away.
 const searchYears = 10
 
-// parser reads POSIX expressions with names, steps, and L, W and # for days.
-// As everywhere but in newer versions of the library, a tick is due when the
-// day of the month or that of the week fits, if both are given.
+// parser accepts POSIX expressions with names, steps, and L, W and # for days. As
+// everywhere but in newer versions of the library, a tick is due if the day of the
+// month or the day of the week fits, if both are given.
 func parser() cron.Parser {
 	return cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
 		cron.Descriptor | cron.Extended | cron.DowOrDom).WithMaxSearchYears(searchYears)
 }
 
-// checkExpression refuses what the library takes and a manifest says elsewhere.
+// checkExpression refuses what the library accepts but a manifest expresses
+// elsewhere.
 func checkExpression(expr string) error {
 	switch fields := strings.Fields(expr); {
 	case len(expr) > maxExpression:
@@ -111,7 +112,7 @@ func checkExpression(expr string) error {
 	return nil
 }
 
-// hoursAreWild reports whether the field of hours begins with a star.
+// hoursAreWild reports whether the hours field begins with a star.
 func hoursAreWild(expr string) bool {
 	fields := strings.Fields(expr)
 	if len(fields) == 1 {
@@ -120,13 +121,13 @@ func hoursAreWild(expr string) bool {
 	return strings.HasPrefix(fields[1], "*") || strings.HasPrefix(fields[1], "?")
 }
 
-// loadZone finds a time zone by its name in the IANA database.
+// loadZone loads a time zone by its name in the IANA database.
 func loadZone(name string) (*time.Location, error) {
 	const hint = `use a name of the IANA database, such as "Europe/Berlin", or "UTC"`
 	if name == "" {
 		return time.UTC, nil
 	}
-	if name == "Local" { // it would mean something else on the next machine
+	if name == "Local" { // it would mean something else on another machine
 		return nil, jobhost.Invalid("timezone", hint, "%q depends on the machine", name)
 	}
 	location, err := time.LoadLocation(name)
@@ -136,10 +137,10 @@ func loadZone(name string) (*time.Location, error) {
 	return location, nil
 }
 
-// Cron returns the expression, or "" for an interval.
+// Cron returns the expression; empty = an interval.
 func (t *Timing) Cron() string { return t.expr }
 
-// Interval returns the interval, or 0 for an expression.
+// Interval returns the interval; 0 = an expression.
 func (t *Timing) Interval() time.Duration { return t.every }
 
 // Zone returns the time zone in which ticks are shown.
@@ -150,8 +151,8 @@ func (t *Timing) Zone() *time.Location {
 	return t.zone
 }
 
-// String identifies the ticks: timings with the same text have the same ticks,
-// as far as the database of time zones stays the same.
+// String identifies the ticks: timings with the same text have the same ticks, as
+// long as the time zone database doesn't change.
 func (t *Timing) String() string {
 	if t.every > 0 {
 		return "every " + jobhost.Duration(t.every).String()
@@ -159,8 +160,8 @@ func (t *Timing) String() string {
 	return "cron " + t.expr + " " + t.Zone().String()
 }
 
-// Next returns the first tick after a time, in the schedule's time zone; the
-// zero time if there is none within ten years.
+// Next returns the first tick after a time, in the schedule's time zone; the zero
+// time = none within ten years.
 func (t *Timing) Next(after time.Time) time.Time {
 	switch {
 	case t.every > 0:
@@ -171,7 +172,8 @@ func (t *Timing) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// multipleAfter returns the first multiple of whole seconds since 1970 after a time.
+// multipleAfter returns the first multiple of every, in whole seconds since 1970,
+// after a time.
 func multipleAfter(after time.Time, every time.Duration) time.Time {
 	seconds := int64(every / time.Second)
 	n := after.Unix() / seconds

@@ -1,8 +1,9 @@
 package scope
 
 // Close stops admission: goroutines, children and finalisers are rejected from now
-// on. What is in the scope isn't touched, and its children go on admitting. Only
-// the first reason counts; it may be nil. Close reports whether it was the first.
+// on. What is already in the scope continues, and its children keep admitting.
+// Only the first reason counts; it may be nil. Close reports whether it was the
+// first.
 func (s *Scope) Close(reason error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -10,11 +11,11 @@ func (s *Scope) Close(reason error) bool {
 		return false
 	}
 	s.closed, s.closedWhy = true, reason
-	s.tellLocked()
+	s.notifyLocked()
 	return true
 }
 
-// admitLocked returns an *AdmissionError if the scope takes in nothing more.
+// admitLocked returns an *AdmissionError if the scope no longer admits anything.
 func (s *Scope) admitLocked(what, name string) error {
 	var reason Reason
 	switch {

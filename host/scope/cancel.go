@@ -6,10 +6,10 @@ import (
 )
 
 // Cancel cancels the scope and everything below it: admission stops, contexts end.
-// It returns without waiting for anyone. Only the first reason counts, be it
-// given here, to a parent, or by a failure; a nil reason is
-// [context.Canceled]. Cancel reports whether it was the first. Once the
-// finalisers run there is nothing left to cancel, and it reports false.
+// It doesn't wait. Only the first reason counts, whether it was given here, to a
+// parent, or by a failure; a nil reason is [context.Canceled]. Cancel reports
+// whether it was the first. Once the finalisers run there is nothing left to
+// cancel, and it reports false.
 func (s *Scope) Cancel(reason error) bool {
 	if reason == nil {
 		reason = context.Canceled
@@ -24,15 +24,15 @@ func (s *Scope) cancelWith(c *Cancelled) bool {
 		return false
 	}
 	s.cancelled = c
-	s.tellLocked()
+	s.notifyLocked()
 	children := s.childrenLocked()
 	s.mu.Unlock()
 	s.cancelBelow(c, children)
 	return true
 }
 
-// childrenLocked returns the children that haven't ended. After admission has
-// stopped there will be no others.
+// childrenLocked returns the children that haven't ended. Once admission has
+// stopped there will be no more.
 func (s *Scope) childrenLocked() []*Scope {
 	var children []*Scope
 	for child := s.first; child != nil; child = child.next {
@@ -41,7 +41,7 @@ func (s *Scope) childrenLocked() []*Scope {
 	return children
 }
 
-// cancelBelow ends the scope's context once all below it are cancelled.
+// cancelBelow ends the scope's context after all scopes below are cancelled.
 func (s *Scope) cancelBelow(c *Cancelled, children []*Scope) {
 	for _, child := range children {
 		child.cancelWith(c)
@@ -59,19 +59,19 @@ func (s *Scope) fail(err error) {
 	}
 	s.primary = err
 	if s.cancelled != nil {
-		s.tellLocked()
+		s.notifyLocked()
 		s.mu.Unlock()
 		return
 	}
 	c := &Cancelled{Scope: s.name, Reason: err}
 	s.cancelled, s.faulted = c, true
-	s.tellLocked()
+	s.notifyLocked()
 	children := s.childrenLocked()
 	s.mu.Unlock()
 	s.cancelBelow(c, children)
 }
 
-// escaped deals with the error that a goroutine of the scope ended with.
+// escaped handles the error that a goroutine of the scope ended with.
 func (s *Scope) escaped(name string, err error) {
 	s.mu.Lock()
 	cancelled := s.cancelled
@@ -94,7 +94,7 @@ func (s *Scope) escaped(name string, err error) {
 	}
 }
 
-// stopped returns why nothing should go on in the scope, or nil.
+// stopped returns why nothing should continue in the scope, or nil.
 func (s *Scope) stopped() *Cancelled {
 	s.mu.Lock()
 	defer s.mu.Unlock()

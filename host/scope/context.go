@@ -3,7 +3,7 @@ package scope
 import "context"
 
 // scopeContext is the context of a scope's goroutines. Contexts derived from it
-// find the standard one inside, so they cost no goroutine.
+// find the standard one inside, so they need no goroutine.
 type scopeContext struct {
 	context.Context
 	s *Scope
@@ -20,8 +20,8 @@ func (c *scopeContext) Value(key any) any {
 }
 
 // Context returns the scope's context. It carries the scope, see [From], and ends
-// when the scope is cancelled or fails, and also when it has been joined. Its
-// cause is a [*Cancelled] that wraps the reason.
+// when the scope is cancelled or fails, and also after its join. Its cause is a
+// [*Cancelled] that wraps the reason.
 func (s *Scope) Context() context.Context { return &s.ctx }
 
 // From returns the scope that ctx belongs to, or nil if there is none.

@@ -3,45 +3,45 @@
 //
 // Scopes form a tree, from the host down to a single request. A scope owns
 // goroutines ([Scope.Go]), child scopes ([Scope.Child], [Run], [RunOp]) and
-// finalisers ([Scope.Finally], [Scope.Attach]). Others can wait for what becomes of
-// it: [Scope.CloseOp], [Scope.FaultOp], [Scope.CancelOp], [Scope.JoinOp].
+// finalisers ([Scope.Finally], [Scope.Attach]). Its changes of state can be waited
+// for: [Scope.CloseOp], [Scope.FaultOp], [Scope.CancelOp], [Scope.JoinOp].
 //
 // # The rules
 //
-//   - Admission: [Scope.Close], cancellation, failure and join stop a scope from
-//     taking in anything new. What is in goes on, unless it is cancelled.
-//   - Cancellation goes down, to all children and their children. The first reason
-//     wins, in each scope for itself.
+//   - Admission: after [Scope.Close], cancellation, failure or the beginning of the
+//     join, a scope admits nothing new. What it contains continues, unless it is
+//     cancelled.
+//   - Cancellation goes down, to all children and their children. In each scope the
+//     first reason counts.
 //   - A scope fails fast: the first error that isn't a cancellation is its primary
 //     error, and cancels the scope. Errors after that are extra errors.
-//   - Nothing goes up. A parent learns how a child ended from the result of the
-//     boundary, [Run] or [Scope.Join], and decides for itself.
+//   - Nothing goes up. A parent gets a child's outcome from the result of the
+//     boundary, [Run] or [Scope.Join], and decides what it means.
 //   - Join is deterministic: close admission, wait for own goroutines, join the
-//     children in the order in which they were attached, run the finalisers, last
-//     one first. Then, and only then, the outcome is known. Cancelling a scope
-//     makes its join shorter, but leaves out none of these steps.
+//     children in order of attachment, run the finalisers in reverse order. Only
+//     then is the outcome known. Cancelling a scope makes its join shorter, but
+//     skips none of these steps.
 //
 // # Outcomes
 //
-// The status is running until the join is through, or until there is something
-// worse to say:
+// The status is running until the join is complete, or until something worse has
+// happened:
 //
 //	running ──cancel──► cancelled ──error──► failed
 //	   │  └────────────────error────────────────┘
 //	   └──join──► ok
 //
-// What makes an error a cancellation: it is or wraps a [*Cancelled], or it is
+// An error counts as a cancellation if it is or wraps a [*Cancelled], or if it is
 // [context.Canceled] and the scope has been cancelled. A cancellation that escapes
 // from a goroutine while its scope is still running cancels the scope, with the
-// same reason. An error that wraps several, of which some are cancellations and
-// some are not, counts as cancellation and is an extra error as well, so that it
-// isn't lost. A panic is always a failure, as a [*PanicError], and ends neither
-// the process nor other scopes.
+// same reason. An error that wraps both cancellations and other errors counts as
+// cancellation and is also an extra error, so that it isn't lost. A panic is always
+// a failure, as a [*PanicError], and ends neither the process nor other scopes.
 //
 // # Goroutines
 //
-// This is the one package that starts goroutines with a bare go statement for
-// others, so that all of them have an owner. It starts some of its own: for a
-// boundary run as an op, and for a join that its caller may give up waiting for.
-// The second kind belongs to the scope that joins; both end with it.
+// This is the one package that starts goroutines for others with a bare go
+// statement, so that all of them have an owner. It starts some of its own: for a
+// boundary run as an op, and for a join that its caller may stop waiting for. The
+// latter belongs to the scope being joined; both end with it.
 package scope

@@ -7,10 +7,10 @@ import (
 )
 
 var (
-	// ErrAborted is the reason of a boundary cancelled because its op lost.
+	// ErrAborted is the reason when a boundary is cancelled because its op lost.
 	ErrAborted = errors.New("aborted")
-	// ErrEnded is the reason with which the context of a scope ends that was
-	// neither cancelled nor failed.
+	// ErrEnded is the reason with which the context of a scope ends if it neither
+	// was cancelled nor failed.
 	ErrEnded = errors.New("scope has ended")
 	// ErrGoexit is the failure of a goroutine, body or finaliser that ended itself
 	// with [runtime.Goexit].
@@ -19,8 +19,8 @@ var (
 
 var ended = &Cancelled{Reason: ErrEnded}
 
-// Cancelled is cancellation on its way through error results. It wraps
-// [context.Canceled] and its reason.
+// Cancelled is a cancellation as an error. It wraps [context.Canceled] and its
+// reason.
 type Cancelled struct {
 	Scope  string // the name of the scope where the cancellation began
 	Reason error
@@ -33,10 +33,10 @@ func (c *Cancelled) Error() string {
 	return fmt.Sprintf("scope %s cancelled: %v", c.Scope, c.Reason)
 }
 
-// Unwrap returns what errors.Is is to find.
+// Unwrap returns what errors.Is should find.
 func (c *Cancelled) Unwrap() []error { return []error{context.Canceled, c.Reason} }
 
-// PanicError is a panic made an error.
+// PanicError is a panic turned into an error.
 type PanicError struct {
 	Value any    // what panic was called with
 	Stack []byte // of the goroutine that panicked, as [runtime/debug.Stack] writes it
@@ -50,10 +50,10 @@ func (p *PanicError) Unwrap() error {
 	return err
 }
 
-// Reason says why a scope takes in nothing more.
+// Reason says why a scope no longer admits anything.
 type Reason string
 
-// The reasons, in the order in which they are given if several apply.
+// The reasons, in order of precedence.
 const (
 	ReasonJoining   Reason = "joining" // its join has begun, or is over
 	ReasonFailed    Reason = "failed"
@@ -61,14 +61,14 @@ const (
 	ReasonClosed    Reason = "closed" // by Close
 )
 
-// AdmissionError is the answer of a scope that takes in nothing more.
+// AdmissionError is the error of a scope that no longer admits anything.
 type AdmissionError struct {
-	Scope  string // the name of the scope that was asked
-	What   string // "goroutine", "child" or "finaliser"; empty = only the state was asked for
-	Name   string // what the goroutine or child was to be called
+	Scope  string // the name of the rejecting scope
+	What   string // "goroutine", "child" or "finaliser"; empty = only the state was queried
+	Name   string // of the goroutine or child
 	Reason Reason
 	// Cause is the scope's [*Cancelled] if it has failed or was cancelled,
-	// whatever the reason; else what Close was told, or nil.
+	// whatever the reason; otherwise the reason given to Close, or nil.
 	Cause error
 }
 
@@ -88,8 +88,8 @@ func (e *AdmissionError) Error() string {
 	return fmt.Sprintf("scope %s is %s, %s not admitted", e.Scope, e.Reason, what)
 }
 
-// Unwrap returns the cause. So the rejection by a scope that is cancelled counts
-// as cancellation when it escapes.
+// Unwrap returns the cause. So a rejection by a cancelled scope counts as
+// cancellation when it escapes.
 func (e *AdmissionError) Unwrap() error { return e.Cause }
 
 // cancellation returns the Cancelled that err is or wraps, or nil.
@@ -99,7 +99,7 @@ func cancellation(err error) *Cancelled {
 }
 
 // isCancellation reports whether err counts as cancellation in a scope that has,
-// or has not, been cancelled, and whether it is nothing but that.
+// or has not, been cancelled, and whether it consists of nothing else.
 func isCancellation(err error, cancelled bool) (is, purely bool) {
 	if _, panicked := errors.AsType[*PanicError](err); panicked {
 		return false, false
@@ -110,7 +110,7 @@ func isCancellation(err error, cancelled bool) (is, purely bool) {
 	return true, onlyCancellation(err)
 }
 
-// onlyCancellation reports whether all that err wraps is cancellation.
+// onlyCancellation reports whether everything that err wraps is a cancellation.
 func onlyCancellation(err error) bool {
 	switch err := err.(type) { //nolint:errorlint // looks at one link of the chain at a time
 	case *Cancelled:

@@ -2,34 +2,33 @@ package scope
 
 import "errors"
 
-// Finaliser is called once during the join of its scope, after all goroutines and
-// children of it have ended. aborted is true unless status is [StatusOK]; primary
-// is nil unless status is [StatusFailed]. It runs with nothing to interrupt it and
-// should bound its own waiting.
+// Finaliser is called once during the join of its scope, after all its goroutines and
+// children have ended. aborted is true unless status is [StatusOK]; primary is nil
+// unless status is [StatusFailed]. Nothing interrupts it, so it should bound its own
+// waiting.
 //
-// If it fails or panics, that is the scope's primary error if the scope was ok
-// until then, and an extra error otherwise. Finalisers that come after it are told
-// the status that results.
+// If it fails or panics, that is the scope's primary error if the scope was ok until
+// then, and an extra error otherwise. Later finalisers get the resulting status.
 type Finaliser func(aborted bool, status Status, primary error) error
 
-// attached is a finaliser that waits for its turn. The scope's mu protects it.
+// attached is a pending finaliser. The scope's mu protects it.
 type attached struct {
-	f          Finaliser // nil once it was taken out
+	f          Finaliser // nil = it was removed
 	prev, next *attached
 }
 
-// Finally adds a finaliser. They run in reverse order of their adding. If it isn't
-// admitted, it fails with an [*AdmissionError], and f will never be called: what
-// it was to release is still the caller's.
+// Finally adds a finaliser. Finalisers run in reverse order. If it isn't admitted,
+// Finally fails with an [*AdmissionError] and f will never be called: what it should
+// release still belongs to the caller.
 func (s *Scope) Finally(f Finaliser) error {
 	_, err := s.finally(f)
 	return err
 }
 
-// Attach is [Scope.Finally] for what may be released before the scope ends, or handed
-// on to another owner: detach takes the finaliser out and reports true. It reports
-// false if that is too late, because the finaliser runs or has run, or was detached
-// before. So the caller that gets true owns what f was to release.
+// Attach is [Scope.Finally] for things that may be released before the scope ends, or
+// passed on to another owner: detach removes the finaliser and reports true. It
+// reports false if the finaliser is running or has run, or was detached before. So
+// the caller that gets true owns what f was to release.
 func (s *Scope) Attach(f Finaliser) (detach func() bool, err error) {
 	a, err := s.finally(f)
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Scope) finally(f Finaliser) (*attached, error) {
 	return a, nil
 }
 
-// detachLocked takes a finaliser out and returns it, or nil if that has been done.
+// detachLocked removes a finaliser and returns it; nil = it was removed before.
 func (s *Scope) detachLocked(a *attached) Finaliser {
 	f := a.f
 	if f == nil {
@@ -77,8 +76,8 @@ func (s *Scope) detachLocked(a *attached) Finaliser {
 	return f
 }
 
-// runFinaliser runs the last finaliser that hasn't been, and reports whether there
-// was one.
+// runFinaliser runs the last finaliser that hasn't run, and reports whether there was
+// one.
 func (s *Scope) runFinaliser() bool {
 	s.mu.Lock()
 	if s.finalisers == nil {
@@ -89,7 +88,7 @@ func (s *Scope) runFinaliser() bool {
 	status, primary := s.statusLocked(), s.primary
 	s.mu.Unlock()
 	if status == StatusRunning {
-		status = StatusOK // what it will be if nothing else comes up
+		status = StatusOK // what it will be if nothing else happens
 	}
 	err := ErrGoexit
 	defer func() { s.finaliserEnded(err) }()
@@ -105,7 +104,7 @@ func (s *Scope) finaliserEnded(err error) {
 	defer s.mu.Unlock()
 	if s.primary == nil && s.cancelled == nil {
 		s.primary = err
-		s.tellLocked()
+		s.notifyLocked()
 		return
 	}
 	s.extra = append(s.extra, err)

@@ -6,11 +6,11 @@ import (
 )
 
 // Go runs f in a goroutine of the scope. f gets the scope's context and should
-// return soon after that has ended. Its error is the scope's affair: see the
-// package comment on outcomes; name, if there is one, is put before it. A panic in
-// f is a failure too.
+// return soon after it ends. Its error, prefixed by name unless that is empty, is
+// handled by the scope: see the package comment on outcomes. A panic in f is a
+// failure too.
 //
-// Go fails with an [*AdmissionError] if the scope takes in nothing more.
+// Go fails with an [*AdmissionError] if the scope no longer admits anything.
 func (s *Scope) Go(name string, f func(ctx context.Context) error) error {
 	s.mu.Lock()
 	if err := s.admitLocked("goroutine", name); err != nil {
@@ -27,7 +27,7 @@ func (s *Scope) Go(name string, f func(ctx context.Context) error) error {
 	return nil
 }
 
-// leave is the end of one of the scope's goroutines.
+// leave ends one of the scope's goroutines.
 func (s *Scope) leave(name string, err error) {
 	if err != nil {
 		s.escaped(name, err)
@@ -40,8 +40,8 @@ func (s *Scope) leave(name string, err error) {
 	}
 }
 
-// protect makes a panic of f an error. If f calls runtime.Goexit, protect doesn't
-// return.
+// protect turns a panic of f into an error. If f calls runtime.Goexit, protect
+// doesn't return.
 func protect(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// TestHammer does everything at once to a tree: whatever was admitted runs to its
-// end before the join is through, and every finaliser runs once.
+// TestHammer does everything to a tree concurrently: whatever was admitted runs to
+// its end before the join is complete, and every finaliser runs once.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	for range 60 {

@@ -6,14 +6,14 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// Join begins the join of the scope, unless that has been done, waits until it is
-// through, and returns the report. It doesn't cancel: a scope whose goroutines
-// don't end by themselves must be cancelled as well, before or during the join.
+// Join begins the join of the scope, unless it has begun, waits until it is
+// complete, and returns the report. It doesn't cancel: a scope whose goroutines
+// don't end on their own must also be cancelled, before or during the join.
 //
-// The join isn't interrupted by anything. If ctx ends first, the caller gives up
-// waiting and gets ctx's cause and the report so far, and the join goes on. A
-// goroutine of the scope, or of one below it, must not wait for the join: it would
-// wait for itself, until ctx ends.
+// Nothing interrupts the join. If ctx ends first, the caller stops waiting and
+// gets ctx's cause and the report so far, and the join continues. A goroutine of
+// the scope, or of one below it, must not wait for the join: it would wait for
+// itself, until ctx ends.
 func (s *Scope) Join(ctx context.Context) (Report, error) {
 	if ctx.Done() == nil {
 		s.joinHere()
@@ -28,7 +28,7 @@ func (s *Scope) Join(ctx context.Context) (Report, error) {
 }
 
 // JoinOp returns Join as an op. Performing it begins the join, whichever arm wins;
-// if it loses, the join goes on.
+// if it loses, the join continues.
 func (s *Scope) JoinOp() op.Op[Report] {
 	return op.Guard(func() op.Op[Report] {
 		s.joinElsewhere()
@@ -36,7 +36,7 @@ func (s *Scope) JoinOp() op.Op[Report] {
 	})
 }
 
-// joinHere joins in this goroutine, or waits for who does.
+// joinHere joins in this goroutine, or waits for the one that does.
 func (s *Scope) joinHere() {
 	if s.beginJoin() {
 		s.join()
@@ -47,7 +47,7 @@ func (s *Scope) joinHere() {
 	}
 }
 
-// joinElsewhere makes sure that somebody joins, and doesn't wait.
+// joinElsewhere makes sure that the join runs, without waiting for it.
 func (s *Scope) joinElsewhere() {
 	if !s.beginJoin() {
 		return
@@ -66,7 +66,7 @@ func (s *Scope) beginJoin() bool {
 		return false
 	}
 	s.joining = true
-	s.tellLocked()
+	s.notifyLocked()
 	return true
 }
 
@@ -84,8 +84,8 @@ func (s *Scope) join() {
 		s.end()
 		return
 	}
-	// Deferred, and insisted upon, because a finaliser, of this scope or of one
-	// below, may end this goroutine with runtime.Goexit. Tests do, when they fail.
+	// Deferred, and insisted upon, because a finaliser of this scope or of one
+	// below may end this goroutine with runtime.Goexit. Tests do when they fail.
 	defer s.end()
 	defer insist(s.runFinaliser)
 	defer s.seal()
@@ -132,17 +132,16 @@ func (s *Scope) joinChild() bool {
 	return true
 }
 
-// seal fixes the outcome, but for what the finalisers do to it: they are told what
-// it is, so it mustn't be changed by a cancellation that has nothing to stop any
-// more.
+// seal fixes the outcome, except for failures of finalisers: they get the outcome,
+// so a late cancellation, with nothing left to stop, must not change it.
 func (s *Scope) seal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sealed = true
 }
 
-// end makes the outcome known: to the parent first, so that whoever has waited
-// finds it in the parent's report.
+// end announces the outcome: to the parent first, so that after the wait it is in
+// the parent's report.
 func (s *Scope) end() {
 	s.mu.Lock()
 	s.sealed, s.ended = true, true

@@ -18,8 +18,8 @@ var (
 	errB = errors.New("b")
 )
 
-// bubble runs f in a synctest bubble, which fails if f leaves a goroutine behind
-// that is blocked for ever.
+// bubble runs f in a synctest bubble, which fails if f leaves a goroutine
+// blocked forever.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()

@@ -288,7 +288,7 @@ func watches(s *scope.Scope) map[string]op.Op[string] {
 	}
 }
 
-// watched is what must be told of a scope so far.
+// watched adds the notifications expected for a scope so far.
 func (n *node) watched(told map[string]string) {
 	if n.closed || n.reason != "" || n.primary != "" || n.joined {
 		told["close "+n.name] = ""
@@ -301,8 +301,7 @@ func (n *node) watched(told map[string]string) {
 	}
 }
 
-// differs compares what was told, to those who wait and to those who ask now, with
-// the model.
+// differs compares notifications and current answers with the model.
 func (st *stage) differs() string {
 	synctest.Wait()
 	want, now := map[string]string{}, map[string]string{}

@@ -7,11 +7,11 @@ import (
 )
 
 // Perform performs o under ctx and for the scope that ctx belongs to. It returns a
-// result only if the scope is still fine when o has committed. Otherwise the
-// result is discarded, what it stands for has happened nevertheless, and the error
-// is a [*Cancelled] whose reason is the scope's, or its primary error. If ctx
-// itself has ended, by a timeout for instance, the error is its cause. Without a
-// scope it is [op.Perform].
+// result only if the scope was neither cancelled nor failed when o committed.
+// Otherwise the result is discarded, although its effect has happened, and the
+// error is a [*Cancelled] whose reason is the scope's, or its primary error. If
+// ctx itself has ended, by a timeout for instance, the error is its cause. Without
+// a scope it is [op.Perform].
 func Perform[T any](ctx context.Context, o op.Op[T]) (T, error) {
 	v, err := op.Perform(ctx, o)
 	if s := From(ctx); s != nil {
@@ -25,15 +25,15 @@ func Perform[T any](ctx context.Context, o op.Op[T]) (T, error) {
 
 // Attempt is the result of an op performed for a scope: look at the Status first.
 type Attempt[T any] struct {
-	Status Status // StatusOK if the scope was fine, else StatusFailed or StatusCancelled
+	Status Status // StatusOK if the scope wasn't stopped, otherwise StatusFailed or StatusCancelled
 	Value  T      // of the op, if the status is StatusOK
-	Reason error  // the scope's primary error or its [*Cancelled], if it isn't
+	Reason error  // the scope's primary error or its [*Cancelled], if the status isn't StatusOK
 }
 
-// TryOp returns an op that is ready when o is, or when s stops being fine: when it
-// is cancelled, fails, or has ended. If both happen, the second counts, and o's
-// result is discarded, though what it stands for may have happened. An error of o
-// is the error of the op, with StatusOK.
+// TryOp returns an op that is ready when o is, or when s is cancelled, fails, or
+// has ended. If both happen, the latter counts, and o's result is discarded,
+// though its effect may have happened. An error of o is the error of the op, with
+// StatusOK.
 func TryOp[T any](s *Scope, o op.Op[T]) op.Op[Attempt[T]] {
 	verdict := func(v T, err error) (Attempt[T], error) {
 		if status, reason := s.verdict(); status != StatusOK {
@@ -50,7 +50,7 @@ func TryOp[T any](s *Scope, o op.Op[T]) op.Op[Attempt[T]] {
 	}), verdict)
 }
 
-// verdict is how an op that is performed for s must regard it.
+// verdict returns the status that an op performed for s results in.
 func (s *Scope) verdict() (Status, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

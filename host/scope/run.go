@@ -6,21 +6,21 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// Result is what came out of a boundary: look at the Status first.
+// Result is the outcome of a boundary: look at the Status first.
 type Result[T any] struct {
 	Report
 	Value T // of the body; zero unless the status is [StatusOK]
 }
 
-// Body is what runs within a boundary: in a scope of its own, whose context ctx
-// is. Its error is dealt with like that of any goroutine of the scope.
+// Body runs within a boundary: in a scope of its own, whose context is ctx. Its
+// error is handled like that of any goroutine of the scope.
 type Body[T any] func(ctx context.Context, s *Scope) (T, error)
 
 // Run runs body in a new child of parent, joins the child, and returns the
-// outcome. body runs in the calling goroutine. Nothing of the outcome reaches the
-// parent by itself; the caller decides what it means.
+// outcome. body runs in the calling goroutine. The outcome doesn't affect the
+// parent; the caller decides what it means.
 //
-// If parent takes in nothing more, body isn't run, and the result says so: the
+// If parent no longer admits anything, body isn't run, and the result says so: the
 // status is [StatusCancelled] if parent has failed or was cancelled, and otherwise
 // [StatusFailed] with the [*AdmissionError] as primary error. Its ID is 0.
 //
@@ -34,8 +34,8 @@ func Run[T any](parent *Scope, name string, body Body[T], opts ...ChildOption) (
 	return r
 }
 
-// runIn runs body as the one goroutine that child has, and joins child. It leaves
-// the outcome in r, also if body ends the goroutine.
+// runIn runs body as the only initial goroutine of child, and joins child. It
+// stores the outcome in r, even if body ends the goroutine.
 func runIn[T any](child *Scope, body Body[T], r *Result[T]) {
 	var v T
 	err := ErrGoexit
@@ -62,14 +62,14 @@ func rejected[T any](name string, err error) Result[T] {
 }
 
 // RunOp returns Run as an op: performing it starts body in a goroutine, and it is
-// ready when the child has been joined. It is never ready at once, so [op.OrElse]
-// and [op.TryPerform] don't even start it.
+// ready when the child has been joined. It is never ready immediately, so
+// [op.OrElse] and [op.TryPerform] don't even start it.
 //
 // If the op loses, the child is cancelled with [ErrAborted], and the performing
-// waits for its join before it returns: whatever wins, no part of body runs after
-// it. If several boundaries lose, all are cancelled before the first is waited
-// for. The result of a boundary that has lost is discarded, even if it was ready
-// at the same moment; its report is still with the parent.
+// waits for its join before it returns: whichever arm wins, no part of body runs
+// afterwards. If several boundaries lose, all are cancelled before the first is
+// waited for. The result of a boundary that has lost is discarded, even if it was
+// ready at the same moment; the parent still has its report.
 func RunOp[T any](parent *Scope, name string, body Body[T], opts ...ChildOption) op.Op[Result[T]] {
 	return op.Guard(func() op.Op[Result[T]] {
 		var child *Scope

@@ -10,9 +10,9 @@ import (
 
 // Scope is a supervision domain. All its methods are safe for concurrent use.
 //
-// A scope that isn't joined, and whose parent isn't either, is never complete:
-// join every root that you make, and every child that you don't want to leave to
-// its parent's join.
+// A scope is complete only after it, or its parent, has been joined: join every
+// root that you create, and every child that you don't want to leave to its
+// parent's join.
 type Scope struct {
 	id     uint64
 	name   string
@@ -27,37 +27,37 @@ type Scope struct {
 	mu         sync.Mutex // protects the fields below
 	closed     bool
 	closedWhy  error
-	cancelled  *Cancelled // why, if it was; set also by a failure
+	cancelled  *Cancelled // the cause, also if it is a failure; nil = not cancelled
 	primary    error      // the first failure
 	extra      []error    // failures after it, and of finalisers
 	running    int        // own goroutines
 	idle       chan struct{}
-	faulted    bool // it was cancelled by its own failure
+	faulted    bool // cancelled by its own failure
 	joining    bool
-	sealed     bool      // nothing but a finaliser can change the outcome any more
-	ended      bool      // not even that
-	finalisers *attached // the last one
-	watchers   *watchers // nil = there are none
+	sealed     bool      // only a finaliser can change the outcome any more
+	ended      bool      // nothing can change the outcome any more
+	finalisers *attached // the last one added
+	watchers   *watchers // nil = none
 
-	first, last *Scope   // children that haven't ended, in the order of attachment
-	kept        []Report // of those that have
-	omitted     Omitted  // of those that have, too
+	first, last *Scope   // children that haven't ended, in order of attachment
+	kept        []Report // of children that have ended
+	omitted     Omitted  // children that have ended without a report here
 
 	prev, next *Scope // siblings; protected by the parent's mu
 }
 
-// tree is what all scopes under one root share.
+// tree is shared by all scopes under one root.
 type tree struct {
 	base   context.Context // the values given to the root; never ends
 	ids    atomic.Uint64
-	unhook func() bool // stops following the end of the root's context
+	unhook func() bool // stops following the root's context
 }
 
 // New returns the root of a new tree. Its context, and those of all scopes below
-// it, have the values of ctx, but show no deadline. When ctx ends, the root is
+// it, have the values of ctx but no deadline. When ctx ends, the root is
 // cancelled with ctx's cause as reason.
 //
-// A root must be joined. Its join may be waited for under another context, since
+// A root must be joined. The join may be waited for under another context, since
 // this one will often have ended by then.
 func New(ctx context.Context, name string) *Scope {
 	t := &tree{base: context.WithoutCancel(ctx)}
@@ -73,7 +73,7 @@ func New(ctx context.Context, name string) *Scope {
 
 func newScope(t *tree, parent *Scope, name string) *Scope {
 	s := &Scope{name: name, parent: parent, tree: t}
-	// Scopes cancel each other, in the order that they choose. Were one context
+	// Scopes cancel each other in an order of their own. If one context were
 	// derived from the other's, a goroutine could see its context end before its
 	// scope is marked as cancelled, and its error would look like a failure.
 	s.ctx.s = s
@@ -85,17 +85,17 @@ func newScope(t *tree, parent *Scope, name string) *Scope {
 type ChildOption func(*Scope)
 
 // Forget makes the parent drop the child's report when the child has ended. The
-// parent's report counts it under Omitted. It is for children that come by the
-// thousand and whose outcome is dealt with where they are joined.
+// parent's report counts it under Omitted. It is for large numbers of children
+// whose outcome is handled where they are joined.
 func Forget() ChildOption { return func(s *Scope) { s.forget = true } }
 
-// Child attaches a new scope below s. It fails with an [*AdmissionError] if s
-// takes in nothing more.
+// Child attaches a new scope below s. It fails with an [*AdmissionError] if s no
+// longer admits anything.
 func (s *Scope) Child(name string, opts ...ChildOption) (*Scope, error) {
 	return s.attach(name, 0, opts)
 }
 
-// attach makes a child that already has the given number of goroutines.
+// attach creates a child that already has the given number of goroutines.
 func (s *Scope) attach(name string, running int, opts []ChildOption) (*Scope, error) {
 	child := newScope(s.tree, s, name)
 	child.running = running
@@ -118,7 +118,7 @@ func (s *Scope) attach(name string, running int, opts []ChildOption) (*Scope, er
 	return child, nil
 }
 
-// childEnded takes a child out of the tree and notes its outcome.
+// childEnded removes a child from the tree and records its outcome.
 func (s *Scope) childEnded(child *Scope, r Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,10 +144,10 @@ func (s *Scope) childEnded(child *Scope, r Report) {
 // order of attachment.
 func (s *Scope) ID() uint64 { return s.id }
 
-// Name is the name that the scope was given. It need not be unique.
+// Name is the name given to the scope. It need not be unique.
 func (s *Scope) Name() string { return s.name }
 
-// Path is the names from the root down to s, with slashes between them.
+// Path is the names from the root down to s, separated by slashes.
 func (s *Scope) Path() string {
 	if s.parent == nil {
 		return s.name

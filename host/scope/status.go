@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// Status is how a scope is, or how it ended.
+// Status is the state of a scope, or its outcome.
 type Status uint8
 
-// The statuses. Failure beats cancellation, and OK is known only after the join.
+// The statuses. Failure takes precedence over cancellation, and OK is known only
+// after the join.
 const (
-	StatusRunning   Status = iota // not joined yet, and nothing against it
-	StatusOK                      // joined, and nothing against it
+	StatusRunning   Status = iota // not joined yet, no problem so far
+	StatusOK                      // joined, no problem
 	StatusCancelled               // cancelled, perhaps not joined yet
 	StatusFailed                  // has a primary error, perhaps not joined yet
 )
@@ -30,17 +31,17 @@ func (s Status) String() string {
 	return "unknown"
 }
 
-// Report tells how a scope and all below it have ended, or, before its join, how
-// they are.
+// Report describes the outcome of a scope and all below it, or, before its join,
+// their current state.
 type Report struct {
 	ID        uint64 // 0 if the scope was never admitted
 	Name      string
 	Status    Status
 	Primary   error      // the first failure; nil unless failed
-	Cancelled *Cancelled // why it was cancelled, by whom or by its own failure; else nil
+	Cancelled *Cancelled // why it was cancelled, from outside or by its own failure; nil = it wasn't
 	Extra     []error    // failures that came too late to be primary
-	Children  []Report   // of children that have ended, in the order of attachment
-	Omitted   Omitted    // children that have ended and have no report here
+	Children  []Report   // of children that have ended, in order of attachment
+	Omitted   Omitted    // children that have ended without a report here
 }
 
 // Err is the outcome as an error: the primary error, the [*Cancelled], or nil.
@@ -55,7 +56,7 @@ func (r Report) Err() error {
 	}
 }
 
-// Omitted counts children by their outcome.
+// Omitted counts children by outcome.
 type Omitted struct{ OK, Cancelled, Failed int }
 
 func (o *Omitted) count(s Status) {
@@ -69,9 +70,10 @@ func (o *Omitted) count(s Status) {
 	}
 }
 
-// MaxChildReports is how many children's reports a scope keeps, apart from those
-// that it was told to [Forget]. If there are more, those of children that ended
-// well go first, oldest first; then new ones aren't kept. All are counted.
+// MaxChildReports is how many children's reports a scope keeps, not counting
+// those dropped by [Forget]. After that, the report of a child that didn't end
+// well replaces the first one of a child that did; other new reports aren't
+// kept. All are counted.
 const MaxChildReports = 256
 
 func (s *Scope) keepLocked(r Report) {
@@ -89,7 +91,7 @@ func (s *Scope) keepLocked(r Report) {
 	s.omitted.count(out.Status)
 }
 
-// Status returns how the scope is.
+// Status returns the state of the scope.
 func (s *Scope) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +111,7 @@ func (s *Scope) statusLocked() Status {
 	}
 }
 
-// Report returns how the scope is, or, after its join, how it has ended.
+// Report returns the state of the scope, or, after its join, its outcome.
 func (s *Scope) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()

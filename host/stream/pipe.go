@@ -1,10 +1,10 @@
-// Package stream has streams of bytes whose reading and writing are ops.
+// Package stream has streams of bytes that are read and written by ops.
 //
-// A [Pipe] is a bounded buffer between those who write and those who read. [From]
-// fills one from an [io.ReadCloser], [To] empties one into an [io.WriteCloser]: files,
-// sockets and the like block the goroutine that uses them, so each has one of a scope,
-// and all others wait for the pipe. So a read that loses its choice takes
-// nothing, and what it would have got is there for the next.
+// A [Pipe] is a bounded buffer between writers and readers. [From] fills one from an
+// [io.ReadCloser], [To] empties one into an [io.WriteCloser]: files, sockets and the
+// like block the goroutine that uses them, so each gets a goroutine of a scope, and
+// everything else waits for the pipe. A read that loses its choice therefore takes
+// nothing, and the data is there for the next one.
 package stream
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/jobhost/jobhost/host/op"
 )
 
-// ErrTooLong is the result of reading a line, or a number of bytes, for which the
-// pipe has no room.
+// ErrTooLong is the result of reading a line, or a number of bytes, that doesn't fit
+// into the pipe.
 var ErrTooLong = errors.New("longer than the pipe has room for")
 
-// Pipe is a bounded buffer of bytes. Readers and writers are each served in the order
-// in which they came, and writes don't mix. It is safe for concurrent use.
+// Pipe is a bounded buffer of bytes. Readers and writers are each served in order of
+// arrival, and single writes are not interleaved. It is safe for concurrent use.
 type Pipe struct {
 	size    int
 	onClose func() // may be nil
 
 	mu      sync.Mutex // protects the fields below
-	buf     []byte     // what is to be read
+	buf     []byte     // unread bytes
 	closed  bool
 	reason  error // for readers, once buf is empty; set with closed
 	readers []*reader
@@ -40,13 +40,13 @@ type reader struct {
 	w    *op.Waiter[[]byte]
 }
 
-// writer waits for room.
+// writer waits for space.
 type writer struct {
 	data []byte
 	w    *op.Waiter[int]
 }
 
-// NewPipe returns a pipe with room for size bytes. It panics if size isn't positive.
+// NewPipe returns a pipe that holds size bytes. It panics if size isn't positive.
 func NewPipe(size int) *Pipe {
 	if size <= 0 {
 		panic(fmt.Sprintf("stream: pipe with room for %d bytes", size)) //nolint:forbidigo // a fault of the program, as in package sync
@@ -55,24 +55,23 @@ func NewPipe(size int) *Pipe {
 }
 
 // ReadOp returns an op that takes what there is, at least one byte and at most most.
-// At the end it results in [io.EOF], or in what the pipe was closed with.
+// At the end it results in [io.EOF], or in the reason the pipe was closed with.
 func (p *Pipe) ReadOp(most int) op.Op[[]byte] { return p.read(some(most)) }
 
-// LineOp returns an op that takes a line with the newline at its end, which the last
-// one may lack. A line that is longer than the pipe has room for is [ErrTooLong]; then
-// nothing is taken.
+// LineOp returns an op that takes a line including its newline, which the last line
+// may lack. A line that doesn't fit into the pipe results in [ErrTooLong], and nothing
+// is taken.
 func (p *Pipe) LineOp() op.Op[[]byte] { return p.read(line) }
 
-// ExactOp returns an op that takes n bytes. If fewer come it takes none, and results
-// in [io.ErrUnexpectedEOF], or [io.EOF] if there are none, or what the pipe was
-// closed with.
+// ExactOp returns an op that takes n bytes. If fewer arrive it takes none, and results
+// in [io.ErrUnexpectedEOF], in [io.EOF] if there are none, or in the reason the pipe
+// was closed with.
 func (p *Pipe) ExactOp(n int) op.Op[[]byte] { return p.read(exactly(n)) }
 
-// WriteOp returns an op that writes data, all of it or nothing, when there is room,
-// and results in its length. data must not be changed until then. Data larger than
-// the pipe is written when that is empty. Once the pipe is closed, it results in
-// [io.ErrClosedPipe], or in what the pipe was closed with, also when it was waiting
-// before.
+// WriteOp returns an op that writes data, all of it or nothing, when there is space,
+// and results in its length. data must not be changed until then. Data larger than the
+// pipe is written when the pipe is empty. Once the pipe is closed, even while the op
+// waits, it results in [io.ErrClosedPipe] or in the reason the pipe was closed with.
 func (p *Pipe) WriteOp(data []byte) op.Op[int] {
 	return op.New(
 		func() (int, bool, error) {
@@ -102,7 +101,7 @@ func (p *Pipe) read(want want) op.Op[[]byte] {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if len(p.readers) > 0 {
-				return nil, false, nil // it isn't our turn
+				return nil, false, nil // others are first
 			}
 			n, ok, err := want(p)
 			if ok {
@@ -125,9 +124,9 @@ func (p *Pipe) read(want want) op.Op[[]byte] {
 // Close says that nothing more will be written. Later calls do nothing.
 func (p *Pipe) Close() error { return p.CloseWithError(nil) }
 
-// CloseWithError is Close with a reason, which readers get when they have read what
-// there is, and writers at once; nil is [io.EOF] for readers and [io.ErrClosedPipe]
-// for writers. It returns nil.
+// CloseWithError is Close with a reason, which readers get after the remaining data,
+// and writers at once; nil is [io.EOF] for readers and [io.ErrClosedPipe] for writers.
+// It returns nil.
 func (p *Pipe) CloseWithError(reason error) error {
 	p.mu.Lock()
 	first := !p.closed
@@ -158,8 +157,8 @@ func (p *Pipe) Read(b []byte) (int, error) {
 	return copy(b, data), err
 }
 
-// Write implements [io.Writer]. It returns when all of b is in the pipe, which may be
-// in several parts, with what others write between them.
+// Write implements [io.Writer]. It returns when all of b is in the pipe, possibly in
+// several parts with other writes in between.
 func (p *Pipe) Write(b []byte) (n int, err error) {
 	for len(b) > 0 && err == nil {
 		part := b[:min(len(b), p.size)]

@@ -11,20 +11,20 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// chunk is how much is read or written at once.
+// chunk is how much is read or written at a time.
 const chunk = 32 << 10
 
-// From returns a pipe with room for size bytes that a goroutine of s fills from r. The
-// pipe ends as r does. r is closed at its end, when the pipe is closed, and when the
-// scope is cancelled, which ends the pipe with the cause; closing it must end a read
-// that is under way, as closing files, pipes and connections does.
+// From returns a pipe of size bytes that a goroutine of s fills from r. The pipe ends
+// when r does. r is closed at its end, when the pipe is closed, and when the scope is
+// cancelled, which ends the pipe with the cause. Closing r must end a read in
+// progress, as it does for files, pipes and connections.
 func From(s *scope.Scope, r io.ReadCloser, size int) (*Pipe, error) {
 	p := NewPipe(size)
 	p.onClose = func() { _ = r.Close() }
 	err := s.Go("read stream", func(ctx context.Context) error {
 		defer context.AfterFunc(ctx, func() { _ = p.CloseWithError(context.Cause(ctx)) })()
 		_ = p.CloseWithError(p.fill(r))
-		return nil // what went wrong is for the readers
+		return nil // errors are for the readers
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read stream: %w", err)
@@ -32,7 +32,7 @@ func From(s *scope.Scope, r io.ReadCloser, size int) (*Pipe, error) {
 	return p, nil
 }
 
-// fill copies r into the pipe and returns why it has ended; nil = it was the end of r.
+// fill copies r into the pipe and returns why it stopped; nil = at the end of r.
 func (p *Pipe) fill(r io.Reader) error {
 	b := make([]byte, min(chunk, p.size))
 	for {
@@ -49,10 +49,9 @@ func (p *Pipe) fill(r io.Reader) error {
 	}
 }
 
-// To returns a pipe with room for size bytes that a goroutine of s empties into w. w
-// is closed when the pipe is closed and empty, or at the first error, which is that
-// of later writes, and when the scope is cancelled; closing it must end a write that
-// is under way.
+// To returns a pipe of size bytes that a goroutine of s empties into w. w is closed
+// when the pipe is closed and empty, at the first error, which later writes get too,
+// and when the scope is cancelled. Closing w must end a write in progress.
 func To(s *scope.Scope, w io.WriteCloser, size int) (*Pipe, error) {
 	p := NewPipe(size)
 	shut := sync.OnceFunc(func() { _ = w.Close() })
@@ -63,7 +62,7 @@ func To(s *scope.Scope, w io.WriteCloser, size int) (*Pipe, error) {
 		})()
 		_ = p.CloseWithError(p.empty(w))
 		shut()
-		return nil // what went wrong is for the writers
+		return nil // errors are for the writers
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write stream: %w", err)
@@ -71,8 +70,8 @@ func To(s *scope.Scope, w io.WriteCloser, size int) (*Pipe, error) {
 	return p, nil
 }
 
-// empty copies the pipe into w and returns why it has ended; nil = it was the end of
-// the pipe.
+// empty copies the pipe into w and returns why it stopped; nil = at the end of the
+// pipe.
 func (p *Pipe) empty(w io.Writer) error {
 	for {
 		data, err := op.PerformRaw(p.ReadOp(chunk))

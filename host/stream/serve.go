@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// want tells how many bytes a reader takes now, and with which error, or that it
-// waits. The pipe's mutex is held.
+// want returns how many bytes a reader takes now, and its error, or that it has to
+// wait. The pipe's mutex is held.
 type want func(p *Pipe) (n int, ok bool, err error)
 
 func some(most int) want {
@@ -53,7 +53,7 @@ func exactly(most int) want {
 	}
 }
 
-// endLocked is what readers get at the end; nil before it.
+// endLocked is the error that readers get at the end; nil before that.
 func (p *Pipe) endLocked() error {
 	if !p.closed {
 		return nil
@@ -67,13 +67,13 @@ func (p *Pipe) roomLocked(data []byte) (n int, ok bool, err error) {
 	case p.closed:
 		return 0, true, cmp.Or(p.reason, io.ErrClosedPipe)
 	case len(p.writers) > 0:
-		return 0, false, nil // it isn't our turn
+		return 0, false, nil // others are first
 	}
 	return len(data), p.fitsLocked(data), nil
 }
 
-// fitsLocked reports whether there is room for data. For a reader that waits for more
-// than there is, and so makes no room, there is as long as the pipe isn't full.
+// fitsLocked reports whether there is space for data. If a reader waits for more than
+// there is, and so frees no space, data fits as long as the pipe isn't full.
 func (p *Pipe) fitsLocked(data []byte) bool {
 	return len(p.buf) == 0 || len(p.buf)+len(data) <= p.size || len(p.readers) > 0 && len(p.buf) < p.size
 }
@@ -84,8 +84,8 @@ func (p *Pipe) takeLocked(n int) []byte {
 	return data
 }
 
-// serveLocked gives those who wait what there is for them, until the first of the
-// readers and the first of the writers have to wait.
+// serveLocked serves the waiting readers and writers, until the first of each has to
+// wait.
 func (p *Pipe) serveLocked() {
 	for p.serveReaderLocked() || p.serveWriterLocked() {
 	}
@@ -121,14 +121,15 @@ func (p *Pipe) serveWriterLocked() bool {
 		return true
 	}
 	before := len(p.buf)
-	p.buf = append(p.buf, w.data...) // now: once it is completed, its data is the writer's again
+	p.buf = append(p.buf, w.data...) // before Complete: then the data belongs to the writer again
 	if !w.w.Complete(len(w.data), nil) {
 		p.buf = p.buf[:before]
 	}
 	return true
 }
 
-// withdraw takes out one that has lost. The next may have waited for that only.
+// withdraw removes a reader or writer that has lost, and serves those that it held
+// up.
 func (p *Pipe) withdraw(remove func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

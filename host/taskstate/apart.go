@@ -7,35 +7,35 @@ import (
 	"sync/atomic"
 
 	"github.com/jobhost/jobhost/host/op"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state"
 )
 
-// Notes is the part of the store of jobs that knows of which jobs there may be states in
-// a store elsewhere, and which of those jobs were removed. [queue.Store] has it.
+// Notes is the part of the job store that records which jobs may have states in a separate store, and
+// which of those jobs were removed. [record.Store] has it.
 type Notes interface {
-	queue.StateReader
-	Commit(ops []queue.Op, done func([]queue.OpResult, error))
+	record.StateReader
+	Commit(ops []record.Op, done func([]record.OpResult, error))
 }
 
-// apart is a store of states that is elsewhere than the jobs, so that their states can't
-// go in the transaction that removes them. That transaction only notes the job's id. Until
-// its states are deleted they are not shown: a caller that asks for the id deletes them first.
+// apart is a store of states that is separate from that of the jobs, so that states can't be removed in
+// the same transaction as their job. That transaction only records the job's id. Until its states are
+// deleted they are not shown: a caller that asks for the id deletes them first.
 //
 //	first state ─► note (durable) ─► state            removal + "gone" (one transaction)
 //	                                                     │
 //	          board of the id ends ◄─────────────────────┤ at once, and by a caller that asks for the id
 //	          delete, then forget  ◄─────────────────────┘ by a caller that asks, or in the background
 //
-// An id is forgotten only after its states were deleted, and a job of the id can use states
-// only after that; so whatever a crash interrupts can be done again.
+// An id is forgotten only after its states were deleted, and a new job with the id can use states only
+// after that; so whatever a crash interrupts can be repeated.
 type apart struct {
 	state.Store
 	notes  Notes
 	boards *state.Boards
 
 	mu   sync.Mutex            // protects busy
-	busy map[string]*op.Signal // ids whose states are being removed; fired after that
+	busy map[string]*op.Signal // ids whose states are being removed; fired afterwards
 }
 
 // Open implements [state.Store].
@@ -45,13 +45,13 @@ func (a *apart) Open(ctx context.Context, job state.Job, tasks int, feed state.F
 		return src, err
 	}
 	s := &noted{Source: src, apart: a, id: job.ID}
-	// There may be states of others already. To see them is possible without the note: on
-	// a full disk, say.
+	// There may be states of other writers already. Reading them must be possible without the note, for
+	// example on a full disk.
 	_ = s.note(ctx)
 	return s, nil
 }
 
-// noted is a source that sets no state before its job is noted.
+// noted is a source that sets no state before its job is recorded in the notes.
 type noted struct {
 	state.Source
 	apart *apart
@@ -73,7 +73,7 @@ func (s *noted) note(ctx context.Context) error {
 	}
 	is, _, err := s.apart.notes.StatesOf(ctx, s.id)
 	if err == nil && !is {
-		err = s.apart.commit(ctx, &queue.NoteStates{ID: s.id})
+		err = s.apart.commit(ctx, &record.NoteStates{ID: s.id})
 	}
 	if err != nil {
 		return fmt.Errorf("note that job %s has states: %w", s.id, err)
@@ -83,14 +83,14 @@ func (s *noted) note(ctx context.Context) error {
 }
 
 // commit makes a change of the notes durable.
-func (a *apart) commit(ctx context.Context, change queue.Op) error {
+func (a *apart) commit(ctx context.Context, change record.Op) error {
 	var done op.Future[struct{}]
-	a.notes.Commit([]queue.Op{change}, func(_ []queue.OpResult, err error) { done.Set(struct{}{}, err) })
+	a.notes.Commit([]record.Op{change}, func(_ []record.OpResult, err error) { done.Set(struct{}{}, err) })
 	_, err := op.Perform(ctx, done.Get())
 	return err
 }
 
-// isGone reports whether a job was removed whose states may still be there.
+// isGone reports whether a job was removed whose states may still exist.
 func (a *apart) isGone(ctx context.Context, job state.Job) (bool, error) {
 	if job.OfHost() {
 		return false, nil
@@ -99,25 +99,25 @@ func (a *apart) isGone(ctx context.Context, job state.Job) (bool, error) {
 	return gone, err
 }
 
-// clear removes the states of a job that is gone, so that a new one with its id begins
-// without. Of a job that isn't gone it only finds that out.
+// clear removes the states of a job that is gone, so that a new job with its id starts without any. If
+// the job isn't gone it does nothing.
 func (a *apart) clear(ctx context.Context, job state.Job) error {
 	return a.ifGone(ctx, job, func() error {
 		if err := state.DeleteAll(ctx, a.Store, job.ID); err != nil {
 			return fmt.Errorf("delete the states of the job %s that was removed: %w", job.ID, err)
 		}
-		// Not given up with ctx: the turn lasts until it is known to be forgotten.
-		return a.commit(context.WithoutCancel(ctx), &queue.ForgetStates{IDs: []string{job.ID}})
+		// Not cancelled by ctx: the id stays locked until the commit is known.
+		return a.commit(context.WithoutCancel(ctx), &record.ForgetStates{IDs: []string{job.ID}})
 	})
 }
 
-// end ends all who use states of a job that is gone, unless another is about to.
+// end ends all users of the states of a job that is gone, unless that is being done already.
 func (a *apart) end(ctx context.Context, job state.Job) error {
 	gone, err := a.isGone(ctx, job)
 	if err != nil || !gone {
 		return err
 	}
-	release, _ := a.tryTurn(job.ID)
+	release, _ := a.tryLock(job.ID)
 	if release == nil {
 		return nil
 	}
@@ -125,14 +125,14 @@ func (a *apart) end(ctx context.Context, job state.Job) error {
 	return a.endGone(ctx, job, func() error { return nil })
 }
 
-// ifGone does something if a job is gone. Meanwhile no one else does so with that id:
-// once an id isn't gone any more, what there is belongs to a new job.
+// ifGone calls do if a job is gone, with its id locked: once an id isn't gone any more, its states
+// belong to a new job.
 func (a *apart) ifGone(ctx context.Context, job state.Job, do func() error) error {
 	gone, err := a.isGone(ctx, job)
 	if err != nil || !gone {
 		return err
 	}
-	release, err := a.turn(ctx, job.ID)
+	release, err := a.lock(ctx, job.ID)
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func (a *apart) ifGone(ctx context.Context, job state.Job, do func() error) erro
 	return a.endGone(ctx, job, do)
 }
 
-// endGone ends all who use states of a job that is still gone, and does something. It is
-// the caller's turn.
+// endGone ends all users of the states of a job that is still gone, and calls do. The caller has locked
+// the id.
 func (a *apart) endGone(ctx context.Context, job state.Job, do func() error) error {
 	gone, err := a.isGone(ctx, job)
 	if err != nil || !gone {
@@ -151,10 +151,10 @@ func (a *apart) endGone(ctx context.Context, job state.Job, do func() error) err
 	return do()
 }
 
-// turn waits until it is the caller's turn to look after an id, until release.
-func (a *apart) turn(ctx context.Context, id string) (release func(), err error) {
+// lock locks an id until release, waiting for its turn.
+func (a *apart) lock(ctx context.Context, id string) (release func(), err error) {
 	for {
-		release, other := a.tryTurn(id)
+		release, other := a.tryLock(id)
 		if release != nil {
 			return release, nil
 		}
@@ -164,9 +164,8 @@ func (a *apart) turn(ctx context.Context, id string) (release func(), err error)
 	}
 }
 
-// tryTurn makes it the caller's turn to look after an id, until release; nil = it is that
-// of another, who fires the signal.
-func (a *apart) tryTurn(id string) (release func(), other *op.Signal) {
+// tryLock locks an id until release; nil = it is locked, and the signal fires when it isn't any more.
+func (a *apart) tryLock(id string) (release func(), other *op.Signal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if other := a.busy[id]; other != nil {

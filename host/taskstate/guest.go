@@ -12,31 +12,31 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// Guest is what one task reaches of the states: it sets its own, and sees those of
-// its job and of others. One goroutine uses it.
+// Guest is one task's access to states: it sets its own, and sees those of its job and
+// of other jobs. It is used by one goroutine.
 type Guest struct {
 	keeper  *Keeper
 	job     state.Job
 	task    int
 	tasks   int
-	board   *state.Board // of its job; nil until it is needed
+	board   *state.Board // of its job; nil = not opened yet
 	manager *state.Manager
 	release func()
-	watched int // bytes that its watches began with
+	watched int // bytes of the states its watches began with
 }
 
-// maxWatched bounds what the watches of a guest began with, in bytes; one watch
-// there may always be. What they are told later has bounds of its own.
+// maxWatched bounds the states that a guest's watches began with, in bytes; a single
+// watch is always allowed. Later changes have their own bounds.
 const maxWatched = 64 << 20
 
-// Guest returns what a task of a job reaches. Nothing is opened until it is used.
+// Guest returns the access of a job's task. Nothing is opened until it is used.
 func (k *Keeper) Guest(job state.Job, task, tasks int) *Guest {
 	return &Guest{keeper: k, job: job, task: task, tasks: tasks}
 }
 
-// own opens the board of the guest's job. One that has ended, because the store was
-// away for too long, is opened anew: the store may be back. Only what was deleted stays
-// so for tasks of the queue, whose job is gone; a fiber, which is no job, begins anew.
+// own opens the board of the guest's job. A board that has ended, because the store was
+// unavailable for too long, is opened again. Only for tasks of the queue does a deleted
+// board stay closed, since their job is gone; a fiber, which is not a job, starts over.
 func (g *Guest) own(ctx context.Context) error {
 	if g.board != nil {
 		ended := g.board.Err()
@@ -68,7 +68,7 @@ func (g *Guest) Set(ctx context.Context, s jobhost.TaskState) error {
 	return g.manager.SetState(ctx, s)
 }
 
-// State returns the state that prevails among those asked for.
+// State returns the lowest of the states asked for, by status, task and tag.
 func (g *Guest) State(ctx context.Context, q hostcall.StateQuery) (jobhost.TaskState, error) {
 	board, release, err := g.boardOf(ctx, q.Job)
 	if err != nil {
@@ -78,7 +78,7 @@ func (g *Guest) State(ctx context.Context, q hostcall.StateQuery) (jobhost.TaskS
 	return board.Get(queryOfGuest(q))
 }
 
-// Watch returns what tells of the states asked for, until it is dropped.
+// Watch returns a stream of the states asked for, until it is dropped.
 func (g *Guest) Watch(ctx context.Context, q hostcall.StateQuery) (hostcall.Stream, error) {
 	board, release, err := g.boardOf(ctx, q.Job)
 	if err != nil {
@@ -105,7 +105,7 @@ var errWatched error = &jobhost.Error{
 	Code: jobhost.CodeExhausted, Message: "the watches of this guest hold too many states: together 64 MiB", Hint: "drop some, or watch one tag or task",
 }
 
-// boardOf returns the board of the guest's own job, or of another one.
+// boardOf returns the board of the guest's own job, or of another job.
 func (g *Guest) boardOf(ctx context.Context, job string) (*state.Board, func(), error) {
 	if job != "" {
 		return g.keeper.board(ctx, state.Job{ID: job}, 0)
@@ -116,7 +116,7 @@ func (g *Guest) boardOf(ctx context.Context, job string) (*state.Board, func(), 
 	return g.board, func() {}, nil
 }
 
-// Close gives everything back but the streams, which are dropped by themselves.
+// Close releases everything except the streams, which are dropped separately.
 func (g *Guest) Close() {
 	if g.release != nil {
 		_ = g.manager.Close()
@@ -133,12 +133,12 @@ func queryOfGuest(q hostcall.StateQuery) state.Query {
 	return state.NewQuery(opts...)
 }
 
-// watch makes messages of the events of a subscription. It implements
+// watch turns the events of a subscription into messages. It implements
 // [pending.Source].
 type watch struct {
 	guest   *Guest
 	sub     *state.Subscription
-	weight  int // in the guest's watched
+	weight  int // included in the guest's watched
 	release func()
 }
 
@@ -153,7 +153,7 @@ func (w *watch) Next() ([]byte, bool, error) {
 			return nil, false, w.sub.Err()
 		}
 		mine := *e
-		mine.Cursor = "" // a guest can't go on anywhere
+		mine.Cursor = "" // a guest can't resume a watch
 		message, err := json.Marshal(&mine)
 		return message, err == nil, err
 	default:

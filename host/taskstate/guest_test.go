@@ -51,7 +51,7 @@ func watch(t *testing.T, g *taskstate.Guest, q hostcall.StateQuery) hostcall.Str
 	return s
 }
 
-// read returns what is told next, as far as it is of interest.
+// read returns the interesting parts of the next message.
 func read(t *testing.T, s hostcall.Stream) string {
 	t.Helper()
 	message, ok, err := s.Next()
@@ -138,7 +138,7 @@ func TestGuestWatch(t *testing.T) {
 	}
 }
 
-// TestGuestIsTooSlow: what a guest didn't read in time it is told of by the end.
+// TestGuestIsTooSlow: a guest that doesn't read in time gets an error at the end.
 func TestGuestIsTooSlow(t *testing.T) {
 	t.Parallel()
 	g, _, _ := guest(t)
@@ -190,8 +190,8 @@ func TestGuestWatchesMuch(t *testing.T) {
 	watch(t, g, hostcall.StateQuery{Task: 1})
 }
 
-// TestFiberOutlivesItsStates: what a fiber reports doesn't age while it lives, and
-// when somebody removes it the fiber begins anew.
+// TestFiberOutlivesItsStates: a fiber's states don't expire while it runs, and if they are
+// removed the fiber starts over.
 func TestFiberOutlivesItsStates(t *testing.T) {
 	t.Parallel()
 	_, k, store := guest(t)

@@ -1,12 +1,12 @@
-// Package taskstate joins what the tasks of jobs report to the queue: how far each
-// is, who may see it, and, under the tag "_run", how the queue's own attempts go.
+// Package taskstate connects the states that tasks report with the queue: the progress of
+// each, who may see it, and, under the tag "_run", the state of the queue's own attempts.
 //
 //	guests, API ─► Keeper ─► state.Boards ─► runs ─► the store of states
 //	                                          ▲
 //	                         events of the queue, and its jobs as they are
 //
-// The states under "_run" are written nowhere: they follow from what the queue
-// keeps of a task, and from its events while somebody looks.
+// The states under "_run" are not stored: they are derived from what the queue keeps about
+// a task, and from its events while they are watched.
 package taskstate
 
 import (
@@ -23,34 +23,34 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// Jobs is what there is to know of the queue's jobs.
+// Jobs provides the jobs of the queue.
 type Jobs interface {
 	Job(ctx context.Context, id string) (jobhost.Job, error)
 }
 
-// Config says what a keeper works with.
+// Config configures a keeper.
 type Config struct {
 	// Store keeps the states. The caller closes it after the keeper.
 	Store state.Store
 	Jobs  Jobs
-	// Notes is set when Store does not remove states together with their job, in one
-	// transaction: then they are removed after it. Nil = it does.
+	// Notes is set if Store does not remove states together with their job in one
+	// transaction: then they are removed afterwards. Nil = it does.
 	Notes Notes
-	// Observe is told of what happens, for metrics.
+	// Observe is notified of operations, for metrics.
 	Observe state.Observer
 	Logger  *slog.Logger
 }
 
-// ErrNone is the answer where no states are kept.
+// ErrNone is the error of a host that keeps no states.
 var ErrNone error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host keeps no states"}
 
-// Keeper keeps the states of all jobs of a host. It is safe for many goroutines.
+// Keeper keeps the states of all jobs of a host. It is safe for concurrent use.
 type Keeper struct {
 	store   state.Store
 	jobs    Jobs
 	runs    *runs
 	boards  *state.Boards
-	apart   *apart   // nil when states go with their job
+	apart   *apart   // nil = states are removed with their job
 	removed op.Pulse // beats when jobs are removed
 	observe state.Observer
 	log     *slog.Logger
@@ -77,22 +77,22 @@ func New(cfg Config) *Keeper {
 	return k
 }
 
-// Published takes an event of the queue. It must be called in the order of events
-// of a task; events that are nobody's business cost next to nothing.
+// Published takes an event of the queue. It must be called in the order of a task's
+// events; events of jobs that aren't watched cost next to nothing.
 func (k *Keeper) Published(e *jobhost.Event) {
 	if e.Kind == jobhost.EventSubmitted {
-		// What somebody has reported of the id before knows nothing of the job.
+		// What was reported under the id earlier knows nothing of the job.
 		k.boards.Forget(state.Job{ID: e.Job})
 	}
 	k.runs.published(e)
 }
 
-// Close ends everybody who watches.
+// Close ends all subscriptions.
 func (k *Keeper) Close() { k.boards.Close() }
 
-// board returns the board of a job. It is made with so many tasks if the queue
-// doesn't know it; 0 = then it must be there. What an earlier job of that id has left is
-// deleted first.
+// board returns the board of a job. It is created with that many tasks if the queue
+// doesn't know the job; 0 = it must exist. What an earlier job with the id left is deleted
+// first.
 func (k *Keeper) board(ctx context.Context, job state.Job, tasks int) (*state.Board, func(), error) {
 	if err := job.Check(); err != nil {
 		return nil, nil, err
@@ -121,7 +121,7 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 			return page, err
 		}
 		for i := range batch {
-			// A store may know of a job by somebody who looked at it.
+			// A store may know a job just because it was queried.
 			if batch[i].States == 0 || !batch[i].DeletedAt.IsZero() && !filter.Deleted {
 				continue
 			}
@@ -144,7 +144,7 @@ func (k *Keeper) StateJobs(ctx context.Context, filter jobhost.StateJobFilter) (
 	}
 }
 
-// gone reports whether states are those of a job that was removed, and will follow it.
+// gone reports whether states belong to a job that was removed, and will be removed too.
 func (k *Keeper) gone(ctx context.Context, job state.Job) (bool, error) {
 	if k.apart == nil {
 		return false, nil
@@ -164,7 +164,7 @@ func describe(info *state.Info) jobhost.StateJob {
 	return job
 }
 
-// queryOf is what a query asks of a board.
+// queryOf converts a query for a board.
 func queryOf(q *jobhost.StateQuery) state.Query {
 	opts := []state.Option{state.WithTag(q.Tag), state.WithAfter(q.After)}
 	if q.Task != nil {
@@ -207,16 +207,16 @@ func (k *Keeper) SetState(ctx context.Context, run string, s jobhost.TaskState, 
 	return b.Set(ctx, s)
 }
 
-// unwritten counts a write that failed before it came to a board, which counts the others.
+// unwritten counts a write that failed before it reached a board, which counts the others.
 func (k *Keeper) unwritten(took time.Duration, err error) {
 	if k.observe.Wrote != nil {
 		k.observe.Wrote(took, err)
 	}
 }
 
-// checkOwn keeps everybody but the host away from its tags and runs.
+// checkOwn reserves the host's tags and runs for the host.
 func checkOwn(field, name string) error {
-	proper := jobhost.CheckRun(name) == nil // what isn't is told of as well
+	proper := jobhost.CheckRun(name) == nil // an invalid name is reported by another check
 	if !proper || !strings.HasPrefix(name, jobhost.ReservedTags) {
 		return nil
 	}
@@ -225,6 +225,13 @@ func checkOwn(field, name string) error {
 
 // WatchStates implements [jobhost.StateKeeper].
 func (k *Keeper) WatchStates(ctx context.Context, query jobhost.StateQuery) iter.Seq2[jobhost.StateEvent, error] {
+	return k.WatchStatesWithin(ctx, query, func(int) error { return nil })
+}
+
+// WatchStatesWithin is WatchStates for readers who may be many and slow: room is asked whether there is
+// room for about so many bytes of states, which the reader begins with. They are held until the sentinel
+// is read. An error of room is the one that ends it.
+func (k *Keeper) WatchStatesWithin(ctx context.Context, query jobhost.StateQuery, room func(bytes int) error) iter.Seq2[jobhost.StateEvent, error] {
 	return func(yield func(jobhost.StateEvent, error) bool) {
 		b, release, err := k.board(ctx, state.Job{ID: query.Job, Run: query.Run}, 0)
 		if err != nil {
@@ -238,6 +245,10 @@ func (k *Keeper) WatchStates(ctx context.Context, query jobhost.StateQuery) iter
 			return
 		}
 		defer sub.Close()
+		if err := room(sub.Weight()); err != nil {
+			yield(jobhost.StateEvent{}, err)
+			return
+		}
 		for event := range sub.Events() {
 			if !yield(*event, nil) {
 				return
@@ -266,10 +277,10 @@ func (k *Keeper) DeleteStates(ctx context.Context, id, run string) error {
 	return k.store.Delete(ctx, job)
 }
 
-// CleanStates implements [jobhost.StateCleaner]. States of fibers that live stay.
+// CleanStates implements [jobhost.StateCleaner]. States of running fibers stay.
 func (k *Keeper) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobhost.StateCleaned, error) {
 	done, err := state.Clean(ctx, k.store, c, time.Now(), func(job state.Job) (bool, error) {
-		if job.OfHost() && k.boards.InUse(job) { // a fiber may have nothing new to say for long
+		if job.OfHost() && k.boards.InUse(job) { // a fiber may report nothing new for a long time
 			return true, nil
 		}
 		return k.queued(ctx, job)
@@ -280,7 +291,7 @@ func (k *Keeper) CleanStates(ctx context.Context, c jobhost.StateCleanup) (jobho
 	return done, err
 }
 
-// queued reports whether the queue knows the job of states.
+// queued reports whether the queue has the job of these states.
 func (k *Keeper) queued(ctx context.Context, job state.Job) (bool, error) {
 	if job.OfHost() {
 		return false, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// TestTasksOfQueue: a job of the queue has as many tasks as there, whatever anybody says.
+// TestTasksOfQueue: the queue determines how many tasks its job has, whatever writers say.
 func TestTasksOfQueue(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t, job("a", 3))
@@ -25,8 +25,8 @@ func TestTasksOfQueue(t *testing.T) {
 	s.wantCode(err, jobhost.CodeInvalid)
 }
 
-// TestReportedBeforehand: somebody has reported of an id before the queue had a job of
-// it. The job has the queue's number of tasks, tells how it goes, and keeps what was reported.
+// TestReportedBeforehand: a state was reported for an id before the queue had a job with it.
+// The job has the queue's number of tasks, shows its own state, and keeps what was reported.
 func TestReportedBeforehand(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
@@ -128,7 +128,7 @@ func TestListJobs(t *testing.T) {
 	}
 }
 
-// TestDeleteEndsWatchers: who watches a job is told that its states are gone.
+// TestDeleteEndsWatchers: watchers of a job get an error when its states are deleted.
 func TestDeleteEndsWatchers(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
@@ -151,7 +151,7 @@ func TestDeleteEndsWatchers(t *testing.T) {
 	}
 }
 
-// TestCleanKeepsQueued: what the queue knows is kept, whatever its age.
+// TestCleanKeepsQueued: states of jobs in the queue are kept, whatever their age.
 func TestCleanKeepsQueued(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t, job("queued", 1))

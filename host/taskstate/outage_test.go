@@ -65,7 +65,7 @@ func (r *remote) comeBack() {
 	r.away = false
 }
 
-// writes counts the writes that an observer is told of.
+// writes counts the writes reported to an observer.
 type writes struct {
 	mu           sync.Mutex // protects the fields below
 	made, failed int

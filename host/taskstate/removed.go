@@ -12,22 +12,22 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// How states are removed whose jobs are gone, where they don't go with their rows.
+// How states of removed jobs are deleted, where they aren't removed with the job.
 const (
-	removePage  = 256         // jobs that are listed together
+	removePage  = 256         // jobs listed at a time
 	removers    = 8           // jobs whose states are deleted at the same time
-	removeFirst = time.Second // until the next try when the store doesn't work
-	removeMost  = time.Minute // at last
+	removeFirst = time.Second // first pause before a retry when the store doesn't work
+	removeMost  = time.Minute // longest pause
 )
 
-// Gone says that jobs were removed of which there may be states. It doesn't block.
+// Gone reports that jobs were removed that may have states. It doesn't block.
 func (k *Keeper) Gone() { k.removed.Beat() }
 
-// EndRemoved ends those who use states of a job that was removed, as soon as it is gone and
-// even while the store of states is away. It ends with ctx; its error is always nil.
+// EndRemoved ends all users of the states of a job as soon as the job was removed, even
+// while the store of states is unavailable. It ends with ctx; its error is always nil.
 func (k *Keeper) EndRemoved(ctx context.Context) error {
 	if k.apart == nil {
-		return nil // they go with the job
+		return nil // they are removed with the job
 	}
 	for {
 		seen := k.removed.Beats()
@@ -43,12 +43,12 @@ func (k *Keeper) EndRemoved(ctx context.Context) error {
 	}
 }
 
-// DeleteRemoved deletes the states of jobs that were removed: as soon as it is told of
-// them, and at the start what the last process has left. It ends with ctx; its error is
-// always nil, since a store that doesn't work is tried again.
+// DeleteRemoved deletes the states of removed jobs: those that the last process left, and
+// then each as soon as Gone reports it. It ends with ctx; its error is always nil, since a
+// failing store is retried.
 func (k *Keeper) DeleteRemoved(ctx context.Context) error {
 	if k.apart == nil {
-		return nil // they go with the job
+		return nil // they are removed with the job
 	}
 	for wait := removeFirst; ; {
 		next := k.removed.Changed(k.removed.Beats())
@@ -69,8 +69,8 @@ func (k *Keeper) DeleteRemoved(ctx context.Context) error {
 	}
 }
 
-// deleteRemoved goes once through the jobs that are gone. When the store is away it does
-// not try each of them.
+// deleteRemoved goes through the removed jobs once. If the store is unavailable it stops
+// early.
 func (k *Keeper) deleteRemoved(ctx context.Context) error {
 	for after := ""; ; {
 		ids, err := k.apart.notes.StatesGone(ctx, after, removePage)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/taskstate"
 	"github.com/jobhost/jobhost/runtime/hostcall"
 	"github.com/jobhost/jobhost/state"
@@ -64,7 +64,7 @@ func (s *apartSetup) tend() {
 	})
 }
 
-// crash begins anew with what was durable.
+// crash starts over with what was durable.
 func (s *apartSetup) crash() {
 	s.stop()
 	s.jobs = s.jobs.Reopen()
@@ -74,10 +74,10 @@ func (s *apartSetup) crash() {
 	s.start()
 }
 
-func (s *apartSetup) commit(op queue.Op) {
+func (s *apartSetup) commit(op record.Op) {
 	s.Helper()
 	done := make(chan error, 1)
-	s.jobs.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
+	s.jobs.Commit([]record.Op{op}, func(results []record.OpResult, err error) {
 		if err == nil {
 			err = results[0].Err
 		}
@@ -94,14 +94,14 @@ func (s *apartSetup) commit(op queue.Op) {
 // submit adds a job that may be removed at once.
 func (s *apartSetup) submit(id string) {
 	s.Helper()
-	s.commit(&queue.Submit{Job: &queue.JobSpec{ID: id, Worker: "w", Tasks: 1, MaxAttempts: 1}})
+	s.commit(&record.Submit{Job: &record.JobSpec{ID: id, Worker: "w", Tasks: 1, MaxAttempts: 1}})
 	s.keeper.Published(&jobhost.Event{Kind: jobhost.EventSubmitted, Job: id})
-	s.commit(&queue.Cancel{ID: id, At: 1})
+	s.commit(&record.Cancel{ID: id, At: 1})
 }
 
 func (s *apartSetup) remove(id string) {
 	s.Helper()
-	s.commit(&queue.Delete{ID: id})
+	s.commit(&record.Delete{ID: id})
 }
 
 func (s *apartSetup) set(job state.Job) error {
@@ -252,8 +252,8 @@ func TestBarrierOfReusedID(t *testing.T) {
 	}
 }
 
-// TestWatchersOfRemovedJob: who watches a job that is removed is told so at once, also
-// while the store of states is away and deletions wait for it.
+// TestWatchersOfRemovedJob: watchers of a removed job are notified at once, even while the
+// store of states is unavailable and deletions wait for it.
 func TestWatchersOfRemovedJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

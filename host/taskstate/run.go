@@ -13,13 +13,14 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// runs is a store of states that adds to the jobs of the queue how their attempts go.
+// runs is a store of states that adds the state of the attempts to the jobs of the
+// queue.
 type runs struct {
 	state.Store
 	jobs Jobs
-	idle time.Duration // how long a job without users is followed; 0 = as long as there is room
+	idle time.Duration // how long a job without users is followed; 0 = while there is room
 
-	count    atomic.Int64 // of what is followed
+	count    atomic.Int64 // number of followed jobs
 	mu       sync.RWMutex // protects followed
 	followed map[string]map[*run]struct{}
 }
@@ -32,11 +33,11 @@ type run struct {
 	state.Source
 	runs  *runs
 	job   string
-	tasks int // as the queue has it; 0 = it doesn't know the job
+	tasks int // as the queue has it; 0 = the queue doesn't know the job
 	feed  state.Feed
 }
 
-// Tasks implements [state.Source]. The queue's number counts, whatever somebody has
+// Tasks implements [state.Source]. The queue's number takes precedence over what was
 // said of the job before it was submitted.
 func (f *run) Tasks() int {
 	if f.tasks > 0 {
@@ -50,7 +51,7 @@ func (r *runs) Open(ctx context.Context, job state.Job, tasks int, feed state.Fe
 	if job.Run != "" {
 		return r.Store.Open(ctx, job, tasks, feed)
 	}
-	// Followed before it is looked at, so that no event is missed.
+	// Followed before it is read, so that no event is missed.
 	f := &run{runs: r, job: job.ID, feed: feed}
 	r.follow(f)
 	known, err := r.jobs.Job(ctx, job.ID)
@@ -96,7 +97,7 @@ func (r *runs) forget(f *run) {
 	}
 }
 
-// published passes an event on to those who follow its job.
+// published passes an event on to the followers of its job.
 func (r *runs) published(e *jobhost.Event) {
 	if e.Course == 0 || r.count.Load() == 0 {
 		return
@@ -112,7 +113,7 @@ func (r *runs) published(e *jobhost.Event) {
 	}
 }
 
-// stateOf is what an event makes of its task's state.
+// stateOf returns the task's state after an event.
 func stateOf(e *jobhost.Event) state.State {
 	s := blank(e.Job, e.Task, e.Course, e.Time)
 	switch e.Kind {
@@ -132,7 +133,7 @@ func stateOf(e *jobhost.Event) state.State {
 	return waiting(s)
 }
 
-// statesOf are the states of all tasks of a job that was ever begun.
+// statesOf returns the states of all tasks of a job that have ever been started.
 func statesOf(job *jobhost.Job) []state.State {
 	last := map[int]*jobhost.Failure{} // by task
 	for i := range job.Failures {
@@ -170,7 +171,7 @@ func stateOfTask(job *jobhost.Job, t *jobhost.Task, last *jobhost.Failure) state
 	return waiting(s)
 }
 
-// blank is a state of a task's course, with nothing said of it yet.
+// blank is the state of a task at a point of its course, without a status yet.
 func blank(job string, task int, course int64, at time.Time) state.State {
 	return state.State{
 		JobID: job, TaskID: task, Tag: jobhost.TagRun, Version: course, Timestamp: at.UTC(),
@@ -193,9 +194,9 @@ func dead(s state.State, f *jobhost.Failure) state.State {
 	return state.Failed(fmt.Errorf("%s: %s", f.Code, f.Message), s)
 }
 
-// failed is the state of a task that waits to begin again after a failure. It has the
-// text of a warning, but not the status, which is below that of an error: a task that
-// will be tried again would hide one that is dead.
+// failed is the state of a task that waits to start again after a failure. It has the
+// text of a warning but not its status, which is below that of an error: a task that
+// will be retried would hide a dead one.
 func failed(s state.State, f *jobhost.Failure) state.State {
 	s = state.Warned(fmt.Sprintf("attempt %d failed: %s: %s", f.Attempt, f.Code, f.Message), s)
 	s.Status = state.StatusNotStarted
@@ -204,7 +205,7 @@ func failed(s state.State, f *jobhost.Failure) state.State {
 
 func cancelled(s state.State) state.State { return state.Failed(errCancelled, s) }
 
-// waiting is the state of a task that has begun and waits to begin again.
+// waiting is the state of a task that has run and waits to run again.
 func waiting(s state.State) state.State {
 	s.Message = "Waits to run again"
 	return s

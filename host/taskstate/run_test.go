@@ -17,7 +17,7 @@ func at(seconds int) *time.Time {
 	return &t
 }
 
-// TestRunOfJob: what the queue knows of tasks is told as states.
+// TestRunOfJob: what the queue knows about tasks is shown as states.
 func TestRunOfJob(t *testing.T) {
 	t.Parallel()
 	failure := jobhost.Failure{Task: 0, Attempt: 1, Code: "boom", Message: "it broke", EndedAt: *at(7)}
@@ -116,7 +116,7 @@ func TestRunOfEvents(t *testing.T) {
 func TestRunWithoutGap(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t, job("a", 1))
-	s.queue.look = func() { // after it was told to follow, before it sees the job
+	s.queue.look = func() { // after it follows the job, before it reads it
 		s.queue.look = nil
 		e := jobhost.Event{Kind: jobhost.EventSucceeded, Job: "a", Course: 2, Time: epoch}
 		s.keeper.Published(&e)

@@ -13,21 +13,21 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// answer is what is kept of a receiver's answer.
+// answer is the recorded part of a receiver's answer.
 type answer struct {
 	Status   int    `json:"status"`
 	Location string `json:"location,omitempty"` // of a redirect
 	Body     string `json:"body,omitempty"`     // its beginning
 }
 
-// Bounds of what is kept and heeded of an answer.
+// Limits on what is kept of an answer, and on the delay it asks for.
 const (
 	maxKeptBytes     = 1 << 10
 	maxLocationBytes = 256
 	maxRetryAfter    = time.Hour
 )
 
-// answered is the outcome of an attempt that the receiver has answered.
+// answered is the outcome of an attempt that got an answer.
 func answered(at *hostcall.Attempt, u httpurl.URL, resp *http.Response, body []byte) jobhost.Outcome {
 	a := &answer{Status: resp.StatusCode}
 	if a.Status >= 200 && a.Status <= 299 {
@@ -59,7 +59,7 @@ func answered(at *hostcall.Attempt, u httpurl.URL, resp *http.Response, body []b
 	return outcome
 }
 
-// mayPass reports whether a refusal of the request may be over the next time.
+// mayPass reports whether a refused request may be accepted later.
 func mayPass(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -68,8 +68,8 @@ func mayPass(status int) bool {
 	return false
 }
 
-// retryAfter reads the header of that name: seconds, or a date. 0 = it says
-// nothing that makes sense; never more than [maxRetryAfter].
+// retryAfter parses the header of that name: seconds, or a date. 0 = it has no
+// valid value; never more than [maxRetryAfter].
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 63); err == nil {
 		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
@@ -81,5 +81,5 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
 
-// cut returns the beginning of what a receiver sent, as text.
+// cut returns the beginning of what a receiver sent, as valid text.
 func cut(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "\uFFFD") }

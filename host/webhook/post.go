@@ -22,11 +22,11 @@ type poster struct {
 	keys      []Key
 }
 
-// maxAnswerBytes bounds what is read of an answer. The connection is closed when
-// there is more.
+// maxAnswerBytes bounds what is read of an answer. If there is more, the connection is
+// closed.
 const maxAnswerBytes = 64 << 10
 
-// run is an attempt of a delivery.
+// run makes one attempt at a delivery.
 func (p *poster) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome {
 	var d delivery
 	err := json.Unmarshal(at.Input, &d)
@@ -42,7 +42,7 @@ func (p *poster) run(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome 
 	if err != nil {
 		return failed(ctx, at, u, err)
 	}
-	// What came until an error is as good as all: the status is the answer.
+	// An incomplete body is good enough: the status is the answer.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	_ = resp.Body.Close()
 	return answered(at, u, resp, body)
@@ -56,13 +56,13 @@ func (p *poster) request(ctx context.Context, id, url string, body []byte) (*htt
 	now := time.Now()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "jobhost/"+version.Get().Version)
-	req.Header.Set("Webhook-Id", id) // the same with each attempt
+	req.Header.Set("Webhook-Id", id) // the same in every attempt
 	req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
 	req.Header.Set("Webhook-Signature", sign(p.keys, id, now, body))
 	return req, nil
 }
 
-// failed is the outcome of an attempt that had no answer.
+// failed is the outcome of an attempt that got no answer.
 func failed(ctx context.Context, at *hostcall.Attempt, u httpurl.URL, err error) jobhost.Outcome {
 	if ctx.Err() != nil {
 		return jobhost.Outcome{} // stopped
@@ -78,7 +78,7 @@ func failed(ctx context.Context, at *hostcall.Attempt, u httpurl.URL, err error)
 	return fail(at, f)
 }
 
-// failure is what is recorded of a failed attempt, in the form in which guests say it.
+// failure is what is recorded of a failed attempt, in the form that guests use.
 type failure struct {
 	Code     string           `json:"code"`
 	Category jobhost.Category `json:"category"`
@@ -86,7 +86,7 @@ type failure struct {
 	Context  *answer          `json:"context,omitempty"`
 }
 
-// fail records a failure; its category says whether there is another attempt.
+// fail records a failure; its category determines whether there is another attempt.
 func fail(at *hostcall.Attempt, f failure) jobhost.Outcome {
 	kind := hostcall.FailPermanent
 	if f.Category.Retryable() {

@@ -50,7 +50,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What an attempt that reaches nobody is recorded as.
+// What is recorded of an attempt that reaches no receiver.
 func TestUnreached(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})

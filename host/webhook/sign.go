@@ -14,13 +14,13 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Key signs messages. It never prints.
+// Key signs messages. Printing it doesn't reveal it.
 type Key struct {
 	// A pointer, so that fmt shows an address even where it can't call Format.
 	secret *[]byte
 }
 
-// Bounds of a key, as the Standard Webhooks specification has them.
+// Limits of a key, from the Standard Webhooks specification.
 const (
 	minKeyBytes = 24
 	maxKeyBytes = 64
@@ -28,8 +28,8 @@ const (
 	newKeyHint  = `echo "whsec_$(openssl rand -base64 32)" makes one`
 )
 
-// ParseKey reads a secret as the Standard Webhooks specification writes it:
-// whsec_ and the key as base64. Its errors repeat nothing of it.
+// ParseKey parses a secret in the format of the Standard Webhooks specification:
+// whsec_ and the key in base64. Its errors contain no part of the secret.
 func ParseKey(text string) (Key, error) {
 	encoded, ok := strings.CutPrefix(text, keyPrefix)
 	secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
@@ -43,7 +43,7 @@ func ParseKey(text string) (Key, error) {
 	return Key{&secret}, nil
 }
 
-// Equal reports whether both make the same signatures.
+// Equal reports whether both keys make the same signatures.
 func (k Key) Equal(other Key) bool {
 	return k.secret == other.secret || k.secret != nil && other.secret != nil && bytes.Equal(*k.secret, *other.secret)
 }

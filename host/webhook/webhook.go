@@ -1,7 +1,7 @@
-// Package webhook tells receivers of HTTP what happens to jobs: it makes the
-// messages, signs them as the Standard Webhooks specification says, and posts
-// them to where a policy allows. A delivery is a job like every other, so that it
-// is durable, retried and seen; what is here is its worker.
+// Package webhook notifies HTTP receivers of what happens to jobs: it creates the
+// messages, signs them as the Standard Webhooks specification says, and posts them to
+// URLs that a policy allows. A delivery is an ordinary job, so it is durable, retried and
+// visible; this package is its worker.
 package webhook
 
 import (
@@ -23,33 +23,34 @@ import (
 type Settings struct {
 	// Policy says which URLs may be posted to.
 	Policy policy.Policy
-	// Keys sign the messages, each with a signature of its own, so that receivers
-	// can go over from one to the next.
+	// Keys sign the messages, each with its own signature, so that receivers can migrate
+	// from one to the next.
 	Keys []Key
-	// Dead is the URL that is told of each dead letter; empty = nobody is.
+	// Dead is the URL that is notified of each dead letter; empty = none.
 	Dead string
-	// Timeout bounds one attempt, from the name of the receiver to the end of its answer.
+	// Timeout bounds one attempt, from resolving the receiver's name to the end of its
+	// answer.
 	Timeout time.Duration
-	// PoolSize is how many deliveries are under way at one time, PerHost how many
-	// to one receiver; 0 = only PoolSize bounds it.
+	// PoolSize is how many deliveries may run at a time, PerHost how many to one
+	// receiver; 0 = no other bound than PoolSize.
 	PoolSize, PerHost int
-	// QueueCapacity bounds the deliveries that wait: over it no jobs are taken
-	// that have a callback to a URL.
+	// QueueCapacity bounds the waiting deliveries: above it, jobs with a callback to a
+	// URL are refused.
 	QueueCapacity int
 	Retry         jobhost.RetryPolicy
 }
 
-// DefaultSettings returns what holds where a manifest says nothing else. The
-// twelve attempts come within 23 hours: after 5 s, 15 s, 45 s and so on, and
-// every six hours in the end.
+// DefaultSettings returns the settings for manifests that don't say otherwise. The twelve
+// attempts span 23 hours: after 5 s, 15 s, 45 s and so on, and every six hours in the
+// end.
 func DefaultSettings() Settings {
 	retry := jobhost.DefaultRetry()
 	retry.MaxAttempts, retry.Initial, retry.Multiplier, retry.Max = 12, 5*time.Second, 3, 6*time.Hour
 	return Settings{Timeout: 30 * time.Second, PoolSize: 16, PerHost: 4, QueueCapacity: 100_000, Retry: retry}
 }
 
-// Check reports everything that is wrong with the settings, as errors of type
-// [*jobhost.Error] joined into one. Fields have the names of the manifest.
+// Check reports all faults of the settings, as errors of type [*jobhost.Error] joined
+// into one. Fields have the names of the manifest.
 func (s *Settings) Check() error {
 	errs := []error{s.Retry.Check()}
 	if len(s.Keys) == 0 && (len(s.Policy.Allow) > 0 || s.Dead != "") {
@@ -86,9 +87,8 @@ func (s *Settings) Open(forbidden func() []netip.AddrPort) runtime.Plugin {
 	return builtin.New(p.run, func() error { transport.CloseIdleConnections(); return nil })
 }
 
-// Judge returns nil when messages may be posted to a URL, as far as its text
-// tells, and otherwise an error with code denied that says how the manifest could
-// allow it.
+// Judge returns nil if messages may be posted to a URL, as far as its text shows, and
+// otherwise an error with code denied that says how the manifest could allow it.
 func (s *Settings) Judge(u httpurl.URL) error {
 	err := s.Policy.Judge(http.MethodPost, u)
 	if err == nil {
@@ -104,31 +104,32 @@ func (s *Settings) Judge(u httpurl.URL) error {
 	return denied
 }
 
-// delivery is the payload of a delivery's job.
+// delivery is the payload of a delivery job.
 type delivery struct {
 	URL string `json:"url"`
-	// Body is what is posted, byte for byte the same with each attempt.
+	// Body is what is posted, byte for byte the same in every attempt.
 	Body json.RawMessage `json:"body"`
 }
 
-// Ended returns the job that tells a URL of the end of a job.
+// Ended returns the job that notifies a URL of the end of a job.
 func Ended(url string, ended *jobhost.Ended) jobhost.Spec {
 	return spec(url, ended.Job, jobhost.Message{Type: jobhost.MessageEnded, Timestamp: ended.EndedAt, Data: ended})
 }
 
-// Dead returns the job that tells a URL of a dead letter.
+// Dead returns the job that notifies a URL of a dead letter.
 func Dead(url string, letter *jobhost.DeadLetter) jobhost.Spec {
 	return spec(url, letter.Job, jobhost.Message{Type: jobhost.MessageDead, Timestamp: letter.DiedAt, Data: letter})
 }
 
-// spec returns the job of a delivery. Receivers take turns by their origin.
+// spec returns the job of a delivery. Scheduling is fair between the origins of
+// receivers.
 func spec(url, about string, m jobhost.Message) jobhost.Spec {
 	var payload []byte
 	body, err := json.Marshal(m)
 	if err == nil {
 		payload, err = json.Marshal(delivery{url, body})
 	}
-	if err != nil { // no type of the above can fail; then the delivery fails, and is seen
+	if err != nil { // none of these types can fail; otherwise the delivery fails visibly
 		payload = nil
 	}
 	turn := url

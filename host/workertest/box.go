@@ -10,15 +10,15 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// box is what is around one attempt: it answers what leaves the sandbox by what
-// the case says, and notes it. The goroutine of the guest uses it, and when that
-// has ended whoever compares.
+// box is the environment of one attempt: it answers what leaves the sandbox as the case
+// says, and records it. It is used by the guest's goroutine, and after that has ended
+// by the comparison.
 type box struct {
 	test *Case
 	at   *hostcall.Attempt
 	stop context.CancelCauseFunc // of the run
 
-	// policy says where the worker may go; nil = to all that the case answers.
+	// policy says where the worker may go; nil = anywhere the case answers.
 	policy *policy.Policy
 	// noHTTP: the manifest grants no requests.
 	noHTTP       bool
@@ -31,12 +31,12 @@ type box struct {
 	progress     [2]int64
 	submitted    []submitted
 	deferred     []deferredRequest
-	ended        int // of test.Children that were told
+	ended        int // of test.Children that were delivered
 	metrics      []*metric
 	states       []GivenState
 	watches      []*stream
 	inbox        *stream
-	unanswered   []string // requests that no mock is for
+	unanswered   []string // requests without a mock
 	notes        []string
 	deadlineNote bool
 }
@@ -61,7 +61,7 @@ func newBox(c *Case, at *hostcall.Attempt, stop context.CancelCauseFunc) *box {
 	return b
 }
 
-// notef notes something that may explain a difference.
+// notef adds a note that may explain a difference.
 func (b *box) notef(format string, args ...any) {
 	const most = 20
 	if len(b.notes) < most {

@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// parse reads the text of a case.toml into the case. name is what faults call the
-// file. The error is of type [manifest.Faults].
+// parse parses the text of a case.toml into the case. name is the file name for faults.
+// The error is of type [manifest.Faults].
 func (c *Case) parse(name string, data []byte) error {
 	doc, t := manifest.ReadDocument(name, data)
 	t.Text("description") // for people
@@ -43,7 +43,7 @@ func (c *Case) parse(name string, data []byte) error {
 	return doc.Err()
 }
 
-// readTask reads what the attempt is of.
+// readTask reads the description of the attempt's task.
 func (c *Case) readTask(t *manifest.Table) {
 	c.Entry, c.Timeout = t.Text("entry"), t.Duration("timeout", jobhost.MaxTimeout)
 	c.Job, c.Trace = cmp.Or(t.Text("job"), "test"), t.Text("trace")
@@ -130,7 +130,7 @@ func (c *Case) readMock(t *manifest.Table) *Mock {
 	return m
 }
 
-// maxTimes is how often one mock may answer.
+// maxTimes is the maximum number of times that one mock may answer.
 const maxTimes = 100_000
 
 func (c *Case) readResponse(m *Mock, t *manifest.Table) {
@@ -157,7 +157,7 @@ func (c *Case) readResponse(m *Mock, t *manifest.Table) {
 	t.Close()
 }
 
-// attempt returns the beginning of what the sandbox is given; the runner adds the rest.
+// attempt returns the case's part of the attempt; the runner adds the rest.
 func (c *Case) attempt() *hostcall.Attempt {
 	return &hostcall.Attempt{
 		Job: c.Job, Task: c.Task, Tasks: c.Tasks, Number: c.Attempt, Priority: c.Priority, Labels: c.Labels, Trace: c.Trace,

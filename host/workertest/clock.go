@@ -7,10 +7,10 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// item is something that the guest may wait for.
+// item is anything that the guest may wait for.
 type item interface {
 	hostcall.Pending
-	// ready is when it is or will be ready; false = nothing makes it so.
+	// ready returns when it is or will be ready; false = never.
 	ready() (time.Time, bool)
 }
 
@@ -20,10 +20,10 @@ type timer struct{ at time.Time }
 func (t timer) ready() (time.Time, bool) { return t.at, true }
 func (timer) Drop()                      {}
 
-// now is the time of the case: that of the machine, and what was waited for.
+// now is the time in the case: that of the machine plus the skipped waits.
 func (b *box) now() time.Time { return time.Now().Add(b.skipped) }
 
-// skip lets time pass, of the attempt too.
+// skip advances the time, also of the attempt.
 func (b *box) skip(d time.Duration) {
 	b.skipped += d
 	b.at.Deadline = b.at.Deadline.Add(-d)
@@ -34,9 +34,9 @@ func (b *box) After(_ *hostcall.Attempt, d time.Duration) hostcall.Pending {
 	return timer{b.now().Add(d)}
 }
 
-// Wait implements [hostcall.Ops] without waiting: the time of the case goes on to
-// when the first of the pending is ready. Of several it is always the one that was
-// ready first, so that a case goes the same way each time.
+// Wait implements [hostcall.Ops] without waiting: the time of the case advances to
+// when the first of the pending items is ready. Of several it is always the one
+// that was ready first, so that a case is reproducible.
 func (b *box) Wait(ctx context.Context, list []hostcall.Pending) int {
 	first, when := -1, time.Time{}
 	for i, p := range list {
@@ -66,7 +66,7 @@ func (b *box) Wait(ctx context.Context, list []hostcall.Pending) int {
 	return -1
 }
 
-// expire ends the attempt as its deadline does.
+// expire ends the attempt as if by its deadline.
 func (b *box) expire(list []hostcall.Pending, ready bool) {
 	if !b.deadlineNote {
 		b.deadlineNote = true

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is shown.
+// Limits of what is shown.
 const (
 	contextLines = 3
 	mostDiff     = 200 // lines of one diff
-	mostEdits    = 500 // beyond which texts are shown as if they had nothing in common
+	mostEdits    = 500 // beyond which texts are shown as entirely different
 	mostShown    = 400 // bytes of a value
 )
 
-// compareBytes holds bytes against others. Text is compared by lines, anything else
-// by where it begins to differ.
+// compareBytes compares bytes. Text is compared by lines, anything else by where it
+// begins to differ.
 func compareBytes(what string, want, got []byte) []Difference {
 	switch {
 	case bytes.Equal(want, got):
@@ -37,7 +37,7 @@ func compareBytes(what string, want, got []byte) []Difference {
 	return []Difference{{What: what, Want: show(want), Got: show(got)}}
 }
 
-// compareText holds a text against another.
+// compareText compares texts.
 func compareText(what, want, got string) []Difference {
 	if want == got {
 		return nil
@@ -56,7 +56,7 @@ func isText(b []byte) bool {
 	}) < 0
 }
 
-// shown quotes a value, up to so much of it.
+// shown quotes a value, up to a maximum.
 func shown(b []byte) string {
 	if len(b) > mostShown {
 		return fmt.Sprintf("%q… (%d bytes)", b[:mostShown], len(b))
@@ -64,19 +64,19 @@ func shown(b []byte) string {
 	return fmt.Sprintf("%q", b)
 }
 
-// edit is a line of a diff: ' ' in both, '-' only in what is wanted, '+' only in
-// what came.
+// edit is a line of a diff: ' ' in both, '-' only in the wanted text, '+' only in
+// the actual one.
 type edit struct {
 	kind byte
 	line string
 }
 
-// unified returns the difference of two texts in the form of diff -u, without its
-// head. It is cut when it is long.
+// unified returns the difference between two texts in the form of diff -u, without
+// the header. It is truncated if long.
 func unified(want, got string) string {
 	edits := compareLines(split(want), split(got))
 	var b strings.Builder
-	lines, a, z := 0, 0, 0 // lines that were written, and that were passed of both
+	lines, a, z := 0, 0, 0 // lines written, and lines passed in each text
 	for i := 0; i < len(edits); {
 		from, to := hunk(edits, i)
 		if from == len(edits) {
@@ -151,8 +151,8 @@ func split(text string) []string {
 	return lines
 }
 
-// compareLines returns the shortest way from one text to another, as Myers found it:
-// for each number of edits d it keeps how far each diagonal k gets.
+// compareLines returns the shortest edit script from one text to another (Myers'
+// algorithm): for each number of edits d it keeps how far each diagonal k gets.
 func compareLines(want, got []string) []edit {
 	n, m := len(want), len(got)
 	most := min(n+m, mostEdits)
@@ -187,7 +187,7 @@ func compareLines(want, got []string) []edit {
 	return edits
 }
 
-// walkBack finds the way that was taken.
+// walkBack reconstructs the path.
 func walkBack(trace [][]int, want, got []string) []edit {
 	x, y := len(want), len(got)
 	var back []edit

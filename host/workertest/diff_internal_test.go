@@ -40,7 +40,7 @@ func TestUnifiedIsBounded(t *testing.T) {
 	}
 }
 
-// TestEdits: whatever two texts are, their edits lead from one to the other.
+// TestEdits: the edits of any two texts lead from one to the other.
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	line := rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n"})

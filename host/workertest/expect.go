@@ -11,36 +11,36 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-// Expect is what a case wants besides the output. What it doesn't mention is not
-// looked at, but for jobs and requests, which are effects like the output.
+// Expect is what a case expects besides the output. Anything it doesn't mention is
+// not compared, except for jobs and requests, which are effects like the output.
 type Expect struct {
 	Match    *regexp.Regexp    // of the output, instead of a file
-	Ignore   []string          // names in JSON that don't count
+	Ignore   []string          // names in JSON that are ignored
 	Fail     *WantFail         // nil = it succeeds
 	Snooze   time.Duration     // 0 = it doesn't
-	KV       map[string]string // all keys after it; nil = they are not looked at
-	AnyKeys  *regexp.Regexp    // keys that don't count; nil = all do
+	KV       map[string]string // all keys afterwards; nil = not compared
+	AnyKeys  *regexp.Regexp    // keys that are ignored; nil = none
 	Progress *[2]int64         // done and total of the last report
-	Logs     []WantLog         // in this order, with others between them
+	Logs     []WantLog         // in this order, possibly with others in between
 	Emits    []value
-	emits    bool // all of them are known
+	emits    bool // Emits is complete
 	Submits  []WantSubmit
 	Defers   []WantDefer
 	Metrics  []WantMetric
 	States   []WantState
 }
 
-// WantFail is a failure; what is empty is not looked at.
+// WantFail is a failure; empty fields are not compared.
 type WantFail struct {
 	Code, Category, Severity, Message string
 	Retryable                         *bool
 	Context                           *value
 }
 
-// WantLog is a line of the log that has a text in it.
+// WantLog is a line of the log that contains a text.
 type WantLog struct{ Level, Message string }
 
-// WantSubmit is a job that is submitted; what is empty is not looked at.
+// WantSubmit is a job that is submitted; empty fields are not compared.
 type WantSubmit struct {
 	Worker, Entry, ID, ContentType string
 	Payload                        *value
@@ -207,7 +207,7 @@ func (e *Expect) readReports(t *manifest.Table) {
 	}
 }
 
-// anything returns the regular expression for a text in which * stands for anything.
+// anything returns the regular expression for a text in which * matches anything.
 func anything(text string) string {
 	parts := strings.Split(text, "*")
 	for i := range parts {
@@ -216,7 +216,7 @@ func anything(text string) string {
 	return "(?s)^" + strings.Join(parts, ".*") + "$"
 }
 
-// readValue reads text, or anything else that stands for JSON.
+// readValue reads a text, or any other value, which stands for JSON.
 func readValue(t *manifest.Table, name string) (*value, bool) {
 	if !t.Has(name) {
 		return nil, false

@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// File is the file of an output. What it is compared as follows from its name.
+// File is the file of an output. Its name determines how it is compared.
 type File struct {
 	path   string // where it is, or would be written
 	data   []byte
@@ -27,7 +27,7 @@ type format int
 
 const (
 	exact format = iota // byte by byte
-	text                // .txt: without regard to line ends at its end
+	text                // .txt: ignoring trailing newlines
 	document
 	lines // of JSON
 )
@@ -44,7 +44,7 @@ func (f *File) format() format {
 	return exact
 }
 
-// compare holds an output against the file.
+// compare compares an output with the file.
 func (f *File) compare(got []byte, ignore []string) []Difference {
 	const what = "output"
 	if f.inline != nil {
@@ -53,7 +53,7 @@ func (f *File) compare(got []byte, ignore []string) []Difference {
 	switch f.format() {
 	case text:
 		want, got := trimmed(f.data), trimmed(got)
-		if bytes.ContainsRune(want, '\n') || bytes.ContainsRune(got, '\n') { // so that the comparison doesn't speak of line ends
+		if bytes.ContainsRune(want, '\n') || bytes.ContainsRune(got, '\n') { // so that the comparison doesn't mention line ends
 			want, got = append(want, '\n'), append(got, '\n')
 		}
 		return compareBytes(what, want, got)
@@ -65,10 +65,10 @@ func (f *File) compare(got []byte, ignore []string) []Difference {
 	return compareBytes(what, f.data, got)
 }
 
-// trimmed is a text without the line ends at its end.
+// trimmed returns a text without trailing newlines.
 func trimmed(b []byte) []byte { return slices.Clip(bytes.TrimRight(b, "\r\n")) }
 
-// compareAs holds both against each other in the form that read gives them.
+// compareAs compares both after converting them with read.
 func (f *File) compareAs(read func([]byte, []string) (string, error), got []byte, ignore []string) []Difference {
 	want, err := read(f.data, ignore)
 	if err != nil && f.exists {
@@ -81,7 +81,7 @@ func (f *File) compareAs(read func([]byte, []string) (string, error), got []byte
 	return compareText("output", want, have)
 }
 
-// write makes the file one that an output passes.
+// write makes the file match an output.
 func (f *File) write(got []byte, ignore []string) error {
 	got, err := f.written(got, ignore)
 	if err != nil {
@@ -94,8 +94,7 @@ func (f *File) write(got []byte, ignore []string) error {
 	return nil
 }
 
-// written is what the file has for an output: fit for people to read, and without
-// fields that don't count.
+// written is the file's content for an output: readable, and without ignored fields.
 func (f *File) written(got []byte, ignore []string) ([]byte, error) {
 	switch f.format() {
 	case text:
@@ -105,7 +104,7 @@ func (f *File) written(got []byte, ignore []string) ([]byte, error) {
 		if err != nil || len(ignore) > 0 {
 			return []byte(s), err
 		}
-		var b bytes.Buffer // with its names in the order in which they came
+		var b bytes.Buffer // keeps the names in their original order
 		err = json.Indent(&b, bytes.TrimSpace(got), "", "  ")
 		b.WriteByte('\n')
 		return b.Bytes(), err
@@ -119,8 +118,8 @@ func (f *File) written(got []byte, ignore []string) ([]byte, error) {
 	return got, nil
 }
 
-// nameFor returns the name of a file for an output that has none yet: one that says
-// how to compare it, if that can be told from what it is.
+// nameFor returns a file name for an output that has none yet: one that says how to
+// compare it, if that can be derived from the output.
 func nameFor(stem string, got []byte) string {
 	base := "output"
 	if stem != "" {
@@ -136,7 +135,7 @@ func nameFor(stem string, got []byte) string {
 	return base
 }
 
-// readFile reads a file of a case, which must not lead out of its folder by its name.
+// readFile reads a file of a case, whose name must not lead out of the folder.
 func readFile(dir, name string) ([]byte, error) {
 	if !filepath.IsLocal(name) && !strings.HasPrefix(filepath.ToSlash(name), "../") {
 		return nil, &jobhost.Error{Code: jobhost.CodeInvalid, Message: fmt.Sprintf("%q is not a path from the case's folder", name)}
@@ -144,7 +143,7 @@ func readFile(dir, name string) ([]byte, error) {
 	return readSome(filepath.Join(dir, filepath.FromSlash(name)))
 }
 
-// readSome reads a file of a size that can be.
+// readSome reads a file of an acceptable size.
 func readSome(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

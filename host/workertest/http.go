@@ -20,11 +20,11 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Mock is a request that a case knows, and the response to it.
+// Mock is a request expected by a case, and the response to it.
 type Mock struct {
-	// Method and URL must be those of the request; * in the URL stands for anything.
+	// Method and URL must match those of the request; * in the URL matches anything.
 	Method, URL string
-	// Header are fields that the request must have, among others.
+	// Header lists fields that the request must have; it may have others.
 	Header   map[string]string
 	Body     *value // nil = any
 	Response Response
@@ -34,18 +34,18 @@ type Mock struct {
 	used    int
 }
 
-// Response is what comes of a request.
+// Response is the outcome of a request.
 type Response struct {
 	Status   int
 	Header   map[string]string
 	Body     []byte
-	Delay    time.Duration // which takes no time
-	Error    string        // why there is none
+	Delay    time.Duration // which takes no real time
+	Error    string        // why there is no response
 	Message  string
-	jsonBody bool // whose type goes without saying
+	jsonBody bool // the content type is implied
 }
 
-// compile reads the URL.
+// compile compiles the URL pattern.
 func (m *Mock) compile() error {
 	if !strings.Contains(m.URL, "*") {
 		_, text, _, err := httpurl.ParseTarget(m.URL)
@@ -59,7 +59,7 @@ func (m *Mock) compile() error {
 	return err
 }
 
-// differs says why a request is not the mock's; empty = it is.
+// differs says why a request doesn't match the mock; empty = it does.
 func (m *Mock) differs(r *request) string {
 	switch {
 	case m.Method != r.method:
@@ -94,7 +94,7 @@ type request struct {
 	canonical   httpurl.URL
 }
 
-// exchange is a request that was answered by a mock, with the response or why there
+// exchange is a request answered by a mock, with the response or the reason why there
 // is none.
 type exchange struct {
 	box      *box
@@ -132,7 +132,7 @@ func (b *box) Send(_ *hostcall.Attempt, r *hostcall.HTTPRequest) (hostcall.Excha
 	return x, nil
 }
 
-// check reads a request as the proxy does that would send it.
+// check validates a request as the sending proxy does.
 func (b *box) check(r *hostcall.HTTPRequest) (*request, error) {
 	if b.noHTTP {
 		b.notef("%s %s was denied: the manifest lets this worker go nowhere; http.allow says where it may", r.Method, r.URL)
@@ -157,7 +157,8 @@ func (b *box) check(r *hostcall.HTTPRequest) (*request, error) {
 	return asked, nil
 }
 
-// judge asks the policy whether a request may be sent; its cause is not for the guest.
+// judge asks the policy whether a request may be sent; its cause is not shown to the
+// guest.
 func (b *box) judge(r *request) error {
 	err := b.policy.Judge(r.method, r.canonical)
 	if err == nil {
@@ -171,7 +172,7 @@ func (b *box) judge(r *request) error {
 // maxHops is how many redirects are followed.
 const maxHops = netproxy.DefaultMaxRedirects
 
-// answer looks a request up, and follows where its response leads.
+// answer looks up a request and follows redirects.
 func (b *box) answer(r *request) (*hostcall.HTTPResponse, time.Duration, error) {
 	var delay time.Duration
 	for hop := 0; ; hop++ {
@@ -207,7 +208,7 @@ var redirects = []int{
 	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
-// follow makes the request the one that a redirect asks for.
+// follow changes the request to the one that a redirect asks for.
 func (r *request) follow(status int, location string) error {
 	base, err := url.Parse(r.url)
 	if err != nil {
@@ -227,7 +228,7 @@ func (r *request) follow(status int, location string) error {
 	return nil
 }
 
-// find returns the first mock for a request that is not used up; nil = there is none.
+// find returns the first matching mock that is not used up; nil = none.
 func (b *box) find(r *request) *Mock {
 	for _, m := range b.test.Requests {
 		if m.differs(r) == "" {
@@ -236,7 +237,7 @@ func (b *box) find(r *request) *Mock {
 	}
 	text := r.method + " " + r.url
 	for _, m := range b.test.Requests {
-		if m.Method == r.method && m.pattern.MatchString(r.url) { // near enough to say why not
+		if m.Method == r.method && m.pattern.MatchString(r.url) { // close enough to say why it doesn't match
 			text += "\nit is not " + m.String() + " of the case: " + m.differs(r)
 		}
 	}
@@ -249,7 +250,7 @@ func (b *box) find(r *request) *Mock {
 	return nil
 }
 
-// http returns the response as a guest gets it, who may change it.
+// http returns the response for a guest, as a copy that may be changed.
 func (r *Response) http() *hostcall.HTTPResponse {
 	header := http.Header{}
 	if r.jsonBody {
@@ -261,7 +262,7 @@ func (r *Response) http() *hostcall.HTTPResponse {
 	return &hostcall.HTTPResponse{Status: r.Status, Header: header, Body: slices.Clone(r.Body)}
 }
 
-// noResponses are the words for why there is no response.
+// noResponses are the reasons for a missing response.
 func noResponses() []string {
 	return []string{
 		"denied", "timeout", "dns", "connection", "tls", "protocol", "response_too_large", "too_many", "recursive",

@@ -20,7 +20,7 @@ type submitted struct {
 	now bool
 }
 
-// SubmitJob implements [hostcall.Jobs]. Whether the worker may is known already.
+// SubmitJob implements [hostcall.Jobs]. Permission was checked before.
 func (b *box) SubmitJob(at *hostcall.Attempt, spec *jobhost.Spec, when hostcall.SubmitTime) (string, error) {
 	s := submitted{Spec: *spec, id: spec.ID, now: when == hostcall.SubmitNow}
 	s.Payload, s.Labels = bytes.Clone(spec.Payload), maps.Clone(spec.Labels)
@@ -34,7 +34,7 @@ func (b *box) SubmitJob(at *hostcall.Attempt, spec *jobhost.Spec, when hostcall.
 	return s.id, nil
 }
 
-// ending is the end of a job, which came at once.
+// ending is the end of a job, which comes immediately.
 type ending struct{ ended jobhost.Ended }
 
 func (*ending) ready() (time.Time, bool) { return time.Time{}, true }
@@ -45,8 +45,8 @@ func (*ending) Drop() {}
 // Message implements [hostcall.Ending].
 func (e *ending) Message(context.Context) ([]byte, error) { return json.Marshal(&e.ended) }
 
-// Await implements [hostcall.Ops] with the next end that the case has for a job of
-// that worker.
+// Await implements [hostcall.Ops] with the case's next ending for a job of that
+// worker.
 func (b *box) Await(_ *hostcall.Attempt, id string) (hostcall.Ending, error) {
 	var job *submitted
 	for i := range b.submitted {
@@ -66,7 +66,7 @@ func (b *box) Await(_ *hostcall.Attempt, id string) (hostcall.Ending, error) {
 	return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the test does not say how job " + id + " of " + job.Worker + " ends"}
 }
 
-// ending makes the end of a job.
+// ending creates the end of a job.
 func (g *GivenEnd) ending(job *submitted) *ending {
 	e := &ending{jobhost.Ended{
 		Job: job.id, Worker: job.Worker, State: jobhost.Succeeded, Labels: job.Labels, EndedAt: stateTime,

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// judge holds what an attempt did against what its case wants.
+// judge compares what an attempt did with what its case expects.
 type judge struct {
 	test    *Case
 	box     *box
@@ -27,7 +27,7 @@ func (j *judge) compare() []Difference {
 	j.compareRequests()
 	succeeded := j.outcome.Kind == jobhost.OutcomeSucceeded
 	if e := &j.test.Expect; succeeded || len(e.Submits) > 0 || len(e.Defers) > 0 {
-		// With any other outcome they come to nothing.
+		// With any other outcome they are dropped.
 		j.compareSubmits()
 		j.compareDefers()
 	}
@@ -37,12 +37,12 @@ func (j *judge) compare() []Difference {
 	return j.found
 }
 
-// differ notes a difference.
+// differ records a difference.
 func (j *judge) differ(what, want, got string) {
 	j.found = append(j.found, Difference{What: what, Want: want, Got: got})
 }
 
-// same compares two values of which the one that is wanted may be left open.
+// same compares two values; the zero value means that anything is wanted.
 func same[T comparable](j *judge, what string, want, got T) {
 	var open T
 	if want != open && want != got {
@@ -99,7 +99,7 @@ func (j *judge) compareOutput() {
 	}
 }
 
-// outcomeText says how the attempt ended.
+// outcomeText describes how the attempt ended.
 func (j *judge) outcomeText() string {
 	o := j.outcome
 	switch o.Kind {
@@ -144,7 +144,8 @@ func (j *judge) compareFailure(want *WantFail, got *jobhost.Failure) {
 	}
 }
 
-// compareRequests wants that each request had a response, and the other way round.
+// compareRequests requires a response for each request, and a request for each
+// response.
 func (j *judge) compareRequests() {
 	for _, text := range j.box.unanswered {
 		j.differ("request", "one that the case answers", text)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// compareSubmits wants the very jobs that the case names, in their order.
+// compareSubmits requires exactly the jobs of the case, in order.
 func (j *judge) compareSubmits() {
 	want, got := j.test.Expect.Submits, j.box.submitted
 	for i := range max(len(want), len(got)) {
@@ -55,7 +55,7 @@ func labels(m map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// compareDefers wants the very requests that the case names.
+// compareDefers requires exactly the requests of the case.
 func (j *judge) compareDefers() {
 	want, got := j.test.Expect.Defers, j.box.deferred
 	for i := range max(len(want), len(got)) {
@@ -88,7 +88,7 @@ func (j *judge) compareDefer(what string, want *WantDefer, got *deferredRequest)
 	}
 }
 
-// compareReports looks at what was told while the attempt ran.
+// compareReports compares what was reported while the attempt ran.
 func (j *judge) compareReports() {
 	e := &j.test.Expect
 	if e.Progress != nil && *e.Progress != j.box.progress {
@@ -164,7 +164,7 @@ func (j *judge) compareState(want *WantState) {
 	}
 }
 
-// compareLogs wants the lines in their order, with others between them.
+// compareLogs requires the lines in order, possibly with others in between.
 func (j *judge) compareLogs() {
 	rest := strings.Split(strings.TrimSuffix(j.log, "\n"), "\n")
 	for i, want := range j.test.Expect.Logs {
@@ -181,7 +181,7 @@ func (j *judge) compareLogs() {
 	}
 }
 
-// text shows a difference in some lines.
+// text describes a difference in a few lines.
 func (d *Difference) text() string {
 	if d.Diff != "" {
 		return d.Diff

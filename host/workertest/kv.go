@@ -11,13 +11,13 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// key is a key of the worker: as it is for others, and what the attempt makes of it.
+// key is a key of the worker: as others see it, and as the attempt has changed it.
 type key struct {
-	version int64  // that others see; 0 = it isn't there for them
-	value   []byte // that the attempt sees; nil = it isn't there
+	version int64  // as others see it; 0 = it doesn't exist for them
+	value   []byte // as the attempt sees it; nil = it doesn't exist
 }
 
-// fillKeys sets the keys that the case begins with, each with a version of its own.
+// fillKeys sets the initial keys of the case, each with its own version.
 func (b *box) fillKeys() {
 	b.keys = map[string]*key{}
 	for _, name := range slices.Sorted(maps.Keys(b.test.KV)) {
@@ -26,7 +26,7 @@ func (b *box) fillKeys() {
 	}
 }
 
-// kept returns the keys as they are after the attempt.
+// kept returns the keys after the attempt.
 func (b *box) kept(succeeded bool) map[string]string {
 	if !succeeded {
 		return b.test.KV
@@ -86,7 +86,7 @@ func (b *box) KVAdd(_ *hostcall.Attempt, name []byte, delta int64) (int64, hostc
 		}
 	}
 	sum := n + delta
-	// The least numbers stand for errors in the ABI.
+	// The lowest numbers stand for errors in the ABI.
 	if (sum > n) != (delta > 0) && delta != 0 || sum <= math.MinInt64+255 {
 		return 0, hostcall.ErrLimit
 	}

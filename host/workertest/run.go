@@ -23,29 +23,29 @@ import (
 // Runner runs cases of one worker.
 type Runner struct {
 	Engine runtime.Engine
-	// Worker is what the cases are for, with what the manifest grants it.
+	// Worker is the tested worker, with what the manifest grants it.
 	Worker host.Worker
-	// Free is for a worker that no manifest grants anything: then it may do all that
-	// its cases answer and expect.
+	// Free is for a worker without a manifest: it may do everything that its cases
+	// answer and expect.
 	Free bool
 	// Update writes outputs that differ.
 	Update bool
-	// Parallel is how many cases run at one time; at least 1.
+	// Parallel is how many cases run at a time; at least 1.
 	Parallel int
 
 	suite   *Suite
 	mu      sync.Mutex        // protects plugins
-	plugins map[string]loaded // by what they find of their configuration
+	plugins map[string]loaded // by configuration
 }
 
-// loaded is a plugin, or why there is none.
+// loaded is a plugin, or the error why there is none.
 type loaded struct {
 	runtime.Plugin
 	err error
 }
 
-// Run runs some cases of a suite and reports each as soon as those before it are.
-// The error is of what keeps all of them from running.
+// Run runs some cases of a suite and reports each as soon as those before it are
+// reported. The error is one that keeps all of them from running.
 func (r *Runner) Run(ctx context.Context, s *Suite, cases []*Case, report func(*Result)) (err error) {
 	r.suite, r.plugins = s, map[string]loaded{}
 	defer func() {
@@ -55,7 +55,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, cases []*Case, report func(*
 			}
 		}
 	}()
-	// Before anything else: a plugin that can't be loaded is no fault of the cases.
+	// First: a plugin that can't be loaded is not the fault of the cases.
 	if _, err := r.load(ctx, r.config(&Case{})); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, cases []*Case, report func(*
 		for _, result := range results {
 			select {
 			case one := <-result:
-				if ctx.Err() != nil { // then it was stopped
+				if ctx.Err() != nil { // it was stopped
 					return context.Cause(ctx)
 				}
 				report(one)
@@ -102,7 +102,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, cases []*Case, report func(*
 	return errors.Join(err, ctx.Err(), end.Err())
 }
 
-// config is what a case's worker finds of its configuration.
+// config returns the configuration for a case's worker.
 func (r *Runner) config(c *Case) map[string]string {
 	config := map[string]string{}
 	maps.Copy(config, r.Worker.Config)
@@ -111,8 +111,8 @@ func (r *Runner) config(c *Case) map[string]string {
 	return config
 }
 
-// load returns the plugin with a configuration, which it may read while it is
-// initialised. It is compiled once.
+// load returns the plugin with a configuration, which it may read during
+// initialisation. It is compiled once.
 func (r *Runner) load(ctx context.Context, config map[string]string) (runtime.Plugin, error) {
 	id := ""
 	for _, name := range slices.Sorted(maps.Keys(config)) {
@@ -186,7 +186,7 @@ func (r *Runner) timeout(c *Case) time.Duration {
 	return runtime.DefaultLimits().Timeout
 }
 
-// limit gives an attempt the limits of the worker.
+// limit sets the attempt's limits from the worker.
 func (r *Runner) limit(c *Case, at *hostcall.Attempt) {
 	l := r.Worker.Limits.OrDefaults()
 	at.Limits = hostcall.Limits{
@@ -203,8 +203,8 @@ func (r *Runner) limit(c *Case, at *hostcall.Attempt) {
 	}
 }
 
-// grant gives an attempt what its worker may do. A case can't give it secrets that
-// it would not have.
+// grant sets what the attempt may do, from its worker. A case can't give it secrets
+// that it would not have.
 func (r *Runner) grant(c *Case, at *hostcall.Attempt) (missing []Difference) {
 	at.Secrets = map[string]string{}
 	maps.Copy(at.Secrets, r.Worker.Secrets)
@@ -233,7 +233,7 @@ func (r *Runner) grant(c *Case, at *hostcall.Attempt) (missing []Difference) {
 	return missing
 }
 
-// around tells the box where requests may go.
+// around sets where requests may go.
 func (r *Runner) around(b *box) {
 	b.maxResponse = netproxy.DefaultMaxResponseBytes
 	h := r.Worker.HTTP
@@ -249,14 +249,14 @@ func (r *Runner) around(b *box) {
 	}
 }
 
-// update writes the output of a case that succeeded as it should.
+// update writes the output of a case that ended as expected.
 func (r *Runner) update(j *judge, result *Result) {
 	c := j.test
 	if j.outcome.Kind != jobhost.OutcomeSucceeded || c.Expect.Fail != nil || c.Expect.Snooze > 0 ||
 		c.Output.inline != nil || c.Expect.Match != nil {
 		return
 	}
-	if len(j.box.unanswered) > 0 { // it is the output of a world that isn't whole
+	if len(j.box.unanswered) > 0 { // the output is that of an incomplete environment
 		j.notes = append(j.notes, "the output is not written before the case answers all that the worker asks")
 		return
 	}

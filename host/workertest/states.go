@@ -13,8 +13,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// stateTime is when everything happened that a guest is told of, so that it is the
-// same each time.
+// stateTime is the time of everything that a guest is shown, so that it is reproducible.
 var stateTime = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // SetState implements [hostcall.States].
@@ -41,13 +40,13 @@ func (b *box) SetState(_ context.Context, _ *hostcall.Attempt, s jobhost.TaskSta
 	return nil
 }
 
-// matches reports whether a state is one of those asked for; the job of the query is set.
+// matches reports whether a state matches a query; the job of the query is set.
 func matches(q *hostcall.StateQuery, s *jobhost.TaskState) bool {
 	return s.JobID == q.Job && (q.Task == hostcall.AllTasks || s.TaskID == q.Task) && (q.Tag == "" || s.Tag == q.Tag)
 }
 
-// State implements [hostcall.States]: lowest status, task and tag prevail, and what
-// nobody has reported is not started.
+// State implements [hostcall.States]: the lowest status, task and tag win, and a task
+// without a report is not started.
 func (b *box) State(_ context.Context, at *hostcall.Attempt, q hostcall.StateQuery) (jobhost.TaskState, error) {
 	tasks := 0
 	if q.Job = cmp.Or(q.Job, at.Job); q.Job == at.Job {
@@ -115,15 +114,15 @@ func (b *box) Receive(*hostcall.Attempt) hostcall.Stream {
 	return b.inbox
 }
 
-// stream are messages, one after the other.
+// stream is a sequence of messages.
 type stream struct {
 	messages [][]byte
 	closes   bool                 // after the last one
-	query    *hostcall.StateQuery // of what is watched; nil = nobody does
+	query    *hostcall.StateQuery // of the watch; nil = none
 }
 
 func (s *stream) push(e *jobhost.StateEvent) {
-	if message, err := json.Marshal(e); err == nil { // a state always can be written
+	if message, err := json.Marshal(e); err == nil { // a state can always be encoded
 		s.messages = append(s.messages, message)
 	}
 }
@@ -148,4 +147,4 @@ func (s *stream) Next() ([]byte, bool, error) {
 // Drop implements [hostcall.Pending].
 func (s *stream) Drop() { s.query = nil }
 
-var errClosed error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "nobody sends any more"}
+var errClosed error = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "there will be no more messages"}

@@ -15,14 +15,14 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// Suite is a folder of cases, and what its cases.toml says of all of them.
+// Suite is a folder of cases, with the common settings in its cases.toml.
 type Suite struct {
 	Dir   string
 	Cases []*Case // by name
 
-	// Worker is the one of the manifest that the cases are for, Manifest where that
-	// is, and Plugin a module or Extism manifest instead; empty = nothing is said.
-	// Paths start at the working directory.
+	// Worker is the worker in the manifest that the cases are for, Manifest the path
+	// of that, and Plugin a module or Extism manifest instead; empty = unspecified.
+	// Paths are relative to the working directory.
 	Worker, Manifest, Plugin string
 	ABI, Entry               string
 	// Features are those of [runtime.Features] that Plugin may use.
@@ -31,14 +31,14 @@ type Suite struct {
 	Config, Secrets, Labels map[string]string
 }
 
-// settingsFile is what is said for all cases of a folder, caseFile for one.
+// settingsFile has the settings for all cases of a folder, caseFile for one.
 const (
 	settingsFile = "cases.toml"
 	caseFile     = "case.toml"
 )
 
-// Open reads the cases of a folder: of the suite, or of a single one in it. All that
-// is wrong with them is reported at once; then there is no suite.
+// Open reads the cases of a folder: of the suite, or of a single one in it. All faults
+// are reported at once; then there is no suite.
 func Open(dir string) (*Suite, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -72,7 +72,7 @@ func Open(dir string) (*Suite, error) {
 	return s, nil
 }
 
-// reason is an error without the path, which is said already.
+// reason returns an error without the path, which was already mentioned.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -113,7 +113,7 @@ func (f *finder) settings(dir string) {
 	f.fail(f.suite.parse(path, data))
 }
 
-// parse reads the text of a cases.toml.
+// parse parses the text of a cases.toml.
 func (s *Suite) parse(path string, data []byte) error {
 	doc, t := manifest.ReadDocument(path, data)
 	from := func(name string) string {
@@ -140,7 +140,7 @@ func (s *Suite) parse(path string, data []byte) error {
 	return doc.Err()
 }
 
-// features reads what a plugin may use.
+// features reads the features that a plugin may use.
 func (s *Suite) features(t *manifest.Table) {
 	s.Features = t.Texts("features")
 	if len(s.Features) > 0 && s.Plugin == "" {
@@ -153,7 +153,7 @@ func (s *Suite) features(t *manifest.Table) {
 	}
 }
 
-// walk finds the cases of the suite's folder and those below it.
+// walk finds the cases in the suite's folder and below.
 func (f *finder) walk() {
 	err := filepath.WalkDir(f.suite.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -191,7 +191,7 @@ func caseIn(dir string) bool {
 	return err == nil || len(named(dir, "input")) > 0
 }
 
-// named returns the files of a folder that are called so, whatever they end with.
+// named returns the files of a folder with a base name and any extension.
 func named(dir, base string) []string {
 	var names []string
 	entries, err := os.ReadDir(dir)
@@ -213,7 +213,7 @@ func (f *finder) folder(dir, name string) {
 	f.finish(c, caseFile, named(dir, "output"))
 }
 
-// flat reads a case that is some files beside others: NAME.in, NAME.out and NAME.toml.
+// flat reads a case that is a set of files: NAME.in, NAME.out and NAME.toml.
 func (f *finder) flat(dir, name string) {
 	c := &Case{Name: name, dir: dir, stem: filepath.Base(filepath.FromSlash(name))}
 	f.input(c, []string{c.stem + ".in"})
@@ -232,7 +232,7 @@ func (f *finder) input(c *Case, files []string) {
 	}
 }
 
-// finish reads what is said of a case, and its output.
+// finish reads the settings of a case, and its output.
 func (f *finder) finish(c *Case, settings string, outputs []string) {
 	path := filepath.Join(c.dir, settings)
 	data, err := readSome(path)

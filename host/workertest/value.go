@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// value is what some bytes must be: a text as it is, or anything that means the
-// same as JSON.
+// value is an expected value: a text that must match exactly, or JSON that must
+// be equivalent.
 type value struct {
 	text   string
 	isJSON bool // text is JSON in its canonical form
 }
 
-// valueOf reads a value of a TOML file: what is no text is JSON.
+// valueOf converts a value of a TOML file: anything but text is JSON.
 func valueOf(v any) (value, error) {
 	if text, ok := v.(string); ok {
 		return value{text: text}, nil
@@ -40,7 +40,7 @@ func (v *value) bytes() []byte {
 	return []byte(v.text)
 }
 
-// compare holds bytes against the value.
+// compare compares bytes with the value.
 func (v *value) compare(what string, got []byte) []Difference {
 	if !v.isJSON {
 		return compareBytes(what, []byte(v.text), got)
@@ -52,12 +52,11 @@ func (v *value) compare(what string, got []byte) []Difference {
 	return compareText(what, v.text, text)
 }
 
-// maxDepth bounds how deep JSON may be nested.
+// maxDepth bounds the nesting of JSON.
 const maxDepth = 200
 
-// canonical writes JSON in the one form in which it is compared: indented, with
-// its names sorted, and without the fields to ignore. Numbers that are equal look
-// the same.
+// canonical converts JSON to the form in which it is compared: indented, with
+// names sorted, and without ignored fields. Equal numbers look the same.
 func canonical(data []byte, ignore []string) (string, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -109,8 +108,8 @@ func normal(v any, ignore []string, depth int) (_ any, err error) {
 	return v, nil
 }
 
-// normalNumber writes 1.0 and 1e0 as 1. Numbers that a float64 would change stay
-// as they are.
+// normalNumber writes 1.0 and 1e0 as 1. Numbers that a float64 would change are
+// kept.
 func normalNumber(n json.Number) json.Number {
 	if _, err := n.Int64(); err == nil && n != "-0" {
 		return n
@@ -126,7 +125,7 @@ func normalNumber(n json.Number) json.Number {
 	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
-// canonicalLines writes lines of JSON, each as one in its canonical form.
+// canonicalLines converts lines of JSON, each to its canonical form in one line.
 func canonicalLines(data []byte, ignore []string) (string, error) {
 	var b bytes.Buffer
 	n := 0

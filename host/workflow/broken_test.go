@@ -6,6 +6,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -19,7 +20,7 @@ func (*damage) Ops() int                      { return 1 }
 func (d *damage) Apply(tx *sqlitedb.Tx) error { return tx.Stmt(d.sql).Exec() }
 func (d *damage) Done(err error)              { d.done <- err }
 
-// A workflow that can't go on fails once, whatever comes later, and who asks for something is told.
+// A workflow that can't continue fails once, whatever comes later, and requests get an error.
 func TestBrokenWorkflows(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]struct{ sql, code string }{
@@ -51,9 +52,10 @@ func TestBrokenWorkflows(t *testing.T) {
 			}
 			defer s.close()
 			for range 3 {
+				_, retried := s.e.RetryWorkflow(t.Context(), id, "")
 				for what, err := range map[string]error{
-					"signal": s.e.Signal(t.Context(), id, jobhost.WorkflowSignal{Name: "go"}),
-					"retry":  s.e.Retry(t.Context(), id, ""),
+					"signal": s.e.SignalWorkflow(t.Context(), id, jobhost.WorkflowSignal{Name: "go"}),
+					"retry":  retried,
 				} {
 					if jobhost.CodeOf(err) != jobhost.CodeConflict {
 						t.Errorf("%s of a broken workflow: %v", what, err)
@@ -67,7 +69,7 @@ func TestBrokenWorkflows(t *testing.T) {
 			if n := s.told(id); n != 1 {
 				t.Errorf("it has ended %d times", n)
 			}
-			if err := s.e.Delete(t.Context(), id); err != nil {
+			if err := s.e.DeleteWorkflow(t.Context(), id); err != nil {
 				t.Error(err)
 			}
 			if counts, err := store.Counts(t.Context()); err != nil || counts[jobhost.WorkflowWorker][0] != 0 {
@@ -144,7 +146,7 @@ func TestTakenIDs(t *testing.T) {
 	t.Cleanup(func() { close(held) })
 	var foreign []string
 	for _, id := range []string{"wf-jobs.a.1", "wf-jobs.b.1", "wf-timer.nap.1.wake"} {
-		if res := s.commit(&queue.Submit{Job: s.q.NewJob(&jobhost.Spec{ID: id, Worker: "w"})}); res.Err != nil {
+		if res := s.commit(&record.Submit{Job: s.q.NewJob(&jobhost.Spec{ID: id, Worker: "w"})}); res.Err != nil {
 			t.Fatal(res.Err)
 		}
 		foreign = append(foreign, id)

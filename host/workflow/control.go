@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// ask lets an event happen to a workflow that somebody asks for. judge may refuse it.
-func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Event) *jobhost.Error, event course.Event) error {
+// ask applies a requested event to a workflow. judge may refuse it.
+func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *machine.Event) *jobhost.Error, event machine.Event) error {
 	if err := jobhost.CheckAnyWorkflowID(id); err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		return err
 	}
 	t := &transition{engine: e, at: e.now()}
-	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
+	t.first = func(t *transition, tx record.WorkflowTx, _ record.End) (*happening, error) {
 		w, err := tx.WorkflowByID(id)
 		switch {
 		case w == nil:
@@ -32,7 +32,7 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 		switch {
 		case err != nil:
 			return nil, err
-		case r == nil: // it has broken down, which is told
+		case r == nil: // it has broken down, which was reported
 			return nil, nil
 		}
 		h := &happening{key: w.Key, event: event}
@@ -51,10 +51,10 @@ func (e *Engine) ask(ctx context.Context, id string, judge func(*row, *course.Ev
 	return nil
 }
 
-// prepare compiles what a workflow runs before the store's writer would have to. One that can't be compiled any
-// more, or is damaged, is for the transition to end.
+// prepare compiles a workflow's definition, so that the store's writer doesn't have to. If it is damaged or
+// no longer compiles, the transition ends the workflow.
 func (e *Engine) prepare(ctx context.Context, id string) error {
-	return e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	return e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if w == nil {
 			return err
@@ -65,7 +65,7 @@ func (e *Engine) prepare(ctx context.Context, id string) error {
 }
 
 // definition returns a definition by its hash.
-func (e *Engine) definition(v queue.WorkflowView, hash string) (*definition, error) {
+func (e *Engine) definition(v record.WorkflowView, hash string) (*definition, error) {
 	if d := e.defs.cached(hash); d != nil {
 		return d, nil
 	}
@@ -76,46 +76,46 @@ func (e *Engine) definition(v queue.WorkflowView, hash string) (*definition, err
 	return e.defs.compile(hash, text)
 }
 
-// Signal hands a signal to a workflow: see [jobhost.WorkflowController].
-func (e *Engine) Signal(ctx context.Context, id string, s jobhost.WorkflowSignal) error {
+// Signal sends a signal to a workflow: see [jobhost.WorkflowController].
+func (e *Engine) SignalWorkflow(ctx context.Context, id string, s jobhost.WorkflowSignal) error {
 	if err := s.Check(); err != nil {
 		return fmt.Errorf("signal: %w", err)
 	}
 	if s.Payload == nil {
 		s.Payload = []byte("null")
 	}
-	err := e.ask(ctx, id, anyway, course.Event{What: course.Signalled, Signal: s.Name, ID: s.ID, Payload: s.Payload})
+	err := e.ask(ctx, id, anyway, machine.Event{What: machine.Signalled, Signal: s.Name, ID: s.ID, Payload: s.Payload})
 	if err != nil {
 		return fmt.Errorf("signal: %w", err)
 	}
 	return nil
 }
 
-func anyway(*row, *course.Event) *jobhost.Error { return nil }
+func anyway(*row, *machine.Event) *jobhost.Error { return nil }
 
-// Cancel ends a workflow: see [jobhost.WorkflowController].
-func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
+// CancelWorkflow ends a workflow: see [jobhost.WorkflowController].
+func (e *Engine) CancelWorkflow(ctx context.Context, id, reason string) (jobhost.WorkflowRun, error) {
 	if reason == "" {
 		reason = reasonCancelled
 	}
 	if len(reason) > jobhost.MaxLabelBytes {
-		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
+		return jobhost.WorkflowRun{}, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "reason", Message: fmt.Sprintf("a reason of %d bytes is longer than %d", len(reason), jobhost.MaxLabelBytes)}
 	}
-	judge := func(r *row, _ *course.Event) *jobhost.Error {
-		if r.Status == queue.WorkflowRunning || r.Status == queue.WorkflowCancelled {
+	judge := func(r *row, _ *machine.Event) *jobhost.Error {
+		if r.Status == record.WorkflowRunning || r.Status == record.WorkflowCancelled {
 			return nil
 		}
 		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has ended: it is %s", id, statusOf(r.Status))}
 	}
-	if err := e.ask(ctx, id, judge, course.Event{What: course.Cancelled, Reason: reason}); err != nil {
-		return fmt.Errorf("cancel workflow: %w", err)
+	if err := e.ask(ctx, id, judge, machine.Event{What: machine.Cancelled, Reason: reason}); err != nil {
+		return jobhost.WorkflowRun{}, fmt.Errorf("cancel workflow: %w", err)
 	}
-	return nil
+	return e.Workflow(ctx, id)
 }
 
-// Retry lets a step run anew: see [jobhost.WorkflowController].
-func (e *Engine) Retry(ctx context.Context, id, step string) error {
-	judge := func(r *row, event *course.Event) *jobhost.Error {
+// Retry runs a step again: see [jobhost.WorkflowController].
+func (e *Engine) RetryWorkflow(ctx context.Context, id, step string) (jobhost.WorkflowRun, error) {
+	judge := func(r *row, event *machine.Event) *jobhost.Error {
 		if step == "" {
 			return nil
 		}
@@ -135,15 +135,15 @@ func (e *Engine) Retry(ctx context.Context, id, step string) error {
 		}
 		return refusal
 	}
-	if err := e.ask(ctx, id, judge, course.Event{What: course.Retry, Step: course.None}); err != nil {
-		return fmt.Errorf("retry workflow: %w", err)
+	if err := e.ask(ctx, id, judge, machine.Event{What: machine.Retry, Step: machine.None}); err != nil {
+		return jobhost.WorkflowRun{}, fmt.Errorf("retry workflow: %w", err)
 	}
-	return nil
+	return e.Workflow(ctx, id)
 }
 
-// Delete removes a workflow that has ended: see [jobhost.WorkflowController].
-func (e *Engine) Delete(ctx context.Context, id string) error {
-	if err := e.queue.DeleteWorkflow(ctx, id); err != nil {
+// DeleteWorkflow removes a workflow that has ended: see [jobhost.WorkflowController].
+func (e *Engine) DeleteWorkflow(ctx context.Context, id string) error {
+	if err := e.queue.RemoveWorkflow(ctx, id); err != nil {
 		return fmt.Errorf("delete workflow: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
@@ -84,7 +85,7 @@ type lives struct {
 	def  jobhost.Workflow
 
 	mu    sync.Mutex     // protects ends
-	ends  map[string]int // of workflows, as they were told in all lives
+	ends  map[string]int // of workflows, as reported in all lives
 	needs map[string][]string
 }
 
@@ -133,10 +134,10 @@ func (l *lives) live(then func(*site, *jobhost.WorkflowRun)) error {
 func (l *lives) course(s *site) (jobhost.WorkflowRun, error) {
 	ctx := l.t.Context()
 	start := jobhost.WorkflowStart{ID: crashID, Definition: &l.def, Input: []byte(`{"n":1}`)}
-	if _, err := s.e.Start(ctx, start); err != nil {
+	if _, err := s.e.StartWorkflow(ctx, start); err != nil {
 		return jobhost.WorkflowRun{}, err
 	}
-	err := s.e.Signal(ctx, crashID, jobhost.WorkflowSignal{Name: "go", ID: "once", Payload: []byte(`"gone"`)})
+	err := s.e.SignalWorkflow(ctx, crashID, jobhost.WorkflowSignal{Name: "go", ID: "once", Payload: []byte(`"gone"`)})
 	if err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict { // it has ended
 		return jobhost.WorkflowRun{}, err
 	}
@@ -184,7 +185,7 @@ func (l *lives) trail(s *site, run *jobhost.WorkflowRun) trail {
 	l.t.Helper()
 	left := trail{output: string(run.Output), statuses: statuses(run), kv: map[string]string{}}
 	for _, worker := range []string{"w", "other"} {
-		keys, err := s.store.KVList(l.t.Context(), queue.KVQuery{Worker: worker, Limit: 1000})
+		keys, err := s.store.KVList(l.t.Context(), record.KVQuery{Worker: worker, Limit: 1000})
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 	"github.com/jobhost/jobhost/internal/text"
 )
@@ -20,67 +20,67 @@ import (
 // definition is a definition ready to run.
 type definition struct {
 	*plan.Plan
-	course *course.Course
-	hash   string // that it is kept under
-	text   []byte // JSON
-	index  map[string]int
-	// checked is the generation of definitions that what it refers to was last held against.
+	machine *machine.Machine
+	hash    string // under which it is stored
+	text    []byte // JSON
+	index   map[string]int
+	// checked is the generation of definitions against which its references were last checked.
 	checked atomic.Int64
 }
 
-// newDefinition readies a plan.
+// newDefinition prepares a plan for running.
 func newDefinition(p *plan.Plan, hash string) (*definition, error) {
 	text, err := json.Marshal(&p.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("define workflow %s: %w", p.Workflow.Name, err)
 	}
-	c, err := p.Course()
+	c, err := p.Machine()
 	if err != nil {
 		return nil, err
 	}
-	d := &definition{Plan: p, course: c, hash: hash, text: text, index: make(map[string]int, len(p.Workflow.Steps))}
+	d := &definition{Plan: p, machine: c, hash: hash, text: text, index: make(map[string]int, len(p.Workflow.Steps))}
 	for i := range p.Workflow.Steps {
 		d.index[p.Workflow.Steps[i].Name] = i
 	}
 	return d, nil
 }
 
-// step returns the step of an index of the definition.
+// step returns the step with an index.
 func (d *definition) step(i int) *jobhost.Step { return &d.Workflow.Steps[i] }
 
-// hasFallbackWorker reports whether a worker stands in for a step, and no step.
+// hasFallbackWorker reports whether the fallback of a step is a worker rather than a step.
 func (d *definition) hasFallbackWorker(i int) bool {
 	name := d.step(i).Fallback
 	_, isStep := d.index[name]
 	return name != "" && !isStep
 }
 
-// name returns the name of a step; empty for [course.None].
+// name returns the name of a step; empty for [machine.None].
 func (d *definition) name(i int) string {
-	if i == course.None {
+	if i == machine.None {
 		return ""
 	}
 	return d.step(i).Name
 }
 
-// cachedSteps bounds the steps of definitions that are kept ready although they have no name.
+// cachedSteps bounds the total steps of prepared definitions without a name.
 const cachedSteps = 100_000
 
-// definitions are those that can be started by name, and those that were used last.
+// definitions are the named definitions, and the most recently used ones.
 type definitions struct {
 	mu sync.Mutex // protects everything below
 	Definitions
-	generation int64                    // how often they were defined
+	generation int64                    // how often the named ones were defined
 	ready      map[string]*list.Element // of *definition, by hash
-	order      *list.List               // those used last in front
-	steps      int                      // of all in order
+	order      *list.List               // most recently used first
+	steps      int                      // total of those in order
 }
 
 func (ds *definitions) init() {
 	ds.ready, ds.order = map[string]*list.Element{}, list.New()
 }
 
-// Definitions are definitions without faults that go together.
+// Definitions are consistent definitions without faults.
 type Definitions struct {
 	named   map[string]*definition
 	byHash  map[string]*definition // the same ones
@@ -88,8 +88,8 @@ type Definitions struct {
 	nesting int
 }
 
-// Compile checks definitions, against workers and each other, of which there may be so many below each
-// other. The error joins the faults of all.
+// Compile checks definitions, against workers and each other; nesting is the maximum depth. The error
+// joins the faults of all.
 func Compile(all []jobhost.Workflow, workers map[string]plan.Worker, nesting int) (Definitions, error) {
 	others := make(map[string]*jobhost.Workflow, len(all))
 	for i := range all {
@@ -114,18 +114,18 @@ func Compile(all []jobhost.Workflow, workers map[string]plan.Worker, nesting int
 func (ds *definitions) define(d Definitions) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	for _, old := range ds.named { // workflows may run it
+	for _, old := range ds.named { // workflows may still be running it
 		ds.keepLocked(old)
 	}
 	ds.Definitions = d
 	ds.generation++
 }
 
-// env is what a definition can refer to now; the number changes with it.
+// env returns what a definition can refer to now; the number changes with it.
 func (ds *definitions) env() (env func() plan.Env, generation int64) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	d := ds.Definitions // which don't change
+	d := ds.Definitions // its contents don't change
 	return func() plan.Env {
 		e := plan.Env{Workers: d.workers, MaxNesting: d.nesting, Workflows: make(map[string]*jobhost.Workflow, len(d.named))}
 		for name, def := range d.named {
@@ -135,14 +135,14 @@ func (ds *definitions) env() (env func() plan.Env, generation int64) {
 	}, ds.generation
 }
 
-// byName returns the definition of a name; nil = there is none.
+// byName returns the definition with a name; nil = none.
 func (ds *definitions) byName(name string) *definition {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	return ds.named[name]
 }
 
-// all returns those with names, sorted by them.
+// all returns the named ones, sorted by name.
 func (ds *definitions) all() []jobhost.Workflow {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -154,7 +154,7 @@ func (ds *definitions) all() []jobhost.Workflow {
 	return list
 }
 
-// missing is the error for a name that no definition has.
+// missing is the error for a name without a definition.
 func (ds *definitions) missing(name string) *jobhost.Error {
 	ds.mu.Lock()
 	names := slices.Sorted(maps.Keys(ds.named))
@@ -171,7 +171,7 @@ func (ds *definitions) missing(name string) *jobhost.Error {
 	return e
 }
 
-// cached returns the definition of a hash; nil = it must be compiled.
+// cached returns the definition with a hash; nil = it must be compiled.
 func (ds *definitions) cached(hash string) *definition {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -186,8 +186,8 @@ func (ds *definitions) cached(hash string) *definition {
 	return at.Value.(*definition)
 }
 
-// compile readies the definition of a hash from its text. What it refers to was looked at when it was
-// started, and may be gone.
+// compile prepares a definition from its text. Its references are not checked: that was done at the
+// start, and they may be gone.
 func (ds *definitions) compile(hash string, text []byte) (*definition, error) {
 	if d := ds.cached(hash); d != nil {
 		return d, nil

@@ -1,14 +1,14 @@
-// Package workflow runs workflows over the queue: durable graphs of jobs, without
-// a goroutine, a timer or memory for those that wait.
+// Package workflow runs workflows over the queue: durable graphs of jobs. A waiting workflow needs no
+// goroutine, no timer and no memory.
 //
-// A running workflow is a record in the store. Whatever happens to it is an operation of the queue
-// that carries a [queue.Transition]: within the store's transaction this asks [course] what becomes of
-// the workflow, and writes that: its record, jobs for the steps that can run now, cancels, timers. So
-// a step that has ended and the step after it are one commit, and a crash falls between transitions.
+// A running workflow is a record in the store. Everything that happens to it is an operation of the queue
+// that carries a [record.Transition]: within the store's transaction this asks [course] what follows, and
+// writes it: the record, jobs for the steps that can run now, cancels, timers. So the end of a step and
+// the start of the next are one commit, and a crash falls between transitions.
 //
 //	job settled ─┐
 //	start ───────┤                    ┌─► record, steps, data      ┐
-//	signal ──────┼─► Apply ─► course ─┼─► jobs, cancels, timers    ├ one commit ─► Applied: events, metrics
+//	signal ──────┼─► Apply ─► machine ─┼─► jobs, cancels, timers    ├ one commit ─► Applied: events, metrics
 //	timer's job ─┘          ▲         └─► the workflow above/below ┘
 //	                     the plan's expressions
 package workflow
@@ -22,37 +22,38 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// Config says how workflows are run. Zero values mean the defaults in brackets.
+// Config configures the engine. Zero values mean the defaults in brackets.
 type Config struct {
-	// MaxOpen bounds the workflows that run at one time [100,000].
+	// MaxOpen bounds the workflows running at a time [100,000].
 	MaxOpen int
-	// MaxNesting bounds how deep workflows are steps of each other [16].
+	// MaxNesting bounds how deep workflows can be nested as steps [16].
 	MaxNesting int
-	// Retention says how long they are kept after their end.
+	// Retention says how long workflows are kept after their end.
 	Retention jobhost.WorkflowRetention
-	// MaxInput bounds what a workflow is started with, in bytes [1 MiB].
+	// MaxInput bounds the input of a workflow, in bytes [1 MiB].
 	MaxInput int
-	// Bounds are what one event may begin [those of course].
-	Bounds course.Bounds
-	// Publish is told of what happens, after it is durable, and must not block [nobody].
+	// Bounds are the limits on what one event may begin [those of course].
+	Bounds machine.Bounds
+	// Publish is called with events after they are durable, and must not block [none].
 	Publish func(jobhost.Event)
-	// Observer is told the same, for metrics [nobody].
+	// Observer is notified of the same, for metrics [none].
 	Observer Observer
 	Logger   *slog.Logger // [discard]
 }
 
-// Observer hears of workflows. Its methods must not block.
+// Observer is notified of workflow events. Its methods must not block.
 type Observer interface {
-	// Open tells how many run when the engine opens.
+	// Open reports how many workflows are running when the engine opens.
 	Open(name string, n int64)
 	WorkflowStarted(name string)
 	WorkflowResumed(name string)
 	WorkflowEnded(name string, status jobhost.WorkflowStatus, took time.Duration)
-	// StepEnded tells how long the job of a step took from its submit; 0 = it has had none.
+	// StepEnded reports how long the job of a step took from its submit; 0 = it had none.
 	StepEnded(workflow, step string, status jobhost.StepStatus, took time.Duration)
 }
 
@@ -64,24 +65,24 @@ func (noObserver) WorkflowResumed(string)                                      {
 func (noObserver) WorkflowEnded(string, jobhost.WorkflowStatus, time.Duration) {}
 func (noObserver) StepEnded(string, string, jobhost.StepStatus, time.Duration) {}
 
-// Engine runs workflows. It implements [queue.Workflows], and is of use once it is opened.
+// Engine runs workflows. It implements [queue.Workflows], and works once it has been opened.
 type Engine struct {
 	cfg   Config
-	store queue.WorkflowReader
-	queue *queue.Queue // set by Open, before anything can ask for it
+	store record.WorkflowReader
+	queue *queue.Queue // set by Open, before anything uses it
 	defs  definitions
-	open  atomic.Int64 // workflows that run
-	// starting are calls of Start under way: each may add one to open, which then has it before
-	// they have ended.
+	open  atomic.Int64 // running workflows
+	// starting is the number of calls of Start in progress. Each may add one to open, which happens before
+	// the call ends.
 	starting atomic.Int64
 }
 
 var _ queue.Workflows = (*Engine)(nil)
 
-// New returns an engine that has no definitions yet.
-func New(store queue.WorkflowReader, cfg Config) *Engine {
-	if cfg.Bounds == (course.Bounds{}) {
-		cfg.Bounds = course.DefaultBounds()
+// New returns an engine without definitions.
+func New(store record.WorkflowReader, cfg Config) *Engine {
+	if cfg.Bounds == (machine.Bounds{}) {
+		cfg.Bounds = machine.DefaultBounds()
 	}
 	if cfg.MaxOpen == 0 {
 		cfg.MaxOpen = 100_000
@@ -106,8 +107,8 @@ func New(store queue.WorkflowReader, cfg Config) *Engine {
 	return e
 }
 
-// Open lets the engine work on a queue that has it in its configuration. It compiles what open workflows
-// run. Definitions that can't be compiled any more are logged; their workflows fail with their next event.
+// Open connects the engine to a queue that has it in its configuration. It compiles the definitions of
+// open workflows. Those that no longer compile are logged; their workflows fail at their next event.
 func (e *Engine) Open(ctx context.Context, q *queue.Queue) error {
 	e.queue = q
 	open, err := e.store.OpenWorkflows(ctx)

@@ -10,6 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // TestHammer lets many people do all that can be done to a few workflows, again and again, while their
@@ -92,19 +93,19 @@ func (h *hammer) act() {
 	ctx, err := h.t.Context(), error(nil)
 	switch rand.IntN(12) {
 	case 0, 1, 2, 3:
-		_, err = h.e.Start(ctx, jobhost.WorkflowStart{ID: id, Workflow: "hammered", Input: []byte("1")})
+		_, err = h.e.StartWorkflow(ctx, jobhost.WorkflowStart{ID: id, Workflow: "hammered", Input: []byte("1")})
 	case 4, 5:
-		err = h.e.Signal(ctx, id, jobhost.WorkflowSignal{Name: "go"})
+		err = h.e.SignalWorkflow(ctx, id, jobhost.WorkflowSignal{Name: "go"})
 	case 6:
-		err = h.e.Cancel(ctx, id+pick("", ".sub.1", ".vain.1"), "")
+		_, err = h.e.CancelWorkflow(ctx, id+pick("", ".sub.1", ".vain.1"), "")
 	case 7:
-		err = h.e.Retry(ctx, id+pick("", "", ".sub.1", ".vain.1"), pick("", "a", "b", "f", "fan", "vain", "x"))
+		_, err = h.e.RetryWorkflow(ctx, id+pick("", "", ".sub.1", ".vain.1"), pick("", "a", "b", "f", "fan", "vain", "x"))
 	case 8:
 		_, err = h.q.Retry(ctx, job)
 	case 9:
 		_, err = h.q.Cancel(ctx, job)
 	case 10:
-		err = h.e.Delete(ctx, id)
+		err = h.e.DeleteWorkflow(ctx, id)
 	case 11:
 		_, err = h.e.Workflow(ctx, id)
 	}
@@ -128,7 +129,7 @@ func (h *hammer) quiet() {
 			return
 		}
 		for i := range page.Workflows {
-			if err := h.e.Cancel(ctx, page.Workflows[i].ID, ""); err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict {
+			if _, err := h.e.CancelWorkflow(ctx, page.Workflows[i].ID, ""); err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict {
 				h.t.Error(err)
 			}
 		}
@@ -139,8 +140,8 @@ func (h *hammer) quiet() {
 func (h *hammer) check() {
 	h.t.Helper()
 	ctx := h.t.Context()
-	// Whatever was told before this commit has been heard.
-	if res := h.commit(&queue.Note{Name: "x", Text: ""}); res.Err != nil {
+	// Everything reported before this commit has been received.
+	if res := h.commit(&record.Note{Name: "x", Text: ""}); res.Err != nil {
 		h.t.Fatal(res.Err)
 	}
 	if n := h.e.OpenCount(); n != 0 {
@@ -163,7 +164,7 @@ func (h *hammer) check() {
 		}
 		for i := range page.Workflows {
 			if w := &page.Workflows[i]; w.Parent == "" {
-				if err := h.e.Delete(ctx, w.ID); err != nil {
+				if err := h.e.DeleteWorkflow(ctx, w.ID); err != nil {
 					h.t.Fatal(err)
 				}
 			}

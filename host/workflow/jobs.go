@@ -2,18 +2,18 @@ package workflow
 
 import (
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // Settled implements [queue.Workflows].
-func (e *Engine) Settled(job *queue.JobSpec, op *queue.Settle) queue.Transition {
+func (e *Engine) Settled(job *record.JobSpec, op *record.Settle) record.Transition {
 	mark, ok := readMark(job.Origin.Mark)
 	lost := job.Origin.Mark == ""
-	if !ok && !lost || op.Status == queue.Open && (op.Failure == nil || mark.Purpose != 0) {
+	if !ok && !lost || op.Status == record.Open && (op.Failure == nil || mark.Purpose != 0) {
 		return nil
 	}
-	return &transition{engine: e, at: op.EndedAt, first: func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error) {
+	return &transition{engine: e, at: op.EndedAt, first: func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error) {
 		mark := mark
 		if lost {
 			var err error
@@ -25,73 +25,74 @@ func (e *Engine) Settled(job *queue.JobSpec, op *queue.Settle) queue.Transition 
 	}}
 }
 
-// readID returns what a job is for whose mark is lost, by its id.
-func (t *transition) readID(tx queue.WorkflowTx, job *queue.JobSpec) (mark course.Timer, ok bool, err error) {
+// readID derives what a job is for from its id, if its mark is lost.
+func (t *transition) readID(tx record.WorkflowTx, job *record.JobSpec) (mark machine.Timer, ok bool, err error) {
 	r, err := t.row(tx, job.Origin.Workflow)
 	if r == nil || err != nil {
 		return mark, false, err
 	}
-	mark, ok = r.def.course.Read(r.ID, job.ID)
+	mark, ok = r.def.machine.Read(r.ID, job.ID)
 	return mark, ok, nil
 }
 
-// settled makes the end of an attempt what it is for the workflow; nil = nothing.
-func settled(t *transition, tx queue.WorkflowTx, job *queue.JobSpec, op *queue.Settle, mark course.Timer, end queue.End) (*happening, error) {
-	h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
+// settled converts the end of an attempt to the workflow's event; nil = none.
+func settled(t *transition, tx record.WorkflowTx, job *record.JobSpec, op *record.Settle, mark machine.Timer, end record.End) (*happening, error) {
+	h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: machine.Event{At: t.at.Time(), Run: mark.Run}}
 	switch {
-	case op.Status == queue.Open:
-		h.event.What, h.event.Failure = course.JobRetrying, op.Failure
+	case op.Status == record.Open:
+		h.event.What, h.event.Failure = machine.JobRetrying, op.Failure
 		return h, nil
 	case !end.Job:
 		return nil, nil
 	case mark.Purpose != 0:
 		return due(h, mark), nil
 	}
-	if op.Status == queue.Succeeded && job.Tasks == 1 && op.ResultRef == "" {
+	if op.Status == record.Succeeded && job.Tasks == 1 && op.ResultRef == "" {
 		h.event.Output = op.Result
 		if h.event.Output == nil {
 			h.event.Output = []byte{}
 		}
 	}
-	if op.Status == queue.Dead {
+	if op.Status == record.Dead {
 		h.event.Failure = op.Failure
 	}
 	return h, ended(h, tx, job.ID, end)
 }
 
-// due makes the end of a timer's job what it stands for.
-func due(h *happening, timer course.Timer) *happening {
-	h.event.What, h.event.Timer, h.event.Run, h.since = course.TimerDue, timer, course.Run{Step: course.None}, 0
+// due converts the end of a timer's job to the event of the timer.
+func due(h *happening, timer machine.Timer) *happening {
+	h.event.What, h.event.Timer, h.event.Run, h.since = machine.TimerDue, timer, machine.Run{Step: machine.None}, 0
 	return h
 }
 
-// ended makes the end of a step's job an event.
-func ended(h *happening, view queue.WorkflowView, id string, end queue.End) (err error) {
+// ended converts the end of a step's job to an event.
+func ended(h *happening, view record.WorkflowView, id string, end record.End) (err error) {
 	switch {
-	case end.Final[queue.Dead] > 0:
-		h.event.What = course.JobDead
+	case end.Final[record.Dead] > 0:
+		h.event.What = machine.JobDead
 		if h.event.Failure == nil {
 			h.event.Failure, err = view.JobFailure(id)
 		}
-	case end.Final[queue.Cancelled] > 0:
-		h.event.What = course.JobCancelled
+	case end.Final[record.Cancelled] > 0:
+		h.event.What = machine.JobCancelled
 	default:
-		h.event.What = course.JobSucceeded
+		h.event.What = machine.JobSucceeded
 	}
 	return err
 }
 
-// Cancelled implements [queue.Workflows]. A timer whose job somebody cancels is due: the workflow would wait for ever.
-func (e *Engine) Cancelled(job *queue.JobSpec, at queue.Millis) queue.Transition {
+// Cancelled implements [queue.Workflows]. If the job of a timer is cancelled, the timer is due: otherwise the
+// workflow would wait forever.
+func (e *Engine) Cancelled(job *record.JobSpec, at record.Millis) record.Transition {
 	mark, ok := readMark(job.Origin.Mark)
 	if !ok {
 		return nil
 	}
-	return &transition{engine: e, at: at, first: func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error) {
+	return &transition{engine: e, at: at, first: func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error) {
 		if !end.Job {
 			return nil, nil
 		}
-		h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: course.Event{At: t.at.Time(), Run: mark.Run}}
+		h := &happening{key: job.Origin.Workflow, since: job.CreatedAt, event: machine.Event{At: t.at.Time(), Run: mark.Run}}
 		if mark.Purpose != 0 {
 			return due(h, mark), nil
 		}
@@ -100,18 +101,18 @@ func (e *Engine) Cancelled(job *queue.JobSpec, at queue.Millis) queue.Transition
 }
 
 // Revived implements [queue.Workflows].
-func (e *Engine) Revived(job *queue.JobSpec, at queue.Millis) queue.Transition {
+func (e *Engine) Revived(job *record.JobSpec, at record.Millis) record.Transition {
 	mark, ok := readMark(job.Origin.Mark)
 	if !ok || mark.Purpose != 0 {
 		return nil
 	}
-	return &transition{engine: e, at: at, first: func(t *transition, _ queue.WorkflowTx, _ queue.End) (*happening, error) {
-		return &happening{key: job.Origin.Workflow, event: course.Event{What: course.JobRevived, At: t.at.Time(), Run: mark.Run}}, nil
+	return &transition{engine: e, at: at, first: func(t *transition, _ record.WorkflowTx, _ record.End) (*happening, error) {
+		return &happening{key: job.Origin.Workflow, event: machine.Event{What: machine.JobRevived, At: t.at.Time(), Run: mark.Run}}, nil
 	}}
 }
 
-// reasonCancelled is what is told when nobody gave a reason.
-const reasonCancelled = "somebody cancelled it"
+// reasonCancelled is the reason shown if none was given.
+const reasonCancelled = "it was cancelled on request"
 
 func notFound(id string) *jobhost.Error {
 	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: "there is no workflow " + id}

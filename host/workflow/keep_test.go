@@ -8,6 +8,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow"
 )
 
@@ -59,7 +60,7 @@ func TestDeadStepsStay(t *testing.T) {
 	}
 }
 
-// Nobody but a workflow's own removal removes its jobs.
+// Only the removal of a workflow removes its jobs.
 func TestJobsOfStepsStay(t *testing.T) {
 	t.Parallel()
 	brief := jobhost.Retention{Succeeded: time.Millisecond, Dead: time.Millisecond, Cancelled: time.Millisecond}
@@ -69,7 +70,7 @@ func TestJobsOfStepsStay(t *testing.T) {
 	})
 	id := s.start(jobhost.WorkflowStart{Definition: failing(3)})
 	s.mustAwait(id)
-	later := queue.MillisOf(s.q.Now())
+	later := record.MillisOf(s.q.Now())
 	s.tidyAll(later + 60_000)
 	if err := s.q.Delete(t.Context(), id+".s0.1"); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("job rm: %v", err)
@@ -110,8 +111,8 @@ func TestResumedStays(t *testing.T) {
 	if _, err := s.q.Retry(t.Context(), id+".a.1"); err != nil {
 		t.Fatal(err)
 	}
-	s.tidyAll(queue.MillisOf(s.q.Now()) + 2*3_600_000)
-	if err := s.e.Signal(t.Context(), id, jobhost.WorkflowSignal{Name: "go", Payload: []byte("7")}); err != nil {
+	s.tidyAll(record.MillisOf(s.q.Now()) + 2*3_600_000)
+	if err := s.e.SignalWorkflow(t.Context(), id, jobhost.WorkflowSignal{Name: "go", Payload: []byte("7")}); err != nil {
 		t.Fatal(err)
 	}
 	if run := s.mustAwait(id); run.Status != jobhost.WorkflowCompleted || string(run.Output) != "7" {
@@ -125,7 +126,7 @@ func TestMostOpen(t *testing.T) {
 	const most = 5
 	s := newMemorySite(t, plant{workers: []string{"w"}, work: obedient, config: workflow.Config{MaxOpen: most}})
 	w := &jobhost.Workflow{Name: "x", Steps: []jobhost.Step{{Name: "a", Signal: "go"}}}
-	if err := s.e.Check(*w); err != nil {
+	if err := s.e.CheckWorkflow(t.Context(), *w); err != nil {
 		t.Fatal(err)
 	}
 	gate := make(chan struct{})
@@ -133,7 +134,7 @@ func TestMostOpen(t *testing.T) {
 	for range 64 {
 		all.Go(func() {
 			<-gate
-			_, err := s.e.Start(t.Context(), jobhost.WorkflowStart{Definition: w})
+			_, err := s.e.StartWorkflow(t.Context(), jobhost.WorkflowStart{Definition: w})
 			if err != nil && jobhost.CodeOf(err) != jobhost.CodeExhausted {
 				t.Error(err)
 			}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// tooLarge is the error for data that can't be put together within a transaction.
+// tooLarge is the error for data that is too large to be composed within a
+// transaction.
 func tooLarge(what string, size int64) *jobhost.Error {
 	return &jobhost.Error{
 		Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("%s would have %d bytes or more; there may be %d", what, size, maxComposed),
@@ -16,7 +17,8 @@ func tooLarge(what string, size int64) *jobhost.Error {
 	}
 }
 
-// elsewhere is the error for an output that is to be a part of something.
+// elsewhere is the error for an output in a payload store that would have to be
+// part of something.
 func elsewhere(step string) *jobhost.Error {
 	return &jobhost.Error{
 		Code:    jobhost.CodeTooLarge,
@@ -25,9 +27,10 @@ func elsewhere(step string) *jobhost.Error {
 	}
 }
 
-// forPeople makes an error that is no store's one that a step can fail with.
+// forPeople converts an error, unless it is the store's, to one that a step can
+// fail with.
 func forPeople(err error) error {
-	if err == nil || !errors.Is(err, course.ErrUnreadable) {
+	if err == nil || !errors.Is(err, machine.ErrUnreadable) {
 		return err
 	}
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {

@@ -7,10 +7,10 @@ import (
 	"strconv"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// defaultPage is the size of a page that nobody asked for.
+// defaultPage is the default page size.
 const defaultPage = 50
 
 // Workflows lists workflows: see [jobhost.WorkflowRunner].
@@ -18,8 +18,8 @@ func (e *Engine) Workflows(ctx context.Context, f jobhost.WorkflowFilter) (jobho
 	if err := f.Check(); err != nil {
 		return jobhost.WorkflowPage{}, fmt.Errorf("list workflows: %w", err)
 	}
-	q := queue.WorkflowQuery{
-		Name: f.Name, Parent: f.Parent, After: queue.MillisOf(f.After), Before: queue.MillisOf(f.Before), Limit: cmp.Or(f.Limit, defaultPage) + 1,
+	q := record.WorkflowQuery{
+		Name: f.Name, Parent: f.Parent, After: record.MillisOf(f.After), Before: record.MillisOf(f.Before), Limit: cmp.Or(f.Limit, defaultPage) + 1,
 	}
 	if f.Status != "" {
 		status := storedStatus(f.Status)
@@ -32,7 +32,7 @@ func (e *Engine) Workflows(ctx context.Context, f jobhost.WorkflowFilter) (jobho
 				Code: jobhost.CodeInvalid, Field: "cursor", Message: "the cursor is none that a list has returned",
 			}
 		}
-		q.Below = queue.Key(n)
+		q.Below = record.Key(n)
 	}
 	records, err := e.store.Workflows(ctx, q)
 	if err != nil {

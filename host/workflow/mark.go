@@ -4,16 +4,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// A mark says what the job of an origin is for:
+// A mark says what a job is for:
 //
 //	s12.1   the first run of step 12
 //	f12.1   the first of its fallback worker
 //	ws12.1  the timer at which the sleep of that run ends
 //	lf12.1  the timer of the limit of that run; step -1 is the workflow
-func markOf(r course.Run) string {
+func markOf(r machine.Run) string {
 	b := make([]byte, 0, 16)
 	if r.Fallback {
 		b = append(b, 'f')
@@ -24,21 +24,21 @@ func markOf(r course.Run) string {
 	return string(strconv.AppendUint(b, uint64(r.Number), 10))
 }
 
-func timerMark(t course.Timer) string {
-	if t.Purpose == course.Wake {
+func timerMark(t machine.Timer) string {
+	if t.Purpose == machine.Wake {
 		return "w" + markOf(t.Run)
 	}
 	return "l" + markOf(t.Run)
 }
 
-// readMark returns what a mark says; the purpose is 0 for that of a step.
-func readMark(mark string) (course.Timer, bool) {
-	var t course.Timer
+// readMark parses a mark; the purpose is 0 for that of a step.
+func readMark(mark string) (machine.Timer, bool) {
+	var t machine.Timer
 	switch {
 	case strings.HasPrefix(mark, "w"):
-		t.Purpose, mark = course.Wake, mark[1:]
+		t.Purpose, mark = machine.Wake, mark[1:]
 	case strings.HasPrefix(mark, "l"):
-		t.Purpose, mark = course.Limit, mark[1:]
+		t.Purpose, mark = machine.Limit, mark[1:]
 	}
 	if mark == "" || mark[0] != 's' && mark[0] != 'f' {
 		return t, false

@@ -5,21 +5,21 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// OpenOutput returns what a workflow returned as a stream: see [jobhost.WorkflowRunner].
-func (e *Engine) OpenOutput(ctx context.Context, id string) (jobhost.Content, error) {
+// OpenOutput returns the output of a workflow as a stream: see [jobhost.WorkflowRunner].
+func (e *Engine) OpenWorkflowOutput(ctx context.Context, id string) (jobhost.Content, error) {
 	var data []byte
 	var ref string
-	err := e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	err := e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		switch {
 		case err != nil:
 			return err
 		case w == nil:
 			return notFound(id)
-		case w.Status != queue.WorkflowCompleted:
+		case w.Status != record.WorkflowCompleted:
 			return &jobhost.Error{
 				Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s has no output: it is %s", id, statusOf(w.Status)),
 				Hint: "jobhost workflow show " + id,

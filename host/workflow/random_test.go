@@ -11,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // TestRandomGraphs lets random workflows run on the real engine, and compares where all of
@@ -136,7 +137,7 @@ func drawGraph(rt *rapid.T) *jobhost.Workflow {
 
 func checkGraph(rt *rapid.T, s *site) {
 	w := drawGraph(rt)
-	r, err := s.e.Start(s.t.Context(), jobhost.WorkflowStart{Definition: w, Input: []byte("{}")})
+	r, err := s.e.StartWorkflow(s.t.Context(), jobhost.WorkflowStart{Definition: w, Input: []byte("{}")})
 	if jobhost.CodeOf(err) == jobhost.CodeInvalid { // few are
 		rt.Skip(err)
 	}
@@ -145,7 +146,7 @@ func checkGraph(rt *rapid.T, s *site) {
 	}
 	for i := range w.Steps { // of which some come before their step waits
 		if name := w.Steps[i].Signal; name != "" {
-			err := s.e.Signal(s.t.Context(), r.ID, jobhost.WorkflowSignal{Name: name, Payload: []byte("[1]")})
+			err := s.e.SignalWorkflow(s.t.Context(), r.ID, jobhost.WorkflowSignal{Name: name, Payload: []byte("[1]")})
 			if err != nil && jobhost.CodeOf(err) != jobhost.CodeConflict {
 				rt.Fatalf("%v", err)
 			}
@@ -168,7 +169,7 @@ func checkGraph(rt *rapid.T, s *site) {
 			rt.Fatalf("job %s is open after the end: %s", job.ID, statuses(&run))
 		}
 	}
-	if err := s.e.Delete(s.t.Context(), r.ID); err != nil {
+	if err := s.e.DeleteWorkflow(s.t.Context(), r.ID); err != nil {
 		rt.Fatalf("%v", err)
 	}
 }
@@ -179,7 +180,7 @@ func nothingLeft(t *testing.T, s *site) {
 	if err := queuetest.Recount(t.Context(), s.store); err != nil {
 		t.Error(err)
 	}
-	s.tidyAll(queue.MillisOf(s.q.Now()) + 3_600_000)
+	s.tidyAll(record.MillisOf(s.q.Now()) + 3_600_000)
 	rows := s.rows()
 	for _, table := range []string{"schema", "worker", "counter", "sequence", "death", "kv", "kv_worker", "sqlite_stat1"} { // which are not of jobs
 		delete(rows, table)
@@ -203,7 +204,7 @@ func nothingLeft(t *testing.T, s *site) {
 		t.Fatal(err)
 	}
 	for worker, c := range counts {
-		if c != (queue.StatusCounts{}) {
+		if c != (record.StatusCounts{}) {
 			t.Errorf("worker %s has %v tasks", worker, c)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow"
 )
 
@@ -36,7 +37,7 @@ func TestRemovalTakesChildrenAlong(t *testing.T) {
 	if err != nil || len(page.Workflows) != 2 {
 		t.Fatalf("%v, %v", page, err)
 	}
-	if err := s.e.Delete(t.Context(), id); err != nil {
+	if err := s.e.DeleteWorkflow(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if page, err = s.e.Workflows(t.Context(), jobhost.WorkflowFilter{}); err != nil || len(page.Workflows) != 0 {
@@ -44,8 +45,8 @@ func TestRemovalTakesChildrenAlong(t *testing.T) {
 	}
 }
 
-// A job of a workflow that has ended can be revived. When the workflow is removed meanwhile,
-// the job's lane must hear of it.
+// A job of a workflow that has ended can be revived. If the workflow is removed after that,
+// the job's lane must be notified.
 func TestRemovalCancelsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	began, cancelled := make(chan struct{}), make(chan struct{})
@@ -75,7 +76,7 @@ func TestRemovalCancelsWhatIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-began
-	if err := s.e.Delete(t.Context(), id); err != nil {
+	if err := s.e.DeleteWorkflow(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -92,7 +93,7 @@ func TestRemovalCancelsWhatIsOpen(t *testing.T) {
 		t.Error("nobody was told")
 	}
 	counts, err := s.store.Counts(t.Context())
-	if err != nil || counts["w"] != (queue.StatusCounts{}) {
+	if err != nil || counts["w"] != (record.StatusCounts{}) {
 		t.Errorf("%v, %v", counts, err)
 	}
 }
@@ -119,13 +120,13 @@ func TestRemovalWaitsForChildren(t *testing.T) {
 	}}})
 	s.mustAwait(id)
 	child := id + ".c.1"
-	if err := s.e.Retry(t.Context(), child, ""); err != nil {
+	if _, err := s.e.RetryWorkflow(t.Context(), child, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.e.Delete(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
+	if err := s.e.DeleteWorkflow(t.Context(), id); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("removal while %s runs: %v", child, err)
 	}
-	tidy := &queue.Tidy{At: queue.MillisOf(s.q.Now()) + 60_000, Limit: 100}
+	tidy := &record.Tidy{At: record.MillisOf(s.q.Now()) + 60_000, Limit: 100}
 	if res := s.commit(tidy); res.Err != nil || res.Next <= tidy.At {
 		t.Errorf("%+v", res)
 	}
@@ -149,14 +150,14 @@ func TestStartDuringRemoval(t *testing.T) {
 		{Name: "a", Worker: "w"}, {Name: "b", Worker: "w", Needs: []string{"a"}},
 	}}}
 	s.mustAwait(s.start(start))
-	if res := s.commit(&queue.DeleteWorkflow{ID: start.ID, At: 1, Limit: 1}); res.Err != nil || res.Next != 1 {
+	if res := s.commit(&record.DeleteWorkflow{ID: start.ID, At: 1, Limit: 1}); res.Err != nil || res.Next != 1 {
 		t.Fatalf("%+v", res)
 	}
-	_, err := s.e.Start(t.Context(), start)
+	_, err := s.e.StartWorkflow(t.Context(), start)
 	if code := jobhost.CodeOf(err); code != jobhost.CodeConflict {
 		t.Errorf("start while it is being removed: %s, %v", code, err)
 	}
-	if err := s.e.Delete(t.Context(), start.ID); err != nil {
+	if err := s.e.DeleteWorkflow(t.Context(), start.ID); err != nil {
 		t.Fatal(err)
 	}
 	s.mustAwait(s.start(start))

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// shownOutputs bounds the outputs of all steps that are shown together, in bytes.
+// shownOutputs bounds the total size of the step outputs shown, in bytes.
 const shownOutputs = 1 << 20
 
-// Workflow tells of a workflow: see [jobhost.WorkflowRunner].
+// Workflow describes a workflow: see [jobhost.WorkflowRunner].
 func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowRun, err error) {
-	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	err = e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		w, err := v.WorkflowByID(id)
 		if err != nil {
 			return err
@@ -30,7 +30,7 @@ func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowR
 		def, err := e.definition(v, w.Definition)
 		if err != nil {
 			run.Reason = err.Error()
-			return nil //nolint:nilerr // what is known without it is told
+			return nil //nolint:nilerr // show what is known without it
 		}
 		s := &show{view: v, row: &row{w, def}, reader: &reader{view: v, row: &row{w, def}}}
 		return s.fill(&run)
@@ -41,8 +41,8 @@ func (e *Engine) Workflow(ctx context.Context, id string) (run jobhost.WorkflowR
 	return run, nil
 }
 
-// describe tells of a workflow what a list has.
-func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
+// describe returns the part of a description that lists have.
+func describe(w *record.WorkflowRecord) jobhost.WorkflowRun {
 	return jobhost.WorkflowRun{
 		ID: w.ID, Name: w.Name, Status: statusOf(w.Status), Labels: w.Labels, Definition: w.Definition,
 		Parent: w.ParentID, ParentStep: w.ParentStep, StartedAt: w.StartedAt.Time(), EndedAt: timeOrNil(w.EndedAt),
@@ -50,7 +50,7 @@ func describe(w *queue.WorkflowRecord) jobhost.WorkflowRun {
 	}
 }
 
-func timeOrNil(m queue.Millis) *time.Time {
+func timeOrNil(m record.Millis) *time.Time {
 	if m == 0 {
 		return nil
 	}
@@ -58,33 +58,33 @@ func timeOrNil(m queue.Millis) *time.Time {
 	return &t
 }
 
-// show reads what is told of one workflow.
+// show collects the description of a workflow.
 type show struct {
-	view   queue.WorkflowView
+	view   record.WorkflowView
 	row    *row
 	reader *reader
-	shown  int // bytes of outputs of steps
+	shown  int // bytes of step outputs so far
 }
 
 func (s *show) fill(run *jobhost.WorkflowRun) error {
-	if s.row.Status == queue.WorkflowCompleted {
+	if s.row.Status == record.WorkflowCompleted {
 		run.OutputSize = s.row.Ending.OutputSize
 		if s.row.Ending.OutputRef == "" && run.OutputSize <= jobhost.MaxStepOutput {
 			data, err := s.view.WorkflowData(s.row.Key, outputSlot)
 			if err != nil {
 				return err
 			}
-			run.Output = json.RawMessage(course.AsJSON(data))
+			run.Output = json.RawMessage(machine.AsJSON(data))
 		}
 	}
 	records, err := s.view.WorkflowSteps(s.row.Key)
 	if err != nil {
 		return err
 	}
-	look, err := s.row.def.course.Look(s.row.Record)
+	look, err := s.row.def.machine.Look(s.row.Record)
 	if err != nil {
 		run.Reason = err.Error()
-		return nil //nolint:nilerr // what is known without the record is told
+		return nil //nolint:nilerr // show what is known without the record
 	}
 	run.Steps = make([]jobhost.StepRun, len(s.row.def.Workflow.Steps))
 	for i := range run.Steps {
@@ -98,12 +98,12 @@ func (s *show) fill(run *jobhost.WorkflowRun) error {
 	return nil
 }
 
-// step tells of a step that has begun or ended.
-func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look) error {
+// step describes a step that has started or ended.
+func (s *show) step(to *jobhost.StepRun, r *record.StepRecord, look *machine.Look) error {
 	step := s.row.def.step(r.Step)
 	to.Reason, to.Tasks, to.Failure = r.Reason, r.Tasks, r.Failure
 	if !r.Fallback && (to.Status == jobhost.StepCompleted || to.Status == jobhost.StepRunning || to.Status == jobhost.StepPending) {
-		to.Failure = nil // of a run before
+		to.Failure = nil // of an earlier run
 	}
 	if r.Fallback {
 		to.Fallback = step.Fallback
@@ -113,9 +113,9 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 	if to.Runs = int(run.Number); run.Number > 0 {
 		switch {
 		case s.row.def.runsJob(run) && r.Tasks > 0:
-			to.Job = s.row.def.course.ID(s.row.ID, run)
+			to.Job = s.row.def.machine.ID(s.row.ID, run)
 		case step.Workflow != "" && !run.Fallback:
-			to.Workflow = s.row.def.course.ChildID(s.row.ID, run)
+			to.Workflow = s.row.def.machine.ChildID(s.row.ID, run)
 		}
 	}
 	if to.Status != jobhost.StepCompleted {
@@ -132,7 +132,7 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 		c, err = s.reader.find(source)
 	}
 	switch {
-	case errors.Is(err, course.ErrUnreadable):
+	case errors.Is(err, machine.ErrUnreadable):
 		if e, ok := errors.AsType[*jobhost.Error](err); ok {
 			to.Reason = e.Message
 		}
@@ -143,14 +143,14 @@ func (s *show) step(to *jobhost.StepRun, r *queue.StepRecord, look *course.Look)
 	to.OutputSize = c.size
 	if c.ref == "" && c.size <= jobhost.MaxStepOutput {
 		s.shown += len(c.data)
-		to.Output = json.RawMessage(course.AsJSON(c.data))
+		to.Output = json.RawMessage(machine.AsJSON(c.data))
 	}
 	return nil
 }
 
-// DefinitionOf returns what a workflow runs: see [jobhost.WorkflowDefiner].
+// DefinitionOf returns the definition that a workflow runs: see [jobhost.WorkflowDefiner].
 func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflow, err error) {
-	err = e.store.ViewWorkflows(ctx, func(v queue.WorkflowView) error {
+	err = e.store.ViewWorkflows(ctx, func(v record.WorkflowView) error {
 		record, err := v.WorkflowByID(id)
 		if err != nil {
 			return err
@@ -171,19 +171,20 @@ func (e *Engine) DefinitionOf(ctx context.Context, id string) (w jobhost.Workflo
 	return w, nil
 }
 
-// Definitions returns those that have names, sorted by them.
-func (e *Engine) Definitions() []jobhost.Workflow { return e.defs.all() }
+// Definitions returns the named definitions, sorted by name.
+func (e *Engine) Definitions(context.Context) ([]jobhost.Workflow, error) { return e.defs.all(), nil }
 
-// Definition returns one by its name.
-func (e *Engine) Definition(name string) (jobhost.Workflow, error) {
+// Definition returns the definition with a name.
+func (e *Engine) Definition(_ context.Context, name string) (jobhost.Workflow, error) {
 	if d := e.defs.byName(name); d != nil {
 		return d.Workflow, nil
 	}
 	return jobhost.Workflow{}, e.defs.missing(name)
 }
 
-// Check checks a definition: see [jobhost.WorkflowDefiner]. It is not kept, so that those that run are.
-func (e *Engine) Check(w jobhost.Workflow) error {
+// Check checks a definition: see [jobhost.WorkflowDefiner]. It isn't cached, which is for those that
+// run.
+func (e *Engine) CheckWorkflow(_ context.Context, w jobhost.Workflow) error {
 	env, _ := e.defs.env()
 	p, err := plan.Compile(w, env())
 	if err == nil {

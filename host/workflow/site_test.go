@@ -12,6 +12,7 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/host/workflow"
 	"github.com/jobhost/jobhost/host/workflow/plan"
@@ -31,9 +32,9 @@ type site struct {
 	slots  sync.WaitGroup
 
 	mu    sync.Mutex                                        // protects ends, ended and more
-	ends  map[string]int                                    // of workflows, as they were told
+	ends  map[string]int                                    // of workflows, as reported
 	ended chan struct{}                                     // closed when one more has
-	more  func(jobhost.Event)                               // is told of every event too; nil = nobody
+	more  func(jobhost.Event)                               // called for every event too; nil = no call
 	work  func(*site, *queue.Lease) (jobhost.Outcome, bool) // what a worker makes of a task; with effects if true
 }
 
@@ -43,7 +44,7 @@ type plant struct {
 	slots   int // of each worker
 	config  workflow.Config
 	defs    []jobhost.Workflow
-	// retention of jobs; the zero value keeps them for ever.
+	// retention of jobs; the zero value keeps them forever.
 	retention jobhost.Retention
 	work      func(*site, *queue.Lease) (jobhost.Outcome, bool)
 	more      func(jobhost.Event)
@@ -139,15 +140,15 @@ func (s *site) run(worker string) {
 		out, effects := s.work(s, lease)
 		report := queue.Report{Outcome: out}
 		if effects {
-			report.Effects = &queue.Asked{KV: []queue.KVChange{
-				{Key: taskOf(lease) + "#", Kind: queue.KVAdd, Delta: 1}, {Key: taskOf(lease) + "=", Value: lease.Input()},
+			report.Effects = &queue.Asked{KV: []record.KVChange{
+				{Key: taskOf(lease) + "#", Kind: record.KVAdd, Delta: 1}, {Key: taskOf(lease) + "=", Value: lease.Input()},
 			}}
 		}
 		s.q.Settle(lease, report)
 	}
 }
 
-// taskOf names a task, whatever the life that it runs in.
+// taskOf names a task, independently of the life it runs in.
 func taskOf(l *queue.Lease) string { return fmt.Sprintf("%s/%d", l.Job.ID, l.Index) }
 
 func succeed(output string) (jobhost.Outcome, bool) {
@@ -204,7 +205,8 @@ func (s *site) await(id string) (jobhost.WorkflowRun, error) {
 	}
 }
 
-// told waits until the end of a workflow was told, and returns how often it was.
+// told waits until the end of a workflow was reported, and returns how often it
+// was.
 func (s *site) told(id string) int {
 	for {
 		s.mu.Lock()
@@ -220,7 +222,7 @@ func (s *site) told(id string) int {
 // start starts a workflow and returns its id.
 func (s *site) start(start jobhost.WorkflowStart) string {
 	s.t.Helper()
-	r, err := s.e.Start(s.t.Context(), start)
+	r, err := s.e.StartWorkflow(s.t.Context(), start)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -266,22 +268,22 @@ func (s *site) rows() map[string]int64 {
 }
 
 // commit commits one operation, as the queue does.
-func (s *site) commit(op queue.Op) queue.OpResult {
+func (s *site) commit(op record.Op) record.OpResult {
 	s.t.Helper()
-	done := make(chan queue.OpResult, 1)
-	s.store.Commit([]queue.Op{op}, func(results []queue.OpResult, err error) {
+	done := make(chan record.OpResult, 1)
+	s.store.Commit([]record.Op{op}, func(results []record.OpResult, err error) {
 		if err != nil {
-			results = []queue.OpResult{{Err: err}}
+			results = []record.OpResult{{Err: err}}
 		}
 		done <- results[0]
 	})
 	return <-done
 }
 
-// tidyAll removes whatever is over at a time.
-func (s *site) tidyAll(at queue.Millis) {
+// tidyAll removes everything that has expired at a time.
+func (s *site) tidyAll(at record.Millis) {
 	s.t.Helper()
-	tidy := &queue.Tidy{At: at, Limit: 100}
+	tidy := &record.Tidy{At: at, Limit: 100}
 	for res := s.commit(tidy); res.Next != 0 && res.Next <= at || res.Err != nil; res = s.commit(tidy) {
 		if res.Err != nil {
 			s.t.Fatal(res.Err)

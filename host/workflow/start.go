@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// Start starts a workflow: see [jobhost.WorkflowRunner].
-func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.WorkflowReceipt, error) {
+// StartWorkflow starts a workflow: see [jobhost.WorkflowRunner].
+func (e *Engine) StartWorkflow(ctx context.Context, s jobhost.WorkflowStart) (jobhost.WorkflowReceipt, error) {
 	def, err := e.startable(&s)
 	if err != nil {
 		return jobhost.WorkflowReceipt{}, fmt.Errorf("start workflow: %w", err)
@@ -24,7 +24,7 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 	if s.ID == "" {
 		s.ID = jobhost.WorkflowIDPrefix + jobhost.NewID()
 	}
-	w := &queue.WorkflowRecord{
+	w := &record.WorkflowRecord{
 		ID: s.ID, Name: def.Workflow.Name, Definition: def.hash, Labels: merge(def.Workflow.Labels, s.Labels),
 		Retention: (s.Retention + time.Millisecond - 1).Truncate(time.Millisecond), Digest: digestOf(def, &s),
 	}
@@ -32,7 +32,7 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 	defer e.starting.Add(-1)
 	refusal := e.room(def, starting)
 	t := &transition{engine: e, at: e.now()}
-	t.first = func(t *transition, tx queue.WorkflowTx, _ queue.End) (*happening, error) {
+	t.first = func(t *transition, tx record.WorkflowTx, _ record.End) (*happening, error) {
 		there, err := tx.WorkflowByID(w.ID)
 		if err != nil {
 			return nil, err
@@ -73,7 +73,8 @@ func (e *Engine) Start(ctx context.Context, s jobhost.WorkflowStart) (jobhost.Wo
 	return jobhost.WorkflowReceipt{ID: w.ID, Status: statusOf(t.there.Status), Deduplicated: true}, nil
 }
 
-// status is how the workflow stands that a start has made: one of which nothing runs has ended already.
+// status returns the status of the workflow that a start has created: it has already ended if it has
+// nothing to run.
 func (t *transition) status() jobhost.WorkflowStatus {
 	for i := len(t.notes) - 1; i > 0; i-- {
 		if n := &t.notes[i]; n.kind == jobhost.EventWorkflowEnded && n.id == t.notes[0].id {
@@ -83,7 +84,7 @@ func (t *transition) status() jobhost.WorkflowStatus {
 	return jobhost.WorkflowRunning
 }
 
-// startable finds the definition of a start and looks whether its input fits.
+// startable finds the definition for a start and checks the input.
 func (e *Engine) startable(s *jobhost.WorkflowStart) (*definition, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -109,25 +110,27 @@ func (e *Engine) startable(s *jobhost.WorkflowStart) (*definition, error) {
 	}
 	if def.InputSchema != nil {
 		if err := def.InputSchema.Check(s.Input); err != nil {
-			return nil, misfit(err)
+			return nil, misfit(err, s.Workflow)
 		}
 	}
 	return def, nil
 }
 
-// misfit is the error for an input that isn't as the definition wants it.
-func misfit(err error) error {
-	message := err.Error()
+// misfit is the error for an input that doesn't fit the definition.
+func misfit(err error, name string) error {
+	message, hint := err.Error(), ""
+	if name != "" {
+		hint = fmt.Sprintf("GET /v1/definitions/%s shows what it wants", name)
+	}
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
 		message = e.Message
 	}
 	return &jobhost.Error{
-		Code: jobhost.CodeInvalid, Field: "input", Message: "the input doesn't fit the workflow's input_schema: " + message,
-		Hint: "GET /v1/definitions/NAME shows what it wants",
+		Code: jobhost.CodeInvalid, Field: "input", Message: "the input doesn't fit the workflow's input_schema: " + message, Hint: hint,
 	}
 }
 
-// inline readies a definition that comes along with a start. The faults of all of it are one error.
+// inline prepares a definition that was sent along with a start. All its faults are one error.
 func (ds *definitions) inline(w jobhost.Workflow) (*definition, error) {
 	env, generation := ds.env()
 	hash, err := plan.Hash(&w)
@@ -152,7 +155,8 @@ func (ds *definitions) inline(w jobhost.Workflow) (*definition, error) {
 	return d, nil
 }
 
-// room returns why no workflow of a definition can start now, of so many that are about to; nil = one can.
+// room returns why no workflow of a definition can start now, given the number of starts in progress; nil
+// = it can.
 func (e *Engine) room(def *definition, starting int64) error {
 	if open := e.open.Load(); open+starting > int64(e.cfg.MaxOpen) {
 		return &jobhost.Error{
@@ -174,9 +178,9 @@ func (e *Engine) room(def *definition, starting int64) error {
 	return nil
 }
 
-func (e *Engine) now() queue.Millis { return queue.MillisOf(e.queue.Now()) }
+func (e *Engine) now() record.Millis { return record.MillisOf(e.queue.Now()) }
 
-// digestOf identifies what a workflow is started with, apart from the id.
+// digestOf identifies the content of a start, apart from the id.
 func digestOf(def *definition, s *jobhost.WorkflowStart) [16]byte {
 	h := sha256.New()
 	text := func(s string) {
@@ -189,7 +193,7 @@ func digestOf(def *definition, s *jobhost.WorkflowStart) [16]byte {
 		text("definition")
 		text(def.hash)
 	} else {
-		// A definition that was changed meanwhile doesn't make it another start.
+		// The same start isn't changed by a new version of a named definition.
 		text("workflow")
 		text(s.Workflow)
 	}

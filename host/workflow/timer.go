@@ -8,8 +8,8 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 )
 
-// Timers is what a queue must know of the jobs that are timers. They wait for their time, and that
-// they end is all that they do: see [Engine.Run].
+// Timers is the queue's worker of the jobs that are timers. They wait for their time and then
+// merely end: see [Engine.Run].
 func Timers() queue.Worker {
 	return queue.Worker{
 		Name: jobhost.WorkflowWorker, Capacity: math.MaxInt32, Retry: jobhost.DefaultRetry(), Retention: jobhost.DefaultRetention(),

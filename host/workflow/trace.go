@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// Trace tells what happened in a workflow, in the order of time: see [jobhost.WorkflowRunner].
-func (e *Engine) Trace(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
+// Trace returns what happened in a workflow, ordered by time: see [jobhost.WorkflowRunner].
+func (e *Engine) TraceWorkflow(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
 	run, err := e.Workflow(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	def := e.defs.cached(run.Definition) // showing it has readied that, if it can be
+	def := e.defs.cached(run.Definition) // cached when the workflow was read, if it compiles
 	t := &tracing{entries: []jobhost.TraceEntry{{Time: run.StartedAt, What: "started", Detail: "workflow " + run.Name}}}
 	for i := range run.Steps {
 		if t.full() {
@@ -52,13 +52,14 @@ func detailOf(run *jobhost.WorkflowRun) string {
 	return ""
 }
 
-// tracing gathers entries.
+// tracing collects entries.
 type tracing struct {
 	entries []jobhost.TraceEntry
-	left    bool // there are more
+	left    bool // some were left out
 }
 
-// full reports whether there is room for the end alone, and notes that something is left out.
+// full reports whether there is only room for the end, and if so notes that something is left
+// out.
 func (t *tracing) full() bool {
 	if len(t.entries) < jobhost.MaxTrace-2 {
 		return false
@@ -69,13 +70,13 @@ func (t *tracing) full() bool {
 
 func (t *tracing) add(entry jobhost.TraceEntry) {
 	if !t.full() {
-		// The store knows of steps by the millisecond; within one the order is that of the calls.
+		// The store records steps to the millisecond; within one the order is that of the calls.
 		entry.Time = entry.Time.Truncate(time.Millisecond)
 		t.entries = append(t.entries, entry)
 	}
 }
 
-// step tells of a step and of the attempts of its jobs that failed.
+// step adds a step and the failed attempts of its jobs.
 func (t *tracing) step(ctx context.Context, e *Engine, id string, def *definition, s *jobhost.StepRun) error {
 	if s.StartedAt != nil {
 		detail := ""
@@ -85,7 +86,7 @@ func (t *tracing) step(ctx context.Context, e *Engine, id string, def *definitio
 		case s.Tasks > 1:
 			detail = fmt.Sprintf("%d tasks", s.Tasks)
 		case s.EndedAt == nil:
-			detail = s.Reason // what it waits for
+			detail = s.Reason // what it is waiting for
 		}
 		t.add(jobhost.TraceEntry{Time: *s.StartedAt, Step: s.Name, What: "started", Job: s.Job, Detail: detail})
 	}
@@ -108,26 +109,26 @@ func (t *tracing) step(ctx context.Context, e *Engine, id string, def *definitio
 	return nil
 }
 
-// runs tells of the attempts that failed, of all runs of a step and of its fallback worker.
+// runs adds the failed attempts of all runs of a step and of its fallback worker.
 func (t *tracing) runs(ctx context.Context, e *Engine, id string, def *definition, s *jobhost.StepRun) error {
 	step := def.index[s.Name]
 	isFallback := s.Fallback != "" && def.step(step).Fallback == s.Fallback && def.hasFallbackWorker(step)
 	if def.step(step).Worker != "" {
-		if err := t.attempts(ctx, e, id, def, course.Run{Step: step}, s.Runs, isFallback); err != nil {
+		if err := t.attempts(ctx, e, id, def, machine.Run{Step: step}, s.Runs, isFallback); err != nil {
 			return err
 		}
 	}
 	if !isFallback {
 		return nil
 	}
-	return t.attempts(ctx, e, id, def, course.Run{Step: step, Fallback: true}, s.Runs, false)
+	return t.attempts(ctx, e, id, def, machine.Run{Step: step, Fallback: true}, s.Runs, false)
 }
 
-// attempts tells of those of the first runs of a step, or with all as many as there are.
-func (t *tracing) attempts(ctx context.Context, e *Engine, id string, def *definition, run course.Run, runs int, all bool) error {
+// attempts adds those of the first runs of a step, or with all of every existing run.
+func (t *tracing) attempts(ctx context.Context, e *Engine, id string, def *definition, run machine.Run, runs int, all bool) error {
 	for n := 1; (n <= runs || all) && !t.full(); n++ {
 		run.Number = uint32(n)
-		name := def.course.ID(id, run)
+		name := def.machine.ID(id, run)
 		job, err := e.queue.Job(ctx, name)
 		if jobhost.CodeOf(err) == jobhost.CodeNotFound {
 			return nil

@@ -6,40 +6,40 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// happening is an event of a workflow, with what is only known here.
+// happening is an event of a workflow, with data that only this package needs.
 type happening struct {
-	key   queue.Key
-	event course.Event
-	// since is when the job was submitted that the event is about; 0 = it is about none.
-	since queue.Millis
+	key   record.Key
+	event machine.Event
+	// since is when the job that the event is about was submitted; 0 = none.
+	since record.Millis
 }
 
-// transition implements [queue.Transition]: it lets something happen to a workflow, and
-// to those above and below it what follows.
+// transition implements [record.Transition]: it applies an event to a workflow, and what follows to those
+// above and below it.
 type transition struct {
 	engine *Engine
-	at     queue.Millis
-	// first returns what happens first; nil = nothing does, also since it is refused.
-	first func(t *transition, tx queue.WorkflowTx, end queue.End) (*happening, error)
+	at     record.Millis
+	// first returns the first event; nil = none, possibly because it was refused.
+	first func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error)
 
-	// What the last Apply has come to.
+	// Results of the last Apply:
 	refused *jobhost.Error
-	there   *queue.WorkflowRecord // the one that was there already, of a start
+	there   *record.WorkflowRecord // the existing one, of a start
 	notes   []note
 
-	rows map[queue.Key]*row
+	rows map[record.Key]*row
 	todo []happening
-	// What it has begun: tasks, workflows with their steps, and the bytes that they got.
+	// What it has begun: tasks, workflows including their steps, and the bytes of their inputs.
 	begun, bytes int
 }
 
-// room counts what is to begin, and reports whether there is room for it: all is one transaction, which keeps
-// everything else waiting. However large it is, the first has room.
+// room counts what is to begin, and reports whether there is room for it: it is all one transaction, which
+// holds up everything else. There is always room for the first, however large.
 func (t *transition) room(n, bytes int) bool {
 	first := t.begun == 0
 	t.begun, t.bytes = t.begun+n, t.bytes+bytes
@@ -48,12 +48,12 @@ func (t *transition) room(n, bytes int) bool {
 
 // row is a workflow within a transaction.
 type row struct {
-	*queue.WorkflowRecord
+	*record.WorkflowRecord
 	def *definition
 }
 
-// Apply implements [queue.Transition].
-func (t *transition) Apply(tx queue.WorkflowTx, end queue.End) error {
+// Apply implements [record.Transition].
+func (t *transition) Apply(tx record.WorkflowTx, end record.End) error {
 	t.refused, t.there, t.notes, t.todo = nil, nil, t.notes[:0], t.todo[:0]
 	t.begun, t.bytes = 0, 0
 	clear(t.rows)
@@ -69,15 +69,15 @@ func (t *transition) Apply(tx queue.WorkflowTx, end queue.End) error {
 		if err := t.let(tx, &t.todo[i]); err != nil {
 			return err
 		}
-		if i > 0 { // nobody has asked for it
+		if i > 0 { // it was not requested
 			t.refused = refused
 		}
 	}
 	return nil
 }
 
-// row reads a workflow; nil = there is none, or its definition can't be used: then it has failed.
-func (t *transition) row(tx queue.WorkflowTx, key queue.Key) (*row, error) {
+// row reads a workflow; nil = it doesn't exist, or its definition can't be used and it has failed.
+func (t *transition) row(tx record.WorkflowTx, key record.Key) (*row, error) {
 	if r := t.rows[key]; r != nil {
 		return r, nil
 	}
@@ -91,8 +91,8 @@ func (t *transition) row(tx queue.WorkflowTx, key queue.Key) (*row, error) {
 	return t.ready(tx, w)
 }
 
-// ready finds what a workflow runs.
-func (t *transition) ready(tx queue.WorkflowTx, w *queue.WorkflowRecord) (*row, error) {
+// ready loads the definition of a workflow.
+func (t *transition) ready(tx record.WorkflowTx, w *record.WorkflowRecord) (*row, error) {
 	def := t.engine.defs.cached(w.Definition)
 	if def == nil {
 		text, err := tx.Definition(w.Definition)
@@ -109,17 +109,17 @@ func (t *transition) ready(tx queue.WorkflowTx, w *queue.WorkflowRecord) (*row, 
 	return t.know(w, def), nil
 }
 
-func (t *transition) know(w *queue.WorkflowRecord, def *definition) *row {
+func (t *transition) know(w *record.WorkflowRecord, def *definition) *row {
 	r := &row{w, def}
 	if t.rows == nil {
-		t.rows = map[queue.Key]*row{}
+		t.rows = map[record.Key]*row{}
 	}
 	t.rows[w.Key] = r
 	return r
 }
 
-// let lets one event happen. A pointer into todo is good until that grows.
-func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
+// let applies one event. h points into todo, and is valid only until todo grows.
+func (t *transition) let(tx record.WorkflowTx, h *happening) error {
 	r, err := t.row(tx, h.key)
 	if r == nil || err != nil {
 		return err
@@ -131,7 +131,7 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	reader := &reader{view: tx, row: r, event: &h.event}
 	out, err := t.advance(r, &h.event, reader)
 	switch {
-	case errors.Is(err, errBroken), errors.Is(err, course.ErrRecord):
+	case errors.Is(err, errBroken), errors.Is(err, machine.ErrRecord):
 		return t.breakDown(tx, r.WorkflowRecord, err)
 	case err != nil:
 		return err
@@ -146,66 +146,66 @@ func (t *transition) let(tx queue.WorkflowTx, h *happening) error {
 	return a.apply()
 }
 
-// errBroken is for a fault of the code that decides.
+// errBroken is a fault in the deciding code.
 var errBroken = errors.New("a fault of the host")
 
-func (t *transition) advance(r *row, e *course.Event, reader course.Reader) (out course.Outcome, err error) {
+func (t *transition) advance(r *row, e *machine.Event, reader machine.Reader) (out machine.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errBroken, p)
 		}
 	}()
-	return r.def.course.Within(t.engine.cfg.Bounds).Advance(r.ID, r.Record, e, reader)
+	return r.def.machine.Within(t.engine.cfg.Bounds).Advance(r.ID, r.Record, e, reader)
 }
 
-// brokenDown reports whether it has ended without its record having heard of that.
+// brokenDown reports whether the workflow has ended although its record still says running.
 func (r *row) brokenDown() bool {
-	if r.Status == queue.WorkflowRunning {
+	if r.Status == record.WorkflowRunning {
 		return false
 	}
-	look, err := r.def.course.Look(r.Record)
+	look, err := r.def.machine.Look(r.Record)
 	return err == nil && look.Status() == jobhost.WorkflowRunning
 }
 
-func cantGoOn(w *queue.WorkflowRecord, cause error) *jobhost.Error {
+func cantGoOn(w *record.WorkflowRecord, cause error) *jobhost.Error {
 	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("workflow %s can't go on: %v", w.ID, cause)}
 }
 
-// breakDown ends a workflow that can't go on. Its jobs run to their ends, of which nothing comes any more.
-func (t *transition) breakDown(tx queue.WorkflowTx, w *queue.WorkflowRecord, cause error) error {
+// breakDown ends a workflow that can't continue. Its jobs run to their ends, but nothing follows from them.
+func (t *transition) breakDown(tx record.WorkflowTx, w *record.WorkflowRecord, cause error) error {
 	t.refused = cantGoOn(w, cause)
-	if w.Status != queue.WorkflowRunning {
+	if w.Status != record.WorkflowRunning {
 		return nil
 	}
 	t.engine.cfg.Logger.Error("workflow can't go on", logkey.Workflow, w.ID, logkey.Error, cause)
-	w.Status, w.EndedAt = queue.WorkflowFailed, t.at
+	w.Status, w.EndedAt = record.WorkflowFailed, t.at
 	w.ExpiresAt = t.engine.expires(w, t.at)
 	at, code := t.at.Time(), jobhost.FailInternal
 	if jobhost.CodeOf(cause) == jobhost.CodeDamaged {
 		code = jobhost.FailDamaged
 	}
-	w.Ending = queue.Ending{Failure: &jobhost.Failure{
+	w.Ending = record.Ending{Failure: &jobhost.Failure{
 		Code: code, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical,
 		Message: fmt.Sprintf("the workflow can't go on: %v", cause), StartedAt: at, EndedAt: at,
 	}}
 	t.note(note{kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, status: jobhost.WorkflowFailed, failure: w.Ending.Failure, since: w.StartedAt})
 	if w.Parent != 0 {
-		t.tellParent(w, course.Event{What: course.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
+		t.notifyParent(w, machine.Event{What: machine.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
 	}
 	return tx.SaveWorkflow(w)
 }
 
-// tellParent lets the workflow above know.
-func (t *transition) tellParent(w *queue.WorkflowRecord, e course.Event) {
+// notifyParent notifies the parent workflow.
+func (t *transition) notifyParent(w *record.WorkflowRecord, e machine.Event) {
 	if mark, ok := readMark(w.ParentMark); ok {
 		e.At, e.Run = t.at.Time(), mark.Run
 		t.todo = append(t.todo, happening{key: w.Parent, event: e})
 	}
 }
 
-// expires returns until when a workflow is kept that ends now. One that is a step of another
-// is kept as long as that.
-func (e *Engine) expires(w *queue.WorkflowRecord, now queue.Millis) queue.Millis {
+// expires returns when a workflow that ends now expires. One that is a step of another is kept as long as
+// that.
+func (e *Engine) expires(w *record.WorkflowRecord, now record.Millis) record.Millis {
 	if w.Parent != 0 {
 		return 0
 	}
@@ -216,36 +216,36 @@ func (e *Engine) expires(w *queue.WorkflowRecord, now queue.Millis) queue.Millis
 	if kept == 0 {
 		return 0
 	}
-	return now + queue.Millis(kept.Milliseconds())
+	return now + record.Millis(kept.Milliseconds())
 }
 
-func statusOf(s queue.WorkflowStatus) jobhost.WorkflowStatus {
+func statusOf(s record.WorkflowStatus) jobhost.WorkflowStatus {
 	switch s {
-	case queue.WorkflowCompleted:
+	case record.WorkflowCompleted:
 		return jobhost.WorkflowCompleted
-	case queue.WorkflowFailed:
+	case record.WorkflowFailed:
 		return jobhost.WorkflowFailed
-	case queue.WorkflowCancelled:
+	case record.WorkflowCancelled:
 		return jobhost.WorkflowCancelled
 	default:
 		return jobhost.WorkflowRunning
 	}
 }
 
-func storedStatus(s jobhost.WorkflowStatus) queue.WorkflowStatus {
+func storedStatus(s jobhost.WorkflowStatus) record.WorkflowStatus {
 	switch s {
 	case jobhost.WorkflowCompleted:
-		return queue.WorkflowCompleted
+		return record.WorkflowCompleted
 	case jobhost.WorkflowFailed:
-		return queue.WorkflowFailed
+		return record.WorkflowFailed
 	case jobhost.WorkflowCancelled:
-		return queue.WorkflowCancelled
+		return record.WorkflowCancelled
 	default:
-		return queue.WorkflowRunning
+		return record.WorkflowRunning
 	}
 }
 
-// note is something to be told once it is durable.
+// note is an event to be published once it is durable.
 type note struct {
 	kind     jobhost.EventKind
 	id, name string
@@ -254,19 +254,19 @@ type note struct {
 	status   jobhost.WorkflowStatus
 	stands   jobhost.StepStatus
 	failure  *jobhost.Failure
-	since    queue.Millis // since when it runs; 0 = it is not known
+	since    record.Millis // start of what has ended; 0 = not known
 }
 
 func (t *transition) note(n note) { t.notes = append(t.notes, n) }
 
-// Applied implements [queue.Transition].
+// Applied implements [record.Transition].
 func (t *transition) Applied() {
 	for i := range t.notes {
-		t.engine.tell(&t.notes[i], t.at)
+		t.engine.publish(&t.notes[i], t.at)
 	}
 }
 
-func (e *Engine) tell(n *note, at queue.Millis) {
+func (e *Engine) publish(n *note, at record.Millis) {
 	var took time.Duration
 	if n.since != 0 {
 		took = max(at.Time().Sub(n.since.Time()), 0)

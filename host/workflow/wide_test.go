@@ -29,12 +29,12 @@ func BenchmarkWide(b *testing.B) {
 		id := s.start(jobhost.WorkflowStart{Definition: w})
 		start += time.Since(began)
 		began = time.Now()
-		if err := s.e.Cancel(b.Context(), id, ""); err != nil {
+		if _, err := s.e.CancelWorkflow(b.Context(), id, ""); err != nil {
 			b.Fatal(err)
 		}
 		cancel += time.Since(began)
 		began = time.Now()
-		if err := s.e.Delete(b.Context(), id); err != nil {
+		if err := s.e.DeleteWorkflow(b.Context(), id); err != nil {
 			b.Fatal(err)
 		}
 		remove += time.Since(began)

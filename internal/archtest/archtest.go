@@ -1,7 +1,7 @@
-// Package archtest checks the rules of the house that a compiler doesn't: who
-// may import whom, where goroutines begin, how long files may be. It parses
-// the files itself, all of them whatever their build tags, because a cached
-// list of packages passes when it is stale. The rules are in rules.go.
+// Package archtest checks house rules that the compiler doesn't: which packages
+// may import which, where goroutines start, how long files may be. It parses
+// all files itself, whatever their build tags, because a stale cached list of
+// packages would pass. The rules are in rules.go.
 package archtest
 
 import (
@@ -48,8 +48,8 @@ type file struct {
 }
 
 // Parse reads all Go files of a checkout of a module. Folders that the go
-// command ignores are left out: testdata, vendor and names that begin with a
-// dot or an underscore. Nested modules are read too.
+// command ignores are skipped: testdata, vendor and names that begin with a dot
+// or an underscore. Nested modules are included.
 func Parse(tree fs.FS, module string) (*Tree, error) {
 	t := &Tree{Module: module}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -108,12 +108,12 @@ func parseFile(name string, source []byte) (*file, error) {
 func importPath(spec *ast.ImportSpec) string {
 	target, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
-		return spec.Path.Value // the parser has refused it already
+		return spec.Path.Value // the parser has already rejected it
 	}
 	return target
 }
 
-// Check returns what breaks the rules, sorted by place.
+// Check returns the violations of the rules, sorted by position.
 func (t *Tree) Check(rules Rules) []Violation {
 	c := &checker{rules: rules, tree: t, started: map[string]bool{}}
 	for _, f := range t.files {
@@ -133,7 +133,7 @@ func (t *Tree) Check(rules Rules) []Violation {
 	return c.found
 }
 
-// Long returns the files that are worth a second look, as "file: n lines".
+// Long returns the files that deserve a second look, as "file: n lines".
 func (t *Tree) Long(rules Rules) []string {
 	var long []string
 	for _, f := range t.files {
@@ -144,7 +144,7 @@ func (t *Tree) Long(rules Rules) []string {
 	return long
 }
 
-// checker collects violations; file is the one being looked at.
+// checker collects violations; file is the current one.
 type checker struct {
 	rules   Rules
 	tree    *Tree
@@ -162,7 +162,7 @@ func (c *checker) report(pos token.Pos, rule, format string, args ...any) {
 	c.found = append(c.found, Violation{File: c.file.path, Line: line, Rule: rule, Text: fmt.Sprintf(format, args...)})
 }
 
-// within reports whether a folder is one of the given or below one.
+// within reports whether a folder is one of the roots or below one.
 func within(dir string, roots ...string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return dir == root || strings.HasPrefix(dir, root+"/")

@@ -12,7 +12,7 @@ import (
 
 const module = "github.com/jobhost/jobhost"
 
-// TestHouse holds this checkout against the rules.
+// TestHouse checks this checkout against the rules.
 func TestHouse(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")

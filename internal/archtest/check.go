@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkImports holds the imports of the module's own packages against the arrows.
+// checkImports checks the imports of the module's own packages against the arrows.
 func (c *checker) checkImports() {
 	for _, spec := range c.file.syntax.Imports {
 		target, ours := c.tree.relative(importPath(spec))
@@ -28,7 +28,7 @@ func (c *checker) checkImports() {
 	}
 }
 
-// checkDriver reports a driver that is imported by somebody who should only
+// checkDriver reports a driver that is imported by a package that should only
 // know its interface.
 func (c *checker) checkDriver(pos token.Pos, driver string) {
 	dir := c.file.dir
@@ -45,7 +45,7 @@ func (c *checker) checkLength() {
 	}
 }
 
-// checkSyntax looks at the declarations and statements of a file.
+// checkSyntax checks the declarations and statements of a file.
 func (c *checker) checkSyntax() {
 	guest := within(c.file.dir, c.rules.Guests...)
 	for _, decl := range c.file.syntax.Decls {
@@ -79,7 +79,7 @@ func (c *checker) checkGo(stmt *ast.GoStmt) {
 	}
 }
 
-// checkSelector finds uses of functions that have no place here.
+// checkSelector finds uses of functions that are not allowed here.
 func (c *checker) checkSelector(sel *ast.SelectorExpr) {
 	pkg, ok := sel.X.(*ast.Ident)
 	if !ok {
@@ -89,13 +89,13 @@ func (c *checker) checkSelector(sel *ast.SelectorExpr) {
 	case target == "fmt" && strings.HasPrefix(sel.Sel.Name, "Print") && !c.test && !within(c.file.dir, c.rules.Printers...):
 		c.report(sel.Pos(), "print", "fmt.%s writes to the program's output: only commands own that", sel.Sel.Name)
 	case target == "time" && sel.Sel.Name == "Sleep" && c.test && c.file.imports["synctest"] == "":
-		// In a bubble of synctest a sleep takes no time and is how time passes.
+		// In a synctest bubble a sleep takes no time and is how time passes.
 		c.report(sel.Pos(), "sleep", "time.Sleep in a test: use testing/synctest or wait for a signal")
 	}
 }
 
-// checkGoroutineList finds entries of the list that are stale, or whose
-// package doesn't say why it starts goroutines.
+// checkGoroutineList finds entries of the list that are stale, or whose package
+// doesn't say why it starts goroutines.
 func (c *checker) checkGoroutineList() {
 	for dir := range c.rules.Goroutines {
 		var first *file
@@ -110,7 +110,7 @@ func (c *checker) checkGoroutineList() {
 			said = said || strings.Contains(f.doc, "goroutine")
 		}
 		if first == nil {
-			continue // a fixture or a part that is not there
+			continue // a fixture or a part that doesn't exist
 		}
 		c.file = first
 		if !c.started[dir] {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestClaimsNameTests: a claim in the docs names the test that would fail if it
-// were false, so that test must be there.
+// were false, so that test must exist.
 func TestClaimsNameTests(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS(filepath.Join("..", ".."))

@@ -7,62 +7,62 @@ import (
 	"strings"
 )
 
-// Rules are what a tree is held against. Folders are relative to the root of
-// the module; "" is the root package; a folder stands for those below it too.
+// Rules are what a tree is checked against. Folders are relative to the root of
+// the module; "" is the root package; a folder includes those below it.
 type Rules struct {
 	Layers []Layer
 
-	// Drivers are the folders of concrete drivers, as patterns of
-	// [path.Match]. Only DriverUsers, the driver itself and the tests of
-	// DriverTesters may import one; everybody else knows the interface.
+	// Drivers are the folders of concrete drivers, as patterns of [path.Match].
+	// Only DriverUsers, the driver itself and the tests of DriverTesters may
+	// import one; all others know only the interface.
 	Drivers       []string
 	DriverUsers   []string
 	DriverTesters []string
 
-	// Walls are what packages may not reach, whatever they import it through.
+	// Walls are dependencies that packages may not have, even indirectly.
 	Walls []Wall
 
-	// Goroutines are the folders in which a bare go statement may stand, each
-	// with the reason. The doc comment of the package must give it too.
+	// Goroutines are the folders in which a bare go statement is allowed, each
+	// with the reason. The doc comment of the package must state it too.
 	Goroutines map[string]string
 
 	// Guests are folders of code that runs in a sandbox: there, init is how a
-	// worker is registered, and goroutines and output are its own affair.
+	// worker is registered, and goroutines and output are not restricted.
 	Guests []string
 	// Printers are folders that may write to the standard output.
 	Printers []string
-	// Suites are the last elements of folders that hold tests for others to
+	// Suites are the last elements of folders with tests for other packages to
 	// run: they count as test files.
 	Suites []string
 
-	// MaxFile is how many lines a file may have; above LongFile it is listed.
+	// MaxFile is the maximum number of lines of a file; above LongFile it is listed.
 	MaxFile, LongFile int
 }
 
-// Layer says what the packages of a folder may import of the module.
+// Layer says which of the module's packages those of a folder may import.
 type Layer struct {
 	Dir string
-	// May are folders that it may import, besides its own.
+	// May lists folders that it may import, besides its own.
 	May []string
-	// Tests are further folders for its tests.
+	// Tests lists further folders for its tests.
 	Tests []string
-	// Why is what to tell whoever imports something else.
+	// Why is the message for any other import.
 	Why string
 }
 
-// Wall keeps packages from what lies behind others. Tests don't count, nor do
-// suites that only tests import.
+// Wall keeps packages from depending on others, even indirectly. Tests don't
+// count, nor do suites that only tests import.
 type Wall struct {
-	// From are folders; "host/..." stands for host and all folders below it.
+	// From lists folders; "host/..." means host and all folders below it.
 	From []string
-	// To are import paths of other modules, or folders of this one; each stands
-	// for what is below it too.
+	// To lists import paths of other modules, or folders of this one; each
+	// includes what is below it.
 	To  []string
 	Why string
 }
 
 // House returns the rules of jobhost: the arrows of docs/architecture.md and
-// the habits of CONTRIBUTING.md.
+// the conventions of CONTRIBUTING.md.
 func House() Rules {
 	vocabulary := []string{"", "internal"}
 	everything := []string{"", "internal", "runtime", "state", "netproxy", "host", "client"}
@@ -70,7 +70,7 @@ func House() Rules {
 	return Rules{
 		Layers: []Layer{
 			{Dir: "", May: []string{"internal"}, Tests: []string{""}, Why: "the root package is the vocabulary and has no machinery"},
-			{Dir: "internal", May: vocabulary, Why: "everybody imports internal/, so it imports nobody but the vocabulary"},
+			{Dir: "internal", May: vocabulary, Why: "any package may import internal/, so it imports only the vocabulary"},
 			{Dir: "flow", May: vocabulary, Why: "definitions of workflows are built without a host"},
 			{Dir: "flow/flowtest", May: []string{"", "internal", "flow", "host/workflow"}, Why: "workflows are tested without a host, but by its rules"},
 			{Dir: "runtime", May: vocabulary, Why: pillar},
@@ -82,6 +82,7 @@ func House() Rules {
 			{Dir: "host", May: []string{"", "internal", "runtime", "state", "netproxy"}, Tests: []string{"client"}, Why: "host joins the pillars; commands and clients are above it"},
 			{Dir: "plugins", Tests: []string{"", "flow", "internal/testing/toolchain"}, Why: "guests are built without the host: they know their SDK only"},
 			{Dir: "plugins/sdk/sdktest", May: []string{"", "internal", "runtime"}, Why: "runs guests as a host does, for the tests of SDKs"},
+			{Dir: "plugins/internal/guesttest", May: []string{"plugins", "internal/testing/goguest"}, Why: "runs guests in tests without a line of the host"},
 			{Dir: "plugins/internal/flowguest", May: []string{"", "flow", "host/manifest", "plugins/sdk"}, Why: "joins the handlers of a guest and the workflow of its manifest, for tests"},
 			{Dir: "cmd", May: append(everything, "plugins/sdk"), Why: "commands are built from host, client and drivers"},
 			{Dir: "bench", May: append(everything, "cmd", "plugins/sdk/process"), Why: "benchmarks run the host from outside"},
@@ -89,7 +90,7 @@ func House() Rules {
 		},
 		Drivers:       []string{"host/queue/*queue", "state/*state", "state/payload/*payload", "runtime/wasm", "runtime/process"},
 		DriverUsers:   []string{"cmd", "test", "bench", "plugins/sdk/sdktest"},
-		DriverTesters: []string{"host", "client", "runtime/process"},
+		DriverTesters: []string{"host", "client", "runtime/process", "runtime/wasiabi"},
 		Walls: []Wall{
 			{From: []string{"runtime"}, To: []string{"runtime/jobabi", "runtime/wasiabi", "runtime/extismabi"}, Why: "the interfaces of an engine hold for every ABI"},
 			{From: []string{"host/...", "client/...", "state/...", "netproxy/..."}, To: []string{"github.com/tetratelabs/wazero"}, Why: "the engine is a driver, which cmd/jobhost chooses"},
@@ -97,8 +98,8 @@ func House() Rules {
 		},
 		Goroutines: map[string]string{
 			"host/scope":           "starts the goroutines of everybody else",
-			"host/op":              "nobody is told when a native Go channel is ready, so one goroutine waits for it",
-			"netproxy":             "net/http blocks whoever asks, so each request in flight has a goroutine; Stop waits for all of them",
+			"host/op":              "there is no notification when a native Go channel is ready, so one goroutine waits for it",
+			"netproxy":             "net/http blocks its caller, so each request in flight has a goroutine; Stop waits for all of them",
 			"netproxy/guard":       "tries two addresses of a name at once; the losers end before the attempt does",
 			"state/firestorestate": "a listener of each open job, which ends with the last feed; Close waits for all of them",
 			"runtime/process":      "a process has goroutines that read what it says and wait for its end; Close of its plugin waits for them",
@@ -127,7 +128,7 @@ func (r *Rules) layer(dir string) (Layer, bool) {
 }
 
 // driver returns the folder of the driver that a folder belongs to, or "".
-// Suites that lie beside drivers are none.
+// Suites beside drivers don't count.
 func (r *Rules) driver(dir string) string {
 	for ; dir != "." && dir != ""; dir = path.Dir(dir) {
 		for _, pattern := range r.Drivers {

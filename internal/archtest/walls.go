@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkWalls finds the imports that lead through a wall, and reports each where
-// it stands, with the way there.
+// checkWalls finds the imports that break through a wall, and reports each at
+// its position, with the import path that leads there.
 func (c *checker) checkWalls() {
 	packages := map[string][]*file{}
 	for _, f := range c.tree.files {
@@ -34,8 +34,8 @@ func (c *checker) checkWall(f *file, wall Wall, way []string) {
 	}
 }
 
-// reach returns the folders that packages import, themselves included, each
-// with the shortest way to it.
+// reach returns the folders that packages import, directly or not, including
+// themselves, each with the shortest path to it.
 func (c *checker) reach(packages map[string][]*file, from []string) map[string][]string {
 	ways := map[string][]string{}
 	var next []string
@@ -61,8 +61,8 @@ func (c *checker) reach(packages map[string][]*file, from []string) map[string][
 	return ways
 }
 
-// relative returns the folder of a package of the module, or the path of
-// another one's.
+// relative returns the folder of a package of the module, or the import path of
+// any other package.
 func (t *Tree) relative(target string) (dir string, ours bool) {
 	rest, ours := strings.CutPrefix(target, t.Module)
 	if !ours || rest != "" && rest[0] != '/' {
@@ -71,7 +71,7 @@ func (t *Tree) relative(target string) (dir string, ours bool) {
 	return strings.TrimPrefix(rest, "/"), true
 }
 
-// matches reports whether a folder is the one of a pattern of [Wall].
+// matches reports whether a folder matches a pattern of [Wall].
 func matches(dir, pattern string) bool {
 	if below, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return within(dir, below)

@@ -6,14 +6,14 @@ import (
 	"testing/fstest"
 )
 
-// TestWalls: what packages may not reach is found behind others, where it is
-// imported.
+// TestWalls: forbidden dependencies are found even if they are indirect, and
+// reported where they are imported.
 func TestWalls(t *testing.T) {
 	t.Parallel()
 	const wazero = "github.com/tetratelabs/wazero"
 	for _, tc := range []struct {
 		name  string
-		files string // "file imports", one a line; a path with a dot is another module's
+		files string // "file imports", one per line; a path with a dot is another module's
 		place string
 		want  string // part of the text; empty = allowed
 	}{

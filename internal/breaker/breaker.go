@@ -1,6 +1,6 @@
 // Package breaker is the state machine of circuit breakers, for tasks that wait
-// for one and requests that fail at it. It has no clock and keeps nothing: both
-// are its user's.
+// for one and requests that fail at it. It has no clock and no storage: both
+// are up to its user.
 package breaker
 
 import (
@@ -16,20 +16,20 @@ import (
 //	                               ▲                    │
 //	                               └───(a failure)──────┘
 //
-// Each change begins another term. What an attempt has to say counts only in
-// the term in which it began: of a hundred that fail together the first few
-// open the breaker, and the others don't judge those that try it later.
+// Each change begins another term. An attempt's result counts only in the term
+// in which it began: of a hundred that fail together the first few open the
+// breaker, and the others don't affect later attempts.
 //
-// It is safe for many goroutines. No method calls anybody.
+// It is safe for concurrent use. No method calls back.
 type Breaker struct {
 	mu        sync.Mutex // protects everything below
 	policy    jobhost.BreakerPolicy
 	state     jobhost.BreakerState
 	term      int
-	failures  int       // in a row; closed
-	until     time.Time // open
-	probes    int       // that run; half open
-	successes int       // half open
+	failures  int       // consecutive; while closed
+	until     time.Time // while open
+	probes    int       // currently running; while half-open
+	successes int       // while half-open
 }
 
 // New returns a breaker that is closed.
@@ -37,37 +37,37 @@ func New(policy jobhost.BreakerPolicy) *Breaker {
 	return &Breaker{policy: policy, state: jobhost.BreakerClosed}
 }
 
-// Restore returns a breaker that is open until a time, as another was that it follows.
+// Restore returns a breaker that is open until a time, continuing a previous one.
 func Restore(policy jobhost.BreakerPolicy, until time.Time) *Breaker {
 	return &Breaker{policy: policy, state: jobhost.BreakerOpen, until: until}
 }
 
-// Verdict is what an attempt says of what its worker or request depends on.
+// Verdict is what an attempt's result says about what its worker or request depends on.
 type Verdict uint8
 
 // The verdicts.
 const (
-	None Verdict = iota // it was not begun, or taken back, or is at fault itself
+	None Verdict = iota // it did not begin, was taken back, or is itself at fault
 	WentWell
 	WentWrong
 )
 
-// SetPolicy makes a policy hold from now on.
+// SetPolicy sets the policy from now on.
 func (b *Breaker) SetPolicy(policy jobhost.BreakerPolicy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.policy = policy
 }
 
-// Policy returns the policy that holds.
+// Policy returns the current policy.
 func (b *Breaker) Policy() jobhost.BreakerPolicy {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.policy
 }
 
-// blockedLocked reports whether tasks must wait; until is when they may go on,
-// if that is known. A breaker whose time is over is half open from then on.
+// blockedLocked reports whether tasks must wait; until is when they may continue, if that is
+// known. An open breaker whose time is over becomes half-open.
 func (b *Breaker) blockedLocked(now time.Time) (blocked bool, until time.Time) {
 	if b.state == jobhost.BreakerOpen && !now.Before(b.until) {
 		b.becomeLocked(jobhost.BreakerHalfOpen)
@@ -100,8 +100,8 @@ func (b *Breaker) failsLocked() bool {
 	return b.state == jobhost.BreakerOpen && b.policy.WhenOpen == jobhost.FailWhenOpen
 }
 
-// Pass lets one through: as a probe if the breaker is half open, and in order
-// to fail if that is what is done with it. ok is false when it must wait.
+// Pass lets one task through: as a probe if the breaker is half-open, or to be
+// refused if tasks are to fail. ok is false if it must wait.
 func (b *Breaker) Pass(now time.Time) (p Passage, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,18 +119,18 @@ func (b *Breaker) Pass(now time.Time) (p Passage, ok bool) {
 }
 
 // Passage is the right to judge the breaker that was passed. The zero value
-// passed none.
+// belongs to no breaker.
 type Passage struct {
 	breaker *Breaker // nil = there is none to judge
 	term    int
-	Refused bool // what passed is to fail at once
+	Refused bool // the task that passed must fail at once
 }
 
 // Judges reports whether the passage has a breaker to judge.
 func (p Passage) Judges() bool { return p.breaker != nil }
 
-// End gives the verdict, and reports whether others may have to look at the
-// breaker again: it changed, or a probe ended. It is called once at most.
+// End gives the verdict, and reports whether other tasks may have to check the
+// breaker again: it changed, or a probe ended. It is called at most once.
 func (p Passage) End(v Verdict, now time.Time) (changed bool) {
 	b := p.breaker
 	if b == nil {
@@ -156,7 +156,7 @@ func (p Passage) End(v Verdict, now time.Time) (changed bool) {
 	return true
 }
 
-// countLocked counts failures in a row.
+// countLocked counts consecutive failures.
 func (b *Breaker) countLocked(v Verdict, now time.Time) (changed bool) {
 	switch v {
 	case WentWell:
@@ -175,29 +175,29 @@ func (b *Breaker) openLocked(now time.Time) {
 	b.until = now.Add(b.policy.Timeout)
 }
 
-// Counts reports whether it is closed and has counted failures.
+// Counts reports whether the breaker is closed and has counted failures.
 func (b *Breaker) Counts() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state == jobhost.BreakerClosed && b.failures > 0
 }
 
-// Reset closes the breaker, whatever it was.
+// Reset closes the breaker, whatever its state.
 func (b *Breaker) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.becomeLocked(jobhost.BreakerClosed)
 }
 
-// Stand returns the state, as it was at the last change, and until when a breaker
-// that isn't closed is open, or was.
+// Stand returns the state as of the last change, and until when a breaker that
+// isn't closed is, or was, open.
 func (b *Breaker) Stand() (state jobhost.BreakerState, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state, b.until
 }
 
-// Status tells of the breaker.
+// Status describes the breaker.
 func (b *Breaker) Status(now time.Time) jobhost.BreakerStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()

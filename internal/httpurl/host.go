@@ -33,7 +33,7 @@ func (c *URL) setHost(u *url.URL) error {
 }
 
 // Name returns the canonical form of a host without brackets: a name, or an
-// IPv4 address, which is returned as such too.
+// IPv4 address, which is also returned parsed.
 func Name(host string) (string, netip.Addr, error) {
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	if len(name) > 253 {
@@ -50,7 +50,7 @@ func Name(host string) (string, netip.Addr, error) {
 	if !numeric(last) {
 		return name, netip.Addr{}, nil
 	}
-	// Some resolvers take 127.1, 2130706433 and 0x7f.1 for 127.0.0.1.
+	// Some resolvers interpret 127.1, 2130706433 and 0x7f.1 as 127.0.0.1.
 	addr, err := netip.ParseAddr(name)
 	if err != nil {
 		return "", netip.Addr{}, wrong("write an address as four numbers, such as 192.0.2.1", "%.60q is a number and not an address", host)
@@ -70,8 +70,8 @@ func isLabel(s string) bool {
 	return true
 }
 
-// numeric reports whether a last label makes a host a number, as WHATWG's URL
-// standard has it ("ends in a number").
+// numeric reports whether a last label makes a host a number, as defined by
+// WHATWG's URL standard ("ends in a number").
 func numeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {

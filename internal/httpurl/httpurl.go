@@ -1,7 +1,7 @@
-// Package httpurl reads URLs of HTTP into the one form in which they are
-// compared, judged and sent. What browsers, resolvers and servers could read
-// in two ways is an error here: a URL must not be one thing to whoever judges it
-// and another to whoever follows it.
+// Package httpurl parses HTTP URLs into the one form in which they are compared,
+// judged and sent. What browsers, resolvers and servers could interpret in two
+// ways is an error here: a URL must not mean one thing to the code that judges
+// it and another to the code that follows it.
 package httpurl
 
 import (
@@ -15,25 +15,25 @@ import (
 // MaxBytes bounds a URL.
 const MaxBytes = 2048
 
-// URL is an absolute URL of HTTP in canonical form. Two URLs that mean the same
-// place are equal, apart from what only the server there knows.
+// URL is an absolute HTTP URL in canonical form. Two URLs for the same resource
+// are equal, apart from differences that only the server can judge.
 type URL struct {
 	Scheme string // "http" or "https"
-	// Host is a name in lower case without a dot at its end, or an address
+	// Host is a name in lower case without a trailing dot, or an address
 	// without brackets.
 	Host string
-	// Addr is the host if that is an address, an IPv4 address never mapped into
+	// Addr is the host if it is an address, never an IPv4 address mapped into
 	// IPv6; the zero Addr if it is a name.
 	Addr netip.Addr
 	Port uint16
-	// Path begins with a slash and is escaped: what needs no escape has none,
-	// and the others are in upper case.
+	// Path begins with a slash and is escaped: only where necessary, with
+	// escapes in upper case.
 	Path  string
-	Query string // as it was, without the question mark
+	Query string // as given, without the question mark
 }
 
-// Error says what is wrong with a URL. It repeats its scheme and host at most,
-// since the rest may be a secret.
+// Error says what is wrong with a URL. It repeats at most its scheme and host,
+// since the rest may be secret.
 type Error struct {
 	Message string
 	Hint    string // what to do; may be empty
@@ -48,14 +48,14 @@ func wrong(hint, format string, args ...any) error {
 
 const example = "write it as https://example.com/path"
 
-// Parse reads an absolute URL. Its errors are of type [*Error].
+// Parse parses an absolute URL. Its errors are of type [*Error].
 func Parse(raw string) (URL, error) {
 	c, _, err := parse(raw)
 	return c, err
 }
 
-// ParseTarget reads an absolute URL, and returns its canonical form as text and as
-// net/http wants it too. Its errors are of type [*Error].
+// ParseTarget parses an absolute URL, and also returns its canonical form as text
+// and in the form that net/http needs. Its errors are of type [*Error].
 func ParseTarget(raw string) (c URL, text string, target *url.URL, err error) {
 	c, target, err = parse(raw)
 	if err != nil {
@@ -64,7 +64,7 @@ func ParseTarget(raw string) (c URL, text string, target *url.URL, err error) {
 	var room [256]byte
 	canonical := c.appendTo(room[:0])
 	if string(canonical) == raw {
-		return c, raw, target, nil // as nearly always
+		return c, raw, target, nil // the usual case
 	}
 	text = string(canonical)
 	if target, err = url.Parse(text); err != nil {
@@ -110,9 +110,9 @@ func parse(raw string) (URL, *url.URL, error) {
 	return c, u, nil
 }
 
-// setPath normalises the path of u. A server may resolve dots in it after a
-// judge has looked at its beginning, so there must be none: not behind a second
-// escape, nor in front of parameters, which begin with a semicolon.
+// setPath normalises the path of u. A server may resolve dots in it after its
+// beginning was judged, so there must be none: neither doubly escaped, nor
+// before parameters, which begin with a semicolon.
 func (c *URL) setPath(u *url.URL) error {
 	for segment := range strings.FieldsFuncSeq(u.Path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
@@ -131,8 +131,8 @@ func (c *URL) setPath(u *url.URL) error {
 	return nil
 }
 
-// NormalPath returns an escaped path with no more escapes than needed, those in
-// upper case, and a slash at its beginning.
+// NormalPath returns an escaped path with no more escapes than needed, in upper
+// case, and a leading slash.
 func NormalPath(escaped string) string {
 	if strings.HasPrefix(escaped, "/") && !strings.Contains(escaped, "%") {
 		return escaped
@@ -191,7 +191,7 @@ func (c URL) appendOrigin(b []byte) []byte {
 	return b
 }
 
-// String returns the URL as it is sent. Parsed again it is the same.
+// String returns the URL as it is sent. Parsing it returns the same URL.
 func (c URL) String() string { return string(c.appendTo(nil)) }
 
 func (c URL) appendTo(b []byte) []byte {

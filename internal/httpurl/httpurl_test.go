@@ -111,7 +111,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is accepted is canonical, and safe to write into a request.
+// FuzzParse: an accepted URL is canonical, and safe to write into a request.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"https://example.com/a?b=c", "http://[::ffff:1.2.3.4]:8080/%2e", "http://0x7f.1/", "https://EXAMPLE.com.:443//a/%zz",

@@ -1,8 +1,8 @@
-// Package jsondepth tells how deep JSON is nested, without decoding it: what nests
-// deeper than a reader's bound can't be read by anybody later.
+// Package jsondepth measures how deep JSON is nested, without decoding it: what is
+// nested deeper than a reader's bound could never be read again.
 package jsondepth
 
-// Exceeds returns where valid JSON is nested more than most deep, or -1.
+// Exceeds returns the offset at which valid JSON is nested more than most levels deep, or -1.
 func Exceeds(raw []byte, most int) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {

@@ -1,8 +1,8 @@
-// Package logkey holds the keys of the attributes in the host's own log lines,
-// so that one thing has one name in all of them.
+// Package logkey holds the attribute keys of the host's own log lines, so that
+// one thing has the same name in all of them.
 package logkey
 
-// The keys, with what stands under them.
+// The keys, and what their values are.
 const (
 	Job       = "job"       // id of a job
 	Worker    = "worker"    // name of a worker

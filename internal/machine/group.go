@@ -1,4 +1,4 @@
-// Package machine finds out what the process has of its machine.
+// Package machine determines the resources that the machine gives the process.
 package machine
 
 import (
@@ -25,8 +25,8 @@ func Group() (string, error) {
 
 var errNoCgroup = errors.New("there is no cgroup v2")
 
-// find returns the folder of a process's group by what /proc says of its groups and
-// its mounts.
+// find returns the folder of a process's group, given the contents of its group and
+// mount files in /proc.
 func find(groups, mounts string) (string, error) {
 	var group string
 	for line := range strings.Lines(groups) {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory returns how much memory there is for the process, in bytes: that of the
-// machine, or of its control groups if that is less. [math.MaxInt64] stands for an
-// amount that can't be found out.
+// Memory returns how much memory the process may use, in bytes: that of the
+// machine, or of its control groups if that is less. [math.MaxInt64] means that
+// the amount is unknown.
 func Memory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -23,7 +23,7 @@ func Memory() int64 {
 	for err == nil {
 		var text []byte
 		if text, err = os.ReadFile(filepath.Join(dir, "memory.max")); err != nil {
-			break // above the highest, or the controller is another version's
+			break // above the root, or the controller is of another version
 		}
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // or "max"
 			least = min(least, n)

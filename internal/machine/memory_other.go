@@ -4,6 +4,6 @@ package machine
 
 import "math"
 
-// Memory would return how much memory there is for the process: here it can't be
-// found out.
+// Memory returns [math.MaxInt64]: how much memory the process may use is unknown
+// here.
 func Memory() int64 { return math.MaxInt64 }

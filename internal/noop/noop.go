@@ -1,4 +1,4 @@
-// Package noop holds the smallest worker there is, which measures the host
+// Package noop holds the smallest possible worker, which measures the host
 // rather than a guest: what `jobhost bench` runs.
 package noop
 

@@ -1,5 +1,5 @@
-// Package prune bounds caches in which each entry is a folder named by a digest: it removes the entries that are not
-// used any more.
+// Package prune limits caches in which each entry is a folder named by a digest: it removes entries that are no
+// longer used.
 package prune
 
 import (
@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// What a cache may keep.
+// Limits of a cache.
 const (
-	// maxAge is how much longer ago than all others an entry may have been used. Counting from the newest entry, not from
-	// now, spares the entries of a host that ran for months and has just been started again.
+	// maxAge is how much longer ago than the newest entry an entry may have been used. Counting from the newest entry,
+	// not from now, spares the entries of a host that ran for months and has just been restarted.
 	maxAge   = 30 * 24 * time.Hour
 	maxBytes = 2 << 30 // of all entries together
 )
 
-// IsDigest reports whether a name is a SHA-256 digest in lower case, as those of entries are.
+// IsDigest reports whether a name is a SHA-256 digest in lower case, like those of entries.
 func IsDigest(name string) bool {
 	sum, err := hex.DecodeString(name)
 	return err == nil && len(sum) == 32 && hex.EncodeToString(sum) == name
@@ -35,9 +35,9 @@ type entry struct {
 	size int64
 }
 
-// Folders removes the entries of a cache that were used long ago, and those used longest ago until the others fit. When an
-// entry was used is the newest time of its folder and of what is directly in it. Everything else in dir is left alone.
-// Programs that use an entry must cope with its removal.
+// Folders removes the entries of a cache that have not been used for long, and then the least recently used until the
+// others fit. The time of use is the newest time of an entry's folder and of what is directly in it. Everything else in
+// dir is left alone. Programs that use an entry must cope with its removal.
 func Folders(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func Folders(dir string) error {
 	return nil
 }
 
-// excess returns which entries have to go, out of all, newest first.
+// excess returns which entries must be removed, given all of them, newest first.
 func excess(entries []entry, now time.Time) (gone []entry) {
 	newest, total := now, int64(0)
 	if len(entries) > 0 && entries[0].used.Before(now) {
@@ -82,7 +82,7 @@ func excess(entries []entry, now time.Time) (gone []entry) {
 	return gone
 }
 
-// look finds out about an entry. It follows no links, and what others remove meanwhile isn't there.
+// look inspects an entry. It follows no links, and ignores what is removed while it runs.
 func look(path string) (entry, error) {
 	e := entry{path: path}
 	err := filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {

@@ -1,8 +1,8 @@
-// Package rate keeps to a rate without a counter that somebody would have to
-// fill: it holds when the next would begin if all came evenly, and lets each come a
-// burst earlier than that. It is the generic cell rate algorithm of ATM Forum's
-// Traffic Management 4.0, there for cells of a network. It has no lock and no
-// clock: those are its user's.
+// Package rate enforces a rate without a counter that has to be refilled: it keeps
+// the time at which the next one would begin if all came evenly, and lets each come
+// earlier than that by up to a burst. It is the generic cell rate algorithm of ATM
+// Forum's Traffic Management 4.0, which applies it to network cells. It has no lock
+// and no clock: both are up to its user.
 package rate
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Rate says when the next may begin. The zero value has no bound.
+// Rate says when the next one may begin. The zero value has no limit.
 type Rate struct {
 	every, early time.Duration
 	even         time.Time
 }
 
-// Set changes the rate. A burst of 0 is what comes in a tenth of a second. Those
-// that have begun lately count as before, but take as long as they would
-// have at the new rate: a higher one holds at once.
+// Set changes the rate. A burst of 0 is as many as the rate allows in a tenth of
+// a second. Those that have begun recently still count, but are charged at the
+// new rate, so that a higher rate applies at once.
 func (r *Rate) Set(to jobhost.Rate, burst int, now time.Time) {
 	before, every := r.every, to.Every()
 	if burst == 0 && every > 0 {
@@ -32,10 +32,10 @@ func (r *Rate) Set(to jobhost.Rate, burst int, now time.Time) {
 	}
 }
 
-// Bounded reports whether there is a rate to keep to.
+// Bounded reports whether there is a rate limit.
 func (r *Rate) Bounded() bool { return r.every > 0 }
 
-// Next is when another may begin; a time that has passed means at once.
+// Next returns when another one may begin; a time in the past means at once.
 func (r *Rate) Next() time.Time {
 	if r.every == 0 {
 		return time.Time{}
@@ -43,13 +43,13 @@ func (r *Rate) Next() time.Time {
 	return r.even.Add(-r.early)
 }
 
-// Even is when another would begin if all came evenly.
+// Even returns when another one would begin if all came evenly.
 func (r *Rate) Even() time.Time { return r.even }
 
-// GiveBack notes that one which was taken has not begun.
+// GiveBack records that one which was taken has not begun.
 func (r *Rate) GiveBack() { r.even = r.even.Add(-r.every) }
 
-// Take notes that one begins.
+// Take records that one begins.
 func (r *Rate) Take(now time.Time) {
 	if r.every == 0 {
 		return

@@ -41,7 +41,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// However they come, no more begin within any time than its share and the burst.
+// However they come, no more begin within any period than its share and the burst.
 func TestRateHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,8 +16,8 @@ import (
 
 // Backup copies the database of a directory into another one, which must not
 // hold one yet, and checks the copy page by page. The directory may be in use:
-// the copy is what was committed when it began, and whoever writes goes on;
-// only the log can't be emptied meanwhile. Nothing but the database is copied.
+// the copy is what was committed when it began, and writers go on;
+// only the log can't be emptied until it ends. Nothing but the database is copied.
 func Backup(ctx context.Context, dir, to string) (err error) {
 	defer func() {
 		if err != nil {
@@ -124,7 +124,7 @@ func (c *conn) integrity(ctx context.Context) error {
 }
 
 // Restore puts the backup of a directory in the place of the database of
-// opts.Dir, which nobody may be using. A database that is there is a conflict,
+// opts.Dir, which must not be in use. A database that is there is a conflict,
 // unless it is to be replaced: then it is kept under another name, which is returned.
 func Restore(ctx context.Context, opts Options, from string, replace bool) (kept string, err error) {
 	defer func() {

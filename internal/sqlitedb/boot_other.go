@@ -4,7 +4,7 @@ package sqlitedb
 
 import "crypto/rand"
 
-// bootID can't be told here. What a crash has left then counts as what a loss of
+// bootID is unknown here. What a crash has left then counts as what a loss of
 // power has left.
 func bootID() (id [16]byte) {
 	_, _ = rand.Read(id[:]) // never fails

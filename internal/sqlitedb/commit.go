@@ -12,7 +12,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// errRollback marks a rollback that failed: nobody knows what the connection
+// errRollback marks a rollback that failed: it is unknown what the connection
 // would write next.
 var errRollback = errors.New("roll back")
 
@@ -136,7 +136,7 @@ func (w *writer) rollback(err error) error {
 
 // The WAL is written back into the database at walSoft pages, SQLite's own
 // default, as far as no reader needs the old ones. When readers overlap so
-// that there is never a moment without one, it would grow for ever: at
+// that there is never a moment without one, it would grow forever: at
 // walHard times as many pages (64 MB) reads are held back until it has started
 // over.
 const (
@@ -144,7 +144,7 @@ const (
 	walHard = 16
 )
 
-// checkpoint keeps the WAL short, after the callers were told.
+// checkpoint keeps the WAL short, after the callers were notified.
 func (w *writer) checkpoint() {
 	if w.walPages < w.softAt || w.failure != nil {
 		return

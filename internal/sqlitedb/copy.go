@@ -63,14 +63,14 @@ func openSource(path string) (_ *source, err error) {
 	if err := identify(c, path); err != nil {
 		return nil, err
 	}
-	// If the host ends meanwhile, the log is for the next one to write back, and
+	// If the host ends before that, the log is for the next one to write back, and
 	// not for who is the last to look at it.
 	if _, err := c.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return nil, explainOpen(path, err)
 	}
 	// With a transaction of its own the copy is of one moment; without one it
 	// would begin anew with each commit of others. The log can't be emptied
-	// meanwhile.
+	// until it ends.
 	if err := c.exec("PRAGMA query_only=1; BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
 		return nil, explainOpen(path, err)
 	}
@@ -108,7 +108,7 @@ func (s *source) close() error {
 }
 
 // copyTo copies the database into a file that is empty, by SQLite's online
-// backup, as long as the log doesn't grow by more than so many bytes meanwhile.
+// backup, as long as the log doesn't grow by more than so many bytes in that time.
 func (s *source) copyTo(ctx context.Context, to string, most int64) (err error) {
 	if err := s.shapeAlike(to); err != nil {
 		return err

@@ -15,7 +15,7 @@ const (
 	indexLockBytes, indexLocks = 120, 8
 )
 
-// lockHolder names the process that holds a lock of a database, "another program" if it can't be told.
+// lockHolder names the process that holds a lock of a database, "another program" if it is unknown.
 func lockHolder(path string) string {
 	pid := holderOf(path+"-shm", indexLockBytes, indexLocks)
 	if pid == 0 {

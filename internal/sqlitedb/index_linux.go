@@ -8,10 +8,10 @@ import (
 )
 
 // An SQLite that is the first to open the index of a log, the file "-shm", cuts it
-// to nothing and lets it grow again, since whoever had it before may have died
+// to nothing and lets it grow again, since the process that had it before may have died
 // half-way. On a full disk its room may be gone in between. So the host is there
 // first: it empties the file where it is, and holds the lock that says that
-// somebody has the file open: https://sqlite.org/walformat.html#wal_locks
+// a process has the file open: https://sqlite.org/walformat.html#wal_locks
 const (
 	setOpenLock = 37  // F_OFD_SETLK: the lock is the open file's, not the process's
 	deadMan     = 128 // where it is
@@ -44,7 +44,7 @@ func takeIndex(f *os.File) error {
 			return err
 		}
 	}
-	return lockIndex(f, syscall.F_RDLCK) // somebody else may have it open as well
+	return lockIndex(f, syscall.F_RDLCK) // another process may have it open as well
 }
 
 func lockIndex(f *os.File, kind int16) error {

@@ -17,7 +17,7 @@ import (
 // lock with the process, however it ends, so a stale file is simply taken.
 type lockFile struct {
 	file    *os.File
-	witness *os.File // locked as well, for when somebody removes the other; nil = there was none
+	witness *os.File // locked as well, in case the other one is removed; nil = there was none
 }
 
 // lockDir takes the directory for this process, or tells who has it.
@@ -64,7 +64,7 @@ func (l *lockFile) lockWitness(dir string) error {
 	return nil
 }
 
-// writePid tells others who has the lock. The file keeps its room meanwhile; on a
+// writePid tells others who has the lock. The file keeps its room until then; on a
 // full disk a new one stays empty, and holds as well.
 func writePid(f *os.File) error {
 	pid := []byte(strconv.Itoa(os.Getpid()) + "\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// Whoever removes the lock file of a host that runs does not open its store a second time.
+// Removing the lock file of a host that runs doesn't let its store be opened a second time.
 func TestLockFileIsRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

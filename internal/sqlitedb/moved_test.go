@@ -64,7 +64,7 @@ func TestStartBesideAnotherThatMovedTheLog(t *testing.T) {
 	}
 }
 
-// An upgrade after somebody has looked at the store of a host that was killed.
+// An upgrade after a look at the store of a host that was killed.
 func TestUpgradeAfterAStranger(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestUpgradeAfterAStranger(t *testing.T) {
 	closeDB(t, up)
 }
 
-// A backup after somebody has moved the log: of a host that runs, and of one that was killed.
+// A backup after the log was moved: of a host that runs, and of one that was killed.
 func TestBackupAfterAStranger(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

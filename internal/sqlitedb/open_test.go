@@ -175,7 +175,7 @@ func TestOpenUnwritable(t *testing.T) {
 	}
 }
 
-// TestPrivateFiles opens a directory that was made by somebody less careful.
+// TestPrivateFiles opens a directory that was made with too wide a mode.
 func TestPrivateFiles(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()

@@ -13,6 +13,8 @@ type Options struct {
 	// Dir is the directory of the database, created with mode 0700 if it is
 	// missing; empty = in memory, gone at Close.
 	Dir string
+	// Image is what a database in memory begins as; nil = it is empty.
+	Image *Image
 	// Relaxed lets commits return before they are synced: a crash of the
 	// process loses nothing, power loss may lose the last commits, never the
 	// database.
@@ -21,9 +23,9 @@ type Options struct {
 	Schemas []Schema
 	// Readers is the number of read-only connections; 0 = 3.
 	Readers int
-	// Logger gets what nobody is there to be told; nil = nothing is logged.
+	// Logger gets what no caller is there to receive; nil = nothing is logged.
 	Logger *slog.Logger
-	// Observer is told of commits, for metrics.
+	// Observer is called after commits, for metrics.
 	Observer Observer
 
 	// Disk keeps the files, for tests; the lock file stays in Dir. Nil = the
@@ -60,7 +62,7 @@ type Disk interface {
 // Observer has functions to call, each of which may be nil. They are called
 // from the writer and must be quick.
 type Observer struct {
-	// Commit is told after every commit how many operations it held and how
+	// Commit is called after every commit with how many operations it held and how
 	// long the transaction took, the sync included.
 	Commit func(ops int, took time.Duration)
 }

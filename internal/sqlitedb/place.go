@@ -25,6 +25,7 @@ func (db *DB) place() error {
 	if db.opts.Dir == "" {
 		db.memory = registerMemory()
 		db.vfs, db.path = db.memory.name, "/"+FileName
+		db.memory.beginAs(db.path, db.opts.Image)
 		return nil
 	}
 	dir, err := filepath.Abs(db.opts.Dir)
@@ -105,7 +106,7 @@ func makeDir(dir string) error {
 }
 
 // makePrivate creates the file for its owner alone before SQLite would create
-// it for everybody, and closes one that others could read.
+// it for everyone, and closes one that others could read.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 // Schema is what one package keeps in the database. Packages share the file,
 // so each has a version of its own.
 type Schema struct {
-	// Name identifies the package's part for ever.
+	// Name identifies the package's part forever.
 	Name string
 	// Steps lead from nothing to the present version, which is their number.
 	// A step that was released never changes.

@@ -4,7 +4,7 @@
 //	Write ─► queue (bounded) ─► writer: one transaction for all that waits ─► notifier: Done in order
 //	Read  ─► a pool of read-only connections, each in its own snapshot
 //
-// A caller hands over a [Change] and is told when it is durable. The writer
+// A caller hands over a [Change] and is notified when it is durable. The writer
 // takes everything that waits, applies it in one transaction and syncs once;
 // no timer ever delays a commit. While the notifier tells the callers, the
 // writer is already in the next transaction.
@@ -70,7 +70,7 @@ type DB struct {
 }
 
 // Open opens the database, creating or migrating it if need be. Errors carry
-// a code and, where somebody can do something, a hint: conflict when another
+// a code and, where something can be done, a hint: conflict when another
 // process has the directory open, denied when the directory can't be written,
 // invalid for a file that is not jobhost's or that a newer version wrote.
 func Open(opts Options) (_ *DB, err error) {
@@ -267,7 +267,7 @@ func (db *DB) connect(flags sqlite3.OpenFlag) (*conn, error) {
 	return &conn{db: c, stmts: make(map[string]*Stmt)}, nil
 }
 
-// busyTimeout is how long a connection waits for a lock. Nobody in this
+// busyTimeout is how long a connection waits for a lock. Nothing in this
 // process holds one for long; a person with the sqlite3 shell might.
 const busyTimeout = 5 * time.Second
 

@@ -50,7 +50,7 @@ func (c *conn) exec(sql string) error {
 	return nil
 }
 
-// reset ends the statements that somebody left half-way.
+// reset ends the statements that were left half-way.
 func (c *conn) reset() {
 	for _, s := range c.stmts {
 		if s.busy {

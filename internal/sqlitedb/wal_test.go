@@ -69,7 +69,7 @@ func TestLogIsReadInPieces(t *testing.T) {
 	}
 }
 
-// A log that grew since somebody read for long gives its room back.
+// A log that grew during a long read gives its room back.
 func TestLogGivesRoomBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ type Change interface {
 	// Done is called once: with nil when the change is durable, or with the
 	// error that kept it from being made. After an I/O error on commit it is
 	// open until the database was opened again whether it was. Done must not
-	// block: changes that follow are told after it.
+	// block: changes that follow are notified after it.
 	Done(err error)
 }
 
@@ -111,7 +111,7 @@ func newWriter(db *DB, c *conn) *writer {
 	close(flowing)
 	w.short.flowing.Store(&flowing)
 	// With a hook of ours SQLite checkpoints no more by itself within COMMIT:
-	// the writer does it after the callers were told.
+	// the writer does it after the callers were notified.
 	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 		w.walPages = pages
 		return nil
@@ -201,7 +201,7 @@ func (w *writer) notify() {
 	}
 }
 
-// stop refuses further changes and waits until all queued ones are told.
+// stop refuses further changes and waits until all queued ones are notified.
 func (w *writer) stop() {
 	w.mu.Lock()
 	w.closed, w.short.giveUp = true, true

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Cut marks a line of [AppendLine] that was longer than it may be.
+// Cut marks a line of [AppendLine] that was too long.
 const Cut = " …(cut)"
 
-// Escape returns s in one line. What isn't [Safe] appears as \n, \x1b, \u202e
-// and the like, as Go would write it, broken UTF-8 included. The characters of
-// keep, such as "\n\t", stay.
+// Escape returns s as one line. What isn't [Safe], including invalid UTF-8,
+// appears as \n, \x1b, \u202e and the like, as in Go. The characters of keep,
+// such as "\n\t", stay.
 func Escape(s, keep string) string {
 	fine := func(r rune) bool { return Safe(r) || strings.ContainsRune(keep, r) }
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !fine(r) }) < 0 {
@@ -31,8 +31,8 @@ func Escape(s, keep string) string {
 	return string(b)
 }
 
-// Indent escapes a text of several lines and sets its further lines off, so
-// that none can be taken for a message of its own.
+// Indent escapes a text of several lines and indents all but the first, so that
+// none can be mistaken for a separate message.
 func Indent(s string) string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	for i, line := range lines {
@@ -41,8 +41,8 @@ func Indent(s string) string {
 	return strings.Join(lines, "\n    ")
 }
 
-// Line is [Escape] of at most so many bytes: a longer line is cut and marked
-// with [Cut], which comes on top. No escape is cut in two.
+// Line is [Escape] with at most that many bytes: a longer line is cut and
+// marked with [Cut], which is added to that. No escape sequence is split.
 func Line(s string, most int) string { return string(AppendLine(nil, []byte(s), most)) }
 
 // AppendLine appends what [Line] returns for s to b.
@@ -64,7 +64,7 @@ func AppendLine(b, s []byte, most int) []byte {
 	return b
 }
 
-// appendRune appends a character, escaped if it has to be; raw are its bytes.
+// appendRune appends a character, escaped if necessary; raw are its bytes.
 func appendRune[T string | []byte](b []byte, r rune, raw T) []byte {
 	switch {
 	case r == utf8.RuneError && len(raw) == 1:
@@ -85,8 +85,8 @@ func appendRune[T string | []byte](b []byte, r rune, raw T) []byte {
 	return fmt.Appendf(b, `\u%04x`, r)
 }
 
-// IsText reports whether data can be shown on a terminal as it is, over several
-// lines: a carriage return only before a line end.
+// IsText reports whether data can be shown on a terminal unchanged, over
+// several lines: a carriage return is allowed only before a line feed.
 func IsText(data []byte) bool {
 	if !utf8.Valid(data) {
 		return false
@@ -102,8 +102,8 @@ func IsText(data []byte) bool {
 	return true
 }
 
-// EscapeJSON escapes what encoding/json leaves alone but terminals may not:
-// DEL, the C1 controls, bidirectional controls. It is the same JSON afterwards.
+// EscapeJSON escapes what encoding/json leaves alone but terminals may interpret: DEL, the C1
+// controls, bidirectional controls. The result is equivalent JSON.
 func EscapeJSON(data []byte) []byte {
 	harmless := func(r rune) bool { return r < 0x7f || Safe(r) }
 	if strings.IndexFunc(string(data), func(r rune) bool { return !harmless(r) }) < 0 {

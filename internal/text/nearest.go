@@ -3,10 +3,10 @@ package text
 import "strings"
 
 // Nearest returns the name that word was probably meant to be, or "": the one
-// with the fewest typing errors, if those are no more than a third of it, or
-// else the longest that is part of the word or has it as a part.
+// with the fewest typing errors, if those are no more than a third of its
+// length, or else the longest that contains the word or is contained in it.
 func Nearest(word string, names []string) string {
-	const longest = 64 // beyond which it is no misspelling
+	const longest = 64 // beyond which it is not a misspelling
 	best, fewest := "", max(1, len(word)/3)+1
 	if len(word) > longest {
 		return ""
@@ -31,7 +31,7 @@ func Nearest(word string, names []string) string {
 }
 
 // typos counts the bytes to insert, delete, replace or swap with their
-// neighbour to get from a to b; upper case for lower counts as nothing.
+// neighbour to get from a to b, ignoring case.
 func typos(a, b string) int {
 	// Three rows of the usual matrix: swaps look two rows back.
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// escapes are texts and how they look in one line.
+// escapes are texts and their one-line forms.
 var escapes = []struct{ name, in, want string }{
 	{"empty", "", ""},
 	{"text stays", `plain "text" with \ and ünïcødé 日本 🙂`, `plain "text" with \ and ünïcødé 日本 🙂`},
@@ -59,7 +59,7 @@ func TestLineCuts(t *testing.T) {
 		"12345":    "1234 …(cut)",
 		"123é":     "123 …(cut)",
 		"12é":      "12é",
-		"12\x1b":   "12 …(cut)", // an escape is never cut in two
+		"12\x1b":   "12 …(cut)", // an escape sequence is never split
 		"\x00\x00": `\x00 …(cut)`,
 	} {
 		if got := text.Line(in, 4); got != want {
@@ -136,9 +136,9 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// wantSafe fails for text that a terminal or a reader could take for something
-// else. It names what is dangerous by itself: Safe, which names what is fine,
-// is under test.
+// wantSafe fails for text that a terminal or a reader could mistake for
+// something else. It lists what is dangerous itself, since Safe, which lists
+// what is fine, is under test.
 func wantSafe(t *testing.T, what, got, except string) {
 	t.Helper()
 	if !utf8.ValidString(got) {
@@ -152,7 +152,7 @@ func wantSafe(t *testing.T, what, got, except string) {
 	}
 }
 
-// FuzzText: whatever comes in, what goes out is safe, and as short as promised.
+// FuzzText: whatever the input, the output is safe, and as short as promised.
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b[2J\u202e\xff\r\n\u2028\U000e0041\u200d", 10)
 	f.Add("\x9b31m\u009b\x7f\x00é", 3)

@@ -13,8 +13,8 @@ var stamp string
 
 // Info describes a build.
 type Info struct {
-	// Version is the stamp of the Makefile, else the version of the module,
-	// else "devel".
+	// Version is the stamp of the Makefile, otherwise the version of the
+	// module, otherwise "devel".
 	Version string
 	// Revision is the commit it was built from, with "-dirty" when files were
 	// changed; empty when the build doesn't know.
@@ -23,7 +23,7 @@ type Info struct {
 	Go string
 }
 
-// Get returns what is known of the running program.
+// Get returns the available information about the running program.
 func Get() Info {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {

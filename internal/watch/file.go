@@ -14,8 +14,8 @@ import (
 // toolFolders are folders that compilers and package managers fill.
 var toolFolders = []string{"target", "node_modules", "__pycache__", "zig-out", "zig-cache", "venv", "coverage"}
 
-// noSources are the ends of names of what editors, compilers, tools and databases leave
-// beside sources, and of what people write there.
+// noSources are the endings of names of what editors, compilers, tools and databases
+// leave beside sources, and of documents that people put there.
 var noSources = []string{
 	"~", ".tmp", ".swp", ".swo", ".bak", ".orig", ".rej", ".part", "___jb_tmp___", "___jb_old___",
 	".log", ".pid", ".out", ".md",
@@ -23,10 +23,10 @@ var noSources = []string{
 	".db", ".db-wal", ".db-shm", ".db-journal",
 }
 
-// vimProbe is what vim creates to see whether it may write to a folder.
+// vimProbe is a file that vim creates to check whether it may write to a folder.
 const vimProbe = "4913"
 
-// ignored reports whether an entry of a tree is no source by its name.
+// ignored reports whether an entry of a tree is, by its name, not a source.
 func ignored(entry fs.DirEntry) bool {
 	name := entry.Name()
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
@@ -47,7 +47,7 @@ func holdsCases(dir string) bool {
 	})
 }
 
-// signature tells a file's contents from others. One that can't be read has none.
+// signature identifies the contents of a file. One that can't be read has none.
 type signature struct {
 	size int64
 	time time.Time // of its last change

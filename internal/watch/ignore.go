@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// ignoreNames are the files whose patterns keep others from being watched.
+// ignoreNames are the files whose patterns exclude others from being watched.
 var ignoreNames = []string{".gitignore", ".ignore"}
 
-// mostIgnore bounds the bytes that are read of such a file.
+// mostIgnore bounds how much of such a file is read.
 const mostIgnore = 64 << 10
 
 // rule is a line of an ignore file, as https://git-scm.com/docs/gitignore describes it.
 type rule struct {
-	base    string // the folder of the file, absolute
+	base    string // the absolute folder of the file
 	pattern *regexp.Regexp
 	keeps   bool // the line begins with "!"
 	folders bool // it ends with a slash
-	deep    bool // it has no other slash, so that the name alone counts
+	deep    bool // it has no other slash, so that only the last element of a path is matched
 }
 
 // readRules returns the rules that the ignore files of a folder add.
@@ -41,15 +41,15 @@ func readRules(dir string) []rule {
 	return rules
 }
 
-// rulesAbove returns the rules for a tree that folders above it have, up to the root of its
-// repository; none outside of one.
+// rulesAbove returns the rules for a tree from the folders above it, up to the root of its
+// repository; none if it is not in one.
 func rulesAbove(tree string) []rule {
 	var above []string
 	for dir := tree; ; dir = filepath.Dir(dir) {
 		if dir != tree {
 			above = append(above, dir)
 		}
-		// In a worktree, or a module of another repository, it is a file.
+		// In a worktree, or a submodule, it is a file.
 		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
 			break
 		}
@@ -64,7 +64,7 @@ func rulesAbove(tree string) []rule {
 	return rules
 }
 
-// parseRule reads a line. Comments, and what is no pattern, are none.
+// parseRule parses a line. ok is false for comments and invalid patterns.
 func parseRule(dir, line string) (r rule, ok bool) {
 	line = strings.TrimRight(line, " \t\r\n")
 	if line == "" || line[0] == '#' {
@@ -80,7 +80,7 @@ func parseRule(dir, line string) (r rule, ok bool) {
 	return r, err == nil && line != ""
 }
 
-// globPattern writes a pattern of an ignore file as a regular expression.
+// globPattern converts a pattern of an ignore file to a regular expression.
 func globPattern(glob string) string {
 	var b strings.Builder
 	for i := 0; i < len(glob); {
@@ -109,7 +109,7 @@ func globPattern(glob string) string {
 	return b.String()
 }
 
-// excluded reports whether the last rule that fits a path excludes it.
+// excluded reports whether the last rule that matches a path excludes it.
 func excluded(rules []rule, name string, folder bool) bool {
 	out := false
 	for i := range rules {

@@ -81,7 +81,7 @@ func TestRulesAboveTheTree(t *testing.T) {
 	want("a.go", "keep.gen", "made")
 }
 
-// The last rule that fits decides, and files below add to those above.
+// The last matching rule decides, and files below add to those above.
 func TestLastRuleDecides(t *testing.T) {
 	t.Parallel()
 	var rules []rule

@@ -1,8 +1,7 @@
-// Package watch tells which files have other contents than before. It looks at
-// contents, not at events: an editor that writes a file twice, a build that
-// writes the same bytes again, or a time stamp that changes are nothing new. It
-// waits until the files are quiet, since a file may be in the middle of being
-// written.
+// Package watch reports which files have new contents. It compares contents,
+// not events: an editor that writes a file twice, a build that writes the same
+// bytes again, or a changed time stamp are not changes. It waits until the
+// files are quiet, since a file may be in the middle of being written.
 package watch
 
 import (
@@ -21,32 +20,32 @@ import (
 // MaxFiles bounds the files that are watched.
 const MaxFiles = 20_000
 
-// Targets are what to watch. Paths are absolute.
+// Targets says what to watch. Paths are absolute.
 type Targets struct {
-	// Files are single files, which need not be there.
+	// Files are single files, which need not exist.
 	Files []string
-	// Trees are folders with all that lies below them, but for what is hidden, what
-	// ignore files name, and what by its name is no source: editors' backups, logs,
-	// documents, what compilers make, and folders that tools fill.
+	// Trees are folders with everything below them, except what is hidden, what
+	// ignore files name, and what is not a source by its name: editors' backups,
+	// logs, documents, output of compilers, and folders that tools fill.
 	Trees []string
-	// Skip are files and folders to leave out of the trees.
+	// Skip lists files and folders to leave out of the trees.
 	Skip []string
-	// Own are files to leave out wherever they are, such as this process's own output.
+	// Own lists files to leave out wherever they are, such as this process's own output.
 	Own []fs.FileInfo
 }
 
-// Watcher watches files. One goroutine uses it.
+// Watcher watches files. It is not safe for concurrent use.
 type Watcher struct {
 	events  *fsnotify.Watcher
 	quiet   time.Duration
 	targets Targets
-	folders map[string]bool      // that events come from
-	seen    map[string]signature // of the files, when they were looked at last
-	touched map[string]bool      // files that events were about since then
+	folders map[string]bool      // that are watched for events
+	seen    map[string]signature // of the files, when they were last looked at
+	touched map[string]bool      // files that have had events since then
 	all     bool                 // events were lost: any file may have been touched
 }
 
-// New returns a watcher of nothing. Files are looked at when nothing has
+// New returns a watcher of nothing. Files are looked at once nothing has
 // happened to them for as long as quiet. Close frees it.
 func New(quiet time.Duration) (*Watcher, error) {
 	events, err := fsnotify.NewWatcher()
@@ -62,8 +61,8 @@ func New(quiet time.Duration) (*Watcher, error) {
 // Close ends the watching.
 func (w *Watcher) Close() error { return w.events.Close() }
 
-// Set replaces what is watched. How a file that was not watched before is now
-// counts as known; changes of the others since the last look are still told.
+// Set replaces what is watched. The current contents of files that were not watched before
+// count as known; changes of the others since the last look are still reported.
 func (w *Watcher) Set(t Targets) error {
 	w.targets = t
 	files, folders, err := w.list()
@@ -86,7 +85,7 @@ func (w *Watcher) Set(t Targets) error {
 	return nil
 }
 
-// follow asks for the events of the folders, and of no others.
+// follow watches the folders for events, and no others.
 func (w *Watcher) follow(folders map[string]bool) error {
 	for dir := range w.folders {
 		if !folders[dir] {
@@ -100,7 +99,7 @@ func (w *Watcher) follow(folders map[string]bool) error {
 		}
 		switch err := w.events.Add(dir); {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // its coming is an event of a folder above, if that is watched
+			continue // its creation is an event of a folder above, if that is watched
 		case err != nil:
 			return fmt.Errorf("watch %s: %w", dir, err)
 		}
@@ -110,8 +109,8 @@ func (w *Watcher) follow(folders map[string]bool) error {
 }
 
 // Next waits until files have changed and are quiet, and returns them, sorted:
-// those with other contents, those that are new and those that are gone. The
-// error is the context's cause, or says why nothing can be watched any more.
+// those with new contents, new files and removed ones. The error is the
+// context's cause, or says why nothing can be watched any more.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	for {
 		if err := w.settle(ctx); err != nil {
@@ -124,8 +123,8 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	}
 }
 
-// mostPatience is how many times quiet a file that is written all the time can
-// put off the look at the others.
+// mostPatience is how many times quiet a file that is written continuously can
+// delay looking at the others.
 const mostPatience = 20
 
 // settle waits for an event and then until there is none for a while.
@@ -163,7 +162,7 @@ func (w *Watcher) settle(ctx context.Context) error {
 	}
 }
 
-// look compares the files with how they were.
+// look compares the files with their previous contents.
 func (w *Watcher) look() ([]string, error) {
 	files, folders, err := w.list()
 	if err != nil {
@@ -196,11 +195,11 @@ func (w *Watcher) look() ([]string, error) {
 	return changed, nil
 }
 
-// list finds the files that are there now, and the folders whose events tell of them.
+// list finds the existing files, and the folders whose events concern them.
 func (w *Watcher) list() (files map[string]fs.FileInfo, folders map[string]bool, err error) {
 	files, folders = map[string]fs.FileInfo{}, map[string]bool{}
 	for _, path := range w.targets.Files {
-		folders[filepath.Dir(path)] = true // editors put another file in a file's place
+		folders[filepath.Dir(path)] = true // editors replace a file by another one
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			files[path] = info
 		}
@@ -213,7 +212,7 @@ func (w *Watcher) list() (files map[string]fs.FileInfo, folders map[string]bool,
 	return files, folders, nil
 }
 
-// listTree adds what lies in a tree. What vanishes meanwhile is left out.
+// listTree adds the files of a tree. What vanishes during the call is left out.
 func (w *Watcher) listTree(tree string, files map[string]fs.FileInfo, folders map[string]bool) error {
 	rules := rulesAbove(tree)
 	return filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {

@@ -47,7 +47,7 @@ func (f *fixture) targets() watch.Targets {
 
 func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
 
-// write puts a file there at once, so that a slow machine shows no half of it.
+// write creates a file atomically, so that even a slow machine never shows half of it.
 func (f *fixture) write(name, text string) {
 	f.t.Helper()
 	path := f.path(name)
@@ -58,7 +58,7 @@ func (f *fixture) write(name, text string) {
 	}
 }
 
-// want wants these changes, in one look or in several.
+// want expects these changes, in one look or in several.
 func (f *fixture) want(names ...string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
@@ -97,7 +97,7 @@ func TestChangesAreTold(t *testing.T) {
 	f.want("src/deep/er/c.go")
 }
 
-// An editor that saves puts another file in the place of the old one.
+// An editor that saves replaces the old file by another.
 func TestReplacedFile(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -139,19 +139,19 @@ func TestSetKeepsWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.write("two", "2")
-	f.write("src/a.go", "b") // not told yet
+	f.write("src/a.go", "b") // not reported yet
 	targets := f.targets()
 	targets.Files = []string{f.path("two"), f.path("nowhere/three")}
 	if err := f.Set(targets); err != nil {
 		t.Fatal(err)
 	}
 	f.want("src/a.go")
-	f.write("one", "4") // not watched any more
+	f.write("one", "4") // no longer watched
 	f.write("two", "3")
 	f.want("two")
 }
 
-// A file that is written all the time does not keep the others from being told.
+// A file that is written continuously does not keep the others from being reported.
 func TestImpatience(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

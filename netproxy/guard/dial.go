@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// maxAddrs is how many addresses of a name are looked at.
+	// maxAddrs is how many addresses of a name are considered.
 	maxAddrs = 16
-	// headStart is what the first address has before the next one is tried too
-	// (RFC 8305, 5, recommends 250 ms).
+	// headStart is how long an address is tried before the next one is tried
+	// too (RFC 8305, 5, recommends 250 ms).
 	headStart = 250 * time.Millisecond
-	// ownFor is for how long this machine's addresses are remembered.
+	// ownFor is how long this machine's addresses are cached.
 	ownFor = time.Second
 )
 
@@ -43,7 +43,7 @@ func newDialer(cfg *Config) *dialer {
 		proxied: cfg.Proxy != nil, resolver: cfg.Resolver, forbidden: cfg.Forbidden, dial: cfg.Dial, own: own{list: cfg.Own},
 	}
 	if d.dial == nil {
-		// The address is judged once more by what has the socket in its hands.
+		// The address is judged once more, right before the socket connects.
 		tcp := &net.Dialer{ControlContext: d.control}
 		d.dial = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 			return tcp.DialContext(ctx, "tcp", to.String())
@@ -75,7 +75,7 @@ func (d *dialer) dialContext(ctx context.Context, _, address string) (net.Conn, 
 	return d.race(ctx, to)
 }
 
-// dialMetered is dialContext for connections that receive only so much for each request.
+// dialMetered is dialContext for connections that may receive only so much for each request.
 func (d *dialer) dialMetered(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d.dialContext(ctx, network, address)
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *dialer) dialMetered(ctx context.Context, network, address string) (net.
 	return &meteredConn{Conn: conn, perRequest: d.perRequest}, nil
 }
 
-// resolve returns the addresses of a name, or the address that it is.
+// resolve returns the addresses of a name; if name is an address, that address.
 func (d *dialer) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return []netip.Addr{addr}, nil
@@ -101,7 +101,7 @@ func (d *dialer) resolve(ctx context.Context, name string) ([]netip.Addr, error)
 	return addrs, err
 }
 
-// passing returns the addresses that may be dialled, or why none may.
+// passing returns the addresses that may be dialled; if none may, the error says why.
 func (d *dialer) passing(addrs []netip.Addr, port uint16) ([]netip.AddrPort, error) {
 	var pass []netip.AddrPort
 	var denied error
@@ -119,7 +119,7 @@ func (d *dialer) passing(addrs []netip.Addr, port uint16) ([]netip.AddrPort, err
 	return pass, nil
 }
 
-// control judges the address of a connection that is about to be made.
+// control judges the address of a connection that is about to be established.
 func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -128,10 +128,10 @@ func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn
 	return d.judge(to)
 }
 
-// judge returns why an address may not be dialled.
+// judge returns an error that says why an address may not be dialled; nil = it may.
 func (d *dialer) judge(to netip.AddrPort) error {
 	if d.proxied {
-		return nil // it is the proxy's
+		return nil // the address is the proxy's
 	}
 	if err := d.policy.JudgeAddr(to.Addr()); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (d *dialer) isForbidden(to netip.AddrPort, mine bool) bool {
 	})
 }
 
-// own are the addresses of this machine.
+// own caches the addresses of this machine.
 type own struct {
 	list func() ([]net.Addr, error)
 
@@ -170,7 +170,7 @@ type own struct {
 	at    time.Time
 }
 
-// has reports whether an address is this machine's.
+// has reports whether an address is one of this machine's.
 func (o *own) has(addr netip.Addr) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -192,8 +192,8 @@ func (o *own) has(addr netip.Addr) (bool, error) {
 	return slices.Contains(o.addrs, addr.Unmap()), nil
 }
 
-// race connects to the first of the addresses that answers. The next one is tried
-// when an earlier one has failed, or after its head start.
+// race connects to the first address that answers. The next one is tried when an
+// earlier one has failed, or after the head start.
 func (d *dialer) race(ctx context.Context, to []netip.AddrPort) (net.Conn, error) {
 	if len(to) == 1 {
 		return d.dial(ctx, to[0])
@@ -204,10 +204,10 @@ func (d *dialer) race(ctx context.Context, to []netip.AddrPort) (net.Conn, error
 		conn net.Conn
 		err  error
 	}
-	results := make(chan result, len(to)) // so that none waits for its reader
+	results := make(chan result, len(to)) // buffered, so that no sender blocks
 	var dials sync.WaitGroup
 	defer func() {
-		// Those that lost end with ctx, and are closed.
+		// The losers end with ctx, and are closed.
 		cancel()
 		dials.Wait()
 		close(results)

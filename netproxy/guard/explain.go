@@ -10,9 +10,9 @@ import (
 	"github.com/jobhost/jobhost/netproxy/policy"
 )
 
-// Check resolves the host of a URL, sends nothing, and returns what would become
-// of a request. It is for operators only. A name that can't be resolved is an
-// error with the verdict on its rules; other errors have code invalid.
+// Check resolves the host of a URL and reports how a request would be judged, without sending
+// it. It is for operators only. For a name that can't be resolved it returns an error together
+// with the verdict of the rules; other errors have code invalid.
 func (t *Transport) Check(ctx context.Context, method, url string) (policy.Verdict, error) {
 	u, err := httpurl.Parse(url)
 	if e, ok := errors.AsType[*httpurl.Error](err); ok {

@@ -11,23 +11,23 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Fault is the kind of failure of a request that had no response. There are
-// few, so that they can be codes of failures.
+// Fault is the kind of failure of a request without a response. There are only
+// a few, so that they can serve as failure codes.
 type Fault string
 
 // The faults.
 const (
-	FaultDenied     Fault = "denied"             // the policy says no
-	FaultTimeout    Fault = "timeout"            // nothing came in time
+	FaultDenied     Fault = "denied"             // the policy forbids it
+	FaultTimeout    Fault = "timeout"            // no answer in time
 	FaultDNS        Fault = "dns"                // the name could not be resolved
-	FaultTLS        Fault = "tls"                // no secure connection could be made
+	FaultTLS        Fault = "tls"                // no secure connection could be established
 	FaultConnection Fault = "connection"         // the connection was refused, or broke
-	FaultTooLarge   Fault = "response_too_large" // the header was over the limit
+	FaultTooLarge   Fault = "response_too_large" // the header exceeded the limit
 	FaultUnknown    Fault = "unknown"
 )
 
-// Explain returns what kind of fault an error of [Transport.RoundTrip] is, and a
-// sentence for people that tells nothing of the network behind the host.
+// Explain classifies an error of [Transport.RoundTrip], and returns a message
+// for people that reveals nothing about the network behind the host.
 func Explain(err error) (Fault, string) {
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
 		if e.Code == jobhost.CodeDenied {
@@ -74,8 +74,8 @@ func Explain(err error) (Fault, string) {
 	return FaultConnection, "the connection broke before there was a response"
 }
 
-// alert returns what one side of a handshake told the other. crypto/tls has no type
-// for it that others can see.
+// alert returns the TLS alert by which one side of a handshake rejected the other.
+// crypto/tls exports no type for it.
 func alert(err error) (string, bool) {
 	if e, ok := errors.AsType[*net.OpError](err); ok && (e.Op == "remote error" || e.Op == "local error") {
 		return e.Err.Error(), true

@@ -1,8 +1,8 @@
-// Package guard makes HTTP transports that reach only what a policy allows.
-// Each request is judged by its URL, those of redirects too, and each
-// connection by the address that is dialled, after its name was resolved. A name
-// whose addresses are slow to answer is tried at two of them, one in a goroutine that
-// ends with the attempt.
+// Package guard makes HTTP transports that reach only what a policy allows. Each
+// request is judged by its URL, including those of redirects, and each connection by
+// the address that is dialled, after its name was resolved. If a name has several
+// addresses, they are dialled with a head start for each, in goroutines that end with
+// the attempt.
 package guard
 
 import (
@@ -32,50 +32,50 @@ const (
 	DefaultBufferBytes    = 4 << 10
 )
 
-// Config says what a transport reaches, and how.
+// Config says what a transport may reach, and how.
 type Config struct {
 	Policy policy.Policy
 	// DNSTimeout bounds the time to resolve a name; 0 = [DefaultDNSTimeout].
 	DNSTimeout time.Duration
-	// ConnectTimeout bounds the time to connect, and again that of the TLS
+	// ConnectTimeout bounds the time to connect, and separately that of the TLS
 	// handshake; 0 = [DefaultConnectTimeout].
 	ConnectTimeout time.Duration
 	// HeaderBytes bounds the header of a response; 0 = [DefaultHeaderBytes].
 	HeaderBytes int64
-	// ConnsPerHost is how many connections to one host there may be; requests
-	// beyond wait for one. 0 = no bound.
+	// ConnsPerHost limits the connections to one host; further requests wait
+	// for one. 0 = no limit.
 	ConnsPerHost int
-	// IdlePerHost is how many connections to one host are kept for later; 0 = 2.
+	// IdlePerHost is how many idle connections to one host are kept; 0 = 2.
 	IdlePerHost int
-	// IdleTimeout is for how long they are kept; 0 = [DefaultIdleTimeout].
+	// IdleTimeout is how long they are kept; 0 = [DefaultIdleTimeout].
 	IdleTimeout time.Duration
-	// Hosts is to how many hosts connections are kept. Those to the host that was
-	// asked longest ago are closed when there are more; 0 = [DefaultHosts].
+	// Hosts is the number of hosts to which connections are kept. Beyond it,
+	// those to the least recently used host are closed; 0 = [DefaultHosts].
 	Hosts int
-	// HTTP2 lets servers that offer it speak HTTP/2 over TLS.
+	// HTTP2 allows HTTP/2 over TLS with servers that offer it.
 	HTTP2 bool
-	// BytesPerRequest bounds what a connection receives for each request that was
-	// sent over it, whatever it is; 0 = no bound. HTTP/2 has frames that cost a
+	// BytesPerRequest bounds what a connection receives for each request sent
+	// over it, of whatever kind; 0 = no bound. HTTP/2 has frames that cost a
 	// server little and belong to no response.
 	BytesPerRequest int64
 	// BufferBytes is the size of a connection's buffers, one for each direction;
 	// 0 = [DefaultBufferBytes].
 	BufferBytes int
-	// RootCAs are who may sign certificates; nil = whom the system trusts.
+	// RootCAs may sign certificates; nil = those that the system trusts.
 	RootCAs *x509.CertPool
-	// Proxy is asked for all connections, and the environment never is. Which
-	// addresses names lead to is the proxy's to judge then; rules and addresses
-	// in URLs are judged here. nil = none.
+	// Proxy is used for all connections; proxies from the environment never
+	// are. Judging the addresses of names is then up to the proxy; rules and
+	// addresses in URLs are still judged here. nil = none.
 	Proxy *url.URL
-	// Forbidden returns addresses that are never dialled, such as where the host
-	// itself is controlled: whatever is allowed beside them. One without an
-	// address (0.0.0.0 or ::) is that port at all of this machine's. nil = none.
+	// Forbidden returns addresses that are never dialled, whatever else is allowed, such as
+	// those where the host itself is controlled. An entry without an address (0.0.0.0 or ::)
+	// means that port on all of this machine's addresses. nil = none.
 	Forbidden func() []netip.AddrPort
 	// Resolver resolves names; nil = the system's.
 	Resolver Resolver
 	// Own returns the addresses of this machine; nil = those of its interfaces.
 	Own func() ([]net.Addr, error)
-	// Dial connects to an address that was judged; nil = over TCP.
+	// Dial connects to an address that has been judged; nil = over TCP.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
 
@@ -85,8 +85,8 @@ type Resolver interface {
 }
 
 // Transport is an [http.RoundTripper]. It keeps no cookies, follows no
-// redirects, knows no proxy but a configured one, goes over to no protocol but
-// HTTP, and checks certificates. It is safe for many goroutines.
+// redirects, uses no proxy but a configured one, refuses protocol upgrades, and
+// checks certificates. It is safe for concurrent use.
 type Transport struct {
 	policy policy.Policy
 	dialer *dialer
@@ -119,8 +119,8 @@ func orElse[T comparable](value *T, otherwise T) {
 	}
 }
 
-// RoundTrip sends a request to where its URL says, whatever its Host says, if
-// the policy allows that. Denials are the errors of [policy.Denied].
+// RoundTrip sends a request to the host in its URL, regardless of its Host
+// field, if the policy allows it. Denials are the errors of [policy.Denied].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	u, _, to, err := httpurl.ParseTarget(req.URL.String())
 	if err != nil {
@@ -144,20 +144,20 @@ func closeBody(req *http.Request) error {
 // maxInterim is how many interim responses (1xx) a server may send for one request.
 const maxInterim = 16
 
-// Watcher is told of requests while they are under way.
+// Watcher is notified of the progress of requests.
 type Watcher interface {
 	// Connected is called when a request has a connection, before anything is
-	// sent. It is called again when the connection turns out to be closed.
+	// sent. It is called again if that connection turns out to be closed.
 	Connected(reused bool)
 	// FirstByte is called when the response begins.
 	FirstByte()
-	// Interim is called after an interim response (1xx): FirstByte was for
-	// nothing, and may not come again.
+	// Interim is called after an interim response (1xx): the preceding FirstByte did not
+	// announce the final response, and may not be called again.
 	Interim()
 }
 
-// Watch returns a context whose requests [Transport.Send] tells watcher of; nil =
-// nobody.
+// Watch returns a context for [Transport.Send], which reports the progress of its
+// request to watcher; nil = no watcher.
 func (t *Transport) Watch(ctx context.Context, watcher Watcher) context.Context {
 	if watcher == nil {
 		if !t.meter {
@@ -170,12 +170,12 @@ func (t *Transport) Watch(ctx context.Context, watcher Watcher) context.Context 
 	return httptrace.WithClientTrace(ctx, &w.trace)
 }
 
-// watch has all that a trace needs in one piece, as there is one for each request.
+// watch holds all that a trace needs in one allocation, since there is one for each request.
 type watch struct {
 	trace    httptrace.ClientTrace
 	watcher  Watcher
 	meter    bool
-	interims int // so far; one attempt comes after the other
+	interims int // so far; attempts are sequential
 }
 
 func (w *watch) connected(info httptrace.GotConnInfo) {
@@ -193,15 +193,15 @@ func (w *watch) interim(int, textproto.MIMEHeader) error {
 	return nil
 }
 
-// unwatched watches nothing.
+// unwatched is a Watcher that does nothing.
 type unwatched struct{}
 
 func (unwatched) Connected(bool) {}
 func (unwatched) FirstByte()     {}
 func (unwatched) Interim()       {}
 
-// Send is [Transport.RoundTrip] for callers that have the URL in canonical form
-// already: req.URL must be u, req.Host empty, and the context one of
+// Send is [Transport.RoundTrip] for callers that already have the URL in
+// canonical form: req.URL must be u, req.Host empty, and the context one of
 // [Transport.Watch].
 func (t *Transport) Send(req *http.Request, u httpurl.URL) (*http.Response, error) {
 	if err := t.policy.Judge(req.Method, u); err != nil {
@@ -210,13 +210,13 @@ func (t *Transport) Send(req *http.Request, u httpurl.URL) (*http.Response, erro
 	resp, err := t.pool.of(u).RoundTrip(req)
 	if special, denied := errors.AsType[*policy.SpecialError](err); denied {
 		if !u.Addr.IsValid() && !t.policy.Names(u.Host) {
-			// Authors of requests, who choose names below an asterisk, must not find out which exist.
+			// Authors of requests, who choose names matched by a wildcard, must not find out which exist.
 			return nil, &net.DNSError{UnwrapErr: special, Err: "no address that may be reached", Name: u.Host, IsNotFound: true}
 		}
 		return nil, policy.Denied(u, special)
 	}
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
-		// Its body would be the connection, which knows nothing of the request's context.
+		// Its body would be the connection, which is not bound to the request's context.
 		return nil, errors.Join(errUpgrade, resp.Body.Close())
 	}
 	return resp, err
@@ -224,5 +224,5 @@ func (t *Transport) Send(req *http.Request, u httpurl.URL) (*http.Response, erro
 
 var errUpgrade = errors.New("the answer goes over to another protocol")
 
-// CloseIdleConnections closes the connections that nobody uses.
+// CloseIdleConnections closes the idle connections.
 func (t *Transport) CloseIdleConnections() { t.pool.closeIdle() }

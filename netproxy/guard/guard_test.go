@@ -52,7 +52,7 @@ func (s *site) wantConns(t testing.TB, want int64) {
 
 func hello(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello "+r.Host) }
 
-// allow is a policy of rules, and of private ranges by spaces.
+// allow returns a policy with rules, and with private ranges separated by spaces.
 func allow(t testing.TB, private string, rules ...string) policy.Policy {
 	t.Helper()
 	var p policy.Policy
@@ -104,12 +104,12 @@ func wantDenied(t testing.TB, err error) {
 	}
 }
 
-// resolver answers each question for an IPv4 address with the next of the lists, the last
-// one for ever, and knows no IPv6 addresses.
+// resolver answers the questions for IPv4 addresses with the lists in turn, repeating the
+// last one, and knows no IPv6 addresses.
 func resolver(lists ...string) *net.Resolver {
 	var asked atomic.Int64
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		here, there := net.Pipe() // no net.PacketConn, so it is spoken to as by TCP
+		here, there := net.Pipe() // not a net.PacketConn, so the resolver speaks as over TCP
 		go func() {
 			defer there.Close()
 			for {
@@ -144,7 +144,7 @@ func resolver(lists ...string) *net.Resolver {
 	}}
 }
 
-// What is dialled is judged after names were resolved, each time anew.
+// The dialled address is judged after the name was resolved, for each connection.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +155,7 @@ func TestRebinding(t *testing.T) {
 	for _, tt := range []struct {
 		name, private string
 		answers       []string
-		want          []bool // what is allowed of three requests
+		want          []bool // whether each of three requests is allowed
 	}{
 		{"private", "", []string{"127.0.0.1"}, []bool{false, false, false}},
 		{"allowed", "127.0.0.1", []string{"127.0.0.1"}, []bool{true, true, true}},
@@ -182,8 +182,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// A denial says the same for a name that no rule allows, and one that leads to a
-// place that is not.
+// A denial says the same for a name that no rule allows, and for one that
+// resolves to a forbidden address.
 func TestDenialsAreTheSame(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, hello)
@@ -219,7 +219,7 @@ func TestAddressesInURLs(t *testing.T) {
 	s.wantConns(t, 0)
 }
 
-// A client that follows redirects is judged at each hop.
+// For a client that follows redirects, each hop is judged.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	inner := newSite(t, hello)
@@ -244,7 +244,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A proxy of the environment is not asked.
+// A proxy from the environment is not used.
 func TestNoProxy(t *testing.T) {
 	proxy := newSite(t, hello)
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"} {
@@ -259,7 +259,7 @@ func TestNoProxy(t *testing.T) {
 	proxy.wantConns(t, 0)
 }
 
-// The Host header is that of the URL, which was judged.
+// The Host header is that of the URL, which is what was judged.
 func TestHostHeader(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, hello)
@@ -348,7 +348,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A connection that goes over to another protocol would outlive its request.
+// A connection switched to another protocol would outlive its request.
 func TestUpgradeIsRefused(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})

@@ -11,8 +11,8 @@ import (
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
-// pool has a transport for each of the hosts that were asked lately. One for all
-// couldn't close the connections to a single host.
+// pool has a transport for each recently used host. A single transport couldn't
+// close the connections to one host.
 type pool struct {
 	make func(host) *http.Transport
 
@@ -20,22 +20,22 @@ type pool struct {
 	hosts *simplelru.LRU[host, *entry]
 }
 
-// entry is the transport of a host. Requests may still be under way when it is
-// taken out of the pool.
+// entry is the transport of a host. Requests may still be in flight when it is
+// evicted from the pool.
 type entry struct {
 	*http.Transport
 	out atomic.Bool
 }
 
-// leave closes the connections that nobody uses, and those that are used when
-// nobody does any more.
+// leave closes the idle connections now, and those in use once they become
+// idle.
 func (e *entry) leave() {
 	e.out.Store(true)
 	e.CloseIdleConnections()
 }
 
 // RoundTrip implements [http.RoundTripper]. A request makes its transport keep
-// connections again, also when that happens after it has left.
+// connections again, even after the entry was evicted; so they are closed here.
 func (e *entry) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := e.Transport.RoundTrip(req)
 	if e.out.Load() {
@@ -44,7 +44,7 @@ func (e *entry) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// host is what connections belong to.
+// host identifies the connections that can be shared.
 type host struct {
 	secure bool
 	name   string
@@ -62,7 +62,7 @@ func newBase(cfg *Config, d *dialer, sessions tls.ClientSessionCache, secure boo
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(cfg.HTTP2)
 	t := &http.Transport{
-		Proxy:                  nil, // one from the environment would be dialled in place of what was judged
+		Proxy:                  nil, // one from the environment would be dialled instead of what was judged
 		DialContext:            d.dialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: cfg.RootCAs, MinVersion: tls.VersionTLS12, ClientSessionCache: sessions},
 		TLSHandshakeTimeout:    cfg.ConnectTimeout,
@@ -74,7 +74,7 @@ func newBase(cfg *Config, d *dialer, sessions tls.ClientSessionCache, secure boo
 		WriteBufferSize:        cfg.BufferBytes,
 		DisableCompression:     true, // what is read is what was sent, so that a bound on it holds
 		Protocols:              &protocols,
-		// A server can make HTTP/2 costly for its client, and pays little for that.
+		// A server can make HTTP/2 costly for its client at little cost to itself.
 		HTTP2: &http.HTTP2Config{
 			MaxDecoderHeaderTableSize:     4 << 10,
 			MaxEncoderHeaderTableSize:     4 << 10,
@@ -87,7 +87,7 @@ func newBase(cfg *Config, d *dialer, sessions tls.ClientSessionCache, secure boo
 		},
 	}
 	if secure && cfg.HTTP2 && cfg.BytesPerRequest > 0 {
-		t.DialContext = d.dialMetered // with HTTP/1.1 all that may come belongs to a response
+		t.DialContext = d.dialMetered // over HTTP/1.1 every byte received belongs to a response
 	}
 	if cfg.Proxy != nil {
 		t.Proxy = http.ProxyURL(cfg.Proxy)

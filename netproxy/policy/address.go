@@ -8,21 +8,21 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// SpecialError says that an address is not one of the public internet.
+// SpecialError says that an address is not on the public internet.
 type SpecialError struct {
 	Addr netip.Addr
 	Kind string // what it is, such as "loopback"
 }
 
-// Error returns what it is, and how it could be allowed.
+// Error says what the address is, and how it could be allowed.
 func (e *SpecialError) Error() string {
 	return fmt.Sprintf("%v is special (%s) and not in allow_private", e.Addr, e.Kind)
 }
 
 // special are the ranges that no request reaches unless they are allowed: all of
-// IANA's special-purpose registries but for those that are reached as any other
-// (AS112), and metadata services that clouds put elsewhere. Of IPv6 all is
-// special that has not been given to anybody: see [kindOf].
+// IANA's special-purpose registries except those that are publicly routed
+// (AS112), and metadata services that clouds place elsewhere. In IPv6 everything
+// that is not assigned is special too: see [kindOf].
 var special = []struct {
 	prefix netip.Prefix
 	kind   string
@@ -62,19 +62,19 @@ var special = []struct {
 }
 
 // metadata are the addresses at which clouds give machines their credentials. A
-// range that happens to contain one does not allow it; only the address itself does.
+// range that merely contains one does not allow it; only the address itself does.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("169.254.169.254"), // nearly all
-	netip.MustParseAddr("169.254.170.2"),   // AWS, of containers
-	netip.MustParseAddr("169.254.170.23"),  // AWS, of pods
+	netip.MustParseAddr("169.254.170.2"),   // AWS, for containers
+	netip.MustParseAddr("169.254.170.23"),  // AWS, for pods
 	netip.MustParseAddr("100.100.100.200"), // Alibaba
 	netip.MustParseAddr("168.63.129.16"),   // Azure, a public address
 	netip.MustParseAddr("fd00:ec2::254"),   // AWS
-	netip.MustParseAddr("fd00:ec2::23"),    // AWS, of pods
+	netip.MustParseAddr("fd00:ec2::23"),    // AWS, for pods
 	netip.MustParseAddr("fd20:ce::254"),    // Google
 }
 
-// globalUnicast is all that is given to the public internet in IPv6.
+// globalUnicast is the part of IPv6 that is assigned to the public internet.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
 // kindOf returns what is special about an unmapped address; "" = nothing.
@@ -94,8 +94,8 @@ func kindOf(a netip.Addr) string {
 }
 
 // JudgeAddr returns nil when an address may be dialled, and a [*SpecialError]
-// otherwise. It is meant for what is dialled in the end, after names were
-// resolved: only that can't change any more.
+// otherwise. It is meant for the address that is finally dialled, after names
+// were resolved: only that can't change any more.
 func (p *Policy) JudgeAddr(a netip.Addr) error {
 	if !a.IsValid() || a.Zone() != "" {
 		return &SpecialError{Addr: a, Kind: "bound to an interface"}
@@ -103,7 +103,7 @@ func (p *Policy) JudgeAddr(a netip.Addr) error {
 	a = a.Unmap()
 	kind := kindOf(a)
 	if kind == "" || p.allows(a) {
-		// What a translator or tunnel takes to another address must be allowed there too.
+		// Where a translator or tunnel forwards to another address, that one must be allowed too.
 		if inner, ok := embedded(a); ok {
 			return p.JudgeAddr(inner)
 		}
@@ -113,8 +113,8 @@ func (p *Policy) JudgeAddr(a netip.Addr) error {
 }
 
 // JudgeOwn returns nil when an address of this machine may be dialled: only when
-// it is allowed as a special one is. Otherwise whoever chooses URLs could talk to
-// what listens here by the machine's public name.
+// it is allowed like a special one. Otherwise anyone who chooses URLs could reach
+// what listens here through the machine's public name.
 func (p *Policy) JudgeOwn(a netip.Addr) error {
 	if p.allows(a.Unmap()) {
 		return nil
@@ -122,7 +122,7 @@ func (p *Policy) JudgeOwn(a netip.Addr) error {
 	return &SpecialError{Addr: a.Unmap(), Kind: "this machine's own"}
 }
 
-// allows reports whether a special address is in a range that is allowed.
+// allows reports whether a special address is in an allowed range.
 func (p *Policy) allows(a netip.Addr) bool {
 	meta := slices.Contains(metadata, a)
 	return slices.ContainsFunc(p.AllowPrivate, func(private netip.Prefix) bool {
@@ -130,8 +130,8 @@ func (p *Policy) allows(a netip.Addr) bool {
 	})
 }
 
-// embedded returns the IPv4 address that packets to a reach in the end, or may
-// reach, where somebody translates them.
+// embedded returns the IPv4 address that packets to a finally reach, or may
+// reach where they are translated.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
@@ -149,8 +149,8 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 }
 
 // ParsePrefix reads a range for [Policy.AllowPrivate], such as 10.0.0.0/8, or a
-// single address. It must not be wider than the widest private ones. Errors are
-// of type [*jobhost.Error] with code invalid.
+// single address. It must not be wider than the widest private range. Errors
+// are of type [*jobhost.Error] with code invalid.
 func ParsePrefix(text string) (netip.Prefix, error) {
 	const hint = `write it as "10.0.0.0/8", "fd00::/8" or "127.0.0.1"`
 	p, err := netip.ParsePrefix(text)

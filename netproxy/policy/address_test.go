@@ -71,8 +71,8 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 }
 
-// Ranges that are allowed don't open the metadata service in them, or what lies
-// behind a translator.
+// Allowed ranges don't open the metadata service in them, or what lies behind a
+// translator.
 func TestAllowPrivate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -131,8 +131,8 @@ func TestParsePrefix(t *testing.T) {
 	}
 }
 
-// Whatever package netip knows to be no public address is special, and an IPv4
-// address is the same in whichever way it is written.
+// Everything that package netip considers not public is special, and an IPv4
+// address is judged the same however it is written.
 func TestAddressesProperty(t *testing.T) {
 	t.Parallel()
 	bytes4, bytes16 := rapid.SliceOfN(rapid.Byte(), 4, 4), rapid.SliceOfN(rapid.Byte(), 16, 16)

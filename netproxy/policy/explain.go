@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/internal/httpurl"
 )
 
-// Verdict is why a request may be sent or not. It is for operators only: it tells
-// what [Denied] keeps to itself.
+// Verdict says whether a request may be sent, and why. It is for operators only:
+// it contains what [Denied] withholds.
 type Verdict struct {
 	Method string `json:"method"`
 	URL    string `json:"url"` // canonical
@@ -18,23 +18,23 @@ type Verdict struct {
 	Allowed bool `json:"allowed"`
 	// Rule is the one that matches; "" = none.
 	Rule string `json:"rule,omitempty"`
-	// Nearest is the one that would match but for Differs, when none does; "" = there
-	// are no rules.
+	// Nearest is the rule that comes closest to matching when none does, and Differs
+	// says where it doesn't match; "" = there are no rules.
 	Nearest string   `json:"nearest,omitempty"`
 	Differs []string `json:"differs,omitempty"`
-	// Addresses are those that the host has.
+	// Addresses are those of the host.
 	Addresses []AddrVerdict `json:"addresses,omitempty"`
 }
 
-// AddrVerdict is whether an address may be dialled.
+// AddrVerdict says whether an address may be dialled.
 type AddrVerdict struct {
 	Addr    netip.Addr `json:"addr"`
 	Allowed bool       `json:"allowed"`
-	Why     string     `json:"why,omitempty"` // it may not
+	Why     string     `json:"why,omitempty"` // why it may not be dialled
 }
 
-// Explain returns the verdict on a request whose host has these addresses, which
-// judge allows or not. It does what sending does, and nothing else.
+// Explain returns the verdict on a request whose host has these addresses, each
+// of which judge allows or not. It applies exactly the checks that sending does.
 func (p *Policy) Explain(method string, u httpurl.URL, addrs []netip.Addr, judge func(netip.Addr) error) Verdict {
 	v := Verdict{Method: method, URL: u.String()}
 	matches := func(r Rule) bool { return r.Match(method, u) }
@@ -57,8 +57,8 @@ func (p *Policy) Explain(method string, u httpurl.URL, addrs []netip.Addr, judge
 	return v
 }
 
-// distance is how far a rule is from allowing a request: another host is further
-// than anything else.
+// distance is how far a rule is from allowing a request: a different host counts
+// more than everything else together.
 func (r Rule) distance(method string, u httpurl.URL) int {
 	d := len(r.differences(method, u))
 	if !r.matchHost(u) {

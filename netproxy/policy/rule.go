@@ -20,13 +20,13 @@ type Rule struct {
 	// all names below example.org, and "*" for every host.
 	Host string
 	Port uint16
-	// Path is the path that is meant, or with an asterisk at its end the
-	// beginning of those that are; "/*" = all.
+	// Path is the allowed path, or a prefix of the allowed paths if it ends
+	// with an asterisk; "/*" = all.
 	Path string
 }
 
 // Methods returns the methods that rules can allow. CONNECT and TRACE, which
-// speak to proxies, are not among them.
+// are addressed to proxies, are not among them.
 func Methods() []string {
 	return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 }
@@ -94,7 +94,7 @@ func ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
-// cutWildcard returns what a host begins with, "", "*" or "*.", and a host that can be parsed.
+// cutWildcard splits the wildcard, "", "*" or "*.", off a host, and returns a host that can be parsed.
 func cutWildcard(host string) (wildcard, rest string) {
 	name, port, _ := strings.Cut(host, ":")
 	switch {
@@ -108,7 +108,7 @@ func cutWildcard(host string) (wildcard, rest string) {
 	return "", host
 }
 
-// wildcardHost puts a wildcard back.
+// wildcardHost restores the wildcard.
 func wildcardHost(wildcard string, u httpurl.URL) (string, error) {
 	switch {
 	case wildcard == anyHost:

@@ -27,7 +27,7 @@ func TestRules(t *testing.T) {
 	for _, tt := range []struct {
 		rule      string
 		shown     string // empty = as it is
-		yes, no   string // URLs, by spaces
+		yes, no   string // URLs, separated by spaces
 		otherwise string // methods that it denies
 	}{
 		{
@@ -151,7 +151,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A rule is what its text says, and allows what it was made from.
+// A rule is what its text says, and allows the URL that it was made from.
 func TestRulesProperty(t *testing.T) {
 	t.Parallel()
 	label := rapid.StringMatching(`[a-z][a-z0-9]{0,4}`)
@@ -193,8 +193,8 @@ func TestRulesProperty(t *testing.T) {
 	})
 }
 
-// FuzzParseRule: what is accepted is canonical and never allows more than it
-// says: no wildcard but those that it has, no method that tunnels.
+// FuzzParseRule: an accepted rule is canonical and never allows more than it
+// says: no wildcard that isn't written, no method that tunnels.
 func FuzzParseRule(f *testing.F) {
 	for _, seed := range []string{
 		"https://api.example.com", "GET,POST https://*.example.org:8443/v1/*", "https://*", "http://[::1]:80/x", "*", "https://*.com", "https://a/%2a",

@@ -8,32 +8,21 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/testing/toolchain"
 	"github.com/jobhost/jobhost/plugins/internal/guesttest"
 	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
-// rebuilt builds an example with its script, or skips the test without the
-// programs that it needs.
-func rebuilt(t *testing.T, example string, programs ...string) []byte {
-	t.Helper()
-	for _, program := range programs {
-		toolchain.Need(t, program)
-	}
-	out := filepath.Join(t.TempDir(), example+".wasm")
-	toolchain.Build(t, ".", toolchain.Env(), filepath.Join(example, "build.sh"), out)
-	return guesttest.Read(t, out)
-}
-
 func TestImagesize(t *testing.T) {
 	t.Parallel()
 	t.Run("prebuilt", func(t *testing.T) { t.Parallel(); testImagesize(t, guesttest.Read(t, "imagesize/imagesize.wasm")) })
-	t.Run("rebuilt", func(t *testing.T) { t.Parallel(); testImagesize(t, rebuilt(t, "imagesize", "clang", "wasm-ld")) })
+	t.Run("rebuilt", func(t *testing.T) {
+		t.Parallel()
+		testImagesize(t, rebuilt(t, "imagesize", "../sdk/c", "clang", "wasm-ld"))
+	})
 }
 
 // encoded returns a picture by one of the encoders of Go.

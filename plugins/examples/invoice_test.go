@@ -2,24 +2,19 @@ package examples_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/toolchain"
-	"github.com/jobhost/jobhost/plugins/internal/guesttest"
 	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
 func TestInvoice(t *testing.T) {
 	t.Parallel()
-	toolchain.Need(t, "node")
 	toolchain.NeedModule(t, "quickjs-wasi")
 	toolchain.NeedModule(t, "binaryen")
-	file := filepath.Join(t.TempDir(), "invoice.wasm")
-	toolchain.Build(t, "invoice", toolchain.Env(), "sh", "build.sh", file)
-	module := guesttest.Read(t, file)
+	module := rebuilt(t, "invoice", "../sdk/js", "node")
 
 	order, err := os.ReadFile("invoice/order.json")
 	if err != nil {

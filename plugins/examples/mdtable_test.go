@@ -13,7 +13,7 @@ import (
 func TestMdtable(t *testing.T) {
 	t.Parallel()
 	t.Run("prebuilt", func(t *testing.T) { t.Parallel(); testMdtable(t, guesttest.Read(t, "mdtable/mdtable.wasm")) })
-	t.Run("rebuilt", func(t *testing.T) { t.Parallel(); testMdtable(t, rebuilt(t, "mdtable", "zig")) })
+	t.Run("rebuilt", func(t *testing.T) { t.Parallel(); testMdtable(t, rebuilt(t, "mdtable", "../sdk/zig", "zig")) })
 	t.Run("native", func(t *testing.T) {
 		t.Parallel()
 		zig := toolchain.Need(t, "zig")

@@ -35,7 +35,7 @@ func TestVowels(t *testing.T) {
 	if size := g.MemorySize(); size > 5<<16 {
 		t.Errorf("the memory has %d bytes", size)
 	}
-	// Room that can't be had is a trap, not a place outside of the memory.
+	// A request for impossible room is a trap, not an access outside the memory.
 	g.Attempt = &guesttest.Attempt{Input: make([]byte, 65<<20)}
 	if err := g.Call("jh_run"); err == nil {
 		t.Error("65 MiB fit into 64")

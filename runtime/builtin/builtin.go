@@ -1,6 +1,6 @@
-// Package builtin runs functions in Go as if they were plugins: what the host
-// does by itself goes through the queue and the pool, under the limits of every
-// other worker. There is no sandbox around them.
+// Package builtin runs Go functions as if they were plugins: the host's own
+// work goes through the queue and the pool, under the same limits as every
+// other worker. It is not sandboxed.
 package builtin
 
 import (
@@ -12,12 +12,12 @@ import (
 )
 
 // Func runs one attempt to its end. ctx ends at the attempt's deadline, and when
-// it is stopped; the zero Outcome says that Func ended for that. It is called by
-// many goroutines at once, each with an attempt of its own.
+// the attempt is stopped; the zero Outcome means that Func ended because of
+// that. It is called concurrently, each time with a different attempt.
 type Func func(ctx context.Context, at *hostcall.Attempt) jobhost.Outcome
 
 // New returns a plugin whose instances run f. closing is called once, when the
-// plugin is closed; nil = nothing is to be done then.
+// plugin is closed; nil = nothing to do.
 func New(f Func, closing func() error) runtime.Plugin { return &plugin{run: f, closing: closing} }
 
 type plugin struct {

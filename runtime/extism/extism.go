@@ -1,5 +1,5 @@
-// Package extism reads Extism manifests: JSON that names the modules of a plugin
-// and bounds what they may do. How a plugin runs is package extismabi's affair.
+// Package extism reads Extism manifests: JSON that names the modules of a plugin and limits
+// what they may do. Running a plugin is the task of package extismabi.
 package extism
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// Limits bound one plugin. Zero values mean the defaults of Extism.
+// Limits limit one plugin. Zero values mean the defaults of Extism.
 type Limits struct {
-	// MemoryBytes bounds the kernel's memory, apart from the guest's; 0 = 64 MiB.
+	// MemoryBytes bounds the kernel's memory, excluding the guest's; 0 = 64 MiB.
 	MemoryBytes int64
-	// VarBytes bounds all vars, names included; 0 = [DefaultVarBytes], negative = there are none.
+	// VarBytes bounds all vars, including names; 0 = [DefaultVarBytes], negative = there are none.
 	VarBytes int64
 	// ResponseBytes bounds the body of an HTTP response, below what the host
 	// allows anyway; 0 = 50 MiB, negative = no body at all.
@@ -22,8 +22,8 @@ type Limits struct {
 	Hosts *Hosts
 }
 
-// DefaultVarBytes is how much all vars together may be; as in Extism, the
-// limit itself is too much.
+// DefaultVarBytes bounds the size of all vars together; as in Extism, the bound
+// itself is already too much.
 const DefaultVarBytes = 1 << 20
 
 const pageBytes = 64 << 10
@@ -31,7 +31,7 @@ const pageBytes = 64 << 10
 // Module is the name of the module that the host offers to plugins.
 const Module = "extism:host/env"
 
-// wasiModule is the other one that it offers.
+// wasiModule is the other module that it offers.
 const wasiModule = "wasi_snapshot_preview1"
 
 // Main is the name of the module whose exports are the entries.
@@ -40,8 +40,8 @@ const Main = "main"
 // maxModules bounds the modules of a plugin.
 const maxModules = 64
 
-// MainModule returns which of a plugin's modules is the main one: the one
-// named main, or else the last. All others need a name that nobody else has.
+// MainModule returns the index of a plugin's main module: the one named main,
+// or else the last. All others need unique names.
 func MainModule(names []string) (int, error) {
 	if n := len(names); n == 0 || n > maxModules {
 		return 0, jobhost.Invalid("", "", "has %d modules; a plugin has 1 to %d", n, maxModules)

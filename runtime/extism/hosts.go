@@ -9,15 +9,15 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// Hosts are the allowed_hosts of a manifest: patterns of which one must match
-// the whole name of a host, without its port. In a pattern * and ** stand for
-// any characters, dots included, ? for one, [a-z] and [!a-z] for one of a set,
+// Hosts are the allowed_hosts of a manifest: patterns, one of which must match the whole name of a host,
+// without its port. In a pattern * and ** stand for any characters, including dots, ? for one, [a-z] and
+// [!a-z] for one of a set, {a,b} for either, and \ escapes the next character. Case is ignored.
 // {a,b} for either, and \ takes a meaning away. Case doesn't matter.
 //
-// Hosts only narrow what the host allows: where a name leads, and whether a
-// worker may go there, is for the host to judge.
+// Hosts only narrow what the host allows: the host judges where a name leads,
+// and whether a worker may go there.
 type Hosts struct {
-	texts    []string // as they were given
+	texts    []string // as given
 	patterns []*regexp.Regexp
 }
 
@@ -27,7 +27,7 @@ const (
 	maxHostPattern = 512
 )
 
-// NewHosts reads patterns. No patterns allow nothing.
+// NewHosts parses patterns. No patterns allow nothing.
 func NewHosts(patterns []string) (*Hosts, error) {
 	if len(patterns) > maxHosts {
 		return nil, fmt.Errorf("%d patterns are more than %d", len(patterns), maxHosts)
@@ -46,7 +46,7 @@ func NewHosts(patterns []string) (*Hosts, error) {
 			return nil, fmt.Errorf("pattern %q: %w", shown, err)
 		}
 		re, err := regexp.Compile(text)
-		if err != nil { // a range from z to a, say
+		if err != nil { // such as a range from z to a
 			return nil, fmt.Errorf("pattern %q makes no sense", shown)
 		}
 		h.patterns = append(h.patterns, re)
@@ -67,7 +67,7 @@ func (h *Hosts) Allow(name string) bool {
 	return false
 }
 
-// translate writes a pattern as a regular expression, which Go matches in
+// translate converts a pattern to a regular expression, which Go matches in
 // linear time.
 func translate(pattern string) (string, error) {
 	var b strings.Builder
@@ -115,7 +115,7 @@ func translate(pattern string) (string, error) {
 	return b.String(), nil
 }
 
-// translateSet translates what follows a [ up to its ], and returns how long that is.
+// translateSet translates what follows a [ up to its ], and returns its length.
 func translateSet(rest string) (set string, n int, err error) {
 	end := strings.IndexByte(rest, ']')
 	if end < 0 {
@@ -132,7 +132,7 @@ func translateSet(rest string) (set string, n int, err error) {
 	return "[" + escape(members) + "]", end + 1, nil
 }
 
-// MarshalBinary writes the patterns, one a line, for hosts that run a plugin in another process.
+// MarshalBinary writes the patterns, one per line, for hosts that run a plugin in another process.
 func (h *Hosts) MarshalBinary() ([]byte, error) { return []byte(strings.Join(h.texts, "\n")), nil }
 
 // UnmarshalBinary reads what MarshalBinary has written.

@@ -18,18 +18,18 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// Manifest is what an Extism manifest says, as settings of a worker. Zero
-// values mean that it doesn't say.
+// Manifest is the content of an Extism manifest, as settings of a worker. Zero
+// values mean that it doesn't set them.
 type Manifest struct {
 	Modules []Source
-	// Main is the number of the main module.
+	// Main is the index of the main module.
 	Main int
 	// MemoryBytes bounds the memory of each module, and of the kernel.
 	MemoryBytes int64
-	// Limits has what it says about vars, responses and hosts, and MemoryBytes.
+	// Limits has the manifest's limits on vars, responses and hosts, and MemoryBytes.
 	Limits Limits
 	Config map[string]string
-	// AllowedHosts are the patterns in Limits.Hosts, as they were written.
+	// AllowedHosts are the patterns in Limits.Hosts, as written.
 	AllowedHosts []string
 	Mounts       []Mount
 	Timeout      time.Duration
@@ -37,10 +37,10 @@ type Manifest struct {
 
 // Source says where a module comes from: a file or the manifest itself.
 type Source struct {
-	Name string // that others import it by
+	Name string // by which others import it
 	Path string // relative to the manifest; empty = Data has the module
 	Data []byte
-	// SHA256 is what the bytes must have, in lower-case hex; empty = anything.
+	// SHA256 is the expected digest of the bytes, in lower-case hex; empty = any.
 	SHA256 string
 }
 
@@ -74,13 +74,13 @@ type wasmFile struct {
 	Method  *string        `json:"method"`  // of a url
 }
 
-// ParseManifest reads an Extism manifest. It is stricter than Extism's own
-// SDKs, which ignore what they don't know, take the last of two equal names
-// and match names in any case: all of these are errors. All faults of the
-// content are told at once; the error is of the code invalid.
+// ParseManifest parses an Extism manifest. It is stricter than Extism's own
+// SDKs, which ignore what they don't know, take the last of duplicate names and
+// match names case-insensitively: all of these are errors. All faults of the
+// content are reported at once; the error has code invalid.
 func ParseManifest(text []byte) (Manifest, error) {
 	var m manifest
-	// The default of matching is by case, without duplicates, of valid UTF-8.
+	// By default matching is case-sensitive, and duplicates and invalid UTF-8 are rejected.
 	if err := json.Unmarshal(text, &m, json.RejectUnknownMembers(true)); err != nil {
 		return Manifest{}, jobhost.Invalid("", "", "is no Extism manifest: %s", explain(text, err))
 	}
@@ -99,7 +99,7 @@ func ParseManifest(text []byte) (Manifest, error) {
 	return r.out, nil
 }
 
-// explain says where a manifest is wrong, and how.
+// explain says where a manifest is wrong, and why.
 func explain(manifest []byte, err error) string {
 	offset, reason := int64(-1), err
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -149,7 +149,7 @@ func (r *reading) modules(modules []wasmFile) {
 	}
 	main, err := MainModule(names)
 	if err == nil && names[main] != Main && names[0] == "" && len(names) > 1 {
-		// Extism's documentation means the last, its SDK for Go takes the first without a name.
+		// Extism's documentation says the last, its Go SDK takes the first one without a name.
 		err = jobhost.Invalid("", `name the main module "main"`, "does not say which module is the main one")
 	}
 	if e, ok := errors.AsType[*jobhost.Error](err); ok {
@@ -189,7 +189,7 @@ func (r *reading) memory(m *manifest) {
 	r.out.Limits.VarBytes = r.bytes("memory.max_var_bytes", m.Memory.MaxVariables)
 }
 
-// bytes returns a size as Limits has it: 0 = not given, −1 = nothing.
+// bytes returns a size in the form of Limits: 0 = not given, −1 = nothing.
 func (r *reading) bytes(field string, n *int64) int64 {
 	switch {
 	case n == nil:
@@ -225,8 +225,8 @@ func (r *reading) hosts(patterns []string) {
 	r.out.Limits.Hosts = hosts
 }
 
-// mounts reads allowed_paths: places on the host, those after ro: to be read
-// only, and where guests see them.
+// mounts reads allowed_paths: folders on the host, with the prefix ro:
+// read-only, and where guests see them.
 func (r *reading) mounts(paths map[string]string) {
 	seen := map[string]bool{}
 	for _, host := range slices.Sorted(maps.Keys(paths)) {

@@ -16,8 +16,8 @@ const (
 	i64 = api.ValueTypeI64
 )
 
-// hostCall is a function of the host module, which kernels call. Text arrives
-// as place and length in the kernel's memory; a length of 0 is no block.
+// hostCall is a function of the host module, which kernels call. Text is passed
+// as address and length in the kernel's memory; a length of 0 means no block.
 type hostCall struct {
 	name            string
 	params, results []api.ValueType
@@ -31,35 +31,35 @@ func hostCalls() []hostCall {
 	)
 }
 
-// callOf returns the plugin and the attempt of a call. Every call comes from
-// an instance that was entered with a Caller, so anything else is a fault of
-// the host.
+// callOf returns the plugin and the attempt of a call. Every call comes from an
+// instance that was entered with a Caller, so anything else is a bug in the
+// host.
 func callOf(ctx context.Context) (*Plugin, *hostcall.Attempt) {
 	c := ctx.(Caller)
 	return c.Extism(), c.Attempt()
 }
 
 // guestText returns the bytes at (place, length) of the stack, valid until the
-// guest goes on.
+// guest continues.
 func guestText(m api.Module, call string, place, length uint64) []byte {
 	if uint32(length) == 0 {
 		return nil
 	}
 	b, ok := m.Memory().Read(uint32(place), uint32(length))
-	if !ok { // the kernel doesn't say that of blocks
+	if !ok { // the kernel doesn't pass such blocks
 		trap(call, jobhost.CategorySystem, "it was given a place outside of the memory")
 	}
 	return b
 }
 
-// hold keeps an answer until the kernel has room for it, and puts its length
+// hold keeps a result until the kernel has room for it, and puts its length
 // onto the stack.
 func (p *Plugin) hold(stack []uint64, answer []byte) {
 	p.ready = answer
 	stack[0] = api.EncodeI32(int32(len(answer)))
 }
 
-// take(to) writes what is ready to a block that the kernel made for it.
+// take(to) writes the held result to a block that the kernel has allocated for it.
 func take(ctx context.Context, m api.Module, stack []uint64) {
 	p, _ := callOf(ctx)
 	answer := p.ready
@@ -72,11 +72,11 @@ func take(ctx context.Context, m api.Module, stack []uint64) {
 	hostcall.Copy(room, answer)
 }
 
-// pause() does nothing, but a Caller can end a guest there that was stopped.
+// pause() does nothing, but lets a Caller end a stopped guest there.
 func pause(ctx context.Context, _ api.Module, _ []uint64) { callOf(ctx) }
 
-// Trap is what a call panics with that ends the attempt, as Extism has it. The
-// engine makes a failure of it that shows the message.
+// Trap is what a call panics with to end the attempt, as Extism does. The
+// engine turns it into a failure that shows the message.
 type Trap struct {
 	Call     string // without the module
 	Category jobhost.Category

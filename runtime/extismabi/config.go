@@ -13,17 +13,17 @@ func configCalls() []hostCall {
 	}
 }
 
-// config_get(name) → value, or 0 without one.
+// config_get(name) → value, or 0 if there is none.
 func configGet(ctx context.Context, m api.Module, stack []uint64) {
 	p, at := callOf(ctx)
 	var value string
-	// Config is looked up here rather than by Info, which would copy the name.
+	// Config is accessed directly rather than through Info, which would copy the name.
 	if name := guestText(m, "config_get", stack[0], stack[1]); len(name) <= maxName {
 		value = at.Config[string(name)]
 	}
 	p.hold(stack, []byte(value))
 }
 
-// maxName is the longest name that is looked up. A guest may ask for one of gigabytes, and neither it nor the host's
-// garbage collector can be served while that is hashed.
+// maxName is the longest name that is looked up. A guest may pass one of gigabytes, and while that is hashed neither
+// the guest nor the host's garbage collector can be served.
 const maxName = 1 << 20

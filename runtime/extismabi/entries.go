@@ -14,15 +14,15 @@ const (
 	initHaskell = "hs_init"           // Haskell's runtime: (argc, argv) → ()
 	// argumentsOfJS is called by the shim of Extism's kit for JavaScript.
 	argumentsOfJS = "__arg_start"
-	// Start is the main function of a WASI command, which prepares the guest
-	// by itself, and usually ends it.
+	// Start is the main function of a WASI command, which initialises the guest
+	// itself, and usually ends it.
 	Start = "_start"
 )
 
 // Initializers returns which exports of a module to call once per instance,
 // before the first call of entry, in this order and with as many zeros as they
-// have parameters. In a plugin of several modules, those of the linked ones
-// come first. A module whose entry is [Start] needs none.
+// have parameters. In a plugin of several modules, the linked ones are
+// initialised first. A module whose entry is [Start] needs none.
 func Initializers(exports map[string]module.FuncType, entry string) []string {
 	if entry == Start {
 		return nil
@@ -44,8 +44,8 @@ func Initializers(exports map[string]module.FuncType, entry string) []string {
 	return names
 }
 
-// Entries returns the exports that a job may name, sorted: those of type
-// () → () or () → i32 that are not there for the plugin's own runtime.
+// Entries returns the exports that a job may name, sorted: those of type () →
+// () or () → i32 that do not belong to the plugin's own runtime.
 func Entries(exports map[string]module.FuncType) []string {
 	var names []string
 	for name, f := range exports {
@@ -60,7 +60,7 @@ func Entries(exports map[string]module.FuncType) []string {
 	return names
 }
 
-// internal tells exports that compilers and plugin kits add.
+// internal reports whether an export was added by a compiler or a plugin kit.
 func internal(name string) bool {
 	switch name {
 	case initReactor, initCtors, initHaskell, "hs_exit", argumentsOfJS, "__wasm_call_dtors", "__wasm_init_memory", "__wasm_apply_data_relocs":
@@ -69,9 +69,9 @@ func internal(name string) bool {
 	return strings.HasPrefix(name, "asyncify_")
 }
 
-// DefaultEntry returns the entry that is meant when nobody names one: the only
-// one, leaving [Start] aside if there is another. "" = there are none, or
-// several, so that the worker has to name it.
+// DefaultEntry returns the entry to use when none is named: the only one,
+// ignoring [Start] if there is another. "" = there are none, or several, so
+// that the worker has to name it.
 func DefaultEntry(entries []string) string {
 	others := slices.DeleteFunc(slices.Clone(entries), func(name string) bool { return name == Start })
 	switch {

@@ -1,18 +1,18 @@
 // Package extismabi runs unmodified Extism plugins: modules that import
-// extism:host/env. It carries their calls to [hostcall.Attempt].
+// extism:host/env. It translates their calls to [hostcall.Attempt].
 //
-// Each instance of a plugin has a kernel of its own, a small module in wasm
+// Each instance of a plugin has a kernel of its own, a small wasm module
 // (kernel.wat) with the memory that host and guest share. The kernel exports
-// all that a guest may import, so a guest's loads and stores never leave wasm;
-// the ten functions that need the host are in a host module behind it.
+// everything a guest may import, so a guest's loads and stores never leave
+// wasm; the ten functions that need the host are in a host module behind it.
 //
 //	guest ──► kernel, one per instance ──► host module, one per runtime ──► hostcall
 //
-// An engine calls [Define] once per wazero runtime. Per instance it makes a
-// [Plugin] by [Kernel.NewPlugin], instantiates the linked modules in the order
-// of [Order] and the main one last, with the imports that [Plugin.Resolve]
-// answers, and calls the [Initializers] of each. Per attempt it calls
-// [Plugin.Begin], the entry, [Plugin.End] and [Plugin.Reset]. See docs/extism.md.
+// An engine calls [Define] once per wazero runtime. Per instance it creates a
+// [Plugin] with [Kernel.NewPlugin], instantiates the linked modules in the order
+// of [Order] and the main one last, with imports resolved by [Plugin.Resolve],
+// and calls the [Initializers] of each. Per attempt it calls [Plugin.Begin], the
+// entry, [Plugin.End] and [Plugin.Reset]. See docs/extism.md.
 package extismabi
 
 import (
@@ -32,7 +32,7 @@ import (
 // Module is the name that guests import from.
 const Module = extism.Module
 
-// hostModule is the name that kernels import from, and guests may not.
+// hostModule is the name that kernels import from, but guests must not.
 const hostModule = "jobhost:extism"
 
 // kernelWasm is kernel.wat; build.sh translates it.
@@ -40,11 +40,11 @@ const hostModule = "jobhost:extism"
 //go:embed kernel.wasm
 var kernelWasm []byte
 
-// Caller is what the context of every call into a plugin must be, those that
-// instantiate its modules included: it carries the attempt and the plugin to
-// the host calls without a walk along a chain of contexts. It should end when
-// the attempt is stopped, since HTTP requests wait under it; and from then on
-// Attempt should panic, since calls may take long and the guest has no look at
+// Caller is what the context of every call into a plugin must implement,
+// including those that instantiate its modules: it carries the attempt and the
+// plugin to the host calls without walking a chain of contexts. It should end
+// when the attempt is stopped, since HTTP requests wait under it; from then on
+// Attempt should panic, since calls may take long and the guest doesn't check
 // its meter in between.
 type Caller interface {
 	context.Context
@@ -52,8 +52,8 @@ type Caller interface {
 	Extism() *Plugin
 }
 
-// Kernel is what all plugins of a wazero runtime share. It is safe for many
-// goroutines, and freed with its runtime.
+// Kernel is shared by all plugins of a wazero runtime. It is safe for
+// concurrent use, and freed with its runtime.
 type Kernel struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
@@ -73,7 +73,7 @@ func Define(ctx context.Context, r wazero.Runtime) (*Kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the Extism kernel: %w", err)
 	}
-	// A kernel asks for no randomness, but wazero's default source takes 10 µs to seed.
+	// A kernel needs no randomness, but wazero's default source takes 10 µs to seed.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
 	return &Kernel{runtime: r, module: module, config: config}, nil
 }
@@ -81,13 +81,13 @@ func Define(ctx context.Context, r wazero.Runtime) (*Kernel, error) {
 // Options bound one plugin. Zero values mean the defaults of Extism.
 type Options struct {
 	extism.Limits
-	// Memory is where the kernel's memory is, and belongs to the caller,
-	// who must not free it before [Plugin.Close]; nil = in Go's heap, where
-	// growing copies.
+	// Memory provides the kernel's memory, and belongs to the caller, who must
+	// not free it before [Plugin.Close]; nil = in Go's heap, where growing
+	// copies it.
 	Memory experimental.LinearMemory
-	// KeepVars makes vars live as long as the plugin, for workers whose
-	// instances are not reset. Otherwise they are the worker's [hostcall.KV]
-	// or, on hosts without it, live as long as the attempt.
+	// KeepVars keeps vars for as long as the plugin, for workers whose
+	// instances are not reset. Otherwise they are stored in the worker's
+	// [hostcall.KV] or, on hosts without it, last as long as the attempt.
 	KeepVars bool
 }
 
@@ -112,8 +112,8 @@ func (k *Kernel) NewPlugin(ctx context.Context, o Options) (*Plugin, error) {
 	return p, nil
 }
 
-// Resolve answers the imports of the plugin's modules: the kernel, a module
-// that was linked, or nil. It is meant for [experimental.WithImportResolver].
+// Resolve resolves the imports of the plugin's modules: to the kernel, a linked
+// module, or nil. It is meant for [experimental.WithImportResolver].
 func (p *Plugin) Resolve(module string) api.Module {
 	if module == Module {
 		return p.kernel
@@ -132,5 +132,5 @@ func (p *Plugin) Link(name string, m api.Module) {
 	p.linked[name] = m
 }
 
-// Close frees the kernel. The modules that were linked are their maker's to close.
+// Close frees the kernel. Linked modules must be closed by their owner.
 func (p *Plugin) Close(ctx context.Context) error { return p.kernel.Close(ctx) }

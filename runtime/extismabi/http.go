@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// httpCalls reach the world outside, through [hostcall.HTTP].
+// httpCalls reach the outside world, through [hostcall.HTTP].
 func httpCalls() []hostCall {
 	return []hostCall{
 		{name: "http_request", params: []api.ValueType{i32, i32, i32, i32}, results: []api.ValueType{i32}, call: httpRequest},
@@ -22,7 +22,7 @@ func httpCalls() []hostCall {
 	}
 }
 
-// request is the JSON text of a request. Plugin kits write these names, and
+// request is the JSON text of a request. Plugin kits write these members, and
 // sometimes more.
 type request struct {
 	URL     string            `json:"url"`
@@ -30,7 +30,7 @@ type request struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// maxRequest bounds the JSON text of a request, which takes more memory once it is read.
+// maxRequest bounds the JSON text of a request, which takes more memory once parsed.
 const maxRequest = 256 << 10
 
 // http_request(request, body) → the body of the response, or 0 if it is empty.
@@ -61,7 +61,7 @@ func httpRequest(ctx context.Context, m api.Module, stack []uint64) {
 	if r.Method == "" {
 		r.Method = "GET"
 	}
-	// At least 1, since 0 would be no bound.
+	// At least 1, since 0 would mean no bound.
 	response, err := at.Fetch(ctx, &hostcall.HTTPRequest{
 		Method: strings.ToUpper(r.Method), URL: r.URL, Header: header,
 		Body: guestText(m, call, stack[2], stack[3]), MaxBytes: max(p.options.ResponseBytes, 1),
@@ -74,7 +74,7 @@ func httpRequest(ctx context.Context, m api.Module, stack []uint64) {
 	}
 	p.last = response
 	p.hold(stack, response.Body)
-	response.Body = nil // so that the status and headers keep no large body alive
+	response.Body = nil // so that the status and headers don't keep a large body alive
 }
 
 // trapFetch ends an attempt whose request got no response.
@@ -91,7 +91,7 @@ func trapFetch(call, shown string, err error) {
 	}
 }
 
-// http_status_code() → that of the last response, or 0 without one.
+// http_status_code() → that of the last response, or 0 if there is none.
 func httpStatus(ctx context.Context, _ api.Module, stack []uint64) {
 	p, _ := callOf(ctx)
 	stack[0] = 0
@@ -100,8 +100,8 @@ func httpStatus(ctx context.Context, _ api.Module, stack []uint64) {
 	}
 }
 
-// http_headers() → those of the last response as a JSON object, or 0 without
-// one. Names are in lower case, values of the same name joined with commas.
+// http_headers() → those of the last response as a JSON object, or 0 if there
+// is none. Names are in lower case, values of the same name joined with commas.
 func httpHeaders(ctx context.Context, _ api.Module, stack []uint64) {
 	p, _ := callOf(ctx)
 	if p.last == nil {
@@ -113,11 +113,11 @@ func httpHeaders(ctx context.Context, _ api.Module, stack []uint64) {
 		headers[strings.ToLower(name)] = strings.Join(values, ",")
 	}
 	text, err := json.Marshal(headers)
-	if err != nil { // strings always can
+	if err != nil { // marshalling strings can't fail
 		trap("http_headers", jobhost.CategorySystem, "the headers can't be written as JSON")
 	}
 	p.hold(stack, text)
 }
 
-// escaped makes text of a guest or a server safe to show.
+// escaped makes text from a guest or a server safe to show.
 func escaped(s string) string { return text.Line(s, 300) }

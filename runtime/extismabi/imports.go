@@ -17,13 +17,13 @@ import (
 // userModule is where Extism hosts offer functions of their own by default.
 const userModule = "extism:host/user"
 
-// Function is one that guests may import from [Module].
+// Function is a function that guests may import from [Module].
 type Function struct {
 	Name            string
 	Params, Results []api.ValueType
 }
 
-// Functions returns all that guests may import from [Module].
+// Functions returns everything that guests may import from [Module].
 func Functions() []Function {
 	f := func(name string, types ...api.ValueType) Function {
 		// The last type is the result; 0 = none.
@@ -47,10 +47,10 @@ func Functions() []Function {
 	}
 }
 
-// Check finds the imports of a module that nobody offers. linked are the names
-// of the plugin's other modules. It must be asked before a module is
-// instantiated: a kernel exports its memory too, which is not for guests. The
-// error names all faults; each is a [*jobhost.Error] with a hint.
+// Check finds imports of a module that nothing provides. linked are the names
+// of the plugin's other modules. It must be called before a module is
+// instantiated: a kernel also exports its memory, which is not for guests. The
+// error lists all faults; each is a [*jobhost.Error] with a hint.
 func Check(imports []module.Import, linked []string) error {
 	var errs []error
 	for _, i := range imports {
@@ -82,11 +82,11 @@ func check(i module.Import, linked []string) error {
 	if i.Module != userModule {
 		what = "which neither this host nor a linked module offers"
 	}
-	return jobhost.Invalid("", fmt.Sprintf("functions that a host adds by itself are not to be had here: use config, vars and HTTP, or link a module named %s that exports %s",
+	return jobhost.Invalid("", fmt.Sprintf("custom host functions are not supported: use config, vars and HTTP, or link a module named %s that exports %s",
 		text.Line(i.Module, 100), text.Line(i.Name, 100)), "imports %s, %s", shown, what)
 }
 
-// IsPlugin reports whether a module that imports this is an Extism plugin. One
+// IsPlugin reports whether a module with these imports is an Extism plugin. One
 // that uses nothing of Extism can't be told from others.
 func IsPlugin(imports []module.Import) bool {
 	return slices.ContainsFunc(imports, func(i module.Import) bool { return i.Module == Module })

@@ -9,12 +9,12 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// The layout of a kernel's memory, as kernel.wat has it.
+// The layout of a kernel's memory, as in kernel.wat.
 const (
 	usedAt      = 0  // how much of the heap is used
-	errorAt     = 4  // where the text of the error is
-	inputAt     = 8  // where the input is; its length is 4 further
-	outputAt    = 16 // where the output is; its length is 4 further
+	errorAt     = 4  // address of the error text
+	inputAt     = 8  // address of the input; its length follows 4 bytes later
+	outputAt    = 16 // address of the output; its length follows 4 bytes later
 	heapAt      = 512
 	headerBytes = 16
 	roomAt      = -16 // of a block, from its data
@@ -31,14 +31,14 @@ func (p *Plugin) all() []byte {
 	return b
 }
 
-// word returns an i32 of the kernel.
+// word returns an i32 of the kernel's memory.
 func word(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
 
 func setWord(b []byte, at int, v uint32) { binary.LittleEndian.PutUint32(b[at:], v) }
 
-// put makes data the first block and the input of a kernel that is as new. It
-// does what alloc and input_set would, without two calls into wasm. ok is
-// false when there is no memory for it.
+// put makes data the first block and the input of a pristine kernel. It does
+// what alloc and input_set would, without two calls into wasm. ok is false if
+// there is no memory for it.
 func (p *Plugin) put(data []byte) (ok bool) {
 	if len(data) == 0 {
 		return true
@@ -72,8 +72,8 @@ func (p *Plugin) output() []byte {
 	return within(b, uint64(word(b, outputAt)), uint64(word(b, outputAt+4)))
 }
 
-// failure returns the text of the error that the guest set, and nil if there
-// is none: a block of no length is none either.
+// failure returns the error text that the guest set, and nil if there is none:
+// an empty block counts as none.
 func (p *Plugin) failure() []byte {
 	b := p.all()
 	at := uint64(word(b, errorAt))
@@ -83,8 +83,8 @@ func (p *Plugin) failure() []byte {
 	return within(b, at, uint64(word(b, int(at)+lengthAt)))
 }
 
-// within returns a range of b. The kernel and the guest, who can write to the
-// lengths of its blocks, are not taken at their word: nil if it is not in b.
+// within returns a range of b, or nil if it is not inside b: the kernel and the
+// guest, who can overwrite the lengths of its blocks, are not trusted.
 func within(b []byte, at, n uint64) []byte {
 	if n == 0 || at+n > uint64(len(b)) {
 		return nil
@@ -92,11 +92,11 @@ func within(b []byte, at, n uint64) []byte {
 	return b[at : at+n]
 }
 
-// cleared is how much is cleared before other goroutines, the garbage collector among them, may go on.
+// cleared is how much is cleared before other goroutines, including the garbage collector, get a chance to run.
 const cleared = 1 << 20
 
-// clearKernel makes the kernel as new, in proportion to what was used. A guest needs one call for gigabytes of it, which
-// can't be cleared at once: nothing interrupts that.
+// clearKernel resets the kernel, at a cost proportional to what was used. A guest can use gigabytes of it with one
+// call, which can't be cleared in one go: nothing could interrupt that.
 func (p *Plugin) clearKernel() {
 	b := p.all()
 	b = b[:min(heapAt+int(word(b, usedAt)), len(b))]
@@ -108,13 +108,13 @@ func (p *Plugin) clearKernel() {
 	clear(b)
 }
 
-// arena is the memory of one kernel. It keeps the limit itself, in order to
-// know whether it was refused more.
+// arena is the memory of one kernel. It enforces the limit itself, to know
+// whether the kernel was refused more.
 type arena struct {
 	limit   int64
 	given   experimental.LinearMemory // nil = buffer
 	buffer  []byte
-	refused bool // growing, since the attempt began
+	refused bool // to grow, since the attempt began
 }
 
 var (
@@ -151,7 +151,7 @@ func (a *arena) Reallocate(size uint64) []byte {
 	return a.buffer
 }
 
-// Free lets go of the memory.
+// Free releases the memory.
 func (a *arena) Free() {
 	a.buffer = nil
 	if a.given != nil {

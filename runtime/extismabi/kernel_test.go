@@ -35,7 +35,7 @@ func TestKernelIsBuilt(t *testing.T) {
 	}
 }
 
-// kernel is a kernel whose functions a test calls by itself.
+// kernel is a kernel whose functions a test calls directly.
 type kernel struct {
 	t      rapid.TB
 	module api.Module
@@ -129,7 +129,7 @@ func TestLayout(t *testing.T) {
 // nulls is how zero bytes are shown.
 func nulls(n int) string { return string(bytes.Repeat([]byte(`\x00`), n)) }
 
-// TestKernelEdges are the answers at the edges, which the plugin kits rely on.
+// TestKernelEdges are the results for edge cases, which the plugin kits rely on.
 func TestKernelEdges(t *testing.T) {
 	t.Parallel()
 	p, k := newPlugin(t, extismabi.Options{Limits: extism.Limits{MemoryBytes: 1 << 20}})
@@ -168,7 +168,7 @@ func TestKernelEdges(t *testing.T) {
 			t.Errorf("input_load_u64(%d) = %x", i, got)
 		}
 	}
-	// A word over the end of what is used has the bytes that are there, and takes no others.
+	// A word that crosses the end of the used heap has the bytes that are there, and uses no others.
 	end := b + 16
 	k.call("store_u64", end-8, 0x1817161514131211)
 	k.call("store_u64", end-3, 0xffffffffffccbbaa)

@@ -17,9 +17,9 @@ type Linked struct {
 	Imports []module.Import
 }
 
-// Order returns the numbers of a plugin's modules in the order in which to
+// Order returns the indices of a plugin's modules in the order in which to
 // instantiate them: each after those that it imports from, the main one last.
-// Modules that need each other in a circle are an error that shows it.
+// An import cycle is an error that shows it.
 func Order(modules []Linked) ([]int, error) {
 	names := make([]string, len(modules))
 	for n, m := range modules {
@@ -30,7 +30,7 @@ func Order(modules []Linked) ([]int, error) {
 		return nil, err
 	}
 	names[main] = extism.Main
-	// Nobody may import from the main module: see Check.
+	// No module may import from the main one: see Check.
 	names[main] = ""
 	o := ordering{modules: modules, names: names, seen: make([]bool, len(modules))}
 	for n := range modules {
@@ -43,7 +43,7 @@ func Order(modules []Linked) ([]int, error) {
 	return append(o.order, main), nil
 }
 
-// ordering is a walk from modules to what they import from.
+// ordering is a depth-first traversal of the imports of modules.
 type ordering struct {
 	modules []Linked
 	names   []string
@@ -51,7 +51,7 @@ type ordering struct {
 	order   []int
 }
 
-// visit puts a module into the order, after what it needs. path leads to it.
+// visit adds a module to the order, after its dependencies. path leads to it.
 func (o *ordering) visit(n int, path []int) error {
 	if at := slices.Index(path, n); at >= 0 {
 		var circle []string

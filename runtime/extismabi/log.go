@@ -18,7 +18,7 @@ func logCalls() []hostCall {
 	}
 }
 
-// levels are Extism's, trace to error, as those of package slog.
+// levels are Extism's, trace to error, in terms of package slog.
 var levels = [...]slog.Level{
 	hostcall.LevelDebug - 4, hostcall.LevelDebug, hostcall.LevelInfo, hostcall.LevelWarn, hostcall.LevelError,
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Plugin is the host's side of one instance of a plugin: its kernel, and what
-// its calls have to remember. One goroutine uses it at a time.
+// Plugin is the host's side of one instance of a plugin: its kernel, and the
+// state of its calls. It is not safe for concurrent use.
 type Plugin struct {
 	options Options
 	kernel  api.Module
@@ -23,7 +23,7 @@ type Plugin struct {
 	arena   arena
 	linked  map[string]api.Module
 
-	// ready is what the kernel is about to take.
+	// ready is the held result that the kernel is about to take.
 	ready []byte
 	vars  vars
 	// last is the response of the last request, nil = there was none.
@@ -41,8 +41,8 @@ func newPlugin(o Options) *Plugin {
 	}
 }
 
-// Begin gives a plugin that is as new its input. The error is the attempt's
-// outcome: the entry must not be called then.
+// Begin gives a pristine plugin its input. A non-nil result is the attempt's
+// failure: the entry must not be called then.
 func (p *Plugin) Begin(at *hostcall.Attempt) *jobhost.Failure {
 	p.arena.refused = false
 	if !p.put(at.Input) {
@@ -52,8 +52,8 @@ func (p *Plugin) Begin(at *hostcall.Attempt) *jobhost.Failure {
 	return nil
 }
 
-// End returns the outcome of a call of an entry that returned, or exited with
-// a code, which counts as returned. An entry without a result returns 0.
+// End returns the outcome of a call of an entry that returned, or exited with a
+// code, which counts as returning it. An entry without a result returns 0.
 func (p *Plugin) End(at *hostcall.Attempt, rc uint32) jobhost.Outcome {
 	if outcome, failed := p.Failed(at); failed {
 		return outcome
@@ -65,8 +65,8 @@ func (p *Plugin) End(at *hostcall.Attempt, rc uint32) jobhost.Outcome {
 	return at.Outcome(p.output())
 }
 
-// Failed returns the outcome that the guest asked for by error_set, and
-// whether it did. It is worth a look when a guest trapped, too.
+// Failed returns the outcome that the guest requested by error_set, and whether
+// it did. It should be checked even if the guest trapped.
 func (p *Plugin) Failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
 	said := p.failure()
 	if said == nil {
@@ -80,10 +80,10 @@ func (p *Plugin) Failed(at *hostcall.Attempt) (jobhost.Outcome, bool) {
 // since Begin.
 func (p *Plugin) Refused() bool { return p.arena.refused }
 
-// Reset makes the plugin as new after an attempt, but for the vars that it is
-// to keep, and the memory of its guests, which are the engine's. It reports
-// whether the plugin is worth keeping: one whose kernel grew would hold on to
-// that memory, so its instance is better replaced.
+// Reset resets the plugin after an attempt, except for the vars that it is to
+// keep, and the memory of its guests, for which the engine is responsible. It
+// reports whether the plugin is worth keeping: one whose kernel has grown would
+// hold on to that memory, so its instance is better replaced.
 func (p *Plugin) Reset() (keep bool) {
 	p.clearKernel()
 	p.ready, p.last = nil, nil
@@ -93,8 +93,8 @@ func (p *Plugin) Reset() (keep bool) {
 	return !p.Outgrown()
 }
 
-// Outgrown reports that the kernel's memory has become more than an idle plugin may hold. Then the plugin is better
-// replaced than reset, which takes long.
+// Outgrown reports whether the kernel's memory has become larger than an idle plugin may hold. Then the plugin is
+// better replaced than reset, which takes long.
 func (p *Plugin) Outgrown() bool { return p.memory.Size() > maxIdle }
 
 // maxIdle is how much memory the kernel of an idle plugin may hold.

@@ -41,7 +41,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestFailThenTrap: what a plugin said can be had when it trapped afterwards.
+// TestFailThenTrap: the error that a plugin reported is available even if it trapped afterwards.
 func TestFailThenTrap(t *testing.T) {
 	t.Parallel()
 	i := open(t, setup{}, "probe")
@@ -87,7 +87,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPristine: an attempt finds nothing of the one before, whatever that did.
+// TestPristine: an attempt sees nothing of the one before, whatever that did.
 func TestPristine(t *testing.T) {
 	t.Parallel()
 	i := open(t, setup{}, "probe")
@@ -101,7 +101,7 @@ func TestPristine(t *testing.T) {
 		func() (jobhost.Outcome, error) { return i.run("scribble", attempt("forge")) },
 		func() (jobhost.Outcome, error) { return i.run("scribble", attempt("reset")) },
 	} {
-		_, _ = before() // some trap, which is their affair
+		_, _ = before() // some trap, which doesn't matter here
 		if got := i.must(t, "peek", attempt("")); got != "8" {
 			t.Errorf("%s bytes are not zero; 8 are of peek's own block", got)
 		}
@@ -117,8 +117,8 @@ func TestPristine(t *testing.T) {
 	}
 }
 
-// TestKernelSurvives calls the kernel with anything, near what it has handed
-// out. Nothing traps, nothing is outside of the heap, and a reset clears all.
+// TestKernelSurvives calls the kernel with any arguments, near the blocks that it has handed
+// out. Nothing traps, nothing is outside the heap, and a reset clears everything.
 func TestKernelSurvives(t *testing.T) {
 	t.Parallel()
 	p, k := newPlugin(t, extismabi.Options{Limits: extism.Limits{MemoryBytes: 2 << 20}})
@@ -169,7 +169,7 @@ func TestLogs(t *testing.T) {
 		at := attempt("a")
 		at.Limits.LogLevel = level
 		if got := i.must(t, "logs", at); got != want.answer {
-			t.Errorf("level %d: the guest is told %s", level, got)
+			t.Errorf("level %d: the guest got %s", level, got)
 		}
 		if got, _ := at.TakeLog(); string(got) != strings.Join(lines[want.from:], "") {
 			t.Errorf("level %d: %q", level, got)
@@ -189,7 +189,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestTrapIsFound: an engine finds out by the error of the call.
+// TestTrapIsFound: an engine recognizes a trap by the error of the call.
 func TestTrapIsFound(t *testing.T) {
 	t.Parallel()
 	i := open(t, setup{}, "probe")

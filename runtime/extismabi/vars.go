@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// varCalls keep values between the calls of a plugin.
+// varCalls store values between the calls of a plugin.
 func varCalls() []hostCall {
 	return []hostCall{
 		{name: "var_get", params: []api.ValueType{i32, i32}, results: []api.ValueType{i32}, call: varGet},
@@ -18,7 +18,7 @@ func varCalls() []hostCall {
 	}
 }
 
-// vars are those of a plugin without a KV, or that has them to itself.
+// vars are the vars of a plugin without a KV, or with vars of its own.
 type vars struct {
 	limit  int64
 	size   int64 // of all vars, as sizeOf counts
@@ -26,12 +26,12 @@ type vars struct {
 }
 
 // varOverhead is what Extism counts for a var besides its name and value, so
-// that many small ones have a bound too.
+// that the number of small ones is bounded too.
 const varOverhead = 40
 
 func sizeOf(name, value []byte) int64 { return int64(len(name)) + int64(len(value)) + varOverhead }
 
-// set keeps a copy of value; ok is false when there would be too much. As in
+// set stores a copy of value; ok is false if there would be too much. As in
 // Extism, the limit itself is too much.
 func (v *vars) set(name, value []byte) (ok bool) {
 	if len(name) > maxName {
@@ -72,7 +72,7 @@ func (v *vars) remove(name []byte) {
 
 func (v *vars) clear() {
 	if len(v.values) > 100 {
-		v.values = nil // rather than keep the room for so many
+		v.values = nil // rather than keep the room for that many
 	}
 	clear(v.values)
 	v.size = 0
@@ -82,7 +82,7 @@ func (v *vars) clear() {
 // plugin's own.
 func (p *Plugin) inKV(at *hostcall.Attempt) bool { return !p.options.KeepVars && at.HasKV() }
 
-// var_get(name) → value, or 0 without one.
+// var_get(name) → value, or 0 if there is none.
 func varGet(ctx context.Context, m api.Module, stack []uint64) {
 	p, at := callOf(ctx)
 	name := guestText(m, "var_get", stack[0], stack[1])

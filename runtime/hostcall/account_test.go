@@ -25,8 +25,8 @@ func (r *refusing) Send(at *hostcall.Attempt, req *hostcall.HTTPRequest) (hostca
 	return r.Network.Send(at, req)
 }
 
-// TestRefusedHasNoNumber: a request that the host had no room for takes no key, so
-// that the next attempt, which it may have room for, sends the same ones.
+// TestRefusedHasNoNumber: a request for which the host had no room takes no key,
+// so that the next attempt, for which it may have room, sends the same ones.
 func TestRefusedHasNoNumber(t *testing.T) {
 	t.Parallel()
 	keys := make(chan string, 1)
@@ -50,7 +50,7 @@ func TestRefusedHasNoNumber(t *testing.T) {
 	at.Release()
 }
 
-// TestDroppedCounts: what has come counts, whether it is read or dropped.
+// TestDroppedCounts: what has arrived counts, whether it is read or dropped.
 func TestDroppedCounts(t *testing.T) {
 	t.Parallel()
 	at := &hostcall.Attempt{Limits: hostcall.Limits{OpenRequests: 9, Requests: 9, RequestBytes: 100}}
@@ -67,7 +67,7 @@ func TestDroppedCounts(t *testing.T) {
 	wantErrno(t, "a request after 120 bytes", e, hostcall.ErrLimit)
 }
 
-// TestReadIsFreed: a response that was read takes no memory, although its handle
+// TestReadIsFreed: a response that was read takes no memory, even if its handle
 // is not dropped.
 func TestReadIsFreed(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestReadIsFreed(t *testing.T) {
 	runtime.KeepAlive(at)
 }
 
-// TestToldInAnyCase: a cancel is told also to a guest that waits for what it has read.
+// TestToldInAnyCase: a guest that waits for what it has already read is notified of a cancel, too.
 func TestToldInAnyCase(t *testing.T) {
 	inTime(t, func(t *testing.T, at *hostcall.Attempt, _ chan string) {
 		h := send(t, at, "http://1s")
@@ -121,8 +121,8 @@ type ended struct{}
 func (ended) Drop()                                   {}
 func (ended) Message(context.Context) ([]byte, error) { return make([]byte, 1<<20), nil }
 
-// TestUnreadEndings: a guest can't have the host keep the results of all its
-// children at a time.
+// TestUnreadEndings: a guest can't make the host keep the results of all its
+// children at the same time.
 func TestUnreadEndings(t *testing.T) {
 	t.Parallel()
 	at := &hostcall.Attempt{Services: &endings{}, MaySubmit: []string{"w"}}

@@ -1,6 +1,6 @@
-// Package hostcall is what a guest may ask for, in Go values: one method of
-// [Attempt] for each call, whatever the ABI that carried it. Grants and limits
-// are checked here and nowhere else.
+// Package hostcall defines what a guest may ask for, in Go values: one method
+// of [Attempt] for each call, whichever ABI carried it. Grants and limits are
+// checked here and nowhere else.
 package hostcall
 
 import (
@@ -14,35 +14,35 @@ import (
 )
 
 // Attempt is one run of a task as the guest sees it: what it is given, what it
-// may reach, and what it has produced so far. The goroutine that runs the
-// guest uses it; only Cancel may be called from others.
+// may reach, and what it has produced so far. It is used by the goroutine that
+// runs the guest; only Cancel may be called from others.
 type Attempt struct {
-	// Who asks, for [Attempt.Info].
+	// The caller's identity, for [Attempt.Info].
 	Job, Worker string
 	Task, Tasks int
 	Number      int // of the attempt, from 1
 	Priority    jobhost.Priority
 	Labels      map[string]string
 	Trace       string
-	// KeyPrefix begins the keys of its requests; empty = JOB/TASK, by which the next
-	// attempt has the same.
+	// KeyPrefix begins the idempotency keys of its requests; empty = JOB/TASK, so
+	// that the next attempt uses the same keys.
 	KeyPrefix string
 
 	// Entry is the export to call; empty = the plugin's default.
 	Entry string
-	// Input is the payload. It is not changed.
+	// Input is the payload. It is not modified.
 	Input []byte
-	// LargeInput is the size of a payload that is not in Input but is for
-	// [Contents] to open; 0 = it is in Input.
+	// LargeInput is the size of a payload that is not in Input but must be
+	// opened with [Contents]; 0 = it is in Input.
 	LargeInput int64
 	// Deadline is when the attempt is stopped; zero = never.
 	Deadline time.Time
 
 	// Config and Secrets are what the manifest grants the worker.
 	Config, Secrets map[string]string
-	// MaySubmit are the workers that it may submit jobs to.
+	// MaySubmit lists the workers to which it may submit jobs.
 	MaySubmit []string
-	// MayWatch are the workers whose jobs' states it may see.
+	// MayWatch lists the workers whose jobs' states it may see.
 	MayWatch []string
 
 	Limits Limits
@@ -51,23 +51,23 @@ type Attempt struct {
 	Services Services
 
 	cancelled atomic.Bool
-	waits     atomic.Pointer[context.CancelFunc] // of a call that waits; nil = none does
-	onCancel  atomic.Pointer[func()]             // who else wants to know; nil = nobody
+	waits     atomic.Pointer[context.CancelFunc] // of a waiting call; nil = none
+	onCancel  atomic.Pointer[func()]             // called by Cancel; nil = none
 	output    []byte
-	overflow  bool // output was refused, so the result is not whole
+	overflow  bool // output was refused, so the result is incomplete
 	failure   *jobhost.Failure
 	snooze    time.Duration
 	log       logBuffer
 	progress  progress
-	submitted []child // by their number, from 1
+	submitted []child // numbered from 1
 	ops       ops
 
-	stream    io.Reader // of the payload, once it is read that is not in Input
-	inputRead int64     // of the payload, by ReadInput
-	spill     io.Writer // that takes the output; nil = it is in output
-	spilled   int       // bytes that it took
-	lost      error     // of stream or spill
-	losing    string    // what was being done then
+	stream    io.Reader // of a payload that is not in Input, once reading has begun
+	inputRead int64     // bytes of the payload read by ReadInput
+	spill     io.Writer // receives the output; nil = it is in output
+	spilled   int       // bytes written to spill
+	lost      error     // error of stream or spill
+	losing    string    // the operation that failed then
 }
 
 // child is a job that the attempt submitted.
@@ -76,9 +76,9 @@ type child struct {
 	when SubmitTime
 }
 
-// Reset makes the attempt as good as new, but for the memory it holds, so that
-// one struct serves many attempts without allocating. Nobody may call Cancel
-// for the old attempt any more.
+// Reset clears the attempt but keeps its memory, so that one struct serves many
+// attempts without allocating. Cancel must not be called for the old attempt
+// any more.
 func (a *Attempt) Reset() {
 	output := a.output[:0]
 	if cap(output) > keepOutput {
@@ -87,7 +87,7 @@ func (a *Attempt) Reset() {
 	*a = Attempt{output: output, ops: ops{pending: a.ops.pending[:0]}}
 }
 
-// keepOutput is how much memory for output a reused attempt holds on to.
+// keepOutput is how much output memory a reused attempt keeps.
 const keepOutput = 64 << 10
 
 // Limits bound what an attempt may produce; 0 = nothing.
@@ -103,17 +103,17 @@ type Limits struct {
 	RequestBytes int64 // of bodies of requests and responses together
 }
 
-// Services is what stands behind the calls that leave the sandbox. The host
-// implements it over its pillars. The goroutine that runs the guest calls it,
-// so an implementation that blocks holds up the guest and its deadline. It may
-// implement [KV], [Jobs], [Ops], [HTTP], [Contents], [States] and [Inbox] besides.
+// Services implements the calls that leave the sandbox. The host implements it
+// with its other components. It is called by the goroutine that runs the guest, so
+// an implementation that blocks holds up the guest and its deadline. It may also
+// implement [KV], [Jobs], [Ops], [HTTP], [Contents], [States] and [Inbox].
 type Services interface {
-	// Emit publishes data on the output hub. It doesn't keep data.
+	// Emit publishes data on the output hub. It doesn't retain data.
 	Emit(at *Attempt, data []byte)
-	// Progress says how far the attempt is. total 0 = unknown.
+	// Progress reports how far the attempt is. total 0 = unknown.
 	Progress(at *Attempt, done, total int64)
-	// Metric returns an id for a guest metric, for Observe; ids are per
-	// worker. name may carry labels in braces: requests{code="200"}.
+	// Metric returns an id for a guest metric, for use with Observe; ids are
+	// per worker. name may carry labels in braces: requests{code="200"}.
 	Metric(at *Attempt, kind MetricKind, name string) (int32, Errno)
 	// Observe adds to a counter, sets a gauge or observes for a histogram.
 	Observe(at *Attempt, id int32, value float64) Errno

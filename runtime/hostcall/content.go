@@ -9,14 +9,14 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Contents is what services may implement besides: they keep payloads and
-// results that are too large to be in memory. What they return they close
-// themselves, after the attempt.
+// Contents is an optional ability of [Services]: it stores payloads and results
+// that are too large to be in memory. It closes what it returned itself, after
+// the attempt.
 type Contents interface {
-	// OpenInput returns the payload of an attempt that has it not in Input.
+	// OpenInput returns the payload of an attempt if it is not in Input.
 	OpenInput(at *Attempt) (io.Reader, error)
-	// Spill returns what takes the output of an attempt from its beginning, when
-	// it turns out to be more than [Limits].SpillBytes.
+	// Spill returns a writer for the whole output of an attempt, once that turns
+	// out to be more than [Limits].SpillBytes.
 	Spill(at *Attempt) (io.Writer, error)
 }
 
@@ -30,12 +30,12 @@ func (a *Attempt) InputSize() int64 {
 	return int64(len(a.Input))
 }
 
-// UnreadInput returns how much of the payload [Attempt.ReadInput] has still to give.
+// UnreadInput returns how much of the payload [Attempt.ReadInput] has still to return.
 func (a *Attempt) UnreadInput() int64 { return a.InputSize() - a.inputRead }
 
-// ReadInput reads the payload from its beginning to its end, which is [io.EOF].
-// It is the way to read one that is not in Input without having all of it in
-// memory. After another error the attempt fails, whatever the guest makes of it.
+// ReadInput reads the payload from beginning to end, which is [io.EOF]. It is the way to read a
+// payload that is not in Input without holding all of it in memory. After any other error the
+// attempt fails, whatever the guest does about it.
 func (a *Attempt) ReadInput(p []byte) (int, error) {
 	if a.LargeInput == 0 {
 		n := copy(p, a.Input[a.inputRead:])
@@ -74,9 +74,9 @@ func (a *Attempt) openInput() error {
 	return nil
 }
 
-// LoadInput reads a payload that is not in Input into it, for guests that want
-// all of it in their memory of so many bytes. It reports the outcome of an
-// attempt that can't begin.
+// LoadInput reads a payload that is not in Input into it, for guests that need
+// all of it in their memory, whose size is given. If the attempt can't begin,
+// it returns the outcome and true.
 func (a *Attempt) LoadInput(memory int64) (jobhost.Outcome, bool) {
 	if a.LargeInput == 0 {
 		return jobhost.Outcome{}, false
@@ -91,7 +91,7 @@ func (a *Attempt) LoadInput(memory int64) (jobhost.Outcome, bool) {
 	input := make([]byte, a.LargeInput)
 	_, err := io.ReadFull(reader{a}, input)
 	if err == nil {
-		_, err = io.Copy(io.Discard, reader{a}) // only its end says that it is whole
+		_, err = io.Copy(io.Discard, reader{a}) // only the end confirms that it is complete
 	}
 	if err != nil {
 		_ = a.lose("read the payload", err)
@@ -101,14 +101,14 @@ func (a *Attempt) LoadInput(memory int64) (jobhost.Outcome, bool) {
 	return jobhost.Outcome{}, false
 }
 
-// reader makes an attempt's payload a reader.
+// reader makes an attempt's payload an io.Reader.
 type reader struct{ at *Attempt }
 
 // Read implements [io.Reader].
 func (r reader) Read(p []byte) (int, error) { return r.at.ReadInput(p) }
 
-// spills reports whether the output goes elsewhere when it gets n bytes more,
-// and opens where if that is new.
+// spills reports whether the output is stored elsewhere once it gets n bytes
+// longer, and starts that if necessary.
 func (a *Attempt) spills(n int) bool {
 	if a.spill != nil || a.lost != nil {
 		return true
@@ -131,7 +131,7 @@ func (a *Attempt) spills(n int) bool {
 	return true
 }
 
-// spillOut writes output to where it goes.
+// spillOut writes output to spill.
 func (a *Attempt) spillOut(p []byte) {
 	if a.lost != nil || len(p) == 0 {
 		return
@@ -142,20 +142,20 @@ func (a *Attempt) spillOut(p []byte) {
 	a.spilled += len(p)
 }
 
-// Lost fails an attempt that succeeded, but of which the result could not be kept.
+// Lost fails an attempt that succeeded, but whose result could not be stored.
 func (a *Attempt) Lost(err error) jobhost.Outcome {
 	_ = a.lose("store the result", err)
 	return a.lostOutcome()
 }
 
-// HasLost reports whether the payload or the result was lost, by a store or
-// since the attempt was stopped.
+// HasLost reports whether the payload or the result was lost, because of a
+// store or because the attempt was stopped.
 func (a *Attempt) HasLost() bool { return a.lost != nil }
 
 // Loss returns why the payload or the result was lost; nil = it was not.
 func (a *Attempt) Loss() error { return a.lost }
 
-// lose notes the first error of the attempt's contents.
+// lose records the first error of the attempt's contents.
 func (a *Attempt) lose(what string, err error) error {
 	if a.lost == nil {
 		a.lost, a.losing = err, what
@@ -163,9 +163,9 @@ func (a *Attempt) lose(what string, err error) error {
 	return a.lost
 }
 
-// lostOutcome is the outcome of an attempt whose payload or result was lost. It
-// may be tried again if a store doesn't answer, and not if the content is gone
-// or damaged. The cause is for operators.
+// lostOutcome returns the outcome of an attempt whose payload or result was
+// lost. It is retryable if a store doesn't respond, and not if the content is
+// gone or damaged. The cause is for operators.
 func (a *Attempt) lostOutcome() jobhost.Outcome {
 	if !a.Deadline.IsZero() && !time.Now().Before(a.Deadline) {
 		return a.TimedOut()

@@ -91,7 +91,7 @@ func TestLoadInput(t *testing.T) {
 	}
 }
 
-// TestLostInput: an attempt whose payload was lost has failed, whatever its guest says.
+// TestLostInput: an attempt whose payload was lost has failed, whatever its guest reports.
 func TestLostInput(t *testing.T) {
 	t.Parallel()
 	at := &hostcall.Attempt{LargeInput: 10, Services: &contents{input: iotest.ErrReader(errAway)}, Limits: hostcall.Limits{OutputBytes: 100}}

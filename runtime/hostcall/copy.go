@@ -2,12 +2,12 @@ package hostcall
 
 import "runtime"
 
-// copied is how much is copied before other goroutines, the garbage collector among them, may go on: some 0.2 ms, or
-// a millisecond where the system has to fetch the pages.
+// copied is how much is copied before other goroutines, including the garbage collector, get a chance to run: some
+// 0.2 ms, or a millisecond if the system has to provide the pages.
 const copied = 1 << 20
 
-// Copy copies as the builtin does. That can't be interrupted, and payloads may be as large as a guest's memory: at each
-// garbage collection the whole host would wait, a second for a gigabyte.
+// Copy is like the builtin, which can't be interrupted, and payloads may be as large as a guest's memory: each garbage
+// collection would stall the whole host, for a second per gigabyte.
 func Copy(to, from []byte) int {
 	n := min(len(to), len(from))
 	for at := 0; at < n; at += copied {

@@ -11,9 +11,9 @@ import (
 // MaxStackBytes bounds the stack of a failure.
 const MaxStackBytes = 8 << 10
 
-// Declare returns the outcome of an attempt of which another process says how it
-// has failed. Nothing of it is believed to be in order: what makes no sense is replaced as
-// [Attempt.Fail] does, and what could steer a terminal is escaped.
+// Declare returns the outcome of an attempt that has failed in another process, as that
+// reports it. Nothing in the report is trusted: invalid values are replaced as in
+// [Attempt.Fail], and what could control a terminal is escaped.
 func (a *Attempt) Declare(f *jobhost.Failure) jobhost.Outcome {
 	d := failText{
 		Code: f.Code, Category: string(f.Category), Severity: string(f.Severity), Message: f.Message[:min(len(f.Message), MaxFailBytes)],
@@ -26,8 +26,8 @@ func (a *Attempt) Declare(f *jobhost.Failure) jobhost.Outcome {
 	return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: failure}
 }
 
-// Snoozed returns the outcome of an attempt of which another process says that it is to
-// run again after ms milliseconds.
+// Snoozed returns the outcome of an attempt that another process wants to run again
+// after ms milliseconds.
 func (a *Attempt) Snoozed(ms int64) jobhost.Outcome {
 	after := float64(ms)
 	details := failText{AfterMS: &after}
@@ -37,7 +37,7 @@ func (a *Attempt) Snoozed(ms int64) jobhost.Outcome {
 	return a.Failure("bad_snooze", jobhost.CategoryUnknown, "the worker asked to run later, but not when")
 }
 
-// escapeLines escapes each line of a text, and cuts it after [MaxStackBytes].
+// escapeLines escapes each line of a text, and cuts the text at [MaxStackBytes].
 func escapeLines(s string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(s[:min(len(s), 4*MaxStackBytes)], "\n") {

@@ -13,15 +13,15 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// FailKind is what a guest wants to become of its failed attempt; the numbers
+// FailKind is what a guest wants to happen to its failed attempt; the numbers
 // are part of the ABI.
 type FailKind int32
 
 // The kinds of failure.
 const (
-	FailRetryable FailKind = 1 // may be tried again
+	FailRetryable FailKind = 1 // may be retried
 	FailPermanent FailKind = 2 // dead at once
-	FailSnooze    FailKind = 3 // run again later, the attempt doesn't count
+	FailSnooze    FailKind = 3 // run again later, without counting the attempt
 )
 
 // Bounds of what a guest says about its failure.
@@ -44,23 +44,23 @@ type failText struct {
 	AfterMS   *float64        `json:"after_ms"`
 }
 
-// Fail says how the attempt ends, whatever the entry returns. The last call
+// Fail sets how the attempt ends, whatever the entry returns. The last call
 // counts. text is a message, or a JSON object:
 //
 //	{"code": "quota", "category": "resource", "severity": "warning",
 //	 "message": "no quota left", "context": {"account": 7}, "retryable": false}
 //
-// Everything in it is optional. A code that isn't 1 to 64 of A-Z a-z 0-9 . _ -
-// becomes "failed", an unknown category "unknown", an unknown severity
-// "error"; retryable overrules kind. Text that isn't such an object is the
-// message as it is. Messages are escaped and cut after [MaxMessageBytes].
+// All members are optional. A code that isn't 1 to 64 of A-Z a-z 0-9 . _ -
+// becomes "failed", an unknown category "unknown", an unknown severity "error";
+// retryable overrides kind. Text that isn't such an object is the message
+// itself. Messages are escaped and cut at [MaxMessageBytes].
 //
-// With [FailSnooze] the text says how long: a duration such as 5s, or JSON
+// With [FailSnooze] the text says for how long: a duration such as 5s, or JSON
 // with "snooze": "5s" or "after_ms": 5000.
 //
-// A guest that calls Fail never succeeds: a snooze without a positive
-// duration and an unknown kind are recorded as retryable failures, and
-// answered with [ErrInvalid].
+// A guest that calls Fail never succeeds: a snooze without a positive duration
+// and an unknown kind are recorded as retryable failures, and return
+// [ErrInvalid].
 func (a *Attempt) Fail(kind FailKind, text []byte) Errno {
 	details := parseFail(text)
 	a.failure, a.snooze = nil, 0
@@ -81,7 +81,7 @@ func (a *Attempt) Fail(kind FailKind, text []byte) Errno {
 	return ErrInvalid
 }
 
-// parseFail reads the text of a failure. It never fails: what isn't JSON is a message.
+// parseFail parses the text of a failure. It never fails: anything that isn't JSON is a message.
 func parseFail(text []byte) failText {
 	if len(text) <= MaxFailBytes && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
 		var details failText
@@ -89,7 +89,7 @@ func parseFail(text []byte) failText {
 			return details
 		}
 	}
-	// Escaping is for record to do; here the text only must not grow.
+	// record escapes it; here the text is only kept from growing.
 	return failText{Message: string(text[:min(len(text), MaxFailBytes)])}
 }
 
@@ -119,7 +119,7 @@ func (a *Attempt) record(d failText, retryable bool) *jobhost.Failure {
 	return f
 }
 
-// wait returns how long a snooze is, at most [jobhost.MaxDelay]; 0 = it doesn't say.
+// wait returns how long a snooze is, at most [jobhost.MaxDelay]; 0 = not given.
 func (d *failText) wait() time.Duration {
 	if d.AfterMS != nil {
 		ms := *d.AfterMS
@@ -145,7 +145,7 @@ func contextText(raw json.RawMessage) string {
 		return ""
 	}
 	var b bytes.Buffer
-	// raw is valid: it was cut out of a document that was read.
+	// raw is valid: it is part of a document that was parsed.
 	if err := json.Compact(&b, raw); err != nil || b.Len() > MaxContextBytes {
 		return fmt.Sprintf(`{"omitted":"%d bytes are over the limit of %d"}`, len(raw), MaxContextBytes)
 	}

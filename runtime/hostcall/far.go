@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// Far is an optional ability of [Services]: they stand in another process, which has an attempt of its own. Calls
-// that leave the sandbox are carried there as they are and checked, counted and answered there, so that nothing
-// depends on the process of the sandbox being honest. The methods are those of [Attempt] of the same names.
+// Far is an optional ability of [Services]: they run in another process, which has an attempt of its own. Calls
+// that leave the sandbox are forwarded unchanged and checked, counted and answered there, so that nothing depends
+// on the honesty of the sandbox's process. The methods are those of [Attempt] of the same names.
 //
-// [Services] and [Contents] are asked as ever.
+// [Services] and [Contents] are used as usual.
 type Far interface {
 	FarJob
 	FarKV
@@ -17,15 +17,15 @@ type Far interface {
 	FarOps
 }
 
-// FarJob are calls about the job itself.
+// FarJob has the calls about the job itself.
 type FarJob interface {
-	// Info is asked for what has a group, other than job, and isn't in the attempt's Config.
+	// Info is called for keys with a group other than job that aren't in the attempt's Config.
 	Info(key string) (string, Errno)
 	Log(level slog.Level, msg []byte)
 	Submit(text []byte, when SubmitTime) (int32, Errno)
 }
 
-// FarKV are calls about keys and values. Keys and values are valid during the call.
+// FarKV has the calls about keys and values. Keys and values are valid during the call.
 type FarKV interface {
 	KVGet(key []byte) (value []byte, version int64, e Errno)
 	KVSet(key, value []byte, ttl int64) Errno
@@ -34,14 +34,14 @@ type FarKV interface {
 	KVCompareAndSet(key []byte, version int64, value []byte) Errno
 }
 
-// FarStates are calls about what tasks report.
+// FarStates has the calls about reported states.
 type FarStates interface {
 	SetState(ctx context.Context, tag string, status int32, message, payload []byte) Errno
 	State(ctx context.Context, task int32, tag string) ([]byte, Errno)
 	WatchState(ctx context.Context, task int32, tag string) (int32, Errno)
 }
 
-// FarOps are calls that begin what takes time, and wait for it.
+// FarOps has the calls that start something that takes time, or wait for it.
 type FarOps interface {
 	Send(text []byte) (int32, Errno)
 	Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
@@ -54,7 +54,7 @@ type FarOps interface {
 	Drop(number int32) Errno
 }
 
-// far returns what carries calls elsewhere; nil = they are answered here.
+// far returns the services that forward calls; nil = they are answered here.
 func (a *Attempt) far() Far {
 	far, _ := a.Services.(Far)
 	return far

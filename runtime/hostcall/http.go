@@ -10,32 +10,31 @@ import (
 
 // HTTP is an optional ability of [Services]: the only way out of a sandbox.
 type HTTP interface {
-	// Send begins a request and returns at once. Whether the worker may reach that
-	// place is judged here, and on each redirect again. r is valid during the
+	// Send begins a request and returns at once. Whether the worker may reach the
+	// destination is judged here, and again on each redirect. r is valid during the
 	// call. Errors are of type [*jobhost.Error] and safe to show to the guest:
-	// [jobhost.CodeDenied] for a worker without a grant, [jobhost.CodeInvalid] for a
-	// request that makes no sense, [jobhost.CodeExhausted] when there is no room
-	// for it.
+	// [jobhost.CodeDenied] for a worker without a grant, [jobhost.CodeInvalid] for
+	// an invalid request, [jobhost.CodeExhausted] when there is no room for it.
 	Send(at *Attempt, r *HTTPRequest) (Exchange, error)
-	// Defer lets the host send the request once the attempt has succeeded, and
+	// Defer makes the host send the request once the attempt has succeeded, and
 	// submit a job of the same worker with the response, for entry. It returns
-	// the id by which the request is known until then. Errors are those of Send.
+	// the id of the request until then. Errors are those of Send.
 	Defer(at *Attempt, r *HTTPRequest, entry string, args []byte) (id string, err error)
 }
 
-// Exchange is a request on its way, and then its response. One goroutine uses it.
+// Exchange is a request in flight, and then its response. It is not safe for concurrent use.
 type Exchange interface {
 	Pending
 	// Response waits for the whole response, at most until ctx ends. A response
-	// with any status is no error. Errors are of type [*jobhost.Error] and safe
-	// to show to the guest: [jobhost.CodeDenied] for a place that the worker may
-	// not reach, [jobhost.CodeTooLarge] for a response over its limit, and
-	// [jobhost.CodeUnavailable] when there was no response; their Field is a word
-	// for the kind of fault. The response belongs to the caller.
+	// with any status is not an error. Errors are of type [*jobhost.Error] and
+	// safe to show to the guest: [jobhost.CodeDenied] for a destination that the
+	// worker may not reach, [jobhost.CodeTooLarge] for a response over its limit,
+	// and [jobhost.CodeUnavailable] when there was no response; their Field is a
+	// word for the kind of fault. The response belongs to the caller.
 	Response(ctx context.Context) (*HTTPResponse, error)
 }
 
-// MaxArgsBytes bounds what a deferred request carries for its response.
+// MaxArgsBytes bounds the data that a deferred request carries for its response.
 const MaxArgsBytes = 64 << 10
 
 // HTTPRequest is what a guest wants to send.
@@ -47,24 +46,24 @@ type HTTPRequest struct {
 	// MaxBytes bounds the body of the response, below the worker's own limit;
 	// 0 = that limit alone.
 	MaxBytes int64
-	// Key is what the host tells the server to know a repetition by, unless the
-	// guest's own header does.
+	// Key is the idempotency key that the host sends to the server, unless the
+	// guest's own header sets one.
 	Key string
 }
 
-// HTTPResponse is what came back.
+// HTTPResponse is the server's response.
 type HTTPResponse struct {
 	Status int
 	Header map[string][]string
 	Body   []byte
 }
 
-// Send begins a request and returns a handle for [Attempt.Wait]. What is wrong is
-// logged for the author of the guest, and answered with [ErrInvalid] for a text
-// that [ParseRequest] refuses, [ErrDenied] for a worker without a grant, and
-// [ErrLimit] when the attempt has too many requests open or has sent too many,
-// when it has moved too many bytes, or the host has no room. Whether that very
-// place may be reached shows in the response.
+// Send begins a request and returns a handle for [Attempt.Wait]. Faults are
+// logged for the author of the guest. The result is [ErrInvalid] for a text that
+// [ParseRequest] rejects, [ErrDenied] for a worker without a grant, and
+// [ErrLimit] when the attempt has too many requests open, has sent too many or
+// moved too many bytes, or the host has no room. Whether the destination may be
+// reached shows in the response.
 func (a *Attempt) Send(text []byte) (int32, Errno) {
 	if far := a.far(); far != nil {
 		return far.Send(text)
@@ -82,7 +81,7 @@ func (a *Attempt) Send(text []byte) (int32, Errno) {
 
 // send begins a request within the attempt's limits.
 func (a *Attempt) send(r *HTTPRequest) (Exchange, error) {
-	if _, ok := a.Services.(HTTP); ok { // these first, so that what is refused has no number
+	if _, ok := a.Services.(HTTP); ok { // checked first, so that a refused request gets no number
 		if a.ops.open >= a.Limits.OpenRequests {
 			return nil, a.tooMuch("an attempt may have %s HTTP requests open", strconv.Itoa(a.Limits.OpenRequests))
 		}
@@ -126,7 +125,7 @@ func (a *Attempt) mayRequest(r *HTTPRequest) (HTTP, error) {
 }
 
 // notSent takes back what mayRequest has counted: another attempt, for which there
-// is room, must give those that follow the same keys.
+// is room, must give the following requests the same keys.
 func (a *Attempt) notSent(r *HTTPRequest) {
 	a.ops.requests--
 	a.ops.number--
@@ -146,13 +145,13 @@ func (a *Attempt) Fetch(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 	defer a.Drop(a.keep(&handle{pending: x, request: true}))
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	return x.Response(ctx) // Drop counts it
+	return x.Response(ctx) // Drop counts its body
 }
 
-// Defer lets the host send a request once the attempt has succeeded, and bring the
-// response as a job of the same worker, for entry; empty = the worker's own. It
-// returns a number by which [Attempt.Info] knows the id of the request's job, as
-// with [Attempt.Submit]. It is answered as [Attempt.Send] is.
+// Defer makes the host send a request once the attempt has succeeded, and deliver
+// the response as a job of the same worker, for entry; empty = the worker's own.
+// It returns a number by which [Attempt.Info] knows the id of the request's job,
+// as with [Attempt.Submit]. Its errors are those of [Attempt.Send].
 func (a *Attempt) Defer(text []byte, entry string, args []byte) (int32, Errno) {
 	if far := a.far(); far != nil {
 		return far.Defer(text, entry, args)

@@ -8,15 +8,15 @@ import (
 // MaxKeyBytes bounds the key of an Info call.
 const MaxKeyBytes = 512
 
-// Info answers what the guest may know of its surroundings:
+// Info returns what the guest may know about its environment:
 //
 //	job.id  job.task  job.tasks  job.attempt  job.priority  worker  trace
 //	config.NAME  secret.NAME  label.NAME  child.NUMBER
 //
-// Numbers are in decimal, the priority is its name. A config value or label
-// that isn't there and an unknown key are [ErrNotFound]. A secret that isn't
-// granted is [ErrDenied], whether it exists or not. The numbers of children are
-// those that Submit returned.
+// Numbers are in decimal, the priority is its name. A missing config value or
+// label and an unknown key are [ErrNotFound]. A secret that isn't granted is
+// [ErrDenied], whether it exists or not. The numbers of children are those that
+// Submit returned.
 func (a *Attempt) Info(key string) (string, Errno) {
 	if group, name, ok := strings.Cut(key, "."); ok && group != "job" {
 		return a.lookUp(group, name)

@@ -7,32 +7,32 @@ import (
 )
 
 // KV is an optional ability of [Services]: keys and values of the attempt's
-// worker. What an attempt changes it sees itself at once; others see it when
-// the attempt has succeeded, and never if it fails. What it has read of a key
-// stays as it is while the attempt remembers it, which it does for the last
-// few hundred keys.
+// worker. An attempt sees its own changes at once; others see them when the
+// attempt has succeeded, and never if it fails. A value that the attempt has
+// read stays the same for as long as the attempt remembers it, which it does
+// for the last few hundred keys.
 //
-// The goroutine that runs the guest calls it. Keys and values belong to the
-// caller, who may change a key or value that it handed over, but not a value
-// that it got.
+// It is called by the goroutine that runs the guest. Keys and values that the
+// caller passes remain its own, to be changed after the call; values that it
+// gets must not be changed.
 type KV interface {
 	// KVGet returns the value of a key with the version that was read, or
-	// [ErrNotFound]. The attempt's own changes leave the version as it was.
+	// [ErrNotFound]. The attempt's own changes don't affect the version.
 	KVGet(at *Attempt, key []byte) (value []byte, version int64, e Errno)
-	// KVSet sets a value; ttl 0 = for good. It answers [ErrLimit] when all of
-	// the worker's keys and values together would be over their quota, or the
-	// attempt changes too much, and [ErrInvalid] for a key that can't be one.
+	// KVSet sets a value; ttl 0 = no expiry. It returns [ErrLimit] when the
+	// worker's keys and values together would exceed their quota, or the
+	// attempt changes too much, and [ErrInvalid] for an invalid key.
 	KVSet(at *Attempt, key, value []byte, ttl time.Duration) Errno
-	// KVDelete removes a key; one that isn't there is fine.
+	// KVDelete removes a key; a missing key is not an error.
 	KVDelete(at *Attempt, key []byte) Errno
-	// KVAdd adds to a value that is a whole number in decimal, 0 without one, and
+	// KVAdd adds to a value that is a decimal integer, 0 if there is none, and
 	// returns the sum as the attempt sees it. Additions of several attempts add
-	// up, in whichever order they succeed. [ErrInvalid] for a value that is no
+	// up, in whichever order they succeed. [ErrInvalid] for a value that is not a
 	// number, [ErrLimit] for a sum out of range.
 	KVAdd(at *Attempt, key []byte, delta int64) (int64, Errno)
 	// KVCompareAndSet sets a value if the key has that version, 0 = there is no
-	// such key; otherwise it answers [ErrConflict]. When the version is another
-	// one by the time the attempt has succeeded, the attempt fails with
+	// such key; otherwise it returns [ErrConflict]. If the version has changed
+	// by the time the attempt has succeeded, the attempt fails with
 	// [jobhost.FailConflict].
 	KVCompareAndSet(at *Attempt, key []byte, version int64, value []byte) Errno
 }
@@ -47,13 +47,13 @@ func (a *Attempt) HasKV() bool {
 	return ok
 }
 
-// keys returns the KV for a key that can be one.
+// keys returns the KV if key is a valid key.
 func (a *Attempt) keys(key []byte) (KV, Errno) {
 	kv, _ := a.Services.(KV)
 	switch {
 	case kv == nil:
 		return nil, ErrDenied
-	case len(key) > jobhost.MaxKeyBytes: // before it is copied: a guest may hand over all of its memory
+	case len(key) > jobhost.MaxKeyBytes: // before it is copied: a guest may pass all of its memory
 		return nil, ErrInvalid
 	case jobhost.CheckKey(string(key)) != nil:
 		return nil, ErrInvalid
@@ -61,9 +61,9 @@ func (a *Attempt) keys(key []byte) (KV, Errno) {
 	return kv, OK
 }
 
-// KVGet returns the value of a key: see [KV]. All calls for keys answer
+// KVGet returns the value of a key: see [KV]. All calls about keys return
 // [ErrDenied] where there are none, and [ErrInvalid] for a key that
-// [jobhost.CheckKey] refuses.
+// [jobhost.CheckKey] rejects.
 func (a *Attempt) KVGet(key []byte) ([]byte, Errno) {
 	value, _, e := a.KVLookUp(key)
 	return value, e
@@ -91,7 +91,7 @@ func (a *Attempt) KVVersion(key []byte) (int64, Errno) {
 	return version, e
 }
 
-// KVSet sets a value for ttl milliseconds; 0 = for good. A value over
+// KVSet sets a value for ttl milliseconds; 0 = no expiry. A value over
 // [jobhost.MaxValueBytes] is [ErrLimit].
 func (a *Attempt) KVSet(key, value []byte, ttl int64) Errno {
 	if far := a.far(); far != nil {

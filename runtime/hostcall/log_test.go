@@ -52,6 +52,16 @@ func TestLogDropsTheRest(t *testing.T) {
 	}
 }
 
+// A trace is indented by tabs, and people read it in the log.
+func TestLogShowsTabsAsSpaces(t *testing.T) {
+	t.Parallel()
+	at := &hostcall.Attempt{Limits: hostcall.Limits{LogBytes: 1000, LineBytes: 100}}
+	at.Log(4, []byte("\tmain.go:18 +0x2"))
+	if lines, _ := at.TakeLog(); string(lines) != "warn     main.go:18 +0x2\n" {
+		t.Errorf("%q", lines)
+	}
+}
+
 func FuzzLog(f *testing.F) {
 	f.Add([]byte("one\ntwo"), 3, 50, 10)
 	f.Fuzz(func(t *testing.T, msg []byte, times, logBytes, lineBytes int) {

@@ -15,17 +15,17 @@ import (
 // MaxRequestBytes bounds the text of an HTTP request, its body included.
 const MaxRequestBytes = 64<<20 + maxHeadBytes
 
-// ParseRequest reads an HTTP request as a guest writes it: the method and the
-// URL, a line for each field of the header, an empty line, and the body as it is.
+// ParseRequest parses an HTTP request as a guest writes it: the method and the
+// URL, a line for each header field, an empty line, and the body as it is.
 //
 //	POST https://api.example.com/v1/things
 //	content-type: application/json
 //
 //	{"name": "thing"}
 //
-// A field may be given several times. White space around a value doesn't count.
-// Without an empty line there is no body. What method, URL and fields may be is
-// for those to judge who send it. The body is a part of text.
+// A field may be given several times. White space around a value is ignored.
+// Without an empty line there is no body. Method, URL and fields are validated
+// by the sender. The body is a slice of text.
 func ParseRequest(text []byte) (*HTTPRequest, error) {
 	line, rest, more := bytes.Cut(text, []byte{'\n'})
 	method, target, ok := strings.Cut(string(trimCR(line)), " ")
@@ -59,7 +59,7 @@ func badRequest(message string) error {
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: message}
 }
 
-// AppendRequest appends a request as [ParseRequest] reads it.
+// AppendRequest appends a request in the form that [ParseRequest] reads.
 func AppendRequest(b []byte, r *HTTPRequest) []byte {
 	b = append(append(append(append(b, r.Method...), ' '), oneLine.Replace(r.URL)...), '\n')
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
@@ -71,12 +71,12 @@ func AppendRequest(b []byte, r *HTTPRequest) []byte {
 	return append(append(b, '\n'), r.Body...)
 }
 
-// AppendResponse appends a response as a guest reads it: the status, a line for
-// each field of the header, an empty line, and the body. Names are in lower case
-// and in order.
+// AppendResponse appends a response in the form that a guest reads: the status,
+// a line for each header field, an empty line, and the body. Names are in lower
+// case and sorted.
 func AppendResponse(b []byte, r *HTTPResponse) []byte {
 	b = append(strconv.AppendInt(b, int64(r.Status), 10), '\n')
-	names := make([]string, 0, 24) // on the stack, for most
+	names := make([]string, 0, 24) // on the stack, for most responses
 	for name := range r.Header {
 		names = append(names, name)
 	}
@@ -90,11 +90,11 @@ func AppendResponse(b []byte, r *HTTPResponse) []byte {
 	return append(append(b, '\n'), r.Body...)
 }
 
-// oneLine keeps the lines of a header apart, whatever a server sends.
+// oneLine keeps the lines of a header separate, whatever a server sends.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// AppendNoResponse appends what a guest reads in place of a response when there
-// is none: status 0, and a field that says why in a word, and a message.
+// AppendNoResponse appends what a guest reads if there is no response: status
+// 0, a field with the reason in a word, and a message.
 func AppendNoResponse(b []byte, err error) []byte {
 	word, message := "unknown", "there was no response"
 	if e, ok := err.(*jobhost.Error); ok { //nolint:errorlint // nothing wraps what Response returns

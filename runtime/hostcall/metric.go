@@ -2,10 +2,10 @@ package hostcall
 
 import "math"
 
-// Metric returns the id of a guest metric, to be used with Observe. The name
-// is read by [ParseMetric] behind [Services], where the limits on the number of
-// metrics are kept too. Errors: [ErrDenied] without Services, [ErrInvalid] for
-// an unknown kind or a bad name, [ErrLimit] when there are too many metrics.
+// Metric returns the id of a guest metric, for use with Observe. The name is
+// parsed by [ParseMetric] behind [Services], where the number of metrics is
+// limited too. Errors: [ErrDenied] without Services, [ErrInvalid] for an
+// unknown kind or a bad name, [ErrLimit] when there are too many metrics.
 func (a *Attempt) Metric(kind MetricKind, name string) (int32, Errno) {
 	switch {
 	case a.Services == nil:

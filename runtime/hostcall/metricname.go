@@ -12,13 +12,13 @@ import (
 // Bounds of a metric's name.
 const (
 	MaxMetricBytes      = 2048 // of the whole text
-	MaxMetricNameBytes  = 64   // of a name, also of a label's
+	MaxMetricNameBytes  = 64   // of a name, including those of labels
 	MaxMetricLabels     = 8
 	MaxMetricValueBytes = 128 // of a label's value
 )
 
-// MetricName is what a guest calls a metric: a name and labels, sorted by
-// their names.
+// MetricName is the name that a guest gives a metric: a name and labels, sorted
+// by their names.
 type MetricName struct {
 	Name   string
 	Labels []MetricLabel
@@ -27,8 +27,8 @@ type MetricName struct {
 // MetricLabel is a label of a metric.
 type MetricLabel struct{ Name, Value string }
 
-// String returns the name in the one form that all ways to write it have in
-// common, which [ParseMetric] reads back.
+// String returns the canonical form of the name, which [ParseMetric] reads
+// back.
 func (m MetricName) String() string {
 	if len(m.Labels) == 0 {
 		return m.Name
@@ -48,7 +48,7 @@ func (m MetricName) String() string {
 
 var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// ParseMetric reads a metric's name as Prometheus writes it:
+// ParseMetric parses a metric's name as Prometheus writes it:
 //
 //	requests
 //	requests{code="200",path="a \"b\" \\ c"}
@@ -56,7 +56,7 @@ var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 // Names consist of letters, digits and underscores and don't begin with a
 // digit; labels don't begin with two underscores and are not worker, le or
 // quantile, which belong to the host. Values are UTF-8 with the escapes \\, \"
-// and \n. There are no spaces outside of values. Errors have code
+// and \n. There are no spaces outside values. Errors have code
 // [jobhost.CodeInvalid].
 func ParseMetric(text string) (MetricName, error) {
 	if len(text) > MaxMetricBytes {
@@ -88,7 +88,7 @@ func ParseMetric(text string) (MetricName, error) {
 	return m, m.sort()
 }
 
-// sort brings the labels in order and reports one that is there twice.
+// sort sorts the labels and reports duplicates.
 func (m *MetricName) sort() error {
 	slices.SortFunc(m.Labels, func(a, b MetricLabel) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(m.Labels); i++ {
@@ -99,7 +99,7 @@ func (m *MetricName) sort() error {
 	return nil
 }
 
-// parseLabel reads name="value" from the beginning of text and returns the rest.
+// parseLabel parses name="value" at the beginning of text and returns the rest.
 func parseLabel(text string) (label MetricLabel, rest string, err error) {
 	name, rest, ok := strings.Cut(text, `="`)
 	if !ok || !metricWord(name) {

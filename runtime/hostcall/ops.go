@@ -5,32 +5,33 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/canceled"
 )
 
 // Ops is an optional ability of [Services]: to wait for several things at once.
 type Ops interface {
-	// After returns something that is ready after a time.
+	// After returns a Pending that is ready after a time.
 	After(at *Attempt, d time.Duration) Pending
-	// Await returns something that is ready when a job has ended.
+	// Await returns a Pending that is ready when a job has ended.
 	Await(at *Attempt, job string) (Ending, error)
 	// Wait waits until one of the pending is ready and returns its index, or -1
-	// with the end of ctx; what is ready already counts even if ctx has ended.
-	// They are of this very Services. When several are ready it is one of them
-	// by chance, so that none can starve another.
+	// when ctx ends; what is already ready counts even if ctx has ended. They
+	// are from this same Services. When several are ready it picks one at
+	// random, so that none can starve another.
 	Wait(ctx context.Context, pending []Pending) int
 }
 
-// Pending is something that a guest may wait for. One goroutine uses it.
+// Pending is something that a guest may wait for. It is not safe for concurrent use.
 type Pending interface {
-	// Drop says that nobody will ask any more: what is under way is stopped.
+	// Drop gives it up: what is in progress is stopped.
 	Drop()
 }
 
-// Ending is the end of a job that is waited for.
+// Ending is the end of a job that is being waited for.
 type Ending interface {
 	Pending
-	// Message returns a [jobhost.Ended] as JSON, once the end was waited for. ctx
-	// bounds the look at the store.
+	// Message returns a [jobhost.Ended] as JSON, once the job has ended. ctx
+	// bounds the access to the store.
 	Message(ctx context.Context) ([]byte, error)
 }
 
@@ -38,42 +39,42 @@ type Ending interface {
 const (
 	maxHandles = 4096
 	MaxWait    = maxHandles // handles in one call
-	maxUnread  = 8 << 20    // bytes of what was told of children, before the last
-	// firstHandle is the number of the first handle. Those below are the
+	maxUnread  = 8 << 20    // bytes of unread messages about children, without the last message
+	// firstHandle is the number of the first handle. Smaller numbers are the
 	// children's: see [Attempt.Submit].
 	firstHandle = 1 << 20
 )
 
 // ops are the handles of an attempt.
 type ops struct {
-	handles  []*handle // by their number, from firstHandle; nil = dropped
-	children []*handle // by their number, from 1; nil = not waited for
-	held     int       // that are not nil
-	open     int       // requests
-	requests int       // that were sent or deferred, since the last message to a fiber
-	number   int       // of all of them
-	free     []int32   // places in handles that may be used again
-	moved    int64     // bytes of bodies, both ways
-	unread   int       // bytes of what was told of children, and not read yet
-	told     bool      // that the attempt is cancelled
-	streams  int       // that are held
-	inbox    int32     // the handle of what a fiber is sent; 0 = not asked for
+	handles  []*handle // by number, from firstHandle; nil = dropped
+	children []*handle // by number, from 1; nil = not waited for
+	held     int       // handles that are not nil
+	open     int       // requests that are open
+	requests int       // requests sent or deferred since the last message to a fiber
+	number   int       // requests in total
+	free     []int32   // positions in handles that may be reused
+	moved    int64     // bytes of bodies, in both directions
+	unread   int       // bytes of messages about children not read yet
+	notified bool      // the guest knows that the attempt is cancelled
+	streams  int       // streams among the handles
+	inbox    int32     // the handle of a fiber's inbox; 0 = not requested
 
-	pending []Pending // of a Wait: a variable would be allocated each time
+	pending []Pending // for Wait, which would otherwise allocate it each time
 }
 
-// handle is one pending thing and how far its message was read.
+// handle is one pending thing and how far its message has been read.
 type handle struct {
 	pending Pending // nil = its message was taken
 	request bool    // it counts as an open HTTP request
-	taken   bool    // its message is there
+	taken   bool    // its message has been fetched
 	child   bool    // and counts as unread
-	stream  bool    // of many messages: pending stays, and taken is about one of them
+	stream  bool    // of many messages: pending stays, and taken is about the current one
 	message []byte
 }
 
-// keep gives a handle a number; there are fewer than maxHandles. Numbers of handles
-// that were dropped are given again only after so many, as fibers need it.
+// keep gives a handle a number; there are fewer than maxHandles. Numbers of dropped
+// handles are reused only when there are that many, which fibers need.
 func (a *Attempt) keep(h *handle) int32 {
 	o := &a.ops
 	o.held++
@@ -86,7 +87,7 @@ func (a *Attempt) keep(h *handle) int32 {
 	return firstHandle + int32(len(o.handles)) - 1
 }
 
-// place returns where the handle of a number stands; nil = there can't be one.
+// place returns where the handle of a number is stored; nil = the number is out of range.
 func (o *ops) place(number int32) **handle {
 	switch i := int(number) - firstHandle; {
 	case i >= 0 && i < len(o.handles):
@@ -98,7 +99,7 @@ func (o *ops) place(number int32) **handle {
 }
 
 // waiting returns the Ops and the handle of a number; that of a child is made
-// when it is first asked for.
+// when it is first used.
 func (a *Attempt) waiting(number int32) (Ops, *handle, Errno) {
 	o, ok := a.Services.(Ops)
 	if !ok {
@@ -108,7 +109,7 @@ func (a *Attempt) waiting(number int32) (Ops, *handle, Errno) {
 		return o, *at, OK
 	}
 	if number < 1 || int(number) > len(a.submitted) || a.submitted[number-1].when != SubmitNow {
-		return o, nil, ErrInvalid // a job that comes with success can't be waited for
+		return o, nil, ErrInvalid // a job that is submitted on success can't be waited for
 	}
 	pending, err := o.Await(a, a.submitted[number-1].id)
 	if err != nil {
@@ -144,11 +145,11 @@ func (a *Attempt) Timer(ms int64) (int32, Errno) {
 // NoTimeout is the timeout of a [Attempt.Wait] without one.
 const NoTimeout = -1
 
-// Wait waits until one of the handles is ready and returns its index, for at most
-// timeout milliseconds; 0 only looks. It answers [ErrNotFound] when none was
-// ready in time, [ErrInvalid] for a number that is no handle, and [ErrStopped]
-// when the attempt is past its deadline, and once when it is cancelled, so that
-// the guest notices; after that it may go on to wait while it ends.
+// Wait waits until one of the handles is ready and returns its index, for at most timeout
+// milliseconds; 0 = only check. It returns [ErrNotFound] when none was ready in time,
+// [ErrInvalid] for a number that is not a handle, and [ErrStopped] when the attempt is past its
+// deadline, and once when it is cancelled, so that the guest notices; after that the guest may
+// continue to wait while it shuts down.
 func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int32, Errno) {
 	if len(numbers) == 0 || len(numbers) > MaxWait || timeout < NoTimeout {
 		return 0, ErrInvalid
@@ -170,14 +171,15 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 		pending = append(pending, h.pending)
 	}
 	a.ops.pending = pending
-	defer clear(pending) // so that nothing is kept that was dropped
-	if a.cancelled.Load() && !a.ops.told {
+	defer clear(pending) // so that nothing dropped is retained
+	if a.cancelled.Load() && !a.ops.notified {
 		return 0, a.stopped()
 	}
 	if taken >= 0 {
-		return int32(taken), OK // what is left of it can be read, if only its end
+		return int32(taken), OK // the rest of it can be read, if only its end
 	}
-	if i := o.Wait(ended, pending); i >= 0 || timeout == 0 {
+	// Most find something ready, and need no context with a deadline.
+	if i := o.Wait(canceled.Context(), pending); i >= 0 || timeout == 0 {
 		return found(i)
 	}
 	ctx, cancel := a.bounded(ctx)
@@ -195,14 +197,6 @@ func (a *Attempt) Wait(ctx context.Context, numbers []int32, timeout int64) (int
 	return found(i)
 }
 
-// ended is a context with which a wait only looks: most find something ready, and
-// need none with a deadline.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // found is the answer to a wait that has not been stopped.
 func found(i int) (int32, Errno) {
 	if i < 0 {
@@ -211,16 +205,16 @@ func found(i int) (int32, Errno) {
 	return int32(i), OK
 }
 
-// stopped is the answer to a call whose wait was ended.
+// stopped is the result of a call whose wait was ended.
 func (a *Attempt) stopped() Errno {
-	a.ops.told = a.cancelled.Load()
+	a.ops.notified = a.cancelled.Load()
 	return ErrStopped
 }
 
-// Read copies what is next of a handle's message to buf and returns how much, 0 =
-// it ends here. It waits until there is a message; of a timer there is an empty
-// one. With an empty buf it returns how much is left. It is answered as
-// [Attempt.Wait] is.
+// Read copies the next part of a handle's message to buf and returns its length,
+// 0 = the message ends here. It waits until there is a message; that of a timer
+// is empty. With an empty buf it returns how much is left. Its errors are those
+// of [Attempt.Wait].
 func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errno) {
 	if far := a.far(); far != nil {
 		return far.Read(ctx, number, buf)
@@ -243,7 +237,7 @@ func (a *Attempt) Read(ctx context.Context, number int32, buf []byte) (int, Errn
 	n := copy(buf, h.message)
 	a.wasRead(h, n)
 	if h.message = h.message[n:]; len(h.message) == 0 {
-		h.message = nil // so that it takes no memory
+		h.message = nil // to release its memory
 	}
 	return n, OK
 }
@@ -261,7 +255,7 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 		h.request = false
 	case Ending:
 		if a.ops.unread > maxUnread {
-			a.Log(LevelWarn, []byte("read: read or drop what was told of other jobs first"))
+			a.Log(LevelWarn, []byte("read: read or drop the messages about other jobs first"))
 			return ErrLimit
 		}
 		ctx, cancel := a.bounded(ctx)
@@ -281,12 +275,12 @@ func (a *Attempt) take(ctx context.Context, o Ops, h *handle) Errno {
 
 // await waits until one pending thing is ready.
 func (a *Attempt) await(ctx context.Context, o Ops, p Pending) Errno {
-	if a.cancelled.Load() && !a.ops.told {
+	if a.cancelled.Load() && !a.ops.notified {
 		return a.stopped()
 	}
 	a.ops.pending = append(a.ops.pending[:0], p)
 	defer clear(a.ops.pending)
-	if o.Wait(ended, a.ops.pending) >= 0 {
+	if o.Wait(canceled.Context(), a.ops.pending) >= 0 {
 		return OK
 	}
 	ctx, cancel := a.bounded(ctx)
@@ -297,7 +291,7 @@ func (a *Attempt) await(ctx context.Context, o Ops, p Pending) Errno {
 	return OK
 }
 
-// messageOf returns what a guest reads of an exchange.
+// messageOf returns what a guest reads from an exchange.
 func messageOf(r *HTTPResponse, err error) []byte {
 	if err != nil {
 		return AppendNoResponse(nil, err)
@@ -305,8 +299,8 @@ func messageOf(r *HTTPResponse, err error) []byte {
 	return AppendResponse(make([]byte, 0, 256+len(r.Body)), r)
 }
 
-// Drop gives a handle up: a request that is under way is cancelled, and the
-// number means nothing any more. A number that is no handle is [ErrInvalid].
+// Drop gives up a handle: a request in flight is cancelled, and the number
+// becomes invalid. A number that is not a handle is [ErrInvalid].
 func (a *Attempt) Drop(number int32) Errno {
 	if far := a.far(); far != nil {
 		return far.Drop(number)
@@ -338,17 +332,17 @@ func (a *Attempt) Drop(number int32) Errno {
 	return OK
 }
 
-// wasRead notes that n bytes of a message need not be kept any more.
+// wasRead records that n bytes of a message need not be kept any more.
 func (a *Attempt) wasRead(h *handle, n int) {
 	if h.child {
 		a.ops.unread -= n
 	}
 }
 
-// unread returns the size of a response that has come and that nobody has read.
+// unread returns the size of a response that has arrived but was not read.
 func (a *Attempt) unread(p Pending) int64 {
 	o, ok := a.Services.(Ops)
-	if x, exchange := p.(Exchange); ok && exchange && o.Wait(ended, []Pending{p}) == 0 {
+	if x, exchange := p.(Exchange); ok && exchange && o.Wait(canceled.Context(), []Pending{p}) == 0 {
 		if r, err := x.Response(context.Background()); err == nil {
 			return int64(len(r.Body))
 		}
@@ -370,8 +364,8 @@ func (a *Attempt) Release() {
 }
 
 // bounded returns a context that ends when the attempt is stopped or cancelled; a
-// guest that was told so already may go on until it is stopped. No engine can
-// stop a guest while it waits in the host.
+// guest that was already notified of the cancel may continue until it is stopped.
+// No engine can stop a guest while it waits in the host.
 func (a *Attempt) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	var cancel context.CancelFunc
 	if a.Deadline.IsZero() {
@@ -379,10 +373,10 @@ func (a *Attempt) bounded(ctx context.Context) (context.Context, context.CancelF
 	} else {
 		ctx, cancel = context.WithDeadline(ctx, a.Deadline)
 	}
-	if a.ops.told {
+	if a.ops.notified {
 		return ctx, cancel
 	}
-	// In this order, as Cancel does it the other way round: one of them sees the other.
+	// In this order, the reverse of that in Cancel: at least one of them sees the other.
 	a.waits.Store(&cancel)
 	if a.cancelled.Load() {
 		cancel()

@@ -183,7 +183,7 @@ func TestAwaitChild(t *testing.T) {
 }
 
 // A guest that waits is stopped at its deadline; a cancel wakes it once, and then
-// it may wait while it ends.
+// it may wait while it shuts down.
 func TestWaitIsStopped(t *testing.T) {
 	inTime(t, func(t *testing.T, at *hostcall.Attempt, _ chan string) {
 		h := send(t, at, "http://30s")
@@ -232,7 +232,7 @@ func TestLimitsOfRequests(t *testing.T) {
 	})
 }
 
-// What an attempt receives counts, and bounds what the next may bring.
+// What an attempt receives counts, and limits what the next response may bring.
 func TestRequestBytes(t *testing.T) {
 	t.Parallel()
 	var most []int64
@@ -270,7 +270,7 @@ func TestDefer(t *testing.T) {
 	})
 }
 
-// Cancels and waits that meet: none is missed.
+// Concurrent cancels and waits: none is missed.
 func TestCancelHammer(t *testing.T) {
 	t.Parallel()
 	for range 200 {

@@ -6,11 +6,11 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// AppendOutput adds to the result and keeps no reference to p. Over
-// [Limits].OutputBytes it adds nothing and answers [ErrLimit]; an attempt that
-// then ends without saying that it failed fails with
-// [jobhost.FailOutputTooLarge], since its result would not be whole. Output that
-// could not be stored elsewhere is [ErrIO], and the attempt fails as well.
+// AppendOutput adds to the result and does not retain p. Beyond
+// [Limits].OutputBytes it adds nothing and returns [ErrLimit]; an attempt that
+// then ends without reporting a failure fails with [jobhost.FailOutputTooLarge],
+// since its result would be incomplete. Output that could not be stored
+// elsewhere is [ErrIO], and the attempt fails as well.
 func (a *Attempt) AppendOutput(p []byte) Errno {
 	if !a.fits(len(p)) {
 		return ErrLimit
@@ -34,9 +34,9 @@ func (a *Attempt) fits(n int) bool {
 	return false
 }
 
-// Emit publishes data on the output hub at once. One message is at most as
-// large as a result may be, else [ErrLimit]. What becomes of it when nobody
-// listens or somebody is slow is for the hub to say.
+// Emit publishes data on the output hub at once. A message may be as large as a
+// result, otherwise the error is [ErrLimit]. The hub decides what happens to it
+// if there are no subscribers or slow ones.
 func (a *Attempt) Emit(data []byte) Errno {
 	if len(data) > a.Limits.OutputBytes {
 		return ErrLimit
@@ -47,10 +47,10 @@ func (a *Attempt) Emit(data []byte) Errno {
 	return OK
 }
 
-// Outcome returns what became of an attempt whose entry returned by itself:
-// what the guest said by Fail if it did, else success with everything
-// that was appended followed by result, which is copied. A result over the
-// limit is a failure. One that went to [Contents] is not in the outcome.
+// Outcome returns the outcome of an attempt whose entry returned normally: what
+// the guest reported by Fail if it did, else success with everything that was
+// appended followed by result, which is copied. A result over the limit is a
+// failure. One that was written to [Contents] is not in the outcome.
 func (a *Attempt) Outcome(result []byte) jobhost.Outcome {
 	if outcome, failed := a.Failed(); failed {
 		return outcome
@@ -74,8 +74,8 @@ func (a *Attempt) Outcome(result []byte) jobhost.Outcome {
 	return outcome
 }
 
-// Failed returns the outcome that the guest asked for by Fail, and whether it
-// did. An attempt of which payload or result was lost has failed in any case.
+// Failed returns the outcome that the guest requested by Fail, and whether it
+// did. An attempt whose payload or result was lost has failed in any case.
 func (a *Attempt) Failed() (jobhost.Outcome, bool) {
 	switch {
 	case a.lost != nil:
@@ -88,8 +88,8 @@ func (a *Attempt) Failed() (jobhost.Outcome, bool) {
 	return jobhost.Outcome{}, false
 }
 
-// Failure returns the outcome of an attempt that the host itself calls a
-// failure. The times are left for whoever knows them.
+// Failure returns the outcome of an attempt that the host itself declares a
+// failure. The times are left to the caller.
 func (a *Attempt) Failure(code string, category jobhost.Category, message string) jobhost.Outcome {
 	return jobhost.Outcome{Kind: jobhost.OutcomeFailed, Failure: &jobhost.Failure{
 		Code:      code,

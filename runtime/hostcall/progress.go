@@ -2,18 +2,18 @@ package hostcall
 
 import "time"
 
-// progressEvery is how often progress is passed on at most.
+// progressEvery is the minimum interval between two reports that are passed on.
 const progressEvery = 100 * time.Millisecond
 
-// progress is the last report, if it was held back, and when one was passed on.
+// progress is the last report, if it was held back, and when one was last passed on.
 type progress struct {
 	done, total int64
 	held        bool
 	passed      time.Time
 }
 
-// Progress says how far the attempt is: done of total, total 0 = unknown.
-// Reports within a tenth of a second of the one before are held back, and the
+// Progress reports how far the attempt is: done of total, total 0 = unknown.
+// Reports within a tenth of a second of the previous one are held back, and the
 // newest of them is passed on with the next one or by Flush. Negative numbers
 // are ignored.
 func (a *Attempt) Progress(done, total int64) {

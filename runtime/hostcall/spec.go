@@ -12,10 +12,10 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// maxHeadBytes bounds what stands before the payload of a job.
+// maxHeadBytes bounds what precedes the payload of a job.
 const maxHeadBytes = 64 << 10
 
-// ParseSpec reads the description of a job as a guest writes it: a line for
+// ParseSpec parses the description of a job as a guest writes it: a line for
 // each option, an empty line, and the payload as it is.
 //
 //	worker: resize
@@ -27,9 +27,8 @@ const maxHeadBytes = 64 << 10
 // The options are those of a submit: worker, id, content_type, entry, priority,
 // delay (a duration), run_at (RFC 3339), tasks, max_attempts, timeout (a
 // duration), and label.NAME. Without an empty line there is no payload. White
-// space around a value doesn't count. An unknown option and one that is given
-// twice are errors; what the values mean is for [jobhost.Spec.Check] to judge.
-// The payload is a part of form.
+// space around a value is ignored. Unknown and repeated options are errors; the
+// values are validated by [jobhost.Spec.Check]. The payload is a slice of form.
 func ParseSpec(form []byte) (jobhost.Spec, error) {
 	var spec jobhost.Spec
 	seen := map[string]bool{}

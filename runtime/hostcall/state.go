@@ -16,10 +16,10 @@ import (
 type States interface {
 	// SetState makes a state of the attempt's own task durable.
 	SetState(ctx context.Context, at *Attempt, s jobhost.TaskState) error
-	// State returns the state that prevails among those asked for.
+	// State returns the lowest of the states that are selected.
 	State(ctx context.Context, at *Attempt, q StateQuery) (jobhost.TaskState, error)
-	// WatchState returns what tells of the states asked for: first of those that
-	// there are, then of changes. Its messages are [jobhost.StateEvent]s as JSON.
+	// WatchState returns a stream of the selected states: first the existing
+	// ones, then changes. Its messages are [jobhost.StateEvent]s as JSON.
 	WatchState(ctx context.Context, at *Attempt, q StateQuery) (Stream, error)
 	// WorkerOf returns the worker of a job; not_found if there is no such job.
 	WorkerOf(ctx context.Context, job string) (string, error)
@@ -35,19 +35,19 @@ type StateQuery struct {
 // AllTasks stands for all tasks of a job.
 const AllTasks = -1
 
-// otherJob stands between a job and a tag.
+// otherJob separates a job from a tag.
 const otherJob = "/"
 
-// SetState makes a state of the attempt's task durable, at once, whatever becomes
-// of the attempt. It answers [ErrInvalid] for a tag, message or payload that can't
-// be one, [ErrDenied] for a tag of the host, [ErrLimit] for what is too large or too
-// much, and [ErrStopped] when it wasn't durable in time.
+// SetState makes a state of the attempt's task durable, at once, whatever happens to
+// the attempt. It returns [ErrInvalid] for an invalid tag, message or payload,
+// [ErrDenied] for a tag of the host, [ErrLimit] for what is too large or too much,
+// and [ErrStopped] when it wasn't durable in time.
 func (a *Attempt) SetState(ctx context.Context, tag string, status int32, message, payload []byte) Errno {
 	if far := a.far(); far != nil {
 		return far.SetState(ctx, tag, status, message, payload)
 	}
 	err := a.setState(ctx, tag, status, message, payload)
-	return a.told(ctx, "state_set", err)
+	return a.logErrno(ctx, "state_set", err)
 }
 
 func (a *Attempt) setState(ctx context.Context, tag string, status int32, message, payload []byte) error {
@@ -78,15 +78,15 @@ func tooLarge(field string, size, most int) error {
 	return &jobhost.Error{Code: jobhost.CodeTooLarge, Field: field, Message: fmt.Sprintf("the %s has %d bytes; it may have %d", field, size, most)}
 }
 
-// State returns a [jobhost.TaskState] as JSON: the one of a task, or [AllTasks], under a
-// tag, or an empty one for all, that prevails. What nobody has reported is not
-// started. "JOB/" before the tag asks for another job's, whose worker must be granted.
+// State returns a [jobhost.TaskState] as JSON: the lowest one of a task, or [AllTasks],
+// under a tag, or any if it is empty. Without a report the state is not started. "JOB/"
+// before the tag selects another job, whose worker must be granted.
 func (a *Attempt) State(ctx context.Context, task int32, tag string) ([]byte, Errno) {
 	if far := a.far(); far != nil {
 		return far.State(ctx, task, tag)
 	}
 	text, err := a.state(ctx, task, tag)
-	return text, a.told(ctx, "state_get", err)
+	return text, a.logErrno(ctx, "state_get", err)
 }
 
 func (a *Attempt) state(ctx context.Context, task int32, tag string) ([]byte, error) {
@@ -103,8 +103,8 @@ func (a *Attempt) state(ctx context.Context, task int32, tag string) ([]byte, er
 	return json.Marshal(&s)
 }
 
-// WatchState returns a handle of what [Attempt.State] tells of: each message is a
-// [jobhost.StateEvent] as JSON.
+// WatchState returns a handle to the states that [Attempt.State] selects: each
+// message is a [jobhost.StateEvent] as JSON.
 func (a *Attempt) WatchState(ctx context.Context, task int32, tag string) (int32, Errno) {
 	if far := a.far(); far != nil {
 		return far.WatchState(ctx, task, tag)
@@ -114,7 +114,7 @@ func (a *Attempt) WatchState(ctx context.Context, task int32, tag string) (int32
 	}
 	stream, err := a.watchState(ctx, task, tag)
 	if err != nil {
-		return 0, a.told(ctx, "state_watch", err)
+		return 0, a.logErrno(ctx, "state_watch", err)
 	}
 	return a.keepStream(stream), OK
 }
@@ -129,7 +129,7 @@ func (a *Attempt) watchState(ctx context.Context, task int32, tag string) (Strea
 	return states.WatchState(ctx, a, q)
 }
 
-// stateQuery reads what a guest asks for, and sees whether it may.
+// stateQuery parses a guest's query, and checks whether it is allowed.
 func (a *Attempt) stateQuery(ctx context.Context, task int32, tag string) (States, StateQuery, error) {
 	states, ok := a.Services.(States)
 	if !ok {
@@ -137,7 +137,7 @@ func (a *Attempt) stateQuery(ctx context.Context, task int32, tag string) (State
 	}
 	q := StateQuery{Task: int(task), Tag: tag}
 	if job, rest, other := strings.Cut(tag, otherJob); other {
-		if err := jobhost.CheckID(job); err != nil { // an empty one isn't the guest's own
+		if err := jobhost.CheckID(job); err != nil { // an empty one doesn't mean the guest's own
 			return nil, q, err
 		}
 		q.Job, q.Tag = job, rest
@@ -157,10 +157,10 @@ func (a *Attempt) stateQuery(ctx context.Context, task int32, tag string) (State
 	return states, q, a.mayWatch(ctx, states, q.Job)
 }
 
-// mayWatch sees that a job is of a worker whose states are granted. A job that
-// isn't there is denied as well, so that nobody can find out which ones are.
+// mayWatch checks that a job is of a worker whose states are granted. A missing
+// job is denied as well, so that a guest can't find out which jobs exist.
 func (a *Attempt) mayWatch(ctx context.Context, states States, job string) error {
-	if len(a.MayWatch) > 0 { // otherwise the look would be for nothing
+	if len(a.MayWatch) > 0 { // otherwise the lookup would be useless
 		worker, err := states.WorkerOf(ctx, job)
 		if err == nil && slices.Contains(a.MayWatch, worker) {
 			return nil
@@ -175,8 +175,8 @@ func (a *Attempt) mayWatch(ctx context.Context, states States, job string) error
 	}
 }
 
-// told logs what went wrong for the author of the guest, and returns the errno.
-func (a *Attempt) told(ctx context.Context, call string, err error) Errno {
+// logErrno logs what went wrong for the author of the guest, and returns the errno.
+func (a *Attempt) logErrno(ctx context.Context, call string, err error) Errno {
 	if err == nil {
 		return OK
 	}

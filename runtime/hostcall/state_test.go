@@ -94,7 +94,7 @@ func TestStateErrnos(t *testing.T) {
 			_, e = at.WatchState(t.Context(), hostcall.AllTasks, "a")
 			wantErrno(t, string("watch "+code), e, want)
 		}
-		// A store that can't say of what worker a job is lets nobody see it.
+		// If a store can't say which worker a job belongs to, access is denied.
 		b.Fails = errors.New("disk gone")
 		_, e := at.State(t.Context(), 0, "of-friend/a")
 		wantErrno(t, "get of another job", e, hostcall.ErrIO)
@@ -137,8 +137,8 @@ func TestStateQueries(t *testing.T) {
 	})
 }
 
-// TestOtherJobsAreDenied: alike, whether there is such a job or not, so that nobody
-// finds out which ones there are.
+// TestOtherJobsAreDenied: in the same way whether such a job exists or not, so that
+// guests can't find out.
 func TestOtherJobsAreDenied(t *testing.T) {
 	onBoard(t, func(t *testing.T, at *hostcall.Attempt, b *runtimetest.Board) {
 		said := func(job string) string {
@@ -174,8 +174,8 @@ func TestNoStates(t *testing.T) {
 	}
 }
 
-// TestStatesOfAStoppedAttempt: a cancel is told once; past its deadline an attempt
-// reports nothing.
+// TestStatesOfAStoppedAttempt: a cancel is reported once; past its deadline an
+// attempt reports nothing.
 func TestStatesOfAStoppedAttempt(t *testing.T) {
 	onBoard(t, func(t *testing.T, at *hostcall.Attempt, b *runtimetest.Board) {
 		at.Cancel()
@@ -193,7 +193,7 @@ func TestStatesOfAStoppedAttempt(t *testing.T) {
 	})
 }
 
-// unasked is a board that nobody may ask whose a job is.
+// unasked is a board that must not be asked for the worker of a job.
 type unasked struct {
 	*runtimetest.Board
 	t *testing.T
@@ -204,8 +204,8 @@ func (u *unasked) WorkerOf(context.Context, string) (string, error) {
 	return "", nil
 }
 
-// TestStateWithoutGrant: a guest that may see nobody else's states costs the queue no
-// look, which would also take longer for jobs that are there.
+// TestStateWithoutGrant: a guest that may see no other states costs the queue no
+// lookup, which would also take longer for existing jobs.
 func TestStateWithoutGrant(t *testing.T) {
 	onBoard(t, func(t *testing.T, at *hostcall.Attempt, b *runtimetest.Board) {
 		at.MayWatch, at.Services = nil, &unasked{b, t}

@@ -8,25 +8,25 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// The causes that a host gives when it ends the context of a run; see
+// The causes that a host uses to end the context of a run; see
 // [Attempt.Stopped]. Any other cause counts as ErrReturned.
 var (
-	// ErrCancelled: the job was cancelled and the grace is over.
+	// ErrCancelled: the job was cancelled and the grace period is over.
 	ErrCancelled = errors.New("the job was cancelled")
-	// ErrReturned: the host takes the attempt back, at a shutdown say.
+	// ErrReturned: the host takes the attempt back, as in a shutdown.
 	ErrReturned = errors.New("the attempt was taken back")
 )
 
-// Answers of Remaining that are not a time.
+// Results of Remaining that are not a time.
 const (
 	NoDeadline = -1
 	Stopping   = int64(ErrStopped)
 )
 
-// Cancel tells the guest to end: Remaining reads −3 from now on, and a call that
-// waits returns. It does not stop a guest that doesn't ask; ending the context
-// of the run does. It may
-// be called from any goroutine, until the attempt is reset.
+// Cancel asks the guest to end: from now on Remaining returns [Stopping], and a
+// waiting call returns. It does not stop a guest that doesn't check; ending the
+// context of the run does. It may be called from any goroutine, until the
+// attempt is reset.
 func (a *Attempt) Cancel() {
 	a.cancelled.Store(true)
 	if wake := a.waits.Load(); wake != nil {
@@ -37,14 +37,14 @@ func (a *Attempt) Cancel() {
 	}
 }
 
-// OnCancel sets who is told of [Attempt.Cancel], once it was called, at once if it was already;
-// nil = nobody any more. It may be told twice.
+// OnCancel sets a function to be called by [Attempt.Cancel], or at once if that has been called
+// already; nil = none any more. It may be called twice.
 func (a *Attempt) OnCancel(tell func()) {
 	if tell == nil {
 		a.onCancel.Store(nil)
 		return
 	}
-	// In this order, as Cancel does it the other way round: one of them sees the other.
+	// In this order, the reverse of that in Cancel: at least one of them sees the other.
 	a.onCancel.Store(&tell)
 	if a.cancelled.Load() {
 		tell()
@@ -74,7 +74,7 @@ func (a *Attempt) Remaining() int64 {
 	if left <= 0 {
 		return Stopping
 	}
-	// Rounded up, so that 0 never stands for "still some time left".
+	// Rounded up, so that 0 never means "some time left".
 	return int64((left + time.Millisecond - 1) / time.Millisecond)
 }
 

@@ -7,28 +7,28 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Stream is a [Pending] that has many messages, one after the other. It is ready
-// when there is one, and when it has ended.
+// Stream is a [Pending] with many messages, one after the other. It is ready
+// when there is a message, and when it has ended.
 type Stream interface {
 	Pending
-	// Next returns the next message, or false when there is none now. An error says
-	// why there will be no more, after the last one.
+	// Next returns the next message, or false if there is none at the moment. An
+	// error says why there will be no more, after the last one.
 	Next() (message []byte, ok bool, err error)
 }
 
-// Inbox is an optional ability of [Services]: what a fiber is sent.
+// Inbox is an optional ability of [Services]: the messages sent to a fiber.
 type Inbox interface {
-	// Receive returns what the fiber is sent, always the same; nil = the attempt is
-	// no fiber's.
+	// Receive returns the stream of messages to the fiber, always the same one; nil
+	// = the attempt is not a fiber's.
 	Receive(at *Attempt) Stream
 }
 
 // maxStreams bounds the streams of an attempt, each of which may hold messages.
 const maxStreams = 64
 
-// Receive returns the handle of what the fiber is sent: each message is one that
-// somebody sent. It is the same handle each time, until it is dropped. It answers
-// [ErrDenied] to attempts that are no fiber's.
+// Receive returns the handle of the fiber's inbox, from which each message can be
+// read. It is the same handle each time, until it is dropped. The error is
+// [ErrDenied] for attempts that are not a fiber's.
 func (a *Attempt) Receive() (int32, Errno) {
 	if far := a.far(); far != nil {
 		return far.Receive()
@@ -58,10 +58,10 @@ func (a *Attempt) keepStream(s Stream) int32 {
 }
 
 // current waits for a message of a stream, unless one is being read. The end of
-// the stream is [ErrClosed], or [ErrLimit] when it has overflowed. A guest with
-// ever more to read is told that it is cancelled before the next message.
+// the stream is [ErrClosed], or [ErrLimit] when it has overflowed. A guest that
+// always has more to read is notified of a cancel before the next message.
 func (a *Attempt) current(ctx context.Context, o Ops, h *handle) Errno {
-	if !h.taken && a.cancelled.Load() && !a.ops.told {
+	if !h.taken && a.cancelled.Load() && !a.ops.notified {
 		return a.stopped()
 	}
 	for !h.taken {
@@ -86,11 +86,11 @@ func (a *Attempt) current(ctx context.Context, o Ops, h *handle) Errno {
 	return OK
 }
 
-// renew gives a fiber anew what an attempt may do, for each message that it is sent.
+// renew restores a fiber's limits on requests, for each message that it receives.
 func (a *Attempt) renew() { a.ops.requests, a.ops.moved = 0, 0 }
 
-// readStream is [Attempt.Read] of a stream: a message that was copied to its end
-// is gone, and the next one follows it.
+// readStream is [Attempt.Read] for a stream: once a message has been copied to
+// its end, the next one follows.
 func (a *Attempt) readStream(ctx context.Context, o Ops, h *handle, buf []byte) (int, Errno) {
 	if e := a.current(ctx, o, h); e != OK {
 		return 0, e

@@ -17,7 +17,7 @@ var (
 	errDeleted = &jobhost.Error{Code: jobhost.CodeNotFound, Message: "the states were deleted"}
 )
 
-// receive returns the handle of what the attempt is sent.
+// receive returns the handle of the attempt's inbox.
 func receive(t *testing.T, at *hostcall.Attempt) int32 {
 	t.Helper()
 	h, e := at.Receive()
@@ -25,7 +25,7 @@ func receive(t *testing.T, at *hostcall.Attempt) int32 {
 	return h
 }
 
-// read returns what is next of a handle, up to room bytes, or the errno.
+// read returns the next part of a message, up to room bytes, or the errno.
 func read(t *testing.T, at *hostcall.Attempt, h int32, room int) string {
 	t.Helper()
 	buf := make([]byte, room)
@@ -51,7 +51,7 @@ func TestMessagesInPieces(t *testing.T) {
 			want string
 		}{
 			{0, "size 5"},
-			{0, "size 5"}, // to ask takes nothing
+			{0, "size 5"}, // asking for the size consumes nothing
 			{2, "he"},
 			{0, "size 3"},
 			{3, "llo"},
@@ -95,8 +95,8 @@ func TestMessagesToCome(t *testing.T) {
 	})
 }
 
-// TestEnds: after the last message a guest is told that it was too slow, or just
-// that this was all.
+// TestEnds: after the last message a guest learns whether it was too slow, or
+// this was all.
 func TestEnds(t *testing.T) {
 	onBoard(t, func(t *testing.T, at *hostcall.Attempt, b *runtimetest.Board) {
 		for i, tt := range []struct {
@@ -139,7 +139,7 @@ func TestReceiveIsOneHandle(t *testing.T) {
 	})
 }
 
-// TestStreamsAreBounded: to 64, with what a fiber is sent.
+// TestStreamsAreBounded: to 64, including a fiber's inbox.
 func TestStreamsAreBounded(t *testing.T) {
 	onBoard(t, func(t *testing.T, at *hostcall.Attempt, b *runtimetest.Board) {
 		var last int32
@@ -209,8 +209,8 @@ func TestMixedWait(t *testing.T) {
 	})
 }
 
-// TestCancelBetweenMessages: a guest with ever more to read is told that it is
-// cancelled, once, and in no message's middle.
+// TestCancelBetweenMessages: a guest that always has more to read is notified
+// of a cancel, once, and not within a message.
 func TestCancelBetweenMessages(t *testing.T) {
 	onBoard(t, func(t *testing.T, at *hostcall.Attempt, b *runtimetest.Board) {
 		h := receive(t, at)

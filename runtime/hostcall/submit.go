@@ -9,7 +9,7 @@ import (
 
 // Jobs is an optional ability of [Services]: to submit further jobs.
 type Jobs interface {
-	// SubmitJob submits a job, at once or with the success of the attempt, and
+	// SubmitJob submits a job, at once or when the attempt succeeds, and
 	// returns its id. spec has passed [jobhost.Spec.Check], and its payload is
 	// valid during the call. Errors are of type [*jobhost.Error] and safe to
 	// show to the guest.
@@ -22,20 +22,19 @@ type SubmitTime int32
 // The times.
 const (
 	SubmitWithSuccess SubmitTime = 0 // when the attempt has succeeded, else never
-	SubmitNow         SubmitTime = 1 // at once, whatever becomes of the attempt
+	SubmitNow         SubmitTime = 1 // at once, whatever happens to the attempt
 )
 
 // MaxSubmitBytes bounds the text that describes a job, its payload included.
 const MaxSubmitBytes = 64<<20 + maxHeadBytes
 
-// Submit submits a job that text describes: see [ParseSpec]. It returns a number,
-// from 1, by which [Attempt.Info] knows the id of the job. What is wrong is
-// logged for the author of the guest, and answered with [ErrDenied] for a
-// worker that this one may not submit to, whether there is one or not,
-// [ErrInvalid] for a text or a time that makes no sense, [ErrNotFound] when
-// the worker isn't loaded, [ErrConflict] when the id is taken, and [ErrLimit]
-// when there is no room in the worker's queue, or the job has too many children
-// or is one of too many generations.
+// Submit submits the job described by text: see [ParseSpec]. It returns a number,
+// from 1, by which [Attempt.Info] knows the id of the job. Faults are logged for
+// the author of the guest. The result is [ErrDenied] for a worker that this one
+// may not submit to, whether it exists or not, [ErrInvalid] for an invalid text
+// or time, [ErrNotFound] when the worker isn't loaded, [ErrConflict] when the id
+// is taken, and [ErrLimit] when there is no room in the worker's queue, or the
+// job has too many children or too many ancestors.
 func (a *Attempt) Submit(text []byte, when SubmitTime) (int32, Errno) {
 	if far := a.far(); far != nil {
 		return far.Submit(text, when)
@@ -86,7 +85,7 @@ func (a *Attempt) submit(jobs Jobs, text []byte, when SubmitTime) (string, error
 	return jobs.SubmitJob(a, &spec, when)
 }
 
-// ErrnoOf returns what a guest is answered that met an error.
+// ErrnoOf returns the errno for an error.
 func ErrnoOf(err error) Errno {
 	switch jobhost.CodeOf(err) {
 	case "":

@@ -2,8 +2,8 @@ package jobabi
 
 import "github.com/tetratelabs/wazero/api"
 
-// Arg is an argument of a host call as an author of guests sees it: a number, or
-// a pointer with a count.
+// Arg is an argument of a host call as the author of a guest sees it: a number,
+// or a pointer with a count.
 type Arg struct {
 	Kind Kind
 	Name string
@@ -11,8 +11,8 @@ type Arg struct {
 	Count string
 }
 
-// Kind says what an [Arg] is. The lists of imports in the SDKs are made from it:
-// see genimports.
+// Kind is the kind of an [Arg]. The lists of imports in the SDKs are generated
+// from it: see genimports.
 type Kind string
 
 const (
@@ -22,7 +22,7 @@ const (
 	Text     Kind = "text"      // UTF-8, read by the host
 	Bytes    Kind = "bytes"     // read by the host
 	Handles  Kind = "handles"   // an array of i32, read by the host
-	Room     Kind = "room"      // where the host writes bytes; Count is how many fit
+	Room     Kind = "room"      // where the host writes bytes; Count is the capacity
 	TextRoom Kind = "text room" // where the host writes UTF-8
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// jobCalls are about the job itself: its input and what becomes of it.
+// jobCalls are about the job itself: its input and its outcome.
 func jobCalls() []Function {
 	return []Function{
 		{Name: "input", Args: []Arg{roomArg("buf", "cap")}, Results: []api.ValueType{i32}, call: input},
@@ -18,7 +18,7 @@ func jobCalls() []Function {
 	}
 }
 
-// input(buf, cap) → n fills or sizes the payload.
+// input(buf, cap) → n fills the buffer with the payload, or returns its size.
 func input(ctx context.Context, m api.Module, stack []uint64) {
 	fill(m, "input", stack, stack[0], stack[1], attempt(ctx).Input)
 }
@@ -28,13 +28,13 @@ func output(ctx context.Context, m api.Module, stack []uint64) {
 	errno(stack, attempt(ctx).AppendOutput(view(m, "output", stack[0], stack[1])))
 }
 
-// fail(kind, ptr, len) → errno says how the attempt ends.
+// fail(kind, ptr, len) → errno sets how the attempt ends.
 func fail(ctx context.Context, m api.Module, stack []uint64) {
 	kind := hostcall.FailKind(api.DecodeI32(stack[0]))
 	errno(stack, attempt(ctx).Fail(kind, view(m, "fail", stack[1], stack[2])))
 }
 
-// info(key, klen, buf, cap) → n fills or sizes what the host knows by a key.
+// info(key, klen, buf, cap) → n fills the buffer with the information under a key, or returns its size.
 func info(ctx context.Context, m api.Module, stack []uint64) {
 	key, ok := bounded(m, "info", stack[0], stack[1], hostcall.MaxKeyBytes)
 	if !ok {

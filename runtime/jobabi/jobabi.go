@@ -1,6 +1,6 @@
-// Package jobabi carries the host calls of the native ABI, the import module
-// jobhost1, between a guest's memory and [hostcall.Attempt]. Nothing is
-// decided here: see docs/abi.md for what each call means to a guest.
+// Package jobabi translates the host calls of the native ABI, the import module
+// jobhost1, between a guest's memory and [hostcall.Attempt]. It makes no
+// decisions: see docs/abi.md for what each call means to a guest.
 package jobabi
 
 import (
@@ -19,7 +19,7 @@ const Module = "jobhost1"
 
 // Names and types of what a guest exports. Every entry has the type of Run.
 const (
-	Memory     = "memory"      // compulsory
+	Memory     = "memory"      // required
 	Initialize = "_initialize" // () → (), optional
 	Buffer     = "jh_buf"      // (min i32) → i32, optional
 	Run        = "jh_run"      // (len i32) → i64
@@ -74,17 +74,17 @@ func Instantiate(ctx context.Context, r wazero.Runtime) error {
 	return nil
 }
 
-// Caller is what the context of every call into a guest must be: it carries the
-// attempt to the host calls, which get it back by a type assertion, without
-// the walk along a chain of contexts.
+// Caller is what the context of every call into a guest must implement: it
+// carries the attempt to the host calls, which get it by a type assertion,
+// without walking a chain of contexts.
 type Caller interface {
 	context.Context
-	// Attempt is the one that the guest works for.
+	// Attempt returns the attempt that the guest works for.
 	Attempt() *hostcall.Attempt
 }
 
-// attempt returns the attempt of a call. Anything but a Caller is a fault of the host.
+// attempt returns the attempt of a call. Anything but a Caller is a bug in the host.
 func attempt(ctx context.Context) *hostcall.Attempt { return ctx.(Caller).Attempt() }
 
-// errno puts the answer of a call onto the stack.
+// errno puts the result of a call onto the stack.
 func errno(stack []uint64, e hostcall.Errno) { stack[0] = api.EncodeI32(int32(e)) }

@@ -21,7 +21,7 @@ func kvCalls() []Function {
 	}
 }
 
-// kv_get(key, klen, buf, cap) → n fills or sizes the value of a key.
+// kv_get(key, klen, buf, cap) → n fills the buffer with the value of a key, or returns its size.
 func kvGet(ctx context.Context, m api.Module, stack []uint64) {
 	value, e := attempt(ctx).KVGet(view(m, "kv_get", stack[0], stack[1]))
 	if e != hostcall.OK {
@@ -31,7 +31,7 @@ func kvGet(ctx context.Context, m api.Module, stack []uint64) {
 	fill(m, "kv_get", stack, stack[2], stack[3], value)
 }
 
-// kv_version(key, klen) → version tells the version of a key; 0 = there is none.
+// kv_version(key, klen) → version returns the version of a key; 0 = there is none.
 func kvVersion(ctx context.Context, m api.Module, stack []uint64) {
 	version, e := attempt(ctx).KVVersion(view(m, "kv_version", stack[0], stack[1]))
 	if e != hostcall.OK {
@@ -52,7 +52,7 @@ func kvDel(ctx context.Context, m api.Module, stack []uint64) {
 }
 
 // kv_add(key, klen, delta) → sum adds to a number. Sums may be negative, so
-// errors are the least numbers there are: −2^63 − errno.
+// errors are the smallest numbers: −2^63 − errno.
 func kvAdd(ctx context.Context, m api.Module, stack []uint64) {
 	sum, e := attempt(ctx).KVAdd(view(m, "kv_add", stack[0], stack[1]), int64(stack[2]))
 	if e != hostcall.OK {

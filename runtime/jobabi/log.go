@@ -21,7 +21,7 @@ func log(ctx context.Context, m api.Module, stack []uint64) {
 	attempt(ctx).Log(level, view(m, "log", stack[1], stack[2]))
 }
 
-// log_level() → level tells the lowest level that is kept.
+// log_level() → level returns the lowest level that is kept.
 func logLevel(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = api.EncodeI32(int32(attempt(ctx).LogLevel()))
 }

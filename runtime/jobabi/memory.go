@@ -8,22 +8,22 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Trap is what a host call panics with when a guest hands it a place outside
-// of its memory. The engine makes a failure of it that shows the message.
+// Trap is what a host call panics with when a guest passes it a location outside its memory.
+// The engine turns it into a failure that shows the message.
 type Trap struct {
 	Call     string // without the module
 	Ptr, Len uint32
 	Size     uint64 // of the memory
 }
 
-// Error says which call was given which place.
+// Error says which call was given which location.
 func (t *Trap) Error() string {
 	return fmt.Sprintf("%s.%s was given %d bytes at %d, outside of the memory of %d bytes", Module, t.Call, t.Len, t.Ptr, t.Size)
 }
 
 // view returns the guest's bytes at (ptr, length) of the stack, valid until the
-// guest goes on. Nothing is looked at when there are none, so that a pointer
-// to nothing may be any number.
+// guest continues. If length is 0 the pointer is not checked, so that it may be
+// any number.
 func view(m api.Module, call string, ptr, length uint64) []byte {
 	p, n := uint32(ptr), uint32(length)
 	if n == 0 {
@@ -48,9 +48,9 @@ func bounded(m api.Module, call string, ptr, length uint64, most int) (b []byte,
 	return b, len(b) <= most
 }
 
-// fill answers a call by the fill-or-size rule: it writes data to the buffer
-// if that has room for all of it, writes nothing if not, and answers how long
-// data is in both cases.
+// fill returns data to a guest by the fill-or-size rule: it writes data to the
+// buffer if all of it fits, otherwise nothing, and returns the length of data
+// in both cases.
 func fill[T string | []byte](m api.Module, call string, stack []uint64, buf, capacity uint64, data T) {
 	if len(data) > maxSize {
 		errno(stack, hostcall.ErrLimit)
@@ -68,5 +68,5 @@ func fill[T string | []byte](m api.Module, call string, stack []uint64, buf, cap
 	stack[0] = api.EncodeI32(int32(len(data)))
 }
 
-// maxSize is the largest size that fits the positive half of an answer.
+// maxSize is the largest size that fits the positive half of a result.
 const maxSize = 1<<31 - 1

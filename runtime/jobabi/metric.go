@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// metricCalls are the guest's own metrics and its progress.
+// metricCalls are about the guest's own metrics and its progress.
 func metricCalls() []Function {
 	return []Function{
 		{Name: "metric", Args: []Arg{int32Arg("kind"), textArg("name", "nlen")}, Results: []api.ValueType{i32}, call: metric},
@@ -33,7 +33,7 @@ func observe(ctx context.Context, _ api.Module, stack []uint64) {
 	errno(stack, attempt(ctx).Observe(api.DecodeI32(stack[0]), api.DecodeF64(stack[1])))
 }
 
-// progress(done, total) says how far the attempt is.
+// progress(done, total) reports how far the attempt is.
 func progress(ctx context.Context, _ api.Module, stack []uint64) {
 	attempt(ctx).Progress(int64(stack[0]), int64(stack[1]))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// opCalls begin what takes time, and wait for it.
+// opCalls start something that takes time, or wait for it.
 func opCalls() []Function {
 	return []Function{
 		{Name: "http", Args: []Arg{bytesArg("request", "len")}, Results: []api.ValueType{i32}, call: http},
@@ -23,7 +23,7 @@ func opCalls() []Function {
 	}
 }
 
-// answer puts the answer of a call onto the stack: a number, or an errno.
+// answer puts the result of a call onto the stack: a number, or an errno.
 func answer(stack []uint64, n int32, e hostcall.Errno) {
 	if e != hostcall.OK {
 		n = int32(e)
@@ -42,7 +42,7 @@ func http(ctx context.Context, m api.Module, stack []uint64) {
 	answer(stack, handle, e)
 }
 
-// timer(ms) → handle begins to measure time.
+// timer(ms) → handle starts a timer.
 func timer(ctx context.Context, _ api.Module, stack []uint64) {
 	handle, e := attempt(ctx).Timer(int64(stack[0]))
 	answer(stack, handle, e)
@@ -67,8 +67,8 @@ func wait(ctx context.Context, m api.Module, stack []uint64) {
 	answer(stack, index, e)
 }
 
-// leaveIfOver doesn't go back to a guest whose time is up: it would go on until
-// the engine notices, and could even succeed.
+// leaveIfOver doesn't return to a guest whose time is up: it would continue
+// until the engine notices, and could even succeed.
 func leaveIfOver(ctx context.Context, at *hostcall.Attempt, e hostcall.Errno) {
 	if e == hostcall.ErrStopped && at.Over(ctx) {
 		panic(errOver) //nolint:forbidigo // how a host function leaves the guest: wazero recovers it
@@ -77,7 +77,7 @@ func leaveIfOver(ctx context.Context, at *hostcall.Attempt, e hostcall.Errno) {
 
 var errOver = errors.New("the attempt is over")
 
-// read(handle, buf, cap) → n copies what is next of a message.
+// read(handle, buf, cap) → n copies the next part of a message.
 func read(ctx context.Context, m api.Module, stack []uint64) {
 	buf := view(m, "read", stack[1], stack[2])
 	at := attempt(ctx)
@@ -86,18 +86,18 @@ func read(ctx context.Context, m api.Module, stack []uint64) {
 	answer(stack, int32(n), e)
 }
 
-// recv() → handle of what the fiber is sent.
+// recv() → handle of the fiber's inbox.
 func recv(ctx context.Context, _ api.Module, stack []uint64) {
 	handle, e := attempt(ctx).Receive()
 	answer(stack, handle, e)
 }
 
-// drop(handle) → errno gives a handle up.
+// drop(handle) → errno gives up a handle.
 func drop(ctx context.Context, _ api.Module, stack []uint64) {
 	errno(stack, attempt(ctx).Drop(api.DecodeI32(stack[0])))
 }
 
-// http_defer(req, len, entry, elen, args, alen) → number lets the host send a request.
+// http_defer(req, len, entry, elen, args, alen) → number makes the host send a request.
 func httpDefer(ctx context.Context, m api.Module, stack []uint64) {
 	text, ok := bounded(m, "http_defer", stack[0], stack[1], hostcall.MaxRequestBytes)
 	entry := view(m, "http_defer", stack[2], stack[3])

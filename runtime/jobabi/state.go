@@ -18,7 +18,7 @@ func stateCalls() []Function {
 	}
 }
 
-// maxTag is the longest tag, with the job that it may be of.
+// maxTag is the longest tag, including the job that may precede it.
 const maxTag = jobhost.MaxIDBytes + 1 + jobhost.MaxTagBytes
 
 // state_set(tag, tlen, status, message, mlen, payload, plen) → errno reports how far the task is.
@@ -36,7 +36,7 @@ func stateSet(ctx context.Context, m api.Module, stack []uint64) {
 	errno(stack, e)
 }
 
-// state_get(task, tag, tlen, buf, cap) → n fills or sizes a state, as JSON.
+// state_get(task, tag, tlen, buf, cap) → n fills the buffer with a state, as JSON, or returns its size.
 func stateGet(ctx context.Context, m api.Module, stack []uint64) {
 	tag, ok := bounded(m, "state_get", stack[1], stack[2], maxTag)
 	if !ok {
@@ -53,7 +53,7 @@ func stateGet(ctx context.Context, m api.Module, stack []uint64) {
 	fill(m, "state_get", stack, stack[3], stack[4], text)
 }
 
-// state_watch(task, tag, tlen) → handle begins to follow states.
+// state_watch(task, tag, tlen) → handle starts to watch states.
 func stateWatch(ctx context.Context, m api.Module, stack []uint64) {
 	tag, ok := bounded(m, "state_watch", stack[1], stack[2], maxTag)
 	if !ok {

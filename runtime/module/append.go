@@ -109,7 +109,7 @@ func AppendS64(b []byte, v int64) []byte {
 	}
 }
 
-// AppendSized appends something with its size in front.
+// AppendSized appends something preceded by its size.
 func AppendSized(b, content []byte) []byte {
 	return append(AppendU32(b, uint32(len(content))), content...)
 }

@@ -2,13 +2,13 @@ package module
 
 import "encoding/binary"
 
-// Encode writes the module in canonical form: what was read, and no byte more.
-// Numbers are in their shortest form, sections that are empty and custom ones
-// are left out. Code that was canonical stays as it was.
+// Encode writes the module in canonical form: what was read, without a
+// superfluous byte. Numbers have their shortest form, empty and custom sections
+// are left out. Code that was canonical is unchanged.
 //
-// body appends the body of a function, by its place among those that are
-// defined here, without its size; nil = [Module.AppendBody]. How many functions
-// there are is what Functions says, so that bodies may be added.
+// body appends the body of a function, by its index among those defined in the
+// module, without its size; nil = [Module.AppendBody]. The number of functions
+// is that of Functions, so that bodies may be added.
 func (m *Module) Encode(body func(b []byte, function int) ([]byte, error)) ([]byte, error) {
 	if body == nil {
 		body = m.AppendBody
@@ -44,7 +44,7 @@ func (m *Module) Encode(body func(b []byte, function int) ([]byte, error)) ([]by
 	return appendVector(out, SectionData, len(m.Data), m.appendData), nil
 }
 
-// appendCode appends the code section. Its content is written in place, behind
+// appendCode appends the code section. Its content is written in place, after
 // room for its size.
 func (m *Module) appendCode(out []byte, body func([]byte, int) ([]byte, error)) ([]byte, error) {
 	if len(m.Functions) == 0 {
@@ -151,7 +151,7 @@ func (m *Module) appendConst(b []byte, c *Const) []byte {
 	return append(b, opEnd)
 }
 
-// The bits of the flag of an element segment.
+// The bits of an element segment's flag.
 const (
 	flagInactive    = 1
 	flagExplicit    = 2

@@ -2,13 +2,13 @@ package module
 
 import "fmt"
 
-// Instruction is one instruction of a function. Of its operands only those
-// mean something that its opcode has: see [Opcode.Operands].
+// Instruction is one instruction of a function. Only those operands are
+// meaningful that its opcode has: see [Opcode.Operands].
 type Instruction struct {
 	// Op is the opcode; for those with a prefix it is prefix<<8 | number, such
 	// as [MemoryCopy].
 	Op uint32
-	// Start and End bound it in the module.
+	// Start and End are its bounds in the module.
 	Start, End int
 	// Immediate is the first operand: an index, a depth, a constant (its bits,
 	// sign-extended for i32), a reference type, or the offset of a memory
@@ -18,28 +18,27 @@ type Instruction struct {
 	Second    uint32
 	// Align is the alignment of a memory access, as a power of two.
 	Align uint32
-	// Type is that of a select that has one.
+	// Type is the type of a typed select.
 	Type byte
-	// Lane is the number of a lane.
+	// Lane is the index of a lane.
 	Lane byte
-	// Block is the type of block, loop, if.
+	// Block is the type of a block, loop or if.
 	Block BlockType
 	// Depths are the targets of br_table, the default last. The next br_table
 	// overwrites it.
 	Depths []uint32
-	// Bytes are the 16 bytes of v128.const and i8x16.shuffle, as they are in the
-	// module.
+	// Bytes are the 16 bytes of v128.const and i8x16.shuffle, as in the module.
 	Bytes []byte
 }
 
 // BlockType is the type of a block.
 type BlockType struct {
-	// Index is that of a function type; −1 = Value says what the block returns.
+	// Index is the index of a function type; −1 = Value says what the block returns.
 	Index int
 	Value byte // 0 = nothing
 }
 
-// The opcodes that somebody asks for by name.
+// The opcodes that are used by name.
 const (
 	Unreachable  uint32 = 0x00
 	Block        uint32 = 0x02
@@ -87,14 +86,14 @@ const (
 	prefixVector = 0xfd
 )
 
-// Instructions goes through the instructions of a function, by its place
-// among those that are defined here.
+// Instructions iterates over the instructions of a function, by its index among
+// those defined in the module.
 func (m *Module) Instructions(function int) *Instructions {
 	b := m.Bodies[function]
 	return &Instructions{r: reader{b: m.Bytes, pos: b.Code, end: b.End}}
 }
 
-// Instructions reads instructions one after the other:
+// Instructions reads instructions one by one:
 //
 //	code := m.Instructions(f)
 //	for code.Next() {
@@ -103,8 +102,8 @@ func (m *Module) Instructions(function int) *Instructions {
 //	return code.Err()
 type Instructions struct {
 	Instruction
-	// Depth is how many blocks are open after the instruction, the function
-	// itself included.
+	// Depth is how many blocks are open after the instruction, including the
+	// function itself.
 	Depth int
 
 	r       reader
@@ -143,7 +142,7 @@ func (c *Instructions) Err() error {
 
 func (c *Instructions) read() {
 	r := &c.r
-	op := uint32(r.b[r.pos]) // Next has seen that there is one
+	op := uint32(r.b[r.pos]) // Next has checked that there is one
 	r.pos++
 	switch { // most instructions
 	case op >= LocalGet && op <= GlobalSet:
@@ -173,7 +172,7 @@ func (c *Instructions) number64(op uint32) uint64 {
 	return uint64(r.signed(64))
 }
 
-// other reads what follows the opcodes that are not read at once.
+// other reads the operands of opcodes that read does not handle directly.
 func (c *Instructions) other(op uint32) {
 	if op == prefixMisc || op == prefixVector {
 		op = op<<8 | c.number(op)
@@ -191,15 +190,15 @@ func (c *Instructions) other(op uint32) {
 	c.operands(known)
 }
 
-// The instructions between these have no operands.
+// The instructions in this range have no operands.
 const (
 	firstArithmetic = 0x45 // i32.eqz
 	lastArithmetic  = 0xc4 // i64.extend32_s
 )
 
-// number reads the number behind a prefix. Those of vectors must be in their
-// shortest form: no compiler writes others, and wazero 1.12 takes the second
-// byte of such a number for an instruction of its own.
+// number reads the number after a prefix. Those of vector instructions must be
+// in their shortest form: no compiler writes others, and wazero 1.12 takes the
+// second byte of such a number for an instruction of its own.
 func (c *Instructions) number(prefix uint32) uint32 {
 	r := &c.r
 	at := r.pos
@@ -293,11 +292,11 @@ func (r *reader) zero() uint64 {
 	return 0
 }
 
-// memoryNamed is added to an alignment where the number of a memory follows.
+// memoryNamed is added to an alignment if a memory index follows.
 const memoryNamed = 0x40
 
-// access reads the place of a memory access. Alignments beyond the natural one
-// are invalid; wazero and others find flags in the higher bits.
+// access reads the operands of a memory access. Alignments beyond the natural
+// one are invalid; wazero and others find flags in the higher bits.
 func (c *Instructions) access(o *Opcode) {
 	c.Align = c.r.u32()
 	switch {
@@ -316,7 +315,7 @@ func (c *Instructions) lane(o *Opcode) {
 }
 
 func (r *reader) blockType() BlockType {
-	// One byte for the usual types, else an index as a positive signed number.
+	// One byte for the usual types, otherwise an index as a positive signed number.
 	if r.left() > 0 {
 		switch b := r.b[r.pos]; b {
 		case 0x40:
@@ -344,7 +343,7 @@ const MaxBranches = 100_000
 func (c *Instructions) branchTable() {
 	n := c.r.count("branches", 1, MaxBranches)
 	c.depths = c.depths[:0]
-	for ; n >= 0 && c.r.err == nil; n-- { // the default is one more
+	for ; n >= 0 && c.r.err == nil; n-- { // one more, for the default
 		c.depths = append(c.depths, c.r.u32())
 	}
 	c.Depths = c.depths

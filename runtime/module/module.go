@@ -1,23 +1,23 @@
 // Package module reads WebAssembly modules: their sections, and the
-// instructions of their functions. It believes no count and no size, uses
-// memory only in proportion to the bytes that are there, and checks structure,
-// not types: that is the compiler's work.
+// instructions of their functions. It trusts no count and no size, uses memory
+// only in proportion to the actual bytes, and checks structure, not types: that
+// is the compiler's job.
 //
-// What is read is WebAssembly 2.0, the features that wazero calls
-// CoreFeaturesV2. The format is described in the WebAssembly specification,
+// It reads WebAssembly 2.0, the features that wazero calls CoreFeaturesV2. The
+// format is described in the WebAssembly specification,
 // https://webassembly.github.io/spec/core/binary/.
 package module
 
-// Module is a module as it stands in the file. Offsets count from the
-// beginning of Bytes. Slices of bytes in it are views of Bytes.
+// Module is a module as stored in the file. Offsets are relative to Bytes. Its
+// byte slices are views of Bytes.
 type Module struct {
 	Bytes []byte
 
-	Sections []Section // in the order of the file, custom ones included
+	Sections []Section // in the order of the file, including custom ones
 	Types    []FuncType
 	Imports  []Import
-	// Functions are the types, by index, of the functions that are defined
-	// here. Their own indices begin after those of the imported ones.
+	// Functions are the type indices of the functions that the module defines.
+	// Their own indices begin after those of the imported ones.
 	Functions []uint32
 	Tables    []Table
 	Memories  []Limits
@@ -25,14 +25,14 @@ type Module struct {
 	Exports   []Export
 	Start     int // the index of the start function; −1 = none
 	Elements  []Element
-	DataCount int // what the data count section says; −1 = there is none
+	DataCount int // from the data count section; −1 = there is none
 	Bodies    []Body
 	Data      []Segment
-	// Imported counts the imports of each kind, by the numbers of the kinds.
+	// Imported counts the imports of each kind, indexed by kind.
 	Imported [4]int
-	// Vectors says that the module has values of type v128 in its types, imports,
-	// globals, locals or constant expressions. [Read] doesn't look at the
-	// instructions of functions, which may have others; package preflight does.
+	// Vectors is true if the module has values of type v128 in its types, imports, globals,
+	// locals or constant expressions. [Read] doesn't look at the instructions of functions,
+	// which may have others; package preflight does.
 	Vectors bool
 }
 
@@ -72,12 +72,12 @@ const (
 	ExternRef byte = 0x6f
 )
 
-// Section is where a section stands. Name is that of a custom section.
+// Section is the position of a section. Name is that of a custom section.
 type Section struct {
 	ID   byte
 	Name string
-	// Header is where its number stands, Start and End bound its content,
-	// which for a custom section is what follows its name.
+	// Header is the position of its id, Start and End bound its content, which
+	// for a custom section is what follows its name.
 	Header, Start, End int
 }
 
@@ -100,7 +100,7 @@ type Table struct {
 type Import struct {
 	Module, Name string
 	Kind         byte
-	Type         uint32 // of a function, by index
+	Type         uint32 // of a function, as an index
 	Table        Table
 	Memory       Limits
 	Global       GlobalType
@@ -112,7 +112,7 @@ type GlobalType struct {
 	Mutable bool
 }
 
-// Global is a global that is defined here.
+// Global is a global that the module defines.
 type Global struct {
 	GlobalType
 	Init Const
@@ -128,9 +128,9 @@ type Export struct {
 // Const is a constant expression: one instruction and its operand.
 type Const struct {
 	Op byte
-	// Bits is the operand: of numbers the bits, sign-extended for i32; of
-	// global.get and ref.func the index; of ref.null the type. For v128.const
-	// it is where in Bytes the 16 bytes are.
+	// Bits is the operand: for numbers their bits, sign-extended for i32; for
+	// global.get and ref.func the index; for ref.null the type; for v128.const
+	// the position of its 16 bytes in Bytes.
 	Bits uint64
 }
 
@@ -147,20 +147,20 @@ type Element struct {
 	Table  uint32
 	Offset Const // of an active one
 	Type   byte
-	// Functions are the indices of the functions in it; those given by
-	// expressions are in Exprs instead.
+	// Functions are the indices of the functions in it; if expressions are
+	// used, they are in Exprs instead.
 	Functions []uint32
 	Exprs     []Const
 }
 
-// Body is the code of a function that is defined here.
+// Body is the code of a function that the module defines.
 type Body struct {
-	// Start and End bound it in Bytes, without its size in front.
+	// Start and End are its bounds in Bytes, excluding the size that precedes it.
 	Start, End int
 	// Groups and Locals count its declarations of locals and the locals that
-	// these declare, parameters left out.
+	// these declare, without parameters.
 	Groups, Locals int
-	// Code is where its first instruction is.
+	// Code is the position of its first instruction.
 	Code int
 }
 
@@ -172,8 +172,8 @@ type Segment struct {
 	Init   []byte
 }
 
-// FunctionType returns the type of a function by its index in the module, of
-// an imported one too; ok is false when there is none.
+// FunctionType returns the type of a function, possibly imported, by its index
+// in the module; ok is false if there is none.
 func (m *Module) FunctionType(index uint32) (t FuncType, ok bool) {
 	n, ok := m.TypeOf(index)
 	if !ok || int(n) >= len(m.Types) {
@@ -182,7 +182,7 @@ func (m *Module) FunctionType(index uint32) (t FuncType, ok bool) {
 	return m.Types[n], true
 }
 
-// CodeBytes returns how long the bodies of all functions are together.
+// CodeBytes returns the length of the bodies of all functions together.
 func (m *Module) CodeBytes() int {
 	n := 0
 	for i := range m.Bodies {
@@ -191,8 +191,7 @@ func (m *Module) CodeBytes() int {
 	return n
 }
 
-// TypeOf returns the index of the type of a function by its index in the
-// module.
+// TypeOf returns the type index of a function by its index in the module.
 func (m *Module) TypeOf(index uint32) (uint32, bool) {
 	i := int(index)
 	if i < m.Imported[KindFunction] {

@@ -9,7 +9,7 @@ const (
 	v128 = "\x7b" // V128
 )
 
-// plain are the instructions of one byte.
+// plain are the one-byte instructions.
 var plain = [256]Opcode{
 	0x00: {Name: "unreachable"},
 	0x01: {Name: "nop"},
@@ -196,7 +196,7 @@ var plain = [256]Opcode{
 	0xd2: {Name: "ref.func", Operands: Index, Push: FuncRef},
 }
 
-// misc are the instructions with the prefix 0xfc, by the number behind it.
+// misc are the instructions with the prefix 0xfc, by the number that follows.
 var misc = [18]Opcode{
 	0:  {Name: "i32.trunc_sat_f32_s", Pop: f32, Push: I32},
 	1:  {Name: "i32.trunc_sat_f32_u", Pop: f32, Push: I32},

@@ -1,6 +1,6 @@
 package module
 
-// vector are the instructions with the prefix 0xfd, by the number behind it.
+// vector are the instructions with the prefix 0xfd, by the number that follows.
 var vector = [256]Opcode{
 	0:   {Name: "v128.load", Operands: Memory, Pop: i32, Push: V128, Align: 4},
 	1:   {Name: "v128.load8x8_s", Operands: Memory, Pop: i32, Push: V128, Align: 3},

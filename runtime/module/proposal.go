@@ -1,7 +1,6 @@
 package module
 
-// Proposal is a part of WebAssembly, by the name of its proposal, that came after
-// version 2.0 or beside it.
+// Proposal is the name of a WebAssembly proposal that is not part of version 2.0.
 type Proposal string
 
 // The proposals that compilers use today.
@@ -19,13 +18,13 @@ const (
 	CustomPageSizes Proposal = "custom page sizes"
 )
 
-// What tags have: sections, imports and exports of their own.
+// What tags use: sections, imports and exports of their own.
 const (
 	sectionTag byte = 13
 	kindTag    byte = 4
 )
 
-// kindProposal returns what an unknown kind of imports or exports is from.
+// kindProposal returns the proposal of an unknown kind of imports or exports.
 func kindProposal(kind byte) Proposal {
 	if kind == kindTag {
 		return Exceptions
@@ -33,7 +32,7 @@ func kindProposal(kind byte) Proposal {
 	return ""
 }
 
-// instructionProposal returns what an unknown opcode is from; "" = unknown, too.
+// instructionProposal returns the proposal of an unknown opcode; "" = unknown, too.
 func instructionProposal(op uint32) Proposal {
 	prefix := op
 	if op > 0xff {
@@ -58,7 +57,7 @@ func instructionProposal(op uint32) Proposal {
 	return ""
 }
 
-// typeProposal returns what an unknown type of values, references or blocks is from.
+// typeProposal returns the proposal of an unknown type of values, references or blocks.
 func typeProposal(t byte) Proposal {
 	switch {
 	case t == 0x69, t == 0x74:
@@ -71,7 +70,7 @@ func typeProposal(t byte) Proposal {
 	return ""
 }
 
-// formProposal returns what an unknown form of a type is from.
+// formProposal returns the proposal of an unknown form of a type.
 func formProposal(form byte) Proposal {
 	switch form {
 	case 0x5d:
@@ -82,7 +81,7 @@ func formProposal(form byte) Proposal {
 	return ""
 }
 
-// limitsProposal returns what an unknown flag of limits is from.
+// limitsProposal returns the proposal of an unknown flag of limits.
 func limitsProposal(flag byte) Proposal {
 	switch {
 	case flag > 15:
@@ -97,11 +96,11 @@ func limitsProposal(flag byte) Proposal {
 	return ""
 }
 
-// constantProposal returns what the instruction of a constant expression is from that is none of 2.0.
+// constantProposal returns the proposal of an instruction in a constant expression that 2.0 doesn't allow.
 func constantProposal(op byte) Proposal {
 	switch op {
 	case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e,
-		opI32Const, opI64Const, opGlobalGet: // operands of those
+		opI32Const, opI64Const, opGlobalGet: // operands of these
 		return ExtendedConst
 	case 0xfb:
 		return GC

@@ -4,11 +4,11 @@ import (
 	"bytes"
 )
 
-// Header is what every module begins with: the magic number and version 1.
+// Header is the beginning of every module: the magic number and version 1.
 const Header = "\x00asm\x01\x00\x00\x00"
 
-// How much a module may have of what costs memory to read. A compiler of
-// today makes a tenth of it at most.
+// Limits on what costs memory to read. The output of today's compilers is at
+// most a tenth of them.
 const (
 	MaxTypes     = 100_000
 	MaxImports   = 10_000
@@ -18,22 +18,22 @@ const (
 	MaxExports   = 100_000
 	MaxElements  = 100_000 // segments
 	MaxSegments  = 1_000_000
-	// MaxEntries is how many table entries all element segments have together.
+	// MaxEntries limits the table entries of all element segments together.
 	MaxEntries  = 1_000_000
 	maxSections = 10_000
-	// maxValues is how many parameters or results a function may have.
+	// maxValues limits the parameters and the results of a function.
 	maxValues = 1_000
 )
 
-// order is where each section stands among the others: the data count comes
-// before the code.
+// order is the position of each section relative to the others: the data count
+// comes before the code.
 var order = [...]int{
 	SectionType: 1, SectionImport: 2, SectionFunction: 3, SectionTable: 4, SectionMemory: 5, SectionGlobal: 6,
 	SectionExport: 7, SectionStart: 8, SectionElement: 9, SectionDataCount: 10, SectionCode: 11, SectionData: 12,
 }
 
-// Read reads a module. Its errors are of type [*Error]. The instructions of
-// functions are not looked at; see [Module.Instructions].
+// Read reads a module. Its errors are of type [*Error]. It does not look at the
+// instructions of functions; see [Module.Instructions].
 func Read(b []byte) (*Module, error) {
 	m := &Module{Bytes: b, Start: -1, DataCount: -1}
 	r := &reader{b: b, end: len(b)}
@@ -79,7 +79,7 @@ func Read(b []byte) (*Module, error) {
 	return m, nil
 }
 
-// inOrder checks that sections come in their order, each once.
+// inOrder checks that sections come in order, each at most once.
 func (m *Module) inOrder(r *reader, s Section, last int) int {
 	if int(s.ID) >= len(order) {
 		r.pos = s.Header
@@ -97,7 +97,7 @@ func (m *Module) inOrder(r *reader, s Section, last int) int {
 	return order[s.ID]
 }
 
-// agree checks what sections say of each other.
+// agree checks that sections are consistent with each other.
 func (m *Module) agree(r *reader) {
 	if len(m.Functions) != len(m.Bodies) {
 		r.fail("%d functions are declared, %d are defined", len(m.Functions), len(m.Bodies))

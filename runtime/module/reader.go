@@ -9,18 +9,18 @@ import (
 
 // Error says what is wrong with a module, and where.
 type Error struct {
-	Offset int // bytes from the beginning of the module
+	Offset int // bytes from the start of the module
 	What   string
-	// Proposal is what the module is valid with, as far as that can be told; "" =
-	// it is damaged, or from a proposal that isn't known here.
+	// Proposal is the proposal with which the module is valid, as far as can be
+	// told; "" = it is damaged, or uses a proposal that isn't known here.
 	Proposal Proposal
 }
 
 // Error returns the fault and its place.
 func (e *Error) Error() string { return fmt.Sprintf("%s, at byte %d", e.What, e.Offset) }
 
-// reader goes through bytes from left to right. After the first error
-// everything it returns is zero.
+// reader reads bytes sequentially. After the first error everything it returns
+// is zero.
 type reader struct {
 	b        []byte // the whole module
 	pos, end int
@@ -34,7 +34,7 @@ func (r *reader) fail(what string, args ...any) {
 	}
 }
 
-// lacks is fail, for what a proposal has and WebAssembly 2.0 doesn't.
+// lacks is fail for a feature that belongs to a proposal and not to WebAssembly 2.0.
 func (r *reader) lacks(p Proposal, what string, args ...any) {
 	if r.err == nil {
 		r.fail(what, args...)
@@ -42,7 +42,7 @@ func (r *reader) lacks(p Proposal, what string, args ...any) {
 	}
 }
 
-// left returns how many bytes there are still.
+// left returns how many bytes are left.
 func (r *reader) left() int {
 	if r.err != nil {
 		return 0
@@ -133,7 +133,7 @@ func (r *reader) name() string {
 }
 
 // count reads how many entries follow, each of at least size bytes. More than
-// fit into what is left, or than most, is an error.
+// fit into the remaining bytes, or than most, is an error.
 func (r *reader) count(what string, size, most int) int {
 	n := int(r.u32())
 	switch {

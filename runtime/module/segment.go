@@ -1,6 +1,6 @@
 package module
 
-// Opcodes that may stand in constant expressions.
+// Opcodes allowed in constant expressions.
 const (
 	opEnd       byte = 0x0b
 	opGlobalGet byte = 0x23
@@ -10,7 +10,7 @@ const (
 	opF64Const  byte = 0x44
 	opRefNull   byte = 0xd0
 	opRefFunc   byte = 0xd2
-	opVector    byte = 0xfd // with the number opVectorConst
+	opVector    byte = 0xfd // followed by the number opVectorConst
 
 	opVectorConst byte = 12
 )
@@ -56,8 +56,8 @@ func little(b []byte) uint64 {
 	return v
 }
 
-// elements reads the element section. The flag of a segment says in its three
-// bits: not active; has a table index or is declarative; has expressions.
+// elements reads the element section. The three bits of a segment's flag mean:
+// not active; has a table index or is declarative; has expressions.
 func (m *Module) elements(r *reader) {
 	entries := 0
 	for n := r.count("element segments", 2, MaxElements); n > 0 && r.err == nil; n-- {
@@ -166,8 +166,8 @@ type LocalGroup struct {
 	Type  byte
 }
 
-// Locals returns the declarations of locals of a function, by its place among
-// those that are defined here.
+// Locals returns the declarations of locals of a function, by its index among
+// those defined in the module.
 func (m *Module) Locals(function int) []LocalGroup {
 	b := m.Bodies[function]
 	r := &reader{b: m.Bytes, pos: b.Start, end: b.End}

@@ -15,7 +15,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// briefly runs attempts that end soon, so that the next one that is alone is expected to.
+// briefly runs attempts that end soon, so that the next lone one is expected to.
 func briefly(t *testing.T, i jobruntime.Instance) {
 	t.Helper()
 	for range 20 {
@@ -30,8 +30,8 @@ func wantKind(t *testing.T, i jobruntime.Instance, at *hostcall.Attempt, want jo
 	}
 }
 
-// TestAloneIsNotAlone has attempts that are alone in their process, and expected to be brief, take long: others run beside them,
-// they hear of cancels, deadlines and ends, and are answered.
+// TestAloneIsNotAlone has lone attempts that are expected to be brief take long: others run beside them, they are
+// notified of cancels, deadlines and ends, and are answered.
 func TestAloneIsNotAlone(t *testing.T) {
 	t.Parallel()
 	p := sandboxOf(t, guests.Outcomes, 1)
@@ -77,8 +77,8 @@ func TestAloneIsNotAlone(t *testing.T) {
 	}
 }
 
-// TestHammerAlone has some attempts, with pauses between them, so that some are alone and some are not, and of
-// both some take long, ask for something, or are cancelled.
+// TestHammerAlone has attempts with pauses between them, so that some are alone and some are not; of both,
+// some take long, make calls, or are cancelled.
 func TestHammerAlone(t *testing.T) {
 	t.Parallel()
 	p := sandboxOf(t, guests.Outcomes, 2)

@@ -15,19 +15,19 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/rig"
 )
 
-// What guests do to the process of a host when they run there is tried in package
-// wasm. These do the same in a process of their own, which has to go on as well:
+// Package wasm tests what guests can do to a host's process when they run in it.
+// Here they do the same in a process of their own, which has to keep working too:
 // other jobs of the worker run in it.
 
-// TestFaultsAreStopped: guests that touch page after page are stopped in time by
-// their process, and not with it: only the process tells that it has stopped one.
+// TestFaultsAreStopped: guests that touch page after page are stopped in time by their process,
+// rather than together with it: only the process reports that it has stopped one.
 func TestFaultsAreStopped(t *testing.T) {
 	for _, s := range runtimetest.Faults() {
 		t.Run(s.Name, func(t *testing.T) {
 			w := newWalled(t, process.SandboxConfig{CacheDir: cacheDir})
 			p := w.load(t, runtime.Source{Worker: "faults", Bytes: s.Module, Limits: runtime.Limits{MemoryBytes: s.Memory}})
 			late := runtimetest.Lateness(t, p, func() *hostcall.Attempt { return runtimetest.Attempt("", "") })
-			// The processes of a busy machine take turns; without a yield it was seconds.
+			// Processes share a busy machine; without a yield this took seconds.
 			if late > 5*runtimetest.MaxLateness {
 				t.Errorf("stopped %v late", late)
 			}
@@ -35,7 +35,7 @@ func TestFaultsAreStopped(t *testing.T) {
 	}
 }
 
-// TestNamesTakeNoMemory: neither what loads a module with long names nor what tells
+// TestNamesTakeNoMemory: neither loading a module with long names nor reporting
 // where it trapped takes much memory for them.
 func TestNamesTakeNoMemory(t *testing.T) {
 	for name, module := range runtimetest.NameBombs() {
@@ -44,7 +44,7 @@ func TestNamesTakeNoMemory(t *testing.T) {
 			p := w.load(t, runtime.Source{Worker: "names", Bytes: module})
 			pid := w.pid(t)
 			before := sizeOf(t, pid, "VmRSS")
-			if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil { // begins VmHWM anew
+			if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil { // resets VmHWM
 				t.Fatal(err)
 			}
 			i := runtimetest.Instance(t, p)
@@ -61,8 +61,8 @@ func TestNamesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// TestKnownFaultsRun: what the compiler gets wrong as it stands, vectors among it,
-// comes out right in each job.
+// TestKnownFaultsRun: what the compiler gets wrong without the rewrite, including
+// vectors, gives correct results in each job.
 func TestKnownFaultsRun(t *testing.T) {
 	t.Parallel()
 	worker, err := rig.KnownWorker()

@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// sandboxAttributes make a process the first of a group, and end it with the host, however that ends.
+// sandboxAttributes make a process the leader of its own group, and end it with the host, however the host ends.
 func sandboxAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// inGroup makes a process start in a control group, so that it never is outside of it.
+// inGroup makes a process start inside a control group, so that it is never outside.
 func inGroup(sys *syscall.SysProcAttr, folder *os.File) *syscall.SysProcAttr {
 	within := *sys
 	within.UseCgroupFD, within.CgroupFD = true, int(folder.Fd())

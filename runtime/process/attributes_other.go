@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// sandboxAttributes make a process the first of a group. Only the end of its stream tells it that
-// the host has gone.
+// sandboxAttributes make a process the leader of its own group. Only the end of its stream tells
+// it that the host has gone.
 func sandboxAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // inGroup does nothing: there are no control groups.

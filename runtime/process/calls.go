@@ -12,13 +12,13 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// maxFetch bounds the body of a response that goes as a whole: a frame has at most 80 MiB.
+// maxFetch bounds the body of a response that is sent as a whole: a frame has at most 80 MiB.
 const maxFetch = 64 << 20
 
-// maxRead is how much is read at once, of payloads and messages.
+// maxRead is how much of a payload or message is read at once.
 const maxRead = 1 << 20
 
-// answer does what the process asks for, and tells it what came of it. A wait for what isn't ready is answered later.
+// answer carries out a call of the process and sends back the result. A wait for what isn't ready is answered later.
 func (r *run) answer(ctx context.Context, c *protocol.Call) {
 	a := &protocol.Answer{Call: c.GetId()}
 	if !r.call(ctx, c, a) {
@@ -37,7 +37,7 @@ func (r *run) refuse(c *protocol.Call) {
 	}
 }
 
-// call carries a call to the attempt, by groups. It reports whether there is an answer already.
+// call passes a call to the attempt, by groups of calls. It reports whether there is an answer already.
 func (r *run) call(ctx context.Context, c *protocol.Call, a *protocol.Answer) bool {
 	switch {
 	case r.callOut(c, a), r.callKV(c, a), r.callState(ctx, c, a):
@@ -46,7 +46,7 @@ func (r *run) call(ctx context.Context, c *protocol.Call, a *protocol.Answer) bo
 	return r.callOp(ctx, c, a)
 }
 
-// callOut are the calls about the job itself, and what leaves it.
+// callOut handles the calls about the job itself, and about what leaves it.
 func (r *run) callOut(c *protocol.Call, a *protocol.Answer) bool {
 	at, e := r.at, hostcall.OK
 	switch c := c.GetCall().(type) {
@@ -85,7 +85,7 @@ func (r *run) callOut(c *protocol.Call, a *protocol.Answer) bool {
 	return true
 }
 
-// readInput reads what is next of the payload.
+// readInput reads the next part of the payload.
 func (r *run) readInput(most int, a *protocol.Answer) hostcall.Errno {
 	buf := make([]byte, min(max(most, 1), maxRead))
 	n, err := r.at.ReadInput(buf)
@@ -97,7 +97,7 @@ func (r *run) readInput(most int, a *protocol.Answer) hostcall.Errno {
 	return hostcall.OK
 }
 
-// callKV are the calls about keys and values.
+// callKV handles the calls about keys and values.
 func (r *run) callKV(c *protocol.Call, a *protocol.Answer) bool {
 	at := r.at
 	var e hostcall.Errno
@@ -119,7 +119,7 @@ func (r *run) callKV(c *protocol.Call, a *protocol.Answer) bool {
 	return true
 }
 
-// callState are the calls about what tasks report.
+// callState handles the calls about reported states.
 func (r *run) callState(ctx context.Context, c *protocol.Call, a *protocol.Answer) bool {
 	at := r.at
 	var e hostcall.Errno
@@ -138,7 +138,7 @@ func (r *run) callState(ctx context.Context, c *protocol.Call, a *protocol.Answe
 	return true
 }
 
-// callOp are the calls that begin what takes time, and wait for it.
+// callOp handles the calls that start something that takes time, or wait for it.
 func (r *run) callOp(ctx context.Context, c *protocol.Call, a *protocol.Answer) (answered bool) {
 	at := r.at
 	var e hostcall.Errno
@@ -161,7 +161,7 @@ func (r *run) callOp(ctx context.Context, c *protocol.Call, a *protocol.Answer) 
 	case *protocol.Call_Read:
 		return r.beginWait(ctx, newReading(c.GetId(), op.Read), a)
 	default:
-		e = hostcall.ErrInvalid // of a version that this one doesn't know
+		e = hostcall.ErrInvalid // from a protocol version that this one doesn't know
 	}
 	a.Errno = int32(e)
 	return true
@@ -183,7 +183,7 @@ func (r *run) fetch(ctx context.Context, f *protocol.Fetch, a *protocol.Answer) 
 	return hostcall.ErrnoOf(err)
 }
 
-// explain says in an answer what went wrong.
+// explain puts an error into an answer.
 func explain(a *protocol.Answer, err error) {
 	a.Error, a.Code = valid(err.Error()), valid(string(jobhost.CodeOf(err)))
 	if e, ok := asError(err); ok {
@@ -191,8 +191,8 @@ func explain(a *protocol.Answer, err error) {
 	}
 }
 
-// valid makes text that may be sent as such: what isn't valid would end the stream.
+// valid replaces invalid UTF-8, which would end the stream.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// number makes the answers of calls with a number those of the protocol.
+// number converts the results of calls that return a number to those of the protocol.
 func number(n int32, e hostcall.Errno) (int64, hostcall.Errno) { return int64(n), e }

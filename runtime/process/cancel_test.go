@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// TestCancelOfAWait: a guest that has been waiting for a while is told of a cancel, and not at its deadline only.
+// TestCancelOfAWait: a guest that has been waiting for a while is notified of a cancel, not only at its deadline.
 func TestCancelOfAWait(t *testing.T) {
 	t.Parallel()
 	i := runtimetest.Instance(t, opener(guests.States)(t, runtime.Source{Entry: "receive"}))

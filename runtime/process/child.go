@@ -23,7 +23,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// child is a process with which the host is connected.
+// child is a process to which the host is connected.
 type child struct {
 	process *launched
 	client  *plugin.Client
@@ -31,9 +31,9 @@ type child struct {
 	worker  protocol.WorkerClient
 	health  healthpb.HealthClient
 
-	pipes  *toWorker   // frames go over them; nil = over gRPC
+	pipes  *toWorker   // frames are sent over them; nil = over gRPC
 	bell   *os.File    // see ring; nil without pipes
-	unread atomic.Bool // a task that is alone is under way, and the process was not asked to read since
+	unread atomic.Bool // a lone task is in progress, and the process was not asked to read since
 	out    *link.Sender[*protocol.HostFrame]
 	endRun context.CancelFunc // ends the stream
 	life   context.Context    // ends when the process has ended
@@ -42,19 +42,19 @@ type child struct {
 	allowed *allowance // of a sandbox process that has loaded its plugin; protected by the supervisor's mutex once it has a place
 
 	reading reading
-	looking *atomic.Bool // an attempt of the engine looks for its result; nil = none may, as others need the processor
+	looking *atomic.Bool // set while an attempt of the engine looks for its result; nil = none may, as others need the processor
 	lastRun atomic.Uint64
 
 	mu      sync.Mutex // protects the rest
 	runs    map[uint64]*run
-	dead    bool      // it takes no more runs
+	dead    bool      // it accepts no more runs
 	ending  End       // why the host ended it, the first reason counts; empty = it didn't
-	killer  uint64    // the run because of which it was killed, with [EndedKilled]
+	killer  uint64    // the run for which it was killed, with [EndedKilled]
 	fault   error     // why the stream has ended
-	dying   int       // runs that were under way when it ended
-	held    int       // bytes of frames that no run has dealt with
-	partial int       // bytes of frames that are not whole
-	room    sync.Cond // for more of them
+	dying   int       // runs that were in progress when it ended
+	held    int       // bytes of frames that no run has handled yet
+	partial int       // bytes of incomplete frames
+	room    sync.Cond // signals room for more of them
 }
 
 func newChild() *child {
@@ -65,7 +65,7 @@ func newChild() *child {
 	return c
 }
 
-// startChild starts a process and performs the handshake, for at most within and until ctx ends. What it returns is
+// startChild starts a process and performs the handshake, within a time and until ctx ends. The returned child is
 // connected, but has no stream yet: see open.
 func (e *engine) startChild(ctx context.Context, c *command, within time.Duration) (*child, error) {
 	ch := newChild()
@@ -113,7 +113,7 @@ func (e *engine) startChild(ctx context.Context, c *command, within time.Duratio
 }
 
 // connect performs the handshake. The socket must be in the folder: the process
-// names it, and a socket elsewhere belongs to another program.
+// chooses its path, and a socket elsewhere would belong to another program.
 func (c *child) connect(folder string) (*grpc.ClientConn, error) {
 	addr, err := c.client.Start()
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *child) end(err error) {
 	timer := time.NewTimer(leaveTime)
 	defer timer.Stop()
 	select {
-	case <-c.process.exited: // which is why the stream has ended, or follows from it
+	case <-c.process.exited: // this is why the stream has ended, or follows from it
 	case <-timer.C:
 		_ = c.process.Kill(context.Background())
 		<-c.process.exited
@@ -160,7 +160,7 @@ func (c *child) end(err error) {
 	c.die()
 }
 
-// begin adds a run; false = the process takes no more.
+// begin adds a run; false = the process accepts no more.
 func (c *child) begin(r *run) bool {
 	r.id, r.child = c.lastRun.Add(1), c
 	c.mu.Lock()
@@ -172,7 +172,7 @@ func (c *child) begin(r *run) bool {
 	return true
 }
 
-// finish forgets a run.
+// finish removes a run.
 func (c *child) finish(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +181,7 @@ func (c *child) finish(r *run) {
 	r.hasEnded()
 }
 
-// endText says how the process ended, and what broke the protocol before that.
+// endText says how the process ended, and what violated the protocol before that.
 func (c *child) endText() string {
 	text := c.process.end()
 	c.mu.Lock()
@@ -192,7 +192,7 @@ func (c *child) endText() string {
 	return text
 }
 
-// killFor ends the process because of a run.
+// killFor kills the process because of a run.
 func (c *child) killFor(r *run) {
 	c.mu.Lock()
 	if !c.dead {
@@ -203,7 +203,7 @@ func (c *child) killFor(r *run) {
 	_ = c.process.Kill(context.Background())
 }
 
-// explain says why a process could not be started.
+// explain returns why a process could not be started.
 func (c *child) explain(err error) error {
 	if c.process == nil {
 		return err
@@ -216,21 +216,21 @@ func (c *child) explain(err error) error {
 	}
 }
 
-// victims returns how many runs were under way when the process ended.
+// victims returns how many runs were in progress when the process ended.
 func (c *child) victims() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dying
 }
 
-// killedFor returns the run because of which the process was killed; 0 = none.
+// killedFor returns the run for which the process was killed; 0 = none.
 func (c *child) killedFor() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.killer
 }
 
-// cause says why the process has ended.
+// cause returns why the process has ended.
 func (c *child) cause(stopped bool) End {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +243,7 @@ func (c *child) cause(stopped bool) End {
 	return EndedCrashed
 }
 
-// endLocked notes why the host ends the process, unless something else ended it before.
+// endLocked records why the host ends the process, unless it was ended before.
 func (c *child) endLocked(why End) {
 	if !c.dead && c.ending == "" {
 		c.ending = why
@@ -261,8 +261,8 @@ func (c *child) release(slot uint32) {
 	}
 }
 
-// How often the host checks that a process reads its frames, how often it checks its health, and how long the answer
-// may take.
+// How often the host checks that a process reads its frames, how often it checks its health, and how long the
+// process may take to answer.
 const (
 	lookTime     = time.Second
 	healthTime   = 10 * time.Second
@@ -280,7 +280,7 @@ func (c *child) healthy() bool {
 // stuck reports whether the process has left its frames unread for too long.
 func (c *child) stuck() bool { return c.out.Stuck() > healthWithin }
 
-// overdue returns a run that is past its deadline and can't end, since the process doesn't read; nil = there is none.
+// overdue returns a run that is past its deadline but can't end, since the process doesn't read; nil = none.
 func (c *child) overdue() *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,7 +292,7 @@ func (c *child) overdue() *run {
 	return nil
 }
 
-// hang ends the process since it doesn't answer.
+// hang kills the process because it doesn't answer.
 func (c *child) hang() {
 	c.mu.Lock()
 	c.endLocked(EndedHung)
@@ -300,7 +300,7 @@ func (c *child) hang() {
 	_ = c.process.Kill(context.Background())
 }
 
-// leave closes the stream, so that the process ends by itself, and waits a moment for that.
+// leave closes the stream, so that the process ends on its own, and waits a moment for that.
 func (c *child) leave() {
 	c.mu.Lock()
 	c.endLocked(EndedClosed)
@@ -317,7 +317,7 @@ func (c *child) leave() {
 	}
 }
 
-// close kills the process if it still runs and frees its resources.
+// close kills the process if it still runs, and frees its resources.
 func (c *child) close() {
 	c.mu.Lock()
 	c.dead = true
@@ -329,8 +329,8 @@ func (c *child) close() {
 	if c.pipes != nil {
 		_, _ = c.pipes.Close(), c.bell.Close()
 	}
-	c.client.Kill() // frees what go-plugin has; there is no process any more
+	c.client.Kill() // frees go-plugin's resources; the process has already ended
 }
 
-// leaveTime is how long a process has to end by itself.
+// leaveTime is how long a process has to end on its own.
 const leaveTime = 2 * time.Second

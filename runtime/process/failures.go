@@ -7,13 +7,13 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// A plugin is disabled after so many failures in so long.
+// A plugin is disabled after this many failures within this time.
 const (
 	maxFailures = 5
 	failureTime = time.Minute
 )
 
-// notStarted notes that a process did not start.
+// notStarted records that a process did not start.
 func (s *supervisor) notStarted(err error) {
 	s.engine.logger.Error("process does not start", logkey.Worker, s.worker, logkey.Error, err)
 	s.mu.Lock()
@@ -22,8 +22,8 @@ func (s *supervisor) notStarted(err error) {
 	s.failed("its process does not start: " + err.Error())
 }
 
-// pause waits for the backoff after failures: not at all after the first. Of a disabled plugin it waits until it is
-// enabled, if patient, and returns errDisabled otherwise.
+// pause waits for the backoff after failures, which is zero after the first. If the plugin is disabled it waits
+// until it is enabled, if patient, and returns errDisabled otherwise.
 func (s *supervisor) pause(ctx context.Context, patient bool) error {
 	for {
 		s.mu.Lock()
@@ -50,7 +50,7 @@ func (s *supervisor) pause(ctx context.Context, patient bool) error {
 	}
 }
 
-// backoffLocked returns how long to wait from now on because of the last failures.
+// backoffLocked returns how long to wait from now on because of the latest failures.
 func (s *supervisor) backoffLocked() time.Duration {
 	s.forgetLocked()
 	n := len(s.failures)
@@ -66,7 +66,7 @@ func (s *supervisor) forgetLocked() {
 	}
 }
 
-// failed counts a failure, and disables the plugin when there were too many.
+// failed counts a failure, and disables the plugin after too many.
 func (s *supervisor) failed(why string) {
 	s.mu.Lock()
 	s.failures = append(s.failures, time.Now())
@@ -76,7 +76,7 @@ func (s *supervisor) failed(why string) {
 	case s.disabled != "":
 	case len(s.failures) >= maxFailures:
 		reason = "5 failures within a minute, the last: " + why
-	case s.lost >= maxFailures: // each may take longer than the minute has room for
+	case s.lost >= maxFailures: // together these may take longer than failureTime
 		reason = "5 failures one after the other, the last: " + why
 	}
 	if reason == "" {

@@ -26,7 +26,7 @@ type fake struct {
 
 	mu    sync.Mutex // protects heard
 	heard []*protocol.HostFrame
-	news  chan struct{} // has one when more was heard
+	news  chan struct{} // has a value when more was heard
 }
 
 // newFake returns a process that listens.
@@ -58,7 +58,7 @@ func fakeChild(t testing.TB, send func([]*protocol.HostFrame) error) *child {
 	return c
 }
 
-// hear waits for a frame that is wanted; what came before it is forgotten.
+// hear waits for a wanted frame, discarding those before it.
 func (f *fake) hear(t testing.TB, want func(*protocol.HostFrame) bool) *protocol.HostFrame {
 	t.Helper()
 	for {
@@ -116,7 +116,7 @@ func call(id uint32, c *protocol.Call) *protocol.WorkerFrame {
 	return &protocol.WorkerFrame{Frame: &protocol.WorkerFrame_Call{Call: c}}
 }
 
-// say has a run take a frame.
+// say passes a frame to a run.
 func say(t testing.TB, r *run, f *protocol.WorkerFrame) {
 	t.Helper()
 	if err := r.take(f, false); err != nil {
@@ -124,12 +124,12 @@ func say(t testing.TB, r *run, f *protocol.WorkerFrame) {
 	}
 }
 
-// resultFrame is a result without anything.
+// resultFrame is an empty result.
 func resultFrame() *protocol.WorkerFrame {
 	return &protocol.WorkerFrame{Frame: &protocol.WorkerFrame_Result{Result: &protocol.Result{}}}
 }
 
-// wantText fails unless what an answer says for people is valid text.
+// wantText fails unless the error text of an answer is valid UTF-8.
 func wantText(t testing.TB, a *protocol.Answer) {
 	t.Helper()
 	for _, text := range []string{a.GetError(), a.GetCode(), a.GetField()} {
@@ -145,7 +145,7 @@ func isDead(c *child) bool {
 	return c.dead
 }
 
-// healthy is a process that says that it is alive.
+// healthy is a process that reports that it is alive.
 type healthy struct{ healthpb.HealthClient }
 
 // Check implements [healthpb.HealthClient].

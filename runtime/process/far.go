@@ -18,8 +18,8 @@ import (
 )
 
 // far carries the calls of a guest in a sandbox process to the host. It implements [hostcall.Services] and
-// [hostcall.Far]. A call that gets no answer, since the attempt was stopped, is answered so. What lies in the
-// guest's memory is copied, since a frame may be sent after its call has been given up.
+// [hostcall.Far]. A call without an answer, because the attempt was stopped, returns ErrStopped. Guest memory
+// is copied, since a frame may be sent after its call has been abandoned.
 type far struct{ run asker }
 
 // asker is a run as seen from the sandbox process.
@@ -34,7 +34,7 @@ var (
 	_ asker             = (*link.Run)(nil)
 )
 
-// ask asks the host.
+// ask sends a call to the host.
 func (f *far) ask(c *protocol.Call) (*protocol.Answer, hostcall.Errno) {
 	a, err := f.run.Call(c)
 	if err != nil {
@@ -43,13 +43,13 @@ func (f *far) ask(c *protocol.Call) (*protocol.Answer, hostcall.Errno) {
 	return a, hostcall.Errno(min(a.GetErrno(), 0))
 }
 
-// number asks for a number.
+// number sends a call that returns a number.
 func (f *far) number(c *protocol.Call) (int32, hostcall.Errno) {
 	a, e := f.ask(c)
 	return int32(a.GetNumber()), e
 }
 
-// errno asks whether something can be done, and has it done.
+// errno sends a call that returns nothing else.
 func (f *far) errno(c *protocol.Call) hostcall.Errno {
 	_, e := f.ask(c)
 	return e
@@ -119,7 +119,7 @@ func (w farOutput) Write(p []byte) (int, error) {
 
 // Info implements [hostcall.FarJob].
 func (f *far) Info(key string) (string, hostcall.Errno) {
-	if !utf8.ValidString(key) { // nobody has such a one, and it can't be asked for
+	if !utf8.ValidString(key) { // no key is like this, and it can't be sent
 		if strings.HasPrefix(key, "secret.") {
 			return "", hostcall.ErrDenied
 		}
@@ -135,7 +135,7 @@ func (f *far) Log(level slog.Level, msg []byte) {
 	_ = f.run.Post(&protocol.Call{Call: &protocol.Call_Log{Log: &protocol.Log{Level: int32(level), Line: msg}}})
 }
 
-// maxLogLine is how much of a line goes to the host, which cuts it further.
+// maxLogLine is how much of a line is sent to the host, which cuts it further.
 const maxLogLine = 128 << 10
 
 // Submit implements [hostcall.FarJob].
@@ -207,7 +207,7 @@ func (f *far) Fetch(_ context.Context, r *hostcall.HTTPRequest) (*hostcall.HTTPR
 	return parseResponse(a.GetData()), nil
 }
 
-// parseResponse reads what the host has written of a response.
+// parseResponse reads a response as the host has written it.
 func parseResponse(text []byte) *hostcall.HTTPResponse {
 	head, body, _ := bytes.Cut(text, []byte("\n\n"))
 	lines := strings.Split(string(head), "\n")

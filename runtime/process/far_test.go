@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// unsent keeps frames as a run does that can't send them yet.
+// unsent keeps frames, like a run that can't send them yet.
 type unsent []*protocol.Call
 
 func (u *unsent) Call(c *protocol.Call) (*protocol.Answer, error) {
@@ -22,8 +22,8 @@ func (u *unsent) Post(c *protocol.Call) error {
 	return nil
 }
 
-// TestFarCopies: what lies in the guest's memory is copied into frames, as that may
-// be another job's, or nobody's, when they are sent.
+// TestFarCopies: guest memory is copied into frames, as it may belong to another
+// job, or to none, by the time they are sent.
 func TestFarCopies(t *testing.T) {
 	t.Parallel()
 	memory := bytes.Repeat([]byte("m"), 100)

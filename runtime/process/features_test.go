@@ -12,8 +12,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// TestFeatures: what a worker is allowed, and why it is refused, cross the border
-// of the process.
+// TestFeatures: the features that a worker is allowed, and the reason why it is
+// refused, cross the process boundary.
 func TestFeatures(t *testing.T) {
 	t.Parallel()
 	engine := newSandboxes(t)
@@ -40,7 +40,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestCompileMemory: so does what compiling may take, and what a module needs of it.
+// TestCompileMemory: so do the limit on compiling, and what a module needs.
 func TestCompileMemory(t *testing.T) {
 	t.Parallel()
 	engine := newSandboxes(t)

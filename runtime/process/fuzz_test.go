@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// FuzzFrames has a run take whatever a process says: it comes to an outcome, and the host has no fault.
+// FuzzFrames has a run handle whatever a process sends: it comes to an outcome, and the host is unharmed.
 func FuzzFrames(f *testing.F) {
 	extremes := []int64{math.MinInt64, math.MinInt32, -1, 0, 1, math.MaxInt32, math.MaxInt64}
 	for _, n := range extremes {
@@ -50,7 +50,7 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var said protocol.ToHost
 		if proto.Unmarshal(data, &said) != nil {
-			return // it ends the stream before a run hears of it
+			return // the stream ends before a run sees it
 		}
 		child, at := newFake(t), networked()
 		at.Deadline = time.Now().Add(10 * time.Second)
@@ -61,7 +61,7 @@ func FuzzFrames(f *testing.F) {
 			}
 		}
 		if err := r.take(resultFrame(), false); err != nil {
-			return // a piece was broken, which ends the stream
+			return // a frame was broken, which ends the stream
 		}
 		result, why := end()
 		if out := r.resultOf(t.Context(), result, why); out.Outcome.Kind == 0 || out.Outcome.Fuel < 0 || out.Reset < 0 {

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// killGroup ends a process and all of its group.
+// killGroup kills a process and its whole group.
 func killGroup(pid int) error {
 	if err := syscall.Kill(-pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
-	return nil // there is nobody left
+	return nil // no process is left
 }

@@ -34,18 +34,18 @@ func parseGuardArgs(args []string) (*guardArgs, error) {
 // maxOpenFiles is how many files a plugin may have open.
 const maxOpenFiles = 1024
 
-// What a plugin may have in its control group, with all that it starts.
+// What a plugin may have in its control group, together with everything it starts.
 const (
-	guardBytes   = 64 << 20 // besides its memory: for the guard
-	maxProcesses = 4096     // threads of each counted
+	guardBytes   = 64 << 20 // for the guard, besides the plugin's memory
+	maxProcesses = 4096     // each thread counts
 )
 
-// ServeGuard is what stands between the host and a native plugin: it sets limits that the plugin can't
-// get rid of, starts the program that it was given as descriptor 3, and ends whatever that has started, in whichever
-// group, when the plugin ends, when it is told to, or when the host is gone. It returns the exit code.
+// ServeGuard is the program between the host and a native plugin: it sets limits that the plugin can't lift, starts
+// the program given as descriptor 3, and kills everything that was started, in any group, when the plugin ends, when
+// it is asked to, or when the host is gone. It returns the exit code.
 func ServeGuard(args []string) int {
 	if len(args) == 0 {
-		// The host wants to know whether it can start a guard like this.
+		// The host checks whether it can start a guard like this.
 		if err := hideOthers(); err != nil {
 			return 1
 		}
@@ -70,7 +70,7 @@ func ServeGuard(args []string) int {
 	}
 	ends := make(chan os.Signal, 1)
 	signal.Notify(ends, syscall.SIGTERM)
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // of a terminal, which are the host's to heed
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // from a terminal, which the host handles
 	program := os.NewFile(3, g.Name)
 	cmd := &exec.Cmd{
 		Path: programPath(), Args: append([]string{g.Name}, g.Args...), ExtraFiles: []*os.File{program},
@@ -83,7 +83,7 @@ func ServeGuard(args []string) int {
 	_ = program.Close()
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it has ended is in its state
+		_ = cmd.Wait() // how it ended is in its state
 		close(ended)
 	}()
 	select {
@@ -96,7 +96,7 @@ func ServeGuard(args []string) int {
 	return exitCode(cmd.ProcessState)
 }
 
-// explainStart adds what mostly is wrong.
+// explainStart adds the usual cause.
 func explainStart(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
@@ -107,7 +107,7 @@ func explainStart(err error) error {
 	return err
 }
 
-// exitCode is that of the plugin as a shell tells it.
+// exitCode is that of the plugin, as a shell reports it.
 func exitCode(s *os.ProcessState) int {
 	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardAttributes start a guard. Where that is allowed it gets a number space of its own, whose processes the
-// system ends with it, however it ends, and mounts of its own, so that they see no others. Elsewhere it has to end
-// them itself, and is told when the host has gone.
+// guardAttributes start a guard. Where permitted it gets a PID namespace of its own, whose processes the system
+// kills with it, however it ends, and a mount namespace of its own, so that they see no others. Otherwise it has
+// to kill them itself, and gets a signal when the host has gone.
 func guardAttributes(space bool) *syscall.SysProcAttr {
 	if space {
 		return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
@@ -27,7 +27,7 @@ func guardedAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// becomeReaper makes every process that loses its parent a child of this one, if it descends from it.
+// becomeReaper makes every orphaned descendant of this process a child of it.
 func becomeReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become a reaper: %w", err)
@@ -35,8 +35,8 @@ func becomeReaper() error {
 	return nil
 }
 
-// hideOthers makes /proc show nothing but the processes of the guard's number space, if it has one: those of the same
-// user can otherwise read each other's environment there.
+// hideOthers makes /proc show only the processes of the guard's PID namespace, if it has one: otherwise processes of
+// the same user can read each other's environment there.
 func hideOthers() error {
 	if os.Getpid() != 1 {
 		return nil
@@ -50,8 +50,8 @@ func hideOthers() error {
 	return nil
 }
 
-// reap ends all that descends from this process. Whatever loses its parent meanwhile becomes a child and is
-// found in the next round.
+// reap kills all descendants of this process. What is orphaned in the process becomes a child and is found
+// in the next round.
 func reap() {
 	for range 1000 {
 		if !killDescendants() {
@@ -67,8 +67,8 @@ func reap() {
 	}
 }
 
-// killDescendants kills the children, or in a number space of its own everything there is, and reports whether there
-// was something.
+// killDescendants kills the children, or in a PID namespace everything there is, and reports whether there was
+// anything.
 func killDescendants() bool {
 	if os.Getpid() == 1 {
 		return syscall.Kill(-1, syscall.SIGKILL) == nil

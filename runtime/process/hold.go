@@ -2,11 +2,11 @@ package process
 
 import "errors"
 
-// Bounds of what a process says that was not dealt with yet, for all of its runs.
+// Bounds of the frames of a process that have not been handled yet, for all of its runs.
 const (
-	lightFrame = 64 << 10  // those that are no larger aren't counted: of each run there are few
-	maxHeld    = 64 << 20  // bytes of frames, after which the stream waits
-	maxPartial = 256 << 20 // bytes of frames that are not whole yet, after which the process makes no sense
+	lightFrame = 64 << 10  // smaller frames aren't counted: each run has few
+	maxHeld    = 64 << 20  // bytes of frames at which the stream blocks
+	maxPartial = 256 << 20 // bytes of incomplete frames above which the process violates the protocol
 )
 
 var errPartial = errors.New("frames in pieces that are not whole have more than 256 MiB together")
@@ -26,7 +26,7 @@ func (c *child) hold(r *run, size int) bool {
 	return true
 }
 
-// letGo makes room again. A frame that was light as it came, and so isn't held, may have a size that isn't.
+// letGo makes room again. A frame that was light on arrival, and so isn't held, may turn out to be larger.
 func (c *child) letGo(r *run, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +36,7 @@ func (c *child) letGo(r *run, size int) {
 	c.room.Broadcast()
 }
 
-// gather notes that a run has so many bytes of a frame that is not whole.
+// gather records that a run has n bytes of an incomplete frame.
 func (c *child) gather(r *run, size int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *child) gather(r *run, size int) error {
 	return nil
 }
 
-// forgetLocked forgets what a run that has ended was told.
+// forgetLocked drops what is held for a run that has ended.
 func (c *child) forgetLocked(r *run) {
 	c.held -= r.held
 	c.partial -= r.partial

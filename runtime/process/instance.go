@@ -32,10 +32,10 @@ func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 		switch {
 		case ctx.Err() != nil:
 			return runtime.Result{Outcome: at.Stopped(ctx)}
-		case at.Cancelled(): // it never began, so there is nothing that it could bring to an end
+		case at.Cancelled(): // it never began, so there is nothing to bring to an end
 			return runtime.Result{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeCancelled}}
 		}
-		// Nothing can be run at the moment. That is no fault of the task.
+		// Nothing can be run at the moment, which is not the task's fault.
 		return runtime.Result{Outcome: jobhost.Outcome{Kind: jobhost.OutcomeReturned}}
 	}
 	defer leave()
@@ -54,7 +54,7 @@ func (i *instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	return out
 }
 
-// enter begins a run. Until there is a process for it, its time stands still, and one that is cancelled doesn't wait.
+// enter begins a run. Until there is a process for it, its clock is stopped, and a cancelled run doesn't wait.
 func (i *instance) enter(ctx context.Context, r *run) (leave func(), err error) {
 	suspect := i.supervisor.takeSuspect(r.at)
 	if !suspect && i.supervisor.enterNow(i.place, r) {
@@ -77,7 +77,7 @@ func (i *instance) enter(ctx context.Context, r *run) (leave func(), err error) 
 }
 
 // blame decides the outcome of an attempt whose process has died. It failed if it is known to be the cause; otherwise
-// it is returned to the queue without counting.
+// it is returned to the queue without being counted.
 func (i *instance) blame(r *run) jobhost.Outcome {
 	victims, killer, stopped := r.child.victims(), r.child.killedFor(), i.supervisor.life.Err() != nil
 	switch {

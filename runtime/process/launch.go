@@ -23,24 +23,24 @@ import (
 type command struct {
 	path  string     // of the program
 	args  []string   // with the name first
-	env   []string   // all there is, but for what the handshake adds
-	dir   string     // to start it in; empty = the host's
-	files []*os.File // that it gets, from descriptor 3 on
+	env   []string   // complete, except for what the handshake adds
+	dir   string     // working directory; empty = the host's
+	files []*os.File // inherited, from descriptor 3 on
 	sys   *syscall.SysProcAttr
-	bound cgroup.Limits // of it with all that it starts, where there are control groups
-	// gentle says that it ends what it has started when it is told to end.
+	bound cgroup.Limits // together with everything it starts, where there are control groups
+	// gentle means that it ends what it has started when it is asked to end.
 	gentle bool
-	// encrypted says that both sides show each other certificates, and encrypt what they say.
+	// encrypted means that both sides authenticate with certificates, and encrypt the connection.
 	encrypted bool
-	// pipes says that frames go over pipes, which are its only files then.
+	// pipes means that frames are sent over pipes, which are its only files then.
 	pipes bool
-	// line is told of each line that it writes to its standard streams, cut at maxLine, up to
-	// a rate. It must not block.
+	// line is called with each line that it writes to its standard streams, cut at maxLine,
+	// up to a rate. It must not block.
 	line func(string)
 }
 
-// launched is a process. It implements [runner.Runner], in place of go-plugin's own: that takes a process for alive as
-// long as anybody has its standard output, reads lines without an end, and leaves its group alone.
+// launched is a process. It implements [runner.Runner] in place of go-plugin's own, which considers a process alive as
+// long as anything holds its standard output, reads lines of any length, and ignores its group.
 type launched struct {
 	engine  *engine
 	cmd     *exec.Cmd
@@ -48,19 +48,19 @@ type launched struct {
 	group   *cgroup.Group // nil = none
 	line    func(string)
 	gentle  bool
-	until   context.Context // of the start: when it ends the process does, too
-	started func() bool     // says that the start is over
+	until   context.Context // bounds the start: when it ends the process does, too
+	started func() bool     // ends that bound: the start is over
 
 	hello  *io.PipeReader // the first line of its output, for the handshake
 	gone   chan struct{}  // closed when it has ended
-	exited chan struct{}  // closed when all that it has written was read, too
-	err    error          // how; set before exited is closed
-	tail   tail           // of what it has written
+	exited chan struct{}  // closed when, in addition, all its output was read
+	err    error          // how it ended; set before exited is closed
+	tail   tail           // of its output
 }
 
 var _ runner.Runner = (*launched)(nil)
 
-// newLaunched prepares a process, which ends when until does as long as it is not said that it has started. env is what the
+// newLaunched prepares a process, which ends when until does, unless started was called before. env is what the
 // handshake adds to the environment.
 func newLaunched(until context.Context, e *engine, c *command, env []string) *launched {
 	cmd := &exec.Cmd{
@@ -99,7 +99,8 @@ func (l *launched) Start(context.Context) error {
 		close(l.gone)
 		_ = killGroup(l.cmd.Process.Pid) // what it has left behind
 		l.leaveGroup()
-		// What it said last is read to its end. But whoever has escaped from the group may have the pipes for ever.
+		// Its last output is read to the end. But a process that has escaped from the group may hold the pipes open
+		// indefinitely.
 		patience := time.AfterFunc(gentleTime, func() { _, _ = outRead.Close(), errRead.Close() })
 		readers.Wait()
 		patience.Stop()
@@ -109,8 +110,8 @@ func (l *launched) Start(context.Context) error {
 	return nil
 }
 
-// start starts the process in a control group of its own, if there are such. Where the kernel can't do that (before Linux
-// 5.7, or by a filter of system calls around the host) it starts without.
+// start starts the process in a control group of its own, if possible. Where the kernel can't do that (before Linux
+// 5.7, or because of a system call filter around the host) it starts without.
 func (l *launched) start() (err error) {
 	if l.group, err = l.engine.tree().New(l.bound); err != nil {
 		l.engine.logger.Warn("process gets no control group", logkey.Path, l.cmd.Path, logkey.Error, err)
@@ -134,26 +135,26 @@ func (l *launched) start() (err error) {
 	return l.engine.spawner.start(l.cmd)
 }
 
-// leaveGroup ends what is left in the control group and removes it.
+// leaveGroup kills what is left in the control group and removes it.
 func (l *launched) leaveGroup() {
 	if err := l.group.Close(); err != nil {
 		l.engine.logger.Warn("control group is not closed", logkey.Error, err)
 	}
 }
 
-// readOutput hands the first line to the handshake. What follows is as good as what comes on the error output.
+// readOutput passes the first line to the handshake. The rest is treated like error output.
 func (l *launched) readOutput(r io.Reader, first *io.PipeWriter) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	line, err := lines.ReadSlice('\n')
 	switch {
 	case err != nil && len(line) == 0:
-		// It has ended, or is about to. The handshake hears of it after that, so that it is known how.
+		// It has ended, or is about to. The handshake gets the error only after that, so that the cause is known.
 		select {
 		case <-l.gone:
 		case <-time.After(gentleTime):
 		}
 	case err != nil:
-		line = append(line, '\n') // too long or without an end: no greeting
+		line = append(line, '\n') // too long or incomplete: not a greeting
 	}
 	_, _ = first.Write(line)
 	_ = first.Close()
@@ -166,13 +167,13 @@ func (l *launched) Wait(context.Context) error {
 	return l.err
 }
 
-// Kill implements [runner.Runner]: it ends the process and all of its group at once.
+// Kill implements [runner.Runner]: it kills the process and its whole group at once.
 func (l *launched) Kill(context.Context) error {
 	if l.cmd.Process == nil {
 		return nil
 	}
 	select {
-	case <-l.exited: // its number may be somebody else's
+	case <-l.exited: // its pid may have been reused
 		return nil
 	default:
 	}
@@ -188,13 +189,13 @@ func (l *launched) Kill(context.Context) error {
 	return killGroup(l.cmd.Process.Pid)
 }
 
-// gentleTime is how long it may take a guard to end what it guards.
+// gentleTime is how long a guard may take to end what it guards.
 const gentleTime = time.Second
 
 // Stdout implements [runner.Runner].
 func (l *launched) Stdout() io.ReadCloser { return l.hello }
 
-// Stderr implements [runner.Runner]. The lines are taken elsewhere.
+// Stderr implements [runner.Runner]. The lines are read elsewhere.
 func (l *launched) Stderr() io.ReadCloser { return io.NopCloser(eof{}) }
 
 type eof struct{}
@@ -228,7 +229,7 @@ func (l *launched) HostToPlugin(network, address string) (pluginNetwork, pluginA
 	return network, address, nil
 }
 
-// end says how the process has ended; it must have.
+// end says how the process ended, which it must have.
 func (l *launched) end() string {
 	text := "exit status 0"
 	if l.err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// TestNothingIsLeft kills a process again and again: neither goroutines nor descriptors nor files in the folder of sockets
-// add up. It isn't parallel, since it counts those of the whole test.
+// TestNothingIsLeft kills a process again and again: neither goroutines nor descriptors nor files in the folder of
+// sockets accumulate. It isn't parallel, since it counts those of the whole test.
 func TestNothingIsLeft(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	exe, err := os.Executable()
@@ -34,7 +34,7 @@ func TestNothingIsLeft(t *testing.T) {
 		for _, pid := range process.Pids(p) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		for { // until the death was noticed, it may run in the old one
+		for { // until the death is noticed, it may run in the old one
 			o := i.Run(t.Context(), runtimetest.Attempt("", "x")).Outcome
 			if string(o.Output) == "x" {
 				return

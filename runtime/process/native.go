@@ -33,12 +33,12 @@ import (
 
 // NativeConfig configures an engine of native plugins.
 type NativeConfig struct {
-	// Guard is what starts a plugin within its limits, and ends all that it has started when it or the host ends:
-	// a program that calls [ServeGuard], with its arguments.
+	// Guard is the command that starts a plugin within its limits, and kills everything it has started when it or
+	// the host ends: a program that calls [ServeGuard], with its arguments.
 	Guard []string
-	// StartTime is how long a plugin may take until it has shaken hands and said what it does; 0 = 10 s.
+	// StartTime is how long a plugin may take for the handshake and for describing itself; 0 = 10 s.
 	StartTime time.Duration
-	Observer  Observer     // nil = nobody
+	Observer  Observer     // nil = none
 	Logger    *slog.Logger // nil = nothing is logged
 }
 
@@ -48,7 +48,7 @@ type Natives struct {
 
 	guard     []string
 	startTime time.Duration
-	// space reports whether guards may have a number space of their own.
+	// space reports whether guards may have a PID namespace of their own.
 	space func() bool
 }
 
@@ -68,7 +68,7 @@ func NewNatives(cfg NativeConfig) (*Natives, error) {
 	return n, nil
 }
 
-// try starts a guard that has nothing to guard, in a number space of its own.
+// try starts a guard with nothing to guard, in a PID namespace of its own.
 func (n *Natives) try() error {
 	cmd := &exec.Cmd{Path: n.guard[0], Args: append([]string{filepath.Base(n.guard[0])}, n.guard[1:]...), SysProcAttr: guardAttributes(true), Env: []string{}}
 	if err := n.spawner.start(cmd); err != nil {
@@ -90,7 +90,7 @@ func (n *Natives) Load(ctx context.Context, src runtime.Source) (runtime.Plugin,
 	if p.program, err = seal(filepath.Base(src.Path), src.Bytes); err != nil {
 		return nil, err
 	}
-	p.source.Bytes = nil // what is run is the sealed copy
+	p.source.Bytes = nil // the sealed copy is run
 	p.supervisor = newSupervisor(n.engine, src.Worker, true, func(ctx context.Context) (*child, error) {
 		ch, _, err := p.start(ctx)
 		return ch, err
@@ -114,7 +114,7 @@ func (n *Natives) Close(context.Context) error { return n.close() }
 type native struct {
 	engine     *Natives
 	source     runtime.Source
-	program    *os.File // the verified copy of it
+	program    *os.File // its verified copy
 	supervisor *supervisor
 	info       runtime.Info
 }
@@ -171,7 +171,7 @@ func (p *native) command() *command {
 	}
 }
 
-// describe takes up what the plugin says of itself.
+// describe adopts what the plugin says about itself.
 func (p *native) describe(d *protocol.DescribeResponse) error {
 	entries := d.GetEntries()
 	if len(entries) > maxEntries {
@@ -214,14 +214,14 @@ func (p *native) Close(context.Context) error {
 }
 
 // OnDisabled implements [runtime.Fallible].
-func (p *native) OnDisabled(told func(reason string)) { p.supervisor.onDisabled(told) }
+func (p *native) OnDisabled(notify func(reason string)) { p.supervisor.onDisabled(notify) }
 
 // Enable implements [runtime.Fallible].
 func (p *native) Enable() { p.supervisor.enable() }
 
 var _ runtime.Fallible = (*native)(nil)
 
-// startFault says what is wrong with a plugin that doesn't start, in words of this project.
+// startFault says, in our own words, why a plugin doesn't start.
 func startFault(err error, within time.Duration) string {
 	said := err.Error()
 	if _, rest, ok := strings.Cut(said, "incompatible API version with plugin. "); ok {
@@ -246,7 +246,7 @@ func startFault(err error, within time.Duration) string {
 	return text.Line(said, maxLine)
 }
 
-// statusText is the text of an error of gRPC.
+// statusText returns the text of a gRPC error.
 func statusText(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return text.Line(s.Message(), maxLine)

@@ -39,7 +39,7 @@ func newNatives(t testing.TB, cfg process.NativeConfig) *process.Natives {
 	return e
 }
 
-// rogueSource is this test's own binary as a plugin that starts in a way.
+// rogueSource is this test's own binary as a plugin that starts in a given way.
 func rogueSource(t testing.TB, how string) runtime.Source {
 	t.Helper()
 	exe, err := os.Executable()
@@ -93,7 +93,7 @@ func wantFailure(t testing.TB, o jobhost.Outcome, code, says string) {
 	}
 }
 
-// TestNativeThatDoesNotStart says what is wrong with a plugin that isn't one, or that hangs.
+// TestNativeThatDoesNotStart checks the errors for a plugin that isn't one, or that hangs.
 func TestNativeThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
@@ -139,7 +139,7 @@ func TestNativeThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// TestNativeEnds has a plugin that dies, and one that hangs, in the middle of an attempt.
+// TestNativeEnds has a plugin that dies, and one that hangs, during an attempt.
 func TestNativeEnds(t *testing.T) {
 	t.Parallel()
 	p := rogueOf(t, newNatives(t, process.NativeConfig{}))
@@ -178,8 +178,8 @@ func hang(t testing.TB, p runtime.Plugin) jobhost.Outcome {
 	return o
 }
 
-// TestInnocent lets one attempt take its process with it: others that it runs are not counted, and those of which
-// it isn't known run alone the next time.
+// TestInnocent has one attempt crash its process: other attempts in it are not counted, and suspects run alone
+// the next time.
 func TestInnocent(t *testing.T) {
 	t.Parallel()
 	p := rogueOf(t, newNatives(t, process.NativeConfig{}))
@@ -210,7 +210,7 @@ func TestInnocent(t *testing.T) {
 	if innocent.Kind != jobhost.OutcomeReturned || guilty.Kind != jobhost.OutcomeReturned {
 		t.Fatalf("two in a process that dies: %v, %v", innocent.Kind, guilty.Kind)
 	}
-	// Alone it shows, and doesn't hurt others.
+	// Alone, its guilt shows, and it doesn't hurt others.
 	there := make(chan struct{})
 	at := runtimetest.Attempt("until", "")
 	at.Services = &runtimetest.Services{Emitted: func(string) { close(there) }}
@@ -229,7 +229,7 @@ func TestInnocent(t *testing.T) {
 	}
 }
 
-// TestDisabled has a plugin that fails five times, which stays down until somebody lets it try again.
+// TestDisabled has a plugin that fails five times, and then stays disabled until it is enabled again.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	p := rogueOf(t, newNatives(t, process.NativeConfig{}))
@@ -261,7 +261,8 @@ func (c *countingLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestFlood lets a plugin write 16 MB to its error output, and in a chaos run 1 GB: it isn't held up, and the log is bounded.
+// TestFlood has a plugin write 16 MB to its error output, and in a chaos run 1 GB: it isn't blocked, and the log is
+// bounded.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	lines, most := "8000", int64(4<<20)
@@ -271,13 +272,13 @@ func TestFlood(t *testing.T) {
 	log := &countingLog{}
 	p := rogueOf(t, newNatives(t, process.NativeConfig{Logger: slog.New(slog.NewTextHandler(log, nil))}))
 	wantOutput(t, run(t, p, "flood", lines), "said")
-	// What may be logged within ten seconds, a few times over since that may take longer here.
+	// What may be logged within ten seconds, times a few since this may take longer.
 	if n := log.bytes.Load(); n > most {
 		t.Errorf("%d bytes in %d lines were logged", n, log.lines.Load())
 	}
 }
 
-// TestSurroundings looks at what a plugin finds: nothing of the host's environment, limits that hold, and no
+// TestSurroundings checks what a plugin sees: nothing of the host's environment, limits in force, and no
 // other processes.
 func TestSurroundings(t *testing.T) {
 	t.Setenv("JOBHOST_CANARY", "a-secret-of-the-host")
@@ -308,7 +309,7 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// TestSwappedProgram changes the file of a plugin that runs: what was loaded is what is started again.
+// TestSwappedProgram replaces the file of a running plugin: restarts use what was loaded.
 func TestSwappedProgram(t *testing.T) {
 	t.Parallel()
 	src := rogueSource(t, "")

@@ -53,14 +53,14 @@ func must(err error) {
 	}
 }
 
-// left says so when the processes are there.
+// left announces that the processes are running.
 type left struct{ hostcall.Services }
 
 // Emit implements [hostcall.Services].
 func (left) Emit(*hostcall.Attempt, []byte) { fmt.Println("ready", os.Getpid()) }
 
-// TestOrphans kills a host with SIGKILL whose plugin has left its group, forked and daemonised: nothing of it is left
-// soon after, nor of its sandboxes.
+// TestOrphans kills a host with SIGKILL whose plugin has left its group, forked and daemonised: soon after, nothing
+// of it is left, nor of its sandboxes.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	for _, space := range []string{"with", "without"} {
@@ -108,7 +108,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// within waits for a condition, for 5 seconds; more on machines that are busy would prove nothing.
+// within waits for a condition, for 5 seconds; longer on busy machines would prove nothing.
 func within(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -150,7 +150,7 @@ func childrenOf(t *testing.T, pid int) (found []string) {
 	return found
 }
 
-// TestKilledSandbox kills a sandbox process from outside: the attempt in it has failed, or is not counted if it
+// TestKilledSandbox kills a sandbox process from outside: the attempt in it fails, or is not counted if it
 // wasn't alone, and the next one runs in another process.
 func TestKilledSandbox(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestKilledSandbox(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Neither of these may be lost, whether they come before or after its end was noticed.
+		// Neither of these may be lost, whether they come before or after the end is noticed.
 		for range 4 {
 			o := run(t, p, "", "after")
 			if string(o.Output) != "after" && (o.Failure == nil || o.Failure.Code != "crash") {

@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// outcome says what became of an attempt. A result that came before the end of its time counts, also if
-// the process has died since.
+// outcome returns the outcome of an attempt. A result that arrived in time counts, even if the process
+// has died since.
 func (r *run) outcome(ctx context.Context, result *protocol.Result, why ending) jobhost.Outcome {
 	switch why {
 	case byDeadline:
@@ -45,10 +45,10 @@ func (r *run) outcome(ctx context.Context, result *protocol.Result, why ending) 
 		}
 		return r.at.Failure("stopped", jobhost.CategorySystem, "the worker says that it was stopped, but nobody has stopped it")
 	}
-	return r.at.Outcome(nil) // an empty result need not be there at all
+	return r.at.Outcome(nil) // an empty result may be absent
 }
 
-// reason reads why a sandbox was replaced.
+// reason parses why a sandbox was replaced.
 func reason(text string) runtime.Reason {
 	if why := runtime.Reason(text); text == "" || slices.Contains(runtime.Reasons(), why) {
 		return why

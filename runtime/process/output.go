@@ -15,13 +15,13 @@ import (
 // Bounds of what a process writes to its standard streams.
 const (
 	maxLine  = 8 << 10
-	maxTail  = 1 << 10          // of the last lines, for whoever asks why it has ended
-	maxBurst = 256 << 10        // bytes of lines within window; what is more is counted and dropped
+	maxTail  = 1 << 10          // of the last lines, to explain why it has ended
+	maxBurst = 256 << 10        // bytes of lines within window; the rest is counted and dropped
 	window   = 10 * time.Second // after which it may write as much again
 )
 
-// copyLines tells of the lines of a stream until its end, at a bounded rate. It always reads on,
-// so that nobody waits for it.
+// copyLines passes on the lines of a stream until its end, at a bounded rate. It never stops
+// reading, so that the writer never blocks.
 func (l *launched) copyLines(r *bufio.Reader) {
 	var budget int
 	var dropped int64

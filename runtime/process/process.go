@@ -5,12 +5,12 @@
 //	                 ▲                                       │
 //	   hostcall ◄────┴─ calls ◄─ frames ◄─ batches ◄═════════┘
 //
-// Whatever a process asks for is done by the attempt in the host, with its grants and limits. A process that
-// doesn't end in time is killed, and one that has died is started again; what else it had under way is not counted
-// as an attempt.
+// Everything a process asks for is done by the attempt in the host, with its grants and limits. A process that
+// doesn't end in time is killed, and one that has died is restarted; the other attempts that were in progress in
+// it are not counted.
 //
-// Each process has a few goroutines: two read what it writes, one waits for its end, one receives from its stream (or an attempt that is alone does), one
-// keeps it running. They end with the process, and Close waits for that.
+// Each process has a few goroutines: two read its output, one waits for its end, one receives from its stream (or a
+// lone attempt does), and one keeps it running. They end with the process, and Close waits for that.
 package process
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/process/cgroup"
 )
 
-// engine is what both kinds of processes have in common.
+// engine is what both kinds of processes share.
 type engine struct {
 	logger  *slog.Logger
 	spawner *spawner
@@ -33,24 +33,24 @@ type engine struct {
 	observe Observer
 }
 
-// Observer hears of processes. Its methods must not block.
+// Observer is notified about processes. Its methods must not block.
 type Observer interface {
 	Started(worker string, pid int)
 	Ended(worker, why string) // why is one of [Ends]
 }
 
-// End is why a process has ended. There are few, so that they can be labels of a metric.
+// End is why a process has ended. There are only a few, so that they can be labels of a metric.
 type End string
 
 // The ends.
 const (
-	EndedClosed  End = "closed"  // it is not needed any more
-	EndedCrashed End = "crashed" // by itself
+	EndedClosed  End = "closed"  // it is no longer needed
+	EndedCrashed End = "crashed" // on its own
 	EndedKilled  End = "killed"  // an attempt in it did not end in time
 	EndedHung    End = "hung"    // it did not answer
 )
 
-// Ends lists them.
+// Ends lists all ends.
 func Ends() []End { return []End{EndedClosed, EndedCrashed, EndedKilled, EndedHung} }
 
 type noObserver struct{}
@@ -72,8 +72,8 @@ func newEngine(logger *slog.Logger, observe Observer) (*engine, error) {
 	return &engine{logger: logger, spawner: newSpawner(), sockets: sockets, observe: observe}, nil
 }
 
-// tree returns the control groups of processes, nil if there can be none. The first process asks for it: a host that has
-// none stays where it is.
+// tree returns the control groups of processes, nil if there can be none. The first process asks for it: a host without
+// processes stays in its group.
 func (e *engine) tree() *cgroup.Tree {
 	e.divided.Do(func() {
 		var err error
@@ -86,7 +86,7 @@ func (e *engine) tree() *cgroup.Tree {
 	return e.groups
 }
 
-// close frees it. No process may be left.
+// close frees the engine. No process may be left.
 func (e *engine) close() error {
 	e.spawner.close()
 	e.groups.Close()

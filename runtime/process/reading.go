@@ -9,43 +9,43 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// reading is the right to read what a process says over its pipes, which one goroutine has at a time: that of the stream,
-// as long as results are to come. When there is none it gives the right up. Then the goroutine of an attempt that is alone in
-// the process may have it, and look for its result without sleeping: to wake a thread takes longer than what most tasks do.
+// reading is the right to read the pipes of a process, which one goroutine has at a time: that of the stream, as long
+// as results are expected. Otherwise it gives the right up. Then the goroutine of an attempt that is alone in the
+// process may take it, and poll for its result without sleeping: waking a thread takes longer than most tasks do.
 type reading struct {
-	due    atomic.Int64  // runs whose result is to come
+	due    atomic.Int64  // runs whose result is still expected
 	brief  atomic.Bool   // the last attempt took less than briefTime
-	resume chan struct{} // has one when the goroutine of the stream is to look whether it should read
+	resume chan struct{} // has a value when the goroutine of the stream should check whether to read
 
-	role   sync.Mutex       // held by who reads
-	held   bool             // by the goroutine of the stream, which alone looks at this
-	left   *protocol.ToHost // what an attempt has read besides its result; of role
-	failed error            // why an attempt could not read; of role
+	role   sync.Mutex       // held by the reader
+	held   bool             // by the goroutine of the stream, which alone uses this
+	left   *protocol.ToHost // what an attempt has read besides its result; protected by role
+	failed error            // why an attempt could not read; protected by role
 }
 
 const (
-	// lookingTime is for how long an attempt looks for its result without sleeping.
+	// lookingTime is how long an attempt polls for its result without sleeping.
 	lookingTime = 250 * time.Microsecond
-	// briefTime is what an attempt takes at most for the next to be expected to be brief as well.
+	// briefTime is the longest attempt after which the next is expected to be brief as well.
 	briefTime = 2 * lookingTime
 )
 
-// begin notes that a result is to come, and reports whether its run is alone, and can be expected to be brief.
+// begin records that a result is expected, and reports whether its run is alone and likely to be brief.
 func (g *reading) begin() (alone bool) { return g.due.Add(1) == 1 && g.brief.Load() }
 
-// end notes that a result has come, or never will.
+// end records that a result has come, or never will.
 func (g *reading) end() { g.due.Add(-1) }
 
-// wake has the goroutine of the stream read if it should.
+// wake makes the goroutine of the stream read if it should.
 func (g *reading) wake() {
 	select {
 	case g.resume <- struct{}{}:
-	default: // it is about to look
+	default: // it is about to check
 	}
 }
 
-// await waits until the goroutine of the stream should read: there is a result to come, and no attempt reads, or
-// the stream is over.
+// await waits until the goroutine of the stream should read: a result is expected and no attempt reads, or the
+// stream is over.
 func (g *reading) await(over, gone <-chan struct{}) {
 	if g.held && g.due.Load() > 0 {
 		return
@@ -84,8 +84,8 @@ func (c *child) next(ctx context.Context, stream stream) (*protocol.ToHost, erro
 	return stream.Recv()
 }
 
-// look looks for the result of a run that is alone, for a while. If it finds something else it leaves that to the goroutine
-// of the stream. Only one attempt of all processes does so at a time: whoever looks keeps a processor busy.
+// look polls for the result of a lone run, for a while. If it finds something else, it leaves that to the goroutine of
+// the stream. Only one attempt across all processes polls at a time, as that keeps a processor busy.
 func (c *child) look(r *run) *protocol.Result {
 	g := &c.reading
 	if c.looking == nil || !c.looking.CompareAndSwap(false, true) {
@@ -118,8 +118,8 @@ func (c *child) look(r *run) *protocol.Result {
 	return nil
 }
 
-// ring tells a process that runs a task that is alone that somebody has to read, before frames are sent that are not that
-// task: there may be more of them than fits into a pipe.
+// ring tells a process that is running a lone task to start reading, before frames other than that task are sent: they
+// may not all fit into a pipe.
 func (c *child) ring(frames []*protocol.HostFrame) {
 	if len(frames) == 1 && frames[0].GetTask().GetAlone() || !c.unread.Swap(false) {
 		return

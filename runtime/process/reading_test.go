@@ -12,8 +12,8 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// TestResultAfterThatOfAnother has a run begin while another, which was alone, looks for its result itself. The result of the
-// second comes when the first has ended: somebody must read it.
+// TestResultAfterThatOfAnother has a run begin while another, which was alone, polls for its own result. The result of
+// the second comes after the first has ended: it must still be read.
 func TestResultAfterThatOfAnother(t *testing.T) {
 	t.Parallel()
 	c := newChild()
@@ -56,7 +56,7 @@ func TestResultAfterThatOfAnother(t *testing.T) {
 	_ = theirs.Close()
 }
 
-// worker answers a task that is alone when another has come, and that when the first has ended.
+// worker answers a lone task when another has come, and that one when the first has ended.
 func worker(p *link.Pipes[*protocol.ToHost, *protocol.ToWorker], began chan<- struct{}, ended <-chan struct{}) {
 	answer := func(run uint64) {
 		_ = p.Send(&protocol.ToHost{Frames: []*protocol.WorkerFrame{{Run: run, Frame: resultFrame().GetFrame()}}})
@@ -81,8 +81,8 @@ func worker(p *link.Pipes[*protocol.ToHost, *protocol.ToWorker], began chan<- st
 	}
 }
 
-// TestLightFramesAreNotHeld has a process say what is light as it comes, and would not be if it were encoded again: negative
-// handles in five bytes each instead of ten. What it holds doesn't become less by that.
+// TestLightFramesAreNotHeld has a process send frames that are light on arrival but would not be if encoded again:
+// negative handles in five bytes each instead of ten. That must not reduce what counts as held.
 func TestLightFramesAreNotHeld(t *testing.T) {
 	t.Parallel()
 	var handles []byte

@@ -17,7 +17,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// rogue is a native plugin that does what its entry says. How it starts is its first argument.
+// rogue is a native plugin that does what its entry says. Its first argument says how it starts.
 type rogue struct{ protocol uint32 }
 
 // startRogue is the main function of the plugin.
@@ -35,7 +35,7 @@ func startRogue(how string) {
 	case "garbage":
 		fmt.Println("hello, world")
 		select {}
-	case "long": // a first line without an end
+	case "long": // an endless first line
 		for {
 			if _, err := os.Stdout.Write(bytes.Repeat([]byte("x"), 1<<16)); err != nil {
 				return
@@ -62,7 +62,7 @@ func startRogue(how string) {
 	}
 }
 
-// foreignSocket returns the path of a socket that isn't in the folder for it, or leads out of it.
+// foreignSocket returns the path of a socket that isn't in the folder for it, or links out of it.
 func foreignSocket(how string) string {
 	folder, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -99,7 +99,7 @@ func (r rogue) Describe(context.Context, *protocol.DescribeRequest) (*protocol.D
 	}}, nil
 }
 
-// nameless has an entry that steers terminals.
+// nameless has an entry whose name controls terminals.
 type nameless struct{ rogue }
 
 // Describe implements [link.Program].
@@ -123,11 +123,11 @@ func (rogue) Run(ctx context.Context, run *link.Run) *protocol.Result {
 	case "hang":
 		say(run, "hangs")
 		select {}
-	case "until": // says that it is there, and waits to be stopped
+	case "until": // announces that it is running, and waits to be stopped
 		say(run, "waits")
 		<-ctx.Done()
 		return &protocol.Result{Outcome: &protocol.Result_Stopped{Stopped: &protocol.Stopped{}}}
-	case "stopped": // though nobody has
+	case "stopped": // without having been asked to
 		return &protocol.Result{Outcome: &protocol.Result_Stopped{Stopped: &protocol.Stopped{}}}
 	case "nothing":
 		return &protocol.Result{}
@@ -157,10 +157,10 @@ func (rogue) Run(ctx context.Context, run *link.Run) *protocol.Result {
 		return output([]byte("said"))
 	case "huge":
 		return output(make([]byte, 90<<20))
-	case "emit": // what is too large to be sent at all
+	case "emit": // too large to be sent at all
 		_ = run.Post(&protocol.Call{Call: &protocol.Call_Emit{Emit: &protocol.Emit{Data: make([]byte, link.MaxCall)}}})
 		return output([]byte("said"))
-	case "broken": // strings that are none
+	case "broken": // strings that are not UTF-8
 		_, _ = run.Call(&protocol.Call{Call: &protocol.Call_Info{Info: &protocol.Info{Key: "label.\xff"}}})
 		a, err := run.Call(&protocol.Call{Call: &protocol.Call_Metric{Metric: &protocol.Metric{Kind: 1, Name: "\xff"}}})
 		if err != nil || a.GetErrno() != -5 {

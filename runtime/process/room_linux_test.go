@@ -38,7 +38,7 @@ func sizeOf(t *testing.T, pid int, name string) int64 {
 	return kib << 10
 }
 
-// TestRoom: what a process may have follows from its slots, and grows with them.
+// TestRoom: the limits of a process follow from its slots, and grow with them.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	needWall(t)
@@ -46,7 +46,7 @@ func TestRoom(t *testing.T) {
 		mib   = 1 << 20
 		base  = 1024 * mib
 		slot  = (64 + 16 + 64) * mib // a memory with what jobs leave of it, and messages
-		slack = 512 * mib            // what the process has meanwhile
+		slack = 512 * mib            // what the process uses in addition by then
 	)
 	w := newWalled(t, process.SandboxConfig{})
 	p := w.load(t, runtime.Source{Worker: "echo", Bytes: guests.Echo, Slots: 4})
@@ -86,7 +86,7 @@ func TestRoom(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want(40) // what was given isn't taken back
+	want(40) // what was granted isn't taken back
 }
 
 // TestRoomForStacks: guests whose stacks overflow at the same time don't end their process.

@@ -14,43 +14,43 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// run is one attempt in a process. The goroutine of the attempt does everything, also what
-// the process asks for; only take is called by that of the stream.
+// run is one attempt in a process. The goroutine of the attempt does everything, including
+// what the process asks for; only take is called by that of the stream.
 type run struct {
 	id     uint64
 	child  *child
 	at     *hostcall.Attempt
 	timer  *time.Timer // for the deadline
 	frames chan *protocol.WorkerFrame
-	gone   chan struct{} // closed when nobody takes frames any more
+	gone   chan struct{} // closed when no more frames are taken
 	pieces link.Pieces
-	// wake ends a wait since there is a frame; nil = nobody waits.
+	// wake ends a wait because there is a frame; nil = nothing waits.
 	wake      atomic.Pointer[context.CancelFunc]
-	waits     []*waiting    // of the process, that nothing has been ready for yet
+	waits     []*waiting    // calls of the process for which nothing has been ready yet
 	waitsFor  int           // handles of waits
-	cancelled chan struct{} // has one when the process is to be told that the job was cancelled
-	told      bool          // those who waited then
+	cancelled chan struct{} // has a value when the process should be notified that the job was cancelled
+	notified  bool          // the waits at that time were answered
 
 	ended atomic.Bool // the result has come, or never will
 
-	held, partial int // bytes that the process has said; protected by the mutex of child
+	held, partial int // bytes that the process has sent; protected by the mutex of child
 
-	sending  atomic.Bool     // something is being sent to the process, which may not take it
+	sending  atomic.Bool     // something is being sent to the process, which may not accept it
 	mu       sync.Mutex      // protects the rest
-	ctx      context.Context // of the attempt, once it has begun; the end of it and the deadline bound sending
+	ctx      context.Context // of the attempt, once it has begun; its end and the deadline bound sending
 	deadline time.Time
 }
 
-// maxFrames is how many frames of a run may wait to be looked at; then the stream waits.
+// maxFrames is how many unhandled frames of a run there may be; then the stream blocks.
 const maxFrames = 8
 
-// newRun returns a run with a timer that is stopped, and that is for this run alone until it has ended.
+// newRun returns a run with a stopped timer, which belongs to this run alone until it has ended.
 func newRun(at *hostcall.Attempt, timer *time.Timer) *run {
 	return &run{at: at, timer: timer, frames: make(chan *protocol.WorkerFrame, maxFrames), gone: make(chan struct{}), cancelled: make(chan struct{}, 1)}
 }
 
-// take hands a frame to the run; light says that it is known to be no larger than lightFrame. A process that talks faster
-// than is listened to has to wait, with all of its runs.
+// take hands a frame to the run; light means that it is known to be no larger than lightFrame. A process that sends
+// faster than its frames are handled is blocked, with all of its runs.
 func (r *run) take(f *protocol.WorkerFrame, light bool) error {
 	if piece := f.GetPiece(); piece != nil {
 		whole := &protocol.WorkerFrame{}
@@ -79,7 +79,7 @@ func (r *run) take(f *protocol.WorkerFrame, light bool) error {
 	return nil
 }
 
-// took says that a frame was dealt with, so that there is room for others.
+// took records that a frame was handled, which makes room for others.
 func (r *run) took(f *protocol.WorkerFrame) {
 	if size := proto.Size(f); size > lightFrame {
 		r.child.letGo(r, size)
@@ -93,8 +93,8 @@ func (r *run) rouse() {
 	}
 }
 
-// send tells the process something about the run. When that fails the stream has ended, which is noticed elsewhere.
-// It waits for a process that doesn't read; see [child.overdue].
+// send sends the process something about the run. If that fails the stream has ended, which is noticed elsewhere.
+// It blocks on a process that doesn't read; see [child.overdue].
 func (r *run) send(f *protocol.HostFrame) {
 	f.Run = r.id
 	r.sending.Store(true)
@@ -106,17 +106,18 @@ func (r *run) send(f *protocol.HostFrame) {
 	r.sending.Store(false)
 }
 
-// cancel has the process told that the job was cancelled. Whoever cancels doesn't wait until the process takes that.
+// cancel has the process notified that the job was cancelled, without blocking the caller until the process accepts
+// that.
 func (r *run) cancel() {
 	select {
 	case r.cancelled <- struct{}{}:
-	default: // it is about to be told
+	default: // it is about to be notified
 	}
 	r.rouse()
 }
 
-// overdue reports whether the attempt can't end, since the process doesn't take what it is told, though its time was
-// over a while ago.
+// overdue reports whether the attempt can't end, since the process doesn't accept what is sent to it, although its
+// time was over a while ago.
 func (r *run) overdue() bool {
 	if !r.sending.Load() {
 		return false
@@ -126,21 +127,21 @@ func (r *run) overdue() bool {
 	return r.ctx != nil && (r.ctx.Err() != nil || !r.deadline.IsZero() && time.Since(r.deadline) > stopTime)
 }
 
-// frameBytes is about what a frame costs besides payloads and answers.
+// frameBytes is roughly what a frame costs besides payloads and answers.
 const frameBytes = 256
 
-// stopTime is how long a process may go on with an attempt that it was told to end. Sandboxes
-// notice a deadline by themselves, some milliseconds after it.
+// stopTime is how long a process may continue an attempt that it was asked to end. Sandboxes
+// notice a deadline on their own, some milliseconds after it.
 const stopTime = time.Second
 
-// ending is how a run has come to an end.
+// ending is how a run came to its end.
 type ending int
 
 const (
-	byResult   ending = iota // the process says how it ended
-	byDeadline               // it had to be killed at the deadline
-	byContext                // or when the context had ended
-	byDeath                  // the process has died
+	byResult   ending = iota // the process reported how it ended
+	byDeadline               // it had to be stopped at the deadline
+	byContext                // it had to be stopped because the context ended
+	byDeath                  // the process died
 )
 
 // do runs the attempt to its end.
@@ -180,7 +181,7 @@ func (r *run) do(ctx context.Context, task *protocol.Task) (*protocol.Result, en
 	}
 }
 
-// begin sends the task, and returns the result if that comes at once.
+// begin sends the task, and returns the result if that arrives at once.
 func (r *run) begin(task *protocol.Task) *protocol.Result {
 	c := r.child
 	task.Alone = c.reading.begin() && c.pipes != nil
@@ -191,7 +192,7 @@ func (r *run) begin(task *protocol.Task) *protocol.Result {
 	if task.GetAlone() {
 		if result := c.look(r); result != nil {
 			r.hasEnded()
-			if c.reading.due.Load() > 0 { // another has begun meanwhile, and nobody reads
+			if c.reading.due.Load() > 0 { // another has begun in the meantime, and no goroutine reads
 				c.reading.wake()
 			}
 			return result
@@ -201,7 +202,7 @@ func (r *run) begin(task *protocol.Task) *protocol.Result {
 	return nil
 }
 
-// hasEnded notes that no result is to come any more.
+// hasEnded records that no result is expected any more.
 func (r *run) hasEnded() {
 	if r.ended.CompareAndSwap(false, true) {
 		r.child.unread.Store(false)
@@ -209,7 +210,7 @@ func (r *run) hasEnded() {
 	}
 }
 
-// endedBy says why the process has died that had to be killed since it took nothing any more.
+// endedBy returns why a process has died that may have been killed because it no longer read.
 func (r *run) endedBy(ctx context.Context) ending {
 	switch {
 	case r.child.killedFor() != r.id:
@@ -220,7 +221,7 @@ func (r *run) endedBy(ctx context.Context) ending {
 	return byDeadline
 }
 
-// stop tells the process to end the attempt, and ends the process if it doesn't.
+// stop asks the process to end the attempt, and kills the process if it doesn't.
 func (r *run) stop(why ending) (*protocol.Result, ending) {
 	r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Stop{Stop: &protocol.Stop{}}})
 	timer := time.NewTimer(stopTime)
@@ -242,7 +243,7 @@ func (r *run) stop(why ending) (*protocol.Result, ending) {
 	}
 }
 
-// last looks whether the process has said how the run ended before it has died.
+// last checks whether the process reported how the run ended before it died.
 func (r *run) last(why ending) (*protocol.Result, ending) {
 	for {
 		select {
@@ -272,10 +273,10 @@ func taskOf(at *hostcall.Attempt) *protocol.Task {
 	return t
 }
 
-// maxInput is the largest payload that goes with its task; others are asked for.
+// maxInput is the largest payload that is sent with its task; others are requested.
 const maxInput = 1 << 20
 
-// resultOf is what an engine makes of how a run ended.
+// resultOf turns the way a run ended into the engine's result.
 func (r *run) resultOf(ctx context.Context, result *protocol.Result, why ending) runtime.Result {
 	out := runtime.Result{}
 	if s := result.GetSandbox(); s != nil {

@@ -31,7 +31,7 @@ func networked() *hostcall.Attempt {
 	return at
 }
 
-// TestCancelWakesWaits cancels an attempt while several threads of its process wait: each is told, once.
+// TestCancelWakesWaits cancels an attempt while several threads of its process wait: each is notified, once.
 func TestCancelWakesWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestCancelWakesWaits(t *testing.T) {
 				t.Errorf("wait %d: %v", id, a)
 			}
 		}
-		say(t, r, waitFor(20, handle)) // it may go on to wait while it ends
+		say(t, r, waitFor(20, handle)) // it may wait again while it shuts down
 		began := time.Now()
 		if a := f.answer(t, 20); a.GetErrno() != 0 || time.Since(began) < time.Minute {
 			t.Errorf("a wait after that: %v, after %v", a, time.Since(began))
@@ -61,7 +61,8 @@ func TestCancelWakesWaits(t *testing.T) {
 	})
 }
 
-// TestCancelledBeforeItBegan tells the process of it after the task: of a run that it doesn't know it heeds nothing.
+// TestCancelledBeforeItBegan: the process is notified of a cancel only after the task: it would ignore one for an
+// unknown run.
 func TestCancelledBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	f, at := newFake(t), networked()
@@ -78,7 +79,7 @@ func TestCancelledBeforeItBegan(t *testing.T) {
 	end()
 }
 
-// TestWaitsAreBounded has a process wait and wait, for what never comes.
+// TestWaitsAreBounded has a process start wait after wait for what never comes.
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	f, at := newFake(t), networked()
@@ -123,8 +124,8 @@ func TestTalkWhileOneWaits(t *testing.T) {
 	}
 }
 
-// TestDeafProcess has a process that doesn't read: whoever cancels doesn't wait for it, and an attempt ends when its time is
-// over all the same.
+// TestDeafProcess has a process that doesn't read: canceling doesn't block, and an attempt still ends when its time is
+// over.
 func TestDeafProcess(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*hostcall.Attempt){
@@ -143,7 +144,7 @@ func TestDeafProcess(t *testing.T) {
 				c.health = healthy{}
 				w := newSupervisor(&engine{observe: noObserver{}}, "deaf", false, nil)
 				go w.watch(c)
-				go func() { // it ends when it is killed
+				go func() { // ends when the process is killed
 					for !isDead(c) {
 						time.Sleep(time.Millisecond) // of the bubble
 					}
@@ -177,8 +178,8 @@ func TestDeafProcess(t *testing.T) {
 	}
 }
 
-// TestErrorsAreText has a process ask for what can't be, in no language: the error is valid text, without which
-// nothing could be sent any more.
+// TestErrorsAreText has a process ask for names that are not UTF-8: the error is valid text, as otherwise
+// nothing more could be sent.
 func TestErrorsAreText(t *testing.T) {
 	t.Parallel()
 	f, at := newFake(t), networked()

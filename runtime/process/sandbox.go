@@ -26,14 +26,14 @@ import (
 
 // SandboxConfig configures an engine that runs Wasm in children.
 type SandboxConfig struct {
-	// Command is what starts a sandbox process: a program that calls [ServeSandbox], with its arguments.
+	// Command starts a sandbox process: a program that calls [ServeSandbox], with its arguments.
 	Command []string
-	// CacheDir keeps compiled modules over restarts, each plugin's in a folder of its own, so that no
-	// sandbox writes what another runs. Empty = they are kept in memory only.
+	// CacheDir keeps compiled modules across restarts, each plugin's in a folder of its own, so that
+	// no sandbox writes what another runs. Empty = they are kept in memory only.
 	CacheDir string
 	// CompileTime is how much CPU time a process may use to compile and initialise a plugin; 0 = two minutes.
 	CompileTime time.Duration
-	Observer    Observer     // nil = nobody
+	Observer    Observer     // nil = none
 	Logger      *slog.Logger // nil = nothing is logged
 }
 
@@ -90,7 +90,7 @@ func (s *Sandboxes) Close(context.Context) error { return s.close() }
 type sandboxed struct {
 	engine     *Sandboxes
 	source     runtime.Source
-	cacheDir   string // of compiled modules, for it alone
+	cacheDir   string // of compiled modules, for this plugin alone
 	supervisor *supervisor
 	info       runtime.Info
 }
@@ -128,10 +128,10 @@ func (p *sandboxed) start(ctx context.Context) (_ *child, info runtime.Info, err
 	return ch, info, nil
 }
 
-// startTime is how long a process may take until it has shaken hands.
+// startTime is how long a process may take for the handshake.
 const startTime = 10 * time.Second
 
-// loading is what a sandbox process is told to load.
+// loading is what a sandbox process is asked to load.
 type loading struct {
 	Source   runtime.Source
 	CacheDir string // for this plugin alone; empty = none
@@ -139,7 +139,7 @@ type loading struct {
 	CompileTime time.Duration
 }
 
-// partBytes is the size of the parts in which a source goes to a process.
+// partBytes is the size of the parts in which a source is sent to a process.
 const partBytes = 1 << 20
 
 // load makes a sandbox process load a plugin.
@@ -148,7 +148,7 @@ func (c *child) load(ctx context.Context, l *loading) (info runtime.Info, err er
 	if err := gob.NewEncoder(&encoded).Encode(l); err != nil {
 		return info, fmt.Errorf("encode the plugin: %w", err)
 	}
-	// Twice, since others may want the CPU, too.
+	// Twice, since other processes may need the CPU, too.
 	ctx, cancel := context.WithTimeout(ctx, 2*l.CompileTime+l.Source.Limits.OrDefaults().StartTime)
 	defer cancel()
 	stream, err := loadpb.NewLoaderClient(c.conn).Load(ctx)
@@ -157,7 +157,7 @@ func (c *child) load(ctx context.Context, l *loading) (info runtime.Info, err er
 	}
 	for part := encoded.Next(partBytes); len(part) > 0; part = encoded.Next(partBytes) {
 		if err := stream.Send(&loadpb.Part{Data: part}); err != nil {
-			break // CloseAndRecv tells why
+			break // CloseAndRecv returns the reason
 		}
 	}
 	loaded, err := stream.CloseAndRecv()
@@ -173,7 +173,7 @@ func (c *child) load(ctx context.Context, l *loading) (info runtime.Info, err er
 // Info implements [runtime.Plugin].
 func (p *sandboxed) Info() runtime.Info { return p.info }
 
-// Instantiate implements [runtime.Plugin]. The instance is made with the first attempt.
+// Instantiate implements [runtime.Plugin]. The instance is created by the first attempt.
 func (p *sandboxed) Instantiate(context.Context) (runtime.Instance, error) {
 	return p.supervisor.join(), nil
 }
@@ -185,12 +185,12 @@ func (p *sandboxed) Close(context.Context) error {
 }
 
 // OnDisabled implements [runtime.Fallible].
-func (p *sandboxed) OnDisabled(told func(reason string)) { p.supervisor.onDisabled(told) }
+func (p *sandboxed) OnDisabled(notify func(reason string)) { p.supervisor.onDisabled(notify) }
 
 // Enable implements [runtime.Fallible].
 func (p *sandboxed) Enable() { p.supervisor.enable() }
 
-// receiveSource puts a source together in the process.
+// receiveSource reassembles a source in the process.
 func receiveSource(stream interface{ Recv() (*loadpb.Part, error) }) (*loading, error) {
 	var encoded bytes.Buffer
 	for {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seal returns a program that nobody can change any more, this process included: what was verified is what runs.
+// seal returns an immutable copy of a program, which not even this process can change: what was verified is what runs.
 func seal(name string, program []byte) (_ *os.File, err error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_EXEC)
@@ -27,7 +27,7 @@ func seal(name string, program []byte) (_ *os.File, err error) {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
 		return nil, fmt.Errorf("seal the program: %w", err)
 	}
-	// What is open for writing can't be executed.
+	// A file that is open for writing can't be executed.
 	reading, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
 		return nil, fmt.Errorf("open the program: %w", err)
@@ -35,5 +35,5 @@ func seal(name string, program []byte) (_ *os.File, err error) {
 	return reading, nil
 }
 
-// programPath is by which a process finds the program that it was given as descriptor 3.
+// programPath is where a process finds the program that it was given as descriptor 3.
 func programPath() string { return "/proc/self/fd/3" }

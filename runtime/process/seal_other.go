@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// seal returns a private copy of a program: what was verified is what runs, unless somebody with the
-// host's own rights changes it.
+// seal returns a private copy of a program: what was verified is what runs, unless a process with
+// the host's own rights changes it.
 func seal(name string, program []byte) (_ *os.File, err error) {
 	writing, err := os.CreateTemp("", "jobhost-"+name+"-*")
 	if err != nil {
@@ -25,5 +25,5 @@ func seal(name string, program []byte) (_ *os.File, err error) {
 	return os.Open(writing.Name())
 }
 
-// programPath is by which a process finds the program that it was given as descriptor 3.
+// programPath is where a process finds the program that it was given as descriptor 3.
 func programPath() string { return "/dev/fd/3" }

@@ -18,10 +18,11 @@ import (
 	"github.com/jobhost/jobhost/runtime/process/loadpb"
 )
 
-// ServeSandbox is what a sandbox process does: it loads the plugin that the host sends, and runs its tasks until the
-// host ends the stream, and with it the process. open opens the engine; compiled modules may be kept in cache.
+// ServeSandbox is the main function of a sandbox process: it loads the plugin that the host sends, and runs its tasks
+// until the host ends the stream, and with it the process. open opens the engine, which may cache compiled modules in
+// cache.
 func ServeSandbox(open func(cache string, logger *slog.Logger) (runtime.Engine, error)) {
-	// Now, as go-plugin will put another file there, which leads nowhere.
+	// Saved now, since go-plugin will replace os.Stderr by a file that leads nowhere.
 	s := &sandbox{open: open, stderr: os.Stderr, slots: map[uint32]*slot{}}
 	link.ServePipes(s, func(g *grpc.Server) { loadpb.RegisterLoaderServer(g, s) })
 }
@@ -39,17 +40,17 @@ type sandbox struct {
 	slots map[uint32]*slot
 }
 
-// slot is a sandbox of the process. One run uses it at a time.
+// slot is a sandbox of the process. It is used by one run at a time.
 type slot struct {
 	sandbox *runtime.Sandbox
 	attempt hostcall.Attempt
 	result  runtime.Result // of the last run
 
 	mu      sync.Mutex // protects current
-	current *link.Run  // that attempt is of; nil = none
+	current *link.Run  // the run that the attempt belongs to; nil = none
 }
 
-// begin makes the slot work for a run, and end ends that: it isn't cancelled any more.
+// begin binds the slot to a run; end undoes that, so that the run no longer cancels the slot's attempt.
 func (s *slot) begin(run *link.Run) {
 	s.mu.Lock()
 	s.current = run
@@ -92,7 +93,7 @@ func (s *sandbox) load(ctx context.Context, l *loading) (runtime.Plugin, error) 
 	if err != nil {
 		return nil, err
 	}
-	// The engine has what it needs of the system, and has seen nothing yet of what others have made.
+	// The engine has what it needs from the system, and has not seen any untrusted input yet.
 	if err := wall(l, engine, logger); err != nil {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "a sandbox process can't confine itself", Cause: err}
 	}
@@ -131,7 +132,7 @@ func (s *sandbox) Run(ctx context.Context, run *link.Run) *protocol.Result {
 	return resultOf(&outcome, &slot.result)
 }
 
-// slot returns a slot, which is made when it is first used.
+// slot returns a slot, creating it on first use.
 func (s *sandbox) slot(number uint32) *slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +156,8 @@ func (s *sandbox) Release(number uint32) {
 	}
 }
 
-// prepare sets an attempt up for a task. What it is granted, and how much, the host knows; limits that are
-// met here spare it the work.
+// prepare sets up an attempt for a task. The host knows the grants and their limits; limits that are
+// enforced here spare it the work.
 func (s *sandbox) prepare(at *hostcall.Attempt, run *link.Run) {
 	t := run.Task
 	at.Job, at.Worker, at.Trace, at.Entry = t.GetJob(), t.GetWorker(), t.GetTrace(), t.GetEntry()
@@ -175,7 +176,7 @@ func (s *sandbox) prepare(at *hostcall.Attempt, run *link.Run) {
 	at.Services = &far{run: run}
 }
 
-// resultOf tells the host how an attempt has ended.
+// resultOf converts the end of an attempt for the host.
 func resultOf(o *jobhost.Outcome, r *runtime.Result) *protocol.Result {
 	result := &protocol.Result{}
 	switch o.Kind {

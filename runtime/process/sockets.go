@@ -14,15 +14,15 @@ import (
 // socketsPrefix begins the names of folders for sockets, and of nothing else. It is short, since their paths must be.
 const socketsPrefix = "jhsock-"
 
-// sockets is a folder for sockets, of mode 0700, that is locked as long as it is in use. It isn't below the folder of
-// the data, whose path may be too long for a socket.
+// sockets is a folder for sockets, of mode 0700, that is locked while it is in use. It isn't below the data folder,
+// whose path may be too long for a socket.
 type sockets struct {
 	dir  string
-	lock *os.File // nil where the file system has no locks
+	lock *os.File // nil if the file system has no locks
 }
 
-// newSockets makes a folder in the system's folder for temporary files, and removes those of hosts that could not: the lock
-// of a process ends with it, however that is.
+// newSockets makes a folder in the system's temporary folder, and removes those of hosts that could not clean up: a
+// lock ends with its process, however that ends.
 func newSockets() (*sockets, error) {
 	removeStale(os.TempDir())
 	for {
@@ -32,16 +32,16 @@ func newSockets() (*sockets, error) {
 		}
 		lock, err := lockFolder(dir)
 		switch {
-		case err == nil, errors.Is(err, errors.ErrUnsupported): // then nobody can lock it, and nobody removes it
+		case err == nil, errors.Is(err, errors.ErrUnsupported): // then no host can lock it, and none removes it
 			return &sockets{dir: dir, lock: lock}, nil
 		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.EWOULDBLOCK):
 			return nil, errors.Join(fmt.Errorf("lock the folder for sockets: %w", err), os.RemoveAll(dir))
 		}
-		// Another host has looked at it before it was locked, and removes it.
+		// Another host saw it before it was locked, and removes it.
 	}
 }
 
-// lockFolder locks a folder that is there. Without a lock by then it may be removed by others.
+// lockFolder locks an existing folder. Until then another host may remove it.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {
@@ -63,7 +63,7 @@ func lockFolder(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeStale removes the folders that nobody has locked. What can't be locked or removed is somebody else's.
+// removeStale removes the folders that are not locked. What can't be locked or removed belongs to another user or host.
 func removeStale(temp string) {
 	all, _ := os.ReadDir(temp)
 	for _, entry := range all {
@@ -81,7 +81,7 @@ func removeStale(temp string) {
 	}
 }
 
-// ownFile reports whether a file belongs to this process's user: root could remove what is another's.
+// ownFile reports whether a file belongs to this process's user: root could remove those of others.
 func ownFile(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(s.Uid) == os.Geteuid()
@@ -96,8 +96,8 @@ func (s *sockets) close() error {
 	return err
 }
 
-// checkSocket checks that an address is that of a socket in a folder. The name of any
-// other is refused, wherever its links lead to.
+// checkSocket checks that an address is that of a socket in a folder. Any other path
+// is refused, wherever its links lead.
 func checkSocket(folder string, addr net.Addr) error {
 	unix, ok := addr.(*net.UnixAddr)
 	if !ok {
@@ -107,7 +107,7 @@ func checkSocket(folder string, addr net.Addr) error {
 	if err != nil || !filepath.IsLocal(within) {
 		return errors.New("its socket is not in the folder that it was given")
 	}
-	root, err := os.OpenRoot(folder) // which no link leads out of
+	root, err := os.OpenRoot(folder) // which no link can escape
 	if err != nil {
 		return fmt.Errorf("look at its socket: %w", err)
 	}

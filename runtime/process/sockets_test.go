@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSocketsOfOthersAreRemoved leaves folders behind, as hosts do that are killed: the next host removes those, and neither
-// what is in use nor what is no such folder.
+// TestSocketsOfOthersAreRemoved leaves folders behind, as killed hosts do: the next host removes those, but not folders
+// in use or other folders.
 func TestSocketsOfOthersAreRemoved(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -55,7 +55,7 @@ func TestSocketsOfOthersAreRemoved(t *testing.T) {
 	}
 }
 
-// TestHammerSockets has many hosts start and end at once: each has a folder of its own as long as it runs.
+// TestHammerSockets has many hosts start and end concurrently: each has a folder of its own while it runs.
 func TestHammerSockets(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var hosts sync.WaitGroup

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// spawner starts processes from a thread of its own. The system kills a process whose
-// parent has gone when the very thread ends that started it, and Go ends threads as it likes.
+// spawner starts processes from a dedicated thread. The parent death signal is sent when the
+// thread that started a process ends, and Go ends threads as it likes.
 type spawner struct {
-	mu     sync.Mutex // protects closed, and that nothing is sent after close
+	mu     sync.Mutex // protects closed, and ensures that nothing is sent after close
 	closed bool
 	work   chan func()
 }
@@ -18,7 +18,7 @@ type spawner struct {
 func newSpawner() *spawner {
 	s := &spawner{work: make(chan func())}
 	go func() {
-		goruntime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		for do := range s.work {
 			do()
 		}
@@ -40,7 +40,7 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// close ends the thread, and with it every process that it has started and that is still there.
+// close ends the thread, and with it every process started by it that still runs.
 func (s *spawner) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

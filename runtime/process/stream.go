@@ -9,13 +9,13 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// stream is what frames go over: pipes, or a stream of gRPC.
+// stream is what carries frames: pipes, or a gRPC stream.
 type stream interface {
 	Send(m *protocol.ToWorker) error
 	Recv() (*protocol.ToHost, error)
 }
 
-// toWorker makes pipes a stream.
+// toWorker adapts pipes to a stream.
 type toWorker struct {
 	*link.Pipes[*protocol.ToWorker, *protocol.ToHost]
 }
@@ -26,7 +26,7 @@ func (t *toWorker) Recv() (*protocol.ToHost, error) {
 	return m, t.Receive(m)
 }
 
-// pipe makes the pipes of a process that is to be started, and returns those ends that it gets.
+// pipe makes the pipes for a process to be started, and returns the ends to be inherited.
 func (c *child) pipe() (theirs link.Ends, err error) {
 	own, theirs, err := link.NewEnds()
 	if err != nil {
@@ -68,10 +68,10 @@ func (c *child) open() error {
 	return nil
 }
 
-// errEnded is for frames that come after the end of the stream.
+// errEnded is for frames after the end of the stream.
 var errEnded = errors.New("the stream has ended")
 
-// receive takes what the process says, until the stream ends.
+// receive handles what the process sends, until the stream ends.
 func (c *child) receive(ctx context.Context, stream stream) error {
 	for {
 		batch, err := c.next(ctx, stream)

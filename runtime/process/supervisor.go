@@ -9,12 +9,12 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// supervisor keeps the processes of a plugin running: it starts each again when it has ended.
+// supervisor keeps the processes of a plugin running: it restarts each one that ends.
 type supervisor struct {
 	engine *engine
 	worker string
 	start  func(context.Context) (*child, error) // starts one and opens its stream
-	// strict counts every end of a process as a failure of the plugin, and not only that it doesn't start.
+	// strict counts every end of a process as a failure of the plugin, not only failed starts.
 	strict bool
 
 	life context.Context // ends when the supervisor is stopped
@@ -23,22 +23,22 @@ type supervisor struct {
 
 	mu       sync.Mutex // protects the rest
 	places   []*place
-	slot     uint32              // the last that was given
+	slot     uint32              // the last one assigned
 	changed  chan struct{}       // closed when a place gets a process or the supervisor is disabled or enabled
 	failures []time.Time         // of the last minute
-	lost     int                 // starts that have failed one after the other
+	lost     int                 // consecutive failed starts
 	disabled string              // why no more processes are started; empty = they are
-	notify   func(reason string) // called when disabled changes; nil = nothing is
+	notify   func(reason string) // called when disabled changes; nil = none
 	suspects suspects
 
 	notifying sync.Mutex    // held during notify; taken before mu
-	notified  string        // the reason that notify was given last; protected by notifying
-	alone     chan struct{} // has one while a suspect runs
+	notified  string        // the reason last passed to notify; protected by notifying
+	alone     chan struct{} // has a value while a suspect runs
 }
 
-// place has room for one process, and instances that use whichever is in it.
+// place holds one process at a time, and the instances that use it.
 type place struct {
-	child *child // nil = there is none at the moment
+	child *child // nil = none at the moment
 	slots int    // instances that use it
 }
 
@@ -48,7 +48,7 @@ func newSupervisor(e *engine, worker string, strict bool, start func(context.Con
 	return c
 }
 
-// launchAll keeps n processes running. The first was started by the caller.
+// launchAll keeps n processes running. The caller has started the first one.
 func (s *supervisor) launchAll(first *child, n int) {
 	for i := range n {
 		m := &place{}
@@ -87,7 +87,7 @@ func (s *supervisor) supervise(m *place) {
 }
 
 // watch returns when a process has ended, or must end. It kills one that doesn't answer, and one that doesn't read
-// when an attempt in it is past its deadline.
+// while an attempt in it is past its deadline.
 func (s *supervisor) watch(ch *child) {
 	ticker := time.NewTicker(lookTime)
 	defer ticker.Stop()
@@ -159,13 +159,13 @@ func (s *supervisor) replace(m *place) bool {
 	return true
 }
 
-// broadcastLocked wakes all that wait for a process.
+// broadcastLocked wakes everything that waits for a process.
 func (s *supervisor) broadcastLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// join gives an instance its place: the one with the fewest others.
+// join assigns an instance to a place: the one with the fewest others.
 func (s *supervisor) join() *instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +181,7 @@ func (s *supervisor) join() *instance {
 	return &instance{supervisor: s, place: place, slot: s.slot, timer: stoppedTimer()}
 }
 
-// leave gives up the place of an instance.
+// leave removes an instance from its place.
 func (s *supervisor) leave(i *instance) {
 	s.mu.Lock()
 	i.place.slots--
@@ -233,7 +233,7 @@ func (s *supervisor) enter(ctx context.Context, m *place, r *run) error {
 			return context.Cause(ctx)
 		case <-gone:
 		}
-		// It will be taken out of its place, and another put there.
+		// It will be removed from its place, and replaced.
 		select {
 		case <-changed:
 		case <-s.life.Done():

@@ -38,12 +38,12 @@ func fakeSupervisor(t *testing.T, start func(context.Context) (*child, error)) *
 	return c
 }
 
-// listening starts processes that take what they are told, and do nothing.
+// listening starts processes that accept everything, and do nothing.
 func listening(t *testing.T) func(context.Context) (*child, error) {
 	return func(context.Context) (*child, error) { return newFake(t).child, nil }
 }
 
-// TestSuspectsDontWaitForFibers has a fiber run alone, which it does for good: other suspects run meanwhile.
+// TestSuspectsDontWaitForFibers has a fiber run alone and never end: other suspects run at the same time.
 func TestSuspectsDontWaitForFibers(t *testing.T) {
 	t.Parallel()
 	c := fakeSupervisor(t, listening(t))
@@ -61,7 +61,7 @@ func TestSuspectsDontWaitForFibers(t *testing.T) {
 	done()
 }
 
-// TestSuspectIsCancelled has a suspect wait for another, and cancels it: it ends at once.
+// TestSuspectIsCancelled cancels a suspect that waits for another: it ends at once.
 func TestSuspectIsCancelled(t *testing.T) {
 	t.Parallel()
 	c := fakeSupervisor(t, listening(t))
@@ -85,8 +85,8 @@ func TestSuspectIsCancelled(t *testing.T) {
 	}
 }
 
-// TestStartsThatFailSlowly has a plugin whose process doesn't start, each time after longer than so many failures may take: it
-// is disabled all the same.
+// TestStartsThatFailSlowly: a plugin whose process fails to start is disabled even if each failure takes so long that
+// too few of them fall within the period.
 func TestStartsThatFailSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestStartsThatFailSlowly(t *testing.T) {
 	})
 }
 
-// TestTellInOrder disables and enables a plugin at once, many times: what is told last is how it is.
+// TestTellInOrder rapidly disables and enables a plugin many times: the last notification is the current state.
 func TestTellInOrder(t *testing.T) {
 	t.Parallel()
 	c := fakeSupervisor(t, listening(t))
@@ -126,7 +126,7 @@ func TestTellInOrder(t *testing.T) {
 		want := c.disabled
 		c.mu.Unlock()
 		if got, _ := last.Load().(string); got != want {
-			t.Fatalf("it was told %q, and is %q", got, want)
+			t.Fatalf("it was notified of %q, and is %q", got, want)
 		}
 		c.enable()
 	}
@@ -136,11 +136,11 @@ func TestTellInOrder(t *testing.T) {
 		c.failed("test")
 	}
 	if got := last.Load(); got != "nothing" {
-		t.Errorf("who wants to hear no more was told %q", got)
+		t.Errorf("a removed function was called with %q", got)
 	}
 }
 
-// TestCloseWhileStarting ends a start under way when nobody wants it any more.
+// TestCloseWhileStarting ends a start in progress when it is no longer needed.
 func TestCloseWhileStarting(t *testing.T) {
 	t.Parallel()
 	e, err := newEngine(nil, nil)
@@ -161,8 +161,8 @@ func TestCloseWhileStarting(t *testing.T) {
 	}
 }
 
-// TestHammerEnds lets deadlines, cancels, ends of contexts, results and the death of the process meet. Their moments are
-// moved against each other from round to round by sleeps; nothing is waited for by them.
+// TestHammerEnds has deadlines, cancels, ends of contexts, results and the death of the process coincide. Sleeps shift
+// their moments against each other from round to round; nothing waits for them.
 func TestHammerEnds(t *testing.T) {
 	t.Parallel()
 	for n := range 300 {

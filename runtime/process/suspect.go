@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// suspects are attempts that were under way when a process died, and may have been the cause. A suspect
+// suspects are attempts that were in progress when a process died, and may have been the cause. A suspect
 // runs alone the next time, in a process of its own, which shows whether it was. The oldest are forgotten.
 type suspects struct {
 	known map[string]struct{}
@@ -43,7 +43,7 @@ func (s *suspects) take(key string) bool {
 	return true
 }
 
-// takeSuspect reports whether an attempt is suspect, and forgets it.
+// takeSuspect reports whether an attempt is a suspect, and removes it from the list.
 func (s *supervisor) takeSuspect(at *hostcall.Attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +56,8 @@ func (s *supervisor) suspect(at *hostcall.Attempt) {
 	s.suspects.add(suspectKey(at))
 }
 
-// enterAlone begins a run in a process of its own, which leave ends. One suspect runs at a time, but for those that have
-// no deadline, such as fibers: the others can't wait for them.
+// enterAlone begins a run in a process of its own, which leave ends. Suspects run one at a time, except for those
+// without a deadline, such as fibers: the others can't wait for them.
 func (s *supervisor) enterAlone(ctx context.Context, r *run) (leave func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -91,7 +91,7 @@ func (s *supervisor) enterAlone(ctx context.Context, r *run) (leave func(), err 
 	}, nil
 }
 
-// startAlone starts a process for one run, when it is time.
+// startAlone starts a process for one run, once the backoff is over.
 func (s *supervisor) startAlone(ctx context.Context) (*child, error) {
 	if err := s.pause(ctx, false); err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSuspects: a suspect that was taken and is one again counts from then on, and the oldest are forgotten.
+// TestSuspects: one that was taken and became a suspect again counts from then on, and the oldest are forgotten.
 func TestSuspects(t *testing.T) {
 	t.Parallel()
 	var s suspects

@@ -12,14 +12,14 @@ import (
 )
 
 // waiting is a call of the process for which nothing is ready yet. Several of one attempt are waited for together, and
-// anything else that the process says comes first: it may have threads.
+// any other call is handled first: the process may have threads.
 type waiting struct {
 	call    uint32
 	handles []int32
-	until   time.Time // zero = for ever
+	until   time.Time // zero = forever
 	look    bool      // don't wait at all
 	reads   bool      // the only handle is to be read when it is ready
-	most    int       // that many bytes; 0 = only tell how many there are
+	most    int       // that many bytes; 0 = only report how many there are
 }
 
 func newWaiting(call uint32, w *protocol.Wait) *waiting {
@@ -28,7 +28,7 @@ func newWaiting(call uint32, w *protocol.Wait) *waiting {
 		p.until = time.Now().Add(time.Duration(min(ms, int64(jobhost.MaxDelay/time.Millisecond))) * time.Millisecond)
 	}
 	if w.GetTimeoutMs() < hostcall.NoTimeout {
-		p.handles = nil // which is refused
+		p.handles = nil // which is rejected
 	}
 	return p
 }
@@ -37,9 +37,9 @@ func newReading(call uint32, r *protocol.Read) *waiting {
 	return &waiting{call: call, handles: []int32{r.GetHandle()}, reads: true, most: min(max(int(r.GetMax()), 0), maxRead)}
 }
 
-// beginWait looks whether something is ready. If not it is waited for later, and there is no answer yet.
+// beginWait checks whether something is ready. If not, the wait continues later, and there is no answer yet.
 func (r *run) beginWait(ctx context.Context, w *waiting, a *protocol.Answer) (answered bool) {
-	if r.at.Cancelled() && !r.told {
+	if r.at.Cancelled() && !r.notified {
 		r.waits, r.waitsFor = append(r.waits, w), r.waitsFor+len(w.handles)
 		r.tell(ctx)
 		return false
@@ -55,7 +55,7 @@ func (r *run) beginWait(ctx context.Context, w *waiting, a *protocol.Answer) (an
 	return false
 }
 
-// look answers a call that waits, if there is an answer by now.
+// look answers a waiting call if something is ready by now.
 func (r *run) look(ctx context.Context, w *waiting, a *protocol.Answer) (answered bool) {
 	index, e := r.at.Wait(ctx, w.handles, 0)
 	switch {
@@ -70,27 +70,27 @@ func (r *run) look(ctx context.Context, w *waiting, a *protocol.Answer) (answere
 	return true
 }
 
-// read reads what is next of a handle that is ready.
+// read reads the next part of a ready handle.
 func (r *run) read(ctx context.Context, w *waiting, a *protocol.Answer) hostcall.Errno {
 	n, e := r.at.Read(ctx, w.handles[0], nil)
 	if e != hostcall.OK || w.most == 0 {
 		a.Number = int64(n)
 		return e
 	}
-	buf := make([]byte, max(min(w.most, n), 1)) // an empty message is gone after a read with room
+	buf := make([]byte, max(min(w.most, n), 1)) // an empty message is consumed by a read with room
 	n, e = r.at.Read(ctx, w.handles[0], buf)
 	a.Data = buf[:n]
 	return e
 }
 
-// over reports whether nothing was ready in time.
+// over reports whether the time is up.
 func (w *waiting) over() bool { return !w.until.IsZero() && !time.Now().Before(w.until) }
 
-// waitAll waits for what the process waits for, and answers, until the process says something else, the attempt
-// is over or the process has died. It returns at once if the process waits for nothing.
+// waitAll waits for what the process waits for, and answers, until the process sends something else, the
+// attempt is over or the process has died. It returns at once if the process waits for nothing.
 func (r *run) waitAll(ctx context.Context) {
 	for len(r.waits) > 0 && !r.called() && r.child.life.Err() == nil && !r.at.Over(ctx) {
-		if r.at.Cancelled() && !r.told {
+		if r.at.Cancelled() && !r.notified {
 			r.tell(ctx)
 			return
 		}
@@ -99,13 +99,13 @@ func (r *run) waitAll(ctx context.Context) {
 	}
 }
 
-// called reports whether there is something else to do than to wait.
+// called reports whether there is something to do other than to wait.
 func (r *run) called() bool { return len(r.frames) > 0 || len(r.cancelled) > 0 }
 
-// tell answers all that waits that the attempt is cancelled: each thread of the process should notice.
+// tell answers all waiting calls that the attempt is cancelled: each thread of the process should notice.
 func (r *run) tell(ctx context.Context) {
-	r.told = true
-	_, _ = r.at.Wait(ctx, r.waits[0].handles, 0) // which would be answered so, once
+	r.notified = true
+	_, _ = r.at.Wait(ctx, r.waits[0].handles, 0) // consumes the one answer that reports this
 	for _, w := range r.waits {
 		r.send(&protocol.HostFrame{Frame: &protocol.HostFrame_Answer{Answer: &protocol.Answer{Call: w.call, Errno: int32(hostcall.ErrStopped)}}})
 	}
@@ -132,7 +132,7 @@ func (r *run) waitOnce(ctx context.Context) {
 	defer context.AfterFunc(r.child.life, cancel)()
 	r.wake.Store(&cancel)
 	defer r.wake.Store(nil)
-	if !r.called() { // what comes from now on wakes
+	if !r.called() { // what comes from now on wakes it
 		_, _ = r.at.Wait(ctx, all, timeout)
 	}
 }

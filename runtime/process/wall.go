@@ -21,29 +21,29 @@ import (
 	"github.com/jobhost/jobhost/runtime/process/confine"
 )
 
-// compileTime is how much CPU time a process may use to compile and initialise a plugin, unless its worker may take more
-// memory for that than usual. The largest module that is accepted takes half of it on a slow machine.
+// compileTime is how much CPU time a process may use to compile and initialise a plugin, unless its worker may use more
+// memory for that than usual. The largest accepted module takes half of it on a slow machine.
 const compileTime = 2 * time.Minute
 
-// compileTimeOf grows as the time does that a module may take.
+// compileTimeOf scales with the compile memory of the module.
 func compileTimeOf(usual time.Duration, src *runtime.Source) time.Duration {
 	more := float64(src.Limits.OrDefaults().CompileBytes) / float64(usualCompile)
 	return max(usual, time.Duration(float64(usual)*more))
 }
 
-// How large a file may be that a process writes: a compiled module, or what a guest writes to its mounts.
+// How large a file written by a process may be: a compiled module, or what a guest writes to its mounts.
 const (
 	moduleBytes = 1 << 30
 	mountBytes  = 5 << 30
 )
 
-// reserver is an engine that keeps images of plugins in files in memory, and can open them before they are needed.
+// reserver is an engine that keeps images of plugins in memory files, and can create these in advance.
 type reserver interface {
 	Reserve(src *runtime.Source) error
 }
 
-// wall puts a wall around a sandbox process, before it looks at a plugin: what is left are the folder of compiled
-// modules and what the plugin may see anyway.
+// wall confines a sandbox process, before it looks at a plugin: what remains is the folder of compiled modules
+// and what the plugin may see anyway.
 func wall(l *loading, engine runtime.Engine, logger *slog.Logger) error {
 	room := compileRoom(&l.Source)
 	c := confine.Config{Files: true, Calls: confine.SandboxCalls, EndFirst: true, Limits: confine.Limits{
@@ -59,13 +59,13 @@ func wall(l *loading, engine runtime.Engine, logger *slog.Logger) error {
 			c.SetTimes, c.Limits.FileSize = true, mountBytes
 		}
 	}
-	// Later it can't make files in memory, since what is in them no limit counts.
+	// Later it can't create files in memory, since their contents count towards no limit.
 	if r, ok := engine.(reserver); ok {
 		if err := r.Reserve(&l.Source); err != nil {
 			return err
 		}
 	}
-	debug.SetMemoryLimit(compileMemory(&l.Source) / 4 * 3) // then the collector works harder, before there is nothing left
+	debug.SetMemoryLimit(compileMemory(&l.Source) / 4 * 3) // so that the collector works harder before the memory is used up
 	report, err := confine.Apply(c)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func wall(l *loading, engine runtime.Engine, logger *slog.Logger) error {
 }
 
 // letRun gives a process what it needs to run the plugin that it has loaded. From now on its tasks have
-// deadlines, after which the host ends it.
+// deadlines, enforced by the host.
 func (c *child) letRun(src *runtime.Source, info *runtime.Info) error {
 	pid, err := strconv.Atoi(c.process.ID())
 	if err != nil {
@@ -90,8 +90,8 @@ func (c *child) letRun(src *runtime.Source, info *runtime.Info) error {
 	return c.fit(slotsOf(src))
 }
 
-// ofPlugin returns the folder of compiled modules of a plugin, which it makes. It is of one worker and one
-// module, since who can write it can make another process run what it wrote.
+// ofPlugin returns, and creates, the folder of compiled modules of a plugin. It is for one worker and one
+// module, since a process that can write to it can make another process run what it wrote.
 func ofPlugin(cache string, src *runtime.Source) (string, error) {
 	if cache == "" {
 		return "", nil
@@ -112,11 +112,11 @@ func ofPlugin(cache string, src *runtime.Source) (string, error) {
 		return "", fmt.Errorf("make the folder of compiled modules: %w", err)
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // for prune.Folders: otherwise the folder only seems to be unused
+	_ = os.Chtimes(dir, now, now) // for prune.Folders: if this fails the folder merely seems unused
 	return dir, nil
 }
 
-// died says why a process has ended that was to load a plugin.
+// died returns why a process that was loading a plugin has ended.
 func (c *child) died(ctx context.Context, err error) error {
 	timer := time.NewTimer(leaveTime)
 	defer timer.Stop()

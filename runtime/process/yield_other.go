@@ -4,5 +4,5 @@ package process
 
 import "runtime"
 
-// yieldThread lets others run.
+// yieldThread lets other goroutines run.
 func yieldThread() { runtime.Gosched() }

@@ -2,7 +2,7 @@ package runtimetest
 
 import "strings"
 
-// Stuck is a job that doesn't end by itself.
+// Stuck is a job that doesn't end on its own.
 type Stuck struct {
 	Name   string
 	Module []byte
@@ -11,8 +11,8 @@ type Stuck struct {
 	Memory int64 // its limit; 0 = the default
 }
 
-// Faults are jobs that touch a new page of memory with nearly each instruction,
-// each of which the kernel has to fetch: what is little code takes long.
+// Faults are jobs that touch a new page of memory with nearly each instruction.
+// The kernel must provide each page, so little code takes a long time.
 func Faults() []Stuck {
 	var jobs []Stuck
 	for name, pages := range map[string]int{"64 MiB": 1024, "1 GiB": 16384, "4 GiB": 65535} {
@@ -22,7 +22,7 @@ func Faults() []Stuck {
 			rowOfLoads += Counter + "\x28\x02" + Unsigned(4096*(n+1)) + "\x1a"
 		}
 		next := Bump(50 * 4096)
-		// Goes round when the next row would be beyond the end.
+		// Wraps around when the next row would be out of bounds.
 		wrap := Counter + Number(int32(pages<<16-52*4096)) + "\x4b\x04\x40" + Number(0) + Number(0) + "\x36\x02\x00\x0b"
 		limit := int64(pages) << 16
 		jobs = append(jobs,
@@ -33,7 +33,7 @@ func Faults() []Stuck {
 		)
 	}
 	const pages = 16384
-	// Functions that call each other in a row, with much to do on the way back.
+	// A chain of functions that call each other, with much to do on the way back.
 	var chain []string
 	for f := 1; f <= 3000; f++ {
 		rest := ""
@@ -42,7 +42,7 @@ func Faults() []Stuck {
 		}
 		chain = append(chain, Call(f+1)+rest)
 	}
-	// The memory counts how deep the recursion is: less deep than there is stack.
+	// The memory counts the depth of the recursion, which stays within the stack.
 	deep := Bump(4096) + Counter + Number(60_000*4096) + "\x49\x04\x40" + Call(1) + "\x0b" + Bump(-4096) + Counter + Store(4096)
 	return append(jobs,
 		Stuck{Name: "a chain of functions that write on the way back", Memory: pages << 16, Module: Handmade(pages, false, append(append([]string{Loop + Call(1) + Again}, chain...), "")...)},
@@ -50,17 +50,17 @@ func Faults() []Stuck {
 	)
 }
 
-// WithNames appends a name section of some parts to a module; see [NamePart].
+// WithNames appends a name section with some subsections to a module; see [NamePart].
 func WithNames(wasm []byte, parts ...string) []byte {
 	return append(wasm, "\x00"+Sized("\x04name"+strings.Join(parts, ""))...)
 }
 
-// NamePart is a part of a name section.
+// NamePart is a subsection of a name section.
 func NamePart(id byte, content string) string { return string(rune(id)) + Sized(content) }
 
-// NameBombs are workers that trap in a call of 5,000 functions, and have names
-// of a mebibyte. An engine that puts a name together for each function, of those
-// of the module and of the function, takes gigabytes for them.
+// NameBombs are workers that trap 5,000 calls deep, with a module or function
+// names of a mebibyte. An engine that combines the names of module and function
+// for each function needs gigabytes.
 func NameBombs() map[string][]byte {
 	const functions, long = 5000, 1 << 20
 	bodies := make([]string, functions)
@@ -79,6 +79,6 @@ func NameBombs() map[string][]byte {
 	return bombs
 }
 
-// BombBytes is how much memory a trap of a [NameBombs] may take: what is there
-// anyway, and no name of each function.
+// BombBytes is how much memory a trap of [NameBombs] may take: the usual
+// amount, without a name for each function.
 const BombBytes = 64 << 20

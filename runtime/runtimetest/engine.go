@@ -9,10 +9,10 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Opener loads a guest, with what a source says besides the bytes; it is closed at the end of t.
+// Opener loads a guest with the other settings of a source; the plugin is closed at the end of t.
 type Opener func(t *testing.T, src runtime.Source) runtime.Plugin
 
-// RunEngine runs the suite with each ABI of Wasm that an engine must have. open returns what loads a guest.
+// RunEngine runs the suite with each Wasm ABI that an engine must support. open returns an Opener for a guest.
 func RunEngine(t *testing.T, open func(guest []byte) Opener) {
 	t.Run("native", func(t *testing.T) {
 		t.Parallel()
@@ -35,7 +35,7 @@ func RunEngine(t *testing.T, open func(guest []byte) Opener) {
 			},
 		})
 	})
-	// A command is told what to do by the first line of its input.
+	// For a command, the first line of its input says what to do.
 	t.Run("wasi", func(t *testing.T) {
 		t.Parallel()
 		Run(t, Subject{

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// What follows makes modules by hand, as no compiler would, from pieces of their
-// bytes in strings.
+// The following builds modules by hand that no compiler would emit, from pieces
+// of bytes in strings.
 
-// Module returns a module of sections; each is its number and its content.
+// Module returns a module made of sections; each is its id and its content.
 func Module(sections ...string) []byte {
 	b := []byte("\x00asm\x01\x00\x00\x00")
 	for _, s := range sections {
@@ -19,10 +19,10 @@ func Module(sections ...string) []byte {
 	return b
 }
 
-// Unsigned returns a number as modules have those without a sign.
+// Unsigned encodes an unsigned number.
 func Unsigned(n int) string { return string(binary.AppendUvarint(nil, uint64(n))) }
 
-// Signed returns a number as modules have those with a sign.
+// Signed encodes a signed number.
 func Signed(n int32) string {
 	var b []byte
 	for {
@@ -35,7 +35,7 @@ func Signed(n int32) string {
 	}
 }
 
-// Sized returns a text with its length in front.
+// Sized returns a text preceded by its length.
 func Sized(s string) string { return Unsigned(len(s)) + s }
 
 // Instructions.
@@ -47,21 +47,21 @@ const (
 	Counter = "\x41\x00\x28\x02\x00"
 )
 
-// Number is an instruction for a constant.
+// Number is an instruction that pushes a constant.
 func Number(n int32) string { return "\x41" + Signed(n) }
 
-// Call is an instruction.
+// Call is an instruction that calls a function.
 func Call(f int) string { return "\x10" + Unsigned(f) }
 
-// Store writes to memory at a place that is on the stack, and as much further.
+// Store writes to memory at the address on the stack plus an offset.
 func Store(offset int) string { return Number(1) + "\x36\x02" + Unsigned(offset) }
 
 // Bump adds to the number at the beginning of memory.
 func Bump(n int32) string { return Number(0) + Counter + Number(n) + "\x6a\x36\x02\x00" }
 
-// Handmade makes a worker with so many pages of memory of functions without
-// parameters and results. The first is what a job calls, or what the module
-// starts with.
+// Handmade builds a worker with a number of pages of memory and functions
+// without parameters and results. The first is what a job calls, or the
+// module's start function.
 func Handmade(pages int, starts bool, functions ...string) []byte {
 	count := len(functions)
 	kinds := Unsigned(count+1) + strings.Repeat("\x01", count) + "\x00"

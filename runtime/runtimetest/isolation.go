@@ -8,8 +8,8 @@ import (
 	"github.com/jobhost/jobhost/runtime"
 )
 
-// testIsolation: what one job leaves behind, no other job of the same sandbox
-// finds, whatever became of the first.
+// testIsolation: no job sees what another job of the same sandbox left behind,
+// however that one ended.
 func testIsolation(t *testing.T, s Subject) {
 	for _, isolation := range []runtime.Isolation{runtime.IsolateJob, runtime.IsolateFresh} {
 		t.Run(string(isolation), func(t *testing.T) {
@@ -44,7 +44,7 @@ func checkPristine(t *testing.T, s Subject, sandbox *runtime.Sandbox, before str
 	}
 }
 
-// testFuel: the same work costs the same, and more than there is fails.
+// testFuel: the same work costs the same, and more than the limit fails.
 func testFuel(t *testing.T, s Subject) {
 	p := s.Open(t, runtime.Source{})
 	var costs []int64

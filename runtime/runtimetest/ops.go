@@ -10,17 +10,17 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Network is [Services] with a network and a clock: it answers all requests by
-// Respond and knows one job, "child", which ends when Ended is closed.
+// Network is [Services] with a network and a clock: it answers all requests
+// with Respond and knows one job, "child", which ends when Ended is closed.
 type Network struct {
 	Services
-	// Respond is called in a goroutine of its own for each request; ctx ends when
-	// nobody waits for the response any more.
+	// Respond is called on a goroutine of its own for each request; ctx ends when
+	// the response is no longer wanted.
 	Respond func(ctx context.Context, r *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error)
 	Ended   chan struct{}
 }
 
-// event is something that happens once; gone is closed when nobody waits for it.
+// event is something that happens once; gone is called when it is no longer awaited.
 type event struct {
 	ready    chan struct{}
 	gone     context.CancelFunc
@@ -44,7 +44,7 @@ func (e *event) Response(ctx context.Context) (*hostcall.HTTPResponse, error) {
 
 type ending struct{ *event }
 
-// Response keeps an ending from being an exchange too.
+// Response keeps an ending from implementing Exchange too.
 func (ending) Response() {}
 
 // Message implements [hostcall.Ending].
@@ -88,7 +88,7 @@ func (n *Network) SubmitJob(_ *hostcall.Attempt, spec *jobhost.Spec, _ hostcall.
 	return spec.ID, nil
 }
 
-// look reports whether the event has come, and what is closed when it does.
+// look reports whether the event has happened, and returns a channel that is closed when it does.
 func (e *event) look() (bool, <-chan struct{}) {
 	select {
 	case <-e.ready:

@@ -21,7 +21,7 @@ type outcomeCase struct {
 	category  jobhost.Category
 	text      string
 	retryable bool
-	stack     string // a frame that the guest's stack has
+	stack     string // a frame that must be in the guest's stack
 	replace   runtime.Reason
 }
 
@@ -110,7 +110,7 @@ func checkFailure(t *testing.T, c outcomeCase, f *jobhost.Failure) {
 	if f.Task != 2 || f.Attempt != 4 {
 		t.Errorf("failure of task %d, attempt %d", f.Task, f.Attempt)
 	}
-	// Strangers see these: nothing of the host may show.
+	// Clients see these: they must reveal nothing about the host.
 	for _, s := range []string{f.Message, f.Stack} {
 		if strings.Contains(s, "/") || strings.Contains(s, "goroutine") || strings.Contains(s, "wazero") || strings.Contains(s, ".go") {
 			t.Errorf("the host shows in %q", s)

@@ -52,7 +52,7 @@ func testReuse(t *testing.T, s Subject) {
 	})
 }
 
-// testCount: an instance that isn't reset keeps what it has.
+// testCount: an instance that isn't reset keeps its state.
 func testCount(t *testing.T, s Subject, p runtime.Plugin) {
 	i := Instance(t, p)
 	for n := 1; n <= 3; n++ {
@@ -82,7 +82,7 @@ func testReplace(t *testing.T, s Subject, p runtime.Plugin) {
 }
 
 // testHammer has many goroutines, each with a sandbox of the same plugin, run
-// everything at once, deadlines and cancellations included.
+// everything concurrently, including deadlines and cancellations.
 func testHammer(t *testing.T, s Subject) {
 	p := s.Open(t, runtime.Source{})
 	const goroutines, runs = 8, 40

@@ -1,5 +1,5 @@
 // Package runtimetest is the suite that every engine passes with every ABI it
-// speaks: whatever a guest does ends in the same outcome.
+// supports: whatever a guest does ends in the same outcome.
 package runtimetest
 
 import (
@@ -18,15 +18,15 @@ import (
 // Subject is an engine with an ABI, under test. Its guest has a behaviour for
 // each way an attempt can go: see guests.Outcomes.
 type Subject struct {
-	// Open loads the guest, with what src says besides the bytes; it is closed
-	// at the end of t.
+	// Open loads the guest, with the other settings of src; the plugin is
+	// closed at the end of t.
 	Open Opener
 	// Call makes an attempt at a behaviour; nil = behaviours are entries.
 	Call func(behaviour, input string) *hostcall.Attempt
-	// Lacks are behaviours that the ABI has no way to express, and cases of the
-	// suite that make no sense for it.
+	// Lacks are behaviours that the ABI can't express, and cases of the suite
+	// that make no sense for it.
 	Lacks []string
-	// Once says that an instance that isn't reset can't run another job.
+	// Once is true if an instance that isn't reset can't run another job.
 	Once bool
 	// FailCode is the code of failures that the guest declares without one.
 	FailCode string
@@ -93,7 +93,7 @@ func Instance(t testing.TB, p runtime.Plugin) runtime.Instance {
 
 // Services records what a guest asked for.
 type Services struct {
-	// Emitted is told of every message, from the guest's goroutine; may be nil.
+	// Emitted is called with every message, on the guest's goroutine; may be nil.
 	Emitted func(data string)
 
 	mu       sync.Mutex // protects the rest

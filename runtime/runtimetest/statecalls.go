@@ -11,8 +11,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// RunStates runs the part of the suite that is about the states of tasks and about
-// what fibers are sent, for the ABIs that have such calls: see guests.States.
+// RunStates runs the part of the suite about the states of tasks and the messages
+// to fibers, for the ABIs that have such calls: see guests.States.
 func RunStates(t *testing.T, s Subject) {
 	p := s.Open(t, runtime.Source{Entry: "get"})
 	for name, test := range map[string]func(*testing.T, runtime.Plugin){
@@ -148,8 +148,8 @@ func testMixedWait(t *testing.T, p runtime.Plugin) {
 	}
 }
 
-// testStreamStops: a guest that waits for a message is told of a cancel. It comes when the state is set, since a call for that
-// would be told instead.
+// testStreamStops: a guest that waits for a message is notified of a cancel. The cancel comes when the state is set,
+// because earlier the call that sets it would be notified instead.
 func testStreamStops(t *testing.T, p runtime.Plugin) {
 	b := &Board{Sent: NewStream("first")}
 	at := attemptOn(b, "receive", "")

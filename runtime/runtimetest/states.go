@@ -12,14 +12,14 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Board is [Network] with the states of jobs, and what a fiber is sent.
+// Board is [Network] plus the states of jobs and the inbox of a fiber.
 type Board struct {
 	Network
-	// Workers are those of the jobs that there are besides the attempt's own.
+	// Workers maps the other existing jobs to their workers.
 	Workers map[string]string
 	// Fails is the error of all calls; may be nil.
 	Fails error
-	// Sent is what a fiber is sent; nil = the attempt is no fiber's.
+	// Sent is the inbox of a fiber; nil = the attempt is not a fiber's.
 	Sent *Stream
 	// Reported is called when a state was set; may be nil.
 	Reported func()
@@ -30,14 +30,14 @@ type Board struct {
 	watched []*Stream
 }
 
-// Set returns the states that were set, in their order.
+// Set returns the states that were set, in order.
 func (b *Board) Set() []jobhost.TaskState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.set)
 }
 
-// Asked returns what was asked for, in its order.
+// Asked returns the queries, in order.
 func (b *Board) Asked() []hostcall.StateQuery {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Board) Watched(n int) *Stream {
 	return b.watched[n]
 }
 
-// SetState implements [hostcall.States]. The streams of all watches are told.
+// SetState implements [hostcall.States]. The streams of all watches are notified.
 func (b *Board) SetState(ctx context.Context, _ *hostcall.Attempt, s jobhost.TaskState) error {
 	if err := cmp.Or(ctx.Err(), b.Fails); err != nil {
 		return err
@@ -128,12 +128,12 @@ func (b *Board) Receive(*hostcall.Attempt) hostcall.Stream {
 	return b.Sent
 }
 
-// Stream is a [hostcall.Stream] that a test fills. It is safe for many goroutines.
+// Stream is a [hostcall.Stream] that a test fills. It is safe for concurrent use.
 type Stream struct {
 	mu       sync.Mutex // protects the rest
 	messages []string
 	end      error
-	changed  chan struct{} // closed and made anew with each change
+	changed  chan struct{} // closed and replaced with each change
 	dropped  bool
 }
 
@@ -147,7 +147,7 @@ func (s *Stream) Send(message string) {
 	s.change(func() { s.messages = append(s.messages, message) })
 }
 
-// End says why there will be no more.
+// End says why there will be no more messages.
 func (s *Stream) End(reason error) { s.change(func() { s.end = reason }) }
 
 func (s *Stream) change(change func()) {
@@ -158,7 +158,7 @@ func (s *Stream) change(change func()) {
 	s.changed = make(chan struct{})
 }
 
-// Dropped reports whether nobody reads it any more.
+// Dropped reports whether it was dropped.
 func (s *Stream) Dropped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

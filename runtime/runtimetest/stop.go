@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// MaxLateness is how long after its deadline a guest may run at most.
+// MaxLateness is how long after its deadline a guest may still run.
 const MaxLateness = 100 * time.Millisecond
 
 func testStop(t *testing.T, s Subject) {
@@ -43,7 +43,7 @@ func testStop(t *testing.T, s Subject) {
 }
 
 // Best tries something until it takes no longer than [MaxLateness], and returns
-// the least that it took: a busy machine is late by itself, sometimes for seconds.
+// the shortest time: a busy machine alone can cause delays, sometimes of seconds.
 func Best(try func() time.Duration) time.Duration {
 	const tries, patience = 20, 10 * time.Second
 	best, began := try(), time.Now()
@@ -57,7 +57,7 @@ func Best(try func() time.Duration) time.Duration {
 const neverBegan = time.Hour
 
 // Lateness runs a guest that doesn't end until it is stopped, and returns how
-// long after its deadline that was, at [Best].
+// long after its deadline that happened, at [Best].
 func Lateness(t *testing.T, p runtime.Plugin, stuck func() *hostcall.Attempt) time.Duration {
 	t.Helper()
 	return Best(func() time.Duration {
@@ -70,7 +70,7 @@ func Lateness(t *testing.T, p runtime.Plugin, stuck func() *hostcall.Attempt) ti
 		if f == nil || f.Code != jobhost.FailTimeout || f.Category != jobhost.CategoryTimeout || !f.Retryable {
 			t.Fatalf("%+v, replaced for %q", f, got.Replace)
 		}
-		if got.Replace != runtime.ReplacedStopped { // its time was over before it began, in a process that is busy
+		if got.Replace != runtime.ReplacedStopped { // its time was over before it began, in a busy process
 			return neverBegan
 		}
 		return late
@@ -88,7 +88,7 @@ func testDeadline(t *testing.T, s Subject, p runtime.Plugin) {
 	}
 }
 
-// testCancel tells a guest that asks.
+// testCancel cancels a guest that checks.
 func testCancel(t *testing.T, p runtime.Plugin) {
 	s := &Services{}
 	at, _ := attemptWith(s, "wait_cancel", "")
@@ -103,7 +103,7 @@ func testCancel(t *testing.T, p runtime.Plugin) {
 	}
 }
 
-// testContext stops a guest that doesn't ask, and finds the next run stopped too.
+// testContext stops a guest that doesn't check, and checks that the next run is stopped too.
 func testContext(t *testing.T, s Subject, p runtime.Plugin, cause error, want jobhost.OutcomeKind) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	at := s.Call("spin", "")

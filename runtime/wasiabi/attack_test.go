@@ -62,8 +62,8 @@ func TestNoEscape(t *testing.T) {
 	}
 }
 
-// TestNoPlantedLinks: links that lead out of the mount aren't made, since the
-// operator's tools would follow them.
+// TestNoPlantedLinks: links that lead out of the mount aren't created, since
+// the operator's tools would follow them.
 func TestNoPlantedLinks(t *testing.T) {
 	t.Parallel()
 	b, dir := mounted(t, wasiabi.Config{})
@@ -79,8 +79,8 @@ func TestNoPlantedLinks(t *testing.T) {
 	}
 }
 
-// TestNoMovedLinks: nor are links moved, or given another name, where they lead out: by
-// themselves or in their folder. Links to folders don't hide how deep a name lies.
+// TestNoMovedLinks: nor are links moved, or renamed, to where they lead out, by
+// themselves or with their folder. Links to folders don't hide the depth of a name.
 func TestNoMovedLinks(t *testing.T) {
 	t.Parallel()
 	b, dir := mounted(t, wasiabi.Config{})
@@ -114,7 +114,7 @@ func TestNoMovedLinks(t *testing.T) {
 	}
 }
 
-// TestOddPaths: names that Linux has no use for.
+// TestOddPaths: names that Linux doesn't accept.
 func TestOddPaths(t *testing.T) {
 	t.Parallel()
 	b, dir := mounted(t, wasiabi.Config{})
@@ -142,7 +142,7 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a mount for reading refuses every kind of change.
+// TestReadOnly: a read-only mount refuses every kind of change.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
@@ -197,7 +197,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestManyFiles: descriptors are bounded, and no file is made for one that isn't to be had.
+// TestManyFiles: descriptors are limited, and no file is created without one.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	b, dir := mounted(t, wasiabi.Config{MaxOpen: 10})
@@ -221,7 +221,7 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// TestHugeBuffers: nothing is allocated for what a guest only claims.
+// TestHugeBuffers: nothing is allocated for what a guest merely claims.
 func TestHugeBuffers(t *testing.T) {
 	t.Parallel()
 	b, _ := mounted(t, wasiabi.Config{})

@@ -13,7 +13,7 @@ func clockFunctions() []Function {
 	}
 }
 
-// Clocks. There is no clock of processor time: those two tell the same as the
+// Clocks. There are no CPU time clocks: those two show the same as the
 // monotonic one.
 const (
 	realtime = iota
@@ -25,12 +25,12 @@ const (
 // coarse is the step of clocks that aren't precise.
 const coarse = time.Millisecond
 
-// monotonicZero is where monotonic clocks began. All instances of a process
-// share it, so that time doesn't go back for a guest whose memory was
-// copied from another one; where it is tells nothing of the host's uptime.
+// monotonicZero is when monotonic clocks began. All instances of a process
+// share it, so that time doesn't go back for a guest whose memory was copied
+// from another instance; its value reveals nothing about the host's uptime.
 var monotonicZero = time.Now().Add(-time.Second - rand.N(24*time.Hour))
 
-// clock_res_get(id, resolution) tells the step of a clock, in nanoseconds.
+// clock_res_get(id, resolution) returns the step of a clock, in nanoseconds.
 func clockResGet(s *System, m memory, a args) Errno {
 	if a.u32(0) > threadTime {
 		return EINVAL
@@ -38,7 +38,7 @@ func clockResGet(s *System, m memory, a args) Errno {
 	return m.put64(a.u32(1), uint64(s.step()))
 }
 
-// clock_time_get(id, precision, time) tells the time, in nanoseconds.
+// clock_time_get(id, precision, time) returns the time, in nanoseconds.
 func clockTimeGet(s *System, m memory, a args) Errno {
 	now, ok := clock(a.u32(0))
 	if !ok {
@@ -66,7 +66,7 @@ func clock(id uint32) (time.Duration, bool) {
 	return 0, false
 }
 
-// moment is what both kinds of clocks showed at a time.
+// moment is what both kinds of clocks showed at one time.
 type moment struct{ real, monotonic time.Duration }
 
 func present() moment {
@@ -74,9 +74,9 @@ func present() moment {
 	return moment{time.Duration(now.UnixNano()), now.Sub(monotonicZero)}
 }
 
-// until returns how long it takes from a moment until a clock shows a time, or
-// with abs not set, shows that so much has passed. Since a guest knows the
-// clock's steps only, it is woken at one, and never sees a sleep that was too
+// until returns how long it takes from a moment until a clock shows a time or,
+// without abs, until it has advanced by that much. Since a guest sees only the
+// clock's steps, it is woken at a step, and never sees a sleep that was too
 // short.
 func (s *System) until(id uint32, timeout uint64, abs bool, from moment) (time.Duration, bool) {
 	if id > threadTime || timeout == 0 {

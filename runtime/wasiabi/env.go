@@ -24,7 +24,7 @@ func argsGet(s *System, m memory, a args) Errno {
 	return m.putStrings(a.u32(0), a.u32(1), s.arguments())
 }
 
-// args_sizes_get(argc, argv_buf_size) tells how much args_get writes.
+// args_sizes_get(argc, argv_buf_size) returns how much args_get writes.
 func argsSizesGet(s *System, m memory, a args) Errno {
 	return m.putSizes(a.u32(0), a.u32(1), s.arguments())
 }
@@ -34,7 +34,7 @@ func environGet(s *System, m memory, a args) Errno {
 	return m.putStrings(a.u32(0), a.u32(1), s.environ())
 }
 
-// environ_sizes_get(environc, environ_buf_size) tells how much environ_get writes.
+// environ_sizes_get(environc, environ_buf_size) returns how much environ_get writes.
 func environSizesGet(s *System, m memory, a args) Errno {
 	return m.putSizes(a.u32(0), a.u32(1), s.environ())
 }
@@ -53,15 +53,15 @@ func (s *System) environ() []string {
 	return s.env
 }
 
-// Environ returns what the environment of a command says of its job, as NAME=value:
+// Environ returns the environment variables of a command that describe its job, as NAME=value:
 //
 //	JOBHOST_JOB_ID  JOBHOST_TASK  JOBHOST_TASKS  JOBHOST_ATTEMPT
 //	JOBHOST_PRIORITY  JOBHOST_WORKER  JOBHOST_TRACE
 //	JOBHOST_LABEL_NAME  JOBHOST_CONFIG_NAME  JOBHOST_SECRET_NAME
 //
-// Names are in upper case, with _ for whatever isn't a letter or digit of
-// ASCII. Of two that become the same the first in byte order counts. A value
-// with a NUL can't be told and is left out.
+// Names are in upper case, with _ for anything but ASCII letters and digits. If
+// two become the same, the first in byte order counts. A value with a NUL can't
+// be represented and is left out.
 func Environ(at *hostcall.Attempt) []string {
 	env := []string{
 		"JOBHOST_JOB_ID=" + at.Job,
@@ -99,8 +99,8 @@ func variableRune(r rune) rune {
 	return '_'
 }
 
-// putSizes writes how many strings there are, and how long all are with a NUL
-// behind each.
+// putSizes writes the number of strings, and their total length with a NUL
+// after each.
 func (m memory) putSizes(count, size uint32, list []string) Errno {
 	if e := m.put32(count, uint32(len(list))); e != OK {
 		return e
@@ -108,7 +108,7 @@ func (m memory) putSizes(count, size uint32, list []string) Errno {
 	return m.put32(size, uint32(stringsSize(list)))
 }
 
-// putStrings writes the strings to buf and where each of them is to table.
+// putStrings writes the strings to buf and the address of each to table.
 func (m memory) putStrings(table, buf uint32, list []string) Errno {
 	pointers, e := m.view(table, uint64(len(list))*4)
 	if e != OK {

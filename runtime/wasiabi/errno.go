@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// Errno is the answer of a function.
+// Errno is the result of a function.
 type Errno uint16
 
-// The errnos that are answered, with the numbers of the snapshot.
+// The errnos that are returned, with the numbers of the snapshot.
 const (
 	OK           Errno = 0
 	EACCES       Errno = 2
@@ -49,7 +49,7 @@ const (
 	ENOTCAPABLE  Errno = 76
 )
 
-// errnos maps what the operating system says.
+// errnos maps the errors of the operating system.
 var errnos = map[syscall.Errno]Errno{
 	syscall.EACCES:       EACCES,
 	syscall.EAGAIN:       EAGAIN,
@@ -83,8 +83,8 @@ var errnos = map[syscall.Errno]Errno{
 	syscall.EXDEV:        EXDEV,
 }
 
-// errnoOf returns the errno of an error of package os. That a path leads out
-// of a root has no error of its own there, so what has no number is EPERM.
+// errnoOf returns the errno of an error of package os, which has no error of
+// its own for a path that leads out of a root: so what has no number is EPERM.
 func errnoOf(err error) Errno {
 	if err == nil {
 		return OK

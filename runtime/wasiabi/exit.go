@@ -22,11 +22,11 @@ func processFunctions() []Function {
 	}
 }
 
-// Exit is the error that a call into a guest ends with after proc_exit. The
-// module stays open. It is good until the guest is entered again.
+// Exit is the error that ends a call into a guest after proc_exit. The module
+// stays open. The error is valid until the guest is entered again.
 type Exit struct{ Code uint32 }
 
-// Error tells the code.
+// Error returns the code as text.
 func (e *Exit) Error() string { return fmt.Sprintf("the guest exited with code %d", e.Code) }
 
 // proc_exit(code) ends the call into the guest.
@@ -38,19 +38,19 @@ func procExit(s *System, code uint32) {
 // proc_raise(signal): there are no signals.
 func procRaise(*System, memory, args) Errno { return ENOSYS }
 
-// sched_yield() has nobody to yield to.
+// sched_yield() has nothing to yield to.
 func schedYield(*System, memory, args) Errno { return OK }
 
-// retryExit is the exit code of a command that wants to be tried again:
-// EX_TEMPFAIL of sysexits.h.
+// retryExit is the exit code of a command that wants to be retried: EX_TEMPFAIL
+// of sysexits.h.
 const retryExit = 75
 
-// Outcome returns what became of an attempt whose command exited with a code;
-// ask before [System.End]. What the guest said by other means stands, and a
-// result that was refused as too large is a failure whatever the code. Code 0
-// is success with what was written to the output, 75 a failure that may be
-// tried again, all else one that may not; its message is the last line on the
-// standard error.
+// Outcome returns the outcome of an attempt whose command exited with a code;
+// it must be called before [System.End]. What the guest reported by other means
+// takes precedence, and a result that was refused as too large is a failure
+// whatever the code. Code 0 is success with what was written to the output, 75
+// a retryable failure, anything else a permanent one; its message is the last
+// line on standard error.
 func (s *System) Outcome(code uint32) jobhost.Outcome {
 	s.err.flush(s.at)
 	if code == 0 || s.refused {

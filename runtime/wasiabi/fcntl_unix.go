@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setAppend makes writes go to the end of a file, or to its place again.
+// setAppend makes writes go to the end of a file, or to its current position again.
 func setAppend(f *os.File, on bool) error {
 	return control(f, func(fd int) error {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

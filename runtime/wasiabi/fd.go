@@ -29,7 +29,7 @@ const (
 	durableFlags = dsyncFlag | rsyncFlag | syncFlag
 )
 
-// filetype is what a file is; the numbers are those of the snapshot.
+// filetype is the type of a file; the numbers are those of the snapshot.
 type filetype uint8
 
 const (
@@ -45,7 +45,7 @@ const (
 // maxAdvice is the last of the advices.
 const maxAdvice = 5
 
-// fd_advise(fd, offset, len, advice) is advice that the host doesn't need.
+// fd_advise(fd, offset, len, advice) gives advice that the host ignores.
 func fdAdvise(s *System, _ memory, a args) Errno {
 	d, e := s.get(a.u32(0), fdAdviseRight)
 	switch {
@@ -59,7 +59,7 @@ func fdAdvise(s *System, _ memory, a args) Errno {
 	return OK
 }
 
-// fd_close(fd) closes a descriptor. Streams and mounts come back for the next attempt.
+// fd_close(fd) closes a descriptor. Streams and mounts are reopened for the next attempt.
 func fdClose(s *System, _ memory, a args) Errno {
 	d, e := s.get(a.u32(0), 0)
 	if e != OK {
@@ -71,7 +71,7 @@ func fdClose(s *System, _ memory, a args) Errno {
 	return errnoOf(err)
 }
 
-// fd_fdstat_get(fd, stat) tells type, flags and rights: 24 bytes.
+// fd_fdstat_get(fd, stat) returns type, flags and rights: 24 bytes.
 func fdFdstatGet(s *System, m memory, a args) Errno {
 	d, e := s.get(a.u32(0), 0)
 	if e != OK {
@@ -89,10 +89,9 @@ func fdFdstatGet(s *System, m memory, a args) Errno {
 	return OK
 }
 
-// filetype returns the type of what a descriptor stands for. Where lines
-// become lines of the log, output passes for a terminal: libraries then hand
-// over each line at its end, instead of keeping it in a buffer that is lost
-// with the job.
+// filetype returns the type of what a descriptor refers to. Where lines are
+// logged, output claims to be a terminal: libraries then flush each line,
+// instead of keeping it in a buffer that is lost with the job.
 func (s *System) filetype(d *descriptor) filetype {
 	switch d.kind {
 	case regular:
@@ -118,7 +117,7 @@ func fdFdstatSetFlags(s *System, _ memory, a args) Errno {
 	}
 	flags := fdflags(a.u32(1))
 	if (flags^d.flags)&durableFlags != 0 {
-		return ENOTSUP // nor does Linux let go of them, or take them up, later
+		return ENOTSUP // nor can Linux clear or set these flags later
 	}
 	if d.kind == regular && (flags^d.flags)&appendFlag != 0 {
 		if err := setAppend(d.file, flags&appendFlag != 0); err != nil {
@@ -132,7 +131,7 @@ func fdFdstatSetFlags(s *System, _ memory, a args) Errno {
 	return OK
 }
 
-// fd_fdstat_set_rights(fd, base, inheriting) gives rights up.
+// fd_fdstat_set_rights(fd, base, inheriting) drops rights.
 func fdFdstatSetRights(s *System, _ memory, a args) Errno {
 	d, e := s.get(a.u32(0), 0)
 	if e != OK {
@@ -154,20 +153,20 @@ func (s *System) preopen(fd uint32) (*mount, Errno) {
 	case e != OK:
 		return nil, e
 	case d.kind != directory || d.dir.root != d.dir.mount.root:
-		// Guests look for the end of the mounts by EBADF.
+		// Guests recognize the end of the mounts by EBADF.
 		return nil, EBADF
 	}
 	return d.dir.mount, OK
 }
 
-// fd_prestat_get(fd, prestat) tells that a descriptor is a mount, and how long
-// its path is: 8 bytes.
+// fd_prestat_get(fd, prestat) says that a descriptor is a mount, and returns
+// the length of its path: 8 bytes.
 func fdPrestatGet(s *System, m memory, a args) Errno {
 	mount, e := s.preopen(a.u32(0))
 	if e != OK {
 		return e
 	}
-	// In the first four bytes, 0 stands for a directory: there is nothing else.
+	// In the first four bytes, 0 means a directory, the only type there is.
 	return m.put64(a.u32(1), uint64(len(mount.guest))<<32)
 }
 
@@ -185,8 +184,8 @@ func fdPrestatDirName(s *System, m memory, a args) Errno {
 	return e
 }
 
-// fd_renumber(fd, to) moves a descriptor to the number of another one, which
-// is closed.
+// fd_renumber(fd, to) moves a descriptor to the number of another one, which is
+// closed.
 func fdRenumber(s *System, _ memory, a args) Errno {
 	from, e := s.get(a.u32(0), 0)
 	if e != OK {

@@ -22,7 +22,7 @@ func fileFunctions() []Function {
 	}
 }
 
-// fd_read(fd, iovs, iovs_len, nread) reads what there is, 0 bytes at the end.
+// fd_read(fd, iovs, iovs_len, nread) reads what is available, 0 bytes at the end.
 func fdRead(s *System, m memory, a args) Errno {
 	d, e := s.get(a.u32(0), 0)
 	if e != OK {
@@ -42,7 +42,7 @@ func fdRead(s *System, m memory, a args) Errno {
 	})
 }
 
-// fd_pread(fd, iovs, iovs_len, offset, nread) reads from a place.
+// fd_pread(fd, iovs, iovs_len, offset, nread) reads at an offset.
 func fdPread(s *System, m memory, a args) Errno {
 	d, e := s.regular(a.u32(0), fdReadRight|fdSeekRight)
 	if e != OK {
@@ -92,8 +92,8 @@ func fdWrite(s *System, m memory, a args) Errno {
 	})
 }
 
-// fd_pwrite(fd, iovs, iovs_len, offset, nwritten) writes at a place, or at the
-// end of a file that is appended to where the host's system does.
+// fd_pwrite(fd, iovs, iovs_len, offset, nwritten) writes at an offset, or at
+// the end of a file in append mode if the host's system does that.
 func fdPwrite(s *System, m memory, a args) Errno {
 	d, e := s.regular(a.u32(0), fdWriteRight|fdSeekRight)
 	if e != OK {
@@ -114,7 +114,7 @@ func fdPwrite(s *System, m memory, a args) Errno {
 	})
 }
 
-// readInput reads the payload of a command; else there is none.
+// readInput reads the payload of a command; other guests have no input.
 func (s *System) readInput(b []byte) (int, Errno) {
 	if s.mode != Command {
 		return 0, OK
@@ -149,7 +149,7 @@ func (s *System) writeOutput(b []byte) (int, Errno) {
 	return 0, EDQUOT
 }
 
-// extend charges for the gap that is left when a file is written at offset.
+// extend charges for the gap that is created when a file is written at offset.
 func (s *System) extend(f *os.File, offset int64) Errno {
 	if s.maxWrite == 0 {
 		return OK
@@ -161,7 +161,7 @@ func (s *System) extend(f *os.File, offset int64) Errno {
 	return s.charge(max(offset-info.Size(), 0))
 }
 
-// fd_seek(fd, offset, whence, newoffset) moves the place of the next read or write.
+// fd_seek(fd, offset, whence, newoffset) sets the position of the next read or write.
 func fdSeek(s *System, m memory, a args) Errno {
 	d, e := s.regular(a.u32(0), fdSeekRight)
 	if e != OK {
@@ -181,7 +181,7 @@ func fdSeek(s *System, m memory, a args) Errno {
 	return m.put64(a.u32(3), uint64(offset))
 }
 
-// fd_tell(fd, offset) tells the place of the next read or write.
+// fd_tell(fd, offset) returns the position of the next read or write.
 func fdTell(s *System, m memory, a args) Errno {
 	d, e := s.regular(a.u32(0), fdTellRight)
 	if e != OK {
@@ -194,7 +194,7 @@ func fdTell(s *System, m memory, a args) Errno {
 	return m.put64(a.u32(1), uint64(offset))
 }
 
-// fd_allocate(fd, offset, len) sees to it that there is room for a range.
+// fd_allocate(fd, offset, len) ensures that there is room for a range.
 func fdAllocate(s *System, _ memory, a args) Errno {
 	d, e := s.regular(a.u32(0), fdAllocateRight)
 	if e != OK {
@@ -221,7 +221,7 @@ func fdSync(s *System, _ memory, a args) Errno {
 	return s.sync(a.u32(0), fdSyncRight)
 }
 
-// fd_datasync(fd) does what fd_sync does, which is more than it must.
+// fd_datasync(fd) does what fd_sync does, which is more than required.
 func fdDatasync(s *System, _ memory, a args) Errno {
 	return s.sync(a.u32(0), fdDatasyncRight)
 }

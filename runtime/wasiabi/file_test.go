@@ -59,7 +59,7 @@ func TestAppend(t *testing.T) {
 	one := b.mustOpen("f", opening{oflags: create, fdflags: appending | syncing})
 	two := b.mustOpen("f", opening{})
 	b.write(one, "a")
-	b.write(two, "B") // at its own place, over the a
+	b.write(two, "B") // at its own position, over the a
 	b.write(one, "c")
 	b.must("fd_tell", uint64(one), result)
 	b.must("fd_pwrite", uint64(one), b.iovecs("p"), 1, 0, heap)
@@ -130,7 +130,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestRights: what a descriptor was not opened for, or gave up, can't be done.
+// TestRights: what a descriptor was not opened for, or has dropped, can't be done.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	b, dir := mounted(t, wasiabi.Config{})
@@ -224,7 +224,7 @@ func TestStat(t *testing.T) {
 	b.must("fd_filestat_get", 1, heap*32)
 }
 
-// TestMaxWrite: an attempt can fill the mount only so far, by whatever means.
+// TestMaxWrite: an attempt can fill the mount only up to the limit, by any means.
 func TestMaxWrite(t *testing.T) {
 	t.Parallel()
 	const most = 10_000 // 4096 of them for the name
@@ -287,7 +287,7 @@ func TestMaxWrite(t *testing.T) {
 	}
 }
 
-// TestLikeTheSystem does the same to a file by the functions and by package os.
+// TestLikeTheSystem does the same to a file with the functions and with package os.
 func TestLikeTheSystem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

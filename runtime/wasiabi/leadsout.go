@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A guest can't follow a link out of its mount, but the tools of the operator would. So
-// none is made, nor moved to where it leads out. Where a link leads follows from its text
-// and from how deep its folder lies, if ".." stands at the beginning of the text only, and if
-// no folder on the way to it is a link: then each ".." is one folder up, and what follows
-// goes down again, through links that were judged themselves.
+// A guest can't follow a link out of its mount, but the operator's tools would. So none may
+// be created, or moved to a place from which it leads out. Where a link leads follows from
+// its text and the depth of its folder, provided that ".." occurs only at the beginning of
+// the text, and that no folder on the way to it is a link: then each ".." is one folder up,
+// and the rest goes down again, through links that were judged themselves.
 
 // climbs returns how many folders up a link of that text leads before it goes down. An
 // absolute one, and one that climbs later on, may lead anywhere.
@@ -37,8 +37,8 @@ func climbs(target string) (up int) {
 // leadsOut reports whether a link of that text and name would lead out of the mount.
 func (d *openDir) leadsOut(name, target string) bool { return climbs(target) > d.depth(name) }
 
-// depth returns how many folders of the mount lie around a name in the directory, and 0 if
-// that can't be told for sure.
+// depth returns how many folders of the mount enclose a name in the directory, and 0 if
+// that is uncertain.
 func (d *openDir) depth(name string) int {
 	folder := path.Dir(path.Join(d.path, name))
 	if folder == "." || strings.HasPrefix(folder, "..") || !d.inPlace() {
@@ -52,13 +52,13 @@ func (d *openDir) depth(name string) int {
 	return strings.Count(folder, "/") + 1
 }
 
-// movesOut reports whether something that gets another name is, or has in it, a link that
-// leads out of the mount from there.
+// movesOut reports whether something that is to be renamed is, or contains, a link that
+// would lead out of the mount from its new place.
 func (d *openDir) movesOut(old string, to *openDir, name string) bool {
 	info, err := d.root.Lstat(old)
 	switch {
 	case err != nil:
-		return false // which the move tells
+		return false // the move reports the error
 	case info.Mode().Type() == fs.ModeSymlink:
 		target, err := d.root.Readlink(old)
 		return err != nil || to.leadsOut(name, target)
@@ -69,7 +69,7 @@ func (d *openDir) movesOut(old string, to *openDir, name string) bool {
 	return rises > 0 && d.holdsLinkOut(old, to, name)
 }
 
-// holdsLinkOut looks at all links in a folder that comes to lie less deep.
+// holdsLinkOut checks all links in a folder that is moved to a smaller depth.
 func (d *openDir) holdsLinkOut(old string, to *openDir, name string) bool {
 	out, depth := false, to.depth(name)+1
 	err := fs.WalkDir(d.root.FS(), path.Clean(old), func(at string, entry fs.DirEntry, err error) error {

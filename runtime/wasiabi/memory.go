@@ -7,7 +7,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// memory is that of a guest, as long as the guest is in a call and so can't
+// memory is a guest's memory, valid while the guest is in a call and so can't
 // grow it.
 type memory []byte
 
@@ -18,7 +18,7 @@ func memoryOf(m api.Module) memory {
 }
 
 // view returns n bytes at ptr. Sums are in 64 bits, where that of two 32-bit
-// numbers cannot wrap. Where there are none, ptr may be any number.
+// numbers cannot wrap. If n is 0, ptr may be any number.
 func (m memory) view(ptr uint32, n uint64) ([]byte, Errno) {
 	if n == 0 {
 		return nil, OK
@@ -45,10 +45,10 @@ func (m memory) put64(ptr uint32, v uint64) Errno {
 	return e
 }
 
-// maxPath is the longest path, as PATH_MAX is on Linux.
+// maxPath is the longest path, like PATH_MAX on Linux.
 const maxPath = 4096
 
-// path copies a path. Names are bytes, as they are on Linux, but for NUL.
+// path copies a path. Names are arbitrary bytes, as on Linux, except NUL.
 func (m memory) path(ptr, n uint32) (string, Errno) {
 	switch {
 	case n == 0:
@@ -74,12 +74,12 @@ const (
 	iovecSize = 8
 )
 
-// iovecs is a list of buffers that was checked: all of them lie in memory.
+// iovecs is a checked list of buffers: all of them are within memory.
 type iovecs struct {
 	m     memory
 	list  []byte
 	total int
-	whole []byte // instead of a list: one buffer
+	whole []byte // one buffer, instead of a list
 }
 
 func (m memory) iovecs(ptr, n uint32) (iovecs, Errno) {

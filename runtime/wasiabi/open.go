@@ -28,13 +28,13 @@ type opening struct {
 }
 
 // path_open(fd, dirflags, path, path_len, oflags, base, inheriting, fdflags,
-// opened) opens a regular file or a directory, and nothing else: to open a
-// FIFO or a device may block, or do something.
+// opened) opens a regular file or a directory, and nothing else: opening a FIFO
+// or a device may block, or have side effects.
 //
-// Libraries ask for all rights that they know, or for fewer than they use. So
-// of a file those are left out that the directory doesn't give, but for
+// Libraries request all rights that they know, or fewer than they use. So for a
+// file, rights that the directory doesn't grant are dropped, except for
 // writing, which is an error; and a directory has the rights of the one it was
-// found in, until they are given up.
+// found in, until they are dropped.
 func pathOpen(s *System, m memory, a args) Errno {
 	d, e := s.dir(a.u32(0), pathOpenRight)
 	if e != OK {
@@ -70,7 +70,7 @@ func pathOpen(s *System, m memory, a args) Errno {
 	return m.put32(a.u32(8), fd)
 }
 
-// allowed looks at the rights of the directory.
+// allowed checks the rights of the directory.
 func (o *opening) allowed() Errno {
 	if o.flags&createFlag != 0 && o.flags&directoryFlag != 0 {
 		return EINVAL
@@ -120,7 +120,7 @@ func (s *System) open(o *opening) (descriptor, Errno) {
 
 // openFile opens or creates a regular file.
 func (o *opening) openFile() (descriptor, error) {
-	// What was looked at may be something else by now, which must not block.
+	// The file that was checked may be something else by now, which must not block.
 	flag := o.access() | syscall.O_NONBLOCK
 	f, err := o.in.dir.root.OpenFile(o.name, flag, 0o666)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *opening) openFile() (descriptor, error) {
 		err = syscall.EPERM
 	}
 	if err == nil && o.fdflags&appendFlag != 0 {
-		// Package os would refuse to write at a place of a file opened with O_APPEND.
+		// Package os would refuse WriteAt on a file opened with O_APPEND.
 		err = setAppend(f, true)
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func (o *opening) openDir() (descriptor, Errno) {
 	if o.flags&(createFlag|truncateFlag) != 0 || o.rights&fdWriteRight != 0 {
 		return descriptor{}, EISDIR
 	}
-	// The dot makes the kernel refuse what isn't a directory any more.
+	// The dot makes the kernel refuse what is no longer a directory.
 	root, err := o.in.dir.root.OpenRoot(o.name + "/.")
 	if err != nil {
 		return descriptor{}, errnoOf(err)

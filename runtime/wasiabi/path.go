@@ -40,7 +40,7 @@ func pathCreateDirectory(s *System, m memory, a args) Errno {
 	return s.name(func() error { return d.root.Mkdir(name, 0o777) })
 }
 
-// path_unlink_file(fd, path, path_len) removes what isn't a directory.
+// path_unlink_file(fd, path, path_len) removes anything but a directory.
 func pathUnlinkFile(s *System, m memory, a args) Errno {
 	d, name, e := s.lookup(m, pathUnlinkFileRight, a.u32(0), a.u32(1), a.u32(2))
 	if e != OK {
@@ -56,7 +56,7 @@ func pathUnlinkFile(s *System, m memory, a args) Errno {
 	return errnoOf(d.root.Remove(name))
 }
 
-// path_remove_directory(fd, path, path_len) removes a directory that is empty.
+// path_remove_directory(fd, path, path_len) removes an empty directory.
 func pathRemoveDirectory(s *System, m memory, a args) Errno {
 	d, name, e := s.lookup(m, pathRemoveDirectoryRight, a.u32(0), a.u32(1), a.u32(2))
 	if e != OK {
@@ -72,9 +72,9 @@ func pathRemoveDirectory(s *System, m memory, a args) Errno {
 	return errnoOf(d.root.Remove(name))
 }
 
-// path_readlink(fd, path, path_len, buf, buf_len, bufused) reads where a link
-// leads, as far as there is room. The link may lead out of the mount: that is
-// text, and nobody follows it.
+// path_readlink(fd, path, path_len, buf, buf_len, bufused) reads the target of
+// a link, as much as fits. The target may be outside the mount: that is only
+// text, which is not followed.
 func pathReadlink(s *System, m memory, a args) Errno {
 	d, name, e := s.lookup(m, pathReadlinkRight, a.u32(0), a.u32(1), a.u32(2))
 	if e != OK {
@@ -94,9 +94,9 @@ func pathReadlink(s *System, m memory, a args) Errno {
 	return m.put32(a.u32(5), uint32(copy(buf, target)))
 }
 
-// path_symlink(old_path, old_path_len, fd, new_path, new_path_len) makes a
+// path_symlink(old_path, old_path_len, fd, new_path, new_path_len) creates a
 // link. One that leads out of the mount is refused: no guest could follow it,
-// but the tools of the operator would.
+// but the operator's tools would.
 func pathSymlink(s *System, m memory, a args) Errno {
 	target, e := m.path(a.u32(0), a.u32(1))
 	if e != OK {
@@ -162,8 +162,8 @@ func pathRename(s *System, m memory, a args) Errno {
 }
 
 // replaceDir moves something over a directory, which [os.Root.Rename] doesn't
-// do. POSIX lets another directory take the place of an empty one; here, for a
-// moment, there is none.
+// do. In POSIX a directory may replace an empty one atomically; here there is
+// none for a moment.
 func replaceDir(root *os.Root, old, name string) Errno {
 	info, err := root.Lstat(old)
 	if err != nil {
@@ -186,8 +186,8 @@ func replaceDir(root *os.Root, old, name string) Errno {
 	return errnoOf(root.Rename(old, name))
 }
 
-// common returns a root that both of two paths lie in, and the paths from
-// there. Two mounts have none.
+// common returns a root that contains both of two paths, and the paths relative
+// to it. Two mounts have none in common.
 func common(from, to *openDir, old, name string) (root *os.Root, oldPath, newPath string, e Errno) {
 	if from == to || from.root == to.root {
 		return from.root, old, name, OK
@@ -204,8 +204,8 @@ func common(from, to *openDir, old, name string) (root *os.Root, oldPath, newPat
 	return from.mount.root, from.path + "/" + old, to.path + "/" + name, OK
 }
 
-// inPlace reports whether a directory is still where it was opened. Should it
-// move right afterwards, the path still doesn't lead out of the mount.
+// inPlace reports whether a directory is still where it was opened. Even if it
+// moves right afterwards, the path can't lead out of the mount.
 func (d *openDir) inPlace() bool {
 	is, err := d.root.Stat(".")
 	if err != nil {

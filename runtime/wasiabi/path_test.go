@@ -117,7 +117,7 @@ func TestTwoDirectories(t *testing.T) {
 	if e := b.rename(c, "g", mountFD+1, "g"); e != wasiabi.EXDEV {
 		t.Errorf("rename to another mount: errno %d", e)
 	}
-	// A directory that has moved is still the same for whoever has it open.
+	// A directory that has moved stays the same for open descriptors.
 	if e := b.rename(mountFD, "b/c", mountFD, "moved"); e != wasiabi.OK {
 		t.Fatalf("rename: errno %d", e)
 	}

@@ -9,8 +9,8 @@ import (
 const (
 	subscriptionSize = 48
 	eventSize        = 32
-	// maxSubscriptions bounds what one call looks at, far above the number of
-	// descriptors that there can be.
+	// maxSubscriptions bounds the subscriptions of one call, far above the
+	// possible number of descriptors.
 	maxSubscriptions = 4096
 )
 
@@ -21,7 +21,7 @@ const (
 	writeEvent
 )
 
-// subscription is one of what a guest waits for.
+// subscription is one thing that a guest waits for.
 type subscription struct {
 	userdata uint64
 	kind     uint8
@@ -35,20 +35,20 @@ func readSubscription(b []byte) subscription {
 	return subscription{
 		userdata: binary.LittleEndian.Uint64(b),
 		kind:     b[8],
-		fd:       binary.LittleEndian.Uint32(b[16:]), // the same place as that of the clock's id
+		fd:       binary.LittleEndian.Uint32(b[16:]), // the same position as the clock's id
 		clock:    binary.LittleEndian.Uint32(b[16:]),
 		timeout:  binary.LittleEndian.Uint64(b[24:]),
 		abs:      b[40]&1 != 0,
 	}
 }
 
-// event is what came of a subscription.
+// event is the result of a subscription.
 type event struct {
 	userdata uint64
 	errno    Errno
 	kind     uint8
 	bytes    uint64 // to be read
-	hangup   bool   // nothing comes behind them
+	hangup   bool   // nothing follows them
 }
 
 func (ev event) put(b []byte) {
@@ -62,9 +62,9 @@ func (ev event) put(b []byte) {
 	}
 }
 
-// poll_oneoff(in, out, nsubscriptions, nevents) waits until something that was
-// subscribed to has come. Files and streams always have; so it waits for
-// clocks only. It ends early, with no event, when the guest is stopped.
+// poll_oneoff(in, out, nsubscriptions, nevents) waits until one of the
+// subscribed events occurs. Files and streams are always ready, so it only
+// waits for clocks. It ends early, with no event, when the guest is stopped.
 func pollOneoff(s *System, m memory, a args) Errno {
 	n := a.u32(2)
 	if n == 0 || n > maxSubscriptions {
@@ -86,7 +86,7 @@ func pollOneoff(s *System, m memory, a args) Errno {
 	if clocks && !s.sleep(wait) {
 		return m.put32(a.u32(3), 0)
 	}
-	// Should the events lie over the subscriptions, it is the guest that gets nonsense.
+	// If the events overlap the subscriptions, the guest only harms itself.
 	count := uint32(0)
 	for ; len(in) > 0; in = in[subscriptionSize:] {
 		if ev, ok := s.poll(readSubscription(in), now, wait); ok {
@@ -97,8 +97,8 @@ func pollOneoff(s *System, m memory, a args) Errno {
 	return m.put32(a.u32(3), count)
 }
 
-// nextClock returns how long it takes until the first of the subscriptions has
-// come, and whether all are clocks.
+// nextClock returns how long it takes until the first of the subscriptions is
+// ready, and whether all are clocks.
 func (s *System) nextClock(in []byte, now moment) (wait time.Duration, clocks bool) {
 	wait = -1
 	for ; len(in) > 0; in = in[subscriptionSize:] {
@@ -129,8 +129,8 @@ func (s *System) sleep(d time.Duration) bool {
 	}
 }
 
-// poll returns the event of a subscription, if there is one, after a sleep
-// that began at a moment.
+// poll returns the event of a subscription, if there is one, after a sleep that
+// began at a moment.
 func (s *System) poll(sub subscription, began moment, slept time.Duration) (event, bool) {
 	ev := event{userdata: sub.userdata, kind: sub.kind}
 	switch sub.kind {
@@ -155,7 +155,7 @@ func (s *System) poll(sub subscription, began moment, slept time.Duration) (even
 	return ev, true
 }
 
-// readable returns how many bytes can be read, and whether that is all.
+// readable returns how many bytes can be read, and whether that is all there is.
 func (s *System) readable(d *descriptor) (uint64, bool) {
 	switch d.kind {
 	case input:

@@ -27,7 +27,7 @@ func fdSubscription(kind byte, fd uint32) []byte {
 	return b
 }
 
-// event is what the guest finds at a place.
+// event is an event in the guest's memory.
 func (b *box) event(at int) (userdata uint64, errno uint16, kind byte) {
 	ev := b.memory.b[at:]
 	return binary.LittleEndian.Uint64(ev), binary.LittleEndian.Uint16(ev[8:]), ev[10]
@@ -158,7 +158,7 @@ func TestPollMany(t *testing.T) {
 	})
 }
 
-// TestPollFile: a file is always ready, and tells how much there is to read.
+// TestPollFile: a file is always ready, and reports how much can be read.
 func TestPollFile(t *testing.T) {
 	t.Parallel()
 	b, dir := mounted(t, wasiabi.Config{})
@@ -174,7 +174,7 @@ func TestPollFile(t *testing.T) {
 	}
 }
 
-// TestStop: a sleep ends with the guest, without an event, however long it was to be.
+// TestStop: a sleep ends with the guest, without an event, however long it was meant to be.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestStop(t *testing.T) {
 		start := time.Now()
 		time.AfterFunc(time.Second, func() { close(stop) })
 		sub := b.put(clockSubscription(7, 0, 1<<64-1, false))
-		for range 2 { // the second time it is stopped already
+		for range 2 { // the second time it is already stopped
 			b.must("poll_oneoff", sub, 2048, 1, result)
 			if d := time.Since(start); d != time.Second || b.u32() != 0 {
 				t.Errorf("slept %v, %d events", d, b.u32())

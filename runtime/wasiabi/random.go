@@ -2,12 +2,12 @@ package wasiabi
 
 import "crypto/rand"
 
-// randomPiece is how much randomness is made between two looks at Stop.
+// randomPiece is how much randomness is generated between two checks of Stop.
 const randomPiece = 16 << 10
 
-// random_get(buf, buf_len) fills a buffer with true randomness, whatever the
-// instance is reset to: seeds that repeat are a risk to the guest, and these
-// are none to the host.
+// random_get(buf, buf_len) fills a buffer with true randomness, whatever state
+// the instance is reset to: repeating seeds would be a risk to the guest, and
+// true ones are none to the host.
 func randomGet(s *System, m memory, a args) Errno {
 	b, e := m.view(a.u32(0), uint64(a.u32(1)))
 	if e != OK {

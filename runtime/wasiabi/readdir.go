@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// listing is a directory that is read. It keeps one batch of entries: the
-// cookie of an entry is its number, and a guest that goes back further than
-// the batch makes it begin anew.
+// listing is a directory being read. It keeps one batch of entries: the cookie
+// of an entry is its number, and a guest that goes back further than the batch
+// makes it start over.
 type listing struct {
 	file  *os.File
 	batch []fs.FileInfo
 	start uint64 // number of the first in the batch
-	end   bool   // nothing comes behind the batch
+	end   bool   // the batch is the last one
 }
 
 const (
@@ -26,9 +26,9 @@ const (
 	ownEntries = 2
 )
 
-// fd_readdir(fd, buf, buf_len, cookie, bufused) writes entries, beginning with
-// that of number cookie, until the buffer is full; the last may be cut. A
-// buffer that isn't full is the end.
+// fd_readdir(fd, buf, buf_len, cookie, bufused) writes entries, starting at
+// number cookie, until the buffer is full; the last may be truncated. A buffer
+// that isn't full means the end.
 func fdReaddir(s *System, m memory, a args) Errno {
 	d, e := s.dir(a.u32(0), fdReaddirRight)
 	if e != OK {
@@ -62,7 +62,7 @@ type dirent struct {
 	filetype filetype
 }
 
-// put writes as much of an entry as there is room for.
+// put writes as much of an entry as fits.
 func (d dirent) put(buf []byte, next uint64) int {
 	var head [direntSize]byte
 	binary.LittleEndian.PutUint64(head[:], next)
@@ -73,11 +73,11 @@ func (d dirent) put(buf []byte, next uint64) int {
 	return n + copy(buf[n:], d.name)
 }
 
-// entry returns the entry of a number; ok is false behind the last.
+// entry returns the entry of a number; ok is false after the last.
 func (s *System) entry(d *openDir, number uint64) (entry dirent, ok bool, e Errno) {
 	switch number {
 	case 0:
-		// Whoever begins wants to see what is there now.
+		// Reading from the start shows the current content.
 		if d.list != nil {
 			if e := d.list.rewind(); e != OK {
 				return entry, false, e
@@ -89,7 +89,7 @@ func (s *System) entry(d *openDir, number uint64) (entry dirent, ok bool, e Errn
 		}
 		return dirent{name: ".", ino: statOf(info).ino, filetype: directoryType}, true, OK
 	case 1:
-		// What is above a mount is no business of the guest.
+		// What is above a mount is not the guest's business.
 		return dirent{name: "..", filetype: directoryType}, true, OK
 	case math.MaxUint64:
 		return entry, false, OK // it has no next
@@ -109,7 +109,7 @@ func (s *System) entry(d *openDir, number uint64) (entry dirent, ok bool, e Errn
 	return dirent{name: info.Name(), ino: statOf(info).ino, filetype: typeOf(info.Mode())}, true, OK
 }
 
-// find returns the entry of a number, or nil behind the last.
+// find returns the entry of a number, or nil after the last.
 func (l *listing) find(s *System, number uint64) (fs.FileInfo, Errno) {
 	if number < l.start {
 		if e := l.rewind(); e != OK {

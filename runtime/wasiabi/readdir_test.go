@@ -53,7 +53,7 @@ func TestReaddir(t *testing.T) {
 	tree(t, dir, map[string]string{"late": ""})
 	names, _, _, _ := b.list(0, 60000)
 	if !strings.Contains(strings.Join(names, " "), "late") {
-		t.Error("beginning anew doesn't show what is new")
+		t.Error("starting over doesn't show new entries")
 	}
 }
 

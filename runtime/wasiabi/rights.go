@@ -1,7 +1,7 @@
 package wasiabi
 
-// rights are what may be done with a descriptor, and those of a directory
-// also what may be done with what is opened in it.
+// rights are what may be done with a descriptor, and for a directory also with
+// what is opened in it.
 type rights uint64
 
 const (
@@ -36,7 +36,7 @@ const (
 )
 
 const (
-	// changingRights are those that a read-only mount doesn't give.
+	// changingRights are those that a read-only mount doesn't grant.
 	changingRights = fdWriteRight | fdAllocateRight | pathCreateDirectoryRight | pathCreateFileRight |
 		pathLinkSourceRight | pathLinkTargetRight | pathRenameSourceRight | pathRenameTargetRight |
 		pathSetSizeRight | pathSetTimesRight | fdSetSizeRight | fdSetTimesRight |
@@ -54,6 +54,6 @@ const (
 	inputRights  = fdReadRight | fdSetFlagsRight | fdStatRight | pollRight
 	outputRights = fdWriteRight | fdSetFlagsRight | fdStatRight | pollRight
 
-	// writableRights make no sense on a file that wasn't opened to be written.
+	// writableRights make no sense on a file that wasn't opened for writing.
 	writableRights = fdWriteRight | fdAllocateRight | fdSetSizeRight
 )

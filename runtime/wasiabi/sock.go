@@ -1,7 +1,7 @@
 package wasiabi
 
-// sockFunctions are there for guests that link them. There are no sockets:
-// requests leave a sandbox by other means.
+// sockFunctions exist for guests that link them. There are no sockets: requests
+// leave a sandbox by other means.
 func sockFunctions() []Function {
 	return []Function{
 		define("sock_accept", "fd flags opened", noSocket),

@@ -24,7 +24,7 @@ const followFlag = 1
 // statSize is the size of a filestat.
 const statSize = 64
 
-// fd_filestat_get(fd, stat) describes what a descriptor stands for.
+// fd_filestat_get(fd, stat) describes what a descriptor refers to.
 func fdFilestatGet(s *System, m memory, a args) Errno {
 	d, e := s.get(a.u32(0), fdStatRight)
 	if e != OK {
@@ -97,7 +97,7 @@ func putStat(b []byte, info fs.FileInfo) {
 	put(b[56:], timestamp(st.changed))
 }
 
-// status is what an [fs.FileInfo] doesn't tell.
+// status is what an [fs.FileInfo] doesn't contain.
 type status struct {
 	dev, ino, links uint64
 	read, changed   time.Time
@@ -121,10 +121,10 @@ func typeOf(mode fs.FileMode) filetype {
 	return unknownType
 }
 
-// timestamp returns nanoseconds since 1970, which begins where those end.
+// timestamp returns nanoseconds since 1970; earlier times become 0.
 func timestamp(t time.Time) uint64 { return uint64(max(t.UnixNano(), 0)) }
 
-// fd_filestat_set_size(fd, size) cuts or extends a file.
+// fd_filestat_set_size(fd, size) truncates or extends a file.
 func fdFilestatSetSize(s *System, _ memory, a args) Errno {
 	d, e := s.regular(a.u32(0), fdSetSizeRight)
 	if e != OK {
@@ -137,7 +137,7 @@ func fdFilestatSetSize(s *System, _ memory, a args) Errno {
 	if e := s.extend(d.file, size); e != OK {
 		return e
 	}
-	// A place beyond the new end is one to look at.
+	// The position may now be beyond the end, so the next write must check.
 	d.jumped = true
 	return errnoOf(d.file.Truncate(size))
 }

@@ -33,7 +33,7 @@ func TestSwappedLink(t *testing.T) {
 	}
 }
 
-// TestSwappedFIFO: what was a file when it was looked at must not block when it is opened.
+// TestSwappedFIFO: what was a file when it was checked must not block when it is opened.
 func TestSwappedFIFO(t *testing.T) {
 	t.Parallel()
 	b, dir := mounted(t, wasiabi.Config{})
@@ -56,8 +56,8 @@ func TestSwappedFIFO(t *testing.T) {
 	}
 }
 
-// swap exchanges what two names in a directory stand for, again and again,
-// until it is told to end.
+// swap repeatedly exchanges what two names in a directory refer to, until it is
+// stopped.
 func swap(t *testing.T, dir, a, b string) (end func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup

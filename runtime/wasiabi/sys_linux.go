@@ -20,13 +20,13 @@ func statOf(info fs.FileInfo) status {
 	}
 }
 
-// setTimes sets the times of an open file; a zero time is left as it is.
+// setTimes sets the times of an open file; a zero time is left unchanged.
 func setTimes(f *os.File, read, written time.Time) error {
 	ts := []unix.Timespec{timespec(read), timespec(written)}
 	return control(f, func(fd int) error { return unix.UtimesNanoAt(fd, "", ts, unix.AT_EMPTY_PATH) })
 }
 
-// setLinkTimes sets the times of a link, which O_PATH opens as it is.
+// setLinkTimes sets the times of a link, which O_PATH opens itself.
 func setLinkTimes(root *os.Root, name string, read, written time.Time) error {
 	link, err := root.OpenFile(name, unix.O_PATH, 0)
 	if err != nil {
@@ -43,7 +43,7 @@ func timespec(t time.Time) unix.Timespec {
 	return unix.NsecToTimespec(t.UnixNano())
 }
 
-// allocate reserves room for a range of a file, which grows if it must.
+// allocate reserves room for a range of a file, which grows if necessary.
 func allocate(f *os.File, offset, n int64) error {
 	return control(f, func(fd int) error { return unix.Fallocate(fd, 0, offset, n) })
 }

@@ -12,60 +12,60 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// Config says what every attempt of an instance finds.
+// Config is the environment of every attempt of an instance.
 type Config struct {
 	// Args follow the name of the worker, which is the first.
 	Args []string
-	// Env is what the guest finds in its environment, as NAME=value: in its order,
-	// and before what [Environ] adds for commands.
+	// Env is added to the guest's environment, as NAME=value: in this order, and
+	// before what [Environ] adds for commands.
 	Env []string
 	// BareEnv leaves out what [Environ] adds.
 	BareEnv bool
 	Mounts  []Mount
 	// PreciseClock gives the guest the host's resolution of time. Without it
-	// clocks move in steps of 1 ms, which is too coarse to measure what the
-	// processor's caches hold.
+	// clocks move in steps of 1 ms, which is too coarse to measure the contents
+	// of the processor's caches.
 	PreciseClock bool
-	// Stop is closed when the guest is stopped; nil = never. What blocks in a
-	// call ends then; calls into a file system end when the kernel is done.
+	// Stop is closed when the guest is stopped; nil = never. Blocking calls end
+	// then; calls into a file system end when the kernel is done.
 	Stop <-chan struct{}
-	// MaxOpen is how many descriptors there may be at a time, streams and
-	// mounts included; 0 = 64.
+	// MaxOpen limits the number of open descriptors, including streams and
+	// mounts; 0 = 64.
 	MaxOpen int
-	// MaxWrite is by how many bytes an attempt may fill the mounts, 0 = no
-	// bound: what it writes, gaps that it leaves in files, and 4 KiB for each
-	// new name. Nothing is given back for what it deletes.
+	// MaxWrite limits the bytes by which an attempt may fill the mounts, 0 = no
+	// limit: what it writes, gaps that it leaves in files, and 4 KiB for each
+	// new name. Deleting gives nothing back.
 	MaxWrite int64
 }
 
-// Mount is a directory of the host that a guest finds under a path.
+// Mount is a directory of the host that a guest sees under a path.
 type Mount struct {
-	// Root is the directory; the system doesn't close it. If it is nil, Host
-	// is opened instead.
+	// Root is the directory; the system doesn't close it. If it is nil, Host is
+	// opened instead.
 	Root *os.Root
 	Host string
 	// Guest is the absolute path that the guest sees.
 	Guest string
-	// ReadOnly refuses everything that changes something.
+	// ReadOnly refuses every modification.
 	ReadOnly bool
 }
 
-// Streams says where the standard streams lead.
+// Streams says how the standard streams are connected.
 type Streams uint8
 
 // The ways to connect the streams.
 const (
-	// Log: lines on output and errors go to the log of the attempt, at info
-	// and at warn; the input is empty. The environment is [Config.Env] alone.
+	// Log: lines on output and errors go to the log of the attempt, at info and
+	// at warn; the input is empty. The environment is [Config.Env] alone.
 	Log Streams = iota
-	// Command: the input is that of the attempt, output is added to the
-	// result, lines on errors go to the log at info.
+	// Command: the input is that of the attempt, output is added to the result,
+	// lines on errors go to the log at info.
 	Command
 )
 
 const defaultMaxOpen = 64
 
-// System is the world of one instance. One goroutine uses it at a time.
+// System is the WASI state of one instance. It is not safe for concurrent use.
 type System struct {
 	args     []string
 	ownEnv   []string
@@ -75,23 +75,23 @@ type System struct {
 	maxOpen  int
 	maxWrite int64
 	mounts   []*mount
-	base     []descriptor // as every attempt finds the table
+	base     []descriptor // the table at the beginning of every attempt
 
 	at   *hostcall.Attempt
-	idle hostcall.Attempt // stands for at while there is none; it takes nothing
+	idle hostcall.Attempt // replaces at while there is none; it accepts nothing
 	mode Streams
 
 	fds     []descriptor
-	changed bool // fds is not base
+	changed bool // fds differs from base
 	written int64
 	refused bool
 	out     stream
 	err     stream
-	env     []string // nil = nobody asked
+	env     []string // nil = not requested yet
 	exit    Exit
 }
 
-// mount is a mount that is open.
+// mount is an open mount.
 type mount struct {
 	root     *os.Root
 	own      bool
@@ -142,10 +142,10 @@ func (s *System) mount(m Mount) error {
 		}
 	}
 	if opened.root == nil {
-		// The dot makes the kernel refuse what isn't a directory: to open a FIFO would block.
+		// The dot makes the kernel refuse what isn't a directory: opening a FIFO would block.
 		root, err := os.OpenRoot(m.Host + "/.")
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			err = e.Err // those who read of it need not know where it is
+			err = e.Err // readers of the error need not know where it is
 		}
 		if err != nil {
 			return fmt.Errorf("open the directory: %w", err)
@@ -165,7 +165,7 @@ func (s *System) mount(m Mount) error {
 	return nil
 }
 
-// Begin gives the system the attempt it works for, until [System.End].
+// Begin sets the attempt that the system works for, until [System.End].
 func (s *System) Begin(at *hostcall.Attempt, mode Streams) {
 	s.at, s.mode = at, mode
 	s.written, s.refused = 0, false
@@ -176,10 +176,10 @@ func (s *System) Begin(at *hostcall.Attempt, mode Streams) {
 	}
 }
 
-// End logs the lines without an end and makes the descriptors and everything
-// else as the next attempt must find it: what a guest opened while it was
-// initialised is closed too. When nothing was opened or changed it costs next
-// to nothing. The attempt is let go of.
+// End logs incomplete lines and restores the descriptors and everything else
+// for the next attempt: what a guest opened while it was initialised is closed
+// too. If nothing was opened or changed it costs next to nothing. The attempt
+// is released.
 func (s *System) End() {
 	s.out.flush(s.at)
 	s.err.flush(s.at)
@@ -203,7 +203,7 @@ func (s *System) Close() error {
 	return errors.Join(errs...)
 }
 
-// stopped reports whether the guest is to end.
+// stopped reports whether the guest should end.
 func (s *System) stopped() bool {
 	select {
 	case <-s.stop:
@@ -213,8 +213,8 @@ func (s *System) stopped() bool {
 	}
 }
 
-// charge takes n bytes from what the attempt may still write; EDQUOT = there
-// aren't so many.
+// charge takes n bytes from what the attempt may still write; EDQUOT = there is
+// not enough left.
 func (s *System) charge(n int64) Errno {
 	if s.maxWrite > 0 {
 		if n > s.maxWrite-s.written {
@@ -225,10 +225,10 @@ func (s *System) charge(n int64) Errno {
 	return OK
 }
 
-// nameCost is what a new name counts, since it takes an inode.
+// nameCost is the charge for a new name, since it takes an inode.
 const nameCost = 4096
 
-// name charges for a new name and makes it.
+// name charges for a new name and creates it.
 func (s *System) name(create func() error) Errno {
 	if e := s.charge(nameCost); e != OK {
 		return e

@@ -2,7 +2,7 @@ package wasiabi
 
 import "os"
 
-// kind is what a descriptor stands for.
+// kind is the kind of thing that a descriptor refers to.
 type kind uint8
 
 const (
@@ -19,19 +19,19 @@ type descriptor struct {
 	kind    kind
 	flags   fdflags
 	rights  rights
-	inherit rights // of what is opened in a directory
-	// jumped is set when the place of the next write was chosen by a seek, so
-	// that it may be behind the end.
+	inherit rights // for what is opened in a directory
+	// jumped is set when the position of the next write was chosen by a seek,
+	// so that it may be beyond the end.
 	jumped bool
-	file   *os.File // of a regular file
-	dir    *openDir // of a directory
+	file   *os.File // for a regular file
+	dir    *openDir // for a directory
 }
 
-// openDir is a directory that is open.
+// openDir is an open directory.
 type openDir struct {
 	mount *mount
 	root  *os.Root // of this directory
-	path  string   // in the mount, when it was opened
+	path  string   // within the mount, when it was opened
 	list  *listing // nil = nothing was listed yet
 }
 
@@ -53,8 +53,8 @@ func (d *descriptor) close() error {
 	return d.dir.root.Close()
 }
 
-// refusal says why a descriptor doesn't have rights that are needed: EROFS and
-// EBADF are what programs for POSIX know.
+// refusal returns the error for a descriptor that lacks required rights:
+// programs for POSIX know EROFS and EBADF.
 func (d *descriptor) refusal(need rights) Errno {
 	switch {
 	case d.kind == directory && d.dir.mount.readOnly && need&changingRights != 0:
@@ -65,8 +65,8 @@ func (d *descriptor) refusal(need rights) Errno {
 	return ENOTCAPABLE
 }
 
-// get returns a descriptor that has all of some rights. It is valid until the
-// next one is opened.
+// get returns a descriptor that has all of the given rights. It is valid until
+// the next one is opened.
 func (s *System) get(fd uint32, need rights) (*descriptor, Errno) {
 	if uint64(fd) >= uint64(len(s.fds)) || s.fds[fd].kind == free {
 		return nil, EBADF
@@ -78,7 +78,7 @@ func (s *System) get(fd uint32, need rights) (*descriptor, Errno) {
 	return d, OK
 }
 
-// regular returns the descriptor of a file: for a directory the answer is
+// regular returns the descriptor of a file: for a directory the error is
 // EISDIR, for a stream ESPIPE.
 func (s *System) regular(fd uint32, need rights) (*descriptor, Errno) {
 	d, e := s.get(fd, 0)
@@ -95,7 +95,7 @@ func (s *System) regular(fd uint32, need rights) (*descriptor, Errno) {
 	return d, OK
 }
 
-// dir returns the descriptor of a directory: for all else it is ENOTDIR.
+// dir returns the descriptor of a directory: for anything else the error is ENOTDIR.
 func (s *System) dir(fd uint32, need rights) (*descriptor, Errno) {
 	d, e := s.get(fd, 0)
 	switch {
@@ -109,7 +109,7 @@ func (s *System) dir(fd uint32, need rights) (*descriptor, Errno) {
 	return d, OK
 }
 
-// vacant returns the lowest number that is free.
+// vacant returns the lowest free number.
 func (s *System) vacant() (uint32, Errno) {
 	for i := range s.fds {
 		if s.fds[i].kind == free {
@@ -123,10 +123,10 @@ func (s *System) vacant() (uint32, Errno) {
 	return uint32(len(s.fds) - 1), OK
 }
 
-// restore closes what the attempt opened and puts the table back.
+// restore closes what the attempt opened and restores the table.
 func (s *System) restore() {
 	for i := range s.fds {
-		// An error would be of data that the attempt could have synced.
+		// An error would concern data that the attempt could have synced.
 		_ = s.fds[i].close()
 	}
 	clear(s.fds)

@@ -5,17 +5,17 @@ import (
 	"io"
 )
 
-// piece is how much is read or written between two looks at Stop: some
-// milliseconds at most, even of lines that are all empty.
+// piece is how much is read or written between two checks of Stop: some
+// milliseconds at most, even if all lines are empty.
 const piece = 256 << 10
 
-// gatherBytes is up to how much several buffers are written in one piece, so
-// that a line that a library hands over in two buffers stays whole in a file
-// that others append to.
+// gatherBytes is the size up to which several buffers are written at once, so
+// that a line that a library passes in two buffers stays whole in a file that
+// others append to.
 const gatherBytes = 64 << 10
 
-// transfer reads or writes the buffers of a list and puts down how many bytes
-// it were. After some an error doesn't show: it will be back.
+// transfer reads or writes the buffers of a list and stores the number of
+// bytes. If some were transferred an error is not returned: it will recur.
 func (s *System) transfer(m memory, list, count, result uint32, move func(v iovecs) (int, Errno)) Errno {
 	if _, e := m.view(result, 4); e != OK {
 		return e
@@ -31,8 +31,8 @@ func (s *System) transfer(m memory, list, count, result uint32, move func(v iove
 	return e
 }
 
-// each hands over one buffer after the other, in pieces, until one isn't done
-// in full.
+// each processes one buffer after the other, in pieces, until one isn't
+// processed completely.
 func (s *System) each(v iovecs, do func(b []byte) (int, Errno)) (done int, e Errno) {
 	looked := 0
 	for i := range v.len() {
@@ -53,7 +53,7 @@ func (s *System) each(v iovecs, do func(b []byte) (int, Errno)) (done int, e Err
 	return done, OK
 }
 
-// eachOfFile is each for what package os does, at a distance from where it began.
+// eachOfFile is each for functions of package os, which get the distance from the start.
 func (s *System) eachOfFile(v iovecs, do func(b []byte, done int64) (int, error)) (int, Errno) {
 	done := int64(0)
 	return s.each(v, func(b []byte) (int, Errno) {
@@ -66,7 +66,7 @@ func (s *System) eachOfFile(v iovecs, do func(b []byte, done int64) (int, error)
 	})
 }
 
-// writeFile is eachOfFile for what counts.
+// writeFile is eachOfFile for writes, which are charged.
 func (s *System) writeFile(v iovecs, do func(b []byte, done int64) (int, error)) (int, Errno) {
 	over := OK
 	write := func(b []byte, done int64) (int, error) {

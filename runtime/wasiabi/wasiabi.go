@@ -1,14 +1,14 @@
 // Package wasiabi is the host's side of WASI preview 1, the import module
 // wasi_snapshot_preview1, for sandboxes that run one job after another.
 //
-// What a guest changes here lasts for one attempt: [System.End] puts the table
-// of descriptors back to what the next attempt is to find. Whatever waits ends
-// when the guest is stopped, files are reached through [os.Root] so that no
-// path leads out of a mount, and proc_exit ends a call but not the module.
+// What a guest changes here lasts for one attempt: [System.End] restores the
+// table of descriptors for the next attempt. Everything that waits ends when
+// the guest is stopped, files are reached through [os.Root] so that no path
+// leads out of a mount, and proc_exit ends a call but not the module.
 //
-// A pointer outside of the memory is answered with EFAULT, as the interface
-// has an errno for it that the libraries of guests know; the native ABI, which
-// has none, traps.
+// A pointer outside the memory returns EFAULT, as the interface has an errno
+// for it that the libraries of guests know; the native ABI, which has none,
+// traps.
 //
 // The functions and the layout of all structures are those of the preview 1
 // snapshot: WebAssembly/WASI, legacy/preview1/docs.md.
@@ -27,9 +27,9 @@ import (
 // Module is the name that guests import from.
 const Module = "wasi_snapshot_preview1"
 
-// Caller is what the context of every call into a guest must be, so that the
-// functions find the guest's system by a type assertion. The guest must have a
-// memory.
+// Caller is what the context of every call into a guest must implement, so that
+// the functions find the guest's system by a type assertion. The guest must
+// have a memory.
 type Caller interface {
 	context.Context
 	WASI() *System
@@ -38,13 +38,13 @@ type Caller interface {
 // Function is one function of the module.
 type Function struct {
 	Name string
-	// Params and Results are the wasm types; Names name the params.
+	// Params and Results are the wasm types; Names are the names of the params.
 	Params, Results []api.ValueType
 	Names           []string
 	call            api.GoModuleFunc
 }
 
-// body is what a function does: arguments in, errno out.
+// body implements a function: arguments in, errno out.
 type body func(s *System, m memory, a args) Errno
 
 // Functions returns all functions, group by group.
@@ -76,8 +76,8 @@ func Instantiate(ctx context.Context, r wazero.Runtime) error {
 	return nil
 }
 
-// define makes a function that answers an errno. params are names; all are i32
-// but those marked :i64.
+// define makes a function that returns an errno. params are names; all are i32
+// except those marked :i64.
 func define(name, params string, do body) Function {
 	f := Function{Name: name, Results: []api.ValueType{api.ValueTypeI32}}
 	for _, p := range strings.Fields(params) {
@@ -96,10 +96,10 @@ func define(name, params string, do body) Function {
 }
 
 // system returns the system of a call. Every call comes from a guest that was
-// entered with a Caller, so anything else is a fault of the host.
+// entered with a Caller, so anything else is a bug in the host.
 func system(ctx context.Context) *System { return ctx.(Caller).WASI() }
 
-// args are the arguments of a call as they lie on the stack.
+// args are the arguments of a call, as on the stack.
 type args []uint64
 
 func (a args) u32(i int) uint32 { return uint32(a[i]) }

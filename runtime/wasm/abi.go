@@ -25,48 +25,48 @@ type abi interface {
 	// info: its entries and the one that is called by default, which is entry if
 	// that is not empty.
 	contract(p *Plugin, m *module.Module, entry string) error
-	// once are the exports of a module that initialise it, in their order.
+	// once returns the exports of a module that initialise it, in order.
 	once(m *module.Module) []string
-	// signature is that of entries, for people.
+	// signature is the type of entries, for people.
 	signature() string
-	// guest returns what calls an instance that is about to be made.
+	// guest returns the guest that makes the calls into an instance that is about to be created.
 	guest(ctx context.Context, i *Instance) (guest, error)
 }
 
 // guest makes the calls into one instance.
 type guest interface {
-	// resolver returns ctx with what answers imports that differ from instance
-	// to instance.
+	// resolver returns ctx with a resolver for imports that differ between
+	// instances.
 	resolver(ctx context.Context) context.Context
-	// link is told of each module of the instance, the main one last.
+	// link is called with each module of the instance, the main one last.
 	link(name string, m api.Module)
-	// attach is called when all modules are there.
+	// attach is called when all modules are instantiated.
 	attach()
 	// initialise is called once, before the snapshot is taken and after the
 	// exports that initialise the modules.
 	initialise() error
-	// remember returns what belongs to a snapshot besides memory and globals.
+	// remember returns the part of a snapshot besides memory and globals.
 	remember() any
-	// reset is called when memory and globals were put back to a snapshot, with
+	// reset is called after memory and globals were reset to a snapshot, with
 	// what it remembers. It reports whether the instance is worth keeping.
 	reset(remembered any) (keep bool)
 	// clean ends a job in an instance that is not reset. It reports whether the
-	// instance can run another one.
+	// instance can run another job.
 	clean() bool
 	// refused reports whether the guest was refused memory in this attempt,
-	// besides that of its modules.
+	// apart from that of its modules.
 	refused() bool
-	// failed returns the outcome that the guest asked for before it ended
-	// otherwise than by returning, if it did.
+	// failed returns the outcome that the guest requested before it ended other
+	// than by returning, if it did.
 	failed(at *hostcall.Attempt) (jobhost.Outcome, bool)
-	// call runs an entry, by its place in the plugin's info. An error is how the
-	// guest ended otherwise than by returning.
+	// call runs an entry, by its index in the plugin's info. An error says how
+	// the guest ended other than by returning.
 	call(entry int, at *hostcall.Attempt) (jobhost.Outcome, error)
-	// close frees what the guest has besides the modules.
+	// close frees the guest's resources besides the modules.
 	close(ctx context.Context) error
 }
 
-// alone is the part of guests that consist of one module and the host.
+// alone implements the methods of guests that consist of only one module.
 type alone struct{}
 
 func (alone) resolver(ctx context.Context) context.Context { return ctx }
@@ -77,8 +77,8 @@ func (alone) close(context.Context) error                  { return nil }
 
 func (alone) failed(at *hostcall.Attempt) (jobhost.Outcome, bool) { return at.Failed() }
 
-// detect returns the ABI that a module was written for, as far as its imports
-// and exports tell.
+// detect returns the ABI that a module was apparently written for, judging by
+// its imports and exports.
 func detect(m *module.Module) string {
 	if extismabi.IsPlugin(m.Imports) {
 		return runtime.ABIExtism
@@ -112,5 +112,5 @@ func abiNamed(name string) (abi, wasiabi.Streams) {
 	return nil, wasiabi.Log
 }
 
-// startExport is what a WASI command exports.
+// startExport is the export of a WASI command.
 const startExport = "_start"

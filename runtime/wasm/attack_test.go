@@ -37,9 +37,9 @@ func tree(depth int) []string {
 	return append(functions, "")
 }
 
-// pulse is how late a host was while it did something: the longest that a
-// ticker of a millisecond was. It collects garbage all the while, for which
-// every guest must let itself be preempted.
+// pulse is how late a host was while it did something: the longest delay of a
+// one-millisecond ticker. It collects garbage all the time, for which every
+// guest must be preemptible.
 func pulse(do func()) (late time.Duration) {
 	done := make(chan struct{})
 	var beating sync.WaitGroup
@@ -66,8 +66,8 @@ func pulse(do func()) (late time.Duration) {
 	return late
 }
 
-// moving is a worker that sends values round a loop without end, through blocks
-// of which each moves all of them by one.
+// moving is a worker with an endless loop that passes values through blocks,
+// each of which moves all of them by one.
 func moving(values, blocks int) []byte {
 	kinds := strings.Repeat("\x7e", values)
 	code := "\x02\x01\x7f\x01\x7e" + number(0) + "\x28\x02\x00\x45\x21\x01" // local 1 is 1, but that isn't known; local 2 an i64
@@ -79,25 +79,25 @@ func moving(values, blocks int) []byte {
 		function, memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
 }
 
-// rows is a worker that does something with a table of 100,000 entries again and
-// again.
+// rows is a worker that repeatedly does something with a table of 100,000
+// entries.
 func rows(operation string) []byte {
 	code := "\x00" + loop + strings.Repeat(operation, 100) + again + "\x00\x0b" // without an end
 	return module(types, function, "\x04\x01\x70\x00"+uleb(100_000), memory1, "\x07\x02"+exportMemory+exportRun, "\x0a\x01"+sized(code))
 }
 
-// random is a worker that asks for random numbers again and again, so many bytes at once.
+// random is a worker that repeatedly asks for random numbers, size bytes at once.
 func random(size int32) []byte {
 	code := "\x00" + loop + number(0) + number(size) + call(0) + "\x1a" + again + "\x00\x0b" // without an end
 	return module("\x01\x02\x60\x01\x7f\x01\x7e\x60\x02\x7f\x7f\x01\x7f", imported("wasi_snapshot_preview1", "random_get", "\x00\x01"), function,
 		"\x05\x01\x00"+uleb(1024), "\x07\x02"+exportMemory+"\x06jh_run\x00\x01", "\x0a\x01"+sized(code))
 }
 
-// stuckJobs are jobs that don't end by themselves, or not for years.
+// stuckJobs are jobs that don't end on their own, or not for years.
 func stuckJobs() []runtimetest.Stuck {
 	const memory = 1024 // pages
 	fill := number(0) + number(7) + number(memory<<16) + "\xfc\x0b\x00"
-	// A function that does next to nothing but for a loop, which calls it again.
+	// A function that does next to nothing except for a loop, which calls it again.
 	const depth = 60_000
 	work := number(8) + "\x42\x01" + strings.Repeat("\x42\x03\x7e", 10_000) + "\x37\x03\x00"
 	nested := loop + counter + "\x45\x04\x40\x0f\x0b" + bump(-1) + call(1) + work + "\x0b"
@@ -127,8 +127,8 @@ func stuckJobs() []runtimetest.Stuck {
 	}
 }
 
-// TestAttacksAreStopped: whatever a job does, it ends within its deadline and
-// 100 ms, and the host goes on meanwhile.
+// TestAttacksAreStopped: whatever a job does, it ends within 100 ms of its
+// deadline, and the host keeps working.
 func TestAttacksAreStopped(t *testing.T) {
 	for _, s := range append(stuckJobs(), runtimetest.Faults()...) {
 		t.Run(s.Name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestAttacksAreStopped(t *testing.T) {
 	}
 }
 
-// TestStartIsStopped: so does the start of a module.
+// TestStartIsStopped: the same holds for the start function of a module.
 func TestStartIsStopped(t *testing.T) {
 	const patience = 50 * time.Millisecond
 	for name, module := range map[string][]byte{
@@ -188,8 +188,8 @@ func TestStartIsStopped(t *testing.T) {
 }
 
 // hanging is a host whose requests to other hosts never get an answer. Nothing
-// else that a guest can ask for waits: services must not, by their contract, and
-// what WASI has besides sleeping doesn't.
+// else that a guest can ask for blocks: services must not, by contract, and in
+// WASI only sleeping does.
 func hanging() *runtimetest.Network {
 	return &runtimetest.Network{Respond: func(ctx context.Context, _ *hostcall.HTTPRequest) (*hostcall.HTTPResponse, error) {
 		<-ctx.Done()
@@ -241,7 +241,7 @@ func TestWaitingIsStopped(t *testing.T) {
 
 // TestLinkedRecursionIsStopped: modules of a plugin that call each other, one by
 // a reference that the other has put into its table, so that neither sees the
-// recursion; and one that has most to do on the way back.
+// recursion; and one with most of its work on the way back.
 func TestLinkedRecursionIsStopped(t *testing.T) {
 	t.Parallel()
 	const unary, taking, entry = "\x60\x01\x7f\x00", "\x60\x02\x70\x7f\x00", "\x60\x00\x01\x7f"
@@ -274,7 +274,7 @@ func TestLinkedRecursionIsStopped(t *testing.T) {
 }
 
 // TestKernelIsStopped: the kernel of Extism plugins has no meter of its own. It
-// clears what was freed, and takes pages, as much as the guest asks for.
+// clears what was freed, and touches pages, as much as the guest asks for.
 func TestKernelIsStopped(t *testing.T) {
 	t.Parallel()
 	const env = "\x0fextism:host/env"
@@ -291,7 +291,7 @@ func TestKernelIsStopped(t *testing.T) {
 	}
 }
 
-// longestStop is how long it took at most to stop the world while something was done.
+// longestStop is the longest time it took to stop the world while something was done.
 func longestStop(do func()) (longest time.Duration) {
 	done := make(chan struct{})
 	var stopping sync.WaitGroup
@@ -314,11 +314,11 @@ func longestStop(do func()) (longest time.Duration) {
 	return longest
 }
 
-// TestLargeInputStopsNothing: the input of a job is as large as its payload, and
-// the host goes on while it is written to the guest's memory.
+// TestLargeInputStopsNothing: the input of a job may be as large as its payload,
+// and the host keeps working while it is written to the guest's memory.
 func TestLargeInputStopsNothing(t *testing.T) {
 	const size = 512 << 20
-	// jh_buf grows the memory by what it is asked for, and returns where that begins.
+	// jh_buf grows the memory by the requested size, and returns where that begins.
 	buffer := number(0) + "\x20\x00" + number(16) + "\x76" + number(1) + "\x6a\x40\x00\x1a\x1a" + number(1<<16)
 	body := func(code string) string { return sized("\x00" + code + "\x0b") }
 	p := load(t, newEngine(t), module("\x01\x02\x60\x01\x7f\x01\x7f\x60\x01\x7f\x01\x7e", "\x03\x02\x00\x01", "\x05\x01\x00\x01",
@@ -339,9 +339,9 @@ func TestLargeInputStopsNothing(t *testing.T) {
 	}
 }
 
-// TestKernelEndsAtOnce: a plugin takes all of the kernel's memory and returns. What
-// it took is not cleared, as the sandbox is replaced; where it is kept, the host
-// goes on meanwhile.
+// TestKernelEndsAtOnce: a plugin uses all of the kernel's memory and returns. That
+// is not cleared, as the sandbox is replaced; where the sandbox is kept, the host
+// keeps working while it is cleared.
 func TestKernelEndsAtOnce(t *testing.T) {
 	const env = "\x0fextism:host/env"
 	taking := module("\x01\x02\x60\x01\x7e\x01\x7e\x60\x00\x01\x7f", "\x02\x01"+env+"\x05alloc\x00\x00", "\x03\x01\x01", "\x05\x01\x00\x01",
@@ -369,8 +369,8 @@ func TestKernelEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestReferencesTakeNoMemory: a job makes a million references to a function,
-// which are one.
+// TestReferencesTakeNoMemory: a job makes a million references to one function,
+// which are the same one.
 func TestReferencesTakeNoMemory(t *testing.T) {
 	p := load(t, newEngine(t), attack(1, false, loop+strings.Repeat("\xd2\x01\x1a", 1000)+bump(1)+counter+number(1000)+"\x49\x0d\x00\x0b"), runtime.Limits{})
 	i := runtimetest.Instance(t, p)

@@ -21,22 +21,22 @@ import (
 	"github.com/jobhost/jobhost/internal/prune"
 )
 
-// cache keeps compiled code over restarts. In its folder are
+// cache keeps compiled code across restarts. Its folder contains
 //
 //	key        the secret that seals are made with: see cache_key.go
 //	<digest>/  the code of one plugin, and its seal: see cache_folder.go
 //
-// and whatever else its owner keeps there. wazero checks little of what it
-// reads from a cache and then runs it, so it is given a folder only when all
-// of what is in it has been authenticated. A cache that can't be used is never
-// a reason not to run a plugin: it is compiled, and its code kept in memory.
+// and anything else its owner keeps there. wazero hardly checks what it reads
+// from a cache and then runs it, so it is given a folder only after everything
+// in it has been authenticated. A cache that can't be used is never a reason
+// not to run a plugin: it is compiled, and its code kept in memory.
 type cache struct {
 	dir    string // empty = nothing is kept
 	key    []byte
 	logger *slog.Logger
 }
 
-// openCache opens a cache in dir, which it makes, private to this user.
+// openCache opens a cache in dir, creating it privately to this user.
 func openCache(dir string, logger *slog.Logger) (*cache, error) {
 	none := &cache{logger: logger}
 	if dir == "" {
@@ -79,8 +79,8 @@ func makePrivate(dir string) error {
 	return nil
 }
 
-// removeAll removes the code of all plugins: what a lost key has sealed is
-// worth nothing.
+// removeAll removes the code of all plugins: what was sealed with a lost key is
+// worthless.
 func (c *cache) removeAll() {
 	entries, err := os.ReadDir(c.dir)
 	errs, removed := []error{err}, 0
@@ -97,8 +97,8 @@ func (c *cache) removeAll() {
 	}
 }
 
-// enter returns the folder of a plugin's code, whose content is authentic. Nil
-// means that there is none to use, now or at all. Leave the folder soon.
+// enter returns the folder of a plugin's code, whose content is authentic. Nil means that none
+// can be used, now or ever. The caller must leave the folder soon.
 func (c *cache) enter(ctx context.Context, digest string) *folder {
 	if c.dir == "" {
 		return nil
@@ -114,19 +114,19 @@ func (c *cache) enter(ctx context.Context, digest string) *folder {
 	return f
 }
 
-// damaged tells why code in the cache is not used.
+// damaged logs why code in the cache is not used.
 func (c *cache) damaged(ctx context.Context, path string, reason error) {
 	c.logger.WarnContext(ctx, "the compile cache is damaged, so the plugin is compiled again", logkey.Path, path, logkey.Reason, reason)
 }
 
-// unusable tells why code is not kept.
+// unusable logs why code is not kept.
 func (c *cache) unusable(ctx context.Context, path string, err error) {
 	c.logger.WarnContext(ctx, "compiled code can't be kept, so the plugin is compiled each time: is the disk full, or the folder not this user's?",
 		logkey.Path, path, logkey.Error, err)
 }
 
-// touch notes that code is in use, for [prune.Folders]. Sandbox processes may
-// not set times, but the host does for all that they keep.
+// touch marks code as in use, for [prune.Folders]. Sandbox processes may not
+// set times, but the host does so for all code that they use.
 func (c *cache) touch(digest string) {
 	if c.dir != "" {
 		now := time.Now()
@@ -141,7 +141,7 @@ func isFault(err error) bool {
 	return path || link
 }
 
-// checkOwn checks that what is described is for this user alone.
+// checkOwn checks that a file is for this user alone.
 func checkOwn(name string, info fs.FileInfo) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to the user with id %d", name, stat.Uid)
@@ -154,9 +154,9 @@ func checkOwn(name string, info fs.FileInfo) error {
 
 // removeOld removes what earlier versions kept directly in the folder: wazero's
 // files, without seals, and the verdicts of the validator. Files with other
-// names are left alone, and so are the folders that have some.
+// names are left alone, as are folders that contain any.
 func removeOld(dir string) {
-	entries, _ := os.ReadDir(dir) // without them there is nothing to remove
+	entries, _ := os.ReadDir(dir) // if that fails there is nothing to remove
 	for _, d := range entries {
 		path := filepath.Join(dir, d.Name())
 		digest, verdict := strings.CutPrefix(d.Name(), "valid-")
@@ -176,10 +176,10 @@ func removeOld(dir string) {
 	}
 }
 
-// cacheRevision changes when code that is in caches must not be run any more.
+// cacheRevision changes when cached code must no longer be run.
 const cacheRevision = "1"
 
-// build says what compiled code depends on besides the module.
+// build describes what compiled code depends on besides the module.
 func build() string {
 	compiler := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -188,9 +188,9 @@ func build() string {
 	return strings.Join([]string{"jobhost compiled code", cacheRevision, compiler, goruntime.GOOS, goruntime.GOARCH}, "\n")
 }
 
-// compilerIn says which wazero a program was built with, what go.mod replaces it by
-// included. A folder in its place has no version: after a change there, remove the
-// cache.
+// compilerIn says which wazero a program was built with, including what go.mod
+// replaces it with. A folder as replacement has no version: after a change there,
+// remove the cache.
 func compilerIn(info *debug.BuildInfo) string {
 	var parts []string
 	for _, m := range info.Deps {
@@ -203,8 +203,8 @@ func compilerIn(info *debug.BuildInfo) string {
 	return strings.Join(parts, " ")
 }
 
-// digestOf names the code of a plugin: by the bytes that are compiled, what
-// compiles them and how.
+// digestOf identifies the code of a plugin: by the bytes that are compiled, the
+// compiler and its options.
 func (e *Engine) digestOf(parts []*part) string {
 	h := sha256.New()
 	add := func(b []byte) {

@@ -44,18 +44,23 @@ func findKept(t *testing.T, dir string, others ...kept) kept {
 	return k
 }
 
-// TestCacheFlippedBits: whatever bit of a cache changes, what runs is the plugin.
+// TestCacheFlippedBits: whatever bit of a cache changes, what runs is the plugin. The plugin is compiled after each change, so
+// that some bytes are tried; JOBHOST_CHAOS=1 (make chaos) tries more.
 func TestCacheFlippedBits(t *testing.T) {
 	t.Parallel()
 	dir := newCache(t, guests.Echo)
 	k := findKept(t, dir)
+	ends, stride := 16, 997
+	if os.Getenv("JOBHOST_CHAOS") != "" {
+		ends, stride = 256, 97
+	}
 	for _, path := range []string{k.compiled, k.seal} {
 		good := read(t, path)
 		for at := 0; at < len(good); at++ {
-			if at > 256 && at < len(good)-32 && at%97 != 0 { // the header, the end, and some of the code
+			if at > ends && at < len(good)-ends/8 && at%stride != 0 { // the header, the end, and some of the code
 				continue
 			}
-			bad := bytes.Clone(read(t, path)) // it was compiled anew
+			bad := bytes.Clone(read(t, path)) // it was recompiled
 			bad[at] ^= 1 << (at % 8)
 			write(t, path, bad)
 			log := runCached(t, dir, guests.Echo)
@@ -69,7 +74,7 @@ func TestCacheFlippedBits(t *testing.T) {
 	}
 }
 
-// TestCacheDamage: what doesn't belong to a cache is found, told once, and mended.
+// TestCacheDamage: what doesn't belong in a cache is found, reported once, and repaired.
 func TestCacheDamage(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -156,8 +161,8 @@ func TestCacheDamage(t *testing.T) {
 	}
 }
 
-// TestCacheKeyDamage: a key that can't be trusted is replaced, and what it sealed
-// with it.
+// TestCacheKeyDamage: a key that can't be trusted is replaced, and with it
+// everything that it sealed.
 func TestCacheKeyDamage(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -263,7 +268,7 @@ func truncate(t *testing.T, path string, by int64) {
 	ok(t, errors.Join(err, os.Truncate(path, info.Size()+by)))
 }
 
-// TestCacheUnreadable: what this user can't read is like what is damaged. Root
+// TestCacheUnreadable: what this user can't read is treated as damaged. Root
 // can read everything.
 func TestCacheUnreadable(t *testing.T) {
 	t.Parallel()

@@ -13,9 +13,9 @@ import (
 )
 
 // folder is where the code of one plugin is kept. It is locked while it is in
-// use, by many that read or one that writes, here or in other processes: of a
-// worker's sandbox processes, say, or another command. None waits for the other,
-// since compiling takes no longer than waiting for another to have compiled.
+// use, by several readers or one writer, here or in other processes, such as a
+// worker's sandbox processes, or another command. Nothing waits for the lock,
+// since compiling takes no longer than waiting for another process to do so.
 //
 //	enter ─► check ─ sealed ─► wazero reads ─► leave
 //	           └─ damaged, unfinished or empty ─► empty ─► wazero compiles and writes ─► seal ─► leave
@@ -24,19 +24,19 @@ type folder struct {
 	digest string
 	path   string
 	lock   *os.File // the folder itself, open
-	files  int      // that the seal covers; 0 = it has none
+	files  int      // covered by the seal; 0 = it has none
 }
 
 var (
 	// errBusy means that another process has locked the folder.
 	errBusy = errors.New("another process uses the folder")
-	// errForeign means that there is something else than a folder of this user alone.
+	// errForeign means that it is not a folder that belongs to this user alone.
 	errForeign = errors.New("it can't be trusted")
 	// errEmpty means that nothing has been compiled yet.
 	errEmpty = errors.New("the folder is empty")
 )
 
-// open makes the folder hold either what was sealed, or nothing.
+// open makes the folder contain either what was sealed, or nothing.
 func (f *folder) open(ctx context.Context) error {
 	if err := f.take(ctx); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (f *folder) open(ctx context.Context) error {
 	return f.empty()
 }
 
-// take makes the folder if need be, and locks it.
+// take creates the folder if necessary, and locks it.
 func (f *folder) take(ctx context.Context) error {
 	for range 3 {
 		if err := os.Mkdir(f.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -75,7 +75,7 @@ func (f *folder) take(ctx context.Context) error {
 	return errBusy
 }
 
-// tryTake locks the folder if it is one, this user's alone.
+// tryTake locks the folder if it is one, and this user's alone.
 func (f *folder) tryTake() (err error) {
 	f.leave()
 	f.lock, err = os.OpenFile(f.path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
@@ -102,7 +102,7 @@ func (f *folder) tryTake() (err error) {
 	return err
 }
 
-// flock locks the folder, or changes how it is locked.
+// flock locks the folder, or changes the kind of lock.
 func (f *folder) flock(how int) error {
 	err := syscall.Flock(int(f.lock.Fd()), how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -111,7 +111,7 @@ func (f *folder) flock(how int) error {
 	return err
 }
 
-// leave unlocks the folder. Leaving it twice is fine.
+// leave unlocks the folder. It may be called twice.
 func (f *folder) leave() {
 	if f.lock != nil {
 		_ = f.lock.Close()
@@ -119,12 +119,12 @@ func (f *folder) leave() {
 	}
 }
 
-// compilation returns wazero's cache of what is in the folder.
+// compilation returns wazero's cache for the content of the folder.
 func (f *folder) compilation() (wazero.CompilationCache, error) {
 	return wazero.NewCompilationCacheWithDir(f.path)
 }
 
-// empty removes what is in the folder.
+// empty removes the content of the folder.
 func (f *folder) empty() error {
 	f.files = 0
 	entries, err := os.ReadDir(f.path)
@@ -135,8 +135,8 @@ func (f *folder) empty() error {
 	return errors.Join(errs...)
 }
 
-// finish seals what was compiled, if anything was. Where another processor
-// needs other code, that is added to what is there.
+// finish seals what was compiled, if anything was. Code for a different
+// processor is added to what is there.
 func (f *folder) finish(ctx context.Context) {
 	err := func() error {
 		files, err := f.list()
@@ -158,6 +158,6 @@ func (f *folder) finish(ctx context.Context) {
 func (f *folder) distrust(ctx context.Context, reason error) {
 	f.cache.unusable(ctx, f.path, reason)
 	if f.flock(syscall.LOCK_EX) == nil {
-		_ = f.empty() // what is left of it has no seal
+		_ = f.empty() // whatever is left has no seal
 	}
 }

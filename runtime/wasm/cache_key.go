@@ -17,8 +17,8 @@ const (
 	keyBytes = 32
 )
 
-// loadKey loads the key of the cache, and makes one if there is none that can
-// be trusted.
+// loadKey loads the key of the cache, and makes a new one if there is none that
+// can be trusted.
 func (c *cache) loadKey() (made bool, err error) {
 	path := filepath.Join(c.dir, keyName)
 	c.key, err = readKey(path)
@@ -61,8 +61,8 @@ func readSmall(path string, size int) ([]byte, error) {
 	return b, nil
 }
 
-// openPrivate opens a file if it is one, not a link to one, and this user's.
-// It doesn't wait for what may stand there instead.
+// openPrivate opens a file if it is a regular one, not a link, and this user's.
+// It doesn't block on anything else that may be there.
 func openPrivate(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -81,10 +81,10 @@ func openPrivate(path string) (*os.File, error) {
 	return file, nil
 }
 
-// makeKey writes a new key, whole or not at all, unless there is one.
+// makeKey writes a new key, completely or not at all, unless there is one.
 func makeKey(path string) error {
 	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // which never fails
+	_, _ = rand.Read(key) // never fails
 	temp, err := os.CreateTemp(filepath.Dir(path), keyName+".*.tmp")
 	if err != nil {
 		return err

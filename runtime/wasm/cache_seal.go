@@ -13,13 +13,13 @@ import (
 	"path/filepath"
 )
 
-// A seal is an HMAC-SHA-256, by the cache's key, of the folder's digest and of
-// all that is in the folder: names, sizes and content. The digest stands for
-// the module, the versions and the machine, so a seal holds nothing that would
-// have to be parsed before it is believed.
+// A seal is an HMAC-SHA-256, with the cache's key, of the folder's digest and
+// everything in the folder: names, sizes and content. The digest stands for the
+// module, the versions and the machine, so a seal contains nothing that would
+// have to be parsed before it is verified.
 const sealName = "seal"
 
-// What a folder may hold; more is damage.
+// Limits on the content of a folder; more is damage.
 const (
 	maxSealedFiles = 1000
 	maxSealedBytes = 1 << 30
@@ -32,7 +32,7 @@ type sealedFile struct {
 	size int64 // 0 for a folder
 }
 
-// check checks the folder's seal, or says why it has none that fits.
+// check verifies the folder's seal, or says why it has no valid one.
 func (f *folder) check() error {
 	files, err := f.list()
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *folder) check() error {
 	return nil
 }
 
-// seal seals what is in the folder now.
+// seal seals the current content of the folder.
 func (f *folder) seal() error {
 	files, err := f.list()
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *folder) seal() error {
 	if err != nil {
 		return err
 	}
-	// Should this be interrupted, then what it leaves doesn't fit.
+	// If this is interrupted, the seal doesn't match what is left.
 	temp := filepath.Join(f.path, sealName+".tmp")
 	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *folder) seal() error {
 	return os.Rename(temp, filepath.Join(f.path, sealName))
 }
 
-// list lists what is in the folder, in the order of names, but for the seal.
+// list lists the content of the folder, sorted by name, without the seal.
 func (f *folder) list() (files []sealedFile, err error) {
 	total := int64(0)
 	err = filepath.WalkDir(f.path, func(path string, d fs.DirEntry, err error) error {
@@ -131,14 +131,14 @@ func (f *folder) mac(files []sealedFile) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// addFrame adds a text and a number so that no other ones look the same.
+// addFrame adds a text and a number unambiguously.
 func addFrame(h hash.Hash, text string, number uint64) {
 	b := binary.BigEndian.AppendUint64(nil, uint64(len(text)))
 	b = append(b, text...)
 	_, _ = h.Write(binary.BigEndian.AppendUint64(b, number))
 }
 
-// addContent adds the content of a file that has a size.
+// addContent adds the content of a file, which must have that size.
 func addContent(h hash.Hash, path string, size int64, buf []byte) error {
 	file, err := openPrivate(path)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// callee is an exported function of an instance. Looking one up allocates
-// 10 KB, so that is done when it is first called.
+// callee is an exported function of an instance. Looking one up allocates 10
+// KB, so that is done when it is first called.
 type callee struct {
 	instance *Instance
 	module   api.Module
@@ -22,7 +22,7 @@ func (i *Instance) callees(names []string) []callee {
 	return all
 }
 
-// optional is an export of a module; nil = it has none of that name.
+// optional returns an export of a module; nil = it has none of that name.
 func (i *Instance) optional(m api.Module, name string) *callee {
 	c := &callee{instance: i, module: m, name: name}
 	if !c.find() { // which costs little if there is none
@@ -37,12 +37,12 @@ func (c *callee) find() bool {
 	if f == nil {
 		return false
 	}
-	c.instance.plugin.engine.layout.lend(f, c.instance.stack)
+	c.instance.plugin.engine.layout.install(f, c.instance.stack)
 	c.f = f
 	return true
 }
 
-// call calls the function. No other call into the instance may be under way.
+// call calls the function. No other call into the instance may be in progress.
 func (c *callee) call(params []uint64) error {
 	if c.f == nil {
 		c.find()

@@ -11,20 +11,20 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// code is what the modules of a plugin were compiled to. Plugins with the same
-// modules share it, however many workers have them.
+// code is the compiled code of the modules of a plugin. Plugins with the same
+// modules share it, however many workers use them.
 //
 // wazero reads the folder in the cache whenever it doesn't have a module in
 // memory, so it may look for one only right after the folder was checked, or
-// while another plugin holds the module. Therefore whatever takes or drops the
-// code of a digest holds the lock of the digest.
+// while another plugin holds the module. Therefore taking or dropping the code
+// of a digest requires the lock of the digest.
 type code struct {
 	digest string
 	cache  wazero.CompilationCache // of this code alone
 	users  int                     // protected by the lock of the digest
 }
 
-// codes are those that plugins use, by digest.
+// codes holds the code in use, by digest.
 type codes struct {
 	turn keyedLock
 
@@ -53,8 +53,8 @@ func (c *codes) remove(digest string) {
 	delete(c.used, digest)
 }
 
-// compile gives the plugin its runtime with the code of its parts: that of
-// another plugin with the same ones, or from the cache, or compiled now.
+// compile creates the plugin's runtime with the code of its parts: shared with
+// another plugin that has the same parts, or from the cache, or compiled now.
 func (p *Plugin) compile(ctx context.Context) error {
 	codes := &p.engine.codes
 	digest := p.engine.digestOf(p.parts)
@@ -78,7 +78,7 @@ func (p *Plugin) compile(ctx context.Context) error {
 	return nil
 }
 
-// compileFirst makes the code of plugins of which there is none yet.
+// compileFirst obtains the code of a plugin if there is none in memory yet.
 func (p *Plugin) compileFirst(ctx context.Context, digest string) (*code, error) {
 	if f := p.engine.cache.enter(ctx, digest); f != nil {
 		defer f.leave()
@@ -88,7 +88,7 @@ func (p *Plugin) compileFirst(ctx context.Context, digest string) (*code, error)
 				f.finish(ctx)
 				return &code{digest: digest, cache: kept}, nil
 			}
-			_ = kept.Close(ctx) // what counts is why it can't be compiled
+			_ = kept.Close(ctx) // the reason why it can't be compiled is what counts
 			if !isCacheFault(err) {
 				return nil, err
 			}
@@ -103,15 +103,15 @@ func (p *Plugin) compileFirst(ctx context.Context, digest string) (*code, error)
 	return &code{digest: digest, cache: inMemory}, nil
 }
 
-// isCacheFault reports whether an error is one of the cache rather than of the
+// isCacheFault reports whether an error is caused by the cache rather than the
 // module.
 func isCacheFault(err error) bool {
-	// wazero has no sentinel for what it can't read.
+	// wazero has no sentinel for a cache that it can't read.
 	return isFault(err) || err != nil && strings.HasPrefix(err.Error(), "compilationcache:")
 }
 
-// build makes the plugin's runtime, with what the plugin imports, and compiles
-// its parts in it. After an error nothing is left of it.
+// build creates the plugin's runtime, with what the plugin imports, and
+// compiles its parts in it. After an error nothing is left of it.
 func (p *Plugin) build(ctx context.Context, cache wazero.CompilationCache) (err error) {
 	for _, part := range p.parts {
 		part.compiled = nil
@@ -137,7 +137,7 @@ func (p *Plugin) build(ctx context.Context, cache wazero.CompilationCache) (err 
 	return nil
 }
 
-// unbuild frees what build has made, be it all or not.
+// unbuild frees what build has created, even if it was interrupted.
 func (p *Plugin) unbuild(ctx context.Context) error {
 	errs := []error{p.runtime.Close(ctx)}
 	for _, part := range p.parts {
@@ -166,19 +166,19 @@ func (p *Plugin) dropCode(ctx context.Context) error {
 	return errors.Join(err, code.cache.Close(ctx))
 }
 
-// keyedLock lets one goroutine at a time do something with a key.
+// keyedLock is a lock per key.
 type keyedLock struct {
 	mu   sync.Mutex // protects held
 	held map[string]*keyHold
 }
 
-// keyHold is a key that a goroutine has or waits for.
+// keyHold is a key that a goroutine holds or waits for.
 type keyHold struct {
 	sync.Mutex
 	users int
 }
 
-// lock waits for the key and returns what gives it back.
+// lock waits for the key and returns a function that releases it.
 func (l *keyedLock) lock(key string) (unlock func()) {
 	l.mu.Lock()
 	if l.held == nil {

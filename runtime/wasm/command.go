@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
 )
 
-// commandABI is that of programs with a main function, for WASI preview 1: the
+// commandABI is for programs with a main function, for WASI preview 1: the
 // payload is their standard input, what they write to standard output is the
 // result. See docs/wasi.md.
 type commandABI struct{}
@@ -42,8 +42,8 @@ func (commandABI) guest(_ context.Context, i *Instance) (guest, error) {
 	return &commandGuest{i: i}, nil
 }
 
-// commandGuest runs a command. Its beginning is the module as it stands in the
-// file: what a program initialises, it initialises in each run.
+// commandGuest runs a command. It starts from the module as in the file: a
+// program initialises itself in each run.
 type commandGuest struct {
 	alone
 	i     *Instance

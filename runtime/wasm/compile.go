@@ -7,9 +7,9 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// compile survives what the compiler does not: it panics on some damaged
-// modules. It must stay on this goroutine for that, so the compiler's option
-// to use several is left alone.
+// compile recovers from panics of the compiler, which occur on some damaged
+// modules. For that it must stay on this goroutine, so the compiler's option to
+// use several is not used.
 func compile(ctx context.Context, r wazero.Runtime, wasm []byte) (compiled wazero.CompiledModule, err error) {
 	defer func() {
 		if recover() != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
 )
 
-// maxEntries bounds the exports that can be called; a module that was linked
-// with everything exported has more than anybody can mean.
+// maxEntries bounds the exports that can be called; a module linked with
+// everything exported has more than its author can intend.
 const maxEntries = 1000
 
-// functionTypes are the types of the exported functions by name, but for those
-// that the module imports.
+// functionTypes returns the types of the exported functions by name, except
+// those that the module imports.
 func functionTypes(m *module.Module) map[string]module.FuncType {
 	types := map[string]module.FuncType{}
 	for _, e := range m.Exports {
@@ -42,7 +42,7 @@ func exportsMemory(m *module.Module) error {
 	return nil
 }
 
-// chooseEntry settles which export is called by default, out of those that
+// chooseEntry determines which export is called by default, out of those that
 // the ABI found: entry, or the ABI's own if that is empty.
 func (p *Plugin) chooseEntry(m *module.Module, entry, own, want, hint string) error {
 	if n := len(p.info.Entries); n > maxEntries {
@@ -70,8 +70,8 @@ func (p *Plugin) chooseEntry(m *module.Module, entry, own, want, hint string) er
 	return jobhost.Invalid("", entryNames(p.info.Entries, want), "has no export %s", shown)
 }
 
-// isOfSomeKind refuses a module that was taken for one of the native ABI only since it has
-// nothing of the others.
+// isOfSomeKind rejects a module that was taken for one of the native ABI only because it
+// matched no other.
 func (p *Plugin) isOfSomeKind(exports map[string]string, entry string) error {
 	if p.source.ABI != "" && p.source.ABI != runtime.ABIAuto || entry != "" {
 		return nil
@@ -102,5 +102,5 @@ func entryNames(entries []string, want string) string {
 	return "it exports " + text.Line(shown, 1000)
 }
 
-// mebibytes writes a size of memory for people.
+// mebibytes formats a size of memory for people.
 func mebibytes(n uint64) string { return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20)) }

@@ -1,17 +1,17 @@
 // Package wasm runs plugins on wazero, the WebAssembly runtime in Go, each job
 // in a pristine sandbox.
 //
-// What happens to a module: it is checked before anything believes it
-// (preflight), typed and written anew so that it can be metered and stopped
-// (typecheck, rewrite), compiled, initialised once, and its memory kept as an image (snapshot).
-// Instances are copies of the image and are put back to it after each job.
+// What happens to a module: it is checked before anything trusts it (preflight), typed and
+// rewritten so that it can be metered and stopped (typecheck, rewrite), compiled, initialised
+// once, and its memory kept as an image (snapshot). Instances are copies of the image and are
+// reset to it after each job.
 //
 //	bytes ─► preflight ─► rewrite ─► compile ─► initialise ─► image
 //	                                                            │
 //	  attempt ─► call ─► outcome ─► reset ◄─► instance ◄────────┘
 //
 // Each plugin has a wazero runtime of its own, since modules that don't trust
-// each other must not share one. What a plugin imports and exports is its ABI
+// each other must not share one. A plugin's ABI defines its imports and exports
 // (abi.go); what happens to its guests becomes an outcome (outcome.go).
 package wasm
 
@@ -38,24 +38,24 @@ const pageBytes = 64 << 10
 
 // Config configures an engine.
 type Config struct {
-	// CacheDir keeps compiled modules over restarts. It is made with mode 0700,
-	// and narrowed to it if it is there already: the files in it are run as
-	// native code, if they are what this or another engine with the same folder
-	// wrote. Empty = compiled modules are kept in memory only.
+	// CacheDir keeps compiled modules across restarts. It is created with mode
+	// 0700, and restricted to it if it exists: the files in it are run as
+	// native code, provided that this or another engine with the same folder
+	// wrote them. Empty = compiled modules are kept in memory only.
 	CacheDir string
-	// Logger is told of faults of the host that guests and tenants must not
-	// see in full; nil = nobody is.
+	// Logger logs faults of the host that guests and tenants must not see in
+	// full; nil = they are not logged.
 	Logger *slog.Logger
 }
 
 // Engine implements [runtime.Engine].
 type Engine struct {
 	logger *slog.Logger
-	cache  *cache // of native code, over restarts
+	cache  *cache // of native code, across restarts
 	codes  codes  // native code of all plugins
-	room   room   // for compiling it
-	// polling says that guests can't be stopped by their meter, so that wazero
-	// has to look at contexts: see selftest.go.
+	room   room   // for compiling
+	// polling is true if guests can't be stopped by their meter, so that wazero
+	// has to check contexts: see selftest.go.
 	polling bool
 	dog     *watchdog
 	stacks  stacks
@@ -74,8 +74,8 @@ var _ runtime.Engine = (*Engine)(nil)
 // New returns an engine. Close frees it.
 func New(config Config) (*Engine, error) { return open(config, (*Engine).testMeter) }
 
-// open makes an engine. test says why guests can't be stopped by their meter,
-// nil = they can.
+// open creates an engine. test returns why guests can't be stopped by their
+// meter, nil = they can.
 func open(config Config, test func(*Engine, context.Context) error) (*Engine, error) {
 	if arch := goruntime.GOARCH; arch != "amd64" && arch != "arm64" {
 		return nil, &jobhost.Error{
@@ -112,8 +112,8 @@ func open(config Config, test func(*Engine, context.Context) error) (*Engine, er
 	return e, nil
 }
 
-// runtimeConfig is that of the runtimes of all plugins, but for what their code
-// is kept in.
+// runtimeConfig is the configuration of all plugins' runtimes, apart from the
+// cache.
 func (e *Engine) runtimeConfig(cache wazero.CompilationCache) wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().
 		WithCompilationCache(cache).
@@ -123,8 +123,8 @@ func (e *Engine) runtimeConfig(cache wazero.CompilationCache) wazero.RuntimeConf
 		WithCloseOnContextDone(e.polling)
 }
 
-// Close waits for loads under way and frees everything, the plugins that are
-// open included. No instance may be running. Closing twice is fine.
+// Close waits for loads in progress and frees everything, including plugins
+// that are still open. No instance may be running. It may be called twice.
 func (e *Engine) Close(ctx context.Context) error {
 	e.loading.Lock()
 	defer e.loading.Unlock()
@@ -144,7 +144,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(append(errs, e.stacks.close())...)
 }
 
-// keep remembers an open plugin.
+// keep registers an open plugin.
 func (e *Engine) keep(p *Plugin) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

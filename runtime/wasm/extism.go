@@ -19,7 +19,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/snapshot"
 )
 
-// extismABI runs the plugins of Extism: see docs/extism.md.
+// extismABI runs Extism plugins: see docs/extism.md.
 type extismABI struct {
 	kernel *extismabi.Kernel
 	names  []string // of the modules that others may import
@@ -73,14 +73,14 @@ func (a *extismABI) guest(ctx context.Context, i *Instance) (guest, error) {
 	return &extismGuest{i: i, plugin: plugin, memory: memory, limit: limit}, nil
 }
 
-// extismGuest calls a plugin of Extism.
+// extismGuest calls an Extism plugin.
 type extismGuest struct {
 	i       *Instance
 	plugin  *extismabi.Plugin
 	memory  *snapshot.Memory // of the plugin's kernel
 	limit   int64            // of that memory, in bytes
 	entries []callee
-	spent   bool // its main function ran
+	spent   bool // its main function has run
 	stack   [1]uint64
 }
 
@@ -97,13 +97,13 @@ func (g *extismGuest) link(name string, m api.Module) {
 func (g *extismGuest) attach() { g.entries = g.i.callees(g.i.plugin.info.Entries) }
 
 func (g *extismGuest) initialise() error {
-	// What the plugin allocated in the kernel while it initialised is gone, as
-	// it is in Extism before each call.
+	// What the plugin allocated in the kernel while it initialised is dropped,
+	// as in Extism before each call.
 	g.plugin.Reset()
 	return nil
 }
 
-// clean does what Extism does between two calls. A main function runs once.
+// clean does what Extism does between two calls. A main function runs only once.
 func (g *extismGuest) clean() bool {
 	g.plugin.Reset()
 	return !g.spent

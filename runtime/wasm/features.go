@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// checkFeatures refuses names of features that there are not.
+// checkFeatures rejects unknown names of features.
 func checkFeatures(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(runtime.Features(), name) {
@@ -25,13 +25,13 @@ func checkFeatures(names []string) error {
 	return nil
 }
 
-// coreFeatures are those that the compiler takes: what was refused before is
-// refused by it as well.
+// coreFeatures are those that the compiler accepts: what was rejected before is
+// rejected by it as well.
 func (p *Plugin) coreFeatures() api.CoreFeatures {
 	return api.CoreFeaturesV2.SetEnabled(api.CoreFeatureSIMD, slices.Contains(p.info.Features, runtime.FeatureSIMD))
 }
 
-// needs notes which features a module of the plugin needs.
+// needs records which features a module of the plugin needs.
 func (p *Plugin) needs(m *module.Module) {
 	if m.Vectors && !slices.Contains(p.info.Features, runtime.FeatureSIMD) {
 		p.info.Features = append(p.info.Features, runtime.FeatureSIMD)

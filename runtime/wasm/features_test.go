@@ -63,7 +63,7 @@ func TestVectorsAllowed(t *testing.T) {
 				want = text
 			}
 			instance := runtimetest.Instance(t, p)
-			for range 2 { // it is reset meanwhile
+			for range 2 { // it is reset in between
 				if got := instance.Run(t.Context(), runtimetest.Attempt("", text)).Outcome; string(got.Output) != want {
 					t.Errorf("%q, %+v", got.Output, got.Failure)
 				}
@@ -85,8 +85,8 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestKnownFaultsRun: what the compiler gets wrong as it stands, vectors among it,
-// comes out right in each job.
+// TestKnownFaultsRun: what the compiler gets wrong without the rewrite, including
+// vectors, gives correct results in each job.
 func TestKnownFaultsRun(t *testing.T) {
 	t.Parallel()
 	worker, err := rig.KnownWorker()

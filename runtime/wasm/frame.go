@@ -10,12 +10,12 @@ import (
 )
 
 // frame is the context of all calls into one instance. It carries what host
-// calls work for, which they get by a type assertion. It is used by one
-// goroutine at a time.
+// calls work for, which they get by a type assertion. It is not safe for
+// concurrent use.
 //
-// A guest that was stopped notices by its meter, after a fixed number of
-// instructions. Calls of the host count as few of them, however long they take,
-// so none is begun for a guest that was stopped.
+// A stopped guest notices by its meter, after a fixed number of instructions.
+// Host calls count as few instructions, however long they take, so none is
+// begun for a stopped guest.
 type frame struct {
 	context.Context
 	stop   *stopper

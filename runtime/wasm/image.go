@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// image is a plugin as it was when it had initialised: instances are made from
-// it, and put back to it.
+// image is the state of a plugin after its initialisation: instances are copied
+// from it, and reset to it.
 type image struct {
 	bodies     []*likeness
-	remembered any // by the ABI
+	remembered any // the ABI's part
 }
 
 // look makes an image of an instance that was just initialised.
@@ -26,8 +26,8 @@ func (i *Instance) look() (*image, error) {
 	return img, nil
 }
 
-// beginning returns the plugin's image. The first call makes it: it
-// initialises an instance, which is then thrown away.
+// beginning returns the plugin's image. The first call creates it from a newly
+// initialised instance, which is then discarded.
 func (p *Plugin) beginning(ctx context.Context) (*image, error) {
 	if img := p.image.Load(); img != nil {
 		return img, nil
@@ -53,8 +53,8 @@ func (p *Plugin) beginning(ctx context.Context) (*image, error) {
 	return img, nil
 }
 
-// restore puts an instance back to its beginning. It reports whether that is
-// worth it, or the instance is better replaced.
+// restore resets an instance. It reports whether that is worth it, or the
+// instance is better replaced.
 func (i *Instance) restore() (keep bool, err error) {
 	for n, b := range i.bodies {
 		if b.outgrown() {

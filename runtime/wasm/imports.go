@@ -19,7 +19,7 @@ func (commandABI) imports(m *module.Module) error {
 }
 
 func (a *extismABI) imports(m *module.Module) error {
-	// What comes from modules of the plugin is seen when they are linked.
+	// Imports from modules of the plugin are checked when these are linked.
 	own := *m
 	own.Imports = slices.DeleteFunc(slices.Clone(m.Imports), func(i module.Import) bool { return slices.Contains(a.names, i.Module) })
 	offer := preflight.Offer{extismabi.Module: extismOffer(), wasiabi.Module: wasiOffer()}

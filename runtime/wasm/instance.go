@@ -24,14 +24,14 @@ type Instance struct {
 	guest  guest
 	frame  frame
 	stack  *stack
-	// image is what it is put back to; nil = it is replaced instead.
+	// image is the state it is reset to; nil = it is replaced instead.
 	image *image
-	// cancel ends the context of its calls, where that is what stops a guest.
+	// cancel ends the context of its calls, if that is how a guest is stopped.
 	cancel context.CancelFunc
 }
 
-// Run runs one attempt, and puts the instance back to its beginning. The guest
-// is entered only here, and never again while it is under way.
+// Run runs one attempt, and resets the instance. The guest is entered only
+// here, and never reentered.
 func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result {
 	entry, ok := i.plugin.entries[at.Entry]
 	if !ok {
@@ -73,7 +73,7 @@ func (i *Instance) Run(ctx context.Context, at *hostcall.Attempt) runtime.Result
 	return result
 }
 
-// enter makes the instance work for an attempt.
+// enter binds the instance to an attempt.
 func (i *Instance) enter(at *hostcall.Attempt, fuel int64) {
 	i.frame.at = at
 	i.system.Begin(at, i.plugin.streams)
@@ -83,7 +83,7 @@ func (i *Instance) enter(at *hostcall.Attempt, fuel int64) {
 	}
 }
 
-// leave ends that. An idle instance holds on to nothing of the attempt.
+// leave undoes enter. An idle instance retains nothing of the attempt.
 func (i *Instance) leave(at *hostcall.Attempt) {
 	i.system.End()
 	at.Flush()
@@ -93,7 +93,7 @@ func (i *Instance) leave(at *hostcall.Attempt) {
 	}
 }
 
-// renew puts the instance back to its beginning, or says why that can't be.
+// renew resets the instance, or says why that is impossible.
 func (i *Instance) renew(result *runtime.Result) {
 	switch {
 	case i.plugin.source.Isolation == runtime.IsolateInstance:
@@ -121,7 +121,7 @@ func (i *Instance) renew(result *runtime.Result) {
 	}
 }
 
-// halt stops the guest for good, from another goroutine.
+// halt stops the guest permanently, from another goroutine.
 func (i *Instance) halt() {
 	for _, b := range i.bodies {
 		b.meter.halt()
@@ -151,7 +151,7 @@ func (i *Instance) refused() bool {
 	return i.guest.refused()
 }
 
-// view returns the bytes at a place that the guest returned. They are the guest's.
+// view returns the bytes at a location that the guest returned. They are part of its memory.
 func (i *Instance) view(ptr, n uint64) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -164,7 +164,7 @@ func (i *Instance) view(ptr, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// badPlace is an answer of the guest that points to nowhere.
+// badPlace is a result of the guest that points outside its memory.
 type badPlace struct{ message string }
 
 func (e *badPlace) Error() string { return e.message }

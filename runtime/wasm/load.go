@@ -20,9 +20,9 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
-// Load checks, rewrites and compiles a plugin. What is wrong with the file is
-// an error with code [jobhost.CodeInvalid] that says what to do about it.
-// Compiling can't be interrupted, so ctx counts only before it.
+// Load checks, rewrites and compiles a plugin. Faults of the file are errors
+// with code [jobhost.CodeInvalid] that say what to do about them. Compiling
+// can't be interrupted, so ctx is only checked before it.
 func (e *Engine) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, error) {
 	e.loading.RLock()
 	defer e.loading.RUnlock()
@@ -33,9 +33,9 @@ func (e *Engine) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, 
 	p := &Plugin{engine: e, source: src, limits: src.Limits.OrDefaults(), turn: make(chan struct{}, 1)}
 	p.limits.MemoryBytes = wholePages(p.limits.MemoryBytes)
 	err := p.load(ctx, wasm)
-	p.source.Bytes, p.source.Linked = nil, nil // a plugin doesn't hold on to them
+	p.source.Bytes, p.source.Linked = nil, nil // a plugin doesn't retain them
 	if err != nil {
-		_ = p.free(context.WithoutCancel(ctx)) // what counts is why it was not loaded
+		_ = p.free(context.WithoutCancel(ctx)) // the reason why it was not loaded is what counts
 		return nil, named(src, err)
 	}
 	e.keep(p)
@@ -69,15 +69,15 @@ func (p *Plugin) load(ctx context.Context, wasm []byte) error {
 	return p.settleIsolation()
 }
 
-// checked is a module whose imports are there. estimate is what compiling it takes.
+// checked is a module whose imports are available. estimate is the cost of compiling it.
 type checked struct {
 	name     string
 	module   *module.Module
 	estimate preflight.Estimate
 }
 
-// linked returns all modules of the plugin in the order in which to
-// instantiate them, the main one last.
+// linked returns all modules of the plugin in the order in which to instantiate
+// them, the main one last.
 func (p *Plugin) linked(main *module.Module) ([]checked, error) {
 	abi, can := p.abi.(*extismABI)
 	if len(p.source.Linked) == 0 {
@@ -112,7 +112,7 @@ func (p *Plugin) linked(main *module.Module) ([]checked, error) {
 	return ordered, nil
 }
 
-// ofLinked says which module an error is about, if it isn't the main one.
+// ofLinked says which module an error is about, unless it is the main one.
 func ofLinked(name string, err error) error {
 	if name == "" || err == nil {
 		return err
@@ -120,10 +120,10 @@ func ofLinked(name string, err error) error {
 	return fmt.Errorf("linked module %s: %w", text.Line(name, 100), err)
 }
 
-// read looks at the structure of a module, before anything believes it.
+// read checks the structure of a module, before anything trusts it.
 func (p *Plugin) read(wasm []byte) (*module.Module, error) { return preflight.Read(wasm, p.bounds()) }
 
-// bounds are those of each module of the plugin.
+// bounds are the limits of each module of the plugin.
 func (p *Plugin) bounds() preflight.Limits {
 	return preflight.Limits{
 		MemoryPages:  int(p.limits.MemoryBytes / pageBytes),
@@ -133,7 +133,7 @@ func (p *Plugin) bounds() preflight.Limits {
 	}
 }
 
-// add makes a part of a module that was checked, for the compiler.
+// add prepares a checked module for the compiler.
 func (p *Plugin) add(c *checked) (err error) {
 	m := c.module
 	part := &part{name: c.name, once: p.abi.once(m), cramped: p.cramps(m)}
@@ -154,7 +154,7 @@ func (p *Plugin) add(c *checked) (err error) {
 	return nil
 }
 
-// linkedNames are the modules of the plugin that others may import from.
+// linkedNames returns the names of the plugin's modules that others may import from.
 func (p *Plugin) linkedNames() []string {
 	var names []string
 	for _, l := range p.source.Linked {
@@ -163,10 +163,10 @@ func (p *Plugin) linkedNames() []string {
 	return names
 }
 
-// interval is the fuel between two yields of a guest. An access to memory is a
-// unit and may take microseconds, the first time that it is to a page. There
-// are as many pages as the default interval has units in the default memory; a
-// guest with more yields more often.
+// interval is the fuel between two yields of a guest. A memory access is one
+// unit and may take microseconds, if it is the first one to a page. The default
+// memory has as many pages as the default interval has units; a guest with more
+// memory yields more often.
 func (p *Plugin) interval() int {
 	if p.limits.MemoryBytes <= rewrite.DefaultInterval*4096 {
 		return rewrite.DefaultInterval
@@ -175,13 +175,13 @@ func (p *Plugin) interval() int {
 }
 
 // cramps reports whether the maximum that a module declares leaves no room for
-// what jobs before the last one grew: see [snapshot.Memory.Outgrown].
+// the memory that earlier jobs grew: see [snapshot.Memory.Outgrown].
 func (p *Plugin) cramps(m *module.Module) bool {
 	limit := p.limits.MemoryBytes
 	return len(m.Memories) > 0 && m.Memories[0].HasMax && int64(m.Memories[0].Max)*pageBytes < limit+limit/4
 }
 
-// describe finds out what the module is.
+// describe determines what the module is.
 func (p *Plugin) describe(wasm []byte, m *module.Module) error {
 	sum := sha256.Sum256(wasm)
 	p.info.SHA256 = hex.EncodeToString(sum[:])
@@ -225,7 +225,7 @@ func checkData(m *module.Module, r *rewrite.Result) error {
 	return nil
 }
 
-// settleIsolation decides what holds between jobs.
+// settleIsolation decides what applies between jobs.
 func (p *Plugin) settleIsolation() error {
 	if p.source.Isolation == "" {
 		p.source.Isolation = runtime.IsolateJob
@@ -252,9 +252,9 @@ func wholePages(n int64) int64 {
 
 const rebuild = "this host runs WebAssembly 2.0, without threads, tail calls, exceptions and garbage collection"
 
-// named puts the name of the plugin's file, or of the worker without one, in
-// front of the message. Of several errors it tells all, with the first one's
-// hint.
+// named prefixes the message with the name of the plugin's file, or of the
+// worker if there is none. Several errors are combined, with the hint of the
+// first.
 func named(src runtime.Source, err error) error {
 	subject := "the plugin of worker " + src.Worker
 	if src.Path != "" {
@@ -273,8 +273,8 @@ func named(src runtime.Source, err error) error {
 	return e
 }
 
-// maxText bounds what is said about a plugin, in bytes: how many imports and
-// exports it has, and how long their names are, is its author's choice.
+// maxText bounds error texts about a plugin, in bytes: the number and length of
+// its imports and exports are its author's choice.
 const maxText = 2000
 
 func clip(text string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/runtimetest"
 )
 
-// TestGrownIsReplaced: memory that was grown too far can't be taken back.
+// TestGrownIsReplaced: memory that has grown too far can't be shrunk.
 func TestGrownIsReplaced(t *testing.T) {
 	t.Parallel()
 	p := opener(guests.Outcomes)(t, runtime.Source{})
@@ -24,8 +24,8 @@ func TestGrownIsReplaced(t *testing.T) {
 	}
 }
 
-// TestMemoryIsThatOfAFreshOne: how much memory a job can have doesn't depend on
-// what the jobs before it took.
+// TestMemoryIsThatOfAFreshOne: how much memory a job can use doesn't depend on
+// what earlier jobs used.
 func TestMemoryIsThatOfAFreshOne(t *testing.T) {
 	t.Parallel()
 	p := opener(guests.Outcomes)(t, runtime.Source{Limits: runtime.Limits{MemoryBytes: 16 << 20}})
@@ -48,7 +48,7 @@ func TestMemoryIsThatOfAFreshOne(t *testing.T) {
 	}
 }
 
-// TestMemoryOfACrampedModule: that holds for what a module itself declares, too.
+// TestMemoryOfACrampedModule: this also holds for the maximum that a module itself declares.
 func TestMemoryOfACrampedModule(t *testing.T) {
 	t.Parallel()
 	// 1 to 20 pages, and an entry that traps unless it can have 10 more.
@@ -64,7 +64,7 @@ func TestMemoryOfACrampedModule(t *testing.T) {
 	}
 }
 
-// TestRefusalIsOfOneJob: that a job was refused memory is told of it alone.
+// TestRefusalIsOfOneJob: a refusal of memory is reported only for the job concerned.
 func TestRefusalIsOfOneJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

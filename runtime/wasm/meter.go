@@ -6,8 +6,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
-// meter counts the work of a guest and stops it, by the globals that the
-// rewrite gave its module. Only halt may be called while the guest runs.
+// meter counts the work of a guest and stops it, through the globals that the
+// rewrite added to its module. Only halt may be called while the guest runs.
 type meter struct {
 	rewritten                *rewrite.Result
 	tick, fuel, budget, stop api.MutableGlobal
@@ -21,7 +21,7 @@ func (m *meter) attach(module api.Module, r *rewrite.Result) {
 	m.budget, m.stop = global(rewrite.Budget), global(rewrite.Stop)
 }
 
-// begin starts to count, up to a limit; 0 = there is none.
+// begin starts counting, up to a limit; 0 = no limit.
 func (m *meter) begin(limit int64) {
 	tick, fuel, most := m.rewritten.Allot(limit)
 	m.tick.Set(api.EncodeI32(tick))
@@ -37,7 +37,7 @@ func (m *meter) used() int64 {
 	return rewrite.Used(int64(m.fuel.Get()), api.DecodeI32(m.tick.Get()))
 }
 
-// halt makes the guest trap soon, and for good.
+// halt makes the guest trap soon, permanently.
 func (m *meter) halt() {
 	if m.stop != nil {
 		m.stop.Set(1)

@@ -75,18 +75,18 @@ type nativeGuest struct {
 	entries []callee
 	buf     *callee // the mailbox; nil = the guest has none
 	wake    *callee // nil = the guest has none
-	asleep  bool    // it was reset, and must be told before the next call
+	asleep  bool    // it was reset, and must be notified before the next call
 	box     mailbox
 	// stack is for the parameters and results of a call.
 	stack [1]uint64
 }
 
-// mailbox is where the guest takes its input, and how much it said fits in.
+// mailbox is where the guest takes its input, and the size that it has announced.
 type mailbox struct{ at, size uint64 }
 
-// firstBox is the mailbox that a guest is asked for before the snapshot is
-// taken, so that inputs up to this size cost no further call. It takes no
-// memory until it is written to.
+// firstBox is the size of the mailbox that a guest is asked for before the
+// snapshot is taken, so that inputs up to this size need no further call. It
+// takes no memory until it is written to.
 const firstBox = 64 << 10
 
 func (g *nativeGuest) attach() {
@@ -98,7 +98,7 @@ func (g *nativeGuest) initialise() error {
 	if g.buf == nil {
 		return nil
 	}
-	// A guest that has less room says so with 0, and is asked again by each job.
+	// A guest with less room returns 0, and is asked again by each job.
 	return g.room(firstBox, true)
 }
 
@@ -121,7 +121,7 @@ func (g *nativeGuest) call(entry int, at *hostcall.Attempt) (jobhost.Outcome, er
 	return at.Outcome(view), nil
 }
 
-// enter hands over the input, calls the entry and returns a view of its result.
+// enter passes the input, calls the entry and returns a view of its result.
 func (g *nativeGuest) enter(entry int, at *hostcall.Attempt) ([]byte, error) {
 	if g.asleep && g.wake != nil {
 		if err := g.wake.call(nil); err != nil {
@@ -141,7 +141,7 @@ func (g *nativeGuest) enter(entry int, at *hostcall.Attempt) ([]byte, error) {
 	return g.i.view(g.stack[0]>>32, g.stack[0]&0xffffffff)
 }
 
-// post writes the input to the mailbox, which grows only when it must.
+// post writes the input to the mailbox, which grows only when necessary.
 func (g *nativeGuest) post(input []byte) error {
 	n := uint64(len(input))
 	if n == 0 {
@@ -160,8 +160,8 @@ func (g *nativeGuest) post(input []byte) error {
 	return nil
 }
 
-// room asks the guest for a mailbox of n bytes. When it may refuse, it has
-// none after a refusal.
+// room asks the guest for a mailbox of n bytes. If it may refuse and does, it
+// has no mailbox.
 func (g *nativeGuest) room(n uint64, mayRefuse bool) error {
 	g.box = mailbox{}
 	g.stack[0] = n

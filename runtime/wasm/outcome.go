@@ -15,9 +15,9 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasiabi"
 )
 
-// failed makes an outcome of a call that didn't return. Being stopped from
-// outside comes first, then the end of its fuel; then what the guest said by
-// fail before it trapped or exited, which is often how a language ends a
+// failed returns the outcome of a call that didn't return. Being stopped from
+// outside comes first, then running out of fuel; then what the guest reported
+// by fail before it trapped or exited, which is often how a language ends a
 // program; then the trap itself.
 func (i *Instance) failed(ctx context.Context, at *hostcall.Attempt, stopped stopReason, err error) jobhost.Outcome {
 	switch {
@@ -47,7 +47,7 @@ func (i *Instance) spoilt(err error) runtime.Reason {
 		return runtime.ReplacedTrap
 	}
 	if _, ok := errors.AsType[*wasiabi.Exit](err); ok {
-		// What exits leaves nothing behind that a reset doesn't undo.
+		// A guest that exits leaves nothing that a reset can't undo.
 		if i.plugin.source.Isolation == runtime.IsolateInstance {
 			return runtime.ReplacedExit
 		}
@@ -64,8 +64,8 @@ func (i *Instance) spoilt(err error) runtime.Reason {
 	return runtime.ReplacedInternal
 }
 
-// diagnose says what happened to a guest that didn't return. Nothing of the
-// host shows in it: wazero's text is taken apart, not passed on.
+// diagnose says what happened to a guest that didn't return. It reveals nothing
+// about the host: wazero's text is parsed, not passed on.
 func (i *Instance) diagnose(at *hostcall.Attempt, err error) *jobhost.Failure {
 	code, category, message, stack := jobhost.FailTrap, jobhost.CategorySystem, "", ""
 	if exit, ok := errors.AsType[*wasiabi.Exit](err); ok {
@@ -82,7 +82,7 @@ func (i *Instance) diagnose(at *hostcall.Attempt, err error) *jobhost.Failure {
 	} else if trap != "" {
 		message, stack = "the guest trapped: "+trap, guestStack(err)
 	} else {
-		// A panic of a host call: the text has the host's stack in it.
+		// A panic of a host call: the text contains the host's stack.
 		i.plugin.engine.logger.Error("a host call failed", "worker", i.plugin.source.Worker, "job", at.Job, "error", err)
 		code, message, stack = jobhost.FailInternal, "a host call failed; the host's log says more", guestStack(err)
 	}
@@ -101,10 +101,10 @@ func noEntry(p *Plugin, at *hostcall.Attempt) jobhost.Outcome {
 			entryNames(p.info.Entries, p.abi.signature())))
 }
 
-// stackMark is between wazero's message and the frames of the guest.
+// stackMark separates wazero's message from the frames of the guest.
 const stackMark = "\nwasm stack trace:\n\t"
 
-// stackOverflow is what wazero calls it.
+// stackOverflow is wazero's term for it.
 const stackOverflow = "stack overflow"
 
 // trapName returns what trapped, such as "integer divide by zero", or "" when
@@ -123,7 +123,7 @@ func trapName(err error) string {
 	return ""
 }
 
-// maxStack bounds the stack of a failure, in bytes; names in it are the guest's choice.
+// maxStack bounds the stack of a failure, in bytes; the guest chooses the names in it.
 const maxStack = 8 << 10
 
 // guestStack returns the frames of the guest, innermost first, one per line.
@@ -132,7 +132,7 @@ func guestStack(err error) string {
 	if !ok {
 		return ""
 	}
-	// Behind the frames of a panic of the host comes the host's own stack.
+	// The frames of a host panic are followed by the host's own stack.
 	frames, _, _ = strings.Cut(frames, "\n\n")
 	var b strings.Builder
 	for frame := range strings.SplitSeq(frames, "\n\t") {

@@ -13,37 +13,37 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/snapshot"
 )
 
-// part is one module of a plugin. Most plugins have one; those of Extism may
+// part is one module of a plugin. Most plugins have one; Extism plugins may
 // have others linked to it.
 type part struct {
-	name      string // that others import it by; empty for the main one
+	name      string // by which others import it; empty for the main one
 	rewritten *rewrite.Result
 	compiled  wazero.CompiledModule
 	once      []string // exports that initialise it
-	// cramped says that its memory can't grow beyond what one job may have,
-	// because of the maximum that the module declares: what a job grew, the next
-	// one would lack.
+	// cramped means that its memory can't grow beyond what one job may use,
+	// because of the maximum that the module declares: memory that one job
+	// grows, the next would lack.
 	cramped bool
 }
 
-// body is a part in an instance: its module with all that it can change.
+// body is a part in an instance: its module with everything it can change.
 type body struct {
 	part    *part
 	module  api.Module
 	memory  *snapshot.Memory
-	globals []api.MutableGlobal // those of the guest, to be put back
+	globals []api.MutableGlobal // those of the guest, to be reset
 	meter   meter
 }
 
-// likeness is a body as it was when it had initialised.
+// likeness is the state of a body after its initialisation.
 type likeness struct {
 	memory  *snapshot.Image
 	globals []uint64 // in the order of the rewrite's list
 }
 
-// open makes a body: empty, or like another one was. Imports that are not the
-// runtime's are those of ctx's resolver. No code of the guest runs: the rewrite
-// took its start function out.
+// open creates a body: empty, or as a copy of another one. Imports that are not
+// in the runtime are resolved by ctx's resolver. No code of the guest runs: the
+// rewrite has removed its start function.
 func (p *part) open(ctx context.Context, r wazero.Runtime, limit int64, like *likeness) (_ *body, err error) {
 	b := &body{part: p}
 	defer func() {
@@ -72,11 +72,11 @@ func (p *part) open(ctx context.Context, r wazero.Runtime, limit int64, like *li
 	return b, nil
 }
 
-// moduleConfig has no start functions, which bodies call themselves. Nothing
-// asks its source of randomness; without one wazero seeds another each time.
+// moduleConfig has no start functions, which bodies call themselves. Its source
+// of randomness is never used; without one wazero seeds a new one each time.
 var moduleConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
 
-// instantiate survives modules that wazero panics on.
+// instantiate recovers from wazero's panics on some modules.
 func (b *body) instantiate(ctx context.Context, r wazero.Runtime) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -88,9 +88,9 @@ func (b *body) instantiate(ctx context.Context, r wazero.Runtime) (err error) {
 	return err
 }
 
-// start writes the data segments, which the rewrite took out of the module, and
-// calls the start function and the exports that initialise it. That the data
-// fits was checked when the module was loaded.
+// start writes the data segments, which the rewrite removed from the module,
+// and calls the start function and the exports that initialise it. That the
+// data fits was checked when the module was loaded.
 func (b *body) start(i *Instance) error {
 	memory := b.memory.Bytes()
 	for _, d := range b.part.rewritten.Data {
@@ -110,7 +110,7 @@ func (b *body) start(i *Instance) error {
 	return nil
 }
 
-// look returns what the body is like now.
+// look returns the current state of the body.
 func (b *body) look() (*likeness, error) {
 	memory, err := b.memory.Image()
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *body) outgrown() bool {
 	return b.memory.Outgrown() || b.part.cramped && b.memory.Grown()
 }
 
-// restore makes the body what it was like.
+// restore resets the body to a state.
 func (b *body) restore(l *likeness) error {
 	for n, g := range b.globals {
 		if g.Get() != l.globals[n] {
@@ -138,7 +138,7 @@ func (b *body) restore(l *likeness) error {
 	if _, err := b.memory.Reset(); err != nil {
 		return err
 	}
-	// Where that can't be, the size is the one thing that the next job sees.
+	// If that fails, the size is the only thing that the next job sees.
 	b.memory.Shrink(b.module.Memory())
 	return nil
 }

@@ -19,7 +19,7 @@ type Plugin struct {
 	limits runtime.Limits
 	abi    abi
 	info   runtime.Info
-	// entries are the places in info.Entries by name; "" is the default.
+	// entries maps names to indices in info.Entries; "" is the default.
 	entries map[string]int
 	streams wasiabi.Streams
 	// unrestorable says why instances can't be reset; empty = they can.
@@ -29,8 +29,8 @@ type Plugin struct {
 	parts   []*part        // the main one last
 	code    *code          // of the parts; nil = they are not compiled
 
-	// turn is held by whoever makes the image, which may take long: others wait
-	// for it as long as their contexts last.
+	// turn is held while the image is created, which may take long: others wait
+	// for it until their contexts end.
 	turn  chan struct{}
 	image atomic.Pointer[image] // nil until there is an instance
 }
@@ -44,13 +44,13 @@ func (p *Plugin) Info() runtime.Info {
 	return info
 }
 
-// copies reports whether instances are made from an image, rather than each
+// copies reports whether instances are copied from an image, rather than each
 // initialised.
 func (p *Plugin) copies() bool {
 	return p.source.Isolation != runtime.IsolateFresh && p.unrestorable == ""
 }
 
-// Close frees the plugin. Closing it twice, or after its engine, is fine.
+// Close frees the plugin. It may be called twice, or after closing its engine.
 func (p *Plugin) Close(ctx context.Context) error {
 	if !p.engine.forget(p) {
 		return nil
@@ -58,7 +58,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 	return p.free(ctx)
 }
 
-// free frees what there is, also of a plugin that was loaded halfway.
+// free frees everything, even of a plugin that was only partly loaded.
 func (p *Plugin) free(ctx context.Context) error {
 	errs := []error{p.dropCode(ctx)}
 	if img := p.image.Load(); img != nil {

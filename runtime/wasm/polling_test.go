@@ -16,7 +16,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm"
 )
 
-// polling loads a guest into an engine whose guests are stopped by contexts.
+// polling loads a guest into an engine that stops guests by contexts.
 func polling(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
 	return func(t *testing.T, src runtime.Source) runtime.Plugin {
 		var log bytes.Buffer
@@ -41,7 +41,7 @@ func polling(guest []byte) func(*testing.T, runtime.Source) runtime.Plugin {
 	}
 }
 
-// TestPollingSuite runs the suite where the meter stops nobody.
+// TestPollingSuite runs the suite where the meter stops nothing.
 func TestPollingSuite(t *testing.T) {
 	t.Parallel()
 	runtimetest.Run(t, runtimetest.Subject{Open: polling(guests.Outcomes), Lacks: []string{"sleep", "ok"}})

@@ -22,9 +22,9 @@ type speaker struct {
 	name  string
 	open  func(*testing.T, runtime.Source) runtime.Plugin
 	entry string
-	// once says that it is a command, which no instance runs twice as it is.
+	// once means that it is a command, which no instance runs twice without a reset.
 	once bool
-	// grows says that it takes so much memory that it is replaced instead.
+	// grows means that it uses so much memory that it is replaced instead.
 	grows bool
 }
 
@@ -52,9 +52,9 @@ func built(module func(*testing.T) []byte) func(*testing.T, runtime.Source) runt
 	return func(t *testing.T, src runtime.Source) runtime.Plugin { return opener(module(t))(t, src) }
 }
 
-// TestNothingRemains: after a job, a sandbox is byte for byte what a new one is,
-// whatever language its guest is in. That the job's payload is found in
-// sandboxes that aren't reset shows that it could have stayed.
+// TestNothingRemains: after a job, a sandbox is byte for byte the same as a new
+// one, in any guest language. That the job's payload is found in sandboxes that
+// aren't reset shows that it could have stayed.
 func TestNothingRemains(t *testing.T) {
 	t.Parallel()
 	const canary = "a canary that sings of what it was told"
@@ -108,7 +108,7 @@ func sameContents(t *testing.T, used, fresh wasm.Contents) {
 	}
 }
 
-// TestCommandForgets: what a command in Go leaves in its variables, its
+// TestCommandForgets: what a Go command leaves in its variables, its
 // environment and its descriptors is gone.
 func TestCommandForgets(t *testing.T) {
 	t.Parallel()

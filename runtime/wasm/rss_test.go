@@ -33,8 +33,8 @@ func statusBytes(t testing.TB, line string) int64 {
 	return kib << 10
 }
 
-// peakOf returns by how much do raised the resident memory at its highest, for
-// which it makes the kernel begin its count of that anew.
+// peakOf returns by how much do raised the peak of the resident memory, which
+// it makes the kernel reset before.
 func peakOf(t testing.TB, do func()) int64 {
 	t.Helper()
 	before := residentBytes(t)
@@ -47,7 +47,7 @@ func peakOf(t testing.TB, do func()) int64 {
 
 // TestGrownMemoryIsOnce: a guest that grows to its limit bit by bit, and writes
 // to all of it, takes little more than the limit: memory that grows isn't
-// copied. It is no parallel test, since it looks at the process as a whole.
+// copied. It is not parallel, since it measures the whole process.
 func TestGrownMemoryIsOnce(t *testing.T) {
 	const limit = 128 << 20
 	const grow = "\x02\x40" + loop + // until growing is refused
@@ -81,12 +81,12 @@ func TestGrownMemoryIsOnce(t *testing.T) {
 	}
 }
 
-// overflowBytes is what a guest takes that nests its calls until its stack
+// overflowBytes is the memory of a guest that nests its calls until its stack
 // overflows: the stack, and what any sandbox takes.
 const overflowBytes = (runtime.StackBytes + 1<<20) * raceFactor
 
-// overflow has guests nest their calls without end, all at once, and returns
-// how much memory they took at most.
+// overflow has guests nest their calls endlessly, all at once, and returns the
+// maximum memory that they took.
 func overflow(t testing.TB, p runtime.Plugin, guests int) int64 {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -110,8 +110,8 @@ func overflow(t testing.TB, p runtime.Plugin, guests int) int64 {
 	})
 }
 
-// TestStacksAreBounded: so many endless recursions take so many stacks, and
-// leave nothing.
+// TestStacksAreBounded: endless recursions take one stack each, and leave
+// nothing.
 func TestStacksAreBounded(t *testing.T) {
 	const count = 64 / raceFactor
 	p := load(t, newEngine(t), guests.Outcomes, runtime.Limits{})
@@ -126,8 +126,8 @@ func TestStacksAreBounded(t *testing.T) {
 	}
 }
 
-// TestStacksAreTrimmed: a sandbox in which a deep recursion has returned takes
-// no more memory than others until its next job.
+// TestStacksAreTrimmed: after a deep recursion a sandbox takes no more memory
+// than others until its next job.
 func TestStacksAreTrimmed(t *testing.T) {
 	const count, depth = 32, 60_000 // of activations of some 50 bytes
 	deep := bump(1) + counter + number(depth) + "\x49\x04\x40" + call(0) + "\x0b"

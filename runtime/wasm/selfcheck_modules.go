@@ -6,8 +6,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// selfCheck is a small module that some version of wazero's compiler gets wrong,
-// if it is not rewritten. Its export f takes an i32.
+// selfCheck is a small module that some version of wazero's compiler gets wrong
+// unless it is rewritten. Its export f takes an i32.
 type selfCheck struct {
 	name      string
 	wasm      []byte
@@ -15,7 +15,7 @@ type selfCheck struct {
 }
 
 // selfChecks are modules for what the rewrite must avoid: on amd64 the first two,
-// on arm64 the others. All must come out right on all machines.
+// on arm64 the others. All must give correct results on all machines.
 func selfChecks() []selfCheck {
 	return []selfCheck{
 		{name: "a branch on 0 less than an and", wasm: checkAnd, arg: 1, want: 1},
@@ -51,7 +51,7 @@ var checkPopcnt = checkModule(nil, []byte{
 	0x41, 8, 0x20, 0, 0x3a, 0, 0, 0x41, 8, 0x2c, 0, 0, 0x69, 0xad,
 })
 
-// manyFloats and manyNumbers are more than there are registers for.
+// manyFloats and manyNumbers are more than there are registers.
 const (
 	manyFloats  = 15
 	manyNumbers = 26
@@ -89,7 +89,7 @@ func checkRemainder() []byte {
 	return checkModule([]byte{manyNumbers, module.I64}, code)
 }
 
-// checkModule is a module with one function (i32) → (i64) and a memory of a page.
+// checkModule builds a module with one function (i32) → (i64) and one page of memory.
 func checkModule(locals, code []byte) []byte {
 	body := []byte{byte(len(locals) / 2)}
 	body = append(append(append(body, locals...), code...), byte(module.End))

@@ -30,12 +30,12 @@ var countdown = []byte{
 }
 
 // countFrom takes some seconds: long enough to be interrupted on a busy machine,
-// short enough to be waited for where it can't be.
+// short enough to wait for where interrupting fails.
 const countFrom = 1<<31 - 1
 
-// testResults proves that what the compiler is known to get wrong comes out
-// right as the rewrite writes it. Where it doesn't, no plugin may run: its
-// results would be wrong without a word.
+// testResults verifies that what the compiler is known to get wrong gives
+// correct results after the rewrite. If not, no plugin may run: its results
+// would be silently wrong.
 func (e *Engine) testResults(ctx context.Context) error { return e.prove(ctx, selfChecks()) }
 
 func (e *Engine) prove(ctx context.Context, checks []selfCheck) error {
@@ -55,7 +55,7 @@ func (e *Engine) prove(ctx context.Context, checks []selfCheck) error {
 	return nil
 }
 
-// result runs a check as the rewrite writes it.
+// result runs the rewritten form of a check.
 func (e *Engine) result(ctx context.Context, check selfCheck) (got uint64, err error) {
 	m, err := module.Read(check.wasm)
 	if err != nil {
@@ -78,10 +78,10 @@ func (e *Engine) result(ctx context.Context, check selfCheck) (got uint64, err e
 	return results[0], nil
 }
 
-// testMeter proves that a guest lets the host stop the world, as its garbage
+// testMeter verifies that a guest lets the host stop the world, as its garbage
 // collector does, and stops itself when its meter is halted. Both rely on
 // details of wazero that its next version may change. A few milliseconds at
-// each start are a low price for not finding out by a host that hangs.
+// each start are a low price for not finding out through a host that hangs.
 func (e *Engine) testMeter(ctx context.Context) (err error) {
 	m, err := module.Read(countdown)
 	if err != nil {
@@ -91,7 +91,7 @@ func (e *Engine) testMeter(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("rewrite the test module: %w", err)
 	}
-	cache := wazero.NewCompilationCache() // of so small a module it isn't worth keeping
+	cache := wazero.NewCompilationCache() // not worth keeping for such a small module
 	r := wazero.NewRuntimeWithConfig(ctx, e.runtimeConfig(cache))
 	defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
 	compiled, err := r.CompileModule(ctx, rewritten.Module)
@@ -108,8 +108,8 @@ func (e *Engine) testMeter(ctx context.Context) (err error) {
 	halted := make(chan struct{})
 	time.AfterFunc(time.Millisecond, func() {
 		defer close(halted)
-		// This returns when all goroutines have stopped: only if the guest can be
-		// preempted does it do so before the guest has ended by itself.
+		// This returns when all goroutines have stopped: before the guest has
+		// ended on its own only if the guest can be preempted.
 		goruntime.ReadMemStats(new(goruntime.MemStats))
 		meter.halt()
 	})

@@ -15,34 +15,34 @@ import (
 
 // stack is the memory that calls into an instance run on, one at a time.
 //
-// wazero gives each function a stack of its own on Go's heap, doubles it when
-// it is full, up to 80 MB, and keeps it: an endless recursion takes 170 MB for a
-// moment, and nothing counts that. So each instance brings a stack of a fixed
-// size, whose pages take memory when they are used, and gives it to all its
-// functions. wazero has no call for it: see layout.
+// wazero gives each function a stack of its own on Go's heap, doubles it when it
+// is full, up to 80 MB, and keeps it: an endless recursion briefly takes 170 MB,
+// which no limit counts. So each instance has a stack of a fixed size, whose
+// pages take memory when they are used, and gives it to all its functions.
+// wazero has no call for it: see layout.
 type stack struct {
 	memory []byte
 }
 
-// keptStack is how much of a stack stays in memory between jobs, at most.
+// keptStack is the most of a stack that stays in memory between jobs.
 const keptStack = 64 << 10
 
 // trimAfter is the fuel that a job must have used for its stack to be trimmed,
-// so that short jobs don't pay for a system call. With less a stack becomes deep
-// only if the guest is made for it, and no deeper than it may be.
+// so that short jobs don't pay for a system call. With less, a stack becomes
+// deep only if the guest is made for it, and no deeper than allowed.
 const trimAfter = rewrite.DefaultInterval
 
-// trim gives back what a deep recursion has used.
+// trim releases what a deep recursion has used.
 func (s *stack) trim() { releaseStack(s.memory[:len(s.memory)-keptStack]) }
 
-// stacks are those that are not in use. Making one costs more than a job.
+// stacks holds unused stacks. Creating one costs more than a job.
 type stacks struct {
 	mu     sync.Mutex // protects what follows
 	free   []*stack
 	closed bool
 }
 
-// mostFree is how many stacks are kept for later.
+// mostFree is how many unused stacks are kept.
 const mostFree = 64
 
 // take returns a stack.
@@ -61,7 +61,7 @@ func (s *stacks) take() (*stack, error) {
 	return &stack{memory: memory}, nil
 }
 
-// give takes a stack back.
+// give takes back a stack.
 func (s *stacks) give(st *stack) error {
 	st.trim()
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *stacks) give(st *stack) error {
 	return unmapStack(st.memory)
 }
 
-// close frees the stacks that are not in use, and then those that come back.
+// close frees the unused stacks, and makes give free those that come back.
 func (s *stacks) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,16 +86,16 @@ func (s *stacks) close() error {
 	return errors.Join(errs...)
 }
 
-// layout is where wazero 1.12 keeps what it knows of a function's stack, in the
-// type behind [api.Function]: the stack itself, the address of its end, from
-// which it grows down, and the address of its beginning, which each function
-// compares with before it takes its part.
+// layout is where wazero 1.12 keeps a function's stack, in the type behind
+// [api.Function]: the stack itself, the address of its end, from which it grows
+// down, and the address of its beginning, which each function checks before it
+// takes its part.
 type layout struct {
-	of                 reflect.Type // what it is the layout of
+	of                 reflect.Type // whose layout it is
 	stack, top, bottom uintptr      // offsets
 }
 
-// errLayout says that this is not the wazero that is known here.
+// errLayout means that this is not the wazero version known here.
 var errLayout = errors.New("wazero keeps the stacks of guests elsewhere")
 
 // layoutOf finds the layout by the names and types of the fields.
@@ -119,14 +119,14 @@ func layoutOf(f api.Function) (l layout, err error) {
 	return layout{of: of, stack: stack.Offset, top: top.Offset, bottom: context.Offset + bottom.Offset}, nil
 }
 
-// full is how long wazero believes the stack to be. It doubles one that is at
-// most 50,000,000 bytes long and refuses a longer one, which is a clean error
-// of the guest. It never looks at what would be beyond the end.
+// full is how long wazero believes the stack to be. It doubles a stack of at
+// most 50,000,000 bytes and refuses to grow a longer one, which is a clean
+// error of the guest. It never accesses what would be beyond the end.
 const full = 64 << 20
 
-// lend makes a function run on a stack. A function of the host, which a guest
-// may import and export again, is of another type: it runs on Go's stack.
-func (l layout) lend(f api.Function, s *stack) {
+// install makes a function run on a stack. A host function, which a guest may
+// import and export again, is of another type: it runs on Go's stack.
+func (l layout) install(f api.Function, s *stack) {
 	if reflect.TypeOf(f) != l.of {
 		return
 	}

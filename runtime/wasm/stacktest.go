@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// recursion is a guest that calls itself without end:
+// recursion is a guest that calls itself endlessly:
 //
 //	(module (func (export "f") (call 0)))
 var recursion = []byte{
@@ -22,8 +22,8 @@ var recursion = []byte{
 	10, 6, 1, 4, 0, 0x10, 0, 0x0b, // its code, without locals
 }
 
-// testStack finds out where wazero keeps the stack of a function, and proves
-// that a guest which is given one stays on it.
+// testStack determines where wazero keeps the stack of a function, and verifies
+// that a guest that is given one stays on it.
 func (e *Engine) testStack(ctx context.Context) error {
 	if err := e.overflow(ctx); err != nil {
 		return &jobhost.Error{
@@ -50,7 +50,7 @@ func (e *Engine) overflow(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stacks.give(whole)) }()
-	e.layout.lend(f, &stack{memory: whole.memory[len(whole.memory)-keptStack:]})
+	e.layout.install(f, &stack{memory: whole.memory[len(whole.memory)-keptStack:]})
 	if _, err := f.Call(ctx); trapName(err) != stackOverflow {
 		return fmt.Errorf("an endless recursion ended otherwise than by an overflow: %w", err)
 	}

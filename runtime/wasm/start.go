@@ -16,9 +16,9 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasiabi"
 )
 
-// Instantiate makes a sandbox. The first of a plugin is initialised, the others
-// are copies of it as it was then, unless each is to be initialised itself.
-// What the guest logs meanwhile is told only when that fails.
+// Instantiate creates a sandbox. The first one of a plugin is initialised, the others are
+// copies of its state then, unless each is to be initialised separately. What the guest logs
+// during initialisation is only reported if that fails.
 func (p *Plugin) Instantiate(ctx context.Context) (runtime.Instance, error) {
 	if !p.copies() {
 		i, err := p.initialised(ctx)
@@ -39,7 +39,7 @@ func (p *Plugin) Instantiate(ctx context.Context) (runtime.Instance, error) {
 	return i, nil
 }
 
-// open makes an instance: empty, or as an image has it.
+// open creates an instance: empty, or as a copy of an image.
 func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) {
 	i := &Instance{plugin: p, image: img}
 	defer func() {
@@ -78,8 +78,8 @@ func (p *Plugin) open(ctx context.Context, img *image) (_ *Instance, err error) 
 	return i, nil
 }
 
-// unmounted is the error of folders that can't be opened. Where they are on the
-// host is no business of those who submit jobs.
+// unmounted is the error for folders that can't be opened. Where they are on
+// the host is not shown to those who submit jobs.
 func (p *Plugin) unmounted(err error) error {
 	p.engine.logger.Error("mounts can't be opened", "worker", p.source.Worker, "error", err)
 	return &jobhost.Error{
@@ -88,7 +88,7 @@ func (p *Plugin) unmounted(err error) error {
 	}
 }
 
-// initialised returns an instance that has initialised itself.
+// initialised returns an instance that has been initialised.
 func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 	i, err := p.open(ctx, nil)
 	if jobhost.CodeOf(err) == jobhost.CodeUnavailable {
@@ -112,11 +112,11 @@ func (p *Plugin) initialised(ctx context.Context) (*Instance, error) {
 	return i, nil
 }
 
-// initialise runs what the guest wants to run first.
+// initialise runs the guest's initialisation.
 func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err error) {
 	deadline, _ := ctx.Deadline()
 	if i.stop.begin(ctx, deadline) != notStopped {
-		return errStopped // maybe a moment before ctx says so itself
+		return errStopped // maybe a moment before ctx reports it
 	}
 	i.enter(at, 0)
 	for _, b := range i.bodies {
@@ -137,11 +137,11 @@ func (i *Instance) initialise(ctx context.Context, at *hostcall.Attempt) (err er
 
 var errStopped = errors.New("it was stopped")
 
-// startError says why there is no sandbox, with the last that the guest said.
+// startError says why there is no sandbox, with the last of the guest's log.
 func (i *Instance) startError(ctx, starting context.Context, at *hostcall.Attempt, err error) error {
 	cause := context.Cause(ctx)
 	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
-		cause = context.DeadlineExceeded // the watchdog saw it first
+		cause = context.DeadlineExceeded // the watchdog noticed first
 	}
 	if cause != nil {
 		return fmt.Errorf("start the guest: %w", cause)
@@ -159,7 +159,7 @@ func (i *Instance) startError(ctx, starting context.Context, at *hostcall.Attemp
 	return &jobhost.Error{Code: jobhost.CodeInvalid, Message: message, Hint: hint}
 }
 
-// system says what the guest finds of an operating system.
+// system returns what the guest sees of an operating system.
 func (p *Plugin) system(stop <-chan struct{}) wasiabi.Config {
 	system := &p.source.System
 	config := wasiabi.Config{Args: system.Args, BareEnv: system.BareEnv, PreciseClock: system.PreciseClock, Stop: stop}

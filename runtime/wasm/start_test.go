@@ -94,7 +94,7 @@ func TestMissingMount(t *testing.T) {
 	}
 }
 
-// TestStartWaits: who waits for another one's start stops waiting when told.
+// TestStartWaits: a caller waiting for the start of another stops waiting when its context ends.
 func TestStartWaits(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t), guests.InitSpin, runtime.Limits{StartTime: time.Hour})

@@ -14,24 +14,24 @@ const (
 	notStopped  stopReason = iota
 	byDeadline             // the deadline passed
 	byContext              // the context of the run ended
-	alreadyBusy            // another run is under way: a fault of the caller
+	alreadyBusy            // another run is in progress: a bug in the caller
 )
 
-// stopper ends the runs of one instance at their deadline or when their
-// context ends. It is the one place that knows when a guest is stopped; its
-// [watchdog] says when to look.
+// stopper ends the runs of one instance at their deadline or when their context
+// ends. It is the only place that decides when a guest is stopped; its
+// [watchdog] says when to check.
 type stopper struct {
 	dog  *watchdog
-	halt func()        // stops the guest for good; called at most once
+	halt func()        // stops the guest permanently; called at most once
 	done chan struct{} // closed with halt, for guests that wait in the host
 
-	busy   atomic.Bool // a run is under way; the watchdog asks before it takes the lock
-	halted atomic.Bool // set with done, for calls of the host that are about to begin
+	busy   atomic.Bool // a run is in progress; the watchdog checks it before it takes the lock
+	halted atomic.Bool // set with done, for host calls that are about to begin
 
 	mu       sync.Mutex // protects the rest; taken after the watchdog's
 	reason   stopReason
-	ctx      context.Context //nolint:containedctx // of the run under way
-	deadline time.Time       // of the run under way; zero = none
+	ctx      context.Context //nolint:containedctx // of the current run
+	deadline time.Time       // of the current run; zero = none
 }
 
 func newStopper(dog *watchdog, halt func()) *stopper {
@@ -40,12 +40,12 @@ func newStopper(dog *watchdog, halt func()) *stopper {
 	return s
 }
 
-// begin starts a run, unless it is over before it began.
+// begin starts a run, unless it is already over.
 func (s *stopper) begin(ctx context.Context, deadline time.Time) stopReason {
 	if why := s.enter(ctx, deadline); why != notStopped {
 		return why
 	}
-	// Not under the lock: to wake the watchdog takes the watchdog's own, under
+	// Not under the lock: waking the watchdog takes the watchdog's own, under
 	// which the watchdog takes this one.
 	s.dog.begin()
 	return notStopped
@@ -72,7 +72,7 @@ func (s *stopper) enter(ctx context.Context, deadline time.Time) stopReason {
 // end ends the run and says whether it was stopped: then the instance must not
 // be used again, even if the guest was faster. A guest that broke when it was
 // time to stop counts as stopped, since what it waited for may have ended for
-// the same reason, and before the watchdog looked.
+// the same reason before the watchdog checked.
 func (s *stopper) end(broke bool) stopReason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *stopper) look(now time.Time) {
 	}
 }
 
-// over says why the run under way should end now, if it should.
+// over says why the current run should end now, if it should.
 func (s *stopper) over(now time.Time) stopReason {
 	switch {
 	case s.ctx.Err() != nil:
@@ -113,8 +113,8 @@ func (s *stopper) over(now time.Time) stopReason {
 	return notStopped
 }
 
-// close ends the watch over this instance, and a run that a fault of the host
-// cut off before its end.
+// close stops watching this instance, and ends a run that a bug in the host has
+// interrupted.
 func (s *stopper) close() {
 	if s.busy.Load() {
 		s.end(true)

@@ -8,11 +8,11 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
 )
 
-// farBeyond is how many times its compile_memory a module may need and still be
-// rewritten, only to say how much that is. What needs more is refused before.
+// farBeyond is how many times its compile_memory a module may need and still be rewritten, just
+// to report how much that is. Modules that need more are rejected earlier.
 const farBeyond = 4
 
-// translate makes machine code of the modules.
+// translate compiles the modules to machine code.
 func (p *Plugin) translate(ctx context.Context, modules []checked) error {
 	var sum int64
 	for i := range modules {
@@ -34,7 +34,7 @@ func (p *Plugin) translate(ctx context.Context, modules []checked) error {
 	return p.compile(ctx)
 }
 
-// estimate looks at the code of a module.
+// estimate checks the code of a module.
 func (p *Plugin) estimate(c *checked) (err error) {
 	if c.estimate, err = preflight.Code(c.module, p.bounds()); err != nil {
 		return err
@@ -48,8 +48,7 @@ func (p *Plugin) estimate(c *checked) (err error) {
 	return nil
 }
 
-// weigh compares what compiling a module takes, in the form that it was rewritten
-// to, with what it may take.
+// weigh compares the cost of compiling a rewritten module with its limits.
 func (p *Plugin) weigh(c *checked, rewritten []byte) error {
 	after, err := preflight.Rewritten(rewritten)
 	if err != nil {
@@ -62,17 +61,17 @@ func (p *Plugin) weigh(c *checked, rewritten []byte) error {
 	return worse.Within(p.bounds(), code)
 }
 
-// roomBytes is the memory that plugins which are loaded at one time take for
-// being compiled, by the estimate, unless one alone takes more.
+// roomBytes is the estimated memory that plugins being loaded at one time may
+// use for compiling, unless one alone takes more.
 const roomBytes = 1 << 30
 
-// room lets those in that fit beside each other. Large ones are compiled one
-// after the other.
+// room admits what fits at one time. Large plugins are compiled one after the
+// other.
 type room struct{ places *semaphore.Weighted }
 
 func newRoom() room { return room{semaphore.NewWeighted(roomBytes)} }
 
-// enter waits until there is so much room, or all.
+// enter waits until that much room is free, or all of it.
 func (r room) enter(ctx context.Context, bytes int64) (leave func(), err error) {
 	n := min(max(bytes, 0), roomBytes)
 	if err := r.places.Acquire(ctx, n); err != nil {

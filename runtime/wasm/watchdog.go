@@ -8,11 +8,11 @@ import (
 )
 
 // watchdog stops guests at their deadlines and when the contexts of their runs
-// end. There is one for all guests of an engine: it looks at the runs under
-// way every few milliseconds, so that a run costs no timer, no goroutine and
-// no registration with a context. When nothing runs for a while it sleeps.
+// end. There is one for all guests of an engine: it checks the current runs
+// every few milliseconds, so that a run needs no timer, no goroutine and no
+// registration with a context. When nothing runs for a while it sleeps.
 type watchdog struct {
-	running atomic.Int64 // runs under way
+	running atomic.Int64 // current runs
 	asleep  atomic.Bool
 
 	mu       sync.Mutex // protects the rest
@@ -23,11 +23,11 @@ type watchdog struct {
 }
 
 const (
-	// beat is how often running guests are looked at, and so how late they may
-	// be stopped; a guest notices within about a millisecond more.
+	// beat is how often running guests are checked, and so how late they may be
+	// stopped; a guest notices within about another millisecond.
 	beat = 5 * time.Millisecond
-	// maxIdle is after how many idle beats the watchdog sleeps: waking it costs a
-	// run about a microsecond.
+	// maxIdle is the number of idle beats after which the watchdog sleeps: waking
+	// it costs a run about a microsecond.
 	maxIdle = 200
 )
 
@@ -58,7 +58,7 @@ func (w *watchdog) forget(s *stopper) {
 	}
 }
 
-// begin notes a run.
+// begin records a run.
 func (w *watchdog) begin() {
 	w.running.Add(1)
 	if w.asleep.Load() {
@@ -66,7 +66,7 @@ func (w *watchdog) begin() {
 	}
 }
 
-// end notes the end of a run.
+// end records the end of a run.
 func (w *watchdog) end() { w.running.Add(-1) }
 
 func (w *watchdog) wake() {
@@ -92,7 +92,7 @@ func (w *watchdog) look() {
 			s.look(now)
 		}
 	} else if w.idle++; w.idle >= maxIdle {
-		// A run that begins now sees that the watchdog sleeps, or is seen here.
+		// A run that begins now notices that the watchdog sleeps, or is noticed here.
 		w.asleep.Store(true)
 		if w.running.Load() == 0 || !w.asleep.CompareAndSwap(true, false) {
 			return
@@ -102,7 +102,7 @@ func (w *watchdog) look() {
 	w.timer.Reset(beat)
 }
 
-// close ends the watch. No run may be under way.
+// close ends the watch. No run may be in progress.
 func (w *watchdog) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

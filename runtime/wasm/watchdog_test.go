@@ -151,7 +151,7 @@ func TestWatchdogSleeps(t *testing.T) {
 }
 
 // TestStopperLockOrder: a run that wakes the watchdog, and finds it at work, holds
-// no lock that the watchdog needs: else both wait for ever, and with them
+// no lock that the watchdog needs: else both wait forever, and with them
 // all guests.
 func TestStopperLockOrder(t *testing.T) {
 	t.Parallel()

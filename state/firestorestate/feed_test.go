@@ -14,7 +14,7 @@ import (
 
 var job = state.Job{ID: "job-1"}
 
-// feed remembers all that it is told.
+// feed remembers all that it gets.
 type feed struct {
 	mu      sync.Mutex // protects the fields below
 	puts    []state.State
@@ -61,7 +61,7 @@ func (f *feed) version(tag string) int64 {
 	return f.latest[tag]
 }
 
-// until waits for something that the feed is told.
+// until waits for something that the feed gets.
 func (f *feed) until(t testing.TB, what string, reached func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

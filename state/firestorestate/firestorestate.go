@@ -5,12 +5,12 @@
 //	jobs/{KEY}/states/{TASK}-{TAG}    taskID, tag, status, message, timestamp, version, eventID, payload, schemaVersion
 //
 // What is written is written by transactions, and times are the server's. A job
-// that is open is followed by one listener, whoever in this process has opened
+// that is open is followed by one listener, however many in this process have opened
 // it: a goroutine that ends with the job's last feed, or when it gives up; Close
 // waits for all of them. There is no cache: the feed, a [state.Board], is one.
 //
 // It speaks to Firestore by the generated client. The library above that mends a
-// listener by itself, forever, and tells nobody.
+// listener by itself, forever, without a word.
 package firestorestate
 
 import (
@@ -40,9 +40,9 @@ type Options struct {
 	// made as they are needed, so none may be handed in. With the variable
 	// FIRESTORE_EMULATOR_HOST it is an emulator there that is spoken to.
 	Client []option.ClientOption
-	// Logger is told of listeners that are lost; nil = nobody is.
+	// Logger gets listeners that are lost; nil = nothing is logged.
 	Logger *slog.Logger
-	// Observer is told of them too: of its functions only Reconnected is called.
+	// Observer gets them too: only its function Reconnected is called.
 	Observer state.Observer
 
 	// RetryFor is how long a write or a read is tried again; 0 = 30 s.

@@ -188,7 +188,7 @@ func (s *Store) deleteSome(ctx context.Context, doc *jobDoc, limit int) (done bo
 			return nil, err
 		}
 		if now == nil || !now.born.Equal(doc.born) {
-			done = true // by somebody else; what is there now is another job
+			done = true // by another process; what is there now is another job
 			return nil, nil
 		}
 		states, err := s.query(ctx, t, doc.name, namesOnly(statesID, limit))

@@ -18,7 +18,7 @@ import (
 
 var errLate = errors.New("the server did not tell in time what there is")
 
-// listen follows the job and its states until that fails; lived = it was told what
+// listen follows the job and its states until that fails; lived = it got what
 // there is.
 func (l *listener) listen(ctx context.Context) (lived bool, err error) {
 	s := l.store
@@ -113,7 +113,7 @@ func (l *listener) takeJob(b *batch) error {
 	case l.ended != nil:
 	case l.born.IsZero():
 		if now != nil {
-			_ = l.bornLocked(now) // its feeds are told of an error
+			_ = l.bornLocked(now) // its feeds get an error
 		}
 	case now == nil && b.at.Before(l.born), now != nil && now.born.Before(l.born):
 		// That was before a write of this process made it.

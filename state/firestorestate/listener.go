@@ -65,7 +65,7 @@ func newListener(s *Store, job *jobDoc) *listener {
 var errStale = errors.New("the job has been made since it was looked at")
 
 // add adds a feed of a job as it was found. Errors: errStale, or why the listener has
-// ended, which it may do now: others know of its end sooner than it is told.
+// ended, which it may do now: others know of its end before it does.
 func (l *listener) add(src *source, found *jobDoc, feed state.Feed) (told bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ func (l *listener) leave(src *source) (last bool) {
 	return true
 }
 
-// ended ends the feeds of a job in this process. Those elsewhere are told by their
+// ended ends the feeds of a job in this process. Those elsewhere hear from their
 // listeners.
 func (s *Store) ended(job state.Job, reason error) {
 	s.mu.Lock()

@@ -31,7 +31,7 @@ func (s *Store) Open(ctx context.Context, job state.Job, tasks int, feed state.F
 		}
 		src, err := s.follow(ctx, doc, feed)
 		if again := errors.Is(err, state.ErrDeleted) || errors.Is(err, errStale); again && tries < openTries {
-			continue // meanwhile it was made, deleted or marked
+			continue // it was made, deleted or marked in between
 		}
 		if err != nil {
 			return nil, err
@@ -41,7 +41,7 @@ func (s *Store) Open(ctx context.Context, job state.Job, tasks int, feed state.F
 }
 
 // follow adds a feed to the listener of a job. The first one begins with what the
-// listener is told; what later ones begin with is read for them.
+// listener gets; what later ones begin with is read for them.
 func (s *Store) follow(ctx context.Context, doc *jobDoc, feed state.Feed) (*source, error) {
 	src := &source{store: s}
 	told, err := s.join(src, doc, feed)

@@ -24,7 +24,7 @@ var (
 	errRemoved = errors.New("the server ended the target")
 )
 
-// watch follows a target, and calls take at each moment at which what it was told is
+// watch follows a target, and calls take at each moment at which what it got is
 // a whole.
 func (s *Store) watch(ctx context.Context, client *firestore.Client, target *pb.Target, take func(*batch) error) error {
 	stream, err := client.Listen(ctx)

@@ -13,7 +13,7 @@ const MaxKeyBytes = 64
 
 const (
 	timeDigits = 12 // hex digits of a time in milliseconds, until the year 10889
-	randomness = 16 // bytes, so that nobody guesses a key
+	randomness = 16 // bytes, so that a key can't be guessed
 )
 
 // NewKey returns a key for an object that is made at a time. It can't be guessed.
@@ -24,7 +24,7 @@ func NewKey(at time.Time) string {
 }
 
 // Origin is whose an object is: of the hosts with one database. It stands in the
-// keys, so that nobody takes the objects of others for rubbish.
+// keys, so that objects of others are never taken for garbage.
 type Origin [4]byte
 
 // NewKey is [NewKey] for an object of an origin.

@@ -22,7 +22,7 @@ import (
 // written twice. What a driver must guarantee stands here and is checked by
 // payloadtest. All methods may be called from many goroutines.
 type Store interface {
-	// Create begins an object. Nobody sees anything of it before its Commit.
+	// Create begins an object. Nothing of it can be seen before its Commit.
 	// ctx is that of the object until its end.
 	Create(ctx context.Context, key string) (Object, error)
 
@@ -37,7 +37,7 @@ type Store interface {
 
 	// List returns up to limit keys after the given one, in ascending order;
 	// fewer mean that there are no more. What has no key of this package for a
-	// name is left out. Objects that come or go meanwhile may be in it or not.
+	// name is left out. Objects that come or go during the call may be in it or not.
 	List(ctx context.Context, after string, limit int) ([]string, error)
 
 	// Close frees the store. Objects and readers must be closed before.
@@ -64,7 +64,7 @@ type Object interface {
 	Abort()
 }
 
-// Errors of stores and sets, to be told apart by [errors.Is].
+// Errors of stores and sets, distinguished by [errors.Is].
 var (
 	// ErrNotFound: there is no such object.
 	ErrNotFound = errors.New("there is no such object")
@@ -76,7 +76,7 @@ var (
 	ErrNoStore = errors.New("the store of the object is not there")
 	// ErrTooLarge: more was written than the limit allows.
 	ErrTooLarge = errors.New("the content is over its limit")
-	// ErrBusy: objects can't be deleted now, since somebody copies them.
+	// ErrBusy: objects can't be deleted now, since they are being copied.
 	ErrBusy = errors.New("the store is being copied")
 )
 

@@ -21,7 +21,7 @@ type Config struct {
 	// Keys open what they have sealed. The last seals what is written; none =
 	// it is not encrypted.
 	Keys []Key
-	// Observe is told of everything that was done, and must not block; nil = nobody.
+	// Observe is called with everything that was done, and must not block; nil = no call.
 	Observe func(Done)
 	// Now tells the time, for the keys of objects; nil = the system's.
 	Now func() time.Time

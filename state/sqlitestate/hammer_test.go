@@ -39,7 +39,7 @@ func (c *remover) Apply(tx *sqlitedb.Tx) error {
 }
 
 // TestHammer lets many follow, set, mark and delete a few jobs, while transactions
-// are undone. Nobody may be left with states that are gone, nor without those that
+// are undone. No follower may be left with states that are gone, nor without those that
 // are there, nor write for a job through what followed it before it was deleted.
 func TestHammer(t *testing.T) {
 	t.Parallel()
@@ -240,8 +240,8 @@ type ending struct{ over chan error }
 func (*ending) Put(...state.State) {}
 func (e *ending) End(reason error) { e.over <- reason }
 
-// TestOpenWhileClosing closes a store while jobs of it are opened: whoever has got in
-// is told of the end.
+// TestOpenWhileClosing closes a store while jobs of it are opened: those that got in
+// are notified of the end.
 func TestOpenWhileClosing(t *testing.T) {
 	t.Parallel()
 	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: sqlitestate.Schemas()})

@@ -7,11 +7,11 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// life is a job in memory, from when somebody follows it to when nobody does or
+// life is a job in memory, from when it is first followed to when it no longer is or
 // it is deleted; there is one of a job at a time, which all its sources share.
 //
 // A deletion takes the life of the job, or a new one if there is none, marks it
-// within the transaction, and ends it after the commit. So whoever comes in
+// within the transaction, and ends it after the commit. So a user who comes in
 // between joins a life that is about to end: what it has read of a job that is
 // going it won't keep, and nothing is written through it, since the writer
 // looks at the mark. Who comes after finds no row.
@@ -27,7 +27,7 @@ type life struct {
 	mu    sync.Mutex // protects the fields below
 	tasks int        // 0 = not known yet
 	feeds map[*source]state.Feed
-	ended error // nobody is told anything any more; nil = they are
+	ended error // feeds get nothing any more; nil = they do
 
 	// The writer alone uses what follows; it is of the open transaction.
 	gone    bool // it is marked, or deleted
@@ -154,7 +154,7 @@ func (l *life) tell(src *source, states []state.State) {
 }
 
 // settle notes what a reader has found of the job, and returns its number of
-// tasks. A job without a row has as many as who came first said; 0 = nobody did.
+// tasks. A job without a row has as many as who came first said; 0 = none did.
 func (l *life) settle(found row, tasks int) int {
 	if found.id != 0 {
 		l.id.CompareAndSwap(0, found.id)
@@ -168,7 +168,7 @@ func (l *life) settle(found row, tasks int) int {
 	return l.tasks
 }
 
-// size returns the number of tasks; 0 = nobody has said it yet.
+// size returns the number of tasks; 0 = it is not known yet.
 func (l *life) size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

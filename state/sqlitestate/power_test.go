@@ -3,33 +3,22 @@ package sqlitestate_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
+	"github.com/jobhost/jobhost/internal/testing/powerloss"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/sqlitestate"
 )
 
-// rounds returns how often to try, or how much to leave out: few times in the
-// normal tests, many with JOBHOST_CHAOS=1.
-func rounds(normal, chaos int) int {
-	if os.Getenv("JOBHOST_CHAOS") == "1" {
-		return chaos
-	}
-	return normal
-}
-
 // machine is a store on a disk that can fail, and what it has acknowledged.
 type machine struct {
-	t    *testing.T
-	dir  string
-	disk *crashvfs.Disk
-	db   *sqlitedb.DB
+	*powerloss.Machine
 	*sqlitestate.Store
 
 	mu   sync.Mutex // protects jobs
@@ -45,51 +34,12 @@ type known struct {
 }
 
 func newMachine(t *testing.T) *machine {
-	return &machine{t: t, dir: t.TempDir(), disk: crashvfs.New(t), jobs: map[state.Job]*known{}}
-}
-
-// start opens the store; the disk may fail while it does.
-func (m *machine) start() error {
-	db, err := sqlitedb.Open(sqlitedb.Options{
-		Dir: m.dir, Disk: m.disk, Readers: 1, CheckpointPages: 40, Schemas: sqlitestate.Schemas(),
+	m := &machine{jobs: map[state.Job]*known{}}
+	m.Machine = powerloss.New(t, sqlitestate.Schemas(), func(db *sqlitedb.DB) (_ io.Closer, err error) {
+		m.Store, err = sqlitestate.New(db)
+		return m.Store, err
 	})
-	if err != nil {
-		return err
-	}
-	store, err := sqlitestate.New(db)
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	m.db, m.Store = db, store
-	return nil
-}
-
-func (m *machine) mustStart() {
-	m.t.Helper()
-	if err := m.start(); err != nil {
-		m.t.Fatalf("start after the fault: %v", err)
-	}
-}
-
-// stop closes the store, if it could be opened. After a failure Close has
-// nothing left to say.
-func (m *machine) stop() {
-	if m.db != nil {
-		_, _ = m.Close(), m.db.Close()
-		m.db = nil
-	}
-}
-
-// crash cuts the power and starts again with what survived.
-func (m *machine) crash(rng *rand.Rand) {
-	m.disk.PowerOff()
-	m.stop()
-	m.disk = m.disk.Crash(rng)
-}
-
-func (m *machine) end() {
-	m.stop()
-	m.disk.Discard()
+	return m
 }
 
 // of returns what is known of a job.
@@ -122,7 +72,7 @@ func (m *machine) work(n int, seed uint64) {
 	wg.Wait()
 }
 
-// step does a thing with a job of which nobody else does any.
+// step does a thing with a job that no other goroutine touches.
 func (m *machine) step(job state.Job, rng *rand.Rand) error {
 	k := m.of(job)
 	if len(k.open) > 0 || k.maybe {
@@ -130,18 +80,18 @@ func (m *machine) step(job state.Job, rng *rand.Rand) error {
 	}
 	if rng.IntN(6) == 0 {
 		k.maybe = true
-		err := m.Delete(m.t.Context(), job)
+		err := m.Delete(m.T.Context(), job)
 		if err != nil && !isNotFound(err) {
 			return err
 		}
 		if err != nil && len(k.acked) > 0 {
-			m.t.Errorf("delete %s, which has %v: %v", job.Key(), k.acked, err)
+			m.T.Errorf("delete %s, which has %v: %v", job.Key(), k.acked, err)
 		}
 		k.maybe, k.deleted = false, true
 		clear(k.acked)
 		return nil
 	}
-	src, err := m.Open(m.t.Context(), job, 3, watch())
+	src, err := m.Open(m.T.Context(), job, 3, watch())
 	if err != nil {
 		return err
 	}
@@ -153,12 +103,12 @@ func (m *machine) step(job state.Job, rng *rand.Rand) error {
 			Payload: fmt.Appendf(nil, `{"text":"%0*d"}`, 1+rng.IntN(9000), 1),
 		}
 		k.open = append(k.open, asked)
-		stored, err := src.Set(m.t.Context(), asked)
+		stored, err := src.Set(m.T.Context(), asked)
 		if err != nil {
 			return err
 		}
 		if last := k.acked[keyOf(asked)]; stored.Version != last.Version+1 {
-			m.t.Errorf("version %d of %s comes after %d", stored.Version, keyOf(asked), last.Version)
+			m.T.Errorf("version %d of %s comes after %d", stored.Version, keyOf(asked), last.Version)
 		}
 		k.open, k.deleted = nil, false
 		k.acked[keyOf(stored)] = stored
@@ -169,11 +119,11 @@ func (m *machine) step(job state.Job, rng *rand.Rand) error {
 // check compares what the store holds with what it acknowledged, and goes on from
 // what it holds.
 func (m *machine) check() {
-	m.t.Helper()
+	m.T.Helper()
 	infos := map[state.Job]state.Info{}
-	list, err := m.Jobs(m.t.Context(), "", 1000)
+	list, err := m.Jobs(m.T.Context(), "", 1000)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	for _, info := range list {
 		infos[info.Job] = info
@@ -182,17 +132,17 @@ func (m *machine) check() {
 		there := map[string]state.State{}
 		if info, ok := infos[job]; ok {
 			w := watch()
-			src, err := m.Open(m.t.Context(), job, 0, w)
+			src, err := m.Open(m.T.Context(), job, 0, w)
 			if err != nil {
-				m.t.Fatal(err)
+				m.T.Fatal(err)
 			}
 			_ = src.Close()
 			there = w.states
 			if info.States != len(there) || len(there) == 0 {
-				m.t.Fatalf("%s has %d states, and says %d", job.Key(), len(there), info.States)
+				m.T.Fatalf("%s has %d states, and says %d", job.Key(), len(there), info.States)
 			}
 		}
-		k.check(m.t, job, there)
+		k.check(m.T, job, there)
 		k.acked, k.open, k.maybe = there, nil, false
 		k.deleted = len(there) == 0
 	}
@@ -220,7 +170,7 @@ func (k *known) check(t *testing.T, job state.Job, there map[string]state.State)
 	}
 	for key, got := range there {
 		if _, ok := k.acked[key]; !ok && (!k.begun(got) || got.Version != 1) {
-			t.Fatalf("%s: there is %+v, which nobody has set", job.Key(), got)
+			t.Fatalf("%s: there is %+v, which was never set", job.Key(), got)
 		}
 	}
 }
@@ -235,83 +185,58 @@ func (k *known) begun(got state.State) bool {
 	return false
 }
 
+// checkAll sees that the database is whole, and that it holds what was acknowledged.
+func (m *machine) checkAll() {
+	m.T.Helper()
+	m.integrity()
+	m.check()
+}
+
 // integrity sees that the database is whole, and that no state is without a job.
 func (m *machine) integrity() {
-	m.t.Helper()
-	err := m.db.Read(m.t.Context(), func(r *sqlitedb.Reader) error {
+	m.T.Helper()
+	err := m.DB.Read(m.T.Context(), func(r *sqlitedb.Reader) error {
 		s := r.Stmt("PRAGMA integrity_check(1)")
 		if s.Step() && s.ColText(0) != "ok" {
-			m.t.Fatal(s.ColText(0))
+			m.T.Fatal(s.ColText(0))
 		}
 		if err := s.Done(); err != nil {
 			return err
 		}
 		s = r.Stmt("SELECT count(*) FROM state WHERE job NOT IN (SELECT id FROM state_job)")
 		if s.Step() && s.ColInt(0) > 0 {
-			m.t.Fatalf("%d states are without a job", s.ColInt(0))
+			m.T.Fatalf("%d states are without a job", s.ColInt(0))
 		}
 		return s.Done()
 	})
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 }
 
-// TestPowerLossAtEverySync loses power at each sync of a short life, from the
-// creation of the database over commits to checkpoints. Otherwise than in the chaos
-// run it leaves some out where one is like the next: when the file is there, there is
-// one sync for a transaction.
+// TestPowerLossAtEverySync loses power at each sync of a short life.
 func TestPowerLossAtEverySync(t *testing.T) {
 	t.Parallel()
-	const file = 7 // syncs until the file is there, each of them another's
-	stride := rounds(3, 1)
-	for n := 1; n <= rounds(40, 1200); n++ {
-		if n > file && (n-file)%stride != 0 {
-			continue
-		}
-		rng := rand.New(rand.NewPCG(uint64(n), 1))
+	powerloss.AtEverySync(func() (*powerloss.Machine, func(int, uint64), func()) {
 		m := newMachine(t)
-		m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + (n-1)%80})
-		if m.start() == nil {
-			m.work(12, uint64(n))
-		}
-		m.crash(rng)
-		m.mustStart()
-		m.integrity()
-		m.check()
-		m.end()
-	}
+		return m.Machine, m.work, m.checkAll
+	})
 }
 
-// TestPowerLossAgainAndAgain lets one database live through many power losses,
-// also while it recovers from the one before.
+// TestPowerLossAgainAndAgain lets one database live through many losses of power.
 func TestPowerLossAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	for seed := range rounds(1, 30) {
-		rng := rand.New(rand.NewPCG(7, uint64(seed)))
+	powerloss.AgainAndAgain(powerloss.Rounds(20, 40), 2, func() (*powerloss.Machine, func(int, *rand.Rand), func()) {
 		m := newMachine(t)
-		for n := range rounds(20, 40) {
-			m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + rng.IntN(25)})
-			if m.start() == nil {
-				m.work(6, rng.Uint64())
-			}
-			m.crash(rng)
-			if n%2 == 1 {
-				m.mustStart()
-				m.integrity()
-				m.check()
-				m.stop()
-			}
-		}
-		m.end()
-	}
+		return m.Machine, func(_ int, rng *rand.Rand) { m.work(6, rng.Uint64()) }, m.checkAll
+	})
 }
 
 // TestIOError lets the n-th write or sync fail: the store stops, reads go on, and
 // what it acknowledged is there when it is opened again, with or without a crash.
 func TestIOError(t *testing.T) {
 	t.Parallel()
-	stride := rounds(23, 1)
+	stride := powerloss.Rounds(23, 1)
 	for n := 1; ; n += stride {
 		faults := crashvfs.Faults{FailWrite: n}
 		if n%2 == 0 {
@@ -330,8 +255,8 @@ func TestIOError(t *testing.T) {
 func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	t.Helper()
 	m := newMachine(t)
-	m.mustStart()
-	m.disk.Set(fault)
+	m.MustStart()
+	m.Disk.Set(fault)
 	w := watch()
 	src := follow(t, m.Store, state.Job{ID: "late"}, 1, w)
 	m.work(15, 2)
@@ -351,14 +276,13 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	default:
 	}
 	if n%4 < 2 {
-		m.crash(rand.New(rand.NewPCG(uint64(n), 2)))
+		m.Crash(rand.New(rand.NewPCG(uint64(n), 2)))
 	} else {
-		m.stop()
-		m.disk.Set(crashvfs.Faults{})
+		m.Stop()
+		m.Disk.Set(crashvfs.Faults{})
 	}
-	m.mustStart()
-	m.integrity()
-	m.check()
-	m.end()
+	m.MustStart()
+	m.checkAll()
+	m.End()
 	return met
 }

@@ -80,7 +80,7 @@ func (g *ledger) doom(job state.Job) {
 	g.gone = append(g.gone, l)
 }
 
-// followed reports whether somebody follows a job, which is there then, if without
+// followed reports whether a job is followed, which is there then, if without
 // states.
 func (g *ledger) followed(job state.Job) bool {
 	l := g.store.join(job)

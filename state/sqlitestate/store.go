@@ -13,9 +13,7 @@ package sqlitestate
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -26,16 +24,7 @@ import (
 )
 
 // Options say what to open.
-type Options struct {
-	// Dir is the directory of the database; empty = in memory, gone at Close.
-	Dir string
-	// Relaxed doesn't wait for the disk: see [sqlitedb.Options].
-	Relaxed bool
-	// Logger gets what nobody is there to be told; nil = nothing is logged.
-	Logger *slog.Logger
-	// Observer is told of commits, for metrics.
-	Observer sqlitedb.Observer
-}
+type Options = sqlitedb.StoreOptions
 
 // Store is a [state.Store]. Its methods may be called from many goroutines.
 type Store struct {
@@ -55,19 +44,9 @@ var _ state.Store = (*Store)(nil)
 // Open opens the database of a directory, creating or migrating it if need be.
 // Its errors are those of [sqlitedb.Open].
 func Open(opts Options) (*Store, error) {
-	db, err := sqlitedb.Open(sqlitedb.Options{
-		Dir:      opts.Dir,
-		Relaxed:  opts.Relaxed,
-		Schemas:  Schemas(),
-		Logger:   opts.Logger,
-		Observer: opts.Observer,
-	})
+	s, err := sqlitedb.OpenStore(opts, Schemas(), New)
 	if err != nil {
 		return nil, err
-	}
-	s, err := New(db)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
 	}
 	s.owned = true
 	return s, nil
@@ -102,7 +81,7 @@ func (s *Store) Close() error {
 	return s.db.Close()
 }
 
-// shut lets nobody in any more, and returns the lives that there are.
+// shut refuses further users, and returns the lives that there are.
 func (s *Store) shut() (all []*life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,7 +62,7 @@ func each(t *testing.T, test func(t *testing.T, store *sqlitestate.Store)) {
 	})
 }
 
-// watcher is a feed that sees that what it is told makes sense.
+// watcher is a feed that checks that what it gets makes sense.
 type watcher struct {
 	mu     sync.Mutex // protects the fields below
 	states map[string]state.State
@@ -228,7 +228,7 @@ func TestNumberOfTasks(t *testing.T) {
 	})
 }
 
-// Whoever follows a job that is deleted is told, writes nothing any more, and the
+// A follower of a job that is deleted is notified, writes nothing any more, and the
 // job begins anew with its next life.
 func TestDeleteEndsLife(t *testing.T) {
 	for name, remove := range map[string]func(*sqlitestate.Store, context.Context, state.Job) error{
@@ -430,7 +430,7 @@ func TestRollbackOfFirstState(t *testing.T) {
 	})
 }
 
-// A write that is under way is of the job, even when nobody follows it any more.
+// A write that is under way is of the job, even when it is not followed any more.
 func TestWriteUnderWayHoldsJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

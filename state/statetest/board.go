@@ -26,7 +26,7 @@ func (s store) board(job state.Job, tasks int) *state.Board {
 type watcher struct {
 	versions map[memoryKey]int64
 	cursor   string
-	gapless  bool // each version must be told
+	gapless  bool // each version must come
 	live     bool // the sentinel has come
 	oldest   time.Time
 	slow     int // how often it had to begin again
@@ -154,7 +154,7 @@ func testResume(s store) {
 			}
 		}
 	})
-	w := newWatcher(false) // what was missed is told as it is now
+	w := newWatcher(false) // what was missed comes as it is now
 	for left := 0; !w.all(tags, writes) && !s.t.Failed(); {
 		left += 7
 		seen := 0

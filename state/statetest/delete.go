@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/state"
 )
 
-// testMark marks a job: nobody can use it any more, but it is still listed.
+// testMark marks a job: it can't be used any more, but it is still listed.
 func testMark(s store) {
 	job := state.Job{ID: "job", Run: "1"}
 	src, other := s.follow(job, 1), s.follow(state.Job{ID: "job"}, 1)

@@ -13,7 +13,7 @@ import (
 // patience is how long the suite waits for what must come.
 const patience = time.Minute
 
-// feed is a [state.Feed] that remembers what it was told.
+// feed is a [state.Feed] that remembers what it got.
 type feed struct {
 	mu      sync.Mutex // protects the fields below
 	states  map[memoryKey]state.State
@@ -102,7 +102,7 @@ func (f *feed) reason() error {
 	return f.ended[0]
 }
 
-// until waits for what the feed must be told.
+// until waits for what the feed must get.
 func (f *feed) until(t testing.TB, what string, reached func() bool) {
 	t.Helper()
 	timeout := time.After(patience)
@@ -121,7 +121,7 @@ func (f *feed) until(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// wantVersion fails the test unless the feed is told a version: at once, or when
+// wantVersion fails the test unless the feed gets a version: at once, or when
 // the listener of a late store comes to it.
 func (src source) wantVersion(task int, tag string, version int64) {
 	src.s.t.Helper()

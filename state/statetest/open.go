@@ -128,7 +128,7 @@ func testRuns(s store) {
 	}
 }
 
-// testFeeds follows a job several times: each is told everything.
+// testFeeds follows a job several times: each gets everything.
 func testFeeds(s store) {
 	first := s.follow(plain, 2)
 	first.set(of(plain, 0, "a", 1))
@@ -144,7 +144,7 @@ func testFeeds(s store) {
 	}
 }
 
-// testFeedInOrder has many write: all feeds are told all of it, in one order.
+// testFeedInOrder has many write: all feeds get all of it, in one order.
 func testFeedInOrder(s store) {
 	const writers, writes = 6, 20
 	sources := []source{s.follow(plain, writers), s.follow(plain, writers), s.follow(plain, writers)}
@@ -181,7 +181,7 @@ func testFeedInOrder(s store) {
 	}
 }
 
-// testClosedSource closes one of two: it is told nothing any more.
+// testClosedSource closes one of two: it gets nothing any more.
 func testClosedSource(s store) {
 	closed, other := s.follow(plain, 1), s.follow(plain, 1)
 	other.set(of(plain, 0, "a", 1))

@@ -101,7 +101,7 @@ type store struct {
 	h Harness
 }
 
-// source is a job that is followed, with what its feed was told.
+// source is a job that is followed, with what its feed got.
 type source struct {
 	state.Source
 	*feed

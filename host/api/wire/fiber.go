@@ -3,116 +3,76 @@ package wire
 import (
 	"cmp"
 	"encoding/base64"
+	"reflect"
 	"time"
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost"
 )
 
-// Names of the members of the body that starts a fiber, beside those that it
-// shares with a submit.
-const (
-	nameInit       = "init"
-	nameInitBase64 = "init_base64"
-	nameRestart    = "restart"
-	nameWhen       = "when"
-	nameInitial    = "initial"
-	nameMax        = "max"
-	nameIntensity  = "intensity"
-	nameWithin     = "within"
-)
+// fiberBody is the body that starts a fiber.
+type fiberBody struct {
+	ID         str                 `json:"id" type:"string" doc:"Names the fiber. Required."`
+	Worker     str                 `json:"worker" type:"string" doc:"The worker of the manifest that it is of. Required."`
+	Entry      str                 `json:"entry" type:"string" doc:"The export to call; left out = the worker's."`
+	Init       textOrJSON          `json:"init" type:"" doc:"What the guest finds as its input, up to 1 MiB: the text of a string, or the JSON text of any other value."`
+	InitBase64 base64Text          `json:"init_base64" type:"string" doc:"That as base64, for bytes that are no text; not together with init."`
+	Labels     labels              `json:"labels" type:"object" doc:"Texts by name, for people."`
+	Restart    object[restartBody] `json:"restart" type:"object" doc:"When it is started again: when (\"never\", \"on_failure\" or \"always\"), initial, max, intensity and within."`
+}
+
+// restartBody is the member restart of it.
+type restartBody struct {
+	When      str      `json:"when"`
+	Initial   duration `json:"initial"`
+	Max       duration `json:"max"`
+	Intensity whole    `json:"intensity"`
+	Within    duration `json:"within"`
+}
 
 // FiberMembers lists the members of the body that starts a fiber; see [Members].
-func FiberMembers() []Member {
-	return []Member{
-		{nameID, "string", "Names the fiber. Required."},
-		{nameWorker, "string", "The worker of the manifest that it is of. Required."},
-		{nameEntry, "string", "The export to call; left out = the worker's."},
-		{nameInit, "", "What the guest finds as its input, up to 1 MiB: the text of a string, or the JSON text of any other value."},
-		{nameInitBase64, "string", "That as base64, for bytes that are no text; not together with init."},
-		{nameLabels, "object", "Texts by name, for people."},
-		{nameRestart, "object", `When it is started again: when ("never", "on_failure" or "always"), initial, max, intensity and within.`},
-	}
-}
+func FiberMembers() []Member { return members(reflect.TypeFor[fiberBody]()) }
 
 // DecodeFiber reads the body that starts a fiber, as [Decoder.Decode] reads that of
 // a submit. What the spec says is not checked, see [jobhost.FiberSpec.Check].
-func (d *Decoder) DecodeFiber(body []byte) (spec jobhost.FiberSpec, err error) {
-	given := false
-	err = d.document(body, oneObject, func(key []byte) (err error) {
-		switch name := string(key); name {
-		case nameID:
-			spec.ID, err = d.text(name)
-		case nameWorker:
-			spec.Worker, err = d.text(name)
-		case nameEntry:
-			spec.Entry, err = d.text(name)
-		case nameInit, nameInitBase64:
-			if given {
-				return jobhost.Invalid(name, "", "init and init_base64 are both set")
-			}
-			given = true
-			spec.Init, _, err = d.content(name, name == nameInitBase64)
-		case nameLabels:
-			spec.Labels, err = d.labels()
-		case nameRestart:
-			spec.Restart, err = d.restart()
-		default:
-			err = Unknown("member", name, names(FiberMembers()))
-		}
-		return err
-	})
-	return spec, err
-}
-
-func (d *Decoder) restart() (p jobhost.RestartPolicy, err error) {
-	err = d.object(func(key []byte) (err error) {
-		var length time.Duration
-		name := string(key)
-		field := nameRestart + "." + name
-		switch name {
-		case nameWhen:
-			var text string
-			text, err = d.text(field)
-			p.When = jobhost.RestartWhen(text)
-		case nameInitial:
-			length, err = d.duration(field)
-			p.Initial = jobhost.Duration(length)
-		case nameMax:
-			length, err = d.duration(field)
-			p.Max = jobhost.Duration(length)
-		case nameIntensity:
-			p.Intensity, err = d.number(field)
-		case nameWithin:
-			length, err = d.duration(field)
-			p.Within = jobhost.Duration(length)
-		default:
-			err = Unknown("member of restart", name, []string{nameWhen, nameInitial, nameMax, nameIntensity, nameWithin})
-		}
-		return err
-	}, nameRestart)
-	return p, err
+func (d *Decoder) DecodeFiber(body []byte) (jobhost.FiberSpec, error) {
+	var b fiberBody
+	if err := d.read(body, oneObject, &b); err != nil {
+		return jobhost.FiberSpec{}, err
+	}
+	init, err := oneOf(form{"init", &b.Init.content}, form{"init_base64", &b.InitBase64.content})
+	if err != nil {
+		return jobhost.FiberSpec{}, err
+	}
+	r := &b.Restart.value
+	return jobhost.FiberSpec{
+		ID: string(b.ID), Worker: string(b.Worker), Entry: string(b.Entry), Init: init.data, Labels: b.Labels,
+		Restart: jobhost.RestartPolicy{
+			When: jobhost.RestartWhen(r.When), Initial: jobhost.Duration(r.Initial), Max: jobhost.Duration(r.Max),
+			Intensity: int(r.Intensity), Within: jobhost.Duration(r.Within),
+		},
+	}, nil
 }
 
 // AppendFiber appends the body that starts a fiber. Decoding it gives an equal spec,
 // unless texts of it are not valid UTF-8.
 func AppendFiber(b []byte, spec *jobhost.FiberSpec) []byte {
 	b = appendText(append(b, `{"id":`...), spec.ID)
-	b = appendMember(b, nameWorker, spec.Worker)
-	b = appendMember(b, nameEntry, spec.Entry)
-	b = appendContent(b, nameInit, nameInitBase64, spec.Init)
+	b = appendMember(b, "worker", spec.Worker)
+	b = appendMember(b, "entry", spec.Entry)
+	b = appendContent(b, "init", "init_base64", spec.Init)
 	b = appendLabels(b, spec.Labels)
 	if r := &spec.Restart; *r != (jobhost.RestartPolicy{}) {
-		b = appendText(append(appendName(b, nameRestart), `{"when":`...), cmp.Or(r.When, jobhost.RestartNever))
+		b = appendText(append(appendName(b, "restart"), `{"when":`...), cmp.Or(r.When, jobhost.RestartNever))
 		for _, m := range []struct {
 			name   string
 			length jobhost.Duration
-		}{{nameInitial, r.Initial}, {nameMax, r.Max}, {nameWithin, r.Within}} {
+		}{{"initial", r.Initial}, {"max", r.Max}, {"within", r.Within}} {
 			if m.length != 0 {
 				b = appendMember(b, m.name, m.length.String())
 			}
 		}
-		b = append(appendNumber(b, nameIntensity, r.Intensity), '}')
+		b = append(appendNumber(b, "intensity", r.Intensity), '}')
 	}
 	return append(b, '}')
 }
@@ -131,8 +91,8 @@ func appendContent(b []byte, name, nameBase64 string, data []byte) []byte {
 	return append(b, '"')
 }
 
-// content is bytes for JSON: text if they are valid UTF-8, base64 otherwise.
-func content(data []byte) (*string, []byte) {
+// split is bytes for JSON: text if they are valid UTF-8, base64 otherwise.
+func split(data []byte) (*string, []byte) {
 	if !utf8.Valid(data) {
 		return nil, data
 	}
@@ -153,7 +113,7 @@ type Fiber struct {
 func NewFiber(f jobhost.Fiber) Fiber {
 	w := Fiber{Fiber: f}
 	if f.Status == jobhost.FiberCompleted {
-		w.Text, w.Base64 = content(f.Result)
+		w.Text, w.Base64 = split(f.Result)
 	}
 	w.Result = nil
 	return w
@@ -186,7 +146,7 @@ type FiberOutput struct {
 // NewFiberOutput returns an output for JSON.
 func NewFiberOutput(o jobhost.FiberOutput) FiberOutput {
 	w := FiberOutput{Seq: o.Seq, Time: o.Time}
-	w.Text, w.Base64 = content(o.Data)
+	w.Text, w.Base64 = split(o.Data)
 	return w
 }
 

@@ -63,7 +63,7 @@ func StatusOf(code jobhost.Code) int {
 }
 
 // NewProblem describes an error for strangers. Of an error that has no
-// [jobhost.Error] in it nothing is told but that it happened.
+// [jobhost.Error] in it only that it happened is said.
 func NewProblem(err error) *Problem {
 	found := faults(nil, err)
 	if len(found) == 0 {

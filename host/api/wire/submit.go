@@ -2,6 +2,7 @@ package wire
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -9,100 +10,110 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Names of the members of a submit's body.
-const (
-	nameWorker        = "worker"
-	nameID            = "id"
-	namePayload       = "payload"
-	namePayloadBase64 = "payload_base64"
-	namePayloadRef    = "payload_ref"
-	nameContentType   = "content_type"
-	nameEntry         = "entry"
-	namePriority      = "priority"
-	nameDelay         = "delay"
-	nameRunAt         = "run_at"
-	nameTasks         = "tasks"
-	nameMaxAttempts   = "max_attempts"
-	nameTimeout       = "timeout"
-	nameRetention     = "retention"
-	nameLabels        = "labels"
+// submitBody is the body of a submit.
+type submitBody struct {
+	Worker         str                  `json:"worker" type:"string" doc:"The worker of the manifest that is to do it. Required."`
+	ID             str                  `json:"id" type:"string" doc:"Names the job; left out = a new UUID of version 7. The same id with the same content is the same job."`
+	Payload        textOrJSON           `json:"payload" type:"" doc:"What the worker gets: the text of a string, or the JSON text of any other value."`
+	PayloadBase64  base64Text           `json:"payload_base64" type:"string" doc:"The payload as base64, for bytes that are no text; not together with payload."`
+	PayloadRef     str                  `json:"payload_ref" type:"string" doc:"A payload that was uploaded: what POST /v1/payloads answered; not together with payload. It is for one job."`
+	ContentType    str                  `json:"content_type" type:"string" doc:"Describes the payload; application/json if payload is not a string and nothing else is given."`
+	Entry          str                  `json:"entry" type:"string" doc:"The export to call; left out = the worker's."`
+	Priority       priority             `json:"priority" type:"string" doc:"critical, high, normal (the default), low or background."`
+	Delay          duration             `json:"delay" type:"string" doc:"When the job may start, counted from now, such as \"5s\"; not together with run_at."`
+	RunAt          instant              `json:"run_at" type:"string" doc:"When the job may start, as RFC 3339."`
+	Tasks          whole                `json:"tasks" type:"integer" doc:"The number of partitions; left out = 1."`
+	MaxAttempts    whole                `json:"max_attempts" type:"integer" doc:"How often it is tried, the first time included; left out = the worker's."`
+	Timeout        duration             `json:"timeout" type:"string" doc:"Bounds one attempt, such as \"30s\"; left out = the worker's."`
+	ConcurrencyKey str                  `json:"concurrency_key" type:"string" doc:"Jobs with the same key take turns with others, and count together for the worker's concurrency_per_key."`
+	Deadline       duration             `json:"deadline" type:"string" doc:"How long after the submit the job is given up if it waits, such as \"1h\"."`
+	UniqueKey      str                  `json:"unique_key" type:"string" doc:"The worker has one job with this key at a time: another submit returns that one."`
+	UniqueFor      duration             `json:"unique_for" type:"string" doc:"How long after its submit a job keeps others with its unique_key out, such as \"1h\"; left out = as long as it is kept."`
+	Callback       object[callbackBody] `json:"callback" type:"object" doc:"What to notify when this job has ended: worker gets a job, or url a POST. The notification is submitted together with the end."`
+	Retention      duration             `json:"retention" type:"string" doc:"How long the job is kept after its end, such as \"7d\"; left out = as the worker says."`
+	Labels         labels               `json:"labels" type:"object" doc:"Texts by name, for people and filters."`
+}
 
-	nameConcurrencyKey = "concurrency_key"
-	nameDeadline       = "deadline"
-	nameUniqueKey      = "unique_key"
-	nameUniqueFor      = "unique_for"
-	nameCallback       = "callback"
-	nameURL            = "url" // of a callback
-)
-
-// Member describes a member of a submit's body, for documentation.
-type Member struct{ Name, Type, Doc string }
+// callbackBody is the member callback of a submit.
+type callbackBody struct {
+	Worker str `json:"worker"`
+	URL    str `json:"url"`
+}
 
 // Members lists the members of a submit's body. Type is that of JSON Schema;
 // "" = any.
-func Members() []Member {
-	return []Member{
-		{nameWorker, "string", "The worker of the manifest that is to do it. Required."},
-		{nameID, "string", "Names the job; left out = a new UUID of version 7. The same id with the same content is the same job."},
-		{namePayload, "", "What the worker gets: the text of a string, or the JSON text of any other value."},
-		{namePayloadBase64, "string", "The payload as base64, for bytes that are no text; not together with payload."},
-		{namePayloadRef, "string", "A payload that was uploaded: what POST /v1/payloads answered; not together with payload. It is for one job."},
-		{nameContentType, "string", "Describes the payload; application/json if payload is not a string and nothing else is given."},
-		{nameEntry, "string", "The export to call; left out = the worker's."},
-		{namePriority, "string", "critical, high, normal (the default), low or background."},
-		{nameDelay, "string", `When the job may start, counted from now, such as "5s"; not together with run_at.`},
-		{nameRunAt, "string", "When the job may start, as RFC 3339."},
-		{nameTasks, "integer", "The number of partitions; left out = 1."},
-		{nameMaxAttempts, "integer", "How often it is tried, the first time included; left out = the worker's."},
-		{nameTimeout, "string", `Bounds one attempt, such as "30s"; left out = the worker's.`},
-		{nameConcurrencyKey, "string", "Jobs with the same key take turns with others, and count together for the worker's concurrency_per_key."},
-		{nameDeadline, "string", `How long after the submit the job is given up if it waits, such as "1h".`},
-		{nameUniqueKey, "string", "The worker has one job with this key at a time: another submit returns that one."},
-		{nameUniqueFor, "string", `How long after its submit a job keeps others with its unique_key out, such as "1h"; left out = as long as it is kept.`},
-		{nameCallback, "object", "Says who is told when this job has ended: in worker which worker gets a job, or in url which URL is posted to. Submitted together with the end."},
-		{nameRetention, "string", `How long the job is kept after its end, such as "7d"; left out = as the worker says.`},
-		{nameLabels, "object", "Texts by name, for people and filters."},
-	}
-}
+func Members() []Member { return members(reflect.TypeFor[submitBody]()) }
 
-func memberNames() []string { return names(Members()) }
+// Decode reads one body. The spec keeps nothing of it. What the spec says is
+// not checked, see [jobhost.Spec.Check]. Errors: invalid with the offset or
+// the field, too_large for the payload.
+func (d *Decoder) Decode(body []byte) (jobhost.Spec, error) {
+	b := &d.submit
+	defer func() { *b = submitBody{} }()
+	if err := d.read(body, "send one JSON object; many jobs go to /v1/jobs:batch, one per line", b); err != nil {
+		return jobhost.Spec{}, err
+	}
+	payload, err := oneOf(form{"payload", &b.Payload.content}, form{"payload_base64", &b.PayloadBase64.content})
+	if err != nil {
+		return jobhost.Spec{}, err
+	}
+	if size := len(payload.data); size > d.maxPayload {
+		return jobhost.Spec{}, tooLarge(payload.name, "payload", size, d.maxPayload,
+			"upload it first: POST /v1/payloads, jobhost submit --file; or raise max_payload in the manifest")
+	}
+	if b.ContentType == "" && payload.isJSON {
+		b.ContentType = JSON
+	}
+	callback := jobhost.Callback{Worker: string(b.Callback.value.Worker), URL: string(b.Callback.value.URL)}
+	if b.Callback.given && callback == (jobhost.Callback{}) {
+		return jobhost.Spec{}, jobhost.Invalid("callback", `write {"worker":"notify"} or {"url":"https://example.com/hook"}`, "callback names neither a worker nor a URL")
+	}
+	return jobhost.Spec{
+		Worker: string(b.Worker), ID: string(b.ID), Payload: payload.data, PayloadRef: string(b.PayloadRef),
+		ContentType: string(b.ContentType), Entry: string(b.Entry), Priority: jobhost.Priority(b.Priority),
+		Delay: time.Duration(b.Delay), RunAt: b.RunAt.Time, Tasks: int(b.Tasks), MaxAttempts: int(b.MaxAttempts),
+		Timeout: time.Duration(b.Timeout), ConcurrencyKey: string(b.ConcurrencyKey), Deadline: time.Duration(b.Deadline),
+		UniqueKey: string(b.UniqueKey), UniqueFor: time.Duration(b.UniqueFor), Callback: callback,
+		Retention: time.Duration(b.Retention), Labels: b.Labels,
+	}, nil
+}
 
 // AppendSubmit appends the body that asks for spec. Decoding it gives an equal
 // spec, unless texts of the spec are not valid UTF-8 (which no host accepts).
 func AppendSubmit(b []byte, spec *jobhost.Spec) []byte {
 	b = appendText(append(b, `{"worker":`...), spec.Worker)
-	b = appendMember(b, nameID, spec.ID)
-	b = appendContent(b, namePayload, namePayloadBase64, spec.Payload)
-	b = appendMember(b, namePayloadRef, spec.PayloadRef)
-	b = appendMember(b, nameContentType, spec.ContentType)
-	b = appendMember(b, nameEntry, spec.Entry)
+	b = appendMember(b, "id", spec.ID)
+	b = appendContent(b, "payload", "payload_base64", spec.Payload)
+	b = appendMember(b, "payload_ref", spec.PayloadRef)
+	b = appendMember(b, "content_type", spec.ContentType)
+	b = appendMember(b, "entry", spec.Entry)
 	if spec.Priority != 0 {
-		b = appendMember(b, namePriority, spec.Priority.String())
+		b = appendMember(b, "priority", spec.Priority.String())
 	}
 	if spec.Delay != 0 {
-		b = appendMember(b, nameDelay, spec.Delay.String())
+		b = appendMember(b, "delay", spec.Delay.String())
 	}
 	if !spec.RunAt.IsZero() {
-		b = appendMember(b, nameRunAt, spec.RunAt.Format(time.RFC3339Nano))
+		b = appendMember(b, "run_at", spec.RunAt.Format(time.RFC3339Nano))
 	}
-	b = appendNumber(b, nameTasks, spec.Tasks)
-	b = appendNumber(b, nameMaxAttempts, spec.MaxAttempts)
+	b = appendNumber(b, "tasks", spec.Tasks)
+	b = appendNumber(b, "max_attempts", spec.MaxAttempts)
 	if spec.Timeout != 0 {
-		b = appendMember(b, nameTimeout, spec.Timeout.String())
+		b = appendMember(b, "timeout", spec.Timeout.String())
 	}
-	b = appendMember(b, nameConcurrencyKey, spec.ConcurrencyKey)
-	b = appendMember(b, nameUniqueKey, spec.UniqueKey)
+	b = appendMember(b, "concurrency_key", spec.ConcurrencyKey)
+	b = appendMember(b, "unique_key", spec.UniqueKey)
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{nameDeadline, spec.Deadline}, {nameUniqueFor, spec.UniqueFor}} {
+	}{{"deadline", spec.Deadline}, {"unique_for", spec.UniqueFor}} {
 		if d.value != 0 {
 			b = appendMember(b, d.name, d.value.String())
 		}
 	}
 	b = appendCallback(b, spec.Callback)
 	if spec.Retention != 0 {
-		b = appendMember(b, nameRetention, spec.Retention.String())
+		b = appendMember(b, "retention", spec.Retention.String())
 	}
 	return append(appendLabels(b, spec.Labels), '}')
 }
@@ -111,7 +122,7 @@ func appendCallback(b []byte, c jobhost.Callback) []byte {
 	if c == (jobhost.Callback{}) {
 		return b
 	}
-	b = append(appendName(b, nameCallback), '{')
+	b = append(appendName(b, "callback"), '{')
 	if c.Worker != "" {
 		b = appendText(append(b, `"worker":`...), c.Worker)
 	}
@@ -164,7 +175,7 @@ func appendLabels(b []byte, labels map[string]string) []byte {
 	if len(labels) == 0 {
 		return b
 	}
-	b = append(appendName(b, nameLabels), '{')
+	b = append(appendName(b, "labels"), '{')
 	for i, k := range slices.Sorted(maps.Keys(labels)) {
 		if i > 0 {
 			b = append(b, ',')

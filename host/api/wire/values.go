@@ -1,73 +1,100 @@
 package wire
 
 import (
-	"errors"
-	"io"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/text"
 )
 
-func (d *Decoder) text(name string) (string, error) {
-	if d.json.PeekKind() != jsontext.KindString {
-		return "", d.unexpected(name, "a string")
+// The types of members. The JSON library takes null for each of its own, and numbers
+// that it rounds; these refuse all but what they are.
+type (
+	str      string
+	whole    int
+	flag     bool
+	duration time.Duration
+	instant  struct{ time.Time }
+	priority jobhost.Priority
+	labels   map[string]string
+	// object has members of its own, those of the struct T.
+	object[T any] struct {
+		value T
+		given bool
 	}
-	token, err := d.json.ReadToken()
-	if err != nil {
-		return "", syntax(err)
+	// givenWhole knows whether it was given.
+	givenWhole struct {
+		whole
+		given bool
 	}
-	return token.String(), nil
+)
+
+func (s *str) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindString {
+		return unexpected(dec, "a string")
+	}
+	token, err := dec.ReadToken()
+	if err == nil {
+		*s = str(token.String())
+	}
+	return err
 }
 
-func (d *Decoder) number(name string) (int, error) {
-	if d.json.PeekKind() != jsontext.KindNumber {
-		return 0, d.unexpected(name, "a whole number")
+func (n *whole) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindNumber {
+		return unexpected(dec, "a whole number")
 	}
-	raw, err := d.json.ReadValue()
+	raw, err := dec.ReadValue()
 	if err != nil {
-		return 0, syntax(err)
+		return err
 	}
-	n, err := strconv.ParseInt(string(raw), 10, 32)
+	v, err := strconv.ParseInt(string(raw), 10, 32)
 	if err != nil {
-		return 0, jobhost.Invalid(name, "", "%s is not a whole number in range", name)
+		return jobhost.Invalid(here(dec), "", "%s is not a whole number in range", here(dec))
 	}
-	return int(n), nil
+	*n = whole(v)
+	return nil
 }
 
-func (d *Decoder) flag(name string) (bool, error) {
-	if kind := d.json.PeekKind(); kind != jsontext.KindTrue && kind != jsontext.KindFalse {
-		return false, d.unexpected(name, "true or false")
-	}
-	token, err := d.json.ReadToken()
-	if err != nil {
-		return false, syntax(err)
-	}
-	return token.Bool(), nil
+func (n *givenWhole) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	n.given = true
+	return n.whole.UnmarshalJSONFrom(dec)
 }
 
-func (d *Decoder) duration(name string) (time.Duration, error) {
-	text, err := d.text(name)
-	if err != nil {
-		return 0, err
+func (f *flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if kind := dec.PeekKind(); kind != jsontext.KindTrue && kind != jsontext.KindFalse {
+		return unexpected(dec, "true or false")
 	}
-	v, err := jobhost.ParseDuration(text)
-	if err != nil {
-		return 0, jobhost.Invalid(name, jobhost.HintOf(err), "%s: %v", name, err)
+	token, err := dec.ReadToken()
+	if err == nil {
+		*f = flag(token.Bool())
 	}
-	return time.Duration(v), nil
+	return err
 }
 
-func (d *Decoder) time(name string) (time.Time, error) {
-	text, err := d.text(name)
-	if err != nil {
-		return time.Time{}, err
+func (d *duration) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var text str
+	if err := text.UnmarshalJSONFrom(dec); err != nil {
+		return err
 	}
-	return ParseTime(name, text)
+	v, err := jobhost.ParseDuration(string(text))
+	if err != nil {
+		return jobhost.Invalid(here(dec), jobhost.HintOf(err), "%s: %v", here(dec), err)
+	}
+	*d = duration(v)
+	return nil
+}
+
+func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var text str
+	err := text.UnmarshalJSONFrom(dec)
+	if err == nil {
+		i.Time, err = ParseTime(here(dec), string(text))
+	}
+	return err
 }
 
 // ParseTime reads a time as RFC 3339.
@@ -79,82 +106,51 @@ func ParseTime(name, text string) (time.Time, error) {
 	return t, nil
 }
 
-func (d *Decoder) priority(p *jobhost.Priority) error {
-	text, err := d.text(namePriority)
-	if err != nil {
+func (p *priority) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var text str
+	if err := text.UnmarshalJSONFrom(dec); err != nil {
 		return err
 	}
-	*p, err = jobhost.ParsePriority(text)
+	v, err := jobhost.ParsePriority(string(text))
+	*p = priority(v)
 	return err
 }
 
-func (d *Decoder) labels() (map[string]string, error) {
-	labels := map[string]string{}
-	err := d.object(func(key []byte) error {
-		name := string(key)
-		if len(labels) >= jobhost.MaxLabels {
-			return jobhost.Invalid(nameLabels, "", "there are more than %d labels", jobhost.MaxLabels)
-		}
-		value, err := d.text(nameLabels)
-		labels[name] = value
+func (l *labels) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	name := here(dec)
+	if dec.PeekKind() != jsontext.KindBeginObject {
+		return unexpected(dec, "an object")
+	}
+	if _, err := dec.ReadToken(); err != nil {
 		return err
-	}, nameLabels)
-	return labels, err
-}
-
-func (d *Decoder) callback() (c jobhost.Callback, err error) {
-	err = d.object(func(key []byte) (err error) {
-		switch name := string(key); name {
-		case nameWorker:
-			c.Worker, err = d.text(nameCallback)
-		case nameURL:
-			c.URL, err = d.text(nameCallback)
-		default:
-			err = Unknown("member of callback", name, []string{nameWorker, nameURL})
+	}
+	*l = labels{}
+	for dec.PeekKind() != jsontext.KindEndObject {
+		key, err := dec.ReadToken()
+		if err != nil {
+			return err
 		}
-		return err
-	}, nameCallback)
-	if err == nil && c == (jobhost.Callback{}) {
-		err = jobhost.Invalid(nameCallback, `write {"worker":"notify"} or {"url":"https://example.com/hook"}`, "callback names neither a worker nor a URL")
+		label := key.String()
+		if len(*l) >= jobhost.MaxLabels {
+			return jobhost.Invalid(name, "", "there are more than %d labels", jobhost.MaxLabels)
+		}
+		if kind := dec.PeekKind(); kind != jsontext.KindString && kind != jsontext.KindInvalid {
+			return wrongKind(name, "a string", kind)
+		}
+		value, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		(*l)[label] = value.String()
 	}
-	return c, err
+	_, err := dec.ReadToken()
+	return err
 }
 
-// unexpected says that the next value is not what it should be.
-func (d *Decoder) unexpected(what, want string) error {
-	kind := d.json.PeekKind()
-	if kind == jsontext.KindInvalid {
-		_, err := d.json.ReadToken()
-		return syntax(err)
+func (o *object[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindBeginObject {
+		return unexpected(dec, "an object")
 	}
-	return wrongKind(what, want, kind)
-}
-
-func wrongKind(what, want string, kind jsontext.Kind) error {
-	field := what
-	if strings.ContainsRune(what, ' ') {
-		field = "" // it is about the body
-	}
-	return jobhost.Invalid(field, "", "%s is %s, not %s", what, kindNames[kind], want)
-}
-
-var kindNames = map[jsontext.Kind]string{
-	jsontext.KindNull: "null", jsontext.KindFalse: "false", jsontext.KindTrue: "true",
-	jsontext.KindString: "a string", jsontext.KindNumber: "a number",
-	jsontext.KindBeginObject: "an object", jsontext.KindBeginArray: "an array",
-}
-
-// syntax turns an error of the JSON reader into one for people.
-func syntax(err error) error {
-	if err == nil {
-		return nil
-	}
-	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		field := text.Clip(strings.Join(slices.Collect(e.JSONPointer.Tokens()), "."), 80)
-		return jobhost.Invalid(field, "", "invalid JSON at byte %d: %s", e.ByteOffset, text.Clip(strings.TrimPrefix(e.Err.Error(), "jsontext: "), 80))
-	}
-	if errors.Is(err, io.EOF) {
-		return jobhost.Invalid("", "", "the body is empty")
-	}
-	return jobhost.Invalid("", "", "invalid JSON: the body ends too early")
+	o.given = true
+	return json.UnmarshalDecode(dec, &o.value)
 }

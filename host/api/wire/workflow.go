@@ -1,186 +1,109 @@
 package wire
 
 import (
-	"bytes"
-	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"reflect"
+	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/internal/jsondepth"
 )
 
-// Names of the members of bodies about workflows, beside those that they share with others.
-const (
-	nameWorkflow   = "workflow"
-	nameDefinition = "definition"
-	nameReason     = "reason"
-	nameStep       = "step"
-)
-
-// contentNames are the members that bytes can come in: as any JSON value, as text, or in base64.
-type contentNames struct{ json, text, base64 string }
-
-func (n *contentNames) has(name string) bool {
-	return name == n.json || name == n.text || name == n.base64
+// workflowBody is the body that starts a workflow.
+type workflowBody struct {
+	Workflow    str        `json:"workflow" type:"string" doc:"The name of a definition of the host. Either it or definition is required."`
+	Definition  rawObject  `json:"definition" type:"object" doc:"A definition that comes along, up to 8 MiB."`
+	ID          str        `json:"id" type:"string" doc:"Names the workflow: wf- and 1 to 77 more characters; left out = a new one. The same id with the same content is the same workflow."`
+	Input       anyJSON    `json:"input" type:"" doc:"What it is started with: any JSON value."`
+	InputText   plainText  `json:"input_text" type:"string" doc:"That as text; not together with input."`
+	InputBase64 base64Text `json:"input_base64" type:"string" doc:"That as base64, for bytes that are no text; not together with input."`
+	Labels      labels     `json:"labels" type:"object" doc:"Texts by name, added to those of the definition."`
+	Retention   duration   `json:"retention" type:"string" doc:"How long it is kept after its end, such as \"7d\"; left out = as the host says."`
 }
 
-var (
-	inputNames  = contentNames{"input", "input_text", "input_base64"}
-	signalNames = contentNames{namePayload, "payload_text", namePayloadBase64}
-)
+// signalBody is the body of a signal.
+type signalBody struct {
+	ID            str        `json:"id" type:"string" doc:"Makes the signal count once, however often it is sent; left out = each counts."`
+	Payload       anyJSON    `json:"payload" type:"" doc:"What the step returns that waits for it: any JSON value, up to 64 KiB."`
+	PayloadText   plainText  `json:"payload_text" type:"string" doc:"That as text; not together with payload."`
+	PayloadBase64 base64Text `json:"payload_base64" type:"string" doc:"That as base64, for bytes that are no text; not together with payload."`
+}
+
+// cancelBody is the body that cancels a workflow.
+type cancelBody struct {
+	Reason str `json:"reason" type:"string" doc:"Why, for people."`
+}
+
+// retryBody is the body that retries a step.
+type retryBody struct {
+	Step str `json:"step" type:"string" doc:"The step that is to run anew; left out = the one that made the workflow fail."`
+}
 
 // WorkflowMembers lists the members of the body that starts a workflow; see [Members].
-func WorkflowMembers() []Member {
-	return []Member{
-		{nameWorkflow, "string", "The name of a definition of the host. Either it or definition is required."},
-		{nameDefinition, "object", "A definition that comes along, up to 8 MiB."},
-		{nameID, "string", "Names the workflow: wf- and 1 to 77 more characters; left out = a new one. The same id with the same content is the same workflow."},
-		{inputNames.json, "", "What it is started with: any JSON value."},
-		{inputNames.text, "string", "That as text; not together with input."},
-		{inputNames.base64, "string", "That as base64, for bytes that are no text; not together with input."},
-		{nameLabels, "object", "Texts by name, added to those of the definition."},
-		{nameRetention, "string", `How long it is kept after its end, such as "7d"; left out = as the host says.`},
-	}
-}
+func WorkflowMembers() []Member { return members(reflect.TypeFor[workflowBody]()) }
 
 // SignalMembers lists the members of the body of a signal; see [Members].
-func SignalMembers() []Member {
-	return []Member{
-		{nameID, "string", "Makes the signal count once, however often it is sent; left out = each counts."},
-		{signalNames.json, "", "What the step returns that waits for it: any JSON value, up to 64 KiB."},
-		{signalNames.text, "string", "That as text; not together with payload."},
-		{signalNames.base64, "string", "That as base64, for bytes that are no text; not together with payload."},
-	}
-}
+func SignalMembers() []Member { return members(reflect.TypeFor[signalBody]()) }
 
-// CancelMembers and RetryMembers list those of the bodies that cancel a workflow and retry a step of it.
-func CancelMembers() []Member {
-	return []Member{{nameReason, "string", "Why, for people."}}
-}
+// CancelMembers lists those of the body that cancels a workflow.
+func CancelMembers() []Member { return members(reflect.TypeFor[cancelBody]()) }
 
-// RetryMembers is described with [CancelMembers].
-func RetryMembers() []Member {
-	return []Member{{nameStep, "string", "The step that is to run anew; left out = the one that made the workflow fail."}}
-}
+// RetryMembers lists those of the body that retries a step.
+func RetryMembers() []Member { return members(reflect.TypeFor[retryBody]()) }
 
 // DecodeWorkflow reads the body that starts a workflow, as [Decoder.Decode] reads
 // that of a submit. The definition, if one comes along, is returned as it stands in
-// the body, of which it is a part. What the start says is not checked, see [jobhost.WorkflowStart.Check].
+// the body. What the start says is not checked, see [jobhost.WorkflowStart.Check].
 func (d *Decoder) DecodeWorkflow(body []byte) (start jobhost.WorkflowStart, definition []byte, err error) {
-	given := ""
-	err = d.document(body, oneObject, func(key []byte) (err error) {
-		switch name := string(key); {
-		case name == nameWorkflow:
-			start.Workflow, err = d.text(name)
-		case name == nameDefinition:
-			definition, err = d.raw(name)
-		case name == nameID:
-			start.ID, err = d.text(name)
-		case inputNames.has(name):
-			start.Input, err = d.oneOf(&inputNames, name, &given)
-			if size := len(start.Input); err == nil && size > d.maxPayload {
-				err = &jobhost.Error{
-					Code: jobhost.CodeTooLarge, Field: name, Message: fmt.Sprintf("the input of %d bytes is larger than %d", size, d.maxPayload),
-					Hint: "send where it is instead, or raise max_payload in the manifest",
-				}
-			}
-		case name == nameLabels:
-			start.Labels, err = d.labels()
-		case name == nameRetention:
-			start.Retention, err = d.duration(name)
-		default:
-			err = Unknown("member", name, names(WorkflowMembers()))
-		}
-		return err
-	})
-	return start, definition, err
-}
-
-// raw reads an object as it stands there.
-func (d *Decoder) raw(name string) ([]byte, error) {
-	if d.json.PeekKind() != jsontext.KindBeginObject {
-		return nil, d.unexpected(name, "an object")
+	var b workflowBody
+	if err := d.read(body, oneObject, &b); err != nil {
+		return start, nil, err
 	}
-	value, err := d.json.ReadValue()
-	return bytes.Clone(value), syntax(err)
-}
-
-// oneOf reads bytes that come in one of several members; given is the one before.
-func (d *Decoder) oneOf(n *contentNames, name string, given *string) (data []byte, err error) {
-	if *given != "" {
-		return nil, jobhost.Invalid(name, "", "%s and %s are both set", *given, name)
-	}
-	*given = name
-	switch name {
-	case n.text:
-		text, err := d.text(name)
-		return []byte(text), err
-	case n.base64:
-		data, _, err = d.content(name, true)
-		return data, err
-	}
-	value, err := d.json.ReadValue()
+	input, err := oneOf(form{"input", &b.Input.content}, form{"input_text", &b.InputText.content}, form{"input_base64", &b.InputBase64.content})
 	if err != nil {
-		return nil, syntax(err)
+		return start, nil, err
 	}
-	if at := jsondepth.Exceeds(value, MaxDepth-1); at >= 0 {
-		return nil, jobhost.Invalid(name, "", "nested more than %d deep at byte %d", MaxDepth, d.json.InputOffset()-int64(len(value)-at))
+	if size := len(input.data); size > d.maxPayload {
+		return start, nil, tooLarge(input.name, "input", size, d.maxPayload, "send where it is instead, or raise max_payload in the manifest")
 	}
-	return bytes.Clone(value), nil
+	return jobhost.WorkflowStart{
+		Workflow: string(b.Workflow), ID: string(b.ID), Input: input.data, Labels: b.Labels, Retention: time.Duration(b.Retention),
+	}, b.Definition, nil
 }
 
 // DecodeSignal reads the body of a signal, all but its name.
-func (d *Decoder) DecodeSignal(body []byte) (signal jobhost.WorkflowSignal, err error) {
-	given := ""
-	err = d.document(body, oneObject, func(key []byte) (err error) {
-		switch name := string(key); {
-		case name == nameID:
-			signal.ID, err = d.text(name)
-		case signalNames.has(name):
-			signal.Payload, err = d.oneOf(&signalNames, name, &given)
-		default:
-			err = Unknown("member", name, names(SignalMembers()))
-		}
-		return err
-	})
-	return signal, err
+func (d *Decoder) DecodeSignal(body []byte) (jobhost.WorkflowSignal, error) {
+	var b signalBody
+	if err := d.read(body, oneObject, &b); err != nil {
+		return jobhost.WorkflowSignal{}, err
+	}
+	payload, err := oneOf(form{"payload", &b.Payload.content}, form{"payload_text", &b.PayloadText.content}, form{"payload_base64", &b.PayloadBase64.content})
+	return jobhost.WorkflowSignal{ID: string(b.ID), Payload: payload.data}, err
 }
 
-// DecodeCancel reads the body that cancels a workflow and returns the reason,
-// DecodeRetry the one that retries a step and returns its name.
+// DecodeCancel reads the body that cancels a workflow and returns the reason.
 func (d *Decoder) DecodeCancel(body []byte) (reason string, err error) {
-	return d.onlyText(body, nameReason)
+	var b cancelBody
+	err = d.read(body, oneObject, &b)
+	return string(b.Reason), err
 }
 
-// DecodeRetry is described with [Decoder.DecodeCancel].
+// DecodeRetry reads the body that retries a step and returns its name.
 func (d *Decoder) DecodeRetry(body []byte) (step string, err error) {
-	return d.onlyText(body, nameStep)
-}
-
-// onlyText reads a body with a single member, which may be left out.
-func (d *Decoder) onlyText(body []byte, name string) (text string, err error) {
-	err = d.document(body, oneObject, func(key []byte) (err error) {
-		if string(key) != name {
-			return Unknown("member", string(key), []string{name})
-		}
-		text, err = d.text(name)
-		return err
-	})
-	return text, err
+	var b retryBody
+	err = d.read(body, oneObject, &b)
+	return string(b.Step), err
 }
 
 // AppendWorkflow appends the body that starts a workflow, with the definition as JSON
 // if one comes along. Decoding it gives an equal start, unless texts of it are not valid UTF-8.
 func AppendWorkflow(b []byte, start *jobhost.WorkflowStart, definition []byte) []byte {
 	b = appendText(append(b, `{"id":`...), start.ID)
-	b = appendMember(b, nameWorkflow, start.Workflow)
+	b = appendMember(b, "workflow", start.Workflow)
 	if definition != nil {
-		b = append(appendName(b, nameDefinition), definition...)
+		b = append(appendName(b, "definition"), definition...)
 	}
-	b = appendContent(b, inputNames.text, inputNames.base64, start.Input)
+	b = appendContent(b, "input_text", "input_base64", start.Input)
 	if start.Retention != 0 {
-		b = appendMember(b, nameRetention, start.Retention.String())
+		b = appendMember(b, "retention", start.Retention.String())
 	}
 	return append(appendLabels(b, start.Labels), '}')
 }
@@ -188,14 +111,14 @@ func AppendWorkflow(b []byte, start *jobhost.WorkflowStart, definition []byte) [
 // AppendSignal appends the body of a signal, all but its name.
 func AppendSignal(b []byte, signal *jobhost.WorkflowSignal) []byte {
 	b = appendText(append(b, `{"id":`...), signal.ID)
-	return append(appendContent(b, signalNames.text, signalNames.base64, signal.Payload), '}')
+	return append(appendContent(b, "payload_text", "payload_base64", signal.Payload), '}')
 }
 
 // AppendCancel and AppendRetry append the bodies of the calls that have one text each.
-func AppendCancel(b []byte, reason string) []byte { return appendOnly(b, nameReason, reason) }
+func AppendCancel(b []byte, reason string) []byte { return appendOnly(b, "reason", reason) }
 
 // AppendRetry is described with [AppendCancel].
-func AppendRetry(b []byte, step string) []byte { return appendOnly(b, nameStep, step) }
+func AppendRetry(b []byte, step string) []byte { return appendOnly(b, "step", step) }
 
 func appendOnly(b []byte, name, text string) []byte {
 	return append(appendText(append(append(append(b, `{"`...), name...), `":`...), text), '}')

@@ -6,54 +6,54 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 func testClaimOrder(t *testing.T, h Harness) {
 	s := open(t, h)
 	late := s.submit(spec("late", "w", readyAt(epoch+100)))
 	first := s.submit(spec("first", "w", tasks(2)))
-	second := s.submit(spec("second", "w", func(s *queue.JobSpec) { s.Priority = jobhost.Critical }))
+	second := s.submit(spec("second", "w", func(s *record.JobSpec) { s.Priority = jobhost.Critical }))
 	early := s.submit(spec("early", "w", readyAt(epoch-1)))
 	s.submit(spec("foreign", "other"))
 	s.succeed(s.submit(spec("ended", "w")))
 
-	want := []queue.Claimed{
-		{Place: queue.Place{ReadyAt: epoch - 1, Key: early}, Level: 2},
-		{Place: queue.Place{ReadyAt: epoch, Key: first}, Level: 2},
-		{Place: queue.Place{ReadyAt: epoch, Key: first + 1}, Level: 2, Index: 1},
-		{Place: queue.Place{ReadyAt: epoch, Key: second}, Level: 0},
-		{Place: queue.Place{ReadyAt: epoch + 100, Key: late}, Level: 2},
+	want := []record.Claimed{
+		{Place: record.Place{ReadyAt: epoch - 1, Key: early}, Level: 2},
+		{Place: record.Place{ReadyAt: epoch, Key: first}, Level: 2},
+		{Place: record.Place{ReadyAt: epoch, Key: first + 1}, Level: 2, Index: 1},
+		{Place: record.Place{ReadyAt: epoch, Key: second}, Level: 0},
+		{Place: record.Place{ReadyAt: epoch + 100, Key: late}, Level: 2},
 	}
-	wantSame(t, "claims", s.claim("w", queue.Place{}, 100), want)
+	wantSame(t, "claims", s.claim("w", record.Place{}, 100), want)
 	for i := range want {
 		wantSame(t, fmt.Sprintf("claims after %d", i), s.claim("w", want[i].Place, 2), want[i+1:min(i+3, len(want))])
 	}
-	s.must(settlement(early, queue.Open))
-	retried := queue.Claimed{Place: queue.Place{ReadyAt: epoch + 1000, Key: early}, Level: 2, Attempt: 1, Token: 1}
-	wantSame(t, "claims after a retry", s.claim("w", want[4].Place, 9), []queue.Claimed{retried})
-	if got := s.claim("unknown", queue.Place{}, 9); len(got) != 0 {
+	s.must(settlement(early, record.Open))
+	retried := record.Claimed{Place: record.Place{ReadyAt: epoch + 1000, Key: early}, Level: 2, Attempt: 1, Token: 1}
+	wantSame(t, "claims after a retry", s.claim("w", want[4].Place, 9), []record.Claimed{retried})
+	if got := s.claim("unknown", record.Place{}, 9); len(got) != 0 {
 		t.Fatalf("an unknown worker has tasks %+v", got)
 	}
-	if got := s.claim("w", queue.Place{}, 0); len(got) != 0 {
+	if got := s.claim("w", record.Place{}, 0); len(got) != 0 {
 		t.Fatalf("limit 0 gives %d tasks", len(got))
 	}
 }
 
 func testClaimPages(t *testing.T, h Harness) {
 	s := open(t, h)
-	var ops []queue.Op
+	var ops []record.Op
 	for i := range 40 {
-		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprint(i), "w", tasks(1+i%4), readyAt(epoch+queue.Millis(i*7%5)))})
+		ops = append(ops, &record.Submit{Job: spec(fmt.Sprint(i), "w", tasks(1+i%4), readyAt(epoch+record.Millis(i*7%5)))})
 	}
 	s.do(ops...)
-	all := s.claim("w", queue.Place{}, 1000)
+	all := s.claim("w", record.Place{}, 1000)
 	if len(all) != 100 {
 		t.Fatalf("claimed %d tasks, want 100", len(all))
 	}
 	for _, limit := range []int{1, 3, 7, 99, 100, 101} {
-		var paged []queue.Claimed
-		after := queue.Place{}
+		var paged []record.Claimed
+		after := record.Place{}
 		for {
 			page := s.claim("w", after, limit)
 			paged = append(paged, page...)
@@ -72,11 +72,11 @@ func testLoad(t *testing.T, h Harness) {
 	other := s.submit(spec("b", "w"))
 	ended := s.submit(spec("c", "w"))
 	s.succeed(ended)
-	s.must(settlement(key+1, queue.Open))
+	s.must(settlement(key+1, record.Open))
 
 	a, b := full("a", "w"), spec("b", "w")
 	a.Key, b.Key = key, other
-	wantSame(t, "bodies", s.load(other, key+1, ended, 999_999, key), []queue.Body{
+	wantSame(t, "bodies", s.load(other, key+1, ended, 999_999, key), []record.Body{
 		{Key: other, Job: b},
 		{Key: key + 1, Index: 1, Token: 1, Attempt: 1, Job: a},
 		{Key: key, Job: a},
@@ -84,7 +84,7 @@ func testLoad(t *testing.T, h Harness) {
 	if got := s.load(); len(got) != 0 {
 		t.Fatalf("loaded %d bodies of no keys", len(got))
 	}
-	keys := slices.Repeat([]queue.Key{key}, 1)
+	keys := slices.Repeat([]record.Key{key}, 1)
 	for i := range 200 {
 		keys = append(keys, s.submit(spec(fmt.Sprint("n", i), "w")))
 	}

@@ -11,28 +11,28 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // scheduleStore is a store that keeps schedules too; see package schedule.
 type scheduleStore interface {
-	Schedules(ctx context.Context) ([]queue.ScheduleState, error)
+	Schedules(ctx context.Context) ([]record.ScheduleState, error)
 }
 
-func (m *model) fire(op *queue.Fire, got queue.OpResult) (queue.OpResult, error) {
+func (m *model) fire(op *record.Fire, got record.OpResult) (record.OpResult, error) {
 	name := op.State.Name
 	if m.schedules[name].Version != op.State.Version {
 		return m.code(jobhost.CodeConflict), nil
 	}
 	if op.Forget {
 		delete(m.schedules, name)
-		return queue.OpResult{}, nil
+		return record.OpResult{}, nil
 	}
 	state := op.State
 	state.Version++
 	state.Open, state.Waiting = slices.Clone(state.Open), slices.Clone(state.Waiting)
 	m.schedules[name] = state
-	res := queue.OpResult{Fired: make([]queue.OpResult, len(op.Jobs))}
+	res := record.OpResult{Fired: make([]record.OpResult, len(op.Jobs))}
 	for i, job := range op.Jobs {
 		key := m.next
 		if i < len(got.Fired) {
@@ -40,16 +40,16 @@ func (m *model) fire(op *queue.Fire, got queue.OpResult) (queue.OpResult, error)
 		}
 		var err error
 		if res.Fired[i], err = m.submit(job, key); err != nil {
-			return queue.OpResult{}, err
+			return record.OpResult{}, err
 		}
 	}
 	return res, nil
 }
 
 // Schedules returns the states of all schedules, by name.
-func (s *Memory) Schedules(ctx context.Context) (out []queue.ScheduleState, err error) {
+func (s *Memory) Schedules(ctx context.Context) (out []record.ScheduleState, err error) {
 	err = s.read(ctx, func() error {
-		out = slices.SortedFunc(maps.Values(s.model.schedules), func(a, b queue.ScheduleState) int {
+		out = slices.SortedFunc(maps.Values(s.model.schedules), func(a, b record.ScheduleState) int {
 			return strings.Compare(a.Name, b.Name)
 		})
 		return nil
@@ -58,7 +58,7 @@ func (s *Memory) Schedules(ctx context.Context) (out []queue.ScheduleState, err 
 }
 
 // schedules returns the states that a store keeps.
-func (s store) schedules() []queue.ScheduleState {
+func (s store) schedules() []record.ScheduleState {
 	s.t.Helper()
 	keeper, ok := s.Store.(scheduleStore)
 	if !ok {
@@ -74,14 +74,14 @@ func (s store) schedules() []queue.ScheduleState {
 func testFire(t *testing.T, h Harness) {
 	s := open(t, h)
 	wantSame(t, "states", len(s.schedules()), 0)
-	state := queue.ScheduleState{
+	state := record.ScheduleState{
 		Name: "nightly", Timing: "every 1m", Last: epoch, Fired: epoch, LastJob: "b", PausedAt: 7, GoneAt: 8,
-		Open: []string{"a", "b"}, Waiting: []queue.Millis{epoch + 1, epoch + 2},
+		Open: []string{"a", "b"}, Waiting: []record.Millis{epoch + 1, epoch + 2},
 	}
-	res := s.must(&queue.Fire{State: state, Jobs: []*queue.JobSpec{spec("a", "w"), full("b", "w")}})
+	res := s.must(&record.Fire{State: state, Jobs: []*record.JobSpec{spec("a", "w"), full("b", "w")}})
 	want := state
 	want.Version = 1
-	wantSame(t, "states", s.schedules(), []queue.ScheduleState{want})
+	wantSame(t, "states", s.schedules(), []record.ScheduleState{want})
 	if len(res.Fired) != 2 || res.Fired[0].Key != s.job("a").Key || res.Fired[1].Key != s.job("b").Key {
 		t.Fatalf("unexpected results %+v", res.Fired)
 	}
@@ -90,27 +90,27 @@ func testFire(t *testing.T, h Harness) {
 	// The same again, and one that knows of a later version, change nothing.
 	stale, ahead := state, state
 	ahead.Version = 2
-	for _, state := range []queue.ScheduleState{stale, ahead} {
-		wantCode(t, s.do(&queue.Fire{State: state, Jobs: []*queue.JobSpec{spec("c", "w")}})[0].Err, jobhost.CodeConflict)
+	for _, state := range []record.ScheduleState{stale, ahead} {
+		wantCode(t, s.do(&record.Fire{State: state, Jobs: []*record.JobSpec{spec("c", "w")}})[0].Err, jobhost.CodeConflict)
 	}
-	wantSame(t, "counts", s.counts(), map[string]queue.StatusCounts{"w": {queue.Open: 3}})
+	wantSame(t, "counts", s.counts(), map[string]record.StatusCounts{"w": {record.Open: 3}})
 
 	// Ids that are taken leave the rest alone.
-	other := spec("a", "w", func(s *queue.JobSpec) { s.Digest = [16]byte{9} })
-	res = s.must(&queue.Fire{State: want, Jobs: []*queue.JobSpec{other, full("b", "w"), spec("c", "w")}})
+	other := spec("a", "w", func(s *record.JobSpec) { s.Digest = [16]byte{9} })
+	res = s.must(&record.Fire{State: want, Jobs: []*record.JobSpec{other, full("b", "w"), spec("c", "w")}})
 	wantCode(t, res.Fired[0].Err, jobhost.CodeConflict)
 	if !res.Fired[1].Existing || res.Fired[2].Existing || res.Fired[2].Err != nil {
 		t.Fatalf("unexpected results %+v", res.Fired)
 	}
 
 	// Empty lists stay empty, over a reopening too.
-	s.must(&queue.Fire{State: queue.ScheduleState{Name: "nightly", Version: 2, Timing: "x"}})
+	s.must(&record.Fire{State: record.ScheduleState{Name: "nightly", Version: 2, Timing: "x"}})
 	if h.Reopen != nil {
 		s.Store = h.Reopen(t, s.Store)
 	}
-	wantSame(t, "states", s.schedules(), []queue.ScheduleState{{Name: "nightly", Version: 3, Timing: "x"}})
+	wantSame(t, "states", s.schedules(), []record.ScheduleState{{Name: "nightly", Version: 3, Timing: "x"}})
 
-	s.must(&queue.Fire{State: queue.ScheduleState{Name: "nightly", Version: 3}, Forget: true})
+	s.must(&record.Fire{State: record.ScheduleState{Name: "nightly", Version: 3}, Forget: true})
 	wantSame(t, "states", len(s.schedules()), 0)
 }
 
@@ -124,9 +124,9 @@ func testFireAtOnce(t *testing.T, h Harness) {
 		var group sync.WaitGroup
 		for rival := range rivals {
 			group.Go(func() {
-				res, err := commit(s.Store, &queue.Fire{
-					State: queue.ScheduleState{Name: "x", Version: version},
-					Jobs:  []*queue.JobSpec{spec(fmt.Sprintf("%d-%d", version, rival), "w")},
+				res, err := commit(s.Store, &record.Fire{
+					State: record.ScheduleState{Name: "x", Version: version},
+					Jobs:  []*record.JobSpec{spec(fmt.Sprintf("%d-%d", version, rival), "w")},
 				})
 				if err != nil {
 					t.Error(err)
@@ -140,5 +140,5 @@ func testFireAtOnce(t *testing.T, h Harness) {
 			t.Fatalf("%d of %d firings of one version were applied", wins.Load(), rivals)
 		}
 	}
-	wantSame(t, "counts", s.counts(), map[string]queue.StatusCounts{"w": {queue.Open: rounds}})
+	wantSame(t, "counts", s.counts(), map[string]record.StatusCounts{"w": {record.Open: rounds}})
 }

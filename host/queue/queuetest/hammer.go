@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 func testReopen(t *testing.T, h Harness) {
@@ -17,19 +17,19 @@ func testReopen(t *testing.T, h Harness) {
 	s := open(t, h)
 	a := s.submit(full("a", "w"))
 	b := s.submit(spec("b", "x"))
-	op := settlement(b, queue.Succeeded)
+	op := settlement(b, record.Succeeded)
 	op.Result, op.Log = []byte("result"), []byte("log\n")
 	s.must(op)
-	retry := settlement(a, queue.Open)
+	retry := settlement(a, record.Open)
 	retry.Failure = &jobhost.Failure{Code: "trap"}
 	s.must(retry)
 	last := s.submit(spec("c", "w", tasks(3)))
-	before := []queue.JobRecord{s.job("a"), s.job("b"), s.job("c")}
-	claims, counts := s.claim("w", queue.Place{}, 10), s.counts()
+	before := []record.JobRecord{s.job("a"), s.job("b"), s.job("c")}
+	claims, counts := s.claim("w", record.Place{}, 10), s.counts()
 
 	s.Store = h.Reopen(t, s.Store)
-	wantSame(t, "jobs", []queue.JobRecord{s.job("a"), s.job("b"), s.job("c")}, before)
-	wantSame(t, "claims", s.claim("w", queue.Place{}, 10), claims)
+	wantSame(t, "jobs", []record.JobRecord{s.job("a"), s.job("b"), s.job("c")}, before)
+	wantSame(t, "claims", s.claim("w", record.Place{}, 10), claims)
 	wantSame(t, "counts", s.counts(), counts)
 	if result, err := s.Result(t.Context(), b); err != nil || string(result) != "result" {
 		t.Fatalf("result %q, %v", result, err)
@@ -38,7 +38,7 @@ func testReopen(t *testing.T, h Harness) {
 		t.Fatalf("key %d was given before: the last job has %d", next, last)
 	}
 	// A lease of the former life still fences.
-	wantFenced(t, s.do(settlement(a, queue.Succeeded))[0])
+	wantFenced(t, s.do(settlement(a, record.Succeeded))[0])
 	s.checkCounts()
 }
 
@@ -73,12 +73,12 @@ func testHammer(t *testing.T, h Harness) {
 					return
 				default:
 				}
-				list, err := s.Jobs(t.Context(), queue.ListQuery{Worker: "w1", Limit: 5})
+				list, err := s.Jobs(t.Context(), record.ListQuery{Worker: "w1", Limit: 5})
 				if err == nil && len(list) > 0 {
 					_, err = s.Job(t.Context(), list[0].ID)
 				}
 				if err == nil {
-					_, err = s.Claim(t.Context(), "w0", queue.Place{}, 5)
+					_, err = s.Claim(t.Context(), "w0", record.Place{}, 5)
 				}
 				if err != nil {
 					t.Error(err)
@@ -100,21 +100,21 @@ func testHammer(t *testing.T, h Harness) {
 // may cancel it. Every task ends once, and so does the job.
 func hammerJob(s store, id, worker string, i int, ended, won *atomic.Int64) error {
 	n := 1 + i%3
-	res, err := commit(s.Store, &queue.Submit{Job: spec(id, worker, tasks(n))})
+	res, err := commit(s.Store, &record.Submit{Job: spec(id, worker, tasks(n))})
 	if err != nil || res[0].Err != nil {
 		return fmt.Errorf("submit %s: %w, %+v", id, err, res)
 	}
 	key := res[0].Key
-	ops := []queue.Op{&queue.Cancel{ID: id, At: epoch}}
+	ops := []record.Op{&record.Cancel{ID: id, At: epoch}}
 	for task := range n {
-		ops = append(ops, settlement(key+queue.Key(task), queue.Succeeded), settlement(key+queue.Key(task), queue.Dead))
+		ops = append(ops, settlement(key+record.Key(task), record.Succeeded), settlement(key+record.Key(task), record.Dead))
 	}
 	if i%4 != 0 {
 		ops = ops[1:]
 	}
 	errs := make(chan error, len(ops))
 	for _, op := range ops {
-		s.Commit([]queue.Op{op}, func(res []queue.OpResult, err error) {
+		s.Commit([]record.Op{op}, func(res []record.OpResult, err error) {
 			if err == nil && res[0].JobEnded {
 				ended.Add(1)
 			}

@@ -9,16 +9,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // items gives each task of a job a payload.
-func items(all ...[]byte) func(*queue.JobSpec) {
-	return func(s *queue.JobSpec) { s.Payload, s.Items, s.Tasks = nil, all, len(all) }
+func items(all ...[]byte) func(*record.JobSpec) {
+	return func(s *record.JobSpec) { s.Payload, s.Items, s.Tasks = nil, all, len(all) }
 }
 
 // genStepOptions draws the options that only jobs of steps have.
-func genStepOptions(t *rapid.T, s *queue.JobSpec) {
+func genStepOptions(t *rapid.T, s *record.JobSpec) {
 	if rapid.IntRange(0, 2).Draw(t, "has items") == 0 {
 		s.Payload, s.Ref = nil, ""
 		item := rapid.SliceOfN(rapid.Byte(), 0, 4)
@@ -62,7 +62,7 @@ func testItems(t *testing.T, h Harness) {
 		if got.PayloadSize != 80_004 || got.Items != nil || len(got.Payload) != 0 || len(got.Tasks) != 4 {
 			t.Fatalf("unexpected record %+v", got)
 		}
-		if listed := s.list(queue.ListQuery{})[1]; listed.PayloadSize != 80_004 || listed.Items != nil {
+		if listed := s.list(record.ListQuery{})[1]; listed.PayloadSize != 80_004 || listed.Items != nil {
 			t.Fatalf("unexpected record in a list %+v", listed)
 		}
 		for i, body := range s.load(key, key+1, key+2, key+3) {
@@ -80,17 +80,17 @@ func testItems(t *testing.T, h Harness) {
 	check(s)
 	s = s.reopened(h)
 	check(s)
-	s.must(settlement(key+3, queue.Open))
+	s.must(settlement(key+3, record.Open))
 	if again := s.load(key + 3)[0]; again.Token != 1 || !bytes.Equal(again.Payload, want[3]) {
 		t.Fatalf("another attempt has %d bytes", len(again.Payload))
 	}
-	s.must(&queue.Cancel{ID: "a", At: epoch})
-	s.must(&queue.Revive{ID: "a", At: epoch})
+	s.must(&record.Cancel{ID: "a", At: epoch})
+	s.must(&record.Revive{ID: "a", At: epoch})
 	if again := s.load(key)[0]; !bytes.Equal(again.Payload, want[0]) {
 		t.Fatalf("a task that was revived has %q", again.Payload)
 	}
-	s.must(&queue.Cancel{ID: "a", At: epoch})
-	s.must(&queue.Delete{ID: "a"})
+	s.must(&record.Cancel{ID: "a", At: epoch})
+	s.must(&record.Delete{ID: "a"})
 	next := s.submit(spec("a", "w", tasks(4)))
 	for _, body := range s.load(next, next+3) {
 		if body.Payload != nil {
@@ -102,13 +102,13 @@ func testItems(t *testing.T, h Harness) {
 // testStepOptions keeps what only jobs of steps have.
 func testStepOptions(t *testing.T, h Harness) {
 	s := open(t, h)
-	made := map[string]*queue.JobSpec{}
-	for i, mod := range []func(*queue.JobSpec){
-		func(*queue.JobSpec) {},
-		func(j *queue.JobSpec) { j.Retry = someRetry() },
-		func(j *queue.JobSpec) { j.Breaker = someBreaker() },
-		func(j *queue.JobSpec) { j.Tasks, j.MaxParallel = 301, 300 },
-		func(j *queue.JobSpec) {
+	made := map[string]*record.JobSpec{}
+	for i, mod := range []func(*record.JobSpec){
+		func(*record.JobSpec) {},
+		func(j *record.JobSpec) { j.Retry = someRetry() },
+		func(j *record.JobSpec) { j.Breaker = someBreaker() },
+		func(j *record.JobSpec) { j.Tasks, j.MaxParallel = 301, 300 },
+		func(j *record.JobSpec) {
 			j.Tasks, j.MaxParallel, j.Retry, j.Breaker = 3, 2, &jobhost.RetryPolicy{}, someBreaker()
 			j.Deadline = epoch + 1
 		},
@@ -119,11 +119,11 @@ func testStepOptions(t *testing.T, h Harness) {
 		made[id].Key = key
 	}
 	s = s.reopened(h)
-	groups := map[queue.Group]bool{}
+	groups := map[record.Group]bool{}
 	for id, want := range made {
 		wantSame(t, "specs", s.job(id).JobSpec, *want)
 		wantSame(t, "specs of bodies", s.load(want.Key)[0].Job, want)
-		for _, c := range s.claim("w", queue.Place{ReadyAt: epoch, Key: want.Key - 1}, 1) {
+		for _, c := range s.claim("w", record.Place{ReadyAt: epoch, Key: want.Key - 1}, 1) {
 			if c.Group != want.Group() {
 				t.Fatalf("task of %s has group %d, want %d", id, c.Group, want.Group())
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // testKeys: changes of keys, their versions, and who sees them.
@@ -17,7 +17,7 @@ func testKeys(t *testing.T, h Harness) {
 	if a.Version != 1 || b.Version != 2 || a.ChangedAt != epoch+1 {
 		t.Fatalf("the first keys are %+v and %+v", a, b)
 	}
-	s.change(epoch+2, add("a", 41), queue.KVChange{Key: "b", Kind: queue.KVDelete}, add("c", -5), queue.KVChange{Key: "none", Kind: queue.KVDelete})
+	s.change(epoch+2, add("a", 41), record.KVChange{Key: "b", Kind: record.KVDelete}, add("c", -5), record.KVChange{Key: "none", Kind: record.KVDelete})
 	s.wantKey("b", "-")
 	s.wantKey("c", "-5")
 	if a = s.wantKey("a", "42"); a.Version != 3 || a.ChangedAt != epoch+2 {
@@ -28,12 +28,12 @@ func testKeys(t *testing.T, h Harness) {
 	if b = s.wantKey("b", "anew"); b.Version != 5 {
 		t.Fatalf("the key that was made anew is %+v", b)
 	}
-	checked := queue.KVChange{Key: "b", Value: []byte("next"), Checked: true, Version: 5}
+	checked := record.KVChange{Key: "b", Value: []byte("next"), Checked: true, Version: 5}
 	s.change(epoch+4, checked)
-	s.refused(&queue.ChangeKV{Worker: "w", At: epoch + 5, Changes: []queue.KVChange{set("a", "0"), checked}}, jobhost.CodeConflict)
+	s.refused(&record.ChangeKV{Worker: "w", At: epoch + 5, Changes: []record.KVChange{set("a", "0"), checked}}, jobhost.CodeConflict)
 	s.wantKey("a", "42")
 	// Another worker has keys of its own.
-	s.must(&queue.ChangeKV{Worker: "x", At: epoch, Changes: []queue.KVChange{set("a", "of x")}})
+	s.must(&record.ChangeKV{Worker: "x", At: epoch, Changes: []record.KVChange{set("a", "of x")}})
 	s.wantKey("a", "42")
 	if e, err := s.KV(t.Context(), "x", "a", epoch); err != nil || string(e.Value) != "of x" || e.Version != 1 {
 		t.Fatalf("the other worker's key is %+v, %v", e, err)
@@ -45,19 +45,19 @@ func testKeys(t *testing.T, h Harness) {
 	s.wantKey("large", large)
 }
 
-// testKeysExpire: a key whose time is over is gone for everybody.
+// testKeysExpire: a key whose time is over is gone for every reader.
 func testKeysExpire(t *testing.T, h Harness) {
 	s := open(t, h)
-	until := func(key, value string, expires queue.Millis) queue.KVChange {
-		return queue.KVChange{Key: key, Value: []byte(value), Expires: expires}
+	until := func(key, value string, expires record.Millis) record.KVChange {
+		return record.KVChange{Key: key, Value: []byte(value), Expires: expires}
 	}
 	s.change(epoch, until("n", "7", epoch+10), until("kept", "1", epoch+10), until("soon", "x", epoch+5))
 	s.change(epoch+1, set("kept", "1"), add("n", 1)) // one for good, the other's time stays
 	for _, tt := range []struct {
-		now  queue.Millis
+		now  record.Millis
 		want string
 	}{{epoch + 4, "kept n soon"}, {epoch + 5, "kept n"}, {epoch + 9, "kept n"}, {epoch + 10, "kept"}} {
-		list, err := s.KVList(t.Context(), queue.KVQuery{Worker: "w", Limit: 10, Now: tt.now})
+		list, err := s.KVList(t.Context(), record.KVQuery{Worker: "w", Limit: 10, Now: tt.now})
 		if err != nil || names(list) != tt.want {
 			t.Fatalf("at %d there is %q, %v; want %q", tt.now-epoch, names(list), err, tt.want)
 		}
@@ -65,7 +65,7 @@ func testKeysExpire(t *testing.T, h Harness) {
 	_, err := s.KV(t.Context(), "w", "n", epoch+10)
 	wantCode(t, err, jobhost.CodeNotFound)
 	// What expired counts as 0, and its version is not that of the key any more.
-	gone := queue.KVChange{Key: "soon", Value: []byte("new"), Checked: true}
+	gone := record.KVChange{Key: "soon", Value: []byte("new"), Checked: true}
 	s.change(epoch+20, add("n", 1), gone)
 	s.wantKey("n", "1")
 	if e := s.wantKey("soon", "new"); e.Expires != 0 {
@@ -73,7 +73,7 @@ func testKeysExpire(t *testing.T, h Harness) {
 	}
 }
 
-func names(list []queue.KVEntry) string {
+func names(list []record.KVEntry) string {
 	var keys []string
 	for i := range list {
 		keys = append(keys, list[i].Key)
@@ -85,16 +85,16 @@ func names(list []queue.KVEntry) string {
 // doesn't count, and there is always a way back.
 func testQuota(t *testing.T, h Harness) {
 	s := open(t, h)
-	quota := 3 * queue.KVCost("a", 10)
-	put := func(at queue.Millis, changes ...queue.KVChange) *queue.ChangeKV {
-		return &queue.ChangeKV{Worker: "w", At: at, Changes: changes, Quota: quota}
+	quota := 3 * record.KVCost("a", 10)
+	put := func(at record.Millis, changes ...record.KVChange) *record.ChangeKV {
+		return &record.ChangeKV{Worker: "w", At: at, Changes: changes, Quota: quota}
 	}
 	ten := strings.Repeat("x", 10)
-	s.must(put(epoch, set("a", ten), set("b", ten), queue.KVChange{Key: "c", Value: []byte(ten), Expires: epoch + 10}))
+	s.must(put(epoch, set("a", ten), set("b", ten), record.KVChange{Key: "c", Value: []byte(ten), Expires: epoch + 10}))
 	if size, err := s.KVSize(t.Context(), "w", epoch); err != nil || size != quota {
 		t.Fatalf("the keys cost %d, %v; want %d", size, err, quota)
 	}
-	if size, err := s.KVSize(t.Context(), "w", epoch+10); err != nil || size != queue.KVCost("a", 10)*2 {
+	if size, err := s.KVSize(t.Context(), "w", epoch+10); err != nil || size != record.KVCost("a", 10)*2 {
 		t.Fatalf("without the one that expires the keys cost %d, %v", size, err)
 	}
 	s.refused(put(epoch+1, set("d", "")), jobhost.CodeExhausted)
@@ -106,7 +106,7 @@ func testQuota(t *testing.T, h Harness) {
 	quota = 50
 	s.must(put(epoch+12, set("a", "less"))) // still over it, but less so
 	s.refused(put(epoch+13, set("a", ten)), jobhost.CodeExhausted)
-	s.must(put(epoch+14, queue.KVChange{Key: "a", Kind: queue.KVDelete}, queue.KVChange{Key: "b", Kind: queue.KVDelete}, queue.KVChange{Key: "d", Kind: queue.KVDelete}))
+	s.must(put(epoch+14, record.KVChange{Key: "a", Kind: record.KVDelete}, record.KVChange{Key: "b", Kind: record.KVDelete}, record.KVChange{Key: "d", Kind: record.KVDelete}))
 	if size, err := s.KVSize(t.Context(), "w", epoch+14); err != nil || size != 0 {
 		t.Fatalf("no keys cost %d, %v", size, err)
 	}
@@ -115,14 +115,14 @@ func testQuota(t *testing.T, h Harness) {
 // testListKeys: lists are in the order of bytes, by prefix, and go on after a key.
 func testListKeys(t *testing.T, h Harness) {
 	s := open(t, h)
-	var changes []queue.KVChange
+	var changes []record.KVChange
 	for i := range 25 {
 		changes = append(changes, set(fmt.Sprintf("page/%02d", i), strings.Repeat("v", i)))
 	}
 	s.change(epoch, append(changes, set("Upper", ""), set("page", ""), set("pagf", ""), set("p\u00e4ge", ""), set("\U0010ffff", ""))...)
-	list := func(prefix, after string, limit int) []queue.KVEntry {
+	list := func(prefix, after string, limit int) []record.KVEntry {
 		t.Helper()
-		list, err := s.KVList(t.Context(), queue.KVQuery{Worker: "w", Prefix: prefix, After: after, Limit: limit, Now: epoch})
+		list, err := s.KVList(t.Context(), record.KVQuery{Worker: "w", Prefix: prefix, After: after, Limit: limit, Now: epoch})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func testListKeys(t *testing.T, h Harness) {
 	if got := names(list("page", "", 2)); got != "page page/00" {
 		t.Fatalf("the beginning is %q", got)
 	}
-	wantSame(t, "prefixes nobody has", list("q", "", 10), []queue.KVEntry(nil))
+	wantSame(t, "prefixes nobody has", list("q", "", 10), []record.KVEntry(nil))
 	seen, after := 0, ""
 	for {
 		page := list("page/", after, 10)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 func testList(t *testing.T, h Harness) {
@@ -18,34 +18,34 @@ func testList(t *testing.T, h Harness) {
 	c := s.submit(spec("c", "x"))
 	d := s.submit(spec("d", "x", tasks(3)))
 	s.succeed(b)
-	s.must(settlement(c, queue.Dead))
+	s.must(settlement(c, record.Dead))
 	s.succeed(d)
-	s.must(settlement(d+1, queue.Cancelled))
+	s.must(settlement(d+1, record.Cancelled))
 
-	status := func(s queue.Status) *queue.Status { return &s }
+	status := func(s record.Status) *record.Status { return &s }
 	for _, tt := range []struct {
 		name string
-		q    queue.ListQuery
+		q    record.ListQuery
 		want []string
 	}{
-		{"all", queue.ListQuery{}, []string{"d", "c", "b", "a"}},
-		{"limit", queue.ListQuery{Limit: 3}, []string{"d", "c", "b"}},
-		{"below", queue.ListQuery{Below: c}, []string{"b", "a"}},
-		{"worker", queue.ListQuery{Worker: "w"}, []string{"b", "a"}},
-		{"unknown worker", queue.ListQuery{Worker: "y"}, nil},
-		{"open", queue.ListQuery{Status: status(queue.Open)}, []string{"d", "a"}},
-		{"succeeded", queue.ListQuery{Status: status(queue.Succeeded)}, []string{"d", "b"}},
-		{"dead", queue.ListQuery{Status: status(queue.Dead)}, []string{"c"}},
-		{"cancelled", queue.ListQuery{Status: status(queue.Cancelled)}, []string{"d"}},
-		{"worker and status", queue.ListQuery{Worker: "x", Status: status(queue.Open)}, []string{"d"}},
-		{"worker and status, none", queue.ListQuery{Worker: "w", Status: status(queue.Dead)}, nil},
-		{"keys", queue.ListQuery{Keys: []queue.Key{d, d - 1_000_000, a}}, []string{"d", "a"}},
-		{"keys of tasks", queue.ListQuery{Keys: []queue.Key{d + 1}}, nil},
-		{"no keys", queue.ListQuery{Keys: []queue.Key{}}, nil},
-		{"keys below", queue.ListQuery{Keys: []queue.Key{d, c, a}, Below: d}, []string{"c", "a"}},
-		{"keys, limit", queue.ListQuery{Keys: []queue.Key{d, c, a}, Limit: 2}, []string{"d", "c"}},
-		{"keys, worker", queue.ListQuery{Keys: []queue.Key{d, c, a}, Worker: "w"}, []string{"a"}},
-		{"keys, status", queue.ListQuery{Keys: []queue.Key{d, c, b, a}, Status: status(queue.Succeeded)}, []string{"d", "b"}},
+		{"all", record.ListQuery{}, []string{"d", "c", "b", "a"}},
+		{"limit", record.ListQuery{Limit: 3}, []string{"d", "c", "b"}},
+		{"below", record.ListQuery{Below: c}, []string{"b", "a"}},
+		{"worker", record.ListQuery{Worker: "w"}, []string{"b", "a"}},
+		{"unknown worker", record.ListQuery{Worker: "y"}, nil},
+		{"open", record.ListQuery{Status: status(record.Open)}, []string{"d", "a"}},
+		{"succeeded", record.ListQuery{Status: status(record.Succeeded)}, []string{"d", "b"}},
+		{"dead", record.ListQuery{Status: status(record.Dead)}, []string{"c"}},
+		{"cancelled", record.ListQuery{Status: status(record.Cancelled)}, []string{"d"}},
+		{"worker and status", record.ListQuery{Worker: "x", Status: status(record.Open)}, []string{"d"}},
+		{"worker and status, none", record.ListQuery{Worker: "w", Status: status(record.Dead)}, nil},
+		{"keys", record.ListQuery{Keys: []record.Key{d, d - 1_000_000, a}}, []string{"d", "a"}},
+		{"keys of tasks", record.ListQuery{Keys: []record.Key{d + 1}}, nil},
+		{"no keys", record.ListQuery{Keys: []record.Key{}}, nil},
+		{"keys below", record.ListQuery{Keys: []record.Key{d, c, a}, Below: d}, []string{"c", "a"}},
+		{"keys, limit", record.ListQuery{Keys: []record.Key{d, c, a}, Limit: 2}, []string{"d", "c"}},
+		{"keys, worker", record.ListQuery{Keys: []record.Key{d, c, a}, Worker: "w"}, []string{"a"}},
+		{"keys, status", record.ListQuery{Keys: []record.Key{d, c, b, a}, Status: status(record.Succeeded)}, []string{"d", "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share the store
 			wantSame(t, "jobs", ids(s.list(tt.q)), tt.want)
@@ -53,16 +53,16 @@ func testList(t *testing.T, h Harness) {
 	}
 	want := full("a", "w")
 	want.Key, want.Payload = a, nil
-	got := s.list(queue.ListQuery{Below: b})[0]
-	wantSame(t, "jobs", got, queue.JobRecord{JobSpec: *want, PayloadSize: 4, Tasks: s.job("a").Tasks})
+	got := s.list(record.ListQuery{Below: b})[0]
+	wantSame(t, "jobs", got, record.JobRecord{JobSpec: *want, PayloadSize: 4, Tasks: s.job("a").Tasks})
 }
 
 // A job is found by a label and by the status of any of its tasks, also where
 // the jobs in between have only one of both.
 func testListLabels(t *testing.T, h Harness) {
 	s := open(t, h)
-	label := func(value string) func(*queue.JobSpec) {
-		return func(s *queue.JobSpec) { s.Labels = map[string]string{"team": value} }
+	label := func(value string) func(*record.JobSpec) {
+		return func(s *record.JobSpec) { s.Labels = map[string]string{"team": value} }
 	}
 	a := s.submit(spec("a", "w", tasks(3), label("blue")))
 	b := s.submit(spec("b", "w", tasks(3), label("red")))
@@ -70,15 +70,15 @@ func testListLabels(t *testing.T, h Harness) {
 	s.submit(spec("d", "w"))
 	s.succeed(a + 2)
 	s.succeed(b + 1)
-	succeeded := queue.Succeeded
+	succeeded := record.Succeeded
 	for _, tt := range []struct {
 		name string
-		q    queue.ListQuery
+		q    record.ListQuery
 		want []string
 	}{
-		{"label", queue.ListQuery{Labels: map[string]string{"team": "blue"}}, []string{"c", "a"}},
-		{"label and status", queue.ListQuery{Labels: map[string]string{"team": "blue"}, Status: &succeeded}, []string{"a"}},
-		{"unknown value", queue.ListQuery{Labels: map[string]string{"team": "green"}}, nil},
+		{"label", record.ListQuery{Labels: map[string]string{"team": "blue"}}, []string{"c", "a"}},
+		{"label and status", record.ListQuery{Labels: map[string]string{"team": "blue"}, Status: &succeeded}, []string{"a"}},
+		{"unknown value", record.ListQuery{Labels: map[string]string{"team": "green"}}, nil},
 	} {
 		for limit := range 3 {
 			tt.q.Limit = limit
@@ -93,27 +93,27 @@ func testListLabels(t *testing.T, h Harness) {
 
 func testListPages(t *testing.T, h Harness) {
 	s := open(t, h)
-	var ops []queue.Op
+	var ops []record.Op
 	for i := range 70 {
 		worker := []string{"a", "a", "b", "c"}[i%4]
-		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprintf("%03d", i), worker, tasks(1+i%7*(i%2)))})
+		ops = append(ops, &record.Submit{Job: spec(fmt.Sprintf("%03d", i), worker, tasks(1+i%7*(i%2)))})
 	}
-	var settles []queue.Op
+	var settles []record.Op
 	for i, res := range s.do(ops...) {
 		if i%3 != 0 {
-			settles = append(settles, settlement(res.Key, queue.Status(i%4)))
+			settles = append(settles, settlement(res.Key, record.Status(i%4)))
 		}
 	}
 	s.do(settles...)
-	all := s.list(queue.ListQuery{})
+	all := s.list(record.ListQuery{})
 	if len(all) != 70 || all[0].ID != "069" || all[69].ID != "000" {
 		t.Fatalf("listed %d jobs of 70", len(all))
 	}
 	for _, worker := range []string{"", "a", "b"} {
-		for status := -1; status <= int(queue.Cancelled); status++ {
-			q := queue.ListQuery{Worker: worker}
+		for status := -1; status <= int(record.Cancelled); status++ {
+			q := record.ListQuery{Worker: worker}
 			if status >= 0 {
-				st := queue.Status(status)
+				st := record.Status(status)
 				q.Status = &st
 			}
 			var want []string
@@ -130,7 +130,7 @@ func testListPages(t *testing.T, h Harness) {
 }
 
 // matches is the meaning of a query without its keys, place and limit.
-func matches(job *queue.JobRecord, q *queue.ListQuery) bool {
+func matches(job *record.JobRecord, q *record.ListQuery) bool {
 	if q.Parent != "" && (job.Parent == nil || job.Parent.ID != q.Parent) {
 		return false
 	}
@@ -143,11 +143,11 @@ func matches(job *queue.JobRecord, q *queue.ListQuery) bool {
 			return false
 		}
 	}
-	return q.Status == nil || slices.ContainsFunc(job.Tasks, func(t queue.TaskRecord) bool { return t.Status == *q.Status })
+	return q.Status == nil || slices.ContainsFunc(job.Tasks, func(t record.TaskRecord) bool { return t.Status == *q.Status })
 }
 
 // pages reads a whole list in pages.
-func (s store) pages(q queue.ListQuery, limit int) []string {
+func (s store) pages(q record.ListQuery, limit int) []string {
 	s.t.Helper()
 	q.Limit = limit
 	var all []string
@@ -165,18 +165,18 @@ func testListByTime(t *testing.T, h Harness) {
 	s := open(t, h)
 	// The clock is set back once, some jobs are large so that keys rise fast,
 	// and times repeat.
-	var ops []queue.Op
+	var ops []record.Op
 	for i := range 60 {
-		at := epoch + queue.Millis(i/2*100)
+		at := epoch + record.Millis(i/2*100)
 		if i >= 40 {
 			at -= 2000
 		}
-		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprintf("%02d", i), []string{"a", "b"}[i%2], createdAt(at), tasks(1+i%12/11*500))})
+		ops = append(ops, &record.Submit{Job: spec(fmt.Sprintf("%02d", i), []string{"a", "b"}[i%2], createdAt(at), tasks(1+i%12/11*500))})
 	}
 	s.do(ops...)
-	all := s.list(queue.ListQuery{})
+	all := s.list(record.ListQuery{})
 	for _, worker := range []string{"", "b"} {
-		for _, r := range [][2]queue.Millis{
+		for _, r := range [][2]record.Millis{
 			{0, epoch},
 			{epoch, 0},
 			{0, epoch + 1},
@@ -188,7 +188,7 @@ func testListByTime(t *testing.T, h Harness) {
 			{epoch, epoch + 9000},
 			{epoch + 600, epoch + 600},
 		} {
-			q := queue.ListQuery{Worker: worker, After: r[0], Before: r[1]}
+			q := record.ListQuery{Worker: worker, After: r[0], Before: r[1]}
 			var want []string
 			for i := range all {
 				if matches(&all[i], &q) {
@@ -221,13 +221,13 @@ func testContext(t *testing.T, h Harness) {
 	cause := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := s.Claim(ctx, "w", queue.Place{}, 1); !errors.Is(err, cause) {
+	if _, err := s.Claim(ctx, "w", record.Place{}, 1); !errors.Is(err, cause) {
 		t.Fatalf("claim with an ended context: %v", err)
 	}
 	// The store is as good as before.
 	s.submit(spec("a", "w"))
 	for range 10 {
-		if got := s.claim("w", queue.Place{}, 1); len(got) != 1 {
+		if got := s.claim("w", record.Place{}, 1); len(got) != 1 {
 			t.Fatalf("claimed %d tasks of 1", len(got))
 		}
 	}
@@ -237,7 +237,7 @@ func testClosed(t *testing.T, h Harness) {
 	s := open(t, h)
 	acked := make(chan error, 50)
 	for i := range cap(acked) {
-		s.Commit([]queue.Op{&queue.Submit{Job: spec(fmt.Sprint(i), "w")}}, func(_ []queue.OpResult, err error) { acked <- err })
+		s.Commit([]record.Op{&record.Submit{Job: spec(fmt.Sprint(i), "w")}}, func(_ []record.OpResult, err error) { acked <- err })
 	}
 	for range 2 {
 		if err := s.Close(); err != nil {
@@ -249,7 +249,7 @@ func testClosed(t *testing.T, h Harness) {
 			t.Fatalf("a commit before Close failed: %v", err)
 		}
 	}
-	_, err := commit(s.Store, &queue.Cancel{ID: "1"})
+	_, err := commit(s.Store, &record.Cancel{ID: "1"})
 	wantCode(t, err, jobhost.CodeUnavailable)
 	_, err = s.Job(t.Context(), "1")
 	wantCode(t, err, jobhost.CodeUnavailable)

@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// Memory is the model as a [queue.Store]: slow with many jobs, plain to read,
+// Memory is the model as a [record.Store]: slow with many jobs, plain to read,
 // and free of everything that a database adds. It is for tests of what stands
 // on a store.
 type Memory struct {
@@ -24,7 +24,7 @@ type Memory struct {
 	ended chan struct{}
 }
 
-var _ queue.Store = (*Memory)(nil)
+var _ record.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store. Its goroutine calls back; it ends with Close.
 func NewMemory() *Memory { return newMemory(newModel(1)) }
@@ -48,8 +48,8 @@ func (s *Memory) Reopen() *Memory {
 
 var errClosed = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the store is closed"}
 
-// Commit implements [queue.Store].
-func (s *Memory) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
+// Commit implements [record.Store].
+func (s *Memory) Commit(ops []record.Op, done func([]record.OpResult, error)) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	results, err := s.apply(ops)
@@ -62,13 +62,13 @@ func (s *Memory) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
 	told.Wait()
 }
 
-func (s *Memory) apply(ops []queue.Op) ([]queue.OpResult, error) {
+func (s *Memory) apply(ops []record.Op) ([]record.OpResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
 	}
-	results := make([]queue.OpResult, len(ops))
+	results := make([]record.OpResult, len(ops))
 	for i, op := range ops {
 		var err error
 		if results[i], err = s.model.apply(op, s.model.free(op)); err != nil {
@@ -94,8 +94,8 @@ func (s *Memory) read(ctx context.Context, ask func() error) error {
 	return ask()
 }
 
-// Claim implements [queue.Store].
-func (s *Memory) Claim(ctx context.Context, worker string, after queue.Place, limit int) (out []queue.Claimed, err error) {
+// Claim implements [record.Store].
+func (s *Memory) Claim(ctx context.Context, worker string, after record.Place, limit int) (out []record.Claimed, err error) {
 	err = s.read(ctx, func() error {
 		out = s.model.claim(worker, after, limit)
 		return nil
@@ -103,8 +103,8 @@ func (s *Memory) Claim(ctx context.Context, worker string, after queue.Place, li
 	return out, err
 }
 
-// Load implements [queue.Store].
-func (s *Memory) Load(ctx context.Context, keys []queue.Key) (out []queue.Body, err error) {
+// Load implements [record.Store].
+func (s *Memory) Load(ctx context.Context, keys []record.Key) (out []record.Body, err error) {
 	err = s.read(ctx, func() error {
 		out = s.model.load(keys)
 		return nil
@@ -113,7 +113,7 @@ func (s *Memory) Load(ctx context.Context, keys []queue.Key) (out []queue.Body, 
 }
 
 // Job implements [queue.Reader].
-func (s *Memory) Job(ctx context.Context, id string) (out queue.JobRecord, err error) {
+func (s *Memory) Job(ctx context.Context, id string) (out record.JobRecord, err error) {
 	err = s.read(ctx, func() error {
 		job := s.model.jobs[id]
 		if job == nil {
@@ -127,7 +127,7 @@ func (s *Memory) Job(ctx context.Context, id string) (out queue.JobRecord, err e
 }
 
 // Jobs implements [queue.Reader].
-func (s *Memory) Jobs(ctx context.Context, q queue.ListQuery) (out []queue.JobRecord, err error) {
+func (s *Memory) Jobs(ctx context.Context, q record.ListQuery) (out []record.JobRecord, err error) {
 	err = s.read(ctx, func() error {
 		out = s.model.list(&q)
 		return nil
@@ -136,10 +136,10 @@ func (s *Memory) Jobs(ctx context.Context, q queue.ListQuery) (out []queue.JobRe
 }
 
 // Result implements [queue.Reader].
-func (s *Memory) Result(ctx context.Context, key queue.Key) (out []byte, err error) {
+func (s *Memory) Result(ctx context.Context, key record.Key) (out []byte, err error) {
 	err = s.read(ctx, func() error {
 		_, task := s.model.task(key)
-		if task == nil || task.Status != queue.Succeeded {
+		if task == nil || task.Status != record.Succeeded {
 			return s.model.code(jobhost.CodeNotFound).Err
 		}
 		out = task.result
@@ -149,7 +149,7 @@ func (s *Memory) Result(ctx context.Context, key queue.Key) (out []byte, err err
 }
 
 // Results implements [queue.Reader].
-func (s *Memory) Results(ctx context.Context, key queue.Key, from, limit, most int) (out []queue.ResultRecord, err error) {
+func (s *Memory) Results(ctx context.Context, key record.Key, from, limit, most int) (out []record.ResultRecord, err error) {
 	err = s.read(ctx, func() error {
 		job, _ := s.model.task(key)
 		if job == nil {
@@ -158,13 +158,13 @@ func (s *Memory) Results(ctx context.Context, key queue.Key, from, limit, most i
 		room := most
 		for i := from; i < len(job.tasks) && len(out) < limit; i++ {
 			task := job.tasks[i]
-			if task.Status != queue.Succeeded {
+			if task.Status != record.Succeeded {
 				continue
 			}
 			if room -= len(task.result); room < 0 && len(out) > 0 {
 				break
 			}
-			out = append(out, queue.ResultRecord{Index: i, Data: task.result, Size: task.ResultSize, Ref: task.ResultRef})
+			out = append(out, record.ResultRecord{Index: i, Data: task.result, Size: task.ResultSize, Ref: task.ResultRef})
 		}
 		return nil
 	})
@@ -172,7 +172,7 @@ func (s *Memory) Results(ctx context.Context, key queue.Key, from, limit, most i
 }
 
 // Logs implements [queue.Reader].
-func (s *Memory) Logs(ctx context.Context, key queue.Key) (out []queue.LogRecord, err error) {
+func (s *Memory) Logs(ctx context.Context, key record.Key) (out []record.LogRecord, err error) {
 	err = s.read(ctx, func() error {
 		if job, _ := s.model.task(key); job != nil {
 			out = slices.Clone(job.logs)
@@ -183,7 +183,7 @@ func (s *Memory) Logs(ctx context.Context, key queue.Key) (out []queue.LogRecord
 }
 
 // Counts implements [queue.Reader].
-func (s *Memory) Counts(ctx context.Context) (out map[string]queue.StatusCounts, err error) {
+func (s *Memory) Counts(ctx context.Context) (out map[string]record.StatusCounts, err error) {
 	err = s.read(ctx, func() error {
 		out = maps.Clone(s.model.counts())
 		return nil
@@ -192,9 +192,9 @@ func (s *Memory) Counts(ctx context.Context) (out map[string]queue.StatusCounts,
 }
 
 // Newest implements [queue.Reader].
-func (s *Memory) Newest(ctx context.Context) (at queue.Millis, err error) {
+func (s *Memory) Newest(ctx context.Context) (at record.Millis, err error) {
 	err = s.read(ctx, func() error {
-		var newest queue.Key
+		var newest record.Key
 		for _, job := range s.model.jobs {
 			if job.spec.Key > newest {
 				newest, at = job.spec.Key, job.spec.CreatedAt
@@ -215,7 +215,7 @@ func (s *Memory) Notes(ctx context.Context) (out map[string]string, err error) {
 }
 
 // Dead implements [queue.DeadReader].
-func (s *Memory) Dead(ctx context.Context, q queue.DeadQuery) (out []queue.DeadRecord, next queue.DeadPlace, err error) {
+func (s *Memory) Dead(ctx context.Context, q record.DeadQuery) (out []record.DeadRecord, next record.DeadPlace, err error) {
 	err = s.read(ctx, func() error {
 		out, next = s.model.letters(&q)
 		return nil
@@ -224,7 +224,7 @@ func (s *Memory) Dead(ctx context.Context, q queue.DeadQuery) (out []queue.DeadR
 }
 
 // Deaths implements [queue.DeadReader].
-func (s *Memory) Deaths(ctx context.Context, after, before queue.Millis) (out []queue.DeathRecord, err error) {
+func (s *Memory) Deaths(ctx context.Context, after, before record.Millis) (out []record.DeathRecord, err error) {
 	err = s.read(ctx, func() error {
 		out = s.model.deaths(after, before)
 		return nil
@@ -232,7 +232,7 @@ func (s *Memory) Deaths(ctx context.Context, after, before queue.Millis) (out []
 	return out, err
 }
 
-// Close implements [queue.Store].
+// Close implements [record.Store].
 func (s *Memory) Close() error {
 	s.order.Lock()
 	defer s.order.Unlock()

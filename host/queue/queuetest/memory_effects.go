@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Gone implements [queue.ObjectReader].
@@ -32,11 +32,11 @@ func (s *Memory) Live(ctx context.Context, names []string) (out []bool, err erro
 }
 
 // KV implements [queue.EffectReader].
-func (s *Memory) KV(ctx context.Context, worker, key string, now queue.Millis) (out queue.KVEntry, err error) {
+func (s *Memory) KV(ctx context.Context, worker, key string, now record.Millis) (out record.KVEntry, err error) {
 	err = s.read(ctx, func() error {
 		e, ok := s.model.live(worker, now)[key]
 		if !ok {
-			return queue.ErrNoKey(worker, key)
+			return record.ErrNoKey(worker, key)
 		}
 		out = e
 		return nil
@@ -45,7 +45,7 @@ func (s *Memory) KV(ctx context.Context, worker, key string, now queue.Millis) (
 }
 
 // KVList implements [queue.EffectReader].
-func (s *Memory) KVList(ctx context.Context, q queue.KVQuery) (out []queue.KVEntry, err error) {
+func (s *Memory) KVList(ctx context.Context, q record.KVQuery) (out []record.KVEntry, err error) {
 	err = s.read(ctx, func() error {
 		out = s.model.listKV(q)
 		return nil
@@ -54,7 +54,7 @@ func (s *Memory) KVList(ctx context.Context, q queue.KVQuery) (out []queue.KVEnt
 }
 
 // KVSize implements [queue.EffectReader].
-func (s *Memory) KVSize(ctx context.Context, worker string, now queue.Millis) (size int64, err error) {
+func (s *Memory) KVSize(ctx context.Context, worker string, now record.Millis) (size int64, err error) {
 	err = s.read(ctx, func() error {
 		size = costOf(s.model.live(worker, now))
 		return nil
@@ -63,7 +63,7 @@ func (s *Memory) KVSize(ctx context.Context, worker string, now queue.Millis) (s
 }
 
 // Family implements [queue.EffectReader].
-func (s *Memory) Family(ctx context.Context, job queue.Key) (out queue.Family, err error) {
+func (s *Memory) Family(ctx context.Context, job record.Key) (out record.Family, err error) {
 	err = s.read(ctx, func() error {
 		f, ok := s.model.family(job)
 		if !ok {

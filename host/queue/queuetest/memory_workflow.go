@@ -4,19 +4,19 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // errNoWorkflows is the answer of a [Memory] to questions for workflows: it keeps none.
 var errNoWorkflows = errors.New("this store keeps no workflows")
 
 // ViewWorkflows implements [queue.WorkflowReader].
-func (*Memory) ViewWorkflows(context.Context, func(queue.WorkflowView) error) error {
+func (*Memory) ViewWorkflows(context.Context, func(record.WorkflowView) error) error {
 	return errNoWorkflows
 }
 
 // Workflows implements [queue.WorkflowReader].
-func (*Memory) Workflows(context.Context, queue.WorkflowQuery) ([]queue.WorkflowRecord, error) {
+func (*Memory) Workflows(context.Context, record.WorkflowQuery) ([]record.WorkflowRecord, error) {
 	return nil, nil
 }
 

@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // modelKeys are the keys of a worker.
 type modelKeys struct {
 	version int64
-	entries map[string]queue.KVEntry
+	entries map[string]record.KVEntry
 }
 
 // effects makes the changes of an attempt, or none of them.
-func (m *model) effects(worker string, op *queue.Settle, got queue.OpResult) (queue.OpResult, error) {
+func (m *model) effects(worker string, op *record.Settle, got record.OpResult) (record.OpResult, error) {
 	e, added := op.Effects, 0
 	digests := map[string][16]byte{}
 	for _, spec := range e.Jobs {
@@ -38,9 +38,9 @@ func (m *model) effects(worker string, op *queue.Settle, got queue.OpResult) (qu
 		return m.code(jobhost.CodeExhausted), nil
 	}
 	if err := m.changeKV(worker, e.KV, op.EndedAt, e.Quota); err != nil {
-		return queue.OpResult{Err: err}, nil //nolint:nilerr // a refusal is an answer
+		return record.OpResult{Err: err}, nil //nolint:nilerr // a refusal is an answer
 	}
-	var res queue.OpResult
+	var res record.OpResult
 	for i, spec := range e.Jobs {
 		key := m.next
 		if i < len(got.Jobs) {
@@ -50,23 +50,23 @@ func (m *model) effects(worker string, op *queue.Settle, got queue.OpResult) (qu
 		if err != nil {
 			return res, err
 		}
-		res.Jobs = append(res.Jobs, queue.Added{Key: sub.Key, Existing: sub.Existing})
+		res.Jobs = append(res.Jobs, record.Added{Key: sub.Key, Existing: sub.Existing})
 	}
 	return res, nil
 }
 
 // free is an answer with the keys that the model itself would give.
-func (m *model) free(op queue.Op) queue.OpResult {
-	got := queue.OpResult{Key: m.next}
-	settle, _ := op.(*queue.Settle)
+func (m *model) free(op record.Op) record.OpResult {
+	got := record.OpResult{Key: m.next}
+	settle, _ := op.(*record.Settle)
 	if settle == nil || settle.Effects == nil {
 		return got
 	}
 	next, given := m.next, map[string]bool{}
 	for _, spec := range settle.Effects.Jobs {
-		got.Jobs = append(got.Jobs, queue.Added{Key: next})
+		got.Jobs = append(got.Jobs, record.Added{Key: next})
 		if m.jobs[spec.ID] == nil && !given[spec.ID] {
-			next += queue.Key(spec.Tasks)
+			next += record.Key(spec.Tasks)
 			given[spec.ID] = true
 		}
 	}
@@ -74,11 +74,11 @@ func (m *model) free(op queue.Op) queue.OpResult {
 }
 
 // room reports whether a parent may have n children more.
-func (m *model) room(p *queue.Parent, n int) bool {
+func (m *model) room(p *record.Parent, n int) bool {
 	return p == nil || n == 0 || m.children(p.ID, p.Key)+n <= jobhost.MaxChildren
 }
 
-func (m *model) children(id string, key queue.Key) int {
+func (m *model) children(id string, key record.Key) int {
 	n := 0
 	for _, job := range m.jobs {
 		// A child comes after its parent, also where a test draws another one.
@@ -90,8 +90,8 @@ func (m *model) children(id string, key queue.Key) int {
 }
 
 // live returns the keys of a worker that have not expired.
-func (m *model) live(worker string, at queue.Millis) map[string]queue.KVEntry {
-	live := map[string]queue.KVEntry{}
+func (m *model) live(worker string, at record.Millis) map[string]record.KVEntry {
+	live := map[string]record.KVEntry{}
 	if k := m.keys[worker]; k != nil {
 		for key, e := range k.entries {
 			if !e.Expired(at) {
@@ -102,15 +102,15 @@ func (m *model) live(worker string, at queue.Millis) map[string]queue.KVEntry {
 	return live
 }
 
-func costOf(entries map[string]queue.KVEntry) (n int64) {
+func costOf(entries map[string]record.KVEntry) (n int64) {
 	for key, e := range entries {
-		n += queue.KVCost(key, len(e.Value))
+		n += record.KVCost(key, len(e.Value))
 	}
 	return n
 }
 
 // changeKV changes keys, all or none.
-func (m *model) changeKV(worker string, changes []queue.KVChange, at queue.Millis, quota int64) error {
+func (m *model) changeKV(worker string, changes []record.KVChange, at record.Millis, quota int64) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -123,20 +123,20 @@ func (m *model) changeKV(worker string, changes []queue.KVChange, at queue.Milli
 	for _, c := range changes {
 		old, there := before[c.Key]
 		if c.Checked && c.Version != old.Version {
-			return queue.ErrVersion(c.Key)
+			return record.ErrVersion(c.Key)
 		}
-		e := queue.KVEntry{Key: c.Key, Value: bytes.Clone(c.Value), Expires: c.Expires, ChangedAt: at}
+		e := record.KVEntry{Key: c.Key, Value: bytes.Clone(c.Value), Expires: c.Expires, ChangedAt: at}
 		switch c.Kind {
-		case queue.KVDelete:
+		case record.KVDelete:
 			delete(after, c.Key)
 			continue
-		case queue.KVAdd:
+		case record.KVAdd:
 			if !there {
 				old.Value = nil
 			}
-			sum, ok := queue.AddNumber(old.Value, c.Delta)
+			sum, ok := record.AddNumber(old.Value, c.Delta)
 			if !ok {
-				return queue.ErrNoNumber(c.Key)
+				return record.ErrNoNumber(c.Key)
 			}
 			e.Value, e.Expires = strconv.AppendInt(nil, sum, 10), old.Expires
 		}
@@ -145,16 +145,16 @@ func (m *model) changeKV(worker string, changes []queue.KVChange, at queue.Milli
 		after[c.Key] = e
 	}
 	if cost := costOf(after); quota > 0 && cost > quota && cost > costOf(before) {
-		return queue.ErrQuota(worker, quota)
+		return record.ErrQuota(worker, quota)
 	}
 	m.keys[worker] = &modelKeys{version: version, entries: after}
 	return nil
 }
 
 // listKV is what the store should answer to a query.
-func (m *model) listKV(q queue.KVQuery) []queue.KVEntry {
+func (m *model) listKV(q record.KVQuery) []record.KVEntry {
 	live := m.live(q.Worker, q.Now)
-	var out []queue.KVEntry
+	var out []record.KVEntry
 	for _, key := range slices.Sorted(maps.Keys(live)) {
 		if len(out) < q.Limit && key > q.After && strings.HasPrefix(key, q.Prefix) {
 			e := live[key]
@@ -166,16 +166,16 @@ func (m *model) listKV(q queue.KVQuery) []queue.KVEntry {
 }
 
 // family is what the store should tell of a job.
-func (m *model) family(key queue.Key) (queue.Family, bool) {
+func (m *model) family(key record.Key) (record.Family, bool) {
 	for _, job := range m.jobs {
 		if job.spec.Key != key {
 			continue
 		}
-		f := queue.Family{Children: m.children(job.spec.ID, key)}
+		f := record.Family{Children: m.children(job.spec.ID, key)}
 		if p := job.spec.Parent; p != nil {
 			f.Depth = p.Depth
 		}
 		return f, true
 	}
-	return queue.Family{}, false
+	return record.Family{}, false
 }

@@ -1,7 +1,7 @@
 package queuetest
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
@@ -40,7 +40,7 @@ func (m *model) remove(job *modelJob) {
 	}
 }
 
-func (m *model) forget(op *queue.Forget) {
+func (m *model) forget(op *record.Forget) {
 	for _, ref := range op.Refs {
 		if name := payload.NameOf(ref); m.gone[name] == ref {
 			delete(m.gone, name)

@@ -1,11 +1,13 @@
 package queuetest
 
-import "github.com/jobhost/jobhost/host/queue"
+import (
+	"github.com/jobhost/jobhost/host/queue/record"
+)
 
 // rewind takes back times of a clock that was ahead.
-func (m *model) rewind(op *queue.Rewind) queue.OpResult {
-	ahead := func(at queue.Millis) bool { return at > op.To && at <= op.Until }
-	back := func(at *queue.Millis) {
+func (m *model) rewind(op *record.Rewind) record.OpResult {
+	ahead := func(at record.Millis) bool { return at > op.To && at <= op.Until }
+	back := func(at *record.Millis) {
 		if *at > op.To {
 			*at = max(op.To, *at-(op.From-op.To))
 		}
@@ -14,9 +16,9 @@ func (m *model) rewind(op *queue.Rewind) queue.OpResult {
 		for i := range job.tasks {
 			t := &job.tasks[i]
 			switch written := ahead(max(job.spec.CreatedAt, t.StartedAt)); {
-			case t.Status != queue.Open && ahead(t.EndedAt):
+			case t.Status != record.Open && ahead(t.EndedAt):
 				back(&t.expires)
-			case t.Status != queue.Open:
+			case t.Status != record.Open:
 			case written:
 				back(&t.deadline)
 				back(&t.ReadyAt)
@@ -36,5 +38,5 @@ func (m *model) rewind(op *queue.Rewind) queue.OpResult {
 			}
 		}
 	}
-	return queue.OpResult{}
+	return record.OpResult{}
 }

@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
 // ref returns a reference to an object, as far as a store looks at it.
 func ref(key string) string { return payload.Name("s", key) + "100:rest" }
 
-func withRef(key string) func(*queue.JobSpec) {
-	return func(s *queue.JobSpec) { s.Payload, s.Ref = nil, ref(key) }
+func withRef(key string) func(*record.JobSpec) {
+	return func(s *record.JobSpec) { s.Payload, s.Ref = nil, ref(key) }
 }
 
 func (s store) wantGone(keys ...string) {
@@ -59,7 +59,7 @@ func testObjects(t *testing.T, h Harness) {
 	key := s.submit(spec("job", "w", withRef("a"), tasks(2)))
 	s.wantLive("a")
 	for i, name := range []string{"r0", "r1"} {
-		op := settlement(key+queue.Key(i), queue.Succeeded)
+		op := settlement(key+record.Key(i), record.Succeeded)
 		op.ResultRef, op.ResultSize = ref(name), 1<<40
 		s.must(op)
 	}
@@ -76,12 +76,12 @@ func testObjects(t *testing.T, h Harness) {
 		t.Fatalf("got %+v", bodies)
 	}
 	s.wantGone()
-	if res := s.must(&queue.Delete{ID: "job"}); !res.Gone {
-		t.Error("nobody is told of what is gone")
+	if res := s.must(&record.Delete{ID: "job"}); !res.Gone {
+		t.Error("what is gone was not reported")
 	}
 	s.wantGone("a", "r0", "r1")
 	s.wantLive("b")
-	s.must(&queue.Forget{Refs: []string{ref("a"), ref("r1"), ref("never"), ref("b")}})
+	s.must(&record.Forget{Refs: []string{ref("a"), ref("r1"), ref("never"), ref("b")}})
 	s.wantGone("r0")
 	s.wantLive("b")
 	for _, page := range []struct {
@@ -97,18 +97,18 @@ func testObjects(t *testing.T, h Harness) {
 // testObjectsTidied removes jobs in every way in which they are removed.
 func testObjectsTidied(t *testing.T, h Harness) {
 	s := open(t, h)
-	op := settlement(s.submit(spec("over", "w", withRef("a"))), queue.Succeeded)
+	op := settlement(s.submit(spec("over", "w", withRef("a"))), record.Succeeded)
 	op.ResultRef, op.ResultSize, op.ExpiresAt = ref("r"), 5, epoch+100
 	s.must(op)
-	if res := s.must(&queue.Tidy{At: epoch + 50, Limit: 10}); res.Gone {
+	if res := s.must(&record.Tidy{At: epoch + 50, Limit: 10}); res.Gone {
 		t.Error("something is gone before its time")
 	}
-	if res := s.must(&queue.Tidy{At: epoch + 100, Limit: 10}); !res.Gone {
-		t.Error("nobody is told of what is gone")
+	if res := s.must(&record.Tidy{At: epoch + 100, Limit: 10}); !res.Gone {
+		t.Error("what is gone was not reported")
 	}
 	s.wantGone("a", "r")
 	for i, name := range []string{"b", "c"} {
-		dead := settlement(s.submit(spec(fmt.Sprint("dead", i), "w", withRef(name))), queue.Dead)
+		dead := settlement(s.submit(spec(fmt.Sprint("dead", i), "w", withRef(name))), record.Dead)
 		dead.MaxDead = 1
 		if res := s.must(dead); res.Gone != (i == 1) {
 			t.Errorf("death %d: Gone is %v", i, res.Gone)
@@ -123,25 +123,25 @@ func testObjectsTaken(t *testing.T, h Harness) {
 	s := open(t, h)
 	first := spec("first", "w", withRef("a"))
 	key := s.submit(first)
-	if res := s.must(&queue.Submit{Job: spec("first", "w", withRef("a"))}); !res.Existing {
+	if res := s.must(&record.Submit{Job: spec("first", "w", withRef("a"))}); !res.Existing {
 		t.Error("the same job is another one")
 	}
-	if res := s.must(&queue.Submit{Job: spec("first", "w", withRef("b"))}); !res.Existing {
+	if res := s.must(&record.Submit{Job: spec("first", "w", withRef("b"))}); !res.Existing {
 		t.Error("the same content elsewhere makes another job")
 	}
 	s.wantLive("a")
-	wantCode(t, s.do(&queue.Submit{Job: spec("second", "new", withRef("a"))})[0].Err, jobhost.CodeConflict)
-	both := s.do(&queue.Submit{Job: spec("x", "w", withRef("c"))}, &queue.Submit{Job: spec("y", "w", withRef("c"))})
+	wantCode(t, s.do(&record.Submit{Job: spec("second", "new", withRef("a"))})[0].Err, jobhost.CodeConflict)
+	both := s.do(&record.Submit{Job: spec("x", "w", withRef("c"))}, &record.Submit{Job: spec("y", "w", withRef("c"))})
 	if both[0].Err != nil {
 		t.Error(both[0].Err)
 	}
 	wantCode(t, both[1].Err, jobhost.CodeConflict)
 	s.succeed(key)
-	s.must(&queue.Delete{ID: "first"})
-	wantCode(t, s.do(&queue.Submit{Job: spec("second", "w", withRef("a"))})[0].Err, jobhost.CodeConflict)
+	s.must(&record.Delete{ID: "first"})
+	wantCode(t, s.do(&record.Submit{Job: spec("second", "w", withRef("a"))})[0].Err, jobhost.CodeConflict)
 	s.wantGone("a")
 
-	refused := settlement(key, queue.Succeeded) // its task is gone
+	refused := settlement(key, record.Succeeded) // its task is gone
 	refused.ResultRef = ref("r")
 	wantFenced(t, s.do(refused)[0])
 	s.wantLive("c")
@@ -158,8 +158,8 @@ func genRef() *rapid.Generator[string] {
 	})
 }
 
-// genResult may draw a reference to a result that nobody else has.
-func genResult(t *rapid.T, m *model, op *queue.Settle) {
+// genResult may draw a reference to a result that no other has.
+func genResult(t *rapid.T, m *model, op *record.Settle) {
 	if rapid.IntRange(0, 3).Draw(t, "large") == 0 {
 		m.results++
 		op.Result, op.ResultRef, op.ResultSize = nil, ref(fmt.Sprint("result", m.results)), int64(m.results)
@@ -167,7 +167,7 @@ func genResult(t *rapid.T, m *model, op *queue.Settle) {
 }
 
 // checkObjects asks the store and the model which objects there are.
-func checkObjects(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
+func checkObjects(t *testing.T, rt *rapid.T, s record.Store, m *model) {
 	gone, err := s.Gone(t.Context(), "", 1000)
 	if err != nil {
 		rt.Fatal(err)
@@ -196,10 +196,10 @@ func checkObjects(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 }
 
 // clearObjects forgets all references.
-func clearObjects(t *testing.T, rt *rapid.T, s queue.Store) {
+func clearObjects(t *testing.T, rt *rapid.T, s record.Store) {
 	refs, err := s.Gone(t.Context(), "", 1000)
 	if err == nil {
-		_, err = commit(s, &queue.Forget{Refs: refs})
+		_, err = commit(s, &record.Forget{Refs: refs})
 	}
 	if err != nil {
 		rt.Fatal(err)

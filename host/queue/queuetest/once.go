@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Tally is what a task of [Tallying] adds to when it succeeds.
@@ -21,26 +21,26 @@ const Tally = "tally"
 // Tallying returns the effects of a task whose doing is easily told: it counts
 // itself in the key [Tally], leaves a key of its own, which must not be there,
 // and submits a child. [ExactlyOnce] checks what became of all such tasks.
-func Tallying(job *queue.JobRecord, task int) *queue.Effects {
+func Tallying(job *record.JobRecord, task int) *record.Effects {
 	mark := fmt.Sprintf("done/%s/%d", job.ID, task)
 	child := spec(fmt.Sprintf("%s.%d", job.ID, task), "child-of-"+job.Worker, childOf(job, task))
-	return &queue.Effects{
-		KV: []queue.KVChange{
-			{Key: Tally, Kind: queue.KVAdd, Delta: 1},
+	return &record.Effects{
+		KV: []record.KVChange{
+			{Key: Tally, Kind: record.KVAdd, Delta: 1},
 			{Key: mark, Value: []byte("1"), Checked: true},
 		},
-		Jobs: []*queue.JobSpec{child},
+		Jobs: []*record.JobSpec{child},
 	}
 }
 
 // ExactlyOnce checks that keys and children are what one application of
 // [Tallying] for each task of the worker that succeeded makes, whatever
 // happened to the store. It is for tests that did something drastic to one.
-func ExactlyOnce(ctx context.Context, s queue.Store, worker string) error {
+func ExactlyOnce(ctx context.Context, s record.Store, worker string) error {
 	want := map[string]bool{} // children, by id
-	err := eachJob(ctx, s, worker, func(job *queue.JobRecord) error {
+	err := eachJob(ctx, s, worker, func(job *record.JobRecord) error {
 		for _, task := range job.Tasks {
-			if task.Status == queue.Succeeded {
+			if task.Status == record.Succeeded {
 				want[fmt.Sprintf("%s.%d", job.ID, task.Index)] = true
 			}
 		}
@@ -60,7 +60,7 @@ func ExactlyOnce(ctx context.Context, s queue.Store, worker string) error {
 	if got != len(want) {
 		return fmt.Errorf("%d tasks have succeeded, and the tally is %d", len(want), got)
 	}
-	marks, err := s.KVList(ctx, queue.KVQuery{Worker: worker, Prefix: "done/", Limit: 1 << 20})
+	marks, err := s.KVList(ctx, record.KVQuery{Worker: worker, Prefix: "done/", Limit: 1 << 20})
 	if err != nil || len(marks) != len(want) {
 		return fmt.Errorf("%d tasks have succeeded, and %d have left a key: %w", len(want), len(marks), err)
 	}
@@ -70,7 +70,7 @@ func ExactlyOnce(ctx context.Context, s queue.Store, worker string) error {
 			return fmt.Errorf("there is key %s of a task that has not succeeded", mark.Key)
 		}
 	}
-	err = eachJob(ctx, s, "child-of-"+worker, func(child *queue.JobRecord) error {
+	err = eachJob(ctx, s, "child-of-"+worker, func(child *record.JobRecord) error {
 		children++
 		if p := child.Parent; !want[child.ID] || p == nil || fmt.Sprintf("%s.%d", p.ID, p.Task) != child.ID {
 			return fmt.Errorf("job %s is the child of %+v, which has not succeeded", child.ID, p)
@@ -84,9 +84,9 @@ func ExactlyOnce(ctx context.Context, s queue.Store, worker string) error {
 }
 
 // eachJob calls do for all jobs of a worker.
-func eachJob(ctx context.Context, s queue.Store, worker string, do func(*queue.JobRecord) error) error {
-	for below := queue.Key(0); ; {
-		jobs, err := s.Jobs(ctx, queue.ListQuery{Worker: worker, Below: below, Limit: 100})
+func eachJob(ctx context.Context, s record.Store, worker string, do func(*record.JobRecord) error) error {
+	for below := record.Key(0); ; {
+		jobs, err := s.Jobs(ctx, record.ListQuery{Worker: worker, Below: below, Limit: 100})
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
@@ -129,7 +129,7 @@ func testExactlyOnce(t *testing.T, h Harness) {
 
 // contend submits a job and settles its tasks several times over.
 func contend(s store, id string, rng *rand.Rand) error {
-	res, err := commit(s.Store, &queue.Submit{Job: spec(id, "w", tasks(1+rng.IntN(3)))})
+	res, err := commit(s.Store, &record.Submit{Job: spec(id, "w", tasks(1+rng.IntN(3)))})
 	if err != nil || res[0].Err != nil {
 		return fmt.Errorf("submit %s: %w, %+v", id, err, res)
 	}
@@ -137,17 +137,17 @@ func contend(s store, id string, rng *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	var ops []queue.Op
+	var ops []record.Op
 	for _, task := range job.Tasks {
 		success := effective(task.Key, Tallying(&job, task.Index))
 		late := effective(task.Key, Tallying(&job, task.Index))
 		late.Token = 1
-		retry, dead := settlement(task.Key, queue.Open), settlement(task.Key, queue.Dead)
+		retry, dead := settlement(task.Key, record.Open), settlement(task.Key, record.Dead)
 		retry.Effects, dead.Effects = Tallying(&job, task.Index), Tallying(&job, task.Index)
 		ops = append(ops, success, success, late, late, retry, dead)
 	}
 	if rng.IntN(3) == 0 {
-		ops = append(ops, &queue.Cancel{ID: id, At: epoch})
+		ops = append(ops, &record.Cancel{ID: id, At: epoch})
 	}
 	rng.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
 	for part := range slices.Chunk(ops, 4) {
@@ -156,7 +156,7 @@ func contend(s store, id string, rng *rand.Rand) error {
 			return err
 		}
 		for i, r := range res {
-			if _, cancel := part[i].(*queue.Cancel); r.Err != nil && !cancel && !errors.Is(r.Err, queue.ErrFenced) {
+			if _, cancel := part[i].(*record.Cancel); r.Err != nil && !cancel && !errors.Is(r.Err, record.ErrFenced) {
 				return fmt.Errorf("settle a task of %s: %w", id, r.Err)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // testProperty makes random changes to a store and a model, and asks both
@@ -22,7 +22,7 @@ import (
 // deleting what the last one left. For a failing check to be repeatable, what
 // is drawn must not depend on the keys, which go on rising.
 func testProperty(t *testing.T, h Harness) {
-	s, next, checks := h.Open(t), queue.Key(1), 0
+	s, next, checks := h.Open(t), record.Key(1), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if checks++; raceEnabled && checks > 15 {
 			return // rapid's own number is for the run without the detector
@@ -34,7 +34,7 @@ func testProperty(t *testing.T, h Harness) {
 		clearStates(t, rt, s)
 		defer func() { next = m.next }()
 		for step := range rapid.IntRange(1, 6).Draw(rt, "steps") {
-			now := epoch + queue.Millis(step)
+			now := epoch + record.Millis(step)
 			ops := rapid.SliceOfN(genOp(m, now), 1, 12).Draw(rt, fmt.Sprint("ops ", step))
 			got, err := commit(s, ops...)
 			if err != nil {
@@ -59,21 +59,21 @@ func testProperty(t *testing.T, h Harness) {
 }
 
 // clearStore removes all jobs.
-func clearStore(t *testing.T, rt *rapid.T, s queue.Store) {
-	jobs, err := s.Jobs(t.Context(), queue.ListQuery{Limit: 1000})
+func clearStore(t *testing.T, rt *rapid.T, s record.Store) {
+	jobs, err := s.Jobs(t.Context(), record.ListQuery{Limit: 1000})
 	if err != nil {
 		rt.Fatalf("list: %v", err)
 	}
-	var ops []queue.Op
+	var ops []record.Op
 	for i := range jobs {
-		ops = append(ops, &queue.Cancel{ID: jobs[i].ID}, &queue.Delete{ID: jobs[i].ID})
+		ops = append(ops, &record.Cancel{ID: jobs[i].ID}, &record.Delete{ID: jobs[i].ID})
 	}
 	notes, err := s.Notes(t.Context())
 	if err != nil {
 		rt.Fatalf("notes: %v", err)
 	}
 	for name := range notes {
-		ops = append(ops, &queue.Note{Name: name})
+		ops = append(ops, &record.Note{Name: name})
 	}
 	if _, err := commit(s, ops...); err != nil {
 		rt.Fatalf("clear: %v", err)
@@ -82,24 +82,24 @@ func clearStore(t *testing.T, rt *rapid.T, s queue.Store) {
 
 // genOp draws an operation on few ids, so that many meet. Keys are changed at
 // now, which rises.
-func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
+func genOp(m *model, now record.Millis) *rapid.Generator[record.Op] {
 	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"})
-	at := rapid.Custom(func(t *rapid.T) queue.Millis { return epoch + queue.Millis(rapid.IntRange(0, 4).Draw(t, "at")) })
-	expires := rapid.Custom(func(t *rapid.T) queue.Millis {
-		return rapid.SampledFrom([]queue.Millis{0, epoch, epoch + 2, epoch + 4}).Draw(t, "until")
+	at := rapid.Custom(func(t *rapid.T) record.Millis { return epoch + record.Millis(rapid.IntRange(0, 4).Draw(t, "at")) })
+	expires := rapid.Custom(func(t *rapid.T) record.Millis {
+		return rapid.SampledFrom([]record.Millis{0, epoch, epoch + 2, epoch + 4}).Draw(t, "until")
 	})
 	some := rapid.SampledFrom([][]int{nil, nil, {0}, {1}, {2, 0}, {5, 1, 5}, {-1}})
-	submit := rapid.Custom(func(t *rapid.T) queue.Op {
-		return &queue.Submit{Job: spec(id.Draw(t, "id"), rapid.SampledFrom([]string{"w", "x"}).Draw(t, "worker"),
-			func(s *queue.JobSpec) {
+	submit := rapid.Custom(func(t *rapid.T) record.Op {
+		return &record.Submit{Job: spec(id.Draw(t, "id"), rapid.SampledFrom([]string{"w", "x"}).Draw(t, "worker"),
+			func(s *record.JobSpec) {
 				s.Tasks = rapid.SampledFrom([]int{1, 1, 1, 2, 3, 70}).Draw(t, "tasks")
 				s.Digest[0] = byte(rapid.IntRange(0, 1).Draw(t, "digest"))
 				s.CreatedAt, s.ReadyAt = at.Draw(t, "created"), at.Draw(t, "ready")
 				s.Priority = jobhost.PriorityAt(rapid.IntRange(0, 4).Draw(t, "level"))
 				s.ConcurrencyKey = rapid.SampledFrom([]string{"", "", "k", "ü"}).Draw(t, "key")
-				s.Deadline = rapid.SampledFrom([]queue.Millis{0, 0, epoch + 9}).Draw(t, "deadline")
+				s.Deadline = rapid.SampledFrom([]record.Millis{0, 0, epoch + 9}).Draw(t, "deadline")
 				if s.UniqueKey = rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "unique"); s.UniqueKey != "" {
-					s.UniqueUntil = rapid.SampledFrom([]queue.Millis{0, epoch + 1, epoch + 3}).Draw(t, "until")
+					s.UniqueUntil = rapid.SampledFrom([]record.Millis{0, epoch + 1, epoch + 3}).Draw(t, "until")
 				}
 				s.Labels = rapid.SampledFrom([]map[string]string{nil, {"a": "1"}, {"a": "1", "b": ""}, {"a": "2"}}).Draw(t, "labels")
 				s.Payload = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "payload")
@@ -108,11 +108,11 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 				genStepOptions(t, s)
 			})}
 	})
-	settle := rapid.Custom(func(t *rapid.T) queue.Op {
-		op := &queue.Settle{
-			Key:       m.next + 2 - queue.Key(rapid.IntRange(0, 80).Draw(t, "key")),
+	settle := rapid.Custom(func(t *rapid.T) record.Op {
+		op := &record.Settle{
+			Key:       m.next + 2 - record.Key(rapid.IntRange(0, 80).Draw(t, "key")),
 			Token:     int64(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "token")),
-			Status:    queue.Status(rapid.IntRange(0, 3).Draw(t, "status")),
+			Status:    record.Status(rapid.IntRange(0, 3).Draw(t, "status")),
 			ReadyAt:   at.Draw(t, "ready"),
 			Number:    rapid.IntRange(1, 4).Draw(t, "number"),
 			Attempt:   rapid.IntRange(0, 3).Draw(t, "attempt"),
@@ -137,36 +137,36 @@ func genOp(m *model, now queue.Millis) *rapid.Generator[queue.Op] {
 		return op
 	})
 	return rapid.OneOf(submit, settle, settle, genChangeKV(m, now),
-		rapid.Custom(func(t *rapid.T) queue.Op {
-			op := &queue.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), ExpiresAt: expires.Draw(t, "expires"), Tasks: some.Draw(t, "tasks")}
+		rapid.Custom(func(t *rapid.T) record.Op {
+			op := &record.Cancel{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), ExpiresAt: expires.Draw(t, "expires"), Tasks: some.Draw(t, "tasks")}
 			if rapid.Bool().Draw(t, "callback") {
 				op.Then = follower("cancelled")
 			}
 			return op
 		}),
-		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Tidy{At: at.Draw(t, "at"), Limit: 1_000_000} }),
-		rapid.Custom(func(t *rapid.T) queue.Op {
-			return &queue.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), Tasks: some.Draw(t, "tasks")}
+		rapid.Custom(func(t *rapid.T) record.Op { return &record.Tidy{At: at.Draw(t, "at"), Limit: 1_000_000} }),
+		rapid.Custom(func(t *rapid.T) record.Op {
+			return &record.Revive{ID: id.Draw(t, "id"), At: at.Draw(t, "at"), Tasks: some.Draw(t, "tasks")}
 		}),
-		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.Delete{ID: id.Draw(t, "id")} }),
-		rapid.Custom(func(t *rapid.T) queue.Op {
-			return &queue.Forget{Refs: rapid.SliceOfN(genRef(), 0, 3).Draw(t, "refs")}
+		rapid.Custom(func(t *rapid.T) record.Op { return &record.Delete{ID: id.Draw(t, "id")} }),
+		rapid.Custom(func(t *rapid.T) record.Op {
+			return &record.Forget{Refs: rapid.SliceOfN(genRef(), 0, 3).Draw(t, "refs")}
 		}),
 		genStates(id),
-		rapid.Custom(func(t *rapid.T) queue.Op {
-			return &queue.Note{Name: id.Draw(t, "name"), Text: rapid.SampledFrom([]string{"", "x", "ü"}).Draw(t, "text")}
+		rapid.Custom(func(t *rapid.T) record.Op {
+			return &record.Note{Name: id.Draw(t, "name"), Text: rapid.SampledFrom([]string{"", "x", "ü"}).Draw(t, "text")}
 		}),
 	)
 }
 
 // follower makes a job for each task that ends and a callback for each job, which
 // are the same each time, and so are added once.
-func follower(id string) func(queue.End) []*queue.JobSpec {
-	return func(end queue.End) []*queue.JobSpec {
-		jobs := []*queue.JobSpec{spec(id+".task", "x")}
+func follower(id string) func(record.End) []*record.JobSpec {
+	return func(end record.End) []*record.JobSpec {
+		jobs := []*record.JobSpec{spec(id+".task", "x")}
 		if end.Job {
-			jobs = append(jobs, spec(id, "x", func(s *queue.JobSpec) {
-				s.Payload, s.Labels = []byte{byte(end.Final[queue.Dead])}, map[string]string{"a": "1"}
+			jobs = append(jobs, spec(id, "x", func(s *record.JobSpec) {
+				s.Payload, s.Labels = []byte{byte(end.Final[record.Dead])}, map[string]string{"a": "1"}
 				s.Callback = jobhost.Callback{URL: "https://example.com/"}
 			}))
 		}
@@ -175,18 +175,18 @@ func follower(id string) func(queue.End) []*queue.JobSpec {
 }
 
 // checkResult compares results; of refusals only the kind, for the rest is not promised.
-func checkResult(t *rapid.T, op queue.Op, got, want queue.OpResult) {
+func checkResult(t *rapid.T, op record.Op, got, want record.OpResult) {
 	if want.Err != nil {
-		if errors.Is(want.Err, queue.ErrFenced) != errors.Is(got.Err, queue.ErrFenced) ||
+		if errors.Is(want.Err, record.ErrFenced) != errors.Is(got.Err, record.ErrFenced) ||
 			jobhost.CodeOf(want.Err) != jobhost.CodeOf(got.Err) {
 			t.Fatalf("%T: got error %v, want %v", op, got.Err, want.Err)
 		}
 		return
 	}
-	if _, ok := op.(*queue.Delete); ok {
+	if _, ok := op.(*record.Delete); ok {
 		got.Worker = want.Worker // not promised
 	}
-	if _, ok := op.(*queue.Tidy); ok {
+	if _, ok := op.(*record.Tidy); ok {
 		got.Next = want.Next // a store may look sooner, or later
 	}
 	same(t, fmt.Sprintf("results of %T", op), got, want)
@@ -199,14 +199,14 @@ func same(t *rapid.T, what string, got, want any) {
 }
 
 // checkReads asks the store and the model the same questions.
-func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
+func checkReads(t *testing.T, rt *rapid.T, s record.Store, m *model) {
 	ctx := t.Context()
 	fail := func(what string, err error) {
 		if err != nil {
 			rt.Fatalf("%s: %v", what, err)
 		}
 	}
-	var keys []queue.Key
+	var keys []record.Key
 	for id, want := range m.jobs {
 		got, err := s.Job(ctx, id)
 		fail("job "+id, err)
@@ -218,7 +218,7 @@ func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 			task := &want.tasks[i]
 			keys = append(keys, task.Key)
 			result, err := s.Result(ctx, task.Key)
-			if (err == nil) != (task.Status == queue.Succeeded) {
+			if (err == nil) != (task.Status == record.Succeeded) {
 				rt.Fatalf("result of a task in status %d: %v", task.Status, err)
 			}
 			if err == nil {
@@ -232,7 +232,7 @@ func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 		fail("dead letters", err)
 		wantLetters, wantNext := m.letters(&q)
 		same(rt, "dead letters", letters, wantLetters)
-		if next != (queue.DeadPlace{}) && wantNext == (queue.DeadPlace{}) { // there may have been more, and were none
+		if next != (record.DeadPlace{}) && wantNext == (record.DeadPlace{}) { // there may have been more, and were none
 			q.Below = next
 			wantLetters, _ = nil, next
 			letters, next, err = s.Dead(ctx, q)
@@ -251,8 +251,8 @@ func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 	fail("load", err)
 	same(rt, "bodies", bodies, m.load(keys))
 	for _, worker := range []string{"w", "x", "y"} {
-		after := queue.Place{ReadyAt: epoch + 2, Key: m.next - 40}
-		for _, place := range []queue.Place{{}, after} {
+		after := record.Place{ReadyAt: epoch + 2, Key: m.next - 40}
+		for _, place := range []record.Place{{}, after} {
 			claimed, err := s.Claim(ctx, worker, place, 7)
 			fail("claim", err)
 			same(rt, "claims", claimed, m.claim(worker, place, 7))
@@ -267,14 +267,14 @@ func checkReads(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 }
 
 // load is what the store should load.
-func (m *model) load(keys []queue.Key) []queue.Body {
-	var out []queue.Body
+func (m *model) load(keys []record.Key) []record.Body {
+	var out []record.Body
 	for _, key := range keys {
 		job, task := m.task(key)
-		if task != nil && task.Status == queue.Open {
+		if task != nil && task.Status == record.Open {
 			spec := job.spec
 			spec.Parent = nil // not promised
-			body := queue.Body{Key: key, Token: task.Token, Attempt: task.Attempt, Suspect: task.suspect, Index: task.Index, Deadline: task.deadline, Job: &spec}
+			body := record.Body{Key: key, Token: task.Token, Attempt: task.Attempt, Suspect: task.suspect, Index: task.Index, Deadline: task.deadline, Job: &spec}
 			if spec.Items != nil {
 				body.Payload = append([]byte{}, spec.Items[task.Index]...)
 				spec.Items = nil
@@ -285,29 +285,29 @@ func (m *model) load(keys []queue.Key) []queue.Body {
 	return out
 }
 
-func genQuery(m *model) *rapid.Generator[queue.ListQuery] {
-	return rapid.Custom(func(t *rapid.T) queue.ListQuery {
-		q := queue.ListQuery{
+func genQuery(m *model) *rapid.Generator[record.ListQuery] {
+	return rapid.Custom(func(t *rapid.T) record.ListQuery {
+		q := record.ListQuery{
 			Worker: rapid.SampledFrom([]string{"", "", "w", "x", "y"}).Draw(t, "worker"),
 			Limit:  rapid.IntRange(0, 8).Draw(t, "limit"),
 			Labels: rapid.SampledFrom([]map[string]string{nil, nil, {"a": "1"}, {"a": "1", "b": ""}, {"c": "1"}}).Draw(t, "labels"),
 		}
 		if n := rapid.IntRange(-1, 200).Draw(t, "below"); n >= 0 {
-			q.Below = max(m.next+1-queue.Key(n), 1)
+			q.Below = max(m.next+1-record.Key(n), 1)
 		}
 		if n := rapid.IntRange(-4, 3).Draw(t, "status"); n >= 0 {
-			status := queue.Status(n)
+			status := record.Status(n)
 			q.Status = &status
 		}
 		if rapid.IntRange(0, 3).Draw(t, "by parent") == 0 {
 			q.Parent = "a"
 		}
 		if rapid.Bool().Draw(t, "by time") {
-			q.After = epoch + queue.Millis(rapid.IntRange(-1, 4).Draw(t, "after"))
-			q.Before = epoch + queue.Millis(rapid.IntRange(-1, 5).Draw(t, "before"))
+			q.After = epoch + record.Millis(rapid.IntRange(-1, 4).Draw(t, "after"))
+			q.Before = epoch + record.Millis(rapid.IntRange(-1, 5).Draw(t, "before"))
 		}
 		if rapid.IntRange(0, 3).Draw(t, "by keys") == 0 {
-			q.Keys = []queue.Key{}
+			q.Keys = []record.Key{}
 			for _, job := range m.jobs {
 				if job.spec.Key%2 == 0 {
 					q.Keys = append(q.Keys, job.spec.Key, job.spec.Key+1)

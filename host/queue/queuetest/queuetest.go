@@ -1,4 +1,4 @@
-// Package queuetest is the suite that every [queue.Store] passes. A store's
+// Package queuetest is the suite that every [record.Store] passes. A store's
 // own test is a harness: how to open an empty one and how to open again what
 // another left behind.
 package queuetest
@@ -14,17 +14,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // Harness is how the suite gets at stores.
 type Harness struct {
 	// Open returns an empty store that is closed when the test ends. The suite
 	// may have closed it before: closing twice must be fine.
-	Open func(t testing.TB) queue.Store
+	Open func(t testing.TB) record.Store
 	// Reopen closes the store and returns one with what it left behind, closed
 	// when the test ends. Nil = the stores leave nothing behind.
-	Reopen func(t testing.TB, s queue.Store) queue.Store
+	Reopen func(t testing.TB, s record.Store) record.Store
 }
 
 // Run runs the suite. Its subtests run in parallel with each other.
@@ -93,22 +93,22 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// store is a [queue.Store] with the verbs of a test, which fail it on errors.
+// store is a [record.Store] with the verbs of a test, which fail it on errors.
 type store struct {
-	queue.Store
+	record.Store
 	t testing.TB
 }
 
 func open(t testing.TB, h Harness) store { return store{Store: h.Open(t), t: t} }
 
 // commit hands over a batch and waits for its results.
-func commit(s queue.Store, ops ...queue.Op) ([]queue.OpResult, error) {
+func commit(s record.Store, ops ...record.Op) ([]record.OpResult, error) {
 	type answer struct {
-		res []queue.OpResult
+		res []record.OpResult
 		err error
 	}
 	done := make(chan answer, 1)
-	s.Commit(ops, func(res []queue.OpResult, err error) { done <- answer{res, err} })
+	s.Commit(ops, func(res []record.OpResult, err error) { done <- answer{res, err} })
 	a := <-done
 	if a.err == nil && len(a.res) != len(ops) {
 		return nil, fmt.Errorf("%d results for %d operations", len(a.res), len(ops))
@@ -117,7 +117,7 @@ func commit(s queue.Store, ops ...queue.Op) ([]queue.OpResult, error) {
 }
 
 // do commits a batch that must be applied as a whole; operations may be refused.
-func (s store) do(ops ...queue.Op) []queue.OpResult {
+func (s store) do(ops ...record.Op) []record.OpResult {
 	s.t.Helper()
 	res, err := commit(s.Store, ops...)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s store) do(ops ...queue.Op) []queue.OpResult {
 }
 
 // must commits one operation, which must not be refused.
-func (s store) must(op queue.Op) queue.OpResult {
+func (s store) must(op record.Op) record.OpResult {
 	s.t.Helper()
 	res := s.do(op)[0]
 	if res.Err != nil {
@@ -137,18 +137,18 @@ func (s store) must(op queue.Op) queue.OpResult {
 }
 
 // submit adds a job and returns its key.
-func (s store) submit(spec *queue.JobSpec) queue.Key {
+func (s store) submit(spec *record.JobSpec) record.Key {
 	s.t.Helper()
-	return s.must(&queue.Submit{Job: spec}).Key
+	return s.must(&record.Submit{Job: spec}).Key
 }
 
 // succeed settles a task under its first lease.
-func (s store) succeed(key queue.Key) queue.OpResult {
+func (s store) succeed(key record.Key) record.OpResult {
 	s.t.Helper()
-	return s.must(settlement(key, queue.Succeeded))
+	return s.must(settlement(key, record.Succeeded))
 }
 
-func (s store) job(id string) queue.JobRecord {
+func (s store) job(id string) record.JobRecord {
 	s.t.Helper()
 	job, err := s.Job(s.t.Context(), id)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s store) job(id string) queue.JobRecord {
 	return job
 }
 
-func (s store) list(q queue.ListQuery) []queue.JobRecord {
+func (s store) list(q record.ListQuery) []record.JobRecord {
 	s.t.Helper()
 	if q.Limit == 0 {
 		q.Limit = 1000
@@ -169,7 +169,7 @@ func (s store) list(q queue.ListQuery) []queue.JobRecord {
 	return jobs
 }
 
-func (s store) claim(worker string, after queue.Place, limit int) []queue.Claimed {
+func (s store) claim(worker string, after record.Place, limit int) []record.Claimed {
 	s.t.Helper()
 	claimed, err := s.Claim(s.t.Context(), worker, after, limit)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s store) claim(worker string, after queue.Place, limit int) []queue.Claime
 	return claimed
 }
 
-func (s store) load(keys ...queue.Key) []queue.Body {
+func (s store) load(keys ...record.Key) []record.Body {
 	s.t.Helper()
 	bodies, err := s.Load(s.t.Context(), keys)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s store) load(keys ...queue.Key) []queue.Body {
 	return bodies
 }
 
-func (s store) counts() map[string]queue.StatusCounts {
+func (s store) counts() map[string]record.StatusCounts {
 	s.t.Helper()
 	counts, err := s.Counts(s.t.Context())
 	if err != nil {
@@ -206,11 +206,11 @@ func (s store) checkCounts() {
 
 // Recount compares the counters of a store with its tasks, one by one. It is
 // for tests that did something drastic to a store.
-func Recount(ctx context.Context, s queue.Store) error {
-	want := make(map[string]queue.StatusCounts)
-	below := queue.Key(0)
+func Recount(ctx context.Context, s record.Store) error {
+	want := make(map[string]record.StatusCounts)
+	below := record.Key(0)
 	for {
-		jobs, err := s.Jobs(ctx, queue.ListQuery{Below: below, Limit: 100})
+		jobs, err := s.Jobs(ctx, record.ListQuery{Below: below, Limit: 100})
 		if err != nil {
 			return err
 		}
@@ -236,9 +236,9 @@ func Recount(ctx context.Context, s queue.Store) error {
 	return nil
 }
 
-func withoutZeros(counts map[string]queue.StatusCounts) map[string]queue.StatusCounts {
+func withoutZeros(counts map[string]record.StatusCounts) map[string]record.StatusCounts {
 	for worker, c := range counts {
-		if c == (queue.StatusCounts{}) {
+		if c == (record.StatusCounts{}) {
 			delete(counts, worker)
 		}
 	}
@@ -246,11 +246,11 @@ func withoutZeros(counts map[string]queue.StatusCounts) map[string]queue.StatusC
 }
 
 // epoch is when the jobs of the suite are created, unless they say otherwise.
-const epoch queue.Millis = 1_700_000_000_000
+const epoch record.Millis = 1_700_000_000_000
 
 // spec returns a job of one task; mod may change it.
-func spec(id, worker string, mod ...func(*queue.JobSpec)) *queue.JobSpec {
-	s := &queue.JobSpec{
+func spec(id, worker string, mod ...func(*record.JobSpec)) *record.JobSpec {
+	s := &record.JobSpec{
 		ID: id, Worker: worker, Payload: []byte("payload of " + id), Tasks: 1, Priority: jobhost.Normal,
 		MaxAttempts: 3, Timeout: 30 * time.Second, CreatedAt: epoch, ReadyAt: epoch, Digest: [16]byte{1},
 	}
@@ -260,20 +260,20 @@ func spec(id, worker string, mod ...func(*queue.JobSpec)) *queue.JobSpec {
 	return s
 }
 
-func tasks(n int) func(*queue.JobSpec) { return func(s *queue.JobSpec) { s.Tasks = n } }
+func tasks(n int) func(*record.JobSpec) { return func(s *record.JobSpec) { s.Tasks = n } }
 
-func createdAt(at queue.Millis) func(*queue.JobSpec) {
-	return func(s *queue.JobSpec) { s.CreatedAt = at }
+func createdAt(at record.Millis) func(*record.JobSpec) {
+	return func(s *record.JobSpec) { s.CreatedAt = at }
 }
 
-func readyAt(at queue.Millis) func(*queue.JobSpec) {
-	return func(s *queue.JobSpec) { s.ReadyAt = at }
+func readyAt(at record.Millis) func(*record.JobSpec) {
+	return func(s *record.JobSpec) { s.ReadyAt = at }
 }
 
 // settlement returns a settlement under a task's first lease.
-func settlement(key queue.Key, status queue.Status) *queue.Settle {
-	s := &queue.Settle{Key: key, Status: status, Attempt: 1, StartedAt: epoch + 10, EndedAt: epoch + 20}
-	if status == queue.Open {
+func settlement(key record.Key, status record.Status) *record.Settle {
+	s := &record.Settle{Key: key, Status: status, Attempt: 1, StartedAt: epoch + 10, EndedAt: epoch + 20}
+	if status == record.Open {
 		s.ReadyAt = epoch + 1000
 	}
 	return s
@@ -288,9 +288,9 @@ func wantCode(t testing.TB, err error, code jobhost.Code) {
 }
 
 // wantFenced fails the test unless the operation was refused with ErrFenced.
-func wantFenced(t testing.TB, res queue.OpResult) {
+func wantFenced(t testing.TB, res record.OpResult) {
 	t.Helper()
-	if !errors.Is(res.Err, queue.ErrFenced) {
+	if !errors.Is(res.Err, record.ErrFenced) {
 		t.Fatalf("got error %v, want ErrFenced", res.Err)
 	}
 }
@@ -303,7 +303,7 @@ func wantSame(t testing.TB, what string, got, want any) {
 	}
 }
 
-func ids(jobs []queue.JobRecord) []string {
+func ids(jobs []record.JobRecord) []string {
 	var out []string
 	for i := range jobs {
 		out = append(out, jobs[i].ID)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // testResults reads the results of a job in pieces.
@@ -14,30 +14,30 @@ func testResults(t *testing.T, h Harness) {
 	s := open(t, h)
 	s.succeed(s.submit(spec("before", "w")))
 	key := s.submit(spec("a", "w", tasks(6)))
-	result := func(i int, data []byte, ref string) queue.ResultRecord {
-		op := settlement(key+queue.Key(i), queue.Succeeded)
+	result := func(i int, data []byte, ref string) record.ResultRecord {
+		op := settlement(key+record.Key(i), record.Succeeded)
 		op.Result, op.ResultRef, op.ResultSize = data, ref, int64(len(data))
 		if ref != "" {
 			op.Result, op.ResultSize = nil, 7
 		}
 		s.must(op)
 		if ref != "" {
-			return queue.ResultRecord{Index: i, Ref: ref, Size: 7}
+			return record.ResultRecord{Index: i, Ref: ref, Size: 7}
 		}
-		return queue.ResultRecord{Index: i, Data: data, Size: len(data)}
+		return record.ResultRecord{Index: i, Data: data, Size: len(data)}
 	}
-	all := []queue.ResultRecord{
+	all := []record.ResultRecord{
 		result(0, []byte("zero"), ""),
 		result(2, bytes.Repeat([]byte{1, 0}, 5000), ""),
 		result(3, nil, ""),
 		result(5, nil, "one/elsewhere"),
 	}
-	s.must(settlement(key+1, queue.Dead)) // and 4 is open
+	s.must(settlement(key+1, record.Dead)) // and 4 is open
 	s.succeed(s.submit(spec("after", "w")))
 	for _, c := range []struct {
 		name              string
 		from, limit, most int
-		want              []queue.ResultRecord
+		want              []record.ResultRecord
 	}{
 		{"all", 0, 100, 1 << 20, all},
 		{"from one on", 2, 100, 1 << 20, all[1:]},

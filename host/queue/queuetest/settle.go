@@ -6,45 +6,45 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 func testSettle(t *testing.T, h Harness) {
 	for _, c := range []struct {
 		name   string
-		op     queue.Settle
-		want   queue.TaskRecord
-		ended  queue.Millis
+		op     record.Settle
+		want   record.TaskRecord
+		ended  record.Millis
 		result string
 	}{
 		{
 			"succeeded",
-			queue.Settle{Status: queue.Succeeded, Attempt: 2, StartedAt: 30, EndedAt: 40, Result: []byte("yes")},
-			queue.TaskRecord{Status: queue.Succeeded, Attempt: 2, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40, ResultSize: 3},
+			record.Settle{Status: record.Succeeded, Attempt: 2, StartedAt: 30, EndedAt: 40, Result: []byte("yes")},
+			record.TaskRecord{Status: record.Succeeded, Attempt: 2, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40, ResultSize: 3},
 			40, "yes",
 		},
 		{
 			"succeeded with nothing",
-			queue.Settle{Status: queue.Succeeded, Attempt: 1, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Succeeded, Attempt: 1, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
+			record.Settle{Status: record.Succeeded, Attempt: 1, StartedAt: 30, EndedAt: 40},
+			record.TaskRecord{Status: record.Succeeded, Attempt: 1, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
 			40, "",
 		},
 		{
 			"dead",
-			queue.Settle{Status: queue.Dead, Attempt: 3, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Dead, Attempt: 3, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
+			record.Settle{Status: record.Dead, Attempt: 3, StartedAt: 30, EndedAt: 40},
+			record.TaskRecord{Status: record.Dead, Attempt: 3, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
 			40, "-",
 		},
 		{
 			"cancelled",
-			queue.Settle{Status: queue.Cancelled, Attempt: 1, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Cancelled, Attempt: 1, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
+			record.Settle{Status: record.Cancelled, Attempt: 1, StartedAt: 30, EndedAt: 40},
+			record.TaskRecord{Status: record.Cancelled, Attempt: 1, ReadyAt: epoch, StartedAt: 30, Token: 1, EndedAt: 40},
 			40, "-",
 		},
 		{
 			"open again",
-			queue.Settle{Status: queue.Open, Attempt: 1, ReadyAt: 99, StartedAt: 30, EndedAt: 40},
-			queue.TaskRecord{Status: queue.Open, Attempt: 1, ReadyAt: 99, StartedAt: 30, Token: 1},
+			record.Settle{Status: record.Open, Attempt: 1, ReadyAt: 99, StartedAt: 30, EndedAt: 40},
+			record.TaskRecord{Status: record.Open, Attempt: 1, ReadyAt: 99, StartedAt: 30, Token: 1},
 			0, "-",
 		},
 	} {
@@ -54,14 +54,14 @@ func testSettle(t *testing.T, h Harness) {
 			key := s.submit(spec("a", "w"))
 			c.op.Key, c.want.Key = key, key
 			res := s.must(&c.op)
-			if ended := c.op.Status != queue.Open; res.JobEnded != ended {
+			if ended := c.op.Status != record.Open; res.JobEnded != ended {
 				t.Fatalf("JobEnded is %v", res.JobEnded)
 			}
 			if res.JobEnded && res.Final[c.op.Status] != 1 {
 				t.Fatalf("unexpected final numbers %v", res.Final)
 			}
 			job := s.job("a")
-			wantSame(t, "tasks", job.Tasks, []queue.TaskRecord{c.want})
+			wantSame(t, "tasks", job.Tasks, []record.TaskRecord{c.want})
 			if job.EndedAt != c.ended {
 				t.Fatalf("job ended at %d, want %d", job.EndedAt, c.ended)
 			}
@@ -79,31 +79,31 @@ func testSettle(t *testing.T, h Harness) {
 func testFencing(t *testing.T, h Harness) {
 	s := open(t, h)
 	key := s.submit(spec("a", "w"))
-	with := func(token int64, status queue.Status) *queue.Settle {
+	with := func(token int64, status record.Status) *record.Settle {
 		op := settlement(key, status)
 		op.Token = token
 		return op
 	}
-	wantFenced(t, s.do(with(1, queue.Succeeded))[0])
-	wantFenced(t, s.do(settlement(key+1000, queue.Succeeded))[0])
+	wantFenced(t, s.do(with(1, record.Succeeded))[0])
+	wantFenced(t, s.do(settlement(key+1000, record.Succeeded))[0])
 
-	s.must(with(0, queue.Open))
-	wantFenced(t, s.do(with(0, queue.Succeeded))[0])
-	s.must(with(1, queue.Succeeded))
-	for _, status := range []queue.Status{queue.Open, queue.Succeeded, queue.Dead} {
+	s.must(with(0, record.Open))
+	wantFenced(t, s.do(with(0, record.Succeeded))[0])
+	s.must(with(1, record.Succeeded))
+	for _, status := range []record.Status{record.Open, record.Succeeded, record.Dead} {
 		wantFenced(t, s.do(with(1, status))[0])
 	}
 
 	key = s.submit(spec("b", "w"))
-	s.must(&queue.Cancel{ID: "b", At: epoch})
-	wantFenced(t, s.do(with(0, queue.Succeeded))[0])
-	wantFenced(t, s.do(with(1, queue.Succeeded))[0])
-	revived := s.must(&queue.Revive{ID: "b", At: epoch}).Tasks[0]
-	wantFenced(t, s.do(with(0, queue.Succeeded))[0])
-	s.must(with(revived.Token, queue.Succeeded))
+	s.must(&record.Cancel{ID: "b", At: epoch})
+	wantFenced(t, s.do(with(0, record.Succeeded))[0])
+	wantFenced(t, s.do(with(1, record.Succeeded))[0])
+	revived := s.must(&record.Revive{ID: "b", At: epoch}).Tasks[0]
+	wantFenced(t, s.do(with(0, record.Succeeded))[0])
+	s.must(with(revived.Token, record.Succeeded))
 
 	// A refused settlement leaves nothing behind.
-	late := with(0, queue.Succeeded)
+	late := with(0, record.Succeeded)
 	late.Log, late.Result, late.Failure = []byte("late\n"), []byte("late"), &jobhost.Failure{Code: "late"}
 	wantFenced(t, s.do(late)[0])
 	if job := s.job("b"); len(job.Failures) != 0 {
@@ -128,22 +128,22 @@ func testRecords(t *testing.T, h Harness) {
 			StartedAt: time.UnixMilli(int64(epoch)).UTC(), EndedAt: time.UnixMilli(int64(epoch) + 7).UTC(),
 		}
 	}
-	settle := func(task, attempt int, token int64, status queue.Status, log string) {
-		op := settlement(key+queue.Key(task), status)
+	settle := func(task, attempt int, token int64, status record.Status, log string) {
+		op := settlement(key+record.Key(task), status)
 		op.Token, op.Number, op.Attempt, op.Log = token, attempt, attempt, []byte(log)
-		if status != queue.Succeeded {
+		if status != record.Succeeded {
 			op.Failure = failure(task, attempt)
 		}
 		s.must(op)
 	}
-	settle(1, 1, 0, queue.Open, "one\n")
-	settle(0, 1, 0, queue.Open, "")
-	settle(1, 2, 1, queue.Succeeded, "two\nlines\n")
-	dropped := settlement(key, queue.Dead)
+	settle(1, 1, 0, record.Open, "one\n")
+	settle(0, 1, 0, record.Open, "")
+	settle(1, 2, 1, record.Succeeded, "two\nlines\n")
+	dropped := settlement(key, record.Dead)
 	dropped.Token, dropped.Number, dropped.Attempt = 1, 2, 2
 	dropped.LogDropped, dropped.Failure = 12, failure(0, 2)
 	s.must(dropped)
-	noise := settlement(other, queue.Dead)
+	noise := settlement(other, record.Dead)
 	noise.Failure, noise.Log = failure(0, 1), []byte("noise\n")
 	s.must(noise)
 
@@ -152,12 +152,12 @@ func testRecords(t *testing.T, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantSame(t, "logs", logs, []queue.LogRecord{
+	wantSame(t, "logs", logs, []record.LogRecord{
 		{Task: 1, Attempt: 1, Text: []byte("one\n")},
 		{Task: 1, Attempt: 2, Text: []byte("two\nlines\n")},
 		{Task: 0, Attempt: 2, Dropped: 12},
 	})
-	if jobs := s.list(queue.ListQuery{}); len(jobs[1].Failures) != 0 {
+	if jobs := s.list(record.ListQuery{}); len(jobs[1].Failures) != 0 {
 		t.Fatal("a list tells failures")
 	}
 }
@@ -169,15 +169,15 @@ func testManyTasks(t *testing.T, h Harness) {
 		n = 1000
 	}
 	key := s.submit(spec("many", "w", tasks(n)))
-	if got := s.claim("w", queue.Place{}, n+1); len(got) != n || got[n-1].Key != key+queue.Key(n-1) {
+	if got := s.claim("w", record.Place{}, n+1); len(got) != n || got[n-1].Key != key+record.Key(n-1) {
 		t.Fatalf("claimed %d tasks of %d", len(got), n)
 	}
 	ended := 0
-	var ops []queue.Op
+	var ops []record.Op
 	for i := range n {
-		ops = append(ops, settlement(key+queue.Key(i), []queue.Status{queue.Succeeded, queue.Dead}[i%2]))
+		ops = append(ops, settlement(key+record.Key(i), []record.Status{record.Succeeded, record.Dead}[i%2]))
 	}
-	var final queue.StatusCounts
+	var final record.StatusCounts
 	for i, res := range s.do(ops...) {
 		if res.Err != nil {
 			t.Fatalf("task %d: %v", i, res.Err)
@@ -188,24 +188,24 @@ func testManyTasks(t *testing.T, h Harness) {
 		}
 	}
 	half := int64(n / 2)
-	if want := (queue.StatusCounts{queue.Succeeded: half, queue.Dead: half}); ended != 1 || final != want {
+	if want := (record.StatusCounts{record.Succeeded: half, record.Dead: half}); ended != 1 || final != want {
 		t.Fatalf("the job ended %d times with %v, want once with %v", ended, final, want)
 	}
-	if revived := s.must(&queue.Revive{ID: "many", At: epoch + 9}); len(revived.Tasks) != n/2 {
+	if revived := s.must(&record.Revive{ID: "many", At: epoch + 9}); len(revived.Tasks) != n/2 {
 		t.Fatalf("revived %d tasks, want %d", len(revived.Tasks), n/2)
 	}
-	cancelled := s.must(&queue.Cancel{ID: "many", At: epoch + 10})
-	want := queue.StatusCounts{queue.Succeeded: half, queue.Cancelled: half}
+	cancelled := s.must(&record.Cancel{ID: "many", At: epoch + 10})
+	want := record.StatusCounts{record.Succeeded: half, record.Cancelled: half}
 	if !cancelled.JobEnded || cancelled.Final != want || len(cancelled.Tasks) != n/2 {
 		t.Fatalf("cancelled %d tasks, final %v", len(cancelled.Tasks), cancelled.Final)
 	}
 	if got := s.job("many"); len(got.Tasks) != n || got.EndedAt != epoch+20 {
 		t.Fatalf("%d tasks, ended at %d", len(got.Tasks), got.EndedAt)
 	}
-	wantSame(t, "counts", s.counts(), map[string]queue.StatusCounts{"w": want})
-	s.must(&queue.Delete{ID: "many"})
+	wantSame(t, "counts", s.counts(), map[string]record.StatusCounts{"w": want})
+	s.must(&record.Delete{ID: "many"})
 	s.submit(spec("next", "w"))
-	if got := fmt.Sprint(ids(s.list(queue.ListQuery{Worker: "w"}))); got != "[next]" {
+	if got := fmt.Sprint(ids(s.list(record.ListQuery{Worker: "w"}))); got != "[next]" {
 		t.Fatalf("after the delete the list is %s", got)
 	}
 	s.checkCounts()

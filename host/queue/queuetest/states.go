@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // StatesOf implements [queue.StateReader].
@@ -32,11 +32,11 @@ func (s *Memory) StatesGone(ctx context.Context, after string, limit int) (out [
 }
 
 // changeStates applies what is noted of states elsewhere; ok = the operation is such a one.
-func (m *model) changeStates(op queue.Op) (ok bool) {
+func (m *model) changeStates(op record.Op) (ok bool) {
 	switch op := op.(type) {
-	case *queue.NoteStates:
+	case *record.NoteStates:
 		m.noted[op.ID] = true
-	case *queue.ForgetStates:
+	case *record.ForgetStates:
 		for _, id := range op.IDs {
 			delete(m.stateless, id)
 		}
@@ -66,18 +66,18 @@ func (s store) wantStatesGone(want ...string) {
 // testStates follows ids from their note to the end of their states.
 func testStates(t *testing.T, h Harness) {
 	s := open(t, h)
-	s.must(&queue.NoteStates{ID: "a"}) // before there is such a job
-	s.must(&queue.NoteStates{ID: "a"})
+	s.must(&record.NoteStates{ID: "a"}) // before there is such a job
+	s.must(&record.NoteStates{ID: "a"})
 	for _, id := range []string{"a", "b", "c"} {
 		s.succeed(s.submit(spec(id, "w")))
 	}
-	s.must(&queue.NoteStates{ID: "b"})
+	s.must(&record.NoteStates{ID: "b"})
 	s.wantStates("a", true, false)
 	s.wantStates("c", false, false)
 	s.wantStates("none", false, false)
 	for _, id := range []string{"a", "b", "c"} {
-		if res := s.must(&queue.Delete{ID: id}); !res.Gone {
-			t.Errorf("nobody is told of what went with %s", id)
+		if res := s.must(&record.Delete{ID: id}); !res.Gone {
+			t.Errorf("what went with %s was not reported", id)
 		}
 	}
 	if h.Reopen != nil {
@@ -99,9 +99,9 @@ func testStates(t *testing.T, h Harness) {
 	// Another job with the id is not gone, and what went before it is remembered.
 	s.submit(spec("a", "w"))
 	s.wantStates("a", false, true)
-	s.must(&queue.NoteStates{ID: "a"})
+	s.must(&record.NoteStates{ID: "a"})
 	s.wantStates("a", true, true)
-	s.must(&queue.ForgetStates{IDs: []string{"a", "b", "never"}})
+	s.must(&record.ForgetStates{IDs: []string{"a", "b", "never"}})
 	s.wantStates("a", true, false)
 	s.wantStatesGone()
 }
@@ -109,22 +109,22 @@ func testStates(t *testing.T, h Harness) {
 // testStatesTidied removes jobs in the other ways in which they are removed.
 func testStatesTidied(t *testing.T, h Harness) {
 	s := open(t, h)
-	s.must(&queue.NoteStates{ID: "over"})
-	op := settlement(s.submit(spec("over", "w")), queue.Succeeded)
+	s.must(&record.NoteStates{ID: "over"})
+	op := settlement(s.submit(spec("over", "w")), record.Succeeded)
 	op.ExpiresAt = epoch + 100
 	s.must(op)
-	if res := s.must(&queue.Tidy{At: epoch + 50, Limit: 10}); res.Gone {
+	if res := s.must(&record.Tidy{At: epoch + 50, Limit: 10}); res.Gone {
 		t.Error("states are gone before their job")
 	}
-	if res := s.must(&queue.Tidy{At: epoch + 100, Limit: 10}); !res.Gone {
-		t.Error("nobody is told of the states that are gone")
+	if res := s.must(&record.Tidy{At: epoch + 100, Limit: 10}); !res.Gone {
+		t.Error("the states that are gone were not reported")
 	}
 	s.wantStatesGone("over")
-	s.must(&queue.ForgetStates{IDs: []string{"over"}})
+	s.must(&record.ForgetStates{IDs: []string{"over"}})
 	for i := range 2 {
 		id := fmt.Sprint("dead", i)
-		s.must(&queue.NoteStates{ID: id})
-		dead := settlement(s.submit(spec(id, "w")), queue.Dead)
+		s.must(&record.NoteStates{ID: id})
+		dead := settlement(s.submit(spec(id, "w")), record.Dead)
 		dead.MaxDead = 1
 		if res := s.must(dead); res.Gone != (i == 1) {
 			t.Errorf("death %d: Gone is %v", i, res.Gone)
@@ -134,15 +134,15 @@ func testStatesTidied(t *testing.T, h Harness) {
 }
 
 // genStates draws what is noted of the states of a few ids.
-func genStates(id *rapid.Generator[string]) *rapid.Generator[queue.Op] {
+func genStates(id *rapid.Generator[string]) *rapid.Generator[record.Op] {
 	return rapid.OneOf(
-		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.NoteStates{ID: id.Draw(t, "id")} }),
-		rapid.Custom(func(t *rapid.T) queue.Op { return &queue.ForgetStates{IDs: rapid.SliceOfN(id, 0, 3).Draw(t, "ids")} }),
+		rapid.Custom(func(t *rapid.T) record.Op { return &record.NoteStates{ID: id.Draw(t, "id")} }),
+		rapid.Custom(func(t *rapid.T) record.Op { return &record.ForgetStates{IDs: rapid.SliceOfN(id, 0, 3).Draw(t, "ids")} }),
 	)
 }
 
 // checkStates asks the store and the model of which jobs there are states elsewhere.
-func checkStates(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
+func checkStates(t *testing.T, rt *rapid.T, s record.Store, m *model) {
 	gone, err := s.StatesGone(t.Context(), "", 1000)
 	if err != nil {
 		rt.Fatal(err)
@@ -157,17 +157,17 @@ func checkStates(t *testing.T, rt *rapid.T, s queue.Store, m *model) {
 }
 
 // clearStates forgets all ids. Notes go with jobs, which are made for that.
-func clearStates(t *testing.T, rt *rapid.T, s queue.Store) {
-	var ops []queue.Op
+func clearStates(t *testing.T, rt *rapid.T, s record.Store) {
+	var ops []record.Op
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 		noted, _, err := s.StatesOf(t.Context(), id)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		if noted {
-			ops = append(ops, &queue.Submit{Job: spec(id, "w")}, &queue.Cancel{ID: id}, &queue.Delete{ID: id})
+			ops = append(ops, &record.Submit{Job: spec(id, "w")}, &record.Cancel{ID: id}, &record.Delete{ID: id})
 		}
-		ops = append(ops, &queue.ForgetStates{IDs: []string{id}})
+		ops = append(ops, &record.ForgetStates{IDs: []string{id}})
 	}
 	if _, err := commit(s, ops...); err != nil {
 		rt.Fatal(err)

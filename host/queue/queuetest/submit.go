@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // full is a job that uses every field.
-func full(id, worker string) *queue.JobSpec {
-	return spec(id, worker, func(s *queue.JobSpec) {
+func full(id, worker string) *record.JobSpec {
+	return spec(id, worker, func(s *record.JobSpec) {
 		s.Payload = []byte{0, 1, 2, 255}
 		s.ContentType, s.Entry = "text/plain", "resize"
 		s.Priority, s.Tasks, s.MaxAttempts = jobhost.Background, 2, 7
@@ -24,14 +24,14 @@ func full(id, worker string) *queue.JobSpec {
 func testSubmit(t *testing.T, h Harness) {
 	s := open(t, h)
 	want := full("a", "w")
-	res := s.must(&queue.Submit{Job: full("a", "w")})
+	res := s.must(&record.Submit{Job: full("a", "w")})
 	if res.Key == 0 || res.Existing || res.JobEnded {
 		t.Fatalf("unexpected result %+v", res)
 	}
 	want.Key = res.Key
 	got := s.job("a")
 	wantSame(t, "specs", got.JobSpec, *want)
-	wantSame(t, "tasks", got.Tasks, []queue.TaskRecord{
+	wantSame(t, "tasks", got.Tasks, []record.TaskRecord{
 		{Key: res.Key, Index: 0, ReadyAt: epoch + 5},
 		{Key: res.Key + 1, Index: 1, ReadyAt: epoch + 5},
 	})
@@ -41,29 +41,29 @@ func testSubmit(t *testing.T, h Harness) {
 	if next := s.submit(spec("b", "w")); next < res.Key+2 {
 		t.Fatalf("key %d of the next job lies within the first, which begins at %d", next, res.Key)
 	}
-	empty := s.submit(spec("c", "w", func(s *queue.JobSpec) { s.Payload = nil }))
+	empty := s.submit(spec("c", "w", func(s *record.JobSpec) { s.Payload = nil }))
 	if got := s.job("c"); got.Key != empty || got.PayloadSize != 0 || len(got.Payload) != 0 {
 		t.Fatalf("unexpected record of an empty payload %+v", got)
 	}
-	wantSame(t, "counts", s.counts(), map[string]queue.StatusCounts{"w": {queue.Open: 4}})
+	wantSame(t, "counts", s.counts(), map[string]record.StatusCounts{"w": {record.Open: 4}})
 }
 
 func testSubmitAgain(t *testing.T, h Harness) {
 	s := open(t, h)
 	key := s.submit(spec("a", "w"))
-	other := spec("a", "unheard-of", func(s *queue.JobSpec) { s.Digest = [16]byte{2} })
+	other := spec("a", "unheard-of", func(s *record.JobSpec) { s.Digest = [16]byte{2} })
 
-	again := s.must(&queue.Submit{Job: spec("a", "w")})
+	again := s.must(&record.Submit{Job: spec("a", "w")})
 	if again.Key != key || !again.Existing {
 		t.Fatalf("same content: got %+v, want the existing job %d", again, key)
 	}
-	wantCode(t, s.do(&queue.Submit{Job: other})[0].Err, jobhost.CodeConflict)
+	wantCode(t, s.do(&record.Submit{Job: other})[0].Err, jobhost.CodeConflict)
 
 	// Within one batch the later one finds the earlier one.
 	res := s.do(
-		&queue.Submit{Job: spec("b", "w", tasks(3))}, &queue.Submit{Job: spec("b", "w", tasks(3))},
-		&queue.Submit{Job: spec("b", "w", func(s *queue.JobSpec) { s.Digest = [16]byte{7} })},
-		&queue.Submit{Job: spec("c", "w")},
+		&record.Submit{Job: spec("b", "w", tasks(3))}, &record.Submit{Job: spec("b", "w", tasks(3))},
+		&record.Submit{Job: spec("b", "w", func(s *record.JobSpec) { s.Digest = [16]byte{7} })},
+		&record.Submit{Job: spec("c", "w")},
 	)
 	if res[0].Existing || !res[1].Existing || res[1].Key != res[0].Key {
 		t.Fatalf("same id in one batch: got %+v", res)
@@ -73,17 +73,17 @@ func testSubmitAgain(t *testing.T, h Harness) {
 		t.Fatalf("the refusal of another operation spoiled this one: %v", res[3].Err)
 	}
 	s.succeed(key)
-	if ended := s.must(&queue.Submit{Job: spec("a", "w")}); !ended.Existing {
+	if ended := s.must(&record.Submit{Job: spec("a", "w")}); !ended.Existing {
 		t.Fatal("a job that has ended is forgotten")
 	}
-	wantSame(t, "counts", s.counts(), map[string]queue.StatusCounts{"w": {queue.Open: 4, queue.Succeeded: 1}})
+	wantSame(t, "counts", s.counts(), map[string]record.StatusCounts{"w": {record.Open: 4, record.Succeeded: 1}})
 
 	// A hundred at once make one job.
 	var wg sync.WaitGroup
-	fresh := make(chan queue.Key, 100)
+	fresh := make(chan record.Key, 100)
 	for range 100 {
 		wg.Go(func() {
-			res, err := commit(s.Store, &queue.Submit{Job: spec("once", "w")})
+			res, err := commit(s.Store, &record.Submit{Job: spec("once", "w")})
 			if err != nil || res[0].Err != nil {
 				t.Errorf("submit: %v, %+v", err, res)
 			} else if !res[0].Existing {
@@ -106,8 +106,8 @@ func testCallbacks(t *testing.T, h Harness) {
 	var order []string // the store says one after the other
 	var told sync.WaitGroup
 	told.Add(3 * jobs)
-	then := func(what string) func([]queue.OpResult, error) {
-		return func(res []queue.OpResult, err error) {
+	then := func(what string) func([]record.OpResult, error) {
+		return func(res []record.OpResult, err error) {
 			defer told.Done()
 			if err != nil || res[0].Err != nil {
 				t.Errorf("%s: %v, %+v", what, err, res)
@@ -118,9 +118,9 @@ func testCallbacks(t *testing.T, h Harness) {
 	var want []string
 	for i := range jobs {
 		id := fmt.Sprint("j", i)
-		s.Commit([]queue.Op{&queue.Submit{Job: spec(id, "w")}}, then("submit "+id))
-		s.Commit([]queue.Op{&queue.Cancel{ID: id, At: epoch}}, then("cancel "+id))
-		s.Commit([]queue.Op{&queue.Revive{ID: id, At: epoch}}, then("revive "+id))
+		s.Commit([]record.Op{&record.Submit{Job: spec(id, "w")}}, then("submit "+id))
+		s.Commit([]record.Op{&record.Cancel{ID: id, At: epoch}}, then("cancel "+id))
+		s.Commit([]record.Op{&record.Revive{ID: id, At: epoch}}, then("revive "+id))
 		want = append(want, "submit "+id, "cancel "+id, "revive "+id)
 	}
 	told.Wait()
@@ -132,25 +132,25 @@ func testBatch(t *testing.T, h Harness) {
 	if res := s.do(); len(res) != 0 {
 		t.Fatalf("an empty batch has %d results", len(res))
 	}
-	var ops []queue.Op
+	var ops []record.Op
 	for i := range 50 {
-		ops = append(ops, &queue.Submit{Job: spec(fmt.Sprintf("j%02d", i), "w", tasks(1+i%3))})
+		ops = append(ops, &record.Submit{Job: spec(fmt.Sprintf("j%02d", i), "w", tasks(1+i%3))})
 	}
 	res := s.do(ops...)
 	for i := 1; i < len(res); i++ {
-		if res[i].Key < res[i-1].Key+queue.Key(1+(i-1)%3) {
+		if res[i].Key < res[i-1].Key+record.Key(1+(i-1)%3) {
 			t.Fatalf("key %d of job %d does not follow %d", res[i].Key, i, res[i-1].Key)
 		}
 	}
 	// A mixed batch: each operation sees the ones before it.
 	mixed := s.do(
-		&queue.Submit{Job: spec("x", "w")},
-		&queue.Cancel{ID: "x", At: epoch + 1},
-		&queue.Delete{ID: "x"},
-		&queue.Cancel{ID: "x", At: epoch + 1},
-		&queue.Submit{Job: spec("x", "w")},
-		settlement(res[0].Key, queue.Succeeded),
-		settlement(res[0].Key, queue.Succeeded),
+		&record.Submit{Job: spec("x", "w")},
+		&record.Cancel{ID: "x", At: epoch + 1},
+		&record.Delete{ID: "x"},
+		&record.Cancel{ID: "x", At: epoch + 1},
+		&record.Submit{Job: spec("x", "w")},
+		settlement(res[0].Key, record.Succeeded),
+		settlement(res[0].Key, record.Succeeded),
 	)
 	for _, i := range []int{0, 1, 2, 4, 5} {
 		if mixed[i].Err != nil {

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // over reports whether nothing keeps the job at a time any longer.
-func (j *modelJob) over(at queue.Millis) bool {
+func (j *modelJob) over(at record.Millis) bool {
 	return !slices.ContainsFunc(j.tasks, func(t modelTask) bool {
-		return t.Status == queue.Open || t.expires == 0 || t.expires > at
+		return t.Status == record.Open || t.expires == 0 || t.expires > at
 	})
 }
 
 // tidy removes what is over.
-func (m *model) tidy(op *queue.Tidy) (res queue.OpResult) {
+func (m *model) tidy(op *record.Tidy) (res record.OpResult) {
 	defer func() { res.Gone = m.anyGone() }()
 	for _, job := range m.jobs {
 		if !job.over(op.At) {
@@ -43,19 +43,19 @@ func (m *model) tidy(op *queue.Tidy) (res queue.OpResult) {
 }
 
 // evict removes the oldest dead jobs of a worker, but not the one given.
-func (m *model) evict(except *modelJob, most int) (res queue.OpResult) {
+func (m *model) evict(except *modelJob, most int) (res record.OpResult) {
 	var dead []*modelJob
 	n := 0
 	for _, job := range m.jobs {
-		if d := job.counts()[queue.Dead]; d > 0 && job.spec.Worker == except.spec.Worker {
+		if d := job.counts()[record.Dead]; d > 0 && job.spec.Worker == except.spec.Worker {
 			dead = append(dead, job)
 			n += int(d)
 		}
 	}
 	slices.SortFunc(dead, func(a, b *modelJob) int { return cmp.Compare(a.spec.Key, b.spec.Key) })
 	for _, job := range dead {
-		if c := job.counts(); n > most && job != except && c[queue.Open] == 0 {
-			n -= int(c[queue.Dead])
+		if c := job.counts(); n > most && job != except && c[record.Open] == 0 {
+			n -= int(c[record.Dead])
 			res.Evicted = append(res.Evicted, job.spec.ID)
 			res.Removed += int64(len(job.tasks))
 			m.remove(job)
@@ -66,25 +66,25 @@ func (m *model) evict(except *modelJob, most int) (res queue.OpResult) {
 
 func testTidy(t *testing.T, h Harness) {
 	s := open(t, h)
-	end := func(id string, status queue.Status, expires queue.Millis) {
+	end := func(id string, status record.Status, expires record.Millis) {
 		op := settlement(s.submit(spec(id, "w")), status)
 		op.ExpiresAt, op.Log = expires, []byte("line\n")
 		s.must(op)
 	}
-	end("soon", queue.Succeeded, epoch+100)
-	end("late", queue.Dead, epoch+300)
-	end("never", queue.Succeeded, 0)
+	end("soon", record.Succeeded, epoch+100)
+	end("late", record.Dead, epoch+300)
+	end("never", record.Succeeded, 0)
 	s.submit(spec("open", "w"))
 	s.submit(spec("cancelled", "x", tasks(2)))
-	s.must(&queue.Cancel{ID: "cancelled", At: epoch, ExpiresAt: epoch + 200})
+	s.must(&record.Cancel{ID: "cancelled", At: epoch, ExpiresAt: epoch + 200})
 	parts := s.submit(spec("parts", "x", tasks(2)))
-	for i, expires := range []queue.Millis{epoch + 100, epoch + 250} {
-		op := settlement(parts+queue.Key(i), queue.Succeeded)
+	for i, expires := range []record.Millis{epoch + 100, epoch + 250} {
+		op := settlement(parts+record.Key(i), record.Succeeded)
 		op.ExpiresAt = expires
 		s.must(op)
 	}
 	for _, step := range []struct {
-		at      queue.Millis
+		at      record.Millis
 		removed int64
 		left    []string
 	}{
@@ -94,19 +94,19 @@ func testTidy(t *testing.T, h Harness) {
 		{epoch + 250, 2, []string{"open", "never", "late"}},
 		{epoch + 1000, 1, []string{"open", "never"}},
 	} {
-		if removed := s.tidy(&queue.Tidy{At: step.at, Limit: 100}); removed != step.removed {
+		if removed := s.tidy(&record.Tidy{At: step.at, Limit: 100}); removed != step.removed {
 			t.Fatalf("at %d: %d tasks were removed, want %d", step.at, removed, step.removed)
 		}
-		wantSame(t, fmt.Sprint("jobs at ", step.at), ids(s.list(queue.ListQuery{})), step.left)
+		wantSame(t, fmt.Sprint("jobs at ", step.at), ids(s.list(record.ListQuery{})), step.left)
 		s.checkCounts()
 	}
 	_, err := s.Job(t.Context(), "soon")
 	wantCode(t, err, jobhost.CodeNotFound)
 
 	// What runs again is not over, whenever it ended before.
-	end("again", queue.Dead, epoch+100)
-	s.must(&queue.Revive{ID: "again", At: epoch + 50})
-	if removed := s.tidy(&queue.Tidy{At: epoch + 1000, Limit: 100}); removed != 0 {
+	end("again", record.Dead, epoch+100)
+	s.must(&record.Revive{ID: "again", At: epoch + 50})
+	if removed := s.tidy(&record.Tidy{At: epoch + 1000, Limit: 100}); removed != 0 {
 		t.Fatalf("%d tasks were removed that run again", removed)
 	}
 }
@@ -117,20 +117,20 @@ func testTidyAtOnce(t *testing.T, h Harness) {
 	s := open(t, h)
 	const many = 2000 // so that a store that keeps books by ranges of keys begins another one
 	next := s.submit(spec("before", "w", tasks(many))) + many
-	op := settlement(next, queue.Succeeded)
+	op := settlement(next, record.Succeeded)
 	op.ExpiresAt = epoch + 100
-	results := s.do(&queue.Submit{Job: spec("a", "w")}, op, &queue.Tidy{At: epoch + 50, Limit: 100})
+	results := s.do(&record.Submit{Job: spec("a", "w")}, op, &record.Tidy{At: epoch + 50, Limit: 100})
 	if results[0].Key != next || results[1].Err != nil {
 		t.Fatalf("got %+v", results)
 	}
-	if removed := s.tidy(&queue.Tidy{At: epoch + 100, Limit: 100}); removed != 1 {
+	if removed := s.tidy(&record.Tidy{At: epoch + 100, Limit: 100}); removed != 1 {
 		t.Errorf("%d tasks were removed", removed)
 	}
 }
 
 // tidy tidies until there is nothing left to do, and returns how many tasks
 // were removed.
-func (s store) tidy(op *queue.Tidy) (removed int64) {
+func (s store) tidy(op *record.Tidy) (removed int64) {
 	s.t.Helper()
 	for {
 		res := s.must(op)
@@ -147,13 +147,13 @@ func (s store) tidy(op *queue.Tidy) (removed int64) {
 func testTidyInPieces(t *testing.T, h Harness) {
 	s := open(t, h)
 	const n, limit = 1200, 100
-	var submits, settles []queue.Op
+	var submits, settles []record.Op
 	for i := range n {
-		submits = append(submits, &queue.Submit{Job: spec(fmt.Sprintf("%04d", i), "w")})
+		submits = append(submits, &record.Submit{Job: spec(fmt.Sprintf("%04d", i), "w")})
 	}
 	var left []string
 	for i, res := range s.do(submits...) {
-		op := settlement(res.Key, queue.Succeeded)
+		op := settlement(res.Key, record.Succeeded)
 		if op.ExpiresAt = epoch + 100; i%10 == 0 {
 			op.ExpiresAt = epoch + 1000
 			left = append(left, fmt.Sprintf("%04d", i))
@@ -161,7 +161,7 @@ func testTidyInPieces(t *testing.T, h Harness) {
 		settles = append(settles, op)
 	}
 	s.do(settles...)
-	op := &queue.Tidy{At: epoch + 500, Limit: limit, Lag: time.Second}
+	op := &record.Tidy{At: epoch + 500, Limit: limit, Lag: time.Second}
 	removed := s.tidy(op)
 	if res := s.must(op); res.Next == 0 || res.Next > op.At+1000 {
 		t.Errorf("goes on at %d", res.Next)
@@ -170,30 +170,30 @@ func testTidyInPieces(t *testing.T, h Harness) {
 	if removed != n-n/10 {
 		t.Errorf("%d tasks were removed", removed)
 	}
-	wantSame(t, "jobs", ids(s.list(queue.ListQuery{})), left)
+	wantSame(t, "jobs", ids(s.list(record.ListQuery{})), left)
 	s.checkCounts()
 }
 
 func testEvict(t *testing.T, h Harness) {
 	s := open(t, h)
 	die := func(id string, most int) []string {
-		op := settlement(s.submit(spec(id, "w")), queue.Dead)
+		op := settlement(s.submit(spec(id, "w")), record.Dead)
 		op.MaxDead = most
 		return s.must(op).Evicted
 	}
 	half := s.submit(spec("half", "w", tasks(2)))
-	s.must(settlement(half, queue.Dead))
+	s.must(settlement(half, record.Dead))
 	for _, id := range []string{"a", "b"} {
 		wantSame(t, "evicted", die(id, 3), []string{})
 	}
 	wantSame(t, "evicted", die("c", 3), []string{"a"}) // half is still open
-	s.must(settlement(half+1, queue.Succeeded))
+	s.must(settlement(half+1, record.Succeeded))
 	wantSame(t, "evicted", die("d", 2), []string{"half", "b"})
-	wantSame(t, "jobs", ids(s.list(queue.ListQuery{})), []string{"d", "c"})
+	wantSame(t, "jobs", ids(s.list(record.ListQuery{})), []string{"d", "c"})
 
 	many := s.submit(spec("many", "w", tasks(4)))
 	for i := range 4 {
-		op := settlement(many+queue.Key(i), queue.Dead)
+		op := settlement(many+record.Key(i), record.Dead)
 		op.MaxDead = 3
 		s.must(op)
 	}

@@ -4,47 +4,47 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // batch is what one Commit hands over; it implements [sqlitedb.Change].
 type batch struct {
 	ledger  *ledger
-	ops     []queue.Op
-	texts   []texts                  // by the index of the operation; nil when none has one
-	effects map[*queue.JobSpec]texts // of jobs that are effects; nil when none has one
-	results []queue.OpResult
+	ops     []record.Op
+	texts   []texts                   // by the index of the operation; nil when none has one
+	effects map[*record.JobSpec]texts // of jobs that are effects; nil when none has one
+	results []record.OpResult
 	weight  int
-	done    func([]queue.OpResult, error)
+	done    func([]record.OpResult, error)
 	err     error // of encoding
 
-	single [1]queue.OpResult // backs results when there is one operation
+	single [1]record.OpResult // backs results when there is one operation
 }
 
 // texts are the JSON of an operation's labels or failure, and of its options.
 type texts struct{ first, options string }
 
-// Commit implements [queue.Store].
-func (s *Store) Commit(ops []queue.Op, done func([]queue.OpResult, error)) {
+// Commit implements [record.Store].
+func (s *Store) Commit(ops []record.Op, done func([]record.OpResult, error)) {
 	b := &batch{ledger: s.ledger, ops: ops, done: done}
 	b.encode()
 	s.db.Write(b)
 }
 
-// encode does beforehand what the writer, of which there is only one, need not do.
+// encode does beforehand what would cost the only writer time.
 func (b *batch) encode() {
 	for i, op := range b.ops {
 		b.weight++
 		switch op := op.(type) {
-		case *queue.Submit:
+		case *record.Submit:
 			b.weight += weightOf(op.Job) - 1
 			if text := b.encodeJob(op.Job); text != (texts{}) {
 				*b.textOf(i) = text
 			}
-		case *queue.Fire:
+		case *record.Fire:
 			b.weight += len(op.Jobs)
-		case *queue.Settle:
+		case *record.Settle:
 			b.weight += (len(op.Result) + len(op.Log)) / content
 			if op.Failure != nil {
 				b.encodeText(i, op.Failure)
@@ -52,11 +52,11 @@ func (b *batch) encode() {
 			if op.Effects != nil {
 				b.encodeEffects(op.Effects)
 			}
-		case *queue.ChangeKV:
+		case *record.ChangeKV:
 			b.weighKV(op.Changes)
-		case *queue.Forget:
+		case *record.Forget:
 			b.weight += len(op.Refs)
-		case *queue.ForgetStates:
+		case *record.ForgetStates:
 			b.weight += len(op.IDs)
 		}
 	}
@@ -65,18 +65,18 @@ func (b *batch) encode() {
 // content is how many bytes weigh as much as an operation.
 const content = 16 << 10
 
-func weightOf(job *queue.JobSpec) int {
+func weightOf(job *record.JobSpec) int {
 	return job.Tasks + (len(job.Payload)+int(job.ItemBytes()))/content
 }
 
-func (b *batch) weighKV(changes []queue.KVChange) {
+func (b *batch) weighKV(changes []record.KVChange) {
 	b.weight += len(changes)
 	for i := range changes {
 		b.weight += len(changes[i].Value) / content
 	}
 }
 
-func (b *batch) encodeEffects(e *queue.Effects) {
+func (b *batch) encodeEffects(e *record.Effects) {
 	b.weighKV(e.KV)
 	for _, job := range e.Jobs {
 		b.weight += weightOf(job)
@@ -85,13 +85,13 @@ func (b *batch) encodeEffects(e *queue.Effects) {
 			continue
 		}
 		if b.effects == nil {
-			b.effects = make(map[*queue.JobSpec]texts)
+			b.effects = make(map[*record.JobSpec]texts)
 		}
 		b.effects[job] = text
 	}
 }
 
-func (b *batch) encodeJob(job *queue.JobSpec) texts {
+func (b *batch) encodeJob(job *record.JobSpec) texts {
 	text, err := jobTexts(job)
 	if err != nil {
 		b.err = err
@@ -100,7 +100,7 @@ func (b *batch) encodeJob(job *queue.JobSpec) texts {
 }
 
 // jobTexts returns the texts of a job.
-func jobTexts(job *queue.JobSpec) (text texts, err error) {
+func jobTexts(job *record.JobSpec) (text texts, err error) {
 	if len(job.Labels) > 0 {
 		labels, err := json.Marshal(job.Labels)
 		if err != nil {
@@ -146,11 +146,11 @@ func (b *batch) OnFull() sqlitedb.OnFull {
 	for _, op := range b.ops {
 		how := sqlitedb.Refused
 		switch op := op.(type) {
-		case *queue.Settle:
+		case *record.Settle:
 			if how = sqlitedb.Tried; op.Patient {
 				how = sqlitedb.Kept
 			}
-		case *queue.Cancel, *queue.Delete, *queue.DeleteWorkflow, *queue.Tidy, *queue.Forget, *queue.Note:
+		case *record.Cancel, *record.Delete, *record.DeleteWorkflow, *record.Tidy, *record.Forget, *record.Note:
 			how = sqlitedb.Tried
 		}
 		least = min(least, how)
@@ -167,7 +167,7 @@ func (b *batch) Apply(tx *sqlitedb.Tx) error {
 	if len(b.ops) == 1 {
 		b.results = b.single[:]
 	} else if b.results == nil {
-		b.results = make([]queue.OpResult, len(b.ops))
+		b.results = make([]record.OpResult, len(b.ops))
 	}
 	clear(b.results)
 	for i, op := range b.ops {
@@ -180,21 +180,21 @@ func (b *batch) Apply(tx *sqlitedb.Tx) error {
 
 // applyOp makes one change. Whatever an operation can be refused for is looked
 // at before it writes anything, so a refusal needs no undoing.
-func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpResult) error {
+func (b *batch) applyOp(tx *sqlitedb.Tx, op record.Op, text texts, res *record.OpResult) error {
 	switch op := op.(type) {
-	case *queue.Submit:
+	case *record.Submit:
 		return b.ledger.submit(tx, op.Job, text, res)
-	case *queue.Settle:
+	case *record.Settle:
 		if err := b.settle(tx, op, text.first, res); err != nil || res.Err != nil {
 			return err
 		}
-		if op.Then != nil && op.Status != queue.Open {
+		if op.Then != nil && op.Status != record.Open {
 			if err := b.ledger.then(tx, op.Then, res); err != nil {
 				return err
 			}
 		}
 		return b.ledger.advance(tx, op.Transition, res)
-	case *queue.Cancel:
+	case *record.Cancel:
 		if err := b.ledger.cancel(tx, op, res); err != nil || len(res.Tasks) == 0 {
 			return err
 		}
@@ -204,39 +204,39 @@ func (b *batch) applyOp(tx *sqlitedb.Tx, op queue.Op, text texts, res *queue.OpR
 			}
 		}
 		return b.ledger.advance(tx, op.Transition, res)
-	case *queue.Revive:
+	case *record.Revive:
 		if err := b.ledger.revive(tx, op, res); err != nil || res.Err != nil {
 			return err
 		}
 		return b.ledger.advance(tx, op.Transition, res)
-	case *queue.Advance:
+	case *record.Advance:
 		return b.ledger.advance(tx, op.Transition, res)
-	case *queue.DeleteWorkflow:
+	case *record.DeleteWorkflow:
 		if err := b.ledger.deleteWorkflow(tx, op, res); err != nil || res.Err != nil {
 			return err
 		}
 		return tellGone(tx, res)
-	case *queue.Delete:
+	case *record.Delete:
 		return b.ledger.delete(tx, op, res)
-	case *queue.Note:
+	case *record.Note:
 		return note(tx, op)
-	case *queue.Rewind:
+	case *record.Rewind:
 		return rewind(tx, op)
-	case *queue.ChangeKV:
+	case *record.ChangeKV:
 		worker, err := b.ledger.worker(tx, op.Worker)
 		if err != nil {
 			return err
 		}
 		return b.ledger.changeKV(tx, worker, op.Changes, op.At, op.Quota, res)
-	case *queue.Fire:
+	case *record.Fire:
 		return b.ledger.fire(tx, op, res)
-	case *queue.Tidy:
+	case *record.Tidy:
 		return b.ledger.tidy(tx, op, res)
-	case *queue.Forget:
+	case *record.Forget:
 		return forget(tx, op)
-	case *queue.NoteStates:
+	case *record.NoteStates:
 		return noteStates(tx, op)
-	case *queue.ForgetStates:
+	case *record.ForgetStates:
 		return forgetStates(tx, op)
 	default:
 		return fmt.Errorf("unknown operation %T", op)

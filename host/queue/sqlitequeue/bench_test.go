@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
@@ -33,21 +33,21 @@ func BenchmarkLifecycle(b *testing.B) {
 func BenchmarkBatch(b *testing.B) {
 	const size = 250
 	store := open(b, sqlitequeue.Options{Dir: b.TempDir(), Relaxed: true})
-	now := queue.MillisOf(time.Now())
-	ids, submits, settles := 0, make([]queue.Op, size), make([]queue.Op, size)
+	now := record.MillisOf(time.Now())
+	ids, submits, settles := 0, make([]record.Op, size), make([]record.Op, size)
 	cpu := cpuTime()
 	for b.Loop() {
 		for i := range submits {
 			ids++
-			submits[i] = &queue.Submit{Job: newSpec(fmt.Sprintf("0190a3c4-7b1e-7000-8000-%012d", ids), "echo", now)}
+			submits[i] = &record.Submit{Job: newSpec(fmt.Sprintf("0190a3c4-7b1e-7000-8000-%012d", ids), "echo", now)}
 		}
 		res, err := commitAll(store, submits...)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for i := range settles {
-			settles[i] = &queue.Settle{
-				Key: res[i].Key, Status: queue.Succeeded, Attempt: 1, StartedAt: now, EndedAt: now, Result: []byte("ok"),
+			settles[i] = &record.Settle{
+				Key: res[i].Key, Status: record.Succeeded, Attempt: 1, StartedAt: now, EndedAt: now, Result: []byte("ok"),
 			}
 		}
 		if _, err := commitAll(store, settles...); err != nil {
@@ -99,16 +99,16 @@ func cpuTime() time.Duration {
 
 // caller waits for its own commits, without allocating for it.
 type caller struct {
-	store queue.Store
+	store record.Store
 	done  chan error
-	res   queue.OpResult
-	told  func([]queue.OpResult, error)
-	ops   [1]queue.Op
+	res   record.OpResult
+	told  func([]record.OpResult, error)
+	ops   [1]record.Op
 }
 
-func newCaller(store queue.Store) *caller {
+func newCaller(store record.Store) *caller {
 	c := &caller{store: store, done: make(chan error, 1)}
-	c.told = func(res []queue.OpResult, err error) {
+	c.told = func(res []record.OpResult, err error) {
 		if err == nil {
 			c.res, err = res[0], res[0].Err
 		}
@@ -117,25 +117,25 @@ func newCaller(store queue.Store) *caller {
 	return c
 }
 
-func (c *caller) do(op queue.Op) error {
+func (c *caller) do(op record.Op) error {
 	c.ops[0] = op
 	c.store.Commit(c.ops[:], c.told)
 	return <-c.done
 }
 
 func (c *caller) lifecycle(n int64) error {
-	now := queue.MillisOf(time.Now())
+	now := record.MillisOf(time.Now())
 	spec := newSpec(fmt.Sprintf("0190a3c4-7b1e-7000-8000-%012d", n), "echo", now)
-	if err := c.do(&queue.Submit{Job: spec}); err != nil {
+	if err := c.do(&record.Submit{Job: spec}); err != nil {
 		return err
 	}
-	return c.do(&queue.Settle{
-		Key: c.res.Key, Status: queue.Succeeded, Attempt: 1, StartedAt: now, EndedAt: now, Result: []byte("ok"),
+	return c.do(&record.Settle{
+		Key: c.res.Key, Status: record.Succeeded, Attempt: 1, StartedAt: now, EndedAt: now, Result: []byte("ok"),
 	})
 }
 
-func newSpec(id, worker string, now queue.Millis) *queue.JobSpec {
-	return &queue.JobSpec{
+func newSpec(id, worker string, now record.Millis) *record.JobSpec {
+	return &record.JobSpec{
 		ID: id, Worker: worker, Payload: make([]byte, 64), Tasks: 1, Priority: 3, MaxAttempts: 3,
 		Timeout: 30 * time.Second, CreatedAt: now, ReadyAt: now,
 	}
@@ -162,19 +162,19 @@ func backlog(b *testing.B, n int) *sqlitequeue.Store {
 	store := open(b, sqlitequeue.Options{Dir: b.TempDir(), Relaxed: true})
 	const size = 1000
 	for first := 0; first < n; first += size {
-		var ops []queue.Op
+		var ops []record.Op
 		for i := first; i < min(first+size, n); i++ {
-			spec := newSpec(fmt.Sprintf("0190a3c4-7b1e-7000-8000-%012d", i), "echo", queue.Millis(1_700_000_000_000+i/10))
+			spec := newSpec(fmt.Sprintf("0190a3c4-7b1e-7000-8000-%012d", i), "echo", record.Millis(1_700_000_000_000+i/10))
 			if i%10_000 == 0 {
 				spec.Worker = "rare"
 			}
-			ops = append(ops, &queue.Submit{Job: spec})
+			ops = append(ops, &record.Submit{Job: spec})
 		}
 		res, err := commitAll(store, ops...)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := commitAll(store, &queue.Settle{Key: res[500].Key, Status: queue.Dead}); err != nil {
+		if _, err := commitAll(store, &record.Settle{Key: res[500].Key, Status: record.Dead}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -186,12 +186,12 @@ func BenchmarkBacklog(b *testing.B) {
 	const million = 1_000_000
 	store := backlog(b, million)
 	ctx := b.Context()
-	var keys []queue.Key
-	dead, succeeded := queue.Dead, queue.Succeeded
+	var keys []record.Key
+	dead, succeeded := record.Dead, record.Succeeded
 	b.Run("claim all", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			claimed, err := store.Claim(ctx, "echo", queue.Place{}, million)
+			claimed, err := store.Claim(ctx, "echo", record.Place{}, million)
 			if err != nil || len(claimed) < million*9/10 {
 				b.Fatal(len(claimed), err)
 			}
@@ -203,7 +203,7 @@ func BenchmarkBacklog(b *testing.B) {
 	b.Run("claim 256 in the middle", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := store.Claim(ctx, "echo", queue.Place{ReadyAt: 1_700_000_050_000}, 256); err != nil {
+			if _, err := store.Claim(ctx, "echo", record.Place{ReadyAt: 1_700_000_050_000}, 256); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -218,16 +218,16 @@ func BenchmarkBacklog(b *testing.B) {
 	})
 	for _, page := range []struct {
 		name string
-		q    queue.ListQuery
+		q    record.ListQuery
 		want int
 	}{
-		{"all", queue.ListQuery{}, 50},
-		{"rare worker", queue.ListQuery{Worker: "rare"}, 50},
-		{"dead", queue.ListQuery{Status: &dead}, 50},
-		{"succeeded, of which there are none", queue.ListQuery{Status: &succeeded}, 0},
-		{"dead of rare worker", queue.ListQuery{Worker: "rare", Status: &dead}, 0},
-		{"old times", queue.ListQuery{Before: 1_700_000_001_000}, 50},
-		{"a moment long ago", queue.ListQuery{After: 1_700_000_001_000, Before: 1_700_000_001_001, Worker: "echo"}, 9},
+		{"all", record.ListQuery{}, 50},
+		{"rare worker", record.ListQuery{Worker: "rare"}, 50},
+		{"dead", record.ListQuery{Status: &dead}, 50},
+		{"succeeded, of which there are none", record.ListQuery{Status: &succeeded}, 0},
+		{"dead of rare worker", record.ListQuery{Worker: "rare", Status: &dead}, 0},
+		{"old times", record.ListQuery{Before: 1_700_000_001_000}, 50},
+		{"a moment long ago", record.ListQuery{After: 1_700_000_001_000, Before: 1_700_000_001_001, Worker: "echo"}, 9},
 	} {
 		page.q.Limit = 50
 		b.Run("page/"+page.name, func(b *testing.B) {

@@ -3,7 +3,7 @@ package sqlitequeue
 import (
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -136,14 +136,14 @@ func workflowRows() []rows {
 			if s.ColSum(0, dataSum(key, slot, s.ColBlob(3))) {
 				return nil
 			}
-			return sqlitedb.Damaged("%s of workflow %s", slotName(int(slot)), workflowView{q}.idOf(queue.Key(key)))
+			return sqlitedb.Damaged("%s of workflow %s", slotName(int(slot)), workflowView{q}.idOf(record.Key(key)))
 		}},
 		{"SELECT failure_sum, workflow, step, failure FROM workflow_step", func(q sqlitedb.Querier, s *sqlitedb.Stmt) error {
 			sum := stepSum(s.ColInt(1), s.ColInt(2), s.ColText(3))
 			if s.ColSum(0, sum) {
 				return nil
 			}
-			return sqlitedb.Damaged("the failure of step %d of workflow %s", s.ColInt(2), workflowView{q}.idOf(queue.Key(s.ColInt(1))))
+			return sqlitedb.Damaged("the failure of step %d of workflow %s", s.ColInt(2), workflowView{q}.idOf(record.Key(s.ColInt(1))))
 		}},
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/state"
@@ -81,10 +81,10 @@ func TestStatesGoWithTheirJob(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		remove func(key queue.Key) queue.Op
+		remove func(key record.Key) record.Op
 	}{
-		{"tidy", func(queue.Key) queue.Op { return &queue.Tidy{At: 1 << 40, Limit: 200} }},
-		{"delete", func(queue.Key) queue.Op { return &queue.Delete{ID: "a"} }},
+		{"tidy", func(record.Key) record.Op { return &record.Tidy{At: 1 << 40, Limit: 200} }},
+		{"delete", func(record.Key) record.Op { return &record.Delete{ID: "a"} }},
 	} {
 		for _, place := range []string{"memory", "file"} {
 			t.Run(tt.name+"/"+place, func(t *testing.T) {
@@ -135,9 +135,9 @@ func TestStatesGoWithTheirJob(t *testing.T) {
 	}
 }
 
-func (p pair) submit(t *testing.T, id string) queue.Key {
+func (p pair) submit(t *testing.T, id string) record.Key {
 	t.Helper()
-	res, err := commitAll(p.queue, &queue.Submit{Job: newSpec(id, "w", 1)})
+	res, err := commitAll(p.queue, &record.Submit{Job: newSpec(id, "w", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +145,10 @@ func (p pair) submit(t *testing.T, id string) queue.Key {
 }
 
 // finish submits and ends a job that is over by the next Tidy.
-func (p pair) finish(t *testing.T, id string) queue.Key {
+func (p pair) finish(t *testing.T, id string) record.Key {
 	t.Helper()
 	key := p.submit(t, id)
-	if _, err := commitAll(p.queue, &queue.Settle{Key: key, Status: queue.Succeeded, EndedAt: 2, ExpiresAt: 3}); err != nil {
+	if _, err := commitAll(p.queue, &record.Settle{Key: key, Status: record.Succeeded, EndedAt: 2, ExpiresAt: 3}); err != nil {
 		t.Fatal(err)
 	}
 	return key
@@ -164,7 +164,7 @@ func TestStatesGoWithEvictedJobs(t *testing.T) {
 		key := p.submit(t, id)
 		feed, _ := p.report(t, id)
 		feeds = append(feeds, feed)
-		_, err := commitAll(p.queue, &queue.Settle{Key: key, Status: queue.Dead, EndedAt: 2, Failure: &jobhost.Failure{Code: "trap"}, MaxDead: 1})
+		_, err := commitAll(p.queue, &record.Settle{Key: key, Status: record.Dead, EndedAt: 2, Failure: &jobhost.Failure{Code: "trap"}, MaxDead: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestStatesStayWithTheirJob(t *testing.T) {
 		p.db.Write(g)
 		<-g.begun
 		removed, set := make(chan error, 1), make(chan error, 1)
-		p.queue.Commit([]queue.Op{&queue.Tidy{At: 1 << 40, Limit: 200}}, func(_ []queue.OpResult, err error) { removed <- err })
+		p.queue.Commit([]record.Op{&record.Tidy{At: 1 << 40, Limit: 200}}, func(_ []record.OpResult, err error) { removed <- err })
 		c := &undone{make(chan error, 1)}
 		p.db.Write(c)
 		go func() {
@@ -251,7 +251,7 @@ func TestStatesStayWithTheirJob(t *testing.T) {
 		p.queue = q
 		p.finish(t, "a")
 		feed, src := p.report(t, "a")
-		if _, err := commitAll(p.queue, &queue.Tidy{At: 1 << 40, Limit: 200}); err == nil {
+		if _, err := commitAll(p.queue, &record.Tidy{At: 1 << 40, Limit: 200}); err == nil {
 			t.Error("a companion refused, and the job was removed")
 		}
 		if s, err := src.Set(t.Context(), state.State{Tag: "x", Status: 2, SchemaVersion: 1}); err != nil || s.Version != 2 {

@@ -5,21 +5,21 @@ import (
 	"slices"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// target is a job that somebody wants to change, with the numbers of its tasks.
+// target is a job that is to be changed, with the numbers of its tasks.
 type target struct {
 	key, worker, tasks int64
-	counts             queue.StatusCounts
+	counts             record.StatusCounts
 }
 
 // end returns the key after the job's last task.
 func (t *target) end() int64 { return t.key + t.tasks }
 
 // find returns the job of an id, nil with res.Err set when there is none.
-func find(tx *sqlitedb.Tx, id string, res *queue.OpResult) (*target, error) {
+func find(tx *sqlitedb.Tx, id string, res *record.OpResult) (*target, error) {
 	s := tx.Stmt(`SELECT seq, worker, tasks, (SELECT name FROM worker WHERE worker.id=job.worker)
 		FROM job WHERE id=?`).Text(id)
 	if !s.Step() {
@@ -27,7 +27,7 @@ func find(tx *sqlitedb.Tx, id string, res *queue.OpResult) (*target, error) {
 		return nil, s.Done()
 	}
 	t := &target{key: s.ColInt(0), worker: s.ColInt(1), tasks: s.ColInt(2)}
-	res.Key, res.Worker = queue.Key(t.key), s.ColText(3)
+	res.Key, res.Worker = record.Key(t.key), s.ColText(3)
 	if err := s.Done(); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func find(tx *sqlitedb.Tx, id string, res *queue.OpResult) (*target, error) {
 }
 
 // count counts the tasks with keys from low up to, and not including, high.
-func (t *target) count(tx *sqlitedb.Tx, low, high int64, counts *queue.StatusCounts) error {
+func (t *target) count(tx *sqlitedb.Tx, low, high int64, counts *record.StatusCounts) error {
 	s := tx.Stmt("SELECT status, count(*) FROM task WHERE seq>=? AND seq<? GROUP BY status").Int(low).Int(high)
 	for s.Step() {
 		counts[s.ColInt(0)] += s.ColInt(1)
@@ -48,13 +48,13 @@ type taskRange struct{ low, high int64 }
 
 // only returns the tasks of those indexes, and how many there are in each
 // status; nil indexes stand for all tasks. With res.Err set there is no such task.
-func (t *target) only(tx *sqlitedb.Tx, indexes []int, res *queue.OpResult) ([]taskRange, queue.StatusCounts, error) {
+func (t *target) only(tx *sqlitedb.Tx, indexes []int, res *record.OpResult) ([]taskRange, record.StatusCounts, error) {
 	if indexes == nil {
 		return []taskRange{{t.key, t.end()}}, t.counts, nil
 	}
 	var (
 		ranges []taskRange
-		counts queue.StatusCounts
+		counts record.StatusCounts
 	)
 	for _, i := range slices.Compact(slices.Sorted(slices.Values(indexes))) {
 		if i < 0 || int64(i) >= t.tasks {
@@ -74,18 +74,18 @@ func (t *target) only(tx *sqlitedb.Tx, indexes []int, res *queue.OpResult) ([]ta
 }
 
 // list puts those tasks that the condition selects into res, as they are.
-func (r taskRange) list(tx *sqlitedb.Tx, where string, res *queue.OpResult) error {
+func (r taskRange) list(tx *sqlitedb.Tx, where string, res *record.OpResult) error {
 	s := tx.Stmt("SELECT seq, idx, level, attempt, ready_at, token, lane_group FROM task WHERE seq>=? AND seq<? AND " + where).
 		Int(r.low).Int(r.high)
 	for s.Step() {
-		res.Tasks = append(res.Tasks, queue.Changed{
-			Key:     queue.Key(s.ColInt(0)),
+		res.Tasks = append(res.Tasks, record.Changed{
+			Key:     record.Key(s.ColInt(0)),
 			Index:   int(s.ColInt(1)),
 			Level:   int(s.ColInt(2)),
 			Attempt: int(s.ColInt(3)),
-			ReadyAt: queue.Millis(s.ColInt(4)),
+			ReadyAt: record.Millis(s.ColInt(4)),
 			Token:   s.ColInt(5),
-			Group:   queue.Group(s.ColInt(6)),
+			Group:   record.Group(s.ColInt(6)),
 		})
 	}
 	return s.Done()
@@ -99,8 +99,15 @@ func conflict(format string, args ...any) error {
 	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf(format, args...)}
 }
 
+// stillOpen is the error of removing what has not ended.
+func stillOpen(thing, id string) error {
+	return &jobhost.Error{
+		Code: jobhost.CodeConflict, Message: thing + " " + id + " has not ended", Hint: "cancel it first: jobhost " + thing + " cancel " + id,
+	}
+}
+
 // cancel ends the open tasks of a job.
-func (l *ledger) cancel(tx *sqlitedb.Tx, op *queue.Cancel, res *queue.OpResult) error {
+func (l *ledger) cancel(tx *sqlitedb.Tx, op *record.Cancel, res *record.OpResult) error {
 	t, err := find(tx, op.ID, res)
 	if t == nil || err != nil {
 		return err
@@ -109,9 +116,9 @@ func (l *ledger) cancel(tx *sqlitedb.Tx, op *queue.Cancel, res *queue.OpResult) 
 	if res.Err != nil || err != nil {
 		return err
 	}
-	open := counts[queue.Open]
+	open := counts[record.Open]
 	if open == 0 {
-		if counts[queue.Cancelled] == 0 {
+		if counts[record.Cancelled] == 0 {
 			res.Err = conflict("%s has ended already", named(op.ID, op.Tasks))
 		}
 		return nil
@@ -127,11 +134,11 @@ func (l *ledger) cancel(tx *sqlitedb.Tx, op *queue.Cancel, res *queue.OpResult) 
 			return err
 		}
 	}
-	return l.move(tx, t, queue.StatusCounts{queue.Open: -open, queue.Cancelled: open}, res)
+	return l.move(tx, t, record.StatusCounts{record.Open: -open, record.Cancelled: open}, res)
 }
 
 // revive opens the dead and cancelled tasks of a job.
-func (l *ledger) revive(tx *sqlitedb.Tx, op *queue.Revive, res *queue.OpResult) error {
+func (l *ledger) revive(tx *sqlitedb.Tx, op *record.Revive, res *record.OpResult) error {
 	t, err := find(tx, op.ID, res)
 	if t == nil || err != nil {
 		return err
@@ -140,7 +147,7 @@ func (l *ledger) revive(tx *sqlitedb.Tx, op *queue.Revive, res *queue.OpResult) 
 	if res.Err != nil || err != nil {
 		return err
 	}
-	dead, cancelled := counts[queue.Dead], counts[queue.Cancelled]
+	dead, cancelled := counts[record.Dead], counts[record.Cancelled]
 	if dead+cancelled == 0 {
 		res.Err = conflict("%s has no dead or cancelled task", named(op.ID, op.Tasks))
 		return nil
@@ -154,12 +161,12 @@ func (l *ledger) revive(tx *sqlitedb.Tx, op *queue.Revive, res *queue.OpResult) 
 		res.Tasks[i].Attempt, res.Tasks[i].ReadyAt = 0, op.At
 		res.Tasks[i].Token++
 	}
-	by := queue.StatusCounts{queue.Open: dead + cancelled, queue.Dead: -dead, queue.Cancelled: -cancelled}
+	by := record.StatusCounts{record.Open: dead + cancelled, record.Dead: -dead, record.Cancelled: -cancelled}
 	return l.move(tx, t, by, res)
 }
 
 // revive opens the tasks of a range, and marks their letters if there are any.
-func (r taskRange) revive(tx *sqlitedb.Tx, at queue.Millis, dead bool, res *queue.OpResult) error {
+func (r taskRange) revive(tx *sqlitedb.Tx, at record.Millis, dead bool, res *record.OpResult) error {
 	if err := r.list(tx, "+status>=2", res); err != nil {
 		return err
 	}
@@ -174,7 +181,7 @@ func (r taskRange) revive(tx *sqlitedb.Tx, at queue.Millis, dead bool, res *queu
 		WHERE seq>=? AND seq<? AND +status>=2`).Int(int64(at)).Int(r.low).Int(r.high).Exec()
 }
 
-// named says what somebody wanted to change.
+// named says what was to be changed.
 func named(id string, indexes []int) string {
 	if indexes == nil {
 		return "job " + id
@@ -183,30 +190,30 @@ func named(id string, indexes []int) string {
 }
 
 // move keeps all sums right after tasks of a job changed their status.
-func (l *ledger) move(tx *sqlitedb.Tx, t *target, by queue.StatusCounts, res *queue.OpResult) error {
+func (l *ledger) move(tx *sqlitedb.Tx, t *target, by record.StatusCounts, res *record.OpResult) error {
 	for status, n := range by {
 		if n != 0 {
-			l.count(t.worker, queue.Status(status), n)
+			l.count(t.worker, record.Status(status), n)
 		}
 		t.counts[status] += n
 	}
 	if t.tasks > 1 {
 		return moveParts(tx, t.key, by, res)
 	}
-	if t.counts[queue.Open] == 0 {
+	if t.counts[record.Open] == 0 {
 		res.JobEnded, res.Final = true, t.counts
 	}
 	return nil
 }
 
 // delete removes a job that has ended.
-func (l *ledger) delete(tx *sqlitedb.Tx, op *queue.Delete, res *queue.OpResult) error {
+func (l *ledger) delete(tx *sqlitedb.Tx, op *record.Delete, res *record.OpResult) error {
 	t, err := find(tx, op.ID, res)
 	if t == nil || err != nil {
 		return err
 	}
-	if t.counts[queue.Open] > 0 {
-		res.Err = conflict("job %s has not ended", op.ID)
+	if t.counts[record.Open] > 0 {
+		res.Err = stillOpen("job", op.ID)
 		return nil
 	}
 	if err := isStep(tx, t, op.ID, res); err != nil || res.Err != nil {
@@ -225,7 +232,7 @@ func (l *ledger) remove(tx *sqlitedb.Tx, t *target) error {
 	}
 	for status, n := range t.counts {
 		if n != 0 {
-			l.count(t.worker, queue.Status(status), -n)
+			l.count(t.worker, record.Status(status), -n)
 		}
 	}
 	return nil

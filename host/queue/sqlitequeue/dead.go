@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 // bury makes a dead letter of a task that died.
-func (l *ledger) bury(tx *sqlitedb.Tx, op *queue.Settle, worker, job int64, res *queue.OpResult) error {
+func (l *ledger) bury(tx *sqlitedb.Tx, op *record.Settle, worker, job int64, res *record.OpResult) error {
 	var f jobhost.Failure
 	if op.Failure != nil {
 		f = *op.Failure
@@ -67,14 +67,14 @@ func countDeath(tx *sqlitedb.Tx, hour, worker int64, category, code string) erro
 }
 
 // Dead implements [queue.DeadReader].
-func (s *Store) Dead(ctx context.Context, q queue.DeadQuery) (letters []queue.DeadRecord, next queue.DeadPlace, err error) {
+func (s *Store) Dead(ctx context.Context, q record.DeadQuery) (letters []record.DeadRecord, next record.DeadPlace, err error) {
 	err = s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		list := &deadList{r: r, q: &q, below: q.Below, text: strings.ToLower(q.Text)}
 		letters, next, err = list.page()
 		return err
 	})
 	if err != nil {
-		return nil, queue.DeadPlace{}, fmt.Errorf("list dead letters: %w", err)
+		return nil, record.DeadPlace{}, fmt.Errorf("list dead letters: %w", err)
 	}
 	return letters, next, nil
 }
@@ -83,9 +83,9 @@ func (s *Store) Dead(ctx context.Context, q queue.DeadQuery) (letters []queue.De
 // in pieces, and looks at the rest of what is asked for row by row.
 type deadList struct {
 	r     *sqlitedb.Reader
-	q     *queue.DeadQuery
+	q     *record.DeadQuery
 	text  string // in lower case
-	below queue.DeadPlace
+	below record.DeadPlace
 }
 
 // The ways to go down: by an index of one column and the time of death. A pair
@@ -106,20 +106,20 @@ var (
 	deadByCategory = fmt.Sprintf(deadColumns, "dead_category", "dead.category=?1 AND")
 )
 
-func (l *deadList) page() (letters []queue.DeadRecord, next queue.DeadPlace, err error) {
+func (l *deadList) page() (letters []record.DeadRecord, next record.DeadPlace, err error) {
 	if l.q.Limit <= 0 {
-		return nil, queue.DeadPlace{}, nil
+		return nil, record.DeadPlace{}, nil
 	}
-	if top := l.q.Before; top > 0 && (l.below == queue.DeadPlace{} || l.below.DiedAt >= top) {
-		l.below = queue.DeadPlace{DiedAt: top - 1, Key: math.MaxInt64}
-	} else if (l.below == queue.DeadPlace{}) {
-		l.below = queue.DeadPlace{DiedAt: math.MaxInt64, Key: math.MaxInt64}
+	if top := l.q.Before; top > 0 && (l.below == record.DeadPlace{} || l.below.DiedAt >= top) {
+		l.below = record.DeadPlace{DiedAt: top - 1, Key: math.MaxInt64}
+	} else if (l.below == record.DeadPlace{}) {
+		l.below = record.DeadPlace{DiedAt: math.MaxInt64, Key: math.MaxInt64}
 	}
 	for looked := 0; looked < deadLooks; looked += deadPiece {
 		want := min(deadPiece, 4*(l.q.Limit-len(letters)))
 		rows, err := l.piece(want)
 		if err != nil {
-			return nil, queue.DeadPlace{}, err
+			return nil, record.DeadPlace{}, err
 		}
 		for i := range rows {
 			l.below = rows[i].DeadPlace
@@ -131,14 +131,14 @@ func (l *deadList) page() (letters []queue.DeadRecord, next queue.DeadPlace, err
 			}
 		}
 		if len(rows) < want {
-			return letters, queue.DeadPlace{}, nil
+			return letters, record.DeadPlace{}, nil
 		}
 	}
 	return letters, l.below, nil
 }
 
 // piece reads the next letters.
-func (l *deadList) piece(n int) (rows []queue.DeadRecord, err error) {
+func (l *deadList) piece(n int) (rows []record.DeadRecord, err error) {
 	var s *sqlitedb.Stmt
 	switch {
 	case l.q.Code != "":
@@ -160,12 +160,12 @@ func (l *deadList) piece(n int) (rows []queue.DeadRecord, err error) {
 	}
 	s.Int(int64(l.below.DiedAt)).Int(int64(l.below.Key)).Int(int64(l.q.After)).Int(retried).Int(int64(n))
 	for s.Step() {
-		row := queue.DeadRecord{
-			DeadPlace: queue.DeadPlace{Key: queue.Key(s.ColInt(0)), DiedAt: queue.Millis(s.ColInt(1))},
-			RevivedAt: queue.Millis(s.ColInt(2)),
+		row := record.DeadRecord{
+			DeadPlace: record.DeadPlace{Key: record.Key(s.ColInt(0)), DiedAt: record.Millis(s.ColInt(1))},
+			RevivedAt: record.Millis(s.ColInt(2)),
 			Category:  jobhost.Category(s.ColText(3)), Code: s.ColText(4), Severity: jobhost.Severity(s.ColText(5)), Message: s.ColText(6),
 			Worker: s.ColText(7), Index: int(s.ColInt(8)), Attempts: int(s.ColInt(9)),
-			Job: s.ColText(10), CreatedAt: queue.Millis(s.ColInt(12)),
+			Job: s.ColText(10), CreatedAt: record.Millis(s.ColInt(12)),
 		}
 		if !s.ColSum(13, deadSum(int64(row.Key), int64(row.DiedAt), int64(row.Attempts), string(row.Category), row.Code, string(row.Severity), row.Message)) {
 			lost := lostRecord(row.Index, row.Attempts)
@@ -183,7 +183,7 @@ func (l *deadList) piece(n int) (rows []queue.DeadRecord, err error) {
 }
 
 // matches looks at what the index did not select by.
-func (l *deadList) matches(row *queue.DeadRecord) bool {
+func (l *deadList) matches(row *record.DeadRecord) bool {
 	q := l.q
 	if q.Worker != "" && q.Worker != row.Worker || q.Category != "" && q.Category != row.Category {
 		return false
@@ -198,13 +198,13 @@ func (l *deadList) matches(row *queue.DeadRecord) bool {
 }
 
 // Deaths implements [queue.DeadReader].
-func (s *Store) Deaths(ctx context.Context, after, before queue.Millis) (deaths []queue.DeathRecord, err error) {
+func (s *Store) Deaths(ctx context.Context, after, before record.Millis) (deaths []record.DeathRecord, err error) {
 	err = s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt(`SELECT hour, (SELECT name FROM worker WHERE worker.id=death.worker), category, code, n
 			FROM death WHERE hour>=? AND hour<?`).Int(int64(after)).Int(int64(before))
 		for st.Step() {
-			deaths = append(deaths, queue.DeathRecord{
-				Hour: queue.Millis(st.ColInt(0)), Worker: st.ColText(1),
+			deaths = append(deaths, record.DeathRecord{
+				Hour: record.Millis(st.ColInt(0)), Worker: st.ColText(1),
 				Category: jobhost.Category(st.ColText(2)), Code: st.ColText(3), N: st.ColInt(4),
 			})
 		}

@@ -2,7 +2,7 @@ package sqlitequeue
 
 import (
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -42,7 +42,7 @@ CREATE INDEX child_parent ON child(parent, job, parent_key)`
 
 // applyEffects makes the changes that a task asked for, or tells in res why it
 // can't. Everything is looked at before anything is written.
-func (b *batch) applyEffects(tx *sqlitedb.Tx, worker int64, op *queue.Settle, res *queue.OpResult) error {
+func (b *batch) applyEffects(tx *sqlitedb.Tx, worker int64, op *record.Settle, res *record.OpResult) error {
 	e := op.Effects
 	if err := b.ledger.checkChildren(tx, e.Jobs, res); err != nil || res.Err != nil {
 		return err
@@ -51,17 +51,17 @@ func (b *batch) applyEffects(tx *sqlitedb.Tx, worker int64, op *queue.Settle, re
 		return err
 	}
 	for _, job := range e.Jobs {
-		var added queue.OpResult
+		var added record.OpResult
 		if err := b.ledger.insert(tx, job, b.effects[job], &added); err != nil {
 			return err
 		}
-		res.Jobs = append(res.Jobs, queue.Added{Key: added.Key, Existing: added.Existing})
+		res.Jobs = append(res.Jobs, record.Added{Key: added.Key, Existing: added.Existing})
 	}
 	return nil
 }
 
 // checkChildren sees that jobs of one parent can be added.
-func (l *ledger) checkChildren(tx *sqlitedb.Tx, jobs []*queue.JobSpec, res *queue.OpResult) error {
+func (l *ledger) checkChildren(tx *sqlitedb.Tx, jobs []*record.JobSpec, res *record.OpResult) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -69,12 +69,12 @@ func (l *ledger) checkChildren(tx *sqlitedb.Tx, jobs []*queue.JobSpec, res *queu
 	for _, job := range jobs {
 		if digest, twice := added[job.ID]; twice {
 			if digest != job.Digest {
-				res.Err = queue.TakenID(job.ID)
+				res.Err = record.TakenID(job.ID)
 				return nil
 			}
 			continue
 		}
-		var there queue.OpResult
+		var there record.OpResult
 		existing, err := l.existing(tx, job, &there)
 		if err != nil {
 			return err
@@ -91,13 +91,13 @@ func (l *ledger) checkChildren(tx *sqlitedb.Tx, jobs []*queue.JobSpec, res *queu
 }
 
 // checkRoom sees that a parent may have n children more.
-func checkRoom(tx *sqlitedb.Tx, parent *queue.Parent, n int, res *queue.OpResult) error {
+func checkRoom(tx *sqlitedb.Tx, parent *record.Parent, n int, res *record.OpResult) error {
 	if parent == nil || n == 0 {
 		return nil
 	}
 	there, err := children(tx, parent.ID, int64(parent.Key))
 	if err == nil && there+n > jobhost.MaxChildren {
-		res.Err = queue.ErrChildren(parent.ID)
+		res.Err = record.ErrChildren(parent.ID)
 	}
 	return err
 }
@@ -114,17 +114,17 @@ func children(q sqlitedb.Querier, parent string, key int64) (int, error) {
 }
 
 // addChild notes who submitted a job.
-func addChild(tx *sqlitedb.Tx, key int64, p *queue.Parent) error {
+func addChild(tx *sqlitedb.Tx, key int64, p *record.Parent) error {
 	return tx.Stmt("INSERT INTO child(job, parent, parent_key, task, depth) VALUES(?,?,?,?,?)").
 		Int(key).Text(p.ID).Int(int64(p.Key)).Int(int64(p.Task)).Int(int64(p.Depth)).Exec()
 }
 
 // readParent fills in who submitted a job.
-func readParent(q sqlitedb.Querier, r *queue.JobRecord) error {
+func readParent(q sqlitedb.Querier, r *record.JobRecord) error {
 	s := q.Stmt("SELECT parent, parent_key, task, depth FROM child WHERE job=?").Int(int64(r.Key))
 	if s.Step() {
-		r.Parent = &queue.Parent{
-			ID: s.ColText(0), Key: queue.Key(s.ColInt(1)), Task: int(s.ColInt(2)), Depth: int(s.ColInt(3)),
+		r.Parent = &record.Parent{
+			ID: s.ColText(0), Key: record.Key(s.ColInt(1)), Task: int(s.ColInt(2)), Depth: int(s.ColInt(3)),
 		}
 	}
 	return s.Done()

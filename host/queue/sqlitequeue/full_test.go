@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
+	"github.com/jobhost/jobhost/internal/testing/powerloss"
 )
 
 // patiently commits what is refused for want of room again, until it is taken.
-func (m *machine) patiently(ops ...queue.Op) error {
+func (m *machine) patiently(ops ...record.Op) error {
 	for {
 		_, err := commitAll(m.Store, ops...)
 		if e, ok := errors.AsType[*jobhost.Error](err); !ok || e.Field != jobhost.FieldDisk {
@@ -32,8 +33,8 @@ func (m *machine) patiently(ops ...queue.Op) error {
 func noRoom(t *testing.T, seed uint64, faults crashvfs.Faults) {
 	t.Helper()
 	m := newMachine(t)
-	m.mustStart()
-	m.disk.Set(faults)
+	m.MustStart()
+	m.Disk.Set(faults)
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -56,36 +57,36 @@ func noRoom(t *testing.T, seed uint64, faults crashvfs.Faults) {
 	// A transaction of more writes than that never comes through.
 	if max(faults.FullWrite, 10*faults.FullSync) < 100 {
 		<-time.After(50 * time.Millisecond)
-		m.disk.Set(crashvfs.Faults{})
+		m.Disk.Set(crashvfs.Faults{})
 	}
 	wg.Wait()
 	if m.Err() != nil {
 		t.Fatalf("a full disk stopped the store: %v", m.Err())
 	}
-	m.disk.Set(crashvfs.Faults{})
+	m.Disk.Set(crashvfs.Faults{})
 	m.check()
-	m.crash(rand.New(rand.NewPCG(seed, 9)))
-	m.mustStart()
+	m.Crash(rand.New(rand.NewPCG(seed, 9)))
+	m.MustStart()
 	m.check()
-	m.end()
+	m.End()
 }
 
 // settlePatiently makes a step with one task.
 func (m *machine) settlePatiently(s *step) error {
 	main, other := newSpec(s.id, "w", 1), newSpec(s.id+"-b", "w", 1)
 	main.Payload, main.Tasks = s.payload, s.tasks
-	if err := m.patiently(&queue.Submit{Job: main}, &queue.Submit{Job: other}); err != nil {
+	if err := m.patiently(&record.Submit{Job: main}, &record.Submit{Job: other}); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	found, err := m.Job(m.t.Context(), s.id)
+	found, err := m.Job(m.T.Context(), s.id)
 	if err != nil {
 		return err
 	}
-	job := queue.JobRecord{JobSpec: *main}
+	job := record.JobRecord{JobSpec: *main}
 	job.Key = found.Key
 	s.acked, s.key = 1, found.Key
-	if _, err := commitAll(m.Store, &queue.Settle{
-		Key: s.key, Status: queue.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected, Patient: true,
+	if _, err := commitAll(m.Store, &record.Settle{
+		Key: s.key, Status: record.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected, Patient: true,
 		Effects: queuetest.Tallying(&job, 0),
 	}); err != nil {
 		return fmt.Errorf("settle: %w", err)
@@ -112,7 +113,7 @@ func TestNoRoomAtEveryNthWrite(t *testing.T) {
 // numbers returns every how many writes there is no room: further and further
 // apart, up to the writes of a machine's life; in the normal tests a few of them.
 func numbers() (list []int) {
-	if rounds(0, 1) == 0 {
+	if powerloss.Rounds(0, 1) == 0 {
 		return []int{1, 29, 147}
 	}
 	for n := 1; n < 2500; n += 1 + n/4 {

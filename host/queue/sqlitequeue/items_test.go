@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // withItems returns a job with n tasks, each with a payload of its own.
-func withItems(id string, n, size int) *queue.JobSpec {
+func withItems(id string, n, size int) *record.JobSpec {
 	job := newSpec(id, "w", 1)
 	job.Payload, job.Tasks, job.Items = nil, n, make([][]byte, n)
 	for i := range job.Items {
@@ -46,26 +46,26 @@ func countItems(t *testing.T, dir string) (n int64) {
 // Items are removed with their job, whatever removes it.
 func TestItemsGoWithTheirJob(t *testing.T) {
 	t.Parallel()
-	dead := func(key queue.Key, i, most int) *queue.Settle {
-		return &queue.Settle{Key: key + queue.Key(i), Status: queue.Dead, EndedAt: 1, ExpiresAt: 2, MaxDead: most}
+	dead := func(key record.Key, i, most int) *record.Settle {
+		return &record.Settle{Key: key + record.Key(i), Status: record.Dead, EndedAt: 1, ExpiresAt: 2, MaxDead: most}
 	}
 	for _, tt := range []struct {
 		name   string
-		remove func(key queue.Key) []queue.Op
+		remove func(key record.Key) []record.Op
 	}{
-		{"delete", func(queue.Key) []queue.Op { return []queue.Op{&queue.Cancel{ID: "a"}, &queue.Delete{ID: "a"}} }},
-		{"tidy", func(queue.Key) []queue.Op {
-			return []queue.Op{&queue.Cancel{ID: "a", ExpiresAt: 2}, &queue.Tidy{At: 3, Limit: 100}}
+		{"delete", func(record.Key) []record.Op { return []record.Op{&record.Cancel{ID: "a"}, &record.Delete{ID: "a"}} }},
+		{"tidy", func(record.Key) []record.Op {
+			return []record.Op{&record.Cancel{ID: "a", ExpiresAt: 2}, &record.Tidy{At: 3, Limit: 100}}
 		}},
-		{"evict", func(key queue.Key) []queue.Op {
-			return []queue.Op{dead(key, 0, 100), dead(key, 1, 100), dead(key, 2, 100), dead(key, 3, 3)}
+		{"evict", func(key record.Key) []record.Op {
+			return []record.Op{dead(key, 0, 100), dead(key, 1, 100), dead(key, 2, 100), dead(key, 3, 3)}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			store := open(t, sqlitequeue.Options{Dir: dir, Relaxed: true})
-			res, err := commitAll(store, &queue.Submit{Job: withItems("a", 3, 10)}, &queue.Submit{Job: withItems("b", 2, 10)})
+			res, err := commitAll(store, &record.Submit{Job: withItems("a", 3, 10)}, &record.Submit{Job: withItems("b", 2, 10)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,8 +98,8 @@ func TestDatabaseWithoutItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const key = queue.Key(7)
-	group := fmt.Sprint(int64(queue.GroupOf("k")))
+	const key = record.Key(7)
+	group := fmt.Sprint(int64(record.GroupOf("k")))
 	execute(t, db, "INSERT INTO worker(id, name) VALUES(1, 'w')",
 		`INSERT INTO job(seq, id, worker, tasks, priority, max_attempts, timeout_ns, created_at, ready_at, digest, options, payload)
 			VALUES(7, 'old', 1, 2, 3, 3, 1000000, 1, 1, x'00000000000000000000000000000000', '{"concurrency_key":"k"}', CAST('of the job' AS BLOB))`,
@@ -117,19 +117,19 @@ func TestDatabaseWithoutItems(t *testing.T) {
 	}
 
 	store := open(t, sqlitequeue.Options{Dir: dir})
-	bodies, err := store.Load(t.Context(), []queue.Key{key, key + 1})
+	bodies, err := store.Load(t.Context(), []record.Key{key, key + 1})
 	if err != nil || len(bodies) != 2 || bodies[1].Payload != nil || string(bodies[1].Input()) != "of the job" {
 		t.Fatalf("got %+v, %v", bodies, err)
 	}
-	claimed, err := store.Claim(t.Context(), "w", queue.Place{}, 9)
-	if err != nil || len(claimed) != 2 || claimed[0].Group != queue.GroupOf("k") {
+	claimed, err := store.Claim(t.Context(), "w", record.Place{}, 9)
+	if err != nil || len(claimed) != 2 || claimed[0].Group != record.GroupOf("k") {
 		t.Fatalf("got %+v, %v", claimed, err)
 	}
-	res, err := commitAll(store, &queue.Cancel{ID: "old"}, &queue.Delete{ID: "old"}, &queue.Submit{Job: withItems("new", 2, 7)})
+	res, err := commitAll(store, &record.Cancel{ID: "old"}, &record.Delete{ID: "old"}, &record.Submit{Job: withItems("new", 2, 7)})
 	if err != nil || res[1].Err != nil || res[2].Err != nil {
 		t.Fatal(err, res)
 	}
-	bodies, err = store.Load(t.Context(), []queue.Key{res[2].Key + 1})
+	bodies, err = store.Load(t.Context(), []record.Key{res[2].Key + 1})
 	if err != nil || len(bodies) != 1 || len(bodies[0].Payload) != 7 {
 		t.Fatalf("got %+v, %v", bodies, err)
 	}
@@ -149,7 +149,7 @@ func BenchmarkItems(b *testing.B) {
 					job.Items = nil
 				}
 				began := time.Now()
-				if _, err := commitAll(store, &queue.Submit{Job: job}); err != nil {
+				if _, err := commitAll(store, &record.Submit{Job: job}); err != nil {
 					b.Fatal(err)
 				}
 				worst = max(worst, time.Since(began))
@@ -174,16 +174,16 @@ func TestSubmitAgainAfterAnUpgrade(t *testing.T) {
 	}
 	job := newSpec("old", "w", 1)
 	job.Digest, job.DigestBefore = [16]byte{1}, [16]byte{2}
-	if res, err := commitAll(store, &queue.Submit{Job: job}); err != nil || res[0].Err != nil {
+	if res, err := commitAll(store, &record.Submit{Job: job}); err != nil || res[0].Err != nil {
 		t.Fatal(res, err)
 	}
 	execute(t, db, "UPDATE job SET digest=x'02000000000000000000000000000000'")
 	other := *job
 	other.DigestBefore = [16]byte{1}
-	if res, err := commitAll(store, &queue.Submit{Job: job}); err != nil || !res[0].Existing {
+	if res, err := commitAll(store, &record.Submit{Job: job}); err != nil || !res[0].Existing {
 		t.Errorf("the same job: %+v, %v", res, err)
 	}
-	if _, err := commitAll(store, &queue.Submit{Job: &other}); jobhost.CodeOf(err) != jobhost.CodeConflict {
+	if _, err := commitAll(store, &record.Submit{Job: &other}); jobhost.CodeOf(err) != jobhost.CodeConflict {
 		t.Errorf("another job: %v", err)
 	}
 	there, err := store.Job(t.Context(), "old")

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -13,7 +13,7 @@ import (
 type keys struct {
 	byWorker map[int64]usage
 	before   map[int64]usage // of workers that the open transaction changes
-	now      queue.Millis    // the latest time of its changes
+	now      record.Millis   // the latest time of its changes
 }
 
 type usage struct{ bytes, version int64 }
@@ -68,7 +68,7 @@ func (k *keys) remove(s *sqlitedb.Stmt) error {
 	for s.Step() {
 		worker := s.ColInt(0)
 		u := k.byWorker[worker]
-		u.bytes -= queue.KVCost("", int(s.ColInt(1)+s.ColInt(2)))
+		u.bytes -= record.KVCost("", int(s.ColInt(1)+s.ColInt(2)))
 		k.set(worker, u)
 	}
 	return s.Done()
@@ -92,7 +92,7 @@ func (k *keys) forget() {
 
 // keyChange is a change of a key that was looked at: what to write.
 type keyChange struct {
-	*queue.KVChange
+	*record.KVChange
 	id      int64 // of the row that is there; 0 = none
 	value   []byte
 	expires int64
@@ -100,7 +100,7 @@ type keyChange struct {
 }
 
 // changeKV changes keys of a worker, or tells in res why it can't.
-func (l *ledger) changeKV(tx *sqlitedb.Tx, worker int64, changes []queue.KVChange, at queue.Millis, quota int64, res *queue.OpResult) error {
+func (l *ledger) changeKV(tx *sqlitedb.Tx, worker int64, changes []record.KVChange, at record.Millis, quota int64, res *record.OpResult) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -120,14 +120,14 @@ func (l *ledger) changeKV(tx *sqlitedb.Tx, worker int64, changes []queue.KVChang
 			return err
 		}
 		if growth > 0 && k.byWorker[worker].bytes+growth > quota {
-			res.Err = queue.ErrQuota(l.names[worker], quota)
+			res.Err = record.ErrQuota(l.names[worker], quota)
 			return nil
 		}
 	}
 	u := k.byWorker[worker]
 	u.bytes += growth
 	for i := range plan {
-		if plan[i].Kind != queue.KVDelete {
+		if plan[i].Kind != record.KVDelete {
 			u.version++
 		}
 		if err := plan[i].write(tx, worker, u.version, at); err != nil {
@@ -139,13 +139,13 @@ func (l *ledger) changeKV(tx *sqlitedb.Tx, worker int64, changes []queue.KVChang
 }
 
 // expire removes all expired keys of a worker.
-func (k *keys) expire(tx *sqlitedb.Tx, worker int64, at queue.Millis) error {
+func (k *keys) expire(tx *sqlitedb.Tx, worker int64, at record.Millis) error {
 	return k.remove(tx.Stmt(`DELETE FROM kv WHERE worker=? AND expires>0 AND expires<=?
 		RETURNING worker, length(CAST(key AS BLOB)), size`).Int(worker).Int(int64(at)))
 }
 
 // planKV looks at what is there of the keys, and what their changes make of it.
-func planKV(tx *sqlitedb.Tx, worker int64, changes []queue.KVChange, at queue.Millis, res *queue.OpResult) ([]keyChange, int64, error) {
+func planKV(tx *sqlitedb.Tx, worker int64, changes []record.KVChange, at record.Millis, res *record.OpResult) ([]keyChange, int64, error) {
 	plan, growth := make([]keyChange, len(changes)), int64(0)
 	for i := range changes {
 		p := &plan[i]
@@ -165,15 +165,15 @@ func planKV(tx *sqlitedb.Tx, worker int64, changes []queue.KVChange, at queue.Mi
 
 // look reads the key and works out its change. A key that has expired counts as
 // gone, but its row is there to be used.
-func (c *keyChange) look(tx *sqlitedb.Tx, worker int64, at queue.Millis) (refusal, err error) {
+func (c *keyChange) look(tx *sqlitedb.Tx, worker int64, at record.Millis) (refusal, err error) {
 	s := tx.Stmt("SELECT id, version, expires, size, CASE WHEN ?1 THEN value END, CASE WHEN ?1 THEN sum END, changed_at FROM kv WHERE worker=?2 AND key=?3").
-		Int(b2i(c.Kind == queue.KVAdd)).Int(worker).Text(c.Key)
+		Int(b2i(c.Kind == record.KVAdd)).Int(worker).Text(c.Key)
 	var version int64
 	var value []byte
 	whole := true
 	if s.Step() {
-		c.id, c.growth = s.ColInt(0), -queue.KVCost(c.Key, int(s.ColInt(3)))
-		if there := (queue.KVEntry{Expires: queue.Millis(s.ColInt(2))}); !there.Expired(at) {
+		c.id, c.growth = s.ColInt(0), -record.KVCost(c.Key, int(s.ColInt(3)))
+		if there := (record.KVEntry{Expires: record.Millis(s.ColInt(2))}); !there.Expired(at) {
 			version, c.expires, value = s.ColInt(1), s.ColInt(2), s.ColBlob(4)
 			if value == nil {
 				value = []byte{}
@@ -185,33 +185,33 @@ func (c *keyChange) look(tx *sqlitedb.Tx, worker int64, at queue.Millis) (refusa
 		return nil, err
 	}
 	if c.Checked && c.Version != version {
-		return queue.ErrVersion(c.Key), nil
+		return record.ErrVersion(c.Key), nil
 	}
 	switch c.Kind {
-	case queue.KVDelete:
+	case record.KVDelete:
 		return nil, nil
-	case queue.KVAdd:
+	case record.KVAdd:
 		if !whole {
 			return damagedKey(c.Key), nil
 		}
-		sum, ok := queue.AddNumber(value, c.Delta)
+		sum, ok := record.AddNumber(value, c.Delta)
 		if !ok {
-			return queue.ErrNoNumber(c.Key), nil
+			return record.ErrNoNumber(c.Key), nil
 		}
 		c.value = strconv.AppendInt(nil, sum, 10)
 	default:
 		c.value, c.expires = c.Value, int64(c.Expires)
 	}
-	c.growth += queue.KVCost(c.Key, len(c.value))
+	c.growth += record.KVCost(c.Key, len(c.value))
 	return nil, nil
 }
 
 // write makes the change.
-func (c *keyChange) write(tx *sqlitedb.Tx, worker, version int64, at queue.Millis) error {
+func (c *keyChange) write(tx *sqlitedb.Tx, worker, version int64, at record.Millis) error {
 	switch {
-	case c.Kind == queue.KVDelete && c.id == 0:
+	case c.Kind == record.KVDelete && c.id == 0:
 		return nil
-	case c.Kind == queue.KVDelete:
+	case c.Kind == record.KVDelete:
 		return tx.Stmt("DELETE FROM kv WHERE id=?").Int(c.id).Exec()
 	}
 	sum := kvSum(worker, c.Key, version, c.expires, int64(at), c.value)

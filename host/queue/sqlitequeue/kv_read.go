@@ -5,18 +5,18 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // KV implements [queue.EffectReader].
-func (s *Store) KV(ctx context.Context, worker, key string, now queue.Millis) (queue.KVEntry, error) {
-	e := queue.KVEntry{Key: key}
+func (s *Store) KV(ctx context.Context, worker, key string, now record.Millis) (record.KVEntry, error) {
+	e := record.KVEntry{Key: key}
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt(`SELECT version, expires, changed_at, value, sum, worker FROM kv
 			WHERE worker=(SELECT id FROM worker WHERE name=?) AND key=?`).Text(worker).Text(key)
 		if st.Step() {
-			e.Version, e.Expires, e.ChangedAt = st.ColInt(0), queue.Millis(st.ColInt(1)), queue.Millis(st.ColInt(2))
+			e.Version, e.Expires, e.ChangedAt = st.ColInt(0), record.Millis(st.ColInt(1)), record.Millis(st.ColInt(2))
 			e.Value = st.ColBlob(3)
 			e.Size = len(e.Value)
 			if !st.ColSum(4, kvSum(st.ColInt(5), key, e.Version, int64(e.Expires), int64(e.ChangedAt), e.Value)) {
@@ -26,10 +26,10 @@ func (s *Store) KV(ctx context.Context, worker, key string, now queue.Millis) (q
 		return st.Done()
 	})
 	if err != nil {
-		return queue.KVEntry{}, fmt.Errorf("read key: %w", err)
+		return record.KVEntry{}, fmt.Errorf("read key: %w", err)
 	}
 	if e.Version == 0 || e.Expired(now) {
-		return queue.KVEntry{}, queue.ErrNoKey(worker, key)
+		return record.KVEntry{}, record.ErrNoKey(worker, key)
 	}
 	return e, nil
 }
@@ -37,8 +37,8 @@ func (s *Store) KV(ctx context.Context, worker, key string, now queue.Millis) (q
 func damagedKey(key string) error { return sqlitedb.Damaged("the value of key %q", key) }
 
 // KVList implements [queue.EffectReader].
-func (s *Store) KVList(ctx context.Context, q queue.KVQuery) ([]queue.KVEntry, error) {
-	var list []queue.KVEntry
+func (s *Store) KVList(ctx context.Context, q record.KVQuery) ([]record.KVEntry, error) {
+	var list []record.KVEntry
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		worker, err := workerID(r, q.Worker)
 		if worker == 0 || err != nil {
@@ -50,9 +50,9 @@ func (s *Store) KVList(ctx context.Context, q queue.KVQuery) ([]queue.KVEntry, e
 			ORDER BY key LIMIT ?6`).
 			Int(worker).Text(max(q.Prefix, q.After)).Text(q.After).Text(prefixEnd(q.Prefix)).Int(int64(q.Now)).Int(int64(max(q.Limit, 0)))
 		for st.Step() {
-			list = append(list, queue.KVEntry{
-				Key: st.ColText(0), Version: st.ColInt(1), Expires: queue.Millis(st.ColInt(2)),
-				ChangedAt: queue.Millis(st.ColInt(3)), Size: int(st.ColInt(4)),
+			list = append(list, record.KVEntry{
+				Key: st.ColText(0), Version: st.ColInt(1), Expires: record.Millis(st.ColInt(2)),
+				ChangedAt: record.Millis(st.ColInt(3)), Size: int(st.ColInt(4)),
 			})
 		}
 		return st.Done()
@@ -64,7 +64,7 @@ func (s *Store) KVList(ctx context.Context, q queue.KVQuery) ([]queue.KVEntry, e
 }
 
 // KVSize implements [queue.EffectReader].
-func (s *Store) KVSize(ctx context.Context, worker string, now queue.Millis) (int64, error) {
+func (s *Store) KVSize(ctx context.Context, worker string, now record.Millis) (int64, error) {
 	var size int64
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		id, err := workerID(r, worker)
@@ -73,7 +73,7 @@ func (s *Store) KVSize(ctx context.Context, worker string, now queue.Millis) (in
 		}
 		st := r.Stmt(`SELECT bytes - (SELECT coalesce(sum(length(CAST(key AS BLOB))+size+?1), 0) FROM kv INDEXED BY kv_expires
 				WHERE expires>0 AND expires<=?2 AND worker=?3)
-			FROM kv_worker WHERE worker=?3`).Int(queue.KVCost("", 0)).Int(int64(now)).Int(id)
+			FROM kv_worker WHERE worker=?3`).Int(record.KVCost("", 0)).Int(int64(now)).Int(id)
 		if st.Step() {
 			size = st.ColInt(0)
 		}
@@ -86,8 +86,8 @@ func (s *Store) KVSize(ctx context.Context, worker string, now queue.Millis) (in
 }
 
 // Family implements [queue.EffectReader].
-func (s *Store) Family(ctx context.Context, job queue.Key) (queue.Family, error) {
-	var f queue.Family
+func (s *Store) Family(ctx context.Context, job record.Key) (record.Family, error) {
+	var f record.Family
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt("SELECT id, (SELECT depth FROM child WHERE child.job=job.seq) FROM job WHERE seq=?").Int(int64(job))
 		if !st.Step() {
@@ -106,7 +106,7 @@ func (s *Store) Family(ctx context.Context, job queue.Key) (queue.Family, error)
 		return err
 	})
 	if err != nil {
-		return queue.Family{}, fmt.Errorf("read family: %w", err)
+		return record.Family{}, fmt.Errorf("read family: %w", err)
 	}
 	return f, nil
 }

@@ -1,7 +1,7 @@
 package sqlitequeue
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -81,19 +81,19 @@ func (l *ledger) worker(tx *sqlitedb.Tx, name string) (int64, error) {
 }
 
 // count adds to the number of a worker's tasks with a status.
-func (l *ledger) count(worker int64, status queue.Status, n int64) {
+func (l *ledger) count(worker int64, status record.Status, n int64) {
 	for int64(len(l.deltas)) <= worker {
 		l.deltas = append(l.deltas, [4]int64{})
 	}
 	d := &l.deltas[worker]
 	if *d == ([4]int64{}) {
-		l.dirty = append(l.dirty, worker) // perhaps again, which does no harm
+		l.dirty = append(l.dirty, worker) // it may be there already, which does no harm
 	}
 	d[status] += n
 }
 
 // created notes when the job of a key was created.
-func (l *ledger) created(key int64, at queue.Millis) {
+func (l *ledger) created(key int64, at record.Millis) {
 	block, t := blockOf(key), int64(at)
 	if n := len(l.spans); n > 0 && l.spans[n-1].block == block {
 		s := &l.spans[n-1]
@@ -104,7 +104,7 @@ func (l *ledger) created(key int64, at queue.Millis) {
 }
 
 // expires notes until when a task of the job is kept.
-func (l *ledger) expires(job int64, at queue.Millis) {
+func (l *ledger) expires(job int64, at record.Millis) {
 	if at == 0 {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -13,7 +13,7 @@ import (
 // each read from an index in small pieces: of all jobs, or of the tasks with
 // one worker and status. Whole blocks of keys that were created at other times
 // are skipped, see the schema.
-func (s *Store) Jobs(ctx context.Context, q queue.ListQuery) ([]queue.JobRecord, error) {
+func (s *Store) Jobs(ctx context.Context, q record.ListQuery) ([]record.JobRecord, error) {
 	if q.Limit <= 0 {
 		return nil, nil
 	}
@@ -37,10 +37,10 @@ func (s *Store) Jobs(ctx context.Context, q queue.ListQuery) ([]queue.JobRecord,
 // lister makes one page.
 type lister struct {
 	r      *sqlitedb.Reader
-	q      queue.ListQuery
+	q      record.ListQuery
 	cursor int64 // only keys below it
 	block  int64 // last block that was found to be in the range of times
-	jobs   []queue.JobRecord
+	jobs   []record.JobRecord
 }
 
 // byKeys looks the wanted jobs up one by one.
@@ -209,7 +209,7 @@ func (l *lister) add(key int64) error {
 	return nil
 }
 
-func hasStatus(tasks []queue.TaskRecord, status queue.Status) bool {
+func hasStatus(tasks []record.TaskRecord, status record.Status) bool {
 	for i := range tasks {
 		if tasks[i].Status == status {
 			return true

@@ -3,7 +3,7 @@ package sqlitequeue
 import (
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -51,7 +51,7 @@ var mendQueue = mender(
 var mendEffects = mender(
 	fmt.Sprintf(`INSERT INTO kv_worker(worker, bytes, version)
 		SELECT worker, sum(length(CAST(key AS BLOB))+size+%d), max(version) FROM kv WHERE true GROUP BY 1
-		ON CONFLICT DO UPDATE SET bytes=excluded.bytes, version=max(version, excluded.version)`, queue.KVCost("", 0)),
+		ON CONFLICT DO UPDATE SET bytes=excluded.bytes, version=max(version, excluded.version)`, record.KVCost("", 0)),
 	"UPDATE kv_worker SET bytes=0 WHERE worker NOT IN (SELECT worker FROM kv)",
 )
 

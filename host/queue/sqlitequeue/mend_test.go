@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
@@ -62,19 +62,19 @@ func TestMend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops := []queue.Op{&queue.ChangeKV{Worker: "w2", Quota: 1 << 20, Changes: []queue.KVChange{{Key: "key", Value: []byte("value")}}}}
+	ops := []record.Op{&record.ChangeKV{Worker: "w2", Quota: 1 << 20, Changes: []record.KVChange{{Key: "key", Value: []byte("value")}}}}
 	for i := range 9 {
-		ops = append(ops, &queue.Submit{Job: &queue.JobSpec{
-			ID: fmt.Sprint("job", i), Worker: fmt.Sprint("w", i%3), Tasks: 1 + i%2, CreatedAt: queue.Millis(1000 + i),
+		ops = append(ops, &record.Submit{Job: &record.JobSpec{
+			ID: fmt.Sprint("job", i), Worker: fmt.Sprint("w", i%3), Tasks: 1 + i%2, CreatedAt: record.Millis(1000 + i),
 			Labels: map[string]string{"n": fmt.Sprint(i)}, Ref: fmt.Sprint("one/ref", i),
 		}})
 	}
-	ops = append(ops, &queue.Cancel{ID: "job4"})
+	ops = append(ops, &record.Cancel{ID: "job4"})
 	results, err := commitAll(store, ops...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := commitAll(store, &queue.Settle{Key: results[2].Key, Status: queue.Succeeded, Attempt: 1}); err != nil {
+	if _, err := commitAll(store, &record.Settle{Key: results[2].Key, Status: record.Succeeded, Attempt: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// schemaNotes keeps short texts by name: see [queue.Note].
+// schemaNotes keeps short texts by name: see [record.Note].
 const schemaNotes = `CREATE TABLE note(name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`
 
 // note keeps or removes a text.
-func note(tx *sqlitedb.Tx, op *queue.Note) error {
+func note(tx *sqlitedb.Tx, op *record.Note) error {
 	if op.Text == "" {
 		return tx.Stmt("DELETE FROM note WHERE name=?").Text(op.Name).Exec()
 	}
@@ -40,7 +40,7 @@ func (s *Store) Notes(ctx context.Context) (map[string]string, error) {
 	return notes, nil
 }
 
-// MarkRestored notes in a copy of a store that it is one: see [queue.NoteRestored].
+// MarkRestored notes in a copy of a store that it is one: see [record.NoteRestored].
 // A store of a jobhost that kept no notes has nothing that this is about.
 func MarkRestored(q sqlitedb.Querier) error {
 	s := q.Stmt("SELECT count(*) FROM sqlite_schema WHERE name='note'")
@@ -48,5 +48,5 @@ func MarkRestored(q sqlitedb.Querier) error {
 	if err := s.Done(); !there || err != nil {
 		return err
 	}
-	return q.Stmt("INSERT OR REPLACE INTO note(name, text) VALUES(?,'1')").Text(queue.NoteRestored).Exec()
+	return q.Stmt("INSERT OR REPLACE INTO note(name, text) VALUES(?,'1')").Text(record.NoteRestored).Exec()
 }

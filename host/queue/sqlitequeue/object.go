@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/state/payload"
 )
 
 // schemaObjects keeps the references to payloads and results that lie outside of
 // the database: beside their job and task, and in object, so that they are found
-// by their names. With their row, whoever deletes it, they go to object_gone,
-// where whoever deletes the objects finds them.
+// by their names. With their row, whatever deletes it, they go to object_gone,
+// where the janitor of the objects finds them.
 const schemaObjects = `
 ALTER TABLE job ADD COLUMN ref TEXT;
 ALTER TABLE task ADD COLUMN ref TEXT;
@@ -30,7 +30,7 @@ END`
 // checkRef refuses a job whose payload belongs to another one, unless its unique
 // key says that it is one that is there. The same job submitted again is for the
 // caller to find first.
-func (l *ledger) checkRef(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResult) (bool, error) {
+func (l *ledger) checkRef(tx *sqlitedb.Tx, job *record.JobSpec, res *record.OpResult) (bool, error) {
 	if worker, known := l.workers[job.Worker]; known && job.UniqueKey != "" {
 		if there, err := l.taken(tx, job, worker, res); there || err != nil {
 			return there, err
@@ -47,7 +47,7 @@ func (l *ledger) checkRef(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResu
 			return false, err
 		}
 		if there {
-			res.Err = queue.ErrRefTaken()
+			res.Err = record.ErrRefTaken()
 			return true, nil
 		}
 	}
@@ -60,7 +60,7 @@ func addObject(tx *sqlitedb.Tx, ref string) error {
 }
 
 // setResultRef notes where the result of a task is.
-func setResultRef(tx *sqlitedb.Tx, op *queue.Settle) error {
+func setResultRef(tx *sqlitedb.Tx, op *record.Settle) error {
 	err := tx.Stmt("UPDATE task SET ref=?, result_size=? WHERE seq=?").Text(op.ResultRef).Int(op.ResultSize).Int(int64(op.Key)).Exec()
 	if err != nil {
 		return err
@@ -69,14 +69,14 @@ func setResultRef(tx *sqlitedb.Tx, op *queue.Settle) error {
 }
 
 // tellGone tells in res whether there are references or states that are gone.
-func tellGone(q sqlitedb.Querier, res *queue.OpResult) error {
+func tellGone(q sqlitedb.Querier, res *record.OpResult) error {
 	s := q.Stmt("SELECT 1 WHERE EXISTS(SELECT 1 FROM object_gone) OR EXISTS(SELECT 1 FROM states_gone)")
 	res.Gone = s.Step()
 	return s.Done()
 }
 
 // forget removes references that are gone.
-func forget(tx *sqlitedb.Tx, op *queue.Forget) error {
+func forget(tx *sqlitedb.Tx, op *record.Forget) error {
 	for _, ref := range op.Refs {
 		if err := tx.Stmt("DELETE FROM object_gone WHERE ref=?").Text(ref).Exec(); err != nil {
 			return err

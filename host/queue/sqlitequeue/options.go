@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -16,7 +16,7 @@ ALTER TABLE task ADD COLUMN lane_group INTEGER NOT NULL DEFAULT 0`
 
 // schemaUnique keeps deadlines beside the tasks that have one, finds jobs by
 // their labels, newest first, and by the key that makes them unique. Rows of
-// the last two go with their job, whoever deletes it.
+// the last two go with their job, whatever deletes it.
 const schemaUnique = `
 ALTER TABLE task ADD COLUMN deadline INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE label(
@@ -43,31 +43,31 @@ END`
 
 // options are those that few jobs have. The names are stored.
 type options struct {
-	ConcurrencyKey string       `json:"concurrency_key,omitempty"`
-	Deadline       queue.Millis `json:"deadline,omitempty"`
-	UniqueKey      string       `json:"unique_key,omitempty"`
-	UniqueUntil    queue.Millis `json:"unique_until,omitempty"`
-	CallbackWorker string       `json:"callback_worker,omitempty"`
-	CallbackURL    string       `json:"callback_url,omitempty"`
-	ItemBytes      *int64       `json:"item_bytes,omitempty"` // of all items; nil = the job has none
-	MaxParallel    int          `json:"max_parallel,omitempty"`
-	Retry          *retry       `json:"retry,omitempty"`
-	Breaker        *breaker     `json:"breaker,omitempty"`
+	ConcurrencyKey string        `json:"concurrency_key,omitempty"`
+	Deadline       record.Millis `json:"deadline,omitempty"`
+	UniqueKey      string        `json:"unique_key,omitempty"`
+	UniqueUntil    record.Millis `json:"unique_until,omitempty"`
+	CallbackWorker string        `json:"callback_worker,omitempty"`
+	CallbackURL    string        `json:"callback_url,omitempty"`
+	ItemBytes      *int64        `json:"item_bytes,omitempty"` // of all items; nil = the job has none
+	MaxParallel    int           `json:"max_parallel,omitempty"`
+	Retry          *retry        `json:"retry,omitempty"`
+	Breaker        *breaker      `json:"breaker,omitempty"`
 	// Borrowed is a reference that the job doesn't own, so that it doesn't go with it.
 	Borrowed string  `json:"borrowed,omitempty"`
 	Origin   *origin `json:"origin,omitempty"`
 }
 
-// origin is a [queue.Origin].
+// origin is a [record.Origin].
 type origin struct {
-	Workflow queue.Key `json:"workflow"`
-	ID       string    `json:"id"`
-	Step     string    `json:"step,omitempty"`
-	Mark     string    `json:"mark"`
+	Workflow record.Key `json:"workflow"`
+	ID       string     `json:"id"`
+	Step     string     `json:"step,omitempty"`
+	Mark     string     `json:"mark"`
 }
 
 // optionsOf returns the text that is kept of a job's options; empty = it has none.
-func optionsOf(job *queue.JobSpec) (string, error) {
+func optionsOf(job *record.JobSpec) (string, error) {
 	o := options{
 		ConcurrencyKey: job.ConcurrencyKey, Deadline: job.Deadline, UniqueKey: job.UniqueKey, UniqueUntil: job.UniqueUntil,
 		CallbackWorker: job.Callback.Worker, CallbackURL: job.Callback.URL, Origin: (*origin)(job.Origin),
@@ -84,7 +84,7 @@ func optionsOf(job *queue.JobSpec) (string, error) {
 }
 
 // fill sets the options of a job from the text that is kept of them.
-func (o *options) fill(text string, job *queue.JobSpec) error {
+func (o *options) fill(text string, job *record.JobSpec) error {
 	if text == "" {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 	job.UniqueKey, job.UniqueUntil = o.UniqueKey, o.UniqueUntil
 	job.Callback.Worker, job.Callback.URL = o.CallbackWorker, o.CallbackURL
 	job.MaxParallel, job.Retry, job.Breaker = o.MaxParallel, o.Retry.policy(), o.Breaker.policy()
-	job.Origin = (*queue.Origin)(o.Origin)
+	job.Origin = (*record.Origin)(o.Origin)
 	if o.Borrowed != "" {
 		job.Ref, job.Borrowed = o.Borrowed, true
 	}
@@ -104,7 +104,7 @@ func (o *options) fill(text string, job *queue.JobSpec) error {
 
 // index makes a job that was added findable by its labels, its unique key and
 // the name of its payload's object.
-func (l *ledger) index(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpec) error {
+func (l *ledger) index(tx *sqlitedb.Tx, key, worker int64, job *record.JobSpec) error {
 	for name, value := range job.Labels {
 		err := tx.Stmt("INSERT INTO label(name, value, job) VALUES(?,?,?)").Text(name).Text(value).Int(key).Exec()
 		if err != nil {
@@ -125,7 +125,7 @@ func (l *ledger) index(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpec) e
 }
 
 // taken answers a submit whose unique key, or id, belongs to a job that is there.
-func (l *ledger) taken(tx *sqlitedb.Tx, job *queue.JobSpec, worker int64, res *queue.OpResult) (bool, error) {
+func (l *ledger) taken(tx *sqlitedb.Tx, job *record.JobSpec, worker int64, res *record.OpResult) (bool, error) {
 	if there, err := l.existing(tx, job, res); there || err != nil {
 		return there, err
 	}
@@ -135,18 +135,18 @@ func (l *ledger) taken(tx *sqlitedb.Tx, job *queue.JobSpec, worker int64, res *q
 	if !s.Step() {
 		return false, s.Done()
 	}
-	res.Key, res.ID, res.Existing = queue.Key(s.ColInt(0)), s.ColText(1), true
+	res.Key, res.ID, res.Existing = record.Key(s.ColInt(0)), s.ColText(1), true
 	return true, s.Done()
 }
 
 // then adds the jobs that are to come with an operation that ended a task.
-func (l *ledger) then(tx *sqlitedb.Tx, follow func(queue.End) []*queue.JobSpec, res *queue.OpResult) error {
-	for _, job := range follow(queue.End{Job: res.JobEnded, Final: res.Final}) {
+func (l *ledger) then(tx *sqlitedb.Tx, follow func(record.End) []*record.JobSpec, res *record.OpResult) error {
+	for _, job := range follow(record.End{Job: res.JobEnded, Final: res.Final}) {
 		text, err := jobTexts(job)
 		if err != nil {
 			return err
 		}
-		var added queue.OpResult
+		var added record.OpResult
 		if err := l.submit(tx, job, text, &added); err != nil {
 			return err
 		}

@@ -4,34 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/testing/crashvfs"
+	"github.com/jobhost/jobhost/internal/testing/powerloss"
 )
-
-// rounds returns how often to try, or how much to leave out: few times in the
-// normal tests, many with JOBHOST_CHAOS=1.
-func rounds(normal, chaos int) int {
-	if os.Getenv("JOBHOST_CHAOS") == "1" {
-		return chaos
-	}
-	return normal
-}
 
 // machine is a store on a disk that can fail, and what it has acknowledged.
 type machine struct {
-	t    *testing.T
-	dir  string
-	disk *crashvfs.Disk
-	db   *sqlitedb.DB
+	*powerloss.Machine
 	*sqlitequeue.Store
 
 	mu    sync.Mutex // protects steps
@@ -44,46 +33,18 @@ type step struct {
 	id                string
 	tasks             int
 	cancel            bool
-	key               queue.Key
+	key               record.Key
 	begun, acked      int // batches
 	payload, expected []byte
 }
 
 func newMachine(t *testing.T) *machine {
-	return &machine{t: t, dir: t.TempDir(), disk: crashvfs.New(t), steps: make(map[string]*step)}
-}
-
-// start opens the store; the disk may fail while it does.
-func (m *machine) start() error {
-	db, err := sqlitedb.Open(sqlitedb.Options{
-		Dir: m.dir, Disk: m.disk, Readers: 1, CheckpointPages: 40,
-		Schemas: sqlitequeue.Schemas(),
+	m := &machine{steps: make(map[string]*step)}
+	m.Machine = powerloss.New(t, sqlitequeue.Schemas(), func(db *sqlitedb.DB) (_ io.Closer, err error) {
+		m.Store, err = sqlitequeue.New(db)
+		return m.Store, err
 	})
-	if err != nil {
-		return err
-	}
-	store, err := sqlitequeue.New(db)
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	m.db, m.Store = db, store
-	return nil
-}
-
-// stop closes the store, if it could be opened. After a failure Close has
-// nothing left to say.
-func (m *machine) stop() {
-	if m.db != nil {
-		_ = m.db.Close()
-		m.db = nil
-	}
-}
-
-// crash cuts the power and starts again with what survived.
-func (m *machine) crash(rng *rand.Rand) {
-	m.disk.PowerOff()
-	m.stop()
-	m.disk = m.disk.Crash(rng)
+	return m
 }
 
 // work lets goroutines make steps until each has made n or the store fails.
@@ -114,20 +75,20 @@ func (m *machine) step(s *step) error {
 	main, other := newSpec(s.id, "w", 1), newSpec(s.id+"-b", "w", 1)
 	main.Payload, main.Tasks = s.payload, s.tasks
 	s.begun = 1
-	res, err := commitAll(m.Store, &queue.Submit{Job: main}, &queue.Submit{Job: other})
+	res, err := commitAll(m.Store, &record.Submit{Job: main}, &record.Submit{Job: other})
 	if err != nil {
 		return err
 	}
 	s.acked, s.key = 1, res[0].Key
-	var ops []queue.Op
+	var ops []record.Op
 	if s.cancel {
-		ops = append(ops, &queue.Cancel{ID: s.id, At: 2})
+		ops = append(ops, &record.Cancel{ID: s.id, At: 2})
 	} else {
-		job := queue.JobRecord{JobSpec: *main}
+		job := record.JobRecord{JobSpec: *main}
 		job.Key = s.key
 		for i := range s.tasks {
-			ops = append(ops, &queue.Settle{
-				Key: s.key + queue.Key(i), Status: queue.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected,
+			ops = append(ops, &record.Settle{
+				Key: s.key + record.Key(i), Status: record.Succeeded, Attempt: 1, EndedAt: 2, Result: s.expected,
 				Effects: queuetest.Tallying(&job, i),
 			})
 		}
@@ -141,10 +102,10 @@ func (m *machine) step(s *step) error {
 }
 
 // commitAll waits for a batch of which nothing may be refused.
-func commitAll(s queue.Store, ops ...queue.Op) ([]queue.OpResult, error) {
+func commitAll(s record.Store, ops ...record.Op) ([]record.OpResult, error) {
 	done := make(chan error, 1)
-	var results []queue.OpResult
-	s.Commit(ops, func(res []queue.OpResult, err error) {
+	var results []record.OpResult
+	s.Commit(ops, func(res []record.OpResult, err error) {
 		results = res
 		for _, r := range res {
 			err = errors.Join(err, r.Err)
@@ -156,26 +117,26 @@ func commitAll(s queue.Store, ops ...queue.Op) ([]queue.OpResult, error) {
 
 // check compares what the store holds with what it acknowledged.
 func (m *machine) check() {
-	m.t.Helper()
-	ctx := m.t.Context()
+	m.T.Helper()
+	ctx := m.T.Context()
 	if err := m.integrity(ctx); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	if err := queuetest.Recount(ctx, m.Store); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	if err := queuetest.ExactlyOnce(ctx, m.Store, "w"); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	for _, s := range m.steps {
 		if err := m.checkStep(ctx, s); err != nil {
-			m.t.Fatalf("step %s (begun %d, acknowledged %d): %v", s.id, s.begun, s.acked, err)
+			m.T.Fatalf("step %s (begun %d, acknowledged %d): %v", s.id, s.begun, s.acked, err)
 		}
 	}
 }
 
 func (m *machine) integrity(ctx context.Context) error {
-	return m.db.Read(ctx, func(r *sqlitedb.Reader) error {
+	return m.DB.Read(ctx, func(r *sqlitedb.Reader) error {
 		s := r.Stmt("PRAGMA integrity_check")
 		for s.Step() {
 			if text := s.ColText(0); text != "ok" {
@@ -201,18 +162,18 @@ func (m *machine) checkStep(ctx context.Context, s *step) error {
 	case len(job.Payload) != len(s.payload):
 		return fmt.Errorf("a payload of %d bytes has %d", len(s.payload), len(job.Payload))
 	}
-	ended, wrong := 0, queue.Succeeded
+	ended, wrong := 0, record.Succeeded
 	if !s.cancel {
-		wrong = queue.Cancelled
+		wrong = record.Cancelled
 	}
 	for _, task := range job.Tasks {
-		if task.Status != queue.Open {
+		if task.Status != record.Open {
 			ended++
 		}
 		if task.Status == wrong {
 			return fmt.Errorf("task %d is in status %d", task.Index, task.Status)
 		}
-		if task.Status == queue.Succeeded {
+		if task.Status == record.Succeeded {
 			if data, err := m.Result(ctx, task.Key); err != nil || string(data) != string(s.expected) {
 				return fmt.Errorf("result of task %d: %q, %w", task.Index, data, err)
 			}
@@ -229,66 +190,22 @@ func (m *machine) checkStep(ctx context.Context, s *step) error {
 	return nil
 }
 
-// end stops the machine for good.
-func (m *machine) end() {
-	m.stop()
-	m.disk.Discard()
-}
-
-// mustStart starts a machine whose disk is in order.
-func (m *machine) mustStart() {
-	m.t.Helper()
-	if err := m.start(); err != nil {
-		m.t.Fatalf("start after the fault: %v", err)
-	}
-}
-
-// TestPowerLossAtEverySync loses power at each sync of a short life, from the
-// creation of the database over commits to checkpoints. Otherwise than in the chaos
-// run it leaves some out where one is like the next: when the file is there, tables
-// are made and then jobs, with one sync for a transaction.
+// TestPowerLossAtEverySync loses power at each sync of a short life.
 func TestPowerLossAtEverySync(t *testing.T) {
 	t.Parallel()
-	const file = 7 // syncs until the file is there, each of them another's
-	stride := rounds(3, 1)
-	for n := 1; n <= rounds(40, 1200); n++ {
-		if n > file && (n-file)%stride != 0 {
-			continue
-		}
-		rng := rand.New(rand.NewPCG(uint64(n), 1))
+	powerloss.AtEverySync(func() (*powerloss.Machine, func(int, uint64), func()) {
 		m := newMachine(t)
-		m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + (n-1)%80})
-		if m.start() == nil {
-			m.work("a", 12, uint64(n))
-		}
-		m.crash(rng)
-		m.mustStart()
-		m.check()
-		m.end()
-	}
+		return m.Machine, func(n int, seed uint64) { m.work("a", n, seed) }, m.check
+	})
 }
 
-// TestPowerLossAgainAndAgain lets one database live through many power losses,
-// also while it recovers from the one before.
+// TestPowerLossAgainAndAgain lets one database live through many losses of power.
 func TestPowerLossAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	for seed := range rounds(1, 30) {
-		rng := rand.New(rand.NewPCG(7, uint64(seed)))
+	powerloss.AgainAndAgain(powerloss.Rounds(15, 30), 5, func() (*powerloss.Machine, func(int, *rand.Rand), func()) {
 		m := newMachine(t)
-		for n := range rounds(15, 30) {
-			m.disk.Set(crashvfs.Faults{PowerOffAtSync: 1 + rng.IntN(25)})
-			if m.start() == nil {
-				m.work(fmt.Sprint("life", n), 5, uint64(n))
-			}
-			m.crash(rng)
-			if n%5 == 4 {
-				m.mustStart()
-				m.check()
-				m.stop()
-			}
-		}
-		m.end()
-	}
+		return m.Machine, func(life int, _ *rand.Rand) { m.work(fmt.Sprint("life", life), 5, uint64(life)) }, m.check
+	})
 }
 
 // TestIOError lets the n-th write or sync fail, for every n in the chaos run
@@ -307,7 +224,7 @@ func TestIOError(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			n := 1
-			for ; failsAt(t, n, kind.fault(n)); n += rounds(kind.stride, 1) {
+			for ; failsAt(t, n, kind.fault(n)); n += powerloss.Rounds(kind.stride, 1) {
 			}
 			if n < 30 {
 				t.Errorf("the fault was not met any more at %s %d", kind.name, n)
@@ -321,12 +238,12 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(n), 2))
 	m := newMachine(t)
-	m.mustStart()
-	m.disk.Set(fault)
+	m.MustStart()
+	m.Disk.Set(fault)
 	m.work("a", 8, 2)
 	select {
 	case <-m.Failed():
-		_, err := commitAll(m.Store, &queue.Submit{Job: newSpec("late", "w", 1)})
+		_, err := commitAll(m.Store, &record.Submit{Job: newSpec("late", "w", 1)})
 		if jobhost.CodeOf(err) != jobhost.CodeUnavailable || !errors.Is(err, m.Err()) {
 			t.Fatalf("a commit after the failure: %v, want %v", err, m.Err())
 		}
@@ -337,14 +254,14 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	default:
 	}
 	if n%4 < 2 {
-		m.crash(rng)
+		m.Crash(rng)
 	} else {
-		m.stop()
-		m.disk.Set(crashvfs.Faults{})
+		m.Stop()
+		m.Disk.Set(crashvfs.Faults{})
 	}
-	m.mustStart()
+	m.MustStart()
 	m.check()
-	m.end()
+	m.End()
 	return met
 }
 
@@ -352,29 +269,29 @@ func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 // again when there is room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
-	for n := range rounds(2, 120) {
+	for n := range powerloss.Rounds(2, 120) {
 		m := newMachine(t)
-		m.mustStart()
-		m.disk.Set(crashvfs.Faults{Capacity: m.disk.Used() + int64(1+n%4)*200_000})
+		m.MustStart()
+		m.Disk.Set(crashvfs.Faults{Capacity: m.Disk.Used() + int64(1+n%4)*200_000})
 		m.work("before", 8, uint64(n))
 		big := newSpec("big", "w", 1)
 		big.Payload = make([]byte, 2<<20)
-		_, err := commitAll(m.Store, &queue.Submit{Job: big})
+		_, err := commitAll(m.Store, &record.Submit{Job: big})
 		if jobhost.CodeOf(err) != jobhost.CodeUnavailable || jobhost.HintOf(err) == "" {
 			t.Fatalf("a commit without room: %v", err)
 		}
 		if m.Err() != nil {
 			t.Fatalf("a full disk stopped the store: %v", m.Err())
 		}
-		m.disk.Set(crashvfs.Faults{})
-		if err := m.patiently(&queue.Submit{Job: big}); err != nil {
+		m.Disk.Set(crashvfs.Faults{})
+		if err := m.patiently(&record.Submit{Job: big}); err != nil {
 			t.Fatalf("a commit with room again: %v", err)
 		}
 		m.work("after", 3, uint64(n))
 		m.check()
-		m.crash(rand.New(rand.NewPCG(uint64(n), 3)))
-		m.mustStart()
+		m.Crash(rand.New(rand.NewPCG(uint64(n), 3)))
+		m.MustStart()
 		m.check()
-		m.end()
+		m.End()
 	}
 }

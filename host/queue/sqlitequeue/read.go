@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -23,28 +23,28 @@ const (
 
 // scanJob returns the job that a statement with the columns above finds, nil
 // when there is none.
-func scanJob(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, error) {
+func scanJob(s *sqlitedb.Stmt, payload bool) (*record.JobRecord, error) {
 	r, _, err := scanOptions(s, payload)
 	return r, err
 }
 
 // scanOptions is scanJob that tells what else is kept of the job's options. A
 // payload that is damaged is none, and the record says so.
-func scanOptions(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, *options, error) {
+func scanOptions(s *sqlitedb.Stmt, payload bool) (*record.JobRecord, *options, error) {
 	if !s.Step() {
 		return nil, nil, s.Done()
 	}
-	r := &queue.JobRecord{
-		JobSpec: queue.JobSpec{
-			Key:         queue.Key(s.ColInt(0)),
+	r := &record.JobRecord{
+		JobSpec: record.JobSpec{
+			Key:         record.Key(s.ColInt(0)),
 			ID:          s.ColText(1),
 			Worker:      s.ColText(2),
 			Tasks:       int(s.ColInt(3)),
 			Priority:    jobhost.Priority(s.ColInt(4)),
 			MaxAttempts: int(s.ColInt(5)),
 			Timeout:     time.Duration(s.ColInt(6)),
-			CreatedAt:   queue.Millis(s.ColInt(7)),
-			ReadyAt:     queue.Millis(s.ColInt(8)),
+			CreatedAt:   record.Millis(s.ColInt(7)),
+			ReadyAt:     record.Millis(s.ColInt(8)),
 			Entry:       s.ColText(10),
 			ContentType: s.ColText(11),
 			Ref:         s.ColText(15),
@@ -85,20 +85,20 @@ func scanOptions(s *sqlitedb.Stmt, payload bool) (*queue.JobRecord, *options, er
 }
 
 // readTasks fills in the tasks of a job and when it ended.
-func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
-	tasks := make([]queue.TaskRecord, 0, r.JobSpec.Tasks)
+func readTasks(q sqlitedb.Querier, r *record.JobRecord) error {
+	tasks := make([]record.TaskRecord, 0, r.JobSpec.Tasks)
 	open := false
 	s := q.Stmt(`SELECT seq, idx, status, attempt, ready_at, started_at, ended_at, result_size, fuel, retention_ms, ref, token, job
 		FROM task WHERE seq>=? AND seq<? ORDER BY seq`).Int(int64(r.Key)).Int(int64(r.Key) + int64(r.JobSpec.Tasks))
 	for s.Step() {
-		t := queue.TaskRecord{
-			Key:        queue.Key(s.ColInt(0)),
+		t := record.TaskRecord{
+			Key:        record.Key(s.ColInt(0)),
 			Index:      int(s.ColInt(1)),
-			Status:     queue.Status(s.ColInt(2)),
+			Status:     record.Status(s.ColInt(2)),
 			Attempt:    int(s.ColInt(3)),
-			ReadyAt:    queue.Millis(s.ColInt(4)),
-			StartedAt:  queue.Millis(s.ColInt(5)),
-			EndedAt:    queue.Millis(s.ColInt(6)),
+			ReadyAt:    record.Millis(s.ColInt(4)),
+			StartedAt:  record.Millis(s.ColInt(5)),
+			EndedAt:    record.Millis(s.ColInt(6)),
 			ResultSize: int(s.ColInt(7)),
 			Fuel:       s.ColInt(8),
 			ResultRef:  s.ColText(10),
@@ -108,7 +108,7 @@ func readTasks(q sqlitedb.Querier, r *queue.JobRecord) error {
 			return sqlitedb.Damaged("task %d of job %s", len(tasks), r.ID)
 		}
 		r.Retention = millis(s.ColInt(9))
-		open = open || t.Status == queue.Open
+		open = open || t.Status == record.Open
 		r.EndedAt = max(r.EndedAt, t.EndedAt)
 		tasks = append(tasks, t)
 	}
@@ -132,47 +132,47 @@ func isTask(key, job, index int64) bool { return job > 0 && index >= 0 && key ==
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // Job implements [queue.Reader].
-func (s *Store) Job(ctx context.Context, id string) (queue.JobRecord, error) {
-	record, err := s.job(ctx, id, true)
-	if sqlitedb.IsDamaged(err) { // perhaps it is a page of the payload, and the rest can be read
+func (s *Store) Job(ctx context.Context, id string) (record.JobRecord, error) {
+	stored, err := s.job(ctx, id, true)
+	if sqlitedb.IsDamaged(err) { // it may be a page of the payload, and the rest can be read
 		if head, again := s.job(ctx, id, false); again == nil {
 			head.Damage = sqlitedb.Damaged("the payload of job %s", id)
-			record, err = head, nil
+			stored, err = head, nil
 		}
 	}
 	if err != nil {
-		return queue.JobRecord{}, fmt.Errorf("read job: %w", err)
+		return record.JobRecord{}, fmt.Errorf("read job: %w", err)
 	}
-	return *record, nil
+	return *stored, nil
 }
 
 // job reads a job, with or without its payload.
-func (s *Store) job(ctx context.Context, id string, payload bool) (record *queue.JobRecord, err error) {
+func (s *Store) job(ctx context.Context, id string, payload bool) (stored *record.JobRecord, err error) {
 	sql := selectJobHead + " WHERE id=?"
 	if payload {
 		sql = selectJob + " WHERE id=?"
 	}
 	err = s.db.Read(ctx, func(r *sqlitedb.Reader) (err error) {
-		record, err = scanJob(r.Stmt(sql).Text(id), payload)
+		stored, err = scanJob(r.Stmt(sql).Text(id), payload)
 		if err != nil {
 			return err
 		}
-		if record == nil {
+		if stored == nil {
 			return errNoJob(id)
 		}
-		if err := readTasks(r, record); err != nil {
+		if err := readTasks(r, stored); err != nil {
 			return err
 		}
-		if err := readParent(r, record); err != nil {
+		if err := readParent(r, stored); err != nil {
 			return err
 		}
-		return readFailures(r, record)
+		return readFailures(r, stored)
 	})
-	return record, err
+	return stored, err
 }
 
 // readFailures fills in the failures of a job, oldest first.
-func readFailures(q sqlitedb.Querier, r *queue.JobRecord) error {
+func readFailures(q sqlitedb.Querier, r *record.JobRecord) error {
 	s := q.Stmt("SELECT record, sum, task FROM failure WHERE task>=? AND task<? ORDER BY seq").
 		Int(int64(r.Key)).Int(int64(r.Key) + int64(r.JobSpec.Tasks))
 	for s.Step() {
@@ -204,7 +204,7 @@ func lostRecord(task, attempt int) *jobhost.Failure {
 }
 
 // Result implements [queue.Reader].
-func (s *Store) Result(ctx context.Context, key queue.Key) ([]byte, error) {
+func (s *Store) Result(ctx context.Context, key record.Key) ([]byte, error) {
 	var data []byte
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt(selectResult + " WHERE task.seq=? AND task.status=1").Int(int64(key))
@@ -232,9 +232,9 @@ const selectResult = `SELECT task.seq, task.job, task.idx, result_size, task.ref
 
 // scanResult returns the result of a task that has succeeded. Its data are not nil,
 // unless it is elsewhere.
-func scanResult(s *sqlitedb.Stmt) (queue.ResultRecord, error) {
+func scanResult(s *sqlitedb.Stmt) (record.ResultRecord, error) {
 	key := s.ColInt(0)
-	r := queue.ResultRecord{Index: int(s.ColInt(2)), Size: int(s.ColInt(3)), Ref: s.ColText(4)}
+	r := record.ResultRecord{Index: int(s.ColInt(2)), Size: int(s.ColInt(3)), Ref: s.ColText(4)}
 	if r.Ref != "" {
 		return r, nil
 	}
@@ -246,7 +246,7 @@ func scanResult(s *sqlitedb.Stmt) (queue.ResultRecord, error) {
 }
 
 // Results implements [queue.Reader].
-func (s *Store) Results(ctx context.Context, job queue.Key, from, limit, most int) (results []queue.ResultRecord, err error) {
+func (s *Store) Results(ctx context.Context, job record.Key, from, limit, most int) (results []record.ResultRecord, err error) {
 	err = s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt("SELECT tasks FROM job WHERE seq=?").Int(int64(job))
 		if !st.Step() {
@@ -277,8 +277,8 @@ func (s *Store) Results(ctx context.Context, job queue.Key, from, limit, most in
 }
 
 // Logs implements [queue.Reader].
-func (s *Store) Logs(ctx context.Context, job queue.Key) ([]queue.LogRecord, error) {
-	var logs []queue.LogRecord
+func (s *Store) Logs(ctx context.Context, job record.Key) ([]record.LogRecord, error) {
+	var logs []record.LogRecord
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt("SELECT tasks, id FROM job WHERE seq=?").Int(int64(job))
 		if !st.Step() {
@@ -291,7 +291,7 @@ func (s *Store) Logs(ctx context.Context, job queue.Key) ([]queue.LogRecord, err
 		st = r.Stmt("SELECT idx, attempt, dropped, text, sum, task FROM log WHERE task>=? AND task<? ORDER BY seq").
 			Int(int64(job)).Int(end)
 		for st.Step() {
-			l := queue.LogRecord{Task: int(st.ColInt(0)), Attempt: int(st.ColInt(1)), Dropped: st.ColInt(2), Text: st.ColBlob(3)}
+			l := record.LogRecord{Task: int(st.ColInt(0)), Attempt: int(st.ColInt(1)), Dropped: st.ColInt(2), Text: st.ColBlob(3)}
 			if !st.ColSum(4, logSum(st.ColInt(5), st.ColInt(0), st.ColInt(1), st.ColInt(2), l.Text)) {
 				return sqlitedb.Damaged("the log of attempt %d of task %d of job %s", l.Attempt, l.Task, id)
 			}
@@ -306,8 +306,8 @@ func (s *Store) Logs(ctx context.Context, job queue.Key) ([]queue.LogRecord, err
 }
 
 // Counts implements [queue.Reader].
-func (s *Store) Counts(ctx context.Context) (map[string]queue.StatusCounts, error) {
-	counts := make(map[string]queue.StatusCounts)
+func (s *Store) Counts(ctx context.Context) (map[string]record.StatusCounts, error) {
+	counts := make(map[string]record.StatusCounts)
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt("SELECT name, status, n FROM counter JOIN worker ON worker.id=counter.worker WHERE n<>0")
 		for st.Step() {

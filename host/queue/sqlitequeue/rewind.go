@@ -1,7 +1,7 @@
 package sqlitequeue
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -23,8 +23,8 @@ const (
 	rewindSpans = `UPDATE span SET due=?1 WHERE due>?1 AND ?2>0 AND ?3>0` // each block is looked at anew
 )
 
-// rewind implements [queue.Rewind]. It reads all tasks and keys once.
-func rewind(tx *sqlitedb.Tx, op *queue.Rewind) error {
+// rewind implements [record.Rewind]. It reads all tasks and keys once.
+func rewind(tx *sqlitedb.Tx, op *record.Rewind) error {
 	for _, sql := range []string{rewindOpen, rewindEnded, rewindUnique, rewindWorkflows, rewindSpans} {
 		if err := tx.Stmt(sql).Int(int64(op.To)).Int(int64(op.From - op.To)).Int(int64(op.Until)).Exec(); err != nil {
 			return err
@@ -42,7 +42,7 @@ type aKey struct {
 
 // rewindKeys does so for the keys, one after the other, since their checksums have the times in
 // them. A damaged one stays as it is.
-func rewindKeys(tx *sqlitedb.Tx, op *queue.Rewind) error {
+func rewindKeys(tx *sqlitedb.Tx, op *record.Rewind) error {
 	for after := int64(0); ; {
 		s := tx.Stmt(`SELECT id, worker, key, version, expires, changed_at, value, sum FROM kv
 			WHERE id>? AND expires>? AND changed_at BETWEEN ? AND ? ORDER BY id LIMIT 1`).

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -31,7 +31,7 @@ CREATE TABLE schedule(
 ) WITHOUT ROWID`
 
 // fire changes the state of a schedule and adds the jobs of its ticks.
-func (l *ledger) fire(tx *sqlitedb.Tx, op *queue.Fire, res *queue.OpResult) error {
+func (l *ledger) fire(tx *sqlitedb.Tx, op *record.Fire, res *record.OpResult) error {
 	state := &op.State
 	s := tx.Stmt("SELECT version FROM schedule WHERE name=?").Text(state.Name)
 	version := int64(0)
@@ -51,7 +51,7 @@ func (l *ledger) fire(tx *sqlitedb.Tx, op *queue.Fire, res *queue.OpResult) erro
 	if err := putSchedule(tx, state); err != nil {
 		return err
 	}
-	res.Fired = make([]queue.OpResult, len(op.Jobs))
+	res.Fired = make([]record.OpResult, len(op.Jobs))
 	for i, job := range op.Jobs {
 		text, err := jobTexts(job)
 		if err != nil {
@@ -64,7 +64,7 @@ func (l *ledger) fire(tx *sqlitedb.Tx, op *queue.Fire, res *queue.OpResult) erro
 	return nil
 }
 
-func putSchedule(tx *sqlitedb.Tx, state *queue.ScheduleState) error {
+func putSchedule(tx *sqlitedb.Tx, state *record.ScheduleState) error {
 	open, err := textOf(state.Open, len(state.Open))
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func textOf(v any, n int) (string, error) {
 }
 
 // Schedules returns the states of all schedules, by name.
-func (s *Store) Schedules(ctx context.Context) ([]queue.ScheduleState, error) {
-	var states []queue.ScheduleState
+func (s *Store) Schedules(ctx context.Context) ([]record.ScheduleState, error) {
+	var states []record.ScheduleState
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		st := r.Stmt(selectSchedules)
 		for st.Step() {
@@ -114,16 +114,16 @@ const selectSchedules = `SELECT name, version, timing, last, fired, last_job, pa
 	FROM schedule ORDER BY name`
 
 // scanSchedule returns the state that a row holds.
-func scanSchedule(st *sqlitedb.Stmt) (queue.ScheduleState, error) {
-	state := queue.ScheduleState{
+func scanSchedule(st *sqlitedb.Stmt) (record.ScheduleState, error) {
+	state := record.ScheduleState{
 		Name:     st.ColText(0),
 		Version:  st.ColInt(1),
 		Timing:   st.ColText(2),
-		Last:     queue.Millis(st.ColInt(3)),
-		Fired:    queue.Millis(st.ColInt(4)),
+		Last:     record.Millis(st.ColInt(3)),
+		Fired:    record.Millis(st.ColInt(4)),
 		LastJob:  st.ColText(5),
-		PausedAt: queue.Millis(st.ColInt(6)),
-		GoneAt:   queue.Millis(st.ColInt(7)),
+		PausedAt: record.Millis(st.ColInt(6)),
+		GoneAt:   record.Millis(st.ColInt(7)),
 	}
 	open, waiting := st.ColText(8), st.ColText(9)
 	if !st.ColSum(10, scheduleSum(&state, state.Version, open, waiting)) {

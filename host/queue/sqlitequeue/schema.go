@@ -174,7 +174,7 @@ INSERT INTO dead
 INSERT INTO death
 	SELECT died_at-died_at%3600000, worker, category, code, count(*) FROM dead GROUP BY 1, 2, 3, 4`
 
-// schemaSuspect marks tasks of which an attempt was under way when a host died. The
+// schemaSuspect marks tasks with an attempt that was under way when a host died. The
 // mark stays with the task, also when it is revived.
 const schemaSuspect = `ALTER TABLE task ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0`
 

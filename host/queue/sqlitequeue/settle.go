@@ -1,27 +1,27 @@
 package sqlitequeue
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // settle ends an attempt under its lease.
-func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *queue.OpResult) error {
+func (b *batch) settle(tx *sqlitedb.Tx, op *record.Settle, failure string, res *record.OpResult) error {
 	s := tx.Stmt("SELECT worker, tasks, job, idx, token, status FROM task WHERE seq=?").Int(int64(op.Key))
 	if !s.Step() {
-		res.Err = queue.ErrFenced
+		res.Err = record.ErrFenced
 		return s.Done()
 	}
 	worker, tasks, job, idx := s.ColInt(0), s.ColInt(1), s.ColInt(2), s.ColInt(3)
-	held := s.ColInt(4) == op.Token && queue.Status(s.ColInt(5)) == queue.Open
+	held := s.ColInt(4) == op.Token && record.Status(s.ColInt(5)) == record.Open
 	if err := s.Done(); err != nil {
 		return err
 	}
 	if !held {
-		res.Err = queue.ErrFenced
+		res.Err = record.ErrFenced
 		return nil
 	}
-	if op.Effects != nil && op.Status == queue.Succeeded {
+	if op.Effects != nil && op.Status == record.Succeeded {
 		if err := b.applyEffects(tx, worker, op, res); err != nil || res.Err != nil {
 			return err
 		}
@@ -30,12 +30,12 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 	if err := l.record(tx, op, idx, failure); err != nil {
 		return err
 	}
-	if op.Status == queue.Open {
+	if op.Status == record.Open {
 		return tx.Stmt("UPDATE task SET attempt=?, token=token+1, ready_at=?, started_at=?, fuel=fuel+? WHERE seq=?").
 			Int(int64(op.Attempt)).Int(int64(op.ReadyAt)).Int(int64(op.StartedAt)).Int(op.Fuel).Int(int64(op.Key)).Exec()
 	}
 	var size int64
-	if op.Status == queue.Succeeded {
+	if op.Status == record.Succeeded {
 		size = int64(len(op.Result))
 	}
 	l.expires(job, op.ExpiresAt)
@@ -46,14 +46,14 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 	if err != nil {
 		return err
 	}
-	if op.Status == queue.Succeeded && op.ResultRef != "" {
+	if op.Status == record.Succeeded && op.ResultRef != "" {
 		if err := setResultRef(tx, op); err != nil {
 			return err
 		}
 	}
-	l.count(worker, queue.Open, -1)
+	l.count(worker, record.Open, -1)
 	l.count(worker, op.Status, 1)
-	if op.Status == queue.Dead {
+	if op.Status == record.Dead {
 		if err := l.bury(tx, op, worker, job, res); err != nil {
 			return err
 		}
@@ -63,14 +63,14 @@ func (b *batch) settle(tx *sqlitedb.Tx, op *queue.Settle, failure string, res *q
 		res.Final[op.Status] = 1
 		return nil
 	}
-	var by queue.StatusCounts
-	by[queue.Open], by[op.Status] = -1, 1
+	var by record.StatusCounts
+	by[record.Open], by[op.Status] = -1, 1
 	return moveParts(tx, job, by, res)
 }
 
 // record keeps what the attempt left behind.
-func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure string) error {
-	if op.Status == queue.Succeeded && len(op.Result) > 0 {
+func (l *ledger) record(tx *sqlitedb.Tx, op *record.Settle, idx int64, failure string) error {
+	if op.Status == record.Succeeded && len(op.Result) > 0 {
 		err := tx.Stmt("INSERT INTO result(task, data, sum) VALUES(?,?,?)").Int(int64(op.Key)).Blob(op.Result).
 			Int(contentSum("result", int64(op.Key), op.Result)).Exec()
 		if err != nil {
@@ -99,10 +99,10 @@ func (l *ledger) record(tx *sqlitedb.Tx, op *queue.Settle, idx int64, failure st
 
 // moveParts changes the sums of a job with several tasks, and tells in res
 // when none is open any more.
-func moveParts(tx *sqlitedb.Tx, job int64, by queue.StatusCounts, res *queue.OpResult) error {
+func moveParts(tx *sqlitedb.Tx, job int64, by record.StatusCounts, res *record.OpResult) error {
 	s := tx.Stmt(`UPDATE part SET open=open+?, succeeded=succeeded+?, dead=dead+?, cancelled=cancelled+?
 		WHERE job=? RETURNING open, succeeded, dead, cancelled`).
-		Int(by[queue.Open]).Int(by[queue.Succeeded]).Int(by[queue.Dead]).Int(by[queue.Cancelled]).Int(job)
+		Int(by[record.Open]).Int(by[record.Succeeded]).Int(by[record.Dead]).Int(by[record.Cancelled]).Int(job)
 	if s.Step() && s.ColInt(0) == 0 {
 		res.JobEnded = true
 		for i := range res.Final {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // schemaStates keeps the ids of jobs of which there may be states elsewhere. With the
-// row of the job, whoever deletes it, an id goes to states_gone, where who deletes the
+// row of the job, whatever deletes it, an id goes to states_gone, where what deletes the
 // states finds it.
 const schemaStates = `
 CREATE TABLE states_noted(id TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -19,11 +19,11 @@ CREATE TRIGGER job_states_gone AFTER DELETE ON job WHEN EXISTS(SELECT 1 FROM sta
 	INSERT OR IGNORE INTO states_gone(id) VALUES(old.id);
 END`
 
-func noteStates(tx *sqlitedb.Tx, op *queue.NoteStates) error {
+func noteStates(tx *sqlitedb.Tx, op *record.NoteStates) error {
 	return tx.Stmt("INSERT OR IGNORE INTO states_noted(id) VALUES(?)").Text(op.ID).Exec()
 }
 
-func forgetStates(tx *sqlitedb.Tx, op *queue.ForgetStates) error {
+func forgetStates(tx *sqlitedb.Tx, op *record.ForgetStates) error {
 	for _, id := range op.IDs {
 		if err := tx.Stmt("DELETE FROM states_gone WHERE id=?").Text(id).Exec(); err != nil {
 			return err

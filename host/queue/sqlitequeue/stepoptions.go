@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -41,7 +41,7 @@ func breakerOf(p *jobhost.BreakerPolicy) *breaker { return (*breaker)(p) }
 func (b *breaker) policy() *jobhost.BreakerPolicy { return (*jobhost.BreakerPolicy)(b) }
 
 // itemBytes returns the sum of the sizes of a job's items; nil = it has none.
-func itemBytes(job *queue.JobSpec) *int64 {
+func itemBytes(job *record.JobSpec) *int64 {
 	if job.Items == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func addItems(tx *sqlitedb.Tx, key int64, items [][]byte) error {
 
 // readItem returns the payload of a task of its own; it is never nil. whole = it is
 // there, and what was written.
-func readItem(q sqlitedb.Querier, task queue.Key) (item []byte, whole bool, err error) {
+func readItem(q sqlitedb.Querier, task record.Key) (item []byte, whole bool, err error) {
 	s := q.Stmt("SELECT data, sum FROM item WHERE task=?").Int(int64(task))
 	if s.Step() {
 		item = append([]byte{}, s.ColBlob(0)...)

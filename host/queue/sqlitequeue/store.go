@@ -1,59 +1,38 @@
 // Package sqlitequeue keeps jobs in an SQLite database, for a host that owns
-// it alone. It implements [queue.Store]; what that demands beyond rows
+// it alone. It implements [record.Store]; what that demands beyond rows
 // (durability, group commit, fail-stop, one process) is done by sqlitedb.
 //
 // Since the process owns the file, a claim writes nothing: open tasks are read
 // in order, and the claim ends with the process. Fencing is by the task's
-// token, which every change of its course raises by one.
+// token, which every change of its status or lease raises by one.
 package sqlitequeue
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // Options say what to open.
-type Options struct {
-	// Dir is the directory of the database; empty = in memory, gone at Close.
-	Dir string
-	// Relaxed doesn't wait for the disk: see [sqlitedb.Options].
-	Relaxed bool
-	// Logger gets what nobody is there to be told; nil = nothing is logged.
-	Logger *slog.Logger
-	// Observer is told of commits, for metrics.
-	Observer sqlitedb.Observer
-}
+type Options = sqlitedb.StoreOptions
 
-// Store is a [queue.Store]. Its methods may be called from many goroutines.
+// Store is a [record.Store]. Its methods may be called from many goroutines.
 type Store struct {
 	db     *sqlitedb.DB
 	owned  bool // Close closes db
 	ledger *ledger
 }
 
-var _ queue.Roomy = (*Store)(nil)
+var _ record.Roomy = (*Store)(nil)
 
 // Open opens the database of a directory, creating or migrating it if need be.
 // Its errors are those of [sqlitedb.Open].
 func Open(opts Options) (*Store, error) {
-	db, err := sqlitedb.Open(sqlitedb.Options{
-		Dir:      opts.Dir,
-		Relaxed:  opts.Relaxed,
-		Schemas:  Schemas(),
-		Logger:   opts.Logger,
-		Observer: opts.Observer,
-	})
+	s, err := sqlitedb.OpenStore(opts, Schemas(), func(db *sqlitedb.DB) (*Store, error) { return New(db) })
 	if err != nil {
 		return nil, err
-	}
-	s, err := New(db)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
 	}
 	s.owned = true
 	return s, nil
@@ -64,7 +43,7 @@ func Open(opts Options) (*Store, error) {
 type Companion interface {
 	// Any reports whether there may be anything at all. It is called often.
 	Any() bool
-	// Removing is told of jobs that are being removed, whatever removes them. Its
+	// Removing is called with jobs that are being removed, whatever removes them. Its
 	// error undoes the removal, and so does a rollback.
 	Removing(tx *sqlitedb.Tx, ids []string) error
 }
@@ -87,16 +66,16 @@ func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
 // Err returns the error that stopped the store, or nil.
 func (s *Store) Err() error { return s.db.Err() }
 
-// Full implements [queue.Roomy].
+// Full implements [record.Roomy].
 func (s *Store) Full() error { return s.db.Full() }
 
-// Flowing implements [queue.Roomy].
+// Flowing implements [record.Roomy].
 func (s *Store) Flowing() <-chan struct{} { return s.db.Flowing() }
 
-// GiveUp implements [queue.Roomy].
+// GiveUp implements [record.Roomy].
 func (s *Store) GiveUp() { s.db.GiveUp() }
 
-// Close implements [queue.Store].
+// Close implements [record.Store].
 func (s *Store) Close() error {
 	if !s.owned {
 		return nil

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
@@ -14,21 +14,21 @@ func TestStore(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		queuetest.Run(t, queuetest.Harness{
-			Open: func(t testing.TB) queue.Store { return open(t, sqlitequeue.Options{}) },
+			Open: func(t testing.TB) record.Store { return open(t, sqlitequeue.Options{}) },
 		})
 	})
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
 		var dirs sync.Map // the directory of each store
-		openDir := func(t testing.TB, dir string) queue.Store {
+		openDir := func(t testing.TB, dir string) record.Store {
 			// Strict stores differ by their syncs alone, which the power tests look at.
 			s := open(t, sqlitequeue.Options{Dir: dir, Relaxed: true})
 			dirs.Store(s, dir)
 			return s
 		}
 		queuetest.Run(t, queuetest.Harness{
-			Open: func(t testing.TB) queue.Store { return openDir(t, t.TempDir()) },
-			Reopen: func(t testing.TB, s queue.Store) queue.Store {
+			Open: func(t testing.TB) record.Store { return openDir(t, t.TempDir()) },
+			Reopen: func(t testing.TB, s record.Store) record.Store {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}

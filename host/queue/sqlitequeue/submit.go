@@ -3,12 +3,12 @@ package sqlitequeue
 import (
 	"bytes"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // submit adds a job with its tasks, or finds the one that is there.
-func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *queue.OpResult) error {
+func (l *ledger) submit(tx *sqlitedb.Tx, job *record.JobSpec, text texts, res *record.OpResult) error {
 	if _, known := l.workers[job.Worker]; !known || job.Parent != nil || ownRef(job) != "" {
 		// A submit that turns out to be a duplicate must not leave a worker
 		// behind, nor does it need room among the children.
@@ -28,7 +28,7 @@ func (l *ledger) submit(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 }
 
 // insert adds a job with its tasks, unless one with its id is there.
-func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *queue.OpResult) error {
+func (l *ledger) insert(tx *sqlitedb.Tx, job *record.JobSpec, text texts, res *record.OpResult) error {
 	worker, err := l.worker(tx, job.Worker)
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func (l *ledger) insert(tx *sqlitedb.Tx, job *queue.JobSpec, text texts, res *qu
 	if err := l.accompany(tx, key, worker, job); err != nil {
 		return err
 	}
-	l.count(worker, queue.Open, tasks)
+	l.count(worker, record.Open, tasks)
 	l.created(key, job.CreatedAt)
-	res.Key = queue.Key(key)
+	res.Key = record.Key(key)
 	return nil
 }
 
 // accompany adds the rows that few jobs have beside their own and their tasks'.
-func (l *ledger) accompany(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpec) error {
+func (l *ledger) accompany(tx *sqlitedb.Tx, key, worker int64, job *record.JobSpec) error {
 	if err := addItems(tx, key, job.Items); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (l *ledger) accompany(tx *sqlitedb.Tx, key, worker int64, job *queue.JobSpe
 }
 
 // existing answers a submit whose id is taken.
-func (l *ledger) existing(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResult) (bool, error) {
+func (l *ledger) existing(tx *sqlitedb.Tx, job *record.JobSpec, res *record.OpResult) (bool, error) {
 	s := tx.Stmt("SELECT seq, digest FROM job WHERE id=?").Text(job.ID)
 	if !s.Step() {
 		return false, s.Done()
@@ -115,15 +115,15 @@ func (l *ledger) existing(tx *sqlitedb.Tx, job *queue.JobSpec, res *queue.OpResu
 		return true, nil
 	case len(digest) == len(job.Digest) && !bytes.Equal(digest, job.DigestBefore[:]),
 		len(digest) != len(job.Digest) && !bytes.HasPrefix(digest, job.Digest[:]):
-		res.Err = queue.TakenID(job.ID)
+		res.Err = record.TakenID(job.ID)
 		return true, nil
 	}
-	res.Key, res.Existing = queue.Key(key), true
+	res.Key, res.Existing = record.Key(key), true
 	return true, nil
 }
 
 // ownRef is the reference that goes with the job.
-func ownRef(job *queue.JobSpec) string {
+func ownRef(job *record.JobSpec) string {
 	if job.Borrowed {
 		return ""
 	}

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -39,7 +39,7 @@ ALTER TABLE workflow_step ADD COLUMN failure_sum INTEGER`
 type jobSums [16 + 8 + 8]byte
 
 // sumsOfJob returns those of a job, of which own is the reference that goes with it.
-func sumsOfJob(key, worker int64, job *queue.JobSpec, text texts, own string) (sums jobSums) {
+func sumsOfJob(key, worker int64, job *record.JobSpec, text texts, own string) (sums jobSums) {
 	copy(sums[:16], job.Digest[:])
 	binary.LittleEndian.PutUint64(sums[16:], uint64(contentSum("payload", key, job.Payload)))
 	binary.LittleEndian.PutUint64(sums[24:], uint64(sums.head(key, worker, job, text, own)))
@@ -47,7 +47,7 @@ func sumsOfJob(key, worker int64, job *queue.JobSpec, text texts, own string) (s
 }
 
 // head is the checksum of all but the payload, of which the other one takes part.
-func (sums *jobSums) head(key, worker int64, job *queue.JobSpec, text texts, own string) int64 {
+func (sums *jobSums) head(key, worker int64, job *record.JobSpec, text texts, own string) int64 {
 	s := sqlitedb.SumOf("job")
 	s.Int(key).Text(job.ID).Int(worker).Int(int64(max(job.Tasks, 1))).Int(int64(job.Priority)).Int(int64(job.MaxAttempts)).
 		Int(int64(job.Timeout)).Int(int64(job.CreatedAt)).Int(int64(job.ReadyAt)).Blob(sums[:24]).
@@ -57,7 +57,7 @@ func (sums *jobSums) head(key, worker int64, job *queue.JobSpec, text texts, own
 
 // check returns what of a job is damaged, of which n bytes of the column were read:
 // the job itself, or its payload if that is looked at.
-func (sums *jobSums) check(n int, key, worker int64, job *queue.JobSpec, text texts, payload bool) (head, content error) {
+func (sums *jobSums) check(n int, key, worker int64, job *record.JobSpec, text texts, payload bool) (head, content error) {
 	switch {
 	case n == len(job.Digest):
 		return nil, nil
@@ -109,7 +109,7 @@ func definitionSum(hash string, text []byte) int64 {
 
 // workflowSum is of what a workflow is, where it stands, and how it ended: empty
 // for one that has not.
-func workflowSum(w *queue.WorkflowRecord, ending string) int64 {
+func workflowSum(w *record.WorkflowRecord, ending string) int64 {
 	s := sqlitedb.SumOf("workflow")
 	s.Int(int64(w.Key)).Text(w.ID).Text(w.Name).Text(w.Definition).Blob(w.Digest[:]).Int(int64(w.Depth)).
 		Int(int64(w.Parent)).Text(w.ParentID).Text(w.ParentStep).Text(w.ParentMark).
@@ -130,7 +130,7 @@ func stepSum(workflow, step int64, failure string) int64 {
 	return s.Int(workflow).Int(step).Text(failure).Value()
 }
 
-func scheduleSum(state *queue.ScheduleState, version int64, open, waiting string) int64 {
+func scheduleSum(state *record.ScheduleState, version int64, open, waiting string) int64 {
 	s := sqlitedb.SumOf("schedule")
 	return s.Text(state.Name).Int(version).Text(state.Timing).Int(int64(state.Last)).Int(int64(state.Fired)).
 		Text(state.LastJob).Int(int64(state.PausedAt)).Int(int64(state.GoneAt)).Text(open).Text(waiting).Value()

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/sqlitedb/harm"
@@ -68,10 +68,10 @@ func (c *content) found() string {
 type shelf struct {
 	*testing.T
 	store *sqlitequeue.Store
-	keys  map[string]queue.Key
+	keys  map[string]record.Key
 }
 
-func (s *shelf) commit(ops ...queue.Op) []queue.OpResult {
+func (s *shelf) commit(ops ...record.Op) []record.OpResult {
 	s.Helper()
 	res, err := commitAll(s.store, ops...)
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *shelf) commit(ops ...queue.Op) []queue.OpResult {
 	return res
 }
 
-func (s *shelf) submit(job *queue.JobSpec) queue.Key {
-	s.keys[job.ID] = s.commit(&queue.Submit{Job: job})[0].Key
+func (s *shelf) submit(job *record.JobSpec) record.Key {
+	s.keys[job.ID] = s.commit(&record.Submit{Job: job})[0].Key
 	return s.keys[job.ID]
 }
 
@@ -106,7 +106,7 @@ func lost(f *jobhost.Failure) ([]byte, error) {
 }
 
 func contents() []content {
-	settled := func(s *shelf, name string, op *queue.Settle) {
+	settled := func(s *shelf, name string, op *record.Settle) {
 		op.Key = s.submit(newSpec(name, "w", 1))
 		op.Attempt, op.Number = 1, 1
 		s.commit(op)
@@ -125,7 +125,7 @@ func contents() []content {
 			job.Payload = full(name)
 			s.submit(job)
 		}, func(s *shelf, name string) ([]byte, error) {
-			bodies, err := s.store.Load(s.Context(), []queue.Key{s.keys[name]})
+			bodies, err := s.store.Load(s.Context(), []record.Key{s.keys[name]})
 			if err != nil || len(bodies) != 1 || bodies[0].Job.ID != name {
 				s.Fatal(bodies, err)
 			}
@@ -136,7 +136,7 @@ func contents() []content {
 			job.Callback.URL = string(full(name))
 			s.submit(job)
 		}, func(s *shelf, name string) ([]byte, error) {
-			jobs, err := s.store.Jobs(s.Context(), queue.ListQuery{Keys: []queue.Key{s.keys[name]}, Limit: 1})
+			jobs, err := s.store.Jobs(s.Context(), record.ListQuery{Keys: []record.Key{s.keys[name]}, Limit: 1})
 			if err != nil {
 				return nil, err
 			}
@@ -147,17 +147,17 @@ func contents() []content {
 			job.Tasks, job.Items, job.Payload = 2, [][]byte{[]byte("small"), full(name)}, nil
 			s.submit(job)
 		}, func(s *shelf, name string) ([]byte, error) {
-			bodies, err := s.store.Load(s.Context(), []queue.Key{s.keys[name] + 1, s.keys[name]})
+			bodies, err := s.store.Load(s.Context(), []record.Key{s.keys[name] + 1, s.keys[name]})
 			if err != nil || len(bodies) != 2 || string(bodies[1].Payload) != "small" || bodies[1].Damage != nil {
 				s.Fatal(bodies, err)
 			}
 			return bodies[0].Payload, bodies[0].Damage
 		}, "the payload of task 1 of job a"},
 		{"result", func(s *shelf, name string) {
-			settled(s, name, &queue.Settle{Status: queue.Succeeded, Result: full(name)})
+			settled(s, name, &record.Settle{Status: record.Succeeded, Result: full(name)})
 		}, func(s *shelf, name string) ([]byte, error) { return s.store.Result(s.Context(), s.keys[name]) }, "the result of task 0 of job a"},
 		{"results", func(s *shelf, name string) {
-			settled(s, name, &queue.Settle{Status: queue.Succeeded, Result: full(name)})
+			settled(s, name, &record.Settle{Status: record.Succeeded, Result: full(name)})
 		}, func(s *shelf, name string) ([]byte, error) {
 			list, err := s.store.Results(s.Context(), s.keys[name], 0, 9, 1<<20)
 			if err != nil {
@@ -166,7 +166,7 @@ func contents() []content {
 			return list[0].Data, nil
 		}, "the result of task 0 of job a"},
 		{"failure", func(s *shelf, name string) {
-			settled(s, name, &queue.Settle{Status: queue.Open, Failure: failureWith(full(name))})
+			settled(s, name, &record.Settle{Status: record.Open, Failure: failureWith(full(name))})
 		}, func(s *shelf, name string) ([]byte, error) {
 			job, err := s.store.Job(s.Context(), name)
 			if err != nil {
@@ -175,9 +175,9 @@ func contents() []content {
 			return lost(&job.Failures[0])
 		}, "the error record"},
 		{"dead letter", func(s *shelf, name string) {
-			settled(s, name, &queue.Settle{Status: queue.Dead, Failure: failureWith(full(name))})
+			settled(s, name, &record.Settle{Status: record.Dead, Failure: failureWith(full(name))})
 		}, func(s *shelf, name string) ([]byte, error) {
-			list, _, err := s.store.Dead(s.Context(), queue.DeadQuery{Limit: 9})
+			list, _, err := s.store.Dead(s.Context(), record.DeadQuery{Limit: 9})
 			if err != nil {
 				return nil, err
 			}
@@ -189,7 +189,7 @@ func contents() []content {
 			return nil, errors.New("there is no such letter")
 		}, "the error record"},
 		{"log", func(s *shelf, name string) {
-			settled(s, name, &queue.Settle{Status: queue.Succeeded, Log: full(name)})
+			settled(s, name, &record.Settle{Status: record.Succeeded, Log: full(name)})
 		}, func(s *shelf, name string) ([]byte, error) {
 			logs, err := s.store.Logs(s.Context(), s.keys[name])
 			if err != nil {
@@ -198,19 +198,19 @@ func contents() []content {
 			return logs[0].Text, nil
 		}, "the log of attempt 1 of task 0 of job a"},
 		{"key", func(s *shelf, name string) {
-			s.commit(&queue.ChangeKV{Worker: "w", Changes: []queue.KVChange{{Key: name, Value: full(name)}}, At: 1})
+			s.commit(&record.ChangeKV{Worker: "w", Changes: []record.KVChange{{Key: name, Value: full(name)}}, At: 1})
 		}, func(s *shelf, name string) ([]byte, error) {
 			e, err := s.store.KV(s.Context(), "w", name, 2)
 			return e.Value, err
 		}, `the value of key "a"`},
 		{"note", func(s *shelf, name string) {
-			s.commit(&queue.Note{Name: name, Text: string(full(name))})
+			s.commit(&record.Note{Name: name, Text: string(full(name))})
 		}, func(s *shelf, name string) ([]byte, error) {
 			notes, err := s.store.Notes(s.Context())
 			return []byte(notes[name]), err
 		}, `the note "a"`},
 		{"schedule", func(s *shelf, name string) {
-			s.commit(&queue.Fire{State: queue.ScheduleState{Name: name, Timing: string(full(name))}})
+			s.commit(&record.Fire{State: record.ScheduleState{Name: name, Timing: string(full(name))}})
 		}, func(s *shelf, name string) ([]byte, error) {
 			list, err := s.store.Schedules(s.Context())
 			if err != nil {
@@ -223,13 +223,13 @@ func contents() []content {
 
 // starts is a transition that begins a workflow.
 type starts struct {
-	record     queue.WorkflowRecord
+	record     record.WorkflowRecord
 	definition []byte
 	data       []byte
 	failure    *jobhost.Failure
 }
 
-func (t *starts) Apply(tx queue.WorkflowTx, _ queue.End) error {
+func (t *starts) Apply(tx record.WorkflowTx, _ record.End) error {
 	if _, err := tx.AddWorkflow(&t.record, t.definition); err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (t *starts) Apply(tx queue.WorkflowTx, _ queue.End) error {
 	if t.failure == nil {
 		return nil
 	}
-	return tx.SaveStep(t.record.Key, &queue.StepRecord{Step: 3, Failure: t.failure})
+	return tx.SaveStep(t.record.Key, &record.StepRecord{Step: 3, Failure: t.failure})
 }
 
 func (*starts) Applied() {}
@@ -253,20 +253,20 @@ func workflowContents() []content {
 			t.definition = []byte("{}")
 		}
 		t.record.Definition = "hash of " + string(t.definition[:1])
-		s.commit(&queue.Advance{Transition: t})
+		s.commit(&record.Advance{Transition: t})
 		s.keys[name] = t.record.Key
 	}
-	view := func(s *shelf, f func(queue.WorkflowView) ([]byte, error)) (data []byte, err error) {
-		return data, s.store.ViewWorkflows(s.Context(), func(v queue.WorkflowView) (err error) {
+	view := func(s *shelf, f func(record.WorkflowView) ([]byte, error)) (data []byte, err error) {
+		return data, s.store.ViewWorkflows(s.Context(), func(v record.WorkflowView) (err error) {
 			data, err = f(v)
 			return err
 		})
 	}
 	return []content{
 		{"workflow", func(s *shelf, name string) {
-			begin(s, name, &starts{record: queue.WorkflowRecord{Record: full(name)}})
+			begin(s, name, &starts{record: record.WorkflowRecord{Record: full(name)}})
 		}, func(s *shelf, name string) ([]byte, error) {
-			return view(s, func(v queue.WorkflowView) ([]byte, error) {
+			return view(s, func(v record.WorkflowView) ([]byte, error) {
 				w, err := v.WorkflowByID(name)
 				return w.Record, err
 			})
@@ -274,17 +274,17 @@ func workflowContents() []content {
 		{"input of a workflow", func(s *shelf, name string) {
 			begin(s, name, &starts{data: full(name)})
 		}, func(s *shelf, name string) ([]byte, error) {
-			return view(s, func(v queue.WorkflowView) ([]byte, error) { return v.WorkflowData(s.keys[name], -1) })
+			return view(s, func(v record.WorkflowView) ([]byte, error) { return v.WorkflowData(s.keys[name], -1) })
 		}, "the input of workflow a"},
 		{"definition", func(s *shelf, name string) {
 			begin(s, name, &starts{definition: full(name)})
 		}, func(s *shelf, name string) ([]byte, error) {
-			return view(s, func(v queue.WorkflowView) ([]byte, error) { return v.Definition("hash of " + name) })
+			return view(s, func(v record.WorkflowView) ([]byte, error) { return v.Definition("hash of " + name) })
 		}, "the definition hash of a"},
 		{"failure of a step", func(s *shelf, name string) {
 			begin(s, name, &starts{failure: failureWith(full(name))})
 		}, func(s *shelf, name string) ([]byte, error) {
-			return view(s, func(v queue.WorkflowView) ([]byte, error) {
+			return view(s, func(v record.WorkflowView) ([]byte, error) {
 				f, err := v.StepFailure(s.keys[name], 3)
 				if err != nil {
 					return nil, err
@@ -321,7 +321,7 @@ func TestRowsOfDamagedPages(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := &shelf{T: t, store: store, keys: map[string]queue.Key{}}
+				s := &shelf{T: t, store: store, keys: map[string]record.Key{}}
 				for _, name := range []string{"a", "b"} {
 					c.put(s, name)
 					if got, err := c.get(s, name); err != nil || !bytes.Equal(got, full(name)) {
@@ -358,7 +358,7 @@ func TestLoadAroundDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shelf{T: t, store: store, keys: map[string]queue.Key{}}
+	s := &shelf{T: t, store: store, keys: map[string]record.Key{}}
 	for _, name := range []string{"b", "a", "c"} {
 		job := newSpec(name, "w", 1)
 		job.Payload = full(name)
@@ -369,7 +369,7 @@ func TestLoadAroundDamage(t *testing.T) {
 	}
 	harm.Flip().Do(t, dir, 'a', 'b')
 	s.store = open(t, sqlitequeue.Options{Dir: dir})
-	bodies, err := s.store.Load(t.Context(), []queue.Key{s.keys["b"], s.keys["a"], s.keys["c"]})
+	bodies, err := s.store.Load(t.Context(), []record.Key{s.keys["b"], s.keys["a"], s.keys["c"]})
 	if err != nil || len(bodies) != 3 {
 		t.Fatal(bodies, err)
 	}
@@ -398,15 +398,15 @@ func TestMissingRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shelf{T: t, store: store, keys: map[string]queue.Key{}}
+	s := &shelf{T: t, store: store, keys: map[string]record.Key{}}
 	key := s.submit(newSpec("a", "w", 1))
-	s.commit(&queue.Settle{Key: key, Attempt: 1, Number: 1, Status: queue.Succeeded, Result: []byte("result")})
+	s.commit(&record.Settle{Key: key, Attempt: 1, Number: 1, Status: record.Succeeded, Result: []byte("result")})
 	s.submit(withItems("b", 2, 10))
 	execute(t, db, "DELETE FROM result", "DELETE FROM item WHERE task=(SELECT max(seq) FROM task)")
 	if _, err := store.Result(context.Background(), key); jobhost.CodeOf(err) != jobhost.CodeDamaged {
 		t.Errorf("a missing result: %v", err)
 	}
-	bodies, err := store.Load(t.Context(), []queue.Key{s.keys["b"], s.keys["b"] + 1})
+	bodies, err := store.Load(t.Context(), []record.Key{s.keys["b"], s.keys["b"] + 1})
 	if err != nil || len(bodies) != 2 || bodies[0].Damage != nil || bodies[1].Damage == nil {
 		t.Errorf("a missing payload: %+v, %v", bodies, err)
 	}

@@ -1,7 +1,7 @@
 package sqlitequeue
 
 import (
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -10,7 +10,7 @@ import (
 const tidyLooks = 4096
 
 // tidy removes what is over, block by block, those first that are due longest.
-func (l *ledger) tidy(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) error {
+func (l *ledger) tidy(tx *sqlitedb.Tx, op *record.Tidy, res *record.OpResult) error {
 	if err := l.writeSpans(tx); err != nil { // of what began and ended before in this transaction
 		return err
 	}
@@ -57,7 +57,7 @@ func (l *ledger) tidy(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) erro
 	}
 	s := tx.Stmt("SELECT min(due) FROM (SELECT min(due) AS due FROM span WHERE due>0 UNION ALL SELECT min(expires_at) FROM workflow WHERE expires_at>0)")
 	if s.Step() {
-		res.Next = queue.Millis(s.ColInt(0))
+		res.Next = record.Millis(s.ColInt(0))
 	}
 	return s.Done()
 }
@@ -106,7 +106,7 @@ func (l *ledger) visit(tx *sqlitedb.Tx, v *visit, lag int64) error {
 // ended is what decides about a job.
 type ended struct {
 	key, tasks, worker, status int64
-	expires                    int64 // 0 = it stays, for now or for ever
+	expires                    int64 // 0 = it stays, for now or forever
 }
 
 // jobs returns the jobs of the block; of those with several tasks without what
@@ -123,14 +123,14 @@ func (v *visit) jobs(tx *sqlitedb.Tx) ([]ended, error) {
 
 // judge removes a job, or notes that it stays. Jobs in a row are deleted together.
 func (l *ledger) judge(tx *sqlitedb.Tx, v *visit, job *ended) error {
-	counts := queue.StatusCounts{}
+	counts := record.StatusCounts{}
 	if job.tasks == 1 {
 		counts[job.status] = 1
 	} else if err := job.add(tx, &counts); err != nil {
 		return err
 	}
 	switch {
-	case counts[queue.Open] > 0 || job.expires == 0:
+	case counts[record.Open] > 0 || job.expires == 0:
 		v.stays = true
 		return nil
 	case job.expires > v.at:
@@ -155,14 +155,14 @@ func (l *ledger) judge(tx *sqlitedb.Tx, v *visit, job *ended) error {
 	v.removed += job.tasks
 	for status, n := range counts {
 		if n != 0 {
-			l.count(job.worker, queue.Status(status), -n)
+			l.count(job.worker, record.Status(status), -n)
 		}
 	}
 	return nil
 }
 
 // add adds up the tasks of a job: it is over when the last of them is.
-func (job *ended) add(tx *sqlitedb.Tx, counts *queue.StatusCounts) error {
+func (job *ended) add(tx *sqlitedb.Tx, counts *record.StatusCounts) error {
 	s := tx.Stmt("SELECT status, count(*), min(expires_at), max(expires_at) FROM task WHERE seq>=? AND seq<? GROUP BY status").
 		Int(job.key).Int(job.key + job.tasks)
 	job.expires = 0
@@ -180,12 +180,12 @@ func (job *ended) add(tx *sqlitedb.Tx, counts *queue.StatusCounts) error {
 
 // evict removes the oldest jobs with dead tasks of a worker that has more than
 // most, but not the one given, nor jobs that are still open.
-func (l *ledger) evict(tx *sqlitedb.Tx, worker, except, most int64, res *queue.OpResult) error {
-	n, err := counter(tx, worker, queue.Dead)
+func (l *ledger) evict(tx *sqlitedb.Tx, worker, except, most int64, res *record.OpResult) error {
+	n, err := counter(tx, worker, record.Dead)
 	if err != nil {
 		return err
 	}
-	n += l.deltas[worker][queue.Dead]
+	n += l.deltas[worker][record.Dead]
 	after := l.evicting[worker]
 	for looked := 0; n > most && looked < evictLooks; looked++ {
 		s := tx.Stmt(`SELECT task.job, job.id FROM task INDEXED BY task_list JOIN job ON job.seq=task.job
@@ -198,15 +198,15 @@ func (l *ledger) evict(tx *sqlitedb.Tx, worker, except, most int64, res *queue.O
 		if err := s.Done(); err != nil {
 			return err
 		}
-		t, err := find(tx, id, &queue.OpResult{})
+		t, err := find(tx, id, &record.OpResult{})
 		if err != nil {
 			return err
 		}
 		after = t.end()
-		if key == except || t.counts[queue.Open] > 0 {
+		if key == except || t.counts[record.Open] > 0 {
 			continue
 		}
-		step := &queue.OpResult{}
+		step := &record.OpResult{}
 		if err := isStep(tx, t, id, step); err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (l *ledger) evict(tx *sqlitedb.Tx, worker, except, most int64, res *queue.O
 		if err := l.remove(tx, t); err != nil {
 			return err
 		}
-		n -= t.counts[queue.Dead]
+		n -= t.counts[record.Dead]
 		res.Removed += t.tasks
 		res.Evicted = append(res.Evicted, id)
 	}

@@ -7,34 +7,34 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// finish submits and ends n jobs; every keepth is kept for ever, the others
+// finish submits and ends n jobs; every keepth is kept forever, the others
 // until their key. 0 = none is kept.
-func finish(tb testing.TB, store queue.Store, prefix string, n, keep int) {
+func finish(tb testing.TB, store record.Store, prefix string, n, keep int) {
 	tb.Helper()
-	now := queue.MillisOf(time.Now())
+	now := record.MillisOf(time.Now())
 	for done := 0; done < n; done += 500 {
-		submits := make([]queue.Op, min(500, n-done))
+		submits := make([]record.Op, min(500, n-done))
 		for i := range submits {
-			submits[i] = &queue.Submit{Job: newSpec(fmt.Sprintf("%s-%08d", prefix, done+i), "echo", now)}
+			submits[i] = &record.Submit{Job: newSpec(fmt.Sprintf("%s-%08d", prefix, done+i), "echo", now)}
 		}
 		res, err := commitAll(store, submits...)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		settles := make([]queue.Op, len(submits))
+		settles := make([]record.Op, len(submits))
 		for i := range settles {
-			op := &queue.Settle{
-				Key: res[i].Key, Status: queue.Succeeded, Attempt: 1, StartedAt: now, EndedAt: now,
+			op := &record.Settle{
+				Key: res[i].Key, Status: record.Succeeded, Attempt: 1, StartedAt: now, EndedAt: now,
 				Result: make([]byte, 40), Log: []byte("a line\n"),
 			}
 			if keep == 0 || (done+i)%keep != 0 {
-				op.ExpiresAt = queue.Millis(res[i].Key)
+				op.ExpiresAt = record.Millis(res[i].Key)
 			}
 			settles[i] = op
 		}
@@ -45,9 +45,9 @@ func finish(tb testing.TB, store queue.Store, prefix string, n, keep int) {
 }
 
 // tidyAll tidies until nothing is left to do, and returns how many tasks were removed.
-func tidyAll(tb testing.TB, store queue.Store) (removed int64) {
+func tidyAll(tb testing.TB, store record.Store) (removed int64) {
 	tb.Helper()
-	op := &queue.Tidy{At: 1 << 40, Limit: 200}
+	op := &record.Tidy{At: 1 << 40, Limit: 200}
 	for {
 		res, err := commitAll(store, op)
 		if err != nil {
@@ -123,9 +123,9 @@ func BenchmarkTidy(b *testing.B) {
 		b.StopTimer()
 		finish(b, store, fmt.Sprint(n), jobs, 0)
 		b.StartTimer()
-		for next := queue.Millis(1); next != 0; {
+		for next := record.Millis(1); next != 0; {
 			began := time.Now()
-			res, err := commitAll(store, &queue.Tidy{At: 1 << 40, Limit: 200})
+			res, err := commitAll(store, &record.Tidy{At: 1 << 40, Limit: 200})
 			if err != nil {
 				b.Fatal(err)
 			}

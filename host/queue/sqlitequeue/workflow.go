@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
@@ -80,7 +80,7 @@ CREATE TABLE workflow_job(
 	PRIMARY KEY(workflow, job)
 ) WITHOUT ROWID`
 
-// workflowView implements [queue.WorkflowView].
+// workflowView implements [record.WorkflowView].
 type workflowView struct{ q sqlitedb.Querier }
 
 const selectWorkflow = `SELECT seq, id, name, (SELECT hash FROM definition WHERE definition.id=workflow.definition), status, digest, depth,
@@ -88,13 +88,13 @@ const selectWorkflow = `SELECT seq, id, name, (SELECT hash FROM definition WHERE
 
 // scanWorkflow reads the row that a statement is at. One that is damaged comes with
 // its error, as it is but for its record.
-func scanWorkflow(s *sqlitedb.Stmt, record bool) (queue.WorkflowRecord, error) {
-	w := queue.WorkflowRecord{
-		Key: queue.Key(s.ColInt(0)), ID: s.ColText(1), Name: s.ColText(2), Definition: s.ColText(3),
-		Status: queue.WorkflowStatus(s.ColInt(4)), Depth: int(s.ColInt(6)),
-		Parent: queue.Key(s.ColInt(7)), ParentID: s.ColText(8), ParentStep: s.ColText(9), ParentMark: s.ColText(10),
-		StartedAt: queue.Millis(s.ColInt(12)), Retention: millis(s.ColInt(13)),
-		EndedAt: queue.Millis(s.ColInt(14)), ExpiresAt: queue.Millis(s.ColInt(15)),
+func scanWorkflow(s *sqlitedb.Stmt, stored bool) (record.WorkflowRecord, error) {
+	w := record.WorkflowRecord{
+		Key: record.Key(s.ColInt(0)), ID: s.ColText(1), Name: s.ColText(2), Definition: s.ColText(3),
+		Status: record.WorkflowStatus(s.ColInt(4)), Depth: int(s.ColInt(6)),
+		Parent: record.Key(s.ColInt(7)), ParentID: s.ColText(8), ParentStep: s.ColText(9), ParentMark: s.ColText(10),
+		StartedAt: record.Millis(s.ColInt(12)), Retention: millis(s.ColInt(13)),
+		EndedAt: record.Millis(s.ColInt(14)), ExpiresAt: record.Millis(s.ColInt(15)),
 	}
 	s.ColCopy(5, w.Digest[:])
 	w.Record = s.ColBlob(17)
@@ -108,7 +108,7 @@ func scanWorkflow(s *sqlitedb.Stmt, record bool) (queue.WorkflowRecord, error) {
 		w.Record = nil
 		return w, sqlitedb.Damaged("workflow %s", w.ID)
 	}
-	if !record {
+	if !stored {
 		w.Record = nil
 	}
 	if ending != "" {
@@ -119,7 +119,7 @@ func scanWorkflow(s *sqlitedb.Stmt, record bool) (queue.WorkflowRecord, error) {
 	return w, nil
 }
 
-func oneWorkflow(s *sqlitedb.Stmt) (*queue.WorkflowRecord, error) {
+func oneWorkflow(s *sqlitedb.Stmt) (*record.WorkflowRecord, error) {
 	if !s.Step() {
 		return nil, s.Done()
 	}
@@ -127,24 +127,24 @@ func oneWorkflow(s *sqlitedb.Stmt) (*queue.WorkflowRecord, error) {
 	if closed := s.Done(); closed != nil {
 		return nil, closed
 	}
-	if w.Status == queue.WorkflowRemoving {
+	if w.Status == record.WorkflowRemoving {
 		return nil, nil
 	}
 	return &w, err
 }
 
-// Workflow implements [queue.WorkflowView].
-func (v workflowView) Workflow(key queue.Key) (*queue.WorkflowRecord, error) {
+// Workflow implements [record.WorkflowView].
+func (v workflowView) Workflow(key record.Key) (*record.WorkflowRecord, error) {
 	return oneWorkflow(v.q.Stmt(selectWorkflow + " WHERE seq=?").Int(int64(key)))
 }
 
-// WorkflowByID implements [queue.WorkflowView].
-func (v workflowView) WorkflowByID(id string) (*queue.WorkflowRecord, error) {
+// WorkflowByID implements [record.WorkflowView].
+func (v workflowView) WorkflowByID(id string) (*record.WorkflowRecord, error) {
 	return oneWorkflow(v.q.Stmt(selectWorkflow + " WHERE id=?").Text(id))
 }
 
-// WorkflowData implements [queue.WorkflowView].
-func (v workflowView) WorkflowData(key queue.Key, slot int) ([]byte, error) {
+// WorkflowData implements [record.WorkflowView].
+func (v workflowView) WorkflowData(key record.Key, slot int) ([]byte, error) {
 	s := v.q.Stmt("SELECT data, sum FROM workflow_data WHERE workflow=? AND slot=?").Int(int64(key)).Int(int64(slot))
 	var data []byte
 	if s.Step() {
@@ -157,16 +157,16 @@ func (v workflowView) WorkflowData(key queue.Key, slot int) ([]byte, error) {
 	return data, s.Done()
 }
 
-// WorkflowSteps implements [queue.WorkflowView].
-func (v workflowView) WorkflowSteps(key queue.Key) ([]queue.StepRecord, error) {
+// WorkflowSteps implements [record.WorkflowView].
+func (v workflowView) WorkflowSteps(key record.Key) ([]record.StepRecord, error) {
 	s := v.q.Stmt(`SELECT step, status, number, fallback, reason, tasks, started_at, ended_at, failure, failure_sum
 		FROM workflow_step WHERE workflow=? ORDER BY step`).Int(int64(key))
-	var steps []queue.StepRecord
+	var steps []record.StepRecord
 	for s.Step() {
-		r := queue.StepRecord{
+		r := record.StepRecord{
 			Step: int(s.ColInt(0)), Status: jobhost.StepStatus(s.ColText(1)), Number: uint32(s.ColInt(2)),
 			Fallback: s.ColInt(3)&1 != 0, Worker: s.ColInt(3)&2 != 0, Reason: s.ColText(4), Tasks: int(s.ColInt(5)),
-			StartedAt: queue.Millis(s.ColInt(6)), EndedAt: queue.Millis(s.ColInt(7)),
+			StartedAt: record.Millis(s.ColInt(6)), EndedAt: record.Millis(s.ColInt(7)),
 		}
 		var err error
 		if r.Failure, err = scanStepFailure(s, 8, int64(key), s.ColInt(0)); err != nil {
@@ -189,8 +189,8 @@ func failureOf(text string) (*jobhost.Failure, error) {
 	return f, nil
 }
 
-// StepFailure implements [queue.WorkflowView].
-func (v workflowView) StepFailure(key queue.Key, step int) (*jobhost.Failure, error) {
+// StepFailure implements [record.WorkflowView].
+func (v workflowView) StepFailure(key record.Key, step int) (*jobhost.Failure, error) {
 	s := v.q.Stmt("SELECT failure, failure_sum FROM workflow_step WHERE workflow=? AND step=?").Int(int64(key)).Int(int64(step))
 	if !s.Step() {
 		return nil, s.Done()
@@ -209,7 +209,7 @@ func scanStepFailure(s *sqlitedb.Stmt, i int, workflow, step int64) (*jobhost.Fa
 	return failureOf(text)
 }
 
-// Definition implements [queue.WorkflowView].
+// Definition implements [record.WorkflowView].
 func (v workflowView) Definition(hash string) ([]byte, error) {
 	s := v.q.Stmt("SELECT text, sum FROM definition WHERE hash=?").Text(hash)
 	var text []byte
@@ -224,13 +224,13 @@ func (v workflowView) Definition(hash string) ([]byte, error) {
 }
 
 // ViewWorkflows implements [queue.WorkflowReader].
-func (s *Store) ViewWorkflows(ctx context.Context, f func(queue.WorkflowView) error) error {
+func (s *Store) ViewWorkflows(ctx context.Context, f func(record.WorkflowView) error) error {
 	return s.db.Read(ctx, func(r *sqlitedb.Reader) error { return f(workflowView{r}) })
 }
 
 // Workflows implements [queue.WorkflowReader].
-func (s *Store) Workflows(ctx context.Context, q queue.WorkflowQuery) ([]queue.WorkflowRecord, error) {
-	var list []queue.WorkflowRecord
+func (s *Store) Workflows(ctx context.Context, q record.WorkflowQuery) ([]record.WorkflowRecord, error) {
+	var list []record.WorkflowRecord
 	err := s.db.Read(ctx, func(r *sqlitedb.Reader) error {
 		sql, args, err := listWorkflows(r, &q)
 		if err != nil || sql == "" {
@@ -257,7 +257,7 @@ func (s *Store) Workflows(ctx context.Context, q queue.WorkflowQuery) ([]queue.W
 }
 
 // listWorkflows returns the statement of a list; empty = there is nothing to be listed.
-func listWorkflows(r sqlitedb.Querier, q *queue.WorkflowQuery) (string, []func(*sqlitedb.Stmt), error) {
+func listWorkflows(r sqlitedb.Querier, q *record.WorkflowQuery) (string, []func(*sqlitedb.Stmt), error) {
 	sql := selectWorkflow + " WHERE status<>4"
 	var args []func(*sqlitedb.Stmt)
 	number := func(where string, n int64) {

@@ -6,28 +6,28 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// workflowTx implements [queue.WorkflowTx].
+// workflowTx implements [record.WorkflowTx].
 type workflowTx struct {
 	workflowView
 	tx     *sqlitedb.Tx
 	ledger *ledger
-	res    *queue.OpResult
+	res    *record.OpResult
 }
 
 // advance lets a transition happen, if there is one.
-func (l *ledger) advance(tx *sqlitedb.Tx, t queue.Transition, res *queue.OpResult) error {
+func (l *ledger) advance(tx *sqlitedb.Tx, t record.Transition, res *record.OpResult) error {
 	if t == nil {
 		return nil
 	}
-	return t.Apply(&workflowTx{workflowView{tx}, tx, l, res}, queue.End{Job: res.JobEnded, Final: res.Final})
+	return t.Apply(&workflowTx{workflowView{tx}, tx, l, res}, record.End{Job: res.JobEnded, Final: res.Final})
 }
 
-// AddWorkflow implements [queue.WorkflowTx].
-func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bool, error) {
+// AddWorkflow implements [record.WorkflowTx].
+func (t *workflowTx) AddWorkflow(w *record.WorkflowRecord, definition []byte) (bool, error) {
 	s := t.tx.Stmt("SELECT 1 FROM workflow WHERE id=?").Text(w.ID)
 	taken := s.Step()
 	if err := s.Done(); taken || err != nil {
@@ -41,7 +41,7 @@ func (t *workflowTx) AddWorkflow(w *queue.WorkflowRecord, definition []byte) (bo
 	if err != nil {
 		return false, err
 	}
-	w.Key = queue.Key(t.ledger.next)
+	w.Key = record.Key(t.ledger.next)
 	t.ledger.next++
 	return true, t.tx.Stmt(`INSERT INTO workflow(seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
 			labels, started_at, retention_ms, ended_at, expires_at, record, sum)
@@ -86,9 +86,9 @@ func textOrEmpty(v any, there bool) (string, error) {
 	return string(text), nil
 }
 
-// SaveWorkflow implements [queue.WorkflowTx].
-func (t *workflowTx) SaveWorkflow(w *queue.WorkflowRecord) error {
-	if w.Status == queue.WorkflowRunning && w.EndedAt == 0 {
+// SaveWorkflow implements [record.WorkflowTx].
+func (t *workflowTx) SaveWorkflow(w *record.WorkflowRecord) error {
+	if w.Status == record.WorkflowRunning && w.EndedAt == 0 {
 		// The usual case leaves all indexes alone.
 		err := t.tx.Stmt("UPDATE workflow SET record=?, sum=? WHERE seq=? AND status=0 AND ending IS NULL").
 			Blob(w.Record).Int(workflowSum(w, "")).Int(int64(w.Key)).Exec()
@@ -96,7 +96,7 @@ func (t *workflowTx) SaveWorkflow(w *queue.WorkflowRecord) error {
 			return err
 		}
 	}
-	ending, err := textOrEmpty(&w.Ending, w.Ending != (queue.Ending{}))
+	ending, err := textOrEmpty(&w.Ending, w.Ending != (record.Ending{}))
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (t *workflowTx) SaveWorkflow(w *queue.WorkflowRecord) error {
 		Int(workflowSum(w, ending)).Int(int64(w.Key)).Exec()
 }
 
-// SetWorkflowData implements [queue.WorkflowTx].
-func (t *workflowTx) SetWorkflowData(key queue.Key, slot int, data []byte) error {
+// SetWorkflowData implements [record.WorkflowTx].
+func (t *workflowTx) SetWorkflowData(key record.Key, slot int, data []byte) error {
 	return t.tx.Stmt("INSERT INTO workflow_data(workflow, slot, data, sum) VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET data=excluded.data, sum=excluded.sum").
 		Int(int64(key)).Int(int64(slot)).Blob(data).Int(dataSum(int64(key), int64(slot), data)).Exec()
 }
 
-// SaveStep implements [queue.WorkflowTx].
-func (t *workflowTx) SaveStep(key queue.Key, s *queue.StepRecord) error {
+// SaveStep implements [record.WorkflowTx].
+func (t *workflowTx) SaveStep(key record.Key, s *record.StepRecord) error {
 	failure, err := textOrEmpty(s.Failure, s.Failure != nil)
 	if err != nil {
 		return err
@@ -136,18 +136,18 @@ func (t *workflowTx) SaveStep(key queue.Key, s *queue.StepRecord) error {
 		Int(stepSum(int64(key), int64(s.Step), failure)).Exec()
 }
 
-// SubmitStep implements [queue.WorkflowTx].
-func (t *workflowTx) SubmitStep(job *queue.JobSpec) (refused *jobhost.Error, err error) {
+// SubmitStep implements [record.WorkflowTx].
+func (t *workflowTx) SubmitStep(job *record.JobSpec) (refused *jobhost.Error, err error) {
 	text, err := jobTexts(job)
 	if err != nil {
 		return nil, err
 	}
-	var added queue.OpResult
+	var added record.OpResult
 	if err := t.ledger.submit(t.tx, job, text, &added); err != nil {
 		return nil, err
 	}
 	if added.Existing {
-		added.Err = queue.TakenID(job.ID)
+		added.Err = record.TakenID(job.ID)
 	}
 	if refused, ok := errors.AsType[*jobhost.Error](added.Err); ok {
 		return refused, nil
@@ -157,15 +157,15 @@ func (t *workflowTx) SubmitStep(job *queue.JobSpec) (refused *jobhost.Error, err
 	return nil, t.tx.Stmt("INSERT INTO workflow_job(workflow, job) VALUES(?,?)").Int(int64(job.Origin.Workflow)).Int(int64(job.Key)).Exec()
 }
 
-// CancelStep implements [queue.WorkflowTx].
-func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires queue.Millis) error {
+// CancelStep implements [record.WorkflowTx].
+func (t *workflowTx) CancelStep(id string, origin *record.Origin, at, expires record.Millis) error {
 	s := t.tx.Stmt("SELECT 1 FROM workflow_job WHERE workflow=? AND job=(SELECT seq FROM job WHERE id=?)").Int(int64(origin.Workflow)).Text(id)
 	own := s.Step()
 	if err := s.Done(); !own || err != nil {
 		return err
 	}
-	var res queue.OpResult
-	if err := t.ledger.cancel(t.tx, &queue.Cancel{ID: id, At: at, ExpiresAt: expires}, &res); err != nil {
+	var res record.OpResult
+	if err := t.ledger.cancel(t.tx, &record.Cancel{ID: id, At: at, ExpiresAt: expires}, &res); err != nil {
 		return err
 	}
 	if len(res.Tasks) == 0 {
@@ -181,12 +181,12 @@ func (t *workflowTx) CancelStep(id string, origin *queue.Origin, at, expires que
 	return nil
 }
 
-func droppedOf(id string, origin *queue.Origin, res *queue.OpResult) queue.Dropped {
-	return queue.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded}
+func droppedOf(id string, origin *record.Origin, res *record.OpResult) record.Dropped {
+	return record.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded}
 }
 
 // isStep refuses the removal of a job that is kept with its workflow.
-func isStep(tx *sqlitedb.Tx, t *target, id string, res *queue.OpResult) error {
+func isStep(tx *sqlitedb.Tx, t *target, id string, res *record.OpResult) error {
 	s := tx.Stmt("SELECT options->>'$.origin.id' FROM job WHERE seq=? AND options IS NOT NULL").Int(t.key)
 	if s.Step() && s.ColText(0) != "" {
 		res.Err = &jobhost.Error{

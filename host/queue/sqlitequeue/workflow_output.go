@@ -4,11 +4,11 @@ import (
 	"errors"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // idOf returns the id of a workflow.
-func (v workflowView) idOf(key queue.Key) (id string) {
+func (v workflowView) idOf(key record.Key) (id string) {
 	s := v.q.Stmt("SELECT id FROM workflow WHERE seq=?").Int(int64(key))
 	if s.Step() {
 		id = s.ColText(0)
@@ -28,13 +28,13 @@ func slotName(slot int) string {
 	return "a signal"
 }
 
-// JobOutput implements [queue.WorkflowView].
-func (v workflowView) JobOutput(id string, most int) (*queue.JobOutput, error) {
+// JobOutput implements [record.WorkflowView].
+func (v workflowView) JobOutput(id string, most int) (*record.JobOutput, error) {
 	s := v.q.Stmt("SELECT seq, tasks FROM job WHERE id=?").Text(id)
 	if !s.Step() {
 		return nil, s.Done()
 	}
-	key, out := s.ColInt(0), &queue.JobOutput{Tasks: int(s.ColInt(1))}
+	key, out := s.ColInt(0), &record.JobOutput{Tasks: int(s.ColInt(1))}
 	if err := s.Done(); err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (v workflowView) JobOutput(id string, most int) (*queue.JobOutput, error) {
 	return out, s.Done()
 }
 
-// JobFailure implements [queue.WorkflowView].
+// JobFailure implements [record.WorkflowView].
 func (v workflowView) JobFailure(id string) (*jobhost.Failure, error) {
 	s := v.q.Stmt("SELECT seq, tasks FROM job WHERE id=?").Text(id)
 	if !s.Step() {

@@ -4,24 +4,24 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// deleteWorkflow removes a workflow that somebody names, or a piece of it.
-func (l *ledger) deleteWorkflow(tx *sqlitedb.Tx, op *queue.DeleteWorkflow, res *queue.OpResult) error {
+// deleteWorkflow removes the workflow of an id, or a piece of it.
+func (l *ledger) deleteWorkflow(tx *sqlitedb.Tx, op *record.DeleteWorkflow, res *record.OpResult) error {
 	s := tx.Stmt("SELECT seq, status, parent_id FROM workflow WHERE id=?").Text(op.ID)
 	if !s.Step() {
 		res.Err = &jobhost.Error{Code: jobhost.CodeNotFound, Message: fmt.Sprintf("there is no workflow %s", op.ID)}
 		return s.Done()
 	}
-	key, status, parent := s.ColInt(0), queue.WorkflowStatus(s.ColInt(1)), s.ColText(2)
+	key, status, parent := s.ColInt(0), record.WorkflowStatus(s.ColInt(1)), s.ColText(2)
 	if err := s.Done(); err != nil {
 		return err
 	}
 	switch {
-	case status == queue.WorkflowRunning:
-		res.Err = conflict("workflow %s has not ended", op.ID)
+	case status == record.WorkflowRunning:
+		res.Err = stillOpen("workflow", op.ID)
 		return nil
 	case parent != "":
 		res.Err = conflict("workflow %s is a step of %s and goes with it", op.ID, parent)
@@ -47,7 +47,7 @@ const below = `WITH RECURSIVE below(seq) AS (VALUES(?)
 	UNION ALL SELECT workflow.seq FROM below JOIN workflow ON workflow.parent=below.seq WHERE workflow.parent>0) `
 
 // runningStep returns the id of a workflow that runs as a step of another, or of one of its steps; empty = none
-// does. That is so when somebody has retried it after the end of the other.
+// does. That is so when it was retried after the end of the other.
 func runningStep(tx *sqlitedb.Tx, key int64) (id string, err error) {
 	s := tx.Stmt(below + "SELECT id FROM workflow WHERE seq IN below AND status=0 LIMIT 1").Int(key)
 	if s.Step() {
@@ -62,8 +62,8 @@ const laterRemoval = 60_000 // milliseconds
 // removal is how much may be removed, and what comes of it.
 type removal struct {
 	limit int64
-	at    queue.Millis
-	res   *queue.OpResult
+	at    record.Millis
+	res   *record.OpResult
 }
 
 // full reports whether no more may be removed.
@@ -71,7 +71,7 @@ func (r *removal) full() bool { return r.res.Removed >= r.limit }
 
 // tidyWorkflows removes workflows whose time is over, about as many tasks as there is room for.
 // more says that there are others, or something is left of one.
-func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpResult) (more bool, err error) {
+func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *record.Tidy, res *record.OpResult) (more bool, err error) {
 	for res.Removed < int64(op.Limit) {
 		s := tx.Stmt("SELECT seq FROM workflow INDEXED BY workflow_due WHERE expires_at>0 AND expires_at<=? ORDER BY expires_at LIMIT 1").
 			Int(int64(op.At))
@@ -100,8 +100,8 @@ func (l *ledger) tidyWorkflows(tx *sqlitedb.Tx, op *queue.Tidy, res *queue.OpRes
 	return true, nil
 }
 
-// removeWorkflow removes jobs of a workflow, and it with the last of them. From its first job on nobody
-// sees it any more, and if somebody stops on the way it is over, so that it is tidied away.
+// removeWorkflow removes jobs of a workflow, and it with the last of them. From its first job on it
+// is not shown any more, and if the removal stops on the way its time is over, so that it is tidied away.
 func (l *ledger) removeWorkflow(tx *sqlitedb.Tx, key int64, r *removal) (more bool, err error) {
 	if err := tx.Stmt("UPDATE workflow SET status=4, expires_at=1 WHERE seq=? AND status<>4").Int(key).Exec(); err != nil {
 		return false, err
@@ -147,7 +147,7 @@ func (l *ledger) removeWorkflow(tx *sqlitedb.Tx, key int64, r *removal) (more bo
 // removeStep removes a job of a workflow, if it is still there.
 func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) error {
 	s := tx.Stmt("SELECT id, options->>'$.origin.id', options->>'$.origin.step' FROM job WHERE seq=?").Int(job)
-	id, origin := "", &queue.Origin{Workflow: queue.Key(workflow)}
+	id, origin := "", &record.Origin{Workflow: record.Key(workflow)}
 	if s.Step() {
 		id, origin.ID, origin.Step = s.ColText(0), s.ColText(1), s.ColText(2)
 	}
@@ -155,25 +155,25 @@ func (l *ledger) removeStep(tx *sqlitedb.Tx, workflow, job int64, r *removal) er
 		return err
 	}
 	if id != "" {
-		var found queue.OpResult
+		var found record.OpResult
 		t, err := find(tx, id, &found)
 		if err != nil {
 			return err
 		}
-		if t.counts[queue.Open] > 0 {
-			// Somebody revived it. Its lane must forget it, and whoever runs it be told.
-			if err := l.cancel(tx, &queue.Cancel{ID: id, At: r.at}, &found); err != nil {
+		if t.counts[record.Open] > 0 {
+			// It was revived. Its lane must forget it, and its attempt be cancelled.
+			if err := l.cancel(tx, &record.Cancel{ID: id, At: r.at}, &found); err != nil {
 				return err
 			}
 			r.res.Dropped = append(r.res.Dropped, droppedOf(id, origin, &found))
-			t.counts[queue.Cancelled] += t.counts[queue.Open]
-			t.counts[queue.Open] = 0
+			t.counts[record.Cancelled] += t.counts[record.Open]
+			t.counts[record.Open] = 0
 		}
 		if err := l.remove(tx, t); err != nil {
 			return err
 		}
 		r.res.Removed += t.tasks
-		l.expires(t.key, r.at) // or nobody would look any more whether its block is empty
+		l.expires(t.key, r.at) // or its block would not be looked at again when it is empty
 	}
 	return tx.Stmt("DELETE FROM workflow_job WHERE workflow=? AND job=?").Int(workflow).Int(job).Exec()
 }

@@ -7,34 +7,34 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 // doing is a transition made of what it does.
-type doing func(queue.WorkflowTx) error
+type doing func(record.WorkflowTx) error
 
-func (f doing) Apply(tx queue.WorkflowTx, _ queue.End) error { return f(tx) }
-func (doing) Applied()                                       {}
+func (f doing) Apply(tx record.WorkflowTx, _ record.End) error { return f(tx) }
+func (doing) Applied()                                         {}
 
 func advance(t *testing.T, store *sqlitequeue.Store, f doing) error {
 	t.Helper()
-	_, err := commitAll(store, &queue.Advance{Transition: f})
+	_, err := commitAll(store, &record.Advance{Transition: f})
 	return err
 }
 
 // addWorkflow adds a workflow with a job, and returns its key.
-func addWorkflow(tx queue.WorkflowTx, w *queue.WorkflowRecord) error {
+func addWorkflow(tx record.WorkflowTx, w *record.WorkflowRecord) error {
 	if added, err := tx.AddWorkflow(w, []byte("{}")); !added || err != nil {
 		return errors.Join(err, errors.New("its id is taken"))
 	}
 	job := newSpec(w.ID+".a.1", "w", 1)
-	job.Origin = &queue.Origin{Workflow: w.Key, ID: w.ID, Step: "a", Mark: "s0.1"}
+	job.Origin = &record.Origin{Workflow: w.Key, ID: w.ID, Step: "a", Mark: "s0.1"}
 	if refused, err := tx.SubmitStep(job); refused != nil || err != nil {
 		return errors.Join(err, errors.New("its job is there"))
 	}
-	return errors.Join(tx.SaveStep(w.Key, &queue.StepRecord{Status: jobhost.StepRunning, Number: 1, Tasks: 1}), tx.SetWorkflowData(w.Key, -1, []byte("1")))
+	return errors.Join(tx.SaveStep(w.Key, &record.StepRecord{Status: jobhost.StepRunning, Number: 1, Tasks: 1}), tx.SetWorkflowData(w.Key, -1, []byte("1")))
 }
 
 // A transition that fails leaves nothing behind, nor does the operation that it is a part of.
@@ -42,10 +42,10 @@ func TestWorkflowRollback(t *testing.T) {
 	t.Parallel()
 	store := open(t, sqlitequeue.Options{})
 	spoiled := errors.New("spoiled")
-	var key queue.Key
+	var key record.Key
 	for _, fails := range []bool{true, false} {
-		err := advance(t, store, func(tx queue.WorkflowTx) error {
-			w := &queue.WorkflowRecord{ID: "wf-a", Name: "n", Definition: "hash", StartedAt: 5}
+		err := advance(t, store, func(tx record.WorkflowTx) error {
+			w := &record.WorkflowRecord{ID: "wf-a", Name: "n", Definition: "hash", StartedAt: 5}
 			if err := addWorkflow(tx, w); err != nil {
 				return err
 			}
@@ -64,13 +64,13 @@ func TestWorkflowRollback(t *testing.T) {
 			t.Errorf("after a transition that fails is %v: %v, %v, %v", fails, open, noJob, err)
 		}
 	}
-	err := store.ViewWorkflows(t.Context(), func(v queue.WorkflowView) error {
+	err := store.ViewWorkflows(t.Context(), func(v record.WorkflowView) error {
 		w, err := v.Workflow(key)
 		if err != nil || w == nil || w.ID != "wf-a" || w.StartedAt != 5 {
 			t.Errorf("%+v, %v", w, err)
 		}
 		for what, got := range map[string]any{"by id": must(v.WorkflowByID("wf-none")), "by key": must(v.Workflow(key + 99))} {
-			if got != (*queue.WorkflowRecord)(nil) {
+			if got != (*record.WorkflowRecord)(nil) {
 				t.Errorf("%s there is %v", what, got)
 			}
 		}
@@ -90,11 +90,11 @@ func TestWorkflowRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settle := &queue.Settle{Key: job.Key, Status: queue.Succeeded, Attempt: 1, EndedAt: 9, Transition: doing(func(queue.WorkflowTx) error { return spoiled })}
+	settle := &record.Settle{Key: job.Key, Status: record.Succeeded, Attempt: 1, EndedAt: 9, Transition: doing(func(record.WorkflowTx) error { return spoiled })}
 	if _, err := commitAll(store, settle); !errors.Is(err, spoiled) {
 		t.Fatal(err)
 	}
-	if job, err = store.Job(t.Context(), job.ID); err != nil || job.Tasks[0].Status != queue.Open {
+	if job, err = store.Job(t.Context(), job.ID); err != nil || job.Tasks[0].Status != record.Open {
 		t.Errorf("a task whose settlement came to nothing: %+v, %v", job.Tasks, err)
 	}
 }
@@ -110,18 +110,18 @@ func must[T any](v T, err error) T {
 func TestWorkflowList(t *testing.T) {
 	t.Parallel()
 	store := open(t, sqlitequeue.Options{})
-	var all []queue.WorkflowRecord
-	err := advance(t, store, func(tx queue.WorkflowTx) error {
+	var all []record.WorkflowRecord
+	err := advance(t, store, func(tx record.WorkflowTx) error {
 		all = nil
 		for i := range 60 {
-			w := queue.WorkflowRecord{ID: fmt.Sprint("wf-", i), Name: fmt.Sprint("n", i%3), Definition: fmt.Sprint(i % 2), StartedAt: queue.Millis(100 + i)}
+			w := record.WorkflowRecord{ID: fmt.Sprint("wf-", i), Name: fmt.Sprint("n", i%3), Definition: fmt.Sprint(i % 2), StartedAt: record.Millis(100 + i)}
 			if i%5 == 4 {
 				w.Parent, w.ParentID = all[0].Key, all[0].ID
 			}
 			if _, err := tx.AddWorkflow(&w, []byte("{}")); err != nil {
 				return err
 			}
-			if w.Status = queue.WorkflowStatus(i % 4); w.Status != queue.WorkflowRunning {
+			if w.Status = record.WorkflowStatus(i % 4); w.Status != record.WorkflowRunning {
 				w.EndedAt = 500
 			}
 			if err := tx.SaveWorkflow(&w); err != nil {
@@ -135,18 +135,18 @@ func TestWorkflowList(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Reverse(all)
-	failed := queue.WorkflowFailed
+	failed := record.WorkflowFailed
 	for name, tt := range map[string]struct {
-		query queue.WorkflowQuery
-		match func(*queue.WorkflowRecord) bool
+		query record.WorkflowQuery
+		match func(*record.WorkflowRecord) bool
 	}{
-		"all":      {queue.WorkflowQuery{}, func(*queue.WorkflowRecord) bool { return true }},
-		"name":     {queue.WorkflowQuery{Name: "n1"}, func(w *queue.WorkflowRecord) bool { return w.Name == "n1" }},
-		"status":   {queue.WorkflowQuery{Status: &failed}, func(w *queue.WorkflowRecord) bool { return w.Status == failed }},
-		"parent":   {queue.WorkflowQuery{Parent: "wf-0"}, func(w *queue.WorkflowRecord) bool { return w.Parent != 0 }},
-		"nobody's": {queue.WorkflowQuery{Parent: "wf-none"}, func(*queue.WorkflowRecord) bool { return false }},
-		"time":     {queue.WorkflowQuery{After: 110, Before: 130}, func(w *queue.WorkflowRecord) bool { return w.StartedAt >= 110 && w.StartedAt < 130 }},
-		"several": {queue.WorkflowQuery{Name: "n0", Status: &failed, After: 110}, func(w *queue.WorkflowRecord) bool {
+		"all":      {record.WorkflowQuery{}, func(*record.WorkflowRecord) bool { return true }},
+		"name":     {record.WorkflowQuery{Name: "n1"}, func(w *record.WorkflowRecord) bool { return w.Name == "n1" }},
+		"status":   {record.WorkflowQuery{Status: &failed}, func(w *record.WorkflowRecord) bool { return w.Status == failed }},
+		"parent":   {record.WorkflowQuery{Parent: "wf-0"}, func(w *record.WorkflowRecord) bool { return w.Parent != 0 }},
+		"nobody's": {record.WorkflowQuery{Parent: "wf-none"}, func(*record.WorkflowRecord) bool { return false }},
+		"time":     {record.WorkflowQuery{After: 110, Before: 130}, func(w *record.WorkflowRecord) bool { return w.StartedAt >= 110 && w.StartedAt < 130 }},
+		"several": {record.WorkflowQuery{Name: "n0", Status: &failed, After: 110}, func(w *record.WorkflowRecord) bool {
 			return w.Name == "n0" && w.Status == failed && w.StartedAt >= 110
 		}},
 	} {
@@ -192,7 +192,7 @@ func TestWorkflowMigration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := commitAll(old, &queue.Submit{Job: newSpec("old", "w", 1)}); err != nil {
+	if _, err := commitAll(old, &record.Submit{Job: newSpec("old", "w", 1)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -202,11 +202,11 @@ func TestWorkflowMigration(t *testing.T) {
 	if _, err := store.Job(t.Context(), "old"); err != nil {
 		t.Error(err)
 	}
-	w := &queue.WorkflowRecord{ID: "wf-a", Name: "n", Definition: "hash"}
-	if err := advance(t, store, func(tx queue.WorkflowTx) error { return addWorkflow(tx, w) }); err != nil {
+	w := &record.WorkflowRecord{ID: "wf-a", Name: "n", Definition: "hash"}
+	if err := advance(t, store, func(tx record.WorkflowTx) error { return addWorkflow(tx, w) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := commitAll(store, &queue.Tidy{At: 1 << 40, Limit: 10}, &queue.Cancel{ID: "wf-a.a.1", At: 3}); err != nil {
+	if _, err := commitAll(store, &record.Tidy{At: 1 << 40, Limit: 10}, &record.Cancel{ID: "wf-a.a.1", At: 3}); err != nil {
 		t.Error(err)
 	}
 }

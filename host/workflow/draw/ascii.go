@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// ASCII draws a plan for a terminal: boxes and lines, or a list where those
-// would be wider than the terminal or too many to follow.
+// ASCII draws a plan for a terminal: boxes and lines, or a list if those would be
+// wider than the terminal or too many to follow.
 func ASCII(p *plan.Plan, o Options) string {
 	const defaultWidth, mostSteps = 100, 60
 	if o.Width == 0 {
@@ -61,7 +61,7 @@ func list(p *plan.Plan, o Options) string {
 	return b.String()
 }
 
-// needs lists the names of the first steps that a step needs.
+// needs lists the first few steps that a step needs.
 func needs(p *plan.Plan, s *plan.Step) string {
 	const most = 6
 	var names []string
@@ -152,11 +152,11 @@ func (c *canvas) String() string {
 	return b.String()
 }
 
-// boxHeight is the rows of a box: two borders and two lines.
+// boxHeight is the number of rows of a box: two borders and two lines.
 const boxHeight = 4
 
-// paint draws a layout. Between two layers each node that has a line to the
-// side gets a row of its own, on which its lines run.
+// paint draws a layout. Between two layers each node with a line to the side gets a
+// row of its own for its lines.
 func paint(l *layout, labels [][2]string) string {
 	c := &canvas{}
 	columns := l.columns()
@@ -203,7 +203,8 @@ func (n *node) draw(c *canvas, y int, labels [][2]string) {
 	}
 }
 
-// connect draws the lines from a node down. track is below bottom if it has none.
+// connect draws the lines down from a node. track is below bottom if the node has
+// none.
 func (l *layout) connect(c *canvas, i, bottom, track, next int) {
 	n := &l.nodes[i]
 	for _, j := range n.down {
@@ -222,9 +223,9 @@ func (l *layout) connect(c *canvas, i, bottom, track, next int) {
 	}
 }
 
-// tracks returns the nodes of a layer that need a row, in its order from above.
-// A line that comes down to where another node stands above must turn after
-// that one has turned away, or the two would look like one.
+// tracks returns the nodes of a layer that need a row, from top to bottom. A line
+// that lands below another node must turn after that node's line has turned away, or
+// the two would look like one.
 func (l *layout) tracks(layer []int) []int {
 	var turning []int
 	for _, i := range layer {
@@ -238,7 +239,7 @@ func (l *layout) tracks(layer []int) []int {
 	}
 	var order []int
 	for len(turning) > 0 {
-		// The first on whose column none of the others waits to land before it turns.
+		// The first one in whose column no other lands before it turns.
 		at := slices.IndexFunc(turning, func(i int) bool {
 			return !slices.ContainsFunc(turning, func(j int) bool { return j != i && lands(i, l.nodes[j].center()) })
 		})

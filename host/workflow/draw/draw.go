@@ -1,8 +1,8 @@
 // Package draw draws plans of workflows: as text for terminals, for Mermaid and
 // Graphviz, and as a picture. The same plan always gives the same drawing.
 //
-// What stands in a definition, such as conditions and names of signals, is
-// escaped for each format: it can't leave its label.
+// Text from a definition, such as conditions and names of signals, is escaped for each
+// format: it can't break out of its label.
 package draw
 
 import (
@@ -15,9 +15,10 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// Options say what a drawing shows besides the plan. The zero value shows the plan alone.
+// Options say what a drawing shows in addition to the plan. The zero value shows the plan
+// alone.
 type Options struct {
-	// Status returns where a step of a run stands, or ""; nil = there is no run.
+	// Status returns the status of a step of a run, or ""; nil = there is no run.
 	Status func(step string) jobhost.StepStatus
 	// Width is how many columns ASCII may use; 0 = 100.
 	Width int
@@ -30,7 +31,7 @@ func (o *Options) status(s *plan.Step) jobhost.StepStatus {
 	return o.Status(s.Name)
 }
 
-// Mark returns a sign for a status, of one column.
+// Mark returns a one-column sign for a status.
 func Mark(s jobhost.StepStatus) string {
 	switch s {
 	case jobhost.StepPending:
@@ -51,7 +52,7 @@ func Mark(s jobhost.StepStatus) string {
 	return ""
 }
 
-// what says what a step does, in a few words.
+// what describes a step's action in a few words.
 func what(s *plan.Step) string {
 	text := string(plan.KindOf(s.Step))
 	switch plan.KindOf(s.Step) {
@@ -82,7 +83,7 @@ func what(s *plan.Step) string {
 	return clean(text, 40)
 }
 
-// clean makes text one line that can be printed, of at most so many characters.
+// clean turns text into one printable line of at most that many characters.
 func clean(s string, most int) string {
 	var b strings.Builder
 	n := 0

@@ -14,24 +14,24 @@ type node struct {
 	width    int
 	x        int // of the left side
 	up, down []int
-	dashed   bool // the lines to it are to a fallback
+	dashed   bool // the lines to it are those of a fallback
 }
 
 func (n *node) center() int { return n.x + n.width/2 }
 
-// layout has the nodes of a plan in layers, each below those that it needs
-// (after Sugiyama: long lines get bends, and the order in each layer follows
-// the neighbours).
+// layout has the nodes of a plan in layers, each below those it needs (after Sugiyama:
+// long lines get bends, and the order in each layer follows the neighbours).
 type layout struct {
 	nodes  []node
 	layers [][]int
 }
 
-// maxNodes is up to how many nodes, with bends, are laid out with care.
+// maxNodes is the number of nodes, including bends, up to which the layout is
+// optimised.
 const maxNodes = 1_500
 
-// arrange lays out a plan whose steps are so wide, or returns nil if there are
-// too many lines for a drawing that anybody could follow.
+// arrange lays out a plan whose steps have these widths; nil = there are too many lines
+// for a readable drawing.
 func arrange(p *plan.Plan, widths []int, gap int) *layout {
 	all := edges(p)
 	bends := 0
@@ -75,7 +75,7 @@ func (l *layout) join(from, to int) {
 	l.nodes[to].up = append(l.nodes[to].up, from)
 }
 
-// sortBy orders each layer by the middle of the neighbours on one side.
+// sortBy orders each layer by the mean of the neighbours on one side.
 func (l *layout) sortBy(neighbours func(*node) []int, upwards bool) {
 	rank := make([]float64, len(l.nodes))
 	for _, layer := range l.layers {
@@ -106,8 +106,8 @@ func (l *layout) sortBy(neighbours func(*node) []int, upwards bool) {
 	}
 }
 
-// place gives each node its column: below the middle of those above, as far as
-// there is room, and then above the middle of those below.
+// place assigns columns: first below the middle of the nodes above, as far as there is
+// room, then above the middle of those below.
 func (l *layout) place(gap int) {
 	for _, layer := range l.layers {
 		x := 0
@@ -133,8 +133,8 @@ func (l *layout) place(gap int) {
 	}
 }
 
-// align moves the nodes of a layer to where they want to be. Those that are in
-// each other's way are moved as a block, to the middle of what they want.
+// align moves the nodes of a layer to their preferred positions. Nodes in each other's
+// way are moved as a block, to the mean of their preferences.
 func (l *layout) align(layer []int, gap int, neighbours func(*node) []int) {
 	type block struct{ first, count, x, sum, width int }
 	var blocks []block
@@ -154,7 +154,8 @@ func (l *layout) align(layer []int, gap int, neighbours func(*node) []int) {
 			if last.x+last.width+gap <= b.x {
 				break
 			}
-			// b's wishes are for its left side, which is that far right of the block's.
+			// b's preferences are for its left side, which is that far right of the
+			// block's.
 			b = block{
 				first: last.first, count: last.count + b.count, sum: last.sum + b.sum - b.count*(last.width+gap),
 				width: last.width + gap + b.width,

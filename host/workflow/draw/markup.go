@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/plan"
 )
 
-// statuses are those with a colour of their own, in light and dark.
+// statuses are those with their own colours, in light and dark.
 func statuses() []struct {
 	status        jobhost.StepStatus
 	fill, onLight string
@@ -57,8 +57,8 @@ func Mermaid(p *plan.Plan, o Options) string {
 	return b.String()
 }
 
-// mermaidText writes all but letters, digits and a few signs as entities, which
-// Mermaid begins with #.
+// mermaidText writes everything except letters, digits and a few signs as
+// entities, which begin with # in Mermaid.
 func mermaidText(s string) string {
 	var b strings.Builder
 	for _, r := range clean(s, 60) {
@@ -99,7 +99,8 @@ func DOT(p *plan.Plan, o Options) string {
 }
 
 // dotText writes a quoted string of lines. In it a backslash begins an escape,
-// as \N for the name of the node, and a quote ends it; entities are read too.
+// such as \N for the name of the node, and a quote ends it; entities are
+// interpreted too.
 func dotText(lines ...string) string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;")
 	for i, line := range lines {

@@ -14,13 +14,13 @@ const (
 	stepHeight  = 46
 	layerGap    = 54
 	margin      = 16
-	wideRow     = 12     // steps in a row of a picture of many
+	wideRow     = 12     // steps in a row of a large picture
 	mostSVGLine = 20_000 // beyond which lines are left out
 )
 
-// SVG draws a plan as a picture that needs nothing else and follows the
-// reader's choice of light or dark. Each step has its status as a class and its
-// name as data-step.
+// SVG draws a plan as a self-contained picture that follows the reader's choice
+// of light or dark. Each step has its status as a class and its name as
+// data-step.
 func SVG(p *plan.Plan, o Options) string {
 	widths := make([]int, len(p.Steps))
 	for i := range p.Steps {
@@ -57,7 +57,7 @@ func SVG(p *plan.Plan, o Options) string {
 	return b.String()
 }
 
-// picture is where everything is.
+// picture has the positions of everything.
 type picture struct {
 	width, height int
 	at            map[int]point // of steps, the upper left corner
@@ -108,7 +108,8 @@ func path(d string, dashed bool) string {
 	return fmt.Sprintf(`<path class="%s" d="%s" marker-end="url(#a)"/>`+"\n", class, d)
 }
 
-// inRows puts the steps of each level into rows, for plans too large for more.
+// inRows puts the steps of each level into rows, for plans too large for a
+// layout.
 func inRows(p *plan.Plan, widths []int) picture {
 	pic := picture{at: map[int]point{}}
 	x, y, level, inRow := margin, margin, 0, 0
@@ -155,7 +156,7 @@ func writeStep(b *strings.Builder, s *plan.Step, o *Options, at point, w int) {
 		at.x+w/2, at.y+19, escape(clean(name, 42)), at.x+w/2, at.y+35, escape(what(s)))
 }
 
-// title is what is shown when the pointer rests on a step.
+// title is the tooltip of a step.
 func title(s *plan.Step) string {
 	text := s.Name
 	if s.Description != "" {

@@ -15,19 +15,19 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// Place says where an expression stands.
+// Place says where an expression is used.
 type Place struct {
 	Kind Kind
 	// Step is the step it belongs to; empty = the workflow.
 	Step string
-	// Item says that item and index are there.
+	// Item says that item and index are available.
 	Item bool
-	// Above says whether a step comes before, so that it has ended when the
-	// expression runs; nil = all do.
+	// Above says whether a step comes before, so that it has ended when the expression runs;
+	// nil = all do.
 	Above func(step string) bool
 }
 
-// key is what programs that are the same have in common. own is the step, where that matters.
+// key identifies identical programs. own is the step, where that matters.
 type key struct {
 	source string
 	kind   Kind
@@ -35,9 +35,8 @@ type key struct {
 	own    string
 }
 
-// Compile checks an expression and prepares it. The error joins everything that
-// is wrong, each an invalid [jobhost.Error] whose message begins with line and
-// column.
+// Compile checks an expression and prepares it. The error joins all faults, each an invalid
+// [jobhost.Error] whose message begins with line and column.
 func (e *Env) Compile(source string, at Place) (*Program, error) {
 	k := key{source: source, kind: at.Kind, item: at.Item}
 	if at.Kind == Terminate {
@@ -87,8 +86,8 @@ func (e *Env) checkAbove(p *Program, at Place) error {
 }
 
 func (e *Env) compile(source string, at Place) (p *Program, err error) {
-	// A library that reads what strangers write is no reason for the host to end;
-	// when programs run, CEL itself sees to that.
+	// A panic in a library that parses strangers' input must not end the host; when programs
+	// run, CEL itself recovers.
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, jobhost.Invalid("", "write it in another way", "CEL can't compile this expression: %s", text.Message(fmt.Sprint(r)))
@@ -144,7 +143,7 @@ func stepSet(reads []place) map[string]bool {
 	return set
 }
 
-// checkResult looks at the type that an expression has, as far as it is known.
+// checkResult checks the type of an expression, as far as it is known.
 func checkResult(k Kind, t *cel.Type) error {
 	known := t.Kind() != types.DynKind && t.Kind() != types.AnyKind
 	switch k {
@@ -171,7 +170,7 @@ func typeName(t *cel.Type) string {
 	return text.Message(cel.FormatCELType(t))
 }
 
-// passedBy tells which value an expression passes on as it is, if that is all it does.
+// passedBy returns the value that an expression passes on unchanged, if that is all it does.
 func passedBy(e ast.Expr) Passed {
 	switch e.Kind() {
 	case ast.IdentKind:

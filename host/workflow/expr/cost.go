@@ -17,7 +17,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// checkCost refuses what would be too much even for data of ordinary size.
+// checkCost refuses expressions that would cost too much even for ordinary data.
 func (e *Env) checkCost(a *cel.Ast) error {
 	estimate, err := e.cel.EstimateCost(a, sizes{})
 	if err != nil {
@@ -37,11 +37,11 @@ func operations(n uint64) string {
 	return fmt.Sprintf("about %.1g operations, of at most %.1g", float64(n), float64(MaxCost))
 }
 
-// sizes tells the estimate how large values are of which nothing is known.
+// sizes provides the estimate with sizes of values about which nothing is known.
 type sizes struct{}
 
-// EstimateCallCost implements [cost.Estimator]. What is selected from a value of unknown
-// type CEL takes to be of any size, and with that refuses a[0] + b and a.?b.orValue("") + c.
+// EstimateCallCost implements [cost.Estimator]. CEL assumes a member of a value of unknown
+// type to be of any size, and would therefore refuse a[0] + b and a.?b.orValue("") + c.
 func (sizes) EstimateCallCost(function, _ string, _ *cost.AstNode, args []cost.AstNode) *cost.CallEstimate {
 	switch {
 	case function == "orValue", function == "value":
@@ -54,7 +54,7 @@ func (sizes) EstimateCallCost(function, _ string, _ *cost.AstNode, args []cost.A
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
 	typical := &cost.SizeEstimate{Min: 0, Max: typicalSize}
-	if n.Expr() == nil { // a member of something, of which CEL knows at most the type
+	if n.Expr() == nil { // a member, of which CEL knows at most the type
 		if t := n.Type(); t != nil && (t.Kind() == types.StringKind || t.Kind() == types.BytesKind) {
 			return typical
 		}
@@ -67,8 +67,8 @@ func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
 	return typical
 }
 
-// actual counts what calls cost that depend on the size of their arguments. CEL
-// does so only if it knew their types when it compiled, and those of JSON come later.
+// actual counts the cost of calls that depends on the size of their arguments. CEL counts it
+// only if it knows the types at compile time, and those of JSON come later.
 type actual struct{}
 
 // CallCost implements [cost.ActualCostEstimator].
@@ -109,7 +109,7 @@ func weight(v ref.Val) uint64 {
 	return 0
 }
 
-// limit makes an error that people understand of one that ended a run.
+// limit converts an error that ended a run to one that people understand.
 func limit(err error) error {
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {

@@ -14,17 +14,17 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// Data is what expressions look at when they run. What an expression doesn't
-// look at is not decoded, and may be left out; what was decoded is kept for the
-// next run, so that the inputs of a fan-out share it. Data is for one goroutine
-// at a time; fields are not changed after the first run, except by [Data.SetItem].
+// Data is the data for a run of expressions. What an expression doesn't refer to is not decoded, and
+// may be left out; decoded values are kept for the next run, so the inputs of a fan-out share them.
+// Data is for one goroutine at a time; fields must not be changed after the first run, except by
+// [Data.SetItem].
 //
 // Payloads that are not JSON are text, or bytes if they are not UTF-8 either.
 type Data struct {
 	Input []byte
-	// InputDecoded, if it is there, keeps the input for other Data too. What is known is not decoded.
+	// InputDecoded keeps the decoded input for other Data too; nil = it isn't kept.
 	InputDecoded *Decoded
-	// Steps returns what is known of a step that has ended.
+	// Steps returns the data of a step that has ended.
 	Steps    func(name string) (StepData, error)
 	Output   []byte // in terminate
 	Workflow WorkflowData
@@ -32,29 +32,29 @@ type Data struct {
 	item    []byte
 	index   int
 	decoded map[string]any
-	trouble error // with which a value could not be had
+	trouble error // why a value was not available
 	spent   uint64
 }
 
 // StepData is a step that has ended.
 type StepData struct {
 	Status jobhost.StepStatus
-	// Output is what it returned; nil = nothing, which expressions see as null.
+	// Output is the step's output; nil = none, which expressions see as null.
 	Output []byte
-	// Decoded is as [Data.InputDecoded].
+	// Decoded is like [Data.InputDecoded].
 	Decoded *Decoded
 	// Failure is set if the step has failed.
 	Failure *jobhost.Failure
 }
 
-// Decoded keeps a payload that was decoded, for several [Data]. It is empty at first, and for one
-// goroutine at a time.
+// Decoded keeps a decoded payload for several [Data]. It is initially empty, and for one goroutine at
+// a time.
 type Decoded struct {
 	value any
 	known bool
 }
 
-// Known reports whether there is one: the payload itself need not be there then.
+// Known reports whether it has a value: then the payload itself is not needed.
 func (d *Decoded) Known() bool { return d != nil && d.known }
 
 // decode returns the value of a payload.
@@ -69,20 +69,20 @@ func (d *Decoded) decode(what string, payload []byte) (any, error) {
 	return v, err
 }
 
-// WorkflowData is what expressions see of the workflow itself.
+// WorkflowData describes the workflow to expressions.
 type WorkflowData struct {
 	ID, Name string
 	Labels   map[string]string
 	Started  time.Time
 }
 
-// SetItem sets what item and index are in the next runs.
+// SetItem sets item and index for the next runs.
 func (d *Data) SetItem(index int, item []byte) {
 	d.index, d.item = index, item
 	delete(d.decoded, "item")
 }
 
-// activation hands Data to CEL. A value that can't be had ends the run.
+// activation provides CEL with Data. A value that isn't available ends the run.
 type activation struct {
 	data    *Data
 	program *Program
@@ -143,7 +143,7 @@ func (d *Data) orTrouble(v any, err error) any {
 	return v
 }
 
-// steps returns the steps of these names.
+// steps returns the steps with these names.
 func (d *Data) steps(names []string) (map[string]any, error) {
 	all := make(map[string]any, len(names))
 	for _, name := range names {
@@ -184,7 +184,7 @@ func (d *Data) step(name string) (any, error) {
 	return map[string]any{"status": string(s.Status), "output": output, "error": failure}, nil
 }
 
-// failureValue leaves out what is of no use in conditions: times, stack and context.
+// failureValue omits what is of no use in conditions: times, stack and context.
 func failureValue(f *jobhost.Failure) (any, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
@@ -201,7 +201,7 @@ func failureValue(f *jobhost.Failure) (any, error) {
 	return all, nil
 }
 
-// value decodes a payload. what names it in errors.
+// value decodes a payload. what is its name in errors.
 func value(what string, payload []byte) (any, error) {
 	if len(payload) > jobhost.MaxStepData {
 		return nil, tooLarge("keep what expressions need small, and pass large data from step to step without them",

@@ -1,13 +1,13 @@
 // Package expr compiles and runs the expressions of workflows, which are in CEL
 // (https://cel.dev): conditions, and selections of values from JSON.
 //
-// An expression has no side effects, sees no clock, no files and no network, and
-// gives the same result for the same data. Its cost is bounded twice: by an
-// estimate when it is compiled, and as it is counted when it runs.
+// An expression has no side effects, has no access to clocks, files or the network,
+// and gives the same result for the same data. Its cost is bounded twice: by an
+// estimate when it is compiled, and by counting when it runs.
 //
-// Values are JSON. A number that is whole and fits 64 bits is an int, however it
-// is written (1, 1.0, 1e3), any other a double. CEL never mixes the two in
-// arithmetic: double(input.score) * 0.5 works for both.
+// Values are JSON. A whole number that fits into 64 bits is an int, however it is
+// written (1, 1.0, 1e3), any other a double. CEL never mixes the two in arithmetic:
+// double(input.score) * 0.5 works for both.
 package expr
 
 import (
@@ -22,24 +22,25 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Bounds that no configuration changes.
+// Fixed limits.
 const (
 	MaxResultBytes = 1 << 20     // of what an expression returns, as JSON
 	MaxCost        = 2_000_000   // of one run, in CEL's units: about one for each operation and for each ten bytes of text
 	MaxTotalCost   = 5 * MaxCost // of all runs on the same [Data], such as the inputs of a fan-out
 	maxDepth       = 64          // of values
-	maxRegexp      = 1_000       // instructions of a regular expression that stands in an expression
-	typicalSize    = 100         // elements that the estimate takes lists to have, of which nothing else is known
-	interruptEvery = 100         // rounds of loops between two looks at the context
+	maxRegexp      = 1_000       // instructions of a regular expression within an expression
+	typicalSize    = 100         // elements that the estimate assumes for lists of unknown size
+	interruptEvery = 100         // loop iterations between two checks of the context
 )
 
-// Kind says what an expression is for, and with that what it may look at and return.
+// Kind is the purpose of an expression, which determines what it may refer to and
+// return.
 type Kind uint8
 
 // The kinds.
 const (
 	When      Kind = iota // a condition: bool
-	Input                 // a payload; of a step with fan_out it sees item and index
+	Input                 // a payload; for a step with fan_out it sees item and index
 	FanOut                // a list
 	Terminate             // a condition that sees the step's own output
 	Output                // the output of a workflow, which sees all steps
@@ -50,19 +51,19 @@ func (k Kind) String() string {
 	return [...]string{"when", "input", "fan_out", "terminate", "output"}[k]
 }
 
-// Step is what expressions know of a step before it runs.
+// Step is what is known about a step when expressions are compiled.
 type Step struct {
 	Name string
 	// Output is a JSON Schema of the step's output; nil = anything.
 	Output json.RawMessage
 	// List says that the output is a list of what the schema describes.
 	List bool
-	// Fallback is the step that this one stands in for; empty = it is none's.
+	// Fallback is the step that this one replaces; empty = none.
 	Fallback string
 }
 
-// Env is what the expressions of one workflow can refer to. It may be used by
-// many goroutines at the same time.
+// Env is what the expressions of one workflow can refer to. It is safe for
+// concurrent use.
 type Env struct {
 	cel       *cel.Env
 	steps     map[string]Step
@@ -75,8 +76,8 @@ type Env struct {
 	cache map[key]*Program // protected by mu: many steps have the same expressions
 }
 
-// New returns the environment of a workflow with these steps and this JSON
-// Schema of its input. Schemas that can't be read count as "anything".
+// New returns the environment of a workflow with these steps and this JSON Schema of
+// its input. Invalid schemas count as "anything".
 func New(input json.RawMessage, steps []Step) (*Env, error) {
 	options := []cel.EnvOption{
 		cel.Variable("input", cel.DynType),

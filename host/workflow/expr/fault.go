@@ -13,18 +13,18 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// fault is one thing that is wrong in an expression.
+// fault is a fault in an expression.
 type fault struct {
 	start   common.Location
 	message string
 	hint    string
 }
 
-// maxFaults of one expression are reported.
+// maxFaults is the maximum number of faults reported for one expression.
 const maxFaults = 8
 
-// asError makes an error of the faults: each begins with its line and column,
-// which count from 1, columns in characters.
+// asError joins faults to an error: each begins with its line and column, which
+// count from 1, columns in characters.
 func asError(faults []fault) error {
 	var errs []error
 	for i, f := range faults {
@@ -49,7 +49,7 @@ var (
 	syntax     = regexp.MustCompile(`(?s)^Syntax error: (.*)`)
 )
 
-// translate makes faults of what CEL reports, in words for people who don't
+// translate converts the errors of CEL to faults, in words for people who don't
 // know its type system.
 func (e *Env) translate(issues *cel.Issues) []fault {
 	var faults []fault
@@ -68,7 +68,7 @@ func (e *Env) translate(issues *cel.Issues) []fault {
 		} else if m := syntax.FindStringSubmatch(err.Message); m != nil {
 			said, _, _ := strings.Cut(m[1], " expecting ")
 			f.message = text.Message("this is not an expression: " + strings.Replace(said, "'<EOF>'", "end", 1))
-			return append(faults, f) // those that follow follow from it
+			return append(faults, f) // those that follow are consequences
 		}
 		faults = append(faults, f)
 	}

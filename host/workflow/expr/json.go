@@ -20,8 +20,8 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// decode reads JSON. isJSON is false if the text is something else; an error
-// says that it is JSON, but not fit for expressions.
+// decode decodes JSON. isJSON is false if the text is something else; an error
+// means that it is JSON, but not usable in expressions.
 func decode(data []byte) (v any, isJSON bool, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	v, err = decodeValue(d, 0)
@@ -40,7 +40,7 @@ func decode(data []byte) (v any, isJSON bool, err error) {
 	return v, true, nil
 }
 
-// unfit is JSON that expressions can't look at.
+// unfit is JSON that expressions can't use.
 type unfit string
 
 func (u unfit) Error() string { return string(u) }
@@ -94,10 +94,10 @@ func decodeObject(d *jsontext.Decoder, depth int) (any, error) {
 	return members, err
 }
 
-// exact is how far doubles tell all whole numbers apart.
+// exact is the bound up to which doubles represent all whole numbers.
 const exact = 1 << 53
 
-// number reads a number as an int if it is whole and fits, however it is
+// number parses a number as an int if it is whole and fits, however it is
 // written: its type follows from its value.
 func number(digits string) (any, error) {
 	if head, tail, ok := strings.Cut(digits, "."); ok && strings.Trim(tail, "0") == "" {

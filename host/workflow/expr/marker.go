@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// markers declares a function for each type that JSON Schemas can promise,
+// markers declares a function for each type that JSON Schemas can specify,
 // which returns its argument. Values of JSON have no types that CEL could
 // check, so the compiler wraps what a schema describes in one of these. Their
 // names can't be written in an expression.
@@ -28,9 +28,9 @@ func markers() []cel.EnvOption {
 	return append(options, cel.Function(inOrder, cel.Overload(inOrder+"_any", []*cel.Type{anything}, anything, cel.UnaryBinding(ordered))))
 }
 
-// inOrder is the function that the compiler puts around what a loop goes
-// through. Go's maps have no order, and neither have CEL's: a selection would
-// give another result each time.
+// inOrder is the function that the compiler puts around what a loop iterates
+// over. Go's maps have no order, and neither do CEL's: a selection would give a
+// different result each time.
 const inOrder = "@in_order"
 
 func ordered(v ref.Val) ref.Val {
@@ -40,7 +40,7 @@ func ordered(v ref.Val) ref.Val {
 	return v
 }
 
-// orderedMap goes through its keys in their order.
+// orderedMap iterates over its keys in order.
 type orderedMap struct{ traits.Mapper }
 
 // Iterator implements [traits.Iterable].

@@ -2,7 +2,7 @@ package expr
 
 import "testing"
 
-// TestOrdinaryExpressionsAreNotTooMuch is of those whose cost CEL by itself takes to be unbounded.
+// TestOrdinaryExpressionsAreNotTooMuch: expressions whose cost CEL alone would consider unbounded.
 func TestOrdinaryExpressionsAreNotTooMuch(t *testing.T) {
 	t.Parallel()
 	env, err := New(nil, []Step{{Name: "a"}})

@@ -10,9 +10,9 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// raw returns the payload that an expression passes on as it is. It is not
+// raw returns the payload that an expression passes on unchanged. It is not
 // decoded, so [jobhost.MaxStepData] does not bound it. ok is false if the
-// expression makes something of its own.
+// expression computes a value.
 func (p *Program) raw(d *Data) (payload []byte, ok bool, err error) {
 	switch p.passes.Root {
 	case "input":
@@ -35,8 +35,8 @@ func (p *Program) raw(d *Data) (payload []byte, ok bool, err error) {
 	return nil, false, nil
 }
 
-// AsPayload returns a payload without the quotes of JSON, if it is text: what
-// [Program.Payload] makes of what is passed on as it is.
+// AsPayload returns a payload without the quotes of JSON, if it is text: this
+// is what [Program.Payload] does with values passed on unchanged.
 func AsPayload(payload []byte) (data []byte, asJSON bool) {
 	if !jsontext.Value(payload).IsValid() {
 		return payload, false
@@ -51,7 +51,8 @@ func AsPayload(payload []byte) (data []byte, asJSON bool) {
 	return text, false
 }
 
-// split returns the elements of a list as they are. ok is false if it is none.
+// split returns the elements of a list unchanged. ok is false if it isn't a
+// list.
 func split(payload []byte) (elements []json.RawMessage, ok bool, err error) {
 	if !jsontext.Value(payload).IsValid() || jsontext.Value(payload).Kind() != jsontext.KindBeginArray {
 		return nil, false, nil

@@ -15,8 +15,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Program is a compiled expression. It may be used by many goroutines at the
-// same time, each with [Data] of its own.
+// Program is a compiled expression. It is safe for concurrent use with different [Data].
 type Program struct {
 	kind    Kind
 	source  string
@@ -33,28 +32,29 @@ type place struct {
 	start common.Location
 }
 
-// Passed is what an expression passes on as it is: input, item, or the output of a step.
+// Passed is what an expression passes on unchanged: input, item, or the output of a step.
 type Passed struct {
-	Root string // "input", "item" or "steps"; empty = the expression makes something of its own
+	Root string // "input", "item" or "steps"; empty = the expression computes a value
 	Step string // with "steps"
 }
 
-// Source returns the text.
+// Source returns the text of the expression.
 func (p *Program) Source() string { return p.source }
 
-// Steps returns the names of the steps that the expression looks at, sorted:
-// nothing else of the [Data.Steps] is read.
+// Steps returns the names of the steps that the expression refers to, sorted: no others are
+// read from [Data.Steps].
 func (p *Program) Steps() []string { return p.steps }
 
-// Passes returns what the expression passes on as it is.
+// Passes returns what the expression passes on unchanged.
 func (p *Program) Passes() Passed { return p.passes }
 
-// Uses reports whether the expression looks at one of input, item, index, output and workflow.
+// Uses reports whether the expression refers to one of input, item, index, output and
+// workflow.
 func (p *Program) Uses(root string) bool { return p.used[root] }
 
-// Bool runs a condition. Errors are the context's, or an invalid or too_large
-// [jobhost.Error] that says what is wrong with the expression or its data; so
-// are those of the other methods.
+// Bool runs a condition. Errors are the context's, or an invalid or too_large [jobhost.Error]
+// that says what is wrong with the expression or its data. The other methods have the same
+// errors.
 func (p *Program) Bool(ctx context.Context, d *Data) (bool, error) {
 	v, err := p.run(ctx, d)
 	if err != nil {
@@ -67,9 +67,9 @@ func (p *Program) Bool(ctx context.Context, d *Data) (bool, error) {
 	return bool(b), nil
 }
 
-// JSON returns the value as JSON: members sorted by name, no space, numbers and
-// text in their shortest form. The same value always gives the same bytes. JSON
-// that is passed on as it is stays as it is, of any size.
+// JSON returns the value as JSON: members sorted by name, no space, numbers and text in their
+// shortest form. The same value always gives the same bytes. JSON passed on unchanged keeps
+// its form, and may have any size.
 func (p *Program) JSON(ctx context.Context, d *Data) (json.RawMessage, error) {
 	if raw, ok, err := p.raw(d); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func (p *Program) JSON(ctx context.Context, d *Data) (json.RawMessage, error) {
 	return encode(nil, v)
 }
 
-// Payload returns the value as a payload: text and bytes as they are, with
-// asJSON false, and anything else as JSON. What is passed on stays as it is, of any size.
+// Payload returns the value as a payload: text and bytes as they are, with asJSON false, and
+// anything else as JSON. A value passed on keeps its form, and may have any size.
 func (p *Program) Payload(ctx context.Context, d *Data) (payload []byte, asJSON bool, err error) {
 	if raw, ok, err := p.raw(d); err != nil {
 		return nil, false, err
@@ -111,8 +111,8 @@ func (p *Program) Payload(ctx context.Context, d *Data) (payload []byte, asJSON 
 	return payload, false, nil
 }
 
-// List returns the elements of the value, at most [jobhost.MaxFanOut], each as
-// JSON; together they are bounded as a value is, if they are not passed on as they are.
+// List returns the elements of the value, at most [jobhost.MaxFanOut], each as JSON; unless
+// passed on unchanged, they are bounded together like a value.
 func (p *Program) List(ctx context.Context, d *Data) ([]json.RawMessage, error) {
 	if raw, ok, err := p.raw(d); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/schema"
 )
 
-// kind is what is known of the type of a value.
+// kind is what is known about the type of a value.
 type kind string
 
 const (
@@ -23,9 +23,9 @@ const (
 
 func (k kind) marker() string { return "@" + string(k) }
 
-// shape is what is known of a value before there is one: from a JSON Schema, or
-// because the host makes it. The zero value knows nothing. Schemas are followed
-// step by step, as expressions do, since they can refer to themselves.
+// shape is what is known about a value in advance: from a JSON Schema, or
+// because the host creates it. The zero value knows nothing. Schemas are
+// followed step by step, as expressions do, since they can be recursive.
 type shape struct {
 	kind   kind
 	schema map[string]any // nil = it comes from the host, or is unknown
@@ -34,7 +34,7 @@ type shape struct {
 	items  *shape
 }
 
-// schemaShape returns the shape of what a JSON Schema describes.
+// schemaShape returns the shape of values that a JSON Schema describes.
 func schemaShape(text json.RawMessage) shape {
 	if len(text) == 0 {
 		return shape{}
@@ -59,8 +59,9 @@ func subShape(sub, root any) shape {
 	return s
 }
 
-// field returns the shape of a member. missing says that there is none of that
-// name: the schema lists the members and does not say that there can be others.
+// field returns the shape of a member. missing says that there is no such
+// member: the schema lists the members and does not say that there can be
+// others.
 func (s shape) field(name string) (member shape, missing bool) {
 	if s.fields != nil {
 		f, ok := s.fields[name]
@@ -76,7 +77,7 @@ func (s shape) field(name string) (member shape, missing bool) {
 	return shape{}, s.schema != nil && schema.Lacks(s.schema, name)
 }
 
-// names returns the members that are known.
+// names returns the known members.
 func (s shape) names() []string {
 	if s.fields != nil {
 		return slices.Sorted(maps.Keys(s.fields))
@@ -96,7 +97,7 @@ func (s shape) element() shape {
 	return shape{}
 }
 
-// nullable forgets the type, since there can be null instead.
+// nullable forgets the type, since the value can be null.
 func (s shape) nullable() shape {
 	s.kind = unknown
 	return s

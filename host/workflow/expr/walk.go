@@ -19,8 +19,8 @@ type read struct {
 	at   int64 // the node
 }
 
-// walker looks at what an expression refers to, finds what isn't there, and
-// wraps values whose type a schema tells in markers.
+// walker checks what an expression refers to, finds what doesn't exist, and wraps values
+// whose type a schema specifies in markers.
 type walker struct {
 	env    *Env
 	place  Place
@@ -50,8 +50,8 @@ func (w *walker) report(at int64, hint, format string, args ...any) {
 	w.faults = append(w.faults, fault{start: w.info.GetStartLocation(at), message: fmt.Sprintf(format, args...), hint: hint})
 }
 
-// use walks an expression whose value is used as it is, and tells the type
-// checker what is known of it.
+// use walks an expression whose value is used directly, and passes what is known about it to
+// the type checker.
 func (w *walker) use(e ast.Expr) shape {
 	s := w.walk(e)
 	if s.kind == unknown {
@@ -103,7 +103,7 @@ func (w *walker) walk(e ast.Expr) shape {
 	return shape{}
 }
 
-// key walks the key of a map. CEL takes any, and panics for those that Go can't compare.
+// key walks the key of a map. CEL accepts any, and panics for those that Go can't compare.
 func (w *walker) key(e ast.Expr) {
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -163,7 +163,7 @@ func (w *walker) unknownName(at int64, name string) {
 	w.report(at, hint, "there is no %s", text.Quote(name, text.Short))
 }
 
-// stepText writes a reference to a step.
+// stepText formats a reference to a step.
 func stepText(name string) string {
 	if strings.Contains(name, "-") || name[0] >= '0' && name[0] <= '9' {
 		return fmt.Sprintf("steps[%q]", name)
@@ -189,8 +189,8 @@ func (w *walker) choose(e ast.Expr) shape {
 	return s
 }
 
-// member returns the shape of a member of what operand is. soft says that the
-// member need not be there: the expression asks for it first.
+// member returns the shape of a member of operand. soft says that the member need not exist:
+// the expression tests for it.
 func (w *walker) member(at int64, operand ast.Expr, name string, soft bool) shape {
 	if operand.Kind() == ast.IdentKind && operand.AsIdent() == "steps" && w.variable("steps") == nil {
 		return w.step(at, name)
@@ -248,8 +248,8 @@ func (w *walker) call(e ast.Expr) shape {
 	return shape{}
 }
 
-// pattern looks at a regular expression. One that comes from data would be
-// compiled in each round of a loop, at a price that CEL doesn't count.
+// pattern checks a regular expression. One that comes from data would be compiled in each
+// iteration of a loop, at a cost that CEL doesn't count.
 func (w *walker) pattern(e ast.Expr) {
 	if e.Kind() != ast.LiteralKind {
 		w.report(e.ID(), "use contains, startsWith or endsWith with values", "a regular expression can only be written as text")
@@ -275,7 +275,7 @@ func (w *walker) index(e ast.Expr, args []ast.Expr, optional bool) shape {
 	if key.Kind() == ast.LiteralKind {
 		if name, ok := key.AsLiteral().(types.String); ok {
 			if wrapped(operand) {
-				w.use(operand) // an optional, of which nothing is known
+				w.use(operand) // an optional, about which nothing is known
 				return shape{}
 			}
 			s = w.member(e.ID(), operand, string(name), optional)
@@ -292,7 +292,7 @@ func (w *walker) index(e ast.Expr, args []ast.Expr, optional bool) shape {
 	return s
 }
 
-// wrapped reports whether an expression gives an optional value.
+// wrapped reports whether an expression returns an optional value.
 func wrapped(e ast.Expr) bool {
 	if e.Kind() == ast.SelectKind {
 		return wrapped(e.AsSelect().Operand())
@@ -304,7 +304,7 @@ func wrapped(e ast.Expr) bool {
 	return name == operators.OptIndex || name == operators.OptSelect || name == operators.Index && wrapped(e.AsCall().Args()[0])
 }
 
-// loop walks what the macros all, exists, map, filter and the like expand to.
+// loop walks the expansion of macros such as all, exists, map and filter.
 func (w *walker) loop(e ast.Expr) {
 	c := e.AsComprehension()
 	over := w.use(c.IterRange())

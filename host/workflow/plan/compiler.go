@@ -11,15 +11,15 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// compiler collects what is known of a workflow and its faults. Steps have
-// their places in the definition here.
+// compiler collects information about a workflow and its faults. Steps are
+// identified by their index in the definition here.
 type compiler struct {
 	w      *jobhost.Workflow
 	env    Env
 	faults faults
 
 	byName map[string]int
-	names  []string // of the steps, once each
+	names  []string // of the steps, without duplicates
 	fields []string // of the steps, for faults
 
 	needs, next    [][]int32
@@ -28,7 +28,7 @@ type compiler struct {
 	fallbackWorker []string
 	order          []int32 // topological; nil = there is none
 	level          []int
-	above          []set // made when it is asked for
+	above          []set // computed on demand
 
 	schemas                   map[string]*schema.Schema // by text
 	inputSchema, outputSchema []*schema.Schema          // of steps
@@ -40,7 +40,7 @@ type compiler struct {
 
 type programs struct{ when, input, fanOut, terminate *expr.Program }
 
-// checkSize reports whether the workflow is small enough to look at more.
+// checkSize reports whether the workflow is small enough to be checked further.
 func (c *compiler) checkSize() bool {
 	n, needs := len(c.w.Steps), 0
 	for i := range c.w.Steps {
@@ -97,7 +97,8 @@ func (c *compiler) checkDescription(field, text string) {
 	}
 }
 
-// nameSteps checks the names, and makes the fields by which faults call steps.
+// nameSteps checks the names, and creates the field names that faults use for
+// steps.
 func (c *compiler) nameSteps() {
 	c.fields = make([]string, len(c.w.Steps))
 	for i := range c.w.Steps {
@@ -122,7 +123,7 @@ func (c *compiler) nameSteps() {
 	slices.Sort(c.names)
 }
 
-// didYouMean returns the hint for a name that isn't there.
+// didYouMean returns the hint for an unknown name.
 func didYouMean(name string, names []string) string {
 	if near := text.Nearest(name, names); near != "" {
 		return "did you mean " + near + "?"

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/expr"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // work is a step with a worker.
@@ -249,8 +249,8 @@ func TestUnreadableDataFailTheStep(t *testing.T) {
 		want               string
 	}{
 		"large":       {"steps.a.output.x", `"` + strings.Repeat("x", 1<<20) + `"`, nil, "is longer than the 65536 bytes"},
-		"gone":        {"steps.a.output.x", "1", fmt.Errorf("result: %w", course.ErrUnreadable), "unreadable"},
-		"gone, as is": {"steps.a.output", "1", fmt.Errorf("result: %w", course.ErrUnreadable), "unreadable"},
+		"gone":        {"steps.a.output.x", "1", fmt.Errorf("result: %w", machine.ErrUnreadable), "unreadable"},
+		"gone, as is": {"steps.a.output", "1", fmt.Errorf("result: %w", machine.ErrUnreadable), "unreadable"},
 		"no JSON":     {"steps.a.output.x", "text", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestUnreadableDataFailTheStep(t *testing.T) {
 			b := with(work("b", "a"), func(s *jobhost.Step) { s.Input = tt.expression })
 			s := onStage(t, jobhost.Workflow{Steps: []jobhost.Step{work("a"), b}}, "{}").start()
 			_, run := s.run("a")
-			s.broken[course.Source{Kind: course.Result, Run: run}] = tt.broken
+			s.broken[machine.Source{Kind: machine.Result, Run: run}] = tt.broken
 			s.succeed("a", tt.output)
 			if f := s.failures[1]; f == nil || f.Code != jobhost.FailExpression || !strings.Contains(f.Message, tt.want) {
 				t.Errorf("got %+v, want %s", f, tt.want)
@@ -274,8 +274,8 @@ func TestFaultsOfTheStoreAreNotTheSteps(t *testing.T) {
 		b := with(work("b", "a"), func(s *jobhost.Step) { s.Input = expression })
 		s := onStage(t, jobhost.Workflow{Steps: []jobhost.Step{work("a"), b}}, "{}").start()
 		_, run := s.run("a")
-		s.broken[course.Source{Kind: course.Result, Run: run}] = disk
-		if err := s.advance(course.Event{What: course.JobSucceeded, Run: run}); !errors.Is(err, disk) {
+		s.broken[machine.Source{Kind: machine.Result, Run: run}] = disk
+		if err := s.advance(machine.Event{What: machine.JobSucceeded, Run: run}); !errors.Is(err, disk) {
 			t.Errorf("%s: got %v", expression, err)
 		}
 	}
@@ -303,12 +303,12 @@ func TestEveryPlanHasACourse(t *testing.T) {
 			return
 		}
 		sound++
-		c, err := p.Course()
+		c, err := p.Machine()
 		if err != nil {
 			t.Fatalf("%v\n%+v", err, w)
 		}
-		s := stage{t: nil, plan: p, course: c, data: map[course.Source][]byte{{Kind: course.Input}: []byte("{}")}}
-		if _, err := c.Advance("wf-1", nil, &course.Event{What: course.Started}, &s); err != nil {
+		s := stage{t: nil, plan: p, machine: c, data: map[machine.Source][]byte{{Kind: machine.Input}: []byte("{}")}}
+		if _, err := c.Advance("wf-1", nil, &machine.Event{What: machine.Started}, &s); err != nil {
 			t.Fatalf("%v\n%+v", err, w)
 		}
 	})

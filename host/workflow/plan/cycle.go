@@ -65,9 +65,9 @@ func listed(names []string) string {
 	return and(names)
 }
 
-// circles returns the groups of steps that can reach each other, of those with
-// more than one (Tarjan's strongly connected components, without recursion,
-// since a chain of steps can be long). Each group is sorted, and so are the groups.
+// circles returns the groups of more than one step that can reach each other (Tarjan's
+// strongly connected components, without recursion, since a chain of steps can be
+// long). Each group is sorted, and so are the groups.
 func (c *compiler) circles() [][]int32 {
 	n := len(c.w.Steps)
 	t := tarjan{next: c.next, index: make([]int32, n), low: make([]int32, n), onStack: make([]bool, n)}
@@ -89,7 +89,8 @@ type tarjan struct {
 	groups     [][]int32
 }
 
-// visit goes down from a step. frames are the way there, with how many edges were gone.
+// visit explores from a step. frames is the path, with the number of edges followed at
+// each step.
 func (t *tarjan) visit(start int32) {
 	type frame struct {
 		step int32
@@ -128,7 +129,7 @@ func (t *tarjan) enter(step int32) {
 	t.stack, t.onStack[step] = append(t.stack, step), true
 }
 
-// take ends the group that began with a step.
+// take completes the group that began with a step.
 func (t *tarjan) take(first int32) {
 	at := slices.Index(t.stack, first)
 	group := slices.Clone(t.stack[at:])
@@ -142,7 +143,7 @@ func (t *tarjan) take(first int32) {
 	}
 }
 
-// shortest returns the shortest way in a group from its first step back to it.
+// shortest returns the shortest path within a group from its first step back to it.
 func (c *compiler) shortest(group []int32) []int32 {
 	start := group[0]
 	in := make(map[int32]bool, len(group))

@@ -21,10 +21,10 @@ import (
 // maxDepth is how deep JSON may be nested, as in other bodies of the API.
 const maxDepth = 64
 
-// Decode reads a workflow from JSON, strictly: names that are unknown, doubled
-// or written in another case, a second document, invalid UTF-8 and nesting
-// beyond 64 are errors, invalid or too_large, with the field. What is JSON gives all
-// of them at once. What the workflow says is not checked: see [Compile].
+// Decode parses a workflow from JSON, strictly: unknown, duplicate and differently
+// capitalised names, a second document, invalid UTF-8 and nesting beyond 64 are
+// errors, invalid or too_large, with the field. For valid JSON, all faults are
+// reported at once. The contents of the workflow are not checked: see [Compile].
 func Decode(text []byte) (jobhost.Workflow, error) {
 	var w jobhost.Workflow
 	if len(text) > jobhost.MaxWorkflowBytes {
@@ -44,8 +44,8 @@ func Decode(text []byte) (jobhost.Workflow, error) {
 	return w, nil
 }
 
-// decodeEach decodes each setting of the workflow and of its steps by itself, since
-// the JSON library stops at the first that is wrong. The text is valid JSON.
+// decodeEach decodes each setting of the workflow and of its steps separately, since
+// the JSON library stops at the first error. The text is valid JSON.
 func (f *faults) decodeEach(text jsontext.Value) {
 	for name, value := range members(text) {
 		if name != "steps" || value.Kind() != jsontext.KindBeginArray {
@@ -81,7 +81,7 @@ func (f *faults) decode(place jsontext.Pointer, text jsontext.Value, into any) {
 	}
 }
 
-// members goes through the members of an object.
+// members iterates over the members of an object.
 func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		d := jsontext.NewDecoder(bytes.NewReader(object))
@@ -97,13 +97,13 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
-// member is an object with one member.
+// member returns an object with one member.
 func member(name string, value jsontext.Value) jsontext.Value {
 	text, _ := jsontext.AppendQuote([]byte("{"), name)
 	return append(append(append(text, ':'), value...), '}')
 }
 
-// checkDepth reports what is not one JSON object, or nested too deep.
+// checkDepth reports input that is not a single JSON object, or nested too deep.
 func checkDepth(text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if d.PeekKind() != jsontext.KindBeginObject && len(bytes.TrimSpace(text)) > 0 {
@@ -123,7 +123,7 @@ func checkDepth(text []byte) error {
 	}
 }
 
-// decodeError says in words of the definition what is wrong with the JSON.
+// decodeError describes a JSON error in terms of the definition.
 func decodeError(err error) error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		field := fieldOf(syntax.JSONPointer)
@@ -169,7 +169,7 @@ func kindName(k jsontext.Kind) string {
 	return "an object"
 }
 
-// fieldOf writes /steps/3/needs/0 as steps[3].needs[0].
+// fieldOf converts /steps/3/needs/0 to steps[3].needs[0].
 func fieldOf(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
@@ -189,7 +189,7 @@ func fieldOf(p jsontext.Pointer) string {
 	return b.String()
 }
 
-// settings returns the names that the object of a type has.
+// settings returns the names of a type's JSON members.
 func settings(t reflect.Type) []string {
 	var names []string
 	if t == nil || t.Kind() != reflect.Struct {

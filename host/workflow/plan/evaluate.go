@@ -6,41 +6,41 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/expr"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// MaxItems bounds the payloads of a fan-out, in bytes together: they are written in
-// one transaction.
+// MaxItems bounds the total size of a fan-out's payloads, in bytes: they are written
+// in one transaction.
 const MaxItems = 8 << 20
 
 const contentJSON = "application/json"
 
-// evaluator runs the expressions of a plan for its course. The course calls steps by
-// their places in the definition.
+// evaluator runs the expressions of a plan for its course. The course identifies
+// steps by their index in the definition.
 //
-// Expressions run within a transaction, and what they may cost is bounded, so they
-// are not cancelled on the way.
+// Expressions run within a transaction and have a bounded cost, so they are not
+// cancelled.
 type evaluator struct {
 	plan *Plan
-	at   []int32 // place in the plan, by the one in the definition
+	at   []int32 // index in the plan, by index in the definition
 }
 
 func (e *evaluator) step(source int) *Step { return &e.plan.Steps[e.at[source]] }
 
-// When implements [course.Evaluator].
-func (e *evaluator) When(step int, v *course.View) (holds bool, err error) {
+// When implements [machine.Evaluator].
+func (e *evaluator) When(step int, v *machine.View) (holds bool, err error) {
 	defer contain(&err)
-	return e.condition(e.step(step).When, v, course.Source{})
+	return e.condition(e.step(step).When, v, machine.Source{})
 }
 
-// Terminate implements [course.Evaluator].
-func (e *evaluator) Terminate(step int, v *course.View) (ends bool, err error) {
+// Terminate implements [machine.Evaluator].
+func (e *evaluator) Terminate(step int, v *machine.View) (ends bool, err error) {
 	defer contain(&err)
 	return e.condition(e.step(step).Terminate, v, v.Source(step))
 }
 
-func (e *evaluator) condition(p *expr.Program, v *course.View, output course.Source) (bool, error) {
+func (e *evaluator) condition(p *expr.Program, v *machine.View, output machine.Source) (bool, error) {
 	if p == nil {
 		return false, errors.New("there is no condition")
 	}
@@ -53,19 +53,19 @@ func (e *evaluator) condition(p *expr.Program, v *course.View, output course.Sou
 		if d.Output, err = s.read(output, "the output of the step"); err != nil {
 			return false, err
 		}
-		if output.Kind == course.Nothing { // that of a wait
+		if output.Kind == machine.Nothing { // that of a wait
 			d.Output = []byte("null")
 		}
 	}
 	return p.Bool(context.Background(), d)
 }
 
-// Input implements [course.Evaluator].
-func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err error) {
+// Input implements [machine.Evaluator].
+func (e *evaluator) Input(step int, v *machine.View) (payload machine.Payload, err error) {
 	defer contain(&err)
 	p := e.step(step).Input
 	if p == nil {
-		return course.Payload{}, errors.New("there is no input")
+		return machine.Payload{}, errors.New("there is no input")
 	}
 	s := scene{e: e, v: v}
 	if at, ok, err := s.passed(p); ok || err != nil {
@@ -73,7 +73,7 @@ func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err
 	}
 	d, err := s.data(p)
 	if err != nil {
-		return course.Payload{}, err
+		return machine.Payload{}, err
 	}
 	data, asJSON, err := p.Payload(context.Background(), d)
 	if asJSON {
@@ -83,12 +83,12 @@ func (e *evaluator) Input(step int, v *course.View) (payload course.Payload, err
 	return payload, err
 }
 
-// Output implements [course.Evaluator].
-func (e *evaluator) Output(v *course.View) (payload course.Payload, err error) {
+// Output implements [machine.Evaluator].
+func (e *evaluator) Output(v *machine.View) (payload machine.Payload, err error) {
 	defer contain(&err)
 	p := e.plan.Output
 	if p == nil {
-		return course.Payload{}, errors.New("there is no output")
+		return machine.Payload{}, errors.New("there is no output")
 	}
 	s := scene{e: e, v: v}
 	if at, ok, err := s.passed(p); ok || err != nil {
@@ -96,17 +96,17 @@ func (e *evaluator) Output(v *course.View) (payload course.Payload, err error) {
 	}
 	d, err := s.data(p)
 	if err != nil {
-		return course.Payload{}, err
+		return machine.Payload{}, err
 	}
 	data, err := p.JSON(context.Background(), d)
-	return course.Payload{Data: data, ContentType: contentJSON}, err
+	return machine.Payload{Data: data, ContentType: contentJSON}, err
 }
 
-// FanOut implements [course.Evaluator].
-func (e *evaluator) FanOut(step int, v *course.View) (items [][]byte, err error) {
+// FanOut implements [machine.Evaluator].
+func (e *evaluator) FanOut(step int, v *machine.View) (items [][]byte, err error) {
 	defer contain(&err)
 	s := e.step(step)
-	for s.FanOut == nil { // a fallback that has the fan-out of the step that it stands in for
+	for s.FanOut == nil { // a fallback may use the fan-out of the step that it replaces
 		if s.FallbackOf < 0 {
 			return nil, errors.New("there is no fan_out")
 		}
@@ -137,7 +137,7 @@ func (e *evaluator) FanOut(step int, v *course.View) (items [][]byte, err error)
 	return items, nil
 }
 
-// payloadOf returns the payload of a task for an element.
+// payloadOf returns the payload of the task for an element.
 func payloadOf(input *expr.Program, d *expr.Data, i int, element []byte) ([]byte, error) {
 	if input == nil {
 		data, _ := expr.AsPayload(element)
@@ -148,14 +148,14 @@ func payloadOf(input *expr.Program, d *expr.Data, i int, element []byte) ([]byte
 	return data, err
 }
 
-// contain makes an error of a panic, so that a fault in an expression's library ends
-// the step and not the host.
+// contain turns a panic into an error, so that a fault in the expression library
+// ends the step and not the host.
 func contain(err *error) {
 	if r := recover(); r != nil {
 		*err = &jobhost.Error{Code: jobhost.CodeInternal, Message: "internal: the expression could not be run", Cause: fmt.Errorf("panic: %v", r)}
 	}
 }
 
-func passOn(at course.Source) course.Payload {
-	return course.Payload{From: []course.Part{{Source: at}}}
+func passOn(at machine.Source) machine.Payload {
+	return machine.Payload{From: []machine.Part{{Source: at}}}
 }

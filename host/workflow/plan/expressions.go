@@ -6,7 +6,7 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/expr"
 )
 
-// compileExpressions compiles all expressions. The error is not a fault of the workflow.
+// compileExpressions compiles all expressions. Its error is not a fault of the workflow.
 func (c *compiler) compileExpressions() error {
 	c.programs = make([]programs, len(c.w.Steps))
 	known := make([]expr.Step, 0, len(c.w.Steps))
@@ -47,7 +47,7 @@ func (c *compiler) compileExpressions() error {
 	return nil
 }
 
-// hasItems reports whether the input of a step is made for each element.
+// hasItems reports whether the input of a step is evaluated for each element.
 func (c *compiler) hasItems(i int) bool { return c.w.Steps[i].FanOut != "" }
 
 func (c *compiler) expression(env *expr.Env, i int, kind expr.Kind, source string, item bool) *expr.Program {
@@ -55,7 +55,7 @@ func (c *compiler) expression(env *expr.Env, i int, kind expr.Kind, source strin
 		return nil
 	}
 	place := expr.Place{Kind: kind, Step: c.w.Steps[i].Name, Item: item}
-	if len(c.order) == len(c.w.Steps) { // otherwise nobody knows what comes before
+	if len(c.order) == len(c.w.Steps) { // otherwise the order is unknown
 		place.Above = func(step string) bool { return c.isAbove(i, step) }
 	}
 	p, err := env.Compile(source, place)
@@ -63,7 +63,7 @@ func (c *compiler) expression(env *expr.Env, i int, kind expr.Kind, source strin
 	return p
 }
 
-// isAbove reports whether a step has come to its end when another begins.
+// isAbove reports whether a step has ended when another begins.
 func (c *compiler) isAbove(i int, step string) bool {
 	j, ok := c.byName[step]
 	if !ok {
@@ -90,8 +90,8 @@ func (s set) join(other set) {
 	}
 }
 
-// closure returns for each step all that come before it: 12 MB for 10,000
-// steps, which are let go with the compiler.
+// closure returns for each step all that come before it: 12 MB for 10,000 steps, freed
+// with the compiler.
 func (c *compiler) closure() []set {
 	words := (len(c.w.Steps) + 63) / 64
 	all := make([]set, len(c.w.Steps))
@@ -119,7 +119,7 @@ func (c *compiler) plan(hash string) *Plan {
 		Workflow: *c.w, Steps: make([]Step, n), Hash: hash, Output: c.output, OutputStep: -1,
 		InputSchema: c.wholeInput, OutputSchema: c.wholeOutput, byName: make(map[string]int32, n),
 	}
-	at := make([]int32, n) // of steps of the definition
+	at := make([]int32, n) // by index in the definition
 	for index, i := range c.order {
 		at[i] = int32(index)
 	}

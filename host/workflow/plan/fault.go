@@ -8,10 +8,10 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// maxFaults is how many faults are listed.
+// maxFaults is the maximum number of faults listed.
 const maxFaults = 100
 
-// faults are what is wrong with a workflow.
+// faults are the faults of a workflow.
 type faults struct {
 	list []error
 	more int
@@ -29,8 +29,8 @@ func (f *faults) put(e *jobhost.Error) {
 	f.list = append(f.list, e)
 }
 
-// addAll adds the errors that others have joined, with their fields below one.
-// A field of the error itself is kept if deep.
+// addAll adds joined errors, with their fields below field. An error's own
+// field is kept if deep.
 func (f *faults) addAll(field string, err error, deep bool) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand
 	case nil:
@@ -58,7 +58,7 @@ func (f *faults) join() error {
 	return errors.Join(f.list...)
 }
 
-// printable makes the text of the first error that there is safe and short.
+// printable returns the text of the first non-nil error, safe and short.
 func printable(errs ...error) string {
 	for _, err := range errs {
 		if err != nil {

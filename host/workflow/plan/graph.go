@@ -8,11 +8,11 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// connect finds the steps that each needs.
+// connect finds the steps that each step needs.
 func (c *compiler) connect() {
 	n := len(c.w.Steps)
 	c.needs, c.next = make([][]int32, n), make([][]int32, n)
-	seen := make([]int32, n) // the last step that needs this one, plus 1: what is needed twice
+	seen := make([]int32, n) // the last step that needs this one, plus 1, to find duplicates
 	for i := range c.w.Steps {
 		field := c.fields[i] + ".needs"
 		for _, name := range c.w.Steps[i].Needs {
@@ -33,7 +33,7 @@ func (c *compiler) connect() {
 	}
 }
 
-// checkFallbacks finds what stands in for what, and what a fallback can't have.
+// checkFallbacks resolves fallbacks, and reports settings that a fallback can't have.
 func (c *compiler) checkFallbacks() {
 	n := len(c.w.Steps)
 	c.fallback, c.fallbackOf, c.fallbackWorker = slices.Repeat([]int{-1}, n), slices.Repeat([]int{-1}, n), make([]string, n)
@@ -64,8 +64,8 @@ func (c *compiler) checkFallbacks() {
 	c.checkFallbackInputs()
 }
 
-// checkFallbackInputs reports fallbacks that would get what the step has got that
-// they stand in for, but can't: there is a payload for each element of a list.
+// checkFallbackInputs reports fallbacks that would get the input of the step they
+// replace, but can't: there is a payload for each element of a list.
 func (c *compiler) checkFallbackInputs() {
 	for i := range c.w.Steps {
 		s, owner := &c.w.Steps[i], c.fallbackOf[i]
@@ -81,7 +81,7 @@ func (c *compiler) checkFallbackInputs() {
 	}
 }
 
-// checkFallbackWorker looks for a fallback that is no step.
+// checkFallbackWorker looks up a fallback that is not a step.
 func (c *compiler) checkFallbackWorker(i int, name, field string) {
 	if _, ok := c.env.Workers[name]; !ok && c.env.Workers != nil {
 		names := slices.Clone(c.names)
@@ -96,7 +96,7 @@ func (c *compiler) checkFallbackWorker(i int, name, field string) {
 	c.fallbackWorker[i] = name
 }
 
-// checkFallback reports what a fallback can't have.
+// checkFallback reports settings that a fallback can't have.
 func (c *compiler) checkFallback(i, owner int) {
 	s, field, of := &c.w.Steps[i], c.fields[i], text.Quote(c.w.Steps[owner].Name, text.Short)
 	if len(s.Needs) > 0 {
@@ -120,8 +120,8 @@ func (c *compiler) checkFallback(i, owner int) {
 	}
 }
 
-// checkFallbackCycles finds steps that stand in for each other: each has at
-// most one fallback and is that of one, so whoever comes back was on the way.
+// checkFallbackCycles finds cycles of fallbacks: each step has at most one fallback and
+// is that of at most one, so a cycle returns to a step of the path.
 func (c *compiler) checkFallbackCycles() {
 	done := make([]bool, len(c.fallback))
 	for i := range c.fallback {
@@ -134,14 +134,14 @@ func (c *compiler) checkFallbackCycles() {
 		}
 		if j == i && len(path) > 1 {
 			c.faults.add(c.fields[i]+".fallback", "", "fallbacks go in a circle: %s", strings.Join(short(append(path, path[0])), " → "))
-			c.fallbackOf[c.fallback[i]], c.fallback[i] = -1, -1 // opened, so that the rest can be looked at
+			c.fallbackOf[c.fallback[i]], c.fallback[i] = -1, -1 // broken up, so that the rest can be checked
 		}
 	}
 }
 
-// sort finds an order in which each step comes after those that it needs, and a
-// fallback after the step that it stands in for: of those that can be next the
-// first of the definition. It returns fewer steps than there are if some go in circles.
+// sort finds an order in which each step comes after those it needs, and a fallback
+// after the step it replaces; among the candidates the first of the definition comes
+// next. If there are cycles, the order lacks some of the steps.
 func (c *compiler) sort() {
 	n := len(c.w.Steps)
 	waits := make([]int, n)

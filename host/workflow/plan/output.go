@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// checkOutputs reports workflows that return two things.
+// checkOutputs reports workflows with more than one output.
 func (c *compiler) checkOutputs() {
 	first := -1
 	for i := range c.w.Steps {
@@ -26,8 +26,9 @@ func (c *compiler) checkOutputs() {
 	}
 }
 
-// checkRecursion reports that the workflow comes to be a step of itself, and that
-// workflows are nested too deep. Circles of others are faults of theirs.
+// checkRecursion reports if the workflow is, directly or indirectly, a step of
+// itself, or workflows are nested too deep. Cycles of other workflows are their own
+// faults.
 func (c *compiler) checkRecursion() {
 	r := recursion{c: c, height: map[string]int{}, tallest: map[string]string{}}
 	height, most := r.visit(c.w.Name, c.w), cmp.Or(c.env.MaxNesting, jobhost.MaxDepth)
@@ -41,7 +42,7 @@ func (c *compiler) checkRecursion() {
 	c.faults.add(c.firstOf(path[1]), "", "workflows are nested deeper than %d: %s", most, strings.Join(short(path), " → "))
 }
 
-// firstOf returns the field by which the first step says that it is another workflow.
+// firstOf returns the field of the first step that runs a workflow.
 func (c *compiler) firstOf(workflow string) string {
 	i := slices.IndexFunc(c.w.Steps, func(s jobhost.Step) bool { return s.Workflow == workflow })
 	return c.fields[i] + ".workflow"
@@ -50,13 +51,13 @@ func (c *compiler) firstOf(workflow string) string {
 type recursion struct {
 	c       *compiler
 	path    []string
-	height  map[string]int    // levels of a workflow, itself counted; -1 = it is on the path
-	tallest map[string]string // the workflow below that has most levels
+	height  map[string]int    // levels of a workflow including itself; -1 = it is on the path
+	tallest map[string]string // the workflow below with the most levels
 	circles bool
 }
 
-// visit follows the steps of a workflow that are workflows, and returns how many
-// levels there are. Names have been checked, and no definition is followed twice.
+// visit follows the steps of a workflow that are workflows, and returns the number of
+// levels. Names have been checked, and each definition is followed only once.
 func (r *recursion) visit(name string, w *jobhost.Workflow) int {
 	r.height[name] = -1
 	r.path = append(r.path, name)
@@ -76,7 +77,7 @@ func (r *recursion) visit(name string, w *jobhost.Workflow) int {
 				r.c.faults.add(r.c.firstOf(circle[1]), "", "the workflow is a step of itself: %s", strings.Join(short(circle), " → "))
 			}
 		case height > 0:
-		case next == nil: // it is not known, or not there
+		case next == nil: // unknown, or not there
 			height = 1
 		default:
 			height = r.visit(sub, next)

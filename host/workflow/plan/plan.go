@@ -1,7 +1,6 @@
-// Package plan turns the definition of a workflow into what runs and is drawn:
-// steps in an order in which each comes after those that it needs, compiled
-// expressions and schemas. A definition with faults gives all of them at once,
-// before anything runs.
+// Package plan turns the definition of a workflow into a form that can be run and drawn: steps in topological
+// order, compiled expressions and schemas. All faults of a definition are reported at once, before anything
+// runs.
 package plan
 
 import (
@@ -18,42 +17,41 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/schema"
 )
 
-// Env is what a workflow can refer to outside of itself.
+// Env is what a workflow can refer to.
 type Env struct {
-	// Workers are those of the host by name; nil = they are not looked at.
+	// Workers are those of the host by name; nil = they are not checked.
 	Workers map[string]Worker
-	// Workflows are the other definitions by name; nil = they are not looked at.
+	// Workflows are the other definitions by name; nil = they are not checked.
 	Workflows map[string]*jobhost.Workflow
-	// MaxNesting is how deep workflows can be steps of workflows, the outermost counted; 0 = [jobhost.MaxDepth], as of jobs.
+	// MaxNesting is how deep workflows can be nested as steps, including the outermost; 0 =
+	// [jobhost.MaxDepth], as for jobs.
 	MaxNesting int
 }
 
-// Worker is what a plan wants to know of a worker.
+// Worker is what a plan checks about a worker.
 type Worker struct {
-	// Entries are those that jobs can name; nil = it is not known.
+	// Entries are those that jobs can name; nil = unknown.
 	Entries []string
 }
 
-// Plan is a workflow without faults. It does not change, and may be used by many
-// goroutines at the same time.
+// Plan is a workflow without faults. It is immutable and safe for concurrent use.
 type Plan struct {
-	// Workflow is the definition; its steps are in their own order.
+	// Workflow is the definition, with its steps in their original order.
 	Workflow jobhost.Workflow
-	// Steps are in topological order: each after those that it needs, and after
-	// the step that it is the fallback of. Indexes below are places in it.
+	// Steps are in topological order: each after those it needs, and after the step it is the fallback of.
+	// The indexes below refer to it.
 	Steps []Step
-	// Levels is how many steps follow each other at most.
+	// Levels is the maximum number of steps that follow each other.
 	Levels int
-	// Hash is the SHA-256 of the definition as canonical JSON, in hex: the same for
-	// definitions that say the same.
+	// Hash is the SHA-256 of the definition as canonical JSON, in hex: the same for equivalent definitions.
 	Hash string
-	// Output is what the workflow returns; nil = that of OutputStep, or if this
-	// is -1 a map of the outputs of the steps in Last.
+	// Output is the output of the workflow; nil = that of OutputStep, or if this is -1 a map of the outputs
+	// of the steps in Last.
 	Output     *expr.Program
 	OutputStep int
-	// Last are the steps that none needs.
+	// Last are the steps that no step needs.
 	Last []int32
-	// InputSchema and OutputSchema are nil for anything.
+	// InputSchema and OutputSchema; nil = anything.
 	InputSchema, OutputSchema *schema.Schema
 
 	byName map[string]int32
@@ -62,19 +60,19 @@ type Plan struct {
 // Step is a step of a plan.
 type Step struct {
 	*jobhost.Step
-	// Index is the place in [Plan.Steps], and Source the one in the definition.
+	// Index is the index in [Plan.Steps], and Source the one in the definition.
 	Index, Source int
-	// Level is 0 for steps that need none, and otherwise one more than the highest needed.
+	// Level is 0 for steps without needs, and otherwise one more than the highest needed.
 	Level int
-	// Needs are the steps that come before, and Next those that need this one, each in order.
+	// Needs are the steps before this one, and Next those that need it, both in order.
 	Needs, Next []int32
-	// Fallback is the step that stands in for this one, and FallbackOf the one that this
-	// one stands in for; -1 = none. FallbackWorker is a worker that does; empty = none.
+	// Fallback is the step that replaces this one if it fails, and FallbackOf the one that this step
+	// replaces; -1 = none. FallbackWorker is a worker used as fallback; empty = none.
 	Fallback, FallbackOf int
 	FallbackWorker       string
-	// When, Input, FanOut and Terminate are nil if the definition has none.
+	// When, Input, FanOut and Terminate; nil = the definition has none.
 	When, Input, FanOut, Terminate *expr.Program
-	// InputSchema and OutputSchema are nil for anything.
+	// InputSchema and OutputSchema; nil = anything.
 	InputSchema, OutputSchema *schema.Schema
 }
 
@@ -89,7 +87,7 @@ const (
 	KindSleep    Kind = "sleep"
 )
 
-// KindOf returns what a step does, the first of its kinds if it has several, or "".
+// KindOf returns what a step does; the first of its kinds if it has several, or "".
 func KindOf(s *jobhost.Step) Kind {
 	switch {
 	case s.Worker != "":
@@ -104,7 +102,7 @@ func KindOf(s *jobhost.Step) Kind {
 	return ""
 }
 
-// Step returns the step of a name.
+// Step returns the step with a name.
 func (p *Plan) Step(name string) (*Step, bool) {
 	i, ok := p.byName[name]
 	if !ok {
@@ -113,11 +111,11 @@ func (p *Plan) Step(name string) (*Step, bool) {
 	return &p.Steps[i], true
 }
 
-// Ancestors returns the steps that come before one, in order. For a fallback
-// these are the step that it stands in for, and those before that.
+// Ancestors returns the steps that come before one, in order. For a fallback these are the step that it
+// replaces, and those before that.
 func (p *Plan) Ancestors(index int) []int32 {
 	seen := make([]bool, index+1)
-	for i := index; i >= 0; i-- { // all that come before have lower indexes
+	for i := index; i >= 0; i-- { // all steps before it have lower indexes
 		if i != index && !seen[i] {
 			continue
 		}
@@ -137,9 +135,8 @@ func (p *Plan) Ancestors(index int) []int32 {
 	return all
 }
 
-// Compile checks a workflow and plans it. The error joins all faults, up to a
-// hundred, each a [jobhost.Error] with the field: name, steps.NAME.when, or
-// steps[3].name where a step has no name of its own.
+// Compile checks a workflow and plans it. The error joins all faults, up to a hundred, each a [jobhost.Error]
+// with the field: name, steps.NAME.when, or steps[3].name for a step without a valid name.
 func Compile(w jobhost.Workflow, env Env) (*Plan, error) {
 	c := &compiler{w: &w, env: env, byName: make(map[string]int, len(w.Steps)), schemas: map[string]*schema.Schema{}}
 	if !c.checkSize() {
@@ -168,8 +165,8 @@ func Compile(w jobhost.Workflow, env Env) (*Plan, error) {
 	return c.plan(hash), nil
 }
 
-// Hash returns the SHA-256 of a definition as canonical JSON, in hex. Errors:
-// invalid for schemas that are no JSON, too_large beyond [jobhost.MaxWorkflowBytes].
+// Hash returns the SHA-256 of a definition as canonical JSON, in hex. Errors: invalid for schemas that aren't
+// JSON, too_large beyond [jobhost.MaxWorkflowBytes].
 func Hash(w *jobhost.Workflow) (string, error) {
 	text, err := json.Marshal(w)
 	if err != nil {

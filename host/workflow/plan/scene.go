@@ -4,23 +4,23 @@ import (
 	"fmt"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
 	"github.com/jobhost/jobhost/host/workflow/expr"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// scene is what the expressions of a step see of a workflow that runs. It reads
-// nothing that they don't look at.
+// scene provides the expressions of a step with the data of a running workflow. It
+// reads only what they refer to.
 type scene struct {
 	e *evaluator
-	v *course.View
-	// asItIs: what is large is read too, to be passed on.
+	v *machine.View
+	// asItIs: large data is read too, to be passed on.
 	asItIs bool
 }
 
-var input = course.Source{Kind: course.Input}
+var input = machine.Source{Kind: machine.Input}
 
-// data returns what some programs, which may be nil, look at.
+// data returns what programs, some of which may be nil, refer to.
 func (s *scene) data(programs ...*expr.Program) (*expr.Data, error) {
 	d := &expr.Data{Steps: s.stepData}
 	for _, p := range programs {
@@ -53,7 +53,7 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 	}
 	at := s.e.plan.Steps[i].Source
 	d := expr.StepData{Status: s.v.Status(at)}
-	if !d.Status.Ended() { // a fallback looks at the step that it stands in for
+	if !d.Status.Ended() { // a fallback sees the step that it replaces
 		d.Status = jobhost.StepFailed
 	}
 	var err error
@@ -61,7 +61,7 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 		return expr.StepData{}, err
 	}
 	from := s.v.Source(at)
-	if from.Kind == course.Nothing {
+	if from.Kind == machine.Nothing {
 		return d, nil
 	}
 	if d.Decoded = s.decoded(from); !d.Decoded.Known() {
@@ -70,9 +70,10 @@ func (s *scene) stepData(name string) (expr.StepData, error) {
 	return d, err
 }
 
-// decoded is where decoded data are kept for other expressions of the same transition:
-// thousands of steps may look at one output. nil = they are needed as they are.
-func (s *scene) decoded(from course.Source) *expr.Decoded {
+// decoded returns where to keep decoded data for other expressions of the same
+// transition: thousands of steps may refer to one output. nil = the data is needed
+// undecoded.
+func (s *scene) decoded(from machine.Source) *expr.Decoded {
 	if s.asItIs {
 		return nil
 	}
@@ -85,9 +86,8 @@ func (s *scene) decoded(from course.Source) *expr.Decoded {
 	return kept
 }
 
-// read returns data that are there, and an error instead of those that an expression
-// couldn't look at.
-func (s *scene) read(from course.Source, what string) ([]byte, error) {
+// read returns data, or an error if it is too large for expressions.
+func (s *scene) read(from machine.Source, what string) ([]byte, error) {
 	if !s.asItIs {
 		fits, err := s.v.Fits(from, jobhost.MaxStepData)
 		if err != nil {
@@ -104,16 +104,16 @@ func (s *scene) read(from course.Source, what string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
-	if data == nil { // there are data, of no length
+	if data == nil { // there is data, of length 0
 		data = []byte{}
 	}
 	return data, nil
 }
 
-// passed returns where the data are that a program passes on as they are, if it
-// does. Those that may be JSON text, which a payload has without its quotes, have
-// to be looked at; but not large ones, which stay as they are.
-func (s *scene) passed(p *expr.Program) (at course.Source, ok bool, err error) {
+// passed returns the location of the data that a program passes on unchanged, if it
+// does. Data that may be JSON text, which a payload has without its quotes, must be
+// examined; but not large data, which is passed on as it is.
+func (s *scene) passed(p *expr.Program) (at machine.Source, ok bool, err error) {
 	switch passes := p.Passes(); passes.Root {
 	case "input":
 		at = input
@@ -127,7 +127,7 @@ func (s *scene) passed(p *expr.Program) (at course.Source, ok bool, err error) {
 		return at, false, nil
 	}
 	switch at.Kind {
-	case course.Nothing, course.Empty, course.Results: // null or a list
+	case machine.Nothing, machine.Empty, machine.Results: // null or a list
 		return at, true, nil
 	}
 	fits, err := s.v.Fits(at, jobhost.MaxStepData)

@@ -5,23 +5,23 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost"
-	"github.com/jobhost/jobhost/host/workflow/course"
+	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
 // stage is where a workflow runs whose jobs end as a test says.
 type stage struct {
-	t      testing.TB
-	plan   *Plan
-	course *course.Course
-	record []byte
+	t       testing.TB
+	plan    *Plan
+	machine *machine.Machine
+	record  []byte
 
-	data     map[course.Source][]byte
-	read     map[course.Source]bool
-	broken   map[course.Source]error
+	data     map[machine.Source][]byte
+	read     map[machine.Source]bool
+	broken   map[machine.Source]error
 	failures map[int]*jobhost.Failure
-	submits  map[string]course.Submit // by step
-	begins   map[string]course.Begin
-	end      *course.End
+	submits  map[string]machine.Submit // by step
+	begins   map[string]machine.Begin
+	end      *machine.End
 }
 
 func onStage(t testing.TB, w jobhost.Workflow, input string) *stage {
@@ -33,19 +33,19 @@ func onStage(t testing.TB, w jobhost.Workflow, input string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := p.Course()
+	c, err := p.Machine()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{
-		t: t, plan: p, course: c, data: map[course.Source][]byte{{Kind: course.Input}: []byte(input)},
-		read: map[course.Source]bool{}, broken: map[course.Source]error{}, failures: map[int]*jobhost.Failure{},
-		submits: map[string]course.Submit{}, begins: map[string]course.Begin{},
+		t: t, plan: p, machine: c, data: map[machine.Source][]byte{{Kind: machine.Input}: []byte(input)},
+		read: map[machine.Source]bool{}, broken: map[machine.Source]error{}, failures: map[int]*jobhost.Failure{},
+		submits: map[string]machine.Submit{}, begins: map[string]machine.Begin{},
 	}
 	return s
 }
 
-func (s *stage) Read(from course.Source) ([]byte, error) {
+func (s *stage) Read(from machine.Source) ([]byte, error) {
 	s.read[from] = true
 	return s.data[from], s.broken[from]
 }
@@ -53,27 +53,27 @@ func (s *stage) Read(from course.Source) ([]byte, error) {
 func (s *stage) Failure(step int) (*jobhost.Failure, error) { return s.failures[step], nil }
 func (s *stage) Labels() map[string]string                  { return map[string]string{"tenant": "acme"} }
 
-func (s *stage) Size(from course.Source) (int64, error) {
+func (s *stage) Size(from machine.Source) (int64, error) {
 	return int64(len(s.data[from])), s.broken[from]
 }
 
 // start begins, and returns the stage.
 func (s *stage) start() *stage {
 	s.t.Helper()
-	s.must(course.Event{What: course.Started})
+	s.must(machine.Event{What: machine.Started})
 	return s
 }
 
-func (s *stage) must(e course.Event) {
+func (s *stage) must(e machine.Event) {
 	s.t.Helper()
 	if err := s.advance(e); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *stage) advance(e course.Event) error {
+func (s *stage) advance(e machine.Event) error {
 	e.At = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
-	out, err := s.course.Advance("wf-1", s.record, &e, s)
+	out, err := s.machine.Advance("wf-1", s.record, &e, s)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *stage) advance(e course.Event) error {
 		}
 	}
 	for _, k := range out.Keep {
-		s.data[course.Source{Kind: course.Kept, Slot: k.Slot}] = k.Data
+		s.data[machine.Source{Kind: machine.Kept, Slot: k.Slot}] = k.Data
 	}
 	for _, job := range out.Submit {
 		s.submits[s.plan.Workflow.Steps[job.Run.Step].Name] = job
@@ -102,23 +102,23 @@ func (s *stage) advance(e course.Event) error {
 func (s *stage) succeed(step, output string) {
 	s.t.Helper()
 	i, run := s.run(step)
-	from := course.Source{Kind: course.Result, Run: run}
+	from := machine.Source{Kind: machine.Result, Run: run}
 	if many(&s.plan.Workflow.Steps[i]) {
-		from.Kind = course.Results
+		from.Kind = machine.Results
 	}
 	s.data[from] = []byte(output)
-	s.must(course.Event{What: course.JobSucceeded, Run: run})
+	s.must(machine.Event{What: machine.JobSucceeded, Run: run})
 }
 
 func (s *stage) fail(step, message string) {
 	s.t.Helper()
 	_, run := s.run(step)
-	s.must(course.Event{What: course.JobDead, Run: run, Failure: &jobhost.Failure{Code: "boom", Category: jobhost.CategoryNetwork, Message: message}})
+	s.must(machine.Event{What: machine.JobDead, Run: run, Failure: &jobhost.Failure{Code: "boom", Category: jobhost.CategoryNetwork, Message: message}})
 }
 
-func (s *stage) run(step string) (int, course.Run) {
+func (s *stage) run(step string) (int, machine.Run) {
 	s.t.Helper()
-	look, err := s.course.Look(s.record)
+	look, err := s.machine.Look(s.record)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (s *stage) source(step string) int {
 
 func (s *stage) status(step string) jobhost.StepStatus {
 	s.t.Helper()
-	look, err := s.course.Look(s.record)
+	look, err := s.machine.Look(s.record)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -154,9 +154,9 @@ func (s *stage) payload(step string) string {
 	return s.compose(&job.Payload)
 }
 
-func (s *stage) compose(p *course.Payload) string {
+func (s *stage) compose(p *machine.Payload) string {
 	s.t.Helper()
-	data, err := p.Compose(func(from course.Source) ([]byte, error) { return s.data[from], nil })
+	data, err := p.Compose(func(from machine.Source) ([]byte, error) { return s.data[from], nil })
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// checkSteps looks at each step by itself.
+// checkSteps checks each step separately.
 func (c *compiler) checkSteps() {
 	for i := range c.w.Steps {
 		s, field := &c.w.Steps[i], c.fields[i]
@@ -21,7 +21,7 @@ func (c *compiler) checkSteps() {
 	}
 }
 
-// checkKind reports a step that does nothing, or several things.
+// checkKind reports a step that does nothing, or more than one thing.
 func (c *compiler) checkKind(s *jobhost.Step, field string) Kind {
 	var kinds []string
 	for _, k := range []struct {
@@ -43,7 +43,7 @@ func (c *compiler) checkKind(s *jobhost.Step, field string) Kind {
 	return ""
 }
 
-// checkTarget looks for what a step runs.
+// checkTarget looks up what a step runs.
 func (c *compiler) checkTarget(s *jobhost.Step, kind Kind, field string) {
 	switch kind {
 	case KindWorker:
@@ -85,7 +85,7 @@ func (c *compiler) checkWorker(name, entry, field, entryField string) {
 	}
 }
 
-// sense are settings that are possible with some kinds of steps only.
+// sense lists settings that are possible only for some kinds of steps.
 func sense(s *jobhost.Step) []struct {
 	field string
 	set   bool
@@ -121,7 +121,8 @@ func sense(s *jobhost.Step) []struct {
 	}
 }
 
-// checkSense reports settings that make no sense for a kind, or together.
+// checkSense reports settings that don't apply to a kind, or contradict each
+// other.
 func (c *compiler) checkSense(s *jobhost.Step, kind Kind, field string) {
 	for _, setting := range sense(s) {
 		if kind != "" && setting.set && !slices.Contains(setting.kinds, kind) {
@@ -143,12 +144,12 @@ func (c *compiler) checkSense(s *jobhost.Step, kind Kind, field string) {
 	}
 }
 
-// checkSettings looks at values.
+// checkSettings checks values.
 func (c *compiler) checkSettings(s *jobhost.Step, kind Kind, field string) {
 	spec := jobhost.Spec{
 		Worker: "x", ContentType: s.ContentType, Entry: s.Entry, Tasks: s.Tasks, Labels: s.Labels, Deadline: time.Duration(s.Deadline),
 	}
-	if kind != KindSignal { // of which the timeout can be long
+	if kind != KindSignal { // whose timeout can be long
 		spec.Timeout = time.Duration(s.Timeout)
 	} else if s.Timeout < 0 || time.Duration(s.Timeout) > jobhost.MaxDelay {
 		c.faults.add(field+".timeout", "", "timeout %v is not between 0s and %v", s.Timeout, jobhost.Duration(jobhost.MaxDelay))
@@ -179,7 +180,7 @@ func (c *compiler) checkSettings(s *jobhost.Step, kind Kind, field string) {
 	}
 }
 
-// and writes a list for people.
+// and formats a list for people.
 func and(words []string) string {
 	text := ""
 	for i, w := range words {

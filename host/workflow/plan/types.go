@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// parseSchemas reads all schemas. Those that are the same are read once.
+// parseSchemas parses all schemas, identical ones only once.
 func (c *compiler) parseSchemas() {
 	n := len(c.w.Steps)
 	c.inputSchema, c.outputSchema = make([]*schema.Schema, n), make([]*schema.Schema, n)
@@ -23,7 +23,7 @@ func (c *compiler) parseSchemas() {
 		if sub == nil || s.Workflow == "" {
 			continue
 		}
-		if c.inputSchema[i] == nil { // a fault in it is that of the other workflow
+		if c.inputSchema[i] == nil { // its faults belong to the other workflow
 			c.inputSchema[i], _ = c.parse(sub.InputSchema)
 		}
 		if c.outputSchema[i] == nil {
@@ -52,10 +52,10 @@ func (c *compiler) parse(text json.RawMessage) (*schema.Schema, error) {
 	return s, err
 }
 
-// many reports whether the output of a step is a list of what its tasks return.
+// many reports whether the output of a step is a list of its tasks' results.
 func many(s *jobhost.Step) bool { return s.FanOut != "" || s.Tasks > 1 }
 
-// returns is the schema of the output of a step; nil = anything.
+// returns returns the schema of a step's output; nil = anything.
 func (c *compiler) returns(i int) *schema.Schema {
 	if many(&c.w.Steps[i]) {
 		return schema.Array(c.outputSchema[i])
@@ -63,7 +63,7 @@ func (c *compiler) returns(i int) *schema.Schema {
 	return c.outputSchema[i]
 }
 
-// checkFit compares the schemas of what is passed on unchanged: the output of
+// checkFit compares the schemas of data that is passed on unchanged: the output of
 // one step that is the input of the next, the input of the workflow, and its output.
 func (c *compiler) checkFit() {
 	for i := range c.w.Steps {
@@ -80,11 +80,11 @@ func (c *compiler) checkFit() {
 	}
 }
 
-// passedTo returns the schema of what a step gets unchanged, and what that is.
+// passedTo returns the schema of a step's unchanged input, and what that input is.
 func (c *compiler) passedTo(i int) (*schema.Schema, string) {
 	s := &c.w.Steps[i]
 	source := i
-	for range len(c.w.Steps) { // a fallback gets what the other has got
+	for range len(c.w.Steps) { // a fallback gets the input of the step that it replaces
 		if s.Input != "" || s.FanOut != "" || c.fallbackOf[source] < 0 {
 			break
 		}
@@ -124,8 +124,8 @@ func (c *compiler) passes(root, step string) (*schema.Schema, string) {
 	return nil, ""
 }
 
-// outputStep returns the step whose output is that of the workflow: the one
-// that says so, or the only last one; -1 = there is none.
+// outputStep returns the step whose output is that of the workflow: the one marked
+// as such, or the only last one; -1 = none.
 func (c *compiler) outputStep() int {
 	last := -1
 	for i := range c.w.Steps {

@@ -10,15 +10,15 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// maxDepth is how deep schemas are compared; what lies deeper is taken to fit.
+// maxDepth is the depth to which schemas are compared; anything deeper is assumed to fit.
 const maxDepth = 16
 
-// Array returns the schema of lists of what s describes; nil for nil.
+// Array returns the schema of lists whose elements s describes; nil for nil.
 func Array(s *Schema) *Schema {
 	if s == nil {
 		return nil
 	}
-	// References inside would look for their root in vain, so they are kept in it.
+	// References inside would not find their root, so it is kept.
 	if m, ok := s.doc.(map[string]any); ok {
 		return &Schema{doc: arrayOf{m}}
 	}
@@ -28,7 +28,7 @@ func Array(s *Schema) *Schema {
 // arrayOf stands for {"type": "array", "items": …} of a schema with its own root.
 type arrayOf struct{ items map[string]any }
 
-// Element returns the schema of the elements of what s describes; nil = unknown.
+// Element returns the schema of the elements of lists that s describes; nil = unknown.
 func Element(s *Schema) *Schema {
 	if s == nil {
 		return nil
@@ -47,9 +47,8 @@ func Element(s *Schema) *Schema {
 	return &Schema{doc: items}
 }
 
-// Mismatch says why nothing that from describes can fit to, or "" where
-// something can: what isn't certain is left to the values. Nil describes
-// anything.
+// Mismatch says why no value that from describes can fit to, or "" if one can: uncertain
+// cases are left to the values. Nil describes anything.
 func Mismatch(from, to *Schema) string {
 	if from == nil || to == nil {
 		return ""
@@ -67,7 +66,7 @@ func Mismatch(from, to *Schema) string {
 	return mismatch("", side{from.doc, from.doc}, side{to.doc, to.doc}, 0)
 }
 
-// side is a schema and the document that it is in.
+// side is a schema and its document.
 type side struct{ schema, root any }
 
 func mismatch(path string, from, to side, depth int) string {
@@ -87,14 +86,14 @@ func mismatch(path string, from, to side, depth int) string {
 			return describe(path) + " has none of the values that it should have"
 		}
 	}
-	// Only what is certainly an object on both sides has members to compare.
+	// Only if both sides are certainly objects are there members to compare.
 	if !slices.Equal(ft, []string{"object"}) || tt != nil && !slices.Contains(tt, "object") {
 		return ""
 	}
 	return members(path, side{f, from.root}, side{t, to.root}, depth)
 }
 
-// members compares the members that must be there.
+// members compares the required members.
 func members(path string, from, to side, depth int) string {
 	f, t := from.schema.(map[string]any), to.schema.(map[string]any)
 	fp, _ := f["properties"].(map[string]any)
@@ -108,7 +107,7 @@ func members(path string, from, to side, depth int) string {
 	given := required(f)
 	for _, name := range slices.Sorted(maps.Keys(tp)) {
 		if !slices.Contains(needed, name) && !slices.Contains(given, name) {
-			continue // it can be left out, and then all is well
+			continue // it can be omitted, which fits
 		}
 		p, ok := fp[name]
 		if !ok {
@@ -121,7 +120,7 @@ func members(path string, from, to side, depth int) string {
 	return ""
 }
 
-// open are keywords by which an object can have members that properties doesn't list.
+// open lists keywords by which an object can have members that properties doesn't list.
 func open() []string {
 	return []string{
 		"additionalProperties", "patternProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "if", "not",
@@ -129,10 +128,9 @@ func open() []string {
 	}
 }
 
-// Lacks reports whether what a schema describes has no member of a name that
-// its properties don't list: since it forbids others, or lists some and says
-// nothing of others. A schema that means to leave others open can say so with
-// "additionalProperties": true.
+// Lacks reports whether values of a schema have no member with a name that its properties
+// don't list: because it forbids others, or lists some and says nothing about others. To
+// allow others, a schema can say "additionalProperties": true.
 func Lacks(s map[string]any, name string) bool {
 	properties, _ := s["properties"].(map[string]any)
 	if _, ok := properties[name]; ok {
@@ -147,8 +145,8 @@ func Lacks(s map[string]any, name string) bool {
 	return !slices.ContainsFunc(open(), func(k string) bool { _, ok := s[k]; return ok })
 }
 
-// Resolve follows references within a document: #, #/$defs/name and the like.
-// It returns nil for what says nothing, or says it elsewhere.
+// Resolve follows references within a document: #, #/$defs/name and the like. It returns
+// nil if there is nothing, or it is elsewhere.
 func Resolve(s, root any) map[string]any {
 	for range maxDepth {
 		m, ok := s.(map[string]any)
@@ -183,7 +181,7 @@ func lookup(root any, pointer string) any {
 	return root
 }
 
-// typesOf returns the types that a schema allows; nil = it doesn't say.
+// typesOf returns the types that a schema allows; nil = unspecified.
 func typesOf(s map[string]any) []string {
 	switch t := s["type"].(type) {
 	case string:
@@ -200,14 +198,14 @@ func typesOf(s map[string]any) []string {
 	return nil
 }
 
-// accepts reports whether a value of a type can be one of these; each number can be whole.
+// accepts reports whether a value of type a can be one of these; any number can be whole.
 func accepts(types []string, a string) bool {
 	return slices.Contains(types, a) ||
 		a == "integer" && slices.Contains(types, "number") || a == "number" && slices.Contains(types, "integer")
 }
 
-// valuesOf returns the values that a schema allows; nil = it doesn't list them.
-// Numbers are left out, since 1 and 1.0 are the same.
+// valuesOf returns the values that a schema allows; nil = not listed. Numbers are left
+// out, since 1 and 1.0 are the same.
 func valuesOf(s map[string]any) []any {
 	all, ok := s["enum"].([]any)
 	if c, is := s["const"]; is {

@@ -1,9 +1,8 @@
-// Package schema reads the JSON Schemas of workflows: it says whether one is
-// valid, whether a value fits, and whether what one describes can fit another.
+// Package schema parses the JSON Schemas of workflows and checks whether one is valid, whether a value
+// fits, and whether values of one can fit another.
 //
-// Schemas are those of draft 2020-12, or of the older drafts that they name in
-// $schema. Nothing is loaded: references go to the schema itself. Regular
-// expressions are Go's, which take linear time.
+// Schemas use draft 2020-12, or the older draft that they name in $schema. Nothing is loaded: references
+// are resolved only within the schema. Regular expressions are Go's, which take linear time.
 package schema
 
 import (
@@ -20,16 +19,16 @@ import (
 	"github.com/jobhost/jobhost/internal/text"
 )
 
-// MaxBytes is the size of a schema.
+// MaxBytes is the maximum size of a schema.
 const MaxBytes = 256 << 10
 
-// Schema is a valid JSON Schema. It may be used by many goroutines at the same time.
+// Schema is a valid JSON Schema. It is safe for concurrent use.
 type Schema struct {
 	doc      any
 	compiled *jsonschema.Schema
 }
 
-// Parse reads a schema. Errors are invalid or too_large, and fit to print.
+// Parse parses a schema. Errors are invalid or too_large, and safe to print.
 func Parse(source json.RawMessage) (*Schema, error) {
 	if len(source) > MaxBytes {
 		return nil, &jobhost.Error{Code: jobhost.CodeTooLarge, Message: fmt.Sprintf("a schema of %d bytes is longer than %d", len(source), MaxBytes)}
@@ -51,7 +50,7 @@ func Parse(source json.RawMessage) (*Schema, error) {
 	return &Schema{doc: doc, compiled: compiled}, nil
 }
 
-// Decode reads JSON with its numbers as they are.
+// Decode decodes JSON, keeping numbers as they are written.
 func Decode(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -65,13 +64,13 @@ func Decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// nothing loads nothing.
+// nothing is a loader that loads nothing.
 type nothing struct{}
 
 // Load implements [jsonschema.URLLoader].
 func (nothing) Load(string) (any, error) { return nil, errors.New("other documents are not loaded") }
 
-// Check returns an invalid error that says where and how JSON doesn't fit.
+// Check returns an invalid error that says where and why JSON doesn't fit.
 func (s *Schema) Check(value []byte) error {
 	v, err := Decode(value)
 	if err != nil {
@@ -83,7 +82,7 @@ func (s *Schema) Check(value []byte) error {
 	return nil
 }
 
-// plain returns the innermost causes of an error, without the names of the files that there are none of.
+// plain returns the innermost causes of an error, without the names of files that don't exist.
 func plain(err error) string {
 	if v, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = v.Err

@@ -26,7 +26,7 @@ type Notes struct {
 	page    uint32
 	commit  uint32
 	reader  io.ReaderAt // the log, for frames that others have written
-	noticed bool        // foreign was told
+	noticed bool        // foreign was called
 	lenient bool        // every page is taken as it is
 }
 
@@ -318,7 +318,7 @@ func (n *Notes) Undo(before Mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.generation != before.Generation {
-		before = Mark{} // the log began anew meanwhile, and nothing of it is a commit
+		before = Mark{} // the log has begun anew since, and nothing of it is a commit
 	}
 	n.cutLocked(before.Frames)
 	n.tail = before.Tail

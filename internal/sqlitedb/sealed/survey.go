@@ -100,7 +100,7 @@ func Seal(db Storage, pages []Page) error {
 	return db.Sync()
 }
 
-// Recall notes what the witness knows of the log that it was told of last. Complete is
+// Recall notes what the witness knows of the log that it was given last. Complete is
 // false when it doesn't know all of what was acknowledged.
 func (n *Notes) Recall() (complete bool, err error) {
 	n.mu.Lock()

@@ -55,7 +55,7 @@ func (v VFS) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, erro
 // OpenFilename implements [vfs.VFSFilename].
 func (v VFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if v.private && flags&vfs.OPEN_CREATE != 0 && name != nil {
-		// SQLite would make it for everybody.
+		// SQLite would make it readable for everyone.
 		if f, err := os.OpenFile(name.String(), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
 			_ = f.Close() // nothing was written
 		}

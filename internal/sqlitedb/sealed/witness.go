@@ -108,7 +108,7 @@ func (w *Witness) Served() bool { return w != nil && w.found.served }
 // SameBoot reports whether the machine was not started since the witness was written, so that it is complete.
 func (w *Witness) SameBoot() bool { return w.found.boot == w.boot }
 
-// Recognizes reports whether a log is the one that the witness was told of before it was opened.
+// Recognizes reports whether a log is the one that the witness was given before it was opened.
 func (w *Witness) Recognizes(g Generation) bool {
 	return g == w.found.generation || g == w.found.previous
 }
@@ -289,7 +289,7 @@ func (w *Witness) setFirst(sum uint64) {
 	w.last.first = sum
 }
 
-// LastStamp returns what SetStamp was told last.
+// LastStamp returns what SetStamp was given last.
 func (w *Witness) LastStamp() Stamp {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 const create = vfs.OPEN_READWRITE | vfs.OPEN_CREATE
 
-// openFile opens a file that is not a database, so that no shared memory is made.
+// openFile opens a file that is not a database, so that no shared memory is created.
 func openFile(t *testing.T, d *crashvfs.Disk, name string) vfs.File {
 	t.Helper()
 	f, _, err := d.Open(name, create|vfs.OPEN_MAIN_JOURNAL)
@@ -72,8 +72,8 @@ func TestSyncedSurvives(t *testing.T) {
 	}
 }
 
-// TestUnsyncedMaySurvive sees that each unsynced write is sometimes there and
-// sometimes not, that one is sometimes torn, and never within 512 bytes.
+// TestUnsyncedMaySurvive checks that each unsynced write sometimes survives and
+// sometimes doesn't, that one is sometimes torn, and never within 512 bytes.
 func TestUnsyncedMaySurvive(t *testing.T) {
 	t.Parallel()
 	const size = 4096
@@ -110,7 +110,7 @@ func TestUnsyncedMaySurvive(t *testing.T) {
 	}
 }
 
-// TestNames sees that files come and go until the directory is synced.
+// TestNames checks that files come and go until the directory is synced.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	created, deleted := map[bool]int{}, map[bool]int{}

@@ -1,15 +1,15 @@
 // Package crashvfs is an SQLite VFS on a disk that can lose power. It keeps
-// what was synced apart from what was only written, so that a test can ask
-// what any moment would have left behind, without root and repeatably:
+// what was synced apart from what was only written, so that a test can see what
+// a crash at any moment would have left behind, repeatably and without root:
 //
 //	disk := crashvfs.New(t)
 //	disk.Set(crashvfs.Faults{PowerOffAtSync: 7})
 //	… open a database with disk.VFS(), use it until it fails …
 //	disk = disk.Crash(rng) // what survived
 //
-// A crash keeps all that was synced and any subset of the other writes, in any
-// order, some of them torn at 512 bytes. Names count too: a file that was
-// created or deleted since the directory was synced may be there or not.
+// A crash keeps everything that was synced and any subset of the other writes,
+// in any order, some of them torn at 512 bytes. Names count too: a file that
+// was created or deleted since the directory was synced may or may not exist.
 package crashvfs
 
 import (
@@ -30,23 +30,23 @@ import (
 // sector is what a disk writes at once: less is never torn.
 const sector = 512
 
-// Faults are what goes wrong. Counts begin with [Disk.Set]; 0 = never.
+// Faults are failures to inject. Counts begin with [Disk.Set]; 0 = never.
 type Faults struct {
-	// FailWrite and FailSync let the n-th write or sync fail, once.
+	// FailWrite and FailSync make the n-th write or sync fail, once.
 	FailWrite, FailSync int
-	// PowerOffAtSync ends everything at the n-th sync, which is not done.
+	// PowerOffAtSync cuts the power at the n-th sync, which is not done.
 	PowerOffAtSync int
-	// FullWrite and FullSync let every n-th write or sync meet a disk without room,
-	// as the operating system says it. After such a sync what was to be synced never
-	// gets to the disk, unless it is written again.
+	// FullWrite and FullSync make every n-th write or sync fail for lack of space,
+	// as the operating system reports it. After such a sync its data never reaches
+	// the disk, unless it is written again.
 	FullWrite, FullSync int
-	// Full is what it says; 0 = ENOSPC.
+	// Full is the error that it reports; 0 = ENOSPC.
 	Full syscall.Errno
-	// Capacity is how many bytes the files may hold together; 0 = any number.
+	// Capacity is how many bytes the files may hold together; 0 = unlimited.
 	Capacity int64
 }
 
-// Disk is a set of files. Its methods may be called from many goroutines.
+// Disk is a set of files. Its methods are safe for concurrent use.
 type Disk struct {
 	t    testing.TB
 	name string // of the VFS
@@ -54,19 +54,19 @@ type Disk struct {
 
 	mu            sync.Mutex        // protects what follows, and all inodes
 	names         map[string]*inode // as programs see them
-	durable       map[string]*inode // as they were when the directory was synced
+	durable       map[string]*inode // as of the last sync of the directory
 	faults        Faults
 	writes, syncs int
 	off           bool
 }
 
-// inode is a file, whatever its name.
+// inode is a file, independent of its name.
 type inode struct {
 	data    []byte   // as programs see it
-	durable []byte   // as it was synced
+	durable []byte   // as of the last sync
 	pending []change // from durable to data
 
-	// Locks: how many hold a shared one, and whether somebody holds the others.
+	// Locks: how many shared ones are held, and whether the others are held.
 	// wanted keeps new shared ones out while an exclusive one is waited for.
 	shared                      int
 	reserved, wanted, exclusive bool
@@ -90,8 +90,8 @@ func New(t testing.TB) *Disk {
 	return d
 }
 
-// Discard forgets the disk and all that is on it, before the test ends: for
-// tests that use many. Discarding twice is fine.
+// Discard drops the disk and everything on it before the test ends, for tests
+// that use many. It may be called twice.
 func (d *Disk) Discard() {
 	vfs.Unregister(d.name)
 	d.mu.Lock()
@@ -103,7 +103,7 @@ func (d *Disk) Discard() {
 // VFS returns the name under which SQLite knows the disk.
 func (d *Disk) VFS() string { return d.name }
 
-// Set replaces the faults and begins to count anew.
+// Set replaces the faults and restarts the counts.
 func (d *Disk) Set(f Faults) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -143,7 +143,7 @@ func (d *Disk) SyncDir(string) error {
 	return nil
 }
 
-// PowerOff ends everything now: every later call fails.
+// PowerOff cuts the power now: every later call fails.
 func (d *Disk) PowerOff() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +178,7 @@ func (d *Disk) Crash(rng *mathrand.Rand) *Disk {
 	return after
 }
 
-// allNamesLocked returns the names of both maps, sorted so that a seed decides all.
+// allNamesLocked returns the names of both maps, sorted so that everything depends on the seed.
 func (d *Disk) allNamesLocked() []string {
 	both := maps.Clone(d.names)
 	maps.Copy(both, d.durable)
@@ -189,7 +189,7 @@ func (d *Disk) allNamesLocked() []string {
 // other changes in any order.
 func (i *inode) survive(rng *mathrand.Rand) []byte {
 	data := append([]byte(nil), i.durable...)
-	keep := rng.Float64() // sometimes most, sometimes little
+	keep := rng.Float64() // sometimes most, sometimes few
 	for _, k := range rng.Perm(len(i.pending)) {
 		if rng.Float64() > keep {
 			continue
@@ -212,7 +212,7 @@ func (i *inode) survive(rng *mathrand.Rand) []byte {
 	return data
 }
 
-// syncLocked counts a sync, which may be the one that fails.
+// syncLocked counts a sync, which may be the one to fail.
 func (d *Disk) syncLocked() error {
 	if d.off {
 		return sqlite3.IOERR_FSYNC
@@ -231,8 +231,8 @@ func (d *Disk) syncLocked() error {
 	return nil
 }
 
-// writeLocked counts a write that makes a file grow by so much, which may be
-// the one that fails.
+// writeLocked counts a write that makes a file grow by a number of bytes, which
+// may be the one to fail.
 func (d *Disk) writeLocked(grow int64) error {
 	if d.off {
 		return sqlite3.IOERR_WRITE

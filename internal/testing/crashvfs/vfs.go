@@ -75,8 +75,8 @@ func (d *Disk) Delete(name string, syncDir bool) error {
 	return nil
 }
 
-// Read opens a file to be read, as it is now, and tells its size; a missing one
-// is empty.
+// Read opens the current content of a file for reading, and returns its size; a
+// missing file is empty.
 func (d *Disk) Read(path string) (io.ReadCloser, int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,7 @@ func (d *Disk) Read(path string) (io.ReadCloser, int64, error) {
 	return io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
 }
 
-// Remove removes a file; a missing one is fine.
+// Remove removes a file; a missing one is not an error.
 func (d *Disk) Remove(path string) error {
 	if err := d.Delete(path, false); !errors.Is(err, sqlite3.IOERR_DELETE_NOENT) {
 		return err
@@ -98,8 +98,8 @@ func (d *Disk) Remove(path string) error {
 	return nil
 }
 
-// OpenFile opens a file to be read and written, as a program does without SQLite,
-// making it if it is missing.
+// OpenFile opens a file for reading and writing, as a program without SQLite
+// does, creating it if it is missing.
 func (d *Disk) OpenFile(path string) (sealed.Storage, error) {
 	f, _, err := d.Open(path, vfs.OPEN_READWRITE|vfs.OPEN_CREATE|vfs.OPEN_MAIN_JOURNAL)
 	if err != nil {
@@ -108,8 +108,8 @@ func (d *Disk) OpenFile(path string) (sealed.Storage, error) {
 	return storage{f}, nil
 }
 
-// OpenWitness is OpenFile for a file of which a store does without: what is done with it is not
-// counted, and not what fails.
+// OpenWitness is OpenFile for a file that is not essential to a store: operations on it are not
+// counted, and don't fail.
 func (d *Disk) OpenWitness(path string) (sealed.Storage, error) {
 	f, _, err := d.Open(path, vfs.OPEN_READWRITE|vfs.OPEN_CREATE|vfs.OPEN_MAIN_JOURNAL)
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *Disk) OpenWitness(path string) (sealed.Storage, error) {
 	return witness{f.(*file)}, nil
 }
 
-// witness is a file whose writes and syncs fail without power only.
+// witness is a file whose writes and syncs fail only without power.
 type witness struct{ *file }
 
 // WriteAt implements [io.WriterAt].
@@ -166,10 +166,10 @@ type storage struct{ vfs.File }
 // Sync makes durable what was written.
 func (s storage) Sync() error { return s.File.Sync(vfs.SYNC_FULL) }
 
-// Stamp can't tell when a file was written: there is no clock on the disk.
+// Stamp returns nothing: the disk has no clock.
 func (d *Disk) Stamp(string) (sealed.Stamp, error) { return sealed.Stamp{}, nil }
 
-// Boot is another one for the disk that a crash leaves.
+// Boot differs for the disk that a crash leaves.
 func (d *Disk) Boot() [16]byte {
 	sum := sha256.Sum256([]byte(d.name))
 	return [16]byte(sum[:])
@@ -253,8 +253,8 @@ func (f *file) Sync(vfs.SyncFlag) error {
 	defer f.disk.mu.Unlock()
 	if err := f.disk.syncLocked(); err != nil {
 		if _, full := errors.AsType[syscall.Errno](err); full {
-			// What could not be written is no longer waiting to be: programs see it,
-			// and no later sync brings it to the disk.
+			// What could not be written is no longer pending: programs see it, and
+			// no later sync brings it to the disk.
 			f.inode.pending = nil
 		}
 		return err
@@ -331,11 +331,11 @@ func (f *file) CheckReservedLock() (bool, error) {
 	return f.inode.reserved, nil
 }
 
-// SectorSize implements [vfs.File], with the answer of the system's VFS.
+// SectorSize implements [vfs.File], with the value of the system's VFS.
 func (f *file) SectorSize() int { return 4096 }
 
-// DeviceCharacteristics implements [vfs.File], with the answer of the system's
-// VFS: a write never harms the bytes beside it.
+// DeviceCharacteristics implements [vfs.File], with the value of the system's
+// VFS: a write never affects adjacent bytes.
 func (f *file) DeviceCharacteristics() vfs.DeviceCharacteristic {
 	return vfs.IOCAP_POWERSAFE_OVERWRITE | vfs.IOCAP_SUBPAGE_READ
 }

@@ -1,10 +1,9 @@
-// Package firestorefake is a small server of the Firestore protocol, in memory, for
-// tests of what the emulator on npm doesn't do: transactions that see what they
-// read unchanged or are aborted, writes that replace, batches that are made whole
-// or not at all, cursors. It is strict where Firestore is: what that refuses to
-// store is refused here.
+// Package firestorefake is a small in-memory server of the Firestore protocol, for
+// tests of what the emulator on npm doesn't do: transactions that are aborted if
+// what they read has changed, writes that replace, atomic batches, cursors. It is
+// as strict as Firestore: what that refuses to store is refused here.
 //
-// It knows the calls that state/firestorestate makes, and no others.
+// It supports the calls that state/firestorestate makes, and no others.
 package firestorefake
 
 import (
@@ -36,12 +35,12 @@ type Server struct {
 	number  uint64        // of the last transaction
 	commits int           // that wrote something
 	aborted int           // commits that conflicted
-	streams int           // that listen
+	streams int           // that are listening
 	now     time.Time     // of the last commit or read
 	changed chan struct{} // closed by the next commit
 }
 
-// document is one that is there. It isn't changed, but replaced.
+// document is an existing document. It is never modified, only replaced.
 type document struct {
 	*pb.Document
 	commit int // that wrote it
@@ -61,7 +60,7 @@ func (s *Server) Commits() (made, aborted int) {
 	return s.commits, s.aborted
 }
 
-// Listening returns how many streams listen now.
+// Listening returns how many streams are listening.
 func (s *Server) Listening() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +117,7 @@ func (s *Server) Commit(_ context.Context, req *pb.CommitRequest) (*pb.CommitRes
 	return resp, nil
 }
 
-// replaceLocked puts a document in the place of what was there; nil removes it.
+// replaceLocked replaces a document; nil removes it.
 func (s *Server) replaceLocked(name string, d *pb.Document) {
 	docs := s.docs[path.Dir(name)]
 	if docs == nil {
@@ -135,7 +134,7 @@ func (s *Server) replaceLocked(name string, d *pb.Document) {
 // docLocked returns a document; nil = there is none.
 func (s *Server) docLocked(name string) *document { return s.docs[path.Dir(name)][name] }
 
-// later returns a time that no commit has had.
+// later returns a time later than any commit.
 func later(last time.Time) time.Time {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	if !now.After(last) {
@@ -144,7 +143,7 @@ func later(last time.Time) time.Time {
 	return now
 }
 
-// readLocked returns the time of a read: what it doesn't show is made later.
+// readLocked returns the time of a read: anything it doesn't see is committed later.
 func (s *Server) readLocked() *timestamppb.Timestamp {
 	if now := time.Now().UTC().Truncate(time.Microsecond); now.After(s.now) {
 		s.now = now
@@ -160,14 +159,14 @@ func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.
 	return &emptypb.Empty{}, nil
 }
 
-// transaction remembers what was read in it: when it is committed that must be as
-// it was.
+// transaction remembers what was read in it, which must be unchanged when it is
+// committed.
 type transaction struct {
-	docs    map[string]int // the commit of each document; up to 0 = it wasn't there
+	docs    map[string]int // the commit of each document; 0 or less = it didn't exist
 	queries []*selection
 }
 
-// holdsLocked reports whether what the transaction has read is as it was.
+// holdsLocked reports whether everything the transaction has read is unchanged.
 func (t *transaction) holdsLocked(s *Server) bool {
 	for name, commit := range t.docs {
 		if s.commitLocked(name) != commit {
@@ -193,10 +192,10 @@ func (s *Server) beginLocked() (id []byte, t *transaction) {
 	return id, t
 }
 
-// txLocked finds a transaction; nil without an error when there is none to find.
+// txLocked finds a transaction; nil without an error if id is empty.
 func (s *Server) txLocked(id []byte) (*transaction, error) {
 	if len(id) == 0 {
-		return nil, nil //nolint:nilnil // a read outside of transactions
+		return nil, nil //nolint:nilnil // a read outside transactions
 	}
 	if t := s.txs[string(bytes.Clone(id))]; t != nil {
 		return t, nil

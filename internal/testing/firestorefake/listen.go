@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Listen implements the service: one target for each stream, until its client ends
-// it. Changes that others have followed in the meantime are left out.
+// Listen implements the service: one target per stream, until its client ends it.
+// Changes superseded by later ones are left out.
 func (s *Server) Listen(stream pb.Firestore_ListenServer) error {
 	req, err := stream.Recv()
 	if err != nil {
@@ -19,7 +19,7 @@ func (s *Server) Listen(stream pb.Firestore_ListenServer) error {
 	}
 	s.listens(1)
 	defer s.listens(-1)
-	l := &listening{Server: s, target: req.GetAddTarget(), stream: stream, told: map[string]int{}}
+	l := &listening{Server: s, target: req.GetAddTarget(), stream: stream, sent: map[string]int{}}
 	if l.target == nil || l.target.GetResumeType() != nil {
 		return status.Error(codes.Unimplemented, "the fake adds targets, and resumes none")
 	}
@@ -53,7 +53,7 @@ type listening struct {
 	*Server
 	target *pb.Target
 	stream pb.Firestore_ListenServer
-	told   map[string]int         // the commit of each document that it was told
+	sent   map[string]int         // the commit of each document that was sent to it
 	at     *timestamppb.Timestamp // of the last look
 }
 
@@ -73,15 +73,15 @@ func (l *listening) send(list ...*pb.ListenResponse) error {
 	return nil
 }
 
-// change is one of the target itself, as of the last look at the documents.
+// change is a change of the target itself, as of the last look at the documents.
 func (l *listening) change(kind pb.TargetChange_TargetChangeType, targets ...int32) *pb.ListenResponse {
 	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{
 		TargetChange: &pb.TargetChange{TargetChangeType: kind, TargetIds: targets, ReadTime: l.at},
 	}}
 }
 
-// news returns what differs from what the stream was told, and what is closed when
-// there is more.
+// news returns what differs from what was sent to the stream, and a channel that
+// is closed when there is more.
 func (l *listening) news() (changed <-chan struct{}, list []*pb.ListenResponse, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,22 +102,22 @@ func (l *listening) news() (changed <-chan struct{}, list []*pb.ListenResponse, 
 	there := map[string]bool{}
 	for _, d := range docs {
 		there[d.GetName()] = true
-		if l.told[d.GetName()] != d.commit {
-			l.told[d.GetName()] = d.commit
+		if l.sent[d.GetName()] != d.commit {
+			l.sent[d.GetName()] = d.commit
 			list = append(list, &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentChange{
 				DocumentChange: &pb.DocumentChange{Document: d.Document, TargetIds: []int32{l.target.GetTargetId()}},
 			}})
 		}
 	}
-	for name := range l.told {
+	for name := range l.sent {
 		if !there[name] {
-			delete(l.told, name)
+			delete(l.sent, name)
 			list = append(list, &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentDelete{
 				DocumentDelete: &pb.DocumentDelete{Document: name, RemovedTargetIds: []int32{l.target.GetTargetId()}},
 			}})
 		}
 	}
-	// In any order but that of commits, which is nothing to rely on.
+	// In an order other than that of commits, which is not to be relied on.
 	slices.SortFunc(list, func(a, b *pb.ListenResponse) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	return l.changed, list, nil
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Outage makes a server answer nothing for a time. The zero value answers.
+// Outage makes a server stop answering for a time. The zero value answers.
 type Outage struct {
 	mu      sync.Mutex // protects the fields below
 	away    bool
@@ -19,12 +19,12 @@ type Outage struct {
 
 var errAway = status.Error(codes.Unavailable, "the server is away")
 
-// Options are those of the server.
+// Options returns the options of the server.
 func (o *Outage) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.UnaryInterceptor(o.call), grpc.StreamInterceptor(o.stream)}
 }
 
-// Begin ends all streams, and lets no call through until End.
+// Begin ends all streams, and rejects all calls until End.
 func (o *Outage) Begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,7 +71,7 @@ func (o *Outage) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerI
 	return errAway
 }
 
-// enter returns the context of a stream; ok = false: it is not let in.
+// enter returns the context of a stream; ok = false: it is rejected.
 func (o *Outage) enter(ctx context.Context) (_ context.Context, leave func(), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// selection is a query that was run, with what it found.
+// selection is a query that was run, with its result.
 type selection struct {
 	parent string
 	query  *pb.StructuredQuery
@@ -21,8 +21,8 @@ type selection struct {
 
 const byName = "__name__"
 
-// selectLocked runs a query of one collection, ordered by at most one field that is
-// a time or the name.
+// selectLocked runs a query of one collection, ordered by at most one field, which
+// is a time or the name.
 func (s *Server) selectLocked(parent string, q *pb.StructuredQuery) (*selection, error) {
 	if len(q.GetFrom()) != 1 || q.GetWhere() != nil || q.GetEndAt() != nil || q.GetOffset() != 0 || len(q.GetOrderBy()) > 1 {
 		return nil, status.Error(codes.Unimplemented, "the fake knows no such query")
@@ -74,7 +74,7 @@ func compare(d *document, field string, v *pb.Value) int {
 	return d.GetFields()[field].GetTimestampValue().AsTime().Compare(v.GetTimestampValue().AsTime())
 }
 
-// same reports whether the query finds what it found.
+// same reports whether the query still finds what it found.
 func (q *selection) same(now []*document) bool {
 	return slices.EqualFunc(q.found, now, func(a, b *document) bool { return a.GetName() == b.GetName() && a.commit == b.commit })
 }
@@ -111,7 +111,7 @@ func (s *Server) find(parent string, q *pb.StructuredQuery, tx []byte) (*selecti
 	return sel, err
 }
 
-// project returns a document with the fields that were asked for.
+// project returns a document with the requested fields.
 func project(d *pb.Document, p *pb.StructuredQuery_Projection) *pb.Document {
 	if p == nil {
 		return d

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// writing is a commit under way.
+// writing is a commit in progress.
 type writing struct {
 	*Server
 	after map[string]*pb.Document // what it has written; nil = removed
@@ -77,7 +77,7 @@ func (w *writing) apply(write *pb.Write) (*pb.WriteResult, error) {
 	return result, checkFields(next.GetFields(), 1)
 }
 
-// check holds a document against a precondition.
+// check checks a document against a precondition.
 func check(p *pb.Precondition, d *pb.Document) error {
 	switch c := p.GetConditionType().(type) {
 	case *pb.Precondition_Exists:
@@ -97,7 +97,7 @@ func check(p *pb.Precondition, d *pb.Document) error {
 
 const maxLevels = 20
 
-// checkFields refuses what Firestore can't hold.
+// checkFields rejects what Firestore can't hold.
 func checkFields(fields map[string]*pb.Value, level int) error {
 	for name, v := range fields {
 		if name == "" || len(name) > 1500 || strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {

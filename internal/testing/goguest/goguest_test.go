@@ -35,7 +35,7 @@ func TestExamplesAreThoseOfMake(t *testing.T) {
 	}
 }
 
-// TestExamples: nothing has to be built before.
+// TestExamples: nothing has to be built beforehand.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	all, err := Examples()

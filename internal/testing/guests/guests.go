@@ -26,8 +26,8 @@ var SHA256 []byte
 //go:embed outcomes.wasm
 var Outcomes []byte
 
-// Words counts words, and does something else where its payload says "fail", "binary" or
-// "lines"; each of several tasks returns its number. See src/words.c.
+// Words counts words, and does something else if its payload says "fail", "binary" or
+// "lines"; if there are several tasks, each returns its number. See src/words.c.
 //
 //go:embed words.wasm
 var Words []byte
@@ -44,19 +44,19 @@ var Effects []byte
 //go:embed ops.wasm
 var Ops []byte
 
-// States has an entry for each call about the states of tasks and about what fibers
-// are sent: see src/states.c.
+// States has an entry for each call about the states of tasks and about the
+// messages to fibers: see src/states.c.
 //
 //go:embed states.wasm
 var States []byte
 
-// Fiber publishes what it is sent, and does what messages ask for: see src/fiber.c.
+// Fiber publishes the messages that it receives, and does what they ask for: see src/fiber.c.
 //
 //go:embed fiber.wasm
 var Fiber []byte
 
 // Exit calls WASI: jh_run exits with the code in its payload; streams, flood,
-// sleep and random do what they say.
+// sleep and random do what their names say.
 //
 //go:embed exit.wasm
 var Exit []byte
@@ -66,13 +66,13 @@ var Exit []byte
 //go:embed init.wasm
 var Init []byte
 
-// InitTable changes a table in its initialisation, and returns 2 where that was
-// done, 1 where it was not.
+// InitTable changes a table in its initialisation, and returns 2 if that was
+// done, 1 if not.
 //
 //go:embed init_table.wasm
 var InitTable []byte
 
-// InitSpin never gets out of its initialisation.
+// InitSpin never leaves its initialisation.
 //
 //go:embed init_spin.wasm
 var InitSpin []byte
@@ -83,30 +83,30 @@ var InitSpin []byte
 var InitTrap []byte
 
 // Canary has two entries: plant leaves marks in memory, globals and
-// descriptors, look tells which of them it finds; 00 = none.
+// descriptors, look reports which of them it finds; 00 = none.
 //
 //go:embed canary.wasm
 var Canary []byte
 
-// CanaryTable does that with a table, segments and the size of the table, which
-// can't be put back: its look returns clean or found.
+// CanaryTable does the same with a table, segments and the size of the table,
+// which can't be reset: its look returns clean or found.
 //
 //go:embed canary_table.wasm
 var CanaryTable []byte
 
-// Calls has entries that call the host for ever: see src/calls.wat.
+// Calls has entries that call the host in an endless loop: see src/calls.wat.
 //
 //go:embed calls.wasm
 var Calls []byte
 
 // SIMD needs vectors: it returns its input of up to 64 KiB with the letters a to z
-// made capitals.
+// in upper case.
 //
 //go:embed simd.wasm
 var SIMD []byte
 
-// Command is a WASI command: the first line of its input names what it does,
-// most of what Outcomes has entries for.
+// Command is a WASI command: the first line of its input says what to do, which
+// is most of what Outcomes has entries for.
 //
 //go:embed command.wasm
 var Command []byte
@@ -116,14 +116,14 @@ var Command []byte
 //go:embed extism.wasm
 var Extism []byte
 
-// ExtismJS has the exports of a plugin that Extism's kit for JavaScript made: see
+// ExtismJS has the exports of a plugin made by Extism's kit for JavaScript: see
 // src/extism_js.wat.
 //
 //go:embed extism_js.wasm
 var ExtismJS []byte
 
 // ExtismFills is an Extism plugin whose entries, reset and reuse, make its kernel
-// clear memory for ever.
+// clear memory endlessly.
 //
 //go:embed extism_fills.wasm
 var ExtismFills []byte

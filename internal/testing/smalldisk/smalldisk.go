@@ -1,4 +1,4 @@
-// Package smalldisk gives tests a real disk that can be full: a tmpfs of a few MB.
+// Package smalldisk gives tests a real disk that can fill up: a tmpfs of a few MB.
 package smalldisk
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// New mounts a file system of so many bytes in a folder of the test's, and returns
-// the folder. It skips the test where that is not allowed, since it takes root.
+// New mounts a file system of a given size in a folder of the test's, and returns
+// the folder. It skips the test if that is not permitted, since it takes root.
 func New(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,8 +29,8 @@ func New(t *testing.T, bytes int) string {
 	return dir
 }
 
-// Fill takes all the room that is left on the disk of a folder, and returns how to
-// give it back.
+// Fill uses up the free space on the disk of a folder, and returns a function that
+// frees it.
 func Fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")

@@ -1,5 +1,5 @@
 // Package toolchain finds the compilers of guests for tests, which are skipped
-// with the reason where one is missing.
+// with the reason if one is missing.
 package toolchain
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Dir is where `make toolchains` installs what comes from npm: JOBHOST_TOOLCHAINS, or a
+// Dir is where `make toolchains` installs packages from npm: JOBHOST_TOOLCHAINS, or a
 // folder of the user's cache.
 func Dir() string {
 	if dir := os.Getenv("JOBHOST_TOOLCHAINS"); dir != "" {
@@ -27,7 +27,7 @@ func Dir() string {
 // Modules is the folder of npm packages below [Dir].
 func Modules() string { return filepath.Join(Dir(), "node_modules") }
 
-// Path returns where a program is: in the PATH, or among what npm has installed.
+// Path returns the path of a program: in the PATH, or among what npm has installed.
 func Path(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -67,7 +67,7 @@ func Env(extra ...string) []string {
 	}, extra...)...)
 }
 
-// Build runs a command in a folder, and fails the test with what it printed.
+// Build runs a command in a folder, and fails the test with its output.
 func Build(t testing.TB, dir string, env []string, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)

@@ -1,5 +1,5 @@
-// Command chat-room is a fiber for each room of a chat: it is sent lines, and
-// publishes what everybody in the room gets to read.
+// Command chat-room is a fiber for each room of a chat: it receives lines, and
+// publishes what everyone in the room gets to read.
 package main
 
 import (
@@ -15,14 +15,14 @@ func init() { jobhost.Handle(room) }
 
 func main() {}
 
-// mostPeople bounds what the room knows of them: a fiber lives for long.
+// mostPeople bounds what the room remembers of them: a fiber may live long.
 const mostPeople = 1000
 
-// room talks until somebody sends /close or the fiber is interrupted, and returns
-// how much was said. Its input is the topic. How many lines there ever were in a room
-// of this name it keeps in a key, which outlasts the fiber.
+// room talks until it receives /close or the fiber is interrupted, and returns how
+// much was said. Its input is the topic. The total number of lines ever said in a
+// room of this name is kept in a key, which outlives the fiber.
 func room(job *jobhost.Job) ([]byte, error) {
-	var people []string // in the order in which they came, kept from message to message
+	var people []string // in the order of arrival, kept from message to message
 	lines := 0
 	say := func(text string) error { return job.Emit([]byte(text)) }
 	if topic := string(job.Input()); topic != "" {

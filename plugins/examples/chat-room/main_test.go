@@ -39,7 +39,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestRoomEnds: without anybody who could say more, the room closes.
+// TestRoomEnds: when no more messages can come, the room closes.
 func TestRoomEnds(t *testing.T) {
 	t.Parallel()
 	got := jobhost.Run(room, jobhost.Attempt{ID: "lobby", Messages: messages()})

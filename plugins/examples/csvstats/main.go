@@ -1,7 +1,7 @@
-// Command csvstats sums up the columns of a CSV file: what is in them, how much
-// of it, and from where to where it goes. It knows nothing of jobhost: it
-// reads its standard input, writes to its standard output, complains on its
-// standard error and exits with a code, as commands do.
+// Command csvstats summarizes the columns of a CSV file: their types, the
+// number of values and their range. It knows nothing of jobhost: like any
+// command it reads its standard input, writes to its standard output, reports
+// errors on its standard error and exits with a code.
 package main
 
 import (
@@ -18,8 +18,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run is the command. It returns the exit code: 0, 1 for input that can't be
-// read, 2 for wrong flags.
+// run is the command. It returns the exit code: 0, 1 for unreadable input, 2 for wrong flags.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("csvstats", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -58,5 +57,5 @@ func write(w io.Writer, columns []column, asJSON bool) error {
 	for _, c := range columns {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Kind, c.Filled, c.Empty, c.Least, c.Most, c.Mean)
 	}
-	return t.Flush() // which tells the errors of the lines before
+	return t.Flush() // which returns earlier write errors
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/internal/guesttest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // cases are command lines over planets.csv, each with a golden file.
 var cases = []struct {
@@ -48,7 +48,7 @@ func TestCSVStats(t *testing.T) {
 	}
 }
 
-// TestGuest: the command does as wasm what it does here.
+// TestGuest: the command does the same in wasm.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	module := guesttest.BuildCommand(t, ".")

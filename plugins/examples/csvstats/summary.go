@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// column is what is said of a column.
+// column is the summary of a column.
 type column struct {
 	Name string `json:"name"`
-	// Kind is number if all that is filled in is one, text otherwise, empty if
-	// nothing is.
+	// Kind is number if all nonempty fields are numbers, text otherwise, empty
+	// if all are empty.
 	Kind   string `json:"kind"`
 	Filled int    `json:"filled"`
 	Empty  int    `json:"empty"`
-	// Least and Most are as they stand in the file: by value of numbers, in the
-	// order of their bytes otherwise.
+	// Least and Most are unchanged from the file: by value for numbers, in byte
+	// order otherwise.
 	Least string `json:"least"`
 	Most  string `json:"most"`
 	// Mean is that of numbers, to six digits.
@@ -31,12 +31,12 @@ type values struct {
 	name          string
 	filled, empty int
 	text          span[string]
-	numbers       span[float64] // as long as all are
+	numbers       span[float64] // as long as all values are
 	notNumber     bool
 	mean          float64
 }
 
-// span goes from the least value to the most, each with how it was written.
+// span goes from the smallest value to the largest, each with its original text.
 type span[T float64 | string] struct {
 	least, most         T
 	leastText, mostText string

@@ -1,5 +1,5 @@
-// Command dupfiles finds files that are there more than once. It is a worker that is a process of its own, since
-// it does what a sandbox can't: it reads a folder of the machine, with all of its processors.
+// Command dupfiles finds files that exist more than once. It is a worker that is a process of its own, since it
+// does what a sandbox can't: it reads a folder of the machine, using all processors.
 package main
 
 import (
@@ -18,9 +18,9 @@ func main() {
 	process.Worker{Handler: d.handle, Start: d.start}.Serve()
 }
 
-// dupfiles is the worker. Nothing of it changes once it has started.
+// dupfiles is the worker. It is immutable once started.
 type dupfiles struct {
-	root *os.Root // what jobs may ask for is below it
+	root *os.Root // jobs may only ask for what is below it
 }
 
 // start opens the folder of the configuration. A worker without one is not loaded.
@@ -35,20 +35,20 @@ func (d *dupfiles) start(_ context.Context, host process.Host) (err error) {
 
 // query is the payload of a job.
 type query struct {
-	Folder string `json:"folder"` // below the root; empty = all of it
-	Least  int64  `json:"least"`  // bytes of files that are looked at; 0 = 1
+	Folder string `json:"folder"` // below the root; empty = the whole root
+	Least  int64  `json:"least"`  // minimum file size in bytes; 0 = 1
 }
 
 // report is the result of a job.
 type report struct {
-	Files     int     `json:"files"` // that were looked at
+	Files     int     `json:"files"` // that were examined
 	Wasted    int64   `json:"wasted"`
 	Duplicate []group `json:"duplicates"` // the most wasteful first
 }
 
 // group are files with the same content.
 type group struct {
-	Bytes  int64    `json:"bytes"` // of each
+	Bytes  int64    `json:"bytes"` // of each file
 	SHA256 string   `json:"sha256"`
 	Paths  []string `json:"paths"`
 }
@@ -61,7 +61,7 @@ func (d *dupfiles) handle(ctx context.Context, job *process.Job) ([]byte, error)
 	if q.Folder == "" {
 		q.Folder = "."
 	}
-	folder, err := d.root.OpenRoot(q.Folder) // which no link and no .. leaves
+	folder, err := d.root.OpenRoot(q.Folder) // which no link and no .. can leave
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -82,7 +82,7 @@ func (d *dupfiles) handle(ctx context.Context, job *process.Job) ([]byte, error)
 	return json.Marshal(r)
 }
 
-// refused says that a job can never succeed.
+// refused marks an error as one that no further attempt can cure.
 func refused(err error) error {
 	return &jobhost.Failure{
 		Err:  fmt.Errorf(`the payload is such as {"folder": "pictures", "least": 1024}: %w`, err),

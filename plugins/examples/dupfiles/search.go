@@ -16,21 +16,21 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process"
 )
 
-// file is one that was found.
+// file is a file that was found.
 type file struct {
 	path   string
 	bytes  int64
-	digest string // set by search.run; empty = it was not looked into, or can't be read
+	digest string // set by search.run; empty = it was not read, or can't be
 }
 
-// list returns the files of a folder. Folders that can't be read are left out, and so is what is no file.
+// list returns the files of a folder. Unreadable folders are skipped, as is everything that is not a regular file.
 func list(ctx context.Context, folder fs.FS, least int64) (files []*file, err error) {
 	err = fs.WalkDir(folder, ".", func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil || !e.Type().IsRegular():
-			return nil //nolint:nilerr // the others are still of use
+			return nil //nolint:nilerr // the others are still useful
 		}
 		if info, err := e.Info(); err == nil && info.Size() >= least {
 			files = append(files, &file{path: path, bytes: info.Size()})
@@ -40,7 +40,7 @@ func list(ctx context.Context, folder fs.FS, least int64) (files []*file, err er
 	return files, err
 }
 
-// search looks into files.
+// search compares the contents of files.
 type search struct {
 	fs   fs.FS
 	job  *process.Job
@@ -50,7 +50,7 @@ type search struct {
 	done, total int64      // bytes
 }
 
-// run finds those with the same content. Only files of the same size are read.
+// run finds those with the same content. Only files of equal size are read.
 func (s *search) run(ctx context.Context, files []*file) ([]group, error) {
 	bySize := map[int64][]*file{}
 	for _, f := range files {
@@ -99,11 +99,11 @@ func (s *search) hash(ctx context.Context, f *file) error {
 		return err
 	}
 	f.digest = hex.EncodeToString(sum.Sum(nil))
-	_ = s.seen.Add(float64(f.bytes)) // where there are metrics
+	_ = s.seen.Add(float64(f.bytes)) // if there are metrics
 	return nil
 }
 
-// counted is a file whose reading shows in the progress, and ends with the job.
+// counted is a file whose reading is reported as progress, and ends with the job.
 type counted struct {
 	ctx context.Context
 	r   io.Reader

@@ -1,6 +1,6 @@
-// Command etl is a worker with an entry for each step of a small pipeline: it parses
-// a table of the world's time zones, says what is wrong with it, sums it up, transforms
-// what is right, and keeps the outcome in its keys.
+// Command etl is a worker with an entry for each step of a small pipeline: it parses a
+// table of the world's time zones, reports what is wrong with it, summarizes it,
+// transforms the valid rows, and stores the result in its keys.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	// Learnt before the sandbox's memory is kept for all jobs to start from.
+	// Done before the sandbox's memory is saved as the initial state of all jobs.
 	for _, v := range []any{&order{}, &table{}, &verdict{}, &summary{}, &found{}, &ready{}} {
 		text, _ := json.Marshal(v)
 		_ = json.Unmarshal(text, v)
@@ -34,8 +34,8 @@ func transformEntry(n uint32) uint64 { return jobhost.Entry(n, step(transform)) 
 //go:wasmexport store
 func storeEntry(n uint32) uint64 { return jobhost.Entry(n, step(store)) }
 
-// step makes a handler of a function from JSON to JSON. An input that is not what
-// the function takes can't be cured by another attempt.
+// step makes a handler from a function from JSON to JSON. Input that the function
+// doesn't accept can't be cured by another attempt.
 func step[In, Out any](f func(*jobhost.Job, In) (Out, error)) jobhost.Handler {
 	return func(job *jobhost.Job) ([]byte, error) {
 		var in In
@@ -54,7 +54,7 @@ func invalid(code string, err error) error {
 	return jobhost.Permanent(&jobhost.Failure{Err: err, Code: code, Category: jobhost.Validation})
 }
 
-// order is what the workflow is started with.
+// order is the input of the workflow.
 type order struct {
 	File string `json:"file"`
 }
@@ -78,7 +78,7 @@ type problem struct {
 	Why  string `json:"why"`
 }
 
-// verdict is what validate returns. Problems are in the order of their lines.
+// verdict is what validate returns. Problems are in line order.
 type verdict struct {
 	Good     int       `json:"good"`
 	Bad      int       `json:"bad"`
@@ -92,13 +92,13 @@ type summary struct {
 	Areas     map[string]int `json:"areas"`
 }
 
-// found is what transform takes: the outputs of the steps that it needs, by their names.
+// found is the input of transform: the outputs of the steps that it needs, by name.
 type found struct {
 	Parse    table   `json:"parse"`
 	Validate verdict `json:"validate"`
 }
 
-// zone is what becomes of a row.
+// zone is the result of a row.
 type zone struct {
 	Zone      string  `json:"zone"`
 	Country   string  `json:"country"`
@@ -106,7 +106,7 @@ type zone struct {
 	Longitude float64 `json:"longitude"`
 }
 
-// ready is what store takes.
+// ready is the input of store.
 type ready struct {
 	Transform map[string][]zone `json:"transform"` // by area
 	Summarise summary           `json:"summarise"`

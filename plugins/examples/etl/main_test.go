@@ -58,7 +58,7 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// TestTooManyBadLines: nothing is stored, and the workflow succeeds all the same.
+// TestTooManyBadLines: nothing is stored, but the workflow succeeds.
 func TestTooManyBadLines(t *testing.T) {
 	t.Parallel()
 	w := worker()

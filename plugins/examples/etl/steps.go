@@ -16,8 +16,8 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-// parse reads the file that the order names, in the folder of config.folder. A line
-// that is no row of four fields is noted, and the rest goes on.
+// parse reads the file that the order names, in the folder config.folder. A line
+// that is not a row of four fields is recorded, and the rest is read.
 func parse(job *jobhost.Job, in order) (table, error) {
 	folder, _ := job.Config("folder")
 	f, err := os.Open(path.Join(folder, path.Base(in.File)))
@@ -76,7 +76,7 @@ func validate(_ *jobhost.Job, in table) (verdict, error) {
 	return v, nil
 }
 
-// wrong returns what is wrong with a row; empty = nothing is.
+// wrong returns what is wrong with a row; empty = nothing.
 func wrong(r row, first map[string]int) string {
 	if len(r.Country) != 2 || strings.ToUpper(r.Country) != r.Country {
 		return fmt.Sprintf("%q is not the code of a country", r.Country)
@@ -93,7 +93,7 @@ func wrong(r row, first map[string]int) string {
 	return ""
 }
 
-// summarise counts what is in the file, the good and the bad.
+// summarise counts the rows in the file, good and bad.
 func summarise(_ *jobhost.Job, in table) (summary, error) {
 	s := summary{Lines: len(in.Rows) + len(in.Unreadable), Areas: map[string]int{}}
 	countries := map[string]bool{}
@@ -107,7 +107,7 @@ func summarise(_ *jobhost.Job, in table) (summary, error) {
 	return s, nil
 }
 
-// transform makes zones of the rows that are right, by area.
+// transform makes zones from the valid rows, by area.
 func transform(_ *jobhost.Job, in found) (map[string][]zone, error) {
 	bad := map[int]bool{}
 	for _, p := range in.Validate.Problems {
@@ -127,8 +127,8 @@ func transform(_ *jobhost.Job, in found) (map[string][]zone, error) {
 	return areas, nil
 }
 
-// store keeps the zones of each area under a key. All keys change together, with the
-// success of the job, or none does.
+// store keeps the zones of each area under a key. All keys change together when the
+// job succeeds, or none does.
 func store(job *jobhost.Job, in ready) (map[string]int, error) {
 	stored := map[string]int{}
 	for name, zones := range in.Transform {
@@ -153,7 +153,7 @@ func area(zone string) string {
 	return name
 }
 
-// position reads coordinates as ISO 6709 has them: ±DDMM±DDDMM or ±DDMMSS±DDDMMSS.
+// position parses coordinates in ISO 6709 form: ±DDMM±DDDMM or ±DDMMSS±DDDMMSS.
 func position(text string) (latitude, longitude float64, err error) {
 	i := strings.LastIndexAny(text, "+-")
 	if i <= 0 {
@@ -169,7 +169,7 @@ func position(text string) (latitude, longitude float64, err error) {
 	return latitude, longitude, nil
 }
 
-// degrees reads a sign, so many digits of degrees, two of minutes and perhaps two of seconds.
+// degrees parses a sign, a number of digits of degrees, two of minutes and possibly two of seconds.
 func degrees(text string, digits int, most float64) (float64, error) {
 	sign, rest := 1.0, text[1:]
 	if text[0] == '-' {

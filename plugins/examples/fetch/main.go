@@ -1,5 +1,5 @@
-// Command fetch is a worker that fetches a list of URLs, one a line, 64 of them at
-// a time, and tells what came of each as a line of JSON.
+// Command fetch is a worker that fetches a list of URLs, one per line, 64 of them
+// at a time, and reports the result of each as a line of JSON.
 package main
 
 import (
@@ -15,32 +15,32 @@ import (
 )
 
 func init() {
-	_, _ = json.Marshal(page{}) // learnt before the sandbox's memory is kept for all jobs to start from
+	_, _ = json.Marshal(page{}) // done before the sandbox's memory is saved as the initial state of all jobs
 	jobhost.Handle(fetch)
 }
 
 func main() {}
 
 const (
-	// atOnce is how many requests a job may have under way, and mostURLs how many
+	// atOnce is how many requests a job may have in flight, and mostURLs how many
 	// it may send, unless the manifest says otherwise.
 	atOnce   = 64
 	mostURLs = 1000
 )
 
-// page is what came of a URL.
+// page is the result of a URL.
 type page struct {
 	URL    string `json:"url"`
 	Status int    `json:"status,omitempty"`
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256,omitempty"`
-	// MS is how many milliseconds after the beginning it came.
+	// MS is how many milliseconds after the beginning it arrived.
 	MS    int64  `json:"ms"`
 	Error string `json:"error,omitempty"` // why there was no response
 }
 
-// fetch writes a line for each URL, in the order in which the answers come. One
-// without a response is a line like the others: it fails no job.
+// fetch writes a line for each URL, in the order in which the answers arrive.
+// One without a response is a line like the others: it doesn't fail the job.
 func fetch(job *jobhost.Job) ([]byte, error) {
 	requests, err := list(string(job.Input()))
 	if err != nil {
@@ -69,14 +69,14 @@ func fetch(job *jobhost.Job) ([]byte, error) {
 	return nil, nil
 }
 
-// concernsAll reports whether an error is not that of one request: the worker may
-// go nowhere, the job is cancelled, or it has sent too much.
+// concernsAll reports whether an error affects more than one request: the worker
+// has no network access, the job is cancelled, or it has sent too much.
 func concernsAll(err error) bool {
 	_, one := errors.AsType[*jobhost.ResponseError](err)
 	return err != nil && !one && !errors.Is(err, jobhost.ErrInvalid)
 }
 
-// list reads the URLs. Empty lines and those that begin with # don't count.
+// list parses the URLs. Empty lines and those that begin with # are skipped.
 func list(text string) (requests []jobhost.Request, err error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {

@@ -14,7 +14,7 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-// want is what comes of testdata/urls.txt, by URL; that of an empty page with its sum.
+// want is the expected result of testdata/urls.txt, by URL, and for an empty page its digest.
 var want = map[string]page{
 	"http://127.0.0.1:8181/slow/300":   {Status: 200, Bytes: 17},
 	"http://127.0.0.1:8181/slow/200":   {Status: 200, Bytes: 17},
@@ -25,7 +25,7 @@ var want = map[string]page{
 	"http://nowhere/":                  {Error: "GET http://nowhere/: the name is unknown"},
 }
 
-// check holds lines against what is wanted, in any order.
+// check compares lines with the expected ones, in any order.
 func check(t *testing.T, out []byte) {
 	t.Helper()
 	got := map[string]page{}
@@ -83,7 +83,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestGuest: the worker does in wasm what it does here, 64 at a time.
+// TestGuest: the worker does the same in wasm, 64 at a time.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	g := guesttest.Start(t, guesttest.Build(t, "."))

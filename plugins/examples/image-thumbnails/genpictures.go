@@ -1,7 +1,7 @@
 //go:build ignore
 
-// genpictures writes pictures into a folder: PNGs and JPEGs of several sizes, and one file
-// that was cut off. They are the same at every run.
+// genpictures writes pictures into a folder: PNGs and JPEGs of several sizes, and one
+// truncated file. They are the same in every run.
 //
 //	go run genpictures.go pictures
 package main
@@ -20,7 +20,7 @@ import (
 	"path/filepath"
 )
 
-// patterns give a color to each point of a picture, both coordinates from 0 to 1.
+// patterns assign a color to each point of a picture, both coordinates from 0 to 1.
 var patterns = []struct {
 	name string
 	at   func(x, y float64) color.RGBA

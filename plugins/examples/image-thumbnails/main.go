@@ -1,5 +1,5 @@
 // Command image-thumbnails is a worker with an entry for each step of a workflow: it lists
-// the pictures of a folder, makes a thumbnail of each, and puts them together on a sheet.
+// the pictures of a folder, makes a thumbnail of each, and combines them on a sheet.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 func init() {
-	// Learnt before the sandbox's memory is kept for all jobs to start from.
+	// Done before the sandbox's memory is saved as the initial state of all jobs.
 	text, _ := json.Marshal([]thumbnail{{}})
 	_ = json.Unmarshal(text, &[]thumbnail{})
 	_ = json.Unmarshal([]byte(`{}`), &task{})
@@ -35,13 +35,13 @@ func thumbnailEntry(n uint32) uint64 { return jobhost.Entry(n, shrink) }
 //go:wasmexport sheet
 func sheetEntry(n uint32) uint64 { return jobhost.Entry(n, sheet) }
 
-// task is what a thumbnail is made of.
+// task is the input for a thumbnail.
 type task struct {
 	File string `json:"file"`
 	Size int    `json:"size"` // of the longer side
 }
 
-// thumbnail is what became of a picture.
+// thumbnail is the result for a picture.
 type thumbnail struct {
 	File   string `json:"file"`
 	Width  int    `json:"width"` // of the picture
@@ -71,11 +71,11 @@ func folder(job *jobhost.Job) string {
 	return name
 }
 
-// most is how many pixels a picture may have: what is decoded must fit the sandbox.
+// most is how many pixels a picture may have: the decoded picture must fit into the sandbox.
 const most = 4 << 20
 
-// shrink makes one thumbnail. A file that is no picture is told of: it must not keep the
-// others from being shown.
+// shrink makes one thumbnail. A file that is not a picture is reported: it must not keep
+// the others from being shown.
 func shrink(job *jobhost.Job) ([]byte, error) {
 	var t task
 	if err := json.Unmarshal(job.Input(), &t); err != nil || t.Size < 1 || t.Size > 256 {
@@ -113,7 +113,7 @@ func (t *thumbnail) from(data []byte, size int) error {
 	return nil
 }
 
-// sheet makes a page of HTML of thumbnails, in their order. The pictures are in it.
+// sheet makes an HTML page of thumbnails, in order. The pictures are embedded.
 func sheet(job *jobhost.Job) ([]byte, error) {
 	var thumbnails []thumbnail
 	if err := json.Unmarshal(job.Input(), &thumbnails); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // setup returns an attempt with a folder of pictures: a small white one, one that is half
-// black and half white, and one that is none.
+// black and half white, and a file that is not a picture.
 func setup(t *testing.T) jobhost.Attempt {
 	t.Helper()
 	folder := t.TempDir()

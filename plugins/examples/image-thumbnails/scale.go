@@ -5,8 +5,8 @@ import (
 	"image/color"
 )
 
-// scale makes a picture smaller, so that its longer side has so many pixels. Each is the mean of
-// those that it stands for. A picture that is small stays as it is.
+// scale scales a picture down, so that its longer side has size pixels. Each pixel is the mean
+// of those that it replaces. A small picture is unchanged.
 func scale(from image.Image, size int) image.Image {
 	b := from.Bounds()
 	longer := max(b.Dx(), b.Dy())

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// gensample writes sample.log: a morning of a small site that nobody real has
-// visited. It is the same at every run.
+// gensample writes sample.log: a morning of a small fictitious site. It is the
+// same in every run.
 //
 //	go run gensample.go > sample.log
 package main
@@ -56,7 +56,7 @@ var (
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_3 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.3 Mobile/15E148 Safari/604.1",
 		"curl/8.12.1", "ExampleBot/2.1 (+https://bot.example/about)", "-",
 	}
-	// odd are lines that real logs have as well and that are no requests.
+	// odd are lines that occur in real logs, too, but are not requests.
 	odd = []string{
 		`203.0.113.66 - - [%s] "\x16\x03\x01\x02\x00\x01\x00\x01\xFC\x03\x03" 400 157 "-" "-"`,
 		`198.51.100.92 - - [%s] "" 408 0 "-" "-"`,

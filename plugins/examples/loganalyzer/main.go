@@ -13,8 +13,8 @@ import (
 )
 
 func init() {
-	// encoding/json learns a type when it first meets it. Done here, it is
-	// learnt before the sandbox's memory is kept for all jobs to start from.
+	// encoding/json analyzes a type when it first encounters it. Here that happens before the
+	// sandbox's memory is saved as the initial state of all jobs.
 	_ = encode(io.Discard, newStats().report())
 	jobhost.Handle(analyze)
 }
@@ -43,15 +43,15 @@ func analyze(job *jobhost.Job) ([]byte, error) {
 	if s.requests == 0 && s.malformed > 0 {
 		return nil, jobhost.Permanent(&jobhost.Failure{Err: errNoLog, Code: "no_access_log", Category: jobhost.Validation})
 	}
-	// The statistics are whole without the metrics, which jobhost exec doesn't keep.
+	// The statistics are complete without the metrics, which jobhost exec doesn't keep.
 	if err := s.tell(job); err != nil && !errors.Is(err, jobhost.ErrDenied) {
 		job.Log(jobhost.LevelWarn, "some metrics are missing: "+err.Error())
 	}
 	return nil, encode(job, s.report())
 }
 
-// tell adds what was counted to the worker's metrics, once per job, and returns
-// the first error.
+// tell adds the counts to the worker's metrics, once per job, and returns the
+// first error.
 func (s *stats) tell(job *jobhost.Job) error {
 	errs := []error{
 		job.Counter("lines", "kind", "request").Add(float64(s.requests)),
@@ -66,7 +66,7 @@ func (s *stats) tell(job *jobhost.Job) error {
 	return cmp.Or(errs...)
 }
 
-// encode writes a report for people to read.
+// encode formats a report for people.
 func encode(w io.Writer, r report) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -16,7 +16,7 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-var update = flag.Bool("update", false, "write the golden file anew")
+var update = flag.Bool("update", false, "rewrite the golden file")
 
 const goldenFile = "testdata/sample.golden"
 
@@ -127,7 +127,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestGuest: the worker does in wasm what it does here.
+// TestGuest: the worker does the same in wasm.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	g := guesttest.Start(t, guesttest.Build(t, "."))
@@ -141,8 +141,8 @@ func TestGuest(t *testing.T) {
 	}
 }
 
-// FuzzParseTime: parseTime accepts nothing that time.Parse refuses, and both
-// say the same.
+// FuzzParseTime: parseTime accepts nothing that time.Parse rejects, and both
+// return the same.
 func FuzzParseTime(f *testing.F) {
 	for _, seed := range []string{timeLayout, "29/Feb/2024:23:59:59 +2400", "31/Dec/0000:00:00:00 -0059"} {
 		f.Add(seed)

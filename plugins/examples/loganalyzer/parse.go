@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// entry is what is taken from a line; its slices point into it.
+// entry is the data of a line; its slices point into it.
 type entry struct {
 	client []byte
 	time   int64 // Unix seconds
@@ -19,13 +19,13 @@ type entry struct {
 //
 //	192.0.2.7 - kim [04/Mar/2025:06:25:14 +0100] "GET /a?b=1 HTTP/1.1" 200 512 "-" "curl/8.5"
 //
-// where everything behind the size may be missing, or be anything.
+// where everything after the size may be missing, or be anything.
 func parse(line []byte) (e entry, ok bool) {
 	e.client, line, ok = bytes.Cut(line, []byte{' '})
 	if !ok || len(e.client) == 0 {
 		return e, false
 	}
-	// The names of users may have spaces in them, but hardly a bracket.
+	// User names may contain spaces, but hardly a bracket.
 	_, line, ok = bytes.Cut(line, []byte(" ["))
 	if !ok || len(line) < len(timeLayout) {
 		return e, false
@@ -65,8 +65,8 @@ func (e *entry) parseAnswer(rest []byte) bool {
 	return ok
 }
 
-// closingQuote returns where the quoted text ends; quotes in it are escaped by
-// a backslash. −1 = nowhere.
+// closingQuote returns where the quoted text ends; quotes in it are escaped
+// with a backslash. −1 = nowhere.
 func closingQuote(text []byte) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -93,7 +93,7 @@ func path(request []byte) ([]byte, bool) {
 	return target, true
 }
 
-// number reads decimal digits, up to what an int64 holds with room to add.
+// number parses decimal digits, up to what an int64 holds with room to add.
 func number(digits []byte) (int64, bool) {
 	if len(digits) == 0 {
 		return 0, false
@@ -112,8 +112,8 @@ const timeLayout = "02/Jan/2006:15:04:05 -0700"
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
-// parseTime reads a time of timeLayout. It takes half as long as time.Parse,
-// and accepts nothing that it refuses: see FuzzParseTime.
+// parseTime parses a time in timeLayout. It takes half as long as time.Parse,
+// and accepts nothing that time.Parse rejects: see FuzzParseTime.
 func parseTime(t []byte) (unix int64, ok bool) {
 	if t[2] != '/' || t[6] != '/' || t[11] != ':' || t[14] != ':' || t[17] != ':' || t[20] != ' ' {
 		return 0, false

@@ -10,19 +10,19 @@ import (
 
 // report is the result.
 type report struct {
-	// Lines are all lines but the empty ones: Requests and Malformed.
+	// Lines counts all lines except empty ones: Requests and Malformed.
 	Lines     int `json:"lines"`
 	Requests  int `json:"requests"`
 	Malformed int `json:"malformed"`
 	// Bytes is the sum of the sizes of the responses.
 	Bytes int64 `json:"bytes"`
-	// Status counts responses by class, "2xx" say; classes that don't occur
+	// Status counts responses by class, such as "2xx"; classes that don't occur
 	// are left out.
 	Status map[string]int `json:"status"`
-	// ErrorRate is the part of responses of class 4xx and 5xx, to four places.
+	// ErrorRate is the fraction of responses of class 4xx and 5xx, to four places.
 	ErrorRate float64 `json:"error_rate"`
-	// First and Last are the earliest and the latest time, which need not be
-	// those of the first and the last line; in UTC.
+	// First and Last are the earliest and the latest time, in UTC; these need
+	// not be those of the first and the last line.
 	First *time.Time `json:"first,omitempty"`
 	Last  *time.Time `json:"last,omitempty"`
 	// Paths and Clients are how many different ones there are.
@@ -32,7 +32,7 @@ type report struct {
 	TopClients []tally `json:"top_clients"`
 }
 
-// tally is what is known of one path or client.
+// tally is the data of one path or client.
 type tally struct {
 	Name     string `json:"name"`
 	Requests int    `json:"requests"`
@@ -42,7 +42,7 @@ type tally struct {
 // top is how many paths and clients a report names.
 const top = 5
 
-// stats adds lines up.
+// stats accumulates the statistics of lines.
 type stats struct {
 	requests, malformed int
 	bytes               int64
@@ -111,8 +111,8 @@ type tallies struct {
 
 func newTallies() tallies { return tallies{index: map[string]int{}} }
 
-// add counts a request. The compiler looks a []byte up without making a string
-// of it; only names that are new are copied.
+// add counts a request. The compiler looks up a []byte without converting it to
+// a string; only new names are copied.
 func (t *tallies) add(name []byte, bytes int64) {
 	i, known := t.index[string(name)]
 	if !known {
@@ -124,8 +124,8 @@ func (t *tallies) add(name []byte, bytes int64) {
 	t.list[i].Bytes += bytes
 }
 
-// highest returns those with the most requests; of equal ones, first by name.
-// The list is in another order afterwards, so that nothing can be added.
+// highest returns those with the most requests; equal ones are sorted by name.
+// This reorders the list, so nothing can be added afterwards.
 func (t *tallies) highest() []tally {
 	slices.SortFunc(t.list, func(a, b tally) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Name, b.Name))

@@ -1,5 +1,5 @@
 // Command order-approval is a worker of a shop, with an entry for each step of an order: it
-// takes the price, reserves what was ordered, charges for it, or gives it free again.
+// determines the price, reserves the items, charges for them, or releases them.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	// Learnt before the sandbox's memory is kept for all jobs to start from.
+	// Done before the sandbox's memory is saved as the initial state of all jobs.
 	for _, v := range []any{&order{}, &end{}, &approval{}, &late{}} {
 		text, _ := json.Marshal(v)
 		_ = json.Unmarshal(text, v)
@@ -34,7 +34,7 @@ func chargeEntry(n uint32) uint64 { return jobhost.Entry(n, step(charge)) }
 //go:wasmexport release
 func releaseEntry(n uint32) uint64 { return jobhost.Entry(n, step(release)) }
 
-// step makes a handler of a function from JSON to JSON.
+// step makes a handler from a function from JSON to JSON.
 func step[In, Out any](f func(*jobhost.Job, In) (Out, error)) jobhost.Handler {
 	return func(job *jobhost.Job) ([]byte, error) {
 		var in In
@@ -49,18 +49,18 @@ func step[In, Out any](f func(*jobhost.Job, In) (Out, error)) jobhost.Handler {
 	}
 }
 
-// order is what the workflow is started with, and with its total what price returns.
+// order is the input of the workflow, and with its total what price returns.
 type order struct {
 	Order    string `json:"order"`
 	Item     string `json:"item"`
 	Quantity int64  `json:"quantity"`
 	Total    int64  `json:"total"`
-	// What release learns besides: who declined it, or how the charge failed.
+	// What release gets in addition: who declined it, or how the charge failed.
 	Approval *approval `json:"approval,omitempty"`
 	Error    string    `json:"error,omitempty"`
 }
 
-// approval is the payload of the signal, or what there is instead when none comes.
+// approval is the payload of the signal, or its replacement if none arrives.
 type approval struct {
 	Approved bool   `json:"approved"`
 	By       string `json:"by"`
@@ -79,7 +79,7 @@ func refused(code, format string, args ...any) error {
 	return jobhost.Permanent(&jobhost.Failure{Err: fmt.Errorf(format, args...), Code: code, Category: jobhost.Business})
 }
 
-// price takes the price of an item from config.ITEM.
+// price gets the price of an item from config.ITEM.
 func price(job *jobhost.Job, o order) (order, error) {
 	text, _ := job.Config(o.Item)
 	each, err := strconv.ParseInt(text, 10, 64)
@@ -90,8 +90,8 @@ func price(job *jobhost.Job, o order) (order, error) {
 	return o, nil
 }
 
-// reserve takes what was ordered out of the stock, which is a key of the worker. The key
-// changes with the success of the job: an attempt that fails has reserved nothing.
+// reserve takes the items out of the stock, which is a key of the worker. The key
+// changes when the job succeeds: an attempt that fails has reserved nothing.
 func reserve(job *jobhost.Job, o order) (map[string]int64, error) {
 	left, err := job.KV().Add("stock/"+o.Item, -o.Quantity)
 	if err != nil {
@@ -103,17 +103,17 @@ func reserve(job *jobhost.Job, o order) (map[string]int64, error) {
 	return map[string]int64{"left": left}, nil
 }
 
-// late is what decline takes.
+// late is the input of decline.
 type late struct {
 	Why string `json:"why"`
 }
 
-// decline stands in for an approval that has not come.
+// decline replaces an approval that has not arrived.
 func decline(_ *jobhost.Job, in late) (approval, error) {
 	return approval{By: "nobody", Why: in.Why}, nil
 }
 
-// charge asks a bank that gives a credit of config.credit.
+// charge asks a bank that grants a credit of config.credit.
 func charge(job *jobhost.Job, o order) (end, error) {
 	text, _ := job.Config("credit")
 	credit, err := strconv.ParseInt(text, 10, 64)

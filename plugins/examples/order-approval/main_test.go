@@ -31,7 +31,7 @@ func TestOrders(t *testing.T) {
 	yes, no := approval{Approved: true, By: "Ada"}, approval{By: "Bob", Why: "too dear"}
 	for name, c := range map[string]struct {
 		order order
-		say   any // nil = nobody says anything
+		say   any // nil = no answer
 		want  end
 		left  string
 		after time.Duration
@@ -61,7 +61,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOutOfStock: what can't be reserved is not, and nobody is asked.
+// TestOutOfStock: what can't be reserved is not, and no approval is requested.
 func TestOutOfStock(t *testing.T) {
 	t.Parallel()
 	k, w := setup(t)

@@ -1,6 +1,6 @@
 // Command partitioned-ingest is a worker whose job has a task for each part of its
-// data. Each task reports how far it is, and a second worker waits until all are
-// through, without asking and without using the processor.
+// data. Each task reports its progress, and a second worker waits until all are
+// done, without polling and without using the processor.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 func init() {
-	// Learnt before the sandbox's memory is kept for all jobs to start from.
+	// Done before the sandbox's memory is saved as the initial state of all jobs.
 	_ = encode(summary{})
 	jobhost.Handle(ingest)
 }
@@ -34,11 +34,11 @@ func publish(n uint32) uint64 { return jobhost.Entry(n, report) }
 // The tags under which tasks report.
 const (
 	tagIngest  = "ingest"  // rows are read
-	tagProcess = "process" // they are summed up
-	tagExport  = "export"  // the summary is there, in the payload
+	tagProcess = "process" // they are summarized
+	tagExport  = "export"  // the summary is ready, in the payload
 )
 
-// summary is what becomes of a part.
+// summary is the result of a part.
 type summary struct {
 	Station string  `json:"station"`
 	Rows    int     `json:"rows"`
@@ -49,7 +49,7 @@ type summary struct {
 	Parts   int     `json:"parts"` // of the job
 }
 
-// ingest works on the part of its task, and returns the summary.
+// ingest processes the part of its task, and returns the summary.
 func ingest(job *jobhost.Job) ([]byte, error) {
 	rows, err := read(job)
 	if err != nil {
@@ -61,7 +61,7 @@ func ingest(job *jobhost.Job) ([]byte, error) {
 	s := sum(rows)
 	s.Parts = job.Tasks()
 	if s.Bad > 0 {
-		// A warning is lower than everything else, so the job shows it until it's over.
+		// A warning is lower than everything else, so the job shows it until it is resolved.
 		if err := job.SetWarning(tagProcess, fmt.Sprintf("%d of %d rows have no number", s.Bad, s.Rows)); err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func ingest(job *jobhost.Job) ([]byte, error) {
 	return text, job.SetState(tagExport, jobhost.StateFinished, "⚫ "+s.Station, text)
 }
 
-// every is after how many rows a task says how far it is.
+// every is after how many rows a task reports its progress.
 const every = 40
 
 // read reads the part of a task. Its folder is config.folder.
@@ -108,7 +108,7 @@ func read(job *jobhost.Job) (rows [][]string, err error) {
 	}
 }
 
-// sum sums rows up.
+// sum summarizes rows.
 func sum(rows [][]string) summary {
 	s := summary{Rows: len(rows)}
 	var good []float64
@@ -132,8 +132,8 @@ func sum(rows [][]string) summary {
 // patience is how long the second worker waits for the first one's job.
 const patience = time.Minute
 
-// report waits until all tasks of the job that its payload names are through, and
-// returns a table of what they have found.
+// report waits until all tasks of the job that its payload names are done, and
+// returns a table of their results.
 func report(job *jobhost.Job) ([]byte, error) {
 	id := string(job.Input())
 	if _, err := job.Synchronize(id+"/"+tagExport, jobhost.StateFinished, patience); err != nil {
@@ -155,11 +155,11 @@ func report(job *jobhost.Job) ([]byte, error) {
 	return text, nil
 }
 
-// encode writes a summary.
+// encode formats a summary.
 func encode(s summary) []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // it has nothing that can't be written
+		panic(err) // everything in it can be encoded
 	}
 	return text
 }

@@ -41,7 +41,7 @@ func TestIngest(t *testing.T) {
 	}
 }
 
-// TestNoPart: a task without its part says so.
+// TestNoPart: a task without its part reports that.
 func TestNoPart(t *testing.T) {
 	t.Parallel()
 	got := part(99)

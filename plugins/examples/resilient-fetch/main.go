@@ -1,6 +1,6 @@
-// Command resilient-fetch is a worker that fetches one page and says what is in it, and
-// with its entry report makes one text of several. Whether and when a fetch is tried again
-// is not its affair: a server that is down is an error, which the workflow sees to.
+// Command resilient-fetch is a worker that fetches one page and describes its content, and
+// whose entry report combines several descriptions. It doesn't decide whether and when a
+// fetch is retried: a server that is down is an error, which the workflow handles.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	// Learnt before the sandbox's memory is kept for all jobs to start from.
+	// Done before the sandbox's memory is saved as the initial state of all jobs.
 	_ = json.Unmarshal([]byte(`{}`), &source{})
 	_, _ = json.Marshal(page{})
 	_ = json.Unmarshal([]byte(`{"a":{}}`), &map[string]page{})
@@ -38,8 +38,8 @@ type page struct {
 	First string `json:"first"` // line
 }
 
-// fetch gets the page of a URL. A status from 500 on may be better in a while; one below,
-// other than 200, will not.
+// fetch gets the page of a URL. A status of 500 or more may be temporary; any other
+// except 200 is permanent.
 func fetch(job *jobhost.Job) ([]byte, error) {
 	var s source
 	if err := json.Unmarshal(job.Input(), &s); err != nil {
@@ -62,7 +62,7 @@ func fetch(job *jobhost.Job) ([]byte, error) {
 	return json.Marshal(page{s.URL, len(response.Body), first})
 }
 
-// report tells of the pages that the steps before have fetched, by the names of those.
+// report describes the pages that the previous steps have fetched, by their names.
 func report(job *jobhost.Job) ([]byte, error) {
 	var pages map[string]page
 	if err := json.Unmarshal(job.Input(), &pages); err != nil {

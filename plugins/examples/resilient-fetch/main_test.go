@@ -22,7 +22,7 @@ func setup(t *testing.T) (*flowtest.Kit, *site.Site) {
 	return flowguest.New(t, "manifest.toml", w), pages
 }
 
-// TestResume: a step that has failed runs anew, and those before it don't.
+// TestResume: a step that has failed runs again, and those before it don't.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	k, pages := setup(t)
@@ -45,7 +45,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestAWhile: what comes back in time is not even noticed.
+// TestAWhile: an outage that ends in time is not even noticed.
 func TestAWhile(t *testing.T) {
 	t.Parallel()
 	k, pages := setup(t)
@@ -61,7 +61,7 @@ func TestAWhile(t *testing.T) {
 	}
 }
 
-// TestGone: a page that is not there will not be there later.
+// TestGone: a missing page will still be missing later.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	pages := &site.Site{}

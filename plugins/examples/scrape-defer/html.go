@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// rememberFor is how long a crawl knows which pages it has seen.
+// rememberFor is how long a crawl remembers which pages it has seen.
 const rememberFor = 24 * time.Hour
 
-// read finds the title of a page and where it links to, as absolute URLs without
-// fragments, each once. It reads tags and not the whole of HTML: enough for pages
-// that are well formed, and no harm from others.
+// read finds the title of a page and its links, as absolute URLs without
+// fragments, each once. It parses tags and not all of HTML: enough for
+// well-formed pages, and harmless for others.
 func read(base *url.URL, page []byte) (title string, links []string) {
 	links = []string{}
 	for rest := page; len(rest) > 0; {
@@ -42,8 +42,8 @@ func read(base *url.URL, page []byte) (title string, links []string) {
 	return strings.ToValidUTF8(title, "\uFFFD"), links
 }
 
-// nextTag returns the next tag that opens something: its name in lower case, what
-// is between that and its end, and what comes after. Comments are left out.
+// nextTag returns the next opening tag: its name in lower case, what is between
+// that and its end, and the rest. Comments are skipped.
 func nextTag(text []byte) (name string, attributes, rest []byte) {
 	begin := bytes.IndexByte(text, '<')
 	if begin < 0 {
@@ -67,14 +67,14 @@ func nextTag(text []byte) (name string, attributes, rest []byte) {
 			quote = c
 		}
 	}
-	if end == len(text) { // it was cut off
+	if end == len(text) { // it was truncated
 		return "", nil, nil
 	}
 	return strings.ToLower(string(text[:n])), text[n:end], text[end+1:]
 }
 
-// afterElement returns what comes after the end of an element that has text
-// instead of tags; nothing without an end.
+// afterElement returns what follows the end of an element that contains text
+// instead of tags; nothing if it has no end.
 func afterElement(text []byte, name string) []byte {
 	for len(text) > 0 {
 		_, text, _ = bytes.Cut(text, []byte("</"))
@@ -113,7 +113,7 @@ func attribute(text []byte, name string) string {
 	return ""
 }
 
-// indexAny is that of package bytes, with the end for nothing found.
+// indexAny is that of package bytes, but returns the end if nothing is found.
 func indexAny(text []byte, chars string) int {
 	if i := bytes.IndexAny(text, chars); i >= 0 {
 		return i
@@ -137,7 +137,7 @@ func sameSite(base *url.URL, link string) bool {
 	return err == nil && to.Host == base.Host && to.Scheme == base.Scheme
 }
 
-// digest tells URLs apart, in 32 hex digits.
+// digest identifies a URL, in 32 hex digits.
 func digest(s string) string {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(s))

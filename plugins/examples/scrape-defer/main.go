@@ -1,6 +1,6 @@
-// Command scrape-defer is a worker that follows the links of a site. It holds no
-// sandbox while a page is on its way: the host sends the request after the job has
-// succeeded, and brings the response as another job, for the entry page.
+// Command scrape-defer is a worker that follows the links of a site. It doesn't
+// occupy a sandbox while a page is loading: the host sends the request after the
+// job has succeeded, and delivers the response as another job, for the entry page.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	// Learnt before the sandbox's memory is kept for all jobs to start from.
+	// Done before the sandbox's memory is saved as the initial state of all jobs.
 	_ = json.Unmarshal([]byte(`{}`), &task{})
 	_, _ = json.Marshal(result{Links: []string{""}})
 	jobhost.Handle(scrape)
@@ -21,17 +21,17 @@ func init() {
 
 func main() {}
 
-// page is for the jobs that responses come as.
+// page is for the jobs that deliver responses.
 //
 //go:wasmexport page
 func page(n uint32) uint64 { return jobhost.Entry(n, scraped) }
 
-// task is the payload, unless that is a URL, and what goes with each request.
+// task is the payload, unless that is a URL, and what accompanies each request.
 type task struct {
 	URL string `json:"url"`
-	// Depth is how many links away from URL pages are fetched; 0 = that page alone.
+	// Depth is up to how many links away from URL pages are fetched; 0 = only that page.
 	Depth int `json:"depth"`
-	// Crawl is the job that began it all.
+	// Crawl is the job that started the crawl.
 	Crawl string `json:"crawl,omitempty"`
 }
 
@@ -45,7 +45,7 @@ type result struct {
 	Followed int `json:"followed"`
 }
 
-// Bounds of a crawl. A job may have 32 generations of parents, and each page
+// Bounds of a crawl. A job may have 32 generations of ancestors, and each page
 // makes two of them: that of the request, and that of the response.
 const (
 	maxDepth = 10
@@ -77,8 +77,8 @@ func scrape(job *jobhost.Job) ([]byte, error) {
 }
 
 // follow defers the request for a page, unless the crawl has seen it. Both the
-// note and the request come true with the job's success; of two jobs that find
-// the same page at the same time, one is tried again, and sees the note.
+// record and the request take effect when the job succeeds; if two jobs find
+// the same page at the same time, one is retried, and sees the record.
 func (t *task) follow(job *jobhost.Job) (fresh bool, err error) {
 	key := "crawl/" + t.Crawl + "/" + digest(t.URL)
 	version, err := job.KV().Version(key)
@@ -99,8 +99,8 @@ func (t *task) follow(job *jobhost.Job) (fresh bool, err error) {
 	return true, err
 }
 
-// scraped takes a page. A page that can't be had fails the job: for good, since
-// the host has tried often enough.
+// scraped processes a page. A page that can't be fetched fails the job
+// permanently, since the host has retried often enough.
 func scraped(job *jobhost.Job) ([]byte, error) {
 	reply, err := jobhost.ParseReply(job.Input())
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 const shop = "http://127.0.0.1:8183/shop/"
 
-// crawl runs a crawl to its end, as a host does, and returns what was found in
-// the order in which it was.
+// crawl runs a crawl to its end, as a host does, and returns what was found, in
+// order.
 func crawl(t *testing.T, input string) (found []result) {
 	t.Helper()
 	s := &site.Site{}
@@ -128,7 +128,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestGuest: the worker does in wasm what it does here.
+// TestGuest: the worker does the same in wasm.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	g := guesttest.Start(t, guesttest.Build(t, "."))

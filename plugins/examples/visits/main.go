@@ -1,6 +1,6 @@
 // Command visits is a worker that counts the visits of web pages from pieces of
-// access logs. A line that it has seen before, in whichever piece, counts once;
-// a page that is visited for the first time is told to another worker.
+// access logs. A line that it has seen before, in any piece, counts once; the
+// first visit of a page is reported to another worker.
 package main
 
 import (
@@ -21,12 +21,12 @@ const (
 	// mostLines keeps a piece within the keys that a job may change: one for
 	// each line and one for each page.
 	mostLines = 400
-	// remember is how long a line is known. Log shippers repeat themselves within minutes.
+	// remember is how long a line is remembered. Log shippers repeat themselves within minutes.
 	remember = 24 * time.Hour
 )
 
-// visits counts the lines of its input and answers how many were new. All of it
-// comes true together: a piece that fails half-way is counted anew, not twice.
+// visits counts the lines of its input and returns how many were new. All of it takes effect
+// together: a piece that fails half-way is counted again from scratch, not twice.
 func visits(job *jobhost.Job) ([]byte, error) {
 	lines := strings.Split(strings.TrimRight(string(job.Input()), "\n"), "\n")
 	if len(lines) > mostLines {
@@ -67,7 +67,7 @@ func count(job *jobhost.Job, line, page string) error {
 	if n > 1 || !wanted {
 		return nil
 	}
-	// The page names the job, so that pieces that run at once announce it once.
+	// The page determines the job's id, so that pieces that run at the same time announce it once.
 	_, err = job.Submit(jobhost.Spec{Worker: announce, ID: "page-" + digest(page), Payload: []byte(page)})
 	return err
 }
@@ -92,7 +92,7 @@ func pageOf(line string) string {
 
 func lineKey(line string) string { return "seen/" + digest(line) }
 
-// digest tells lines apart, in 32 hex digits.
+// digest identifies a line, in 32 hex digits.
 func digest(s string) string {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(s))

@@ -12,7 +12,7 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-// The sample's first lines are in two pieces that overlap, as shippers send them.
+// The sample's first lines are in two overlapping pieces, as shippers send them.
 func pieces(t *testing.T) (first, second string) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/access.log")
@@ -27,7 +27,7 @@ var wantVisits = map[string]string{
 	"visits/": "4", "visits/about.html": "3", "visits/shop/cart": "2", "visits/shop/item": "3",
 }
 
-// visitsOf leaves out what is remembered of lines.
+// visitsOf leaves out the keys that remember lines.
 func visitsOf(keys map[string]string) map[string]string {
 	kept := maps.Clone(keys)
 	maps.DeleteFunc(kept, func(key, _ string) bool { return strings.HasPrefix(key, "seen/") })
@@ -68,7 +68,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestGuest: the worker does in wasm what it does here.
+// TestGuest: the worker does the same in wasm.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	g := guesttest.Start(t, guesttest.Build(t, "."))

@@ -11,22 +11,22 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-// rememberFor is how long it is known who has an event. Whoever submits one again
-// does so sooner.
+// rememberFor is how long the worker remembers which subscribers have an event.
+// An event is resubmitted sooner than that.
 const rememberFor = 7 * 24 * time.Hour
 
-// key names an event at a subscriber, for both to know a repetition by.
+// key identifies an event at a subscriber, so that both recognize a repetition.
 func (e *event) key(subscriber string) string {
 	sum := sha256.Sum256([]byte(subscriber))
 	return e.ID + "/" + hex.EncodeToString(sum[:8])
 }
 
-// post returns the request for a subscriber. It is the same whichever job and
-// attempt sends it.
+// post returns the request for a subscriber. It is the same from any job and
+// attempt.
 func (e *event) post(subscriber string) jobhost.Request {
 	body, err := json.Marshal(&event{ID: e.ID, Type: e.Type, Data: e.Data})
 	if err != nil {
-		panic(err) // it was read from JSON
+		panic(err) // it was decoded from JSON
 	}
 	return jobhost.Request{
 		Method: "POST", URL: subscriber, Body: body,
@@ -40,8 +40,8 @@ func has(job *jobhost.Job, e *event, subscriber string) (bool, error) {
 	return version > 0, err
 }
 
-// remember notes that a subscriber has the event. If another job notes it at the
-// same time, one of them is tried again, and finds the note.
+// remember records that a subscriber has the event. If another job records it at
+// the same time, one of them is retried, and finds the record.
 func remember(job *jobhost.Job, e *event, subscriber string) error {
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	if err := job.KV().CompareAndSet("has/"+e.key(subscriber), 0, []byte(now)); err != nil {
@@ -50,7 +50,7 @@ func remember(job *jobhost.Job, e *event, subscriber string) error {
 	return job.KV().Set("has/"+e.key(subscriber), []byte(now), rememberFor)
 }
 
-// verdict returns why a subscriber has not taken the event, nil if it has.
+// verdict returns why a subscriber has not accepted the event, nil if it has.
 func verdict(answer jobhost.Answer) error {
 	switch {
 	case answer.Err != nil:
@@ -63,7 +63,7 @@ func verdict(answer jobhost.Answer) error {
 	return answer.Response.Err()
 }
 
-// final reports whether trying again is of no use.
+// final reports whether another attempt would be useless.
 func final(err error) bool {
 	f, ok := errors.AsType[*jobhost.Failure](err)
 	return ok && f.Permanent || errors.Is(err, jobhost.ErrInvalid)

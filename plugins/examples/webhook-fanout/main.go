@@ -1,7 +1,7 @@
 // Command webhook-fanout is a worker that posts an event to all its subscribers at
-// the same time. Those that could not take it get a job of their own, so that the
-// queue tries again for them alone; those that have it don't get it again,
-// whoever submits the event another time.
+// the same time. Those that could not accept it get a job of their own, so that
+// the queue retries for them alone; those that have it don't get it again if the
+// event is submitted another time.
 package main
 
 import (
@@ -39,9 +39,9 @@ type event struct {
 type outcome struct {
 	Event     string    `json:"event"`
 	Delivered int       `json:"delivered"`
-	Had       int       `json:"had"` // it before
+	Had       int       `json:"had"` // subscribers that had it before
 	Retrying  []string  `json:"retrying,omitempty"`
-	Refused   []refusal `json:"refused,omitempty"` // for good
+	Refused   []refusal `json:"refused,omitempty"` // permanently
 }
 
 type refusal struct {
@@ -49,13 +49,13 @@ type refusal struct {
 	Reason     string `json:"reason"`
 }
 
-// mostSubscribers keeps a job within the requests that it may send, the keys that
-// it may change and the jobs that it may submit.
+// mostSubscribers keeps a job within its limits on requests, changed keys and
+// submitted jobs.
 const mostSubscribers = 1000
 
 // fanOut posts the event to those who don't have it. Who has it is remembered
-// together with the success of the job; if it is stopped in the middle, the next
-// attempt posts to all again, with the same keys, by which receivers know it.
+// when the job succeeds; if it is stopped half-way, the next attempt posts to
+// all again, with the same keys, by which receivers recognize it.
 func fanOut(job *jobhost.Job) ([]byte, error) {
 	e, err := read(job.Input())
 	if err != nil {
@@ -89,7 +89,7 @@ func fanOut(job *jobhost.Job) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// take notes what became of one subscriber.
+// take records the result of one subscriber.
 func (o *outcome) take(job *jobhost.Job, e *event, subscriber string, err error) error {
 	if err == nil {
 		o.Delivered++
@@ -100,7 +100,7 @@ func (o *outcome) take(job *jobhost.Job, e *event, subscriber string, err error)
 		return nil
 	}
 	if errors.Is(err, jobhost.ErrStopped) {
-		return err // nothing is noted: the next attempt begins anew
+		return err // nothing is recorded: the next attempt starts over
 	}
 	one := *e
 	one.Subscribers = []string{subscriber}
@@ -113,8 +113,8 @@ func (o *outcome) take(job *jobhost.Job, e *event, subscriber string, err error)
 	return err
 }
 
-// deliverOne posts to one subscriber. Its errors are the queue's to try again, as
-// the manifest says, until the job is a dead letter.
+// deliverOne posts to one subscriber. After an error the queue retries, as the
+// manifest says, until the job is a dead letter.
 func deliverOne(job *jobhost.Job) ([]byte, error) {
 	e, err := read(job.Input())
 	if err != nil {
@@ -131,7 +131,7 @@ func deliverOne(job *jobhost.Job) ([]byte, error) {
 	return []byte("delivered"), remember(job, e, e.Subscribers[0])
 }
 
-// read reads an event. What is wrong with one can't be cured by another attempt.
+// read parses an event. Faults in it can't be cured by another attempt.
 func read(payload []byte) (*event, error) {
 	e := &event{}
 	if err := json.Unmarshal(payload, e); err != nil {

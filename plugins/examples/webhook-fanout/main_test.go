@@ -17,7 +17,7 @@ import (
 
 const body = `{"id":"order-7","type":"order.created","data":{"total":42}}`
 
-// attempt is one on the site, with keys that were there before.
+// attempt is an attempt on the site, with existing keys.
 func attempt(s *site.Site, input []byte, keys map[string]string) jobhost.Attempt {
 	return jobhost.Attempt{Input: input, HTTP: s.Answer, Keys: keys, Worker: "webhook-fanout", MaySubmit: []string{"webhook-fanout"}}
 }
@@ -36,7 +36,7 @@ func payloads(t *testing.T, submitted []string) (out [][]byte) {
 }
 
 // TestFanOut follows an event to its end: the flaky receiver has it after two
-// attempts of its own job, and nobody has it twice.
+// attempts of its own job, and no receiver has it twice.
 func TestFanOut(t *testing.T) {
 	t.Parallel()
 	s := &site.Site{}
@@ -70,7 +70,7 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// TestCrash: an attempt that ends in the middle leaves no notes, and the next one
+// TestCrash: an attempt that ends half-way leaves no records, and the next one
 // posts with the same keys.
 func TestCrash(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func TestBadEvents(t *testing.T) {
 	}
 }
 
-// TestGuest: the worker does in wasm what it does here.
+// TestGuest: the worker does the same in wasm.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	g := guesttest.Start(t, guesttest.Build(t, "."))

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// report is the result. For plain text Lines, Words and Bytes are what wc says.
+// report is the result. For plain text Lines, Words and Bytes are the same as from wc.
 type report struct {
-	// Lines counts a last line without an end too, which wc doesn't.
+	// Lines includes a last line without a newline, which wc doesn't count.
 	Lines int `json:"lines"`
-	// Words are what stands between white space as Unicode has it.
+	// Words are separated by white space as defined by Unicode.
 	Words int `json:"words"`
 	Bytes int `json:"bytes"`
-	// Distinct is how many different words there are, and Top the most
-	// frequent of them: in lower case, without the punctuation around them.
+	// Distinct is the number of different words, and Top the most frequent of
+	// them: in lower case, without the punctuation around them.
 	Distinct int    `json:"distinct"`
 	Top      []rank `json:"top"`
 }
@@ -34,17 +34,17 @@ func count(text []byte) report {
 	if n := len(text); n > 0 && text[n-1] != '\n' {
 		r.Lines++
 	}
-	index := make(map[string]int) // of a word in ranks
+	index := make(map[string]int) // from a word to its index in ranks
 	var ranks []rank
-	var lower []byte // of the word at hand, used again for each
+	var lower []byte // of the current word, reused for each
 	for word := range bytes.FieldsSeq(text) {
 		r.Words++
 		lower = appendLower(lower[:0], bytes.TrimFunc(word, isPunctuation))
 		if len(lower) == 0 {
 			continue
 		}
-		// The compiler looks a []byte up without making a string of it; only
-		// new words are copied.
+		// The compiler looks up a []byte without converting it to a string;
+		// only new words are copied.
 		i, known := index[string(lower)]
 		if !known {
 			i = len(ranks)
@@ -58,8 +58,8 @@ func count(text []byte) report {
 	return r
 }
 
-// highest returns the most frequent words; those that are equally frequent are
-// in the order of the alphabet.
+// highest returns the most frequent words; equally frequent ones are in
+// alphabetical order.
 func highest(ranks []rank) []rank {
 	slices.SortFunc(ranks, func(a, b rank) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))

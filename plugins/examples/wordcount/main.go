@@ -10,8 +10,8 @@ import (
 )
 
 func init() {
-	// encoding/json learns a type when it first meets it. Done here, it is
-	// learnt before the sandbox's memory is kept for all jobs to start from.
+	// encoding/json analyzes a type when it first encounters it. Here that happens before the
+	// sandbox's memory is saved as the initial state of all jobs.
 	_ = encode(io.Discard, count([]byte("warm")))
 	jobhost.Handle(wordcount)
 }
@@ -22,7 +22,7 @@ func wordcount(job *jobhost.Job) ([]byte, error) {
 	return nil, encode(job, count(job.Input()))
 }
 
-// encode writes a report for people to read.
+// encode formats a report for people.
 func encode(w io.Writer, r report) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -15,7 +15,7 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // texts returns the names of the texts that have a golden file.
 func texts(t *testing.T) []string {
@@ -55,7 +55,7 @@ func TestWordcount(t *testing.T) {
 	}
 }
 
-// TestGuest: the worker does in wasm what it does here.
+// TestGuest: the worker does the same in wasm.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	g := guesttest.Start(t, guesttest.Build(t, "."))

@@ -5,7 +5,6 @@ package guesttest
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,35 +12,32 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/jobhost/jobhost/internal/testing/goguest"
 )
 
-// Build builds the Go worker in a folder into a temporary one and returns the
-// module. With -short the test is skipped.
+// Build returns the module of the Go worker in a folder. With -short the test is skipped.
 func Build(t testing.TB, folder string) []byte {
 	t.Helper()
-	return build(t, folder, "-buildmode=c-shared")
+	return build(t, folder, goguest.Worker)
 }
 
 // BuildCommand is Build for a program with a main function.
 func BuildCommand(t testing.TB, folder string) []byte {
 	t.Helper()
-	return build(t, folder, "-buildmode=exe")
+	return build(t, folder, goguest.Command)
 }
 
-func build(t testing.TB, folder, mode string) []byte {
+func build(t testing.TB, folder string, mode goguest.Mode) []byte {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("building a Go guest takes seconds")
 	}
-	out := filepath.Join(t.TempDir(), "guest.wasm")
-	// The same bytes in every folder and at every commit are compiled once for all.
-	cmd := exec.CommandContext(t.Context(), "go", "build", mode, "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the guest in %s: %v\n%s", folder, err, text)
+	module, err := goguest.Build(folder, mode)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return Read(t, out)
+	return module
 }
 
 // Read reads a module that is there.

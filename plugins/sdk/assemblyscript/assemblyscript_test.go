@@ -29,21 +29,24 @@ func TestConformIsWhatItsSourcesMake(t *testing.T) {
 func TestHello(t *testing.T) {
 	t.Parallel()
 	compiler(t)
-	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "node_modules", "jobhost"), os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"worker.ts":     string(guesttest.Read(t, "hello/worker.ts")),
-		"asconfig.json": `{"extends": "jobhost/asconfig.json", "entries": ["worker.ts"], "targets": {"release": {"outFile": "worker.wasm"}}}`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+	module := toolchain.Module(t, []string{"."}, []string{"as npm installs it"}, func(out string) {
+		dir := t.TempDir()
+		if err := os.CopyFS(filepath.Join(dir, "node_modules", "jobhost"), os.DirFS(".")); err != nil {
 			t.Fatal(err)
 		}
-	}
-	asc := toolchain.Need(t, "asc")
-	toolchain.Build(t, dir, toolchain.Env(), asc)
-	module := guesttest.Read(t, filepath.Join(dir, "worker.wasm"))
+		for name, text := range map[string]string{
+			"worker.ts":     string(guesttest.Read(t, "hello/worker.ts")),
+			"asconfig.json": `{"extends": "jobhost/asconfig.json", "entries": ["worker.ts"], "targets": {"release": {"outFile": "worker.wasm"}}}`,
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		toolchain.Build(t, dir, toolchain.Env(), toolchain.Need(t, "asc"))
+		if err := os.Rename(filepath.Join(dir, "worker.wasm"), out); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if len(module) > 16<<10 {
 		t.Errorf("hello has %d bytes", len(module))
 	}
@@ -78,10 +81,11 @@ func compiler(t *testing.T) string {
 func build(t *testing.T, guest string) []byte {
 	t.Helper()
 	compiler(t)
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
-	toolchain.Build(t, dir, toolchain.Env(), "./build.sh", "guest.wasm", guest)
-	return guesttest.Read(t, filepath.Join(dir, "guest.wasm"))
+	return toolchain.Module(t, []string{"."}, []string{guest}, func(out string) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+			t.Fatal(err)
+		}
+		toolchain.Build(t, dir, toolchain.Env(), "./build.sh", out, guest)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,18 +25,12 @@ func build(t *testing.T, script string, args ...string) []byte {
 	t.Helper()
 	toolchain.Need(t, "clang")
 	toolchain.Need(t, "wasm-ld")
-	out := filepath.Join(t.TempDir(), "worker.wasm")
-	for i, arg := range args {
-		if arg == "OUT" {
+	return toolchain.Module(t, []string{"."}, append([]string{script}, args...), func(out string) {
+		if i := slices.Index(args, "OUT"); i >= 0 {
 			args[i] = out
 		}
-	}
-	toolchain.Build(t, ".", os.Environ(), script, args...)
-	module, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
+		toolchain.Build(t, ".", os.Environ(), script, args...)
+	})
 }
 
 func TestPrebuilt(t *testing.T) {

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Answer is what became of a request: a response, with any status, or an error,
+// Answer is the result of a request: a response, with any status, or an error,
 // which is one of [Job.Fetch].
 type Answer struct {
 	Response *Response
 	Err      error
 }
 
-// FetchAll sends requests, at most atOnce at a time, and gives the answer and the
-// index of each as it comes. They are sent in their order. Each gets one answer,
-// unless the loop is left: then what is under way is dropped, and the rest not sent.
+// FetchAll sends requests, at most atOnce at a time, and yields the index and the
+// answer of each as it arrives. They are sent in order. Each gets one answer, unless
+// the loop is left: then requests in flight are dropped, and the rest are not sent.
 //
 //	for i, answer := range job.FetchAll(requests, 64) {
 //
-// atOnce below 1 means 64, which is what a job may have under way unless the
-// manifest says otherwise. When that is less, so are those at a time. When the
+// atOnce below 1 means 64, which is what a job may have in flight unless the
+// manifest says otherwise. If the host's limit is lower, it applies. When the
 // job is cancelled, all requests without an answer get [ErrStopped].
 func (j *Job) FetchAll(requests []Request, atOnce int) iter.Seq2[int, Answer] {
 	if atOnce < 1 {
@@ -38,23 +38,23 @@ func (j *Job) FetchAll(requests []Request, atOnce int) iter.Seq2[int, Answer] {
 	}
 }
 
-// batch is a FetchAll on its way.
+// batch is a FetchAll in progress.
 type batch struct {
 	job      *Job
 	requests []Request
 	atOnce   int
-	sent     int       // how many of the requests
-	calls    []Pending // under way
+	sent     int       // how many requests
+	calls    []Pending // in flight
 	indices  []int     // of their requests
-	stopped  error     // why there is no more waiting
+	stopped  error     // why waiting ended
 }
 
-// next returns the next answer and the index of its request; -1 = that was all.
+// next returns the next answer and the index of its request; -1 = there are no more.
 func (b *batch) next() (int, Answer) {
 	for b.stopped == nil && b.sent < len(b.requests) && len(b.calls) < b.atOnce {
 		call, err := b.job.Send(b.requests[b.sent])
 		if len(b.calls) > 0 && errors.Is(err, ErrLimit) {
-			b.atOnce = len(b.calls) // no more than the host lets be under way
+			b.atOnce = len(b.calls) // no more than the host allows in flight
 			break
 		}
 		b.sent++
@@ -84,7 +84,7 @@ func (b *batch) next() (int, Answer) {
 	return -1, Answer{}
 }
 
-// take takes a call out of those under way.
+// take removes a call from those in flight.
 func (b *batch) take(n int) (index int, call *Call) {
 	index, call = b.indices[n], b.calls[n].(*Call)
 	b.indices, b.calls = slices.Delete(b.indices, n, n+1), slices.Delete(b.calls, n, n+1)
@@ -98,8 +98,8 @@ func (b *batch) drop() {
 }
 
 // Race sends all requests at once and returns the first response with a status
-// below 400, and the index of its request; the others are dropped. When no
-// response is good, the error has those of all requests, in their order.
+// below 400, and the index of its request; the others are dropped. If no
+// response is good, the error combines those of all requests, in order.
 func (j *Job) Race(requests ...Request) (winner int, response *Response, err error) {
 	if len(requests) == 0 {
 		return -1, nil, failed("race", ErrInvalid)

@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// Defer hands a request to the host, which sends it when this job has succeeded,
-// and not at all if it fails. The response comes as a new job of this worker, for
-// entry, with this job's priority and labels; there [ParseReply] reads it. So
-// the sandbox is free while the request is under way, for however long. args, up
-// to 64 KiB, come with it; empty entry = the worker's own.
+// Defer passes a request to the host, which sends it when this job has succeeded,
+// and not at all if it fails. The response arrives as a new job of this worker,
+// for entry, with this job's priority and labels; there [ParseReply] reads it. So
+// the sandbox is free while the request is in flight, however long. args, up to
+// 64 KiB, come with it; empty entry = the worker's own.
 //
 // The request is sent durably: at least once, with the same Idempotency-Key each
-// time. Defer returns the id by which the reply names it. Errors are those of
-// [Job.Send].
+// time. Defer returns the id by which the reply identifies it. Errors are those
+// of [Job.Send].
 func (j *Job) Defer(request Request, entry string, args []byte) (id string, err error) {
 	what := "defer " + request.what()
 	text, ok := request.text()
@@ -28,9 +28,9 @@ func (j *Job) Defer(request Request, entry string, args []byte) (id string, err 
 	return id, failed(what, e)
 }
 
-// Reply is what a job is given whose request was deferred by another.
+// Reply is the input of a job for the response to a request that another job deferred.
 type Reply struct {
-	// ID is that of the request, as [Job.Defer] returned it.
+	// ID is the id of the request, as [Job.Defer] returned it.
 	ID   string
 	Args []byte
 	// Answer is the response, or an error of type [*ResponseError].
@@ -43,12 +43,12 @@ const (
 	fieldArgs    = "jobhost-args"
 )
 
-// ParseReply reads the payload of a job that a response came as:
+// ParseReply parses the payload of a job that delivers a response:
 //
 //	reply, err := jobhost.ParseReply(job.Input())
 //
-// The error, which is permanent, says that the payload is none, as when somebody
-// else submitted the job. The body is a part of the payload.
+// The error, which is permanent, means that the payload is not a reply, as when
+// the job was submitted in another way. The body is a slice of the payload.
 func ParseReply(payload []byte) (*Reply, error) {
 	response, err := readResponse("", payload)
 	if response == nil {

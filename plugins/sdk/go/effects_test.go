@@ -42,7 +42,7 @@ func effects(job *jobhost.Job) ([]byte, error) {
 	return []byte(id), map[bool]error{false: errors.New("a wrong sum")}[sum == 42]
 }
 
-// TestEffects: keys and jobs are there when the handler has succeeded.
+// TestEffects: keys and jobs exist once the handler has succeeded.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	before := map[string]string{"name": "ada", "n": "40", "gone": "x"}

@@ -15,8 +15,8 @@ const (
 	ErrNotFound Errno = -1
 	ErrDenied   Errno = -2 // not granted in the manifest
 	ErrStopped  Errno = -3 // the attempt is cancelled or past its deadline
-	ErrLimit    Errno = -4 // a limit is reached
-	ErrInvalid  Errno = -5 // an argument makes no sense
+	ErrLimit    Errno = -4 // a limit was reached
+	ErrInvalid  Errno = -5 // an argument is invalid
 	ErrIO       Errno = -6
 	ErrClosed   Errno = -7
 	ErrConflict Errno = -8
@@ -27,7 +27,7 @@ var errnoTexts = [...]string{
 	5: "invalid argument", 6: "I/O error", 7: "closed", 8: "conflict",
 }
 
-// Error says it in a few words.
+// Error describes the errno in a few words.
 func (e Errno) Error() string {
 	if n := -int(e); n > 0 && n < len(errnoTexts) {
 		return errnoTexts[n]
@@ -35,7 +35,7 @@ func (e Errno) Error() string {
 	return "errno " + strconv.Itoa(int(e))
 }
 
-// callError says which call got the errno.
+// callError says which call failed with the errno.
 type callError struct {
 	what  string
 	errno Errno
@@ -44,7 +44,7 @@ type callError struct {
 func (e *callError) Error() string { return e.what + ": " + e.errno.Error() }
 func (e *callError) Unwrap() error { return e.errno }
 
-// failed makes an error of the answer of a call; nil when all went well.
+// failed returns an error for the result of a call; nil if it succeeded.
 func failed(what string, e Errno) error {
 	if e >= 0 {
 		return nil
@@ -57,7 +57,7 @@ var errNoHandler = errors.New("the worker has no handler: call jobhost.Handle in
 // Category groups failures by what they mean for the next attempt.
 type Category string
 
-// The categories. The host makes unknown of anything else.
+// The categories. The host turns anything else into unknown.
 const (
 	Validation Category = "validation" // the input can never succeed
 	Timeout    Category = "timeout"    // something took too long
@@ -68,10 +68,10 @@ const (
 	Unknown    Category = "unknown"
 )
 
-// Severity says how loudly to tell people.
+// Severity says how urgently people should be notified.
 type Severity string
 
-// The severities. The host makes error of anything else.
+// The severities. The host turns anything else into error.
 const (
 	SeverityCritical Severity = "critical"
 	SeverityError    Severity = "error"
@@ -79,12 +79,12 @@ const (
 	SeverityInfo     Severity = "info"
 )
 
-// Failure is an error with what people and retry policies want to know of it:
+// Failure is an error with details for people and retry policies:
 //
 //	return nil, &jobhost.Failure{Err: err, Code: "no_quota", Category: jobhost.Resource}
 //
 // Everything but Err is optional. It may be wrapped: the message is that of the
-// whole error, the rest comes from the first Failure in its tree.
+// whole error, the rest is taken from the first Failure in its tree.
 type Failure struct {
 	Err error
 	// Code is short and stable: 1 to 64 of A-Z a-z 0-9 . _ -; empty = "failed".
@@ -97,7 +97,7 @@ type Failure struct {
 	Permanent bool
 }
 
-// Error returns the text of Err, or the code without one.
+// Error returns the text of Err, or the code if there is none.
 func (f *Failure) Error() string {
 	if f.Err == nil {
 		return f.Code
@@ -108,12 +108,12 @@ func (f *Failure) Error() string {
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Permanent marks an error as one that no further attempt will cure: the task is
+// Permanent marks an error as one that no further attempt can cure: the task is
 // dead at once. The details of a [Failure] in err are kept. nil stays nil.
 func Permanent(err error) error { return mark(err, true) }
 
-// Retry marks an error as one that may pass, which is what all errors are
-// unless they are marked otherwise. nil stays nil.
+// Retry marks an error as temporary, as all errors are unless marked otherwise.
+// nil stays nil.
 func Retry(err error) error { return mark(err, false) }
 
 func mark(err error, permanent bool) error {
@@ -131,7 +131,7 @@ func mark(err error, permanent bool) error {
 // SnoozeError asks for the task to run again After a while; see [Snooze].
 type SnoozeError struct{ After time.Duration }
 
-// Error says how long.
+// Error says for how long.
 func (s *SnoozeError) Error() string { return "snooze for " + s.After.String() }
 
 // Snooze is returned by a handler to run again after d, in whole milliseconds

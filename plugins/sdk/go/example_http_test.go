@@ -8,7 +8,7 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-// Many requests at a time, two here, and their answers as they come.
+// Several requests at a time, two here, with their answers as they arrive.
 func ExampleJob_FetchAll() {
 	handler := func(job *jobhost.Job) ([]byte, error) {
 		requests := []jobhost.Request{{URL: "http://a/200"}, {URL: "http://a/dns"}, {URL: "http://a/404"}}
@@ -28,7 +28,7 @@ func ExampleJob_FetchAll() {
 	// http://a/404 404
 }
 
-// A request that may take no longer than a second.
+// A request that may take at most a second.
 func ExampleJob_Wait() {
 	handler := func(job *jobhost.Job) ([]byte, error) {
 		call, err := job.Send(jobhost.Request{URL: "http://a/never"})
@@ -46,7 +46,7 @@ func ExampleJob_Wait() {
 	// Output: it took too long
 }
 
-// The host sends the request later, and its response is another job.
+// The host sends the request later, and delivers its response as another job.
 func ExampleParseReply() {
 	order := func(job *jobhost.Job) ([]byte, error) {
 		_, err := job.Defer(jobhost.Request{URL: "http://a/200"}, "done", []byte("order 7"))
@@ -69,7 +69,7 @@ func ExampleParseReply() {
 	// Output: order 7: 200
 }
 
-// An error without a response may be returned as it is.
+// An error without a response may be returned unchanged.
 func ExampleResponseError() {
 	handler := func(job *jobhost.Job) ([]byte, error) {
 		response, err := job.Get("http://a/timeout")

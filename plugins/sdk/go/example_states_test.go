@@ -10,7 +10,7 @@ import (
 )
 
 // Two tasks load their parts and wait for each other. Here task 0 is run, and
-// what task 1 reports is given.
+// the reports of task 1 are given.
 func ExampleJob_Synchronize() {
 	load := func(job *jobhost.Job) ([]byte, error) {
 		if err := job.SetState("loaded", 1, "part "+fmt.Sprint(job.Task()), nil); err != nil {
@@ -37,7 +37,7 @@ func ExampleJob_Synchronize() {
 	// synchronize loaded: task 1 is at 0: not in time
 }
 
-// A fiber answers each message until nobody can send any more.
+// A fiber answers each message until its inbox is closed.
 func ExampleJob_Messages() {
 	greet := func(job *jobhost.Job) ([]byte, error) {
 		for name, err := range job.Messages() {

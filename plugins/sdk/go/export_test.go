@@ -1,6 +1,6 @@
 package jobhost
 
-// FailText is what the host is told of an error.
+// FailText is the text that the host gets for an error.
 var FailText = failText
 
 // ReadEvent reads an event of a watch.

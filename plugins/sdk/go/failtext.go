@@ -9,21 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// Kinds of failure, as the ABI numbers them.
+// Kinds of failure, as numbered by the ABI.
 const (
 	kindRetryable = 1
 	kindPermanent = 2
 	kindSnooze    = 3
 )
 
-// The host keeps no more than this of a failure. It reads a text that is much
-// longer as plain text, so that it must not get there.
+// The host keeps no more than this of a failure. It would treat a much longer
+// text as plain text, so texts are cut before.
 const (
 	maxMessage = 4 << 10
 	maxContext = 16 << 10
 )
 
-// failText says in the ABI's words how an error ends the attempt.
+// failText returns in terms of the ABI how an error ends the attempt.
 func failText(err error) (kind int32, text string) {
 	if s, ok := errors.AsType[*SnoozeError](err); ok {
 		ms := max((s.After+time.Millisecond-1)/time.Millisecond, 1)
@@ -40,7 +40,7 @@ func failText(err error) (kind int32, text string) {
 	return kind, f.text(err.Error())
 }
 
-// panicText is the text of a failure for a panic with v.
+// panicText returns the failure text for a panic with v.
 func panicText(v any) (text string) {
 	message := "panic"
 	switch v := v.(type) {
@@ -55,8 +55,8 @@ func panicText(v any) (text string) {
 	return f.text(message)
 }
 
-// text returns the failure as JSON, written by hand for the sake of the
-// worker's size. Empty fields are left out: the host has defaults for them.
+// text returns the failure as JSON, written by hand to keep workers small.
+// Empty fields are left out: the host has defaults for them.
 func (f *Failure) text(message string) string {
 	b := []byte(`{"message":`)
 	b = appendQuoted(b, message[:min(len(message), maxMessage)])

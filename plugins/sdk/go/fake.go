@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Attempt is what [Run] gives to a handler. Zero values stand for what a
-// plain job has.
+// Attempt is what [Run] gives to a handler. Zero values mean what a plain job
+// has.
 type Attempt struct {
 	Input []byte
 	ID    string // empty = "job"
@@ -25,28 +25,28 @@ type Attempt struct {
 	// Priority by name; empty = "normal".
 	Priority string
 	Trace    string
-	// Config, Secrets and Labels are what is there; nothing else is.
+	// Config, Secrets and Labels are the existing ones; there are no others.
 	Config, Secrets, Labels map[string]string
 	// Keys are the worker's keys and values before the attempt.
 	Keys map[string]string
-	// MaySubmit are the workers that the job may submit to.
+	// MaySubmit lists the workers to which the job may submit.
 	MaySubmit []string
-	// HTTP answers requests at once, in the goroutine that sends; nil = the worker
-	// may go nowhere. An error of type [*ResponseError] is told as it is, an [Errno]
-	// by Send; any other is a fault of the connection. Neither response nor error
-	// = none ever comes.
+	// HTTP answers requests at once, on the goroutine that sends; nil = the worker
+	// has no network access. An error of type [*ResponseError] is returned as the
+	// answer, an [Errno] by Send; any other is a connection failure. Neither
+	// response nor error = there is never an answer.
 	HTTP func(Request) (*Response, error)
-	// Ended is what is told of the ends of jobs, by their ids; others don't end.
+	// Ended holds the reports of ended jobs, by id; others don't end.
 	Ended map[string]string
-	// Reports are what other tasks report, and tasks of other jobs that the worker may
-	// watch; it may watch no others.
+	// Reports are the states that other tasks report, and tasks of other jobs that the
+	// worker may watch; it may watch no others.
 	Reports []Report
-	// Messages are what is sent to the fiber, after which nobody can send any more;
-	// nil = the attempt is no fiber's.
+	// Messages are sent to the fiber, after which its inbox is closed; nil = the
+	// attempt is not a fiber's.
 	Messages []Message
-	// Remaining is what is left for the attempt; 0 = no deadline, negative = it
-	// is over, or cancelled. No time passes but that of waits, which don't take it:
-	// a timer is ready as soon as nothing else is.
+	// Remaining is the time left for the attempt; 0 = no deadline, negative = it is
+	// over, or cancelled. The time doesn't pass except in waits, which return
+	// immediately: a timer is ready as soon as nothing else is.
 	Remaining time.Duration
 	// LogLevel is the lowest level that is kept; zero = info.
 	LogLevel Level
@@ -61,16 +61,16 @@ type Result struct {
 	// Logs are the lines of the log, such as "info 3 rows".
 	Logs    []string
 	Emitted [][]byte
-	// Observed are the values of each metric in their order, by its name as in
+	// Observed are the values of each metric in order, by its name as in
 	// requests{class="5xx"}.
 	Observed map[string][]float64
-	// Keys are the worker's keys and values after the attempt: as they were before, if it failed.
+	// Keys are the worker's keys and values after the attempt: unchanged, if it failed.
 	Keys map[string]string
-	// Submitted are the jobs that there are now: those of SubmitNow and, if the
-	// attempt succeeded, those of Submit.
+	// Submitted are the resulting jobs: those of SubmitNow and, if the attempt
+	// succeeded, those of Submit.
 	Submitted []string // their texts, as in docs/abi.md
-	// Requests are those that were sent, and Deferred those that are the host's
-	// to send, if the attempt succeeded.
+	// Requests are those that were sent, and Deferred those that the host is to
+	// send, if the attempt succeeded.
 	Requests []Sent
 	Deferred []Deferred
 	// States are those that the handler has set.
@@ -79,8 +79,8 @@ type Result struct {
 	Done, Total int64
 }
 
-// Run runs a handler in memory, for tests with plain go test. It is not there
-// in wasm. A panic of the handler passes through, as a test wants to see it.
+// Run runs a handler in memory, for tests with plain go test. It does not exist
+// in wasm. A panic of the handler is not recovered, so that the test sees it.
 func Run(h Handler, at Attempt) *Result {
 	f := &fake{at: at, result: Result{Observed: map[string][]float64{}}, keys: newKeys(at.Keys), ops: map[int32]*fakeOp{}}
 	f.board = newBoard(&f.at)
@@ -101,25 +101,25 @@ func Run(h Handler, at Attempt) *Result {
 	return &f.result
 }
 
-// Entry is of use in wasm only, where the host calls exports; tests call [Run].
+// Entry is only useful in wasm, where the host calls exports; tests call [Run].
 func Entry(uint32, Handler) uint64 { panic("jobhost: Entry works in wasm only; use Run in tests") }
 
 // fake is the in-memory host.
 type fake struct {
 	at Attempt
 
-	mu      sync.Mutex // protects what follows
-	result  Result
-	metrics []string // by id
-	keys    map[string]fakeKey
-	asked   []fakeSubmit      // by number, from 1
-	ops     map[int32]*fakeOp // by number
-	opened  int32
-	clock   time.Duration // since the beginning of the attempt
-	idle    time.Duration // of it since something came
-	board   []fakeState   // by their time
-	inbox   int32         // its handle; 0 = not asked for
-	told    bool          // that the attempt is cancelled
+	mu       sync.Mutex // protects what follows
+	result   Result
+	metrics  []string // by id
+	keys     map[string]fakeKey
+	asked    []fakeSubmit      // by number, from 1
+	ops      map[int32]*fakeOp // by number
+	opened   int32
+	clock    time.Duration // since the beginning of the attempt
+	idle     time.Duration // time since something arrived
+	board    []fakeState   // by their time
+	inbox    int32         // its handle; 0 = not requested
+	notified bool          // the handler knows that the attempt is cancelled
 }
 
 func (h *fake) Output(p []byte) Errno {
@@ -129,7 +129,7 @@ func (h *fake) Output(p []byte) Errno {
 	return 0
 }
 
-// fail has nothing to do: Run hands on the error itself.
+// fail does nothing: Run returns the error itself.
 func (h *fake) Info(key string) (string, Errno) {
 	at := &h.at
 	if group, name, ok := strings.Cut(key, "."); ok && group != "job" {
@@ -175,7 +175,7 @@ func (h *fake) Log(level Level, text string) {
 
 func (h *fake) LogLevel() Level { return h.at.LogLevel }
 
-// levelName is what the host calls a level.
+// levelName is the host's name for a level.
 func levelName(level Level) string {
 	switch {
 	case level < LevelInfo:

@@ -17,7 +17,7 @@ type fakeKey struct {
 	gone    bool
 }
 
-// newKeys are keys at version 1.
+// newKeys returns keys at version 1.
 func newKeys(values map[string]string) map[string]fakeKey {
 	keys := map[string]fakeKey{}
 	for name, value := range values {
@@ -34,7 +34,7 @@ type fakeSubmit struct {
 	deferred *Deferred
 }
 
-// settle applies what the attempt asked for, if it succeeded.
+// settle applies the effects of the attempt, if it succeeded.
 func (h *fake) settle() {
 	ok := h.result.Err == nil
 	if len(h.keys) > 0 {
@@ -59,7 +59,7 @@ func (h *fake) settle() {
 	}
 }
 
-// key returns a key, and whether it can be one.
+// key returns a key, and whether it is valid.
 func (h *fake) key(name string) (fakeKey, Errno) {
 	if name == "" || len(name) > 512 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }) {
 		return fakeKey{}, ErrInvalid
@@ -71,7 +71,7 @@ func (h *fake) key(name string) (fakeKey, Errno) {
 	return k, 0
 }
 
-// put changes a key. Its version stays, as the attempt's own changes leave it.
+// put changes a key. Its version stays, as the attempt's own changes don't affect it.
 func (h *fake) put(name, value string) Errno {
 	k, e := h.key(name)
 	switch {
@@ -176,7 +176,7 @@ func (h *fake) Submit(text []byte, when int32) int32 {
 	return int32(n)
 }
 
-// child is the id of a job that was submitted.
+// child returns the id of a submitted job.
 func (h *fake) child(number string) (string, Errno) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // Sent is a request that a handler sent in [Run].
 type Sent struct {
 	Request
-	// Dropped = it was given up, or the handler ended, before its response was asked for.
+	// Dropped = it was dropped, or the handler ended, before its response was read.
 	Dropped bool
 }
 
@@ -30,13 +30,13 @@ type Deferred struct {
 
 // fakeOp is something that a handler waits for in [Run].
 type fakeOp struct {
-	at      time.Duration // by the clock of the attempt; never = it doesn't come
+	at      time.Duration // by the clock of the attempt; never = it never happens
 	message []byte
-	request int // that it is, from 1; 0 = none
+	request int // number of the request, from 1; 0 = not a request
 	stream  *fakeStream
 }
 
-// when is when it is ready.
+// when returns when it is ready.
 func (o *fakeOp) when() time.Duration {
 	if o.stream != nil {
 		return o.stream.when()
@@ -47,22 +47,22 @@ func (o *fakeOp) when() time.Duration {
 const (
 	never = math.MaxInt64
 	// patience is how long a handler without a deadline waits for what never
-	// comes, a piece at a time.
+	// happens, a piece at a time.
 	patience = 10 * time.Minute
-	// mostOpen is how many requests may be under way.
+	// mostOpen is how many requests may be in flight.
 	mostOpen = 64
-	// firstHandle is the least number of what isn't a child.
+	// firstHandle is the smallest number that isn't a child's.
 	firstHandle = 1 << 20
 )
 
-// open makes a handle. h.mu is held, here and below.
+// open creates a handle. h.mu is held, here and below.
 func (h *fake) open(o *fakeOp) int32 {
 	h.opened++
 	h.ops[firstHandle+h.opened] = o
 	return firstHandle + h.opened
 }
 
-// op returns what a number stands for, nil for nothing.
+// op returns what a number stands for; nil = nothing.
 func (h *fake) op(number int32) *fakeOp {
 	if o := h.ops[number]; o != nil || number < 1 || int(number) > len(h.asked) || !h.asked[number-1].now {
 		return o
@@ -76,7 +76,7 @@ func (h *fake) op(number int32) *fakeOp {
 	return o
 }
 
-// http has the request answered by the test, without the lock: it is a stranger's code.
+// http has the request answered by the test, without the lock: it is the test's code.
 func (h *fake) HTTP(text []byte) int32 {
 	request := parseRequest(text)
 	h.mu.Lock()
@@ -129,7 +129,7 @@ func (h *fake) Timer(ms int64) int32 {
 }
 
 // wait lets time pass until the first of the numbers is ready: those that are
-// ready at the same moment count in their order.
+// ready at the same moment are taken in order.
 func (h *fake) Wait(numbers []int32, timeout int64) int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +154,7 @@ func (h *fake) Wait(numbers []int32, timeout int64) int32 {
 		return int32(ErrStopped)
 	}
 	if at > h.clock {
-		if timeout > 0 { // lets others run, and time pass in a bubble of synctest
+		if timeout > 0 { // lets others run, and time pass in a synctest bubble
 			time.Sleep(time.Millisecond)
 		}
 		return int32(ErrNotFound)
@@ -167,8 +167,8 @@ func (h *fake) Wait(numbers []int32, timeout int64) int32 {
 func (h *fake) pass(until time.Duration) (stopped bool) {
 	left := h.at.Remaining
 	switch {
-	case left < 0: // cancelled, which is told once
-		stopped, h.told = !h.told, true
+	case left < 0: // cancelled, which is reported once
+		stopped, h.notified = !h.notified, true
 	case left == 0:
 		stopped = until == never || h.idle > patience
 	default:
@@ -204,7 +204,7 @@ func (h *fake) Drop(number int32) {
 	delete(h.ops, number)
 }
 
-// parseRequest reads what [Request.text] wrote.
+// parseRequest parses what [Request.text] wrote.
 func parseRequest(text []byte) Request {
 	head, body, _ := bytes.Cut(text, []byte("\n\n"))
 	lines := strings.Split(string(head), "\n")
@@ -223,7 +223,7 @@ func parseRequest(text []byte) Request {
 	return r
 }
 
-// answerText writes an answer as the host does; nil = there is none.
+// answerText formats an answer as the host does; nil = there is none.
 func answerText(a Answer, more Header) []byte {
 	r := a.Response
 	if a.Err != nil {
@@ -246,8 +246,8 @@ func answerText(a Answer, more Header) []byte {
 	return append(append(text, "\n\n"...), r.Body...)
 }
 
-// Payload returns what a job is given with this reply, for tests of handlers
-// that get replies. It is not there in wasm.
+// Payload returns the input of a job that gets this reply, for tests of
+// handlers. It does not exist in wasm.
 func (r Reply) Payload() []byte {
 	return answerText(r.Answer, Header{fieldRequest: {r.ID}, fieldArgs: {base64.StdEncoding.EncodeToString(r.Args)}})
 }

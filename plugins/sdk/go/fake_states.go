@@ -12,14 +12,14 @@ import (
 )
 
 // Report is a state that another task reports in [Run]. Its Job may be left empty,
-// and its Time and Version are given.
+// and its Time and Version are assigned.
 type Report struct {
 	State
-	// After is when it is reported, since the beginning of the attempt.
+	// After is when it is reported, relative to the beginning of the attempt.
 	After time.Duration
 }
 
-// fakeState is a state from a moment on.
+// fakeState is a state and when it begins.
 type fakeState struct {
 	State
 	at time.Duration
@@ -28,7 +28,7 @@ type fakeState struct {
 // epoch is the beginning of each attempt, by the clock of the states.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newBoard are the reports, by their time.
+// newBoard returns the reports, by time.
 func newBoard(at *Attempt) (board []fakeState) {
 	reports := slices.Clone(at.Reports)
 	slices.SortStableFunc(reports, func(a, b Report) int { return cmp.Compare(a.After, b.After) })
@@ -39,7 +39,7 @@ func newBoard(at *Attempt) (board []fakeState) {
 	return board
 }
 
-// stamp gives a state its version and time.
+// stamp assigns a state its version and time.
 func stamp(board []fakeState, s State, at time.Duration) fakeState {
 	s.Version, s.Time = 1, epoch.Add(at)
 	for _, old := range board {
@@ -50,7 +50,7 @@ func stamp(board []fakeState, s State, at time.Duration) fakeState {
 	return fakeState{s, at}
 }
 
-// isTag is what docs/abi.md says of tags, and "_" for those of the host.
+// isTag checks tags as docs/abi.md describes, including "_" for those of the host.
 func isTag(tag string) bool {
 	name := strings.TrimPrefix(tag, "_")
 	return name != "" && len(tag) <= 128 && !strings.Contains("._-", name[:1]) && !strings.ContainsFunc(name, func(r rune) bool {
@@ -84,7 +84,7 @@ func (h *fake) StateSet(tag string, status int32, message string, payload []byte
 	return 0
 }
 
-// fakeFilter is what states are asked for.
+// fakeFilter selects states.
 type fakeFilter struct {
 	job   string
 	task  int
@@ -96,7 +96,7 @@ func (f *fakeFilter) selects(s *State) bool {
 	return f != nil && s.Job == f.job && (f.task < 0 || s.Task == f.task) && (f.tag == "" || s.Tag == f.tag)
 }
 
-// filter reads what is asked for, and sees whether it may.
+// filter parses a query, and checks whether it is allowed.
 func (h *fake) filter(task int32, tag string) (*fakeFilter, Errno) {
 	own := cmp.Or(h.at.ID, "job")
 	f := &fakeFilter{job: own, task: int(task), tag: tag}
@@ -122,7 +122,7 @@ func (h *fake) filter(task int32, tag string) (*fakeFilter, Errno) {
 	return f, 0
 }
 
-// current are the states there are now of those asked for, oldest first.
+// current returns the current states of those selected, oldest first.
 func (h *fake) current(f *fakeFilter) (list []fakeState) {
 	for _, s := range h.board {
 		if s.at > h.clock || !f.selects(&s.State) {
@@ -174,7 +174,7 @@ func (h *fake) StateWatch(task int32, tag string) int32 {
 	return h.open(&fakeOp{stream: stream})
 }
 
-// fakeJSON and fakeEvent are what the host writes.
+// fakeJSON and fakeEvent are formatted as the host does.
 type fakeJSON struct {
 	Job           string          `json:"job"`
 	Task          int             `json:"task"`
@@ -204,7 +204,7 @@ func eventOf(s *fakeState, replay bool) Message {
 	return Message{Data: jsonOf(fakeEvent{State: s.json(), Replay: replay}), After: s.at}
 }
 
-// jsonOf panics for a Report whose payload is no JSON.
+// jsonOf panics for a Report whose payload is not JSON.
 func jsonOf(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

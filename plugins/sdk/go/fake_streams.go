@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Message is something that a fiber is sent in [Run].
+// Message is a message to a fiber in [Run].
 type Message struct {
 	Data []byte
-	// After is when it is sent, since the beginning of the attempt.
+	// After is when it is sent, relative to the beginning of the attempt.
 	After time.Duration
 }
 
-// fakeStream is something with many messages.
+// fakeStream is something with several messages.
 type fakeStream struct {
-	queue []Message   // by their time
-	ends  bool        // after the last
+	queue []Message   // by time
+	ends  bool        // after the last message
 	watch *fakeFilter // of states; nil = it is the inbox
 }
 
-// when is when there is something to read.
+// when returns when there is something to read.
 func (s *fakeStream) when() time.Duration {
 	switch {
 	case len(s.queue) > 0:
@@ -33,7 +33,7 @@ func (s *fakeStream) when() time.Duration {
 	return never
 }
 
-// add puts a message in its place.
+// add inserts a message by its time.
 func (s *fakeStream) add(m Message) {
 	i := 0
 	for i < len(s.queue) && s.queue[i].After <= m.After {

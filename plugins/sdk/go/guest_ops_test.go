@@ -62,7 +62,7 @@ func testFetchAll(t *testing.T, g *guesttest.Guest) {
 	}
 	got := call(t, g, "all", guesttest.Attempt{Input: []byte(input.String()), HTTP: slow})
 	lines := strings.Split(strings.TrimSpace(string(got.Output)), "\n")
-	// The quickest of the first ten comes first.
+	// The quickest of the first ten is returned first.
 	if got.Failure != "" || len(lines) != 30 || lines[0] != "9 21s" || got.Ops.MostOpen != 10 || got.Ops.Elapsed > time.Minute {
 		t.Errorf("%s, %q, %d at once in %v", got.Failure, lines, got.Ops.MostOpen, got.Ops.Elapsed)
 	}
@@ -98,8 +98,8 @@ func testWaits(t *testing.T, g *guesttest.Guest) {
 	}
 }
 
-// testStale: what one job began means nothing to the next, which the host knows
-// by the same number.
+// testStale: a handle of one job is invalid in the next, even if the host uses
+// the same number.
 func testStale(t *testing.T, g *guesttest.Guest) {
 	call(t, g, "stale", guesttest.Attempt{HTTP: slow})
 	got := call(t, g, "stale", guesttest.Attempt{HTTP: slow})

@@ -128,8 +128,8 @@ func testRefused(t *testing.T, g *guesttest.Guest) {
 	}
 }
 
-// testMemory: the collector runs several times in these jobs, and neither may
-// it take what the host still reads nor may memory grow from job to job.
+// testMemory: the collector runs several times in these jobs; it must not free
+// what the host still reads, nor may memory grow from job to job.
 func testMemory(t *testing.T, g *guesttest.Guest) {
 	g.Run(bytes.Repeat([]byte("x"), 1<<20))
 	grew, size := g.Grew, g.MemorySize()
@@ -149,7 +149,7 @@ func testMemory(t *testing.T, g *guesttest.Guest) {
 	}
 }
 
-// testReset: what is documented for random numbers, and that it is needed.
+// testReset checks what is documented for random numbers, and that it is needed.
 func testReset(t *testing.T, g *guesttest.Guest) {
 	var draws [2][]string
 	for i := range draws {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// host is what a job asks: the in-memory one of [Run], or that of [Do]. Code outside
-// of both has none, and can only log.
+// host is what a job calls: the in-memory one of [Run], or that of [Do]. Code
+// outside both has none, and can only log.
 type host struct{ Remote }
 
 // fail does nothing: the caller of the handler gets its error.

@@ -4,8 +4,8 @@ package jobhost
 
 import "unsafe"
 
-// The imports. Pointers are borrowed by the host for the time of the call.
-// Nothing in them escapes, so that callers can use buffers on their stacks.
+// The imports. The host uses pointers only during the call. Nothing in them
+// escapes, so that callers can use buffers on their stacks.
 
 // host calls the host; there is only one.
 type host struct{}
@@ -197,8 +197,8 @@ func wasiRandom(p unsafe.Pointer, n uint32) uint32
 
 func (host) fail(kind int32, text string) { hostFail(kind, text) }
 
-// Info makes room for 256 bytes first, which most values don't need, and asks
-// again for those that do.
+// info tries with room for 256 bytes, which is enough for most values, and asks
+// again for longer ones.
 func (host) Info(key string) (string, Errno) {
 	var small [256]byte
 	room := small[:]
@@ -252,8 +252,8 @@ func (host) Read(handle int32) ([]byte, Errno) {
 	return message, 0
 }
 
-// Next returns the next message of a handle with many. One that is empty is gone
-// only after a read with room.
+// next returns the next message of a handle with several. An empty one is
+// consumed only by a read with room.
 func (h host) Next(handle int32) ([]byte, Errno) {
 	message, e := h.Read(handle)
 	if e == 0 && len(message) == 0 {

@@ -105,7 +105,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 	}
 }
 
-// TestNoResponse: what a failure is recorded as when a handler returns it as it is.
+// TestNoResponse: how a failure is recorded when a handler returns it unchanged.
 func TestNoResponse(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -186,7 +186,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestDeadline: what a handler waits for is no longer than it may run.
+// TestDeadline: a handler waits no longer than it may run.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -5,12 +5,12 @@ import (
 	"iter"
 )
 
-// Inbox is what a fiber is sent, message by message. It may be waited for by
-// [Job.Wait], together with requests, timers and watches.
+// Inbox receives the messages to a fiber. It may be waited for with [Job.Wait],
+// together with requests, timers and watches.
 type Inbox struct{ op }
 
-// Inbox returns what the fiber is sent; it is the same each time. The error is
-// [ErrDenied] for jobs, which are sent nothing.
+// Inbox returns the fiber's inbox; it is the same each time. The error is
+// [ErrDenied] for jobs, which get no messages.
 func (j *Job) Inbox() (*Inbox, error) {
 	n := j.host.Receive()
 	if n < 0 {
@@ -20,10 +20,10 @@ func (j *Job) Inbox() (*Inbox, error) {
 }
 
 // Next waits for the next message, which may be empty, and returns it. Errors:
-// [ErrClosed] when nobody can send any more, and those of [Job.Wait].
+// [ErrClosed] when there can be no more messages, and those of [Job.Wait].
 func (i *Inbox) Next() ([]byte, error) { return i.next("receive") }
 
-// Recv waits for the next message that the fiber is sent: [Inbox.Next].
+// Recv waits for the next message to the fiber: [Inbox.Next].
 func (j *Job) Recv() ([]byte, error) {
 	inbox, err := j.Inbox()
 	if err != nil {
@@ -32,9 +32,9 @@ func (j *Job) Recv() ([]byte, error) {
 	return inbox.Next()
 }
 
-// Messages gives what the fiber is sent as it comes, until nobody can send any
-// more. Anything else that ends it comes as an error, last, such as [ErrStopped]
-// when the fiber is interrupted.
+// Messages yields the messages to the fiber as they arrive, until there can be
+// no more. Any other end is yielded as a last error, such as [ErrStopped] when
+// the fiber is interrupted.
 //
 //	for message, err := range job.Messages() {
 //		if err != nil {

@@ -22,8 +22,8 @@
 // in-memory host instead, so that vet, editors and plain go test work; see
 // [Run].
 //
-// The package keeps clear of fmt, encoding/json and log/slog, which would double
-// the size of a small worker; package joblog is for those that log with slog.
+// The package avoids fmt, encoding/json and log/slog, which would double the
+// size of a small worker; package joblog is for workers that log with slog.
 package jobhost
 
 import (
@@ -31,16 +31,15 @@ import (
 	"time"
 )
 
-// Handler does one job. What it returns, after what it wrote to the job, is
-// the result; nil is a result of no bytes. The bytes are copied before the
-// next job, so that a handler may return a buffer that it uses again, or
-// a part of the input.
+// Handler does one job. What it returns, after what it wrote to the job, is the
+// result; nil is an empty result. The bytes are copied before the next job, so
+// that a handler may return a buffer that it reuses, or a part of the input.
 //
-// An error fails the attempt, which is tried again as the worker's retry
-// policy says; wrap it with [Permanent] or return [Snooze] to say otherwise. A
-// panic fails the attempt with code "panic" and leaves its stack in the job's
-// log; the sandbox is then thrown away, so that no later job meets what
-// the panic left behind.
+// An error fails the attempt, which is retried as the worker's retry policy
+// says; wrap it with [Permanent] or return [Snooze] to say otherwise. A panic
+// fails the attempt with code "panic" and leaves its stack in the job's log;
+// the sandbox is then discarded, so that no later job sees what the panic left
+// behind.
 type Handler func(job *Job) ([]byte, error)
 
 // handler is what jh_run calls.
@@ -63,12 +62,12 @@ func handle(job *Job) ([]byte, error) {
 	return handler(job)
 }
 
-// run calls a handler and tells the host what the result alone does not.
+// run calls a handler and reports to the host what the result alone doesn't say.
 func run(job *Job, h Handler) []byte {
 	defer func() {
 		if v := recover(); v != nil {
 			job.host.fail(kindRetryable, panicText(v))
-			// The host keeps what was just said and replaces the sandbox,
+			// The host keeps what was just reported and replaces the sandbox,
 			// since it ends here. The runtime writes the stack to the log.
 			panic(v)
 		}
@@ -81,21 +80,21 @@ func run(job *Job, h Handler) []byte {
 	return out
 }
 
-// Job is the attempt under way and all that it may ask of the host. It is
-// valid until its handler returns.
+// Job is the current attempt and its access to the host. It is valid until its
+// handler returns.
 type Job struct {
 	input  []byte
 	host   host
-	serial uint32 // of the jobs that this instance has run
+	serial uint32 // of jobs that this instance has run
 }
 
-// Input returns the payload. It may be changed, and is valid until the handler
+// Input returns the payload. It may be modified, and is valid until the handler
 // returns: copy what is kept for later jobs.
 func (j *Job) Input() []byte { return j.input }
 
 // Write appends to the result and makes the job an [io.Writer], for results
 // that are better written than returned. The error is [ErrLimit] when the
-// result gets larger than it may be; the attempt fails then.
+// result gets too large; the attempt fails then.
 func (j *Job) Write(p []byte) (int, error) {
 	if e := j.host.Output(p); e != 0 {
 		return 0, failed("write the result", e)
@@ -103,12 +102,12 @@ func (j *Job) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Emit publishes data to whoever watches the job, at once, whatever becomes of
+// Emit publishes data to all watchers of the job, at once, whatever happens to
 // the attempt. The error is [ErrLimit] when data is larger than a result may be.
 func (j *Job) Emit(data []byte) error { return failed("emit", j.host.Emit(data)) }
 
-// Progress says how far the attempt is, in units of the worker's choice; total
-// 0 = unknown. It is cheap: the host passes on ten reports a second at most.
+// Progress reports how far the attempt is, in units of the worker's choice; total 0 = unknown.
+// It is cheap: the host passes on at most ten reports a second.
 func (j *Job) Progress(done, total int64) { j.host.Progress(done, total) }
 
 // Forever is what [Job.Remaining] returns when there is no deadline.
@@ -116,7 +115,7 @@ const Forever time.Duration = 1<<63 - 1
 
 // Remaining returns the time left for the attempt: [Forever] without a
 // deadline, 0 when it must end now because it was cancelled or is out of time.
-// Handlers that run for long ask now and then, and return early on 0.
+// Long-running handlers should check it now and then, and return early on 0.
 func (j *Job) Remaining() time.Duration {
 	switch ms := j.host.Remaining(); {
 	case ms == -1:
@@ -146,7 +145,7 @@ func (j *Job) Priority() string { return j.text("job.priority") }
 // Worker returns the name of the worker in the manifest.
 func (j *Job) Worker() string { return j.text("worker") }
 
-// Trace returns what the job belongs to: the id of the workflow that it is a step of, or "".
+// Trace returns the id of the workflow that the job is a step of, or "".
 func (j *Job) Trace() string { return j.text("trace") }
 
 // Config returns a value of the worker's config in the manifest, and whether
@@ -163,13 +162,13 @@ func (j *Job) Label(key string) (string, bool) {
 }
 
 // Secret returns a secret that the manifest grants the worker. The error is
-// [ErrDenied] for one that it doesn't, whether there is one or not.
+// [ErrDenied] for any other, whether it exists or not.
 func (j *Job) Secret(name string) (string, error) {
 	value, e := j.host.Info("secret." + name)
 	return value, failed("read secret "+name, e)
 }
 
-// text asks for something that every job has.
+// text returns information that every job has.
 func (j *Job) text(key string) string {
 	value, _ := j.host.Info(key)
 	return value

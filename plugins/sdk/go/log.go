@@ -13,16 +13,16 @@ const (
 )
 
 // Log writes a line to the job's log. Lines below the worker's level are
-// dropped. What a worker writes to standard output and standard error lands in
-// the log as well, line by line at info and at warn. For log/slog see package
+// dropped. What a worker writes to standard output and standard error also goes
+// to the log, line by line at info and at warn. For log/slog see package
 // joblog.
 func (j *Job) Log(level Level, text string) { j.host.Log(level, text) }
 
 // LogLevel returns the lowest level that is kept, for workers that want to
-// spare themselves the making of other lines.
+// avoid formatting other lines.
 func (j *Job) LogLevel() Level { return j.host.LogLevel() }
 
-// Running is whatever job is running when it is used, for what is set up before
-// there is one, such as the log handler of a library. Outside of wasm there is
-// none: only Log and LogLevel work, and write to standard error.
+// Running is whichever job is running when it is used, for what is set up
+// before there is one, such as the log handler of a library. Outside wasm there
+// is none: only Log and LogLevel work, and write to standard error.
 var Running = new(Job)

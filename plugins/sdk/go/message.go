@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Header has the fields of a request or a response, as that of net/http:
+// Header has the fields of a request or a response, like that of net/http:
 //
 //	jobhost.Header{"content-type": {"application/json"}}
 //
@@ -34,10 +34,10 @@ func (h Header) Values(name string) []string {
 	return nil
 }
 
-// Request is an HTTP request. Only URL is needed.
+// Request is an HTTP request. Only URL is required.
 type Request struct {
 	Method string // empty = GET
-	// URL is absolute; the manifest must allow it, and where it redirects to.
+	// URL is absolute; the manifest must allow it, and any redirects.
 	URL string
 	// Header is sent besides what the host sets: Host, Accept-Encoding, the
 	// framing of the body, and an Idempotency-Key unless there is one here.
@@ -45,8 +45,8 @@ type Request struct {
 	Body   []byte
 }
 
-// text writes the request as the host reads it; ok is false when it can't be
-// written, since a line of it would be two.
+// text formats the request as the host reads it; ok is false if that is
+// impossible, because one of its lines contains a line break.
 func (r *Request) text() (text []byte, ok bool) {
 	method := r.Method
 	if method == "" {
@@ -63,7 +63,7 @@ func (r *Request) text() (text []byte, ok bool) {
 		}
 		names = append(names, name)
 	}
-	slices.Sort(names) // so that the same request is the same text
+	slices.Sort(names) // so that the same request gives the same text
 	text = append(append(append(make([]byte, 0, size), method...), ' '), r.URL...)
 	text = append(text, '\n')
 	for _, name := range names {
@@ -74,7 +74,7 @@ func (r *Request) text() (text []byte, ok bool) {
 	return append(append(text, '\n'), r.Body...), ok
 }
 
-// what names the request in errors, without the query, in which there may be secrets.
+// what names the request in errors, without the query, which may contain secrets.
 func (r *Request) what() string {
 	url, _, _ := strings.Cut(r.URL, "?")
 	if r.Method == "" {
@@ -87,14 +87,14 @@ func (r *Request) what() string {
 type Response struct {
 	Status int // such as 200
 	Header Header
-	Body   []byte // whole and decoded
+	Body   []byte // complete and decoded
 }
 
 // OK reports whether the status is 200 to 299.
 func (r *Response) OK() bool { return r.Status >= 200 && r.Status <= 299 }
 
 // Err returns a [*StatusError] for a status of 400 or more, nil for others. A
-// handler may return it as it is.
+// handler may return it unchanged.
 func (r *Response) Err() error {
 	if r.Status < 400 {
 		return nil
@@ -102,9 +102,9 @@ func (r *Response) Err() error {
 	return &StatusError{Status: r.Status}
 }
 
-// readResponse reads a response as the host writes it, whose body is a part of
-// text. There is either a response or an error: of type [*ResponseError] when the
-// host says that no response came, [ErrInvalid] when this is none at all.
+// readResponse parses a response as the host formats it; its body is a slice of
+// text. There is either a response or an error: of type [*ResponseError] if the
+// host says that there was no response, [ErrInvalid] if the text is invalid.
 func readResponse(what string, text []byte) (*Response, error) {
 	head, body, ok := cutHead(text)
 	status, fields, _ := strings.Cut(head, "\n")
@@ -123,7 +123,7 @@ func readResponse(what string, text []byte) (*Response, error) {
 	return r, nil
 }
 
-// cutHead cuts a message after its head, which it copies.
+// cutHead splits a message after its head, which it copies.
 func cutHead(text []byte) (head string, body []byte, ok bool) {
 	for i := range len(text) - 1 {
 		if text[i] == '\n' && text[i+1] == '\n' {

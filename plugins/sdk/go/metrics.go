@@ -9,7 +9,7 @@ const (
 	kindHistogram = 3
 )
 
-// metric is a metric's id, or the errno why there is none.
+// metric is a metric's id, or the errno that says why there is none.
 type metric struct {
 	host host
 	id   int32
@@ -22,7 +22,7 @@ func (m metric) observe(value float64) error {
 	return failed("observe metric", m.host.Observe(m.id, value))
 }
 
-// Counter counts something that only gets more.
+// Counter counts something that only increases.
 type Counter struct{ m metric }
 
 // Add adds to the counter.
@@ -40,14 +40,14 @@ type Histogram struct{ m metric }
 // Observe counts a value.
 func (h Histogram) Observe(value float64) error { return h.m.observe(value) }
 
-// Counter returns a counter of the worker. labels are names and values in turn:
+// Counter returns a counter of the worker. labels are alternating names and values:
 //
 //	job.Counter("requests", "class", "5xx").Add(1)
 //
-// Names consist of letters, digits and underscores. The host puts a prefix and
-// the worker's name to it, and limits how many there may be. A metric that
-// the host refuses answers every use with the reason; a worker may ignore it.
-// Get metrics once per job rather than once per value: it is a host call.
+// Names consist of letters, digits and underscores. The host adds a prefix and
+// the worker's name, and limits the number of metrics. Every use of a metric
+// that the host refuses returns the reason; a worker may ignore it. Get metrics
+// once per job rather than once per value: it is a host call.
 func (j *Job) Counter(name string, labels ...string) Counter {
 	return Counter{j.metric(kindCounter, name, labels)}
 }
@@ -69,7 +69,7 @@ func (j *Job) metric(kind int32, name string, labels []string) metric {
 	return metric{j.host, j.host.Metric(kind, metricName(name, labels))}
 }
 
-// metricName writes a metric as Prometheus does: requests{class="5xx"}.
+// metricName formats a metric as Prometheus does: requests{class="5xx"}.
 func metricName(name string, labels []string) string {
 	if len(labels) == 0 {
 		return name

@@ -2,10 +2,10 @@
 
 package jobhost
 
-// Remote is a host that is reached in another way than by Wasm: package
-// plugins/sdk/process has one for workers that are processes. Its methods are the imports of
-// docs/abi.md, with their numbers: those below zero are errnos. They may be called by
-// many goroutines. It is not there in wasm.
+// Remote is a host that is reached by other means than Wasm: package plugins/sdk/process has
+// one for workers that are processes. Its methods are the imports of docs/abi.md, with the
+// same numbers: those below zero are errnos. They must be safe for concurrent use. It does
+// not exist in wasm.
 type Remote interface {
 	Output(p []byte) Errno
 	Info(key string) (string, Errno)
@@ -22,7 +22,7 @@ type Remote interface {
 	RemoteStates
 }
 
-// RemoteKV are the calls about keys and values.
+// RemoteKV has the calls about keys and values.
 type RemoteKV interface {
 	KVGet(key string) ([]byte, Errno)
 	KVVersion(key string) int64
@@ -32,20 +32,20 @@ type RemoteKV interface {
 	KVCompareAndSet(key string, version int64, value []byte) Errno
 }
 
-// RemoteOps are the calls about what takes time, and about what is sent.
+// RemoteOps has the calls that start something that takes time, and the one for the inbox.
 type RemoteOps interface {
 	HTTP(text []byte) int32
 	HTTPDefer(text []byte, entry string, args []byte) int32
 	Timer(ms int64) int32
 	Receive() int32
 	Wait(numbers []int32, timeout int64) int32
-	// Read returns the message of a handle, and Next the next message of one with many.
+	// Read returns the message of a handle, and Next the next message of one with several.
 	Read(number int32) ([]byte, Errno)
 	Next(number int32) ([]byte, Errno)
 	Drop(number int32)
 }
 
-// RemoteStates are the calls about what tasks report.
+// RemoteStates has the calls about reported states.
 type RemoteStates interface {
 	StateSet(tag string, status int32, message string, payload []byte) Errno
 	StateGet(task int32, tag string) ([]byte, Errno)

@@ -2,22 +2,22 @@ package jobhost
 
 import "strconv"
 
-// Reason is why there was no response, in a word of the ABI. It is an error, for
-// errors.Is(err, jobhost.ReasonTimeout).
+// Reason is why there was no response, as one of the ABI's words. It is an
+// error, for errors.Is(err, jobhost.ReasonTimeout).
 type Reason string
 
 // The reasons. A newer host may have others.
 const (
-	ReasonDenied      Reason = "denied"     // the worker may not reach that place, or where it redirects to
-	ReasonTimeout     Reason = "timeout"    // no answer in time, or one that came too slowly
+	ReasonDenied      Reason = "denied"     // the worker may not reach the destination, or a redirect's
+	ReasonTimeout     Reason = "timeout"    // no answer in time, or too slow
 	ReasonDNS         Reason = "dns"        // the name is unknown
-	ReasonConnection  Reason = "connection" // there was none, or it broke
+	ReasonConnection  Reason = "connection" // no connection, or it broke
 	ReasonTLS         Reason = "tls"        // no secure connection
-	ReasonProtocol    Reason = "protocol"   // what came is not HTTP
+	ReasonProtocol    Reason = "protocol"   // the answer is not HTTP
 	ReasonTooLarge    Reason = "response_too_large"
 	ReasonTooMany     Reason = "too_many"     // redirects
-	ReasonRecursive   Reason = "recursive"    // a redirect to where it came from
-	ReasonBreakerOpen Reason = "breaker_open" // the server failed too often lately
+	ReasonRecursive   Reason = "recursive"    // a redirect loop
+	ReasonBreakerOpen Reason = "breaker_open" // the server failed too often recently
 	ReasonRateLimited Reason = "rate_limited" // its turn would come too late
 	ReasonExhausted   Reason = "exhausted"    // the host has no room
 	ReasonInvalid     Reason = "invalid"      // the request can't be sent as it is
@@ -27,12 +27,12 @@ const (
 // Error returns the word.
 func (r Reason) Error() string { return string(r) }
 
-// ResponseError says that there was no response. [errors.Is] knows it by its
-// Reason, and by an [Errno]: [ErrDenied], [ErrInvalid], [ErrStopped], [ErrLimit]
-// for what is too large or too much, otherwise [ErrIO].
+// ResponseError means that there was no response. [errors.Is] recognizes it by
+// its Reason, and by an [Errno]: [ErrDenied], [ErrInvalid], [ErrStopped],
+// [ErrLimit] for what is too large or too much, otherwise [ErrIO].
 //
-// A handler may return it as it is. The failure then has the reason as its code
-// and a category to match, and is permanent where another attempt would end
+// A handler may return it unchanged. The failure then has the reason as its
+// code and a matching category, and is permanent if another attempt would end
 // the same way.
 type ResponseError struct {
 	Reason Reason
@@ -54,7 +54,7 @@ func (e *ResponseError) Error() string {
 	return e.Request + ": " + message
 }
 
-// Timeout reports whether time ran out, as [net.Error] has it.
+// Timeout reports whether the time ran out, like that of [net.Error].
 func (e *ResponseError) Timeout() bool { return e.Reason == ReasonTimeout }
 
 // Retryable reports whether the same request may succeed later.
@@ -68,7 +68,7 @@ func (e *ResponseError) Retryable() bool {
 
 // Is implements the interface of [errors.Is].
 func (e *ResponseError) Is(target error) bool {
-	switch target := target.(type) { //nolint:errorlint // Is looks at the target alone
+	switch target := target.(type) { //nolint:errorlint // Is compares with the target itself
 	case Reason:
 		return target == e.Reason
 	case Errno:
@@ -114,12 +114,12 @@ func (e *ResponseError) category() Category {
 	return Unknown
 }
 
-// StatusError is a response that says no; see [Response.Err]. As a failure its
-// code is such as "http_404". It is permanent for a status of 400 to 499, with
-// category business, except for 408, 409, 425 and 429.
+// StatusError is a response with an error status; see [Response.Err]. As a
+// failure it has a code such as "http_404". It is permanent for a status of 400
+// to 499, with category business, except for 408, 409, 425 and 429.
 type StatusError struct{ Status int }
 
-// Error tells the status.
+// Error returns a message with the status.
 func (e *StatusError) Error() string { return "the server answered " + strconv.Itoa(e.Status) }
 
 // Retryable reports whether the same request may succeed later.

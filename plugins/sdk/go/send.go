@@ -1,21 +1,21 @@
 package jobhost
 
-// Call is a request on its way, for [Job.Wait], and then its response.
+// Call is a request in flight, for [Job.Wait], and then its response.
 type Call struct {
 	op
 	what   string // method and URL
-	answer Answer // once it was taken
+	answer Answer // once it was read
 }
 
-// Send begins a request and returns at once. It is under way until its response
-// was asked for, or until it is dropped. A job may have 64 requests under way,
-// send 1,000, and move 64 MiB of bodies, unless the manifest says otherwise. Its n-th
-// request has the same Idempotency-Key in each attempt, so that servers that
-// heed it do nothing twice.
+// Send begins a request and returns at once. It counts as in flight until its
+// response is read, or it is dropped. A job may have 64 requests in flight, send
+// 1,000, and move 64 MiB of bodies, unless the manifest says otherwise. Its n-th
+// request has the same Idempotency-Key in each attempt, so that servers that honor it
+// do nothing twice.
 //
-// Errors: [ErrDenied] for a worker that the manifest lets go nowhere, [ErrInvalid]
-// for a request that makes no sense, [ErrLimit]. The job's log says more.
-// Whether the worker may reach that very place shows in the response.
+// Errors: [ErrDenied] for a worker without network access, [ErrInvalid] for an
+// invalid request, [ErrLimit]. The job's log says more. Whether the worker may
+// reach the destination shows in the response.
 func (j *Job) Send(request Request) (*Call, error) {
 	what := request.what()
 	text, ok := request.text()
@@ -29,9 +29,9 @@ func (j *Job) Send(request Request) (*Call, error) {
 	return &Call{op: j.op("", n), what: what}, nil
 }
 
-// Response waits for the response and returns it; every time the same one. A
-// response with any status is no error: see [Response.Err]. The error is of type
-// [*ResponseError] when there was none, and otherwise one of [Job.Wait].
+// Response waits for the response and returns it, the same one every time. A
+// response with any status is not an error: see [Response.Err]. The error is of
+// type [*ResponseError] if there was none, and otherwise one of [Job.Wait].
 func (c *Call) Response() (*Response, error) {
 	if !c.taken {
 		text, err := c.take(c.what)
@@ -45,8 +45,8 @@ func (c *Call) Response() (*Response, error) {
 	return c.answer.Response, c.answer.Err
 }
 
-// Drop gives the request up: if it is under way, its connection is closed. After
-// the response was asked for it does nothing.
+// Drop gives up the request: if it is in flight, its connection is closed. After
+// Response it does nothing.
 func (c *Call) Drop() { c.drop() }
 
 // Fetch sends a request and waits for its response. Errors are those of
@@ -60,5 +60,5 @@ func (j *Job) Fetch(request Request) (*Response, error) {
 	return call.Response()
 }
 
-// Get is [Job.Fetch] for an URL.
+// Get is [Job.Fetch] for a URL.
 func (j *Job) Get(url string) (*Response, error) { return j.Fetch(Request{URL: url}) }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The statuses of a [State] that mean the same to all. Other positive numbers are the worker's own, such as how
-// far it is; other negative ones are its errors.
+// The statuses of a [State] that mean the same for all. Other positive numbers are the worker's own, such as
+// its progress; other negative ones are its errors.
 const (
 	StateNotStarted int32 = 0
 	StateStarted    int32 = 1
@@ -16,8 +16,8 @@ const (
 	StateWarning    int32 = -2
 )
 
-// State is what a task of a job has reported under a tag, which is one of its
-// streams of work. What nobody has reported has Version 0 and is not started.
+// State is what a task of a job has reported under a tag, which names one of its streams of
+// work. A state that was never reported has Version 0 and is not started.
 type State struct {
 	Job     string
 	Task    int
@@ -33,10 +33,10 @@ type State struct {
 }
 
 // SetState reports how far this task is, to the other tasks of the job and to
-// whoever watches it. It returns when that is durable, whatever becomes of the
+// all watchers. It returns when that is durable, whatever happens to the
 // attempt. A tag has 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or
 // digit, a message has up to 4 KiB. payload is a JSON object of up to 64 KiB, as
-// of [encoding/json.Marshal], or nil.
+// from [encoding/json.Marshal], or nil.
 //
 // Errors: [ErrInvalid], [ErrLimit], [ErrStopped], and [ErrDenied] for a tag that
 // begins with "_", which are the host's.
@@ -64,7 +64,7 @@ func (j *Job) SetWarning(tag, warning string) error {
 	return j.SetState(tag, StateWarning, stateMessage("🟡 ", warning), nil)
 }
 
-// stateMessage makes any text a message.
+// stateMessage turns any text into a valid message.
 func stateMessage(mark, text string) string {
 	const most, cut = 4 << 10, "…"
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
@@ -74,7 +74,7 @@ func stateMessage(mark, text string) string {
 	return mark + strings.ToValidUTF8(text[:most-len(mark)-len(cut)], "") + cut
 }
 
-// StateOption says which states are asked for; without any it is those of this job.
+// StateOption selects states; without any these are the ones of this job.
 type StateOption func(*stateQuery)
 
 type stateQuery struct {
@@ -89,12 +89,12 @@ const allTasks = -1
 // WithTask selects the states of one task, from 0.
 func WithTask(task int) StateOption { return func(q *stateQuery) { q.task = int32(max(task, -2)) } }
 
-// WithTag selects the states under one tag. "_run" is where the host reports how
+// WithTag selects the states under one tag. Under "_run" the host reports how
 // the attempts of each task go.
 func WithTag(tag string) StateOption { return func(q *stateQuery) { q.tag = tag } }
 
 // WithJob selects the states of another job, if the manifest lets this worker
-// watch those of its worker.
+// watch those of that job's worker.
 func WithJob(id string) StateOption { return func(q *stateQuery) { q.job = &id } }
 
 func stateQueryOf(opts []StateOption) (task int32, tag string) {
@@ -108,13 +108,13 @@ func stateQueryOf(opts []StateOption) (task int32, tag string) {
 	return q.task, q.tag
 }
 
-// GetState returns the state that prevails among those asked for: the one with the
-// lowest status, so that a job is as far as its slowest task, and an error shows.
+// GetState returns the lowest of the selected states: the one with the lowest
+// status, so that a job is as far as its slowest task, and an error shows.
 //
 //	s, err := job.GetState(jobhost.WithTag("ingest"))
 //
-// Errors: [ErrDenied] for a job that this worker may not see, whether there is one
-// or not, [ErrInvalid] for what can't be, [ErrStopped].
+// Errors: [ErrDenied] for a job that this worker may not see, whether it exists or
+// not, [ErrInvalid] for an invalid selection, [ErrStopped].
 func (j *Job) GetState(opts ...StateOption) (State, error) {
 	task, tag := stateQueryOf(opts)
 	return j.getState(task, tag)

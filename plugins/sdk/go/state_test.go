@@ -68,7 +68,7 @@ func TestSetStateRefused(t *testing.T) {
 	}
 }
 
-// TestGetState: the lowest prevails; what nobody reported is not started.
+// TestGetState: the lowest state is returned; what was never reported is not started.
 func TestGetState(t *testing.T) {
 	t.Parallel()
 	at := jobhost.Attempt{ID: "j", Tasks: 3, Reports: []jobhost.Report{
@@ -105,7 +105,7 @@ func TestGetState(t *testing.T) {
 	})
 }
 
-// TestWatchState: a watch goes into a wait with what else takes time.
+// TestWatchState: a watch can be waited for together with other pendings.
 func TestWatchState(t *testing.T) {
 	t.Parallel()
 	at := jobhost.Attempt{Tasks: 2, HTTP: site, Reports: []jobhost.Report{

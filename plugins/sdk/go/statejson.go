@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader reads the JSON of states, for the sake of the worker's size. What it
-// doesn't understand makes it bad, and then it reads nothing more.
+// jsonReader reads the JSON of states, to keep workers small. What it doesn't
+// understand makes it bad, and then it reads nothing more.
 type jsonReader struct {
 	rest []byte
 	bad  bool
 }
 
-// ended reports whether all was read, and understood.
+// ended reports whether everything was read and understood.
 func (r *jsonReader) ended() bool { return r.peek() == 0 && !r.bad && len(r.rest) == 0 }
 
 func (r *jsonReader) event() (e StateEvent) {
@@ -61,7 +61,7 @@ func (r *jsonReader) state() (s State) {
 	return s
 }
 
-// peek returns the next byte that is no space; 0 = there is none.
+// peek returns the next byte that is not a space; 0 = there is none.
 func (r *jsonReader) peek() byte {
 	for !r.bad && len(r.rest) > 0 {
 		switch r.rest[0] {
@@ -74,7 +74,7 @@ func (r *jsonReader) peek() byte {
 	return 0
 }
 
-// take takes a byte that must be there.
+// take takes a required byte.
 func (r *jsonReader) take(c byte) {
 	if r.peek() != c {
 		r.bad = true
@@ -103,7 +103,7 @@ func (r *jsonReader) number() int64 {
 	return n
 }
 
-// raw takes a value as it stands.
+// raw takes a value unchanged.
 func (r *jsonReader) raw() []byte {
 	r.peek()
 	depth, quoted := 0, false
@@ -118,7 +118,7 @@ func (r *jsonReader) raw() []byte {
 			depth++
 		case depth > 0 && (c == '}' || c == ']'):
 			depth--
-		case depth == 0 && (c == ',' || c == '}'): // what stands around it
+		case depth == 0 && (c == ',' || c == '}'): // delimiters of the enclosing value
 			value := bytes.TrimRight(r.rest[:i:i], " \t\r\n")
 			r.rest = r.rest[i:]
 			r.bad = i == 0
@@ -149,7 +149,7 @@ func (r *jsonReader) text() string {
 	return ""
 }
 
-// escaped takes what follows a backslash.
+// escaped handles what follows a backslash.
 func (r *jsonReader) escaped() rune {
 	if len(r.rest) == 0 {
 		r.bad = true
@@ -177,7 +177,7 @@ func (r *jsonReader) escaped() rune {
 	return 0
 }
 
-// unicode takes the digits of a character, and its other half if it has one.
+// unicode reads the digits of a character, and its second surrogate if it has one.
 func (r *jsonReader) unicode() rune {
 	first := r.hex()
 	if !utf16.IsSurrogate(first) || len(r.rest) < 2 || r.rest[0] != '\\' || r.rest[1] != 'u' {

@@ -10,8 +10,8 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-// told is an event as encoding/json reads it, but for the names of fields.
-type told struct {
+// wireEvent is an event as encoding/json reads it, except for the field names.
+type wireEvent struct {
 	State struct {
 		Job       string          `json:"job"`
 		Task      int             `json:"task"`
@@ -26,7 +26,7 @@ type told struct {
 	Sentinel bool `json:"sentinel"`
 }
 
-func (e *told) event() jobhost.StateEvent {
+func (e *wireEvent) event() jobhost.StateEvent {
 	s := &e.State
 	return jobhost.StateEvent{
 		State: jobhost.State{
@@ -45,7 +45,7 @@ func TestReadEvent(t *testing.T) {
 		" { \"news\" : [ { } , \"}\" ] , \"state\" : { \"status\" : 7 ,\n\"payload\" : { \"a\" : 1 } } , \"replay\" : false } ",
 		`{}`,
 	} {
-		var want told
+		var want wireEvent
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
 			t.Fatal(err)
 		}
@@ -64,14 +64,14 @@ func TestReadEvent(t *testing.T) {
 	}
 }
 
-// FuzzReadEvent: what encoding/json writes is read as it was, and nothing brings
-// the reader down.
+// FuzzReadEvent: what encoding/json writes is read back unchanged, and nothing
+// crashes the reader.
 func FuzzReadEvent(f *testing.F) {
 	f.Add("j", "half", []byte(`{"a":1}`), int32(-1), int64(7), true)
 	f.Add("<&>\u2028", "\x00\"\\\xff🟢", []byte(`{"state":{"job":"\ud83d`), int32(0), int64(0), false)
 	f.Fuzz(func(t *testing.T, job, message string, payload []byte, status int32, version int64, replay bool) {
 		_, _ = jobhost.ReadEvent(payload)
-		want := told{Replay: replay}
+		want := wireEvent{Replay: replay}
 		want.State.Job, want.State.Message, want.State.Status, want.State.Version = job, message, status, version
 		if json.Valid(payload) {
 			want.State.Payload = payload
@@ -82,7 +82,7 @@ func FuzzReadEvent(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var read told
+		var read wireEvent
 		if err := json.Unmarshal(text, &read); err != nil {
 			t.Fatal(err)
 		}

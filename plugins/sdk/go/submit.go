@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Spec says what job is wanted. Only Worker is needed, which the manifest must
-// name in the submit of this worker; zero values mean that worker's defaults.
+// Spec describes a job to submit. Only Worker is required, which the manifest must list in the
+// submit setting of this worker; zero values mean that worker's defaults.
 type Spec struct {
 	Worker  string
 	Payload []byte
@@ -27,21 +27,21 @@ type Spec struct {
 }
 
 // Submit submits a job when this one has succeeded, exactly once, and returns
-// its id. If this one fails, there is no such job.
+// its id. If this one fails, the job is never submitted.
 //
 // Errors: [ErrDenied] for a worker that this one may not submit to,
-// [ErrNotFound] for one that isn't loaded, [ErrInvalid] for a spec that makes
-// no sense, [ErrConflict] for an id that is taken, [ErrLimit] when the worker's
-// queue is full or the job has submitted too many. The job's log says more.
+// [ErrNotFound] for one that isn't loaded, [ErrInvalid] for an invalid spec,
+// [ErrConflict] for an id that is taken, [ErrLimit] when the worker's queue is
+// full or the job has submitted too many. The job's log says more.
 func (j *Job) Submit(spec Spec) (id string, err error) {
 	_, id, err = j.submit(&spec, 0)
 	return id, err
 }
 
-// SubmitNow submits a job at once, whatever becomes of this one. When it
-// returns, the job is durable. If this one is tried again, and submits the same
-// jobs in the same order, they are there already and not submitted again.
-// [Job.Start] is for those who wait for it.
+// SubmitNow submits a job at once, whatever happens to this one. When it
+// returns, the job is durable. If this one is retried, and submits the same
+// jobs in the same order, they already exist and are not submitted again. Use
+// [Job.Start] to wait for the job.
 func (j *Job) SubmitNow(spec Spec) (id string, err error) {
 	_, id, err = j.submit(&spec, 1)
 	return id, err
@@ -60,8 +60,8 @@ func (j *Job) submit(spec *Spec, when int32) (number int32, id string, err error
 	return number, id, failed("submit", e)
 }
 
-// text writes the spec as the host reads it; ok is false when an option can't
-// be written, since it has a line break.
+// text formats the spec as the host reads it; ok is false if an option can't be
+// written, since it contains a line break.
 func (s *Spec) text() (text []byte, ok bool) {
 	ok = true
 	option := func(name, value string) {

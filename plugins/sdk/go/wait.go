@@ -2,28 +2,28 @@ package jobhost
 
 import "time"
 
-// Pending is something that a job waits for: a [*Call], a [*Timer], a [*Child], a
-// [*StateWatch] or an [*Inbox]. It belongs to the attempt that began it, and is given up when that
-// ends. One goroutine uses it at a time.
+// Pending is something that a job waits for: a [*Call], a [*Timer], a [*Child], a [*StateWatch] or
+// an [*Inbox]. It belongs to the attempt that created it, and is dropped when that ends. It is not
+// safe for concurrent use.
 type Pending interface{ pending() *op }
 
-// op is what the host knows something pending by.
+// op is the host's handle of something pending.
 type op struct {
 	job    *Job
-	serial uint32 // of the job: a handle means nothing to another one
+	serial uint32 // of the job: a handle is meaningless to another one
 	number int32
-	taken  bool  // what came of it is here, and the host knows it no more
+	taken  bool  // its result is here, and the host has forgotten it
 	err    error // why there is nothing to wait for
 }
 
 func (o *op) pending() *op { return o }
 
-// op returns what is known by a number; one that is an errno has an error.
+// op returns the op of a number; if that is an errno, the op has an error.
 func (j *Job) op(what string, number int32) op {
 	return op{job: j, serial: j.serial, number: number, err: failed(what, Errno(number))}
 }
 
-// fault says why there is nothing to ask the host for.
+// fault returns why the host can't be asked for it.
 func (o *op) fault() error {
 	if o.err == nil && o.serial != o.job.serial {
 		o.err = failed("use what another attempt began", ErrClosed)
@@ -31,7 +31,7 @@ func (o *op) fault() error {
 	return o.err
 }
 
-// take waits for what comes of it and returns it, once.
+// take waits for its result and returns it, once.
 func (o *op) take(what string) ([]byte, error) {
 	if err := o.fault(); err != nil {
 		return nil, err
@@ -65,9 +65,9 @@ func (o *op) drop() {
 var errDropped = failed("wait for what was dropped", ErrClosed)
 
 // Wait waits until one of the pending is ready and returns its index; if several
-// are, that of any of them. -1 = none was ready within the timeout: 0 only looks,
-// [Forever] waits as long as the attempt may run. Nothing is given up: whoever
-// wants the first one only drops the others.
+// are, that of any of them. -1 = none was ready within the timeout: 0 = only
+// check, [Forever] = as long as the attempt may run. Nothing is dropped: to use
+// only the first one, drop the others.
 //
 //	call, err := job.Send(request)
 //	…
@@ -75,12 +75,12 @@ var errDropped = failed("wait for what was dropped", ErrClosed)
 //		call.Drop() // it takes too long
 //	}
 //
-// While a worker waits it takes nothing of the processor, and none of its
-// goroutines runs; package jobhttp is for goroutines that wait at the same time.
+// While a worker waits it uses no CPU, and none of its goroutines runs; package
+// jobhttp is for goroutines that wait at the same time.
 //
-// Errors: [ErrStopped] when the attempt is cancelled, which is told once, or past
-// its deadline; [ErrClosed] for something that was dropped or that another
-// attempt began; and why a timer could not be made.
+// Errors: [ErrStopped] when the attempt is cancelled, which is reported once, or
+// past its deadline; [ErrClosed] for something that was dropped or belongs to
+// another attempt; and why a timer could not be created.
 func (j *Job) Wait(timeout time.Duration, pending ...Pending) (int, error) {
 	numbers := make([]int32, len(pending))
 	for i, p := range pending {
@@ -107,7 +107,7 @@ func (j *Job) Wait(timeout time.Duration, pending ...Pending) (int, error) {
 	return int(n), nil
 }
 
-// milliseconds rounds up; what is negative is 0.
+// milliseconds rounds up; negative durations become 0.
 func milliseconds(d time.Duration) int64 {
 	ms := int64(max(d, 0) / time.Millisecond)
 	if d > 0 && d%time.Millisecond > 0 {
@@ -120,12 +120,12 @@ func milliseconds(d time.Duration) int64 {
 type Timer struct{ op }
 
 // After returns a timer that is ready after d, rounded up to milliseconds. If
-// there are too many, [Job.Wait] says so.
+// there are too many, [Job.Wait] returns the error.
 func (j *Job) After(d time.Duration) *Timer {
 	return &Timer{j.op("make a timer", j.host.Timer(milliseconds(d)))}
 }
 
-// Drop gives the timer up. A job may hold 4,096 timers and calls.
+// Drop gives up the timer. A job may have 4,096 timers and calls.
 func (t *Timer) Drop() { t.drop() }
 
 // Child is a job that this attempt has submitted, for [Job.Wait].
@@ -135,8 +135,8 @@ type Child struct {
 	ended []byte
 }
 
-// Start is [Job.SubmitNow] for those who wait for the end of the job. It goes on
-// when nobody waits. A worker that waits for jobs of its own needs another
+// Start is [Job.SubmitNow] for jobs to be waited for. The job continues even if
+// it is not waited for. A worker that waits for jobs of its own needs another
 // slot for them.
 func (j *Job) Start(spec Spec) (*Child, error) {
 	number, id, err := j.submit(&spec, 1)
@@ -149,11 +149,11 @@ func (j *Job) Start(spec Spec) (*Child, error) {
 // ID returns the id of the job.
 func (c *Child) ID() string { return c.id }
 
-// Ended waits for the end of the job and returns what is told of it, as JSON:
+// Ended waits for the end of the job and returns the report, as JSON:
 //
 //	{"job": "…", "worker": "resize", "state": "succeeded", "ended_at": "…", "result": "…"}
 //
-// docs/api.md has all of it, under callbacks. Errors are those of [Job.Wait].
+// docs/api.md describes all of it, under callbacks. Errors are those of [Job.Wait].
 func (c *Child) Ended() ([]byte, error) {
 	if !c.taken {
 		var err error

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// StateEvent is what a [StateWatch] tells.
+// StateEvent is an event of a [StateWatch].
 type StateEvent struct {
-	// State is one that was there when the watch began, with Replay, or a change.
+	// State is one that existed when the watch began, with Replay, or a change.
 	State  State
 	Replay bool
-	// Sentinel says that all states that were there have been told; there is no State.
+	// Sentinel means that all existing states have been reported; there is no State.
 	Sentinel bool
 }
 
-// StateWatch tells of states: first of those that there are, oldest first, then
-// that this was all, and then of each change. It may be waited for by [Job.Wait].
+// StateWatch reports states: first the existing ones, oldest first, then the
+// sentinel, and then each change. It may be waited for with [Job.Wait].
 type StateWatch struct{ op }
 
-// WatchState begins to follow states. An attempt may have 64 watches, its inbox
-// included; drop what is no longer needed. Errors are those of [Job.GetState],
+// WatchState starts to watch states. An attempt may have 64 watches, including
+// its inbox; drop those no longer needed. Errors are those of [Job.GetState],
 // and [ErrLimit].
 //
 //	watch, err := job.WatchState(jobhost.WithJob(id), jobhost.WithTag("_run"))
@@ -38,8 +38,8 @@ func (j *Job) watchState(task int32, tag string) (*StateWatch, error) {
 }
 
 // Next waits for the next event. Errors: [ErrClosed] when there will be no more,
-// as when the job was deleted; [ErrLimit] when 256 changes were left unread: watch
-// anew; and those of [Job.Wait].
+// as when the job was deleted; [ErrLimit] when 256 changes were left unread: start
+// a new watch; and those of [Job.Wait].
 func (w *StateWatch) Next() (StateEvent, error) {
 	const what = "watch states"
 	message, err := w.next(what)
@@ -57,21 +57,21 @@ func (w *StateWatch) Next() (StateEvent, error) {
 // Drop ends the watch.
 func (w *StateWatch) Drop() { w.drop() }
 
-// ErrTimeout is what a [Job.Synchronize] ends with whose time is up.
+// ErrTimeout is the error of a [Job.Synchronize] that timed out.
 var ErrTimeout = errors.New("not in time")
 
 // Synchronize waits at a barrier: until every task of the job has reported at least
-// the status target under a tag. It returns the lowest state then. A task that has
-// reported nothing is not started, and errors, below zero, are below that. While
-// it waits it takes nothing of the processor, but its slot: a worker whose
-// tasks wait for each other needs one for each.
+// the status target under a tag. It then returns the lowest state. A task that has
+// reported nothing is not started, and errors, below zero, are below that. While it
+// waits it uses no CPU, but its slot: a worker whose tasks wait for each other
+// needs one for each.
 //
 //	err := job.SetState("loaded", 1, "", nil)
 //	…
 //	_, err = job.Synchronize("loaded", 1, time.Minute)
 //
 // "JOB/TAG" waits for the tasks of another job, if the manifest lets this worker
-// watch those of its worker.
+// watch those of that job's worker.
 //
 // Errors: [ErrTimeout], a [Failure] of category [Timeout] that comes with the lowest
 // state; [ErrClosed] when the states were deleted; those of [Job.WatchState] and
@@ -89,7 +89,7 @@ func (j *Job) Synchronize(tag string, target int32, timeout time.Duration) (lowe
 		pending = append(pending, late)
 	}
 	for {
-		// Asked for after the watch has begun, so that no change is missed.
+		// Queried after the watch has begun, so that no change is missed.
 		if lowest, err = j.getState(allTasks, tag); err != nil || lowest.Status >= target {
 			return lowest, err
 		}
@@ -101,7 +101,7 @@ func (j *Job) Synchronize(tag string, target int32, timeout time.Duration) (lowe
 			return lowest, tooLate(tag, &lowest)
 		}
 		switch _, err = watch.Next(); {
-		case errors.Is(err, ErrLimit): // more changes than it holds: the next begins with what there is
+		case errors.Is(err, ErrLimit): // more changes than it holds: the next one begins with the current states
 			watch.Drop()
 			if watch, err = j.watchState(allTasks, tag); err != nil {
 				return lowest, err
@@ -113,7 +113,7 @@ func (j *Job) Synchronize(tag string, target int32, timeout time.Duration) (lowe
 	}
 }
 
-// tooLate says who has not come to the barrier.
+// tooLate says which task has not reached the barrier.
 func tooLate(tag string, lowest *State) error {
 	text := "synchronize " + tag + ": task " + strconv.Itoa(lowest.Task) + " is at " + strconv.Itoa(int(lowest.Status))
 	if lowest.Message != "" {

@@ -1,12 +1,7 @@
 package js_test
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost/internal/testing/toolchain"
@@ -27,32 +22,17 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// builds keeps what was built, since it takes seconds.
-var builds sync.Map // of the file to a function
-
-// build makes a worker of a JavaScript file, once.
+// build makes a worker of a JavaScript file.
 func build(t testing.TB, file string) []byte {
 	t.Helper()
 	toolchain.NeedModule(t, "quickjs-wasi")
 	toolchain.NeedModule(t, "binaryen")
 	node := toolchain.Need(t, "node")
-	once, _ := builds.LoadOrStore(file, sync.OnceValues(func() ([]byte, error) {
-		dir, err := os.MkdirTemp("", "jobhost-js-test-") //nolint:usetesting // it is for more tests than this one
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		out := filepath.Join(dir, "worker.wasm")
-		cmd := exec.CommandContext(context.Background(), node, "build.mjs", file, "-o", out)
-		cmd.Env = toolchain.Env()
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", file, err, text)
-		}
-		return os.ReadFile(out)
-	}))
-	module, err := once.(func() ([]byte, error))()
-	if err != nil {
-		t.Fatal(err)
+	sources, name := []string{"."}, file
+	if filepath.IsAbs(file) { // elsewhere in each run
+		sources, name = append(sources, filepath.Dir(file)), filepath.Base(file)
 	}
-	return module
+	return toolchain.Module(t, sources, []string{name}, func(out string) {
+		toolchain.Build(t, ".", toolchain.Env(), node, "build.mjs", file, "-o", out)
+	})
 }

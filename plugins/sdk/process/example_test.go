@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process"
 )
 
-// count counts words, and fails for good where there are none.
+// count counts words, and fails permanently if there are none.
 func count(ctx context.Context, job *process.Job) ([]byte, error) {
 	words := len(strings.Fields(string(job.Input())))
 	if words == 0 {
@@ -29,7 +29,7 @@ func ExampleRun() {
 	// no words in 0 bytes
 }
 
-// A worker with several entries, that prepares itself.
+// A worker with several entries and a preparation.
 func ExampleWorker() {
 	greeting := "hello"
 	worker := process.Worker{

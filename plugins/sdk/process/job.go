@@ -12,22 +12,22 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/link"
 )
 
-// Job is the attempt under way and all that it may ask of the host. It is valid until its handler
-// returns, and may be used by many goroutines, which wait for the host independently of each other; what a
-// method returns, such as a request that is under way, belongs to one.
+// Job is the current attempt and its access to the host. It is valid until its handler returns, and is
+// safe for concurrent use: goroutines wait for the host independently of each other. What a method
+// returns, such as a request in flight, is for one goroutine.
 type Job struct {
 	*jobhost.Job
 
-	size  int64
-	read  sync.Once
-	input []byte
-	open  func() io.Reader
-	told  <-chan struct{} // nil in tests: nobody cancels
+	size      int64
+	read      sync.Once
+	input     []byte
+	open      func() io.Reader
+	cancelled <-chan struct{} // nil in tests: never cancelled
 }
 
 func newJob(run *link.Run, r *remote) *Job {
 	t := run.Task
-	j := &Job{Job: jobhost.RemoteJob(r, nil), size: t.GetInputBytes(), input: t.GetInput(), told: run.Cancelled()}
+	j := &Job{Job: jobhost.RemoteJob(r, nil), size: t.GetInputBytes(), input: t.GetInput(), cancelled: run.Cancelled()}
 	if int64(len(j.input)) >= j.size {
 		j.size = int64(len(j.input))
 		j.open = func() io.Reader { return bytes.NewReader(j.input) }
@@ -37,12 +37,12 @@ func newJob(run *link.Run, r *remote) *Job {
 	return j
 }
 
-// Input returns the payload. One of more than 1 MiB is fetched from the host when it is first asked for, and
-// then is in memory: [Job.Open] is for those that can be worked on piece by piece.
+// Input returns the payload. One of more than 1 MiB is fetched from the host on first use, and then held in
+// memory: use [Job.Open] to process it piece by piece.
 func (j *Job) Input() []byte {
 	j.read.Do(func() {
 		if int64(len(j.input)) < j.size {
-			// An error fails the attempt, whatever becomes of it here.
+			// An error fails the attempt, whatever is done about it here.
 			j.input, _ = io.ReadAll(j.open())
 		}
 	})
@@ -52,22 +52,22 @@ func (j *Job) Input() []byte {
 // Open returns the payload from its beginning, for large ones. Use it instead of [Job.Input], once.
 func (j *Job) Open() io.Reader { return j.open() }
 
-// InputSize returns how many bytes the payload has.
+// InputSize returns the size of the payload in bytes.
 func (j *Job) InputSize() int64 { return j.size }
 
-// Cancelled is closed when the job is cancelled: end soon. So ends the context of the handler.
-func (j *Job) Cancelled() <-chan struct{} { return j.told }
+// Cancelled is closed when the job is cancelled and should end soon. So is the context of the handler.
+func (j *Job) Cancelled() <-chan struct{} { return j.cancelled }
 
-// Rand returns a generator of random numbers of its own. A process keeps its memory, and so math/rand
-// is as good.
+// Rand returns a random number generator of its own. A process keeps its memory, so math/rand is as
+// good.
 func (j *Job) Rand() *rand.Rand {
 	var seed [32]byte
-	_, _ = crand.Read(seed[:]) // which never fails
+	_, _ = crand.Read(seed[:]) // never fails
 	return rand.New(rand.NewChaCha8(seed))
 }
 
-// Run runs a handler in memory, for tests: [jobhost.Run] of the SDK for Wasm has what can be
-// given to it and what it tells.
+// Run runs a handler in memory, for tests: see [jobhost.Run] of the SDK for Wasm for its
+// input and its result.
 //
 //	got := process.Run(t.Context(), hello, jobhost.Attempt{Input: []byte("Ada")})
 func Run(ctx context.Context, h Handler, at jobhost.Attempt) *jobhost.Result {

@@ -53,7 +53,7 @@ func (r *remote) Read(number int32) (message []byte, e jobhost.Errno) {
 	}
 }
 
-// Next implements [jobhost.Remote]. No message of many is longer than what is read at once.
+// Next implements [jobhost.Remote]. No message of a stream is longer than what is read at once.
 func (r *remote) Next(number int32) ([]byte, jobhost.Errno) { return r.read(number) }
 
 func (r *remote) read(number int32) ([]byte, jobhost.Errno) {
@@ -61,7 +61,7 @@ func (r *remote) read(number int32) ([]byte, jobhost.Errno) {
 	return a.GetData(), e
 }
 
-// Drop implements [jobhost.Remote]. Nobody needs to know when it is done.
+// Drop implements [jobhost.Remote]. It doesn't wait for an answer.
 func (r *remote) Drop(number int32) {
 	r.post(&protocol.Call{Call: &protocol.Call_Drop{Drop: &protocol.Drop{Handle: number}}})
 }

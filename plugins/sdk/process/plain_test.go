@@ -17,8 +17,8 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// TestPlain shakes hands by hand and without certificates, as a tool that looks at a worker may, with the smallest
-// workers in all languages.
+// TestPlain performs the handshake by hand and without certificates, as a tool that inspects a worker may, with
+// the smallest workers in all languages.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for name, hello := range map[string]func(t *testing.T) *exec.Cmd{
@@ -57,7 +57,7 @@ func script(t *testing.T, dir, path string) *exec.Cmd {
 	return cmd
 }
 
-// testByHand: whoever starts a worker by hand is told what it is.
+// testByHand: a worker that is started by hand explains what it is.
 func testByHand(t *testing.T, cmd *exec.Cmd) {
 	cmd.Env = toolchain.Env()
 	out, err := cmd.CombinedOutput()
@@ -113,7 +113,7 @@ func testStream(t *testing.T, worker protocol.WorkerClient) {
 		t.Fatal(err)
 	}
 	frames := []*protocol.HostFrame{
-		{Run: 99, Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}}, // nobody knows of that one
+		{Run: 99, Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}}, // there is no such run
 		{Frame: &protocol.HostFrame_Release{Release: &protocol.Release{Slot: 3}}},
 	}
 	for run := range uint64(3) {

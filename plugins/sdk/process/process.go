@@ -1,6 +1,6 @@
-// Package process is the SDK for workers in Go that are processes of their own: native
-// programs, started by the host, that may do what a sandbox keeps from them: use
-// all processors, cgo, the network and the files of their user.
+// Package process is the SDK for Go workers that are processes of their own: native
+// programs, started by the host, that may do what a sandbox prevents: use all
+// processors, cgo, the network and the files of their user.
 //
 //	package main
 //
@@ -16,8 +16,8 @@
 //		return append([]byte("hello, "), job.Input()...), nil
 //	}
 //
-// A job offers what it offers in the SDK for Wasm, package plugins/sdk/go, whose types are used
-// here: a handler that keeps to them moves from the one to the other.
+// A job offers the same as in the SDK for Wasm, package plugins/sdk/go, whose types are used
+// here: a handler that is limited to them can move from one to the other.
 package process
 
 import (
@@ -35,33 +35,33 @@ import (
 )
 
 // Handler does one job. What it returns, after what it wrote to the job, is the result, and must
-// not be changed any more. Handlers run at the same time, each in a goroutine of its own, as
-// many as the worker has slots in the manifest.
+// not be modified any more. Handlers run concurrently, each on a goroutine of its own, as many
+// as the worker has slots in the manifest.
 //
 // ctx ends when the job is cancelled, with the cause [ErrCancelled], when the attempt is past its deadline,
-// and when the host ends. Who doesn't return within a second after the deadline is killed, with the
-// process and all that it has under way.
+// and when the host ends. A handler that doesn't return within a second after the deadline is killed, with
+// the process and everything that runs in it.
 //
-// An error fails the attempt, which is tried again as the worker's retry policy
-// says; wrap it with [jobhost.Permanent] or return [jobhost.Snooze] to say
-// otherwise. A panic fails the attempt with code "panic", and the process goes on.
+// An error fails the attempt, which is retried as the worker's retry policy says;
+// wrap it with [jobhost.Permanent] or return [jobhost.Snooze] to say otherwise. A
+// panic fails the attempt with code "panic", and the process continues.
 //
 // [jobhost.Permanent]: https://pkg.go.dev/github.com/jobhost/jobhost/plugins/sdk/go#Permanent
 // [jobhost.Snooze]: https://pkg.go.dev/github.com/jobhost/jobhost/plugins/sdk/go#Snooze
 type Handler func(ctx context.Context, job *Job) ([]byte, error)
 
-// Worker is what a process does. Handler or Entries are needed.
+// Worker is the work of a process. Handler or Entries are required.
 type Worker struct {
 	// Handler is the default entry.
 	Handler Handler
-	// Entries are further ones, by the names by which jobs ask for them.
+	// Entries are further ones, by the names that jobs use for them.
 	Entries map[string]Handler
-	// Start is called once, before the first job; nil = there is nothing to do. An error
-	// keeps the worker from being loaded, and is told to whoever starts the host.
+	// Start is called once, before the first job; nil = nothing to do. An error keeps
+	// the worker from being loaded, and is reported by the host.
 	Start func(ctx context.Context, host Host) error
 }
 
-// Host is what a worker is told when it starts.
+// Host describes the host to a worker that starts.
 type Host struct {
 	Worker  string            // name in the manifest
 	Config  map[string]string // from the manifest
@@ -69,8 +69,8 @@ type Host struct {
 	Version string            // of the host, for people
 }
 
-// DefaultEntry is what Handler is called as an entry. A worker without Handler has the first of its Entries, by
-// name, for jobs that name none.
+// DefaultEntry is the entry name of Handler. In a worker without Handler the first of its Entries, by name,
+// serves jobs that name none.
 const DefaultEntry = "default"
 
 // Serve does jobs with a handler until the host ends the process. It doesn't return.
@@ -99,7 +99,7 @@ type program struct {
 
 // Describe implements [link.Program].
 func (p *program) Describe(ctx context.Context, r *protocol.DescribeRequest) (*protocol.DescribeResponse, error) {
-	// go-plugin has put pipes there, whose other end nobody reads.
+	// go-plugin has replaced them by pipes whose other end is never read.
 	if p.stdout != nil {
 		os.Stdout, os.Stderr = p.stdout, p.stderr
 	}
@@ -123,5 +123,5 @@ func (p *program) Describe(ctx context.Context, r *protocol.DescribeRequest) (*p
 	return &protocol.DescribeResponse{Protocol: link.Protocol, Sdk: "go " + runtime.Version(), Entries: entries}, nil
 }
 
-// Release implements [link.Program]. Nothing is kept for slots.
+// Release implements [link.Program]. Slots have no state.
 func (p *program) Release(uint32) {}

@@ -18,21 +18,21 @@ import (
 // maxRead is how much is read or written at once.
 const maxRead = 1 << 20
 
-// remote asks the host by the protocol. What it is given is copied, since a frame may be sent after its
-// call has been given up.
+// remote calls the host over the protocol. Its arguments are copied, since a frame may be sent after
+// its call has been abandoned.
 type remote struct {
 	run  *link.Run
 	host *Host
 
 	mu       sync.Mutex // protects the rest
 	children map[int32]string
-	told     time.Time          // when the last progress was
-	later    *protocol.Progress // that was not told yet
+	reported time.Time          // when progress was last reported
+	later    *protocol.Progress // not reported yet
 }
 
 var _ jobhost.Remote = (*remote)(nil)
 
-// ask asks the host and waits for the answer.
+// ask sends a call to the host and waits for the answer.
 func (r *remote) ask(c *protocol.Call) (*protocol.Answer, jobhost.Errno) {
 	a, err := r.run.Call(c)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *remote) Output(p []byte) jobhost.Errno {
 	return 0
 }
 
-// Info implements [jobhost.Remote]. The host is asked for what came not with the task only.
+// Info implements [jobhost.Remote]. The host is only asked for what did not arrive with the task.
 func (r *remote) Info(key string) (string, jobhost.Errno) {
 	t := r.run.Task
 	group, name, _ := strings.Cut(key, ".")
@@ -116,7 +116,7 @@ func (r *remote) child(number string) (string, jobhost.Errno) {
 	return string(a.GetData()), e
 }
 
-// Submit implements [jobhost.Remote]. The id comes with the number.
+// Submit implements [jobhost.Remote]. The id arrives with the number.
 func (r *remote) Submit(text []byte, when int32) int32 {
 	a, e := r.ask(&protocol.Call{Call: &protocol.Call_Submit{Submit: &protocol.Submit{Spec: text, When: when}}})
 	if e != 0 {
@@ -140,8 +140,8 @@ func (r *remote) Emit(p []byte) jobhost.Errno {
 	return 0
 }
 
-// post asks for something that needs no answer. When that fails the stream has ended, which the next call
-// that waits tells.
+// post sends a call that needs no answer. If that fails the stream has ended, which the next call that
+// waits reports.
 func (r *remote) post(c *protocol.Call) { _ = r.run.Post(c) }
 
 // Log implements [jobhost.Remote].
@@ -151,7 +151,7 @@ func (r *remote) Log(level jobhost.Level, text string) {
 	}
 }
 
-// maxLine is how much of a line goes to the host, which cuts it further.
+// maxLine is how much of a line is sent to the host, which cuts it further.
 const maxLine = 128 << 10
 
 // LogLevel implements [jobhost.Remote].
@@ -167,22 +167,22 @@ func (r *remote) Observe(id int32, value float64) jobhost.Errno {
 	return r.errno(&protocol.Call{Call: &protocol.Call_Observe{Observe: &protocol.Observe{Id: id, Value: value}}})
 }
 
-// Progress implements [jobhost.Remote]. The host passes on ten reports a second; more don't go there.
+// Progress implements [jobhost.Remote]. The host passes on ten reports a second; more are not sent.
 func (r *remote) Progress(done, total int64) {
 	p := &protocol.Progress{Done: done, Total: total}
 	now := time.Now()
 	r.mu.Lock()
-	if now.Sub(r.told) < 100*time.Millisecond {
+	if now.Sub(r.reported) < 100*time.Millisecond {
 		r.later = p
 		r.mu.Unlock()
 		return
 	}
-	r.told, r.later = now, nil
+	r.reported, r.later = now, nil
 	r.mu.Unlock()
 	r.post(&protocol.Call{Call: &protocol.Call_Progress{Progress: p}})
 }
 
-// flush tells the last progress, at the end.
+// flush sends the last progress, at the end.
 func (r *remote) flush() {
 	r.mu.Lock()
 	p := r.later

@@ -13,8 +13,8 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// ErrCancelled is the cause with which the context of a handler ends whose job was cancelled. There
-// are some seconds to end by itself, in which the job can still be asked.
+// ErrCancelled is the cause of a handler's context when its job was cancelled. The handler has some
+// seconds to return, during which it can still call the host.
 var ErrCancelled = errors.New("the job was cancelled")
 
 // Run implements [link.Program].
@@ -44,7 +44,7 @@ func (p *program) Run(ctx context.Context, run *link.Run) *protocol.Result {
 	return failure(err)
 }
 
-// timed is a context that knows its deadline. The host keeps time, so that no timer is needed here.
+// timed is a context with a deadline. The host keeps time, so that no timer is needed here.
 type timed struct {
 	context.Context
 
@@ -54,7 +54,7 @@ type timed struct {
 // Deadline implements [context.Context].
 func (t timed) Deadline() (time.Time, bool) { return t.at, true }
 
-// ended reports whether an error is what becomes of calls when an attempt is stopped.
+// ended reports whether an error is a result of stopping the attempt.
 func ended(err error) bool {
 	for _, end := range []error{jobhost.ErrStopped, ErrCancelled, link.ErrStopped, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, end) {
@@ -64,7 +64,7 @@ func ended(err error) bool {
 	return false
 }
 
-// call calls a handler; a panic is an error.
+// call calls a handler and turns a panic into an error.
 func call(ctx context.Context, h Handler, job *Job) (out []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -80,7 +80,7 @@ type panicked struct {
 	stack string
 }
 
-// Error tells the value.
+// Error returns the value as text.
 func (p *panicked) Error() string { return fmt.Sprint("panic: ", p.value) }
 
 // As implements the interface of [errors.As], for [*jobhost.Failure].
@@ -92,22 +92,22 @@ func (p *panicked) As(target any) bool {
 	return ok
 }
 
-// failure tells the host how an error ends the attempt.
+// failure converts an error that ends the attempt for the host.
 func failure(err error) *protocol.Result {
 	if s, ok := errors.AsType[*jobhost.SnoozeError](err); ok {
 		ms := max((s.After+time.Millisecond-1)/time.Millisecond, 1)
 		return &protocol.Result{Outcome: &protocol.Result_SnoozeMs{SnoozeMs: int64(ms)}}
 	}
-	told := &protocol.Failure{Message: err.Error()}
+	failed := &protocol.Failure{Message: err.Error()}
 	if f, ok := errors.AsType[*jobhost.Failure](err); ok {
-		told.Code, told.Category, told.Severity, told.Permanent = f.Code, string(f.Category), string(f.Severity), f.Permanent
+		failed.Code, failed.Category, failed.Severity, failed.Permanent = f.Code, string(f.Category), string(f.Severity), f.Permanent
 		if len(f.Context) > 0 {
-			context, _ := json.Marshal(f.Context) // a map of texts always can be
-			told.Context = string(context)
+			context, _ := json.Marshal(f.Context) // a map of strings can always be encoded
+			failed.Context = string(context)
 		}
 	}
 	if p, ok := errors.AsType[*panicked](err); ok {
-		told.Stack = p.stack
+		failed.Stack = p.stack
 	}
-	return &protocol.Result{Outcome: &protocol.Result_Failure{Failure: told}}
+	return &protocol.Result{Outcome: &protocol.Result_Failure{Failure: failed}}
 }

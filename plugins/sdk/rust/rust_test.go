@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost/internal/testing/toolchain"
-	"github.com/jobhost/jobhost/plugins/internal/guesttest"
 	"github.com/jobhost/jobhost/plugins/sdk/sdktest"
 )
 
@@ -56,16 +55,20 @@ func TestNatively(t *testing.T) {
 		rustc = "rustc"
 	}
 	rustc = toolchain.Need(t, rustc)
-	dir := t.TempDir()
-	sdk := filepath.Join(dir, "libjobhost.rlib")
-	toolchain.Build(t, ".", os.Environ(), rustc, "--edition=2021", "--crate-type=rlib", "--crate-name=jobhost", "-o", sdk, "src/lib.rs")
 	for name, args := range map[string][]string{
-		"sdk":   {"src/lib.rs", "--deny=warnings"},
-		"hello": {"hello/src/lib.rs", "--deny=warnings", "--extern=jobhost=" + sdk},
+		"sdk":   {"src/lib.rs"},
+		"hello": {"hello/src/lib.rs", "--extern=jobhost"},
 	} {
-		program := filepath.Join(dir, name)
-		toolchain.Build(t, ".", os.Environ(), rustc, append(args, "--edition=2021", "--test", "-o", program)...)
-		toolchain.Build(t, ".", os.Environ(), program)
+		program := toolchain.Module(t, []string{"."}, []string{"tests of", name}, func(out string) {
+			dir := t.TempDir()
+			toolchain.Build(t, ".", os.Environ(), rustc, "--edition=2021", "--crate-type=rlib", "--crate-name=jobhost", "--out-dir", dir, "src/lib.rs")
+			toolchain.Build(t, ".", os.Environ(), rustc, append(args, "-L"+dir, "--deny=warnings", "--edition=2021", "--test", "-o", out)...)
+		})
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, program, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		toolchain.Build(t, ".", os.Environ(), path)
 	}
 }
 
@@ -80,7 +83,7 @@ func TestCargo(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	toolchain.Build(t, filepath.Join(dir, "hello"), os.Environ(), cargo, "test", "--quiet", "--offline", "--target-dir", "target")
+	toolchain.Build(t, filepath.Join(dir, "hello"), os.Environ(), cargo, "check", "--quiet", "--offline", "--all-targets", "--target-dir", "target")
 }
 
 // compiler says what builds guests here, or skips the test.
@@ -106,10 +109,11 @@ func compiler(t *testing.T, env ...string) string {
 func build(t *testing.T, guest string, env ...string) []byte {
 	t.Helper()
 	compiler(t, env...)
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
-	toolchain.Build(t, dir, toolchain.Env(env...), "./build.sh", "guest.wasm", guest)
-	return guesttest.Read(t, filepath.Join(dir, "guest.wasm"))
+	return toolchain.Module(t, []string{"."}, append([]string{guest}, env...), func(out string) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+			t.Fatal(err)
+		}
+		toolchain.Build(t, dir, toolchain.Env(env...), "./build.sh", out, guest)
+	})
 }

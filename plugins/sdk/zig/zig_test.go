@@ -2,9 +2,7 @@
 package zig_test
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,13 +20,9 @@ func TestConform(t *testing.T) {
 func build(t *testing.T, script, optimize string, sources ...string) []byte {
 	t.Helper()
 	toolchain.Need(t, "zig")
-	out := filepath.Join(t.TempDir(), "worker.wasm")
-	toolchain.Build(t, ".", toolchain.Env("OPTIMIZE="+optimize), script, append([]string{out}, sources...)...)
-	module, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
+	return toolchain.Module(t, []string{"."}, append([]string{script, optimize}, sources...), func(out string) {
+		toolchain.Build(t, ".", toolchain.Env("OPTIMIZE="+optimize), script, append([]string{out}, sources...)...)
+	})
 }
 
 func TestPrebuilt(t *testing.T) {

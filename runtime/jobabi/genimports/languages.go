@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/jobabi"
 )
 
-// lists are all places. SDKs that offer a mailbox have no use for input.
+// lists returns all places. SDKs that offer a mailbox have no use for input.
 func lists() []list {
 	input := []string{"input"}
 	return []list{
@@ -20,12 +20,12 @@ func lists() []list {
 		{file: "plugins/sdk/rust/src/host_wasm.rs", comment: "//", line: rustLine, without: input, spaced: true},
 		{file: "plugins/sdk/zig/src/abi.zig", comment: "//", line: zigLine, without: input},
 		{file: "plugins/sdk/assemblyscript/assembly/host.ts", comment: "//", line: assemblyScriptLine, without: input},
-		// The glue reads by its own means: a message in pieces.
+		// The glue has its own way to read: a message in pieces.
 		{file: "plugins/sdk/js/lib/glue.mjs", comment: "//", line: glueLine, without: []string{"input", "read"}},
 	}
 }
 
-// result returns one of the words for no result, i32 and i64.
+// result returns the word for no result, i32 or i64.
 func result(f jobabi.Function, none, i32, i64 string) string {
 	switch {
 	case len(f.Results) == 0:
@@ -45,8 +45,8 @@ func params(f jobabi.Function, spell func(jobabi.Arg) string) string {
 	return strings.Join(all, ", ")
 }
 
-// types are a language's words for the kinds of arguments, with %s for the name
-// and, after it, that of the count.
+// types are a language's spellings of the kinds of arguments, with %s for the
+// name followed by %s for that of the count.
 type types map[jobabi.Kind]string
 
 func (t types) spell(a jobabi.Arg) string {
@@ -56,8 +56,8 @@ func (t types) spell(a jobabi.Arg) string {
 	return fmt.Sprintf(t[a.Kind], a.Name)
 }
 
-// pointers returns types in which all that the host reads is written alike, as is
-// all that it writes.
+// pointers returns types in which everything the host reads is spelled alike, as
+// is everything it writes.
 func pointers(i32, i64, f64, read, write, handles string) types {
 	return types{
 		jobabi.Int32: i32, jobabi.Int64: i64, jobabi.Float64: f64,
@@ -66,7 +66,7 @@ func pointers(i32, i64, f64, read, write, handles string) types {
 	}
 }
 
-// dialect is how C is written in one header.
+// dialect is the style of C in one header.
 type dialect struct {
 	importing, prefix, i32, i64 string
 	types                       types
@@ -151,7 +151,7 @@ func rustLine(f jobabi.Function) string {
 		"    }\n" + call + "}\n"
 }
 
-// goTypes pass text as a string, which the compiler hands over as an address and a length.
+// goTypes pass text as a string, which the compiler passes as an address and a length.
 var goTypes = pointers("%s int32", "%s int64", "%s float64", "%s unsafe.Pointer, %sLen uint32", "%s unsafe.Pointer, capacity uint32", "%s unsafe.Pointer, count uint32")
 
 func goArg(a jobabi.Arg) string {
@@ -165,8 +165,8 @@ func goArg(a jobabi.Arg) string {
 	return fmt.Sprintf(goTypes[a.Kind], a.Name)
 }
 
-// goLine says of each function that takes an address that it keeps none, so that
-// buffers may lie on the caller's stack.
+// goLine marks each function that takes an address as noescape, so that buffers
+// may stay on the caller's stack.
 func goLine(f jobabi.Function) string {
 	text := fmt.Sprintf("//go:wasmimport %s %s\n", jobabi.Module, f.Name)
 	for _, a := range f.Args {

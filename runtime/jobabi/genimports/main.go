@@ -23,9 +23,9 @@ func main() {
 // list is a place in a file that names the host functions.
 type list struct {
 	file string
-	// comment begins a comment of one line in the file's language.
+	// comment begins a line comment in the file's language.
 	comment string
-	// line declares a function; it may be several lines, with a newline at their end.
+	// line declares a function, in one or more lines, with a newline at the end.
 	line func(jobabi.Function) string
 	// without are functions that the language's SDK has no use for.
 	without []string
@@ -33,7 +33,7 @@ type list struct {
 	spaced bool
 }
 
-// The lines between which a file is written.
+// The lines between which the list is written.
 const (
 	begin = "Generated from runtime/jobabi by \"make imports\": don't edit."
 	end   = "End of what is generated."

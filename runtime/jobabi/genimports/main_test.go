@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/jobabi"
 )
 
-// TestImportLists: the lists of all SDKs are what the table makes of them.
+// TestLists: the lists of all SDKs are what is generated from the table.
 func TestImportLists(t *testing.T) {
 	t.Parallel()
 	for _, l := range lists() {
@@ -30,7 +30,7 @@ func TestImportLists(t *testing.T) {
 	}
 }
 
-// TestUpdate: a list that isn't as it should be is written anew, and nothing around it.
+// TestUpdate: an outdated list is rewritten, and nothing around it.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,13 +1,13 @@
 // Package cgroup puts each process that the host starts into a control group of its own (cgroup v2), which bounds the
-// memory and the number of all processes in it together, whatever they do to their own limits.
+// memory and number of all processes in it together, whatever they do to their own limits.
 //
 //	base                the group that the host was started in, and may divide
 //	├── jobhost         the host itself: a group that is divided has no processes
 //	├── jobhost-812-1   a process, with all that it starts
 //	└── jobhost-812-2
 //
-// The host may divide its group if that was delegated to it and nothing else is in it: see [Open]. Elsewhere there is no
-// tree, and a nil [Tree] and [Group] do nothing.
+// The host may divide its group if the group was delegated to it and contains nothing else: see [Open]. Otherwise there
+// is no tree, and a nil [Tree] and [Group] do nothing.
 package cgroup
 
 import (
@@ -33,11 +33,11 @@ const (
 )
 
 const (
-	hostName = "jobhost"  // of the host's own group
-	prefix   = "jobhost-" // of those of processes
+	hostName = "jobhost"  // name of the host's own group
+	prefix   = "jobhost-" // of the names of the groups of processes
 )
 
-// Tree is a group that the host divides. It is safe for many goroutines.
+// Tree is a group that the host divides. It is safe for concurrent use.
 type Tree struct {
 	dir    string
 	pid    int
@@ -51,32 +51,32 @@ type Tree struct {
 // system makes and removes groups.
 type system struct {
 	make   func(dir string) error
-	remove func(dir string) error // one that is empty
+	remove func(dir string) error // an empty one
 }
 
-// kernel is the real one.
+// kernel returns the real system.
 func kernel() system {
 	return system{make: func(dir string) error { return os.Mkdir(dir, 0o755) }, remove: os.Remove}
 }
 
 // Limits bound all processes of a group together.
 type Limits struct {
-	Memory    int64 // bytes, with what the kernel has for them
-	Processes int   // and threads
+	Memory    int64 // bytes, including what the kernel uses for them
+	Processes int   // including threads
 }
 
-// Group is that of a process, and of what it starts.
+// Group is the group of a process and of everything it starts.
 type Group struct {
 	tree   *Tree
 	path   string
 	folder *os.File
 }
 
-// divide makes a tree of a group in which there is nothing but the process pid, which goes into a group of its own.
+// divide makes a tree of a group that contains only the process pid, which is moved into a group of its own.
 func divide(dir string, pid int, s system) (*Tree, error) {
 	t := &Tree{dir: dir, pid: pid, system: s}
 	if filepath.Base(dir) == hostName {
-		t.dir = filepath.Dir(dir) // another engine of this host was here before
+		t.dir = filepath.Dir(dir) // another engine of this host has divided it before
 		t.sweep()
 		return t, nil
 	}
@@ -94,18 +94,18 @@ func divide(dir string, pid int, s system) (*Tree, error) {
 	return t, nil
 }
 
-// sweep removes what hosts before this one have left, if it is empty.
+// sweep removes what earlier hosts have left behind, if it is empty.
 func (t *Tree) sweep() {
 	groups, err := filepath.Glob(filepath.Join(t.dir, prefix+"*"))
 	if err != nil {
-		return // only a bad pattern is an error
+		return // the only error is a bad pattern
 	}
 	for _, g := range groups {
-		_ = t.system.remove(g) // one in which there are processes can't be removed
+		_ = t.system.remove(g) // fails if there are processes in it
 	}
 }
 
-// New makes a group for a process to be started in.
+// New makes a group in which a process can be started.
 func (t *Tree) New(l Limits) (*Group, error) {
 	if t == nil {
 		return nil, nil
@@ -132,13 +132,13 @@ func (t *Tree) make() (path string, err error) {
 	for {
 		t.last++
 		path = filepath.Join(t.dir, prefix+strconv.Itoa(t.pid)+"-"+strconv.Itoa(t.last))
-		if err = t.system.make(path); !errors.Is(err, fs.ErrExist) { // another engine has such, too
+		if err = t.system.make(path); !errors.Is(err, fs.ErrExist) { // another engine has groups of that name, too
 			return path, err
 		}
 	}
 }
 
-// tidyLocked removes groups whose last processes have ended meanwhile.
+// tidyLocked removes groups whose last processes have ended by now.
 func (t *Tree) tidyLocked() {
 	var left []string
 	for _, path := range t.left {
@@ -152,7 +152,7 @@ func (t *Tree) tidyLocked() {
 // Dir returns the folder of the group that is divided.
 func (t *Tree) Dir() string { return t.dir }
 
-// Close removes the groups that are empty. Processes that are left keep theirs until the next host sweeps.
+// Close removes the groups that are empty. Remaining processes keep theirs until the next host sweeps.
 func (t *Tree) Close() {
 	if t == nil {
 		return
@@ -162,7 +162,7 @@ func (t *Tree) Close() {
 	t.tidyLocked()
 }
 
-// Folder is what a process is started in by its descriptor; nil = there is no group.
+// Folder is the descriptor with which a process is started in the group; nil = there is no group.
 func (g *Group) Folder() *os.File {
 	if g == nil {
 		return nil
@@ -170,7 +170,7 @@ func (g *Group) Folder() *os.File {
 	return g.folder
 }
 
-// SetMemory changes the limit of memory.
+// SetMemory changes the memory limit.
 func (g *Group) SetMemory(bytes int64) error {
 	if g == nil {
 		return nil
@@ -178,15 +178,15 @@ func (g *Group) SetMemory(bytes int64) error {
 	return write(g.path, memoryFile, bytes)
 }
 
-// Close ends what is left in the group and removes it, or leaves that to a later call of the tree if the kernel is not
-// done with its processes.
+// Close ends what is left in the group and removes it, or leaves that to a later call on the tree if the kernel has
+// not finished with its processes.
 func (g *Group) Close() error {
 	if g == nil {
 		return nil
 	}
-	// Kernels before 5.14 lack the file. Then what is left has to end by itself.
+	// Kernels before 5.14 lack the file. Then what is left has to end without our help.
 	if err := write(g.path, killFile, 1); errors.Is(err, fs.ErrNotExist) {
-		return g.folder.Close() // it is gone already
+		return g.folder.Close() // already gone
 	}
 	err := g.folder.Close()
 	g.tree.mu.Lock()
@@ -196,7 +196,7 @@ func (g *Group) Close() error {
 	return err
 }
 
-// write writes a value to a file of a group, which is there if the kernel has it.
+// write writes a value to a file of a group, which exists if the kernel supports it.
 func write(dir, file string, value any) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// folders stand for the kernel: a group that is made has files, and one with processes can't be removed.
+// folders simulates the kernel: a new group has files, and one with processes can't be removed.
 func folders() system {
 	return system{
 		make: func(dir string) error {
@@ -159,7 +159,7 @@ func TestBusyGroup(t *testing.T) {
 	tree.Close()
 }
 
-// TestSweep: what a killed host has left is removed, unless there are processes in it.
+// TestSweep: what a killed host has left behind is removed, unless there are processes in it.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -185,11 +185,11 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestNotDivided: where the kernel refuses, everything is as before.
+// TestNotDivided: if the kernel refuses, everything is unchanged.
 func TestNotDivided(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := fill(dir, procsFile); err != nil { // and nothing to divide it by
+	if err := fill(dir, procsFile); err != nil { // and nothing to divide it with
 		t.Fatal(err)
 	}
 	if _, err := divide(dir, 42, folders()); err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost/internal/machine"
 )
 
-// Open divides the group of the calling process, or says why that can't be. It can be if
+// Open divides the group of the calling process, or returns why that is impossible. It is possible if
 //
 //   - the kernel has memory and pids as controllers of cgroup v2,
 //   - the group was delegated: by systemd (Delegate=yes), to the user, or as the one of a container,
@@ -26,7 +26,7 @@ func Open() (*Tree, error) {
 	}
 	if filepath.Base(dir) != hostName {
 		if err := mayDivide(dir); err != nil {
-			// Unless another engine of this host has divided it meanwhile.
+			// Unless another engine of this host has just divided it.
 			if dir, _ = machine.Group(); filepath.Base(dir) != hostName {
 				return nil, err
 			}
@@ -35,7 +35,7 @@ func Open() (*Tree, error) {
 	return divide(dir, os.Getpid(), kernel())
 }
 
-// mayDivide says why a group can't be divided; nil = it can.
+// mayDivide returns why a group can't be divided; nil = it can.
 func mayDivide(dir string) error {
 	have, err := read(dir, controllersFile)
 	if err != nil {
@@ -64,7 +64,7 @@ func mayDivide(dir string) error {
 	return nil
 }
 
-// delegated says why a group is not the host's to divide, although it could be written; nil = it is.
+// delegated returns why a group is not the host's to divide, even if it is writable; nil = it is.
 func delegated(dir string, user int) error {
 	var info unix.Stat_t
 	if err := unix.Stat(dir, &info); err != nil {
@@ -79,7 +79,7 @@ func delegated(dir string, user int) error {
 			return nil
 		}
 	}
-	// The root of a container's own hierarchy looks like that of all, but has a type.
+	// The root of a container's own hierarchy looks like the root of the system's, but has a type.
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	_, typeErr := os.Stat(filepath.Join(dir, "cgroup.type"))
 	if err == nil && typeErr == nil && strings.Contains("\n"+string(groups), "\n0::/\n") {

@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost/internal/machine"
 )
 
-// TestMayDivide: each condition alone keeps the host from it.
+// TestMayDivide: each condition alone prevents it.
 func TestMayDivide(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -56,7 +56,7 @@ func TestDelegated(t *testing.T) {
 	}
 }
 
-// TestOpen: where the group of this process may be divided there is a tree, elsewhere a reason.
+// TestOpen: if the group of this process may be divided there is a tree, otherwise a reason.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	tree, err := Open()
@@ -74,7 +74,7 @@ func TestOpen(t *testing.T) {
 	within(t, g)
 }
 
-// within starts a process in a group that the kernel has made, and looks where it is.
+// within starts a process in a group that the kernel has made, and checks where it is.
 func within(t *testing.T, g *Group) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/cat", "/proc/self/cgroup")
@@ -92,7 +92,7 @@ func within(t *testing.T, g *Group) {
 	}
 }
 
-// TestKernelGroup puts a process into a group of the kernel's without controllers, where root has cgroup v2.
+// TestKernelGroup puts a process into a real group without controllers, if this is root with cgroup v2.
 func TestKernelGroup(t *testing.T) {
 	t.Parallel()
 	dir, err := machine.Group()

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apply does what only Linux has. Each step may need what a later one takes, so the list of system calls is the last.
+// apply does what only Linux can. Each step may need what a later one takes away, so the list of system calls comes
+// last.
 func apply(c Config) (r Report, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if c.EndFirst { // now, as it can't write that file later
+	if c.EndFirst { // first, as it can't write that file later
 		if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
 			r.Missing = append(r.Missing, "ending first when memory runs out ("+err.Error()+")")
 		}
@@ -30,7 +31,7 @@ func apply(c Config) (r Report, err error) {
 		}
 	}
 	if !c.KeepCapabilities {
-		// Who runs the host as root means folders of others, too, which Landlock has just bounded.
+		// A host run as root means folders of other users, too; Landlock has just limited which.
 		if err := dropCapabilities(r.Files); err != nil {
 			return r, fmt.Errorf("drop capabilities: %w", err)
 		}
@@ -40,8 +41,8 @@ func apply(c Config) (r Report, err error) {
 			return r, fmt.Errorf("restrict system calls: %w", err)
 		}
 	}
-	// A list of system calls makes no_new_privs hold for all threads. To do it otherwise takes a signal to each, and
-	// finding them in /proc, which may be that of another number space.
+	// Installing a list of system calls sets no_new_privs for all threads. Any other way takes a signal to each of
+	// them, and finding them in /proc, which may belong to another PID namespace.
 	if r.Calls == AllCalls {
 		if err := syscall.AllThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return r, fmt.Errorf("renounce new privileges: %w", err)

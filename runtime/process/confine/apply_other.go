@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rlimitProcesses is what x/sys/unix lacks for some systems; all of BSD's descent have this number.
+// rlimitProcesses is missing in x/sys/unix for some systems; all BSD descendants use this number.
 const rlimitProcesses = 7
 
 func apply(c Config) (Report, error) {
@@ -38,13 +38,13 @@ func available() Report {
 
 func limitOwnCPU(d time.Duration) error { return lower(unix.RLIMIT_CPU, seconds(d)) }
 
-// LimitCPU would say how much CPU time another process may have used since its start. Only Linux has that.
+// LimitCPU fails: only Linux can set how much CPU time another process may use.
 func LimitCPU(pid int, _ time.Duration) error { return notHere(pid) }
 
-// LimitMemory would say how much memory another process may have. Only Linux has that.
+// LimitMemory fails: only Linux can set how much memory another process may have.
 func LimitMemory(pid int, _ Memory) error { return notHere(pid) }
 
-// LimitOpenFiles would say how many files another process may have open. Only Linux has that.
+// LimitOpenFiles fails: only Linux can set how many files another process may have open.
 func LimitOpenFiles(pid, _ int) error { return notHere(pid) }
 
 func notHere(pid int) error {

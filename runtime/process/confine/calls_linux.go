@@ -8,19 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newestCall is the last that these lists know.
+// newestCall is the last one that these lists know.
 const newestCall = unix.SYS_RSEQ_SLICE_YIELD
 
-// sandboxList allows what Go, wazero and gRPC over a connection that exists need.
+// sandboxList allows what Go, wazero and gRPC over an existing connection need.
 func sandboxList(c Config) []unix.SockFilter {
 	self := []uint32{uint32(os.Getpid())}
 	p := newProgram()
-	// Memory that is shared isn't counted as the process's data, nor are stacks that grow by themselves; and large
-	// pages are the machine's.
+	// Shared memory isn't counted as the process's data, nor are stacks that grow automatically; and huge pages
+	// are the machine's.
 	p.when(unix.SYS_MMAP, refuse, check{argument: 3, mask: unix.MAP_TYPE | unix.MAP_GROWSDOWN | unix.MAP_HUGETLB, values: []uint32{unix.MAP_PRIVATE}})
 	p.calls(allow, plainCalls...)
 	p.calls(allow, plainCallsHere...)
-	// Files that are moved to pipes and sockets keep pages in memory that no limit counts. Go copies instead.
+	// Pages of files that are spliced to pipes and sockets stay in memory without counting towards any limit. Go copies
+	// instead.
 	p.calls(unfit, unix.SYS_SPLICE, unix.SYS_SENDFILE)
 	if c.SetTimes {
 		p.calls(allow, unix.SYS_UTIMENSAT)
@@ -30,7 +31,7 @@ func sandboxList(c Config) []unix.SockFilter {
 	p.calls(kill, intrusiveCalls...)
 	p.calls(kill, programCalls...)
 	p.calls(kill, programCallsHere...)
-	// The C library and Go fall back to clone, whose flags can be seen: a thread, in the same namespaces.
+	// The C library and Go fall back to clone, whose flags can be checked: a thread, in the same namespaces.
 	p.calls(unknown, unix.SYS_CLONE3)
 	const apart = unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS
 	p.when(unix.SYS_CLONE, kill, check{argument: 0, mask: unix.CLONE_THREAD | apart, values: []uint32{unix.CLONE_THREAD}})
@@ -43,13 +44,13 @@ func sandboxList(c Config) []unix.SockFilter {
 	return p.finish(refuse)
 }
 
-// programList allows all but what is for administrators, debuggers and attackers.
+// programList allows everything except what is for administrators, debuggers and attackers.
 func programList(c Config) []unix.SockFilter {
 	p := newProgram()
 	p.calls(refuse, adminCalls...)
 	p.calls(refuse, adminCallsHere...)
 	p.calls(refuse, intrusiveCalls...)
-	p.when(unix.SYS_MMAP, refuse, check{argument: 3, mask: unix.MAP_GROWSDOWN, values: []uint32{0}}) // which no limit counts
+	p.when(unix.SYS_MMAP, refuse, check{argument: 3, mask: unix.MAP_GROWSDOWN, values: []uint32{0}}) // which counts towards no limit
 	if c.NoNetwork {
 		for _, call := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
 			p.when(call, refuse, check{argument: 0, values: []uint32{unix.AF_UNIX}})
@@ -61,22 +62,22 @@ func programList(c Config) []unix.SockFilter {
 // pagemapScan is the ioctl that finds written pages: see package snapshot.
 const pagemapScan = 0xc0606610
 
-// descriptorCommands are those of fcntl that concern descriptors and seals. Those with which a descriptor sends signals
-// to any process are not among them, nor those for which the kernel needs memory: locks of parts of files, and larger
-// pipes.
+// descriptorCommands are the commands of fcntl that concern descriptors and seals. Excluded are those that make a
+// descriptor send signals to any process, and those for which the kernel needs memory: locks of parts of files, and
+// larger pipes.
 var descriptorCommands = []uint32{
 	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
 	unix.F_ADD_SEALS, unix.F_GET_SEALS, unix.F_GETPIPE_SZ,
 }
 
-// plainCalls are allowed whatever their arguments are. Landlock judges those that name files.
+// plainCalls are allowed with any arguments. Landlock judges those that name files.
 var plainCalls = []uint32{
-	// time and threads, the most frequent ones first
+	// time and threads, the most frequent first
 	unix.SYS_FUTEX, unix.SYS_EPOLL_PWAIT, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_GETTIME,
 	unix.SYS_CLOCK_GETRES, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY,
 	unix.SYS_SET_ROBUST_LIST, unix.SYS_GET_ROBUST_LIST, unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ, unix.SYS_MEMBARRIER,
 	unix.SYS_GETCPU, unix.SYS_RESTART_SYSCALL, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
-	// memory; mmap depends on its flags. Without memfd_create there are no files in memory but those opened before.
+	// memory; mmap depends on its flags. Without memfd_create the only files in memory are those opened before.
 	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_MREMAP, unix.SYS_MINCORE, unix.SYS_BRK,
 	unix.SYS_GETRANDOM,
 	// signals to itself
@@ -85,11 +86,11 @@ var plainCalls = []uint32{
 	// itself
 	unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID,
 	unix.SYS_GETRLIMIT, unix.SYS_GETRUSAGE, unix.SYS_TIMES, unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETCWD,
-	// descriptors, and connections that exist
+	// descriptors, and existing connections
 	unix.SYS_CLOSE, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_EVENTFD2, unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL,
 	unix.SYS_EPOLL_PWAIT2, unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
 	unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT, unix.SYS_SHUTDOWN,
-	// what is in files
+	// contents of files
 	unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_PREADV2,
 	unix.SYS_PWRITEV2, unix.SYS_LSEEK, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FADVISE64, unix.SYS_FSYNC,
 	unix.SYS_FDATASYNC, unix.SYS_FLOCK, unix.SYS_COPY_FILE_RANGE,
@@ -99,10 +100,10 @@ var plainCalls = []uint32{
 	unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_SYMLINKAT,
 }
 
-// programCalls start programs; those of a sandbox never do.
+// programCalls start programs; sandboxes never do.
 var programCalls = []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
 
-// intrusiveCalls reach into other processes, or into large and young parts of the kernel.
+// intrusiveCalls affect other processes, or reach large and new parts of the kernel.
 var intrusiveCalls = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
 	unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
@@ -112,7 +113,7 @@ var intrusiveCalls = []uint32{
 	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT,
 }
 
-// adminCalls are for who administers the machine.
+// adminCalls are for administering the machine.
 var adminCalls = []uint32{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
 	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_QUOTACTL,

@@ -8,8 +8,7 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
-// dropCapabilities drops the privileges that root has, in all threads. override keeps that to open files which belong
-// to others.
+// dropCapabilities drops root's privileges in all threads. override keeps the one to open files of other users.
 func dropCapabilities(override bool) error {
 	head := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	have := new([2]unix.CapUserData)
@@ -24,7 +23,7 @@ func dropCapabilities(override bool) error {
 	if have[0].Permitted|have[1].Permitted|have[0].Inheritable|have[1].Inheritable == 0 {
 		return nil
 	}
-	var pin runtime.Pinner // psx is no call that the compiler knows
+	var pin runtime.Pinner // the compiler doesn't recognize psx as a system call
 	defer pin.Unpin()
 	pin.Pin(head)
 	pin.Pin(left)

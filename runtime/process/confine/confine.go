@@ -1,15 +1,15 @@
-// Package confine takes from the calling process, for good, what it doesn't need: files, system calls, privileges,
-// memory. A sandbox process does that to itself before it looks at a plugin, and what starts a native plugin before
-// it becomes the plugin. It is a second wall: the first is the sandbox of WebAssembly.
+// Package confine permanently takes away from the calling process what it doesn't need: files, system calls,
+// privileges, memory. A sandbox process does that to itself before it looks at a plugin, and a native plugin's
+// guard before it becomes the plugin. It is a second wall: the first is the sandbox of WebAssembly.
 //
-// On Linux there are four means, none of which needs privileges, and none of which can be undone:
+// On Linux there are four mechanisms, none of which needs privileges, and none of which can be undone:
 //
 //	limits        setrlimit: memory, CPU, files; core dumps are off
-//	privileges    no_new_privs, no capabilities, not dumpable: nobody of the same user looks into its memory
+//	privileges    no_new_privs, no capabilities, not dumpable: other processes of the user can't read its memory
 //	files         Landlock: only the folders that are named; no TCP, no signals to others
 //	system calls  seccomp: a list of those that are allowed
 //
-// Where the kernel lacks one the others hold; [Report] says which do. Elsewhere there are only limits.
+// If the kernel lacks one, the others still hold; [Report] says which do. On other systems there are only limits.
 package confine
 
 import (
@@ -21,37 +21,37 @@ import (
 	"time"
 )
 
-// Config says what is taken. The zero value takes privileges and core dumps, which [Apply] always takes.
+// Config says what is taken away. The zero value takes privileges and core dumps, which [Apply] always does.
 type Config struct {
 	Limits Limits
 
-	// Files says that only Paths are left of all files: others can't be opened. That they are there, and their
-	// size, mode and times, can still be seen.
+	// Files restricts all files to Paths: others can't be opened. Their existence, size, mode and times can
+	// still be seen.
 	Files bool
-	// Paths are files and folders, with what is below them. Those that aren't there are left out.
+	// Paths are files and folders, including what is below them. Missing ones are ignored.
 	Paths []Path
-	// SetTimes leaves the calls that set times of files. Landlock doesn't know them, so they work on every file of
-	// the user, whatever Paths says.
+	// SetTimes keeps the calls that set file times. Landlock doesn't cover them, so they work on every file of the
+	// user, whatever Paths says.
 	SetTimes bool
 
-	// KeepCapabilities leaves what root may do besides others. Without, that is given up, but for opening files of other
-	// users where Landlock bounds that.
+	// KeepCapabilities keeps root's extra privileges. Otherwise they are dropped, except for opening other users' files
+	// where Landlock limits that.
 	KeepCapabilities bool
 
-	// NoNetwork takes TCP (by Landlock) and all new sockets but those of the kind unix (by the list of calls).
+	// NoNetwork takes away TCP (by Landlock) and all new sockets except unix ones (by the list of calls).
 	NoNetwork bool
-	// Calls says which list of system calls holds.
+	// Calls says which list of system calls applies.
 	Calls Calls
 
-	// EndFirst asks the kernel to end the process, and those that it starts, before all others when the machine runs out
-	// of memory.
+	// EndFirst asks the kernel to kill the process, and those that it starts, before all others when the machine runs
+	// out of memory.
 	EndFirst bool
 }
 
-// Path is a file or folder that is left.
+// Path is a file or folder that remains accessible.
 type Path struct {
 	Path    string
-	Write   bool // it may be changed
+	Write   bool // it may be modified
 	Execute bool // programs and libraries may be run from it
 }
 
@@ -60,49 +60,49 @@ type Calls uint8
 
 // The lists.
 const (
-	// AllCalls leaves all system calls.
+	// AllCalls allows all system calls.
 	AllCalls Calls = iota
-	// ProgramCalls leaves what ordinary programs need, whatever they are written in: all but those that administer the
-	// machine, look into other processes, or are a new and large part of the kernel (bpf, io_uring, userfaultfd).
+	// ProgramCalls allows what ordinary programs in any language need: everything except calls that administer the
+	// machine, look into other processes, or belong to a new and large part of the kernel (bpf, io_uring, userfaultfd).
 	ProgramCalls
-	// SandboxCalls leaves what a program in Go needs that has its connections already, and files: no programs, no
-	// processes, no sockets, and no memory but what AddressSpace counts. An attempt at what only an attacker would do
-	// ends the process.
+	// SandboxCalls allows what a Go program needs that already has its connections, and files: no programs, no
+	// processes, no sockets, and no memory except what AddressSpace counts. An attempt at something only an attacker
+	// would do ends the process.
 	SandboxCalls
 )
 
-// Limits bound the process. 0 = as it is.
+// Limits limit the process. 0 = unchanged.
 type Limits struct {
-	// AddressSpace bounds all that is mapped, in bytes, reserved ones included: see [AddressSpace].
+	// AddressSpace limits everything that is mapped, in bytes, including reservations: see [AddressSpace].
 	AddressSpace int64
-	// Data bounds memory that is its own and can be written, in bytes. It stops mistakes rather than attackers: memory
-	// that was written and then made read-only isn't counted any more, nor is what is shared.
+	// Data limits private writable memory, in bytes. It stops mistakes rather than attackers: memory that was written
+	// and then made read-only no longer counts, nor does shared memory.
 	Data      int64
 	FileSize  int64 // bytes of a file that it writes
 	OpenFiles int
-	Processes int // of the user, each thread of each counted
-	// CPU is how much it may use since its start; then it ends. The host can raise it: see [LimitCPU].
+	Processes int // of the user; each thread counts
+	// CPU is how much it may use in total since its start; then it is killed. The host can raise it: see [LimitCPU].
 	CPU time.Duration
-	// Raisable says that the host can raise AddressSpace, Data and OpenFiles, too: see [LimitMemory]. So can the
-	// process, unless [SandboxCalls] keeps it from that.
+	// Raisable means that the host can raise AddressSpace, Data and OpenFiles, too: see [LimitMemory]. So can
+	// the process itself, unless [SandboxCalls] prevents it.
 	Raisable bool
 }
 
-// Report says what holds.
+// Report says what is in force.
 type Report struct {
-	// NoNewPrivileges says that no program it starts gets more rights than it has.
+	// NoNewPrivileges means that no program it starts gets more privileges than it has.
 	NoNewPrivileges bool
-	// Landlock is the version of the kernel's interface, 0 = it has none, or it isn't turned on.
+	// Landlock is the version of the kernel's interface; 0 = it has none, or it is disabled.
 	Landlock int
-	// Files, Network and Signals say that Landlock guards them.
+	// Files, Network and Signals mean that Landlock restricts them.
 	Files, Network, Signals bool
-	// Calls is the list that holds.
+	// Calls is the list in force.
 	Calls Calls
-	// Missing says what was asked for and doesn't hold, and why.
+	// Missing says what was requested and isn't in force, and why.
 	Missing []string
 }
 
-// String says it in a line, for logs.
+// String returns the report as one line, for logs.
 func (r Report) String() string {
 	var held []string
 	for _, h := range []struct {
@@ -130,8 +130,8 @@ func (r Report) String() string {
 	return text
 }
 
-// Apply confines the calling process, all its threads. What the kernel doesn't have is told in the report and
-// isn't an error; after an error the process is confined in part, and should end.
+// Apply confines the calling process, with all its threads. What the kernel lacks is listed in the report and
+// isn't an error; after an error the process is only partly confined, and should end.
 func Apply(c Config) (Report, error) {
 	if err := c.Limits.validate(); err != nil {
 		return Report{}, err
@@ -146,7 +146,7 @@ func Apply(c Config) (Report, error) {
 	return r, nil
 }
 
-// Available says what Apply could make hold here; nothing is applied. Its Missing says what the system lacks.
+// Available says what Apply could put in force here, without applying anything. Its Missing says what the system lacks.
 func Available() Report { return available() }
 
 func (l Limits) validate() error {
@@ -156,19 +156,19 @@ func (l Limits) validate() error {
 	return nil
 }
 
-// Memory is what a process has, as [Limits] count it.
+// Memory is what a process uses, as [Limits] count it.
 type Memory struct {
 	AddressSpace, Data int64 // bytes
 }
 
-// AddressSpace returns how much address space the calling process has, for limits that say how much more it may have; 0 =
-// that isn't known here.
+// AddressSpace returns how much address space the calling process uses, for limits that say how much more it may use; 0
+// = unknown on this system.
 func AddressSpace() int64 {
 	m, _ := MemoryOf("self")
 	return m.AddressSpace
 }
 
-// MemoryOf returns what a process has, by its number.
+// MemoryOf returns what a process uses, by its pid.
 func MemoryOf(pid string) (Memory, error) {
 	data, err := os.ReadFile("/proc/" + pid + "/statm")
 	if err != nil {

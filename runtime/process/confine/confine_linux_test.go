@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/process/confine"
 )
 
-// TestMain makes the test's own binary the process that is confined: what Apply takes is taken for good.
+// TestMain makes the test's own binary the confined process: what Apply takes away is gone for good.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("CONFINE_TRY"); name != "" {
 		os.Exit(child(name))
@@ -22,28 +22,28 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// order is what a child is to do.
+// order says what a child should do.
 type order struct {
 	Config confine.Config
 	Allowed, ReadOnly,
 	Outside string // folders
-	Port   int // of this machine, where somebody listens
+	Port   int // of this machine, with a listener
 	Parent int
 
-	MoreData, MoreSpace int64 // that it may have besides what it has
+	MoreData, MoreSpace int64 // allowed in addition to what it has
 
 	cloneFlags uintptr // to start it with
 }
 
-// answer is what a child did.
+// answer is the result of a child.
 type answer struct {
 	Report confine.Report
-	Errno  syscall.Errno // 0 = it could do it
+	Errno  syscall.Errno // 0 = it succeeded
 	Error  string
 	Said   string
 }
 
-// child confines itself, tries something and says what came of it.
+// child confines itself, tries something and reports the result.
 func child(name string) int {
 	var o order
 	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
@@ -145,7 +145,7 @@ func prepare(t *testing.T, o order) order {
 	return o
 }
 
-// sandbox is what a sandbox process has.
+// sandbox is the configuration of a sandbox process.
 func sandbox() order { return order{Config: confine.Config{Files: true, Calls: confine.SandboxCalls}} }
 
 func TestSandboxCan(t *testing.T) {
@@ -190,7 +190,7 @@ func TestSandboxCannot(t *testing.T) {
 	}
 }
 
-// TestUnconfined shows that the tries would succeed, so that a refusal says something.
+// TestUnconfined shows that the tries would succeed, so that a refusal means something.
 func TestUnconfined(t *testing.T) {
 	t.Parallel()
 	for name, try := range tries {

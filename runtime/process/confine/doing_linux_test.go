@@ -72,7 +72,7 @@ func executable(*order) (string, error) {
 	return "", errors.Join(unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE), unix.Mprotect(b, unix.PROT_READ|unix.PROT_EXEC), unix.Madvise(b, unix.MADV_DONTNEED), unix.Munmap(b))
 }
 
-// threads starts some threads, which stay until the function is called that it returns.
+// threads starts some threads, which stay until the returned function is called.
 func threads() (stop func()) {
 	end := make(chan struct{})
 	var running sync.WaitGroup
@@ -234,7 +234,7 @@ func connectKept(*order) (string, error) {
 	return "", unix.Connect(kept, &unix.SockaddrUnix{Name: "@nobody"})
 }
 
-// listen returns a port where somebody listens.
+// listen returns a port with a listener.
 func listen(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,19 +7,19 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// Versions of Landlock's interface, and what came with them.
+// Versions of Landlock's interface, and what they introduced.
 const (
 	filesVersion    = 1 // Linux 5.13
 	referVersion    = 2 // renaming from folder to folder
 	truncateVersion = 3 // Linux 6.2
 	networkVersion  = 4 // Linux 6.7
 	scopeVersion    = 6 // Linux 6.12
-	threadsVersion  = 8 // all threads at once
+	threadsVersion  = 8 // applies to all threads at once
 )
 
 const missingLandlock = "files, TCP and signals (the kernel has no Landlock, or it isn't turned on)"
 
-// landlockVersion returns the version that the kernel has, 0 = none.
+// landlockVersion returns the version that the kernel has; 0 = none.
 func landlockVersion() int {
 	v, err := syscall.LandlockGetABIVersion()
 	if err != nil {
@@ -28,8 +28,8 @@ func landlockVersion() int {
 	return v
 }
 
-// scopes reports whether signals to others can be forbidden. Before version 8 each thread is restricted by itself, and
-// a kernel that lacks the correction number 2 would then forbid signals between threads, which Go needs.
+// scopes reports whether signals to others can be forbidden. Before version 8 each thread is restricted separately,
+// and a kernel without erratum 2 fixed would then forbid signals between threads, which Go needs.
 func scopes(version int) bool {
 	if version >= threadsVersion {
 		return true
@@ -88,7 +88,7 @@ func (p Path) rights(version int) landlock.AccessFSSet {
 		dir |= syscall.AccessFSMakeReg | syscall.AccessFSMakeDir | syscall.AccessFSMakeSym |
 			syscall.AccessFSMakeSock | syscall.AccessFSMakeFifo |
 			syscall.AccessFSRemoveFile | syscall.AccessFSRemoveDir
-		if version >= referVersion { // asked for without, go-landlock would do nothing at all
+		if version >= referVersion { // if requested without support, go-landlock would do nothing at all
 			dir |= syscall.AccessFSRefer
 		}
 	}

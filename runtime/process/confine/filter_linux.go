@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filter puts a list of system calls on all threads, and no_new_privs, which the calling one has.
+// filter applies a list of system calls to all threads, and no_new_privs, which the calling thread already has.
 func filter(c Config, r *Report) error {
 	if fault := filterFault(); fault != "" {
 		r.Missing = append(r.Missing, fault)
@@ -22,7 +22,7 @@ func filter(c Config, r *Report) error {
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	stranger, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	switch {
-	case errno == unix.EINVAL || errno == unix.ENOSYS: // systems that only pretend to be Linux may have a part of it
+	case errno == unix.EINVAL || errno == unix.ENOSYS: // systems that only emulate Linux may have a part of it
 		r.Missing = append(r.Missing, "system calls ("+errno.Error()+")")
 		return nil
 	case errno != 0:
@@ -34,7 +34,7 @@ func filter(c Config, r *Report) error {
 	return nil
 }
 
-// filterFault says what keeps lists of system calls from working here; empty = nothing.
+// filterFault says why lists of system calls don't work here; empty = they do.
 func filterFault() string {
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
@@ -44,8 +44,8 @@ func filterFault() string {
 	return ""
 }
 
-// Offsets in what the kernel shows a program of a call: its number, the architecture and the arguments, of
-// eight bytes each, the lower half first.
+// Offsets in what the kernel passes to a filter program about a call: its number, the architecture and the
+// arguments, eight bytes each, the lower half first.
 const (
 	offsetCall      = 0
 	offsetArch      = 4
@@ -57,15 +57,15 @@ const (
 	allow   = unix.SECCOMP_RET_ALLOW
 	kill    = unix.SECCOMP_RET_KILL_PROCESS
 	refuse  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	unfit   = unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL) // so that Go does it by other means
-	unknown = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // so that callers fall back to an older one
+	unfit   = unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL) // so that Go uses other means
+	unknown = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // so that callers fall back to an older call
 )
 
-// program is a program for the kernel's filter. It compares the number of the call with each on the list; the kernel
-// remembers for which the answer doesn't depend on arguments.
+// program is a program for the kernel's filter. It compares the number of the call with each one listed; the kernel
+// caches for which numbers the answer doesn't depend on arguments.
 type program []unix.SockFilter
 
-// newProgram begins with what holds for every list: numbers mean something else to another architecture.
+// newProgram begins with what applies to every list: on another architecture the numbers mean something else.
 func newProgram() *program {
 	p := &program{}
 	p.load(offsetArch)
@@ -86,12 +86,12 @@ func (p *program) add(code uint16, k uint32, yes, no uint8) {
 func (p *program) load(offset uint32) { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset, 0, 0) }
 func (p *program) end(action uint32)  { p.add(unix.BPF_RET|unix.BPF_K, action, 0, 0) }
 
-// skipIfEqual skips n instructions if what was loaded is v.
+// skipIfEqual skips n instructions if the loaded value is v.
 func (p *program) skipIfEqual(v uint32, n int) {
 	p.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, v, uint8(n), 0)
 }
 
-// calls does the same with all of some calls.
+// calls applies the same action to several calls.
 func (p *program) calls(action uint32, calls ...uint32) {
 	for _, c := range calls {
 		p.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, c, 0, 1)
@@ -102,12 +102,12 @@ func (p *program) calls(action uint32, calls ...uint32) {
 // check is a condition on an argument of a call.
 type check struct {
 	argument int
-	mask     uint32   // of what counts; 0 = all
-	values   []uint32 // that it may have; the kernel ignores the upper half of an int
-	null     bool     // it is a pointer, and must be none
+	mask     uint32   // bits that count; 0 = all
+	values   []uint32 // allowed values; the kernel ignores the upper half of an int
+	null     bool     // it is a pointer, and must be null
 }
 
-// when allows a call if all checks hold; otherwise is done if not.
+// when allows a call if all checks pass; otherwise is the action if not.
 func (p *program) when(call, otherwise uint32, checks ...check) {
 	body := &program{}
 	for _, c := range checks {
@@ -134,7 +134,7 @@ func (p *program) when(call, otherwise uint32, checks ...check) {
 	*p = append(*p, *body...)
 }
 
-// finish says what is done with all other calls. Those that are newer than this list don't exist.
+// finish sets the action for all other calls. Those that are newer than this list don't exist.
 func (p *program) finish(action uint32) []unix.SockFilter {
 	p.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, newestCall, 0, 1)
 	p.end(unknown)

@@ -18,7 +18,7 @@ func setLimits(l Limits) error {
 	for _, limit := range []struct {
 		name     string
 		resource int
-		value    int64 // 0 = as it is
+		value    int64 // 0 = unchanged
 		set      func(resource int, value uint64) error
 	}{
 		{"address space", unix.RLIMIT_AS, l.AddressSpace, raisable},
@@ -43,7 +43,7 @@ func setLimits(l Limits) error {
 	return nil
 }
 
-// lower sets both limits of a resource. One that is lower already stays.
+// lower lowers both limits of a resource. One that is already lower stays.
 func lower(resource int, value uint64) error {
 	return change(resource, func(r *unix.Rlimit) { r.Cur, r.Max = atMost(value, r.Max), atMost(value, r.Max) })
 }
@@ -53,7 +53,7 @@ func lowerSoft(resource int, value uint64) error {
 	return change(resource, func(r *unix.Rlimit) { r.Cur = atMost(value, r.Max) })
 }
 
-// atMost returns the smaller one, in the type that the system has for limits.
+// atMost returns the smaller one, in the type that the system uses for limits.
 func atMost[T int64 | uint64](value uint64, limit T) T { return min(T(value), limit) }
 
 func change(resource int, how func(*unix.Rlimit)) error {

@@ -11,10 +11,10 @@ import (
 
 const rlimitProcesses = unix.RLIMIT_NPROC
 
-// limitOwnCPU leaves the hard limit as it is, so that the host can raise the other one without privileges. Go
-// ignores the signal that comes then, so the kernel is told to do what it does by default: to end the process.
+// limitOwnCPU leaves the hard limit as it is, so that the host can raise the soft one without privileges. Go
+// ignores the signal that is sent then, so the kernel is set to its default action: ending the process.
 func limitOwnCPU(d time.Duration) error {
-	var byDefault [4]uint64 // a struct sigaction, with SIG_DFL and no flags, for the kernels of all architectures
+	var byDefault [4]uint64 // a struct sigaction, with SIG_DFL and no flags, valid on all architectures
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGXCPU), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	if errno != 0 {
 		return errno
@@ -22,18 +22,18 @@ func limitOwnCPU(d time.Duration) error {
 	return lowerSoft(unix.RLIMIT_CPU, seconds(d))
 }
 
-// LimitCPU says how much CPU time another process of the same user may have used since its start; 0 = any. It can
-// raise what [Limits] said.
+// LimitCPU sets how much CPU time another process of the same user may use in total since its start; 0 = any. It
+// can raise what [Limits] set.
 func LimitCPU(pid int, d time.Duration) error { return limitOther(pid, unix.RLIMIT_CPU, seconds(d)) }
 
-// LimitMemory says how much memory another process of the same user may have; what is 0 isn't limited. It can raise what
-// [Limits] said if those are Raisable.
+// LimitMemory sets how much memory another process of the same user may have; 0 = no limit. It can raise what [Limits]
+// set if they are Raisable.
 func LimitMemory(pid int, m Memory) error {
 	return errors.Join(limitOther(pid, unix.RLIMIT_DATA, uint64(m.Data)), limitOther(pid, unix.RLIMIT_AS, uint64(m.AddressSpace)))
 }
 
-// LimitOpenFiles says how many files another process of the same user may have open. It can raise what [Limits] said if
-// those are Raisable.
+// LimitOpenFiles sets how many files another process of the same user may have open. It can raise what [Limits] set if
+// they are Raisable.
 func LimitOpenFiles(pid, n int) error { return limitOther(pid, unix.RLIMIT_NOFILE, uint64(n)) }
 
 func limitOther(pid, resource int, value uint64) error {

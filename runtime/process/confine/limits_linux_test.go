@@ -156,7 +156,7 @@ func TestEachThread(t *testing.T) {
 		t.Fatal("there are only", len(threads), "threads")
 	}
 	for _, status := range threads {
-		// Landlock holds, so root keeps CAP_DAC_OVERRIDE.
+		// Landlock is in force, so root keeps CAP_DAC_OVERRIDE.
 		for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapInh:\t0000000000000000", "CapPrm:\t000000000000000"} {
 			if !strings.Contains(status, want) {
 				t.Errorf("no %q in\n%s", want, status)
@@ -174,7 +174,7 @@ func TestSetTimes(t *testing.T) {
 	}
 }
 
-// programs is what a program may need that somebody else has written.
+// programs are what a program written by others may need.
 func programs() confine.Config {
 	return confine.Config{Files: true, NoNetwork: true, Calls: confine.ProgramCalls, Paths: []confine.Path{
 		{Path: "/usr", Execute: true},
@@ -223,8 +223,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestNumberSpace: the first process of a number space of its own, with the /proc of the one outside, as a guard of native
-// plugins is.
+// TestNumberSpace: the first process of its own PID namespace, with the /proc of the outer one, like a guard of native
+// plugins.
 func TestNumberSpace(t *testing.T) {
 	t.Parallel()
 	needs(t, confine.Available())

@@ -128,6 +128,11 @@ func largerPipe(*order) (string, error) {
 		return "", err
 	}
 	_, err := unix.FcntlInt(uintptr(ends[1]), unix.F_SETPIPE_SZ, 1<<20)
+	if err != nil {
+		// Other pipes of the same user may leave no room for a larger one. The command itself is what is
+		// forbidden, and without that a pipe can always be made smaller.
+		_, err = unix.FcntlInt(uintptr(ends[1]), unix.F_SETPIPE_SZ, 4096)
+	}
 	return "", err
 }
 

@@ -3,42 +3,41 @@ package preflight
 import "time"
 
 // cost counts what makes the compiler take more time or memory than in
-// proportion to the code. wazero's compiler (1.12) is fast on what compilers
-// produce, but many of its steps multiply two counts that a hostile module
+// proportion to the code. wazero's compiler (1.12) is fast on the output of
+// compilers, but many of its steps multiply two counts that a hostile module
 // chooses freely, and nothing interrupts it. Each field is such a product.
 type cost struct {
 	blocks int // basic blocks
-	// depth adds up how deep in the tree of dominators blocks and the branches
-	// to them are: the compiler walks up to the root for each.
+	// depth sums the depths of blocks, and of the branches to them, in the
+	// dominator tree: the compiler walks up to the root for each.
 	depth int
-	// lookups adds up how many blocks are searched for the definition of a
-	// local, or of the address of the memory.
+	// lookups sums how many blocks are searched for the definition of a local,
+	// or of the address of the memory.
 	lookups int
-	// known adds up, over the blocks, the addresses whose bounds were checked.
+	// known sums, over the blocks, the addresses whose bounds were checked.
 	known int
-	// operands adds up, over the blocks, the operands on the stack.
+	// operands sums, over the blocks, the operands on the stack.
 	operands int
-	// nesting adds up, over the blocks, the loops around them.
+	// nesting sums, over the blocks, the loops around them.
 	nesting int
-	// merges counts the places where control flow comes together; arguments
-	// are the values that change hands there, squares has each place's number
-	// of values squared, for each branch to it but one, times how deep loops
-	// are nested.
+	// merges counts the places where control flow merges; arguments are the
+	// values passed there, squares is each place's number of values squared,
+	// for each branch to it but one, times the nesting depth of loops.
 	merges, arguments, squares int
 	// values counts parameters and results of blocks and branches, passed those
 	// of calls.
 	values, passed int
-	// targets counts those of br_table, targetSquares has the square for each
-	// of them.
+	// targets counts those of br_table, targetSquares the square of the number
+	// for each br_table.
 	targets, targetSquares int
 	calls, importCalls     int
-	// checked counts the values whose types branches check that are never taken.
+	// checked counts the values whose types are checked for branches that are never taken.
 	checked int
-	heavy   int // bytes of memory for instructions that become much code
+	heavy   int // bytes of memory for instructions that expand to much code
 }
 
-// term is a product of the estimate: what is multiplied, in words, and what a
-// unit of it takes.
+// term is a product of the estimate: what is multiplied, in words, and the cost
+// of a unit.
 type term struct {
 	units int
 	what  string
@@ -71,11 +70,11 @@ func (w *walker) terms() []term {
 	}
 }
 
-// bytesPerByte is what the compiler keeps of each byte of code until it has
-// compiled all of it, garbage included.
+// bytesPerByte is what the compiler retains for each byte of code until it has
+// compiled all of it, including garbage.
 const bytesPerByte = 32
 
-// moduleTerms are the products of the counts of the module as a whole.
+// moduleTerms are the products of the counts of the whole module.
 func (w *walker) moduleTerms() []term {
 	m := w.m
 	functions := len(m.Bodies)

@@ -2,8 +2,8 @@ package preflight
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// effect is how many operands an instruction takes and gives, for those where
-// its opcode alone says so. The table of opcodes leaves out what has a type that
+// effect returns how many operands an instruction pops and pushes, if its opcode
+// alone determines that. The table of opcodes leaves out what has a type that
 // depends on something else.
 func effect(op uint32) (pop, push int) {
 	switch op {

@@ -7,20 +7,20 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Estimate is what compiling a module is expected to take.
+// Estimate is the expected cost of compiling a module.
 type Estimate struct {
 	// Bytes is the memory in use at one time.
 	Bytes int64
-	// Time is what it takes beyond what any code of its size takes.
+	// Time is the time beyond what any code of its size takes.
 	Time time.Duration
 
-	largest, slowest part // of them
+	largest, slowest part // the largest contributions
 }
 
-// part is what takes most of an estimate.
+// part is the largest contribution to an estimate.
 type part struct {
 	what     string
-	function int // by its index; −1 = it isn't one of a function
+	function int // index of a function; −1 = it isn't one of a function
 	bytes    int64
 	time     time.Duration
 }
@@ -32,14 +32,14 @@ func (p *part) String() string {
 	return fmt.Sprintf("%s, in function %d", p.what, p.function)
 }
 
-// Products of a hostile module don't fit into 64 bits. Beyond these nothing is let pass.
+// Products of a hostile module don't fit into 64 bits. Beyond these limits nothing is accepted.
 const (
 	maxUnits = 1_000_000_000_000
 	maxTime  = 1000 * time.Hour
 	maxBytes = 1 << 50
 )
 
-// estimated adds terms up, which are those of a function, or with −1 of the module.
+// estimated sums terms, which are those of a function, or of the module if function is −1.
 func estimated(function int, terms []term) Estimate {
 	var e Estimate
 	for _, t := range terms {
@@ -50,7 +50,7 @@ func estimated(function int, terms []term) Estimate {
 	return e
 }
 
-// add is for what is compiled besides.
+// add combines the estimate with that of something else that is compiled.
 func (e *Estimate) add(other Estimate) {
 	e.Bytes = min(e.Bytes+other.Bytes, maxBytes)
 	e.Time = min(e.Time+other.Time, maxTime)
@@ -62,7 +62,7 @@ func (e *Estimate) add(other Estimate) {
 	}
 }
 
-// next is for a function that is compiled after those before: their memory is used again.
+// next adds a function that is compiled after the previous ones: their memory is reused.
 func (e *Estimate) next(f Estimate) {
 	if f.Bytes > e.Bytes {
 		e.Bytes, e.largest = f.Bytes, f.largest
@@ -71,7 +71,7 @@ func (e *Estimate) next(f Estimate) {
 	e.add(f)
 }
 
-// Worse is the estimate for what is compiled in one of two forms.
+// Worse returns the estimate for what is compiled in one of two forms.
 func (e *Estimate) Worse(other Estimate) Estimate {
 	if other.Bytes < e.Bytes {
 		other.Bytes, other.largest = e.Bytes, e.largest
@@ -82,11 +82,11 @@ func (e *Estimate) Worse(other Estimate) Estimate {
 	return other
 }
 
-// MaxCompileBytes is what [Limits.CompileBytes] is set to at most.
+// MaxCompileBytes is the upper bound of [Limits.CompileBytes].
 const MaxCompileBytes = 16 << 30
 
-// Need is the [Limits.CompileBytes] with which a module of so many bytes of code
-// would be let pass, code being what it had before it was rewritten.
+// Need returns the [Limits.CompileBytes] with which a module would be accepted;
+// code is its number of bytes of code before it was rewritten.
 func (e *Estimate) Need(code int) int64 {
 	usual := (&Limits{CompileBytes: usualBytes}).OrDefaults()
 	need := e.Bytes
@@ -97,7 +97,7 @@ func (e *Estimate) Need(code int) int64 {
 	return (need + step - 1) / step * step
 }
 
-// Within compares the estimate with the limits of a module with so many bytes of code.
+// Within compares the estimate with the limits of a module with that many bytes of code.
 func (e *Estimate) Within(limits Limits, code int) error {
 	l := limits.OrDefaults()
 	most := l.time(code)
@@ -121,7 +121,7 @@ func (e *Estimate) Within(limits Limits, code int) error {
 	return refused
 }
 
-// sizeText writes a size as manifests do.
+// sizeText formats a size as manifests do.
 func sizeText(n int64) string {
 	if n >= 1<<30 && n%(1<<30) == 0 {
 		return fmt.Sprintf("%dGiB", n>>30)

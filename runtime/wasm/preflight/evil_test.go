@@ -21,7 +21,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/preflight"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // readHex reads a module that is written as bytes in hexadecimal, with
 // comments after #.

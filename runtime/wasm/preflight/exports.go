@@ -6,8 +6,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Functions returns the types of the exported functions by their names, as
-// [Signature] writes them.
+// Functions returns the types of the exported functions by name, as [Signature]
+// formats them.
 func Functions(m *module.Module) map[string]string {
 	all := make(map[string]string, len(m.Exports))
 	for _, e := range m.Exports {
@@ -25,7 +25,7 @@ func Functions(m *module.Module) map[string]string {
 	return all
 }
 
-// ExportsMemory reports whether a memory that the module defines itself is
+// ExportsMemory reports whether a memory that the module itself defines is
 // exported under a name.
 func ExportsMemory(m *module.Module, name string) bool {
 	for _, e := range m.Exports {
@@ -36,7 +36,7 @@ func ExportsMemory(m *module.Module, name string) bool {
 	return false
 }
 
-// Signature writes a type like (i32, i32) → i64.
+// Signature formats a type like (i32, i32) → i64.
 func Signature(t module.FuncType) string {
 	results := typeNames(t.Results)
 	if len(t.Results) != 1 {
@@ -45,7 +45,7 @@ func Signature(t module.FuncType) string {
 	return "(" + typeNames(t.Params) + ") → " + results
 }
 
-// shownTypes is how many parameters or results an error shows.
+// shownTypes is the maximum number of parameters or results in an error.
 const shownTypes = 16
 
 func typeNames(types []byte) string {

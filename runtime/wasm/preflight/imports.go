@@ -12,22 +12,22 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Offer is what a host offers to import: its modules and their functions, by
+// Offer is what a host provides for import: its modules and their functions, by
 // name.
 type Offer map[string]map[string]Offered
 
-// Offered is a function that a host offers.
+// Offered is a function that a host provides.
 type Offered struct {
 	Type module.FuncType
-	// Missing is the grant that the worker would need and doesn't have, such
-	// as "http"; empty = it may call the function.
+	// Missing is the grant that the worker would need but doesn't have, such as
+	// "http"; empty = it may call the function.
 	Missing string
 }
 
-// Imports looks at each import for a function of the host that it can be. The
-// error names the first that is none, of type [*jobhost.Error]: with code
-// [jobhost.CodeDenied] when only a grant is missing, else with
-// [jobhost.CodeInvalid]. Of a module that is made for another host it says which.
+// Imports checks that each import is a function that the host provides. The error
+// names the first that is not, and is of type [*jobhost.Error]: with code
+// [jobhost.CodeDenied] when only a grant is missing, otherwise
+// [jobhost.CodeInvalid]. For a module made for another host it says which one.
 func Imports(m *module.Module, offer Offer) error {
 	if err := Foreign(m, offer); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (o Offer) moduleHint(name string) string {
 	return hint
 }
 
-// functionHint names the function that may have been meant, or all there are.
+// functionHint names the function that was probably meant, or lists all.
 func (o Offer) functionHint(in, name string) string {
 	for _, other := range slices.Sorted(maps.Keys(o)) {
 		if _, ok := o[other][name]; ok {
@@ -92,12 +92,12 @@ func (o Offer) functionHint(in, name string) string {
 	switch best := text.Nearest(name, names); {
 	case best == "":
 		return all
-	case len(best) > len(name)+1: // it has the name as a part, as others may
+	case len(best) > len(name)+1: // it contains the name, as others may
 		return "did you mean " + best + "? " + all
 	default:
 		return "did you mean " + best + "?"
 	}
 }
 
-// shown makes a name of the guest fit to be shown.
+// shown makes a guest's name safe to show.
 func shown(name string) string { return text.Line(name, 200) }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// magics are the beginnings of files that people hand over by mistake, with
+// magics are the beginnings of files that are often submitted by mistake, with
 // what they are and what to do about it.
 var magics = []struct{ prefix, what, hint string }{
 	{"\x7fELF", "a native Linux program or library (ELF)", "compile for wasm32 instead"},
@@ -61,7 +61,7 @@ func NotCore(b []byte) (what, hint string) {
 }
 
 func isText(b []byte) bool {
-	// The end may fall into the middle of a character.
+	// The end may split a character.
 	for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b); i++ {
 		b = b[:len(b)-1]
 	}

@@ -13,7 +13,7 @@ import (
 // maxNames is how many names the name section may have.
 const maxNames = 1_000_000
 
-// The parts of the name section that the compiler reads. It passes others by.
+// The subsections of the name section that the compiler reads. It skips others.
 const (
 	moduleName byte = iota
 	functionNames
@@ -22,9 +22,9 @@ const (
 
 var errNames = errors.New("its name section is damaged")
 
-// checkNames goes through the name section, which says what functions and
-// locals were called in the source. Nothing depends on it, but the compiler
-// believes its counts, too. Names of other things are passed by.
+// checkNames checks the name section, which says what functions and locals were
+// called in the source. Nothing depends on it, but the compiler trusts its
+// counts, too. Names of other things are skipped.
 func checkNames(m *module.Module, _ *Limits) error {
 	for _, s := range m.Sections {
 		if s.ID != module.SectionCustom || s.Name != "name" {
@@ -53,11 +53,11 @@ func checkNames(m *module.Module, _ *Limits) error {
 // nameReader reads names; once it is bad, everything it returns is zero.
 type nameReader struct {
 	b    []byte
-	left int // names that may follow
+	left int // names that may still follow
 	bad  bool
 }
 
-// read reads a part as a whole.
+// read reads a complete subsection.
 func (r *nameReader) read(kind byte) {
 	switch kind {
 	case moduleName:

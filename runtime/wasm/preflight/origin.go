@@ -8,15 +8,15 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// origin is a host that modules are made for, told by what they import.
+// origin is a host that modules are made for, recognized by what they import.
 type origin struct {
 	// what it is, as in "is made for …", and what to do about it.
 	what, hint string
-	// modules are those that nothing else has; a name that ends with * begins so.
+	// modules are those that only this host has; a name that ends with * is a prefix.
 	modules []string
-	// functions are those of the module env, or of wasi_snapshot_preview1, that nothing else has, in the same form.
+	// functions are those of the module env, or of wasi_snapshot_preview1, that only this host has, in the same form.
 	functions []string
-	// params is how many parameters such a function has, if that tells; 0 = any number.
+	// params is the number of parameters of such a function, if that is distinctive; 0 = any number.
 	params int
 }
 
@@ -26,8 +26,8 @@ const (
 	forWASI    = "build it for wasm32-wasip1"
 )
 
-// origins come in the order in which they are looked for: those of which a module has
-// fewer traces first.
+// origins are in the order in which they are tried: those that leave fewer traces in
+// a module come first.
 var origins = []origin{
 	{
 		what: "Extism before 1.0", hint: "build it again with a plugin kit of 1.0 or later",
@@ -64,7 +64,7 @@ var origins = []origin{
 	},
 	{
 		what: "JavaScript, by emscripten", hint: "build it with wasi-sdk or zig cc, or with emcc -sSTANDALONE_WASM -sPURE_WASI",
-		modules: []string{"a"}, // a name that it makes short
+		modules: []string{"a"}, // a minified name
 		functions: []string{
 			"emscripten_*", "_emscripten_*", "_embind_*", "_emval_*", "__syscall_*", "invoke_*", "_abort_js", "_mmap_js", "_munmap_js", "_tzset_js",
 		},
@@ -84,8 +84,8 @@ var origins = []origin{
 	{what: "JavaScript", hint: forWASI, modules: []string{"./*", "../*", "js", "js:*", "canonical_abi"}},
 }
 
-// Foreign refuses a module that is made for another host, if that can be told from
-// those of its imports that are not to be had here.
+// Foreign rejects a module that is made for another host, if that can be
+// recognized by those of its imports that are unavailable here.
 func Foreign(m *module.Module, o Offer) error {
 	missing := slices.DeleteFunc(slices.Clone(m.Imports), func(i module.Import) bool {
 		_, here := o[i.Module][i.Name]

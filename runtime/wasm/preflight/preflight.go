@@ -1,12 +1,12 @@
-// Package preflight looks at a WebAssembly module before the compiler does,
-// and refuses what the compiler would die of, choke on, or explain badly.
+// Package preflight looks at a WebAssembly module before the compiler does, and
+// rejects what the compiler would crash on, choke on, or explain badly.
 //
-// wazero 1.12 believes the counts in a module: 15 bytes make it allocate
-// 100 GB, which ends the process and cannot be caught. Damaged functions make
-// it panic. And many of its steps multiply numbers that a module chooses, so
-// that 30 kB keep it busy for minutes, which nothing can interrupt. [Check]
-// stands in front of all that. What it lets pass may still be invalid: types
-// are the compiler's work. Callers recover from its panics.
+// wazero 1.12 trusts the counts in a module: 15 bytes make it allocate 100 GB,
+// which ends the process and cannot be caught. Damaged functions make it panic.
+// And many of its steps multiply numbers that a module chooses, so that 30 kB
+// keep it busy for minutes, which nothing can interrupt. [Check] guards against
+// all that. What it accepts may still be invalid: checking types is the
+// compiler's job. Callers recover from its panics.
 package preflight
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Check does all that there is to do before a module is rewritten: [Read],
-// [Code] and [Estimate.Within].
+// Check does all the checks before a module is rewritten: [Read], [Code] and
+// [Estimate.Within].
 func Check(b []byte, limits Limits) (*module.Module, error) {
 	m, err := Read(b, limits)
 	if err != nil {
@@ -31,11 +31,11 @@ func Check(b []byte, limits Limits) (*module.Module, error) {
 	return m, e.Within(limits, m.CodeBytes())
 }
 
-// Read reads a module and returns it, or why the compiler must not see it:
-// an error of type [*jobhost.Error] with code [jobhost.CodeInvalid], whose
-// message follows the name of the file, as in "has no …", and which says what
-// to do about it. The code of functions is left to [Code], so that what a
-// module imports can be judged before.
+// Read reads a module and returns it, or why the compiler must not see it: an
+// error of type [*jobhost.Error] with code [jobhost.CodeInvalid], whose message
+// follows the name of the file, as in "has no …", and which says what to do
+// about it. The code of functions is left to [Code], so that the imports of a
+// module can be judged before.
 func Read(b []byte, limits Limits) (*module.Module, error) {
 	l := limits.OrDefaults()
 	if len(b) > l.ModuleBytes {
@@ -59,8 +59,8 @@ func Read(b []byte, limits Limits) (*module.Module, error) {
 // StripHint is what to do about a file that is too large.
 const StripHint = "leave out debug information: strip it, or link with -s"
 
-// Code goes through the functions of a module and returns what compiling it is
-// expected to take. [module.Module.Vectors] then takes the code into account, too.
+// Code checks the functions of a module and estimates the cost of compiling it.
+// [module.Module.Vectors] then takes the code into account, too.
 func Code(m *module.Module, limits Limits) (Estimate, error) {
 	l := limits.OrDefaults()
 	e, grown, err := estimateOf(m, &l)
@@ -73,11 +73,11 @@ func Code(m *module.Module, limits Limits) (Estimate, error) {
 	return e, checkVectors(m, &l)
 }
 
-// Rewritten is what compiling a module is expected to take that passed [Code]
-// and was rewritten since. The rewrite adds blocks, calls and locals, and some of
-// what the estimate multiplies is its work.
+// Rewritten estimates the cost of compiling a module that passed [Code] and was
+// then rewritten. The rewrite adds blocks, calls and locals, and thereby some of
+// what the estimate multiplies.
 func Rewritten(b []byte) (Estimate, error) {
-	// What the rewrite adds may pass limits that were made for what people write.
+	// What the rewrite adds may exceed limits that were made for what people write.
 	l := Limits{BodyBytes: math.MaxInt, Locals: math.MaxInt, Nesting: math.MaxInt - 1, Vectors: true}.OrDefaults()
 	m, err := module.Read(b)
 	if err != nil {
@@ -87,8 +87,8 @@ func Rewritten(b []byte) (Estimate, error) {
 	return e, err
 }
 
-// estimateOf adds up what the compiler would take, and returns which tables the
-// code grows.
+// estimateOf sums the costs of the compiler, and returns which tables the code
+// grows.
 func estimateOf(m *module.Module, l *Limits) (sum Estimate, grown map[uint64]bool, err error) {
 	w := newWalker(m)
 	grown = make(map[uint64]bool)
@@ -102,7 +102,7 @@ func estimateOf(m *module.Module, l *Limits) (sum Estimate, grown map[uint64]boo
 	return sum, grown, nil
 }
 
-// walk goes through a function and counts its cost. It notes in grown which
+// walk goes through a function and counts its cost. It records in grown which
 // tables it grows.
 func (w *walker) walk(f int, l *Limits, grown map[uint64]bool) error {
 	body, index := &w.m.Bodies[f], w.m.Imported[module.KindFunction]+f

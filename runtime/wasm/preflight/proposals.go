@@ -7,8 +7,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// proposals are what compilers use that this host doesn't run, and what to do
-// about each.
+// proposals are features that compilers use but this host doesn't run, and what
+// to do about each.
 var proposals = map[module.Proposal]string{
 	module.Threads:         "build it without -pthread or +atomics, for wasm32-wasip1 rather than wasm32-wasip1-threads, and if it is from emscripten without -sPTHREADS",
 	module.Exceptions:      "build it without -fwasm-exceptions, and without setjmp or what else needs them; Rust with panic = \"abort\"",

@@ -2,8 +2,8 @@ package preflight
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// What the code of some instructions takes of memory, in bytes, over what
-// their operands and others do: checks that trap have code of their own.
+// Memory for the code of some instructions, in bytes, beyond that for their
+// operands and for other instructions: checks that trap have code of their own.
 const (
 	bytesLoad         = 4_500
 	bytesDivide       = 2_700
@@ -14,8 +14,8 @@ const (
 	bytesOther        = 400
 )
 
-// step follows one instruction. Code that is never reached is not compiled;
-// only its blocks are followed there.
+// step handles one instruction. Unreachable code is not compiled; only its
+// blocks are tracked.
 func (w *walker) step(i *module.Instruction) {
 	switch i.Op {
 	case module.Block, module.Loop, module.If:
@@ -64,7 +64,7 @@ func (w *walker) step(i *module.Instruction) {
 	}
 }
 
-// types counts what it takes to check the types of a br_table.
+// types counts the cost of checking the types of a br_table.
 func (w *walker) types(depths []uint32) {
 	for _, depth := range depths {
 		if int(depth) < len(w.frames) {
@@ -74,7 +74,7 @@ func (w *walker) types(depths []uint32) {
 	}
 }
 
-// branches follows a br_table.
+// branches handles a br_table.
 func (w *walker) branches(depths []uint32) {
 	w.pop(1)
 	w.cost.targets += len(depths)
@@ -96,7 +96,7 @@ func (w *walker) call(function uint64) {
 	w.apply(&w.m.Types[w.functions[function]])
 }
 
-// apply takes the parameters of a function and gives its results.
+// apply pops the parameters of a function and pushes its results.
 func (w *walker) apply(t *module.FuncType) {
 	w.pop(len(t.Params))
 	w.push(len(t.Results))
@@ -129,7 +129,7 @@ func (w *walker) local(op uint32, index uint64) {
 	}
 }
 
-// other follows instructions that neither branch nor call nor use locals.
+// other handles instructions that neither branch nor call nor use locals.
 func (w *walker) other(op uint32) {
 	pop, push := effect(op)
 	switch {

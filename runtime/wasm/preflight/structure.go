@@ -10,7 +10,7 @@ import (
 
 const pageBytes = 64 << 10
 
-// checkMemories looks at what the memories need at the start.
+// checkMemories checks the initial size of the memories.
 func checkMemories(m *module.Module, l *Limits) error {
 	if len(m.Memories) > 1 {
 		return jobhost.Invalid("", proposals[module.MultiMemory], "needs %s, which this host doesn't run: it has %d", module.MultiMemory, len(m.Memories))
@@ -30,12 +30,12 @@ func checkMemories(m *module.Module, l *Limits) error {
 	return nil
 }
 
-// mebibytes writes a number of pages for people.
+// mebibytes formats a number of pages for people.
 func mebibytes(pages uint32) string {
 	return fmt.Sprintf("%.4g MiB", float64(pages)*pageBytes/(1<<20))
 }
 
-// checkStart looks at the function that runs when a module is instantiated.
+// checkStart checks the function that runs when a module is instantiated.
 func checkStart(m *module.Module, _ *Limits) error {
 	if m.Start < 0 {
 		return nil
@@ -50,9 +50,9 @@ func checkStart(m *module.Module, _ *Limits) error {
 	return nil
 }
 
-// checkTables bounds what tables can come to hold. The limit on memory doesn't
-// cover them, and each entry takes 8 bytes. A maximum counts only for a table
-// that the code grows; the host grows none.
+// checkTables limits the size that tables can reach. The limit on memory
+// doesn't cover them, and each entry takes 8 bytes. A maximum counts only for a
+// table that the code grows; the host grows none.
 func checkTables(m *module.Module, l *Limits, grown map[uint64]bool) error {
 	entries, growing := 0, 0
 	for i, t := range m.Tables {
@@ -76,12 +76,12 @@ func checkTables(m *module.Module, l *Limits, grown map[uint64]bool) error {
 	return nil
 }
 
-// maxNamed is how many data segments a module may have whose code can name them.
+// maxNamed is how many data segments a module may have if its code can name them.
 const maxNamed = 100_000
 
-// checkSegments bounds what each instance keeps of segments beside its memory: a
-// reference takes some 50 bytes, and a data segment that code can name 24. Other
-// data segments are gone once they are written.
+// checkSegments limits what each instance retains for segments besides its
+// memory: a reference takes some 50 bytes, and a data segment that code can name
+// 24. Other data segments are dropped once they are written.
 func checkSegments(m *module.Module, l *Limits) error {
 	entries := 0
 	for i := range m.Elements {

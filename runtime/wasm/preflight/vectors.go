@@ -5,9 +5,9 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// usesVectors reports whether an instruction works on vectors, or names their
-// type. What only moves values, such as local.get, is not asked: it has none to
-// move unless something else names the type.
+// usesVectors reports whether an instruction operates on vectors, or names
+// their type. Instructions that only move values, such as local.get, are
+// ignored: they have no vectors to move unless something else names the type.
 func usesVectors(i *module.Instruction) bool {
 	switch i.Op {
 	case module.Block, module.Loop, module.If:
@@ -18,8 +18,8 @@ func usesVectors(i *module.Instruction) bool {
 	return module.IsVector(i.Op)
 }
 
-// checkVectors refuses modules that have vectors outside of the code. Those in it
-// were found before, since an error that names the function says more.
+// checkVectors rejects modules that have vectors outside the code. Those in the
+// code were found before, since an error that names the function says more.
 func checkVectors(m *module.Module, l *Limits) error {
 	if m.Vectors && !l.Vectors {
 		return vectorsRefused("has vectors (SIMD) among its types, globals or locals")

@@ -6,12 +6,12 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// place is a point of a function in what the compiler makes of it: basic
-// blocks, each of which has a dominator, the last block that every way to it
-// goes through.
+// place is a position in a function in terms of the compiler: basic blocks,
+// each of which has a dominator, the last block that every path to it goes
+// through.
 type place struct {
 	depth int // in the tree of dominators
-	chain int // basic blocks since control flow last came together
+	chain int // basic blocks since control flow last merged
 	known int // addresses that are known to be in memory, at most
 	loops int // that are open
 }
@@ -21,27 +21,27 @@ type frame struct {
 	op              uint32 // module.Else in the second arm of an if
 	params, results int
 	height          int  // of the operand stack below the parameters
-	dead            bool // it is never reached, so nothing of it is compiled
+	dead            bool // it is unreachable, so nothing of it is compiled
 	entry           place
 	sets, loops     int // in the function before the frame
 
-	// edges are the branches to its label, the ways out at the end included;
-	// arm those of the first arm of an if.
+	// edges are the branches to its label, including the paths that reach its
+	// end; arm those of the first arm of an if.
 	edges, arm int
-	// exit is what holds for all of them.
+	// exit combines the places of all of them.
 	exit place
 }
 
-// merge is a place where control flow comes together.
+// merge is a place where control flow merges.
 type merge struct {
 	edges, arity int
-	sets         int  // of locals on the ways to it
-	loop         bool // it is a loop, or there is one on the ways to it
+	sets         int  // of locals on the paths to it
+	loop         bool // it is a loop, or there is one on the paths to it
 }
 
-// walker goes through functions, one after the other, and counts their cost.
-// It believes the code: types and indices are the compiler's work, so what it
-// counts of invalid code means nothing.
+// walker goes through functions, one after the other, and counts their cost. It
+// trusts the code: types and indices are the compiler's job, so what it counts
+// in invalid code means nothing.
 type walker struct {
 	m         *module.Module
 	functions []uint32 // the types of all functions, imported ones first
@@ -52,10 +52,10 @@ type walker struct {
 	dead        bool
 	frames      []frame
 	sets, loops int
-	deepest     int // loop, by how many there are around it and itself
+	deepest     int // nesting depth of the innermost loop
 
-	// setIn is the basic block where a local was last set. Those that are used
-	// in another one are crossing.
+	// setIn is the basic block where a local was last set. Locals used in
+	// another block are crossing.
 	setIn    []int32
 	crossing int
 	merges   []merge
@@ -64,7 +64,7 @@ type walker struct {
 	importCalls int
 }
 
-// crossed marks a local that is used outside of the block that sets it.
+// crossed marks a local that is used outside the block that sets it.
 const crossed = -1
 
 func newWalker(m *module.Module) *walker {
@@ -105,7 +105,7 @@ func (w *walker) start(function int) {
 // unreached is the exit of a frame before anything branches to it.
 var unreached = place{depth: math.MaxInt, known: math.MaxInt}
 
-// finish adds up what depends on the whole function.
+// finish adds what depends on the whole function.
 func (w *walker) finish() {
 	for _, m := range w.merges {
 		n := m.sets
@@ -116,21 +116,21 @@ func (w *walker) finish() {
 		w.cost.arguments += n * m.edges
 		w.cost.squares += n * n * (m.edges - 1)
 	}
-	// Finding out that a value doesn't differ in a loop shows the same for the
-	// loop around it only when all is gone through again.
+	// That a value doesn't change in a loop is recognized for the enclosing
+	// loop only after another pass over everything.
 	w.cost.squares = min(w.cost.squares, maxUnits) * max(w.deepest, 1)
 	w.cost.merges = len(w.merges)
 	w.importCalls += w.cost.importCalls
 }
 
-// next begins a basic block that only the one here leads to.
+// next begins a basic block whose only predecessor is the current one.
 func (w *walker) next() {
 	w.at.depth++
 	w.at.chain++
 	w.block()
 }
 
-// block counts a basic block that begins here, and the way to it.
+// block counts a basic block that begins here, and the path to it.
 func (w *walker) block() {
 	c := &w.cost
 	c.blocks++
@@ -194,7 +194,7 @@ func (w *walker) branch(depth uint64) {
 	w.leave(f)
 }
 
-// leave notes that the end of a frame can be reached from here.
+// leave records that the end of a frame can be reached from here.
 func (w *walker) leave(f *frame) {
 	f.edges++
 	f.exit.depth = min(f.exit.depth, w.at.depth)
@@ -217,8 +217,8 @@ func (w *walker) otherwise() {
 	w.next()
 }
 
-// close leaves a block. The function itself is never left, so that there is
-// a frame even in damaged code.
+// close leaves a block. The function itself is never left, so that there is a
+// frame even in damaged code.
 func (w *walker) close() {
 	last := len(w.frames) - 1
 	if last == 0 {
@@ -247,7 +247,7 @@ func (w *walker) close() {
 		return
 	}
 	if f.op == module.Else && f.arm > 0 && f.edges > f.arm {
-		f.exit.depth = f.entry.depth // nothing in an arm dominates what comes after both
+		f.exit.depth = f.entry.depth // nothing in an arm dominates what follows both
 	}
 	w.height = f.height
 	w.push(f.results)

@@ -31,8 +31,8 @@ func unlessZero(code ...[]byte) []byte {
 	return concat(argument, []byte{byte(module.If), 0x40}, concat(code...), end)
 }
 
-// attacks are modules whose function f0 takes (nearly) for ever, and would
-// keep the host from collecting garbage all the while.
+// attacks are modules whose function f0 takes (nearly) forever, and would keep
+// the host from collecting garbage all that time.
 func attacks() map[string]*assembly {
 	const pages = 1024 // 64 MiB
 	bulk := func(a *assembly, operation ...[]byte) *assembly {
@@ -123,8 +123,8 @@ func endure(t testing.TB, a *assembly, ticks int) delays {
 	return worst
 }
 
-// TestAttacksEnd has bounds that a loaded machine with the race detector
-// keeps; without the rewrite each of these hangs. BenchmarkAttacks measures.
+// TestAttacksEnd has bounds that a loaded machine with the race detector meets;
+// without the rewrite each of these hangs. BenchmarkAttacks measures.
 func TestAttacksEnd(t *testing.T) {
 	t.Parallel()
 	const patience = 3 * time.Second
@@ -139,8 +139,8 @@ func TestAttacksEnd(t *testing.T) {
 	}
 }
 
-// BenchmarkAttacks reports the longest that a ticker of the host was late, a
-// garbage collection took, and a guest ran after it was told to stop.
+// BenchmarkAttacks reports the maximum delay of a ticker of the host, of a
+// garbage collection, and of a guest after it was stopped.
 func BenchmarkAttacks(b *testing.B) {
 	for name, a := range attacks() {
 		b.Run(strings.ReplaceAll(name, " ", "_"), func(b *testing.B) {
@@ -158,7 +158,7 @@ func BenchmarkAttacks(b *testing.B) {
 	}
 }
 
-// TestStackOverflow checks that endless recursion is the trap that it was.
+// TestStackOverflow checks that endless recursion still traps as before.
 func TestStackOverflow(t *testing.T) {
 	t.Parallel()
 	a := &assembly{pages: 1, start: -1, functions: []routine{{kind: action, code: call(0)}}}

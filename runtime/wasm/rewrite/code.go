@@ -2,7 +2,7 @@ package rewrite
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// Opcodes that package module has no names for.
+// Opcodes without a name in package module.
 const (
 	opNop               = 0x01
 	opDrop              = byte(module.Drop)
@@ -42,8 +42,8 @@ const (
 	noResult            = 0x40
 )
 
-// code is a sequence of instructions that is being written, or another part
-// of a module.
+// code is a sequence of instructions being written, or another part of a
+// module.
 type code []byte
 
 // u32 appends an unsigned number.
@@ -55,7 +55,7 @@ func (c *code) signed(v int64) { *c = module.AppendS64(*c, v) }
 // op appends instructions without operands.
 func (c *code) op(ops ...byte) { *c = append(*c, ops...) }
 
-// with appends an instruction with an index, or two.
+// with appends an instruction with one or more indices.
 func (c *code) with(op uint32, indices ...uint32) {
 	*c = module.AppendOpcode(*c, op)
 	for _, i := range indices {
@@ -79,7 +79,7 @@ func (c *code) i64(v int64) {
 	c.signed(v)
 }
 
-// sized appends something with its size in front.
+// sized appends something preceded by its size.
 func (c *code) sized(b []byte) { *c = module.AppendSized(*c, b) }
 
 // open begins a block that returns nothing.

@@ -6,28 +6,28 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// wazero 1.12 compiles a comparison of 0 with the result of an and wrongly,
-// where the and stands on the right and a branch depends on it: it tests the
-// bits and keeps the condition, which should have been turned around. So
+// wazero 1.12 miscompiles a comparison of 0 with the result of an and, if the
+// and is the right operand and a branch depends on it: it tests the bits and
+// keeps the condition, which should have been reversed. So
 //
 //	(if (i32.lt_s (i32.const 0) (i32.and …)) …)
 //
-// takes the wrong way. The rewrite puts an `or 0` between the and and the
+// takes the wrong branch. The rewrite puts an `or 0` between the and and the
 // comparison, which the compiler doesn't see through. Which operands of
-// comparisons may be the result of an and is found in two steps: what the
-// instruction before has left; and if that is a local, whether something in the
-// function may give it the result of an and. Whatever is not certain counts as
-// one.
+// comparisons may be the result of an and is found in two steps: by the
+// preceding instruction; and if that reads a local, by whether any instruction
+// in the function may set it to the result of an and. In case of doubt the
+// answer is yes.
 
-// producer is the instruction that has left what is on top of the stack, as far
-// as the last instruction tells. It is empty at the beginning of a function.
+// producer is the instruction that has pushed the top of the stack, judging by
+// the last instruction. It is empty at the beginning of a function.
 type producer struct {
 	op, index uint32 // its opcode and first operand
 }
 
-// follow follows an instruction.
+// follow handles an instruction.
 func (p *producer) follow(in *module.Instruction) {
-	if in.Op != module.LocalTee && in.Op != opNop { // these leave it as it is
+	if in.Op != module.LocalTee && in.Op != opNop { // these don't change it
 		p.op, p.index = in.Op, uint32(in.Immediate)
 	}
 }
@@ -39,10 +39,10 @@ const (
 	fromAnywhere origin = iota
 	fromAnd
 	fromLocal
-	fromElse // an instruction that is none of these
+	fromElse // any other instruction
 )
 
-// origin returns where what a producer has left comes from.
+// origin returns where the result of a producer comes from.
 func (s *survey) origin(p producer) origin {
 	switch p.op {
 	case opI32And, opI64And:
@@ -60,7 +60,7 @@ func (s *survey) origin(p producer) origin {
 	if module.Describe(p.op).Push != 0 {
 		return fromElse
 	}
-	return fromAnywhere // blocks, branches, and what only takes operands
+	return fromAnywhere // blocks, branches, and what only pops operands
 }
 
 // results returns how many results a call has.
@@ -87,10 +87,10 @@ type masks struct {
 	aliases []alias
 }
 
-// alias says that one local is set to what another one holds.
+// alias says that one local is set to the value of another.
 type alias struct{ to, from uint32 }
 
-// follow follows an instruction of the function.
+// follow handles an instruction of the function.
 func (m *masks) follow(in *module.Instruction) {
 	switch {
 	case in.Op == module.LocalSet || in.Op == module.LocalTee:
@@ -106,7 +106,7 @@ func (m *masks) follow(in *module.Instruction) {
 	m.top.follow(in)
 }
 
-// result returns the locals in ascending order, if a comparison asks for them.
+// result returns the locals in ascending order, if any comparison depends on them.
 func (m *masks) result() []uint32 {
 	if !m.asked || len(m.masked) == 0 {
 		return nil
@@ -128,8 +128,8 @@ func (m *masks) result() []uint32 {
 	return slices.Compact(all)
 }
 
-// maybeMasked reports whether what is on top of the stack of a function may be
-// the result of an and.
+// maybeMasked reports whether the top of the stack of a function may be the
+// result of an and.
 func (s *survey) maybeMasked(f *function, p producer) bool {
 	switch s.origin(p) {
 	case fromElse:

@@ -77,7 +77,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestStopStays: a guest that was told to stop before it began stops as well.
+// TestStopStays: a guest that was stopped before it began stops as well.
 func TestStopStays(t *testing.T) {
 	t.Parallel()
 	g := openSort(t, rewrite.Options{})
@@ -87,8 +87,8 @@ func TestStopStays(t *testing.T) {
 	}
 }
 
-// TestBulkCosts: what operations on memory and tables cost follows from how much
-// memory they touch, of which an entry of a table takes 8 bytes.
+// TestBulkCosts: the cost of operations on memory and tables follows from how
+// much memory they touch; a table entry takes 8 bytes.
 func TestBulkCosts(t *testing.T) {
 	t.Parallel()
 	const times = 100

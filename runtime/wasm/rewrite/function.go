@@ -11,9 +11,9 @@ type functionWriter struct {
 	f    *function
 	code code
 	// groups are the function's declarations of locals, scratch the types of
-	// locals that are added behind them, as they are needed.
+	// the locals that are added after them, as needed.
 	groups  []module.LocalGroup
-	locals  uint32 // parameters included, those added left out
+	locals  uint32 // including parameters, excluding those added
 	scratch []byte
 	top     producer
 }
@@ -87,5 +87,5 @@ func (f *functionWriter) write(patches []patch) error {
 	return code.Err()
 }
 
-// plain writes an instruction as it is.
+// plain writes an instruction unchanged.
 func (f *functionWriter) plain(in *module.Instruction) { f.code = in.Append(f.code) }

@@ -1,19 +1,19 @@
 package rewrite
 
-// bounds are what the call graph says of a function.
+// bounds are what the call graph determines for a function.
 type bounds struct {
 	// free: it needs no tick of its own, since a call of it runs little code,
-	// callees included, that no tick pays for.
+	// including callees, that no tick pays for.
 	free bool
-	// untold is how much of a call of it no tick of its own pays for: all of a
-	// free function, and of others what is on the way to their first tick. It is
-	// at most what little allows.
-	untold work
-	// entry: it ticks when it is entered.
+	// unpaid is how much of a call of it no tick of its own pays for: all of a
+	// free function, and for others the code up to their first tick. It is at
+	// most what little allows.
+	unpaid work
+	// entry: it ticks on entry.
 	entry bool
 
 	visit visit
-	// component is the same for functions that may call each other in turn.
+	// component is the same for functions that may call each other mutually.
 	component int
 }
 
@@ -25,11 +25,11 @@ const (
 	done
 )
 
-// judge decides which functions are free and which tick at their entry.
+// judge decides which functions are free and which tick on entry.
 //
-// Only what is outside of loops counts, as loops tick by themselves. A function
-// is free when it is small together with all that it calls: then nothing of it
-// is recursive, and it calls nothing by reference.
+// Only code outside loops counts, as loops have their own ticks. A function is
+// free when it is small together with everything that it calls: then nothing of
+// it is recursive, and it makes no indirect calls.
 func (s *survey) judge() {
 	type frame struct {
 		f    *function
@@ -67,7 +67,7 @@ var little = work{bytes: grain, accesses: 8}
 
 func (w work) isLittle() bool { return w.bytes <= little.bytes && w.accesses <= little.accesses }
 
-// conclude decides about a function whose callees are decided, but for those
+// conclude decides about a function whose callees are decided, except those
 // that are still open: these call it in turn.
 func (s *survey) conclude(f *function) {
 	own, calls := f.outside, false
@@ -80,7 +80,7 @@ func (s *survey) conclude(f *function) {
 			calls = true
 		}
 	}
-	f.untold = work{min(own.bytes, little.bytes), min(own.accesses, little.accesses)} // for a function that calls itself
+	f.unpaid = work{min(own.bytes, little.bytes), min(own.accesses, little.accesses)} // for a function that calls itself
 	total := own
 	for i := range f.events {
 		if e := &f.events[i]; !e.inLoop && !s.costsLittle(e) {
@@ -91,12 +91,12 @@ func (s *survey) conclude(f *function) {
 	f.entry = !total.isLittle()
 	f.free = !f.entry && !calls
 	if f.entry {
-		f.untold = work{}
+		f.unpaid = work{}
 	}
 }
 
-// costsLittle reports whether an event is no call, or of a free function or
-// the host.
+// costsLittle reports whether an event is not a call, or one of a free function
+// or the host.
 func (s *survey) costsLittle(e *event) bool {
 	switch e.kind {
 	case directCall:
@@ -109,7 +109,7 @@ func (s *survey) costsLittle(e *event) bool {
 	}
 }
 
-// cost is what an event costs beside its bytes and its accesses to memory.
+// cost is the cost of an event besides its bytes and its memory accesses.
 func (s *survey) cost(e *event) work {
 	switch e.kind {
 	case directCall:
@@ -122,7 +122,7 @@ func (s *survey) cost(e *event) work {
 		case callee.visit == unseen:
 			return little
 		default:
-			return callee.untold
+			return callee.unpaid
 		}
 	case indirectCall:
 		return little

@@ -12,13 +12,13 @@ type added struct {
 	interval int32
 }
 
-// appendTick appends a tick. No local is needed for it, since wazero remembers
-// what it stored in a global last.
+// appendTick appends a tick. It needs no local, since wazero remembers what it
+// last stored in a global.
 //
-// The two forms do the same. How wazero spreads values over registers depends
-// on the order of the ways into a block, and so which form is faster on the way
-// past the call of yield. Where a call of the guest follows at once it is the
-// second, calling: a recursion takes 5 % longer with it and 27 with the other.
+// The two forms do the same. How wazero assigns registers depends on the order
+// of the predecessors of a block, and thus which form is faster when yield is
+// not called. If a call of the guest follows at once it is the second form,
+// calling: a recursion takes 5 % longer with it and 27 with the other.
 // Everywhere else it is the first: a sort takes 7 % longer, not 25.
 func (a *added) appendTick(c *code, weight uint32, calling bool) {
 	if calling {
@@ -51,8 +51,8 @@ func (a *added) appendYield(c *code) {
 	c.end()
 }
 
-// appendBulk appends a bulk operation with a count in front, for sizes that
-// are worth it.
+// appendBulk appends a bulk operation preceded by a count, for sizes that are
+// worth it.
 func (a *added) appendBulk(c *code, in *module.Instruction, scratch uint32) {
 	c.tee(scratch)
 	c.get(scratch)
@@ -90,7 +90,7 @@ func (a *added) appendBulk(c *code, in *module.Instruction, scratch uint32) {
 func (a *added) yieldBody() code {
 	const used, next = 0, 1
 	c := code{1, 2, module.I64} // one group of two locals
-	// Growing by nothing is the one instruction that always goes through Go.
+	// Growing by zero is the one instruction that always goes through Go.
 	c.i32(0)
 	c.with(module.MemoryGrow, 0)
 	c.op(opDrop)
@@ -201,7 +201,7 @@ func (a *added) copyBody() code {
 	return c
 }
 
-// fillBody is copyBody for memory.fill, which knows no direction.
+// fillBody is copyBody for memory.fill, which has no direction.
 func (a *added) fillBody() code {
 	const to, value, n = 0, 1, 2
 	c := code{0}
@@ -223,7 +223,7 @@ func (a *added) fillBody() code {
 	return c
 }
 
-// inBounds leaves the block around it unless n bytes from start are in memory.
+// inBounds leaves the enclosing block unless n bytes from start are in memory.
 func (c *code) inBounds(start, n uint32) {
 	c.get(start)
 	c.op(opI64ExtendU)
@@ -251,8 +251,8 @@ func (c *code) advance(local uint32) {
 	c.set(local)
 }
 
-// pieceDone counts a piece, goes on with the next, closes the if, the loop and
-// the block, and counts the rest before it closes the block.
+// pieceDone counts a piece, continues with the next, closes the if, the loop
+// and the block, and counts the rest before it closes the block.
 func (a *added) pieceDone(c *code, n uint32) {
 	c.get(n)
 	c.i32(piece)

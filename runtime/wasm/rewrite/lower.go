@@ -3,15 +3,15 @@ package rewrite
 import "github.com/jobhost/jobhost/runtime/module"
 
 // wazero 1.12's compiler for amd64 gives wrong results for some instructions
-// when many floats or vectors are alive at once: its register allocator takes
-// it that a value is written once, and keeps a copy that is older than the last
+// when many floats or vectors are live at once: its register allocator assumes
+// that a value is written once, and keeps a copy that is older than the last
 // change. These are copysign, select of floats and vectors, and the vector
-// instructions in lower_vector.go. The rewrite writes none of them, but others
-// that have the same result.
+// instructions in lower_vector.go. The rewrite replaces them with others that
+// have the same result.
 
-// lowering returns how an instruction is written in another way; nil = it is
-// written as it is. It must be asked before the instruction is followed by the
-// type checker, since it looks at the operands.
+// lowering returns how an instruction is written differently; nil = it is
+// written unchanged. It must be called before the type checker handles the
+// instruction, since it looks at the operands.
 func (f *functionWriter) lowering(in *module.Instruction) func(*functionWriter, *module.Instruction) {
 	switch {
 	case in.Op == module.I32Const && isHighAddress(int32(in.Immediate)):
@@ -76,8 +76,8 @@ func (f *functionWriter) copysign64(*module.Instruction) {
 	c.op(opI64Or, opF64ReinterpretI64)
 }
 
-// selecting returns how a select of two types is written, which are the same
-// but where one is unknown.
+// selecting returns how a select is written; its two operand types are the same
+// unless one is unknown.
 func (f *functionWriter) selecting(a, b byte) func(*functionWriter, *module.Instruction) {
 	if a == 0 {
 		a = b

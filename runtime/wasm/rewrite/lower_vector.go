@@ -6,7 +6,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Vector instructions, by the numbers behind their prefix.
+// Vector instructions, by the number after their prefix.
 const (
 	vConst         = 12
 	vSwizzle       = 14
@@ -47,8 +47,8 @@ const (
 	bytesOfVectors = 2 * lanesOfVector
 )
 
-// vectorLowerings are the vector instructions that are written in other ways,
-// by their numbers.
+// vectorLowerings are the vector instructions that are written differently, by
+// number.
 var vectorLowerings = [256]func(*functionWriter, *module.Instruction){
 	7:   (*functionWriter).load8Splat,
 	13:  (*functionWriter).shuffle,
@@ -78,8 +78,8 @@ func lowerVector(op uint32) func(*functionWriter, *module.Instruction) {
 	return vectorLowerings[op&0xff]
 }
 
-// isLowered reports whether an instruction is one for vectors that becomes a row
-// of others.
+// isLowered reports whether a vector instruction is replaced by a sequence of
+// others.
 func isLowered(op uint32) bool { return module.IsVector(op) && lowerVector(op) != nil }
 
 // v appends vector instructions without operands.
@@ -89,7 +89,7 @@ func (c *code) v(numbers ...uint32) {
 	}
 }
 
-// lane appends a vector instruction with the number of a lane.
+// lane appends a vector instruction with a lane index.
 func (c *code) lane(number uint32, lane int) {
 	c.v(number)
 	c.op(byte(lane))
@@ -134,7 +134,7 @@ func (f *functionWriter) spread() {
 	f.code.v(vSplat32)
 }
 
-// shuffle picks from each of the two vectors and puts the two together.
+// shuffle picks lanes from each of the two vectors and combines the two.
 func (f *functionWriter) shuffle(in *module.Instruction) {
 	c := &f.code
 	var picks [bytesOfVectors]byte
@@ -175,7 +175,7 @@ func (f *functionWriter) bitselect(*module.Instruction) {
 	c.v(vAndNot, vOr)
 }
 
-// popcnt8 looks both halves of each byte up in a table.
+// popcnt8 looks up both halves of each byte in a table.
 func (f *functionWriter) popcnt8(*module.Instruction) {
 	c, v := &f.code, f.take(1)[0]
 	table := func() { c.vector(0x0302020102010100, 0x0403030203020201) }
@@ -191,7 +191,7 @@ func (f *functionWriter) popcnt8(*module.Instruction) {
 	c.v(vAnd, vSwizzle, vAdd8)
 }
 
-// shrS8 shifts as numbers of 16 bits.
+// shrS8 shifts lanes as 16-bit numbers.
 func (f *functionWriter) shrS8(*module.Instruction) {
 	c := &f.code
 	by := f.local(module.I32, 0)
@@ -208,7 +208,7 @@ func (f *functionWriter) shrS8(*module.Instruction) {
 	c.v(vNarrow16S)
 }
 
-// How a lane becomes a number of 64 bits.
+// How a lane is converted to a 64-bit number.
 type laneKind uint8
 
 const (
@@ -230,7 +230,7 @@ func (c *code) lane64(kind laneKind, lane int) {
 	}
 }
 
-// product multiplies two lanes of each vector, from the first one given.
+// product multiplies two lanes of each vector, starting at from.
 func (f *functionWriter) product(kind laneKind, from int) {
 	c, v := &f.code, f.take(2)
 	for i := range 2 {
@@ -246,7 +246,7 @@ func (f *functionWriter) product(kind laneKind, from int) {
 	c.lane(vReplace64, 1)
 }
 
-// pairs32 does something with each pair of floats of 32 bits.
+// pairs32 applies an operation to each pair of 32-bit floats.
 func (f *functionWriter) pairs32(op byte) {
 	c, v := &f.code, f.take(2)
 	c.get(v[0])
@@ -295,7 +295,7 @@ func (f *functionWriter) convertF32U(*module.Instruction) {
 	}
 }
 
-// truncF64 makes two numbers of 32 bits, and zeros behind them.
+// truncF64 produces two 32-bit numbers, followed by zeros.
 func (f *functionWriter) truncF64(op uint32) {
 	c, v := &f.code, f.take(1)[0]
 	c.vector(0, 0)

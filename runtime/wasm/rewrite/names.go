@@ -8,18 +8,18 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// nameFunctions is the part of a name section that has the names of functions,
+// nameFunctions is the subsection of a name section with the names of functions,
 // see https://webassembly.github.io/spec/core/appendix/custom.html#name-section.
 const nameFunctions = 1
 
-// maxName bounds the names of functions, in bytes. For each function on a stack
-// that traps wazero puts its name together anew.
+// maxName bounds the names of functions, in bytes. wazero composes the name of
+// each function on the stack at every trap.
 const maxName = 200
 
 // names returns the content of a name section with the names of functions,
-// which are those in stack traces, and of the added functions; nil = the module
+// which appear in stack traces, and of the added functions; nil = the module
 // has none, or they are damaged. Other names are left out: the name of the
-// module would be part of each function's.
+// module would become part of each function's.
 func (w *writer) names() code {
 	for _, s := range w.m.Sections {
 		if s.ID != module.SectionCustom || s.Name != "name" {
@@ -41,8 +41,8 @@ func (w *writer) names() code {
 	return nil
 }
 
-// functionNames returns the part with the names of functions, those of the
-// helpers included.
+// functionNames returns the subsection with the names of functions, including
+// those of the helpers.
 func (w *writer) functionNames(old []byte) code {
 	r := lax{b: old}
 	n := r.u32()
@@ -72,7 +72,7 @@ func (w *writer) functionNames(old []byte) code {
 	return out
 }
 
-// shortened cuts a name at the end of a character.
+// shortened cuts a name at a character boundary.
 func shortened(name []byte) []byte {
 	if len(name) <= maxName {
 		return name

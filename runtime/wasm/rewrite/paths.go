@@ -2,22 +2,22 @@ package rewrite
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// paths finds what the most expensive way through a function costs, and the
-// most expensive pass through each of its loops. Go's compiler makes a loop of
-// each function and a branch of each part of it, so the sum of all that is in a
-// loop can be a hundred times what a pass does.
+// paths finds the cost of the most expensive path through a function, and of
+// the most expensive pass through each of its loops. Go's compiler turns each
+// function into a loop and each part of it into a branch, so the total cost of
+// the code in a loop can be a hundred times that of a pass.
 type paths struct {
 	*placer
 	events []event // that are still to come
-	// levels are the open loops, the function itself being the first: what the
-	// dearest way has cost in each, loops inside of it left out.
+	// levels are the open loops, the function itself being the first: the cost
+	// so far of the most expensive path in each, excluding inner loops.
 	levels  []level
 	frames  []way
 	reached bool
 	loops   int // seen so far
 }
 
-// level is an open loop, by its place in the function's charges, or the
+// level is an open loop, by its index in the function's charges, or the
 // function.
 type level struct {
 	loop int
@@ -26,17 +26,17 @@ type level struct {
 
 // way is an open block.
 type way struct {
-	level   int // of what is around it, or for a loop of itself
+	level   int // of the enclosing code, or for a loop of itself
 	loop    bool
-	dead    bool // it is never reached
+	dead    bool // it is unreachable
 	arm     bool // an if without an else so far
-	before  work // what it has cost to get there
+	before  work // the cost up to its start
 	arity   int  // of branches to its label
 	left    bool // some branch leads to its end
-	leaving work // the dearest of them
+	leaving work // the most expensive of them
 }
 
-// find sets the placer's charges and returns what is outside of loops.
+// find sets the placer's charges and returns the cost outside loops.
 func (p *placer) find(i int) (whole work, err error) {
 	p.charges = p.charges[:0]
 	w := paths{
@@ -94,8 +94,8 @@ func (w *paths) step(in *module.Instruction) {
 	}
 }
 
-// costOf returns what an instruction costs, the functions that it calls
-// included.
+// costOf returns the cost of an instruction, including the functions that it
+// calls.
 func (w *paths) costOf(in *module.Instruction) work {
 	cost := work{bytes: uint64(in.End - in.Start), accesses: uint64(accesses(in.Op))}
 	for len(w.events) > 0 && w.events[0].start <= uint32(in.Start) {
@@ -105,7 +105,7 @@ func (w *paths) costOf(in *module.Instruction) work {
 	return cost
 }
 
-// movedBytes is what a branch counts for each value that it takes along.
+// movedBytes is the cost of a branch for each value that it passes.
 const movedBytes = 8
 
 // blockType returns how many values a block takes and returns.
@@ -119,8 +119,8 @@ func (w *paths) blockType(b module.BlockType) (params, results int) {
 	return 0, 0
 }
 
-// arrive notes that the end of a block is reached from here, by a branch or by
-// going on.
+// arrive records that the end of a block is reached from here, by a branch or
+// by falling through.
 func (w *paths) arrive(f *way) {
 	if w.reached {
 		f.left = true
@@ -128,7 +128,7 @@ func (w *paths) arrive(f *way) {
 	}
 }
 
-// branch follows a branch to a label, out of all loops on the way.
+// branch handles a branch to a label, out of all loops on the way.
 func (w *paths) branch(depth uint64) {
 	if !w.reached || depth >= uint64(len(w.frames)) {
 		return
@@ -145,7 +145,7 @@ func (w *paths) branch(depth uint64) {
 	}
 }
 
-// passed notes that a pass through the open loops from a level on has ended.
+// passed records that a pass through the open loops from a level on has ended.
 func (w *paths) passed(first int) {
 	for _, l := range w.levels[first:] {
 		if l.loop >= 0 {
@@ -154,8 +154,8 @@ func (w *paths) passed(first int) {
 	}
 }
 
-// begun notes what it has cost to get to a loop, which may never be left: then
-// the way here is all of the pass or the call that it belongs to.
+// begun records the cost of getting to a loop, which may never be left: then
+// the path up to here is the whole pass or call that it belongs to.
 func (w *paths) begun() {
 	if w.reached {
 		w.passed(0)

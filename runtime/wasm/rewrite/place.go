@@ -2,19 +2,19 @@ package rewrite
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// patch is a change to the code: a tick before the instruction at a place, or
-// another form of the bulk operation there.
+// patch is a change to the code: a tick before the instruction at a position,
+// or a different form of the bulk operation there.
 type patch struct {
 	at      uint32
-	weight  uint32 // of a tick; 0 = it is about a bulk operation
+	weight  uint32 // of a tick; 0 = it concerns a bulk operation
 	calling bool   // the tick is at an entry, or a call follows it
 	op      uint32 // of the bulk operation
 }
 
-// maxWeight keeps ticks far from what fits into 32 bits.
+// maxWeight keeps ticks far from overflowing 32 bits.
 const maxWeight = 1 << 24
 
-// weight is what a tick counts for.
+// weight returns what a tick counts for.
 func weight(charge work) uint32 {
 	return uint32(min(1+charge.bytes>>grainShift+charge.accesses, maxWeight))
 }
@@ -23,16 +23,16 @@ func weight(charge work) uint32 {
 // one function after the other.
 type placer struct {
 	*survey
-	// charges are what the dearest pass through each loop of the function costs,
-	// in their order, sums what all in it would; loops inside of it left out.
+	// charges are the costs of the most expensive pass through each loop of the function, in
+	// order, sums those of everything in it; inner loops are excluded.
 	charges, sums []work
-	open          []int // the loops around the current place, as places in sums
+	open          []int // the loops around the current position, as indices in sums
 	patches       []patch
 	levels        []level // for paths, like frames
 	frames        []way
 }
 
-// place returns the patches of a function in the order of their places. They
+// place returns the patches of a function in the order of their positions. They
 // are valid until the next call.
 func (p *placer) place(i int) ([]patch, error) {
 	f := &p.functions[i]
@@ -75,8 +75,8 @@ func (p *placer) place(i int) ([]patch, error) {
 	return p.patches, nil
 }
 
-// remainder is what may still run until the end of a function at a place of it,
-// but for the loops that are still to come, which tick themselves.
+// remainder is what may still run from a position to the end of a function,
+// except the loops that are still to come, which have their own ticks.
 type remainder struct {
 	s        *survey
 	left     work
@@ -84,23 +84,23 @@ type remainder struct {
 	accesses uint32
 }
 
-// rest returns what may run at the start of a function, of which whole is
-// everything outside of loops.
+// rest returns what may run from the start of a function, where whole is
+// everything outside loops.
 func (s *survey) rest(i int, whole work) remainder {
 	return remainder{s: s, left: whole, at: uint32(s.m.Bodies[i].Code)}
 }
 
-// pass goes on behind an event.
+// pass moves past an event.
 func (r *remainder) pass(e *event) {
 	r.left = r.left.minus(work{uint64(e.end - r.at), uint64(e.accesses - r.accesses)}).minus(r.s.cost(e))
 	r.at, r.accesses = e.end, e.accesses
 }
 
-// add adds what one pass through a loop costs, whose header was just passed.
+// add adds the cost of one pass through a loop whose header was just passed.
 func (r *remainder) add(charge work) { r.left = r.left.plus(charge) }
 
-// callFollows reports whether a call follows the first of the events at once,
-// or nearly.
+// callFollows reports whether a call immediately follows the first of the
+// events, or nearly so.
 func callFollows(events []event) bool {
 	if len(events) < 2 {
 		return false
@@ -113,8 +113,8 @@ func (p *placer) tick(at uint32, charge work, calling bool) {
 	p.patches = append(p.patches, patch{at: at, weight: weight(charge), calling: calling})
 }
 
-// charge computes what all in each loop of a function costs together, the loops
-// in it left out, and returns the same of the code around the loops.
+// charge computes the total cost of each loop of a function, excluding inner
+// loops, and returns that of the code around the loops.
 func (p *placer) charge(i int) (whole work) {
 	p.sums, p.open = p.sums[:0], p.open[:0]
 	body := p.m.Bodies[i]
@@ -151,17 +151,17 @@ func (p *placer) charge(i int) (whole work) {
 	return whole
 }
 
-// block is a block that is open in the walk of markFirstCalls. The flags say
-// whether each way to a place has ticked; what can't be reached counts as such.
+// block is an open block in the walk of markFirstCalls. The flags say whether
+// each path to a place has ticked; unreachable code counts as such.
 type block struct {
 	loop, conditional bool
 	before            bool // at its start
 	after             bool // on the branches to its end
 }
 
-// markFirstCalls marks the calls outside of loops that some way from the
+// markFirstCalls marks the calls outside loops that some path from the
 // function's entry reaches without a tick, and which need one: those of
-// functions that are not free. The header of a loop on the way is a tick.
+// functions that are not free. The header of a loop on the path is a tick.
 func (p *placer) markFirstCalls(i int) error {
 	f := &p.functions[i]
 	events := f.events

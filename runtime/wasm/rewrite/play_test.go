@@ -149,7 +149,7 @@ func (g *guest) used() int64 {
 	return rewrite.Used(int64(g.global(rewrite.Fuel).Get()), api.DecodeI32(g.global(rewrite.Tick).Get()))
 }
 
-// state is all that a test can see of a guest.
+// state is everything observable about a guest.
 func (g *guest) state() string {
 	var b strings.Builder
 	if m := g.Memory(); m != nil {
@@ -165,9 +165,9 @@ func (g *guest) state() string {
 	}
 }
 
-// plays calls each exported function and writes down what came of it. A trap
-// is written down without the stack; a rewritten guest that uses more fuel than
-// budget is the end.
+// plays calls each exported function and records the results. A trap is
+// recorded without the stack; a rewritten guest that uses more fuel than budget
+// ends the recording.
 func (g *guest) play(budget int64) (script string, enough bool) {
 	var b strings.Builder
 	var names []string
@@ -223,7 +223,7 @@ func same(t tester, config wazero.RuntimeConfig, wasm []byte, o rewrite.Options,
 	defer after.close()
 	got, enough := after.play(budget)
 	if !enough {
-		return r.Unrestorable // it would not end by itself
+		return r.Unrestorable // it would never end
 	}
 	before, err := open(config, wasm, nil)
 	if err != nil {

@@ -2,10 +2,10 @@ package rewrite
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// findRecursion gives the functions that may call each other in turn the same
-// component: the strongly connected components of the call graph, by Tarjan's
-// algorithm. A call by reference may reach each function of its type that a
-// reference is made to. With that it marks the calls that ticks must follow.
+// findRecursion assigns the functions that may call each other mutually the
+// same component: the strongly connected components of the call graph, by
+// Tarjan's algorithm. An indirect call may reach each function of its type that
+// a reference is made to. It also marks the calls that ticks must follow.
 func (s *survey) findRecursion() {
 	g := s.callGraph()
 	t := tarjan{graph: g, order: make([]int, g.size()), low: make([]int, g.size()), component: make([]int, g.size())}
@@ -36,9 +36,9 @@ func (s *survey) recursive(f *function, e *event) bool {
 	}
 }
 
-// callGraph is who may call whom. Its nodes are the functions defined here and
-// after them the types of functions, each once, which stand for all functions
-// of their type that a reference is made to.
+// callGraph says which functions may call which. Its nodes are the functions
+// that the module defines, followed by the distinct types of functions, which
+// stand for all functions of their type that a reference is made to.
 type callGraph struct {
 	s *survey
 	// taken are the functions of each type that a reference is made to.
@@ -47,8 +47,8 @@ type callGraph struct {
 
 func (g *callGraph) size() int { return len(g.s.functions) + len(g.taken) }
 
-// next returns a node that can be called from n, by a place among its calls,
-// and the place to go on from; −1 = there is none any more.
+// next returns a node that can be called from n, given an index among its
+// calls, and the index to continue from; −1 = there are no more.
 func (g *callGraph) next(n, place int) (callee, then int) {
 	if n >= len(g.s.functions) {
 		if taken := g.taken[n-len(g.s.functions)]; place < len(taken) {
@@ -101,8 +101,8 @@ func (s *survey) callGraph() *callGraph {
 	return g
 }
 
-// referenced are the functions that references are made to, by their indices
-// in the module.
+// referenced returns the functions that references are made to, by their
+// indices in the module.
 func (s *survey) referenced() []uint32 {
 	var all []uint32
 	add := func(c module.Const) {
@@ -129,7 +129,7 @@ func (s *survey) referenced() []uint32 {
 // recursion of its own.
 type tarjan struct {
 	graph *callGraph
-	// order is when a node was seen first, from 1; low is the earliest node
+	// order is when a node was first seen, from 1; low is the earliest node
 	// that it reaches among those without a component yet, which are waiting.
 	order, low []int
 	waiting    []int
@@ -169,7 +169,7 @@ func (t *tarjan) enter(n int) {
 	t.waiting = append(t.waiting, n)
 }
 
-// leave closes a component when n is the first of it.
+// leave closes a component if n is its first node.
 func (t *tarjan) leave(n int) {
 	if t.low[n] != t.order[n] {
 		return

@@ -2,10 +2,10 @@ package rewrite
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// wazero 1.12 makes a new reference each time ref.func runs, on Go's heap, and
-// keeps it as long as there is the instance: a loop of it took gigabytes within
-// a job. So each function that code makes references to gets one when the module
-// is instantiated, in a global, and ref.func reads that.
+// wazero 1.12 creates a new reference each time ref.func runs, on Go's heap, and
+// keeps it for as long as the instance exists: a loop of it took gigabytes
+// within a job. So for each function that code makes references to, one is
+// created in a global when the module is instantiated, and ref.func reads that.
 
 // refer adds the globals, which come last.
 func (w *writer) refer() {

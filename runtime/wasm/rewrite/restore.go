@@ -11,13 +11,13 @@ func (s *survey) globalIndex(defined int) uint32 {
 	return uint32(s.m.Imported[module.KindGlobal] + defined)
 }
 
-// isNumber reports whether the host can read and set a global of a type whole.
+// isNumber reports whether the host can read and set a global of a type completely.
 func isNumber(t byte) bool {
 	return t == module.I32 || t == module.I64 || t == module.F32 || t == module.F64
 }
 
-// data are the data segments to take out. When one has an offset that is not
-// known here all stay, since their order counts where they overlap.
+// data returns the data segments to take out. If one has an offset that is not
+// known here all stay, since their order matters where they overlap.
 func (s *survey) data() (all []Data, gone bool) {
 	for _, d := range s.m.Data {
 		if d.Mode == module.Active && d.Offset.Op != byte(module.I32Const) {
@@ -32,9 +32,9 @@ func (s *survey) data() (all []Data, gone bool) {
 	return all, true
 }
 
-// unrestorable says what the guest may change that no reset brings back, in
-// the functions that can still run after the snapshot, and what it changes
-// before that a copy of memory and globals lacks.
+// unrestorable says what the guest may change that no reset restores, in the
+// functions that can still run after the snapshot, and what it changes before
+// that a copy of memory and globals lacks.
 func (s *survey) unrestorable(once []string) string {
 	for i := range s.m.Imported[module.KindGlobal] {
 		if s.written[uint32(i)] {
@@ -70,8 +70,8 @@ func (s *survey) unrestorable(once []string) string {
 	return ""
 }
 
-// later are the functions that somebody may call after those that run once: a
-// reference is taken for a call.
+// later returns the functions that may be called after those that run once:
+// making a reference counts as a call.
 func (s *survey) later(once []string) []uint32 {
 	roots := s.referenced()
 	for _, e := range s.m.Exports {
@@ -82,7 +82,7 @@ func (s *survey) later(once []string) []uint32 {
 	return roots
 }
 
-// first are the functions that the host calls once.
+// first returns the functions that the host calls once.
 func (s *survey) first(once []string) []uint32 {
 	var roots []uint32
 	if s.m.Start >= 0 {
@@ -96,8 +96,8 @@ func (s *survey) first(once []string) []uint32 {
 	return roots
 }
 
-// reachable are the functions that can run when roots are called, by their
-// places, those left out that are called by reference.
+// reachable returns the functions that can run when roots are called, by index
+// among those defined in the module, excluding indirect calls.
 func (s *survey) reachable(roots []uint32) []int {
 	seen := make([]bool, len(s.functions))
 	var found []int

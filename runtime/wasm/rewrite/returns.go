@@ -7,15 +7,15 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// A function pays for all its code with its first tick, but what follows its
-// calls runs on the way back from them, when each caller on the stack runs its
-// rest one after the other and none of them ticks again. Where many activations
-// can be on the stack, ticks follow the calls: in a recursion after each call
-// that more than next to nothing follows, and elsewhere once the rests of the
-// callers add up to too much.
+// A function pays for all its code with its first tick, but the code after its
+// calls runs on the way back from them, when the callers on the stack run their
+// rests one after the other and none of them ticks again. Where many
+// activations can be on the stack, ticks follow the calls: in a recursion after
+// each call that more than next to nothing follows, and elsewhere once the
+// rests of the callers add up to too much.
 
 // mostReturning is how much may run on the way back through a chain of calls
-// that has no recursion in it.
+// without recursion.
 var mostReturning = work{bytes: 1 << 20, accesses: 2048}
 
 // markReturns marks the calls that a tick must follow.
@@ -26,7 +26,7 @@ func (p *placer) markReturns(g *callGraph, component []int) {
 	}
 	// Components are numbered from the callees up; here callers come first.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(component[b], component[a]) })
-	above := make([]work, len(order)+1) // what callers have to do still, by component
+	above := make([]work, len(order)+1) // what callers still have to do, by component
 	for _, n := range order {
 		c := component[n]
 		if n >= len(p.functions) { // a type of functions
@@ -43,7 +43,7 @@ func (p *placer) markReturns(g *callGraph, component []int) {
 	}
 }
 
-// or is the larger of each.
+// or returns the larger of each.
 func (w work) or(o work) work { return work{max(w.bytes, o.bytes), max(w.accesses, o.accesses)} }
 
 // component returns the component that a call may reach.
@@ -54,15 +54,15 @@ func (p *placer) component(e *event, component []int) int {
 	return p.targets[p.types[e.arg]]
 }
 
-// callsOn reports whether a call is of a function that makes calls: a free one
-// can make any in its loops.
+// callsOn reports whether a call is of a function that itself makes calls: a
+// free one can make any in its loops.
 func (p *placer) callsOn(e *event) bool {
 	callee, ok := p.defined(e.arg)
 	return ok && callee.calls
 }
 
-// returnsOf marks the calls of one function. callers is what its callers have
-// to do still; called gets the sum of that and the function's own rest.
+// returnsOf marks the calls of one function. callers is what its callers still
+// have to do; called gets the sum of that and the function's own rest.
 func (p *placer) returnsOf(i int, callers work, called func(e *event, returning work)) {
 	f := &p.functions[i]
 	if len(f.events) == 0 {

@@ -11,18 +11,18 @@ import (
 )
 
 // Prefix begins the names of all exports that the rewrite adds. Modules with
-// such an export of their own are refused.
+// such an export of their own are rejected.
 const Prefix = "jobhost:"
 
 // The exports of each rewritten module, which are mutable globals.
 const (
 	// Tick is an i32: how much may still run before the guest yields.
 	Tick = Prefix + "tick"
-	// Fuel is an i64: the fuel that was handed out, what is left of Tick included.
+	// Fuel is an i64: the fuel handed out so far, including what is left of Tick.
 	Fuel = Prefix + "fuel"
 	// Budget is an i64: how much fuel may be used.
 	Budget = Prefix + "budget"
-	// Stop is an i32: anything but 0 makes the guest trap when it yields next.
+	// Stop is an i32: any value but 0 makes the guest trap at its next yield.
 	// It may be set while the guest runs, from another goroutine.
 	Stop = Prefix + "stop"
 )
@@ -30,20 +30,20 @@ const (
 // start is the name under which the start function is exported.
 const start = Prefix + "start"
 
-// What ticks stand for. One unit of fuel is a pass through grain bytes of
-// code, or an access to memory; see the doc comment of the package for what
-// follows from these numbers.
+// What ticks stand for. One unit of fuel is a pass through grain bytes of code,
+// or a memory access; see the doc comment of the package for the consequences
+// of these numbers.
 const (
 	grainShift = 8
 	grain      = 1 << grainShift
 	// tail is how much code may run after a call within a recursion without
 	// another tick, in each activation that is on the stack.
 	tail = 32
-	// hostCost is what a call of the host counts for beside its bytes, in bytes
-	// of code, and hostAccesses in accesses: a kernel of Extism, which is no
-	// more than code to a guest, touches memory for it. bulkCost is what a bulk
-	// operation of at most smallBytes or smallEntries counts for, and bulkAccesses
-	// what one does for the pages that it touches.
+	// hostCost is the cost of a host call besides its bytes, in bytes of code, and
+	// hostAccesses in accesses: an Extism kernel, which to a guest is just code,
+	// touches memory for it. bulkCost is the cost of a bulk operation of at most
+	// smallBytes or smallEntries, and bulkAccesses that of the pages that one
+	// touches.
 	hostCost     = 16
 	hostAccesses = 1
 	bulkCost     = 64
@@ -52,10 +52,10 @@ const (
 	smallShift   = 6
 	// smallEntries of a table take as much memory as smallBytes.
 	smallEntries = smallBytes >> entryShift
-	// entryShift: wazero's tables have 8 bytes for each entry.
+	// entryShift: wazero's tables take 8 bytes per entry.
 	entryShift = 3
-	// largeShift says what larger operations cost: a unit for each 256 bytes,
-	// or table entries.
+	// largeShift determines the cost of larger operations: a unit for each 256
+	// bytes, or table entries.
 	largeShift = 8
 	// piece is how many bytes are copied or filled before the guest may yield.
 	piece = 1 << 20
@@ -67,19 +67,19 @@ const DefaultInterval = 16384
 // maxInterval is what a tick can hold with any weight.
 const maxInterval = 1 << 24
 
-// Options say how a module is rewritten. The zero value is fine.
+// Options say how a module is rewritten. The zero value is valid.
 type Options struct {
 	// Interval is the fuel between two yields, 1 to 16,777,216; 0 = [DefaultInterval].
 	Interval int
-	// Linked are the names of the modules of the plugin that others may import
-	// from, if it has more than one.
+	// Linked are the names of the plugin's modules that others may import from,
+	// if it has more than one.
 	Linked []string
 	// KeepData leaves the data segments in the module.
 	KeepData bool
 	// Once are the exported functions that the host calls at most once, before
 	// it takes the snapshot that instances are copied from and reset to. What
-	// only they do needs no undoing, but if it is more than memory and globals
-	// hold, copies lack it. The start function is one of them always.
+	// only they do needs no undoing, but if it goes beyond memory and globals,
+	// copies lack it. The start function is always one of them.
 	Once []string
 }
 
@@ -90,17 +90,16 @@ type Result struct {
 	// reset, by their index. They are numbers of at most 64 bits.
 	Globals []Global
 	// Data are the data segments that were taken out, in the order in which
-	// they must be written into the memory of a fresh instance before anything
-	// runs. One that doesn't fit makes the module one that can't be
-	// instantiated.
+	// they must be written to the memory of a fresh instance before anything
+	// runs. If one doesn't fit, the module can't be instantiated.
 	Data []Data
 	// Start is the exported name of the start function, or "". The host calls it
-	// once, after Data and before all else.
+	// once, after Data and before everything else.
 	Start string
-	// Unrestorable says why an instance can't be made or reset by its memory and
-	// Globals, or "".
+	// Unrestorable says why an instance can't be copied or reset by its memory
+	// and Globals, or "".
 	Unrestorable string
-	// Interval is that of the options, the default filled in.
+	// Interval is that of the options, or the default.
 	Interval int
 }
 
@@ -121,7 +120,7 @@ type Data struct {
 func Used(fuel int64, tick int32) int64 { return fuel - int64(tick) }
 
 // Allot returns what to set [Tick], [Fuel] and [Budget] to before a run that
-// may use budget units of fuel; 0 or less = as much as it likes.
+// may use budget units of fuel; 0 or less = unlimited.
 func (r *Result) Allot(budget int64) (tick int32, fuel, most int64) {
 	if budget <= 0 {
 		budget = unlimited
@@ -139,9 +138,9 @@ var ErrName = errors.New("an export begins with " + Prefix + ", which is reserve
 var ErrTooLarge = errors.New("it becomes too large with all vector instructions written in other ways")
 
 // Rewrite returns a module that does what m does and can be stopped, counted
-// and reset. m is checked on the way: what is wrong with its types is an error.
-// Modules that import a memory, tables or mutable globals should be refused,
-// because others may change these.
+// and reset. It also checks m: type errors are returned. Modules that import a
+// memory, tables or mutable globals should be rejected before, because others
+// may change these.
 func Rewrite(m *module.Module, o Options) (*Result, error) {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
@@ -182,7 +181,7 @@ func Rewrite(m *module.Module, o Options) (*Result, error) {
 	return r, nil
 }
 
-// addExports adds the exports, those that the result names included.
+// addExports adds the exports, including those that the result names.
 func (w *writer) addExports(r *Result) {
 	w.addExport(Tick, module.KindGlobal, w.added.tick)
 	w.addExport(Fuel, module.KindGlobal, w.added.fuel)

@@ -15,38 +15,38 @@ const (
 	directCall   // of the function with index arg
 	indirectCall // of some function of type arg
 	bulk         // an operation of a size that only the guest knows; arg is the opcode
-	smallBulk    // of a constant size; arg is what it counts for
+	smallBulk    // of a constant size; arg is its cost
 )
 
-// event is one of the few instructions that the rewrite looks at.
+// event is one of the few instructions that matter to the rewrite.
 type event struct {
 	start, end uint32 // of the instruction, in the module
 	arg        uint32
 	accesses   uint32 // to memory, in the function before it
 	kind       eventKind
-	inLoop     bool // some loop of the function is around it
-	tick       bool // a tick goes in front of this call: set by markFirstCalls
+	inLoop     bool // it is inside a loop of the function
+	tick       bool // a tick precedes this call: set by markFirstCalls
 	after      bool // a tick follows this call: set by markReturns
 }
 
-// work is what a part of the code can make a processor do.
+// work is how much a part of the code can make a processor do.
 type work struct {
-	bytes    uint64 // of code, or what is as much work as so many
-	accesses uint64 // to memory, each of which may have to fetch a page first, and what takes as long
+	bytes    uint64 // of code, or equivalent work
+	accesses uint64 // to memory, each of which may have to wait for a page, and equivalent work
 }
 
 func (w work) plus(o work) work  { return work{w.bytes + o.bytes, w.accesses + o.accesses} }
 func (w work) minus(o work) work { return work{w.bytes - o.bytes, w.accesses - o.accesses} }
 
-// function is what the survey finds in a function that is defined here.
+// function is what the survey finds about a function that the module defines.
 type function struct {
 	events []event
-	// outside is the work of its code outside of loops, calls left out;
-	// accesses are all that there are.
+	// outside is the work of its code outside loops, excluding calls; accesses
+	// are all that there are.
 	outside  work
 	accesses uint32
 	calls    bool // it makes any
-	// tables says that it changes tables, init and drop are the data segments
+	// tables means that it changes tables; init and drop are the data segments
 	// that it copies from and drops. See unrestorable.
 	tables     bool
 	init, drop []uint32
@@ -56,26 +56,26 @@ type function struct {
 	bounds // set by the call graph
 }
 
-// survey is a module as the rewrite sees it.
+// survey is the rewrite's view of a module.
 type survey struct {
 	m *module.Module
-	// functionTypes are the indices of the types of all functions, imported ones first.
+	// functionTypes are the type indices of all functions, imported ones first.
 	functionTypes []uint32
 	functions     []function
 	events        []event // of all functions
-	// foreign says which imported functions are those of other modules of the
-	// plugin rather than the host's.
+	// foreign says which imported functions belong to other modules of the
+	// plugin rather than the host.
 	foreign []bool
-	// linked says that there are such modules.
+	// linked means that there are such modules.
 	linked bool
-	// segments says that some function names a data segment.
+	// segments means that some function names a data segment.
 	segments bool
-	// written are the globals that some function sets, references what
-	// functions are made references to, and by whom.
+	// written are the globals that some function sets, references the functions
+	// that references are made to, and by which functions.
 	written    map[uint32]bool
 	references []reference
 	// types numbers the types of functions, equal ones alike; targets are the
-	// components of the functions that calls by reference reach, by that number.
+	// components of the functions that indirect calls reach, by that number.
 	types   map[uint32]int
 	targets []int
 }
@@ -83,7 +83,7 @@ type survey struct {
 // reference is a ref.func in a function; both are indices in the module.
 type reference struct{ from, to uint32 }
 
-// look goes once over all instructions.
+// look goes over all instructions once.
 func look(m *module.Module) (*survey, error) {
 	code := 0
 	for _, b := range m.Bodies {
@@ -114,7 +114,7 @@ func look(m *module.Module) (*survey, error) {
 	return s, nil
 }
 
-// index returns the index in the module of a function that is defined here.
+// index returns the index in the module of a function that it defines.
 func (s *survey) index(defined int) uint32 {
 	return uint32(s.m.Imported[module.KindFunction] + defined)
 }
@@ -129,9 +129,9 @@ func (s *survey) defined(index uint32) (f *function, ok bool) {
 	return &s.functions[i], true
 }
 
-// isForeign reports whether a function is one of another module of the plugin.
-// What it does is not known here: it may call others, and by a reference that
-// it was given also those of this module.
+// isForeign reports whether a function belongs to another module of the plugin.
+// What it does is unknown here: it may call others, including those of this
+// module through a reference that it was given.
 func (s *survey) isForeign(index uint32) bool { return int(index) < len(s.foreign) && s.foreign[index] }
 
 // foreignFunctions finds the functions that are imported from some modules.
@@ -150,8 +150,8 @@ type visitor struct {
 	*survey
 	f     *function
 	index uint32
-	loops []int  // how deep the open loops are
-	size  uint64 // what the instruction before leaves, if it is a constant
+	loops []int  // nesting depths of the open loops
+	size  uint64 // the value pushed by the preceding instruction, if it is a constant
 	masks masks
 }
 
@@ -183,8 +183,8 @@ func (s *survey) lookAt(i int) error {
 	return code.Err()
 }
 
-// visit looks at an instruction and reports whether it is an event, which it
-// completes. size is that of a bulk operation, if it is known.
+// visit handles an instruction and reports whether it is an event, which it
+// completes. size is that of a bulk operation, if known.
 func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event) bool {
 	switch in.Op {
 	case module.Loop:
@@ -212,7 +212,7 @@ func (v *visitor) visit(in *module.Instruction, depth int, size uint64, e *event
 	return true
 }
 
-// other looks at instructions that neither branch nor call.
+// other handles instructions that neither branch nor call.
 func (v *visitor) other(in *module.Instruction, size uint64, e *event) bool {
 	n := accesses(in.Op)
 	v.f.accesses += n
@@ -231,7 +231,7 @@ func accesses(op uint32) uint32 {
 	case op == module.MemoryInit || op == module.MemoryCopy || op == module.MemoryFill:
 		return bulkAccesses
 	case isLowered(op):
-		return 1 // it becomes a row of instructions
+		return 1 // it becomes a sequence of instructions
 	}
 	if module.Describe(op).Accesses() {
 		return 1
@@ -239,7 +239,7 @@ func accesses(op uint32) uint32 {
 	return 0
 }
 
-// small is the size up to which a bulk operation isn't counted by its size, in
+// small is the size up to which a bulk operation isn't charged by size, in
 // bytes of memory or entries of a table.
 func small(op uint32) uint64 {
 	switch op {
@@ -249,14 +249,14 @@ func small(op uint32) uint64 {
 	return smallBytes
 }
 
-// firstBulk is the first of the opcodes that work on memory and tables in
-// bulk; there are none above them but vectors.
+// firstBulk is the first of the opcodes for bulk operations on memory and
+// tables; only vector instructions have higher opcodes.
 const (
 	firstBulk = module.MemoryInit
 	noSize    = ^uint64(0)
 )
 
-// bulk looks at an instruction that may change tables or segments, and reports
+// bulk handles an instruction that may change tables or segments, and reports
 // whether it is an event.
 func (v *visitor) bulk(in *module.Instruction, size uint64, e *event) bool {
 	f := v.f

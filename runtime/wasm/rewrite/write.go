@@ -9,7 +9,7 @@ import (
 )
 
 // writer writes the rewritten module. It copies no byte of code: each
-// instruction was read, typed and is written anew, so that the compiler sees
+// instruction was read, typed and is written again, so that the compiler sees
 // what the rewrite has seen and nothing else.
 type writer struct {
 	*survey
@@ -19,13 +19,13 @@ type writer struct {
 	// referred are the globals with references to functions.
 	referred map[uint32]uint32
 	place    placer
-	// buffer is for the code of one function after the other, size how much there
-	// is of it so far.
+	// buffer holds the code of one function after the other, size its length so
+	// far.
 	buffer code
 	size   int
 }
 
-// number gives what is added its indices, which follow those that are there.
+// number assigns the indices of what is added, which follow the existing ones.
 func (s *survey) number(interval int) *added {
 	globals := s.globalIndex(len(s.m.Globals))
 	types := uint32(len(s.m.Types))
@@ -38,11 +38,11 @@ func (s *survey) number(interval int) *added {
 	}
 }
 
-// helpers are the names of the added functions in stack traces, in the order
-// of their indices.
+// helpers are the names of the added functions in stack traces, in the order of
+// their indices.
 var helpers = [...]string{Prefix + "yield", Prefix + "count", Prefix + "copy", Prefix + "fill"}
 
-// extend adds to what is written what each module gets.
+// extend adds what each module gets.
 func (w *writer) extend() {
 	m, a := w.m, w.added
 	w.out = *m
@@ -51,7 +51,7 @@ func (w *writer) extend() {
 		module.FuncType{Params: []byte{module.I32, module.I32, module.I32}}, module.FuncType{Params: []byte{module.I32}})
 	out.Functions = with(m.Functions, a.action, a.counter, a.mover, a.mover)
 	if len(m.Memories)+m.Imported[module.KindMemory] == 0 {
-		out.Memories = []module.Limits{{HasMax: true}} // no pages, now and later
+		out.Memories = []module.Limits{{HasMax: true}} // no pages, now or later
 	}
 	out.Globals = with(m.Globals,
 		counter(module.I32, uint64(a.interval)), counter(module.I64, uint64(a.interval)),
@@ -62,10 +62,10 @@ func (w *writer) extend() {
 	}
 }
 
-// with returns a slice with further entries; the first one stays as it is.
+// with returns a slice with further entries; the original is unchanged.
 func with[T any](s []T, more ...T) []T { return append(s[:len(s):len(s)], more...) }
 
-// counter is an added global with its first value.
+// counter returns an added global with an initial value.
 func counter(t byte, value uint64) module.Global {
 	op := module.I32Const
 	if t == module.I64 {
@@ -79,10 +79,10 @@ func (w *writer) addExport(name string, kind byte, index uint32) {
 	w.out.Exports = append(w.out.Exports[:len(w.out.Exports):len(w.out.Exports)], module.Export{Name: name, Kind: kind, Index: index})
 }
 
-// takeData leaves the active segments to the host. They leave an empty passive
-// one, so that the others keep their indices. Those that the code copies from
-// keep their bytes: wazero 1.12 doesn't drop an active segment once it is in
-// memory, as the specification says, and what ran before must still.
+// takeData leaves the active segments to the host. They are replaced by empty passive ones, so
+// that the others keep their indices. Those that the code copies from keep their bytes: wazero
+// 1.12 doesn't drop an active segment once it is in memory, contrary to the specification, and
+// what ran before must still run.
 func (w *writer) takeData() {
 	if !w.segments {
 		w.out.Data, w.out.DataCount = nil, -1
@@ -139,8 +139,8 @@ func (w *writer) body(b []byte, i int) ([]byte, error) {
 	return b, nil
 }
 
-// maxBody is how large a function may become. The largest that is let in has
-// 4 MiB; vector instructions that are written in other ways take more room.
+// maxBody is how large a function may become. The largest that is accepted has
+// 4 MiB; vector instructions that are written differently take more room.
 const maxBody = 8 << 20
 
 // maxCode is how much code a module may become, besides twice its size.

@@ -78,7 +78,7 @@ type judges struct {
 	count                 int
 }
 
-// verdict is who takes a module.
+// verdict says which judges accept a module.
 func (j *judges) verdict(wasm []byte) string {
 	j.count++
 	_, err := rig.Check(wasm)
@@ -106,11 +106,10 @@ func (j *judges) ask(r wazero.Runtime, wasm []byte) (what string) {
 	return "takes"
 }
 
-// TestAccept holds the verdicts on modules that are valid, invalid and in
-// between against a golden file. wazero takes much that belongs to features that
-// are off, and believes what it should check; the reader must go on refusing
-// that. So a version of wazero that judges otherwise is noticed, and so is a
-// reader that does.
+// TestAccept compares the verdicts on modules that are valid, invalid and in
+// between with a golden file. wazero accepts much that belongs to disabled
+// features, and trusts what it should check; the reader must continue to reject
+// that. So a change of verdict is noticed, both of wazero and of the reader.
 func TestAccept(t *testing.T) {
 	t.Parallel()
 	j := &judges{t: t}
@@ -240,7 +239,7 @@ func byteCases() []byteCase {
 	}
 }
 
-// moduleCase is a module by itself.
+// moduleCase is a complete module.
 type moduleCase struct {
 	name string
 	wasm []byte

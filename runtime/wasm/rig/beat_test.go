@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// beat is a ticker of a millisecond that notes how late it is, and a collector
-// of garbage beside it, for which all that runs must let itself be preempted.
+// beat is a one-millisecond ticker that records how late it is, with a
+// concurrent garbage collector, for which all running code must be preemptible.
 type beat struct {
 	late   atomic.Int64 // the most so far, in nanoseconds
-	idle   atomic.Bool  // nothing is collected but what the runtime collects by itself
+	idle   atomic.Bool  // only the runtime's own collections take place
 	done   chan struct{}
 	ending sync.WaitGroup
 }
@@ -50,7 +50,7 @@ func (b *beat) every(d time.Duration, do func()) {
 	}
 }
 
-// take returns how late it was since it was last asked.
+// take returns the delay since the last call.
 func (b *beat) take() time.Duration { return time.Duration(b.late.Swap(0)) }
 
 func (b *beat) stop() {

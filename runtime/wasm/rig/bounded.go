@@ -14,12 +14,12 @@ import (
 	"github.com/jobhost/jobhost/runtime/wasm/rewrite"
 )
 
-// Bounded compares modules that may never end: first they run rewritten, with
-// a budget of fuel; what ends within it then runs interpreted. It is used by
-// one goroutine.
+// Bounded compares modules that may never end: first they run rewritten, with a
+// budget of fuel; those that end within it are then interpreted. It is not safe
+// for concurrent use.
 type Bounded struct{ interpreted, rewritten wazero.Runtime }
 
-// NewBounded returns one, which its caller closes.
+// NewBounded returns a Bounded, which its caller must close.
 func NewBounded(ctx context.Context) *Bounded {
 	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithCloseOnContextDone(true)
 	return &Bounded{interpreted: wazero.NewRuntimeWithConfig(ctx, config), rewritten: NewRuntime(ctx, Rewritten)}
@@ -33,15 +33,15 @@ func (b *Bounded) Close(ctx context.Context) error {
 const (
 	// enough is the fuel that a call may use.
 	enough = 3000
-	// patience is how long the interpreter may take for what used less.
+	// patience is how long the interpreter may take for a module that ended within the budget.
 	patience = 30 * time.Second
 )
 
-// errEndless is returned for modules that use more fuel than there is.
+// errEndless is returned for modules that exceed the budget.
 var errEndless = errors.New("it doesn't end")
 
 // Run compares the rewritten form of a module with its canonical encoding on the
-// interpreter, and says where they differ first. The module must be one that
+// interpreter, and reports the first difference. The module must be one that
 // [Check] has returned. ended is false when the module used up its fuel.
 func (b *Bounded) Run(ctx context.Context, m *module.Module, seed uint64) (diff string, ended bool) {
 	canonical, err := m.Encode(nil)

@@ -23,8 +23,8 @@ const (
 	envChild = "JOBHOST_RIG_CHILD"
 )
 
-// TestMain runs a batch instead of the tests where it is a child: what comes out
-// of a compiler that is wrong may end the process.
+// TestMain runs a batch instead of the tests if it is a child: the output of a
+// faulty compiler may crash the process.
 func TestMain(m *testing.M) {
 	if batch := os.Getenv(envChild); batch != "" {
 		if err := runBatch(context.Background(), os.Stdout, batch); err != nil {
@@ -36,10 +36,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// addressSpace is what a child may have of it.
+// addressSpace is how much address space a child may use.
 const addressSpace = 16 << 30
 
-// worker tries the module of a number.
+// worker tries the module with a given number.
 type worker interface {
 	try(ctx context.Context, n int) report
 	close(ctx context.Context) error
@@ -50,14 +50,14 @@ var workers = map[string]func(context.Context) worker{
 	"programs": newPrograms, "damaged": newDamaged, "mutants": newMutants,
 }
 
-// report is what came of one module, and what the child writes about it.
+// report is the result for one module, as the child writes it.
 type report struct {
 	N     int
 	Count map[string]int `json:",omitempty"`
-	Wrong string         `json:",omitempty"` // what is a fault
-	Load  time.Duration  `json:",omitempty"` // how long it took to load it
-	Usual time.Duration  `json:",omitempty"` // of a slow one: how long it took to load what it was made of
-	Late  time.Duration  `json:",omitempty"` // how late the process was meanwhile
+	Wrong string         `json:",omitempty"` // the fault
+	Load  time.Duration  `json:",omitempty"` // how long loading it took
+	Usual time.Duration  `json:",omitempty"` // for a slow one: how long loading its original took
+	Late  time.Duration  `json:",omitempty"` // how late the process was during that
 	Done  bool           `json:",omitempty"` // false = the child is about to try it
 }
 
@@ -84,15 +84,15 @@ func runBatch(ctx context.Context, w io.Writer, batch string) error {
 	return errors.Join(err, work.close(ctx))
 }
 
-// slowest is how long one module may take, its reduction included, and hung how
-// long one may that is only run.
+// slowest is how long one module may take, including its reduction, and hung
+// how long one may take that is only run.
 const (
 	slowest = 2 * time.Minute
 	hung    = 30 * time.Second
 )
 
 // inChildren tries a number of modules and fails for each that is wrong, or
-// ends its process. It returns how often what happened.
+// crashes its process. It returns how often each result occurred.
 func inChildren(t *testing.T, kind string, first, total, batch int) map[string]int {
 	t.Helper()
 	sum := map[string]int{}
@@ -104,7 +104,7 @@ func inChildren(t *testing.T, kind string, first, total, batch int) map[string]i
 	return sum
 }
 
-// eachInChildren does so too, and hands over what is reported.
+// eachInChildren does the same, and passes on the reports.
 func eachInChildren(t *testing.T, kind string, first, total, batch int, each func(report)) {
 	for from := first; from < first+total; {
 		to := min(from+batch, first+total)
@@ -122,8 +122,8 @@ func eachInChildren(t *testing.T, kind string, first, total, batch int, each fun
 	}
 }
 
-// runChild runs a child and hands over what it reports. It returns the last module
-// that it began.
+// runChild runs a child and passes on its reports. It returns the last module that
+// it began.
 func runChild(t *testing.T, kind string, from, to int, each func(report)) (last int, err error) {
 	patience := slowest
 	if kind == "mutants" {

@@ -19,7 +19,7 @@ import (
 // of bytes show types and flags that one of them knows and the other doesn't.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
-	total := 20
+	total := 8
 	if os.Getenv(envCount) != "" {
 		total = number(t, envCount, 0) / 20
 	}

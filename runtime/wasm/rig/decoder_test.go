@@ -29,7 +29,7 @@ func TestDecoders(t *testing.T) {
 		}
 		t.Skip("decoders are not compared: wasm-objdump is not installed; Debian's package wabt has it")
 	}
-	total := number(t, envCount, 300)
+	total := number(t, envCount, 100)
 	const batch = 200
 	sum := comparison{t: t, tool: tool}
 	for from := 0; from < total; from += batch {

@@ -9,15 +9,15 @@ import (
 // Program is a generated module.
 type Program struct {
 	Wasm []byte
-	// Nodes is how many statements and expressions it has, those included that
+	// Nodes is how many statements and expressions it has, including those that
 	// were cut.
 	Nodes int
 }
 
-// Generate makes the program of a seed. It ends by itself: the mutable global
+// Generate generates the program of a seed. It always ends: the mutable global
 // [Fuel], which the caller sets, is counted down by calls and loops. The
-// statements in cut, by their numbers, are left out, and the expressions in it
-// are 0; all others are what they are without the cut.
+// statements in cut, by number, are left out, and the expressions in it are 0;
+// all others are the same as without the cut.
 func Generate(seed uint64, p Profile, cut map[int]bool) (*Program, error) {
 	g := &generator{
 		Rand: rand.New(rand.NewPCG(seed, 1)), Profile: p, cut: cut,
@@ -40,33 +40,33 @@ func Generate(seed uint64, p Profile, cut map[int]bool) (*Program, error) {
 	return &Program{Wasm: wasm, Nodes: g.nodes}, nil
 }
 
-// generator makes one program.
+// generator generates one program.
 type generator struct {
 	*rand.Rand
 	Profile
 	m          *module.Module
-	operations map[byte][]uint32 // by what they leave
+	operations map[byte][]uint32 // by result type
 	cut        map[int]bool
 	nodes      int
 
-	// Of the function that is being made:
+	// State of the function that is being generated:
 	code   []byte
 	locals []byte  // the types, parameters first
-	own    int     // how many of them statements choose from; scratch follows
+	own    int     // the number of locals for statements to choose from; scratch locals follow
 	labels []label // the innermost last
 	room   int     // how many more instructions it may get
 	depth  int     // of nested expressions
-	// straight leaves out all that divides code into blocks.
+	// straight leaves out everything that divides code into blocks.
 	straight bool
 }
 
-// label is what a branch can go to, and what it takes there.
+// label is the target of a branch, and the types it takes.
 type label struct {
 	types []byte
 	loop  bool
 }
 
-// usable reports whether operation makes an opcode.
+// usable reports whether operation may use an opcode.
 func (g *generator) usable(o *module.Opcode) bool {
 	switch o.Operands {
 	case module.NoOperands, module.Memory, module.MemoryLane, module.Lane, module.Lanes:
@@ -84,20 +84,20 @@ func (g *generator) usable(o *module.Opcode) bool {
 	return true
 }
 
-// node makes a statement or expression that can be cut.
+// node generates a statement or expression that can be cut.
 func (g *generator) node(whole, instead func()) {
 	n, at := g.nodes, len(g.code)
 	g.nodes++
 	whole()
 	if g.cut[n] {
-		room := g.room // so that all that follows stays what it is
+		room := g.room // so that everything after it stays the same
 		g.code = g.code[:at]
 		instead()
 		g.room = room
 	}
 }
 
-// chance is true once in n times.
+// chance is true once in n times, on average.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) pick(types []byte) byte { return types[g.IntN(len(types))] }
@@ -169,7 +169,7 @@ func (g *generator) close() {
 	g.labels = g.labels[:len(g.labels)-1]
 }
 
-// local returns a local of a type that statements may change, and adds one when
+// local returns a local of a type that statements may change, adding one if
 // there is none.
 func (g *generator) local(t byte) int {
 	from := g.IntN(g.own)

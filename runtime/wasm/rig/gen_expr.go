@@ -6,10 +6,10 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// deepest is how deep expressions are nested.
+// deepest is the maximum nesting depth of expressions.
 const deepest = 7
 
-// expr leaves a value of a type.
+// expr pushes a value of a type.
 func (g *generator) expr(t byte) {
 	g.node(func() {
 		g.depth++
@@ -22,7 +22,7 @@ func (g *generator) expr(t byte) {
 	}, func() { g.zero(t) })
 }
 
-// exprs leaves a value of each type.
+// exprs pushes a value of each type.
 func (g *generator) exprs(types []byte) {
 	for _, t := range types {
 		g.expr(t)
@@ -81,7 +81,7 @@ func (g *generator) compound(t byte) {
 	}
 }
 
-// choice is a select.
+// choice generates a select.
 func (g *generator) choice(t byte) {
 	g.expr(t)
 	g.expr(t)
@@ -93,7 +93,7 @@ func (g *generator) choice(t byte) {
 	g.op(module.Select)
 }
 
-// condition leaves an i32 to branch on.
+// condition pushes an i32 to branch on.
 func (g *generator) condition() {
 	if !g.Compare && g.chance(2) {
 		g.expr(module.I32)
@@ -117,7 +117,7 @@ func (g *generator) condition() {
 	}, func() { g.i32(0) })
 }
 
-// masked leaves an operand of a comparison: often 0 or an and.
+// masked pushes an operand of a comparison: often 0 or an and.
 func (g *generator) masked(t byte) {
 	and := i32And
 	if t == module.I64 {
@@ -143,7 +143,7 @@ func (g *generator) masked(t byte) {
 	}
 }
 
-// blockOf is a block that takes parameters and returns a value.
+// blockOf generates a block that takes parameters and returns a value.
 func (g *generator) blockOf(t byte) {
 	params := g.typeList(2)
 	g.exprs(params)
@@ -158,7 +158,7 @@ func (g *generator) blockOf(t byte) {
 	g.close()
 }
 
-// loopOf is a loop whose value goes around with it.
+// loopOf generates a loop that carries its value around.
 func (g *generator) loopOf(t byte) {
 	counter := g.scratch(module.I32)
 	g.i32(int32(1 + g.IntN(4)))
@@ -175,7 +175,7 @@ func (g *generator) loopOf(t byte) {
 	g.close()
 }
 
-// again goes back to the innermost loop, as often as a counter says.
+// again branches back to the innermost loop, as often as a counter says.
 func (g *generator) again(counter int) {
 	g.at(module.LocalGet, counter)
 	g.i32(1)
@@ -184,7 +184,7 @@ func (g *generator) again(counter int) {
 	g.at(module.BrIf, 0)
 }
 
-// switchOf is a br_table whose targets take a value.
+// switchOf generates a br_table whose targets take a value.
 func (g *generator) switchOf(t byte) {
 	g.open(module.Block, nil, []byte{t})
 	g.open(module.Block, nil, []byte{t})
@@ -201,7 +201,7 @@ func (g *generator) switchOf(t byte) {
 	g.close()
 }
 
-// leave is a value that a branch may take out of a block, if there is such a block.
+// leave generates a value that a branch may take out of a block, if there is such a block.
 func (g *generator) leave(t byte) {
 	g.expr(t)
 	for depth := range g.labels {
@@ -214,7 +214,7 @@ func (g *generator) leave(t byte) {
 	}
 }
 
-// callFor calls a function that returns a type first, if there is one.
+// callFor calls a function whose first result has a type, if there is one.
 func (g *generator) callFor(t byte) bool {
 	from := g.IntN(len(g.m.Functions))
 	for i := range g.m.Functions {
@@ -232,7 +232,7 @@ func (g *generator) callFor(t byte) bool {
 	return false
 }
 
-// call calls a function, by its index in the first table sometimes.
+// call calls a function, sometimes by its index in the first table.
 func (g *generator) call(f int) {
 	kind := g.m.Types[g.m.Functions[f]]
 	g.exprs(kind.Params)
@@ -248,7 +248,7 @@ func (g *generator) call(f int) {
 	g.at2(module.CallIndirect, int(g.m.Functions[f]), 0)
 }
 
-// ofEntity is a value that depends on memory, tables and references.
+// ofEntity generates a value that depends on memory, tables and references.
 func (g *generator) ofEntity(t byte) {
 	table := g.IntN(len(g.m.Tables))
 	switch {
@@ -277,7 +277,7 @@ func (g *generator) ofEntity(t byte) {
 	}
 }
 
-// reference leaves a reference, in programs without any too.
+// reference pushes a reference, even in programs without any.
 func (g *generator) reference(t byte) {
 	if g.has(t) {
 		g.expr(t)
@@ -286,7 +286,7 @@ func (g *generator) reference(t byte) {
 	g.constant(t)
 }
 
-// entry leaves the index of an entry of a table, rarely one beyond.
+// entry pushes the index of a table entry, rarely one out of range.
 func (g *generator) entry(table int) {
 	if g.chance(40) {
 		g.expr(module.I32)
@@ -295,7 +295,7 @@ func (g *generator) entry(table int) {
 	g.i32(int32(g.IntN(int(g.m.Tables[table].Min))))
 }
 
-// operation is an instruction of the table of opcodes and its operands.
+// operation generates an instruction of the table of opcodes and its operands.
 func (g *generator) operation(t byte) {
 	ops := g.operations[t]
 	if len(ops) == 0 {
@@ -305,7 +305,7 @@ func (g *generator) operation(t byte) {
 	g.apply(ops[g.IntN(len(ops))])
 }
 
-// apply makes an instruction and its operands.
+// apply generates an instruction and its operands.
 func (g *generator) apply(op uint32) {
 	o := module.Describe(op)
 	for i, t := range []byte(o.Pop) {
@@ -327,8 +327,8 @@ func (g *generator) apply(op uint32) {
 	g.instruction(op, o)
 }
 
-// instruction makes one whose operands are on the stack, and clears the NaNs that
-// it leaves.
+// instruction generates an instruction whose operands are on the stack, and
+// clears NaNs in its result.
 func (g *generator) instruction(op uint32, o *module.Opcode) {
 	in := module.Instruction{Op: op}
 	if o.Operands == module.Memory || o.Operands == module.MemoryLane {
@@ -353,8 +353,8 @@ func (g *generator) instruction(op uint32, o *module.Opcode) {
 	}
 }
 
-// convertible leaves a float that is in the range of all integers but those
-// without a sign.
+// convertible pushes a float in the range of all integer types except the
+// unsigned ones.
 func (g *generator) convertible(t byte) {
 	g.expr(module.I32)
 	g.i32(0x7fff)
@@ -376,7 +376,7 @@ func (g *generator) notZero(t byte) {
 	g.op(i64Or)
 }
 
-// clear makes a scalar NaN 0, without a branch or a select.
+// clear turns a scalar NaN into 0, without a branch or a select.
 func (g *generator) clear(t byte) {
 	if t != module.F32 && t != module.F64 {
 		return
@@ -398,7 +398,7 @@ func (g *generator) clear(t byte) {
 	g.op(f64Eq, i64ExtendI32U, i64Sub, i64And, f64OfI64)
 }
 
-// address leaves a place in memory, most of the time one that there is.
+// address pushes an address, usually one in memory.
 func (g *generator) address() {
 	switch n := g.IntN(40); {
 	case n == 0:

@@ -6,18 +6,18 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Fuel is the name of the global that makes programs end, an i32. It must be set
-// before each call.
+// Fuel is the name of the global, an i32, that makes programs end. It must be
+// set before each call.
 const Fuel = "fuel"
 
 const (
 	fuelGlobal = 0
 	pages      = 2
-	morePages  = 2 // that memory may grow by
+	morePages  = 2 // by which memory may grow
 	entries    = 12
 )
 
-// outline makes all of the module but the bodies of its functions.
+// outline generates the whole module except the bodies of its functions.
 func (g *generator) outline() {
 	m := g.m
 	for range 1 + g.IntN(g.Functions) {
@@ -49,7 +49,7 @@ func (g *generator) outline() {
 	export("memory", module.KindMemory, 0)
 }
 
-// segments makes two segments of elements and of data each, the second passive.
+// segments generates two segments each of elements and of data, the second one passive.
 func (g *generator) segments() {
 	m := g.m
 	var functions []uint32
@@ -74,7 +74,7 @@ func (g *generator) segments() {
 	m.DataCount = len(m.Data)
 }
 
-// initial is the first value of a global.
+// initial returns the initial value of a global.
 func (g *generator) initial(t byte) module.Const {
 	switch t {
 	case module.I32:
@@ -86,7 +86,7 @@ func (g *generator) initial(t byte) module.Const {
 	case module.F64:
 		return module.Const{Op: byte(f64Const), Bits: g.float64()}
 	case module.V128:
-		at := len(g.m.Bytes) // of which the encoder takes them
+		at := len(g.m.Bytes) // from where the encoder takes them
 		g.m.Bytes = append(g.m.Bytes, g.vector()...)
 		return module.Const{Op: byte(vectorConst >> 8), Bits: uint64(at)}
 	case module.FuncRef:
@@ -95,7 +95,7 @@ func (g *generator) initial(t byte) module.Const {
 	return module.Const{Op: byte(module.RefNull), Bits: uint64(t)}
 }
 
-// body makes the locals and instructions of a function.
+// body generates the locals and instructions of a function.
 func (g *generator) body(f int) []byte {
 	t := g.m.Types[g.m.Functions[f]]
 	g.code, g.labels, g.room, g.depth, g.straight = nil, []label{{types: t.Results}}, g.Room, 0, false
@@ -105,7 +105,7 @@ func (g *generator) body(f int) []byte {
 	}
 	g.own = len(g.locals)
 	g.burn()
-	if len(g.Kept) > 0 && g.chance(2) { // values are in registers as long as there is no call
+	if len(g.Kept) > 0 && g.chance(2) { // values stay in registers as long as there is no call
 		g.statements()
 		g.keep()
 	} else {
@@ -133,7 +133,7 @@ func (g *generator) statements() {
 	}
 }
 
-// burn uses fuel, and traps when there is none.
+// burn uses fuel, and traps when there is none left.
 func (g *generator) burn() {
 	g.at(module.GlobalGet, fuelGlobal)
 	g.op(i32Eqz)

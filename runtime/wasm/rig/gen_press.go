@@ -2,11 +2,11 @@ package rig
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// The compiler's allocator of registers takes values that loops made for alive
-// for longer than they are. So a function begins with loops in a row that leave
-// a value each; what comes after them runs short of registers.
+// The compiler's register allocator considers values that loops made live for
+// longer than they are. So a function begins with a series of loops that
+// produce one value each; the code after them runs short of registers.
 
-// keep makes the values of the profile and returns the locals that hold them.
+// keep generates the values of the profile and returns the locals that hold them.
 func (g *generator) keep() []int {
 	if len(g.Kept) == 0 {
 		return nil
@@ -18,17 +18,17 @@ func (g *generator) keep() []int {
 		kept = append(kept, n)
 		g.node(func() { g.keepOne(n, t) }, func() {})
 	}
-	// What follows may use them, as it uses the other locals.
+	// The following code may use them like the other locals.
 	g.own = len(g.locals)
 	return kept
 }
 
-// keepOne gives a local its value, and uses it in a loop, where it changes
-// sometimes.
+// keepOne sets a local to its value, and uses it in a loop, which sometimes
+// changes it.
 func (g *generator) keepOne(n int, t byte) {
 	counter := g.scratch(module.I32)
 	loads := map[byte]uint32{module.I32: 0x28, module.I64: 0x29, module.F32: 0x2a, module.F64: 0x2b, module.V128: 0xfd00}
-	g.i32(int32(g.IntN(400))) // the compiler makes constants anew where they are used
+	g.i32(int32(g.IntN(400))) // the compiler recreates constants where they are used
 	g.emit(module.Instruction{Op: loads[t]})
 	g.at(module.LocalSet, n)
 	g.i32(int32(1 + g.IntN(3)))
@@ -47,9 +47,9 @@ func (g *generator) keepOne(n int, t byte) {
 	g.close()
 }
 
-// tail is code without a branch, up to the end of the function: only there does
-// the allocator keep what is not used any more in registers, and takes those of
-// the values that it works on instead.
+// tail generates code without a branch, up to the end of the function: only
+// there does the allocator keep in registers what is no longer used, and take
+// the registers of the values in use instead.
 func (g *generator) tail() {
 	if len(g.Kept) == 0 {
 		return
@@ -66,8 +66,8 @@ func (g *generator) tail() {
 	}
 }
 
-// show uses the values that were kept, or some of them: those that are only used
-// in their loops are taken for alive nevertheless.
+// show uses the kept values, or some of them: those that are only used in their
+// loops are considered live nevertheless.
 func (g *generator) show(kept []int) {
 	if g.chance(2) {
 		return
@@ -77,7 +77,7 @@ func (g *generator) show(kept []int) {
 	}
 }
 
-// showOne writes a local into memory.
+// showOne writes a local to memory.
 func (g *generator) showOne(n int) {
 	stores := map[byte]uint32{
 		module.I32: i32Store, module.I64: 0x37, module.F32: 0x38, module.F64: 0x39, module.V128: 0xfd0b,

@@ -2,7 +2,7 @@ package rig
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// statement leaves the stack as it was.
+// statement leaves the stack unchanged.
 func (g *generator) statement() {
 	g.node(func() {
 		if g.room < 0 || len(g.labels) > 12 {
@@ -51,14 +51,14 @@ func (g *generator) anyStatement() {
 	}
 }
 
-// nested are the statements in a block.
+// nested generates the statements in a block.
 func (g *generator) nested() {
 	for range g.IntN(3) {
 		g.statement()
 	}
 }
 
-// fork is an if, with an else or without.
+// fork generates an if, with or without else.
 func (g *generator) fork() {
 	g.condition()
 	g.open(module.If, nil, nil)
@@ -70,7 +70,7 @@ func (g *generator) fork() {
 	g.close()
 }
 
-// repeat is a loop.
+// repeat generates a loop.
 func (g *generator) repeat() {
 	counter := g.scratch(module.I32)
 	g.i32(int32(1 + g.IntN(6)))
@@ -82,7 +82,7 @@ func (g *generator) repeat() {
 	g.close()
 }
 
-// several is a block that returns any number of values.
+// several generates a block that returns any number of values.
 func (g *generator) several() {
 	results := g.typeList(4)
 	g.open(module.Block, nil, results)
@@ -98,7 +98,7 @@ func (g *generator) several() {
 	}
 }
 
-// dispatch is a br_table out of some blocks.
+// dispatch generates a br_table out of some blocks.
 func (g *generator) dispatch() {
 	n := 1 + g.IntN(4)
 	for range n {
@@ -119,11 +119,11 @@ func (g *generator) dispatch() {
 	}
 }
 
-// loops reports whether a label is that of a loop. Only those take parameters
-// that again counts, so other branches leave them alone.
+// loops reports whether a label is that of a loop. Only loops take parameters
+// that again counts, so other branches avoid them.
 func (g *generator) loops(depth int) bool { return g.labels[len(g.labels)-1-depth].loop }
 
-// jump is a branch on a condition out of some block around it.
+// jump generates a conditional branch out of some enclosing block.
 func (g *generator) jump() {
 	depth := g.IntN(len(g.labels))
 	if g.loops(depth) {
@@ -138,7 +138,7 @@ func (g *generator) jump() {
 	}
 }
 
-// exit leaves by a branch or return on a condition, with dead code behind it.
+// exit generates a conditional branch or return, followed by dead code.
 func (g *generator) exit() {
 	g.condition()
 	g.open(module.If, nil, nil)
@@ -157,7 +157,7 @@ func (g *generator) exit() {
 	g.close()
 }
 
-// dead is code that is never reached, where operands may be missing.
+// dead generates unreachable code, where operands may be missing.
 func (g *generator) dead() {
 	switch g.IntN(6) {
 	case 0:
@@ -175,7 +175,7 @@ func (g *generator) dead() {
 	}
 }
 
-// callOff calls a function and drops what it returns.
+// callOff calls a function and drops its results.
 func (g *generator) callOff() {
 	f := g.IntN(len(g.m.Functions))
 	g.call(f)
@@ -184,7 +184,7 @@ func (g *generator) callOff() {
 	}
 }
 
-// size leaves how much a bulk operation works on, mostly little.
+// size pushes the size of a bulk operation, usually small.
 func (g *generator) size(most int) {
 	if g.chance(12) {
 		g.expr(module.I32)

@@ -7,7 +7,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Constants are at the edge of something more often than not.
+// Constants are edge cases more often than not.
 
 func (g *generator) int32() int32 {
 	edges := []int32{0, 0, 1, -1, 2, 7, 8, 31, 32, 63, 127, -128, 255, 256, 32767, 65535, math.MaxInt32, math.MinInt32}
@@ -50,7 +50,7 @@ func (g *generator) float64() uint64 {
 	return math.Float64bits(float64(g.IntN(200)-100) / 2)
 }
 
-// vector has lanes of one kind, of small numbers or of random bits.
+// vector returns lanes of one kind, with small numbers or random bits.
 func (g *generator) vector() []byte {
 	b := make([]byte, 16)
 	switch g.IntN(4) {
@@ -74,7 +74,7 @@ func (g *generator) vector() []byte {
 	return b
 }
 
-// constant leaves some value of a type.
+// constant pushes some value of a type.
 func (g *generator) constant(t byte) {
 	switch t {
 	case module.I32:
@@ -98,7 +98,7 @@ func (g *generator) constant(t byte) {
 	}
 }
 
-// zero leaves 0, or null.
+// zero pushes 0, or null.
 func (g *generator) zero(t byte) {
 	switch t {
 	case module.I32:

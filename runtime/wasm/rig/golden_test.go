@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden holds a text against a file.
 func golden(t *testing.T, path, got string) {
@@ -23,6 +23,6 @@ func golden(t *testing.T, path, got string) {
 		t.Fatalf("%v (go test -update writes it)", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not what came out (−file, +now; go test -update writes it anew):\n%s", path, diff)
+		t.Errorf("%s is not what came out (−file, +now; go test -update rewrites it):\n%s", path, diff)
 	}
 }

@@ -12,13 +12,13 @@ import (
 // Fault is something that wazero 1.12's compilers get wrong.
 type Fault struct {
 	Name string
-	Arch string // on which it is wrong
-	// Sketches are modules of which one at least is wrong as it is, and none when
-	// it is rewritten.
+	Arch string // on which it occurs
+	// Sketches are modules, at least one of which gives a wrong result unchanged,
+	// and none when it is rewritten.
 	Sketches []Sketch
 }
 
-// KnownFaults returns the faults that are known.
+// KnownFaults returns the known faults.
 func KnownFaults() ([]Fault, error) {
 	masked, err := maskedFaults()
 	if err != nil {
@@ -28,10 +28,10 @@ func KnownFaults() ([]Fault, error) {
 	return append(masked, pressed...), err
 }
 
-// maskedFaults are branches on a comparison of 0 with what an and leaves. The
-// compiler makes one instruction of the two, and takes the wrong way: on amd64
-// when the 0 is on the left, on arm64 for comparisons without a sign when it is
-// on the right, and for those with one when it is on the left.
+// maskedFaults are branches on a comparison of 0 with the result of an and. The
+// compiler merges the two into one instruction, and takes the wrong branch: on
+// amd64 when the 0 is on the left, on arm64 for unsigned comparisons when it is
+// on the right, and for signed ones when it is on the left.
 func maskedFaults() ([]Fault, error) {
 	var all []Fault
 	for _, kind := range []byte{module.I32, module.I64} {
@@ -61,8 +61,8 @@ func maskedFaults() ([]Fault, error) {
 	return all, nil
 }
 
-// branches is a module that returns 1 if a condition holds and 0 otherwise. The
-// condition is asked for several arguments, by as many functions.
+// branches returns a module that returns 1 if a condition holds and 0 otherwise. The condition
+// is evaluated for several arguments, by as many functions.
 func branches(kind byte, branch string, condition []byte) Sketch {
 	one, zero := In(module.I32Const, 1), In(module.I32Const)
 	code := slices.Concat(condition, In(module.If, uint64(module.I32)), one, In(module.Else), zero, In(module.End))
@@ -82,8 +82,8 @@ func branches(kind byte, branch string, condition []byte) Sketch {
 }
 
 // pressedFaults are instructions that change a register of a temporary value,
-// of which the compiler then reloads an older copy, when many values that loops
-// use seem to be alive.
+// of which the compiler then reloads an older copy, when many values used by
+// loops seem to be live.
 func pressedFaults() ([]Fault, error) {
 	var all []Fault
 	add := func(op uint32, name, pop string, push byte) {
@@ -124,11 +124,11 @@ const (
 	fromParameters operands = iota
 	fromConstants
 	fromMemory
-	fromBefore // the loops, so that they may be in memory again
+	fromBefore // the loops, so that they may be spilled to memory again
 )
 
-// pressed is a module with one instruction behind loops in a row, each of which
-// uses a float. The floats are not used after that.
+// pressed returns a module with one instruction after a series of loops, each
+// of which uses a float. The floats are not used after that.
 func pressed(op uint32, pop string, push byte, kept int, from operands) Sketch {
 	f := Routine{Params: []byte(pop), Results: []byte{push}, Locals: []byte(strings.Repeat("\x7c", kept) + pop)}
 	early := len(pop) + kept
@@ -161,17 +161,17 @@ func pressed(op uint32, pop string, push byte, kept int, from operands) Sketch {
 
 func (f *Routine) add(code ...[]byte) { f.Code = append(f.Code, slices.Concat(code...)...) }
 
-// loaded is an operand from memory, of which i is the place.
+// loaded is an operand from memory, at index i.
 func loaded(i int, kind byte) []byte {
 	loads := map[byte]uint32{module.I64: 0x29, module.F32: 0x2a, module.F64: f64Load, module.V128: 0xfd00}
-	if kind == module.I32 { // conditions, addresses and lanes, which are 0 most of the time
+	if kind == module.I32 { // conditions, addresses and lanes, which are mostly 0
 		return slices.Concat(In(module.LocalGet, uint64(i)), In(i32Eqz))
 	}
 	return slices.Concat(In(module.I32Const, uint64(16*i)), In(loads[kind]))
 }
 
-// floats are 256 bytes at the beginning of memory that are floats of either
-// width, none of them a NaN.
+// floats returns 256 bytes for the beginning of memory that are floats of
+// either width, none of them a NaN.
 func floats() []module.Segment {
 	data := module.Segment{Offset: module.Const{Op: byte(module.I32Const)}}
 	for i := range 64 {
@@ -180,7 +180,7 @@ func floats() []module.Segment {
 	return []module.Segment{data}
 }
 
-// some is a constant.
+// some returns a constant.
 func some(kind byte) []byte {
 	switch kind {
 	case module.I32:

@@ -10,16 +10,16 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// answersAt is where a worker keeps what it returns, behind the data of sketches,
-// answerBytes how much room there is for each answer.
+// answersAt is where a worker stores its results, after the data of sketches,
+// answerBytes the room for each.
 const (
 	answersAt   = 1024
 	answerBytes = 16
 )
 
-// KnownWorker returns a worker that needs nothing, into which all faults of
-// [KnownFaults] are put together: it returns what each sketch returns for
-// arguments that are zero, and for others.
+// KnownWorker returns a worker without imports that combines all faults of
+// [KnownFaults]: it returns what each sketch returns for zero arguments, and
+// for others.
 func KnownWorker() ([]byte, error) {
 	faults, err := KnownFaults()
 	if err != nil {
@@ -47,13 +47,13 @@ func KnownWorker() ([]byte, error) {
 	return worker.Bytes()
 }
 
-// stored stores a result at the address below it.
+// stored stores a result at the address below it on the stack.
 func stored(kind byte) []byte {
 	stores := map[byte]uint32{module.I32: i32Store, module.I64: 0x37, module.F32: 0x38, module.F64: 0x39, module.V128: 0xfd0b}
 	return In(stores[kind])
 }
 
-// nothing is a constant that is zero.
+// nothing returns a zero constant.
 func nothing(kind byte) []byte {
 	switch kind {
 	case module.I32:
@@ -69,7 +69,7 @@ func nothing(kind byte) []byte {
 	return v.Append(nil)
 }
 
-// Answer runs a worker that needs nothing in a form, and returns its result.
+// Answer runs a worker without imports in a form, and returns its result.
 func Answer(ctx context.Context, f Form, worker []byte) ([]byte, error) {
 	r := NewRuntime(ctx, f)
 	defer func() { _ = r.Close(ctx) }()

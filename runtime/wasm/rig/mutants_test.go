@@ -23,7 +23,7 @@ const (
 // worker notices. make fuzz-modules tries 20,000.
 func TestMutants(t *testing.T) {
 	t.Parallel()
-	first, total, children := number(t, envFirst, 0), 200, 1
+	first, total, children := number(t, envFirst, 0), 80, 1
 	if os.Getenv(envMutants) != "" {
 		total, children = number(t, envMutants, 0), 2
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Which bits a NaN has is up to the engine, so programs must not show them.
-// Scalar NaNs become 0 where their bits would be seen: in memory, in integers,
-// in vectors, and as what copysign takes the sign of. Vectors show their bits
-// to each instruction, so the lanes that an instruction for floats makes NaN
-// become 0 at once, in the width of that instruction: what is a NaN of 64 bits
-// need be none when it is looked at as two of 32.
+// The bits of a NaN are up to the engine, so programs must not show them.
+// Scalar NaNs become 0 where their bits would become visible: in memory, in
+// integers, in vectors, and where copysign takes their sign. Vectors show their
+// bits to each instruction, so lanes that a float instruction turns into NaNs
+// become 0 at once, in the width of that instruction: a 64-bit NaN need not be
+// one when it is viewed as two 32-bit lanes.
 
-// clearer returns the comparison that finds NaNs in what a vector instruction
-// leaves; 0 = it leaves none of its own.
+// clearer returns the comparison that finds NaNs in the result of a vector
+// instruction; 0 = it creates none.
 func clearer(op uint32) uint32 {
 	o := module.Describe(op)
 	shape, name, _ := strings.Cut(o.Name, ".")
@@ -23,7 +23,7 @@ func clearer(op uint32) uint32 {
 	}
 	switch name {
 	case "eq", "ne", "lt", "gt", "le", "ge", "splat", "replace_lane", "abs", "neg":
-		return 0 // masks, and what only moves bits
+		return 0 // masks, and instructions that only move bits
 	}
 	switch shape {
 	case "f32x4":
@@ -34,8 +34,8 @@ func clearer(op uint32) uint32 {
 	return 0
 }
 
-// showsBits reports whether an instruction shows the bits of an operand that is
-// a scalar float.
+// showsBits reports whether an instruction exposes the bits of an operand that
+// is a scalar float.
 func showsBits(op uint32, operand int) bool {
 	switch name := module.Describe(op).Name; {
 	case op == f32Copysign || op == f64Copysign:
@@ -47,10 +47,10 @@ func showsBits(op uint32, operand int) bool {
 	return false
 }
 
-// canonical makes all NaNs of a result the same.
+// canonical maps all NaNs of a result to the same bits.
 func canonical(t byte, bits uint64) uint64 {
 	if t == module.I32 || t == module.F32 {
-		bits &= 0xffff_ffff // the other half is left over from something
+		bits &= 0xffff_ffff // the other half is left over from something else
 	}
 	switch {
 	case t == module.F32 && bits&0x7f80_0000 == 0x7f80_0000 && bits&0x007f_ffff != 0:

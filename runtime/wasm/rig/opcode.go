@@ -2,7 +2,7 @@ package rig
 
 import "github.com/jobhost/jobhost/runtime/module"
 
-// Opcodes that the generator uses by themselves.
+// Opcodes that the generator uses directly.
 const (
 	i32Load16U    uint32 = 0x2f
 	f64Load       uint32 = 0x2b
@@ -43,7 +43,7 @@ const (
 	vectorAnd     uint32 = 0xfd4e
 )
 
-// opcodes returns all opcodes that the table of package module has.
+// opcodes returns all opcodes in the table of package module.
 func opcodes() []uint32 {
 	var all []uint32
 	for _, prefix := range []uint32{0, 0xfc, 0xfd} {
@@ -56,7 +56,7 @@ func opcodes() []uint32 {
 	return all
 }
 
-// ordered are the comparisons of integers, those for equality included, by the
+// ordered returns the integer comparisons, including those for equality, by the
 // type of their operands.
 func ordered(t byte) (first, last uint32) {
 	if t == module.I64 {

@@ -6,22 +6,22 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Profile says what programs are like.
+// Profile is a characterization of programs.
 type Profile struct {
 	Name string
 	// Types are the types of values in them.
 	Types []byte
-	// Kept are the types of values that are made by loops at the beginning of
-	// each function and used at its end, so that they are in registers between.
+	// Kept are the types of values that loops produce at the beginning of each function and
+	// that are used at its end, so that they occupy registers in between.
 	Kept []byte
-	// Compare makes conditions of comparisons of what i32.and and i64.and leave.
+	// Compare builds conditions from comparisons of the results of i32.and and i64.and.
 	Compare bool
-	// Functions and Room are how many functions a program has at most, and how
-	// many instructions each, about.
+	// Functions is the maximum number of functions of a program, Room the
+	// approximate number of instructions in each.
 	Functions, Room int
 }
 
-// Profiles are those that found something once, and one for all of them.
+// Profiles returns those that once found something, and a general one.
 func Profiles() []Profile {
 	integers := []byte{module.I32, module.I64}
 	floats := []byte{module.I32, module.I64, module.F32, module.F64}

@@ -15,7 +15,7 @@ import (
 // make fuzz-modules tries 20,000.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	total := number(t, envCount, 300)
+	total := number(t, envCount, 120)
 	start := time.Now()
 	sum := inChildren(t, "programs", number(t, envFirst, 0), total, 1000)
 	if sum["calls"] < 4*total || sum["trapped"] > sum["calls"]/2 {

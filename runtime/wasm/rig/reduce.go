@@ -1,7 +1,7 @@
 package rig
 
 // Reduce returns statements and expressions of a program that can be cut while
-// the program still fails, as many as it finds. Nodes is how many there are;
+// the program still fails, as many as it finds. Nodes is their total number;
 // fails generates the program with a cut and tries it.
 func Reduce(nodes int, fails func(cut map[int]bool) bool) map[int]bool {
 	cut := map[int]bool{}

@@ -31,8 +31,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestCut shows that programs are the same for each seed, and valid whatever is
-// cut.
+// TestCut shows that programs are the same for each seed, and valid with any cut.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	for i, p := range rig.Profiles() {

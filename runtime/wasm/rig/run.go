@@ -24,7 +24,7 @@ const (
 	Rewritten // and compiled
 )
 
-// String returns what the form is called in reports.
+// String returns the name of the form in reports.
 func (f Form) String() string { return [...]string{"interpreted", "compiled", "rewritten"}[f] }
 
 // NewRuntime returns a runtime for modules in a form.
@@ -36,7 +36,7 @@ func NewRuntime(ctx context.Context, f Form) wazero.Runtime {
 	return wazero.NewRuntimeWithConfig(ctx, config.WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
 }
 
-// Check reads a module as a host does, before it rewrites it: its structure and
+// Check reads a module as a host does before rewriting it: its structure and
 // its types.
 func Check(wasm []byte) (*module.Module, error) {
 	m, err := module.Read(wasm)
@@ -62,7 +62,7 @@ func Check(wasm []byte) (*module.Module, error) {
 	return m, nil
 }
 
-// Prepare returns what the engine is given of a module in a form. The result
+// Prepare returns what the engine is given for a module in a form. The result
 // of the rewrite is nil for the other forms.
 func Prepare(wasm []byte, f Form) ([]byte, *rewrite.Result, error) {
 	if f != Rewritten {
@@ -72,7 +72,7 @@ func Prepare(wasm []byte, f Form) ([]byte, *rewrite.Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// The host writes data into the memory that a module has of its own.
+	// The host writes data only to a memory that the module itself defines.
 	result, err := rewrite.Rewrite(m, rewrite.Options{KeepData: m.Imported[module.KindMemory] > 0})
 	if err != nil {
 		return nil, nil, fmt.Errorf("rewrite: %w", err)
@@ -80,9 +80,9 @@ func Prepare(wasm []byte, f Form) ([]byte, *rewrite.Result, error) {
 	return result.Module, result, nil
 }
 
-// Instantiate runs a module in a form: its segments are written and its start
-// function has run, by the engine or, if it is rewritten, by us as the host
-// does it. The runtime must be one for the form. What it panics with is an error.
+// Instantiate instantiates a module in a form, writes its segments and runs its
+// start function: the engine does so or, if it is rewritten, we do as the host
+// does. The runtime must be one for the form. A panic is returned as an error.
 func Instantiate(ctx context.Context, r wazero.Runtime, f Form, wasm []byte, name string) (_ api.Module, err error) {
 	wasm, result, err := Prepare(wasm, f)
 	if err != nil {
@@ -114,7 +114,7 @@ func Instantiate(ctx context.Context, r wazero.Runtime, f Form, wasm []byte, nam
 	return instance, nil
 }
 
-// Trap returns what a guest died of, without the stack; "" = nothing.
+// Trap returns why a guest trapped, without the stack; "" = it did not.
 func Trap(err error) string {
 	if err == nil {
 		return ""

@@ -8,16 +8,16 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Opcodes returns all opcodes that there are.
+// Opcodes returns all opcodes.
 func Opcodes() []uint32 { return opcodes() }
 
-// constantCases is how many functions of [Single] have constants as operands.
+// constantCases is how many functions of [Single] have constant operands.
 const constantCases = 24
 
-// Single returns a module for one instruction. Its function f0 has it between
-// others that set locals and globals of all types before and return them
+// Single returns a module for one instruction. Its function f0 surrounds it
+// with code that sets locals and globals of all types before and returns them
 // afterwards; it takes the operands as arguments. The other functions have
-// constants for operands, and are left out where the instruction has none.
+// constant operands, and are left out if the instruction has none.
 func Single(op uint32) ([]byte, error) {
 	all := Profiles()[1]
 	g := &generator{
@@ -44,12 +44,12 @@ func Single(op uint32) ([]byte, error) {
 	return g.m.Encode(func(b []byte, f int) ([]byte, error) { return append(b, bodies[f]...), nil })
 }
 
-// single makes the module of one instruction.
+// single generates the module of one instruction.
 type single struct {
 	*generator
 	opcode          uint32
 	o               *module.Opcode
-	plain           bool // what it takes and leaves is in the table of opcodes
+	plain           bool // the table of opcodes defines what it pops and pushes
 	params, results []byte
 }
 
@@ -111,7 +111,7 @@ func (s *single) guarded() []byte {
 	return s.end(len(s.params))
 }
 
-// constants is a function whose operands are constants.
+// constants is a function with constant operands.
 func (s *single) constants() []byte {
 	s.begin(nil, s.results)
 	for i, t := range s.params {
@@ -122,7 +122,7 @@ func (s *single) constants() []byte {
 	return s.end(0)
 }
 
-// prepare makes an operand fit for the instruction.
+// prepare makes an operand suitable for the instruction.
 func (s *single) prepare(i int, t byte) {
 	if i == 0 && (s.o.Operands == module.Memory || s.o.Operands == module.MemoryLane) {
 		s.i32(0xfff)
@@ -133,7 +133,7 @@ func (s *single) prepare(i int, t byte) {
 	}
 }
 
-// finish makes the instruction itself.
+// finish generates the instruction itself.
 func (s *single) finish() { s.instruction(s.opcode, s.o) }
 
 func (s *single) end(params int) []byte {
@@ -147,7 +147,7 @@ func (s *single) end(params int) []byte {
 }
 
 // entity is code around an instruction whose operands the table of opcodes
-// doesn't tell.
+// doesn't define.
 type entity struct {
 	params, results []byte
 	code            func(*generator)
@@ -218,7 +218,7 @@ var entities = map[uint32]entity{
 		}
 		g.op(module.Return)
 	}},
-	module.Call: {code: func(g *generator) { // itself, until the fuel of tests is too little: once
+	module.Call: {code: func(g *generator) { // itself, until the fuel of tests runs out: once
 		g.at(module.GlobalGet, 0)
 		g.op(i32Eqz)
 		g.open(module.If, nil, nil)
@@ -305,7 +305,7 @@ var entities = map[uint32]entity{
 	}},
 }
 
-// forked is an if with all that belongs to it.
+// forked is an if with all its parts.
 func forked(g *generator) {
 	g.gets(2)
 	g.open(module.If, one, one)
@@ -314,7 +314,7 @@ func forked(g *generator) {
 	g.close()
 }
 
-// gets leaves the first parameters.
+// gets pushes the first parameters.
 func (g *generator) gets(n int) {
 	for i := range n {
 		g.at(module.LocalGet, i)
@@ -327,7 +327,7 @@ func (g *generator) dropAll(types []byte) {
 	}
 }
 
-// entryOf leaves the first parameter as the index of an entry, or one beyond.
+// entryOf pushes the first parameter as the index of an entry, possibly out of range.
 func (g *generator) entryOf() {
 	g.at(module.LocalGet, 0)
 	g.i32(15)

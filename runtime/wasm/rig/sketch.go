@@ -20,7 +20,7 @@ type Sketch struct {
 
 // Routine is a function of a [Sketch].
 type Routine struct {
-	Name                    string // that it is exported by; "" = f and its number
+	Name                    string // under which it is exported; "" = f and its index
 	Params, Results, Locals []byte
 	Code                    []byte // without the end
 }
@@ -37,7 +37,7 @@ func In(op uint32, operands ...uint64) []byte {
 	return i.Append(nil)
 }
 
-// Opcode returns the opcode of a name.
+// Opcode returns the opcode with a name.
 func Opcode(name string) (uint32, error) {
 	for _, op := range opcodes() {
 		if module.Describe(op).Name == name {
@@ -92,7 +92,7 @@ func (s *Sketch) body(b []byte, i int) ([]byte, error) {
 	return append(slices.Concat(b, f.Code), byte(module.End)), nil
 }
 
-// zero is the first value of a global.
+// zero is the initial value of a global.
 func zero(m *module.Module, kind byte) module.Const {
 	switch kind {
 	case module.I32:

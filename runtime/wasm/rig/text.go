@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Text returns a module for people to read: its code much as in the text
-// format, and all its bytes.
+// Text formats a module for people: its code roughly in the text format, and
+// all its bytes.
 func Text(wasm []byte) string {
 	var b strings.Builder
 	m, err := module.Read(wasm)

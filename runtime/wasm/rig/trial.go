@@ -14,13 +14,13 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// forms are how many there are.
+// forms is the number of forms.
 const forms = 3
 
-// Bench has a runtime for each form. It is used by one goroutine.
+// Bench has a runtime for each form. It is not safe for concurrent use.
 type Bench struct{ runtimes [forms]wazero.Runtime }
 
-// NewBench returns a bench, which its caller closes.
+// NewBench returns a bench, which its caller must close.
 func NewBench(ctx context.Context) *Bench {
 	b := &Bench{}
 	for f := range Form(forms) {
@@ -40,18 +40,18 @@ func (b *Bench) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Outcome is how a module did.
+// Outcome is the result of running a module.
 type Outcome struct {
 	Calls, Traps int
-	// Plain and Rewritten say where the compiled and the rewritten module differ
-	// from the interpreted one first; "" = nowhere.
+	// Plain and Rewritten say where the compiled and the rewritten module first
+	// differ from the interpreted one; "" = nowhere.
 	Plain, Rewritten string
 }
 
 // Run calls each exported function of a module in all forms, one call after the
-// other, and compares results, traps, memory and globals after each. What the
-// functions are given depends on the seed. The error is about the module: it
-// is invalid, or none of the forms could be instantiated.
+// other, and compares results, traps, memory and globals after each. The
+// arguments depend on the seed. The error is about the module: it is invalid,
+// or none of the forms could be instantiated.
 func (b *Bench) Run(ctx context.Context, wasm []byte, seed uint64) (o Outcome, err error) {
 	m, err := Check(wasm)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *Bench) Run(ctx context.Context, wasm []byte, seed uint64) (o Outcome, e
 	return o, nil
 }
 
-// trial is one run of a module in all forms. Those that differ are given up.
+// trial is one run of a module in all forms. Forms that differ are dropped.
 type trial struct {
 	*rand.Rand
 	m         *module.Module
@@ -133,10 +133,10 @@ func (t *trial) call(ctx context.Context, o *Outcome, e module.Export, round int
 	}
 }
 
-// ownFuel is what programs get for each call.
+// ownFuel is the fuel that programs get for each call.
 const ownFuel = 150
 
-// state is all that can be seen of a module after a call.
+// state is everything observable about a module after a call.
 type state struct {
 	trap    string
 	results []uint64
@@ -153,7 +153,7 @@ func (t *trial) run(ctx context.Context, instance api.Module, name string, args 
 	if err == nil {
 		s.results = canonicals(results, got)
 	}
-	if memory := instance.Memory(); len(t.m.Memories) > 0 { // the rewrite adds one where there is none
+	if memory := instance.Memory(); len(t.m.Memories) > 0 { // the rewrite adds one if there is none
 		s.memory, _ = memory.Read(0, memory.Size())
 	}
 	for _, e := range t.m.Exports {
@@ -164,13 +164,13 @@ func (t *trial) run(ctx context.Context, instance api.Module, name string, args 
 	return s
 }
 
-// globalText shows the value of a global, of vectors the lower half only: wazero
-// returns no more.
+// globalText formats the value of a global, for vectors the lower half only:
+// wazero returns no more.
 func globalText(g api.Global) string {
 	return fmt.Sprintf("%#x", canonical(g.Type(), g.Get()))
 }
 
-// canonicals makes NaNs in results the same.
+// canonicals canonicalizes NaNs in results.
 func canonicals(types []byte, words []uint64) []uint64 {
 	out := words[:0:0]
 	for _, t := range types {
@@ -185,7 +185,7 @@ func canonicals(types []byte, words []uint64) []uint64 {
 	return out
 }
 
-// diff says what is different; "" = nothing.
+// diff describes the difference; "" = none.
 func (s *state) diff(want *state) string {
 	switch {
 	case s.trap != want.trap:
@@ -209,7 +209,7 @@ func (s *state) diff(want *state) string {
 	return ""
 }
 
-// args are arguments, at the edge of something half of the time.
+// args returns arguments, half of them edge cases.
 func (t *trial) args(types []byte) []uint64 {
 	g := generator{Rand: t.Rand}
 	var args []uint64

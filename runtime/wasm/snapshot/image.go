@@ -11,34 +11,33 @@ import (
 // ErrClosed is returned for an image or a memory that was closed.
 var ErrClosed = errors.New("closed")
 
-// Image is the content of a linear memory at one moment. All memories that
-// are made from it share it; nobody can change it. It may be used from several
-// goroutines.
+// Image is the content of a linear memory at one moment. It is immutable,
+// shared by all memories made from it, and safe for concurrent use.
 type Image struct {
 	size   int    // bytes of the memory
-	stored sealed // its content, without the zeros at the end
+	stored sealed // its content, without trailing zeros
 
 	mu     sync.Mutex // protects the rest
-	users  int        // memories, and the image itself until it is closed
+	users  int        // memories, plus the image itself until it is closed
 	closed bool
 }
 
 // NewImage copies the content of a memory, whose length must be a multiple of
-// [PageBytes]. The memory must not change meanwhile.
+// [PageBytes]. The memory must not change during the call.
 func NewImage(content []byte) (*Image, error) { return newImage(content, all(content)) }
 
 // span is a range of bytes.
 type span struct {
 	start, end int
-	zero       bool // it is known to be zero
+	zero       bool // known to be zero
 }
 
-// all is the span of a whole memory.
+// all returns the span of a whole memory.
 func all(content []byte) []span { return []span{{end: len(content)}} }
 
-// newImage is NewImage of a content that is zero outside of some spans, in their
-// order. Only these are read: to read what was never used is to have it fetched,
-// page by page.
+// newImage is NewImage for content that is zero outside some spans, which are in
+// order. Only these are read: reading what was never used would make the kernel
+// provide it, page by page.
 func newImage(content []byte, used []span) (*Image, error) {
 	if len(content)%PageBytes != 0 || uint64(len(content)) > MaxBytes {
 		return nil, fmt.Errorf("make an image: %d bytes are no size of a linear memory", len(content))
@@ -50,8 +49,8 @@ func newImage(content []byte, used []span) (*Image, error) {
 	return &Image{size: len(content), stored: stored, users: 1}, nil
 }
 
-// significant returns how much of a memory is to be stored: all but the zeros
-// at its end, in whole pages of the operating system.
+// significant returns how much of a memory is to be stored: everything except
+// trailing zeros, in whole pages of the operating system.
 func significant(content []byte, used []span) int {
 	page := min(os.Getpagesize(), PageBytes)
 	for _, s := range slices.Backward(used) {
@@ -64,13 +63,13 @@ func significant(content []byte, used []span) int {
 	return 0
 }
 
-// zeros is a page of linear memory that was never written; it stays so.
+// zeros is a page of linear memory that is never written.
 var zeros [PageBytes]byte
 
-// isZero reports whether all bytes are zero, of at most PageBytes.
+// isZero reports whether all bytes are zero; there may be at most PageBytes.
 func isZero(b []byte) bool { return string(b) == string(zeros[:len(b)]) }
 
-// Size returns the size in bytes of the memory that the image was made of, a
+// Size returns the size in bytes of the memory that the image was made from, a
 // multiple of [PageBytes].
 func (i *Image) Size() int {
 	if i == nil {
@@ -79,9 +78,8 @@ func (i *Image) Size() int {
 	return i.size
 }
 
-// Close lets go of the image. Memories made from it stay valid and can be
-// reset; what they share is given back with the last of them. To close it
-// again does nothing.
+// Close releases the image. Memories made from it stay valid and can be reset;
+// shared resources are freed with the last of them. It may be called again.
 func (i *Image) Close() error {
 	i.mu.Lock()
 	again := i.closed
@@ -93,7 +91,7 @@ func (i *Image) Close() error {
 	return i.leave()
 }
 
-// join counts one more memory.
+// join adds a user.
 func (i *Image) join() error {
 	if i == nil {
 		return nil
@@ -107,7 +105,7 @@ func (i *Image) join() error {
 	return nil
 }
 
-// leave counts one less, and gives everything back with the last.
+// leave removes a user, and frees everything with the last.
 func (i *Image) leave() error {
 	if i == nil {
 		return nil
@@ -125,7 +123,7 @@ func (i *Image) leave() error {
 	return nil
 }
 
-// content returns the stored bytes; zeros follow. They must not be written.
+// content returns the stored bytes, which zeros follow. They must not be written.
 func (i *Image) content() []byte {
 	if i == nil {
 		return nil

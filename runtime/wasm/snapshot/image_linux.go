@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sealed is the content of an image in a memfd that nobody can write or
-// resize any more. Its zero value holds nothing.
+// sealed is the content of an image in a memfd that can no longer be written or
+// resized. Its zero value holds nothing.
 type sealed struct {
-	fd      int    // as long as the image is as a memory, the end being a hole
-	content []byte // mapped read-only; what resets copy from
+	fd      int    // as long as the image's memory, its end being a hole
+	content []byte // mapped read-only; resets copy from it
 }
 
-// seals refuse every later change, also through mappings and by whoever gets
-// hold of the descriptor.
+// seals reject every later change, even through mappings and by any holder of
+// the descriptor.
 const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
 
-// seal puts content, which is zero outside of some spans, at the start of a memfd
-// of the given size.
+// seal puts content, which is zero outside some spans, at the start of a memfd of
+// the given size.
 func seal(content []byte, used []span, size int) (s sealed, err error) {
 	if size == 0 {
 		return sealed{fd: -1}, nil
@@ -35,7 +35,7 @@ func seal(content []byte, used []span, size int) (s sealed, err error) {
 	return s, nil
 }
 
-// createMemfd asks for a file that can't be executed, which some systems insist
+// createMemfd creates a file that can't be executed, which some systems insist
 // on (vm.memfd_noexec) and those before Linux 6.3 don't know.
 func createMemfd() (int, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
@@ -62,8 +62,8 @@ func (s *sealed) fill(content []byte, used []span, size int) error {
 	if len(content) == 0 {
 		return nil
 	}
-	// Private although it is only read: before Linux 6.7 a file that is sealed
-	// against writing could not be mapped shared at all.
+	// Private although it is only read: before Linux 6.7 a file sealed against
+	// writing could not be mapped shared at all.
 	p, err := unix.MmapPtr(s.fd, 0, nil, uintptr(len(content)), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
 		return fmt.Errorf("map the memfd: %w", err)
@@ -72,7 +72,7 @@ func (s *sealed) fill(content []byte, used []span, size int) error {
 	return nil
 }
 
-// write writes the content between two places, but for zeros.
+// write writes the content between two positions, except zeros.
 func (s *sealed) write(content []byte, at, end int) error {
 	for at < end {
 		block := content[at:min(at+PageBytes, end)]
@@ -89,7 +89,7 @@ func (s *sealed) write(content []byte, at, end int) error {
 	return nil
 }
 
-// free gives the memory back; mappings of it stay valid.
+// free releases the memory; mappings of it stay valid.
 func (s *sealed) free() error {
 	if s.fd < 0 {
 		return nil

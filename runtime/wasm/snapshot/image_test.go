@@ -94,8 +94,8 @@ func TestImageOutlived(t *testing.T) {
 	}
 }
 
-// TestHammer makes, uses, resets and closes memories of images that are closed
-// meanwhile, from several goroutines.
+// TestHammer makes, uses, resets and closes memories of images that are being
+// closed, from several goroutines.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	content := make([]byte, 2*PageBytes)

@@ -10,21 +10,21 @@ import (
 
 // Memory is the linear memory of one module instance. It implements
 // [experimental.MemoryAllocator] and [experimental.LinearMemory], so it is
-// handed to wazero with [experimental.WithMemoryAllocator].
+// passed to wazero with [experimental.WithMemoryAllocator].
 //
-// Like its module, it belongs to one goroutine at a time. Whoever made it
-// closes it: see [Memory.Free] for why wazero doesn't.
+// Like its module, it is not safe for concurrent use. Its creator must close
+// it: see [Memory.Free] for why wazero doesn't.
 type Memory struct {
 	backing backing // nil = closed
 	image   *Image  // nil = zeros
-	limit   uint64  // bytes that a run may have, what earlier ones grew left out
-	room    uint64  // bytes that there are, with what earlier runs may leave
-	most    uint64  // bytes that this run may have
-	bytes   []byte  // what the guest has
-	first   int     // its size in the beginning
+	limit   uint64  // bytes that a run may use, excluding what earlier ones grew
+	room    uint64  // bytes that exist, including what earlier runs may leave
+	most    uint64  // bytes that this run may use
+	bytes   []byte  // the guest's view
+	first   int     // its initial size
 	taken   bool    // a module has it
-	ended   bool    // and was closed
-	refused bool    // growing, since the last reset or Forgive
+	ended   bool    // the module was closed
+	refused bool    // growth was refused, since the last reset or Forgive
 	shrinks bool    // the next call of Reallocate is to shrink it
 }
 
@@ -33,29 +33,29 @@ var (
 	_ experimental.LinearMemory    = (*Memory)(nil)
 )
 
-// backing is where the bytes of a memory are.
+// backing stores the bytes of a memory.
 type backing interface {
-	// grow returns the first size bytes, those that are new being zero, or
-	// nil if there is no room. The size is never less than before.
+	// grow returns the first size bytes, new ones being zero, or nil if there
+	// is no room. The size is never less than before.
 	grow(size int) []byte
-	// used returns where something may be in the first size bytes, in order:
-	// outside they are zero.
+	// used returns the spans of the first size bytes that may be nonzero, in
+	// order; the rest is zero.
 	used(size int) []span
-	// reset puts all bytes back.
+	// reset restores all bytes.
 	reset() (Stats, error)
-	// free gives everything back.
+	// free releases everything.
 	free() error
 }
 
-// Prepare opens what resets need of the system. Without, the first memory does; a process that will not be able to
-// open files has to do it before.
+// Prepare opens what resets need from the system. Otherwise the first memory does; a process that will lose the
+// right to open files must call it before.
 func Prepare() { bestMethod() }
 
-// New makes a memory of at most limit bytes, rounded down to whole pages, which
-// begins as the image; nil stands for an empty one. The limit is between
-// [PageBytes] and [MaxBytes], and not less than the image. It is what each run
-// may have: as much again as resets left of earlier runs, see
-// [Memory.Outgrown], comes on top.
+// New creates a memory of at most limit bytes, rounded down to whole pages,
+// which starts as a copy of the image; nil means an empty one. The limit is
+// between [PageBytes] and [MaxBytes], and not less than the image. It is what
+// each run may use, in addition to what resets left of earlier runs, see
+// [Memory.Outgrown].
 func New(limit uint64, image *Image) (*Memory, error) {
 	return newMemory(limit, image, bestMethod())
 }
@@ -82,10 +82,9 @@ func newMemory(limit uint64, image *Image, method Method) (*Memory, error) {
 	return m, nil
 }
 
-// Allocate returns the memory itself: its limit and the image decide, not what
-// the module asks for. It serves one module: for a second one, which a caller
-// must have instantiated with the same context by mistake, there is no memory,
-// and wazero panics.
+// Allocate returns the memory itself: its limit and the image decide, not the
+// module's request. It serves one module: a second one, instantiated with the
+// same context by mistake, gets no memory, and wazero panics.
 func (m *Memory) Allocate(_, _ uint64) experimental.LinearMemory {
 	if m.taken {
 		return none{}
@@ -94,17 +93,17 @@ func (m *Memory) Allocate(_, _ uint64) experimental.LinearMemory {
 	return m
 }
 
-// none is a linear memory that has no room.
+// none is a linear memory without room.
 type none struct{}
 
 func (none) Reallocate(uint64) []byte { return nil }
 func (none) Free()                    {}
 
-// Reallocate makes the memory at least size bytes long and returns it. It
-// stays where it is, unless it is backed by a slice. A memory is never smaller
-// than its image: a module that was declared smaller gets that size at once,
-// since wazero takes the length of what is returned. It returns nil, and notes
-// the refusal, over the limit or where the system has no room.
+// Reallocate makes the memory at least size bytes long and returns it. It does
+// not move, unless it is backed by a slice. A memory is never smaller than its
+// image: a module that declares a smaller one gets that size at once, since
+// wazero uses the length of what is returned. It returns nil, and records the
+// refusal, over the limit or if the system has no room.
 func (m *Memory) Reallocate(size uint64) []byte {
 	if m.shrinks {
 		m.bytes = m.bytes[:m.first:m.first]
@@ -129,20 +128,19 @@ func (m *Memory) Reallocate(size uint64) []byte {
 	return grown
 }
 
-// Refused reports whether growing was refused since the last reset, or Forgive.
-// wazero doesn't ask for more than the module itself declares as its maximum.
+// Refused reports whether growth was refused since the last reset, or Forgive.
+// wazero doesn't ask for more than the module's own declared maximum.
 func (m *Memory) Refused() bool { return m.refused }
 
-// Forgive forgets that growing was refused, for memories that serve another run
-// without a reset.
+// Forgive clears Refused, for memories that serve another run without a reset.
 func (m *Memory) Forgive() { m.refused = false }
 
-// Bytes returns the memory as the guest has it, not a copy. It is valid until
-// the memory grows or is closed.
+// Bytes returns the guest's memory itself, not a copy. It is valid until the
+// memory grows or is closed.
 func (m *Memory) Bytes() []byte { return m.bytes }
 
-// Image makes an image of the content as it is now. How long that takes depends
-// on how much of the memory was used, not on its size.
+// Image makes an image of the current content. How long that takes depends on
+// how much of the memory was used, not on its size.
 func (m *Memory) Image() (*Image, error) {
 	if m.backing == nil {
 		return nil, fmt.Errorf("make an image: %w", ErrClosed)
@@ -150,9 +148,9 @@ func (m *Memory) Image() (*Image, error) {
 	return newImage(m.bytes, m.backing.used(len(m.bytes)))
 }
 
-// Reset puts the content back to the image, zeros beyond it. The size stays
-// until [Memory.Shrink]. Views of the memory stay valid.
-// After an error, the content is undefined and the instance must be replaced.
+// Reset restores the content of the image, followed by zeros. The size stays
+// until [Memory.Shrink]. Views of the memory stay valid. After an error, the
+// content is undefined and the instance must be replaced.
 func (m *Memory) Reset() (Stats, error) {
 	if m.ended || m.backing == nil {
 		return Stats{}, fmt.Errorf("reset a memory: %w", ErrClosed)
@@ -168,13 +166,13 @@ func (m *Memory) Reset() (Stats, error) {
 	return stats, nil
 }
 
-// Shrink gives a memory that was reset the size that it began with, so that the
-// next run can't see that others grew it, and doesn't fault in new pages where
-// theirs are. wazero has no call for it; but when a memory grows, wazero takes
-// the length of what its allocator returns, also if that is less. memory is the
-// one of the module that has this one, and no call into it may be under way. It
-// reports false, and the size stays, where the memory can't grow any more by
-// the maximum that its module declares.
+// Shrink restores the initial size of a memory that was reset, so that the next
+// run can't see that others grew it, and doesn't fault in new pages where
+// theirs are. wazero has no call for it; but when a memory grows, wazero uses
+// the length of what its allocator returns, even if that is less. memory must
+// be that of the module that uses this one, with no call into it in progress.
+// It returns false, and the size stays, if the memory can't grow any more
+// because of the maximum that its module declares.
 func (m *Memory) Shrink(memory api.Memory) bool {
 	if !m.Grown() {
 		return true
@@ -189,35 +187,35 @@ func (m *Memory) Shrink(memory api.Memory) bool {
 }
 
 // tolerated is how much a small memory may grow before it counts as outgrown:
-// what one job grew and wrote is put back page by page, for which a replacement
-// of 0.1 to 0.4 ms is the cheaper way sooner or later.
+// what one job grew and wrote is restored page by page, and sooner or later a
+// replacement, at 0.1 to 0.4 ms, is cheaper.
 const tolerated = 4 << 20
 
-// Outgrown reports that the instance should be replaced: the memory has grown
-// to more than twice what it was (and by more than 4 MiB), or by more than a
-// quarter of what it could grow. The guest forgets with each reset that it
-// grew, and what was grown takes address space, so it can't go on for ever.
-// Up to there the next run may grow as far as the first could.
+// Outgrown reports whether the instance should be replaced: the memory has grown to more than
+// twice its initial size (and by more than 4 MiB), or by more than a quarter of what it could
+// grow. The guest forgets with each reset that it grew, and grown memory takes address space,
+// so this can't go on indefinitely. Up to that point the next run may grow as far as the first
+// could.
 func (m *Memory) Outgrown() bool {
 	left := len(m.bytes) - m.first
 	quarter := (int(m.limit) - m.first) / 4
 	return left > min(max(m.first, tolerated), quarter, int(m.room-m.limit))
 }
 
-// Grown reports whether the memory is larger than in the beginning.
+// Grown reports whether the memory is larger than initially.
 func (m *Memory) Grown() bool { return len(m.bytes) > m.first }
 
-// Free implements [experimental.LinearMemory]: the module was closed. It gives
-// nothing back, for two reasons that lie in wazero 1.12. A guest that exits
-// closes its own module from within a host call, while the guest is on the
-// stack; and the module's api.Memory goes on pointing to these bytes. A late
-// read by a host call would then end the process, or see what some other guest
-// wrote. Besides, wazero doesn't call it when an instantiation fails.
+// Free implements [experimental.LinearMemory]: the module was closed. It
+// releases nothing, for two reasons in wazero 1.12. A guest that exits closes
+// its own module from within a host call, while the guest is on the stack; and
+// the module's api.Memory still points to these bytes. A late read by a host
+// call would then crash the process, or see what another guest wrote. Besides,
+// wazero doesn't call it when an instantiation fails.
 func (m *Memory) Free() { m.ended = true }
 
-// Close gives the memory back. No call into its module may be under way any
-// more, and neither its api.Memory nor any view may be used afterwards. To close
-// it again does nothing.
+// Close releases the memory. No call into its module may be in progress, and
+// neither its api.Memory nor any view may be used afterwards. It may be called
+// again.
 func (m *Memory) Close() error {
 	if m.backing == nil {
 		return nil

@@ -36,13 +36,13 @@ type scanArg struct {
 type region struct{ start, end, categories uint64 }
 
 const (
-	maxSpans   = 256          // that one call finds; there is another one for more
-	mapEntries = 2 * maxSpans // pages that one call reads: every second one may be a span
+	maxSpans   = 256          // found by one call; more need another one
+	mapEntries = 2 * maxSpans // read by one call: every second page may be a span
 )
 
-// finder finds the pages of a memory that are not the image's: those that were
-// written since it was mapped or dropped, also if they were swapped out, and
-// those behind the image that were only read. It holds what the kernel writes to, which must not move, so it is on the heap.
+// finder finds the pages of a memory that are not the image's: those written since it was mapped or dropped, even if
+// they were swapped out, and those after the image that were only read. It holds buffers that the kernel writes to,
+// which must not move, so it is on the heap.
 type finder struct {
 	page    int // size in bytes
 	arg     scanArg
@@ -51,15 +51,15 @@ type finder struct {
 	spans   [maxSpans]span
 }
 
-// finders keeps those that aren't in use.
+// finders holds unused finders.
 var finders = sync.Pool{New: func() any { return &finder{page: os.Getpagesize()} }}
 
-func borrowFinder() *finder { return finders.Get().(*finder) }
-func (f *finder) giveBack() { finders.Put(f) }
+func acquireFinder() *finder { return finders.Get().(*finder) }
+func (f *finder) release()   { finders.Put(f) }
 
 // find returns the first spans of private pages of b, and how many bytes were
-// searched; those of the shared page of zeros are marked as zero.
-// The spans are valid until the next call.
+// searched; those of the shared zero page are marked as zero. The spans are
+// valid until the next call.
 func (f *finder) find(fd int, method Method, b []byte) ([]span, int, error) {
 	if method == ByScan {
 		return f.scan(fd, b)
@@ -95,8 +95,8 @@ func (f *finder) scan(fd int, b []byte) ([]span, int, error) {
 	return f.spans[:n], int(searched), nil
 }
 
-// Bits of an entry of /proc/self/pagemap. It doesn't tell which pages are the
-// shared page of zeros; they are put back like others.
+// Bits of an entry of /proc/self/pagemap. It doesn't say which pages are the
+// shared zero page; they are restored like others.
 const (
 	entryPresent = 1 << 63
 	entrySwapped = 1 << 62
@@ -114,7 +114,7 @@ func (f *finder) read(fd int, b []byte) ([]span, int, error) {
 	return f.decode(f.entries[:n]), pages * f.page, nil
 }
 
-// decode joins the private ones of at most mapEntries pages to spans.
+// decode joins the private pages among at most mapEntries into spans.
 func (f *finder) decode(entries []byte) []span {
 	found := f.spans[:0]
 	for i := 0; i < len(entries); i += 8 {

@@ -40,8 +40,8 @@ func TestDecode(t *testing.T) {
 			for _, pages := range tc.want {
 				want = append(want, span{start: pages[0] * page, end: pages[1] * page})
 			}
-			f := borrowFinder()
-			defer f.giveBack()
+			f := acquireFinder()
+			defer f.release()
 			if got := f.decode(entries); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
@@ -64,8 +64,8 @@ func TestOpenPageMap(t *testing.T) {
 // TestDecodeMost decodes as many spans as there can be.
 func TestDecodeMost(t *testing.T) {
 	t.Parallel()
-	f := borrowFinder()
-	defer f.giveBack()
+	f := acquireFinder()
+	defer f.release()
 	clear(f.entries[:])
 	for i := 0; i < mapEntries; i += 2 {
 		binary.NativeEndian.PutUint64(f.entries[8*i:], entryPresent)

@@ -2,8 +2,8 @@ package snapshot
 
 import "os"
 
-// plain is a memory in a slice of Go. It is what there is without Linux: a
-// reset copies everything.
+// plain is a memory in a Go slice, for systems other than Linux: a reset copies
+// everything.
 type plain struct {
 	image  *Image
 	limit  int // bytes

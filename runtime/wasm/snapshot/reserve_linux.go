@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files are those that images will be kept in, opened by [Reserve].
+// files are reserved for images, opened by [Reserve].
 var files reserved
 
 // reserved are files in memory that can't become larger than they are.
@@ -17,8 +17,8 @@ type reserved struct {
 	size int        // bytes of each
 }
 
-// Reserve opens the files of so many images now, each of at most size bytes, for a process that won't be able to open
-// any later. They cost next to nothing until they are used. Images beyond are made as always.
+// Reserve opens the files of that many images now, each of at most size bytes, for a process that won't be able to
+// open any later. They cost next to nothing until they are used. Further images are created as usual.
 func Reserve(images int, size int64) error {
 	files.mu.Lock()
 	defer files.mu.Unlock()
@@ -39,7 +39,7 @@ func Reserve(images int, size int64) error {
 	return nil
 }
 
-// take returns a file for an image of a size: one that is there, or a new one.
+// take returns a file for an image of a size: a reserved one, or a new one.
 func (r *reserved) take(size int) (fd int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *reserved) take(size int) (fd int, err error) {
 	return createMemfd()
 }
 
-// giveUp closes a file that became no image. One that was reserved is kept for the next try, as there may be no other.
+// giveUp closes a file that did not become an image. A reserved one is kept for the next try, as there may be no other.
 func (r *reserved) giveUp(fd int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -138,7 +138,7 @@ func TestNoop(t *testing.T) {
 	}
 }
 
-// grower is a guest that grows its memory when it starts and when it is told:
+// grower is a guest that grows its memory when it starts and on request:
 //
 //	(module
 //	  (memory (export "memory") 1)

@@ -17,23 +17,23 @@ const (
 	zoneEnd   uint64 = 0x5400_0000_0000
 
 	// zoneGap lies between memories, so that a small overrun hits nothing. Distances of 8 GiB would cost each
-	// instance two more pages of page tables.
+	// instance two more page table pages.
 	zoneGap = 64 << 20
-	// zoneUnit is what a page of a page table maps: a memory that begins there needs the fewest.
+	// zoneUnit is what a page table page maps: a memory that begins at a multiple needs the fewest.
 	zoneUnit = 2 << 20
-	// zoneTries is how many places are tried where something else is.
+	// zoneTries is how many places are tried when something else is there.
 	zoneTries = 8
 )
 
-// zone is where linear memories are, all by themselves. Code with a fault in its bounds checks reaches 8 GiB at most: a
-// base with an index and an offset of 32 bits. It finds no structures of the host there, no stacks and no code.
+// zone is an address range reserved for linear memories. Code with a faulty bounds check reaches 8 GiB at most: a base
+// with a 32-bit index and a 32-bit offset. It finds no structures of the host there, no stacks and no code.
 type zone struct {
 	start, end uint64
 	settled    sync.Once
 
 	mu   sync.Mutex       // protects the rest
 	next uint64           // from here on it was never used
-	free map[int][]uint64 // places that were given back, by the size of what was there
+	free map[int][]uint64 // places that were freed, by the size of what was there
 }
 
 func newZone(start, end uint64) *zone {
@@ -43,8 +43,8 @@ func newZone(start, end uint64) *zone {
 // memories is the zone of all linear memories of the process.
 var memories = newZone(zoneStart, zoneEnd)
 
-// reserve reserves addresses: in the zone, or where the kernel likes if that can't be had, as with addresses of fewer
-// bits.
+// reserve reserves addresses: in the zone, or where the kernel chooses if that is impossible, as with smaller address
+// spaces.
 func (z *zone) reserve(size int) (unsafe.Pointer, error) {
 	z.settled.Do(z.settle)
 	for range zoneTries {
@@ -56,7 +56,7 @@ func (z *zone) reserve(size int) (unsafe.Pointer, error) {
 		switch {
 		case err == nil && uint64(uintptr(p)) == at:
 			return p, nil
-		case err == nil: // Linux before 4.17 takes it for a wish
+		case err == nil: // Linux before 4.17 treats it as a hint
 			_ = unix.MunmapPtr(p, uintptr(size)) // it was mapped just now
 		case !errors.Is(err, unix.EEXIST):
 			z.giveBack(at, size)
@@ -66,12 +66,12 @@ func (z *zone) reserve(size int) (unsafe.Pointer, error) {
 	return mapNothing(0, size, 0)
 }
 
-// settle maps a page at the start of the zone for good. With it the kernel keeps the upper page tables, of which it would
-// otherwise make and free two with each memory that is the only one there: 4 µs of 20.
+// settle permanently maps a page at the start of the zone. This makes the kernel keep the upper page tables, two of
+// which it would otherwise create and free with each memory that is the only one there: 4 µs of 20.
 func (z *zone) settle() {
 	page := os.Getpagesize()
 	if at, ok := z.take(page); ok {
-		// Where that fails it is slower.
+		// If that fails it is slower.
 		_, _ = unix.MmapPtr(-1, 0, place(at), uintptr(page), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE|unix.MAP_FIXED_NOREPLACE)
 	}
 }
@@ -101,7 +101,7 @@ func (z *zone) take(size int) (at uint64, ok bool) {
 	return at, true
 }
 
-// giveBack takes a place back that isn't mapped any more. Those elsewhere are the kernel's.
+// giveBack returns a place that is no longer mapped. Those elsewhere are the kernel's.
 func (z *zone) giveBack(at uint64, size int) {
 	z.mu.Lock()
 	defer z.mu.Unlock()

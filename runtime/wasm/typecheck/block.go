@@ -6,7 +6,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// open follows block, loop and if.
+// open handles block, loop and if.
 func (c *Checker) open(in *module.Instruction) string {
 	if in.Op == module.If {
 		if what := c.pop(module.I32); what != "" {
@@ -25,7 +25,7 @@ func (c *Checker) open(in *module.Instruction) string {
 	return ""
 }
 
-// values has each type of values once, for the types of blocks that return one.
+// values has each value type once, for the types of blocks that return one.
 var values = [...]byte{module.I32, module.I64, module.F32, module.F64, module.V128, module.FuncRef, module.ExternRef}
 
 func (c *Checker) blockType(b module.BlockType) (params, results []byte, ok bool) {
@@ -44,7 +44,7 @@ func (c *Checker) blockType(b module.BlockType) (params, results []byte, ok bool
 	return nil, nil, true
 }
 
-// end follows else and end.
+// end handles else and end.
 func (c *Checker) end(op uint32) string {
 	f := c.frames[len(c.frames)-1]
 	if what := c.popAll(f.results); what != "" {
@@ -69,7 +69,7 @@ func (c *Checker) end(op uint32) string {
 	return ""
 }
 
-// branch follows what leaves a block.
+// branch handles what leaves a block.
 func (c *Checker) branch(in *module.Instruction) string {
 	switch in.Op {
 	case module.Unreachable:
@@ -103,7 +103,7 @@ func (c *Checker) branch(in *module.Instruction) string {
 	return ""
 }
 
-// branches follows br_table, whose targets all take what is on the stack.
+// branches handles br_table, whose targets all take what is on the stack.
 func (c *Checker) branches(depths []uint32) string {
 	if what := c.pop(module.I32); what != "" {
 		return what
@@ -112,7 +112,7 @@ func (c *Checker) branches(depths []uint32) string {
 	if !ok {
 		return fmt.Sprintf("there is no label %d", depths[len(depths)-1])
 	}
-	checked := -1 // the target before, since many are the same
+	checked := -1 // the previous target, since many are the same
 	for _, d := range depths[:len(depths)-1] {
 		if int(d) == checked {
 			continue
@@ -125,7 +125,7 @@ func (c *Checker) branches(depths []uint32) string {
 		case len(types) != len(last):
 			return fmt.Sprintf("the targets of a br_table take %d and %d operands", len(types), len(last))
 		}
-		for i := range types { // without taking them
+		for i := range types { // without popping them
 			want := types[len(types)-1-i]
 			if got := c.Operand(i); got != want && got != Unknown {
 				return fmt.Sprintf("an operand is %s instead of %s", typeName(got), typeName(want))
@@ -141,7 +141,7 @@ func (c *Checker) branches(depths []uint32) string {
 	return ""
 }
 
-// label returns what a branch to a label takes; ok is false when there is none.
+// label returns what a branch to a label takes; ok is false if there is none.
 func (c *Checker) label(depth uint64) (types []byte, ok bool) {
 	if depth >= uint64(len(c.frames)) {
 		return nil, false
@@ -153,7 +153,7 @@ func (c *Checker) label(depth uint64) (types []byte, ok bool) {
 	return f.results, true
 }
 
-// cut begins code that is never reached.
+// cut begins unreachable code.
 func (c *Checker) cut() {
 	f := &c.frames[len(c.frames)-1]
 	c.stack = c.stack[:f.height]

@@ -6,8 +6,8 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// entity checks what an instruction names besides locals, globals, labels and
-// functions to call, and takes and leaves what depends on it.
+// entity checks what an instruction refers to other than locals, globals,
+// labels and functions to call, and pops and pushes what depends on it.
 func (c *Checker) entity(in *module.Instruction) string {
 	switch in.Op {
 	case module.MemorySize, module.MemoryGrow, module.MemoryFill:
@@ -33,7 +33,7 @@ func (c *Checker) entity(in *module.Instruction) string {
 	return "" // constants and lanes
 }
 
-// first returns the first fault of two.
+// first returns the first of two faults.
 func first(a, b string) string {
 	if a != "" {
 		return a
@@ -104,7 +104,7 @@ func (c *Checker) tables2(in *module.Instruction) string {
 	return what
 }
 
-// table follows the instructions on one table. What is the same for all tables
+// table handles the instructions on one table. What is the same for all tables
 // is in the table of opcodes.
 func (c *Checker) table(in *module.Instruction) string {
 	t, what := c.tableType(in.Immediate)

@@ -6,10 +6,10 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// The largest limits that there are.
+// The largest possible limit.
 const maxPages = 1 << 16
 
-// checkModule checks the sections but for the code.
+// checkModule checks all sections except the code.
 func (c *Checker) checkModule() error {
 	for _, check := range []func() error{c.checkMemories, c.checkGlobals, c.checkExports, c.checkStart, c.checkElements, c.checkData} {
 		if err := check(); err != nil {
@@ -37,8 +37,8 @@ func (c *Checker) checkMemories() error {
 	return nil
 }
 
-// checkGlobals checks the initial values of globals, which may depend on those
-// that are imported.
+// checkGlobals checks the initial values of globals, which may depend on
+// imported ones.
 func (c *Checker) checkGlobals() error {
 	for i := range c.m.Globals {
 		if err := c.constant(&c.m.Globals[i].Init, c.m.Globals[i].Type); err != nil {
@@ -130,8 +130,8 @@ func (c *Checker) checkData() error {
 	return nil
 }
 
-// constant checks a constant expression. While the globals are checked only
-// those that are imported are there.
+// constant checks a constant expression. While the globals are being checked
+// only imported ones are visible.
 func (c *Checker) constant(e *module.Const, want byte) error {
 	var got byte
 	switch op := uint32(e.Op); op {
@@ -165,7 +165,7 @@ func (c *Checker) constant(e *module.Const, want byte) error {
 // vectorPrefix is the opcode of v128.const in [module.Const].
 const vectorPrefix = 0xfd
 
-// declare notes that ref.func may name a function.
+// declare records that ref.func may name a function.
 func (c *Checker) declare(function uint32) error {
 	if int(function) >= len(c.functions) {
 		return fmt.Errorf("there is no function %d", function)
@@ -174,7 +174,7 @@ func (c *Checker) declare(function uint32) error {
 	return nil
 }
 
-// typeName is what a type is called in errors.
+// typeName is the name of a type in errors.
 func typeName(t byte) string {
 	switch t {
 	case module.I32:

@@ -6,9 +6,9 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Step checks one instruction and follows it. Its errors are of type [*Error].
-// After the last one of a function that package module has read whole, the
-// function is as it should be.
+// Step checks one instruction and applies its effect. Its errors are of type
+// [*Error]. After the last instruction of a function that package module has
+// read completely, the function is valid.
 func (c *Checker) Step(in *module.Instruction) error {
 	if len(c.frames) == 0 {
 		return &Error{in.Start, "a function goes on after its end"}
@@ -51,7 +51,7 @@ func (c *Checker) step(in *module.Instruction) string {
 	return c.simple(in.Op, o)
 }
 
-// simple takes and leaves what the table of opcodes says.
+// simple pops and pushes what the table of opcodes says.
 func (c *Checker) simple(op uint32, o *module.Opcode) string {
 	if op == module.RefIsNull {
 		t, what := c.popAny()
@@ -73,7 +73,7 @@ func (c *Checker) simple(op uint32, o *module.Opcode) string {
 	return ""
 }
 
-// local follows local.get, local.set and local.tee.
+// local handles local.get, local.set and local.tee.
 func (c *Checker) local(in *module.Instruction) string {
 	t, ok := c.Local(in.Immediate)
 	if !ok {
@@ -105,7 +105,7 @@ func (c *Checker) global(in *module.Instruction) string {
 	return c.pop(g.Type)
 }
 
-// pick follows drop and select.
+// pick handles drop and select.
 func (c *Checker) pick(in *module.Instruction) string {
 	if in.Op == module.Drop {
 		_, what := c.popAny()
@@ -145,7 +145,7 @@ func (c *Checker) pick(in *module.Instruction) string {
 
 func isReference(t byte) bool { return t == module.FuncRef || t == module.ExternRef }
 
-// call follows call and call_indirect.
+// call handles call and call_indirect.
 func (c *Checker) call(in *module.Instruction) string {
 	index := in.Immediate
 	if in.Op == module.Call {
@@ -174,9 +174,9 @@ func (c *Checker) call(in *module.Instruction) string {
 	return ""
 }
 
-// pop takes an operand of a type.
+// pop pops an operand of a type.
 func (c *Checker) pop(want byte) string {
-	if n := len(c.stack); n > c.frames[len(c.frames)-1].height && c.stack[n-1] == want { // most are as they should be
+	if n := len(c.stack); n > c.frames[len(c.frames)-1].height && c.stack[n-1] == want { // most are correct
 		c.stack = c.stack[:n-1]
 		return ""
 	}
@@ -187,7 +187,7 @@ func (c *Checker) pop(want byte) string {
 	return what
 }
 
-// popAny takes an operand of any type.
+// popAny pops an operand of any type.
 func (c *Checker) popAny() (t byte, what string) {
 	f := &c.frames[len(c.frames)-1]
 	if len(c.stack) > f.height {
@@ -201,7 +201,7 @@ func (c *Checker) popAny() (t byte, what string) {
 	return Unknown, "an operand is missing"
 }
 
-// popAll takes operands, the last of which is on top.
+// popAll pops operands, the last of which is on top.
 func (c *Checker) popAll(types []byte) string {
 	for i := len(types) - 1; i >= 0; i-- {
 		if what := c.pop(types[i]); what != "" {

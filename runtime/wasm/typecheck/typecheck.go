@@ -1,11 +1,11 @@
 // Package typecheck checks the types of WebAssembly modules: that each
-// instruction finds the operands that it takes, and that each index points to
+// instruction finds the operands that it takes, and that each index refers to
 // something. Package module has checked the structure before.
 //
 // It follows the algorithm in the appendix of the WebAssembly specification,
 // https://webassembly.github.io/spec/core/appendix/algorithm.html, for version
 // 2.0. A module must pass it as its author wrote it, before anything is added to
-// it: what is added would make indices valid that were not.
+// it: the additions would make indices valid that were not.
 package typecheck
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/jobhost/jobhost/runtime/module"
 )
 
-// Unknown is the type of operands in code that is never reached, where there
-// may be any.
+// Unknown is the type of operands in unreachable code, where there may be any.
 const Unknown byte = 0
 
 // Checker checks the functions of a module, one after the other.
@@ -41,10 +40,10 @@ type frame struct {
 	op              uint32
 	params, results []byte
 	height          int  // of the stack below its parameters
-	unreachable     bool // the code that follows in it is never reached
+	unreachable     bool // the rest of its code is unreachable
 }
 
-// New checks everything in a module but its code.
+// New checks everything in a module except its code.
 func New(m *module.Module) (*Checker, error) {
 	c := &Checker{m: m, memories: m.Imported[module.KindMemory] + len(m.Memories)}
 	for i := range m.Imports {
@@ -68,7 +67,7 @@ func New(m *module.Module) (*Checker, error) {
 	return c, nil
 }
 
-// Begin starts a function, by its place among those that are defined here.
+// Begin starts a function, by its index among those defined in the module.
 func (c *Checker) Begin(function int) {
 	t := &c.m.Types[c.m.Functions[function]]
 	c.params, c.results = t.Params, t.Results
@@ -83,8 +82,8 @@ func (c *Checker) Begin(function int) {
 	c.frames = append(c.frames[:0], frame{op: module.Block, results: t.Results})
 }
 
-// Local returns the type of a local of the function; ok is false when it has
-// none of that index.
+// Local returns the type of a local of the function; ok is false if there is
+// none with that index.
 func (c *Checker) Local(index uint64) (t byte, ok bool) {
 	if index < uint64(len(c.params)) {
 		return c.params[index], true
@@ -92,12 +91,12 @@ func (c *Checker) Local(index uint64) (t byte, ok bool) {
 	if len(c.ends) == 0 || index >= uint64(c.ends[len(c.ends)-1]) {
 		return 0, false
 	}
-	group, _ := slices.BinarySearch(c.ends, uint32(index)+1) // the first that ends behind it
+	group, _ := slices.BinarySearch(c.ends, uint32(index)+1) // the first that ends after it
 	return c.groups[group].Type, true
 }
 
-// Operand returns the type of an operand that the next instruction can take, 0
-// being the one on top of the stack.
+// Operand returns the type of an operand that the next instruction can pop, 0
+// being the top of the stack.
 func (c *Checker) Operand(n int) byte {
 	f := &c.frames[len(c.frames)-1]
 	if at := len(c.stack) - 1 - n; at >= f.height {
@@ -106,12 +105,12 @@ func (c *Checker) Operand(n int) byte {
 	return Unknown
 }
 
-// Reached reports whether the next instruction can be reached.
+// Reached reports whether the next instruction is reachable.
 func (c *Checker) Reached() bool { return !c.frames[len(c.frames)-1].unreachable }
 
 // Error says which instruction is wrong, and why.
 type Error struct {
-	Offset int // of the instruction, in bytes from the beginning of the module
+	Offset int // of the instruction, in bytes from the start of the module
 	What   string
 }
 

@@ -43,7 +43,7 @@ func Copy(ctx context.Context, from, to string) (objects int, err error) {
 	err = filepath.WalkDir(source, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // all of it, or what was removed meanwhile
+				return nil // all of it, or what was removed in between
 			}
 			return err
 		}
@@ -78,7 +78,7 @@ func copyObject(from, to string) error {
 	}
 	in, err := os.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was removed meanwhile
+		return nil // it was removed in between
 	}
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// Delete implements [payload.Store]. While somebody copies the folder, it is
+// Delete implements [payload.Store]. While the folder is being copied, it is
 // [payload.ErrBusy].
 func (s *Store) Delete(ctx context.Context, keys []string) error {
 	copying, err := s.root.OpenFile(copyingFile, os.O_RDWR|os.O_CREATE, 0o600)
@@ -72,7 +72,7 @@ func (s *Store) List(ctx context.Context, after string, limit int) ([]string, er
 		}
 		files, err := fs.ReadDir(s.root.FS(), path.Join(objectsDir, fan.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed meanwhile
+			continue // it was removed in between
 		}
 		if err != nil {
 			return nil, err

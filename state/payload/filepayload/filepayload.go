@@ -4,7 +4,7 @@
 //	objects/TIME/KEY   an object; keys of about 17 minutes are in one folder
 //	tmp/PROCESS/KEY    an object in the making
 //	marks/NAME         a mark: see [payload.Marker]
-//	copying            locked while somebody copies the folder: nothing is deleted then
+//	copying            locked while the folder is being copied: nothing is deleted then
 //
 // An object is written and synced under tmp, and gets its name when it is
 // whole: then its folder is synced. It is never changed after that, so copies

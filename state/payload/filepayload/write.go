@@ -125,7 +125,7 @@ func (s *Store) place(tmp, name string) error {
 		s.fans[fan] = true
 	}
 	err := s.root.Rename(tmp, name)
-	if errors.Is(err, fs.ErrNotExist) { // somebody else has tidied the folder up
+	if errors.Is(err, fs.ErrNotExist) { // the folder was tidied up in between
 		delete(s.fans, path.Dir(name))
 	}
 	return err

@@ -3,4 +3,4 @@
 package payloadtest
 
 // largeBytes is how much passes as one object.
-const largeBytes = 200 << 20
+const largeBytes = 128 << 20

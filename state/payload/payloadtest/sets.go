@@ -97,7 +97,7 @@ func wantHidden(t *testing.T, s payload.Store, ref payload.Ref, data []byte) {
 	}
 }
 
-// testDamage changes a byte in the store: nobody must take it for the content.
+// testDamage changes a byte in the store: it must not be taken for the content.
 func testDamage(t *testing.T, h Harness) {
 	s := h.Open(t)
 	for _, cfg := range configs() {

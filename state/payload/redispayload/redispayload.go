@@ -123,7 +123,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		piece, err := r.store.client.Get(r.ctx, r.store.piece(r.key, r.next)).Bytes()
 		if errors.Is(err, redis.Nil) {
-			return 0, payload.ErrNotFound // it was deleted meanwhile
+			return 0, payload.ErrNotFound // it was deleted in between
 		}
 		if err != nil {
 			return 0, err
@@ -167,7 +167,7 @@ func (s *Store) remove(ctx context.Context, keys []string) error {
 		for i, key := range keys {
 			text, _ := counts[i].(string)
 			pieces, _ := strconv.Atoi(text) // without a head there are no pieces that don't expire
-			// The head goes first: nobody must find it without its pieces.
+			// The head goes first: it must not be found without its pieces.
 			p.Unlink(ctx, s.head(key))
 			for n := range pieces {
 				p.Unlink(ctx, s.piece(key, n))

@@ -17,7 +17,7 @@ var (
 )
 
 // sync waits until what was written on a connection is on the server's disk.
-// Servers before 7.2 can't be told to wait; there it must be what they do anyway.
+// Servers before 7.2 can't be asked to wait; there it must be what they do anyway.
 func (s *Store) sync(ctx context.Context, conn *redis.Conn) error {
 	if s.always.Load() {
 		return nil

@@ -95,7 +95,7 @@ func (u *upload) Commit() error {
 	if err := s.checkKeeps(u.ctx); err != nil {
 		return err
 	}
-	// What is synced is told by connection. The file is written in order, so
+	// What is synced is reported per connection. The file is written in order, so
 	// with the head all pieces are in it, whichever connection they came by.
 	conn := s.client.Conn()
 	defer conn.Close()

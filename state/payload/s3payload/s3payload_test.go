@@ -180,7 +180,7 @@ func TestStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = listener.Close() // nobody listens there now
+			_ = listener.Close() // nothing listens there now
 			return p.open(t, "http://"+listener.Addr().String(), "")
 		},
 	})

@@ -19,6 +19,13 @@ static void work(u32 rounds) {
   for (volatile u32 i = 0; i < rounds; i++) {}
 }
 
+// large publishes 1 MiB of zeros, each of which is six bytes in JSON.
+static void large(void) {
+  static u8 *zeros;
+  if (!zeros) zeros = (u8 *)(__builtin_wasm_memory_grow(0, 16) * 65536);
+  jh_emit(zeros, 1 << 20);
+}
+
 // act does what a message asks for, and reports whether it asked for anything.
 static int act(i32 n, u32 len) {
   if (SAYS(n, "count")) emitNumber(messages);
@@ -46,6 +53,7 @@ static int act(i32 n, u32 len) {
     else jh_emit(out, 3);
     if (handle >= 0) jh_drop(handle);
   }
+  else if (SAYS(n, "large")) large();
   else if (SAYS(n, "work")) work(10000000), jh_emit(TEXT("worked"));
   else return 0;
   return 1;

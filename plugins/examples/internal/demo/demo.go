@@ -19,7 +19,7 @@ import (
 
 // example is what differs between the examples.
 type example struct {
-	site string // its address, as the manifest has it; empty = it needs none
+	site string // its address, as in the manifest; empty = it needs none
 	api  string // that of the host
 	play func(ctx context.Context, d *demo) error
 }
@@ -83,7 +83,7 @@ func (d *demo) host(ctx context.Context) (err error) {
 	if err = d.ready(ctx); err == nil {
 		err = d.play(ctx, d)
 	}
-	_ = host.Process.Signal(os.Interrupt) // it may have ended by itself
+	_ = host.Process.Signal(os.Interrupt) // it may already have ended
 	if hostErr := <-ended; hostErr != nil || err != nil {
 		return fmt.Errorf("%w\nthe host's log:\n%s", errors.Join(err, hostErr), log.Bytes())
 	}
@@ -92,7 +92,7 @@ func (d *demo) host(ctx context.Context) (err error) {
 
 func (d *demo) manifest() string { return filepath.Join(d.folder, d.name, "manifest.toml") }
 
-// ready waits until the host is.
+// ready waits until the host is ready.
 func (d *demo) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// examples are those that there are, by the names of their folders.
+// examples lists the examples, by the names of their folders.
 var examples = map[string]example{
 	"fetch":          {site: "127.0.0.1:8181", api: "127.0.0.1:7181", play: playFetch},
 	"webhook-fanout": {site: "127.0.0.1:8182", api: "127.0.0.1:7182", play: playFanOut},
@@ -62,7 +62,7 @@ func playFanOut(ctx context.Context, d *demo) error {
 	return nil
 }
 
-// playScrape crawls the shop, and prints what was found once all is still.
+// playScrape crawls the shop, and prints what was found when nothing runs any more.
 func playScrape(ctx context.Context, d *demo) error {
 	task := `{"url":"http://` + d.site + `/shop/","depth":2}`
 	if err := d.jobhost(ctx, "submit", "scrape-defer", task, "--label", "crawl=shop", "--wait"); err != nil {
@@ -75,7 +75,7 @@ func playScrape(ctx context.Context, d *demo) error {
 	if err != nil {
 		return err
 	}
-	slices.Reverse(ids) // the first one began it all
+	slices.Reverse(ids) // the first one started the others
 	for _, id := range ids[1:] {
 		if err := d.jobhost(ctx, "job", "result", id); err != nil {
 			return err
@@ -102,7 +102,7 @@ func playIngest(ctx context.Context, d *demo) error {
 	return nil
 }
 
-// playChat has one terminal watch a room, and two others write into it.
+// playChat has one terminal watch a room, and two others write to it.
 func playChat(ctx context.Context, d *demo) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -134,7 +134,7 @@ func playChat(ctx context.Context, d *demo) error {
 	return d.jobhost(ctx, "fiber", "status", "lobby")
 }
 
-// watched waits until somebody watches a fiber.
+// watched waits until a fiber has a watcher.
 func (d *demo) watched(ctx context.Context, id string) error {
 	for {
 		text, err := d.quiet(ctx, "fiber", "status", id, "-o", "json")
@@ -154,8 +154,8 @@ func (d *demo) watched(ctx context.Context, id string) error {
 	}
 }
 
-// ended waits until all jobs that ls lists have ended, and returns their ids, the
-// newest first. A job whose end brings another one shows it at once.
+// ended waits until all jobs that ls lists have ended, and returns their ids,
+// newest first. The job that follows the end of another one is listed at once.
 func (d *demo) ended(ctx context.Context, filter ...string) (ids []string, err error) {
 	for {
 		text, err := d.quiet(ctx, append([]string{"job", "ls", "--all", "-o", "json"}, filter...)...)

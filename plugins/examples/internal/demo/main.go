@@ -1,5 +1,5 @@
 // Command demo runs an example: it runs a host with the example's manifest, and a
-// local site where one is needed, and plays what a user would do, with what it prints.
+// local site if one is needed, and plays the part of a user, showing the output.
 //
 //	go run ./plugins/examples/internal/demo fetch
 package main

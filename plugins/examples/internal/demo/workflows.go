@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// playETL runs the pipeline, looks at what was kept, and runs it again with less patience
-// for bad lines.
+// playETL runs the pipeline, looks at what was kept, and runs it again with less
+// tolerance for bad lines.
 func playETL(ctx context.Context, d *demo) error {
 	for _, args := range [][]string{
 		{"workflow", "graph", "etl"},
@@ -26,7 +26,7 @@ func playETL(ctx context.Context, d *demo) error {
 	return d.expect(ctx, "wf-zones-2", "completed", map[string]string{"transform": "skipped", "store": "skipped"})
 }
 
-// playThumbnails makes a sheet, and shows how it begins.
+// playThumbnails makes a sheet, and shows its beginning.
 func playThumbnails(ctx context.Context, d *demo) error {
 	if err := d.jobhost(ctx, "workflow", "run", "thumbnails", "--input", `{"size":32}`, "--id", "wf-sheet"); err != nil {
 		return err
@@ -58,8 +58,8 @@ func playThumbnails(ctx context.Context, d *demo) error {
 	return d.expect(ctx, "wf-sheet", "completed", nil)
 }
 
-// playApproval has three orders: one that is approved, one of which nobody says anything,
-// and a small one.
+// playApproval has three orders: one that is approved, one that gets no answer, and a
+// small one.
 func playApproval(ctx context.Context, d *demo) error {
 	for _, args := range [][]string{
 		{"kv", "set", "shop", "stock/desk", "5"},
@@ -80,8 +80,8 @@ func playApproval(ctx context.Context, d *demo) error {
 	return d.expect(ctx, "wf-A-18", "completed", map[string]string{"charge": "skipped", "decline": "completed", "release": "completed"})
 }
 
-// playResilient runs a workflow while the site is down, until it has failed; then the site is
-// well again, and the step is retried by hand.
+// playResilient runs a workflow while the site is down, until it has failed; then the site
+// recovers, and the step is retried manually.
 func playResilient(ctx context.Context, d *demo) error {
 	d.pages.SetDown(true)
 	input := `{"site":"http://` + d.site + `"}`
@@ -113,7 +113,7 @@ func playResilient(ctx context.Context, d *demo) error {
 	return d.expect(ctx, "wf-shop", "completed", map[string]string{"prices": "completed", "report": "completed"})
 }
 
-// atOnce makes sure that no more than so many tasks of a job ran at one time.
+// atOnce checks that no more than a number of tasks of a job ran at one time.
 func (d *demo) atOnce(ctx context.Context, id string, most int) error {
 	text, err := d.quiet(ctx, "job", "show", id, "-o", "json")
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *demo) atOnce(ctx context.Context, id string, most int) error {
 	return nil
 }
 
-// expect makes sure how a workflow and some of its steps stand.
+// expect checks the status of a workflow and some of its steps.
 func (d *demo) expect(ctx context.Context, id, status string, steps map[string]string) error {
 	text, err := d.quiet(ctx, "workflow", "show", id, "-o", "json")
 	if err != nil {

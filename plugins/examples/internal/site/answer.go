@@ -31,7 +31,7 @@ func (s *Site) Answer(r jobhost.Request) (*jobhost.Response, error) {
 	return &jobhost.Response{Status: w.Code, Header: jobhost.Header(w.Result().Header), Body: w.Body.Bytes()}, nil //nolint:bodyclose // it is a buffer
 }
 
-// AnswerText is Answer for guests, in texts of the ABI.
+// AnswerText is Answer for guests, in the text form of the ABI.
 func (s *Site) AnswerText(request string) string {
 	head, body, _ := strings.Cut(request, "\n\n")
 	line, fields, _ := strings.Cut(head, "\n")

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Site is the site. Its zero value is ready to serve, also several requests at
-// once, as an [http.Handler].
+// Site is the site. Its zero value is ready to serve, also concurrently, as an
+// [http.Handler].
 type Site struct {
 	// Quick = answers that should take long don't.
 	Quick bool
@@ -25,17 +25,17 @@ type Site struct {
 	down     bool                  // protected by mu
 }
 
-// SetDown makes /prices answer 503, or be well again.
+// SetDown makes /prices answer 503, or work again.
 func (s *Site) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = down
 }
 
-// Delivery is a webhook that a receiver has taken.
+// Delivery is a webhook that a receiver has accepted.
 type Delivery struct{ Key, Body string }
 
-// Received returns what a receiver has taken, each key once.
+// Received returns what a receiver has accepted, each key once.
 func (s *Site) Received(receiver string) []Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Site) prices(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, "item,price\natlas,48\npoems,12\nmoon,30\n")
 }
 
-// hook takes a webhook. A repetition, which it knows by the key, counts once.
+// hook accepts a webhook. A repetition, recognized by its key, counts once.
 func (s *Site) hook(w http.ResponseWriter, r *http.Request, name string) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Site) hook(w http.ResponseWriter, r *http.Request, name string) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// pages are the links of each page of the shop.
+// pages lists the links of each page of the shop.
 var pages = map[string][]string{
 	"":            {"books", "maps", "/status/404", "mailto:shop@example.com", "https://elsewhere.example/"},
 	"books":       {"books/atlas", "books/poems", "./"},

@@ -1,5 +1,5 @@
-// Command hello is the smallest useful worker: it greets whoever the payload
-// names.
+// Command hello is the smallest useful worker: it greets the name in the
+// payload.
 package main
 
 import (

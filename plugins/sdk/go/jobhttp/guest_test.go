@@ -62,7 +62,7 @@ func testNoResponse(t *testing.T, g *guesttest.Guest) {
 	}
 }
 
-// testMany: requests of goroutines overlap, those that follow them too, and so do
+// testMany: requests of goroutines overlap, as do those that follow them, and
 // their sleeps.
 func testMany(t *testing.T, g *guesttest.Guest) {
 	for _, tt := range []struct {
@@ -107,5 +107,5 @@ func testStopped(t *testing.T, g *guesttest.Guest) {
 	if !strings.Contains(got.Failure, "cancelled or past the deadline") || len(got.Ops.Dropped) != 4 {
 		t.Errorf("%s, %q", got.Failure, got.Ops.Dropped)
 	}
-	testPost(t, g) // nothing is left of it
+	testPost(t, g) // nothing is left of the stopped attempt
 }

@@ -1,19 +1,19 @@
 // Package jobhttp lets ordinary net/http code run in a worker: its client sends
-// requests through the host, which has the network that a worker has not.
+// requests through the host, which has the network access that a worker lacks.
 //
 //	response, err := jobhttp.Client(job).Get("https://api.example.com/v1/things")
 //
-// Libraries that take an [http.Client] or an [http.RoundTripper] work as they
-// are. For those that take neither, set the default once, in an init function:
+// Libraries that take an [http.Client] or an [http.RoundTripper] work unchanged. For those that
+// take neither, set the default once, in an init function:
 //
 //	http.DefaultTransport = jobhttp.New(jobhost.Running, 0)
 //
-// Requests of several goroutines are under way at the same time, although a worker
-// has one thread: see [Transport].
+// Requests of several goroutines are in flight at the same time, although a worker
+// has only one thread: see [Transport].
 //
-// It is a package of its own because net/http makes a small worker four times as
-// large: 10.1 MB instead of 2.3. Those who don't need its types are better off with
-// the methods of the job: Fetch, FetchAll, Race.
+// It is a separate package because net/http makes a small worker four times as
+// large: 10.1 MB instead of 2.3. If you don't need its types, the methods of the
+// job are better: Fetch, FetchAll, Race.
 package jobhttp
 
 import (
@@ -32,32 +32,32 @@ import (
 func Client(job *jobhost.Job) *http.Client { return &http.Client{Transport: New(job, 0)} }
 
 // Transport sends requests through the host and implements [http.RoundTripper].
-// It is safe for goroutines.
+// It is safe for concurrent use.
 //
 // The host follows redirects, keeps connections, decodes bodies, and judges each
-// address; it has timeouts, retries and breakers of its own. Bodies are held in
-// memory, both ways. Errors of requests without a response are a
-// [*jobhost.ResponseError]; a handler may return them as they are.
+// address; it has its own timeouts, retries and breakers. Bodies are held in
+// memory, in both directions. Errors of requests without a response are a
+// [*jobhost.ResponseError]; a handler may return them unchanged.
 //
-// A call of the host stops all goroutines of a worker. So one of those that wait
+// A host call blocks all goroutines of a worker. So one of the goroutines waiting
 // for a response waits for all: it lets the others run for as long as they begin or
-// finish requests, asks the host which response is the first, wakes whoever it is
-// for, and hands this duty on when its own is there. It asks for at most a
-// quarter of a second at a time, and less at first, so that timers of the worker's
-// other goroutines are late by no more than that. A context that ends drops its
-// request, on time if that is for its deadline.
+// finish requests, asks the host which response is first, wakes the goroutine it is
+// for, and passes this duty on when its own response is there. It asks for at most
+// a quarter of a second at a time, and less at first, so that timers of the
+// worker's other goroutines are not delayed by more than that. A context that ends
+// drops its request, on time if it ends at its deadline.
 type Transport struct {
 	job   *jobhost.Job
-	slots chan struct{} // one for each request under way
+	slots chan struct{} // one for each request in flight
 
 	mu      sync.Mutex  // protects what follows, and the calls of open
-	open    []*exchange // under way
-	polling bool        // one of them asks the host
-	turns   uint64      // how often a request began or its goroutine went on
+	open    []*exchange // in flight
+	polling bool        // one of them is asking the host
+	turns   uint64      // how often a request began or its goroutine continued
 }
 
 // New returns a transport for the requests of a job, or of all jobs with
-// [jobhost.Running]. At most atOnce are under way, others wait for their turn; 0 =
+// [jobhost.Running]. At most atOnce are in flight, others wait for their turn; 0 =
 // 64, which is what the host allows unless the manifest says otherwise.
 func New(job *jobhost.Job, atOnce int) *Transport {
 	if atOnce < 1 {
@@ -89,7 +89,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return revert(r, response), nil
 }
 
-// convert reads a request and closes its body.
+// convert converts a request and closes its body.
 func convert(r *http.Request) (out jobhost.Request, err error) {
 	if r.Body != nil {
 		defer func() { err = errors.Join(err, r.Body.Close()) }()
@@ -101,12 +101,12 @@ func convert(r *http.Request) (out jobhost.Request, err error) {
 		return out, errors.New("jobhttp: a request is sent to the host of its URL by that name, and without a trailer")
 	}
 	bare := *r.URL
-	bare.User, bare.Fragment, bare.RawFragment = nil, "", "" // the client has made a field of the password
+	bare.User, bare.Fragment, bare.RawFragment = nil, "", "" // the client has turned the password into a field
 	out.Method, out.URL, out.Header = r.Method, bare.String(), jobhost.Header(r.Header)
 	return out, nil
 }
 
-// revert makes a response of net/http.
+// revert converts a response to that of net/http.
 func revert(r *http.Request, from *jobhost.Response) *http.Response {
 	header := make(http.Header, len(from.Header))
 	for name, values := range from.Header {

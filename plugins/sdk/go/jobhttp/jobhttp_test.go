@@ -61,7 +61,7 @@ func ExampleClient() {
 	// Output: GET page
 }
 
-// body is one that counts how often it was closed, and can't be read to its end.
+// body counts how often it was closed, and can't be read to its end.
 type body struct {
 	io.Reader
 	err    error
@@ -121,7 +121,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestContexts: a request ends with its context, wherever it is.
+// TestContexts: a request ends with its context, at whatever stage.
 func TestContexts(t *testing.T) {
 	t.Parallel()
 	ended, end := context.WithCancelCause(t.Context())

@@ -9,18 +9,18 @@ import (
 	jobhost "github.com/jobhost/jobhost/plugins/sdk/go"
 )
 
-// exchange is a request under way. Its goroutine alone reads the response.
+// exchange is a request in flight. Its goroutine alone reads the response.
 type exchange struct {
 	call *jobhost.Call
-	// deadline is when its context ends; zero = it has none.
+	// deadline is when its context ends; zero = none.
 	deadline time.Time
-	// woken says that there is something to do: to take the response, or to poll.
+	// woken signals that there is something to do: take the response, or poll.
 	woken chan struct{}
-	ready bool  // or there is nothing to wait for any more. Protected by the transport's mutex, as err is
-	err   error // why it need not wait
+	ready bool  // or there is nothing to wait for any more. Protected by the transport's mutex, as is err
+	err   error // why waiting ended early
 }
 
-// wake makes the exchange's goroutine go on. It never waits: one signal is enough.
+// wake resumes the exchange's goroutine. It never blocks: one signal is enough.
 func (x *exchange) wake() {
 	select {
 	case x.woken <- struct{}{}:
@@ -64,14 +64,14 @@ func (t *Transport) exchange(ctx context.Context, request jobhost.Request) (*job
 	}
 }
 
-// What a goroutine is to do next.
+// What a goroutine should do next.
 const (
 	done = iota // its response is there
-	poll        // it asks the host, for all
-	wait        // another one does
+	poll        // ask the host, for all
+	wait        // another one asks
 )
 
-// duty says what the goroutine of x is to do.
+// duty says what the goroutine of x should do.
 func (t *Transport) duty(x *exchange) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +91,7 @@ func (t *Transport) isReady(x *exchange) bool {
 	return x.ready
 }
 
-// leave takes an exchange out. If it was to poll, another one is.
+// leave removes an exchange. If it was polling, another one takes over.
 func (t *Transport) leave(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,21 +106,21 @@ func (t *Transport) remove(x *exchange) {
 	}
 }
 
-// handOn lets another one poll if nobody does.
+// handOn makes another one poll if none does.
 func (t *Transport) handOn() {
 	if !t.polling && len(t.open) > 0 {
 		t.open[0].wake()
 	}
 }
 
-// How long the host is asked for at a time: twice as long each time that nothing
-// has come.
+// How long the host is asked to wait at a time: doubled each time nothing has
+// arrived.
 const (
 	shortest = 4 * time.Millisecond
 	longest  = 256 * time.Millisecond
 )
 
-// poll asks the host for all that are open, until x is ready or ctx has ended.
+// poll asks the host on behalf of all open exchanges, until x is ready or ctx has ended.
 func (t *Transport) poll(ctx context.Context, x *exchange) {
 	for slice := shortest; ; {
 		t.letOthersRun()
@@ -140,8 +140,8 @@ func (t *Transport) poll(ctx context.Context, x *exchange) {
 	}
 }
 
-// step asks the host once and reports whether something has come. t.mu is held:
-// in a worker nobody runs meanwhile who could want it.
+// step asks the host once and reports whether something has arrived. t.mu is
+// held: in a worker no other goroutine runs during the call.
 func (t *Transport) step(slice time.Duration) bool {
 	calls := make([]jobhost.Pending, len(t.open))
 	for i, x := range t.open {
@@ -152,7 +152,7 @@ func (t *Transport) step(slice time.Duration) bool {
 	}
 	n, err := t.job.Wait(slice, calls...)
 	switch {
-	case err != nil: // for all of them: the attempt is to end
+	case err != nil: // for all of them: the attempt should end
 		for _, x := range t.open {
 			x.ready, x.err = true, err
 			x.wake()
@@ -167,9 +167,9 @@ func (t *Transport) step(slice time.Duration) bool {
 	return err != nil || n >= 0
 }
 
-// letOthersRun gives way until nobody begins or finishes a request any more. A
-// goroutine that gives way comes after those that can run; those can make others
-// able to, and so on.
+// letOthersRun yields until no goroutine begins or finishes a request any more.
+// A goroutine that yields is queued behind the runnable ones; these can make
+// others runnable, and so on.
 func (t *Transport) letOthersRun() {
 	for {
 		t.mu.Lock()

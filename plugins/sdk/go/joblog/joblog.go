@@ -1,13 +1,13 @@
-// Package joblog takes log/slog to the log of the job. It is a package of its
-// own because slog adds 1 MB to a worker that has neither fmt nor
+// Package joblog connects log/slog to the log of the job. It is a separate
+// package because slog adds 1 MB to a worker that has neither fmt nor
 // encoding/json.
 //
-// With this in a worker, slog.Info and its like land in the log of the job that
-// is running, from libraries too, and so does what package log prints:
+// With this in a worker, the output of slog.Info etc. goes to the log of the
+// running job, also from libraries, as does that of package log:
 //
 //	func init() { slog.SetDefault(joblog.New(jobhost.Running)) }
 //
-// With the job itself, as in joblog.New(job), lines show up in tests as well.
+// With the job itself, as in joblog.New(job), lines also appear in tests.
 package joblog
 
 import (
@@ -25,7 +25,7 @@ import (
 // attributes as key=value; the time and the level are left to the host.
 func New(job *jobhost.Job) *slog.Logger { return slog.New(NewHandler(job)) }
 
-// Handler is the [slog.Handler] behind [New]. It is safe for goroutines.
+// Handler is the [slog.Handler] behind [New]. It is safe for concurrent use.
 type Handler struct {
 	job  *jobhost.Job
 	text slog.Handler // slog's own, which writes to out
@@ -41,7 +41,7 @@ type buffer struct {
 // NewHandler returns a handler for the log of a job.
 func NewHandler(job *jobhost.Job) *Handler {
 	out := new(buffer)
-	// Levels are for Enabled, which asks the host.
+	// Enabled handles levels, by asking the host.
 	text := slog.NewTextHandler(&out.line, &slog.HandlerOptions{Level: slog.Level(math.MinInt32)})
 	return &Handler{job: job, text: text, out: out}
 }
@@ -52,7 +52,7 @@ func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 // Handle implements [slog.Handler]. slog's own handler writes the attributes,
-// and the message is put in front of them.
+// and the message is put before them.
 func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	bare := slog.NewRecord(time.Time{}, r.Level, "", 0)
 	r.Attrs(func(a slog.Attr) bool {

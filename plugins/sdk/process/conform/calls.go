@@ -63,18 +63,18 @@ func deferred(_ context.Context, job *process.Job) ([]byte, error) {
 
 func inbox(_ context.Context, job *process.Job) ([]byte, error) { return job.Recv() }
 
-// What follows is of processes only; see the tests in the folder above.
+// The following is only for processes; see the tests in the parent folder.
 
 func noop(context.Context, *process.Job) ([]byte, error) { return nil, nil }
 
-// size counts the payload piece by piece, and writes as many bytes as the result.
+// size counts the payload piece by piece, and returns as many bytes.
 func size(_ context.Context, job *process.Job) ([]byte, error) {
 	n, err := io.Copy(job, job.Open())
 	job.Log(jobhost.LevelInfo, strconv.FormatInt(n, 10))
 	return nil, err
 }
 
-// wait waits for a timer that is far away, until it is cancelled. Afterwards it can wait and ask again.
+// wait waits for a distant timer until it is cancelled. Afterwards it can wait and make calls again.
 func wait(_ context.Context, job *process.Job) ([]byte, error) {
 	_, err := job.Wait(jobhost.Forever, job.After(time.Hour))
 	if !errors.Is(err, jobhost.ErrStopped) {
@@ -91,12 +91,12 @@ var (
 	meeting = make(chan struct{})
 )
 
-// fresh counts up; a process keeps its memory.
+// fresh increments a counter; a process keeps its memory.
 func fresh(context.Context, *process.Job) ([]byte, error) {
 	return strconv.AppendInt(nil, calls.Add(1), 10), nil
 }
 
-// meet waits until there are four of it at the same time.
+// meet waits until four calls of it run at the same time.
 func meet(ctx context.Context, _ *process.Job) ([]byte, error) {
 	for range 3 { // each meets the three others
 		select {

@@ -1,5 +1,5 @@
 // Command conform uses each part of the SDK, so that the suite of all SDKs can see
-// it arrive at the host. Each entry is one case: see package sdktest.
+// that it reaches the host. Each entry is one case: see package sdktest.
 package main
 
 import (
@@ -59,7 +59,7 @@ func info(_ context.Context, job *process.Job) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// about returns what every job has.
+// about returns the information that every job has.
 func about(job *process.Job, key string) (string, bool) {
 	switch key {
 	case "job.id":

@@ -8,17 +8,17 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// Answers of docs/abi.md.
+// Errnos of docs/abi.md.
 const (
 	errLimit   = -4
 	errInvalid = -5
 )
 
-// MaxCall bounds a call: the largest request there is, and some room.
+// MaxCall bounds a call: the largest possible request, and some room.
 const MaxCall = 72 << 20
 
-// check looks at what would end the stream, and with it everything that the process runs, if it were sent: a call that is too large,
-// and a string that isn't UTF-8. It returns the answer to it; 0 = it can be sent.
+// check rejects what would end the stream, and with it everything that the process runs, if it were sent: a call that
+// is too large, and a string that isn't UTF-8. It returns the errno for the call; 0 = it can be sent.
 func check(c *protocol.Call, size int) int32 {
 	switch {
 	case size > MaxCall:
@@ -48,11 +48,11 @@ func textOf(c *protocol.Call) string {
 	return ""
 }
 
-// maxText bounds each string of a failure, of which the host keeps less.
+// maxText bounds each string of a failure; the host keeps less.
 const maxText = 128 << 10
 
-// clean makes a result one that can be sent: its strings are UTF-8, and an output that is over the limit anyway
-// is only as long that it still is.
+// clean makes a result safe to send: its strings become UTF-8, and an output over the limit is cut to just over
+// the limit.
 func clean(r *protocol.Result, task *protocol.Task) {
 	switch o := r.GetOutcome().(type) {
 	case *protocol.Result_Output:
@@ -68,7 +68,7 @@ func clean(r *protocol.Result, task *protocol.Task) {
 	}
 }
 
-// pour sends a large output in parts before the result, so that none of them is too large.
+// pour sends a large output in parts before the result, so that none of the frames is too large.
 func (r *Run) pour(result *protocol.Result) {
 	o, ok := result.GetOutcome().(*protocol.Result_Output)
 	if !ok || len(o.Output) <= maxFrame {

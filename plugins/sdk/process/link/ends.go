@@ -10,12 +10,12 @@ import (
 // Ends are one side's ends of the pipes between the host and a process.
 type Ends struct {
 	Read, Write *os.File
-	// Bell is the end of a pipe on which the host writes a byte when somebody has to read what it has said, though a task is
-	// under way that should not take long: see Alone in [protocol.Task].
+	// Bell is the end of a pipe to which the host writes a byte when its frames must be read even though a task that
+	// should not take long is in progress: see Alone in [protocol.Task].
 	Bell *os.File
 }
 
-// NewEnds makes pipes and returns the ends of this process, and those that a child inherits: see [Ends.Files].
+// NewEnds makes pipes and returns the ends of this process, and those for a child to inherit: see [Ends.Files].
 func NewEnds() (own, child Ends, err error) {
 	for _, p := range []struct{ read, write **os.File }{{&child.Read, &own.Write}, {&own.Read, &child.Write}, {&child.Bell, &own.Bell}} {
 		if *p.read, *p.write, err = os.Pipe(); err != nil {
@@ -31,7 +31,7 @@ func NewEnds() (own, child Ends, err error) {
 // Files returns the ends in the order in which [ServePipes] expects them, after the standard streams.
 func (e Ends) Files() []*os.File { return []*os.File{e.Read, e.Write, e.Bell} }
 
-// Close closes all that there are.
+// Close closes all existing ends.
 func (e Ends) Close() error {
 	var all error
 	for _, f := range e.Files() {
@@ -42,12 +42,12 @@ func (e Ends) Close() error {
 	return all
 }
 
-// inherited returns the ends that this process has been started with.
+// inherited returns the ends with which this process was started.
 func inherited() (Ends, error) {
 	const first = 3 // after the standard streams
 	var e Ends
 	for i, end := range []**os.File{&e.Read, &e.Write, &e.Bell} {
-		// So that a goroutine waits for it, and no thread.
+		// So that waiting for it blocks a goroutine, not a thread.
 		if err := syscall.SetNonblock(first+i, true); err != nil {
 			return e, fmt.Errorf("the host has not given the process its pipes: %w", err)
 		}

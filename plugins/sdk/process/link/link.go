@@ -1,7 +1,6 @@
-// Package link is the worker's end of the stream between jobhost and a process: it serves a
-// [Program], gives each task a goroutine, or runs it on that which has read it, batches what goes to the host, and brings answers
-// to those who asked. Package process makes an SDK of it, and jobhost's own sandboxes
-// use it as it is.
+// Package link is the worker's end of the stream between jobhost and a process: it serves a [Program], runs each task
+// on a goroutine of its own, or on the one that has read it, batches frames to the host, and passes answers to their
+// callers. Package process is an SDK based on it, and jobhost's own sandboxes use it directly.
 package link
 
 import (
@@ -22,18 +21,18 @@ import (
 // Protocol is the version of the protocol that this package speaks.
 const Protocol = 1
 
-// Program is what a process does.
+// Program is the work of a process.
 type Program interface {
-	// Describe tells what it can do. It is called once, before Run.
+	// Describe says what it can do. It is called once, before Run.
 	Describe(ctx context.Context, r *protocol.DescribeRequest) (*protocol.DescribeResponse, error)
 	// Run runs a task to its end. ctx ends when the host says that it must end now, and with
-	// the stream. It is called by many goroutines at once.
+	// the stream. It is called concurrently.
 	Run(ctx context.Context, run *Run) *protocol.Result
-	// Release says that no run will come with a slot any more.
+	// Release says that no further run will use a slot.
 	Release(slot uint32)
 }
 
-// stream is what tasks come over: that of gRPC, or [Pipes].
+// stream is what carries tasks: a gRPC stream, or [Pipes].
 type stream interface {
 	Send(m *protocol.ToHost) error
 	Recv() (*protocol.ToWorker, error)
@@ -44,14 +43,14 @@ type server struct {
 	protocol.UnimplementedWorkerServer
 
 	program Program
-	idle    chan *Run     // to goroutines that have nothing to do; nil = to read
+	idle    chan *Run     // to idle goroutines; nil = read
 	ended   chan struct{} // closed when the stream has ended
 	reading *reading      // of the stream
 
 	mu   sync.Mutex // protects the rest
 	runs map[uint64]*Run
 	busy sync.WaitGroup // of runs
-	used bool           // there was a stream
+	used bool           // there has been a stream
 }
 
 func newServer(p Program) *server {
@@ -87,8 +86,8 @@ func (s *server) Run(stream grpc.BidiStreamingServer[protocol.ToWorker, protocol
 	return s.serveStream(stream, nil)
 }
 
-// serveStream runs the tasks that come over a stream until that ends. There is only one in the life of a server. bell is what
-// tells that somebody has to read; nil = somebody always does.
+// serveStream runs the tasks that arrive over a stream until that ends. A server serves only one stream. bell signals
+// that frames must be read; nil = they are always read.
 func (s *server) serveStream(stream stream, bell io.Reader) error {
 	s.mu.Lock()
 	if s.used {
@@ -121,7 +120,7 @@ func (s *server) serveStream(stream stream, bell io.Reader) error {
 
 var errEnded = errors.New("the host has ended the stream")
 
-// take takes a frame. What is about a run that has ended says nothing any more.
+// take handles a frame. Frames for a run that has ended are ignored.
 func (s *server) take(f *protocol.HostFrame, out *Sender[*protocol.WorkerFrame]) error {
 	s.mu.Lock()
 	r := s.runs[f.GetRun()]
@@ -163,12 +162,12 @@ func (s *server) take(f *protocol.HostFrame, out *Sender[*protocol.WorkerFrame])
 	return nil
 }
 
-// begin gives a task a goroutine.
+// begin runs a task on a goroutine of its own.
 func (s *server) begin(id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) {
 	s.employ(s.add(newRun(id, task, out)))
 }
 
-// employ has a goroutine run a task, or read: one that has nothing to do, or a new one.
+// employ has a goroutine run a task, or read: an idle one, or a new one.
 func (s *server) employ(r *Run) {
 	select {
 	case s.idle <- r:
@@ -177,7 +176,7 @@ func (s *server) employ(r *Run) {
 	}
 }
 
-// add adds a run to those that are under way.
+// add adds a run to those in progress.
 func (s *server) add(r *Run) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +185,7 @@ func (s *server) add(r *Run) *Run {
 	return r
 }
 
-// quiet reports whether nothing is under way, and crowded whether several things are.
+// quiet reports whether nothing is in progress, and crowded whether several runs are.
 func (s *server) quiet() bool   { return s.underWay() == 0 }
 func (s *server) crowded() bool { return s.underWay() > 1 }
 
@@ -196,8 +195,8 @@ func (s *server) underWay() int {
 	return len(s.runs)
 }
 
-// serve runs a task or reads, and then does so again until the stream ends: a goroutine that has run a task has the stack
-// for the next.
+// serve runs a task or reads, and then does so again until the stream ends: a goroutine that has run a task already has
+// the stack for the next.
 func (s *server) serve(r *Run) {
 	for {
 		if r != nil {
@@ -213,7 +212,7 @@ func (s *server) serve(r *Run) {
 	}
 }
 
-// run runs a task and tells how it ended.
+// run runs a task and reports how it ended.
 func (s *server) run(r *Run) {
 	defer s.busy.Done()
 	result := s.program.Run(r.ctx, r)
@@ -223,9 +222,9 @@ func (s *server) run(r *Run) {
 	r.stop(nil)
 	clean(result, r.Task)
 	r.pour(result)
-	// An error says that the stream has ended, and with it everybody who would want to know.
+	// An error means that the stream has ended, and with it the receiver.
 	_ = r.out.Send(&protocol.WorkerFrame{Run: r.id, Frame: &protocol.WorkerFrame_Result{Result: result}}, proto.Size(result)+frameBytes)
 }
 
-// frameBytes is more than a frame costs besides what is in it.
+// frameBytes is more than a frame costs besides its content.
 const frameBytes = 32

@@ -8,19 +8,19 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// maxWhole bounds a frame that comes in pieces: the largest request a worker may send, and
-// some room.
+// maxWhole bounds a frame that arrives in pieces: the largest request a worker may send,
+// and some room.
 const maxWhole = 80 << 20
 
 var errTooLarge = errors.New("a frame in pieces is larger than 80 MiB")
 
-// Pieces puts a frame together that comes in pieces. The zero value has none.
+// Pieces reassembles a frame that arrives in pieces. The zero value has none.
 type Pieces struct{ data []byte }
 
-// Size returns how many bytes there are of a frame that isn't whole.
+// Size returns how many bytes there are of an incomplete frame.
 func (p *Pieces) Size() int { return len(p.data) }
 
-// Add adds a piece and reports whether it was the last; then frame is decoded.
+// Add adds a piece and reports whether it was the last; if so frame is decoded.
 func (p *Pieces) Add(piece *protocol.Piece, frame proto.Message) (whole bool, err error) {
 	if len(p.data)+len(piece.GetData()) > maxWhole {
 		p.data = nil

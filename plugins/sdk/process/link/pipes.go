@@ -11,35 +11,35 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Pipes is a stream of messages over two pipes: of each its length, in four bytes, the least significant first, and
-// then the message. The goroutine that sends writes, and the one that receives reads. gRPC has one more at each of
-// these places, and to wake somebody takes longer than all else where there is little to do. Sockets, too, wake one too many:
-// whoever waits for something to read hears that there is room to write.
+// Pipes is a stream of messages over two pipes: each is its length, in four bytes, little-endian, followed by the
+// message. The sending goroutine writes, and the receiving one reads. gRPC has one more goroutine at each of these
+// places, and waking one takes longer than everything else under light load. Sockets also wake one too many: a
+// goroutine that waits to read is woken when there is room to write.
 //
 // Send is called by one goroutine at a time, and so is Receive. Close may be called by any, and ends both.
 type Pipes[Out, In proto.Message] struct {
 	read  io.ReadCloser
 	write io.WriteCloser
-	raw   syscall.RawConn // of read, if that is a file
-	in    []byte          // what was read; reused
+	raw   syscall.RawConn // of read, if it is a file
+	in    []byte          // bytes read; reused
 	at    int             // how much of in was received
-	size  int             // of the message that was received last
-	out   []byte          // what was sent last; reused
+	size  int             // of the last received message
+	out   []byte          // the last sent bytes; reused
 }
 
 // NewPipes returns a stream over the ends of two pipes, which it closes.
 func NewPipes[Out, In proto.Message](read io.ReadCloser, write io.WriteCloser) *Pipes[Out, In] {
 	p := &Pipes[Out, In]{read: read, write: write}
 	if file, ok := read.(syscall.Conn); ok {
-		p.raw, _ = file.SyscallConn() // without one nothing is ready before it is waited for
+		p.raw, _ = file.SyscallConn() // without it, Poll finds only what was read before
 	}
 	return p
 }
 
-// headBytes is the length of a length.
+// headBytes is the size of a length.
 const headBytes = 4
 
-// Send sends a message. It waits while the other side doesn't read.
+// Send sends a message. It blocks while the other side doesn't read.
 func (p *Pipes[Out, In]) Send(m Out) error {
 	var err error
 	p.out, err = proto.MarshalOptions{}.MarshalAppend(append(p.out[:0], make([]byte, headBytes)...), m)
@@ -56,8 +56,8 @@ func (p *Pipes[Out, In]) Send(m Out) error {
 	return asEnd(err)
 }
 
-// Receive receives a message into m, which keeps nothing of what was read. The end of the stream is [io.EOF],
-// whichever side has brought it about.
+// Receive receives a message into m, which does not retain the read buffer. The end of the stream is
+// [io.EOF], whichever side has ended it.
 func (p *Pipes[Out, In]) Receive(m In) error {
 	for {
 		if ok, err := p.decode(m); ok || err != nil {
@@ -70,7 +70,7 @@ func (p *Pipes[Out, In]) Receive(m In) error {
 	}
 }
 
-// Poll is Receive without waiting: it reports whether there was a whole message.
+// Poll is Receive without blocking: it reports whether there was a complete message.
 func (p *Pipes[Out, In]) Poll(m In) (bool, error) {
 	for {
 		if ok, err := p.decode(m); ok || err != nil || p.raw == nil {
@@ -100,7 +100,7 @@ func (p *Pipes[Out, In]) Poll(m In) (bool, error) {
 	}
 }
 
-// decode takes a message from what was read, if it is there.
+// decode decodes a message from the bytes read, if it is complete.
 func (p *Pipes[Out, In]) decode(m In) (ok bool, err error) {
 	size, known, err := p.nextSize()
 	if err != nil || !known || len(p.in)-p.at < headBytes+size {
@@ -117,7 +117,7 @@ func (p *Pipes[Out, In]) decode(m In) (ok bool, err error) {
 	return true, nil
 }
 
-// nextSize returns the size of the next message, if its head was read.
+// nextSize returns the size of the next message, if its length was read.
 func (p *Pipes[Out, In]) nextSize() (size int, known bool, err error) {
 	if len(p.in)-p.at < headBytes {
 		return 0, false, nil
@@ -129,7 +129,7 @@ func (p *Pipes[Out, In]) nextSize() (size int, known bool, err error) {
 	return int(head), true, nil
 }
 
-// room returns where to read to: the rest of the next message at least.
+// room returns the buffer to read into, with room for at least the rest of the next message.
 func (p *Pipes[Out, In]) room() []byte {
 	size, _, _ := p.nextSize()
 	need := max(headBytes+size, readBytes)
@@ -143,7 +143,7 @@ func (p *Pipes[Out, In]) room() []byte {
 	return p.in[len(p.in):cap(p.in)]
 }
 
-// grow notes what was read to room.
+// grow records what was read into room.
 func (p *Pipes[Out, In]) grow(n int, err error) error {
 	p.in = p.in[:len(p.in)+n]
 	if n > 0 {
@@ -155,16 +155,16 @@ func (p *Pipes[Out, In]) grow(n int, err error) error {
 // readBytes is how much is read at once.
 const readBytes = 64 << 10
 
-// Size returns the size of the message that was received last.
+// Size returns the size of the last received message.
 func (p *Pipes[Out, In]) Size() int { return p.size }
 
-// Buffered returns how many bytes were read that belong to messages after the one that was received last.
+// Buffered returns how many bytes were read beyond the last received message.
 func (p *Pipes[Out, In]) Buffered() int { return len(p.in) - p.at }
 
 // Close ends the stream.
 func (p *Pipes[Out, In]) Close() error { return errors.Join(p.read.Close(), p.write.Close()) }
 
-// keepBytes is the size of a buffer that is kept for the next message.
+// keepBytes is the size up to which a buffer is kept for the next message.
 const keepBytes = 1 << 20
 
 func shrink(b []byte) []byte {
@@ -174,7 +174,7 @@ func shrink(b []byte) []byte {
 	return b
 }
 
-// asEnd returns io.EOF for all the ways in which the end of a pipe shows itself.
+// asEnd returns io.EOF for all errors that signal the end of a pipe.
 func asEnd(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) {
 		return io.EOF

@@ -78,7 +78,8 @@ func TestPipesCarryMessages(t *testing.T) {
 	}
 }
 
-// TestPipesHaveBounds refuses a message that is too large before it is written, and one that says it is before it is read.
+// TestPipesHaveBounds rejects a message that is too large before it is written, and one that claims to be before it is
+// read.
 func TestPipesHaveBounds(t *testing.T) {
 	t.Parallel()
 	_, worker := connected(t)
@@ -98,7 +99,7 @@ func TestPipesHaveBounds(t *testing.T) {
 	}
 }
 
-// TestPipesCloseEndsBoth closes a stream of which nobody reads, and nobody writes, while it is in use.
+// TestPipesCloseEndsBoth closes a stream that is in use but whose other side neither reads nor writes.
 func TestPipesCloseEndsBoth(t *testing.T) {
 	t.Parallel()
 	host, _ := connected(t)
@@ -122,7 +123,7 @@ func TestPipesCloseEndsBoth(t *testing.T) {
 	}
 }
 
-// receiver returns a stream on which something has come.
+// receiver returns a stream on which something has arrived.
 func receiver(parts ...[]byte) *fromWorker {
 	return link.NewPipes[*protocol.ToWorker, *protocol.ToHost](io.NopCloser(bytes.NewReader(bytes.Join(parts, nil))), nil)
 }
@@ -152,7 +153,7 @@ func FuzzPipes(f *testing.F) {
 	})
 }
 
-// TestPipesPoll looks for messages without waiting: none, a part of one, one that is there beside another.
+// TestPipesPoll polls for messages without blocking: none, a part of one, one that follows another.
 func TestPipesPoll(t *testing.T) {
 	t.Parallel()
 	own, child, err := link.NewEnds()

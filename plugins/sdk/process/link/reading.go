@@ -9,29 +9,29 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// reading is the right to read what the host says, which one goroutine has at a time. Whoever has read a task that is alone
-// gives it up, runs the task, and takes it again: to hand the task to another goroutine would wake a thread, which takes longer than most
-// such tasks. Meanwhile nobody reads, until the task asks the host for something, or the host rings since it has said
-// something else.
+// reading is the right to read from the host, which one goroutine has at a time. A goroutine that has read a lone task
+// gives it up, runs the task, and takes it again: passing the task to another goroutine would wake a thread, which
+// takes longer than most such tasks. During that time no goroutine reads, until the task asks the host for something,
+// or the host rings because it has sent something else.
 type reading struct {
 	server *server
 	stream stream
 	out    *Sender[*protocol.WorkerFrame]
-	ended  chan error // has the error with which the stream has ended; nil = the host has ended it
+	ended  chan error // receives the error with which the stream ended; nil = the host has ended it
 
-	role sync.Mutex  // held by who reads
-	rung atomic.Bool // since it was looked last
+	role sync.Mutex  // held by the reader
+	rung atomic.Bool // since the last check
 }
 
-// newReading returns the right to read, which the caller has.
+// newReading returns the right to read, which the caller holds.
 func newReading(s *server, stream stream, out *Sender[*protocol.WorkerFrame]) *reading {
 	r := &reading{server: s, stream: stream, out: out, ended: make(chan error, 1)}
 	r.role.Lock()
 	return r
 }
 
-// read takes what the host says as long as it has the right to, or until the stream ends: then nobody gets that any more.
-// Another may have got it when a task has ended that was alone.
+// read reads from the host as long as it has the right to, or until the stream ends: then no goroutine gets the right
+// any more. After a lone task has ended another goroutine may have taken it.
 func (r *reading) read() {
 	for {
 		batch, err := r.stream.Recv()
@@ -41,7 +41,7 @@ func (r *reading) read() {
 		}
 		if run := r.alone(batch); run != nil {
 			r.role.Unlock()
-			if r.rung.Swap(false) { // perhaps too early to find that nobody reads
+			if r.rung.Swap(false) { // perhaps before the right was given up
 				r.relieve()
 			}
 			r.server.run(run)
@@ -66,7 +66,7 @@ func (r *reading) end(err error) {
 	r.ended <- err
 }
 
-// alone returns the run of a batch that is a task and nothing else, if it is alone; nil = it is not.
+// alone returns the run of a batch that consists only of a lone task; nil = it doesn't.
 func (r *reading) alone(batch *protocol.ToWorker) *Run {
 	frames := batch.GetFrames()
 	if len(frames) != 1 || !frames[0].GetTask().GetAlone() || !r.server.quiet() {
@@ -80,14 +80,14 @@ func (r *reading) alone(batch *protocol.ToWorker) *Run {
 	return r.server.add(run)
 }
 
-// relieve has another goroutine read if nobody does.
+// relieve has another goroutine read if none does.
 func (r *reading) relieve() {
 	if r.role.TryLock() {
 		r.server.employ(nil)
 	}
 }
 
-// listen relieves whoever runs a task when the host rings, and when it has gone.
+// listen calls relieve when the host rings, and when it has gone.
 func (r *reading) listen(bell io.Reader) {
 	rings := make([]byte, 64)
 	for {

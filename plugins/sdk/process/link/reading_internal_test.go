@@ -45,7 +45,7 @@ func serveOver(t *testing.T, p programFunc) *hostEnd {
 	return h
 }
 
-// send sends a batch. Many may at once.
+// send sends a batch. It may be called concurrently.
 func (h *hostEnd) send(frames ...*protocol.HostFrame) {
 	h.Helper()
 	h.sending.Lock()
@@ -83,7 +83,7 @@ func outputOf(s string) *protocol.Result {
 	return &protocol.Result{Outcome: &protocol.Result_Output{Output: []byte(s)}}
 }
 
-// TestAloneHearsOfCancel tells a run that its reader does of a cancel, and ends another, once the host has rung.
+// TestAloneHearsOfCancel cancels a run on the reader's own goroutine, and stops another, once the host has rung.
 func TestAloneHearsOfCancel(t *testing.T) {
 	t.Parallel()
 	h := serveOver(t, func(ctx context.Context, run *Run) *protocol.Result {
@@ -100,12 +100,12 @@ func TestAloneHearsOfCancel(t *testing.T) {
 	h.send(taskFrame(2, true, "stop"))
 	h.send(&protocol.HostFrame{Run: 2, Frame: &protocol.HostFrame_Cancel{Cancel: &protocol.Cancel{}}})
 	h.ring()
-	h.send(&protocol.HostFrame{Run: 2, Frame: &protocol.HostFrame_Stop{Stop: &protocol.Stop{}}}) // somebody reads by now
+	h.send(&protocol.HostFrame{Run: 2, Frame: &protocol.HostFrame_Stop{Stop: &protocol.Stop{}}}) // another goroutine reads by now
 	h.frames(1)
 }
 
-// TestAloneHasCompany runs a second task beside one that its reader runs, once the host has rung, even if that was before the
-// first was read.
+// TestAloneHasCompany runs a second task beside one on the reader's own goroutine, once the host has rung, even if that
+// was before the first was read.
 func TestAloneHasCompany(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
@@ -133,7 +133,8 @@ func TestAloneHasCompany(t *testing.T) {
 	}
 }
 
-// TestAloneAsks has a run that its reader does ask for something: somebody reads the answer, and what comes later.
+// TestAloneAsks has a run on the reader's own goroutine make a call: another one reads the answer, and what comes
+// later.
 func TestAloneAsks(t *testing.T) {
 	t.Parallel()
 	h := serveOver(t, func(_ context.Context, run *Run) *protocol.Result {
@@ -159,7 +160,7 @@ func TestAloneAsks(t *testing.T) {
 	}
 }
 
-// TestAloneEndsWithHost ends the stream while its reader runs a task.
+// TestAloneEndsWithHost ends the stream while the reader runs a task.
 func TestAloneEndsWithHost(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{})
@@ -175,7 +176,8 @@ func TestAloneEndsWithHost(t *testing.T) {
 	}
 }
 
-// TestHammerAlone sends tasks that are alone, and others meanwhile that are rung for, of which some ask: each has its result.
+// TestHammerAlone sends lone tasks, with others in between that are rung for, some of which make calls: each has
+// its result.
 func TestHammerAlone(t *testing.T) {
 	t.Parallel()
 	h := serveOver(t, func(_ context.Context, run *Run) *protocol.Result {
@@ -232,7 +234,8 @@ func TestHammerAlone(t *testing.T) {
 	}
 }
 
-// TestAloneBesideLarge sends what doesn't fit into a pipe beside a task that its reader runs: rung for before, it gets through.
+// TestAloneBesideLarge sends more than fits into a pipe beside a task on the reader's own goroutine: announced by the
+// bell, it gets through.
 func TestAloneBesideLarge(t *testing.T) {
 	t.Parallel()
 	sent := make(chan struct{})
@@ -249,8 +252,8 @@ func TestAloneBesideLarge(t *testing.T) {
 	h.frames(2)
 }
 
-// TestAloneLeavesNothing has many tasks ask that are alone, for each of which another goroutine begins to read. It isn't parallel, as it counts
-// goroutines.
+// TestAloneLeavesNothing has many lone tasks make calls, for each of which another goroutine starts to read. It isn't
+// parallel, as it counts goroutines.
 func TestAloneLeavesNothing(t *testing.T) {
 	h := serveOver(t, func(_ context.Context, run *Run) *protocol.Result {
 		if _, err := run.Call(&protocol.Call{Call: &protocol.Call_Info{Info: &protocol.Info{Key: "k"}}}); err != nil {

@@ -12,36 +12,36 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// ErrStopped is the cause with which the context of a run ends that the host has stopped.
+// ErrStopped is the cause of a run's context when the host has stopped the run.
 var ErrStopped = errors.New("the host has stopped the attempt")
 
-// Run is one run of a task. Its methods may be called by many goroutines.
+// Run is one run of a task. It is safe for concurrent use.
 type Run struct {
-	// Task is what to run. It isn't changed.
+	// Task is what to run. It isn't modified.
 	Task *protocol.Task
 	// Deadline is when the host stops it; zero = never.
 	Deadline time.Time
 
-	id        uint64
-	ctx       context.Context // of the run: handed to the program, and the end of calls
-	stop      context.CancelCauseFunc
-	out       *Sender[*protocol.WorkerFrame]
-	pieces    Pieces
-	cancelled atomic.Bool
-	told      chan struct{} // closed by cancel
-	once      sync.Once     // of cancel
-	onCancel  atomic.Pointer[func()]
-	relieve   func() // has somebody read what the host says; nil = somebody does
+	id         uint64
+	ctx        context.Context // of the run: passed to the program, and ends its calls
+	stop       context.CancelCauseFunc
+	out        *Sender[*protocol.WorkerFrame]
+	pieces     Pieces
+	cancelled  atomic.Bool
+	cancelling chan struct{} // closed by cancel
+	once       sync.Once     // of cancel
+	onCancel   atomic.Pointer[func()]
+	relieve    func() // makes a goroutine read from the host; nil = one already does
 
 	mu    sync.Mutex // protects the rest
 	calls map[uint32]chan *protocol.Answer
 	last  uint32 // id of a call
 }
 
-// newRun returns a run. When the stream ends it must be told: a context that was that of the stream's child would take a lock that
-// all runs share.
+// newRun returns a run. It must be notified when the stream ends: a context derived from the stream's would take a lock
+// that all runs share.
 func newRun(id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) *Run {
-	r := &Run{Task: task, id: id, out: out, told: make(chan struct{})}
+	r := &Run{Task: task, id: id, out: out, cancelling: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	if us := task.GetTimeoutUs(); us > 0 {
 		r.Deadline = time.Now().Add(time.Duration(us) * time.Microsecond)
@@ -49,7 +49,7 @@ func newRun(id uint64, task *protocol.Task, out *Sender[*protocol.WorkerFrame]) 
 	return r
 }
 
-// Call asks the host for something and waits for the answer. It fails only when the
+// Call sends a call to the host and waits for the answer. It fails only when the
 // run has been stopped or the stream has ended.
 func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
 	size := proto.Size(c)
@@ -62,7 +62,7 @@ func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
 		r.calls = map[uint32]chan *protocol.Answer{}
 	}
 	r.last++
-	if r.last == 0 { // which would want no answer
+	if r.last == 0 { // which would mean that no answer is wanted
 		r.last++
 	}
 	c.Id = r.last
@@ -87,8 +87,8 @@ func (r *Run) Call(c *protocol.Call) (*protocol.Answer, error) {
 	}
 }
 
-// Post asks the host for something without waiting. Calls are taken in their order. What the host would
-// refuse to read is not sent.
+// Post sends a call to the host without waiting. Calls are handled in order. What the host would refuse
+// to read is not sent.
 func (r *Run) Post(c *protocol.Call) error {
 	c.Id = 0
 	size := proto.Size(c)
@@ -103,19 +103,19 @@ func (r *Run) post(c *protocol.Call, size int) error {
 }
 
 // Cancelled is closed when the job was cancelled: the run should end soon.
-func (r *Run) Cancelled() <-chan struct{} { return r.told }
+func (r *Run) Cancelled() <-chan struct{} { return r.cancelling }
 
 // IsCancelled reports whether the job was cancelled.
 func (r *Run) IsCancelled() bool { return r.cancelled.Load() }
 
-// OnCancel sets what is called when the job is cancelled, at once if it was already; it may be called twice. nil = nothing
-// any more.
+// OnCancel sets a function to be called when the job is cancelled, or at once if it already was; it may be called
+// twice. nil = none any more.
 func (r *Run) OnCancel(tell func()) {
 	if tell == nil {
 		r.onCancel.Store(nil)
 		return
 	}
-	// In this order, as cancel does it the other way round: one of them sees the other.
+	// In this order, the reverse of that in cancel: at least one of them sees the other.
 	r.onCancel.Store(&tell)
 	if r.cancelled.Load() {
 		tell()
@@ -125,14 +125,14 @@ func (r *Run) OnCancel(tell func()) {
 func (r *Run) cancel() {
 	r.once.Do(func() {
 		r.cancelled.Store(true)
-		close(r.told)
+		close(r.cancelling)
 		if tell := r.onCancel.Load(); tell != nil {
 			(*tell)()
 		}
 	})
 }
 
-// answer brings an answer to whoever waits for it.
+// answer passes an answer to the waiting caller.
 func (r *Run) answer(a *protocol.Answer) {
 	r.mu.Lock()
 	waiting := r.calls[a.GetCall()]
@@ -143,5 +143,5 @@ func (r *Run) answer(a *protocol.Answer) {
 	}
 }
 
-// abandon ends the run since the stream has ended.
+// abandon ends the run because the stream has ended.
 func (r *Run) abandon() { r.stop(errEnded) }

@@ -9,40 +9,40 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Bounds of what goes over the stream.
+// Bounds of what is sent over the stream.
 const (
-	// MaxMessage bounds a message, which either side refuses to receive if it is larger.
+	// MaxMessage bounds a message; either side refuses to receive a larger one.
 	MaxMessage = 16 << 20
-	// MaxPiped bounds a message that goes over pipes: a batch, or a frame that isn't cut. It is smaller, as
-	// what a message takes when it is decoded is many times more if it is meant to be.
+	// MaxPiped bounds a message sent over pipes: a batch, or a frame that isn't cut. It is smaller, as
+	// decoding a malicious message can take many times its size.
 	MaxPiped = 4 << 20
-	// Window is how much may be under way that nobody has read yet. A window that is given spares gRPC the pings by
-	// which it would measure one, of which there is one for each message where they come one at a time.
+	// Window is how much may be in transit and unread. A fixed window saves gRPC the pings by which it would
+	// estimate one, one for each message where they arrive one at a time.
 	Window = 16 << 20
-	// maxBatch is the size of a batch to which nothing is added.
+	// maxBatch is the size from which nothing is added to a batch.
 	maxBatch = 1 << 20
 	// maxFrame is the largest frame that isn't cut into pieces.
 	maxFrame = 2 << 20
-	// maxWaiting is how much may wait to be sent: then whoever wants to send waits, too.
+	// maxWaiting is how much may wait to be sent: beyond it senders block, too.
 	maxWaiting = 4 << 20
 )
 
-// Sender sends frames in batches. Whoever finds that nobody is sending sends all that is
-// there, so a frame that is alone goes at once, and many go together.
+// Sender sends frames in batches. A goroutine that finds no other one sending sends
+// everything that waits, so a single frame is sent at once, and many go together.
 type Sender[F proto.Message] struct {
 	send func([]F) error
-	cut  func(F, []byte, bool) F // makes a piece of an encoded frame of the same run
+	cut  func(F, []byte, bool) F // makes a frame, of the same run, for a piece of an encoded frame
 	// crowded reports whether others may be about to send something.
 	crowded func() bool
 
-	since atomic.Int64 // when the batch began that is being sent, in Unix nanoseconds; 0 = none is
+	since atomic.Int64 // when sending the current batch began, in Unix nanoseconds; 0 = none is being sent
 
 	mu      sync.Mutex // protects the rest
 	room    sync.Cond
 	waiting []sized[F]
 	bytes   int // of waiting
 	sending bool
-	err     error // the first of send, after which nothing is sent
+	err     error // the first error of send, after which nothing is sent
 	batch   []F   // being sent; reused
 }
 
@@ -51,17 +51,17 @@ type sized[F any] struct {
 	size  int
 }
 
-// NewSender returns a sender. send is called by one goroutine at a time. cut makes a frame
-// that is a piece. crowded tells whether several may have something to send at about the same time.
+// NewSender returns a sender. send is called by one goroutine at a time. cut makes a frame for a piece.
+// crowded reports whether several goroutines may have something to send at about the same time.
 func NewSender[F proto.Message](send func([]F) error, cut func(of F, data []byte, last bool) F, crowded func() bool) *Sender[F] {
 	s := &Sender[F]{send: send, cut: cut, crowded: crowded}
 	s.room.L = &s.mu
 	return s
 }
 
-// Send sends a frame after those that were sent before. It waits while too much is waiting, and returns
-// before the frame is on its way if somebody else sends it. size is about the size of the frame,
-// rather more than less; the frame must not be changed any more.
+// Send sends a frame after those sent before. It blocks while too much is waiting, and returns before
+// the frame is sent if another goroutine sends it. size is the approximate size of the frame, rather
+// too large than too small; the frame must not be modified any more.
 func (s *Sender[F]) Send(frame F, size int) error {
 	if size <= maxFrame {
 		return s.put([]sized[F]{{frame, size}}, size)
@@ -101,12 +101,12 @@ func (s *Sender[F]) put(frames []sized[F], size int) error {
 		s.sending = false
 		return s.err
 	}
-	// Under load there is always more: whoever sent the first batch has other things to do.
+	// Under load there is always more, and the sender of the first batch has other things to do.
 	go s.drain()
 	return nil
 }
 
-// drain sends batches until nothing waits.
+// drain sends batches until nothing is waiting.
 func (s *Sender[F]) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,9 +116,9 @@ func (s *Sender[F]) drain() {
 	s.sending = false
 }
 
-// batchLocked sends a batch. Whoever has it called is the one that is sending.
+// batchLocked sends a batch. Its caller is the one that has set sending.
 func (s *Sender[F]) batchLocked() {
-	// Those that are about to send something get the chance to join, as long as there are such.
+	// Goroutines that are about to send something get the chance to join, as long as there are any.
 	for last := 0; len(s.waiting) > last && s.crowded(); {
 		last = len(s.waiting)
 		s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Sender[F]) batchLocked() {
 	s.room.Broadcast()
 }
 
-// Stuck returns for how long what is being sent has not been taken.
+// Stuck returns how long the current batch has not been accepted.
 func (s *Sender[F]) Stuck() time.Duration {
 	since := s.since.Load()
 	if since == 0 {
@@ -157,7 +157,7 @@ func (s *Sender[F]) Stuck() time.Duration {
 	return time.Since(time.Unix(0, since))
 }
 
-// Close lets everything that is sent from now on fail with err.
+// Close makes all further sends fail with err.
 func (s *Sender[F]) Close(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,8 +25,8 @@ func piece(of *protocol.WorkerFrame, data []byte, last bool) *protocol.WorkerFra
 	return &protocol.WorkerFrame{Run: of.GetRun(), Frame: &protocol.WorkerFrame_Piece{Piece: &protocol.Piece{Data: data, Last: last}}}
 }
 
-// TestSenderKeepsOrder has many goroutines send at once: each one's frames come in their order, all of them, and
-// batches are bounded.
+// TestSenderKeepsOrder has many goroutines send concurrently: each one's frames arrive in order, all of them,
+// and batches are bounded.
 func TestSenderKeepsOrder(t *testing.T) {
 	t.Parallel()
 	const goroutines, each = 32, 500
@@ -110,7 +110,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestTooManyPieces bounds what is put together.
+// TestTooManyPieces checks the bound on reassembled frames.
 func TestTooManyPieces(t *testing.T) {
 	t.Parallel()
 	var pieces link.Pieces

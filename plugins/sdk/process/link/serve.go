@@ -11,10 +11,10 @@ import (
 	"github.com/jobhost/jobhost/plugins/sdk/process/protocol"
 )
 
-// Name is by which go-plugin knows the worker.
+// Name is the name by which go-plugin knows the worker.
 const Name = "worker"
 
-// Handshake keeps a plugin from being run by hand. It is no secret.
+// Handshake keeps a plugin from being run by hand. It is not secret.
 func Handshake() plugin.HandshakeConfig {
 	return plugin.HandshakeConfig{ProtocolVersion: Protocol, MagicCookieKey: "JOBHOST_PLUGIN", MagicCookieValue: "worker"}
 }
@@ -22,8 +22,8 @@ func Handshake() plugin.HandshakeConfig {
 // Serve serves a program until the host ends the stream, and then ends the process.
 func Serve(p Program) { (&served{server: newServer(p)}).serve() }
 
-// ServePipes is Serve for a program whose tasks come over pipes that it has been started with, see [NewEnds], and not
-// over gRPC. register registers a further service.
+// ServePipes is Serve for a program that receives tasks over pipes with which it was started, see [NewEnds], instead
+// of gRPC. register registers a further service.
 func ServePipes(p Program, register func(*grpc.Server)) {
 	(&served{server: newServer(p), pipes: true, register: register}).serve()
 }
@@ -33,14 +33,14 @@ type served struct {
 	plugin.NetRPCUnsupportedPlugin
 
 	server   *server
-	pipes    bool // tasks come over pipes
+	pipes    bool // tasks arrive over pipes
 	register func(*grpc.Server)
 }
 
 func (s *served) serve() {
 	go func() {
 		<-s.server.ended
-		// The host has ended the stream, or is gone: nothing is left to do for anybody.
+		// The host has ended the stream, or is gone: nothing is left to do.
 		os.Exit(0)
 	}()
 	plugin.Serve(&plugin.ServeConfig{
@@ -69,18 +69,18 @@ func (s *served) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 		return err
 	}
 	go func() {
-		// The process ends with the stream, whatever has ended that.
+		// The process ends with the stream, however that ended.
 		_ = s.server.serveStream(fromHost{NewPipes[*protocol.ToHost, *protocol.ToWorker](ends.Read, ends.Write)}, ends.Bell)
 	}()
 	return nil
 }
 
-// GRPCClient implements [plugin.GRPCPlugin]; a worker is no client.
+// GRPCClient implements [plugin.GRPCPlugin]; a worker is not a client.
 func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, errEnded
 }
 
-// fromHost makes pipes a stream.
+// fromHost adapts pipes to a stream.
 type fromHost struct {
 	*Pipes[*protocol.ToHost, *protocol.ToWorker]
 }

@@ -4,5 +4,5 @@ package link
 
 import "os"
 
-// widen does nothing: elsewhere pipes have the size that they have.
+// widen does nothing: elsewhere the size of pipes is fixed.
 func widen(*os.File) {}

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { sdktest.Main(m) }
 
-// conform returns the worker under test, or skips the test without what the SDK stands on.
+// conform returns the worker under test, or skips the test without the SDK's dependencies.
 func conform(t testing.TB) sdktest.Executable {
 	t.Helper()
 	toolchain.Need(t, "node")

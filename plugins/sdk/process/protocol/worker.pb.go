@@ -236,7 +236,7 @@ func (*DrainResponse) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{3}
 }
 
-// ToWorker is a batch of what the host has to say, at most 8 MiB.
+// ToWorker is a batch of the host's frames, at most 8 MiB.
 type ToWorker struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Frames        []*HostFrame           `protobuf:"bytes,1,rep,name=frames,proto3" json:"frames,omitempty"`
@@ -281,7 +281,7 @@ func (x *ToWorker) GetFrames() []*HostFrame {
 	return nil
 }
 
-// HostFrame is about one run of a task. Numbers of runs are never used again.
+// HostFrame is about one run of a task. Numbers of runs are never reused.
 type HostFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   uint64                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -413,7 +413,7 @@ type HostFrame_Cancel struct {
 }
 
 type HostFrame_Stop struct {
-	Stop *Stop `protobuf:"bytes,5,opt,name=stop,proto3,oneof"` // end now: whoever doesn't is killed
+	Stop *Stop `protobuf:"bytes,5,opt,name=stop,proto3,oneof"` // end now, or the process is killed
 }
 
 type HostFrame_Piece struct {
@@ -449,13 +449,13 @@ type Task struct {
 	Trace       string                 `protobuf:"bytes,8,opt,name=trace,proto3" json:"trace,omitempty"`                                  // id of the workflow; empty = none
 	Entry       string                 `protobuf:"bytes,9,opt,name=entry,proto3" json:"entry,omitempty"`                                  // empty = the default
 	Input       []byte                 `protobuf:"bytes,10,opt,name=input,proto3" json:"input,omitempty"`                                 // the payload, unless it is longer
-	InputBytes  int64                  `protobuf:"varint,11,opt,name=input_bytes,json=inputBytes,proto3" json:"input_bytes,omitempty"`    // size of the payload; if input is shorter, ask by read_input
+	InputBytes  int64                  `protobuf:"varint,11,opt,name=input_bytes,json=inputBytes,proto3" json:"input_bytes,omitempty"`    // size of the payload; if input is shorter, use read_input
 	TimeoutUs   int64                  `protobuf:"varint,12,opt,name=timeout_us,json=timeoutUs,proto3" json:"timeout_us,omitempty"`       // microseconds left; 0 = no deadline
 	LogLevel    int32                  `protobuf:"varint,13,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`          // lowest level that is kept
 	OutputLimit int64                  `protobuf:"varint,14,opt,name=output_limit,json=outputLimit,proto3" json:"output_limit,omitempty"` // bytes of the result
-	Slot        uint32                 `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`                                  // runs with the same slot are never under way at the same time
-	// No other task is under way, and this one should not take long: whoever has read it may run it before reading on. Only
-	// sandbox processes are told so, since only they are told when somebody has to read meanwhile.
+	Slot        uint32                 `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`                                  // runs with the same slot never overlap
+	// No other task is in progress, and this one should not take long: its reader may run it before reading on. This is set
+	// only for sandbox processes, since only they are notified when they have to read during a task.
 	Alone         bool `protobuf:"varint,16,opt,name=alone,proto3" json:"alone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -675,7 +675,7 @@ func (*Stop) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{8}
 }
 
-// Release says that no task will come with a slot any more, so that what was kept for it can go.
+// Release says that no task will use a slot any more, so that its state can be freed.
 type Release struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slot          uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
@@ -720,7 +720,7 @@ func (x *Release) GetSlot() uint32 {
 	return 0
 }
 
-// ToHost is a batch of what the worker has to say, at most 8 MiB.
+// ToHost is a batch of the worker's frames, at most 8 MiB.
 type ToHost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Frames        []*WorkerFrame         `protobuf:"bytes,1,rep,name=frames,proto3" json:"frames,omitempty"`
@@ -1875,7 +1875,7 @@ func (x *Progress) GetTotal() int64 {
 	return 0
 }
 
-// ReadInput reads the payload from its beginning: data is what is next, nothing = it has ended.
+// ReadInput reads the payload from its beginning: data is the next part, nothing = it has ended.
 type ReadInput struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Max           int32                  `protobuf:"varint,1,opt,name=max,proto3" json:"max,omitempty"` // bytes
@@ -1920,7 +1920,7 @@ func (x *ReadInput) GetMax() int32 {
 	return 0
 }
 
-// KVGet: data is the value, number the version that it has had, if there is one.
+// KVGet: data is the value, number its version, if there is one.
 type KVGet struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -2401,7 +2401,7 @@ func (x *HTTP) GetRequest() []byte {
 	return nil
 }
 
-// Fetch sends a request and waits for the response: data is what is read of a handle of HTTP.
+// Fetch sends a request and waits for the response: data is the same as read from a handle of HTTP.
 type Fetch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -2560,7 +2560,7 @@ func (x *Timer) GetMs() int64 {
 	return 0
 }
 
-// Receive is for fibers: number is the handle of what they are sent.
+// Receive is for fibers: number is the handle of the inbox.
 type Receive struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2650,7 +2650,7 @@ func (x *Wait) GetTimeoutMs() int64 {
 	return 0
 }
 
-// Read waits for what comes of a handle: data is what is next of it, nothing = it has ended.
+// Read waits for a message of a handle: data is its next part, nothing = it has ended.
 type Read struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Handle        int32                  `protobuf:"varint,1,opt,name=handle,proto3" json:"handle,omitempty"`
@@ -2847,7 +2847,7 @@ type isResult_Outcome interface {
 }
 
 type Result_Output struct {
-	Output []byte `protobuf:"bytes,1,opt,name=output,proto3,oneof"` // it succeeded; behind what was appended by output
+	Output []byte `protobuf:"bytes,1,opt,name=output,proto3,oneof"` // it succeeded; follows what was appended by output
 }
 
 type Result_Failure struct {
@@ -2859,7 +2859,7 @@ type Result_SnoozeMs struct {
 }
 
 type Result_Stopped struct {
-	Stopped *Stopped `protobuf:"bytes,4,opt,name=stopped,proto3,oneof"` // it ended since it was told to, by cancel or stop, or at its deadline
+	Stopped *Stopped `protobuf:"bytes,4,opt,name=stopped,proto3,oneof"` // it ended on request, by cancel or stop, or at its deadline
 }
 
 func (*Result_Output) isResult_Outcome() {}
@@ -2880,7 +2880,7 @@ type Failure struct {
 	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	Context       string                 `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"` // a JSON object
 	Stack         string                 `protobuf:"bytes,6,opt,name=stack,proto3" json:"stack,omitempty"`
-	Permanent     bool                   `protobuf:"varint,7,opt,name=permanent,proto3" json:"permanent,omitempty"` // it won't be tried again
+	Permanent     bool                   `protobuf:"varint,7,opt,name=permanent,proto3" json:"permanent,omitempty"` // it won't be retried
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

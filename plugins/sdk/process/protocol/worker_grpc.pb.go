@@ -38,12 +38,12 @@ const (
 // Worker is what the process serves, besides grpc.health.v1.Health, by which the host
 // sees that it is alive.
 type WorkerClient interface {
-	// Describe is asked once, before anything else.
+	// Describe is called once, before anything else.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 	// Run carries all tasks of the process, in both directions, many frames at a time.
 	// The process ends when the host ends the stream.
 	Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ToWorker, ToHost], error)
-	// Drain says that no task will follow. It returns when those under way have ended.
+	// Drain says that no task will follow. It returns when those in progress have ended.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
 }
 
@@ -95,12 +95,12 @@ func (c *workerClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc
 // Worker is what the process serves, besides grpc.health.v1.Health, by which the host
 // sees that it is alive.
 type WorkerServer interface {
-	// Describe is asked once, before anything else.
+	// Describe is called once, before anything else.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Run carries all tasks of the process, in both directions, many frames at a time.
 	// The process ends when the host ends the stream.
 	Run(grpc.BidiStreamingServer[ToWorker, ToHost]) error
-	// Drain says that no task will follow. It returns when those under way have ended.
+	// Drain says that no task will follow. It returns when those in progress have ended.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
 	mustEmbedUnimplementedWorkerServer()
 }

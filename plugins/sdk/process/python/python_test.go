@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { sdktest.Main(m) }
 
 var conform = sdktest.Executable{Path: "conform/conform.py"}
 
-// needPython skips the test without what the SDK stands on.
+// needPython skips the test without the SDK's dependencies.
 func needPython(t testing.TB) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import grpc, google.protobuf, cryptography").CombinedOutput(); err != nil {
@@ -36,7 +36,7 @@ func BenchmarkNoop(b *testing.B) {
 	sdktest.BenchProcess(b, conform)
 }
 
-// TestProtocol sees that what is checked in is what the description of the protocol is compiled to.
+// TestProtocol checks that the checked-in code is what the protocol description compiles to.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	protoc := toolchain.Need(t, "protoc")
@@ -44,7 +44,7 @@ func TestProtocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Others write it in another way. One that is newer than the library refuses to work.
+	// Other versions generate different code. Code that is newer than the library refuses to work.
 	if want := "libprotoc 3.21.12\n"; string(version) != want {
 		t.Skipf("worker_pb2.py was compiled by %q; here is %q", want, version)
 	}

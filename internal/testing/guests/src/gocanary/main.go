@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// The WASI command in Go that leaves marks wherever a program can, for tests
-// that the next job finds none: see main for what standard input may ask for.
+// A WASI command in Go that leaves marks wherever a program can, for tests that
+// the next job finds none: see main for what standard input may ask for.
 package main
 
 import (
@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// Marks in the data of the module: in bytes that are there from the start, and
-// in some that are zero.
+// Marks in the data of the module: in bytes that are initialised, and in some
+// that are zero.
 var (
 	static = []byte("pristine")
 	zero   [1 << 20]byte
 )
 
-// kept are files that nobody closes.
+// kept are files that are never closed.
 var kept []*os.File
 
 func main() {
@@ -60,7 +60,7 @@ func plant() string {
 	return "planted"
 }
 
-// look names the marks that it finds.
+// look lists the marks that it finds.
 func look() string {
 	var found []string
 	note := func(mark string, there bool) {
@@ -83,7 +83,7 @@ func look() string {
 	return "found " + strings.Join(found, ", ")
 }
 
-// random draws from all generators that a program has.
+// random draws from all random generators that a program has.
 func random() string {
 	var key [8]byte
 	_, err := crand.Read(key[:])

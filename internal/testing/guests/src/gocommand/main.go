@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// The WASI command in Go, for tests of what its runtime and package os need:
-// it writes the payload, in reverse, through a file, while a goroutine sleeps.
+// A WASI command in Go, for tests of what its runtime and package os need: it
+// writes the payload, reversed, through a file, while a goroutine sleeps.
 package main
 
 import (

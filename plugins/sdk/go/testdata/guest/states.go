@@ -17,7 +17,7 @@ func reports(n uint32) uint64 {
 	})
 }
 
-// follows tells of all events of another job's task, and then what prevails.
+// follows reports all events of another job's task, and then the lowest state.
 //
 //go:wasmexport follows
 func follows(n uint32) uint64 {

@@ -72,8 +72,8 @@ func many(n uint32) uint64 {
 	})
 }
 
-// hurry fetches two pages: one for at most a second, another until somebody
-// cancels it after three, while a third is waited for.
+// hurry fetches two pages: one for at most a second, another until it is
+// cancelled after three, while a third is waited for.
 //
 //go:wasmexport hurry
 func hurry(n uint32) uint64 {

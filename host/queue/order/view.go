@@ -1,0 +1,70 @@
+package order
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/jobhost/jobhost"
+)
+
+// Views returns the tasks in a state as they are now, and others that they may
+// be mixed with: removed ones (see Gone), and scheduled ones with retrying ones.
+// They may be read without the lock while the order goes on. held says that no
+// ready task may run at all.
+func (o *Order) Views(state jobhost.State, held bool) []iter.Seq[Entry] {
+	var views []iter.Seq[Entry]
+	switch state {
+	case jobhost.Ready, jobhost.Held:
+		if held == (state == jobhost.Held) {
+			for i := range o.levels {
+				views = append(views, o.levels[i].views()...)
+			}
+		}
+		if o.groups != nil {
+			full := o.groups.allFull()
+			views = append(views, o.groups.view(func(r ref) bool { return (held || full[r]) == (state == jobhost.Held) }))
+		}
+		if state == jobhost.Held && len(o.aside) > 0 {
+			views = append(views, o.viewAside())
+		}
+	case jobhost.Scheduled, jobhost.Retrying:
+		views = append(views, o.delayed.view())
+	}
+	return views
+}
+
+func (o *Order) viewAside() iter.Seq[Entry] {
+	entries := make([]Entry, 0, len(o.aside))
+	for w := range maps.Values(o.aside) {
+		entries = append(entries, w.Entry)
+	}
+	return slices.Values(entries)
+}
+
+// Near yields tasks of a level that are likely to be next, in about their order.
+// Of groups it looks at the first in the ring, and at about so many tasks.
+func (o *Order) Near(level, most int) iter.Seq[Entry] {
+	if o.groups == nil {
+		return o.levels[level].all()
+	}
+	return func(yield func(Entry) bool) {
+		ring := &o.groups.rings[level]
+		each := max(most/max(ring.n, 1), 1)
+		for i := range min(ring.n, most) {
+			some := o.groups.tops(ring.at(i), level, each)
+			if ring.at(i) == 0 {
+				some = o.levels[level].all()
+			}
+			n := 0
+			for e := range some {
+				if n++; n > each {
+					break
+				}
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
