@@ -104,6 +104,7 @@ func House() Rules {
 			"state/firestorestate": "a listener of each open job, which ends with the last feed; Close waits for all of them",
 			"runtime/process":      "a process has goroutines that read what it says and wait for its end; Close of its plugin waits for them",
 			"internal/sqlitedb":    "lies below host/scope; its writer and notifier end with Close, which waits for them",
+			"internal/pgdb":        "lies below host/scope; its writer ends with Close, its heartbeat with the term, and both are waited for",
 		},
 		Guests:   []string{"plugins", "internal/testing/guests"},
 		Printers: []string{"cmd"},

@@ -31,6 +31,7 @@ type Server struct {
 
 	process *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
+	waits   sync.WaitGroup
 }
 
 // Times that are given to a server.
@@ -151,11 +152,12 @@ func (s *Server) launch() error {
 	if err := s.process.Start(); err != nil {
 		return err
 	}
-	s.ended = make(chan struct{})
-	go func(process *exec.Cmd, ended chan struct{}) {
+	process, ended := s.process, make(chan struct{})
+	s.ended = ended
+	s.waits.Go(func() {
 		_ = process.Wait()
 		close(ended)
-	}(s.process, s.ended)
+	})
 	if err := s.answer(); err != nil {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("start PostgreSQL: %w\n%s", err, text)
