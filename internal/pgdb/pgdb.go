@@ -1,6 +1,9 @@
 // Package pgdb is what the stores on PostgreSQL share: connections, the term in
 // which one host of many may write, the group commit behind its fence, and
-// migrations. docs/cluster.md has the protocol.
+// migrations.
+//
+// It starts goroutines: a writer, one that calls Done, and one that renews the lease. Closing the
+// writer and releasing the term wait for them.
 package pgdb
 
 import (
