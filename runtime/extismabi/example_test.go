@@ -21,6 +21,7 @@ type call struct {
 
 func (c *call) Attempt() *hostcall.Attempt { return c.attempt }
 func (c *call) Extism() *extismabi.Plugin  { return c.plugin }
+func (c *call) Life() context.Context      { return c.Context }
 
 // What an engine does with a plugin of one module.
 func Example() {

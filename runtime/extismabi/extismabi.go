@@ -50,6 +50,9 @@ type Caller interface {
 	context.Context
 	Attempt() *hostcall.Attempt
 	Extism() *Plugin
+	// Life returns the context of the attempt. What lasts longer than a call is derived from it: the
+	// Caller itself goes on to serve the next attempt.
+	Life() context.Context
 }
 
 // Kernel is shared by all plugins of a wazero runtime. It is safe for

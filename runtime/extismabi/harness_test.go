@@ -110,6 +110,7 @@ type frame struct {
 
 func (f *frame) Attempt() *hostcall.Attempt { return f.at }
 func (f *frame) Extism() *extismabi.Plugin  { return f.plugin }
+func (f *frame) Life() context.Context      { return f.Context }
 
 // instance is an instance of a plugin, used as an engine would.
 type instance struct {

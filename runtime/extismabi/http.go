@@ -62,7 +62,7 @@ func httpRequest(ctx context.Context, m api.Module, stack []uint64) {
 		r.Method = "GET"
 	}
 	// At least 1, since 0 would mean no bound.
-	response, err := at.Fetch(ctx, &hostcall.HTTPRequest{
+	response, err := at.Fetch(ctx.(Caller).Life(), &hostcall.HTTPRequest{
 		Method: strings.ToUpper(r.Method), URL: r.URL, Header: header,
 		Body: guestText(m, call, stack[2], stack[3]), MaxBytes: max(p.options.ResponseBytes, 1),
 	})

@@ -81,10 +81,16 @@ type Caller interface {
 	context.Context
 	// Attempt returns the attempt that the guest works for.
 	Attempt() *hostcall.Attempt
+	// Life returns the context of the attempt. What lasts longer than a call is derived from it: the
+	// Caller itself goes on to serve the next attempt.
+	Life() context.Context
 }
 
 // attempt returns the attempt of a call. Anything but a Caller is a bug in the host.
 func attempt(ctx context.Context) *hostcall.Attempt { return ctx.(Caller).Attempt() }
+
+// life returns the context of the attempt.
+func life(ctx context.Context) context.Context { return ctx.(Caller).Life() }
 
 // errno puts the result of a call onto the stack.
 func errno(stack []uint64, e hostcall.Errno) { stack[0] = api.EncodeI32(int32(e)) }

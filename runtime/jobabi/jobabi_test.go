@@ -60,6 +60,7 @@ type frame struct {
 }
 
 func (f *frame) Attempt() *hostcall.Attempt { return f.at }
+func (f *frame) Life() context.Context      { return f.Context }
 
 // caller is a module with one page of memory that passes on calls of all imports.
 type caller struct {

@@ -62,7 +62,7 @@ func wait(ctx context.Context, m api.Module, stack []uint64) {
 		handles[i] = int32(binary.LittleEndian.Uint32(list[4*i:]))
 	}
 	at := attempt(ctx)
-	index, e := at.Wait(ctx, handles, int64(stack[2]))
+	index, e := at.Wait(life(ctx), handles, int64(stack[2]))
 	leaveIfOver(ctx, at, e)
 	answer(stack, index, e)
 }
@@ -81,7 +81,7 @@ var errOver = errors.New("the attempt is over")
 func read(ctx context.Context, m api.Module, stack []uint64) {
 	buf := view(m, "read", stack[1], stack[2])
 	at := attempt(ctx)
-	n, e := at.Read(ctx, api.DecodeI32(stack[0]), buf)
+	n, e := at.Read(life(ctx), api.DecodeI32(stack[0]), buf)
 	leaveIfOver(ctx, at, e)
 	answer(stack, int32(n), e)
 }

@@ -31,7 +31,7 @@ func stateSet(ctx context.Context, m api.Module, stack []uint64) {
 		return
 	}
 	at := attempt(ctx)
-	e := at.SetState(ctx, string(tag), api.DecodeI32(stack[2]), message, payload)
+	e := at.SetState(life(ctx), string(tag), api.DecodeI32(stack[2]), message, payload)
 	leaveIfOver(ctx, at, e)
 	errno(stack, e)
 }
@@ -44,7 +44,7 @@ func stateGet(ctx context.Context, m api.Module, stack []uint64) {
 		return
 	}
 	at := attempt(ctx)
-	text, e := at.State(ctx, api.DecodeI32(stack[0]), string(tag))
+	text, e := at.State(life(ctx), api.DecodeI32(stack[0]), string(tag))
 	if e != hostcall.OK {
 		leaveIfOver(ctx, at, e)
 		errno(stack, e)
@@ -61,7 +61,7 @@ func stateWatch(ctx context.Context, m api.Module, stack []uint64) {
 		return
 	}
 	at := attempt(ctx)
-	handle, e := at.WatchState(ctx, api.DecodeI32(stack[0]), string(tag))
+	handle, e := at.WatchState(life(ctx), api.DecodeI32(stack[0]), string(tag))
 	leaveIfOver(ctx, at, e)
 	answer(stack, handle, e)
 }

@@ -36,6 +36,9 @@ func (f *frame) Attempt() *hostcall.Attempt {
 	return f.at
 }
 
+// Life implements [jobabi.Caller] and [extismabi.Caller].
+func (f *frame) Life() context.Context { return f.Context }
+
 // WASI implements [wasiabi.Caller].
 func (f *frame) WASI() *wasiabi.System {
 	f.goOn()
