@@ -280,6 +280,7 @@ func TestHammerFullDisk(t *testing.T) {
 				all[w] = append(all[w], h)
 				db.Write(h)
 				if i%10 == 0 {
+					disk.Set(crashvfs.Faults{}) // the others, who would make room, may be waiting too
 					<-db.Flowing()
 					_ = db.Full()
 				}
@@ -289,10 +290,10 @@ func TestHammerFullDisk(t *testing.T) {
 					disk.Set(crashvfs.Faults{})
 				}
 			}
+			disk.Set(crashvfs.Faults{})
 		})
 	}
 	wg.Wait()
-	disk.Set(crashvfs.Faults{})
 	await(t, "the end of the shortage", func() bool { return db.Full() == nil })
 	<-db.Flowing()
 	made := 0
