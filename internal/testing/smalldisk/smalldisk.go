@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 )
@@ -43,10 +44,30 @@ func Fill(t *testing.T, dir string) (free func()) {
 	}
 	return func() {
 		t.Helper()
-		if err := os.Remove(path); err != nil {
+		filler, err := os.Stat(path)
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+		awaitRoom(t, path, filler.Size()/4) // the rest may be taken at once
 	}
+}
+
+// awaitRoom waits until the room of a removed file can be used: tmpfs counts what is free
+// for each processor, and a write right after may still find none.
+func awaitRoom(t *testing.T, path string, bytes int64) {
+	t.Helper()
+	const tries = 10_000
+	for range tries {
+		err := os.WriteFile(path, make([]byte, bytes), 0o600)
+		if removed := os.Remove(path); err == nil && removed == nil {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatal("the disk has no room although its filler was removed")
 }
 
 // Eat writes to a file until nothing more fits on its disk.
