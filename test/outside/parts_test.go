@@ -48,7 +48,7 @@ func Example_fiber() {
 		return
 	}
 	defer answers.Close()
-	_ = fibers.Submit(ctx, "echo", []byte("hello"), true)
+	_ = fibers.SendFiber(ctx, "echo", []byte("hello"), true)
 	answer, err := op.Perform(ctx, within(answers.NextOp(), time.Minute))
 	fmt.Println(string(answer.Value.Data), err)
 
