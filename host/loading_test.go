@@ -23,7 +23,7 @@ func (e *gated) Load(ctx context.Context, src runtime.Source) (runtime.Plugin, e
 	return e.placed.Load(ctx, src)
 }
 
-// Whoever asks a host that is starting learns what it is waiting for.
+// A host that is starting says what it is waiting for.
 func TestStartingHostNamesWhatItLoads(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)

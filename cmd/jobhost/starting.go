@@ -23,7 +23,7 @@ type probed interface {
 
 // awaitStart waits while the host is starting, which takes long while large plugins are compiled,
 // for at most a time if that isn't 0. It returns an error only if ctx ends: whatever else keeps
-// the host from taking jobs, the command that comes next is told by its own request.
+// the host from taking jobs, the next request of the command reports it.
 func (e *env) awaitStart(ctx context.Context, server jobhost.Server, most time.Duration) error {
 	host, ok := server.(probed)
 	if !ok || !isStarting(host.Ready(ctx)) {

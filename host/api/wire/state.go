@@ -10,7 +10,7 @@ import (
 // stateBody is the body that sets a state.
 type stateBody struct {
 	Status        givenWhole `json:"status" type:"integer" doc:"How far the task is: 0 not started, 1 started, 2147483647 finished, below 0 an error. Required."`
-	Message       str        `json:"message" type:"string" doc:"What people are told, up to 4 KiB."`
+	Message       str        `json:"message" type:"string" doc:"Message for people, up to 4 KiB."`
 	Payload       rawObject  `json:"payload" type:"object" doc:"The application's own data, a JSON object of up to 64 KiB."`
 	EventID       str        `json:"event_id" type:"string" doc:"Names the write: one that is sent again with the event_id of the last one changes nothing."`
 	SchemaVersion whole      `json:"schema_version" type:"integer" doc:"The version of the payload's schema; left out = 1."`
