@@ -12,70 +12,108 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// read sends all reads for missing rows in one message. There is nothing to look up if the connection is lost: they are
-// sent again.
-func (w *Writer) read() error {
+// commit makes a group durable, whatever happens to the connection meanwhile.
+func (w *Writer) commit(g *group) error {
 	for {
-		b := &pgx.Batch{}
-		for _, m := range w.tx.members {
-			m.Read(b)
+		if err := w.term.Err(); err != nil {
+			return err
 		}
-		err := w.term.conn.SendBatch(w.term.ctx, b).Close()
-		switch {
-		case err == nil:
+		err := w.plan(g)
+		if err == nil {
+			err = w.flush()
+		}
+		if err == nil {
+			w.committed()
 			return nil
-		case w.term.Err() != nil:
-			return w.term.Err()
-		case !isLost(err) && !w.term.conn.IsClosed():
-			return unavailable(err)
 		}
-		if err := w.reconnect(); err != nil {
+		again, err := w.recover(err)
+		if err == nil && !again {
+			w.committed()
+			return nil
+		}
+		if undone := w.undo(); undone != nil && !isLost(undone) {
+			err = errors.Join(err, undone)
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
+// committed ends a commit that is durable.
+func (w *Writer) committed() {
+	for _, m := range w.tx.members {
+		m.AfterCommit()
+	}
+}
+
+// recover decides what is done about a commit that was not confirmed. Without an error it is durable, unless it has to
+// be made again.
+func (w *Writer) recover(err error) (again bool, _ error) {
+	t := w.term
+	switch {
+	case isFence(err):
+		t.over("another host has taken over")
+		return false, t.Err()
+	case t.Err() != nil:
+		return false, t.Err()
+	case !isLost(err) && !t.conn.IsClosed():
+		return false, w.refused(err)
+	}
+	n := w.n + 1
+	applied, err := w.resolve(n)
+	if err == nil && applied {
+		w.n = n
+	}
+	return !applied, err
+}
+
+// read sends all reads for missing rows in one message.
+func (w *Writer) read() error {
+	b := &pgx.Batch{}
+	for _, m := range w.tx.members {
+		m.Read(b)
+	}
+	return w.term.conn.SendBatch(w.term.ctx, b).Close()
+}
+
 // keptBatches is how many numbers of batches are kept at least. Only the last can be asked for.
 const keptBatches = 1000
 
+// fence queues the statements that a commit begins with. Under another epoch the inner query finds no row, and NULL is
+// refused.
+func (w *Writer) fence(b *pgx.Batch) {
+	db, n := w.term.db, w.n+1
+	b.Queue(db.SQL(`INSERT INTO jobhost.batch (shard, n, epoch)
+		VALUES ($1, $2, (SELECT epoch FROM jobhost.term WHERE shard=$1 AND epoch=$3 FOR SHARE))`), db.cfg.Shard, n, w.term.Epoch())
+	if n%keptBatches == 0 {
+		b.Queue(db.SQL("DELETE FROM jobhost.batch WHERE shard=$1 AND n<$2"), db.cfg.Shard, n-keptBatches)
+	}
+}
+
 // flush sends what the members have to write behind the fence, in one message, which is one transaction: it begins with
-// the first statement and ends with the message. It returns nil when that is durable, and an error when it is certain
-// that it is not, or when the term has ended.
+// the first statement and ends with the message, unless one was begun for a change that reads and writes directly.
 func (w *Writer) flush() error {
-	n := w.n + 1
-	for {
-		b := &pgx.Batch{}
-		// Under another epoch the inner query finds no row, and NULL is refused.
-		b.Queue(w.term.db.SQL(`INSERT INTO jobhost.batch (shard, n, epoch)
-			VALUES ($1, $2, (SELECT epoch FROM jobhost.term WHERE shard=$1 AND epoch=$3 FOR SHARE))`), w.term.db.cfg.Shard, n, w.term.Epoch())
-		if n%keptBatches == 0 {
-			b.Queue(w.term.db.SQL("DELETE FROM jobhost.batch WHERE shard=$1 AND n<$2"), w.term.db.cfg.Shard, n-keptBatches)
-		}
-		for _, m := range w.tx.members {
-			if err := m.Flush(b); err != nil {
-				return err
-			}
-		}
-		err := w.term.conn.SendBatch(w.term.ctx, b).Close()
-		switch {
-		case err == nil:
-			w.n = n
-			return nil
-		case isFence(err):
-			w.term.over("another host has taken over")
-			return w.term.Err()
-		case !isLost(err) && !w.term.conn.IsClosed():
-			return w.refused(err)
-		}
-		applied, err := w.resolve(n)
-		if err != nil {
+	if len(w.tx.members) == 0 && !w.tx.open {
+		return nil
+	}
+	b := &pgx.Batch{}
+	if !w.tx.open {
+		w.fence(b)
+	}
+	for _, m := range w.tx.members {
+		if err := m.Flush(b); err != nil {
 			return err
 		}
-		if applied {
-			w.n = n
-			return nil
-		}
 	}
+	if w.tx.open {
+		b.Queue("COMMIT")
+	}
+	err := w.term.conn.SendBatch(w.term.ctx, b).Close()
+	if err == nil {
+		w.n++
+	}
+	return err
 }
 
 // SQLSTATEs of a server that can't write now, but may later.
@@ -93,6 +131,7 @@ func isShort(err error) bool {
 func (w *Writer) refused(err error) error {
 	if !isShort(err) {
 		w.term.over("a commit was refused: " + reasonOf(err))
+		return w.term.Err()
 	}
 	return unavailable(err)
 }

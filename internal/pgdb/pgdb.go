@@ -98,24 +98,4 @@ func (db *DB) SQL(text string) string {
 	return strings.ReplaceAll(text, "jobhost.", db.cfg.Schema+".")
 }
 
-// Read runs fn in one snapshot, which contains every change that was acknowledged before. fn may run again if the
-// connection is lost before it has returned, so what it collects must begin with it.
-func (db *DB) Read(ctx context.Context, fn func(pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
-	defer cancel()
-	read := func() error {
-		return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", statementTime.String()); err != nil {
-				return err
-			}
-			return fn(tx)
-		})
-	}
-	err := read()
-	if isLost(err) && ctx.Err() == nil {
-		err = read() // the pool had a connection of a server that is gone
-	}
-	return explainRead(ctx, err)
-}
-
 var errSlow = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("the database did not answer within %v", 2*statementTime)}

@@ -61,7 +61,9 @@ func (m *image) get(tx *pgdb.Tx, key string) int64 {
 	n, ok := m.known[key]
 	if !ok {
 		m.wanted[key] = true
-		tx.Miss()
+		if tx.Miss() {
+			return m.known[key]
+		}
 	}
 	return n
 }
@@ -103,6 +105,11 @@ func (m *image) AfterCommit() {
 	clear(m.next)
 }
 
+func (m *image) Flushed() {
+	clear(m.next)
+	clear(m.known)
+}
+
 func (m *image) AfterRollback() { clear(m.next) }
 
 // add adds to a number; it implements [pgdb.Change].
@@ -125,6 +132,22 @@ func (a *add) Apply(tx *pgdb.Tx) error {
 }
 
 func (a *add) Done(err error) { a.done <- err }
+
+// double doubles all numbers by a statement, and returns what becomes of one; it implements [pgdb.Change].
+type double struct{ add }
+
+func (d *double) Apply(tx *pgdb.Tx) error {
+	tx.Join(d.image)
+	s := tx.Direct()
+	if s == nil {
+		return nil
+	}
+	if _, err := s.Exec("UPDATE jobhost.sums SET n=n*2"); err != nil {
+		return err
+	}
+	d.sum = d.image.get(tx, d.key)
+	return d.fail
+}
 
 // host is a host that leads, with a writer.
 type host struct {
@@ -151,8 +174,22 @@ func lead(t testing.TB, db *pgdb.DB) *host {
 }
 
 func (h *host) add(key string, delta int64) (sum int64, err error) {
-	a := &add{image: h.image, key: key, delta: delta, done: make(chan error, 1)}
+	a := h.newAdd(key, delta)
 	h.writer.Write(a)
+	return a.wait()
+}
+
+func (h *host) double(key string) (sum int64, err error) {
+	d := &double{*h.newAdd(key, 0)}
+	h.writer.Write(d)
+	return d.wait()
+}
+
+func (h *host) newAdd(key string, delta int64) *add {
+	return &add{image: h.image, key: key, delta: delta, done: make(chan error, 1)}
+}
+
+func (a *add) wait() (sum int64, err error) {
 	select {
 	case err = <-a.done:
 		return a.sum, err
@@ -165,15 +202,10 @@ func (h *host) add(key string, delta int64) (sum int64, err error) {
 func stored(t testing.TB, db *pgdb.DB) map[string]int64 {
 	t.Helper()
 	sums := map[string]int64{}
-	err := db.Read(t.Context(), func(tx pgx.Tx) error {
-		rows, err := tx.Query(t.Context(), db.SQL("SELECT key, n FROM jobhost.sums"))
-		if err != nil {
-			return err
-		}
+	err := db.Read(t.Context(), func(s *pgdb.Session) error {
 		var key string
 		var n int64
-		_, err = pgx.ForEachRow(rows, []any{&key, &n}, func() error { sums[key] = n; return nil })
-		return err
+		return s.Each([]any{&key, &n}, func() error { sums[key] = n; return nil }, "SELECT key, n FROM jobhost.sums")
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,11 +2,7 @@ package pgdb
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost"
 )
@@ -24,47 +20,16 @@ const (
 type Change interface {
 	// Size is about how many rows the change writes, and how many bytes of content.
 	Size() (ops, bytes int)
-	// Apply makes the change in memory, in the image that the members of the commit keep. It may run more than once,
-	// each time on an image as it was before, so it must not rely on what an earlier run left elsewhere: when rows are
-	// missing from the image, Apply runs to its end with zero rows, its results are thrown away, and it runs again when the
-	// rows were read. An error or a panic undoes this change only; refusals that are expected belong into the
-	// change's own results.
+	// Apply makes the change in memory, in the images that the members of the commit keep, or by statements: see
+	// [Tx.Direct]. It may run more than once, each time on images as they were before, so it must not rely on what an
+	// earlier run left elsewhere: when rows are missing from an image, Apply runs to its end with zero rows, its results
+	// are thrown away, and it runs again when the rows were read. An error or a panic undoes this change only;
+	// refusals that are expected belong into the change's own results.
 	Apply(tx *Tx) error
 	// Done is called once: with nil when the change is durable, with an error when it was not made. When the term
 	// has ended it may be open whether it was: the error wraps [ErrTermOver]. Done must not block.
 	Done(err error)
 }
-
-// Member keeps an image: rows as they are, and as they will be. Its methods are called by the writer only.
-type Member interface {
-	// Read queues reads for the rows that were missed, which add them to the image.
-	Read(b *pgx.Batch)
-	// Flush queues the statements that make the rows of the database those of the image. It may be called again for
-	// the same image.
-	Flush(b *pgx.Batch) error
-	// AfterCommit is called when the statements are durable, AfterRollback when the image is to be as it was.
-	AfterCommit()
-	AfterRollback()
-}
-
-// Tx is a commit in the making, within [Change.Apply].
-type Tx struct {
-	members []Member
-	missed  bool
-}
-
-// Join makes m a member of the commit; joining again changes nothing.
-func (tx *Tx) Join(m Member) {
-	for _, other := range tx.members {
-		if other == m {
-			return
-		}
-	}
-	tx.members = append(tx.members, m)
-}
-
-// Miss says that a row is missing from the image, which its member will read.
-func (tx *Tx) Miss() { tx.missed = true }
 
 // group is what one commit holds.
 type group struct {
@@ -184,73 +149,4 @@ func (w *Writer) notify() {
 			c.Done(err)
 		}
 	}
-}
-
-// commit makes a group durable.
-func (w *Writer) commit(g *group) error {
-	if err := w.term.Err(); err != nil {
-		return err
-	}
-	err := w.plan(g)
-	if err == nil && len(w.tx.members) > 0 {
-		err = w.flush()
-	}
-	for _, m := range w.tx.members {
-		if err != nil {
-			m.AfterRollback()
-		} else {
-			m.AfterCommit()
-		}
-	}
-	return err
-}
-
-// plan applies the changes of a group in memory, and reads what they need until nothing is missing.
-func (w *Writer) plan(g *group) error {
-	for range maxReads {
-		w.tx = Tx{members: w.tx.members[:0]}
-		failed := w.apply(g)
-		if !failed && !w.tx.missed {
-			return nil
-		}
-		for _, m := range w.tx.members {
-			m.AfterRollback()
-		}
-		if !w.tx.missed {
-			continue // without the one that has failed
-		}
-		if err := w.read(); err != nil {
-			return err
-		}
-	}
-	w.tx.members = nil
-	return fmt.Errorf("a group of %d changes still lacks rows after %d reads", len(g.changes), maxReads)
-}
-
-// apply applies the changes that have not failed, and reports whether one fails now. Errors while rows are missing
-// mean nothing.
-func (w *Writer) apply(g *group) (failed bool) {
-	for i, c := range g.changes {
-		if g.errs != nil && g.errs[i] != nil {
-			continue
-		}
-		before := w.tx.missed
-		if err := applyOne(c, &w.tx); err != nil && !before && !w.tx.missed {
-			if g.errs == nil {
-				g.errs = make([]error, len(g.changes))
-			}
-			g.errs[i] = err
-			return true
-		}
-	}
-	return false
-}
-
-func applyOne(c Change, tx *Tx) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = errors.Join(err, fmt.Errorf("apply a change: panic: %v", v))
-		}
-	}()
-	return c.Apply(tx)
 }

@@ -101,15 +101,11 @@ func (b *batch) encodeJob(job *record.JobSpec) texts {
 
 // jobTexts returns the texts of a job.
 func jobTexts(job *record.JobSpec) (text texts, err error) {
-	if len(job.Labels) > 0 {
-		labels, err := json.Marshal(job.Labels)
-		if err != nil {
-			return texts{}, fmt.Errorf("encode labels of job %s: %w", job.ID, err)
-		}
-		text.first = string(labels)
+	if text.first, err = job.LabelsText(); err != nil {
+		return texts{}, err
 	}
-	if text.options, err = optionsOf(job); err != nil {
-		return texts{}, fmt.Errorf("encode options of job %s: %w", job.ID, err)
+	if text.options, err = job.OptionsText(); err != nil {
+		return texts{}, err
 	}
 	return text, nil
 }

@@ -162,7 +162,7 @@ type loaded struct {
 
 // load reads the job of a key, which must be there.
 func load(r *sqlitedb.Reader, key int64, retention time.Duration) (loaded, error) {
-	stored, o, err := scanOptions(r.Stmt(selectJob+" WHERE seq=?").Int(key), true)
+	stored, items, err := scanItems(r.Stmt(selectJob+" WHERE seq=?").Int(key), true)
 	switch {
 	case err != nil:
 		return loaded{}, err
@@ -170,7 +170,7 @@ func load(r *sqlitedb.Reader, key int64, retention time.Duration) (loaded, error
 		return loaded{}, sqlitedb.Damaged("the job of task %d, which is not there,", key)
 	}
 	stored.JobSpec.Retention = retention
-	return loaded{&stored.JobSpec, o.ItemBytes != nil, stored.Damage}, nil
+	return loaded{&stored.JobSpec, items, stored.Damage}, nil
 }
 
 // loadAround reads bodies each for itself: what is damaged of one must not keep the

@@ -1,9 +1,6 @@
 package sqlitequeue
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
@@ -40,67 +37,6 @@ CREATE TABLE uniq(
 CREATE TRIGGER uniq_gone AFTER DELETE ON job WHEN old.options IS NOT NULL BEGIN
 	DELETE FROM uniq WHERE worker=old.worker AND name=json_extract(old.options, '$.unique_key') AND job=old.seq;
 END`
-
-// options are those that few jobs have. The names are stored.
-type options struct {
-	ConcurrencyKey string        `json:"concurrency_key,omitempty"`
-	Deadline       record.Millis `json:"deadline,omitempty"`
-	UniqueKey      string        `json:"unique_key,omitempty"`
-	UniqueUntil    record.Millis `json:"unique_until,omitempty"`
-	CallbackWorker string        `json:"callback_worker,omitempty"`
-	CallbackURL    string        `json:"callback_url,omitempty"`
-	ItemBytes      *int64        `json:"item_bytes,omitempty"` // of all items; nil = the job has none
-	MaxParallel    int           `json:"max_parallel,omitempty"`
-	Retry          *retry        `json:"retry,omitempty"`
-	Breaker        *breaker      `json:"breaker,omitempty"`
-	// Borrowed is a reference that the job doesn't own, so that it doesn't go with it.
-	Borrowed string  `json:"borrowed,omitempty"`
-	Origin   *origin `json:"origin,omitempty"`
-}
-
-// origin is a [record.Origin].
-type origin struct {
-	Workflow record.Key `json:"workflow"`
-	ID       string     `json:"id"`
-	Step     string     `json:"step,omitempty"`
-	Mark     string     `json:"mark"`
-}
-
-// optionsOf returns the text that is kept of a job's options; empty = it has none.
-func optionsOf(job *record.JobSpec) (string, error) {
-	o := options{
-		ConcurrencyKey: job.ConcurrencyKey, Deadline: job.Deadline, UniqueKey: job.UniqueKey, UniqueUntil: job.UniqueUntil,
-		CallbackWorker: job.Callback.Worker, CallbackURL: job.Callback.URL, Origin: (*origin)(job.Origin),
-		ItemBytes: itemBytes(job), MaxParallel: job.MaxParallel, Retry: retryOf(job.Retry), Breaker: breakerOf(job.Breaker),
-	}
-	if job.Borrowed {
-		o.Borrowed = job.Ref
-	}
-	if o == (options{}) {
-		return "", nil
-	}
-	text, err := json.Marshal(&o)
-	return string(text), err
-}
-
-// fill sets the options of a job from the text that is kept of them.
-func (o *options) fill(text string, job *record.JobSpec) error {
-	if text == "" {
-		return nil
-	}
-	if err := json.Unmarshal([]byte(text), o); err != nil {
-		return fmt.Errorf("options of job %s: %w", job.ID, err)
-	}
-	job.ConcurrencyKey, job.Deadline = o.ConcurrencyKey, o.Deadline
-	job.UniqueKey, job.UniqueUntil = o.UniqueKey, o.UniqueUntil
-	job.Callback.Worker, job.Callback.URL = o.CallbackWorker, o.CallbackURL
-	job.MaxParallel, job.Retry, job.Breaker = o.MaxParallel, o.Retry.policy(), o.Breaker.policy()
-	job.Origin = (*record.Origin)(o.Origin)
-	if o.Borrowed != "" {
-		job.Ref, job.Borrowed = o.Borrowed, true
-	}
-	return nil
-}
 
 // index makes a job that was added findable by its labels, its unique key and
 // the name of its payload's object.

@@ -2,7 +2,6 @@ package sqlitequeue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -24,15 +23,15 @@ const (
 // scanJob returns the job that a statement with the columns above finds, nil
 // when there is none.
 func scanJob(s *sqlitedb.Stmt, payload bool) (*record.JobRecord, error) {
-	r, _, err := scanOptions(s, payload)
+	r, _, err := scanItems(s, payload)
 	return r, err
 }
 
-// scanOptions is scanJob that tells what else is kept of the job's options. A
+// scanItems is scanJob that tells whether the job's tasks have payloads of their own. A
 // payload that is damaged is none, and the record says so.
-func scanOptions(s *sqlitedb.Stmt, payload bool) (*record.JobRecord, *options, error) {
+func scanItems(s *sqlitedb.Stmt, payload bool) (_ *record.JobRecord, items bool, err error) {
 	if !s.Step() {
-		return nil, nil, s.Done()
+		return nil, false, s.Done()
 	}
 	r := &record.JobRecord{
 		JobSpec: record.JobSpec{
@@ -67,21 +66,19 @@ func scanOptions(s *sqlitedb.Stmt, payload bool) (*record.JobRecord, *options, e
 		r.Payload = nil
 	}
 	if err := errors.Join(s.Done(), damage); err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
-	o := new(options)
-	if err := o.fill(text, &r.JobSpec); err != nil {
-		return nil, nil, err
+	size, err := r.SetOptions(text)
+	if err != nil {
+		return nil, false, err
 	}
-	if o.ItemBytes != nil {
-		r.PayloadSize = int(*o.ItemBytes)
+	if size != nil {
+		r.PayloadSize = int(*size)
 	}
-	if labels != "" {
-		if err := json.Unmarshal([]byte(labels), &r.Labels); err != nil {
-			return nil, nil, fmt.Errorf("labels of job %s: %w", r.ID, err)
-		}
+	if err := r.SetLabels(labels); err != nil {
+		return nil, false, err
 	}
-	return r, o, nil
+	return r, size != nil, nil
 }
 
 // readTasks fills in the tasks of a job and when it ended.

@@ -1,0 +1,67 @@
+package pgqueue
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// parentKey names a job as a parent. Its id alone doesn't: an earlier job may have had it.
+type parentKey struct {
+	id  string
+	key int64
+}
+
+type childRow struct {
+	job    int64
+	parent *record.Parent
+}
+
+func (r *jobRows) initChildren() {
+	r.kin = pgdb.Table[parentKey, int]{
+		DB: r.db,
+		SQL: `SELECT t.parent, t.key, (SELECT count(*) FROM jobhost.child c WHERE c.parent=t.parent AND c.job>t.key AND c.parent_key=t.key)
+			FROM unnest($1::text[], $2::bigint[]) AS t(parent, key)`,
+		Args: func(keys []parentKey) []any {
+			return []any{column(keys, func(k *parentKey) string { return k.id }), column(keys, func(k *parentKey) int64 { return k.key })}
+		},
+		Scan: func(rows pgx.Rows) (k parentKey, n int, err error) {
+			err = rows.Scan(&k.id, &k.key, &n)
+			return k, n, err
+		},
+	}
+}
+
+// checkRoom sees that a parent may have n children more.
+func checkRoom(tx *pgdb.Tx, im *image, parent *record.Parent, n int, res *record.OpResult) {
+	if parent == nil || n == 0 {
+		return
+	}
+	if there := im.jobs.kin.Get(tx, parentKey{parent.ID, int64(parent.Key)}); there != nil && *there+n > jobhost.MaxChildren {
+		res.Err = record.ErrChildren(parent.ID)
+	}
+}
+
+// addChild notes who submitted a job.
+func (im *image) addChild(key int64, p *record.Parent) {
+	k := parentKey{p.ID, int64(p.Key)}
+	n := 0
+	if there := im.jobs.kin.Known(k); there != nil {
+		n = *there
+	}
+	im.jobs.kin.Put(k, n+1)
+	im.jobs.children = append(im.jobs.children, childRow{key, p})
+}
+
+func (r *jobRows) flushChildren(b *pgx.Batch) {
+	number := func(of func(*record.Parent) int64) []int64 {
+		return column(r.children, func(c *childRow) int64 { return of(c.parent) })
+	}
+	b.Queue(r.db.SQL(`INSERT INTO jobhost.child (job, parent, parent_key, task, depth)
+		SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])`),
+		column(r.children, func(c *childRow) int64 { return c.job }), column(r.children, func(c *childRow) string { return c.parent.ID }),
+		number(func(p *record.Parent) int64 { return int64(p.Key) }), number(func(p *record.Parent) int64 { return int64(p.Task) }),
+		number(func(p *record.Parent) int64 { return int64(p.Depth) }))
+}

@@ -1,0 +1,88 @@
+package pgqueue
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// image is what the writer keeps in memory of the rows. Only the writer uses it; it is a [pgdb.Member], whose parts are
+// in the files of their operations.
+type image struct {
+	db *pgdb.DB
+	ledger
+	jobs       jobRows
+	tasks      taskRows
+	keys       keyRows
+	schedules  scheduleRows
+	workflows  workflowRows
+	companions []Companion
+
+	parts []pgdb.Member // all of the above that keep rows
+}
+
+func newImage(db *pgdb.DB) *image {
+	im := &image{db: db, ledger: newLedger(db)}
+	im.jobs.init(db)
+	im.tasks.init(db)
+	im.keys.init(db)
+	im.schedules.init(db)
+	im.workflows.init(db)
+	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.keys, &im.schedules, &im.workflows}
+	return im
+}
+
+// load reads what the image has of a database from the beginning.
+func (im *image) load(s *pgdb.Session) error {
+	if err := im.ledger.load(s); err != nil {
+		return err
+	}
+	return im.keys.load(s)
+}
+
+// Read implements [pgdb.Member].
+func (im *image) Read(b *pgx.Batch) {
+	for _, p := range im.parts {
+		p.Read(b)
+	}
+}
+
+// Flush implements [pgdb.Member].
+func (im *image) Flush(b *pgx.Batch) error {
+	for _, p := range im.parts {
+		if err := p.Flush(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flushed implements [pgdb.Member].
+func (im *image) Flushed() {
+	for _, p := range im.parts {
+		p.Flushed()
+	}
+}
+
+// AfterCommit implements [pgdb.Member].
+func (im *image) AfterCommit() {
+	for _, p := range im.parts {
+		p.AfterCommit()
+	}
+}
+
+// AfterRollback implements [pgdb.Member].
+func (im *image) AfterRollback() {
+	for _, p := range im.parts {
+		p.AfterRollback()
+	}
+}
+
+// column returns what rows have in a column: arguments of statements that write many rows at once.
+func column[R, T any](rows []R, of func(*R) T) []T {
+	list := make([]T, len(rows))
+	for i := range rows {
+		list[i] = of(&rows[i])
+	}
+	return list
+}

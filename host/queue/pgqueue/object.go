@@ -1,0 +1,44 @@
+package pgqueue
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+func (r *jobRows) initRefs() {
+	r.refs = pgdb.Table[string, struct{}]{
+		DB: r.db,
+		SQL: `SELECT t.name FROM unnest($1::text[], $2::text[]) AS t(name, last)
+			WHERE EXISTS(SELECT FROM jobhost.object WHERE ref>=t.name COLLATE "C" AND ref<t.last COLLATE "C")
+			OR EXISTS(SELECT FROM jobhost.object_gone WHERE ref>=t.name COLLATE "C" AND ref<t.last COLLATE "C")`,
+		Args: func(names []string) []any {
+			return []any{names, column(names, func(name *string) string { return payload.NameEnd(*name) })}
+		},
+		Scan: func(rows pgx.Rows) (name string, _ struct{}, err error) {
+			err = rows.Scan(&name)
+			return name, struct{}{}, err
+		},
+	}
+}
+
+// checkRef refuses a job whose payload belongs to another one.
+func (im *image) checkRef(tx *pgdb.Tx, ref string, res *record.OpResult) {
+	if im.jobs.refs.Get(tx, payload.NameOf(ref)) != nil {
+		res.Err = record.ErrRefTaken()
+	}
+}
+
+// addObject makes a reference live.
+func (im *image) addObject(ref string) {
+	im.jobs.objects = append(im.jobs.objects, ref)
+	im.jobs.refs.Put(payload.NameOf(ref), struct{}{})
+}
+
+// forget removes references that are gone.
+func forget(s *pgdb.Session, op *record.Forget) error {
+	_, err := s.Exec("DELETE FROM jobhost.object_gone WHERE ref=ANY($1)", op.Refs)
+	return err
+}

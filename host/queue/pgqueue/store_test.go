@@ -1,0 +1,79 @@
+package pgqueue_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/jobhost/jobhost/host/queue/pgqueue"
+	"github.com/jobhost/jobhost/host/queue/queuetest"
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/internal/testing/postgres"
+)
+
+func TestMain(m *testing.M) { postgres.Main(m) }
+
+// store is a store with what it is made of.
+type store struct {
+	*pgqueue.Store
+	schema string
+	once   sync.Once
+	end    func()
+}
+
+// Close ends the term too.
+func (s *store) Close() error {
+	s.once.Do(s.end)
+	return s.Store.Close()
+}
+
+// open returns the store of a new term in a schema, which is closed with the test.
+func open(t testing.TB, schema string) *store {
+	t.Helper()
+	db, err := pgdb.Open(t.Context(), pgdb.Config{
+		URL: postgres.Shared(t).URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Migrate(t.Context(), pgqueue.Schemas()); err != nil {
+		t.Fatal(err)
+	}
+	term, err := db.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := term.NewWriter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := pgqueue.New(t.Context(), db, term, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &store{Store: q, schema: schema, end: func() {
+		w.Close()
+		if err := term.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+		db.Close()
+	}}
+	t.Cleanup(func() { _ = s.Close() }) // which never fails
+	return s
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	queuetest.Run(t, queuetest.Harness{
+		Open: func(t testing.TB) record.Store { return open(t, postgres.Shared(t).Schema(t)) },
+		Reopen: func(t testing.TB, s record.Store) record.Store {
+			old := s.(*store)
+			if err := old.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, old.schema)
+		},
+	})
+}

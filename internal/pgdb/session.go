@@ -1,0 +1,106 @@
+package pgdb
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Session runs statements one after the other, in a transaction or a snapshot. Its statements name tables as
+// jobhost.NAME, whatever the schema is.
+type Session struct {
+	db  *DB
+	ctx context.Context //nolint:containedctx // of the transaction, which is as short-lived as the session
+	on  interface {
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	}
+}
+
+// Exec runs a statement and returns how many rows it has changed.
+func (s *Session) Exec(sql string, args ...any) (int64, error) {
+	tag, err := s.on.Exec(s.ctx, s.db.SQL(sql), args...)
+	return tag.RowsAffected(), err
+}
+
+// Each runs a query and calls fn for each row, which was scanned into the variables.
+func (s *Session) Each(into []any, fn func() error, sql string, args ...any) error {
+	rows, err := s.on.Query(s.ctx, s.db.SQL(sql), args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, into, fn)
+	return err
+}
+
+// One runs a query for one row, which it scans into the variables, and reports whether there is one.
+func (s *Session) One(into []any, sql string, args ...any) (found bool, err error) {
+	rows, err := s.on.Query(s.ctx, s.db.SQL(sql), args...)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		found = true
+		if err := rows.Scan(into...); err != nil {
+			return false, err
+		}
+	}
+	rows.Close()
+	return found, rows.Err()
+}
+
+// Read runs fn in one snapshot, which contains every change that was acknowledged before. fn may run again if the
+// connection is lost before it has returned, so what it collects must begin with it.
+func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
+	defer cancel()
+	err := db.readOnce(ctx, fn)
+	if isLost(err) && ctx.Err() == nil {
+		err = db.readOnce(ctx, fn) // the pool had a connection of a server that is gone
+	}
+	return explainRead(ctx, err)
+}
+
+// readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed.
+func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error) {
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	b := &pgx.Batch{}
+	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	b.Queue("SELECT set_config('statement_timeout', $1, true)", statementTime.String())
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	err = fn(&Session{db: db, ctx: ctx, on: conn})
+	_, ended := conn.Exec(ctx, "ROLLBACK") // there is nothing to commit
+	return errors.Join(err, ended)
+}
+
+// Ask runs a batch of reads as one message, in one snapshot.
+func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
+	defer cancel()
+	ask := func() error {
+		b := &pgx.Batch{}
+		b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+		queue(b)
+		b.Queue("COMMIT")
+		conn, err := db.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		return conn.SendBatch(ctx, b).Close()
+	}
+	err := ask()
+	if isLost(err) && ctx.Err() == nil {
+		err = ask()
+	}
+	return explainRead(ctx, err)
+}

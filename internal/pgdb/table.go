@@ -1,0 +1,167 @@
+package pgdb
+
+import (
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Table is the part of an image that holds rows of a table by their key. What was read stays known from commit to
+// commit, since this host is the only one that writes; it is forgotten when that is much. Its methods are those of
+// a [Member] but Flush, for which there is Changes.
+type Table[K comparable, R any] struct {
+	DB *DB
+	// SQL selects the rows with the keys that Args makes arguments of, and Scan reads one of them.
+	SQL  string
+	Args func(keys []K) []any
+	Scan func(rows pgx.Rows) (K, R, error)
+
+	rows    map[K]*entry[R]
+	wanted  []K
+	changed []K // those with a change that was not flushed, in the order of their first one
+}
+
+// entry is a row as it is in the database, and as it will be; nil = there is none.
+type entry[R any] struct {
+	was, is *R
+	changed bool
+}
+
+// maxRows is how many rows of a table are known beyond a commit.
+const maxRows = 1 << 15
+
+// Get returns a row, which must not be written to; nil = there is none, or it is not known yet.
+func (t *Table[K, R]) Get(tx *Tx, key K) *R {
+	e := t.rows[key]
+	if e == nil {
+		t.wanted = append(t.wanted, key)
+		if tx.Miss() {
+			e = t.rows[key]
+		}
+	}
+	if e == nil {
+		return nil
+	}
+	return e.is
+}
+
+// Known returns a row if it is known, and never misses.
+func (t *Table[K, R]) Known(key K) *R {
+	if e := t.rows[key]; e != nil {
+		return e.is
+	}
+	return nil
+}
+
+// Put adds a row or replaces it. Unless it was got before, it is taken for one that isn't there.
+func (t *Table[K, R]) Put(key K, row R) { t.change(key).is = &row }
+
+// Delete removes a row, if there is one.
+func (t *Table[K, R]) Delete(key K) { t.change(key).is = nil }
+
+func (t *Table[K, R]) change(key K) *entry[R] {
+	if t.rows == nil {
+		t.rows = make(map[K]*entry[R])
+	}
+	e := t.rows[key]
+	if e == nil {
+		e = &entry[R]{}
+		t.rows[key] = e
+	}
+	if !e.changed {
+		e.changed = true
+		t.changed = append(t.changed, key)
+	}
+	return e
+}
+
+// RowChange is what becomes of a row: Was nil = it is added, Is nil = it is removed. One that was added and
+// removed is left out.
+type RowChange[K comparable, R any] struct {
+	Key     K
+	Was, Is *R
+}
+
+// Changes are those that were not flushed, in the order of their first one.
+func (t *Table[K, R]) Changes() iter.Seq[RowChange[K, R]] {
+	return func(yield func(RowChange[K, R]) bool) {
+		for _, key := range t.changed {
+			e := t.rows[key]
+			if e.was == nil && e.is == nil {
+				continue
+			}
+			if !yield(RowChange[K, R]{key, e.was, e.is}) {
+				return
+			}
+		}
+	}
+}
+
+// Read is that of [Member].
+func (t *Table[K, R]) Read(b *pgx.Batch) {
+	if len(t.wanted) == 0 {
+		return
+	}
+	keys := t.wanted
+	t.wanted = nil
+	b.Queue(t.DB.SQL(t.SQL), t.Args(keys)...).Query(func(rows pgx.Rows) error {
+		found := make(map[K]*R, len(keys))
+		for rows.Next() {
+			key, row, err := t.Scan(rows)
+			if err != nil {
+				return err
+			}
+			found[key] = &row
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		t.learn(keys, found)
+		return nil
+	})
+}
+
+// learn takes in what was read of these keys.
+func (t *Table[K, R]) learn(keys []K, found map[K]*R) {
+	if t.rows == nil {
+		t.rows = make(map[K]*entry[R], len(keys))
+	}
+	for _, key := range keys {
+		if e := t.rows[key]; e == nil {
+			row := found[key]
+			t.rows[key] = &entry[R]{was: row, is: row}
+		}
+	}
+}
+
+// Flushed is that of [Member].
+func (t *Table[K, R]) Flushed() {
+	clear(t.rows)
+	t.changed, t.wanted = t.changed[:0], t.wanted[:0]
+}
+
+// AfterCommit is that of [Member].
+func (t *Table[K, R]) AfterCommit() {
+	if len(t.rows) > maxRows {
+		t.Flushed()
+		return
+	}
+	for _, key := range t.changed {
+		e := t.rows[key]
+		e.was, e.changed = e.is, false
+	}
+	t.changed = t.changed[:0]
+}
+
+// AfterRollback is that of [Member].
+func (t *Table[K, R]) AfterRollback() {
+	for _, key := range t.changed {
+		e := t.rows[key]
+		if e.was == nil {
+			delete(t.rows, key) // it may not have been read
+			continue
+		}
+		e.is, e.changed = e.was, false
+	}
+	t.changed = t.changed[:0]
+}

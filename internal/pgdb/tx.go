@@ -1,0 +1,170 @@
+package pgdb
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Member keeps an image: rows as they are, and as they will be. This host is the only one that writes, so rows that
+// were read stay true until it changes them. Its methods are called by the writer only.
+type Member interface {
+	// Read queues reads for the rows that were missed, which add them to the image.
+	Read(b *pgx.Batch)
+	// Flush queues the statements that make the rows of the database those of the image.
+	Flush(b *pgx.Batch) error
+	// Flushed is called when the statements were executed, and others follow in the same transaction, which may change
+	// any row: what was flushed must not be flushed again, and what the image knows of rows is to be read anew.
+	Flushed()
+	// AfterCommit is called when the commit is durable, AfterRollback when the image is to be as it was before it.
+	AfterCommit()
+	AfterRollback()
+}
+
+// Tx is a commit in the making, within [Change.Apply].
+type Tx struct {
+	writer  *Writer
+	members []Member
+	missed  bool  // rows are missing: Apply will run again
+	open    bool  // a transaction was begun: see Direct
+	err     error // of a statement
+}
+
+// Join makes m a member of the commit; joining again changes nothing.
+func (tx *Tx) Join(m Member) {
+	for _, other := range tx.members {
+		if other == m {
+			return
+		}
+	}
+	tx.members = append(tx.members, m)
+}
+
+// Miss says that a row is missing from the image of a member. True = it was read at once: look again.
+func (tx *Tx) Miss() bool {
+	if !tx.open {
+		tx.missed = true
+		return false
+	}
+	if tx.err == nil {
+		tx.err = tx.writer.read()
+	}
+	return tx.err == nil
+}
+
+// Missed reports whether a row is missing, so that what Apply does is thrown away: it may return.
+func (tx *Tx) Missed() bool { return tx.missed || tx.err != nil }
+
+// Direct returns the commit's transaction, for changes that are rare and look at rows which an image can't know of.
+// What the images have is flushed into it first. Each statement waits for the server, so a commit with such changes is
+// no longer one message. Nil = the change will be applied again: Apply has to return.
+func (tx *Tx) Direct() *Session {
+	if tx.missed || tx.err != nil {
+		return nil
+	}
+	w := tx.writer
+	if tx.err = w.flushInto(); tx.err != nil {
+		return nil
+	}
+	for _, m := range tx.members {
+		m.Flushed()
+	}
+	return &Session{db: w.term.db, ctx: w.term.ctx, on: w.term.conn}
+}
+
+// flushInto begins a transaction, if that was not done, and flushes the images into it.
+func (w *Writer) flushInto() error {
+	b := &pgx.Batch{}
+	if !w.tx.open {
+		b.Queue("BEGIN")
+		w.fence(b)
+	}
+	for _, m := range w.tx.members {
+		if err := m.Flush(b); err != nil {
+			return err
+		}
+	}
+	w.tx.open = true
+	if b.Len() == 0 {
+		return nil
+	}
+	return w.term.conn.SendBatch(w.term.ctx, b).Close()
+}
+
+// plan applies the changes of a group, and reads what they need until nothing is missing.
+func (w *Writer) plan(g *group) error {
+	for range maxReads {
+		w.tx = Tx{writer: w, members: w.tx.members[:0]}
+		failed := w.apply(g)
+		switch {
+		case w.tx.err != nil:
+			return w.tx.err
+		case !failed && !w.tx.missed:
+			return nil
+		}
+		missed := w.tx.missed
+		if err := w.undo(); err != nil {
+			return err
+		}
+		if !missed {
+			continue // without the one that has failed
+		}
+		if err := w.read(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("a group of %d changes still lacks rows after %d reads", len(g.changes), maxReads)
+}
+
+// undo makes the images what they were before the commit, and ends its transaction if it is open.
+func (w *Writer) undo() error {
+	for _, m := range w.tx.members {
+		if w.tx.open {
+			m.Flushed() // it may have read rows that the transaction had changed
+		}
+		m.AfterRollback()
+	}
+	w.tx.open = false
+	if conn := w.term.conn; !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		_, err := conn.Exec(w.term.ctx, "ROLLBACK")
+		return err
+	}
+	return nil
+}
+
+// apply applies the changes that have not failed, and reports whether one fails now. Errors while rows are missing
+// mean nothing.
+func (w *Writer) apply(g *group) (failed bool) {
+	for i, c := range g.changes {
+		if g.errs != nil && g.errs[i] != nil {
+			continue
+		}
+		before := w.tx.missed
+		err := applyOne(c, &w.tx)
+		switch {
+		case w.tx.err != nil:
+			return false
+		case err == nil || before || w.tx.missed:
+		case isLost(err) || isShort(err) || isFence(err):
+			w.tx.err = err // which has nothing to do with this change
+			return false
+		default:
+			if g.errs == nil {
+				g.errs = make([]error, len(g.changes))
+			}
+			g.errs[i] = err
+			return true
+		}
+	}
+	return false
+}
+
+func applyOne(c Change, tx *Tx) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = errors.Join(err, fmt.Errorf("apply a change: panic: %v", v))
+		}
+	}()
+	return c.Apply(tx)
+}
