@@ -66,7 +66,7 @@ func open(t testing.TB, schema string) *store {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	queuetest.Run(t, queuetest.Harness{
+	h := queuetest.Harness{
 		Open: func(t testing.TB) record.Store { return open(t, postgres.Shared(t).Schema(t)) },
 		Reopen: func(t testing.TB, s record.Store) record.Store {
 			old := s.(*store)
@@ -75,5 +75,7 @@ func TestStore(t *testing.T) {
 			}
 			return open(t, old.schema)
 		},
-	})
+	}
+	queuetest.Run(t, h)
+	t.Run("workflows", func(t *testing.T) { queuetest.RunWorkflows(t, h) })
 }

@@ -37,27 +37,6 @@ type scheduleRows struct{ noRows }
 
 func (b *batch) fire(*pgdb.Tx, *record.Fire, *record.OpResult) error { return errTodo }
 
-// workflow*.go
-type workflowRows struct{ noRows }
-
-func (b *batch) advance(_ *pgdb.Tx, t record.Transition, _ *record.OpResult) error {
-	if t == nil {
-		return nil
-	}
-	return errTodo
-}
-
-func (b *batch) deleteWorkflow(*pgdb.Tx, *pgdb.Session, *record.DeleteWorkflow, *record.OpResult) error {
-	return errTodo
-}
-
-func (s *Store) ViewWorkflows(context.Context, func(record.WorkflowView) error) error { return errTodo }
-func (s *Store) Workflows(context.Context, record.WorkflowQuery) ([]record.WorkflowRecord, error) {
-	return nil, errTodo
-}
-func (s *Store) OpenWorkflows(context.Context) (map[string]int64, error)    { return nil, errTodo }
-func (s *Store) OpenDefinitions(context.Context) (map[string][]byte, error) { return nil, errTodo }
-
 // control.go, tidy.go, dead.go, rewind.go, note.go, states.go
 func (b *batch) cancel(*pgdb.Tx, *record.Cancel, *record.OpResult) error { return errTodo }
 func (b *batch) revive(*pgdb.Tx, *record.Revive, *record.OpResult) error { return errTodo }
