@@ -51,25 +51,16 @@ func (b *batch) deleteWorkflow(*pgdb.Tx, *pgdb.Session, *record.DeleteWorkflow, 
 	return errTodo
 }
 
+func (b *batch) tidyWorkflows(*pgdb.Tx, *pgdb.Session, *record.Tidy, *record.OpResult) (more bool, err error) {
+	return false, nil
+}
+
 func (s *Store) ViewWorkflows(context.Context, func(record.WorkflowView) error) error { return errTodo }
 func (s *Store) Workflows(context.Context, record.WorkflowQuery) ([]record.WorkflowRecord, error) {
 	return nil, errTodo
 }
 func (s *Store) OpenWorkflows(context.Context) (map[string]int64, error)    { return nil, errTodo }
 func (s *Store) OpenDefinitions(context.Context) (map[string][]byte, error) { return nil, errTodo }
-
-// control.go, tidy.go, dead.go, rewind.go, note.go, states.go
-func (b *batch) cancel(*pgdb.Tx, *record.Cancel, *record.OpResult) error { return errTodo }
-func (b *batch) revive(*pgdb.Tx, *record.Revive, *record.OpResult) error { return errTodo }
-func (b *batch) delete(*pgdb.Tx, *pgdb.Session, *record.Delete, *record.OpResult) error {
-	return errTodo
-}
-func (b *batch) tidy(*pgdb.Tx, *pgdb.Session, *record.Tidy, *record.OpResult) error  { return errTodo }
-func (b *batch) bury(*pgdb.Tx, *record.Settle, int64, int64, *record.OpResult) error { return errTodo }
-func rewind(*pgdb.Session, *record.Rewind) error                                     { return errTodo }
-func note(*pgdb.Session, *record.Note) error                                         { return errTodo }
-func noteStates(*pgdb.Session, *record.NoteStates) error                             { return errTodo }
-func forgetStates(*pgdb.Session, *record.ForgetStates) error                         { return errTodo }
 
 // read.go, list.go, dead_read.go, kv_read.go, object.go, states.go, schedule.go
 func (s *Store) Job(context.Context, string) (record.JobRecord, error) {
