@@ -37,19 +37,6 @@ type scheduleRows struct{ noRows }
 
 func (b *batch) fire(*pgdb.Tx, *record.Fire, *record.OpResult) error { return errTodo }
 
-// control.go, tidy.go, dead.go, rewind.go, note.go, states.go
-func (b *batch) cancel(*pgdb.Tx, *record.Cancel, *record.OpResult) error { return errTodo }
-func (b *batch) revive(*pgdb.Tx, *record.Revive, *record.OpResult) error { return errTodo }
-func (b *batch) delete(*pgdb.Tx, *pgdb.Session, *record.Delete, *record.OpResult) error {
-	return errTodo
-}
-func (b *batch) tidy(*pgdb.Tx, *pgdb.Session, *record.Tidy, *record.OpResult) error  { return errTodo }
-func (b *batch) bury(*pgdb.Tx, *record.Settle, int64, int64, *record.OpResult) error { return errTodo }
-func rewind(*pgdb.Session, *record.Rewind) error                                     { return errTodo }
-func note(*pgdb.Session, *record.Note) error                                         { return errTodo }
-func noteStates(*pgdb.Session, *record.NoteStates) error                             { return errTodo }
-func forgetStates(*pgdb.Session, *record.ForgetStates) error                         { return errTodo }
-
 // read.go, list.go, dead_read.go, kv_read.go, object.go, states.go, schedule.go
 func (s *Store) Job(context.Context, string) (record.JobRecord, error) {
 	return record.JobRecord{}, errTodo

@@ -27,9 +27,7 @@ func (t *workflowTx) CancelStep(id string, origin *record.Origin, at, expires re
 		im.cancelTask(*task, op, &res)
 	}
 	if len(res.Tasks) > 0 {
-		t.dropped(record.Dropped{
-			Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded,
-		})
+		t.dropped(droppedOf(id, origin, &res))
 	}
 	return nil
 }
@@ -59,4 +57,8 @@ func (t *workflowTx) dropped(d record.Dropped) {
 		}
 	}
 	t.res.Dropped = append(t.res.Dropped, d)
+}
+
+func droppedOf(id string, origin *record.Origin, res *record.OpResult) record.Dropped {
+	return record.Dropped{Origin: *origin, ID: id, Worker: res.Worker, Tasks: res.Tasks, Final: res.Final, JobEnded: res.JobEnded}
 }

@@ -83,7 +83,9 @@ func (v *workflowView) StepFailure(key record.Key, step int) (*jobhost.Failure, 
 }
 
 // Definition implements [record.WorkflowView].
-func (v *workflowView) Definition(hash string) ([]byte, error) { return orNil(v.rows.defs.Look(v.s, hash)) }
+func (v *workflowView) Definition(hash string) ([]byte, error) {
+	return orNil(v.rows.defs.Look(v.s, hash))
+}
 
 // JobOutput implements [record.WorkflowView].
 func (v *workflowView) JobOutput(id string, most int) (*record.JobOutput, error) {

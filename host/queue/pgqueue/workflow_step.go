@@ -1,8 +1,6 @@
 package pgqueue
 
 import (
-	"strings"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -64,9 +62,6 @@ func stepOf(workflow record.Key, s *record.StepRecord, failure string) stepRow {
 	}
 	return row
 }
-
-// shown returns a text as the database takes it: what a guest says may be anything.
-func shown(text string) string { return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "�") }
 
 // save adds a step or changes it.
 func (r *stepRows) save(s stepRow) {

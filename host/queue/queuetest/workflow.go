@@ -282,4 +282,3 @@ func testWorkflowTaken(t *testing.T, h Harness) {
 		t.Errorf("%v, %v", page, err)
 	}
 }
-
