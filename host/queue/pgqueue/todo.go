@@ -24,19 +24,6 @@ func (noRows) Flushed()               {}
 func (noRows) AfterCommit()           {}
 func (noRows) AfterRollback()         {}
 
-// kv.go, effects.go
-type keyRows struct{ noRows }
-
-func (*keyRows) load(*pgdb.Session) error { return nil }
-
-func (b *batch) applyEffects(*pgdb.Tx, int64, *record.Settle, *record.OpResult) error { return errTodo }
-func (b *batch) changeKV(*pgdb.Tx, *record.ChangeKV, *record.OpResult) error          { return errTodo }
-
-// schedule.go
-type scheduleRows struct{ noRows }
-
-func (b *batch) fire(*pgdb.Tx, *record.Fire, *record.OpResult) error { return errTodo }
-
 // workflow*.go
 type workflowRows struct{ noRows }
 
