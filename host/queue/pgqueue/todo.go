@@ -6,36 +6,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
 var errTodo = errors.New("not built yet")
-
-type noRows struct{}
-
-func (noRows) init(*pgdb.DB)          {}
-func (noRows) Read(*pgx.Batch)        {}
-func (noRows) Flush(*pgx.Batch) error { return nil }
-func (noRows) Flushed()               {}
-func (noRows) AfterCommit()           {}
-func (noRows) AfterRollback()         {}
-
-// kv.go, effects.go
-type keyRows struct{ noRows }
-
-func (*keyRows) load(*pgdb.Session) error { return nil }
-
-func (b *batch) applyEffects(*pgdb.Tx, int64, *record.Settle, *record.OpResult) error { return errTodo }
-func (b *batch) changeKV(*pgdb.Tx, *record.ChangeKV, *record.OpResult) error          { return errTodo }
-
-// schedule.go
-type scheduleRows struct{ noRows }
-
-func (b *batch) fire(*pgdb.Tx, *record.Fire, *record.OpResult) error { return errTodo }
 
 // read.go, list.go, dead_read.go, kv_read.go, object.go, states.go, schedule.go
 func (s *Store) Job(context.Context, string) (record.JobRecord, error) {

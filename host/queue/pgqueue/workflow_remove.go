@@ -42,7 +42,7 @@ func (b *batch) deleteWorkflow(tx *pgdb.Tx, s *pgdb.Session, op *record.DeleteWo
 	if r.more {
 		res.Next = op.At
 	}
-	return nil
+	return tellGone(s, res)
 }
 
 // laterRemoval is how much longer a workflow is kept of which a step still runs.
