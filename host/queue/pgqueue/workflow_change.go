@@ -164,7 +164,7 @@ func (t *workflowTx) SaveWorkflow(w *record.WorkflowRecord) error {
 	if row == nil {
 		return t.missing()
 	}
-	next := *row
+	next := workflowRow{WorkflowRecord: row.WorkflowRecord}
 	next.Status, next.Record, next.EndedAt, next.ExpiresAt, next.Ending = w.Status, w.Record, w.EndedAt, w.ExpiresAt, w.Ending
 	rows.Put(int64(w.Key), next)
 	return nil
