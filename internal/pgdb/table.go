@@ -27,6 +27,7 @@ type Table[K comparable, R any] struct {
 // entry is a row as it is in the database, and as it will be; nil = there is none.
 type entry[R any] struct {
 	was, is *R
+	known   bool // was is what the database has; otherwise the row was put without having been read
 	changed bool
 }
 
@@ -161,7 +162,7 @@ func (t *Table[K, R]) learn(keys []K, found map[K]*R) {
 	for _, key := range keys {
 		if e := t.rows[key]; e == nil {
 			row := found[key]
-			t.rows[key] = &entry[R]{was: row, is: row}
+			t.rows[key] = &entry[R]{was: row, is: row, known: true}
 			t.weigh(row)
 		}
 	}
@@ -184,7 +185,7 @@ func (t *Table[K, R]) Flushed() {
 func (t *Table[K, R]) AfterCommit() {
 	for _, key := range t.changed {
 		e := t.rows[key]
-		e.was, e.changed = e.is, false
+		e.was, e.known, e.changed = e.is, true, false
 		t.weigh(e.is)
 	}
 	if len(t.rows) > maxRows || t.bytes > maxRowBytes {
@@ -198,8 +199,8 @@ func (t *Table[K, R]) AfterCommit() {
 func (t *Table[K, R]) AfterRollback() {
 	for _, key := range t.changed {
 		e := t.rows[key]
-		if e.was == nil {
-			delete(t.rows, key) // it may not have been read
+		if !e.known {
+			delete(t.rows, key)
 			continue
 		}
 		e.is, e.changed = e.was, false

@@ -99,10 +99,16 @@ func (w *Writer) flushInto() error {
 	return w.term.conn.SendBatch(w.term.ctx, b).Close()
 }
 
-// plan applies the changes of a group, and reads what they need until nothing is missing.
+// plan applies the changes of a group, and reads what they need until nothing is missing. Each round costs an answer of
+// the server and a run of all changes, so after some of them the rows that are still missing are read one by one.
 func (w *Writer) plan(g *group) error {
-	for range maxReads {
+	for rounds := 0; ; {
 		w.tx = Tx{writer: w, members: w.tx.members[:0]}
+		if rounds == maxRounds {
+			if err := w.flushInto(); err != nil {
+				return err
+			}
+		}
 		failed := w.apply(g)
 		switch {
 		case w.tx.err != nil:
@@ -117,11 +123,11 @@ func (w *Writer) plan(g *group) error {
 		if !lacks {
 			continue // without the one that has failed
 		}
+		rounds++
 		if err := w.read(); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("a group of %d changes still lacks rows after %d reads", len(g.changes), maxReads)
 }
 
 // undo makes the images what they were before the commit, and ends its transaction if it is open.
