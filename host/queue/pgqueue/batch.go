@@ -119,6 +119,7 @@ func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 	case *record.Submit:
 		return b.submit(tx, op.Job, res)
 	case *record.Settle:
+		b.foresee(tx, op.Transition)
 		if err := b.settle(tx, op, res); err != nil || res.Err != nil || tx.Missed() {
 			return err
 		}
