@@ -47,10 +47,11 @@ type deadList struct {
 // The ways to go down: by an index of one column and the time of death. A pair is compared as such, since many may die
 // in the same millisecond. The column is part of the comparison, rather than equal to something: then only its own
 // index has the order that is asked for, while the planner may otherwise go down all letters by time, in the belief
-// that a match is never far.
+// that a match is never far. That nothing was revived since is an inequality for the same reason: without statistics
+// an equality is taken for a rare thing.
 const (
-	deadLetters = `SELECT d.task, died_at, revived_at, category, code, severity, message, name, idx, attempts, id, labels, created_at
-	FROM (SELECT * FROM jobhost.dead WHERE %s AND (@retried::boolean OR revived_at=0) ORDER BY %s LIMIT @limit) d
+	deadLetters = `SELECT d.task, died_at, revived_at, category, code, severity, message, name, idx, attempts, j.id, labels, created_at
+	FROM (SELECT * FROM jobhost.dead WHERE %s AND revived_at<=@revived ORDER BY %s LIMIT @limit) d
 	JOIN jobhost.worker ON worker.id=d.worker
 	CROSS JOIN LATERAL (SELECT idx, job.id, labels, created_at FROM jobhost.task JOIN jobhost.job ON job.seq=task.job WHERE task.seq=d.task OFFSET 0) j
 	ORDER BY died_at DESC, d.task DESC`
@@ -80,8 +81,12 @@ func deadSQL(q *record.DeadQuery) string {
 
 // deadArgs are the arguments of all of them.
 func deadArgs(q *record.DeadQuery, below record.DeadPlace, n int) pgx.NamedArgs {
+	revived := int64(0)
+	if q.Retried {
+		revived = math.MaxInt64
+	}
 	return pgx.NamedArgs{
-		"worker": q.Worker, "code": q.Code, "category": string(q.Category), "retried": q.Retried,
+		"worker": q.Worker, "code": q.Code, "category": string(q.Category), "revived": revived,
 		"died": below.DiedAt, "task": below.Key, "limit": n,
 	}
 }

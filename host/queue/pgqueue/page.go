@@ -35,7 +35,7 @@ const (
 	pageBlocks = `
 	CROSS JOIN LATERAL (
 		SELECT CASE WHEN block=(page.till-1)>>10 THEN page.till
-			ELSE (SELECT seq+tasks FROM jobhost.job WHERE seq<((block+1)<<10) ORDER BY seq DESC LIMIT 1) END AS till
+			ELSE (SELECT seq+tasks FROM jobhost.job WHERE seq<((block+1)<<10) ORDER BY seq DESC LIMIT 1) END AS till, block<<10 AS first
 		FROM jobhost.span WHERE block<=(page.till-1)>>10 AND high>=@after AND low<@before ORDER BY block DESC LIMIT 1) bound`
 	pageAnyTime = `
 	CROSS JOIN LATERAL (SELECT page.till AS till) bound`
@@ -67,6 +67,10 @@ const (
 	topOfChildren = `SELECT (SELECT job FROM jobhost.child WHERE (parent, job)<(@parent, bound.till) AND (parent, job)>=(@parent, 0)
 			ORDER BY parent DESC, job DESC LIMIT 1)`
 	topOfAll = `SELECT (SELECT seq FROM jobhost.job WHERE seq<bound.till ORDER BY seq DESC LIMIT 1)`
+	// topOfTimes looks at the times of a block's jobs itself, and goes on below the block if none is right.
+	topOfTimes = `SELECT coalesce(
+			(SELECT seq FROM jobhost.job WHERE seq<bound.till AND seq>=bound.first AND created_at>=@after AND created_at<@before ORDER BY seq DESC LIMIT 1),
+			(SELECT seq FROM jobhost.job WHERE seq<bound.first ORDER BY seq DESC LIMIT 1))`
 )
 
 // pageSQL returns the beginning of a statement, which selects the keys of a page.
@@ -99,7 +103,11 @@ func pageSQL(q *record.ListQuery) (string, pgx.NamedArgs) {
 		args["names"], args["values"] = pairs(q.Labels)
 		tops = append(tops, topOfLabels)
 	}
-	if tops == nil {
+	switch {
+	case tops != nil:
+	case q.After != 0 || q.Before != 0:
+		tops = append(tops, topOfTimes)
+	default:
 		tops = append(tops, topOfAll)
 	}
 	return "WITH RECURSIVE " + streams + pageStart + times + tasks + fmt.Sprintf(pageEnd, strings.Join(tops, " UNION ALL ")), args
