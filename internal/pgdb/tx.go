@@ -85,6 +85,7 @@ func (w *Writer) flushInto() error {
 	b := &pgx.Batch{}
 	if !w.tx.open {
 		b.Queue("BEGIN")
+		b.Queue(withoutJIT)
 		w.fence(b)
 	}
 	for _, m := range w.tx.members {

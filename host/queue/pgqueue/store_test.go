@@ -30,7 +30,7 @@ func (s *store) Close() error {
 }
 
 // open returns the store of a new term in a schema, which is closed with the test.
-func open(t testing.TB, schema string) *store {
+func open(t testing.TB, schema string, companions ...pgqueue.Companion) *store {
 	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
 		URL: postgres.Shared(t).URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
@@ -49,7 +49,7 @@ func open(t testing.TB, schema string) *store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := pgqueue.New(t.Context(), db, term, w)
+	q, err := pgqueue.New(t.Context(), db, term, w, companions...)
 	if err != nil {
 		t.Fatal(err)
 	}

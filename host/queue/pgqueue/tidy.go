@@ -8,16 +8,16 @@ import (
 const (
 	// tidyLooks is about how many jobs one operation looks at, which costs it some milliseconds.
 	tidyLooks = 4096
-	// tidyBlocks is how many blocks are looked at together: as many as hold so many jobs at most.
+	// tidyBlocks is how many blocks are looked at together at most: as many as hold so many jobs.
 	tidyBlocks = tidyLooks >> 10
 )
 
 // tidy removes what is over, block by block, those first that are due longest.
 func (b *batch) tidy(tx *pgdb.Tx, s *pgdb.Session, op *record.Tidy, res *record.OpResult) error {
 	looked, visited := 0, false
-	for looked < tidyLooks && res.Removed < int64(op.Limit) {
+	for blocks := 1; looked < tidyLooks && res.Removed < int64(op.Limit); blocks = min(2*blocks, tidyBlocks) {
 		v := &visit{at: int64(op.At), lag: op.Lag.Milliseconds(), room: int64(op.Limit) - res.Removed}
-		if err := v.due(s); err != nil {
+		if err := v.due(s, blocks); err != nil {
 			return err
 		}
 		if len(v.blocks) == 0 {
@@ -66,13 +66,13 @@ type visited struct {
 	next  int64 // earliest end of what stays, 0 = none
 }
 
-// due finds blocks that are due.
-func (v *visit) due(s *pgdb.Session) error {
+// due finds up to n blocks that are due.
+func (v *visit) due(s *pgdb.Session, n int) error {
 	var block int64
 	return s.Each([]any{&block}, func() error {
 		v.blocks = append(v.blocks, visited{block: block})
 		return nil
-	}, "SELECT block FROM jobhost.span WHERE due>0 AND due<=$1 ORDER BY due, block LIMIT $2", v.at, tidyBlocks)
+	}, "SELECT block FROM jobhost.span WHERE due>0 AND due<=$1 ORDER BY due, block LIMIT $2", v.at, n)
 }
 
 // visit removes what is over in blocks and notes when to look again.
