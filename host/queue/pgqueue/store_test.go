@@ -32,10 +32,10 @@ func (s *store) Close() error {
 // open returns the store of a new term in a schema, which is closed with the test.
 func open(t testing.TB, schema string, companions ...pgqueue.Companion) *store {
 	t.Helper()
-	return openOn(t, postgres.Shared(t), schema)
+	return openOn(t, postgres.Shared(t), schema, companions...)
 }
 
-func openOn(t testing.TB, server *postgres.Server, schema string) *store {
+func openOn(t testing.TB, server *postgres.Server, schema string, companions ...pgqueue.Companion) *store {
 	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
 		URL: server.URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
