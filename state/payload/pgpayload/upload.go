@@ -1,0 +1,174 @@
+package pgpayload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/jobhost/jobhost/state/payload"
+)
+
+const (
+	pieceBytes  = 256 << 10
+	abortWithin = 10 * time.Second // a removal after an error
+)
+
+// upload is an object in the making.
+type upload struct {
+	store  *Store
+	ctx    context.Context // of its making
+	key    string
+	piece  []byte // not sent yet
+	pieces int64  // that were sent
+	tried  bool   // something may be in the database
+	done   bool
+}
+
+// Create implements [payload.Store].
+func (s *Store) Create(ctx context.Context, key string) (payload.Object, error) {
+	if _, ok := payload.KeyTime(key); !ok {
+		return nil, fmt.Errorf("%q is no key", key)
+	}
+	return &upload{store: s, ctx: ctx, key: key}, nil
+}
+
+// Write implements [payload.Object]. A piece is sent when more follows, so that Commit sends the last one itself.
+func (u *upload) Write(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	written := 0
+	for len(p) > 0 {
+		if len(u.piece) == pieceBytes {
+			if err := u.send(); err != nil {
+				return written, err
+			}
+		}
+		n := min(len(p), pieceBytes-len(u.piece))
+		u.piece = append(u.piece, p[:n]...)
+		p, written = p[n:], written+n
+	}
+	return written, nil
+}
+
+// Statements of an upload. A piece is taken only as long as the upload is known and not dead, and locks its row: one that
+// comes late, after its connection was lost, adds nothing to what was removed meanwhile. They may run twice: see
+// [pgdb.DB.Send].
+const (
+	firstPiece = `WITH own AS (
+			INSERT INTO jobhost.payload_partial AS p (key, written, dead) VALUES ($1, now(), false)
+			ON CONFLICT (key) DO UPDATE SET written=now() WHERE NOT p.dead RETURNING key)
+		INSERT INTO jobhost.payload_piece (key, n, data) SELECT key, $2, $3 FROM own
+		ON CONFLICT (key, n) DO UPDATE SET data=excluded.data`
+	nextPiece = `WITH own AS (
+			UPDATE jobhost.payload_partial SET written=now() WHERE key=$1 AND NOT dead RETURNING key)
+		INSERT INTO jobhost.payload_piece (key, n, data) SELECT key, $2, $3 FROM own
+		ON CONFLICT (key, n) DO UPDATE SET data=excluded.data`
+	// unsynced lets the server answer before what the transaction wrote is on its disk. The log is written in order, so with
+	// the object all of its pieces are.
+	unsynced = `SELECT set_config('synchronous_commit', 'off', true)`
+	// whole makes the object of its pieces, if all are there: the server may have crashed since.
+	whole = `WITH own AS (
+			DELETE FROM jobhost.payload_partial WHERE key=$1 AND NOT dead
+			AND (SELECT count(*) FROM jobhost.payload_piece WHERE key=$1)=$2 RETURNING key)
+		INSERT INTO jobhost.payload_object (key, pieces) SELECT key, $2 FROM own`
+	isWhole = `SELECT FROM jobhost.payload_object WHERE key=$1`
+	// onlyPiece and onlyObject are an object of one message.
+	onlyPiece = `INSERT INTO jobhost.payload_piece (key, n, data) VALUES ($1, 0, $2)
+		ON CONFLICT (key, n) DO UPDATE SET data=excluded.data`
+	onlyObject = `INSERT INTO jobhost.payload_object (key, pieces) VALUES ($1, $2)
+		ON CONFLICT (key) DO UPDATE SET pieces=excluded.pieces`
+)
+
+var errLost = errors.New("the server has lost a part of the object: it has crashed, or nothing was written for two days")
+
+// send writes a piece, behind which more will come.
+func (u *upload) send() error {
+	u.tried = true
+	var taken int64
+	err := u.store.db.Send(u.ctx, func(b *pgx.Batch) {
+		u.queuePiece(b, &taken)
+		b.Queue(unsynced)
+	})
+	if err == nil && taken == 0 {
+		err = errLost
+	}
+	if err != nil {
+		return err
+	}
+	u.pieces++
+	u.piece = u.piece[:0]
+	return nil
+}
+
+// queuePiece queues the statement that adds a piece. It comes first in its message: until the server has all of a piece,
+// no transaction has begun.
+func (u *upload) queuePiece(b *pgx.Batch, taken *int64) {
+	statement := nextPiece
+	if u.pieces == 0 {
+		statement = firstPiece
+	}
+	b.Queue(u.store.db.SQL(statement), u.key, u.pieces, u.piece).Exec(func(tag pgconn.CommandTag) error {
+		*taken = tag.RowsAffected()
+		return nil
+	})
+}
+
+// Commit implements [payload.Object].
+func (u *upload) Commit() error {
+	u.tried = true
+	var err error
+	if u.pieces == 0 {
+		err = u.commitSmall()
+	} else {
+		err = u.commitLarge()
+	}
+	u.done = err == nil
+	return err
+}
+
+func (u *upload) commitSmall() error {
+	return u.store.db.Send(u.ctx, func(b *pgx.Batch) {
+		pieces := 0
+		if len(u.piece) > 0 {
+			b.Queue(u.store.db.SQL(onlyPiece), u.key, u.piece)
+			pieces = 1
+		}
+		b.Queue(u.store.db.SQL(onlyObject), u.key, pieces)
+	})
+}
+
+func (u *upload) commitLarge() error {
+	var taken int64
+	there := false
+	err := u.store.db.Send(u.ctx, func(b *pgx.Batch) {
+		u.queuePiece(b, &taken)
+		b.Queue(u.store.db.SQL(whole), u.key, u.pieces+1)
+		// If this is sent again, it may have been made by the first time.
+		b.Queue(u.store.db.SQL(isWhole), u.key).Query(func(rows pgx.Rows) error {
+			there = rows.Next()
+			rows.Close()
+			return rows.Err()
+		})
+	})
+	if err == nil && !there {
+		err = errLost
+	}
+	return err
+}
+
+// Abort implements [payload.Object].
+func (u *upload) Abort() {
+	over := u.done || !u.tried
+	u.done, u.piece = true, nil
+	if over {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), abortWithin)
+	defer cancel()
+	_ = u.store.Delete(ctx, []string{u.key}) // what stays is swept
+}
