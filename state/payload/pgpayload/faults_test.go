@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 	"github.com/jobhost/jobhost/state/payload"
 	"github.com/jobhost/jobhost/state/payload/payloadtest"
@@ -265,6 +266,33 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestDeadTakesNothing: an upload that is being removed takes no more pieces, which would stay.
+func TestDeadTakesNothing(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	db := open(t, server.URL(), server.Schema(t))
+	s := pgpayload.New(db)
+	key := payload.NewKey(time.Now())
+	o, err := s.Create(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Write(content(6, pieceBytes+1)); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "UPDATE jobhost.payload_partial SET dead=true")
+	if _, err := o.Write(content(6, 2*pieceBytes)); err == nil || payload.Permanent(err) {
+		t.Errorf("write: %v", err)
+	}
+	if n := exec(t, db, "SELECT FROM jobhost.payload_piece"); n != 1 {
+		t.Errorf("there are %d pieces", n)
+	}
+	o.Abort()
+	if list := left(t, db); len(list) > 0 {
+		t.Errorf("left behind: %v", list)
+	}
+}
+
 // TestSweepSparesObjects: a statement that was sent twice, whose first copy arrived after the object was whole, is not taken
 // for an upload that was cut off.
 func TestSweepSparesObjects(t *testing.T) {
@@ -340,5 +368,58 @@ func TestReadWhileDeleted(t *testing.T) {
 	}
 	if n, err := io.Copy(io.Discard, r); !errors.Is(err, payload.ErrNotFound) {
 		t.Errorf("%d more bytes, %v", n, err)
+	}
+}
+
+// TestManyAtOnce: uploads and readers that wait for their guests and clients hold no connection. There are more of them
+// than connections, and each goes on.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	db := open(t, server.URL(), server.Schema(t))
+	s := pgpayload.New(db)
+	const many, size = 20, 6 * pieceBytes
+	objects, readers, keys := make([]payload.Object, many), make([]io.ReadCloser, many), make([]string, many)
+	for i := range many {
+		var err error
+		keys[i] = payload.NewKey(time.Now())
+		if objects[i], err = s.Create(t.Context(), keys[i]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := objects[i].Write(content(uint64(i), size)[:size/2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, o := range objects {
+		if _, err := o.Write(content(uint64(i), size)[size/2:]); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, key := range keys {
+		var err error
+		if readers[i], err = s.Open(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(readers[i], make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var open int
+	err := db.Read(t.Context(), func(s *pgdb.Session) error {
+		_, err := s.One([]any{&open}, `SELECT count(DISTINCT a.pid)::int FROM pg_stat_activity a JOIN pg_locks l USING (pid)
+			WHERE l.relation='jobhost.payload_piece'::regclass`)
+		return err
+	})
+	if err != nil || open != 0 {
+		t.Errorf("%d transactions are open, %v", open, err)
+	}
+	for i, r := range readers {
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, content(uint64(i), size)[10:]) {
+			t.Errorf("reader %d: %d bytes, %v", i, len(got), err)
+		}
+		_ = r.Close()
 	}
 }
