@@ -53,9 +53,9 @@ func read(ctx context.Context, s payload.Store, key string) ([]byte, error) {
 // cuts calls f with numbers of bytes after which to cut connections, in both directions, while an object of some bytes is
 // written or read. Most are near the beginning and the ends of pieces.
 func cuts(size int64, f func(way postgres.Direction, after int64)) {
-	step := int64(97)
+	step := int64(211)
 	if os.Getenv("JOBHOST_CHAOS") != "" {
-		step = 7
+		step = 13
 	}
 	near := func(way postgres.Direction, at int64) {
 		for k := max(0, at-300) + rand.Int64N(step); k < at+1500; k += step {

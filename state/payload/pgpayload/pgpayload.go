@@ -1,14 +1,14 @@
 // Package pgpayload keeps payloads in the PostgreSQL that hosts share, so that they need no other store. It implements
 // [payload.Store].
 //
-//	payload_object   how many pieces there are: it comes last, so that an object is there whole or not
-//	payload_piece    the pieces, of up to 256 KiB
-//	payload_partial  of which objects there may be pieces that no object has: they are being written or removed
+//	payload_object   the objects, each with its number of pieces: it comes last, so that an object is there whole or not
+//	payload_piece    their pieces, of up to 256 KiB
+//	payload_partial  objects that are being written or removed, so that pieces are found that are left of them
 //	payload_mark     marks: see [payload.Marker]
 //
-// Any host may read and write, whichever leads: an object belongs to the one upload that writes it, and is never changed
-// after that. No transaction lasts longer than one message, and no connection is held between two of them, so neither
-// a slow guest nor a slow client is anything that the database notices.
+// Any host may read and write, whichever leads: only one upload writes an object, which is never changed after that.
+// No transaction lasts longer than one message, and no connection is held between two of them, so the database
+// notices neither slow guests nor slow clients.
 package pgpayload
 
 import (

@@ -78,7 +78,9 @@ const (
 			DELETE FROM jobhost.payload_partial WHERE key=$1 AND NOT dead
 			AND (SELECT count(*) FROM jobhost.payload_piece WHERE key=$1)=$2 RETURNING key)
 		INSERT INTO jobhost.payload_object (key, pieces) SELECT key, $2 FROM own`
-	isWhole = `SELECT FROM jobhost.payload_object WHERE key=$1`
+	// isWhole finds the object, also if it was made when the message was sent the first time. It writes, so that the answer
+	// waits for the disk and the replicas that the first answer, which was lost, would have waited for.
+	isWhole = `UPDATE jobhost.payload_object SET pieces=pieces WHERE key=$1`
 	// onlyPiece and onlyObject are an object of one message.
 	onlyPiece = `INSERT INTO jobhost.payload_piece (key, n, data) VALUES ($1, 0, $2)
 		ON CONFLICT (key, n) DO UPDATE SET data=excluded.data`
@@ -93,7 +95,10 @@ func (u *upload) send() error {
 	u.tried = true
 	var taken int64
 	err := u.store.db.Send(u.ctx, func(b *pgx.Batch) {
-		u.queuePiece(b, &taken)
+		u.queuePiece(b).Exec(func(tag pgconn.CommandTag) error {
+			taken = tag.RowsAffected()
+			return nil
+		})
 		b.Queue(unsynced)
 	})
 	if err == nil && taken == 0 {
@@ -109,15 +114,12 @@ func (u *upload) send() error {
 
 // queuePiece queues the statement that adds a piece. It comes first in its message: until the server has all of a piece,
 // no transaction has begun.
-func (u *upload) queuePiece(b *pgx.Batch, taken *int64) {
+func (u *upload) queuePiece(b *pgx.Batch) *pgx.QueuedQuery {
 	statement := nextPiece
 	if u.pieces == 0 {
 		statement = firstPiece
 	}
-	b.Queue(u.store.db.SQL(statement), u.key, u.pieces, u.piece).Exec(func(tag pgconn.CommandTag) error {
-		*taken = tag.RowsAffected()
-		return nil
-	})
+	return b.Queue(u.store.db.SQL(statement), u.key, u.pieces, u.piece)
 }
 
 // Commit implements [payload.Object].
@@ -145,19 +147,16 @@ func (u *upload) commitSmall() error {
 }
 
 func (u *upload) commitLarge() error {
-	var taken int64
-	there := false
+	var there int64
 	err := u.store.db.Send(u.ctx, func(b *pgx.Batch) {
-		u.queuePiece(b, &taken)
+		u.queuePiece(b)
 		b.Queue(u.store.db.SQL(whole), u.key, u.pieces+1)
-		// If this is sent again, it may have been made by the first time.
-		b.Queue(u.store.db.SQL(isWhole), u.key).Query(func(rows pgx.Rows) error {
-			there = rows.Next()
-			rows.Close()
-			return rows.Err()
+		b.Queue(u.store.db.SQL(isWhole), u.key).Exec(func(tag pgconn.CommandTag) error {
+			there = tag.RowsAffected()
+			return nil
 		})
 	})
-	if err == nil && !there {
+	if err == nil && there == 0 {
 		err = errLost
 	}
 	return err
