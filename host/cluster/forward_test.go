@@ -51,6 +51,7 @@ func TestForwardAsItIs(t *testing.T) {
 		w.Header().Set("Trailer", "X-Last")
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write(body)
+		_ = http.NewResponseController(w).Flush()
 		w.Header().Set("X-Last", "end")
 	}))
 	r := request(t, http.MethodPut, b.url+"/v1/kv/w/a%2Fb?x=%zz&y=1;2", strings.NewReader("hello"))
@@ -192,10 +193,11 @@ func TestForwardLarge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := io.Copy(io.Discard, resp.Body)
+	var text strings.Builder
+	n, err := io.Copy(&text, resp.Body)
 	_ = resp.Body.Close()
 	if n != size || err != nil {
-		t.Errorf("%d bytes, %v", n, err)
+		t.Errorf("%s: %d bytes, %v: %.500q", resp.Status, n, err, text.String())
 	}
 	close(stuck)
 	senders.Wait()

@@ -91,7 +91,7 @@ func (f *front) await(ctx context.Context, failed *route) *route {
 		defer timer.Stop()
 		again = timer.C
 	}
-	for {
+	for ctx.Err() == nil {
 		r, changed := f.now()
 		if r != nil && r != failed {
 			return r
@@ -101,9 +101,9 @@ func (f *front) await(ctx context.Context, failed *route) *route {
 		case <-again:
 			again, failed = nil, nil
 		case <-ctx.Done():
-			return nil
 		}
 	}
+	return nil
 }
 
 // awaitLocal waits until this host answers; nil = it does not lead any more, or ctx has ended.
@@ -136,10 +136,14 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var failed *route
+	until := time.Now().Add(f.member.cfg.Patience)
 	for {
-		to := f.find(r.Context(), failed)
+		to := f.find(r.Context(), failed, until)
 		switch {
 		case r.Context().Err() != nil:
+			return
+		case to == nil && failed != nil:
+			fail(w, http.StatusServiceUnavailable, errUnreached)
 			return
 		case to == nil:
 			fail(w, http.StatusServiceUnavailable, errNoLeader)
@@ -156,13 +160,15 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fail(w, http.StatusBadGateway, errLost)
 			return
 		}
-		failed = to
+		if failed = to; c.sent.Load() {
+			until = time.Now().Add(f.member.cfg.Patience)
+		}
 	}
 }
 
-// find waits for a route for as long as a request does.
-func (f *front) find(ctx context.Context, failed *route) *route {
-	ctx, cancel := context.WithTimeout(ctx, f.member.cfg.Patience)
+// find waits for a route.
+func (f *front) find(ctx context.Context, failed *route, until time.Time) *route {
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	return f.await(ctx, failed)
 }
@@ -171,6 +177,11 @@ var (
 	errNoLeader = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: 2 * time.Second,
 		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls says which hosts there are",
+	}
+	errUnreached = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
+		Message: "the host that leads can't be reached from this one",
+		Hint:    "jobhost host ls says where it is to be found: is that the address by which other hosts reach it? See advertise in [cluster]",
 	}
 	errLost = &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -63,7 +64,7 @@ var errStranger = errors.New("the key of the peer is not that of a host of this 
 // Times of a keyring.
 const (
 	keyTime = 2 * time.Second        // in which the table has to answer
-	missGap = 200 * time.Millisecond // in which strangers can make it ask the table once
+	missGap = 100 * time.Millisecond // in which strangers can make it ask the table once
 )
 
 // keyring knows the keys in the table of hosts. It asks the table for those that it doesn't know.
@@ -104,9 +105,12 @@ func (k *keyring) owner(key ed25519.PublicKey) string {
 		return ""
 	}
 	k.learn(hosts)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.names[string(key)]
+	for i := range hosts { // not what was learned, which a heartbeat may have replaced by what it had read before
+		if bytes.Equal(hosts[i].Key, key) {
+			return hosts[i].Name
+		}
+	}
+	return ""
 }
 
 // anyHost accepts every host of the cluster.

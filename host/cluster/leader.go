@@ -92,7 +92,7 @@ func (s *standing) ask(ctx context.Context) (*victory, error) {
 
 // report logs when the database stops answering, and when it answers again.
 func (s *standing) report(ctx context.Context, err error) {
-	if changed := s.failing != (err != nil); !changed || ctx.Err() != nil && err == nil {
+	if changed := s.failing != (err != nil); !changed || ctx.Err() != nil {
 		return
 	}
 	if s.failing = err != nil; s.failing {

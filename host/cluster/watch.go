@@ -35,9 +35,10 @@ const (
 	watchRefused              // nothing listens at its address
 )
 
-// How long a watch waits to connect again: at first, and at most.
+// How long a watch waits to connect again: at first, when it is worth a line of the log, and at most.
 const (
 	firstWait = 20 * time.Millisecond
+	tellWait  = 200 * time.Millisecond
 	lastWait  = time.Second
 )
 
@@ -74,7 +75,7 @@ func (w *watch) run(ctx context.Context) {
 		w.member.notice()
 		if connected {
 			wait, told = firstWait, false
-		} else if !told && state == watchTrying {
+		} else if !told && state == watchTrying && wait > tellWait {
 			told = true
 			w.member.log.Warn("connect to the host that leads", "leader", w.leader.Host, logkey.Remote, w.leader.Address, logkey.Error, err)
 		}
