@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { postgres.Main(m) }
 
-// lease is short, so that the tests are; what is measured is compared with it.
-const lease = 2 * time.Second
+// lease is the usual one: a shorter one would end on a busy machine by itself.
+const lease = 5 * time.Second
 
 // soon is how long a test waits for what happens within a second or two.
 const soon = time.Minute

@@ -49,8 +49,9 @@ const LocalPayloads = "local"
 // PayloadStore is a section [[payload.store]].
 type PayloadStore struct {
 	Name, Kind string
-	// Path is the folder, absolute, of kind file.
-	Path string
+	// Path is the folder, absolute, of kind file. Shared says that all hosts of a cluster see it.
+	Path   string
+	Shared bool
 	// Endpoint is the URL of the server, of kind s3; the objects are in Bucket.
 	Endpoint, Region, Bucket string
 	PathStyle                bool
@@ -89,10 +90,25 @@ func (r *reader) payloads(doc map[string]any, m *Manifest) {
 		m.Payload.Stores = r.payloadStores(table)
 		m.Payload.Keys = r.payloadKeys(table)
 	}
+	if m.Host.Store.Driver == Postgres {
+		r.checkShared(m.Payload.Stores)
+		return // without a store all is in the database
+	}
 	if !slices.ContainsFunc(m.Payload.Stores, func(s PayloadStore) bool { return s.Name == LocalPayloads }) {
 		local := defaultPayloadStore()
 		local.Name, local.Kind, local.Path = LocalPayloads, FilePayloads, filepath.Join(m.Host.Data, "payloads")
 		m.Payload.Stores = slices.Insert(m.Payload.Stores, 0, local)
+	}
+}
+
+// checkShared sees that other hosts of a cluster reach the stores of this one.
+func (r *reader) checkShared(stores []PayloadStore) {
+	for i := range stores {
+		if stores[i].Kind == FilePayloads && !stores[i].Shared {
+			path := []string{"payload", "store", element(i + 1)}
+			r.faultKey(path, path, "other hosts of the cluster don't see a folder of this machine",
+				"use a bucket or Redis; or set shared = true if it is on a file system that all of them mount at the same place")
+		}
 	}
 }
 
@@ -149,7 +165,7 @@ func (r *reader) payloadSecret(path []string, v any, to *Secret) {
 
 // settingsOf are the settings of each kind of store, those that must be set first.
 var settingsOf = map[string]struct{ needs, has []string }{
-	FilePayloads:  {[]string{"path"}, nil},
+	FilePayloads:  {[]string{"path"}, []string{"shared"}},
 	S3Payloads:    {[]string{"endpoint", "bucket"}, []string{"region", "prefix", "path_style", "access_key", "secret_key"}},
 	RedisPayloads: {[]string{"url"}, []string{"password", "prefix", "ttl", "durable"}},
 }
