@@ -77,11 +77,20 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 // read sends all reads for missing rows in one message.
 func (w *Writer) read() error {
 	b := &pgx.Batch{}
+	if !w.tx.open {
+		b.Queue(planSettings)
+	}
 	for _, m := range w.tx.members {
 		m.Read(b)
 	}
 	return w.term.conn.SendBatch(w.term.ctx, b).Close()
 }
+
+// planSettings are those of the writer's statements, in the transaction that they begin. All find rows by keys that they
+// are given, and the planner, which doesn't know how many these are, must not read a whole table instead; nor need
+// it think about it each time. They don't outlive the transaction, so that a pooler may give the connection to others.
+const planSettings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // keptBatches is how many numbers of batches are kept at least. Only the last can be asked for.
 const keptBatches = 1000
@@ -90,6 +99,7 @@ const keptBatches = 1000
 // refused.
 func (w *Writer) fence(b *pgx.Batch) {
 	db, n := w.term.db, w.n+1
+	b.Queue(planSettings)
 	b.Queue(db.SQL(`INSERT INTO jobhost.batch (shard, n, epoch)
 		VALUES ($1, $2, (SELECT epoch FROM jobhost.term WHERE shard=$1 AND epoch=$3 FOR SHARE))`), db.cfg.Shard, n, w.term.Epoch())
 	if n%keptBatches == 0 {

@@ -16,6 +16,7 @@ type image struct {
 	keys       keyRows
 	schedules  scheduleRows
 	workflows  workflowRows
+	inbox      inboxRows
 	companions []Companion
 
 	parts []pgdb.Member // all of the above that keep rows
@@ -28,7 +29,8 @@ func newImage(db *pgdb.DB) *image {
 	im.keys.init(db)
 	im.schedules.init(db)
 	im.workflows.init(db)
-	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.keys, &im.schedules, &im.workflows}
+	im.inbox.init(db)
+	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.keys, &im.schedules, &im.workflows, &im.inbox}
 	return im
 }
 

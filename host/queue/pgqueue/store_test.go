@@ -32,8 +32,13 @@ func (s *store) Close() error {
 // open returns the store of a new term in a schema, which is closed with the test.
 func open(t testing.TB, schema string) *store {
 	t.Helper()
+	return openOn(t, postgres.Shared(t), schema)
+}
+
+func openOn(t testing.TB, server *postgres.Server, schema string) *store {
+	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
-		URL: postgres.Shared(t).URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
+		URL: server.URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
