@@ -6,57 +6,31 @@ import (
 
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/state"
+	"github.com/jobhost/jobhost/state/follow"
 )
-
-// row is what a reader has found of a job; the zero value = there is none.
-type row struct {
-	id     int64
-	tasks  int
-	marked bool
-}
 
 // Open implements [state.Store].
 func (s *Store) Open(ctx context.Context, job state.Job, tasks int, feed state.Feed) (state.Source, error) {
-	src, err := s.follow(job, feed)
+	src, err := s.lives.Open(ctx, job, tasks, feed, func(src *follow.Source) (found follow.Row, err error) {
+		err = s.db.Read(ctx, func(r *sqlitedb.Reader) (err error) {
+			if found, err = find(r, job); err != nil || found.ID == 0 || found.Marked {
+				return err
+			}
+			return replay(r, src, found.ID)
+		})
+		return found, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(ctx, src, tasks); err != nil {
-		_ = src.Close() // never fails
-		return nil, err
-	}
-	return src, nil
-}
-
-// begin hands what there is to the feed of a source.
-func (s *Store) begin(ctx context.Context, src *source, tasks int) error {
-	var found row
-	err := s.db.Read(ctx, func(r *sqlitedb.Reader) (err error) {
-		if found, err = find(r, src.life.job); err != nil || found.id == 0 || found.marked {
-			return err
-		}
-		return src.replay(r, found.id)
-	})
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return s.explain("read states", err)
-	case found.marked:
-		return state.Marked(src.life.job)
-	}
-	src.tasks = src.life.settle(found, tasks)
-	if src.tasks == 0 {
-		return state.NotFound(src.life.job)
-	}
-	return nil
+	return &source{src, s}, nil
 }
 
 // find reads the row of a job.
-func find(q sqlitedb.Querier, job state.Job) (found row, err error) {
+func find(q sqlitedb.Querier, job state.Job) (found follow.Row, err error) {
 	s := q.Stmt("SELECT id, tasks, deleted_at FROM state_job WHERE name=?").Text(job.Key())
 	if s.Step() {
-		found = row{id: s.ColInt(0), tasks: int(s.ColInt(1)), marked: s.ColInt(2) != 0}
+		found = follow.Row{ID: s.ColInt(0), Tasks: int(s.ColInt(1)), Marked: s.ColInt(2) != 0}
 	}
 	return found, s.Done()
 }
@@ -68,7 +42,7 @@ const columns = "task, tag, status, version, at, event_id, schema_version, messa
 func scan(s *sqlitedb.Stmt, job string, id int64) (state.State, error) {
 	st := state.State{
 		JobID: job, TaskID: int(s.ColInt(0)), Tag: s.ColText(1), Status: int32(s.ColInt(2)), Version: s.ColInt(3),
-		Timestamp: timeOf(s.ColInt(4)), EventID: s.ColText(5), SchemaVersion: int(s.ColInt(6)),
+		Timestamp: follow.Time(s.ColInt(4)), EventID: s.ColText(5), SchemaVersion: int(s.ColInt(6)),
 		Message: s.ColText(7), Payload: s.ColBlob(8),
 	}
 	if !s.ColSum(9, sumOf(id, &st, s.ColInt(4))) {
@@ -80,31 +54,31 @@ func scan(s *sqlitedb.Stmt, job string, id int64) (state.State, error) {
 // replayed is how many states are handed over at a time.
 const replayed = 512
 
-// replay hands the states of a job to the feed.
-func (s *source) replay(q sqlitedb.Querier, id int64) error {
+// replay hands the states of a job to the feed of a source.
+func replay(q sqlitedb.Querier, src *follow.Source, id int64) error {
 	batch := make([]state.State, 0, replayed)
 	st := q.Stmt("SELECT " + columns + " FROM state WHERE job=?").Int(id)
 	for st.Step() {
-		one, err := scan(st, s.life.job.ID, id)
+		one, err := scan(st, src.Job.ID, id)
 		if err != nil {
 			return errors.Join(err, st.Done())
 		}
 		batch = append(batch, one)
 		if len(batch) == replayed {
-			s.life.tell(s, batch)
+			src.Tell(batch)
 			batch = batch[:0]
 		}
 	}
 	if err := st.Done(); err != nil {
 		return err
 	}
-	s.life.tell(s, batch)
+	src.Tell(batch)
 	return nil
 }
 
 // Jobs implements [state.Store].
 func (s *Store) Jobs(ctx context.Context, after string, limit int) ([]state.Info, error) {
-	if s.isClosed() {
+	if s.lives.Closed() {
 		return nil, state.ErrClosed
 	}
 	var list []state.Info
@@ -114,7 +88,7 @@ func (s *Store) Jobs(ctx context.Context, after string, limit int) ([]state.Info
 		for st.Step() {
 			list = append(list, state.Info{
 				Job: state.ParseKey(st.ColText(0)), Tasks: int(st.ColInt(1)), States: int(st.ColInt(2)),
-				CreatedAt: timeOf(st.ColInt(3)), ChangedAt: timeOf(st.ColInt(4)), DeletedAt: timeOf(st.ColInt(5)),
+				CreatedAt: follow.Time(st.ColInt(3)), ChangedAt: follow.Time(st.ColInt(4)), DeletedAt: follow.Time(st.ColInt(5)),
 			})
 		}
 		return st.Done()
@@ -123,7 +97,7 @@ func (s *Store) Jobs(ctx context.Context, after string, limit int) ([]state.Info
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, s.explain("list jobs with states", err)
+		return nil, s.lives.Explain("list jobs with states", err)
 	}
 	return list, nil
 }

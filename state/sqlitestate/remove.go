@@ -5,6 +5,7 @@ import (
 
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/state"
+	"github.com/jobhost/jobhost/state/follow"
 )
 
 // Mark implements [state.Store].
@@ -19,35 +20,16 @@ func (s *Store) Delete(ctx context.Context, job state.Job) error {
 
 // remove waits for a removal.
 func (s *Store) remove(ctx context.Context, job state.Job, how func(*sqlitedb.Tx, state.Job) (bool, error)) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if s.isClosed() {
-		return state.ErrClosed
-	}
-	c := &removal{job: job, ledger: s.ledger, how: how, done: make(chan error, 1)}
-	s.db.Write(c)
-	select {
-	case err := <-c.done:
-		switch {
-		case err != nil:
-			return s.explain("delete states", err)
-		case !c.there:
-			return state.NotFound(job)
-		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return s.lives.Remove(ctx, job, func(r *follow.Removal) {
+		s.db.Write(&removal{Removal: r, ledger: s.ledger, how: how})
+	})
 }
 
 // removal is a job to be marked or deleted; it implements [sqlitedb.Change].
 type removal struct {
-	job    state.Job
+	*follow.Removal
 	ledger *ledger
 	how    func(*sqlitedb.Tx, state.Job) (there bool, err error)
-	there  bool
-	done   chan error
 }
 
 // Ops implements [sqlitedb.Change].
@@ -62,59 +44,32 @@ func (c *removal) Apply(tx *sqlitedb.Tx) (err error) {
 	if err := c.ledger.flush(tx); err != nil {
 		return err
 	}
-	c.there, err = c.how(tx, c.job)
+	c.There, err = c.how(tx, c.Job)
 	return err
-}
-
-// Done implements [sqlitedb.Change].
-func (c *removal) Done(err error) { c.done <- err }
-
-// doom marks the life of a job that is being deleted, or a new one.
-func (g *ledger) doom(job state.Job) {
-	l := g.store.join(job)
-	if l.gone {
-		g.store.leave(l)
-		return
-	}
-	l.gone = true
-	g.gone = append(g.gone, l)
-}
-
-// followed reports whether a job is followed, which is there then, if without
-// states.
-func (g *ledger) followed(job state.Job) bool {
-	l := g.store.join(job)
-	defer g.store.leave(l)
-	return !l.gone && l.size() > 0
 }
 
 // mark marks a job as deleted. One that is followed has a row then.
 func (g *ledger) mark(tx *sqlitedb.Tx, job state.Job) (there bool, err error) {
-	l := g.store.join(job)
-	defer g.store.leave(l)
-	if l.id.Load() == 0 && !l.gone && l.size() > 0 {
-		g.idOf(l)
-		g.note(l, 0, g.now())
-		if err := g.flush(tx); err != nil {
-			return false, err
-		}
+	g.GiveRow(job)
+	if err := g.flush(tx); err != nil {
+		return false, err
 	}
 	err = tx.Stmt("UPDATE state_job SET deleted_at=CASE deleted_at WHEN 0 THEN ? ELSE deleted_at END WHERE name=?").
-		Int(g.now()).Text(job.Key()).Exec()
+		Int(g.Now()).Text(job.Key()).Exec()
 	if err != nil || tx.Changes() == 0 {
 		return false, err
 	}
-	g.doom(job)
+	g.Doom(job)
 	return true, nil
 }
 
 // delete deletes a job. One that is followed is there, if without a row.
 func (g *ledger) delete(tx *sqlitedb.Tx, job state.Job) (there bool, err error) {
 	found, err := find(tx, job)
-	if err != nil || found.id == 0 && !g.followed(job) {
+	if err != nil || found.ID == 0 && !g.Followed(job) {
 		return false, err
 	}
-	return true, g.deleteJob(tx, remains{job, found.id})
+	return true, g.deleteJob(tx, remains{job, found.ID})
 }
 
 // remains are what there is of a job that goes.
@@ -124,11 +79,11 @@ type remains struct {
 }
 
 func (g *ledger) deleteJob(tx *sqlitedb.Tx, r remains) error {
-	g.doom(r.Job)
+	g.Doom(r.Job)
 	if r.id == 0 {
 		return nil
 	}
-	g.rows--
+	g.Deleted(1)
 	if err := tx.Stmt("DELETE FROM state_job WHERE name=?").Text(r.Key()).Exec(); err != nil {
 		return err
 	}
@@ -138,12 +93,7 @@ func (g *ledger) deleteJob(tx *sqlitedb.Tx, r remains) error {
 // Any reports whether there is anything to remove at all. The writer calls it,
 // within a transaction.
 func (s *Store) Any() bool {
-	if s.ledger.rows > 0 {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.lives) > 0
+	return s.ledger.Rows() > 0 || s.lives.Any()
 }
 
 // Removing deletes the states of jobs that are being deleted in a transaction, in
@@ -189,12 +139,8 @@ func (s *Store) remainsOf(tx *sqlitedb.Tx, id string) (list []remains, err error
 			return nil, err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.lives[id] {
-		if l.id.Load() == 0 && !l.job.OfHost() {
-			list = append(list, remains{Job: l.job})
-		}
+	for _, job := range s.lives.Rowless(id) {
+		list = append(list, remains{Job: job})
 	}
 	return list, nil
 }

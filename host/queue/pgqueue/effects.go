@@ -34,6 +34,66 @@ func (r *jobRows) initChildren() {
 	}
 }
 
+// applyEffects makes the changes that a task asked for, or tells in res why it can't.
+func (b *batch) applyEffects(tx *pgdb.Tx, worker int64, op *record.Settle, res *record.OpResult) error {
+	e, im := op.Effects, b.image
+	im.checkChildren(tx, e.Jobs, res)
+	if res.Err != nil {
+		return nil //nolint:nilerr // a refusal is an answer
+	}
+	plan := im.planKV(tx, worker, e.KV, op.EndedAt, e.Quota, res)
+	if res.Err != nil || tx.Missed() {
+		return nil //nolint:nilerr // as above
+	}
+	if plan != nil {
+		im.keys.write(plan)
+	}
+	for _, job := range e.Jobs {
+		var added record.OpResult
+		if err := b.insertChecked(tx, job, &added); err != nil {
+			return err
+		}
+		res.Jobs = append(res.Jobs, record.Added{Key: added.Key, Existing: added.Existing})
+	}
+	return nil
+}
+
+// insertChecked adds a job that checkChildren has looked at, unless it is there.
+func (b *batch) insertChecked(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) error {
+	im := b.image
+	if im.existing(tx, job, res) || im.taken(tx, job, im.workers[job.Worker], res) {
+		return nil
+	}
+	return b.insert(job, res)
+}
+
+// checkChildren sees that jobs of one parent can be added.
+func (im *image) checkChildren(tx *pgdb.Tx, jobs []*record.JobSpec, res *record.OpResult) {
+	if len(jobs) == 0 {
+		return
+	}
+	added := make(map[string][16]byte, len(jobs)) // digests by id
+	for _, job := range jobs {
+		im.taken(tx, job, im.workers[job.Worker], &record.OpResult{}) // which insertChecked needs to know
+		if digest, twice := added[job.ID]; twice {
+			if digest != job.Digest {
+				res.Err = record.TakenID(job.ID)
+				return
+			}
+			continue
+		}
+		var there record.OpResult
+		if !im.existing(tx, job, &there) {
+			added[job.ID] = job.Digest
+		}
+		if there.Err != nil {
+			res.Err = there.Err
+			return
+		}
+	}
+	checkRoom(tx, im, jobs[0].Parent, len(added), res)
+}
+
 // checkRoom sees that a parent may have n children more.
 func checkRoom(tx *pgdb.Tx, im *image, parent *record.Parent, n int, res *record.OpResult) {
 	if parent == nil || n == 0 {

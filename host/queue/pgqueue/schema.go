@@ -142,7 +142,7 @@ CREATE TABLE jobhost.kv (
 	PRIMARY KEY (worker, key)
 ) WITH (fillfactor=80);
 ALTER TABLE jobhost.kv ALTER value SET STORAGE EXTERNAL;
-CREATE INDEX kv_expires ON jobhost.kv (expires) WHERE expires>0;
+CREATE INDEX kv_expires ON jobhost.kv (worker, expires) WHERE expires>0;
 CREATE TABLE jobhost.kv_worker (worker bigint PRIMARY KEY, bytes bigint NOT NULL, version bigint NOT NULL) WITH (fillfactor=10);
 CREATE TABLE jobhost.child (
 	job        bigint PRIMARY KEY,
